@@ -1,0 +1,1 @@
+"""The mathematics: jax only, arrays in, arrays out."""

@@ -1,0 +1,68 @@
+"""The 4-bit backtrack code and its packing: the one tie rule lives here.
+
+A nibble holds the paper's four boolean matrices, high bit to low bit
+``b_left b_up c_up c_left``:
+
+=====  =====================================================================
+b      11 diagonal, 01 up (E), 10 left (F), 00 stop (local, H == 0)
+c_up   E[i,j] came from E[i-1,j]: having gone up from (i,j), go up again
+c_left F[i,j] came from F[i,j-1]: having gone left from (i,j), go left again
+=====  =====================================================================
+
+The c bits stand in the cell the move leaves (the GPU form of the 2011 paper).
+
+Tie rule: diagonal, then up, then left; in local mode stop before diagonal; inside a
+gap extend before close; end cell: smallest query index, then target index.
+
+Layout: 8 consecutive cells of a column are one uint32, row r of the group in nibble
+``7 - r % 8``, so ``words[r // 8, j]``. Fills with 16-bit lanes write *halves*, 4
+cells in a uint16, row r in nibble ``3 - r % 4``; two halves make a word.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+
+DIAGONAL, UP, LEFT = 12, 4, 8
+C_UP, C_LEFT = 2, 1
+
+
+def nibble(cell, local: bool, dtype=jnp.uint16, shift: int = 0):
+    """The direction code of a ``recurrence.Cell``, already shifted into place."""
+
+    def code(value):
+        return lax.full_like(cell.h, value << shift, dtype)
+
+    b = lax.select(cell.vertical, code(UP), code(LEFT))
+    b = lax.select(cell.diagonal, code(DIAGONAL), b)
+    if local:
+        b = lax.select(lax.gt(cell.h, lax.full_like(cell.h, 0)), b, code(0))
+    c = lax.select(cell.up_extends, code(C_UP), code(0))
+    return b | c | lax.select(cell.left_extends, code(C_LEFT), code(0))
+
+
+def pack(nibbles):
+    """(8 * w, n) nibbles -> (w, n) uint32 words, row 0 in the highest nibble."""
+    rows = nibbles.astype(jnp.uint32).reshape(-1, 8, nibbles.shape[-1])
+    shifts = jnp.arange(28, -1, -4, dtype=jnp.uint32)[None, :, None]
+    return jnp.sum(rows << shifts, axis=1, dtype=jnp.uint32)
+
+
+def unpack(words):
+    """(w, n) uint32 words -> (8 * w, n) nibbles; the inverse of ``pack``."""
+    shifts = jnp.arange(28, -1, -4, dtype=jnp.uint32)[None, :, None]
+    return ((words[:, None, :] >> shifts) & 15).astype(jnp.uint8).reshape(
+        -1, words.shape[-1]
+    )
+
+
+def join_halves(halves):
+    """(2 * w, ...) uint16 halves -> (w, ...) uint32 words."""
+    high, low = halves[0::2].astype(jnp.uint32), halves[1::2].astype(jnp.uint32)
+    return (high << 16) | low
+
+
+def split(nibbles):
+    """Nibbles -> the four boolean matrices, as a dict (for eyes, not for speed)."""
+    names = ("b_left", "b_up", "c_up", "c_left")
+    bits = ((nibbles >> bit) & 1 for bit in (3, 2, 1, 0))
+    return {name: bit.astype(bool) for name, bit in zip(names, bits, strict=True)}

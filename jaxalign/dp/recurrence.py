@@ -1,0 +1,73 @@
+"""The cell rules, elementwise; every fill calls them and none has its own.
+
+Letters are those of the 2011 gpu-pairalign paper (Blazewicz et al., BMC
+Bioinformatics 12:181): query = rows i, target = columns j, E vertical (consumes
+query), F horizontal (consumes target), a gap of length k costs
+``open + (k - 1) * extend``.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+class Gaps(NamedTuple):
+    """Gap costs, non-negative, ``open >= extend``: scalars of the score dtype."""
+
+    open: jax.Array
+    extend: jax.Array
+
+
+class Cell(NamedTuple):
+    """One cell (or an array of them) and the comparisons a backtrack needs."""
+
+    h: jax.Array
+    e: jax.Array
+    f: jax.Array
+    diagonal: jax.Array  # bool: H == D
+    vertical: jax.Array  # bool: E wins over F (E >= F, or E > F where tie is 1)
+    up_extends: jax.Array  # bool: E[i,j] == E[i-1,j] - extend
+    left_extends: jax.Array  # bool: F[i,j] == F[i,j-1] - extend
+
+
+def neg_inf(dtype) -> int:
+    """A finite minus infinity: half the range, so that one subtraction of another
+    half (see ``first_column``) still cannot wrap."""
+    return int(jnp.iinfo(dtype).min) // 2
+
+
+def pair_cell(diag, up, left, e_up, f_left, s, vertical, horizontal, tie, local):
+    """The affine recurrence of one cell (Gotoh 1982; the 2011 paper, H, E, F).
+
+    diag, up, left are H of the three neighbours; s the substitution score; vertical
+    and horizontal are ``Gaps`` (they differ only where a border is passed through).
+    tie is 1 where left goes before up (a pair computed with its two sides swapped).
+    """
+    # E[i,j] = max(E[i-1,j] - ext, H[i-1,j] - open)
+    # F[i,j] = max(F[i,j-1] - ext, H[i,j-1] - open)
+    # D      = H[i-1,j-1] + S(q[i], t[j])
+    # H[i,j] = max(D, E, F)          local: max(0, D, E, F)
+    e_more, e_new = e_up - vertical.extend, up - vertical.open
+    f_more, f_new = f_left - horizontal.extend, left - horizontal.open
+    e, f = lax.max(e_more, e_new), lax.max(f_more, f_new)
+    d, gap = diag + s, lax.max(e, f)
+    h = lax.max(d, gap)
+    if local:
+        h = lax.max(h, lax.full_like(h, 0))
+    e_first = e if tie is None else e - tie
+    return Cell(
+        h, e, f, lax.ge(d, gap), lax.ge(e_first, f), e_more >= e_new, f_more >= f_new
+    )
+
+
+def border(index, free, gaps):
+    """H on row 0 or column 0 at distance ``index``: 0 where that end is free.
+
+    Shape of ``index`` (int32), dtype of the gaps.
+    """
+    dtype = gaps.open.dtype
+    wide = jnp.promote_types(dtype, jnp.int32)
+    cost = gaps.open.astype(wide) + (index - 1).astype(wide) * gaps.extend.astype(wide)
+    return jnp.where(free | (index <= 0), 0, -cost).astype(dtype)

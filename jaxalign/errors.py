@@ -1,0 +1,45 @@
+"""Every failure a user can meet: its class, and the exit code of the command line.
+
+A message names the value and the rule; a failure in a file also names the file,
+the record, the line and the column.
+"""
+
+EXIT_CODES = {
+    0: "done",
+    1: "failed while running",
+    2: "usage: an option or an argument is wrong",
+    3: "bad input: file, record, line and column are named",
+    4: "the plan exceeds the memory; the size that would fit is named",
+    5: "the device asked for is absent",
+    130: "interrupted",
+}
+
+
+class JaxalignError(Exception):
+    """Anything jaxalign refuses or fails at; exit code 1."""
+
+    exit_code = 1
+
+
+class UsageError(JaxalignError, ValueError):
+    """An argument breaks a rule; exit code 2."""
+
+    exit_code = 2
+
+
+class InputError(JaxalignError, ValueError):
+    """Data breaks a rule; exit code 3."""
+
+    exit_code = 3
+
+
+class MemoryPlanError(JaxalignError, MemoryError):
+    """The plan of a job exceeds the memory budget; exit code 4."""
+
+    exit_code = 4
+
+
+class DeviceError(JaxalignError, RuntimeError):
+    """The device or the implementation asked for cannot run the job; exit code 5."""
+
+    exit_code = 5

@@ -1,0 +1,218 @@
+"""The columns a table can be written with: own names, BLAST's and MMseqs2's."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.model.identity import BY_PATH, IDENTITIES
+from jaxalign.model.table import SPANS, Table
+
+CHUNK = 100_000
+
+BASE = ("query", "target", "score")
+COUNTS = ("columns", "identities", "gap_openings", "gaps")
+LENGTHS = ("query_length", "target_length")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One output column: its heading, printf template and values.
+
+    `values` gives an array, or a list of text, with one entry per row. A column of
+    names says in `names` which index column, "query" or "target", it spells out.
+    """
+
+    name: str
+    template: str
+    values: Callable[[Table], Sequence]
+    names: str | None = None
+
+
+def resolve(
+    table: Table, columns: Sequence[str] | None, identity: str
+) -> tuple[Column, ...]:
+    """Turn column names into columns, or refuse them by name.
+
+    Parameters
+    ----------
+    table : Table
+        The result to be written.
+    columns : sequence of str, optional
+        Own names, or those of BLAST and MMseqs2; all that the table holds by
+        default.
+    identity : str
+        The identity definition behind the default columns and `fident`.
+
+    Returns
+    -------
+    columns : tuple of Column
+
+    Raises
+    ------
+    UsageError
+        A name is unknown or the table was computed without that column.
+    """
+    if identity not in IDENTITIES:
+        raise UsageError(_choices("identity", identity, IDENTITIES))
+    return tuple(
+        _column(table, n, identity) for n in columns or default(table, identity)
+    )
+
+
+def default(table: Table, identity: str) -> tuple[str, ...]:
+    """Name the columns written when none are asked for."""
+    if "columns" in table.columns:
+        return (*BASE, f"identity_{identity}", *COUNTS, *SPANS, *LENGTHS)
+    if "max_identities" in table.columns:
+        return (*BASE, f"identity_{identity}", "max_identities", *LENGTHS)
+    return BASE
+
+
+def require(table: Table, output: str, what: str) -> None:
+    """Raise UsageError unless the table was computed with this output or more."""
+    present = {
+        "stats": "columns" in table.columns,
+        "identity": "columns" in table.columns or "max_identities" in table.columns,
+        "alignment": table.operations is not None,
+    }
+    if not present[output]:
+        raise UsageError(
+            f"{what} needs a result computed with output={output!r}; this one has "
+            f"only {', '.join(table.columns)}"
+        )
+
+
+def chunks(table: Table, rows: int = CHUNK) -> Iterator[Table]:
+    """Cut a table into tables of at most `rows` rows; nothing is copied."""
+    for start in range(0, len(table), rows):
+        yield part(table, start, min(start + rows, len(table)))
+
+
+def part(table: Table, start: int, stop: int) -> Table:
+    """Return the rows from `start` up to `stop` as a table of views."""
+    offsets = table.operation_offsets
+    return dataclasses.replace(
+        table,
+        columns={name: v[start:stop] for name, v in table.columns.items()},
+        operation_offsets=None if offsets is None else offsets[start : stop + 1],
+    )
+
+
+def _column(table: Table, name: str, identity: str) -> Column:
+    if name in _RENAMED:
+        return dataclasses.replace(_column(table, _RENAMED[name], identity), name=name)
+    if name == "fident":
+        return _identity(table, name, identity, "%.4f", 1)
+    if name == "pident":
+        return _identity(table, name, "alignment", "%.3f", 100)
+    if name.startswith("identity_") and name[9:] in IDENTITIES:
+        return _identity(table, name, name[9:], "%.4f", 1)
+    if name in ("query", "target"):
+        return _names(name)
+    if name == "cigar":
+        require(table, "alignment", "column 'cigar'")
+        return Column(name, "%s", _cigars)
+    if name in _DERIVED:
+        needs, template, values = _DERIVED[name]
+        if needs:
+            require(table, needs, f"column {name!r}")
+        return Column(name, template, values)
+    return _stored(table, name)
+
+
+def _identity(table: Table, name: str, kind: str, template: str, factor: int) -> Column:
+    require(
+        table,
+        "stats" if kind in BY_PATH else "identity",
+        f"column {name!r} (identity {kind!r})",
+    )
+    return Column(name, template, lambda t: factor * t.identity(kind))
+
+
+def _names(side: str) -> Column:
+    def values(table: Table) -> list[str]:
+        names = (table.queries if side == "query" else table.targets).names
+        return [names[i] for i in table[side].tolist()]
+
+    return Column(side, "%s", values, names=side)
+
+
+def _stored(table: Table, name: str) -> Column:
+    if name in (*SPANS, *COUNTS):
+        require(table, "stats", f"column {name!r}")
+    if name not in table.columns:
+        raise UsageError(_choices("column", name, known(table)))
+    if name == "score" or table[name].dtype.kind != "f":
+        # %.15g gives back the decimal a scaled score was divided into.
+        return Column(name, "%.15g", lambda t: t[name])
+    return Column(name, "%.6g", lambda t: t[name])
+
+
+def known(table: Table) -> tuple[str, ...]:
+    """List every column name `write` accepts for a table."""
+    identities = tuple(f"identity_{kind}" for kind in IDENTITIES)
+    own = (*BASE, *identities, *COUNTS, *SPANS, *LENGTHS, "cigar")
+    named = ("pident", "fident", *_RENAMED, *_DERIVED)
+    return tuple(dict.fromkeys((*own, *table.columns, *named)))
+
+
+def _cigars(table: Table) -> list[str]:
+    return [table.cigar(i) for i in range(len(table))]
+
+
+def _lengths(side: str) -> Callable[[Table], np.ndarray]:
+    return lambda t: t.lengths()[side == "target"]
+
+
+def _covered(side: str) -> Callable[[Table], np.ndarray]:
+    def values(table: Table) -> np.ndarray:
+        span = table[f"{side}_end"] - table[f"{side}_start"]
+        length = _lengths(side)(table)
+        return np.where(length > 0, span / np.maximum(length, 1), np.nan)
+
+    return values
+
+
+def _first(name: str) -> Callable[[Table], np.ndarray]:
+    # BLAST and MMseqs2 count from 1; their inclusive end is our exclusive one.
+    return lambda t: t[name] + 1
+
+
+def _mismatches(table: Table) -> np.ndarray:
+    return table["columns"] - table["gaps"] - table["identities"]
+
+
+def _optional(name: str) -> Callable[[Table], np.ndarray]:
+    def values(table: Table) -> np.ndarray:
+        return table.columns.get(name, np.full(len(table), np.nan))
+
+    return values
+
+
+def _choices(what: str, value: str, choices: Sequence[str]) -> str:
+    return f"{what} {value!r} is unknown; choose from {', '.join(choices)}"
+
+
+_RENAMED = {
+    "qseqid": "query", "sseqid": "target", "raw": "score", "alnlen": "columns",
+    "length": "columns", "nident": "identities", "gapopen": "gap_openings",
+    "qend": "query_end", "send": "target_end", "tend": "target_end",
+    "qlen": "query_length", "slen": "target_length", "tlen": "target_length",
+    "sstart": "tstart", "bitscore": "bits",
+}  # fmt: skip
+
+# name: (least output it needs, printf template, values)
+_DERIVED: dict[str, tuple[str | None, str, Callable[[Table], Sequence]]] = {
+    "query_length": (None, "%d", _lengths("query")),
+    "target_length": (None, "%d", _lengths("target")),
+    "qstart": ("stats", "%d", _first("query_start")),
+    "tstart": ("stats", "%d", _first("target_start")),
+    "mismatch": ("stats", "%d", _mismatches),
+    "qcov": ("stats", "%.3f", _covered("query")),
+    "tcov": ("stats", "%.3f", _covered("target")),
+    "evalue": (None, "%.3g", _optional("evalue")),
+    "bits": (None, "%.4g", _optional("bits")),
+}

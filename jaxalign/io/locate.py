@@ -1,0 +1,54 @@
+"""The second read: where in a FASTA file a record or a letter stands."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jaxalign.errors import InputError
+from jaxalign.io.source import label, open_text
+
+
+class Place(NamedTuple):
+    """A letter with its line and column, both counted from 1."""
+
+    line: int
+    column: int
+    letter: str
+
+
+def header_line(source: str, kept: bytes | None, record: int) -> int:
+    """Return the line number (from 1) of the header of a record (from 0)."""
+    for number, line, current in _content(source, kept):
+        if current == record and line.lstrip().startswith(">"):
+            return number
+    raise _changed(source)
+
+
+def letter_place(source: str, kept: bytes | None, record: int, inside: int) -> Place:
+    """Find a letter by its position (from 0) inside a record (from 0)."""
+    left = inside
+    for number, line, current in _content(source, kept):
+        if current < record or line.lstrip().startswith(">"):
+            continue
+        if current > record:
+            break
+        columns = [c for c, letter in enumerate(line) if not letter.isspace()]
+        if left < len(columns):
+            return Place(number, columns[left] + 1, line[columns[left]])
+        left -= len(columns)
+    raise _changed(source)
+
+
+def _content(source: str, kept: bytes | None) -> Iterator[tuple[int, str, int]]:
+    # The same lines that biotite's read_iter uses, so that positions agree.
+    record = -1
+    with open_text(source, kept) as handle:
+        for number, line in enumerate(handle, 1):
+            bare = line.strip()
+            if not bare or bare.startswith(";"):
+                continue
+            record += bare.startswith(">")
+            yield number, line, record
+
+
+def _changed(source: str) -> InputError:
+    return InputError(f"{label(source)}: the file changed while it was being read")

@@ -1,0 +1,114 @@
+"""Open a text input by path or from standard input, compressed or not."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, TextIO
+
+from jaxalign.errors import InputError
+
+STDIN = "-"
+
+_MAGIC = (
+    (b"\x1f\x8b", gzip.open, "gzip"),
+    (b"BZh", bz2.open, "bzip2"),
+    (b"\xfd7zXZ\x00", lzma.open, "xz"),
+)
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, OSError)
+
+
+def label(source: str) -> str:
+    """Name an input the way messages print it."""
+    return "standard input" if source == STDIN else source
+
+
+def keep(source: str) -> bytes | None:
+    """Read an input that can be read only once into memory, as it came.
+
+    Standard input and pipes cannot be opened again to look for the line of an
+    error, so their bytes stay; for a regular file the answer is None.
+    """
+    if source == STDIN:
+        if sys.stdin is None:
+            raise InputError("standard input: closed, nothing can be read")
+        return sys.stdin.buffer.read()
+    try:
+        if stat.S_ISREG(os.stat(source).st_mode):
+            return None
+        with open(source, "rb") as handle:
+            return handle.read()
+    except OSError as error:
+        raise _unreadable(source, error) from error
+
+
+@contextmanager
+def open_text(source: str, kept: bytes | None = None) -> Iterator[TextIO]:
+    """Open an input as text lines, whatever its compression.
+
+    Parameters
+    ----------
+    source : str
+        A path, or "-" for standard input.
+    kept : bytes, optional
+        What `keep` returned; read in place of the path when not None.
+
+    Yields
+    ------
+    text : io.TextIOWrapper
+        UTF-8 text; any line end counts as a newline, a byte that is no UTF-8
+        becomes U+FFFD.
+
+    Raises
+    ------
+    InputError
+        The file is missing, unreadable, cut short or damaged.
+    """
+    with _open_bytes(source, kept) as raw:
+        name, stream = _decompressed(raw)
+        try:
+            yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")
+        except _DAMAGE as error:
+            raise _damaged(source, name, error) from error
+
+
+def _open_bytes(source: str, kept: bytes | None) -> BinaryIO:
+    if kept is not None:
+        return io.BytesIO(kept)
+    try:
+        return open(source, "rb")
+    except OSError as error:
+        raise _unreadable(source, error) from error
+
+
+def _decompressed(raw: BinaryIO) -> tuple[str | None, BinaryIO]:
+    head = raw.read(6)
+    raw.seek(0)
+    for magic, opener, name in _MAGIC:
+        if head.startswith(magic):
+            # The openers of lzma and bz2 read a byte at a time without a buffer.
+            return name, io.BufferedReader(opener(raw), 1 << 18)
+    return None, raw
+
+
+def _unreadable(source: str, error: OSError) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{label(source)}: no such file")
+    return InputError(f"{label(source)}: cannot be read ({error.strerror})")
+
+
+def _damaged(source: str, name: str | None, error: Exception) -> InputError:
+    if name is None:
+        return InputError(f"{label(source)}: reading failed ({error})")
+    if isinstance(error, EOFError):
+        return InputError(
+            f"{label(source)}: the {name} data end too early; the file is truncated\n"
+            "hint: copy or download it again"
+        )
+    return InputError(f"{label(source)}: the {name} data are corrupt ({error})")

@@ -1,0 +1,1 @@
+"""What an alignment is: numpy and biotite, no jax."""

@@ -1,0 +1,168 @@
+"""One alignment of two sequences: spans, operations, counts, rescoring."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxalign.errors import InputError
+from jaxalign.model import operations as ops
+from jaxalign.model.identity import denominator, ratio
+from jaxalign.model.scoring import Scoring
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """An alignment and its score.
+
+    ``operations`` cover the core, from start cell to end cell; residues that
+    overhang at free ends (or lie outside a local alignment) are outside the spans,
+    which are half-open and zero-based.
+    """
+
+    query: str
+    target: str
+    score: float
+    query_start: int
+    query_end: int
+    target_start: int
+    target_end: int
+    operations: np.ndarray
+    scoring: Scoring
+    mode: str = "global"
+    free_ends: frozenset = frozenset()
+    query_name: str = "query"
+    target_name: str = "target"
+    implementation: str = ""
+
+    def cigar(self, eqx: bool = False) -> str:
+        """CIGAR of the core: M, I (consumes query), D (consumes target).
+
+        With ``eqx``, ``=`` and ``X`` instead of M.
+        """
+        if not eqx:
+            return ops.cigar(self.operations)
+        codes = self.scoring.alphabet.encode
+        starts = self.query_start, self.target_start
+        return ops.cigar(
+            ops.split_matches(
+                self.operations, codes(self.query), codes(self.target), *starts
+            )
+        )
+
+    @property
+    def columns(self) -> int:
+        """Aligned columns, gaps included, overhang excluded."""
+        return int((self.operations >> 4).sum())
+
+    @property
+    def gaps(self) -> int:
+        """Columns with a gap."""
+        kinds, lengths = self.operations & 15, self.operations >> 4
+        return int(lengths[kinds != ops.M].sum())
+
+    @property
+    def gap_openings(self) -> int:
+        return int(((self.operations & 15) != ops.M).sum())
+
+    @property
+    def identities(self) -> int:
+        """Columns with the same letter on both sides; X/X is none."""
+        a, b = self._paired()
+        return int(self.scoring.identical[a, b].sum())
+
+    def identity(self, kind: str = "alignment") -> float:
+        """Identities over the denominator of that name (``model.identity``)."""
+        counts = {
+            name: getattr(self, name)
+            for name in (
+                "columns",
+                "gaps",
+                "query_start",
+                "query_end",
+                "target_start",
+                "target_end",
+            )
+        }
+        below = denominator(kind, counts, len(self.query), len(self.target))
+        return float(ratio(self.identities, below))
+
+    def rows(self) -> tuple[str, str]:
+        """The two gapped rows of the core, ``-`` for a gap."""
+        steps = ops.expand(self.operations)
+        query = self.query[self.query_start : self.query_end]
+        target = self.target[self.target_start : self.target_end]
+        return _gapped(query, steps != ops.D), _gapped(target, steps != ops.I)
+
+    def rescore(self) -> float:
+        """The score of these operations, counted anew from matrix and gap costs."""
+        a, b = self._paired()
+        total = int(self.scoring.scores[a, b].sum())
+        for run in self.operations[(self.operations & 15) != ops.M].tolist():
+            total -= self.scoring.open + ((run >> 4) - 1) * self.scoring.extend
+        return total if self.scoring.scale == 1 else total / self.scoring.scale
+
+    def _paired(self):
+        """Codes of the residue pairs, column by column."""
+        steps = ops.expand(self.operations)
+        encode = self.scoring.alphabet.encode
+        query = encode(self.query)[self.query_start : self.query_end]
+        target = encode(self.target)[self.target_start : self.target_end]
+        return query[(steps == ops.M)[steps != ops.D]], target[
+            (steps == ops.M)[steps != ops.I]
+        ]
+
+    def to_biotite(self):
+        """``biotite.sequence.align.Alignment`` of the core, -1 for a gap.
+
+        Sequences are ``ProteinSequence`` or ``NucleotideSequence`` where the alphabet
+        is one, else ``GeneralSequence``.
+        """
+        from biotite.sequence.align import Alignment as BiotiteAlignment
+
+        steps = ops.expand(self.operations)
+        trace = np.full((len(steps), 2), -1, np.int64)
+        trace[steps != ops.D, 0] = np.arange(self.query_start, self.query_end)
+        trace[steps != ops.I, 1] = np.arange(self.target_start, self.target_end)
+        pair = [_biotite_sequence(t, self.scoring) for t in (self.query, self.target)]
+        return BiotiteAlignment(pair, trace, self.score)
+
+    @classmethod
+    def from_biotite(cls, alignment, scoring: Scoring, mode: str = "global"):
+        """A biotite alignment of two sequences -> ``Alignment``.
+
+        Raises
+        ------
+        InputError
+            Not two sequences, or a column of two gaps.
+        """
+        trace = np.asarray(alignment.trace)
+        if trace.shape[1] != 2 or (trace == -1).all(axis=1).any():
+            raise InputError("a biotite alignment of two sequences is needed")
+        steps = np.where(trace[:, 1] == -1, ops.I, np.where(trace[:, 0] == -1, 2, 0))
+        runs = ops.run_lengths(steps.astype(np.uint8), np.array([len(steps)]))[0]
+        spans = [_span(trace[:, side]) for side in (0, 1)]
+        texts = [str(sequence) for sequence in alignment.sequences]
+        score = 0 if alignment.score is None else alignment.score
+        return cls(*texts, score, *spans[0], *spans[1], runs, scoring, mode)
+
+
+def _gapped(letters: str, present) -> str:
+    row = np.full(len(present), ord("-"), np.uint8)
+    row[present] = np.frombuffer(letters.encode("latin-1"), np.uint8)
+    return row.tobytes().decode("latin-1")
+
+
+def _span(positions):
+    there = positions[positions >= 0]
+    return (int(there[0]), int(there[-1]) + 1) if there.size else (0, 0)
+
+
+def _biotite_sequence(text: str, scoring: Scoring):
+    import biotite.sequence as seq
+
+    kind = scoring.alphabet.kind
+    if kind == "protein":
+        return seq.ProteinSequence(text)
+    if kind == "dna":
+        return seq.NucleotideSequence(text)
+    return seq.GeneralSequence(seq.LetterAlphabet(scoring.alphabet.letters), text)

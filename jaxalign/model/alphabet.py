@@ -1,0 +1,208 @@
+"""Letters <-> uint8 codes, in bulk, and sets of sequences as one flat array.
+
+The project owns its alphabets: biotite 1.6 and 2.x give the same letter different
+codes, so no biotite code is ever stored.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from jaxalign.errors import InputError
+
+PROTEIN = "ARNDCQEGHILKMFPSTWYVBZX*"
+DNA = "ACGTRYSWKMBDHVN"
+BAD = 255
+UNKNOWN_POLICIES = ("error", "X", "mask")
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """Letters in code order; ``wildcard`` is the letter that means *unknown*.
+
+    Letters are read without regard to case, unless both cases are letters or all
+    letters are lower case (structural alphabets), which lower only their own case.
+    """
+
+    letters: str
+    wildcard: str | None = None
+    kind: str = "custom"
+
+    @property
+    def size(self) -> int:
+        return len(self.letters)
+
+    @cached_property
+    def table(self) -> np.ndarray:
+        """(256,) uint8: ASCII -> code, ``BAD`` where there is no such letter."""
+        table = np.full(256, BAD, np.uint8)
+        for code, letter in enumerate(self.letters):
+            for form in (letter.lower(), letter.upper()):
+                if form == letter or form not in self.letters:
+                    table[ord(form)] = code
+        return table
+
+    @property
+    def wildcard_code(self) -> int:
+        """Code of the wildcard, or ``BAD`` where the alphabet has none."""
+        return BAD if self.wildcard is None else self.letters.index(self.wildcard)
+
+    def encode(self, text) -> np.ndarray:
+        """str, bytes or uint8 ASCII array -> uint8 codes of the same length."""
+        return self.table[as_ascii(text)]
+
+    def decode(self, codes) -> str:
+        """uint8 codes -> str."""
+        letters = np.frombuffer(self.letters.encode(), np.uint8)
+        return letters[np.asarray(codes, np.intp)].tobytes().decode()
+
+    def rule(self) -> str:
+        """The letters allowed, for messages."""
+        return f"the {self.kind} alphabet is {self.letters}"
+
+
+def named_alphabet(kind: str) -> Alphabet:
+    """``protein``, ``dna``, ``rna``, or the letters themselves."""
+    known = {
+        "protein": Alphabet(PROTEIN, "X", "protein"),
+        "dna": Alphabet(DNA, "N", "dna"),
+        "rna": Alphabet(DNA.replace("T", "U"), "N", "rna"),
+    }
+    return known.get(kind) or Alphabet(kind)
+
+
+def as_ascii(text) -> np.ndarray:
+    """str, bytes or uint8 array -> uint8 array; a letter beyond ASCII becomes 0."""
+    if isinstance(text, str):
+        text = text.encode("latin-1", "replace")
+    if isinstance(text, (bytes, bytearray)):
+        return np.frombuffer(bytes(text), np.uint8)
+    return np.asarray(text, np.uint8)
+
+
+def substitute_unknown(text, alphabet: Alphabet, unknown: str = "error"):
+    """Encode under a policy for letters that are not in the alphabet.
+
+    ``error`` leaves them ``BAD``; ``X`` turns U, O and J, residues that exist but
+    have no row in the matrix, into the wildcard; ``mask`` turns any letter A-Z into
+    it. Digits, gaps and punctuation are always ``BAD``.
+
+    Returns
+    -------
+    codes : uint8 array
+    count : int
+        How many letters were replaced.
+    """
+    ascii_codes = as_ascii(text)
+    codes = alphabet.table[ascii_codes]
+    allowed = {"error": b"", "X": b"UOJuoj", "mask": bytes(range(65, 91))}[unknown]
+    if unknown == "mask":
+        allowed += allowed.lower()
+    if not allowed or alphabet.wildcard is None:
+        return codes, 0
+    swap = np.zeros(256, bool)
+    swap[list(allowed)] = True
+    hit = (codes == BAD) & swap[ascii_codes]
+    codes[hit] = alphabet.wildcard_code
+    return codes, int(hit.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """A set of sequences: names, one flat uint8 code array, n + 1 offsets."""
+
+    names: tuple[str, ...]
+    codes: np.ndarray
+    offsets: np.ndarray
+    alphabet: Alphabet
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.codes[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(n,) int64."""
+        return np.diff(self.offsets)
+
+    def text(self, index: int) -> str:
+        return self.alphabet.decode(self[index])
+
+    def take(self, indices) -> "Sequences":
+        """The sequences at ``indices``, in that order."""
+        parts = [self[i] for i in indices]
+        return from_parts([self.names[i] for i in indices], parts, self.alphabet)
+
+
+def from_parts(names, parts, alphabet: Alphabet) -> Sequences:
+    """Names and code arrays -> one flat set."""
+    offsets = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    flat = np.concatenate([np.zeros(0, np.uint8), *parts]).astype(np.uint8)
+    return Sequences(tuple(names), flat, offsets, alphabet)
+
+
+def as_sequences(data, alphabet: Alphabet) -> Sequences:
+    """Whatever a caller may hold -> ``Sequences``.
+
+    Accepts ``Sequences``; ``(codes, offsets)`` flat arrays in this alphabet's codes;
+    or an iterable whose items are strings, bytes, ``(name, text)`` pairs, uint8 code
+    arrays or biotite sequences. A single string is a mistake and is refused.
+
+    Raises
+    ------
+    InputError
+        A letter is not in the alphabet; the message names record and column.
+    """
+    if isinstance(data, Sequences):
+        if data.alphabet.letters == alphabet.letters:
+            return data
+        data = [(name, data.text(i)) for i, name in enumerate(data.names)]
+    if isinstance(data, (str, bytes)):
+        raise InputError("a list of sequences is needed, not one string")
+    if isinstance(data, tuple) and len(data) == 2 and _is_flat(*data):
+        return _from_flat(*data, alphabet)
+    named = [_name_and_codes(item, i, alphabet) for i, item in enumerate(data)]
+    names, parts = zip(*named, strict=True) if named else ((), ())
+    return from_parts(names, list(parts), alphabet)
+
+
+def _is_flat(codes, offsets) -> bool:
+    return isinstance(codes, np.ndarray) and isinstance(offsets, np.ndarray)
+
+
+def _from_flat(codes, offsets, alphabet) -> Sequences:
+    offsets = offsets.astype(np.int64)
+    ordered = len(offsets) and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
+    if not ordered or offsets[-1] != len(codes):
+        raise InputError("offsets must rise from 0 to the length of the flat codes")
+    check_codes(codes, alphabet, "flat codes")
+    names = tuple(f"seq{i + 1}" for i in range(len(offsets) - 1))
+    return Sequences(names, codes.astype(np.uint8), offsets, alphabet)
+
+
+def check_codes(codes, alphabet: Alphabet, what: str) -> None:
+    """Refuse codes that are no letters."""
+    codes = np.asarray(codes)
+    if codes.size and not 0 <= int(codes.min()) <= int(codes.max()) < alphabet.size:
+        raise InputError(f"{what}: codes must lie in 0..{alphabet.size - 1}")
+
+
+def _name_and_codes(item, index: int, alphabet: Alphabet):
+    name = f"seq{index + 1}"
+    if isinstance(item, tuple):
+        name, item = item
+    if isinstance(item, np.ndarray):
+        check_codes(item, alphabet, f"record {index + 1} ({name})")
+        return name, item.astype(np.uint8)
+    text = item if isinstance(item, (str, bytes)) else str(item)  # biotite: letters
+    codes = alphabet.encode(text)
+    bad = np.flatnonzero(codes == BAD)
+    if bad.size:
+        letter = chr(as_ascii(text)[bad[0]])
+        where = f"record {index + 1} ({name}), column {bad[0] + 1}"
+        raise InputError(f"{where}: {letter!r} is no letter; {alphabet.rule()}")
+    return name, codes

@@ -1,0 +1,69 @@
+"""Identity of a pair: one count, eight denominators, each under its own name.
+
+==========  ==================================================================
+alignment   columns of the alignment (BLAST, MMseqs2 mode 0)
+full        columns and overhanging residues (needle, GraphPart's ``full``)
+aligned     columns without a gap (GraphPart's ``no_gaps``)
+shorter     the shorter sequence (CD-HIT, MMseqs2 mode 1)
+longer      the longer sequence (MMseqs2 mode 2)
+mean        the mean of the two lengths
+query       the query
+target      the target
+==========  ==================================================================
+"""
+
+import numpy as np
+
+from jaxalign.errors import UsageError
+
+IDENTITIES = (
+    "alignment",
+    "full",
+    "aligned",
+    "shorter",
+    "longer",
+    "mean",
+    "query",
+    "target",
+)
+BY_PATH = ("alignment", "full", "aligned")
+
+
+def denominator(kind: str, columns: dict, m, n):
+    """The denominator of ``kind``; ``columns`` are a table's, m and n the lengths.
+
+    Raises
+    ------
+    UsageError
+        Unknown kind, or one that needs a path where none was computed.
+    """
+    by_length = {
+        "shorter": lambda: np.minimum(m, n),
+        "longer": lambda: np.maximum(m, n),
+        "mean": lambda: (m + n) / 2,
+        "query": lambda: m,
+        "target": lambda: n,
+    }
+    if kind in by_length:
+        return by_length[kind]()
+    if kind not in BY_PATH:
+        raise UsageError(f"unknown identity {kind!r}: one of {', '.join(IDENTITIES)}")
+    if "columns" not in columns:
+        raise UsageError(
+            f"identity {kind!r} needs the path's columns: use output='stats', or one "
+            "of shorter, longer, mean, query, target"
+        )
+    if kind == "alignment":
+        return columns["columns"]
+    if kind == "aligned":
+        return columns["columns"] - columns["gaps"]
+    spans = columns["query_end"] - columns["query_start"]
+    spans = spans + columns["target_end"] - columns["target_start"]
+    return columns["columns"] + (m + n - spans)
+
+
+def ratio(count, below):
+    """count / below as float64, ``nan`` where there is nothing to divide by."""
+    below = np.asarray(below, float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(below > 0, np.asarray(count, float) / below, np.nan)

@@ -1,0 +1,213 @@
+"""FASTA in: what is read, and what every refusal says."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from jaxalign.errors import InputError, UsageError
+from jaxalign.io.fasta import encode_counted, read, read_raw
+from jaxalign.model.alphabet import named_alphabet
+
+PROTEIN, DNA = named_alphabet("protein"), named_alphabet("dna")
+TEXT = ">a first\nWWCH\nEY\n\n>b\nhkml*\n>empty\n>c\tlast\nAR ND\t\n"
+
+
+def written(tmp_path, text, name="q.fasta"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+def records(sequences):
+    return {n: sequences.text(i) for i, n in enumerate(sequences.names)}
+
+
+def refused(path, alphabet=PROTEIN, unknown="error", error=InputError):
+    with pytest.raises(error) as caught:
+        read(path, alphabet, unknown)
+    return str(caught.value)
+
+
+def says(message, *parts):
+    missing = [part for part in parts if part not in message]
+    assert not missing, f"{missing} not in {message!r}"
+
+
+def stdin_of(monkeypatch, data):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+EXPECTED = {"a": "WWCHEY", "b": "HKML*", "empty": "", "c": "ARND"}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_compression_is_told_by_the_first_bytes(tmp_path, pack):
+    path = written(tmp_path, pack(TEXT.encode()), "no_suffix")
+    assert records(read(path, PROTEIN)) == EXPECTED
+
+
+def test_layout(tmp_path):
+    sequences = read(written(tmp_path, TEXT), PROTEIN)
+    assert sequences.codes.dtype == np.uint8
+    assert sequences.offsets.dtype == np.int64
+    assert sequences.offsets.tolist() == [0, 6, 11, 11, 15]
+    assert sequences.lengths.tolist() == [6, 5, 0, 4]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT.replace("\n", "\r\n"),
+        TEXT.rstrip(),
+        "\ufeff" + TEXT,
+        "; a comment\n\n" + TEXT.replace(">b", ";c\n> b"),
+        TEXT.replace("WWCH\nEY", "W W C H E\u00a0Y"),
+    ],
+    ids=["crlf", "no final newline", "byte order mark", "comments", "spaces"],
+)
+def test_variants_read_the_same(tmp_path, text):
+    assert records(read(written(tmp_path, text), PROTEIN)) == EXPECTED
+
+
+def test_path_objects_and_utf8_names(tmp_path):
+    path = written(tmp_path, ">protéine\nWW\n")
+    assert read(tmp_path / os.path.basename(path), PROTEIN).names == ("protéine",)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_standard_input(monkeypatch, pack):
+    stdin_of(monkeypatch, pack(TEXT.encode()))
+    assert records(read("-", PROTEIN)) == EXPECTED
+
+
+def test_standard_input_is_looked_up_again(monkeypatch):
+    stdin_of(monkeypatch, b">a\nWW\n>b\nW1W\n")
+    says(refused("-"), "standard input, line 4, column 2", "record 2 ('b')", "'1'")
+
+
+def test_standard_input_closed(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    says(refused("-"), "standard input", "closed")
+
+
+def test_named_pipe_is_looked_up_again(tmp_path):
+    path = str(tmp_path / "pipe")
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: open(path, "w").write(">a\nW\n-\n"))
+    writer.start()
+    says(refused(path), path, "line 3, column 1", "'-'", "unaligned")
+    writer.join()
+
+
+def test_bad_letter_is_placed(tmp_path):
+    path = written(tmp_path, TEXT + ">d x\nWWW\n;c\n W 7WW\n8\n")
+    says(
+        refused(path),
+        f"{path}, line 13, column 4: record 5 ('d') holds '7'",
+        "1 more",
+        "the protein alphabet is ARND",
+    )
+
+
+def test_bad_letter_after_an_empty_record(tmp_path):
+    says(refused(written(tmp_path, ">a\n>b\n>c\n\n?\n")), "line 5, column 1: record 3")
+
+
+def test_bad_letter_beyond_ascii(tmp_path):
+    says(refused(written(tmp_path, ">a\nWWéW\n")), "line 2, column 3", "'é'")
+
+
+@pytest.mark.parametrize("letter", "UOJu")
+def test_hint_to_unknown_x(tmp_path, letter):
+    path = written(tmp_path, f">a\nW{letter}W\n")
+    says(refused(path), f"{letter!r}", "hint: --unknown X reads U, O and J as X")
+    sequences, count = encode_counted(read_raw(path), PROTEIN, "X")
+    assert (sequences.text(0), count) == ("WXW", 1)
+
+
+def test_hint_to_mask(tmp_path):
+    path = written(tmp_path, ">a\nACEF\n")
+    says(refused(path, DNA), "'E'", "dna alphabet", "--unknown mask", "as N")
+    sequences, count = encode_counted(read_raw(path), DNA, "mask")
+    assert (sequences.text(0), count) == ("ACNN", 2)
+
+
+@pytest.mark.parametrize("unknown", ["error", "X", "mask"])
+@pytest.mark.parametrize("sign", "-.17?")
+def test_signs_are_refused_under_every_policy(tmp_path, unknown, sign):
+    message = refused(written(tmp_path, f">a\nWW{sign}\n"), unknown=unknown)
+    says(message, "line 2, column 3", repr(sign))
+
+
+def test_unknown_policy_is_checked(tmp_path):
+    message = refused(written(tmp_path, TEXT), unknown="U", error=UsageError)
+    says(message, "'U'", "error, X, mask")
+
+
+def test_missing_file_and_folder(tmp_path):
+    says(refused(str(tmp_path / "none.fa")), "none.fa", "no such file")
+    says(refused(str(tmp_path)), str(tmp_path), "cannot be read")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_empty_file(tmp_path, pack):
+    says(refused(written(tmp_path, pack(b""))), "q.fasta", "is empty", "'>'")
+
+
+def test_only_comments(tmp_path):
+    says(refused(written(tmp_path, "\n;x\n")), "q.fasta", "holds no record")
+
+
+def test_text_before_the_first_header(tmp_path):
+    message = refused(written(tmp_path, "\nMKT\n>a\nWW\n"))
+    says(message, "q.fasta, line 2, column 1", "'>'", "'MKT'")
+
+
+def test_fastq_is_recognised(tmp_path):
+    says(refused(written(tmp_path, "@r\nAC\n+\n!!\n")), "line 1", "FASTQ")
+
+
+@pytest.mark.parametrize(
+    ("pack", "name"),
+    [(gzip.compress, "gzip"), (bz2.compress, "bzip2"), (lzma.compress, "xz")],
+)
+def test_truncated(tmp_path, pack, name):
+    noise = np.random.default_rng(0).choice(list("ARND"), 200_000)
+    data = pack((">a\n" + "".join(noise)).encode())
+    message = refused(written(tmp_path, data[: len(data) // 2], "q.packed"))
+    says(message, "q.packed", name, "truncated")
+
+
+@pytest.mark.parametrize("spot", [-6, 200])
+def test_corrupt_gzip(tmp_path, spot):
+    noise = np.random.default_rng(0).choice(list("ARND"), 5000)
+    data = bytearray(gzip.compress((">a\n" + "".join(noise)).encode()))
+    data[spot : spot + 4] = b"\xff\xff\xff\xff"
+    message = refused(written(tmp_path, bytes(data), "q.gz"))
+    says(message, "q.gz", "gzip", "corrupt")
+
+
+def test_duplicate_names(tmp_path):
+    message = refused(written(tmp_path, ">a one\nW\n>b\nW\n\n>a two\nW\n"))
+    says(message, "q.fasta, line 6, column 1", "record 3", "'a'", "record 1 (line 1)")
+
+
+@pytest.mark.parametrize("header", [">", "> ", ">\t"])
+def test_empty_header(tmp_path, header):
+    message = refused(written(tmp_path, f">a\nW\n{header}\nW\n"))
+    says(message, "q.fasta, line 3, column 1", "record 2", "empty header")
+
+
+def test_second_read_of_a_changed_file(tmp_path):
+    path = written(tmp_path, ">a\nW\n>b\nW7\n")
+    raw = read_raw(path)
+    written(tmp_path, ">a\nW\n")
+    with pytest.raises(InputError, match="changed while"):
+        encode_counted(raw, PROTEIN)
