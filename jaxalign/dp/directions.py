@@ -50,8 +50,10 @@ def pack(nibbles):
 def unpack(words):
     """(w, n) uint32 words -> (8 * w, n) nibbles; the inverse of ``pack``."""
     shifts = jnp.arange(28, -1, -4, dtype=jnp.uint32)[None, :, None]
-    return ((words[:, None, :] >> shifts) & 15).astype(jnp.uint8).reshape(
-        -1, words.shape[-1]
+    return (
+        ((words[:, None, :] >> shifts) & 15)
+        .astype(jnp.uint8)
+        .reshape(-1, words.shape[-1])
     )
 
 

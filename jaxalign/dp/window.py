@@ -132,9 +132,7 @@ def _one_query(
         rows=rows,
         fused=fused,
     )
-    end = ends.sweep_end(
-        filled, block, m, problem.gaps, problem.free, query.tie, local
-    )
+    end = ends.sweep_end(filled, block, m, problem.gaps, problem.free, query.tie, local)
     if not paths:
         return Result(end.score), None
     walked = _walk(block, codes, end, filled.halves, problem, local, steps, fused)

@@ -108,10 +108,10 @@ def _clips(length: int) -> str:
     return f"{length}S" if length else ""
 
 
-def _score_tag(score: float) -> str:
+def _score_tag(score: int | float) -> str:
     # AS is defined as an integer; lower-case tags are free for local use.
-    exact = float(score).is_integer()
-    return f"AS:i:{int(score)}" if exact else f"as:f:{score_text(score)}"
+    whole = isinstance(score, int)
+    return f"AS:i:{score}" if whole else f"as:f:{score_text(score)}"
 
 
 def _paf_lines(part: Table) -> Iterator[str]:

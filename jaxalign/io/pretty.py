@@ -112,7 +112,7 @@ def _pair_header(
 
 def _share(count: int, length: int) -> str:
     percent = 100 * count / length if length else 0.0
-    return f"{f'{count}/{length}':>11} ({percent:4.1f}%)"
+    return f"{count:>5}/{length} ({percent:4.1f}%)"
 
 
 def _overhang_line(alignment: Alignment) -> str:

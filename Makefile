@@ -1,0 +1,41 @@
+# Two commands: `make demo` and `make test`. Both make .venv first; nothing else is
+# assumed but Python 3.11 or newer with venv. `make PYTHON=python3.13 test` picks one.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: demo test test-all lint bench clean
+
+demo: $(VENV)/installed
+	@$(BIN)/python -m jaxalign demo
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not gpu"
+
+test-all: $(VENV)/dev lint
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not gpu"
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: $(VENV)/dev
+	$(BIN)/python benchmarks/peers.py --quick
+
+$(VENV)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/installed: $(VENV)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/dev: $(VENV)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@ $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,44 @@
+"""Exact biological sequence alignment in JAX: all pairs of a set, scores and paths.
+
+Public names load on first use, so that ``import jaxalign`` imports no jax.
+"""
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+try:
+    __version__ = version("jaxalign")
+except PackageNotFoundError:  # a source tree that is not installed
+    __version__ = "0+unknown"
+
+_HOMES = {
+    "align": "jaxalign.api",
+    "align_pairs": "jaxalign.api",
+    "align_all": "jaxalign.api",
+    "scores_matrix": "jaxalign.api",
+    "distance_matrix": "jaxalign.api",
+    "dp_table": "jaxalign.api",
+    "plan": "jaxalign.api",
+    "Scoring": "jaxalign.model.scoring",
+    "Alignment": "jaxalign.model.alignment",
+    "Table": "jaxalign.model.table",
+    "Alphabet": "jaxalign.model.alphabet",
+    "Sequences": "jaxalign.model.alphabet",
+    "JaxalignError": "jaxalign.errors",
+    "UsageError": "jaxalign.errors",
+    "InputError": "jaxalign.errors",
+    "MemoryPlanError": "jaxalign.errors",
+    "DeviceError": "jaxalign.errors",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'jaxalign' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__():
+    return [*globals(), *__all__]

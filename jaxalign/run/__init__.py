@@ -1,0 +1,1 @@
+"""Where and when: which window, which batch, which implementation."""

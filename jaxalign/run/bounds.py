@@ -1,0 +1,63 @@
+"""No score is ever silently saturated: the score dtype is proved, else widened.
+
+A fill of dtype d keeps minus infinity at half of its range (``dp.recurrence``), so
+values must stay above that half, with room for one gap and one substitution; above,
+they may use all of the range.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxalign.model.scoring import Scoring
+
+# score * IDENTITY_BASE + matches: the lexicographic score of max_identities.
+IDENTITY_BASE = {"int32": 2**13, "int64": 2**20}
+
+
+@dataclass(frozen=True)
+class Range:
+    """Proven bounds on every H of a table, in scaled integer scores."""
+
+    low: int
+    high: int
+
+
+def score_range(m: int, n: int, scoring: Scoring, mode: str) -> Range:
+    """Bounds from the lengths, the matrix and the gaps alone.
+
+    High: every column pairs residues and each scores at most max(S). Low: two gaps
+    reach every cell of a global table, and what is stored is at most one gap or one
+    substitution below H.
+    """
+    best = max(int(scoring.scores.max(initial=0)), 0)
+    worst = max(-int(scoring.scores.min(initial=0)), 0)
+    reach = 0 if mode == "local" else scoring.open + scoring.extend * max(m + n, 1)
+    return Range(-(reach + 2 * scoring.open + worst), min(m, n) * best + best)
+
+
+def fits(bounds: Range, dtype: str, factor: int = 1) -> bool:
+    """Whether values of this range, times ``factor``, never wrap in ``dtype``."""
+    info = np.iinfo(dtype)
+    low, high = bounds.low * factor, (bounds.high + 1) * factor
+    return low > info.min // 2 + factor and high < info.max
+
+
+def score_dtype(m: int, n: int, scoring: Scoring, mode: str, widest=False) -> str:
+    """The narrowest dtype that provably holds all scores: int16, int32, or int64.
+
+    Columns are counted in the same dtype, so int16 ends at 16,384 of them.
+    """
+    bounds = score_range(m, n, scoring, mode)
+    if not widest and max(m, n) <= 2**14 and fits(bounds, "int16"):
+        return "int16"
+    return "int32" if fits(bounds, "int32") else "int64"
+
+
+def identity_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:
+    """int32 where score * 2^13 + matches provably fits, else int64 with 2^20."""
+    bounds = score_range(m, n, scoring, mode)
+    base = IDENTITY_BASE["int32"]
+    if min(m, n) < base and fits(bounds, "int32", base):
+        return "int32"
+    return "int64"

@@ -1,0 +1,181 @@
+"""One pair of any length, with its path, in sub-quadratic memory.
+
+The table is filled in strips of rows; H and E of the row between two strips are kept
+as checkpoints. Then, from the end cell upwards, only the strips the path crosses are
+filled again, with backtrack, one at a time (checkpoint and recompute, the BT1 of Li,
+Ranka and Sahni used for a pair). Memory is O((m / rows + rows) * n), time twice a fill.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.dp import ends, walk, wavefront
+from jaxalign.run.windows import bucket
+
+ROWS = 1024
+
+
+class Pair(NamedTuple):
+    """Result of one pair: Python ints, and one uint8 operation a step, start to end."""
+
+    score: int
+    end_i: int
+    end_j: int
+    start_i: int
+    start_j: int
+    identities: int
+    columns: int
+    gap_openings: int
+    gaps: int
+    steps: np.ndarray | None
+
+
+@partial(jax.jit, static_argnames=("local", "words", "tables"))
+def fill_strip(query, target, m, n, above, top, problem, local, words, tables=False):
+    return wavefront.strip(
+        query,
+        target,
+        m,
+        n,
+        above,
+        top,
+        problem.scores,
+        problem.gaps,
+        problem.free,
+        local=local,
+        words=words,
+        tables=tables,
+    )
+
+
+def align_long(query, target, problem, local, paths=True, rows=None, progress=None):
+    """Align one pair strip by strip.
+
+    Parameters
+    ----------
+    query, target : uint8 codes (m,), (n,)
+    problem : dp.window.Problem; its gaps' dtype is proven for the whole pair
+    rows : rows of a strip; the smaller, the less memory
+    progress : called with the cells done so far, the second pass not counted
+    """
+    rows = min(rows or ROWS, bucket(len(query)))
+    m, n = len(query), len(target)
+    padded = np.zeros(bucket(n), np.int32)
+    padded[:n] = target
+    top = wavefront.top_border(
+        len(padded), problem.free["target_start"] | local, problem.gaps
+    )
+    checkpoints, found = [], []
+    for above in range(0, max(m, 1), rows):
+        checkpoints.append(top)
+        codes, real = _rows(query, above, rows)
+        args = (codes, padded, real, n, above, top, problem)
+        done = fill_strip(*args, local=local, words=False)
+        found.append(_bests(done, above, real, n))
+        top = done.bottom
+        if progress:
+            progress((above + real) * n)
+    end = _end(found, done, m, n, problem.free, local)
+    if not paths:
+        return Pair(end.score, end.i, end.j, *[0] * 6, None)
+    return _walk_up(query, padded, end, n, checkpoints, problem, local, rows)
+
+
+def _rows(query, above, rows):
+    """Codes of a strip, padded, and how many of them are real."""
+    part = np.zeros(rows, np.int32)
+    real = query[above : above + rows]
+    part[: len(real)] = real
+    return part, len(real)
+
+
+def _bests(done, above, real, n):
+    """The best of a strip's cells and the best of its column n, as (score, i, j)."""
+    rows = np.asarray(done.row_best)[: real + 1]
+    column = np.asarray(done.last_column)[: real + 1]
+    i, k = int(rows.argmax()), int(column.argmax())
+    inner = int(rows[i]), above + i, int(done.row_column[i])
+    return inner, (int(column[k]), above + k, n)
+
+
+def _end(found, done, m, n, free, local):
+    """The end cell of the whole pair; strips come in order, so the first best wins."""
+    inner = max((best for best, _ in found), key=lambda best: best[0])
+    if local:
+        return ends.End(*(inner if inner[0] > 0 else (0, 0, 0)))
+    column = max((best for _, best in found), key=lambda best: best[0])
+    row = np.asarray(done.bottom.h)[: n + 1]
+    j = int(row.argmax())
+    corner = ends.End(int(row[n]), m, n)
+    end = ends.border_end(
+        _arrays(corner),
+        _arrays(column),
+        _arrays((int(row[j]), m, j)),
+        free,
+        0,
+    )
+    return ends.End(*map(int, end))
+
+
+def _arrays(cell):
+    return ends.End(*(jnp.asarray(np.int64(v).astype(np.int32)) for v in cell))
+
+
+def _walk_up(query, target, end, n, checkpoints, problem, local, rows):
+    """Refill the strips on the path from the last to the first, and walk each."""
+    walked = walk.start(*(jnp.full(1, v, jnp.int32) for v in (end.i, end.j)))
+    pieces = []
+    strip = max(end.i - 1, 0) // rows
+    while True:
+        above = strip * rows
+        codes, real = _rows(query, above, rows)
+        args = (codes, target, real, n, above, checkpoints[strip], problem)
+        words = fill_strip(*args, local=local, words=True).words
+        before = int(walked.columns[0])
+        walked = _walk_strip(walked, words, codes, target, above, problem, local)
+        count = int(walked.columns[0]) - before
+        pieces.append(np.asarray(walked.steps)[:count, 0])
+        if strip == 0 or int(walked.i[0]) > above:
+            break
+        if count == 0 or _stops(walked, problem, local):
+            break
+        strip -= 1
+    steps = np.concatenate(pieces)[::-1]
+    counts = (walked.identities, walked.columns, walked.gap_openings, walked.gaps)
+    start = int(walked.i[0]), int(walked.j[0])
+    return Pair(end.score, end.i, end.j, *start, *(int(c[0]) for c in counts), steps)
+
+
+def _stops(walked, problem, local):
+    """Whether the walk ended on column 0 for good."""
+    return int(walked.j[0]) == 0 and bool(problem.free["query_start"] | local)
+
+
+@partial(jax.jit, static_argnames=("local",))
+def _walk_strip(walked, words, codes, target, above, problem, local):
+    """Walk one pair (B = 1) within a strip of words (rows / 8, N)."""
+    free = problem.free
+    rules = walk.Rules(
+        free["target_start"] | local,
+        free["query_start"] | local,
+        jnp.where(above == 0, -1, above).astype(jnp.int32),
+    )
+    longest = codes.shape[0] + target.shape[0]
+    steps = jnp.full((longest, 1), walk.DONE, jnp.uint8)
+
+    def nibble_at(i, j):
+        row = i - 1 - above
+        word = words.at[row // 8, j - 1].get(mode="clip")
+        shift = (4 * (7 - row % 8)).astype(jnp.uint32)
+        return ((word >> shift) & 15).astype(jnp.int32)
+
+    def same_at(i, j):
+        a = codes.at[i - 1 - above].get(mode="clip")
+        b = target.at[j - 1].get(mode="clip")
+        return (a == b) & (a != problem.wildcard)
+
+    return walk.walk(walked._replace(steps=steps), nibble_at, same_at, rules)

@@ -1,0 +1,245 @@
+"""The pair matrix cut into windows: sorted by length, under a memory budget.
+
+A window is a rectangle of the *pair matrix* (2011 gpu-pairalign paper): some queries
+against a block of targets in lanes. Sequences are sorted longest first, so lanes of a
+block have similar lengths and little of it is padding; results go back to input order.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+ROWS = 8  # rows of a strip: one uint32 backtrack word; measured in docs/kernels.md
+LANES = (512, 256, 64, 16)
+QUERIES = 32  # queries of a window at most
+STEP_BYTES = 2**25  # operations kept by one window at most
+
+
+@dataclass(frozen=True)
+class Window:
+    """Indices into the two sets; ``lanes`` and ``slots`` are its static sizes.
+
+    ``zipped``: query k meets target k only (a query a lane). Otherwise every query
+    meets every target for which ``wanted`` holds.
+    """
+
+    queries: np.ndarray
+    targets: np.ndarray
+    lanes: int
+    rows: int  # length bucket of the queries
+    columns: int  # length bucket of the targets
+    slots: int  # queries the compiled program has room for
+    capacity: int  # uint16 halves of backtrack, 0 for none
+    zipped: bool
+    m: int  # longest query
+    n: int  # longest target
+
+
+@dataclass(frozen=True)
+class Job:
+    """Which pairs, by lengths only: ``all`` (i < j), ``cross`` or ``zip``.
+
+    ``once`` says that a pair may be computed with its two sides swapped.
+    """
+
+    kind: str
+    query_lengths: np.ndarray
+    target_lengths: np.ndarray
+    include_self: bool = False
+    once: bool = True
+    paths: bool = True
+    steps: bool = False
+
+    @property
+    def pairs(self) -> int:
+        n, t = len(self.query_lengths), len(self.target_lengths)
+        if self.kind == "all":
+            return n * (n + 1) // 2 if self.include_self else n * (n - 1) // 2
+        return n if self.kind == "zip" else n * t
+
+    @property
+    def cells(self) -> int:
+        """Sum of m * n over the pairs asked for."""
+        m = self.query_lengths.astype(object)
+        if self.kind == "zip":
+            return int((self.query_lengths * self.target_lengths).sum())
+        if self.kind == "cross":
+            return int(m.sum()) * int(self.target_lengths.sum()) if len(m) else 0
+        total = int(self.query_lengths.sum())
+        squares = int((self.query_lengths**2).sum())
+        return (total * total + (1 if self.include_self else -1) * squares) // 2
+
+    def position(self, i, j):
+        """Row of the result of pair (i, j)."""
+        n, t = len(self.query_lengths), len(self.target_lengths)
+        i, j = np.asarray(i, np.int64), np.asarray(j, np.int64)
+        if self.kind == "zip":
+            return i
+        if self.kind == "cross":
+            return i * t + j
+        if self.include_self:
+            return i * (2 * n - i + 1) // 2 + j - i
+        return i * (2 * n - i - 1) // 2 + j - i - 1
+
+    def index(self):
+        """(query, target) index of every row, int32."""
+        n, t = len(self.query_lengths), len(self.target_lengths)
+        if self.kind == "zip":
+            return (np.arange(n, dtype=np.int32),) * 2
+        if self.kind == "cross":
+            grid = np.indices((n, t), np.int32).reshape(2, -1)
+            return grid[0], grid[1]
+        i, j = np.triu_indices(n, 0 if self.include_self else 1)
+        return i.astype(np.int32), j.astype(np.int32)
+
+    def wanted(self, window: Window):
+        """(Q, B) bool: compute this pair here; (Q, B) bool: its sides are swapped."""
+        if window.zipped:
+            return np.ones((1, len(window.targets)), bool), None
+        i, j = window.queries[:, None], window.targets[None, :]
+        if self.kind == "cross":
+            return np.ones((len(window.queries), len(window.targets)), bool), None
+        if not self.once:
+            return (i <= j) if self.include_self else (i < j), None
+        # Each unordered pair once, longer as query: order of length, then of input.
+        rank = self.rank
+        before = rank[i] < rank[j]
+        return (before | (i == j)) if self.include_self else before, i > j
+
+    @property
+    def rank(self) -> np.ndarray:
+        """Place of every sequence in the order longest first."""
+        order = by_length(self.query_lengths)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return rank
+
+
+def by_length(lengths) -> np.ndarray:
+    """Indices, longest first, stable."""
+    return np.argsort(-np.asarray(lengths), kind="stable")
+
+
+def bucket(length: int, step: int = 2) -> int:
+    """The next of 64, 64 * step, 64 * step^2 ... that holds ``length``."""
+    size = 64
+    while size < length:
+        size *= step
+    return size
+
+
+def capacity(m: int, n: int, lanes: int) -> int:
+    """uint16 halves of backtrack that m rows and n columns of lanes take: one for
+    4 cells, half a byte a cell."""
+    return ceil(m / ROWS) * (ROWS // 4) * n * lanes
+
+
+def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
+    """Device bytes of a window: profile, boundary rows, backtrack, operations."""
+    wide = window.lanes * (window.columns + window.rows * window.zipped)
+    profile = 0 if window.zipped else 26 * window.lanes * window.columns
+    held = profile * (1 if score_bytes == 2 else score_bytes) + wide * 6
+    held += 2 * score_bytes * window.lanes * window.columns
+    held += 2 * window.capacity
+    if steps:
+        held += 2 * window.slots * window.lanes * (window.rows + window.columns)
+    return held + 48 * window.slots * window.lanes
+
+
+def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
+    """Windows that need at most ``budget`` bytes each, heaviest first.
+
+    A pair whose backtrack alone exceeds the budget comes out as (i, j), to be aligned
+    by checkpoints.
+    """
+    if job.kind == "zip":
+        yield from _cut_zip(job, budget)
+        return
+    order = by_length(job.target_lengths)
+    coarse = job.cells < 2 * 10**10  # a compilation costs more than padding saves
+    lanes = _lanes(len(order), job)
+    for start in range(0, len(order), lanes):
+        block = order[start : start + lanes]
+        queries = by_length(job.query_lengths)
+        if job.kind == "all" and job.once:
+            queries = queries[: start + lanes]
+        yield from _cut_block(job, queries, block, lanes, coarse, budget)
+
+
+def _lanes(count: int, job: Job) -> int:
+    """Many lanes are fast; in a triangle, a block's own half is computed in vain."""
+    spare = 8 if job.kind == "all" else 1
+    for lanes in LANES:
+        if count >= lanes * spare or lanes == LANES[-1]:
+            return lanes
+    return LANES[-1]
+
+
+def _cut_block(job, queries, block, lanes, coarse, budget):
+    """One block of targets against all its queries, in windows of similar rows."""
+    at = 0
+    while at < len(queries):
+        slots = _shape(job, queries[at:], block, lanes, coarse).slots
+        part = queries[at : at + slots]
+        yield from _narrow(job, part, block, lanes, coarse, budget)
+        at += slots
+
+
+def _narrow(job, queries, block, lanes, coarse, budget):
+    """Fewer lanes until the window fits; single pairs where even 16 do not."""
+    window = _shape(job, queries, block, lanes, coarse)
+    if window_bytes(window, 4, job.steps) <= budget:
+        yield window
+        return
+    if lanes == LANES[-1]:
+        wanted, swapped = job.wanted(window)
+        for q, t in zip(*np.nonzero(wanted), strict=True):
+            pair = int(queries[q]), int(block[t])
+            flip = swapped is not None and swapped[q, t]
+            yield pair[::-1] if flip else pair
+        return
+    fewer = LANES[LANES.index(lanes) + 1]
+    for start in range(0, len(block), fewer):
+        part = block[start : start + fewer]
+        yield from _narrow(job, queries, part, fewer, coarse, budget)
+
+
+def _shape(job, queries, block, lanes, coarse) -> Window:
+    m = int(job.query_lengths[queries].max(initial=0))
+    n = int(job.target_lengths[block].max(initial=0))
+    longest = int(job.query_lengths.max(initial=0))
+    rows = bucket(longest if coarse else m, 4)
+    widest = int(job.target_lengths.max(initial=0))
+    columns = bucket(widest if coarse else n, 4 if coarse else 2)
+    slots = QUERIES
+    if job.steps:
+        slots = min(QUERIES, max(1, STEP_BYTES // (lanes * (rows + columns))))
+        slots = 2 ** int(np.log2(slots))
+    held = bucket(capacity(m, n, lanes), 4) if job.paths else 0
+    return Window(queries, block, lanes, rows, columns, slots, held, False, m, n)
+
+
+def _cut_zip(job, budget):
+    """Pairs that share no side: sorted by size, a query a lane."""
+    order = by_length(job.query_lengths * (job.target_lengths + 1))
+    lanes = next((x for x in LANES[1:] if len(order) >= x), LANES[-1])
+    for start in range(0, len(order), lanes):
+        yield from _narrow_zip(job, order[start : start + lanes], lanes, budget)
+
+
+def _narrow_zip(job, part, lanes, budget):
+    m = int(job.query_lengths[part].max(initial=0))
+    n = int(job.target_lengths[part].max(initial=0))
+    held = bucket(capacity(m, n, lanes), 4) if job.paths else 0
+    size = bucket(max(m, n), 2)
+    window = Window(part, part, lanes, size, size, 1, held, True, m, n)
+    if window_bytes(window, 4, job.steps) <= budget:
+        yield window
+    elif lanes == LANES[-1]:
+        yield from ((int(k), int(k)) for k in part)
+    else:
+        fewer = LANES[LANES.index(lanes) + 1]
+        for start in range(0, len(part), fewer):
+            yield from _narrow_zip(job, part[start : start + fewer], fewer, budget)

@@ -1,0 +1,98 @@
+"""The benchmarks' own arithmetic: problems repeat, cells and ratios are right."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+sys.path.append(str(BENCHMARKS))
+
+import measure  # noqa: E402
+import peers  # noqa: E402
+import problems  # noqa: E402
+
+
+def test_random_problems_repeat():
+    name = "random-100"
+    first, second = problems.problem(name, quick=True), problems.problem(name, True)
+    assert first == second
+    assert len(first.texts) == problems.RANDOM[name][2]
+    assert set("".join(first.texts)) <= set(problems.LETTERS)
+
+
+def test_random_problem_is_pinned():
+    made = problems.random_proteins("p", 20, 2)
+    assert made.texts == ("NKGTDMYEDLIGLSDDMED", "IFEMDNALTEFQGGFFYWAIF")
+
+
+def test_exact_length_is_exact():
+    made = problems.exact_length(50, 3)
+    assert made.lengths.tolist() == [50, 50, 50]
+    assert len(set(made.texts)) == 3
+
+
+def test_every_name_is_listed_once():
+    names = problems.names()
+    assert len(set(names)) == len(names) == 4 + 6 * 3
+    with pytest.raises(KeyError, match="random-100"):
+        problems.problem("no-such-problem")
+
+
+@pytest.mark.parametrize("include_self", [False, True])
+def test_cells_are_the_sum_over_pairs(include_self):
+    made = problems.random_proteins("p", 30, 7)
+    pairs = made.pairs(include_self)
+    cells = sum(made.lengths[i] * made.lengths[j] for i, j in pairs)
+    assert len(pairs) == 7 * (8 if include_self else 6) // 2
+    assert measure.all_pairs_cells(made.lengths, include_self) == cells
+
+
+def test_gcups():
+    assert measure.gcups(3_000_000_000, 2.0) == 1.5
+
+
+def test_median_of_turns_leaves_the_first_call_out():
+    seen = []
+    calls = {"a": lambda: seen.append("a") or 1, "b": lambda: seen.append("b") or 2}
+    timed = measure.in_turns(calls, repeats=3)
+    assert seen == ["a", "b"] * 4
+    assert timed["b"]["result"] == 2
+    assert timed["a"]["seconds"] >= 0
+
+
+def test_row_of_a_contestant():
+    made = problems.Problem("p", ("a", "b", "c"), ("A" * 10, "A" * 20, "A" * 30))
+    entrant = peers.Contestant("parasail scan", "score", made.pairs(), None)
+    times = {"seconds": 0.5, "spread": 0.0, "cores": 1.0, "first": 1.0, "result": [1]}
+    row = peers._row(entrant, made, "local", 1, times)
+    assert row["GCUPS"] == pytest.approx((200 + 300 + 600) / 0.5 / 1e9)
+    assert row["pairs/s"] == 6
+
+
+def test_ratio_is_to_the_fastest_parasail_row_of_the_same_output():
+    rows = [
+        {"tool": "parasail scan", "output": "score", "GCUPS": 1.0},
+        {"tool": "parasail striped", "output": "score", "GCUPS": 2.0},
+        {"tool": "parasail scan", "output": "alignment", "GCUPS": 0.5},
+        {"tool": "jaxalign", "output": "score", "GCUPS": 9.0},
+    ]
+    assert peers._best_parasail(rows, "score") == 2.0
+    assert peers._best_parasail(rows, "alignment") == 0.5
+
+
+def test_sample_is_spread_and_within_the_pairs():
+    made = problems.random_proteins("p", 30, 9)
+    few = peers.sample(made, cells=5 * 900)
+    assert set(few) <= set(made.pairs())
+    assert 4 <= len(few) <= 7
+    assert few[-1][0] > 0
+
+
+def test_shipped_globins_are_readable():
+    path = BENCHMARKS.parent / "jaxalign" / "data" / "globins.fasta"
+    records = problems.read_fasta(path)
+    assert len(records) == 16
+    assert records[0][0] == "P69905"
+    assert all(np.isin(list(text), list(problems.LETTERS)).all() for _, text in records)
