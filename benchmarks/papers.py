@@ -26,8 +26,8 @@ import argparse
 import measure
 import papers_emboss
 import papers_transfer
-import peers
 import problems
+import tools
 
 MODES = ("global", "semiglobal", "local")
 # X1.6: the paper has n = 16, 32, ... 1024; powers of two show the same knee.
@@ -39,7 +39,7 @@ def align_all(problem, mode: str, output: str, options):
     from jaxalign.api import align_all as call
     from jaxalign.model.scoring import Scoring
 
-    scoring = Scoring("BLOSUM62", peers.GAP_OPEN, peers.GAP_EXTEND)
+    scoring = Scoring("BLOSUM62", tools.GAP_OPEN, tools.GAP_EXTEND)
     shared = {"include_self": True, "threads": options.threads}
     return lambda: call(problem.records, scoring, mode=mode, output=output, **shared)
 
@@ -47,7 +47,7 @@ def align_all(problem, mode: str, output: str, options):
 def parasail_all(problem, mode: str, kernel: str, variant: str, options):
     """The same pairs by parasail."""
     threads = options.threads
-    return peers.parasail_call(problem, mode, kernel, variant, threads, first=0)
+    return tools.parasail_call(problem, mode, kernel, variant, threads, first=0)
 
 
 def groups(options) -> list[dict]:
@@ -164,7 +164,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="+", choices=list(ROWS), metavar="NAME")
-    parser.add_argument("--quick", action="store_true", help="small sets, seconds")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="too small for figures",
+    )
     parser.add_argument("--threads", type=int, default=1, help="cores, all tools")
     parser.add_argument("--repeats", type=int, default=3, help="timed rounds")
     parser.add_argument("--json", metavar="PATH", help="write the rows here too")

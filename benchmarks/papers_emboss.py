@@ -14,15 +14,15 @@ import time
 from pathlib import Path
 
 import measure
-import peers
 import problems
+import tools
 
 # The paper has ten sets of growing size with lengths in one range.
 SIZES, SIZES_QUICK = tuple(range(5, 55, 5)), (3, 6)
 LENGTH = 300
 SCORE_LINE = re.compile(r"^(\S+) (\S+) \d+ \((-?[\d.]+)\)$", re.MULTILINE)
 COMMON = ["-sprotein1", "-sprotein2", "-datafile", "EBLOSUM62", "-auto"]
-COMMON += ["-gapopen", str(peers.GAP_OPEN), "-gapextend", str(peers.GAP_EXTEND)]
+COMMON += ["-gapopen", str(tools.GAP_OPEN), "-gapextend", str(tools.GAP_EXTEND)]
 PROGRAMS = {"needleall": "semiglobal", "water": "local"}
 
 
@@ -62,7 +62,7 @@ def all_ordered(problem, mode: str, options):
     from jaxalign.api import align_pairs
     from jaxalign.model.scoring import Scoring
 
-    scoring = Scoring("BLOSUM62", peers.GAP_OPEN, peers.GAP_EXTEND)
+    scoring = Scoring("BLOSUM62", tools.GAP_OPEN, tools.GAP_EXTEND)
     n, records = len(problem.texts), problem.records
     queries = [records[i] for i in range(n) for _ in range(n)]
     shared = {"mode": mode, "output": "alignment", "threads": options.threads}

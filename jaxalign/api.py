@@ -153,9 +153,8 @@ def scores_matrix(queries, targets=None, scoring=None, **options) -> np.ndarray:
     scoring = scoring or Scoring()
     queries = as_sequences(queries, scoring.alphabet)
     if targets is None and scoring.symmetric:
-        return _square(
-            align_all(queries, scoring, include_self=True, **_scores(options))
-        )
+        options = _scores(options)
+        return _square(align_all(queries, scoring, include_self=True, **options))
     targets = queries if targets is None else as_sequences(targets, scoring.alphabet)
     table = _run("cross", queries, targets, scoring, **_scores(options))
     return table["score"].reshape(len(queries), len(targets))
@@ -295,9 +294,7 @@ def _task(
         output,
         include_self,
         implementation,
-        memory.default_budget()
-        if memory_budget is None
-        else memory.parse_bytes(memory_budget),
+        memory.budget(memory_budget),
         threads or engine.default_threads(),
     )
 

@@ -7,6 +7,8 @@ inlined and have it compiled into a single function, loops included. They change
 value, and where they are unknown they are ignored. Measured in docs/kernels.md.
 """
 
+from itertools import compress
+
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
 
@@ -26,20 +28,21 @@ def one_function(function, enabled: bool = True):
     def call(*args):
         # A parameter the function does not use stops XLA:CPU, so drop those first.
         flat, tree = jax.tree.flatten(args)
-        traced, shape = jax.make_jaxpr(
-            lambda *flat: function(*jax.tree.unflatten(tree, flat)), return_shape=True
-        )(*flat)
-        used = {id(v) for eqn in traced.jaxpr.eqns for v in eqn.invars}
-        used |= {id(v) for v in traced.jaxpr.outvars}
-        kept = [id(v) in used for v in traced.jaxpr.invars]
+
+        def flattened(*flat):
+            return function(*jax.tree.unflatten(tree, flat))
+
+        jaxpr = jax.make_jaxpr(flattened)(*flat).jaxpr
+        used = {id(v) for eqn in jaxpr.eqns for v in eqn.invars}
+        used |= {id(v) for v in jaxpr.outvars}
+        kept = [id(v) in used for v in jaxpr.invars]
 
         def narrow(*some):
             some = iter(some)
-            full = [next(some) if k else None for k in kept]
-            fill = [x if k else flat[n] for n, (x, k) in enumerate(zip(full, kept))]
-            return function(*jax.tree.unflatten(tree, fill))
+            pairs = zip(kept, flat, strict=True)
+            return flattened(*(next(some) if k else x for k, x in pairs))
 
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-            return jax.jit(narrow)(*(x for x, k in zip(flat, kept) if k))
+            return jax.jit(narrow)(*compress(flat, kept))
 
     return call

@@ -36,9 +36,8 @@ def border_end(corner, column, row, free, tie):
     by_column = free["query_end"] & (column.i < corner.i)
     by_row = free["target_end"] & (row.j < corner.j)
     row_first = (row.score > column.score) | ((row.score == column.score) & (tie > 0))
-    return _choose(
-        by_column & ~(by_row & row_first), column, _choose(by_row, row, corner)
-    )
+    rest = _choose(by_row, row, corner)
+    return _choose(by_column & ~(by_row & row_first), column, rest)
 
 
 def _choose(which, yes, no):

@@ -68,6 +68,7 @@ def border(index, free, gaps):
     Shape of ``index`` (int32), dtype of the gaps.
     """
     dtype = gaps.open.dtype
-    wide = jnp.promote_types(dtype, jnp.int32)
-    cost = gaps.open.astype(wide) + (index - 1).astype(wide) * gaps.extend.astype(wide)
+    wide = jnp.int64 if dtype == jnp.int64 else jnp.int32  # int16 costs may wrap
+    further = jnp.asarray(index - 1, wide)
+    cost = gaps.open.astype(wide) + further * gaps.extend.astype(wide)
     return jnp.where(free | (index <= 0), 0, -cost).astype(dtype)

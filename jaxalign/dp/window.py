@@ -163,6 +163,7 @@ def _walk(block, codes, end, halves, problem, local, keep_steps, fused):
             row = jnp.clip(i - 1, 0)
             a = codes[row] if codes.ndim == 1 else codes[row, lane]
             b = targets.at[jnp.clip(j - 1 + offset, 0), lane].get(mode="clip")
+            b = b.astype(jnp.int32)
             return (a == b) & (a != wildcard)
 
         return walk.walk(walk.start(i, j, steps), nibble_at, same_at, rules)

@@ -150,7 +150,8 @@ class Scoring:
         return bool((self.scores == self.scores.T).all())
 
     def __str__(self) -> str:
-        return f"{self.matrix_name}, gap(k) = {self.gap_open:g} + {self.gap_extend:g}*(k-1)"
+        gap = f"{self.gap_open:g} + {self.gap_extend:g}*(k-1)"
+        return f"{self.matrix_name}, gap(k) = {gap}"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Memory, planned before work starts."""
 
-import os
 import re
+from pathlib import Path
 
 from jaxalign.errors import MemoryPlanError, UsageError
 
@@ -27,12 +27,20 @@ def parse_bytes(text) -> int:
     return int(text)
 
 
-def default_budget() -> int:
-    """Half of the memory that is free now."""
+def budget(asked=None) -> int:
+    """The bytes asked for, or half of what is available now."""
+    return _available() // 2 if asked is None else parse_bytes(asked)
+
+
+def _available() -> int:
+    """Bytes the system could give without swapping; 4 GiB where it cannot say."""
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    except (ValueError, OSError, AttributeError):
-        return 2**31
+        found = re.search(
+            r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text()
+        )
+        return int(found[1]) * 1024
+    except (OSError, TypeError):
+        return 2**32
 
 
 def show_bytes(count: int) -> str:
@@ -44,10 +52,10 @@ def show_bytes(count: int) -> str:
     return f"{count:.4g} TiB"
 
 
-def refuse_over(needed: int, budget: int, what: str) -> None:
+def refuse_over(needed: int, limit: int, what: str) -> None:
     """Refuse a plan before it starts, with the size that would fit."""
-    if needed > budget:
+    if needed > limit:
         raise MemoryPlanError(
             f"{what} needs {show_bytes(needed)}, the memory budget is "
-            f"{show_bytes(budget)}: a budget of {needed} bytes would fit"
+            f"{show_bytes(limit)}: a budget of {needed} bytes would fit"
         )
