@@ -1,0 +1,80 @@
+"""``jaxalign info``: what would run here, and what a job would need."""
+
+import json
+import os
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from jaxalign.cli.options import FILE, Options
+
+
+def info(
+    *,
+    plan: Annotated[str | None, FILE, Parameter(metavar="SEQS")] = None,
+    options: Options = Options(),  # noqa: B008
+) -> int:
+    """Show versions, devices, the implementation that would run, and memory.
+
+    Parameters
+    ----------
+    plan
+        Also print the memory plan of `jaxalign all SEQS` with these options.
+    """
+    found = machine(options)
+    if plan is not None:
+        found["plan"] = planned(plan, options)
+    if options.output.json:
+        print(json.dumps(found, indent=2))
+    else:
+        print("\n".join(_lines(found)))
+    return 0
+
+
+def machine(options: Options) -> dict:
+    """Versions, devices, implementation and memory."""
+    from jaxalign import api
+    from jaxalign.cli import device, report
+
+    devices = device.select(options.machine.device)
+    tiny = api.plan(["A"], ["A"], implementation=options.machine.implementation)
+    chosen = {name: tiny[name] for name in ("implementation", "reason", "threads")}
+    return {
+        "versions": report.versions(),
+        "device": device.describe(devices),
+        "runs": chosen,
+        "memory": _memory(devices),
+    }
+
+
+def planned(path: str, options: Options) -> dict:
+    """The memory plan of ``jaxalign all`` on a file."""
+    from jaxalign import api
+    from jaxalign.cli import inputs, job, request
+
+    asked = request.resolve(options)
+    warn = job.Messages(options.messages.quiet).warn
+    scoring = asked.scoring
+    read = inputs.read((path,), scoring.alphabet, options.scoring, False, warn)
+    settings = job.settings(asked, options)
+    made = api.plan(read.sequences[0], None, scoring, **settings)
+    about = {"scoring": str(scoring), "records": len(read.sequences[0])}
+    return about | made | {"output": asked.output, "mode": asked.mode}
+
+
+def _memory(devices) -> dict:
+    """Bytes of the host, and of the device where it has its own."""
+    names = {"host_bytes": "SC_PHYS_PAGES", "host_free_bytes": "SC_AVPHYS_PAGES"}
+    known = {name: key for name, key in names.items() if key in os.sysconf_names}
+    page = os.sysconf("SC_PAGE_SIZE")
+    found = {name: page * os.sysconf(key) for name, key in known.items()}
+    limit = (devices[0].memory_stats() or {}).get("bytes_limit")
+    return found | ({} if limit is None else {"device_bytes": limit})
+
+
+def _lines(found: dict):
+    from jaxalign.cli import report
+
+    for heading, values in found.items():
+        yield heading
+        yield from (f"  {line}" for line in report.plan_lines(values))

@@ -1,0 +1,63 @@
+"""Read the inputs of a job, and say what was taken for what."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxalign.cli.options import ScoringOptions
+from jaxalign.errors import UsageError
+from jaxalign.io import fasta
+from jaxalign.model.alphabet import Alphabet, Sequences
+
+NUCLEIC = np.frombuffer(b"ACGTUNacgtun", np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The sequences of each file, in the order given."""
+
+    paths: tuple[str, ...]
+    sequences: tuple[Sequences, ...]
+    substituted: tuple[int, ...]
+    hashes: tuple[str, ...]
+
+
+def read(paths, alphabet: Alphabet, asked: ScoringOptions, hashed, warn) -> Inputs:
+    """Read every file; ``warn`` takes what a person should know.
+
+    Raises
+    ------
+    UsageError
+        Standard input is to be read twice.
+    InputError
+        See ``io.fasta``.
+    """
+    if paths.count("-") > 1:
+        raise UsageError("'-' twice: standard input can be read once")
+    raws = [fasta.read_raw(path) for path in paths]
+    if alphabet.kind == "protein" and asked.alphabet == "auto" and _nucleic(raws):
+        warn(
+            f"all letters of {', '.join(paths)} are ACGTUN, scored as protein: "
+            "--alphabet dna or --preset blastn scores them as nucleotides"
+        )
+    encoded = [fasta.encode_counted(raw, alphabet, asked.unknown) for raw in raws]
+    hashes = tuple(_sha256(raw) for raw in raws) if hashed else ()
+    sequences, counts = zip(*encoded, strict=True)
+    for path, count in zip(paths, counts, strict=True):
+        if count:
+            warn(f"{path}: {count} unknown letters are read as {alphabet.wildcard}")
+    return Inputs(tuple(paths), sequences, counts, hashes)
+
+
+def _nucleic(raws) -> bool:
+    found = [raw.text for raw in raws if len(raw.text)]
+    return bool(found) and all(np.isin(text, NUCLEIC).all() for text in found)
+
+
+def _sha256(raw) -> str:
+    """Of the file as it is, compressed or not."""
+    if raw.kept is not None:
+        return hashlib.sha256(raw.kept).hexdigest()
+    with open(raw.source, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

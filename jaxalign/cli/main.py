@@ -1,0 +1,111 @@
+"""``jaxalign``: verbs, exit codes, and one clear message for every failure."""
+
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from cyclopts import App, CycloptsError
+
+from jaxalign import __version__
+from jaxalign.cli.align import align
+from jaxalign.cli.all_pairs import all_pairs
+from jaxalign.cli.demo import demo
+from jaxalign.cli.info import info
+from jaxalign.cli.matrices import matrices
+from jaxalign.errors import (
+    EXIT_CODES,
+    JaxalignError,
+    MemoryPlanError,
+    UsageError,
+)
+
+FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
+CACHE = "JAX_COMPILATION_CACHE_DIR"
+
+
+def app() -> App:
+    """The verbs."""
+    made = App(
+        name="jaxalign",
+        help="Exact biological sequence alignment.",
+        help_epilogue="Exit codes: " + "; ".join(map(_code, EXIT_CODES)) + ".",
+        version=__version__,
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
+    made.command(align)
+    made.command(all_pairs, name="all")
+    made.command(info)
+    made.command(matrices)
+    made.command(demo)
+    return made
+
+
+def _code(code: int) -> str:
+    return f"{code} {EXIT_CODES[code]}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command line.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        One of ``jaxalign.errors.EXIT_CODES``.
+    """
+    argv = sys.argv[1:] if argv is None else argv
+    _keep_compilations()
+    try:
+        result = app()(argv, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_left()
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED, argv)
+    except CycloptsError as error:
+        return _fail(f"{error}\nhint: see jaxalign --help", USAGE, argv)
+    except Exception as error:
+        return _fail(_message(error), _exit_code(error), argv)
+    return result or 0
+
+
+def _keep_compilations() -> None:
+    """Let JAX keep what it compiles, so that the next run starts at once."""
+    if "jax" in sys.modules or CACHE in os.environ:
+        return
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    os.environ[CACHE] = str(Path(home) / "jaxalign")
+
+
+def _exit_code(error: Exception) -> int:
+    out_of_memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+    if isinstance(error, JaxalignError):
+        return error.exit_code
+    return MemoryPlanError.exit_code if out_of_memory else FAILED
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, JaxalignError):
+        return str(error)
+    if _exit_code(error) == MemoryPlanError.exit_code:
+        return f"out of memory ({error}); a smaller --memory-budget needs less"
+    return f"{type(error).__name__}: {error}\nhint: -v shows where"
+
+
+def _fail(message: str, code: int, argv) -> int:
+    if {"-v", "--verbose"} & set(argv) and sys.exc_info()[0]:
+        traceback.print_exc()
+    print(f"jaxalign: error: {message}", file=sys.stderr)
+    return code
+
+
+def _reader_left() -> int:
+    """The reader of a pipe has enough; nothing more may be written to it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FAILED

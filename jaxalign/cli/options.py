@@ -1,0 +1,150 @@
+"""The options verbs share: frozen dataclasses that cyclopts flattens into flags.
+
+Choices are spelled out so that ``--help`` imports neither numpy nor JAX; a test holds
+them equal to the model's.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+PresetName = Literal["blastp", "blastn", "needle", "ssearch", "mmseqs", "parasail"]
+Mode = Literal["global", "semiglobal", "local"]
+Output = Literal["score", "identity", "stats", "alignment"]
+Format = Literal["tsv", "m8", "sam", "paf", "fasta", "pair", "parquet"]
+Identity = Literal[
+    "alignment", "full", "aligned", "shorter", "longer", "mean", "query", "target"
+]
+Implementation = Literal["sweep", "wavefront", "pallas"]
+
+
+def refuse_option(_type, value) -> None:
+    """A path may be ``-``, never an option that nobody knows."""
+    if isinstance(value, str) and value.startswith("-") and value != "-":
+        raise ValueError(f"Unknown option: {value}.")
+
+
+FILE = Parameter(allow_leading_hyphen=True, validator=refuse_option)
+Fasta = Annotated[str, FILE]
+FLAG = Parameter(negative="", show_default=False)
+
+
+@Parameter(name="*", group=Group("Scoring", sort_key=1))
+@dataclass(frozen=True)
+class ScoringOptions:
+    """Substitution scores and gap costs."""
+
+    preset: PresetName | None = None
+    """Another tool's matrix, gaps, mode and identity; other options override it."""
+
+    matrix: str | None = None
+    """A bundled matrix (`jaxalign matrices`) or an NCBI-format file. [BLOSUM62]"""
+
+    match: float | None = None
+    """Score of two equal letters, in place of a matrix."""
+
+    mismatch: float | None = None
+    """Score of two different letters."""
+
+    gap_open: Annotated[float | None, Parameter(alias="-gapopen")] = None
+    """Cost of the first residue of a gap. [11]"""
+
+    gap_extend: Annotated[float | None, Parameter(alias="-gapextend")] = None
+    """Cost of each further residue. [1]"""
+
+    gap_style: Literal["first-included", "blast"] = "first-included"
+    """A gap of k costs open + extend*(k-1), or in BLAST's numbers open + extend*k."""
+
+    alphabet: Literal["auto", "protein", "dna", "rna"] = "auto"
+    """auto: the letters of the matrix; dna, rna: match 2, mismatch -3 if no matrix."""
+
+    unknown: Literal["error", "X", "mask"] = "error"
+    """X reads U, O, J as the wildcard; mask reads every unknown letter so."""
+
+
+@Parameter(name="*", group=Group("Alignment", sort_key=2))
+@dataclass(frozen=True)
+class ModeOptions:
+    """What is aligned, and what counts as identical."""
+
+    mode: Mode | None = None
+    """semiglobal frees all four end gaps. [global]"""
+
+    free_ends: Annotated[str | None, Parameter(metavar="q5,q3,t5,t3")] = None
+    """Ends of query and target that may hang over free of cost, with mode global."""
+
+    identity: Identity | None = None
+    """What identities are divided by. [alignment: its columns]"""
+
+    min_identity: Annotated[float | None, Parameter(metavar="F")] = None
+    """Keep pairs with at least this identity, 0 to 1; the summary counts the rest."""
+
+
+@Parameter(name="*", group=Group("Output", sort_key=3))
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is computed and where it goes."""
+
+    output: Output | None = None
+    """What to compute; formats with paths raise it to alignment. [stats]"""
+
+    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT")] = None
+    """Output file; its suffix is the format. Standard output is a tsv."""
+
+    format: Format | None = None
+    """In place of the suffix."""
+
+    columns: Annotated[str | None, Parameter(metavar="A,B,C")] = None
+    """Columns of tsv and parquet; BLAST's and MMseqs2's names are known too."""
+
+    force: Annotated[bool, FLAG] = False
+    """Replace an existing output file."""
+
+    json: Annotated[bool, FLAG] = False
+    """Print one JSON object about the run; the table then goes only to -o."""
+
+
+@Parameter(name="*", group=Group("Machine", sort_key=4))
+@dataclass(frozen=True)
+class MachineOptions:
+    """Where it runs."""
+
+    memory_budget: Annotated[str | None, Parameter(metavar="2GiB")] = None
+    """Bytes to plan with. [half of what is available]"""
+
+    threads: Annotated[int | None, Parameter(metavar="N")] = None
+    """Host threads, one window each. [all cores]"""
+
+    implementation: Implementation | None = None
+    """Run this one or fail. [the fastest that can run]"""
+
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    """gpu fails where there is none."""
+
+
+@Parameter(name="*", group=Group("Messages", sort_key=5))
+@dataclass(frozen=True)
+class MessageOptions:
+    """What stands on standard error."""
+
+    progress: Literal["auto", "bar", "plain", "json", "none"] = "auto"
+    """auto: a bar on a terminal after two seconds, else a line each minute."""
+
+    quiet: Annotated[bool, FLAG, Parameter(alias="-q")] = False
+    """Only warnings and errors."""
+
+    verbose: Annotated[bool, FLAG, Parameter(alias="-v")] = False
+    """The memory plan, and a traceback with an error."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """Every option of a verb that computes."""
+
+    scoring: ScoringOptions = ScoringOptions()
+    mode: ModeOptions = ModeOptions()
+    output: OutputOptions = OutputOptions()
+    machine: MachineOptions = MachineOptions()
+    messages: MessageOptions = MessageOptions()

@@ -1,0 +1,171 @@
+"""Options -> a request: scoring, mode, identity, what to compute and where to write."""
+
+from dataclasses import dataclass
+from math import isfinite
+
+from jaxalign.cli.options import Options, ScoringOptions
+from jaxalign.errors import UsageError
+from jaxalign.io import formats, output
+from jaxalign.model.identity import BY_PATH
+from jaxalign.model.scoring import Scoring, preset, resolve_ends
+
+ENDS = {
+    "q5": "query_start",
+    "q3": "query_end",
+    "t5": "target_start",
+    "t3": "target_end",
+}
+WITH_PATHS = ("sam", "paf", "fasta", "pair")
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A checked request; ``out`` is None where no table is written."""
+
+    scoring: Scoring
+    mode: str
+    free_ends: tuple[str, ...] | None
+    identity: str
+    output: str
+    out: str | None
+    format: str | None
+    columns: tuple[str, ...] | None
+
+
+def resolve(options: Options) -> Request:
+    """Check all that can be checked before an input is read.
+
+    Raises
+    ------
+    UsageError
+        An option breaks a rule, alone or beside another.
+    """
+    scoring = scoring_of(options.scoring)
+    mode, free_ends = mode_of(options)
+    columns = _split(options.output.columns)
+    _check_fraction(options.mode.min_identity)
+    out, format = _destination(options)
+    level, identity = _level(options, format, columns)
+    return Request(scoring, mode, free_ends, identity, level, out, format, columns)
+
+
+def scoring_of(asked: ScoringOptions) -> Scoring:
+    """The preset or the default, with every explicit option in its place."""
+    base = preset(asked.preset).scoring if asked.preset else Scoring()
+    matrix, match, mismatch = _substitution(asked, base)
+    name = base.alphabet_name if asked.alphabet == "auto" else asked.alphabet
+    made = Scoring(
+        matrix, *_gaps(asked, base), match=match, mismatch=mismatch, alphabet=name
+    )
+    _check_alphabet(asked.alphabet, made)
+    return made
+
+
+def mode_of(options: Options) -> tuple[str, tuple[str, ...] | None]:
+    """(mode, free ends); free ends without a mode mean mode global."""
+    chosen, mode = options.mode, options.mode.mode
+    ends = _split(chosen.free_ends)
+    if mode is None and ends is None and options.scoring.preset:
+        mode = preset(options.scoring.preset).mode
+    mode = mode or "global"
+    if ends is not None:
+        ends = tuple(ENDS.get(end, end) for end in ends)
+    resolve_ends(mode, ends)
+    return mode, ends
+
+
+def _substitution(asked, base):
+    """(matrix, match, mismatch)."""
+    pair = asked.match, asked.mismatch
+    if asked.matrix is not None:
+        if pair != (None, None):
+            raise UsageError("--matrix and --match/--mismatch exclude each other")
+        return asked.matrix, None, None
+    nucleic = asked.alphabet in ("dna", "rna") and asked.preset is None
+    known = (2, -3) if nucleic else (base.match, base.mismatch)
+    if pair == (None, None) and not nucleic:
+        return base.matrix, *known
+    given = (k if p is None else _plain(p) for p, k in zip(pair, known, strict=True))
+    return base.matrix, *given
+
+
+def _gaps(asked, base):
+    """(open, extend), the first residue included; BLAST's numbers are converted."""
+    blast = asked.gap_style == "blast"
+    extend = base.gap_extend if asked.gap_extend is None else _plain(asked.gap_extend)
+    if asked.gap_open is not None:
+        return _plain(asked.gap_open) + (extend if blast else 0), extend
+    # A preset's costs are complete; the default 11 is a number read in either style.
+    return base.gap_open + (extend if blast and not asked.preset else 0), extend
+
+
+def _plain(number: float) -> float:
+    """11.0 -> 11, as people write it."""
+    if not isfinite(number):
+        raise UsageError(f"{number}: a score is a finite number")
+    return int(number) if number.is_integer() else number
+
+
+def _check_alphabet(asked: str, scoring: Scoring) -> None:
+    kind, letters = scoring.alphabet.kind, scoring.alphabet.letters
+    custom = kind == "custom" and ("U" in letters or asked != "rna")
+    if asked not in ("auto", kind) and not custom:
+        raise UsageError(
+            f"--alphabet {asked}: the letters of {scoring.matrix_name} are {kind}"
+        )
+
+
+def _destination(options: Options):
+    """(out, format), both None where only JSON is printed."""
+    asked = options.output
+    if not asked.json:
+        out = "-" if asked.out is None else asked.out
+    elif asked.out == "-" or (asked.out is None and (asked.format or asked.columns)):
+        raise UsageError("--json takes standard output: the table needs -o FILE")
+    else:
+        out = asked.out
+    if out is None:
+        return None, None
+    output.check(out, asked.force)
+    return out, formats.resolve_format(out, asked.format)
+
+
+def _level(options: Options, format, columns) -> tuple[str, str]:
+    """(output, identity): enough for the format, the columns and the filter."""
+    identity, level = _identity(options), options.output.output or "stats"
+    if format in WITH_PATHS or "cigar" in (columns or ()):
+        return "alignment", identity
+    if format == "m8" and level != "alignment":
+        return "stats", identity
+    if level == "score" and options.mode.min_identity is not None:
+        return ("stats" if identity in BY_PATH else "identity"), identity
+    if level == "identity":
+        return level, _without_path(options.mode.identity)
+    return level, identity
+
+
+def _identity(options: Options) -> str:
+    """The identity asked for, else the preset's, else over alignment columns."""
+    name = options.scoring.preset
+    usual = preset(name).identity if name else "alignment"
+    return options.mode.identity or usual
+
+
+def _without_path(asked: str | None) -> str:
+    if asked in BY_PATH:
+        raise UsageError(
+            f"--output identity computes no path, --identity {asked} needs one: "
+            "choose shorter, longer, mean, query or target, or --output stats"
+        )
+    return asked or "shorter"
+
+
+def _check_fraction(least: float | None) -> None:
+    if least is not None and not 0 <= least <= 1:
+        raise UsageError(f"--min-identity {least:g}: a fraction from 0 to 1 is needed")
+
+
+def _split(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    return tuple(word.strip() for word in text.split(",") if word.strip())

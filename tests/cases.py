@@ -1,0 +1,145 @@
+"""What several test files share: random pairs, matrices, gaps, and comparisons."""
+
+from itertools import combinations
+
+import numpy as np
+import oracle
+
+from jaxalign.model.scoring import FREE_ENDS, Scoring
+
+END_SETS = [frozenset(s) for k in range(5) for s in combinations(FREE_ENDS, k)]
+SETTINGS = [("global", frozenset()), ("semiglobal", None), ("local", None)]
+SETTINGS += [("global", frozenset({"query_start", "target_end"}))]
+GAPS = {"affine": (11, 1), "linear": (4, 4), "flat": (3, 0), "free": (0, 0)}
+OTHER_SIDE = dict(zip(FREE_ENDS, FREE_ENDS[2:] + FREE_ENDS[:2], strict=True))
+SWAPPED_OPS = {"M": "M", "I": "D", "D": "I"}
+
+
+def swap_sides(ends):
+    """query_start -> target_start and so on."""
+    return frozenset(OTHER_SIDE[end] for end in ends)
+
+
+def swap_ends(ends):
+    """query_start -> query_end and so on."""
+    turned = {"start": "end", "end": "start"}
+    parts = (end.split("_") for end in ends)
+    return frozenset(f"{side}_{turned[which]}" for side, which in parts)
+
+
+def matrices():
+    """name -> (letters used, (size, size) int matrix)."""
+    rng = np.random.default_rng(5)
+    skew = rng.integers(-5, 6, (20, 20))
+    return {
+        "protein": (20, Scoring().scores),
+        "dna": (4, Scoring(match=2, mismatch=-3).scores),
+        "custom": (5, 4 * np.eye(5, dtype=int) - rng.integers(0, 3, (5, 5)).T),
+        "asymmetric": (20, skew),
+    }
+
+
+def related(rng, a, letters):
+    """A copy of ``a`` with substitutions, an insertion and a deletion."""
+    b = np.where(rng.random(len(a)) < 0.3, rng.integers(0, letters, len(a)), a)
+    cut, put = rng.integers(0, len(b) + 1, 2)
+    b = np.delete(b, np.s_[cut : cut + rng.integers(0, 6)])
+    put = min(put, len(b))
+    return np.insert(b, put, rng.integers(0, letters, rng.integers(0, 6)))
+
+
+def codes(rng, length, letters):
+    return rng.integers(0, letters, length).astype(np.uint8)
+
+
+def some_pairs(rng, count, letters, longest=70, one_query=False):
+    """``count`` pairs: empty ones, short ones, related ones, two up to ``longest``."""
+    lengths = rng.integers(0, 20, (2, count))
+    lengths[:, -1] = rng.integers(longest // 2, longest + 1, 2)
+    lengths[0, 0] = lengths[1, 1] = 0
+    lengths[:, 2] = 0, (0 if one_query else longest)
+    queries = [codes(rng, n, letters) for n in lengths[0]]
+    if one_query:
+        queries = [queries[rng.integers(0, count)]] * count
+    targets = [codes(rng, n, letters) for n in lengths[1]]
+    for k in range(4, count // 2):
+        targets[k] = related(rng, queries[k], letters).astype(np.uint8)[:longest]
+    return queries, targets
+
+
+def text_of(rng, length, letters="ACDEFGHIKLMNPQRSTVWY"):
+    return "".join(rng.choice(list(letters), length))
+
+
+def some_texts(seed, count, longest=64):
+    """Strings of lengths 0 ... ``longest``, both occur; half of them are related."""
+    rng = np.random.default_rng(seed)
+    lengths = [0, longest, *rng.integers(1, longest, max(count - 2, 0))][:count]
+    texts = [text_of(rng, n, "ACDW" if k % 2 else "ACDEFGHIKLMNPQRSTVWYX")
+             for k, n in enumerate(lengths)]  # fmt: skip
+    texts[4::4] = [texts[1][: len(t)] for t in texts[4::4]]
+    return texts
+
+
+def operations(runs):
+    """uint32 run-length operations -> [(letter, length)]."""
+    return [("MID"[run & 15], run >> 4) for run in runs.tolist()]
+
+
+def expected(a, b, scoring, mode, free_ends=None):
+    """The oracle's row for a pair of code arrays: score, spans, counts, operations."""
+    problem = (scoring.scores, scoring.open, scoring.extend, mode, free_ends or set())
+    found = oracle.align(a, b, *problem)
+    ops = found.operations
+    again = oracle.rescore(a, b, found.start, found.end, ops, *problem)
+    assert again == found.score
+    wildcard = scoring.alphabet.wildcard_code
+    return {
+        "score": found.score,
+        "query_start": found.start[0],
+        "query_end": found.end[0],
+        "target_start": found.start[1],
+        "target_end": found.end[1],
+        "columns": oracle.columns(ops),
+        "identities": oracle.identities(a, b, found.start, ops, wildcard),
+        "gap_openings": oracle.gap_openings(ops),
+        "gaps": oracle.gaps(ops),
+        "operations": ops,
+    }
+
+
+def check_rows(table, every=1):
+    """Every row of a table of stats or alignments is the oracle's."""
+    for k in range(0, len(table), every):
+        a, b = (table.queries[table["query"][k]], table.targets[table["target"][k]])
+        want = expected(a, b, table.scoring, table.mode, table.free_ends)
+        want["score"] /= table.scoring.scale
+        got = {name: table[name][k] for name in want if name != "operations"}
+        if table.operations is None:
+            want.pop("operations")
+        else:
+            got["operations"] = operations(table.runs(k))
+        assert got == want, (k, table.mode, sorted(table.free_ends))
+
+
+def check_rescored(table):
+    """Every alignment is one, and scores what the row says."""
+    s = table.scoring
+    for k in range(len(table)):
+        a, b = (table.queries[table["query"][k]], table.targets[table["target"][k]])
+        start = table["query_start"][k], table["target_start"][k]
+        end = table["query_end"][k], table["target_end"][k]
+        ops = operations(table.runs(k))
+        problem = (s.scores, s.open, s.extend, table.mode, table.free_ends)
+        score = oracle.rescore(a, b, start, end, ops, *problem)
+        assert score / s.scale == table["score"][k] == table.alignment(k).rescore()
+
+
+def same_tables(one, other):
+    """Two tables of the same pairs hold the same results."""
+    assert list(one.columns) == list(other.columns)
+    for name in one.columns:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+    if one.operations is not None:
+        np.testing.assert_array_equal(one.operation_offsets, other.operation_offsets)
+        np.testing.assert_array_equal(one.operations, other.operations)

@@ -1,0 +1,280 @@
+"""Both fills, the end cells, the walk and the packed words, against the oracle.
+
+One test is one compiled program: the loops over free ends, gap costs and matrices are
+inside it.
+"""
+
+from contextlib import nullcontext
+from functools import partial
+from itertools import groupby, product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracle
+import pytest
+from cases import END_SETS, GAPS, SWAPPED_OPS, matrices, some_pairs, swap_sides
+
+from jaxalign import api
+from jaxalign.dp import directions, wavefront, window
+from jaxalign.dp.recurrence import Gaps
+from jaxalign.model.scoring import FREE_ENDS, Scoring
+
+LANES, ROWS, SIZE, LETTERS = 16, 80, 72, 24
+WILDCARD = 22
+DTYPES = ("int16", "int32", "int64")
+
+
+def precision(dtype):
+    return jax.enable_x64(True) if dtype == "int64" else nullcontext()
+
+
+def settings(local):
+    """(mode, free ends) of one compiled program."""
+    return [("local", frozenset())] if local else [("global", s) for s in END_SETS]
+
+
+def cases(local):
+    """Settings x gaps x tie; local repeats, having but one set of ends."""
+    every = list(product(settings(local), GAPS.values(), (0, 1)))
+    return every * 4 if local else every
+
+
+def padded_matrix(S):
+    """To one size for all alphabets, so that they share a program."""
+    wide = np.full((LETTERS, LETTERS), -9)
+    wide[: len(S), : len(S)] = S
+    return wide
+
+
+def problem_of(S, gaps, ends, dtype):
+    small = "int8" if dtype == "int16" else dtype
+    return window.Problem(
+        jnp.asarray(S, small),
+        Gaps(*(jnp.asarray(g, dtype) for g in gaps)),
+        {end: jnp.asarray(end in ends) for end in FREE_ENDS},
+        jnp.int32(WILDCARD),
+    )
+
+
+def stacked(sequences, length, dtype=np.uint8):
+    """(count, length) codes with rubbish after each end, and int32 lengths."""
+    rows = np.full((len(sequences), length), 3, dtype)
+    for row, sequence in zip(rows, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    return rows, np.array([len(s) for s in sequences], np.int32)
+
+
+def swept(queries, targets, problem, local, shared, tie, **static):
+    """One window of a query a lane, or of one query: (result, words of each lane)."""
+    target_codes, n = stacked(targets, SIZE)
+    block = window.load_block(target_codes.T, n, problem, local, shared=shared)
+    query_codes, m = stacked(queries, ROWS)
+    query_codes = query_codes[:1] if shared else query_codes.T[None]
+    static = {"rows": 8, "paths": True, "steps": True, "fused": True} | static
+    halves = jnp.zeros(ROWS // 4 * SIZE * LANES, jnp.uint16)
+    ties = np.full((1, LANES), bool(tie))
+    result, halves = window.run_window(
+        block, query_codes, m[None], np.int32(1), ties, problem, halves, local=local,
+        **static,
+    )  # fmt: skip
+    columns = int(block.columns)
+    kept = halves[: ROWS // 4 * columns * LANES].reshape(-1, columns, LANES)
+    words = np.asarray(directions.join_halves(kept))
+    lanes = zip(m, np.asarray(block.offset), range(LANES), strict=True)
+    lane_words = [words[: -(-k // 8), first:, lane] for k, first, lane in lanes]
+    return jax.tree.map(np.asarray, result), lane_words
+
+
+def own_nibbles(words, m):
+    """Rows past m of the last word are nobody's: leave them out."""
+    return np.asarray(directions.unpack(jnp.asarray(words)))[:m]
+
+
+def same_words(words, a, b, problem):
+    """Word for word, in the pair's own 4 * ceil(m / 8) * n bytes."""
+    want = oracle.words(a, b, *problem)
+    assert words.dtype == np.uint32 and words.shape == want.shape
+    mask = np.full(want.shape, 0xFFFFFFFF, np.uint32)
+    if len(a) % 8:
+        mask[-1:] <<= np.uint32(4 * (8 - len(a) % 8))
+    np.testing.assert_array_equal(words & mask, want & mask)
+
+
+def swapped_alignment(a, b, S, open, ext, mode, ends):
+    """The oracle's alignment of (b, a), with its two sides swapped back."""
+    found = oracle.align(b, a, S.T, open, ext, mode, swap_sides(ends))
+    ops = [(SWAPPED_OPS[op], length) for op, length in found.operations]
+    return oracle.Alignment(found.score, found.start[::-1], found.end[::-1], ops)
+
+
+def lane_alignment(result, lane):
+    walked = result.walked
+    steps = walked.steps[0, :, lane]
+    steps = steps[steps != 3][::-1]
+    ops = [("MID"[op], len(list(run))) for op, run in groupby(steps)]
+    start = int(walked.i[0, lane]), int(walked.j[0, lane])
+    end = int(result.end_i[0, lane]), int(result.end_j[0, lane])
+    return oracle.Alignment(int(result.score[0, lane]), start, end, ops)
+
+
+def lane_counts(walked, lane):
+    names = ("columns", "gap_openings", "gaps", "identities")
+    return tuple(int(getattr(walked, name)[0, lane]) for name in names)
+
+
+def check_lanes(result, words, queries, targets, problem, tie):
+    for lane, (a, b) in enumerate(zip(queries, targets, strict=True)):
+        align = swapped_alignment if tie else oracle.align
+        want = align(a, b, *problem)
+        assert lane_alignment(result, lane) == want, (problem[1:], tie, a, b)
+        ops = want.operations
+        counts = oracle.columns(ops), oracle.gap_openings(ops), oracle.gaps(ops)
+        counts += (oracle.identities(a, b, want.start, ops, WILDCARD),)
+        assert lane_counts(result.walked, lane) == counts
+        if not tie:
+            same_words(words[lane], a, b, problem)
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "query-a-lane"])
+@pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sweep(dtype, local, shared):
+    rng = np.random.default_rng([DTYPES.index(dtype), local, shared])
+    tables = list(matrices().values())
+    for (mode, ends), gaps, tie in cases(local):
+        letters, S = tables[rng.integers(len(tables))]
+        queries, targets = some_pairs(rng, LANES, letters, one_query=shared)
+        S = padded_matrix(S)
+        with precision(dtype):
+            problem = problem_of(S, gaps, ends, dtype)
+            out = swept(queries, targets, problem, local, shared, tie)
+        assert out[0].score.dtype == dtype
+        check_lanes(*out, queries, targets, (S, *gaps, mode, ends), tie)
+
+
+@pytest.mark.parametrize("form", [{"rows": 16}, {"fused": False}], ids=str)
+@pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
+def test_sweep_forms(local, form):
+    """Strips of 16 rows, and without the calls that make XLA:CPU fast: the same."""
+    rng = np.random.default_rng(11)
+    for k, (mode, ends) in enumerate(settings(local)):
+        queries, targets = some_pairs(rng, LANES, 20)
+        gaps = list(GAPS.values())[k % 4]
+        S = padded_matrix(Scoring().scores)
+        problem = problem_of(S, gaps, ends, "int16")
+        out = swept(queries, targets, problem, local, False, k % 2, **form)
+        check_lanes(*out, queries, targets, (S, *gaps, mode, ends), k % 2)
+
+
+def test_window_computes_the_first_queries_only():
+    rng = np.random.default_rng(12)
+    queries, targets = some_pairs(rng, LANES, 4)
+    S = padded_matrix(Scoring().scores)
+    problem = problem_of(S, (5, 2), set(), "int32")
+    target_codes, n = stacked(targets, SIZE)
+    block = window.load_block(target_codes.T, n, problem, False)
+    query_codes, m = stacked(queries[3:6], ROWS)
+    lengths = np.repeat(m[:, None], LANES, axis=1)
+    ties = np.zeros((3, LANES), bool)
+    result, none = window.run_window(
+        block, query_codes, lengths, np.int32(2), ties, problem,
+        local=False, rows=8, paths=False, steps=False, fused=True,
+    )  # fmt: skip
+    want = [[oracle.score(a, b, S, 5, 2, "global") for b in targets]
+            for a in queries[3:5]]  # fmt: skip
+    assert none is None and result.walked is None
+    np.testing.assert_array_equal(result.score, [*want, [0] * LANES])
+
+
+@pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_wavefront(dtype, local):
+    """Under jit and vmap; the words are the sweep's, as both are the oracle's."""
+    rng = np.random.default_rng([7, DTYPES.index(dtype), local])
+    tables = list(matrices().values())
+    fill = partial(wavefront.fill, local=local, words=True)
+    fill = jax.jit(jax.vmap(fill, in_axes=(0, 0, 0, 0, None, None, None)))
+    for (mode, ends), gaps, _ in cases(local)[::2]:
+        letters, S = tables[rng.integers(len(tables))]
+        queries, targets = some_pairs(rng, LANES, letters)
+        S = padded_matrix(S)
+        with precision(dtype):
+            problem = problem_of(S, gaps, ends, dtype)
+            (a, m), (b, n) = (stacked(x, SIZE, np.int32) for x in (queries, targets))
+            end, words = fill(a, b, m, n, problem.scores, problem.gaps, problem.free)
+            end, words = jax.tree.map(np.asarray, (end, words))
+        assert end.score.dtype == dtype
+        for k, (x, y) in enumerate(zip(queries, targets, strict=True)):
+            arguments = (x, y, S, *gaps, mode, ends)
+            H, _, _ = oracle.tables(*arguments)
+            want = oracle.end_cell(H, mode, ends)
+            assert (end.score[k], (end.i[k], end.j[k])) == (H[want], want)
+            inside = words[k][: -(-len(x) // 8), : len(y)]
+            same_words(inside, x, y, arguments[2:])
+
+
+@pytest.mark.parametrize("name", matrices())
+def test_wavefront_without_jit(name):
+    """Any alphabet size; score only; op by op."""
+    letters, S = matrices()[name]
+    rng = np.random.default_rng(letters)
+    a, b = (rng.integers(0, letters, n).astype(np.int32) for n in (9, 14))
+    ends = frozenset({"target_start"})
+    problem = problem_of(S, (6, 2), ends, "int32")
+    args = (problem.scores, problem.gaps, problem.free)
+    end, words = wavefront.fill(a, b, jnp.int32(9), jnp.int32(14), *args)
+    assert words is None
+    assert int(end.score) == oracle.score(a, b, S, 6, 2, "global", ends)
+
+
+# ------------------------------------------------------------------------- directions
+
+
+def test_pack_and_unpack_are_inverses():
+    rng = np.random.default_rng(3)
+    nibbles = rng.integers(0, 16, (24, 7)).astype(np.uint8)
+    words = directions.pack(jnp.asarray(nibbles))
+    assert words.shape == (3, 7) and words.dtype == jnp.uint32
+    np.testing.assert_array_equal(directions.unpack(words), nibbles)
+    text = "".join(f"{d:x}" for d in nibbles[8:16, 2])
+    assert f"{int(words[1, 2]):08x}" == text  # row 0 of a group is the highest
+    again = directions.pack(directions.unpack(words))
+    np.testing.assert_array_equal(again, words)
+
+
+def test_join_halves_makes_words():
+    rng = np.random.default_rng(4)
+    nibbles = rng.integers(0, 16, (16, 5)).astype(np.uint16)
+    shifts = np.array([12, 8, 4, 0], np.uint16)[None, :, None]
+    halves = (nibbles.reshape(-1, 4, 5) << shifts).sum(axis=1).astype(np.uint16)
+    words = directions.join_halves(jnp.asarray(halves))
+    np.testing.assert_array_equal(words, directions.pack(jnp.asarray(nibbles)))
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
+def test_boolean_matrices_are_what_they_say(mode, gap):
+    """From H, E, F of dp_table, as papers and contract define them."""
+    rng = np.random.default_rng(5)
+    scoring = Scoring("BLOSUM62", *GAPS[gap])
+    a, b = (rng.integers(0, 4, n).astype(np.uint8) for n in (37, 29))
+    H, E, F = api.dp_table(a, b, scoring, mode=mode, gaps=True)
+    found = api.directions(a, b, scoring, mode=mode)
+    h, e, f = (table[1:, 1:] for table in (H, E, F))
+    diagonal = h == H[:-1, :-1] + scoring.scores[a][:, b]
+    stop = (h == 0) & (mode == "local")
+    want = {
+        "b_left": ~stop & (diagonal | (h != e)),
+        "b_up": ~stop & (diagonal | (h == e)),
+        "c_up": e == E[:-1, 1:] - scoring.extend,
+        "c_left": f == F[1:, :-1] - scoring.extend,
+    }
+    for name, matrix in want.items():
+        assert found[name].dtype == bool
+        np.testing.assert_array_equal(found[name], matrix, err_msg=name)
+    bits = [found[name].astype(np.uint8) for name in want]
+    nibbles = bits[0] << 3 | bits[1] << 2 | bits[2] << 1 | bits[3]
+    np.testing.assert_array_equal(own_nibbles(found["words"], len(a)), nibbles)
+    problem = (scoring.scores, scoring.open, scoring.extend, mode)
+    same_words(found["words"], a, b, problem)
