@@ -22,6 +22,7 @@ from jaxalign.errors import (
 
 FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
 CACHE = "JAX_COMPILATION_CACHE_DIR"
+CACHE_FROM = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 
 
 def app() -> App:
@@ -81,6 +82,7 @@ def _keep_compilations() -> None:
         return
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     os.environ[CACHE] = str(Path(home) / "jaxalign")
+    os.environ.setdefault(CACHE_FROM, "0.1")
 
 
 def _exit_code(error: Exception) -> int:

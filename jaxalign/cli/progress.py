@@ -77,7 +77,7 @@ def _bar(after: float):
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-    console = Console(file=sys.stderr)
+    console = Console(file=sys.stderr, force_terminal=True)
     columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.fields[text]}"))
     bar = Progress(*columns, console=console, transient=True)
     began, task = time.monotonic(), bar.add_task("", total=None, text="")

@@ -12,7 +12,7 @@ from math import ceil
 import numpy as np
 
 ROWS = 8  # rows of a strip: one uint32 backtrack word; measured in docs/kernels.md
-LANES = (512, 256, 64, 16)
+LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
 QUERIES = 32  # queries of a window at most
 STEP_BYTES = 2**25  # operations kept by one window at most
 
@@ -159,22 +159,31 @@ def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
         return
     order = by_length(job.target_lengths)
     coarse = job.cells < 2 * 10**10  # a compilation costs more than padding saves
-    lanes = _lanes(len(order), job)
-    for start in range(0, len(order), lanes):
+    queries = by_length(job.query_lengths)
+    start = 0
+    while start < len(order):
+        lanes = _lanes(job.target_lengths[order[start:]])
         block = order[start : start + lanes]
-        queries = by_length(job.query_lengths)
-        if job.kind == "all" and job.once:
-            queries = queries[: start + lanes]
-        yield from _cut_block(job, queries, block, lanes, coarse, budget)
+        start += lanes
+        below = queries[:start] if job.kind == "all" and job.once else queries
+        yield from _cut_block(job, below, block, lanes, coarse, budget)
 
 
-def _lanes(count: int, job: Job) -> int:
-    """Many lanes are fast; in a triangle, a block's own half is computed in vain."""
-    spare = 8 if job.kind == "all" else 1
-    for lanes in LANES:
-        if count >= lanes * spare or lanes == LANES[-1]:
-            return lanes
-    return LANES[-1]
+def _lanes(lengths) -> int:
+    """Lanes of the next block of targets (longest first): as many as pay.
+
+    All lanes sweep the columns of the longest, so a long tail of lengths wants narrow
+    blocks, though a column costs about as much as 32 lanes even with none. In a
+    triangle half of a block's own square is computed in vain, which speaks for
+    blocks of at most a quarter of what is left.
+    """
+
+    def useful(lanes):
+        part = lengths[:lanes]
+        own = 1 - min(lanes / len(lengths), 1) / 4
+        return own * part.sum() / (max(part[0], 1) * (lanes + 32))
+
+    return max(LANES[:2], key=useful)
 
 
 def _cut_block(job, queries, block, lanes, coarse, budget):
@@ -224,7 +233,7 @@ def _shape(job, queries, block, lanes, coarse) -> Window:
 def _cut_zip(job, budget):
     """Pairs that share no side: sorted by size, a query a lane."""
     order = by_length(job.query_lengths * (job.target_lengths + 1))
-    lanes = next((x for x in LANES[1:] if len(order) >= x), LANES[-1])
+    lanes = LANES[1] if len(order) > LANES[-1] else LANES[-1]
     for start in range(0, len(order), lanes):
         yield from _narrow_zip(job, order[start : start + lanes], lanes, budget)
 
