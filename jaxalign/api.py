@@ -9,13 +9,12 @@ over there cost nothing. An insertion may stand next to a deletion.
 import numpy as np
 
 from jaxalign.errors import InputError, UsageError
-from jaxalign.model import operations as ops
-from jaxalign.model.alignment import Alignment
 from jaxalign.model.alphabet import Sequences, as_sequences
 from jaxalign.model.identity import BY_PATH, denominator, ratio
 from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.model.table import OUTPUTS, Table
 from jaxalign.run import engine, memory, tables
+from jaxalign.run.device import describe_device, select_device
 
 
 def align(query, target, scoring=None, *, mode="global", free_ends=None, **options):
@@ -43,7 +42,7 @@ def align(query, target, scoring=None, *, mode="global", free_ends=None, **optio
     >>> scoring = jaxalign.Scoring(match=2, mismatch=-1, gap_open=1, gap_extend=1)
     >>> a = jaxalign.align("ATCTCGTATGAT", "GTCTATCAC", scoring, mode="local")
     >>> a.score, a.cigar(), a.rows()
-    (10, '3M1I4M', ('TCGTATGA', 'TC-TATCA'))
+    (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
     table = align_pairs(
         [query],
@@ -101,7 +100,7 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     >>> import jaxalign
     >>> table = jaxalign.align_pairs(["MKTAYIA", "MKV"], ["MKTAIA", "MRV"])
     >>> table["score"].tolist(), table["identities"].tolist()
-    ([21, 11], [6, 2])
+    ([16, 11], [6, 2])
     """
     # 1 validate and encode, 2 decide who meets whom, 3 run
     scoring = scoring or Scoring()
@@ -318,14 +317,14 @@ def _run(kind, queries, targets, scoring, progress=None, **options) -> Table:
 
 
 __all__ = [
-    "Alignment",
     "align",
     "align_all",
     "align_pairs",
+    "describe_device",
     "directions",
     "distance_matrix",
     "dp_table",
-    "ops",
     "plan",
     "scores_matrix",
+    "select_device",
 ]

@@ -7,6 +7,7 @@ import lzma
 import os
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,7 +101,8 @@ def test_standard_input_closed(monkeypatch):
 def test_named_pipe_is_looked_up_again(tmp_path):
     path = str(tmp_path / "pipe")
     os.mkfifo(path)
-    writer = threading.Thread(target=lambda: open(path, "w").write(">a\nW\n-\n"))
+    write = Path(path).write_text
+    writer = threading.Thread(target=write, args=(">a\nW\n-\n",))
     writer.start()
     says(refused(path), path, "line 3, column 1", "'-'", "unaligned")
     writer.join()

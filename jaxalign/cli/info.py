@@ -34,14 +34,14 @@ def info(
 def machine(options: Options) -> dict:
     """Versions, devices, implementation and memory."""
     from jaxalign import api
-    from jaxalign.cli import device, report
+    from jaxalign.cli import report
 
-    devices = device.select(options.machine.device)
+    devices = api.select_device(options.machine.device)
     tiny = api.plan(["A"], ["A"], implementation=options.machine.implementation)
     chosen = {name: tiny[name] for name in ("implementation", "reason", "threads")}
     return {
         "versions": report.versions(),
-        "device": device.describe(devices),
+        "device": api.describe_device(devices),
         "runs": chosen,
         "memory": _memory(devices),
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jaxalign import api
-from jaxalign.cli import device, inputs, progress, report
+from jaxalign.cli import inputs, progress, report
 from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.errors import UsageError
@@ -52,7 +52,7 @@ def _run(paths, options: Options, **which) -> int:
     read = inputs.read(paths, alphabet, options.scoring, hashed, messages.warn)
     _check_counts(read)
     _rehearse(request, read.sequences)
-    devices = device.select(options.machine.device)
+    devices = api.select_device(options.machine.device)
     chosen = settings(request, options) | which
     plan = api.plan(*_sides(read.sequences), request.scoring, **chosen)
     messages.say(report.heading(request, plan))
@@ -135,5 +135,5 @@ def _finish(request, read, table, kept, options, devices, messages) -> None:
     least = options.mode.min_identity
     messages.say(report.summary(table, len(kept), request.identity, least))
     if options.output.json:
-        about = (device.describe(devices), messages.warnings)
+        about = (api.describe_device(devices), messages.warnings)
         print(report.as_json(request, read, table, len(kept), least, *about))

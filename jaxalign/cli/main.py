@@ -64,7 +64,8 @@ def main(argv: list[str] | None = None) -> int:
     _keep_compilations()
     try:
         result = app()(argv, exit_on_error=False, print_error=False)
-        sys.stdout.flush()
+        if sys.stdout:  # None where it was closed before the start
+            sys.stdout.flush()
     except BrokenPipeError:
         return _reader_left()
     except KeyboardInterrupt:

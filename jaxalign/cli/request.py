@@ -69,9 +69,16 @@ def mode_of(options: Options) -> tuple[str, tuple[str, ...] | None]:
         mode = preset(options.scoring.preset).mode
     mode = mode or "global"
     if ends is not None:
-        ends = tuple(ENDS.get(end, end) for end in ends)
+        ends = tuple(_end(end) for end in ends)
     resolve_ends(mode, ends)
     return mode, ends
+
+
+def _end(name: str) -> str:
+    """Short or long name of an end -> the long one."""
+    if name not in ENDS and name not in ENDS.values():
+        raise UsageError(f"--free-ends {name}: any of {', '.join(ENDS)} is needed")
+    return ENDS.get(name, name)
 
 
 def _substitution(asked, base):

@@ -51,7 +51,7 @@ def sweep_end(filled, block, m, gaps, free, tie, local):
         inside = filled.best_column > 0
         j = jnp.where(inside, filled.best_column - block.offset, 0)
         return End(filled.best, filled.best_row, j)
-    column = jnp.arange(filled.last_row.shape[0])[:, None]
+    column = jnp.arange(filled.last_row.shape[0], dtype=jnp.int32)[:, None]
     j = column - block.offset[None, :] + 1
     usable = (j >= 1) & (column < block.columns)
     lowest = jnp.iinfo(filled.corner.dtype).min

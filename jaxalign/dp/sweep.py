@@ -82,7 +82,11 @@ def _before(block, query, gaps, free, halves, local):
     """Row 0: boundary rows H[0, :], E = -inf, and column n's candidate in row 0."""
     dtype = gaps.open.dtype
     lanes = block.offset.shape[0]
-    j = jnp.arange(block.codes.shape[0])[:, None] - block.offset[None, :] + 1
+    j = (
+        jnp.arange(block.codes.shape[0], dtype=jnp.int32)[:, None]
+        - block.offset[None, :]
+        + 1
+    )
     h = border(j, free["target_start"] | local, gaps).astype(dtype)
     corner = border(
         block.columns - block.offset, free["target_start"] | local, gaps
@@ -98,7 +102,7 @@ def _strip(s, state, block, query, gaps, free, local, rows, fused):
     """One strip: rows s*rows + 1 ... s*rows + rows against every column."""
     filled, e_row = state
     dtype, lanes = gaps.open.dtype, block.offset.shape[0]
-    i = s * rows + 1 + jnp.arange(rows)[:, None]
+    i = s * rows + 1 + jnp.arange(rows, dtype=jnp.int32)[:, None]
     letters = lax.dynamic_slice_in_dim(query.codes, s * rows, rows)
     inside = i <= query.length[None, :]
     vertical = Gaps(

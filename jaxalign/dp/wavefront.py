@@ -79,8 +79,10 @@ def strip_end(done: Strip, m, n, free, local) -> ends.End:
         j = jnp.where(done.row_best[i] > 0, done.row_column[i], 0)
         return ends.End(done.row_best[i], jnp.where(j > 0, i, 0), j)
     lowest = jnp.iinfo(done.bottom.h.dtype).min
-    row = jnp.where(jnp.arange(done.bottom.h.shape[0]) <= n, done.bottom.h, lowest)
-    inside = jnp.arange(done.last_column.shape[0]) <= m
+    row = jnp.where(
+        jnp.arange(done.bottom.h.shape[0], dtype=jnp.int32) <= n, done.bottom.h, lowest
+    )
+    inside = jnp.arange(done.last_column.shape[0], dtype=jnp.int32) <= m
     column = jnp.where(inside, done.last_column, lowest)
     i, j = jnp.argmax(column).astype(jnp.int32), jnp.argmax(row).astype(jnp.int32)
     return ends.border_end(
@@ -172,6 +174,6 @@ def _put(bottom, h, e, j):
 
 def _unskew(diagonals, columns, first=1):
     """(D, R) by diagonal and row -> (R, columns) by row and column (from ``first``)."""
-    row = jnp.arange(diagonals.shape[1])[:, None]
-    column = jnp.arange(first, columns + 1)[None, :]
+    row = jnp.arange(diagonals.shape[1], dtype=jnp.int32)[:, None]
+    column = jnp.arange(first, columns + 1, dtype=jnp.int32)[None, :]
     return diagonals[row + column, row]

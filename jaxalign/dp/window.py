@@ -117,7 +117,9 @@ def _one_query(
     block, codes, m, tie, problem, halves, *, local, rows, paths, steps, fused
 ):
     size = problem.scores.shape[0]
-    below = jnp.arange(codes.shape[0]).reshape((-1,) + (1,) * (codes.ndim - 1))
+    below = jnp.arange(codes.shape[0], dtype=jnp.int32).reshape(
+        (-1,) + (1,) * (codes.ndim - 1)
+    )
     below = below >= (jnp.max(m) if codes.ndim == 1 else m[None, :])
     codes = jnp.where(below, size, codes.astype(jnp.int32))
     dtype = problem.gaps.open.dtype

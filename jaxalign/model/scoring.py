@@ -205,12 +205,13 @@ def resolve_ends(mode: str, free_ends=None) -> frozenset[str]:
         return frozenset(FREE_ENDS if mode == "semiglobal" else ())
     if mode != "global":
         raise UsageError(f"free_ends goes with mode 'global', not with {mode!r}")
-    unknown = set(free_ends) - set(FREE_ENDS)
+    free_ends = frozenset(free_ends)
+    unknown = free_ends - set(FREE_ENDS)
     if unknown:
         raise UsageError(
             f"unknown free end {sorted(unknown)[0]!r}: any of {', '.join(FREE_ENDS)}"
         )
-    return frozenset(free_ends)
+    return free_ends
 
 
 def _match_matrix(match, mismatch, alphabet_name):
@@ -242,3 +243,7 @@ def _check(scoring: Scoring) -> None:
             )
         if len(set(letters)) != len(letters) or not np.isfinite(scores).all():
             raise UsageError("matrix letters must differ and scores be finite")
+    for name in ("match", "mismatch"):
+        if scoring.match is not None and not np.isfinite(getattr(scoring, name)):
+            raise UsageError(f"{name} = {getattr(scoring, name)!r}: not a number")
+    _ = scoring.scores  # loads the matrix and scales it: what is wrong shows here

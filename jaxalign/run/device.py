@@ -1,9 +1,9 @@
-"""Which device JAX computes on; the only place of the command line that imports it."""
+"""Which device JAX computes on."""
 
 from jaxalign.errors import DeviceError
 
 
-def select(asked: str) -> list:
+def select_device(asked: str) -> list:
     """Make JAX use the device asked for; returns its devices.
 
     Raises
@@ -22,7 +22,7 @@ def select(asked: str) -> list:
         raise DeviceError(f"--device {asked}: {error}{hint}") from error
 
 
-def describe(devices: list) -> dict:
+def describe_device(devices: list) -> dict:
     """Platform, kind and number of devices."""
     first = devices[0]
     return {
