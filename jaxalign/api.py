@@ -11,7 +11,7 @@ import numpy as np
 from jaxalign.errors import InputError, UsageError
 from jaxalign.model.alphabet import Sequences, as_sequences
 from jaxalign.model.identity import BY_PATH, denominator, ratio
-from jaxalign.model.scoring import Scoring, resolve_ends
+from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.table import OUTPUTS, Table
 from jaxalign.run import engine, memory, tables
 from jaxalign.run.device import describe_device, select_device
@@ -151,11 +151,11 @@ def scores_matrix(queries, targets=None, scoring=None, **options) -> np.ndarray:
     """
     scoring = scoring or Scoring()
     queries = as_sequences(queries, scoring.alphabet)
-    if targets is None and scoring.symmetric:
-        options = _scores(options)
+    options = options | {"output": "score"}
+    if targets is None and _symmetric(scoring, options):
         return _square(align_all(queries, scoring, include_self=True, **options))
     targets = queries if targets is None else as_sequences(targets, scoring.alphabet)
-    table = _run("cross", queries, targets, scoring, **_scores(options))
+    table = _run("cross", queries, targets, scoring, **options)
     return table["score"].reshape(len(queries), len(targets))
 
 
@@ -177,6 +177,8 @@ def distance_matrix(
     if identity in BY_PATH or identity in ("query", "target"):
         raise UsageError(f"identity {identity!r} is not symmetric, or needs a path")
     scoring = scoring or Scoring()
+    if not _symmetric(scoring, options):
+        raise UsageError("a distance needs a symmetric matrix and symmetric free ends")
     table = align_all(sequences, scoring, **(options | {"output": "identity"}))
     below = denominator(identity, table.columns, *table.lengths())
     distance = np.zeros((len(table.queries),) * 2)
@@ -253,8 +255,9 @@ def _pairing(queries: Sequences, targets: Sequences):
     return "zip", queries, targets
 
 
-def _scores(options):
-    return options | {"output": "score"}
+def _symmetric(scoring, options) -> bool:
+    ends = resolve_ends(options.get("mode", "global"), options.get("free_ends"))
+    return is_symmetric(scoring, ends)
 
 
 def _square(table):

@@ -166,7 +166,7 @@ def test_min_identity_counts_what_it_drops(run):
 
 
 def test_json(run, folder):
-    words = ("--json", "--min-identity", "0.9", "-o", "out.tsv", "-q")
+    words = "--json --min-identity 0.9 --output alignment -o out.tsv -q".split()
     code, out, err = run("align", "a.fa", "b.fa", *words)
     assert (code, err) == (DONE, "")
     found = json.loads(out)
@@ -232,7 +232,7 @@ def test_rna_alphabet():
 
 def test_nucleotides_scored_as_protein_are_told(run, folder):
     (folder / "n.fa").write_text(">x\nACGTN\n>y\nACGN\n")
-    code, _, err = run("all", "n.fa", "-q")
+    code, _, err = run("info", "--plan", "n.fa")
     assert code == DONE
     assert "warning: all letters of n.fa are ACGTUN, scored as protein" in err
     assert "--alphabet dna" in err and "--preset blastn" in err
@@ -240,7 +240,7 @@ def test_nucleotides_scored_as_protein_are_told(run, folder):
 
 def test_unknown_letters_when_asked_are_counted(run, folder):
     (folder / "u.fa").write_text(">x\nMUOK\n>y\nMKKJ\n")
-    code, out, err = run("all", "u.fa", "--unknown", "X", "-q", "--json")
+    code, out, err = run(*"all u.fa --unknown X -q --json --output score".split())
     assert code == DONE
     assert json.loads(out)["inputs"][0]["substituted"] == 3
     assert "warning: u.fa: 3 unknown letters are read as X" in err

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import jaxalign
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 START = (ROOT / "README.md", ROOT / "docs" / "tutorial.md")
@@ -50,3 +52,8 @@ def test_links(page):
 
 def test_the_pages_a_reader_starts_from_have_examples():
     assert set(START) <= set(EXAMPLES)
+
+
+def test_every_public_name_is_on_the_api_page():
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert [name for name in jaxalign.__all__ if f"`{name}`" not in page] == []

@@ -23,6 +23,9 @@ from jaxalign.model.scoring import FREE_ENDS, Scoring
 LANES, ROWS, SIZE, LETTERS = 16, 80, 72, 24
 WILDCARD = 22
 DTYPES = ("int16", "int32", "int64")
+join_halves = jax.jit(directions.join_halves)
+# All scores and costs times this: values that the next narrower dtype cannot hold.
+FACTOR = {"int16": 1, "int32": 2**14, "int64": 2**40}
 
 
 def precision(dtype):
@@ -51,9 +54,10 @@ def padded_matrix(S):
 
 def problem_of(S, gaps, ends, dtype):
     small = "int8" if dtype == "int16" else dtype
+    factor = FACTOR[dtype]
     return window.Problem(
-        jnp.asarray(S, small),
-        Gaps(*(jnp.asarray(g, dtype) for g in gaps)),
+        jnp.asarray(S * factor, small),
+        Gaps(*(jnp.asarray(g * factor, dtype) for g in gaps)),
         {end: jnp.asarray(end in ends) for end in FREE_ENDS},
         jnp.int32(WILDCARD),
     )
@@ -81,8 +85,10 @@ def swept(queries, targets, problem, local, shared, tie, **static):
         **static,
     )  # fmt: skip
     columns = int(block.columns)
-    kept = halves[: ROWS // 4 * columns * LANES].reshape(-1, columns, LANES)
-    words = np.asarray(directions.join_halves(kept))
+    kept = np.asarray(halves)[: ROWS // 4 * columns * LANES]
+    wide = np.zeros((ROWS // 4, SIZE, LANES), np.uint16)  # one shape, one program
+    wide[:, :columns] = kept.reshape(-1, columns, LANES)
+    words = np.asarray(join_halves(wide))[:, :columns]
     lanes = zip(m, np.asarray(block.offset), range(LANES), strict=True)
     lane_words = [words[: -(-k // 8), first:, lane] for k, first, lane in lanes]
     return jax.tree.map(np.asarray, result), lane_words
@@ -128,6 +134,13 @@ def swapped_reference(a, b, problem):
     return oracle.Alignment(found.score, found.start[::-1], found.end[::-1], ops), None
 
 
+def unscaled(score):
+    """The score, where a factor was in it."""
+    whole, rest = divmod(int(score), FACTOR[str(score.dtype)])
+    assert rest == 0
+    return whole
+
+
 def lane_alignment(result, lane):
     walked = result.walked
     steps = walked.steps[0, :, lane]
@@ -135,7 +148,7 @@ def lane_alignment(result, lane):
     ops = [("MID"[op], len(list(run))) for op, run in groupby(steps)]
     start = int(walked.i[0, lane]), int(walked.j[0, lane])
     end = int(result.end_i[0, lane]), int(result.end_j[0, lane])
-    return oracle.Alignment(int(result.score[0, lane]), start, end, ops)
+    return oracle.Alignment(unscaled(result.score[0, lane]), start, end, ops)
 
 
 def lane_counts(walked, lane):
@@ -212,7 +225,8 @@ def test_window_computes_the_first_queries_only():
     want = [[oracle.score(a, b, S, 5, 2, "global") for b in targets]
             for a in queries[3:5]]  # fmt: skip
     assert none is None and result.walked is None
-    np.testing.assert_array_equal(result.score, [*want, [0] * LANES])
+    scores = np.array([*want, [0] * LANES]) * FACTOR["int32"]
+    np.testing.assert_array_equal(result.score, scores)
 
 
 @pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
@@ -233,7 +247,8 @@ def test_wavefront(dtype, local):
         assert end.score.dtype == dtype
         for k, (x, y) in enumerate(zip(queries, targets, strict=True)):
             want, nibbles = reference(x, y, (S, *gaps, mode, ends))
-            assert (end.score[k], (end.i[k], end.j[k])) == (want.score, want.end)
+            found = unscaled(end.score[k]), (end.i[k], end.j[k])
+            assert found == (want.score, want.end)
             inside = words[k][: -(-len(x) // 8), : len(y)]
             same_words(inside, packed(nibbles), len(x))
 
@@ -249,7 +264,7 @@ def test_wavefront_without_jit(name):
     args = (problem.scores, problem.gaps, problem.free)
     end, words = wavefront.fill(a, b, jnp.int32(9), jnp.int32(14), *args)
     assert words is None
-    assert int(end.score) == oracle.score(a, b, S, 6, 2, "global", ends)
+    assert unscaled(end.score) == oracle.score(a, b, S, 6, 2, "global", ends)
 
 
 # ------------------------------------------------------------------------- directions

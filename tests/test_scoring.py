@@ -1,4 +1,4 @@
-"""Scoring: gap conventions, fractions, presets, matrices of any kind, and its errors."""
+"""Scoring: gap conventions, fractions, presets, matrices of any kind, errors."""
 
 import numpy as np
 import pytest

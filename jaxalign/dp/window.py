@@ -53,8 +53,9 @@ def load_block(codes, lengths, problem: Problem, local, shared: bool = True):
     moved = jnp.take_along_axis(codes, jnp.clip(row, 0), axis=0, mode="clip")
     moved = jnp.where((row >= 0) & (row < lengths[None, :]), moved, size)
     moved = moved.astype(jnp.uint8)
-    pad = -problem.gaps.open.astype(jnp.int32)
-    pad_column = jnp.where(problem.free["query_start"] | local, 0, pad)
+    pad = -problem.gaps.open
+    free = problem.free["query_start"] | local
+    pad_column = jnp.where(free, jnp.zeros_like(pad), pad)
     scores = profile.padded_scores(problem.scores, pad_column, pad)
     if shared:
         scores = profile.database_profile(scores, moved)

@@ -214,6 +214,15 @@ def resolve_ends(mode: str, free_ends=None) -> frozenset[str]:
     return free_ends
 
 
+def is_symmetric(scoring: Scoring, free_ends) -> bool:
+    """Whether swapping query and target changes no score."""
+    other = {"query": "target", "target": "query"}
+    ends = (end.split("_") for end in free_ends)
+    return scoring.symmetric and set(free_ends) == {
+        f"{other[side]}_{which}" for side, which in ends
+    }
+
+
 def _match_matrix(match, mismatch, alphabet_name):
     alphabet = named_alphabet(alphabet_name or "dna")
     same = np.eye(alphabet.size, dtype=bool)

@@ -21,7 +21,7 @@ from jaxalign.dp.recurrence import Gaps
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.model import operations as ops
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.scoring import FREE_ENDS, Scoring
+from jaxalign.model.scoring import FREE_ENDS, Scoring, is_symmetric
 from jaxalign.model.table import gather_runs
 from jaxalign.run import bounds, long_pair, memory, windows
 
@@ -58,9 +58,7 @@ class Task:
     @cached_property
     def job(self) -> windows.Job:
         """The pairs, by lengths; each once where swapping its sides changes nothing."""
-        once = self.scoring.symmetric and self.free == {
-            _other_side(end) for end in self.free
-        }
+        once = is_symmetric(self.scoring, self.free)
         return windows.Job(
             self.kind,
             self.queries.lengths,
@@ -79,11 +77,6 @@ class Task:
     def window_budget(self) -> int:
         """Bytes for one window: what the result leaves, shared by the threads."""
         return min((self.budget - self.result_bytes) // self.threads, 2**30)
-
-
-def _other_side(end: str) -> str:
-    side, which = end.split("_")
-    return f"{'target' if side == 'query' else 'query'}_{which}"
 
 
 def choose(implementation: str | None, kind: str = "all") -> tuple[str, str]:
