@@ -6,6 +6,8 @@ Modes: ``global``, ``semiglobal`` (all four ends free, the empty overlap counts 
 over there cost nothing. An insertion may stand next to a deletion.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from jaxalign.errors import InputError, UsageError
@@ -106,8 +108,12 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     scoring = scoring or Scoring()
     queries = as_sequences(queries, scoring.alphabet)
     targets = as_sequences(targets, scoring.alphabet)
-    kind, queries, targets = _pairing(queries, targets)
-    return _run(kind, queries, targets, scoring, **options)
+    kind, queries, paired = _pairing(queries, targets)
+    table = _run(kind, queries, paired, scoring, **options)
+    if len(paired) == len(targets):
+        return table
+    only = np.zeros_like(table["target"])  # one target, paired with every query
+    return replace(table, columns=table.columns | {"target": only}, targets=targets)
 
 
 def align_all(sequences, scoring=None, *, include_self=False, **options) -> Table:
