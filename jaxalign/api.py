@@ -77,6 +77,8 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
         Bytes, or ``"2GiB"``; half of the free memory by default.
     threads : int, optional
         Host threads, a window each; all cores by default.
+    window : int, optional
+        Queries and targets of a window at most; results do not depend on it.
     progress : callable (cells done, cells in all), optional
 
     Returns
@@ -241,10 +243,7 @@ def plan(queries, targets=None, scoring=None, **options) -> dict:
     else:
         targets = as_sequences(targets, scoring.alphabet)
         task = _task(*_pairing(queries, targets), scoring, **options)
-    name, why = engine.choose(task.implementation)
-    made = engine.make_plan(task)
-    made.pop("pieces")
-    return made | {"implementation": name, "reason": why}
+    return engine.plan(task)[0]
 
 
 def _pairing(queries: Sequences, targets: Sequences):
@@ -287,11 +286,14 @@ def _task(
     implementation=None,
     memory_budget=None,
     threads=None,
+    window=None,
 ):
     if output not in OUTPUTS:
         raise UsageError(f"unknown output {output!r}: one of {', '.join(OUTPUTS)}")
     if threads is not None and threads < 1:
         raise UsageError(f"threads = {threads}: 1 or more are needed")
+    if window is not None and window < 1:
+        raise UsageError(f"window = {window}: 1 or more are needed")
     return engine.Task(
         kind,
         queries,
@@ -304,6 +306,7 @@ def _task(
         implementation,
         memory.budget(memory_budget),
         threads or engine.default_threads(),
+        window,
     )
 
 

@@ -408,17 +408,20 @@ def test_pallas_is_never_replaced_by_another():
 def test_biotite_and_back(mode, scoring, letters):
     rng = np.random.default_rng(9)
     a, b = ("".join(rng.choice(list(letters), n)) for n in (40, 64))
-    for query, target in [(a, b), (b, b[20:]), ("A", "C"), (a, "")]:
-        one = jaxalign.align(query, target, scoring, mode=mode)
+    queries, targets = [a, b, "A", a], [b, b[20:], "C", ""]
+    options = dict(mode=mode, output="alignment")
+    table = jaxalign.align_pairs(queries, targets, scoring, **options)
+    for k in range(4):
+        one = table.alignment(k)
         other = one.to_biotite()
-        assert [str(s) for s in other.sequences] == [query, target]
+        assert [str(s) for s in other.sequences] == [queries[k], targets[k]]
         again = Alignment.from_biotite(other, scoring, mode)
         assert again.cigar() == one.cigar() and again.rows() == one.rows()
         assert again.score == one.score == again.rescore()
         if one.columns:
-            names = ("query_start", "query_end", "target_start", "target_end")
-            assert [getattr(again, n) for n in names] == [
-                getattr(one, n) for n in names
+            spans = ("query_start", "query_end", "target_start", "target_end")
+            assert [getattr(again, n) for n in spans] == [
+                getattr(one, n) for n in spans
             ]
 
 

@@ -52,7 +52,22 @@ def fill_strip(query, target, m, n, above, top, problem, local, words, tables=Fa
     )
 
 
-def align_long(query, target, problem, local, paths=True, rows=None, progress=None):
+def strip_rows(m: int, n: int, budget: int) -> int:
+    """Rows of a strip: 64 to 1024, its nibbles in half the budget and 64 MB."""
+    rows, wide = 64, bucket(n)
+    limit = min(budget // 2, 2**26)
+    while rows < min(ROWS, bucket(m)) and 3 * 2 * rows * (wide + 2 * rows) <= limit:
+        rows *= 2
+    return rows
+
+
+def bytes_needed(m: int, n: int, budget: int) -> int:
+    """Checkpoints (H and E of a row, int32) and one strip with its backtrack."""
+    rows = strip_rows(m, n, budget)
+    return -(-max(m, 1) // rows) * 8 * bucket(n) + 3 * rows * (bucket(n) + rows)
+
+
+def align_long(query, target, problem, local, paths=True, rows=ROWS, progress=None):
     """Align one pair strip by strip.
 
     Parameters
@@ -62,7 +77,7 @@ def align_long(query, target, problem, local, paths=True, rows=None, progress=No
     rows : rows of a strip; the smaller, the less memory
     progress : called with the cells done so far, the second pass not counted
     """
-    rows = min(rows or ROWS, bucket(len(query)))
+    rows = min(rows, bucket(len(query)))
     m, n = len(query), len(target)
     padded = np.zeros(bucket(n), np.int32)
     padded[:n] = target
@@ -122,7 +137,7 @@ def _end(found, done, m, n, free, local):
 
 
 def _arrays(cell):
-    return ends.End(*(jnp.asarray(np.int64(v).astype(np.int32)) for v in cell))
+    return ends.End(*map(jnp.asarray, cell))
 
 
 def _walk_up(query, target, end, n, checkpoints, problem, local, rows):

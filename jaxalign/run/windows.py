@@ -51,6 +51,7 @@ class Job:
     once: bool = True
     paths: bool = True
     steps: bool = False
+    window: int | None = None  # pairs of a side of a window, None: what pays
 
     @property
     def pairs(self) -> int:
@@ -117,6 +118,19 @@ class Job:
         return rank
 
 
+def pairs(job: Job, piece) -> list[tuple[int, int]]:
+    """The single pairs (i, j) of a piece, in input orientation."""
+    if not isinstance(piece, Window):
+        return [piece]
+    if piece.zipped:
+        return [(int(k), int(k)) for k in piece.queries]
+    wanted, swapped = job.wanted(piece)
+    flip = np.zeros_like(wanted) if swapped is None else swapped
+    q, t = np.nonzero(wanted)
+    found = zip(piece.queries[q].tolist(), piece.targets[t].tolist(), strict=True)
+    return [p[::-1] if f else p for p, f in zip(found, flip[q, t], strict=True)]
+
+
 def by_length(lengths) -> np.ndarray:
     """Indices, longest first, stable."""
     return np.argsort(-np.asarray(lengths), kind="stable")
@@ -148,6 +162,19 @@ def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
     return held + 48 * window.slots * window.lanes
 
 
+def least_bytes(job: Job, i: int, j: int) -> int:
+    """Bytes of the narrowest window that holds pair (i, j)."""
+    q, t = np.array([i]), np.array([j])
+    if job.kind == "zip":
+        return window_bytes(_zip_shape(job, q, LANES[-1]), 4, job.steps)
+    return window_bytes(_shape(job, q, t, LANES[-1], _coarse(job)), 4, job.steps)
+
+
+def _coarse(job) -> bool:
+    """Few length buckets: a compilation costs more than padding saves."""
+    return job.cells < 2 * 10**10
+
+
 def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
     """Windows that need at most ``budget`` bytes each, heaviest first.
 
@@ -158,11 +185,11 @@ def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
         yield from _cut_zip(job, budget)
         return
     order = by_length(job.target_lengths)
-    coarse = job.cells < 2 * 10**10  # a compilation costs more than padding saves
+    coarse = _coarse(job)
     queries = by_length(job.query_lengths)
     start = 0
     while start < len(order):
-        lanes = _lanes(job.target_lengths[order[start:]])
+        lanes = job.window or _lanes(job.target_lengths[order[start:]])
         block = order[start : start + lanes]
         start += lanes
         below = queries[:start] if job.kind == "all" and job.once else queries
@@ -202,14 +229,10 @@ def _narrow(job, queries, block, lanes, coarse, budget):
     if window_bytes(window, 4, job.steps) <= budget:
         yield window
         return
-    if lanes == LANES[-1]:
-        wanted, swapped = job.wanted(window)
-        for q, t in zip(*np.nonzero(wanted), strict=True):
-            pair = int(queries[q]), int(block[t])
-            flip = swapped is not None and swapped[q, t]
-            yield pair[::-1] if flip else pair
+    if lanes <= LANES[-1]:
+        yield from pairs(job, window)
         return
-    fewer = LANES[LANES.index(lanes) + 1]
+    fewer = next(x for x in LANES if x < lanes)
     for start in range(0, len(block), fewer):
         part = block[start : start + fewer]
         yield from _narrow(job, queries, part, fewer, coarse, budget)
@@ -222,9 +245,9 @@ def _shape(job, queries, block, lanes, coarse) -> Window:
     rows = bucket(longest if coarse else m, 4)
     widest = int(job.target_lengths.max(initial=0))
     columns = bucket(widest if coarse else n, 4 if coarse else 2)
-    slots = QUERIES
+    slots = min(job.window or QUERIES, QUERIES)
     if job.steps:
-        slots = min(QUERIES, max(1, STEP_BYTES // (lanes * (rows + columns))))
+        slots = min(slots, max(1, STEP_BYTES // (lanes * (rows + columns))))
         slots = 2 ** int(np.log2(slots))
     held = bucket(capacity(m, n, lanes), 4) if job.paths else 0
     return Window(queries, block, lanes, rows, columns, slots, held, False, m, n)
@@ -233,22 +256,26 @@ def _shape(job, queries, block, lanes, coarse) -> Window:
 def _cut_zip(job, budget):
     """Pairs that share no side: sorted by size, a query a lane."""
     order = by_length(job.query_lengths * (job.target_lengths + 1))
-    lanes = LANES[1] if len(order) > LANES[-1] else LANES[-1]
+    lanes = job.window or (LANES[1] if len(order) > LANES[-1] else LANES[-1])
     for start in range(0, len(order), lanes):
         yield from _narrow_zip(job, order[start : start + lanes], lanes, budget)
 
 
-def _narrow_zip(job, part, lanes, budget):
+def _zip_shape(job, part, lanes) -> Window:
     m = int(job.query_lengths[part].max(initial=0))
     n = int(job.target_lengths[part].max(initial=0))
     held = bucket(capacity(m, n, lanes), 4) if job.paths else 0
     size = bucket(max(m, n), 2)
-    window = Window(part, part, lanes, size, size, 1, held, True, m, n)
+    return Window(part, part, lanes, size, size, 1, held, True, m, n)
+
+
+def _narrow_zip(job, part, lanes, budget):
+    window = _zip_shape(job, part, lanes)
     if window_bytes(window, 4, job.steps) <= budget:
         yield window
-    elif lanes == LANES[-1]:
-        yield from ((int(k), int(k)) for k in part)
+    elif lanes <= LANES[-1]:
+        yield from pairs(job, window)
     else:
-        fewer = LANES[LANES.index(lanes) + 1]
+        fewer = next(x for x in LANES if x < lanes)
         for start in range(0, len(part), fewer):
             yield from _narrow_zip(job, part[start : start + fewer], fewer, budget)

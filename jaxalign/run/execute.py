@@ -1,0 +1,115 @@
+"""One piece of a job on the device: codes in, flat columns out."""
+
+from contextlib import nullcontext
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.dp import window as device
+from jaxalign.dp.recurrence import Gaps
+from jaxalign.model.scoring import FREE_ENDS
+from jaxalign.run import bounds, long_pair, results, windows
+from jaxalign.run.task import Task
+
+
+def precision(dtype: str):
+    """int64 needs JAX's 64-bit mode, for this computation only."""
+    return jax.enable_x64(True) if dtype == "int64" else nullcontext()
+
+
+def problem_of(task: Task, dtype: str) -> device.Problem:
+    """Scores and gaps as device arrays of the proven dtype."""
+    scores, factor = task.scoring.scores.astype(np.int64), 1
+    if task.output == "identity":
+        factor = bounds.IDENTITY_BASE[dtype]
+        scores = scores * factor + task.scoring.identical
+    pad = task.scoring.open * factor
+    small = dtype == "int16" and np.abs(scores).max(initial=0) < 128 and pad < 128
+    gaps = (task.scoring.open * factor, task.scoring.extend * factor)
+    wildcard = task.scoring.alphabet.wildcard_code
+    return device.Problem(
+        jnp.asarray(scores, "int8" if small else dtype),
+        Gaps(*(jnp.asarray(g, dtype) for g in gaps)),
+        {end: jnp.asarray(end in task.free) for end in FREE_ENDS},
+        jnp.asarray(wildcard, jnp.int32),
+    )
+
+
+def run_window(task: Task, w: windows.Window, scratch) -> results.Rows:
+    """All pairs of a window. ``scratch`` keeps a thread's backtrack buffer."""
+    dtype = task.dtype(w.m, w.n)
+    with precision(dtype):
+        return _on_device(task, w, scratch, problem_of(task, dtype))
+
+
+def _on_device(task, w, scratch, problem):
+    codes, n = _padded(task.targets, w.targets, w.columns, w.lanes)
+    block = device.load_block(
+        np.ascontiguousarray(codes.T), n, problem, task.local, shared=not w.zipped
+    )
+    wanted, swapped = task.job.wanted(w)
+    queries, m, count = _queries(task, w)
+    tie = np.zeros(m.shape, bool)
+    if swapped is not None and task.paths:
+        tie[: swapped.shape[0], : swapped.shape[1]] = swapped
+    result, halves = device.run_window(
+        block,
+        queries,
+        m,
+        np.int32(count),
+        tie,
+        problem,
+        _halves(scratch, w.capacity) if task.paths else None,
+        local=task.local,
+        rows=windows.ROWS,
+        paths=task.paths,
+        steps=task.output == "alignment",
+        fused=jax.default_backend() == "cpu",
+    )
+    scratch.halves = halves
+    result = jax.tree.map(np.asarray, result)
+    return results.collect(task, w, result, wanted, swapped)
+
+
+def _queries(task, w):
+    """(codes, lengths (Q, B), how many): rows of one query, or a query a lane."""
+    if w.zipped:
+        codes, m = _padded(task.queries, w.queries, w.rows, w.lanes)
+        return np.ascontiguousarray(codes.T)[None], m[None], 1
+    codes, m = _padded(task.queries, w.queries, w.rows, w.slots)
+    return codes, np.broadcast_to(m[:, None], (w.slots, w.lanes)), len(w.queries)
+
+
+def _halves(scratch, capacity):
+    """The buffer the last window gave back, where it has the right size."""
+    held = getattr(scratch, "halves", None)
+    if held is None or held.shape[0] != capacity or held.is_deleted():
+        held = jnp.zeros(capacity, jnp.uint16)
+    return held
+
+
+def _padded(sequences, indices, length, count):
+    """uint8 (count, length) codes and int32 (count,) lengths of some sequences."""
+    codes = np.zeros((count, length), np.uint8)
+    lengths = np.zeros(count, np.int32)
+    for row, index in enumerate(indices):
+        one = sequences[index]
+        codes[row, : len(one)] = one
+        lengths[row] = len(one)
+    return codes, lengths
+
+
+def run_pair(task: Task, pair: tuple[int, int]) -> results.Rows:
+    """One pair by anti-diagonals, in checkpointed strips where it is long."""
+    i, j = pair
+    query, target = task.queries[i], task.targets[j]
+    dtype = task.dtype(len(query), len(target))
+    dtype = "int32" if dtype == "int16" else dtype
+    rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
+    with precision(dtype):
+        problem = problem_of(task, dtype)
+        found = long_pair.align_long(
+            query, target, problem, task.local, task.paths, rows
+        )
+    return results.of_pair(task, pair, found, np.dtype(dtype))

@@ -1,0 +1,131 @@
+"""From a piece's results to the rows of the table, in input order."""
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxalign.model import operations as ops
+from jaxalign.model.table import SPANS, gather_runs
+from jaxalign.run import bounds
+
+COUNTS = ("identities", "columns", "gap_openings", "gaps")
+
+
+class Rows(NamedTuple):
+    """Some rows of the result: where they go, their columns, their paths."""
+
+    at: np.ndarray
+    columns: dict
+    paths: tuple | None  # (run-length operations, runs of each row)
+
+
+def collect(task, w, result, wanted, swapped) -> Rows:
+    """A window's device result -> the pairs wanted, sides swapped back."""
+    q, t = np.nonzero(wanted)
+    i = w.targets[t] if w.zipped else w.queries[q]
+    j = w.targets[t]
+    flip = np.zeros(len(q), bool) if swapped is None else swapped[q, t]
+    at = task.job.position(np.where(flip, j, i), np.where(flip, i, j))
+    columns = _scores(task, result.score[q, t].astype(np.int64), result.score.dtype)
+    if not task.paths:
+        return Rows(at, columns, None)
+    walked = result.walked
+    spans = [x[q, t] for x in (walked.i, result.end_i, walked.j, result.end_j)]
+    for name, own, other in zip(SPANS, spans, spans[2:] + spans[:2], strict=True):
+        columns[name] = np.where(flip, other, own)
+    for name in COUNTS:
+        columns[name] = getattr(walked, name)[q, t]
+    if walked.steps is None:
+        return Rows(at, columns, None)
+    paths = _paths(walked.steps, q, t, columns["columns"], flip)
+    return Rows(at, columns, paths)
+
+
+def _paths(steps, q, t, counts, flip):
+    """Steps (Q, T, B), end to start -> (run-length operations, runs of each pair)."""
+    longest = int(counts.max(initial=0))
+    # (pairs, steps) bytes: rows of the transpose are contiguous, so reading is cheap.
+    by_lane = np.ascontiguousarray(steps[:, :longest].transpose(0, 2, 1)[..., ::-1])
+    picked = by_lane[q, t]
+    kept = np.arange(longest)[::-1] < counts[:, None]
+    turned = np.where(flip[:, None] & (picked != ops.M), 3 - picked, picked)
+    runs, offsets = ops.run_lengths(turned[kept], counts.astype(np.int64))
+    return runs, np.diff(offsets)
+
+
+def of_pair(task, pair, found, dtype) -> Rows:
+    """The result of a pair computed alone (``long_pair.Pair``)."""
+    columns = _scores(task, np.array([found.score], np.int64), dtype)
+    at = np.array([task.job.position(*pair)])
+    if not task.paths:
+        return Rows(at, columns, None)
+    spans = (found.start_i, found.end_i, found.start_j, found.end_j)
+    counts = (getattr(found, name) for name in COUNTS)
+    for name, value in zip(SPANS + COUNTS, (*spans, *counts), strict=True):
+        columns[name] = np.array([value], np.int32)
+    if task.output != "alignment":
+        return Rows(at, columns, None)
+    runs, _ = ops.run_lengths(found.steps, np.array([len(found.steps)]))
+    return Rows(at, columns, (runs, np.array([len(runs)])))
+
+
+def _scores(task, score, dtype):
+    """Integer scores -> the columns a user sees, still scaled integers."""
+    if task.output == "identity":
+        base = bounds.IDENTITY_BASE[str(dtype)]
+        matches = (score % base).astype(np.int32)
+        return {"score": score // base, "max_identities": matches}
+    return {"score": score}
+
+
+class Output:
+    """Result columns, filled piece by piece in any order, read in input order."""
+
+    def __init__(self, task, progress):
+        self.task, self.progress = task, progress
+        self.lock, self.failed, self.done = threading.Lock(), False, 0
+        query, target = task.job.index()
+        self.columns = {"query": query, "target": target}
+        self.columns["score"] = np.zeros(task.job.pairs, self._score_dtype())
+        names = ("max_identities",) if task.output == "identity" else ()
+        for name in (*SPANS, *COUNTS) if task.paths else names:
+            self.columns[name] = np.zeros(task.job.pairs, np.int32)
+        self.pieces = []
+
+    def _score_dtype(self):
+        """int32, or what a proof asks for; float64 where scores are fractions."""
+        task = self.task
+        if task.scoring.scale > 1:
+            return np.float64
+        longest = (int(x.lengths.max(initial=0)) for x in (task.queries, task.targets))
+        limit = bounds.score_range(*longest, task.scoring, task.mode)
+        return np.int32 if bounds.fits(limit, "int32") else np.int64
+
+    def put(self, rows: Rows) -> None:
+        """Take the rows of one piece."""
+        for name, values in rows.columns.items():
+            scaled = name == "score" and self.task.scoring.scale > 1
+            values = values / self.task.scoring.scale if scaled else values
+            self.columns[name][rows.at] = values
+        with self.lock:
+            if rows.paths is not None:
+                self.pieces.append((rows.at, *rows.paths))
+            if self.progress:
+                m = self.task.queries.lengths[self.columns["query"][rows.at]]
+                n = self.task.targets.lengths[self.columns["target"][rows.at]]
+                self.done += int((m * n).sum())
+                self.progress(self.done, self.task.job.cells)
+
+    def assemble(self):
+        """Paths of all pieces -> (operations, offsets) in input order."""
+        if self.task.output != "alignment":
+            return None
+        empty = np.zeros(0, np.int64)
+        at, runs, counts = (
+            np.concatenate([empty, *(piece[k] for piece in self.pieces)])
+            for k in range(3)
+        )
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        order = np.argsort(at, kind="stable")
+        return gather_runs(runs.astype(np.uint32), offsets, order)

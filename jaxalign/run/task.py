@@ -1,0 +1,129 @@
+"""A job and its plan: what will be computed, with what, and how many bytes it needs."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from jaxalign.errors import MemoryPlanError
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring, is_symmetric
+from jaxalign.run import bounds, long_pair, windows
+from jaxalign.run.memory import refuse_over, show_bytes
+
+# Result bytes a pair: indices and score, counts and spans, about 12 runs of a path.
+COLUMN_BYTES = {"score": 12, "identity": 16, "stats": 44, "alignment": 44 + 48}
+LARGEST_WINDOW = 2**30
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """All that a run needs to know."""
+
+    kind: str  # all (i < j), cross (every query, every target), zip (k with k)
+    queries: Sequences
+    targets: Sequences
+    scoring: Scoring
+    mode: str
+    free: frozenset
+    output: str
+    include_self: bool = False
+    implementation: str | None = None
+    budget: int = 2**31
+    threads: int = 1
+    window: int | None = None
+
+    @property
+    def local(self) -> bool:
+        return self.mode == "local"
+
+    @property
+    def paths(self) -> bool:
+        return self.output in ("stats", "alignment")
+
+    @cached_property
+    def job(self) -> windows.Job:
+        """The pairs, by lengths; each once where swapping its sides changes nothing."""
+        return windows.Job(
+            self.kind,
+            self.queries.lengths,
+            self.targets.lengths,
+            self.include_self,
+            is_symmetric(self.scoring, self.free),
+            self.paths,
+            self.output == "alignment",
+            self.window,
+        )
+
+    @property
+    def result_bytes(self) -> int:
+        return self.job.pairs * COLUMN_BYTES[self.output]
+
+    @property
+    def window_budget(self) -> int:
+        """Bytes for one window: what the result leaves, shared by the threads."""
+        return min((self.budget - self.result_bytes) // self.threads, LARGEST_WINDOW)
+
+    def dtype(self, m: int, n: int) -> str:
+        """The proven dtype of tables of up to m rows and n columns."""
+        identity = self.output == "identity"
+        prove = bounds.identity_dtype if identity else bounds.score_dtype
+        return prove(m, n, self.scoring, self.mode)
+
+
+def make_plan(task: Task) -> tuple[dict, list]:
+    """What a run will do and need, before it does: counts and bytes, and the pieces.
+
+    A piece is a ``Window``, or a pair (i, j) that only checkpoints can hold.
+
+    Raises
+    ------
+    MemoryPlanError
+        The result and a piece for every thread exceed the budget; or checkpoints are
+        needed where another implementation was asked for.
+    """
+    fit = task.result_bytes + 2**20 * task.threads
+    if fit <= task.budget:
+        plan, pieces = _plan(task)
+        if _bytes(plan) <= task.budget:
+            return plan, pieces
+    # Bytes of a piece follow the budget: grow it until the plan fits, and name that.
+    while (needed := _bytes(_plan(replace(task, budget=fit))[0])) > fit:
+        fit = needed
+    refuse_over(fit, task.budget, f"{task.job.pairs:,} pairs")
+    return _plan(task)
+
+
+def _bytes(plan) -> int:
+    return plan["result_bytes"] + plan["window_bytes"] * plan["threads"]
+
+
+def _plan(task):
+    """(plan, pieces) within the task's budget as far as the pieces can be cut."""
+    limit = task.window_budget
+    pieces = list(windows.cut(task.job, limit))
+    if task.implementation == "wavefront":
+        pieces = [pair for piece in pieces for pair in windows.pairs(task.job, piece)]
+    cut = [piece for piece in pieces if isinstance(piece, windows.Window)]
+    alone = [piece for piece in pieces if not isinstance(piece, windows.Window)]
+    sizes = [(len(task.queries[i]), len(task.targets[j])) for i, j in alone]
+    if task.implementation == "sweep" and alone:
+        if limit == LARGEST_WINDOW:
+            raise MemoryPlanError(
+                f"{len(alone):,} pairs do not fit a window of {show_bytes(limit)} with "
+                "their backtrack: leave the implementation open, or name wavefront"
+            )
+        held = [windows.least_bytes(task.job, *pair) for pair in alone]
+    else:
+        held = [long_pair.bytes_needed(*size, limit) for size in sizes]
+    held += [windows.window_bytes(w, 4, task.job.steps) for w in cut]
+    shapes = [(w.m, w.n) for w in cut] + sizes
+    plan = {
+        "pairs": task.job.pairs,
+        "cells": task.job.cells,
+        "windows": len(cut),
+        "checkpointed_pairs": len(alone),
+        "threads": task.threads,
+        "result_bytes": task.result_bytes,
+        "window_bytes": max(held, default=0),
+        "dtypes": sorted({task.dtype(*shape) for shape in shapes}),
+    }
+    return plan, pieces
