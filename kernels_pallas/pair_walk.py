@@ -1,0 +1,579 @@
+"""Paths from checkpoints: only the tiles that a path crosses are filled again.
+
+One thread walks one pair. A fill with ``Fill.tile`` left U and E of the last row of
+every lane (``handed``) and U and F of every row at some columns (``kept``): a lane's K
+rows by the C columns between two such checkpoints are a tile. The thread fills a tile
+once more, keeps its 4-bit directions in shared memory, walks through it, and goes on
+with the next (BT1 of Li, Ranka and Sahni 2014, for pairs).
+
+Values are scaled by 32 here: the low bits of a candidate name its direction, and the
+maximum carries the name along.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.mosaic import THREADS, Threads, kernel
+from kernels_pallas.pair_fill import Fill, Filled, Inputs, Numbers, size_of
+
+SCALE = 32
+# Low bits of H: which candidate won. Up and left change places where tie is set.
+DIAGONAL, FIRST, SECOND, STOP = 12, 8, 4, 16
+EXTENDS_UP, EXTENDS_LEFT = 2, 1  # low bits of E and F
+M, I, D, DONE = 0, 1, 2, 3  # BAM's codes: I consumes query, D consumes target
+
+
+class Pairs(NamedTuple):
+    """What the walks need beside the fill; int32, a word a pair where not said."""
+
+    rows: jax.Array  # (queries, S * strip / 4): letters of rows, a byte each
+    table: jax.Array  # (1, x, 256): ``layout.extended_scores``
+    score: jax.Array
+    i: jax.Array  # end cell, both 0 where local mode has to find it
+    j: jax.Array
+    tie: jax.Array  # 1 where the pair's sides are swapped
+    free: jax.Array  # (2,): 1 where a walk stops on row 0, on column 0
+    wildcard: jax.Array  # (1,): letter of a row that is identical to nothing
+
+
+class Walks(NamedTuple):
+    """A word a pair, in the order (item, group, table); int32.
+
+    ``runs`` (R, pairs) holds length << 4 | operation (0 M, 1 I, 2 D, as BAM does),
+    **from the end of the path to its start**; ``count`` of them are valid.
+    """
+
+    i: jax.Array
+    j: jax.Array
+    identities: jax.Array
+    columns: jax.Array
+    gap_openings: jax.Array
+    gaps: jax.Array
+    count: jax.Array
+    runs: jax.Array | None
+
+
+def walk(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, runs: int,
+         interpret=None) -> Walks:  # fmt: skip
+    """Walk every pair from its end cell; ``runs`` (R, static) may be 0."""
+    names = [*Walks._fields[:-1], "runs"]
+    total = pairs.i.shape[0]
+    shapes = [(total,)] * 7 + [(max(runs, 1), total)]
+    columns = s.columns * s.tile
+    scratch = (columns * s.rows // 8 * THREADS,)
+    out = _launch(_walk_program, inputs, filled, pairs, s, shapes, scratch, interpret,
+                  runs=runs)  # fmt: skip
+    found = Walks(**dict(zip(names, out, strict=True)))
+    return found if runs else found._replace(runs=None)
+
+
+def find(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, interpret=None):
+    """Local mode: the end cells, where a tile's best is the score of its pair.
+
+    Returns i and j, (pairs,) int32; 0 where the score is 0.
+    """
+    shapes = [pairs.i.shape] * 2
+    return _launch(_find_program, inputs, filled, pairs, s, shapes, (128,), interpret)
+
+
+def _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, **more):
+    total = pairs.i.shape[0]
+    steps = inputs.steps.shape[0] // 2
+    arrays = dict(
+        numbers=inputs.numbers,
+        strips=inputs.strips,
+        heights=inputs.heights,
+        lengths=inputs.lengths,
+        targets=inputs.targets,
+        handed=filled.handed.reshape(-1),
+        kept=filled.kept.reshape(-1),
+        **pairs._asdict(),
+    )
+    if filled.peaks is not None:
+        arrays["peaks"] = filled.peaks.reshape(-1)
+    sizes = _Sizes(
+        total,
+        steps,
+        filled.handed.shape[1],
+        filled.handed.shape[2],
+        inputs.targets.shape[0] // (steps * s.groups),
+        pairs.rows.shape[1],
+    )
+    run = kernel(
+        partial(body, names=tuple(arrays), s=s, sizes=sizes, **more),
+        [jax.ShapeDtypeStruct((size_of(x),), jnp.int32) for x in shapes],
+        [
+            plgpu.SMEM(pairs.table.shape[1:], jnp.int32),
+            plgpu.SMEM(scratch, jnp.int32),
+            plgpu.Barrier(),
+        ],
+        (-(-total // THREADS),),
+        ("program",),
+        interpret,
+    )
+    arrays = {k: v.reshape(-1) if k != "table" else v for k, v in arrays.items()}
+    out = run(*arrays.values())
+    return [x.reshape(y) for x, y in zip(out, shapes, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    pairs: int
+    blocks: int
+    strips: int
+    held: int  # steps
+    length: int  # steps of targets
+    rows: int  # words of a query's row letters
+
+
+class _Pair(NamedTuple):
+    """The pair of every thread."""
+
+    th: Threads
+    s: Fill
+    sizes: _Sizes
+    n: Numbers
+    refs: dict
+    table: jax.Ref
+    nibbles: jax.Ref
+    thread: jax.Array
+    pair: jax.Array
+    item: jax.Array
+    block: jax.Array
+    group: jax.Array
+    which: jax.Array  # table within its register
+    query: jax.Array  # row of ``Pairs.rows``
+    m: jax.Array
+    columns: jax.Array
+    pad: jax.Array
+    lead: jax.Array
+    tie: jax.Array
+
+
+def _load_pair(refs, table, nibbles, barrier, s: Fill, sizes):
+    """Where the pair of a thread lies; threads beyond the last repeat the last."""
+    th = Threads(s.plain)
+    plgpu.copy_gmem_to_smem(refs["table"].at[0], table, barrier)
+    plgpu.barrier_wait(barrier)
+    n = Numbers(*(refs["numbers"][k] for k in range(len(Numbers._fields))))
+    thread = th.index()
+    own = thread + th.splat(lax.axis_index("program") * THREADS)
+    pair = jnp.minimum(own, th.splat(sizes.pairs - 1))
+    which = pair & (s.tables - 1)
+    place = _shift(th, pair, s.tables)
+    group, item = place & (s.groups - 1), _shift(th, place, s.groups)
+    first = lax.div(item, th.splat(sizes.blocks))
+    block = item - first * sizes.blocks if s.shared else item
+    target = block * s.groups + group
+    query = first if s.shared else target
+    (m,) = th.load(refs["heights"], 2 * query + which)
+    (columns,) = th.load(refs["lengths"], 2 * target + which)
+    (strips,) = th.load(refs["strips"], first if s.shared else block)
+    (tie,) = th.load(refs["tie"], pair)
+    last = _shift(th, columns + (s.columns - 1), s.columns) * s.columns
+    view = _Pair(
+        th, s, sizes, n, refs, table, nibbles, thread, pair, item, block, group, which,
+        query * s.tables + which, m, columns, strips * s.strip - m, last - columns, tie,
+    )  # fmt: skip
+    return view, (own < th.splat(sizes.pairs)).astype(jnp.int32)
+
+
+def _shift(th, value, divisor):
+    """value // a power of two."""
+    return lax.shift_right_logical(value, th.splat(divisor.bit_length() - 1))
+
+
+def _value(view, word):
+    """The pair's own half of a fill's word, scaled."""
+    if not view.s.packed:
+        return word * SCALE
+    other = (1 - view.which) * 16
+    return lax.shift_right_arithmetic(word << other, view.th.splat(16)) * SCALE
+
+
+def _row_above(view, k, g, column):
+    """U and E of the row above lane ``g`` of strip ``k`` in a padded column >= 1."""
+    th, s, sizes, n = view.th, view.s, view.sizes, view.n
+    step = _shift(th, column - 1, s.columns)
+    within = (column - 1) & (s.columns - 1)
+    # Step t of the lane is step t - 1 of the lane before; the first lane's rows come
+    # from the last lane of the strip above, G - 1 steps after its own step.
+    lane = jnp.where(g > 0, g - 1, s.lanes - 1)
+    time = jnp.where(g > 0, step + g - 1, step + s.lanes - 1)
+    strip = jnp.where(g > 0, k, k - 1)
+    time = jnp.clip(time, 0, sizes.held - 1)
+    base = (view.item * sizes.strips + jnp.maximum(strip, 0)) * sizes.held + time
+    words = 2 * s.columns
+    at = (view.group * s.lanes + lane) * words + 2 * within
+    u, e = th.load(view.refs["handed"], at, 2, base, THREADS * words)
+    j = column - view.lead
+    top = jnp.where(j <= 0, n.corner, n.row_base + n.row_slope * j) * SCALE
+    inside = (g > 0) | (k > 0)
+    return (
+        jnp.where(inside, _value(view, u), top),
+        jnp.where(inside, _value(view, e), n.low * SCALE),
+    )
+
+
+def _letters(view, k, g):
+    """Offsets of the table rows of a lane's K rows."""
+    th, s = view.th, view.s
+    width = view.sizes.rows
+    at = _shift(th, k * s.strip + g * s.rows, 4)
+    offsets = []
+    for c in range(s.rows // 4):
+        (four,) = th.load(view.refs["rows"], at + c, 1, view.query, width)
+        for b in range(4):
+            letter = lax.shift_right_logical(four, th.splat(8 * b)) & 255
+            offsets.append(letter * _WIDTH)
+    return offsets
+
+
+_WIDTH = 32  # letters of a row of ``layout.walk_table``
+
+
+def _target_letter(view, column):
+    """Letter of a padded column >= 1."""
+    th, s = view.th, view.s
+    step = _shift(th, column - 1, s.columns)
+    at = jnp.minimum(step, view.sizes.length - 1) * s.groups + view.group
+    (word,) = th.load(view.refs["targets"], at, 1, view.block,
+                      view.sizes.length * s.groups)  # fmt: skip
+    byte = (column - 1) & (s.columns - 1)
+    if not s.shared:
+        byte = byte + view.which * s.columns
+    return lax.shift_right_logical(word, 8 * byte) & 255
+
+
+def _first_column(view, g, x):
+    """Padded number of the column before tile ``x`` of lane ``g``; never under 0."""
+    return jnp.maximum((x * view.s.tile - g) * view.s.columns, 0)
+
+
+def _column_zero(view, i):
+    n = view.n
+    below = n.column_base + n.column_slope * i
+    return jnp.where(i <= 0, n.corner, below) * SCALE
+
+
+def _refill(view, k, g, x, last, visit, state):
+    """Fill a tile again, from its first column up to the padded column ``last``.
+
+    ``visit(state, slot, column, cells, active)`` sees every column: its place in the
+    tile, its padded number, (H, E, F) of K rows with their tags, and where a thread
+    has not reached its last.
+    """
+    th, s, sizes, n = view.th, view.s, view.sizes, view.n
+    base = (view.item * sizes.strips + k) * (sizes.held // s.tile) + x
+    lane = (view.group * s.lanes + g) * 4
+    kept = []
+    for c in range(s.rows // 2):
+        kept += th.load(view.refs["kept"], lane + c * 4 * THREADS, 4, base,
+                        2 * s.rows * THREADS)  # fmt: skip
+    u = tuple(_value(view, w) for w in kept[: s.rows])
+    first, second = _tags(view)
+    f = tuple(_value(view, w) | second for w in kept[s.rows :])
+    offsets = _letters(view, k, g)
+    start = _first_column(view, g, x)
+    above, _ = _row_above(view, k, g, jnp.maximum(start, 1))
+    top = k * s.strip + g * s.rows - view.pad
+    corner = jnp.where(start > 0, above, _column_zero(view, top))
+    cost, longer = n.cost * SCALE, n.extend * SCALE
+
+    def column(carry):
+        _, slot, u, f, corner, state = carry
+        at = start + 1 + slot
+        active = at <= last
+        up, e = _row_above(view, k, g, jnp.minimum(at, last))
+        next_corner = up
+        letter = _target_letter(view, jnp.minimum(at, last))
+        u, f, cells, e = list(u), list(f), [], e | first
+        # The recurrence of ``pair_fill``, where each maximum keeps who won: the tags
+        # of E are FIRST, with EXTENDS_UP if it came from E, those of D DIAGONAL, ...
+        for r in range(s.rows):
+            (score,) = th.load(view.table, offsets[r] + letter)
+            e_t = jnp.maximum(e + (EXTENDS_UP - first - longer), up)
+            f_t = jnp.maximum(f[r] + (EXTENDS_LEFT - second - longer), u[r])
+            e, f[r] = (e_t & -SCALE) | first, (f_t & -SCALE) | second
+            h = jnp.maximum(jnp.maximum(corner + score, e), f[r])
+            if s.local:
+                h = jnp.maximum(h, n.floor * SCALE + STOP)
+            corner = u[r]
+            u[r] = up = (h & -SCALE) - cost
+            cells.append((h, e_t, f_t))
+        state = visit(state, slot, at, cells, active)
+        more = th.any((at < last).astype(jnp.int32))
+        return more, slot + 1, tuple(u), tuple(f), next_corner, state
+
+    begin = th.any((start < last).astype(jnp.int32))
+    carry = (begin, th.splat(0), u, f, corner, state)
+    return lax.while_loop(lambda carry: carry[0] != 0, column, carry)[-1]
+
+
+def _tags(view):
+    """Tags of up and left: which of them goes first is the pair's."""
+    swapped = view.tie != 0
+    one, two = view.th.splat(FIRST), view.th.splat(SECOND)
+    return jnp.where(swapped, two, one), jnp.where(swapped, one, two)
+
+
+def _tile_of(view, i, j):
+    """Strip, lane, tile, row within the lane and padded column of a cell."""
+    th, s = view.th, view.s
+    place, column = i - 1 + view.pad, j + view.lead
+    k = lax.div(place, th.splat(s.strip))
+    inside = place - k * s.strip
+    g = lax.div(inside, th.splat(s.rows))
+    step = _shift(th, column - 1, s.columns) + g
+    x = lax.div(step, th.splat(s.tile))
+    return k, g, x, inside - g * s.rows, column
+
+
+class _State(NamedTuple):
+    """A walk, as ``jaxalign.dp.walk`` has it, and its unfinished run."""
+
+    i: jax.Array
+    j: jax.Array
+    move: jax.Array
+    last: jax.Array
+    identities: jax.Array
+    columns: jax.Array
+    openings: jax.Array
+    gaps: jax.Array
+    count: jax.Array
+    length: jax.Array
+    going: jax.Array
+
+
+def _walk_program(*refs, names, s: Fill, sizes: _Sizes, runs: int):
+    """128 walks."""
+    inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
+    view, real = _load_pair(inputs, *refs[-3:], s, sizes)
+    th = view.th
+    (i,), (j,) = (th.load(inputs[name], view.pair) for name in "ij")
+    zero = th.splat(0)
+    state = _State(i, j, *[zero] * 8, _inside(i, j))
+    first, second = _tags(view)
+
+    def tile(carry):
+        _, state = carry
+        going = state.going != 0
+        # Walks that are over fill a tile of row and column 1 in vain.
+        i, j = (jnp.where(going, x, 1) for x in (state.i, state.j))
+        k, g, x, row, column = _tile_of(view, i, j)
+        start = _first_column(view, g, x)
+        last = jnp.where(going, column, start)
+        _refill(view, k, g, x, last, partial(_keep_nibbles, view), ())
+        state = _walk_tile(
+            view, state, start, i - row, (first, second), real, out, runs
+        )
+        return th.any(state.going), state
+
+    carry = (th.any(state.going), state)
+    state = lax.while_loop(lambda carry: carry[0] != 0, tile, carry)[1]
+    _finish(view, state, real, out, runs)
+
+
+def _inside(i, j):
+    return ((i > 0) & (j > 0)).astype(jnp.int32)
+
+
+def _keep_nibbles(view, state, slot, column, cells, active):
+    """Directions of a column, 8 rows a word, row 0 lowest."""
+    th, s = view.th, view.s
+    for c in range(s.rows // 8):
+        word = th.splat(0)
+        for h, e, f in cells[8 * c : 8 * c + 8]:
+            nibble = (((h & 12) | (e & -13)) & -2) | (f & 1)
+            word = lax.shift_right_logical(word, th.splat(4)) | (nibble << 28)
+        at = (slot * (s.rows // 8) + c) * THREADS + view.thread
+        th.store(view.nibbles, at, (word,), where=active.astype(jnp.int32))
+    return state
+
+
+def _walk_tile(view, state, start, top, tags, real, out, runs):
+    """Steps within the tile whose first row is ``top`` and whose columns come after
+    the padded column ``start``."""
+    th, s = view.th, view.s
+
+    def here(state):
+        inside = (state.i >= top) & (state.j + view.lead > start)
+        return state.going * (inside & (state.i > 0) & (state.j > 0)).astype(jnp.int32)
+
+    def step(carry):
+        _, state = carry
+        active = here(state) != 0
+        row = jnp.maximum(state.i - top, 0)
+        slot = jnp.maximum(state.j + view.lead - start - 1, 0)
+        at = (slot * (s.rows // 8) + _shift(th, row, 8)) * THREADS + view.thread
+        (word,) = th.load(view.nibbles, jnp.where(active, at, view.thread))
+        nibble = lax.shift_right_logical(word, 4 * (row & 7)) & 15
+        state = _step(view, state, nibble, tags, active, real, out, runs)
+        return th.any(here(state)), state
+
+    carry = (th.any(here(state)), state)
+    return lax.while_loop(lambda carry: carry[0] != 0, step, carry)[1]
+
+
+def _step(view, state, nibble, tags, active, real, out, runs):
+    """One step of every active walk: the tie rule is in the nibble already."""
+    b = nibble & 12
+    op = jnp.where(b == DIAGONAL, M, jnp.where(b == tags[0], I, D))
+    op = jnp.where(b == 0, DONE, op)
+    op = jnp.where(state.move == M, op, state.move)
+    move = jnp.where((op == I) & ((nibble & EXTENDS_UP) != 0), I, M)
+    move = jnp.where((op == D) & ((nibble & EXTENDS_LEFT) != 0), D, move)
+    went = active & (op != DONE)
+    same = went & (op == M) & _identical(view, state.i, state.j)
+    state = _run(view, state, op, went, 1, real, out, runs)
+    one = went.astype(jnp.int32)
+    i = state.i - jnp.where(op != D, one, 0)
+    j = state.j - jnp.where(op != I, one, 0)
+    stopped = active & (op == DONE)
+    return state._replace(
+        i=i,
+        j=j,
+        move=jnp.where(went, move, state.move),
+        identities=state.identities + same.astype(jnp.int32),
+        going=jnp.where(stopped, 0, state.going) * _inside(i, j),
+    )
+
+
+def _identical(view, i, j):
+    """Whether residues i and j are the same letter, and not the wildcard."""
+    th = view.th
+    place = jnp.maximum(i - 1 + view.pad, 0)
+    (four,) = th.load(view.refs["rows"], _shift(th, place, 4), 1, view.query,
+                      view.sizes.rows)  # fmt: skip
+    a = lax.shift_right_logical(four, 8 * (place & 3)) & 255
+    b = _target_letter(view, jnp.maximum(j + view.lead, 1))
+    return (a + 1 == b) & (a != view.refs["wildcard"][0])
+
+
+def _run(view, state, op, went, length, real, out, runs):
+    """Add ``length`` columns of ``op`` to the path, as part of its run or a new one."""
+    new = went & ((op != state.last) | (state.columns == 0))
+    closed = new & (state.columns > 0)
+    _store_run(view, state, closed, real, out, runs)
+    length = jnp.where(went, length, 0)
+    gap = went & (op != M)
+    add = jnp.int32
+    return state._replace(
+        last=jnp.where(went, op, state.last),
+        columns=state.columns + length,
+        openings=state.openings + add(new & gap),
+        gaps=state.gaps + jnp.where(gap, length, 0),
+        count=state.count + add(closed),
+        length=jnp.where(new, 0, state.length) + length,
+    )
+
+
+def _store_run(view, state, closed, real, out, runs):
+    if runs:
+        word = (state.length << 4) | state.last
+        fits = closed & (state.count < runs)
+        where = fits.astype(jnp.int32) * real
+        at = jnp.minimum(state.count, runs - 1)
+        view.th.store(out[-1], view.pair, (word,), at, view.sizes.pairs, where)
+
+
+def _finish(view, state, real, out, runs):
+    """The rest of the path on row 0 or column 0, where it costs, and the counts."""
+    th, refs = view.th, view.refs
+    top, left = refs["free"][0] != 0, refs["free"][1] != 0
+    on_top = (state.i == 0) & (state.j > 0) & ~top
+    on_left = (state.j == 0) & (state.i > 0) & ~left
+    rest = jnp.where(on_top, state.j, state.i)
+    op = jnp.where(on_top, D, I)
+    state = _run(view, state, op, on_top | on_left, rest, real, out, runs)
+    state = state._replace(
+        i=jnp.where(on_left, 0, state.i), j=jnp.where(on_top, 0, state.j)
+    )
+    some = state.columns > 0
+    _store_run(view, state, some, real, out, runs)
+    count = state.count + some.astype(jnp.int32)
+    values = (state.i, state.j, state.identities, state.columns, state.openings,
+              state.gaps, count)  # fmt: skip
+    for ref, value in zip(out, values, strict=False):
+        th.store(ref, view.pair, (value,), where=real)
+
+
+def _find_program(*refs, names, s: Fill, sizes: _Sizes):
+    """128 searches among the tiles whose best is the pair's score."""
+    inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
+    view, real = _load_pair(inputs, *refs[-3:], s, sizes)
+    th, n = view.th, view.n
+    (score,) = th.load(inputs["score"], view.pair)
+    strips = lax.div(view.pad + view.m, th.splat(s.strip))
+    tiles = sizes.held // s.tile
+    # Tiles beyond the block's last step were never filled.
+    steps = _shift(th, view.columns + view.lead, s.columns) + (s.lanes - 1)
+    usable = lax.div(steps + (s.tile - 1), th.splat(s.tile))
+    end = jnp.where(score > 0, strips * (s.lanes * tiles), 0)
+    none = th.splat(2**30)
+
+    def parts(at):
+        x = lax.rem(at, th.splat(tiles))
+        lane = lax.div(at, th.splat(tiles))
+        return lax.div(lane, th.splat(s.lanes)), lane & (s.lanes - 1), x
+
+    def candidate(at):
+        k, g, x = parts(jnp.minimum(at, sizes.strips * s.lanes * tiles - 1))
+        base = (view.item * sizes.strips + k) * tiles + x
+        lane = view.group * s.lanes + g
+        (peak,) = th.load(inputs["peaks"], lane, 1, base, THREADS)
+        best = _value(view, peak) - n.floor * SCALE
+        return (at < end) & (x < usable) & (best == score * SCALE)
+
+    def search(carry):
+        """On to the next candidate."""
+        _, at = carry
+        at = jnp.where((at < end) & ~candidate(at), at + 1, at)
+        return th.any(((at < end) & ~candidate(at)).astype(jnp.int32)), at
+
+    def tile(carry):
+        _, at, i, j = carry
+        again = th.any(((at < end) & ~candidate(at)).astype(jnp.int32))
+        at = lax.while_loop(lambda carry: carry[0] != 0, search, (again, at))[1]
+        k, g, x = parts(jnp.where(at < end, at, 0))
+        start = _first_column(view, g, x)
+        limit = (x * s.tile - g + s.tile) * s.columns
+        limit = jnp.minimum(limit, view.columns + view.lead)
+        last = jnp.where(at < end, limit, start)
+        visit = partial(_first_hits, view, score * SCALE)
+        hits = (none,) * s.rows
+        hits = _refill(view, k, g, x, last, visit, hits)
+        top = k * s.strip + g * s.rows + 1 - view.pad
+        for r, column in enumerate(hits):
+            row, here = top + r, column - view.lead
+            earlier = jnp.where(view.tie != 0, (here < j) | ((here == j) & (row < i)),
+                                (row < i) | ((row == i) & (here < j)))  # fmt: skip
+            better = earlier & (column < none)
+            i, j = jnp.where(better, row, i), jnp.where(better, here, j)
+        # No lane below has a smaller row; only swapped pairs look further.
+        at = at + 1
+        lane = lax.div(at, th.splat(tiles)) * s.rows + 1 - view.pad
+        at = jnp.where((view.tie == 0) & (lane > i), end, at)
+        return th.any((at < end).astype(jnp.int32)), at, i, j
+
+    carry = (th.any((end > 0).astype(jnp.int32)), th.splat(0), none, none)
+    _, _, i, j = lax.while_loop(lambda carry: carry[0] != 0, tile, carry)
+    for ref, value in zip(out, (i, j), strict=True):
+        value = jnp.where(value < none, value, 0)
+        th.store(ref, view.pair, (value,), where=real)
+
+
+def _first_hits(view, score, hits, slot, column, cells, active):
+    """First column of every row in which H is the score."""
+    wanted = score + view.n.floor * SCALE
+    found = []
+    for hit, (h, _, _) in zip(hits, cells, strict=True):
+        here = active & ((h & -SCALE) == wanted) & (column < hit)
+        found.append(jnp.where(here, column, hit))
+    return tuple(found)
