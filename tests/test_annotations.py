@@ -1,0 +1,119 @@
+"""Shapes and dtypes of the functions of ``dp``, as jaxtyping annotations.
+
+They say in types what the docstrings say in words. An example is made from the types of
+the arguments; jax traces the function with it, and its result has to fit its own.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import pytest
+from beartype import beartype
+from jaxtyping import Bool, Int8, Int16, Int32, UInt8, UInt16, UInt32
+
+from jaxalign.dp import directions, ends, profile, sweep, walk, wavefront
+from jaxalign.dp.recurrence import Gaps
+from jaxalign.model.scoring import FREE_ENDS
+
+# No two alike: letters (and the pad letter), query, target, block, lanes, steps; rows
+# of nibbles, words and halves.
+SIZES = dict(A=4, K=5, M=24, N=11, L=12, B=7, T=9, R=16, W=2, H=6)
+
+
+def of(kind, shape):
+    return kind[jax.Array, shape]
+
+
+INT, FLAG, LANES = of(Int32, ""), of(Bool, ""), of(Int32, "B")
+FREE = dict.fromkeys(FREE_ENDS, FLAG)
+RULES = walk.Rules(FLAG, FLAG, INT)
+WALKED = walk.Walked(*[LANES] * 8, of(UInt8, "T B"))
+HALVES = of(UInt16, "M//4*L*B")
+
+
+def claims(Score):
+    """name -> function, types of its arguments, type of its result; a dimension has
+    one size in all of them. ``Score`` is the dtype of the scores."""
+    score, lane, matrix = of(Score, ""), of(Score, "B"), of(Score, "A A")
+    row, column, cells = (of(Score, x) for x in ("N+1", "M+1", "M+1 N+1"))
+    gaps, top, words = Gaps(score, score), wavefront.Top(row, row), of(UInt32, "M//8 N")
+    pair = of(Int32, "M"), of(Int32, "N"), INT, INT
+    end = ends.End(lane, LANES, LANES)
+    block = sweep.Block(of(UInt8, "L B"), LANES, INT, of(Int8, "L K B"))
+    query = sweep.Query(of(Int32, "M"), LANES, INT, lane)
+    strip = top, column, column, of(Int32, "M+1"), words, (cells, cells, cells)
+    filled = of(Score, "L B"), lane, lane, LANES, lane, LANES, LANES, HALVES
+    return {
+        "pack": (directions.pack, [of(UInt8, "R N")], of(UInt32, "R//8 N")),
+        "unpack": (directions.unpack, [of(UInt32, "W N")], of(UInt8, "8*W N")),
+        "join_halves": (
+            directions.join_halves, [of(UInt16, "H N")], of(UInt32, "H//2 N")),
+        "padded_scores": (
+            profile.padded_scores, [matrix, score, score], of(Score, "A+1 A+1")),
+        "database_profile": (
+            profile.database_profile, [matrix, of(UInt8, "L B")], of(Score, "L A B")),
+        "wavefront.fill": (
+            partial(wavefront.fill, words=True), [*pair, matrix, gaps, FREE],
+            (ends.End(score, INT, INT), words)),
+        "wavefront.strip": (
+            partial(wavefront.strip, words=True, tables=True),
+            [*pair, INT, top, matrix, gaps, FREE], wavefront.Strip(*strip)),
+        "border_end": (ends.border_end, [end, end, end, FREE, lane], end),
+        "walk": (
+            lambda begun, rules: walk.walk(begun, nibble_at, same_at, rules),
+            [WALKED, RULES], WALKED),
+        "sweep.fill": (
+            partial(sweep.fill, local=True, rows=8),
+            [block, query, gaps, FREE, HALVES], sweep.Filled(*filled)),
+    }  # fmt: skip
+
+
+def nibble_at(i, j):
+    return jnp.full_like(i, 12, "uint8")
+
+
+def same_at(i, j):
+    return i == j
+
+
+def example(claim):
+    """Zeros of the shape and dtype claimed."""
+    shape = [eval(size, None, SIZES) for size in claim.dim_str.split()]
+    return jnp.zeros(shape, claim.dtypes[0])
+
+
+def typed(claim):
+    """A pytree of types as a type."""
+    if isinstance(claim, dict):
+        return dict[str, FLAG]
+    return tuple[tuple(map(typed, claim))] if isinstance(claim, tuple) else claim
+
+
+def check(function, arguments, result):
+    """Trace the function behind a check of its arguments and its result."""
+
+    def call(values):
+        return function(*values)
+
+    call.__annotations__ = {"values": typed(tuple(arguments)), "return": typed(result)}
+    call = jaxtyping.jaxtyped(call, typechecker=beartype)
+    jax.eval_shape(call, jax.tree.map(example, tuple(arguments)))
+
+
+@pytest.mark.parametrize("Score", [Int16, Int32], ids=["int16", "int32"])
+@pytest.mark.parametrize("name", claims(Int32))
+def test_shapes_and_dtypes(name, Score):
+    check(*claims(Score)[name])
+
+
+def test_a_wrong_claim_fails():
+    """Another shape, another dtype, and one of them inside of tuples."""
+    for wrong in (of(UInt32, "R//4 N"), of(UInt32, "N R//8"), of(Int32, "R//8 N")):
+        with pytest.raises(jaxtyping.TypeCheckError):
+            check(directions.pack, [of(UInt8, "R N")], wrong)
+    fill, arguments, (end, words) = claims(Int32)["wavefront.fill"]
+    for wrong in (end._replace(score=INT, i=FLAG), end._replace(j=LANES)):
+        with pytest.raises(jaxtyping.TypeCheckError):
+            check(fill, arguments, (wrong, words))

@@ -1,0 +1,315 @@
+"""Properties of the public functions, on batches of pairs that hypothesis draws.
+
+All batches have as many pairs, and one of full length, so that examples differ in data
+and not in what XLA compiles.
+"""
+
+import numpy as np
+from cases import END_SETS, check_rescored, check_rows, same_tables, swap_ends
+from cases import swap_sides as swap
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxalign
+from jaxalign import Scoring
+from jaxalign.model.scoring import FREE_ENDS, is_symmetric, resolve_ends
+
+LONGEST, PAIRS = 60, 11
+OWN = "abcdefghijklmnopqrstuvwx"  # 24 letters: the program of the proteins
+MODES = [("global", ends) for ends in END_SETS] + [("semiglobal", None)]
+MODES += [("local", None)] * 6
+checked = settings(max_examples=80, deadline=None, derandomize=True, database=None)
+few = settings(checked, max_examples=15)
+
+
+def own_matrix(symmetric):
+    S = np.random.default_rng(1).integers(-6, 4, (24, 24))
+    S = np.tril(S) + np.tril(S, -1).T if symmetric else S
+    np.fill_diagonal(S, 5)
+    return S
+
+
+SYMMETRIC = [
+    Scoring(),
+    Scoring("BLOSUM62", 10, 0.5),
+    Scoring("PAM250", 4, 4),
+    Scoring(gap_open=0, gap_extend=0),
+    Scoring(match=3, mismatch=-2, gap_open=4, alphabet="protein"),
+    Scoring(match=5, mismatch=-20, gap_open=4, alphabet="protein"),
+    Scoring((OWN, own_matrix(True)), 5, 2),
+]
+ANY = [*SYMMETRIC, Scoring((OWN, own_matrix(False)), 6, 1)]
+DNA = [Scoring("NUC", 5, 2), Scoring(match=2, mismatch=-3, gap_open=2.5)]
+LETTERS = {"dna": "ACGTN", "protein": "ACDWLVX"}  # the fewer, the more ties
+
+
+@st.composite
+def pairs(draw, letters, least, longest):
+    """A query and a target: any, or the query with one piece exchanged."""
+    lengths = st.sampled_from([least, max(1, least), max(longest // 2, least)])
+    words = lengths.flatmap(lambda n: st.text(letters, min_size=n, max_size=longest))
+    query = draw(words)
+    if draw(st.booleans()):
+        return query, draw(words)
+    cut, on = (draw(st.integers(0, len(query))) for _ in "ij")
+    target = (query[:cut] + draw(st.text(letters, max_size=8)) + query[on:])[:longest]
+    return query, target if len(target) >= least else query
+
+
+@st.composite
+def problems(draw, scorings=ANY, modes=MODES, wild=True, least=0, longest=LONGEST):
+    """(queries, targets, options of ``align_pairs``)."""
+    scoring, (mode, free) = (
+        draw(st.sampled_from(scorings)),
+        draw(st.sampled_from(modes)),
+    )
+    letters = LETTERS.get(scoring.alphabet.kind, "abcdx")
+    letters = letters if wild else letters.strip("NX")
+    full = st.text(letters, min_size=longest, max_size=longest)
+    drawn = [draw(pairs(letters, least, longest)) for _ in range(PAIRS - 1)]
+    queries, targets = map(list, zip(*drawn, (draw(full), draw(full)), strict=True))
+    return queries, targets, dict(scoring=scoring, mode=mode, free_ends=free)
+
+
+def align(queries, targets, options, output="score", **more):
+    return jaxalign.align_pairs(queries, targets, output=output, **options, **more)
+
+
+def align_all(queries, options, output, **more):
+    return jaxalign.align_all(queries, output=output, **options, **more)
+
+
+def scores(queries, targets, options, **other):
+    return align(queries, targets, options | other)["score"]
+
+
+def turned(options, turn):
+    """The options with their free ends turned."""
+    free = options["free_ends"]
+    return options | {"free_ends": None if free is None else turn(free)}
+
+
+def same_rows(one, other, rows=None, but=()):
+    """Row k of ``one`` is row ``rows[k]`` of ``other``, in whatever both hold."""
+    rows = np.arange(len(one)) if rows is None else np.asarray(rows)
+    for name in (one.columns.keys() & other.columns.keys()) - {"query", "target", *but}:
+        np.testing.assert_array_equal(one[name], other[name][rows], err_msg=name)
+    if one.operations is not None:
+        cigars = [other.cigar(k) for k in rows.tolist()]
+        assert [one.cigar(k) for k in range(len(one))] == cigars
+
+
+# ------------------------------------------------------------------------- one problem
+
+
+@few
+@given(problems(ANY + DNA))
+def test_rows_are_the_oracles(problem):
+    check_rows(align(*problem, "alignment"))
+
+
+@checked
+@given(problems())
+def test_every_alignment_scores_what_its_row_says(problem):
+    queries, targets, options = problem
+    table = align(*problem, "alignment")
+    check_rescored(table)
+    one = jaxalign.align(queries[-1], targets[-1], **options)
+    assert (one.score, one.cigar()) == (table["score"][-1], table.cigar(PAIRS - 1))
+
+
+@checked
+@given(problems())
+def test_outputs_agree_where_they_overlap(problem):
+    full, most = align(*problem, "alignment"), align(*problem, "identity")
+    for other in (align(*problem), align(*problem, "stats"), most):
+        same_rows(other, full)
+    assert (full["identities"] <= most["max_identities"]).all()
+    assert (most["max_identities"] <= np.minimum(*full.lengths())).all()
+
+
+# ---------------------------------------------------------------- an equivalent problem
+
+
+@checked
+@given(problems(SYMMETRIC + DNA))
+def test_swapped_sides(problem):
+    queries, targets, options = problem
+    swapped = align(targets, queries, turned(options, swap), "identity")
+    same_rows(swapped, align(*problem, "identity"))
+
+
+@checked
+@given(problems())
+def test_reversed_sequences(problem):
+    queries, targets, options = problem
+    backwards = [[text[::-1] for text in texts] for texts in (queries, targets)]
+    reverse = align(*backwards, turned(options, swap_ends), "identity")
+    same_rows(reverse, align(*problem, "identity"))
+
+
+@checked
+@given(problems(), st.permutations(range(PAIRS)))
+def test_permuted_pairs(problem, order):
+    queries, targets, options = problem
+    mixed = [[texts[k] for k in order] for texts in (queries, targets)]
+    same_rows(align(*mixed, options, "alignment"), align(*problem, "alignment"), order)
+
+
+@few
+@given(problems(), st.sampled_from([62, 100]))
+def test_other_pairs_of_the_batch_change_nothing(problem, length):
+    queries, targets, options = problem
+    long = queries[-1][0] * length
+    more = [[long, "", long, ""], ["", long[:3], long, ""]]
+    table = align(more[0] + queries, more[1] + targets, options, "alignment")
+    same_rows(align(*problem, "alignment"), table, range(4, 4 + PAIRS))
+
+
+@few
+@given(problems(least=33))
+def test_however_computed(problem):
+    """Windows, threads and implementations: equal tables, operations included."""
+    queries, _, options = problem
+    table = align(*problem, "alignment", implementation="sweep")
+    one_by_one = align(*problem, "alignment", implementation="wavefront", threads=1)
+    same_tables(one_by_one, table)
+    i, j = np.triu_indices(5, 1)
+    some = [[queries[k] for k in side] for side in (i, j)]
+    for way in (dict(window=4, threads=3), dict(implementation="wavefront")):
+        square = align_all(queries[:5], options, "alignment", **way)
+        same_rows(square, align(*some, options, "alignment"))
+
+
+@checked
+@given(problems(), st.sampled_from([2, 300]))
+def test_multiplied_costs(problem, factor):
+    """Twice the score or, in a wider integer type, 300 times: on the same path."""
+    queries, targets, options = problem
+    s = options["scoring"]
+    gaps = s.open * factor, s.extend * factor
+    other = Scoring((s.alphabet.letters, s.scores * factor), *gaps)
+    big = align(queries, targets, options | {"scoring": other}, "alignment")
+    table = align(*problem, "alignment")
+    same_rows(big, table, but=["score"])
+    np.testing.assert_array_equal(big["score"], table["score"] * s.scale * factor)
+
+
+@checked
+@given(problems([s for s in ANY if s.extend], [("global", None)]))
+def test_a_point_for_every_residue(problem):
+    """2 for a pair and 1 for a residue in a gap: m + n more, on the same path."""
+    queries, targets, options = problem
+    s = options["scoring"]
+    other = Scoring((s.alphabet.letters, s.scores + 2), s.open - 1, s.extend - 1)
+    table = align(*problem, "alignment")
+    more = align(queries, targets, options | {"scoring": other}, "alignment")
+    same_rows(more, table, but=["score"])
+    lengths = sum(table.lengths())
+    np.testing.assert_array_equal(more["score"], table["score"] * s.scale + lengths)
+
+
+# ------------------------------------------------------------------- bounds and orders
+
+
+@few
+@given(problems(modes=[("global", None)]))
+def test_a_freed_end_never_costs(problem):
+    by_ends = {ends: scores(*problem, free_ends=ends) for ends in END_SETS}
+    for ends in END_SETS:
+        for one in ends:
+            assert (by_ends[ends] >= by_ends[ends - {one}]).all()
+    semiglobal = scores(*problem, mode="semiglobal")
+    np.testing.assert_array_equal(by_ends[frozenset(FREE_ENDS)], semiglobal)
+    # An alignment without its outermost gaps is a local one; the empty one scores 0.
+    assert (scores(*problem, mode="local") >= semiglobal).all()
+    assert (semiglobal >= 0).all()
+
+
+@checked
+@given(problems(longest=LONGEST // 2))
+def test_concatenated_pairs(problem):
+    """Two alignments in a row are one, and gaps that meet cost no more than apart."""
+    *first, options = problem
+    second = [side[1:] + side[:1] for side in first]
+    both = [[a + b for a, b in zip(*sides, strict=True)]
+            for sides in zip(first, second, strict=True)]  # fmt: skip
+    whole = scores(*both, options)
+    if options["mode"] == "local":
+        parts = scores(*first, options), scores(*second, options)
+        assert (whole >= np.maximum(*parts)).all()
+        return
+    free = resolve_ends(options["mode"], options["free_ends"])
+    starts, ends = frozenset(FREE_ENDS[::2]), frozenset(FREE_ENDS[1::2])
+    parts = scores(*first, options, mode="global", free_ends=free & starts)
+    parts = parts + scores(*second, options, mode="global", free_ends=free & ends)
+    assert (whole >= parts).all()
+
+
+@checked
+@given(problems([s for s in ANY if s.open], wild=False))
+def test_sequences_with_themselves(problem):
+    """Every letter scores most, and above 0, with itself: so the diagonal is best."""
+    queries, _, options = problem
+    s = options["scoring"]
+    table = align(queries, queries, options, "alignment")
+    own = [s.scores.diagonal()[s.alphabet.encode(text)].sum() for text in queries]
+    np.testing.assert_array_equal(table["score"] * s.scale, own)
+    np.testing.assert_array_equal(table["identities"], [len(q) for q in queries])
+    cigars = [f"{len(q)}M" if q else "*" for q in queries]
+    assert [table.cigar(k) for k in range(PAIRS)] == cigars
+    if {"target_start", "target_end"} <= table.free_ends or table.mode == "local":
+        inside = [q[-2:] + q + q[:3] for q in queries]
+        np.testing.assert_array_equal(scores(queries, inside, options) * s.scale, own)
+
+
+# ------------------------------------------------------------------ an oracle, matrices
+
+
+def linear_score(a, b, S, gap, mode, free):
+    """One table, no gap states: max of H[i-1,j-1] + S, H[i-1,j] - g, H[i,j-1] - g."""
+    local = mode == "local"
+    left, top = (0 if local or side in free else -gap for side in FREE_ENDS[::2])
+    H = [[top * j for j in range(len(b) + 1)]]
+    for i, x in enumerate(a, 1):
+        row = [left * i]
+        for j, y in enumerate(b, 1):
+            best = max(H[-1][j - 1] + S[x][y], H[-1][j] - gap, row[-1] - gap)
+            row.append(max(best, 0) if local else best)
+        H.append(row)
+    column = [row[-1] for row in H] if "query_end" in free else []
+    last = H[-1] if "target_end" in free else H[-1][-1:]
+    return max(map(max, H)) if local else max(column + last)
+
+
+@few
+@given(problems(), st.integers(0, 9))
+def test_equal_costs_are_a_linear_gap(problem, gap):
+    s = problem[2]["scoring"]
+    s = Scoring((s.alphabet.letters, s.scores), gap, gap)
+    table = align(*problem[:2], problem[2] | {"scoring": s})
+    rule = s.scores.tolist(), gap, table.mode, table.free_ends
+    sides = [[x.tolist() for x in side] for side in (table.queries, table.targets)]
+    want = [linear_score(a, b, *rule) for a, b in zip(*sides, strict=True)]
+    np.testing.assert_array_equal(table["score"], want)
+
+
+@few
+@given(problems())
+def test_matrices_and_all_pairs(problem):
+    queries, _, options = problem
+    i, j = np.triu_indices(PAIRS, 1)
+    table = align_all(queries, options, "identity")
+    zipped = align([queries[k] for k in i], [queries[k] for k in j], options)
+    same_rows(zipped, table)
+    square = jaxalign.scores_matrix(queries, **options)
+    np.testing.assert_array_equal(square[i, j], table["score"])
+    free = resolve_ends(options["mode"], options["free_ends"])
+    if not is_symmetric(options["scoring"], free):
+        return
+    np.testing.assert_array_equal(square, square.T)
+    distance = jaxalign.distance_matrix(queries, **options)
+    np.testing.assert_array_equal(distance, distance.T)
+    same = np.nan_to_num(table.identity("shorter"))
+    np.testing.assert_array_equal(distance[i, j], 1 - same)
+    assert not distance.diagonal().any() and (distance >= 0).all()
