@@ -18,9 +18,10 @@ from cases import END_SETS, GAPS, SWAPPED_OPS, matrices, some_pairs, swap_sides
 from jaxalign import api
 from jaxalign.dp import directions, wavefront, window
 from jaxalign.dp.recurrence import Gaps
+from jaxalign.dp.sweep import TILE, Block
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 
-LANES, ROWS, SIZE, LETTERS = 16, 80, 72, 24
+LANES, ROWS, SIZE, LETTERS = 16, 80, 80, 24
 WILDCARD = 22
 DTYPES = ("int16", "int32", "int64")
 join_halves = jax.jit(directions.join_halves)
@@ -71,27 +72,47 @@ def stacked(sequences, length, dtype=np.uint8):
     return rows, np.array([len(s) for s in sequences], np.int32)
 
 
+def packed_block(targets, per_lane):
+    """Targets packed by hand, there and back: ``per_lane`` in a lane, no scores."""
+    lanes, tiles = len(targets) // per_lane, SIZE // TILE * per_lane
+    codes = np.full((tiles * TILE, lanes), LETTERS, np.uint8)
+    target = np.zeros((tiles, lanes), np.int32)
+    begins = np.zeros((tiles, lanes), bool)
+    turn = np.arange(len(targets), dtype=np.int32) % (2 * lanes)
+    lane = np.minimum(turn, 2 * lanes - 1 - turn)
+    length = np.array([len(t) for t in targets], np.int32)
+    used, first = np.zeros(lanes, int), np.zeros_like(lane)
+    for t, letters in enumerate(targets):
+        k, begin = lane[t], used[lane[t]]
+        used[k] += max(1, -(-len(letters) // TILE))
+        target[begin : used[k], k], begins[begin, k] = t, True
+        first[t] = used[k] * TILE - len(letters)
+        codes[first[t] : used[k] * TILE, k] = letters
+    places = target, first[target], begins, lane, first, length
+    return Block(codes, *places, np.int32(max(used)), np.int32(len(targets)))
+
+
 def swept(queries, targets, problem, local, shared, tie, **static):
-    """One window of a query a lane, or of one query: (result, words of each lane)."""
-    target_codes, n = stacked(targets, SIZE)
-    block = window.load_block(target_codes.T, n, problem, local, shared=shared)
+    """One window of a query a lane, or of one query: (result, words of each pair)."""
+    block = packed_block(targets, 2 if shared else 1)
+    lanes, columns = block.codes.shape[1], int(block.tiles) * TILE
     query_codes, m = stacked(queries, ROWS)
     query_codes = query_codes[:1] if shared else query_codes.T[None]
     static = {"rows": 8, "paths": True, "steps": True, "fused": True} | static
-    halves = jnp.zeros(ROWS // 4 * SIZE * LANES, jnp.uint16)
+    halves = jnp.zeros(ROWS // 4 * len(block.codes) * lanes, jnp.uint16)
     ties = np.full((1, LANES), bool(tie))
     result, halves = window.run_window(
-        block, query_codes, m[None], np.int32(1), ties, problem, halves, local=local,
-        **static,
+        window.load_block(block, problem, local, shared=shared),
+        query_codes, m[:1] if shared else m[None], np.zeros(1, np.int32),
+        np.int32(1), ties, problem, halves, local=local, longest=SIZE, **static,
     )  # fmt: skip
-    columns = int(block.columns)
-    kept = np.asarray(halves)[: ROWS // 4 * columns * LANES]
-    wide = np.zeros((ROWS // 4, SIZE, LANES), np.uint16)  # one shape, one program
-    wide[:, :columns] = kept.reshape(-1, columns, LANES)
-    words = np.asarray(join_halves(wide))[:, :columns]
-    lanes = zip(m, np.asarray(block.offset), range(LANES), strict=True)
-    lane_words = [words[: -(-k // 8), first:, lane] for k, first, lane in lanes]
-    return jax.tree.map(np.asarray, result), lane_words
+    kept = np.asarray(halves)[: ROWS // 4 * columns * lanes]
+    wide = np.zeros((ROWS // 4, len(block.codes), lanes), np.uint16)  # one program
+    wide[:, :columns] = kept.reshape(-1, columns, lanes)
+    words = np.asarray(join_halves(wide))
+    places = zip(m, block.first, block.length, block.lane, strict=True)
+    own = [words[: -(-k // 8), first : first + n, lane] for k, first, n, lane in places]
+    return jax.tree.map(np.asarray, result), own
 
 
 def own_nibbles(words, m):
@@ -208,25 +229,26 @@ def test_sweep_forms(local, form):
         check_lanes(*out, queries, targets, (S, *gaps, mode, ends), k % 2)
 
 
-def test_window_computes_the_first_queries_only():
+def test_window_computes_what_it_is_told_to():
+    """The first ``count`` queries, each from its ``start`` in the targets on."""
     rng = np.random.default_rng(12)
     queries, targets = some_pairs(rng, LANES, 4)
+    targets = sorted(targets, key=len, reverse=True)
     S = padded_matrix(Scoring().scores)
     problem = problem_of(S, (5, 2), set(), "int32")
-    target_codes, n = stacked(targets, SIZE)
-    block = window.load_block(target_codes.T, n, problem, False)
+    block = window.load_block(packed_block(targets, 2), problem, False)
     query_codes, m = stacked(queries[3:6], ROWS)
-    lengths = np.repeat(m[:, None], LANES, axis=1)
-    ties = np.zeros((3, LANES), bool)
+    start = np.array([0, 9, 0], np.int32)
     result, none = window.run_window(
-        block, query_codes, lengths, np.int32(2), ties, problem,
-        local=False, rows=8, paths=False, steps=False, fused=True,
+        block, query_codes, m, start, np.int32(2), np.zeros((3, LANES), bool), problem,
+        local=False, rows=8, longest=SIZE, paths=False, steps=False, fused=True,
     )  # fmt: skip
     want = [[oracle.score(a, b, S, 5, 2, "global") for b in targets]
             for a in queries[3:5]]  # fmt: skip
     assert none is None and result.walked is None
     scores = np.array([*want, [0] * LANES]) * FACTOR["int32"]
-    np.testing.assert_array_equal(result.score, scores)
+    for found, wanted, first in zip(result.score, scores, start, strict=True):
+        np.testing.assert_array_equal(found[first:], wanted[first:])
 
 
 @pytest.mark.parametrize("local", [False, True], ids=["global", "local"])

@@ -32,7 +32,7 @@ OUTSIDE = {
     "dp": {"jax"},
     "errors": set(),
     "io": {"biotite", "numpy", "pyarrow"},
-    "kernels_pallas": {"jax"},
+    "kernels_pallas": {"jax", "jaxlib", "numpy"},  # jaxlib.mlir: inline instructions
     "model": {"biotite", "numpy", "pandas", "pyarrow"},
     "run": {"jax", "numpy"},
 }
@@ -87,7 +87,8 @@ def wrong_arrows(file: str):
 
 
 def test_every_room_is_known():
-    rooms = {file.removesuffix(".py").split("/")[1] for file in sources()}
+    files = (file for file in sources() if file.startswith("jaxalign/"))
+    rooms = {file.removesuffix(".py").split("/")[1] for file in files}
     assert rooms - {"__init__"} <= set(ROOMS), "a new room needs its arrows here"
 
 

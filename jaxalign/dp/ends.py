@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
+from jaxalign.dp import sweep
+from jaxalign.dp.call import one_function
 from jaxalign.dp.recurrence import border
 
 
@@ -44,26 +47,69 @@ def _choose(which, yes, no):
     return End(*(jnp.where(which, a, b) for a, b in zip(yes, no, strict=True)))
 
 
-def sweep_end(filled, block, m, gaps, free, tie, local):
-    """The end cell of every lane of a ``sweep.Filled``."""
-    n = block.columns - block.offset
+def sweep_end(filled, block, m, gaps, free, tie, *, local, fused):
+    """The end cell of every target of a ``sweep.Filled``; m and tie are (T,).
+
+    Targets before the query's first tile hold nothing of use, but a cell of their table
+    all the same: from any such cell a walk ends.
+    """
+    found = _sweep_end(filled, block, m, gaps, free, tie, local, fused)
+    return End(found.score, jnp.clip(found.i, 0, m), jnp.clip(found.j, 0, block.length))
+
+
+def _sweep_end(filled, block, m, gaps, free, tie, local, fused):
+    last = (block.first + block.length) // sweep.TILE - 1, block.lane
     if local:
-        inside = filled.best_column > 0
-        j = jnp.where(inside, filled.best_column - block.offset, 0)
-        return End(filled.best, filled.best_row, j)
-    column = jnp.arange(filled.last_row.shape[0], dtype=jnp.int32)[:, None]
-    j = column - block.offset[None, :] + 1
-    usable = (j >= 1) & (column < block.columns)
-    lowest = jnp.iinfo(filled.corner.dtype).min
-    h = jnp.where(usable, filled.last_row, lowest)
-    at = jnp.argmax(h, axis=0).astype(jnp.int32)
-    best = jnp.take_along_axis(h, at[None, :], axis=0)[0]
-    first = border(m, free["query_start"], gaps).astype(best.dtype)  # H[m, 0]
-    j = jnp.where(first >= best, 0, at - block.offset + 1)
-    return border_end(
-        End(filled.corner, m, n),
-        End(filled.column_best, filled.column_row, n),
-        End(jnp.maximum(best, first), m, j),
-        free,
-        tie,
-    )
+        best = End(filled.best, filled.row, filled.column)
+        best = _running(best, block, tie, fused)
+        score, i, column = jax.tree.map(lambda x: x[last], best)
+        if i is None:
+            return End(score, m, block.length)
+        inside = score > 0
+        j = jnp.where(inside, column - block.first + 1, 0)
+        return End(score, jnp.where(inside, i, 0), j)
+    n = block.length
+    corner = End(filled.last_row[block.first + n - 1, block.lane], m, n)
+    column = End(filled.best[last], filled.row[last], n)
+    along = _best_of_row(filled.last_row, block, fused)
+    row = jax.tree.map(lambda x: x[last], along)
+    first = border(m, free["query_start"], gaps)  # H[m, 0]
+    j = jnp.where(first >= row.score, 0, row.j - block.first + 1)
+    row = End(jnp.maximum(row.score, first), m, j)
+    return border_end(corner, column, row, free, tie)
+
+
+def _best_of_row(last_row, block, fused):
+    """The best of row m so far in the target of each tile; columns of the block."""
+    lowest = jnp.iinfo(last_row.dtype).min
+    h = jnp.where(sweep.inside_index(block) >= 1, last_row, lowest)
+    h = h.reshape(-1, sweep.TILE, h.shape[-1])
+    place = jnp.argmax(h, axis=1).astype(jnp.int32)
+    tile = jnp.arange(len(h), dtype=jnp.int32)[:, None]
+    found = End(jnp.max(h, axis=1), None, tile * sweep.TILE + place)
+    return _running(found, block, jnp.zeros_like(block.lane), fused)
+
+
+def _running(found, block, tie, fused):
+    """The best cell of every tile (L / TILE, B) -> the best so far of its target.
+
+    Tiles come in the order of columns, so an equal value of a later tile wins only by
+    a smaller row, and only where rows go before columns (tie = 0).
+    """
+
+    def run(found, begins, rows_first, tiles):
+        def tile(t, state):
+            best, out = state
+            new = jax.tree.map(lambda x: sweep.row_of(x, t), found)
+            better = sweep.row_of(begins, t) | lax.gt(new.score, best.score)
+            if new.i is not None:
+                equal = lax.eq(new.score, best.score) & lax.lt(new.i, best.i)
+                better |= equal & sweep.row_of(rows_first, t)
+            best = jax.tree.map(lambda x, y: lax.select(better, x, y), new, best)
+            return best, jax.tree.map(lambda x, y: sweep.put_row(x, y, t), out, best)
+
+        zero = jax.tree.map(lambda x: sweep.row_of(x, 0), found)
+        return lax.fori_loop(0, tiles, tile, (zero, found))[1]
+
+    rows_first = (tie == 0)[block.target]
+    return one_function(run, fused)(found, block.begins, rows_first, block.tiles)

@@ -1,14 +1,15 @@
-"""One query against a block of targets, one target a lane: the fast CPU fill.
+"""One query against a block of targets packed in lanes: the fast CPU fill.
 
 Rows are taken in strips of ``rows``; a strip sweeps over the columns of all lanes at
 once and keeps H and F of its rows, while H and E of its last row wait in a boundary
 row for the strip below. H, E and F are never stored beyond that.
 
-Targets are right-aligned: they end in the same column, and begin at ``offset``. The
-columns before a lane's first hold what column 0 holds, so every border case (the four
-free ends are run-time flags) is data: a pad column scores 0 where the query's start is
-free, which keeps H = 0, and ``-open`` where it is not, which leaves H to E. Rows below
-the last of a query cost no gap to go down, so that they carry row m unchanged.
+A lane holds targets one after the other, each in tiles of its own (``TILE`` columns),
+ending with its last tile and beginning wherever that leaves it. The columns before its
+first residue hold what column 0 holds, so every border case (the four free ends are
+run-time flags) is data: a pad column scores 0 where the query's start is free, which
+keeps H = 0, and ``-open`` where it is not, which leaves H to E. Rows below the last of
+a query cost no gap to go down, so that they carry row m unchanged.
 """
 
 from typing import NamedTuple
@@ -21,15 +22,22 @@ from jaxalign.dp import directions, recurrence
 from jaxalign.dp.call import one_function
 from jaxalign.dp.recurrence import Gaps, border, neg_inf
 
+TILE = 16  # columns; half of it is lost on every target, and every tile costs a fold
+
 
 class Block(NamedTuple):
-    """Targets in lanes. ``columns`` of the static L are used; lane l holds residue
-    j of its target in column ``offset[l] + j``."""
+    """Targets in lanes: T of them, in B lanes of L columns. ``tiles`` are used."""
 
-    codes: jax.Array  # uint8 (L, B), pad letter A before the target begins
-    offset: jax.Array  # int32 (B,)
-    columns: jax.Array  # int32 ()
-    scores: jax.Array  # database profile (L, A+1, B), or the table (A+1, A+1)
+    codes: jax.Array  # uint8 (L, B), pad letter A where no residue is
+    target: jax.Array  # int32 (L / TILE, B), the target that a tile belongs to
+    origin: jax.Array  # int32 (L / TILE, B), column of that target's first residue
+    begins: jax.Array  # bool (L / TILE, B), the first tile of a target
+    lane: jax.Array  # int32 (T,)
+    first: jax.Array  # int32 (T,), column of the first residue
+    length: jax.Array  # int32 (T,); first + length is a multiple of TILE
+    tiles: jax.Array  # int32 ()
+    targets: jax.Array  # int32 (), how many of the T are real
+    scores: jax.Array | None = None  # database profile (L, A+1, B), or (A+1, A+1)
 
 
 class Query(NamedTuple):
@@ -38,20 +46,22 @@ class Query(NamedTuple):
     codes: jax.Array  # int32 (M,) or (M, B), pad letter A below the last row
     length: jax.Array  # int32 (B,)
     strips: jax.Array  # int32 (), how many strips the longest needs
-    tie: jax.Array  # score dtype (B,), 1 where left goes before up
+    tile: jax.Array  # int32 (), tiles before it are left out
+    tie: jax.Array  # score dtype (L / TILE, B), 1 where left goes before up
 
 
 class Filled(NamedTuple):
-    """What the end-cell rule needs (``ends``), and the backtrack."""
+    """What the end-cell rule needs (``ends``), tile by tile, and the backtrack.
+
+    ``best`` is the best cell among the columns of a tile in local mode; else the best
+    of its last column, of use where a target ends there.
+    """
 
     last_row: jax.Array  # H[m, :] by column (L, B)
-    corner: jax.Array  # H[m, n] (B,)
-    column_best: jax.Array  # max of H[:, n] (B,), and its smallest row
-    column_row: jax.Array
-    best: jax.Array  # local: max of all cells (B,), its row and its column (1-based)
-    best_row: jax.Array
-    best_column: jax.Array
-    halves: jax.Array | None  # uint16, flat: (half, column < columns, lane)
+    best: jax.Array  # (L / TILE, B)
+    row: jax.Array | None  # int32 (L / TILE, B); None for a local score alone
+    column: jax.Array | None  # int32 (L / TILE, B), of the block; local paths only
+    halves: jax.Array | None  # uint16, flat: (half, column < TILE * tiles, lane)
 
 
 def fill(block, query, gaps, free, halves=None, *, local, rows=16, fused=True):
@@ -70,7 +80,7 @@ def fill(block, query, gaps, free, halves=None, *, local, rows=16, fused=True):
         Right as long as no value leaves the range of ``gaps.open.dtype``: the caller
         proves that (``run.bounds``).
     """
-    state = _before(block, query, gaps, free, halves, local)
+    state = _before(block, gaps, free, halves, local)
 
     def strip(s, state):
         return _strip(s, state, block, query, gaps, free, local, rows, fused)
@@ -78,99 +88,117 @@ def fill(block, query, gaps, free, halves=None, *, local, rows=16, fused=True):
     return lax.fori_loop(0, query.strips, strip, state)[0]
 
 
-def _before(block, query, gaps, free, halves, local):
+def inside_index(block):
+    """j of every column (L, B), counted from 1 within its own target; <= 0 before."""
+    origin = jnp.repeat(block.origin, TILE, axis=0)
+    return jnp.arange(origin.shape[0], dtype=jnp.int32)[:, None] - origin + 1
+
+
+def _before(block, gaps, free, halves, local):
     """Row 0: boundary rows H[0, :], E = -inf, and column n's candidate in row 0."""
-    dtype = gaps.open.dtype
-    lanes = block.offset.shape[0]
-    j = (
-        jnp.arange(block.codes.shape[0], dtype=jnp.int32)[:, None]
-        - block.offset[None, :]
-        + 1
-    )
-    h = border(j, free["target_start"] | local, gaps).astype(dtype)
-    corner = border(
-        block.columns - block.offset, free["target_start"] | local, gaps
-    ).astype(dtype)
-    zero = jnp.zeros(lanes, jnp.int32)
-    filled = Filled(
-        h, corner, corner, zero, jnp.zeros(lanes, dtype), zero, zero, halves
-    )
-    return filled, jnp.full_like(h, neg_inf(dtype))
+    top = free["target_start"] | local
+    h = border(inside_index(block), top, gaps)
+    best = border(block.length[block.target], top, gaps)
+    best = jnp.where(local, 0, best).astype(h.dtype)
+    zero = jnp.zeros(best.shape, jnp.int32)
+    row = None if local and halves is None else zero
+    filled = Filled(h, best, row, zero if local and row is not None else None, halves)
+    return filled, jnp.full_like(h, neg_inf(h.dtype))
 
 
 def _strip(s, state, block, query, gaps, free, local, rows, fused):
     """One strip: rows s*rows + 1 ... s*rows + rows against every column."""
     filled, e_row = state
-    dtype, lanes = gaps.open.dtype, block.offset.shape[0]
+    dtype, left = gaps.open.dtype, free["query_start"] | local
     i = s * rows + 1 + jnp.arange(rows, dtype=jnp.int32)[:, None]
-    letters = lax.dynamic_slice_in_dim(query.codes, s * rows, rows)
     inside = i <= query.length[None, :]
     vertical = Gaps(
         *(jnp.where(inside, g, 0).astype(dtype) for g in (gaps.open, gaps.extend))
     )
     # Column 0, with the value of row m below row m.
-    start = jnp.minimum(i, query.length[None, :])
-    start = border(start, free["query_start"] | local, gaps).astype(dtype)
-    above = jnp.minimum(s * rows, query.length)
-    above = border(above, free["query_start"] | local, gaps).astype(dtype)
-    minus = jnp.full(lanes, neg_inf(dtype))
-    track = _track(filled, rows, local)
-    carry = (tuple(start), (minus,) * rows, above, filled.last_row, e_row)
+    start = border(jnp.minimum(i, query.length[None, :]), left, gaps)
+    above = border(jnp.minimum(s * rows, query.length), left, gaps)
+    letters = lax.dynamic_slice_in_dim(query.codes, s * rows, rows)
     sweep = one_function(
-        lambda *args: _columns(*args, local, rows, fused), enabled=fused
+        lambda *args: _tiles(*args, local=local, fused=fused), enabled=fused
     )
-    h, f, _, last_row, e_row, halves, track = sweep(
-        carry + (filled.halves, track),
+    filled, e_row = sweep(
+        (filled, e_row),
         block,
         tuple(letters),
         tuple(map(tuple, vertical)),
+        (tuple(start), above),
         gaps,
-        query.tie,
+        query,
         s,
     )
-    filled = filled._replace(last_row=last_row, halves=halves, corner=h[-1])
-    if local:
-        return _best_of_strip(filled, track, s * rows, query.tie), e_row
-    return _last_column(filled, h, inside, s * rows), e_row
+    return filled, e_row
 
 
-def _columns(carry, block, letters, vertical, gaps, tie, s, local, rows, fused):
-    """The sweep over columns; a loop of one function on the CPU."""
-    lanes = block.offset.shape[0]
-    ties = None if carry[5] is None else tie
+def _tiles(state, block, letters, vertical, column0, gaps, query, s, *, local, fused):
+    """The sweep of a strip over its tiles; loops of one function on the CPU."""
+    start, above = column0
+    rows = len(start)
+    minus = lax.full_like(above, neg_inf(above.dtype))
+    paths = state[0].halves is not None
+
+    def tile(t, carry):
+        filled, e_row, h, f, diag = carry
+        begins = row_of(block.begins, t)
+        h = tuple(lax.select(begins, x, y) for x, y in zip(start, h, strict=True))
+        f = tuple(lax.select(begins, minus, x) for x in f)
+        diag = lax.select(begins, above, diag)
+        tie = row_of(query.tie, t) if paths else None
+        first = row_of(block.origin, t)
+        column = _column(block, letters, vertical, gaps, tie, first, s, local, fused)
+        inner = h, f, diag, filled.last_row, e_row, filled.halves
+        inner += (_track(h, local, paths),)
+        inner = lax.fori_loop(t * TILE, (t + 1) * TILE, column, inner)
+        h, f, diag, last_row, e_row, halves, track = inner
+        filled = filled._replace(last_row=last_row, halves=halves)
+        found = _best_of_tile(track, tie) if local else _best_of_column(h)
+        return _keep(filled, t, found, s, rows, tie), e_row, h, f, diag
+
+    carry = *state, start, (minus,) * rows, above
+    return lax.fori_loop(query.tile, block.tiles, tile, carry)[:2]
+
+
+def _column(block, letters, vertical, gaps, tie, first, s, local, fused):
+    """The step over one column of all lanes: a function (j, carry)."""
+    lanes, rows, dtype = first.shape[0], len(letters), gaps.open.dtype
 
     def column(j, carry):
         h, f, diag, last_row, e_row, halves, track = carry
-        up = _row(last_row, j)
-        e = _row(e_row, j)
+        up, e = row_of(last_row, j), row_of(e_row, j)
         above = up
         # F of a lane's column 0 is minus infinity: its first column cannot extend.
         cut = lax.select(
-            lax.eq(lax.full((lanes,), j, jnp.int32), block.offset),
-            lax.full((lanes,), -neg_inf(gaps.open.dtype), gaps.open.dtype),
+            lax.eq(lax.full((lanes,), j, jnp.int32), first),
+            lax.full((lanes,), -neg_inf(dtype), dtype),
             lax.broadcast(gaps.extend, (lanes,)),
         )
         horizontal = Gaps(lax.broadcast(gaps.open, (lanes,)), cut)
         new_h, new_f, codes = [], [], []
         for k in range(rows):
-            score = _score(block, letters[k], j, gaps.open.dtype)
+            score = _score(block, letters[k], j, dtype)
             gap = Gaps(vertical[0][k], vertical[1][k])
             up, e, f_k, code = _cell_row(
-                (diag, up, h[k], e, f[k], score), gap, horizontal, ties, k, local, fused
+                (diag, up, h[k], e, f[k], score), gap, horizontal, tie, k, local, fused
             )
             diag = h[k]
             new_h.append(up)
             new_f.append(f_k)
             codes.append(code)
         if halves is not None:
-            place = (s * (rows // 4) * block.columns + j) * lanes
-            halves = _store(halves, codes, place, block.columns * lanes)
-        track = _follow(track, new_h, j, local)
+            columns = block.tiles * TILE
+            start = (s * (rows // 4) * columns + j) * lanes
+            halves = _store(halves, codes, start, columns * lanes)
+        track = _follow(track, new_h, lax.rem(j, jnp.int32(TILE)))
         last_row = lax.dynamic_update_slice(last_row, up[None], (j, jnp.int32(0)))
         e_row = lax.dynamic_update_slice(e_row, e[None], (j, jnp.int32(0)))
         return tuple(new_h), tuple(new_f), above, last_row, e_row, halves, track
 
-    return lax.fori_loop(jnp.int32(0), block.columns, column, carry)
+    return column
 
 
 def _cell_row(values, vertical, horizontal, tie, k, local, fused):
@@ -188,20 +216,20 @@ def _cell_row(values, vertical, horizontal, tie, k, local, fused):
     return one_function(row, enabled=fused)(*values, vertical, horizontal, tie)
 
 
-def _row(array, j):
+def row_of(array, j):
     return lax.squeeze(lax.dynamic_slice_in_dim(array, j, 1), (0,))
 
 
 def _score(block, letter, j, dtype):
     """Substitution scores of one row in column j: a row of the profile, or a look-up
     where every lane has a query of its own."""
-    lanes = block.offset.shape[0]
+    lanes = block.codes.shape[1]
     if letter.ndim == 0:
         zero = jnp.int32(0)
         picked = lax.dynamic_slice(block.scores, (j, letter, zero), (1, 1, lanes))
         return lax.convert_element_type(lax.squeeze(picked, (0, 1)), dtype)
     width = block.scores.shape[1]
-    index = letter * width + lax.convert_element_type(_row(block.codes, j), jnp.int32)
+    index = letter * width + lax.convert_element_type(row_of(block.codes, j), jnp.int32)
     flat = lax.reshape(block.scores, (width * width,))
     picked = flat.at[index].get(mode="promise_in_bounds")
     return lax.convert_element_type(picked, dtype)
@@ -215,18 +243,17 @@ def _store(halves, codes, place, stride):
     return halves
 
 
-def _track(filled, rows, local):
-    """Local mode: the running best. With backtrack, one a row and its column."""
+def _track(h, local, paths):
+    """Local mode: the running best of a tile. With backtrack, one a row and where."""
+    zero = lax.full_like(h[0], 0)
     if not local:
         return ()
-    if filled.halves is None:
-        return (filled.best,)
-    zero = jnp.zeros_like(filled.best)
-    return (zero,) * rows, (zero,) * rows
+    return ((zero,) * len(h), (zero,) * len(h)) if paths else (zero,)
 
 
-def _follow(track, h, j, local):
-    if not local:
+def _follow(track, h, place):
+    """The column ``place`` of the tile, counted from 0, joins the running best."""
+    if not track:
         return track
     if len(track) == 1:
         best = track[0]
@@ -234,7 +261,7 @@ def _follow(track, h, j, local):
             best = lax.max(best, h_k)
         return (best,)
     values, places = track
-    here = lax.full_like(h[0], 0) + lax.convert_element_type(j + 1, h[0].dtype)
+    here = lax.full_like(h[0], 0) + lax.convert_element_type(place, h[0].dtype)
     places = tuple(
         lax.select(lax.gt(h_k, v), here, p)
         for h_k, v, p in zip(h, values, places, strict=True)
@@ -242,27 +269,49 @@ def _follow(track, h, j, local):
     return tuple(lax.max(h_k, v) for h_k, v in zip(h, values, strict=True)), places
 
 
-def _best_of_strip(filled, track, above, tie):
-    """Fold a strip's rows into the best: smallest row, then column; the other way
-    round where the two sides are swapped."""
+def _best_of_tile(track, tie):
+    """(value, row, place) over a tile's rows: smallest row, then column; the other
+    way round where the two sides are swapped. The score dtype holds all three."""
     if len(track) == 1:
-        return filled._replace(best=track[0])
-    best, row, column = filled.best, filled.best_row, filled.best_column
-    for k, (value, place) in enumerate(zip(*track, strict=True)):
-        place = place.astype(jnp.int32)
-        earlier = (tie > 0) & (value == best) & (value > 0) & (place < column)
-        better = (value > best) | earlier
-        best = jnp.where(better, value, best)
-        row = jnp.where(better, above + k + 1, row)
-        column = jnp.where(better, place, column)
-    return filled._replace(best=best, best_row=row, best_column=column)
+        return track[0], None, None
+    values, places = track
+    best, row, place = values[0], lax.full_like(values[0], 0), places[0]
+    for k, (v, p) in enumerate(zip(values, places, strict=True)):
+        earlier = lax.gt(tie, lax.full_like(tie, 0)) & lax.eq(v, best)
+        better = lax.gt(v, best) | (earlier & lax.lt(p, place))
+        row = lax.select(better, lax.full_like(row, k), row)
+        place = lax.select(better, p, place)
+        best = lax.max(best, v)
+    return best, row, place
 
 
-def _last_column(filled, h, inside, above):
-    """Fold H[i, n] of a strip's rows into the best of column n."""
-    best, row = filled.column_best, filled.column_row
+def _best_of_column(h):
+    """(value, row) of the last column: rows below m repeat m, so they never win."""
+    best, row = h[0], lax.full_like(h[0], 0)
     for k, value in enumerate(h):
-        better = (value > best) & inside[k]
-        best = jnp.where(better, value, best)
-        row = jnp.where(better, above + k + 1, row)
-    return filled._replace(column_best=best, column_row=row)
+        row = lax.select(lax.gt(value, best), lax.full_like(row, k), row)
+        best = lax.max(best, value)
+    return best, row, None
+
+
+def _keep(filled, t, found, s, rows, tie):
+    """Fold the best of strip s in tile t into what the strips above left there."""
+    best, row, place = found
+    old = row_of(filled.best, t)
+    better = lax.gt(best, old)
+    if place is not None:
+        column = lax.convert_element_type(place, jnp.int32) + t * TILE
+        held = row_of(filled.column, t)
+        positive = lax.gt(lax.min(tie, best), lax.full_like(best, 0))
+        better |= positive & lax.eq(best, old) & lax.lt(column, held)
+        held = lax.select(better, column, held)
+        filled = filled._replace(column=put_row(filled.column, held, t))
+    if row is not None:
+        i = lax.convert_element_type(row, jnp.int32) + (s * rows + 1)
+        i = lax.select(better, i, row_of(filled.row, t))
+        filled = filled._replace(row=put_row(filled.row, i, t))
+    return filled._replace(best=put_row(filled.best, lax.max(best, old), t))
+
+
+def put_row(array, row, t):
+    return lax.dynamic_update_slice(array, row[None], (t, jnp.int32(0)))

@@ -15,6 +15,8 @@ from jaxalign.dp import ends, profile, sweep, walk
 from jaxalign.dp.call import CPU_OPTIONS, one_function
 from jaxalign.dp.recurrence import Gaps
 
+TOGETHER = 128  # paths walked side by side
+
 
 class Problem(NamedTuple):
     """What all pairs of a job share."""
@@ -26,8 +28,8 @@ class Problem(NamedTuple):
 
 
 class Result(NamedTuple):
-    """One row a query. Scores are of the score dtype, counts int32 (Q, B); ``steps``
-    is uint8 (Q, T, B), ``end`` and ``walked`` are None for score-only windows."""
+    """One row a query. Scores are of the score dtype, counts int32 (Q, T); ``steps``
+    is uint8 (Q, longest path, T). Without paths all but the score is None."""
 
     score: jax.Array
     end_i: jax.Array | None = None
@@ -36,33 +38,25 @@ class Result(NamedTuple):
 
 
 @partial(jax.jit, static_argnames=("shared",), compiler_options=CPU_OPTIONS)
-def load_block(codes, lengths, problem: Problem, local, shared: bool = True):
-    """Right-align targets, lay out their scores.
+def load_block(block, problem: Problem, local, shared: bool = True):
+    """Lay out the scores of packed targets: the block with its ``scores``.
 
     Parameters
     ----------
-    codes : uint8 (L, B), left-aligned residues, anything after the end
-    lengths : int32 (B,)
+    block : sweep.Block without scores
     local : bool scalar
     shared : whether all lanes meet the same query, so that a profile pays
     """
-    columns = jnp.max(lengths)
-    offset = columns - lengths
-    size = problem.scores.shape[0]
-    row = jnp.arange(codes.shape[0], dtype=jnp.int32)[:, None] - offset[None, :]
-    moved = jnp.take_along_axis(codes, jnp.clip(row, 0), axis=0, mode="clip")
-    moved = jnp.where((row >= 0) & (row < lengths[None, :]), moved, size)
-    moved = moved.astype(jnp.uint8)
     pad = -problem.gaps.open
     free = problem.free["query_start"] | local
     pad_column = jnp.where(free, jnp.zeros_like(pad), pad)
     scores = profile.padded_scores(problem.scores, pad_column, pad)
     if shared:
-        scores = profile.database_profile(scores, moved)
-    return sweep.Block(moved, offset, columns, scores)
+        scores = profile.database_profile(scores, block.codes)
+    return block._replace(scores=scores)
 
 
-STATIC = ("local", "rows", "paths", "steps", "fused")
+STATIC = ("local", "rows", "longest", "paths", "steps", "fused")
 
 
 @partial(
@@ -72,29 +66,30 @@ STATIC = ("local", "rows", "paths", "steps", "fused")
     compiler_options=CPU_OPTIONS,
 )
 def run_window(
-    block, queries, lengths, count, tie, problem, halves=None, **static
+    block, queries, lengths, start, count, tie, problem, halves=None, **static
 ) -> tuple[Result, jax.Array | None]:
-    """Align the first ``count`` queries against every lane.
+    """Align the first ``count`` queries against targets of a block.
 
     Parameters
     ----------
     block : sweep.Block
     queries : uint8 (Q, M) or, a query a lane, (Q, M, B); anything after the end
-    lengths : int32 (Q, B)
+    lengths : int32 (Q,) or (Q, B)
+    start : int32 (Q,), targets before it are not computed for that query
     count : int32 (), rows beyond it are not computed
-    tie : bool (Q, B), pairs whose two sides are swapped
+    tie : bool (Q, T), pairs whose two sides are swapped
     halves : uint16 (capacity,) scratch, given back; needed for paths, holds at least
-        ceil(m / rows) * (rows / 4) * columns * B
-    local, rows, paths, steps, fused : static; ``paths`` walks and counts, ``steps``
-        keeps the operations too
+        ceil(m / rows) * (rows / 4) * TILE * tiles * B
+    local, rows, longest, paths, steps, fused : static; ``longest`` target there can
+        be, ``paths`` walks and counts, ``steps`` keeps the operations too
     """
-    shape = queries.shape[0], block.offset.shape[0]
-    out = _empty(shape, block, queries, problem, **static)
+    shape = queries.shape[0], block.lane.shape[0]
+    out = _empty(shape, queries.shape[1], problem, **static)
 
     def one(q, state):
         out, halves = state
         result, halves = _one_query(
-            block, queries[q], lengths[q], tie[q], problem, halves, **static
+            block, queries[q], lengths[q], start[q], tie[q], problem, halves, **static
         )
         place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
         return jax.tree.map(place, out, result), halves
@@ -102,84 +97,110 @@ def run_window(
     return lax.fori_loop(0, count, one, (out, halves))
 
 
-def _empty(shape, block, queries, problem, *, paths, steps, **_):
+def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
     count = jnp.zeros(shape, jnp.int32)
     score = jnp.zeros(shape, problem.gaps.open.dtype)
     if not paths:
         return Result(score)
     kept = None
     if steps:
-        longest = queries.shape[1] + block.codes.shape[0]
-        kept = jnp.zeros((shape[0], longest, shape[1]), jnp.uint8)
+        kept = jnp.zeros((shape[0], rows_in_all + longest, shape[1]), jnp.uint8)
     return Result(score, count, count, walk.Walked(*[count] * 8, kept))
 
 
-def _one_query(
-    block, codes, m, tie, problem, halves, *, local, rows, paths, steps, fused
-):
-    size = problem.scores.shape[0]
+def _one_query(block, codes, m, start, tie, problem, halves, **static):
+    local, paths, rows = static["local"], static["paths"], static["rows"]
+    size, dtype = problem.scores.shape[0], problem.gaps.open.dtype
     below = jnp.arange(codes.shape[0], dtype=jnp.int32).reshape(
         (-1,) + (1,) * (codes.ndim - 1)
     )
-    below = below >= (jnp.max(m) if codes.ndim == 1 else m[None, :])
+    below = below >= (m if codes.ndim == 1 else m[None, :])
     codes = jnp.where(below, size, codes.astype(jnp.int32))
-    dtype = problem.gaps.open.dtype
-    query = sweep.Query(codes, m, -(-jnp.max(m) // rows), tie.astype(dtype))
-    filled = sweep.fill(
-        block,
-        query,
-        problem.gaps,
-        problem.free,
-        halves,
-        local=local,
-        rows=rows,
-        fused=fused,
+    lanes = jnp.broadcast_to(m, block.codes.shape[1:])
+    query = sweep.Query(
+        codes,
+        lanes,
+        -(-jnp.max(m) // rows),
+        jnp.minimum(block.first, block.first + block.length - 1)[start] // sweep.TILE,
+        tie[block.target].astype(dtype),
     )
-    end = ends.sweep_end(filled, block, m, problem.gaps, problem.free, query.tie, local)
+    gaps, free = problem.gaps, problem.free
+    fused = static["fused"]
+    filled = sweep.fill(
+        block, query, gaps, free, halves, local=local, rows=rows, fused=fused
+    )
+    m, tie = lanes[block.lane], tie.astype(jnp.int32)
+    end = ends.sweep_end(filled, block, m, gaps, free, tie, local=local, fused=fused)
     if not paths:
         return Result(end.score), None
-    walked = _walk(block, codes, end, filled.halves, problem, local, steps, fused)
+    walked = _walk_all(block, codes, start, end, filled.halves, problem, **static)
     return Result(end.score, end.i, end.j, walked), filled.halves
 
 
-def _walk(block, codes, end, halves, problem, local, keep_steps, fused):
-    """Walk all lanes; their nibbles lie in ``halves`` as ``sweep`` stored them."""
-    lanes = block.offset.shape[0]
-    lane = jnp.arange(lanes, dtype=jnp.int32)
+def _walk_all(block, codes, start, end, halves, problem, *, steps, longest, **static):
+    """Walk the targets from ``start`` on, ``TOGETHER`` neighbours at a time: they
+    have similar lengths, and a walk takes as long as its longest path."""
+    count = end.i.shape[0]
+    together = min(TOGETHER, count)
+    kept = None
+    if steps:
+        kept = jnp.full((codes.shape[0] + longest, count), walk.DONE, jnp.uint8)
+    zero = jnp.zeros_like(end.i)
+    empty = walk.Walked(*[zero] * 8, kept)
+
+    def part(k, walked):
+        def some(x):
+            return lax.dynamic_slice_in_dim(x, k * together, together)
+
+        ends_, lane, first = some(end.i), some(block.lane), some(block.first)
+        begin = None if kept is None else kept[:, :together]
+        found = _walk(
+            block, codes, (ends_, some(end.j), begin), lane, first, halves, problem,
+            **static,
+        )  # fmt: skip
+
+        def put(whole, new):
+            axis = whole.ndim - 1
+            return lax.dynamic_update_slice_in_dim(whole, new, k * together, axis)
+
+        return jax.tree.map(put, walked, found)
+
+    parts = -(-block.targets // together)
+    return lax.fori_loop(start // together, parts, part, empty)
+
+
+def _walk(block, codes, begin, lane, first, halves, problem, *, local, fused, **_):
+    """Walk some targets; their nibbles lie in ``halves`` as ``sweep`` stored them."""
+    lanes, columns = block.codes.shape[1], block.tiles * sweep.TILE
     rules = walk.Rules(
         problem.free["target_start"] | local,
         problem.free["query_start"] | local,
         jnp.int32(-1),
     )
-    steps = None
-    if keep_steps:
-        longest = codes.shape[0] + block.codes.shape[0]
-        steps = jnp.full((longest, lanes), walk.DONE, jnp.uint8)
 
-    def run(i, j, steps, halves, codes, targets, offset, columns, wildcard, rules):
+    def run(i, j, steps, halves, codes, targets, lane, first, columns, wildcard, rules):
         def nibble_at(i, j):
-            place = ((i - 1) // 4 * columns + j - 1 + offset) * lanes + lane
+            place = ((i - 1) // 4 * columns + j - 1 + first) * lanes + lane
             half = halves.at[place].get(mode="clip").astype(jnp.int32)
             return (half >> (4 * (3 - (i - 1) % 4))) & 15
 
         def same_at(i, j):
             row = jnp.clip(i - 1, 0)
             a = codes[row] if codes.ndim == 1 else codes[row, lane]
-            b = targets.at[jnp.clip(j - 1 + offset, 0), lane].get(mode="clip")
+            b = targets.at[jnp.clip(j - 1 + first, 0), lane].get(mode="clip")
             b = b.astype(jnp.int32)
             return (a == b) & (a != wildcard)
 
         return walk.walk(walk.start(i, j, steps), nibble_at, same_at, rules)
 
     return one_function(run, enabled=False)(
-        end.i,
-        end.j,
-        steps,
+        *begin,
         halves,
         codes,
         block.codes,
-        block.offset,
-        block.columns,
+        lane,
+        first,
+        columns,
         problem.wildcard,
         rules,
     )

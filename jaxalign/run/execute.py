@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxalign.dp import window as device
 from jaxalign.dp.recurrence import Gaps
+from jaxalign.dp.sweep import TILE, Block
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.run import bounds, long_pair, results, windows
 from jaxalign.run.task import Task
@@ -44,25 +45,27 @@ def run_window(task: Task, w: windows.Window, scratch) -> results.Rows:
 
 
 def _on_device(task, w, scratch, problem):
-    codes, n = _padded(task.targets, w.targets, w.columns, w.lanes)
-    block = device.load_block(
-        np.ascontiguousarray(codes.T), n, problem, task.local, shared=not w.zipped
-    )
+    block = _block(task, w)
+    block = device.load_block(block, problem, task.local, shared=not w.zipped)
     wanted, swapped = task.job.wanted(w)
     queries, m, count = _queries(task, w)
-    tie = np.zeros(m.shape, bool)
+    start = np.zeros(w.slots, np.int32)
+    start[: len(wanted)] = wanted.argmax(axis=1)
+    tie = np.zeros((w.slots, w.places), bool)
     if swapped is not None and task.paths:
         tie[: swapped.shape[0], : swapped.shape[1]] = swapped
     result, halves = device.run_window(
         block,
         queries,
         m,
+        start,
         np.int32(count),
         tie,
         problem,
         _halves(scratch, w.capacity) if task.paths else None,
         local=task.local,
         rows=windows.ROWS,
+        longest=w.longest,
         paths=task.paths,
         steps=task.output == "alignment",
         fused=jax.default_backend() == "cpu",
@@ -72,13 +75,35 @@ def _on_device(task, w, scratch, problem):
     return results.collect(task, w, result, wanted, swapped)
 
 
+def _block(task, w) -> Block:
+    """The targets in their lanes, without their scores."""
+    pad = len(task.scoring.scores)
+    codes = np.full((w.lanes, w.columns), pad, np.uint8)
+    target = np.zeros((w.lanes, w.columns // TILE), np.int32)
+    begins = np.zeros(target.shape, bool)
+    lane, first, length = (np.zeros(w.places, np.int32) for _ in range(3))
+    lane[: len(w.lane)] = w.lane
+    first[:] = TILE  # places that stay empty: a target of no residues in tile 0
+    for t, (index, row, end) in enumerate(zip(w.targets, w.lane, w.last, strict=True)):
+        one = task.targets[index]
+        length[t], first[t] = len(one), end - len(one)
+        codes[row, first[t] : end] = one
+        begin = min(first[t], end - 1) // TILE
+        target[row, begin : end // TILE] = t
+        begins[row, begin] = True
+    origin = first[target]
+    tiles = np.int32(w.last.max(initial=TILE) // TILE)
+    by_row = (np.ascontiguousarray(x.T) for x in (codes, target, origin, begins))
+    return Block(*by_row, lane, first, length, tiles, np.int32(len(w.targets)))
+
+
 def _queries(task, w):
-    """(codes, lengths (Q, B), how many): rows of one query, or a query a lane."""
+    """(codes, lengths, how many): one query (Q,) for all lanes, or a query a lane."""
     if w.zipped:
         codes, m = _padded(task.queries, w.queries, w.rows, w.lanes)
         return np.ascontiguousarray(codes.T)[None], m[None], 1
     codes, m = _padded(task.queries, w.queries, w.rows, w.slots)
-    return codes, np.broadcast_to(m[:, None], (w.slots, w.lanes)), len(w.queries)
+    return codes, m, len(w.queries)
 
 
 def _halves(scratch, capacity):

@@ -7,19 +7,23 @@ block have similar lengths and little of it is padding; results go back to input
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil
+from heapq import heapreplace
 
 import numpy as np
+
+from jaxalign.dp.sweep import TILE
 
 ROWS = 8  # rows of a strip: one uint32 backtrack word; measured in docs/kernels.md
 LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
 QUERIES = 32  # queries of a window at most
+COLUMNS = 1024  # of a block, where its longest target is not longer
+SMALL_BACKTRACK = 2**21  # halves, 4 MB
 STEP_BYTES = 2**25  # operations kept by one window at most
 
 
 @dataclass(frozen=True)
 class Window:
-    """Indices into the two sets; ``lanes`` and ``slots`` are its static sizes.
+    """Indices into the two sets, where each target is, and the static sizes.
 
     ``zipped``: query k meets target k only (a query a lane). Otherwise every query
     meets every target for which ``wanted`` holds.
@@ -27,10 +31,14 @@ class Window:
 
     queries: np.ndarray
     targets: np.ndarray
+    lane: np.ndarray  # of each target
+    last: np.ndarray  # one beyond its last column: a multiple of TILE
     lanes: int
     rows: int  # length bucket of the queries
-    columns: int  # length bucket of the targets
+    columns: int  # bucket of the columns
+    longest: int  # length bucket of the targets
     slots: int  # queries the compiled program has room for
+    places: int  # targets it has room for
     capacity: int  # uint16 halves of backtrack, 0 for none
     zipped: bool
     m: int  # longest query
@@ -144,12 +152,6 @@ def bucket(length: int, step: int = 2) -> int:
     return size
 
 
-def capacity(m: int, n: int, lanes: int) -> int:
-    """uint16 halves of backtrack that m rows and n columns of lanes take: one for
-    4 cells, half a byte a cell."""
-    return ceil(m / ROWS) * (ROWS // 4) * n * lanes
-
-
 def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
     """Device bytes of a window: profile, boundary rows, backtrack, operations."""
     wide = window.lanes * (window.columns + window.rows * window.zipped)
@@ -158,8 +160,38 @@ def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
     held += 2 * score_bytes * window.lanes * window.columns
     held += 2 * window.capacity
     if steps:
-        held += 2 * window.slots * window.lanes * (window.rows + window.columns)
-    return held + 48 * window.slots * window.lanes
+        held += 2 * window.slots * window.places * (window.rows + window.longest)
+    return held + 48 * window.slots * window.places
+
+
+def pack(lengths, lanes: int, limit: int | None = None):
+    """Targets, longest first, one after the other into the lane with the most room.
+
+    Each begins a tile, so it takes a multiple of TILE columns, and one at least.
+    Starts never decrease along the order. With a ``limit`` of columns, as many targets
+    as fill the lanes best.
+
+    Returns
+    -------
+    lane, last : int32 (T,)
+        The lane of each, and the column after its last.
+    """
+    heap = [(0, lane) for lane in range(lanes)]
+    lane, last, area, top = [], [], 0, 0
+    best, kept = 0.0, 0
+    for length in lengths:
+        used, here = heap[0]
+        end = used + TILE * max(1, -(-int(length) // TILE))
+        if limit and end > limit and lane:
+            break
+        heapreplace(heap, (end, here))
+        lane.append(here)
+        last.append(end)
+        area, top = area + int(length), max(top, end)
+        if area >= 0.97 * best * top:
+            best, kept = max(best, area / top), len(lane)
+    kept = len(lane) if len(lane) == len(lengths) else kept
+    return np.array(lane[:kept], np.int32), np.array(last[:kept], np.int32)
 
 
 def least_bytes(job: Job, i: int, j: int) -> int:
@@ -167,7 +199,7 @@ def least_bytes(job: Job, i: int, j: int) -> int:
     q, t = np.array([i]), np.array([j])
     if job.kind == "zip":
         return window_bytes(_zip_shape(job, q, LANES[-1]), 4, job.steps)
-    return window_bytes(_shape(job, q, t, LANES[-1], _coarse(job)), 4, job.steps)
+    return window_bytes(_shape(job, q, t, LANES[-1]), 4, job.steps)
 
 
 def _coarse(job) -> bool:
@@ -184,73 +216,120 @@ def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
     if job.kind == "zip":
         yield from _cut_zip(job, budget)
         return
-    order = by_length(job.target_lengths)
-    coarse = _coarse(job)
-    queries = by_length(job.query_lengths)
-    start = 0
+    order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
+    lanes, start = _lanes(job, order), 0
     while start < len(order):
-        lanes = job.window or _lanes(job.target_lengths[order[start:]])
-        block = order[start : start + lanes]
-        start += lanes
+        block = order[start : start + _next_block(job, order[start:], lanes)]
+        start += len(block)
         below = queries[:start] if job.kind == "all" and job.once else queries
-        yield from _cut_block(job, below, block, lanes, coarse, budget)
+        yield from _cut_block(job, below, block, lanes, budget)
 
 
-def _lanes(lengths) -> int:
-    """Lanes of the next block of targets (longest first): as many as pay.
+def _next_block(job, order, lanes) -> int:
+    """How many of the next targets (longest first) make a block."""
+    if job.window:
+        return job.window
+    lengths = job.target_lengths[order]
+    return len(pack(lengths, lanes, max(COLUMNS, int(lengths[0]) + TILE))[0])
 
-    All lanes sweep the columns of the longest, so a long tail of lengths wants narrow
-    blocks, though a column costs about as much as 32 lanes even with none. In a
-    triangle half of a block's own square is computed in vain, which speaks for
-    blocks of at most a quarter of what is left.
+
+def _lanes(job, order) -> int:
+    """The number of lanes that needs the least time, were all rows alike.
+
+    A column costs about as much as 32 lanes even with none. In a triangle a query
+    sweeps from the first target it meets, so the fewer lanes, the less in vain.
     """
 
-    def useful(lanes):
-        part = lengths[:lanes]
-        own = 1 - min(lanes / len(lengths), 1) / 4
-        return own * part.sum() / (max(part[0], 1) * (lanes + 32))
+    def cost(lanes):
+        lane, last = pack(job.target_lengths[order], lanes)
+        begin = last - _tiled(job.target_lengths[order])
+        columns = int(last.max(initial=0))
+        swept = len(begin) * columns
+        swept -= int(begin.sum()) if job.kind == "all" and job.once else 0
+        return swept * (lanes + 32)
 
-    return max(LANES[:2], key=useful)
+    return min(LANES[:2], key=cost)
 
 
-def _cut_block(job, queries, block, lanes, coarse, budget):
+def _capacity(job, m, used, rows, columns, lanes) -> int:
+    """uint16 backtrack, one for 4 cells, of m rows and the columns used; of a whole
+    bucket where that is small, so that a small job compiles one program."""
+    if not job.paths:
+        return 0
+    whole = rows * columns * lanes // 4
+    needed = max(1, -(-m // ROWS)) * (ROWS // 4) * used * lanes
+    return whole if whole <= SMALL_BACKTRACK else bucket(needed, 4)
+
+
+def _tiled(lengths):
+    """Columns that targets take."""
+    return TILE * np.maximum(1, -(-np.asarray(lengths) // TILE))
+
+
+def _cut_block(job, queries, block, lanes, budget):
     """One block of targets against all its queries, in windows of similar rows."""
     at = 0
     while at < len(queries):
-        slots = _shape(job, queries[at:], block, lanes, coarse).slots
+        slots = _shape(job, queries[at:], block, lanes).slots
         part = queries[at : at + slots]
-        yield from _narrow(job, part, block, lanes, coarse, budget)
+        yield from _narrow(job, part, block, lanes, budget)
         at += slots
 
 
-def _narrow(job, queries, block, lanes, coarse, budget):
-    """Fewer lanes until the window fits; single pairs where even 16 do not."""
-    window = _shape(job, queries, block, lanes, coarse)
+def _narrow(job, queries, block, lanes, budget):
+    """Fewer lanes or targets until the window fits; then single pairs."""
+    window = _shape(job, queries, block, lanes)
     if window_bytes(window, 4, job.steps) <= budget:
         yield window
-        return
-    if lanes <= LANES[-1]:
+    elif lanes > LANES[-1]:
+        fewer = next(x for x in LANES if x < lanes)
+        while len(block):
+            count = _next_block(job, block, fewer)
+            yield from _narrow(job, queries, block[:count], fewer, budget)
+            block = block[count:]
+    elif len(block) > lanes:
+        for start in range(0, len(block), lanes):
+            part = block[start : start + lanes]
+            yield from _narrow(job, queries, part, lanes, budget)
+    else:
         yield from pairs(job, window)
-        return
-    fewer = next(x for x in LANES if x < lanes)
-    for start in range(0, len(block), fewer):
-        part = block[start : start + fewer]
-        yield from _narrow(job, queries, part, fewer, coarse, budget)
 
 
-def _shape(job, queries, block, lanes, coarse) -> Window:
-    m = int(job.query_lengths[queries].max(initial=0))
+def _shape(job, queries, block, lanes) -> Window:
+    """The window of some queries and targets: coarse buckets for a small job."""
+    coarse = _coarse(job)
+    lane, last = pack(job.target_lengths[block], lanes)
+    used, m = (
+        int(last.max(initial=TILE)),
+        int(job.query_lengths[queries].max(initial=0)),
+    )
     n = int(job.target_lengths[block].max(initial=0))
-    longest = int(job.query_lengths.max(initial=0))
-    rows = bucket(longest if coarse else m, 4)
-    widest = int(job.target_lengths.max(initial=0))
-    columns = bucket(widest if coarse else n, 4 if coarse else 2)
+    longest = int(job.target_lengths.max(initial=0))
+    rows = bucket(int(job.query_lengths.max(initial=0)) if coarse else m, 4)
+    longest = bucket(longest if coarse else n, 4 if coarse else 2)
+    columns = max(bucket(used, 4 if coarse else 2), longest)
     slots = min(job.window or QUERIES, QUERIES)
+    places = max(lanes, bucket(len(block), 4))
     if job.steps:
-        slots = min(slots, max(1, STEP_BYTES // (lanes * (rows + columns))))
+        slots = min(slots, max(1, STEP_BYTES // (places * (rows + longest))))
         slots = 2 ** int(np.log2(slots))
-    held = bucket(capacity(m, n, lanes), 4) if job.paths else 0
-    return Window(queries, block, lanes, rows, columns, slots, held, False, m, n)
+    held = _capacity(job, m, used, rows, columns, lanes)
+    return Window(
+        queries,
+        block,
+        lane,
+        last,
+        lanes,
+        rows,
+        columns,
+        longest,
+        slots,
+        places,
+        held,
+        False,
+        m,
+        n,
+    )
 
 
 def _cut_zip(job, budget):
@@ -264,9 +343,14 @@ def _cut_zip(job, budget):
 def _zip_shape(job, part, lanes) -> Window:
     m = int(job.query_lengths[part].max(initial=0))
     n = int(job.target_lengths[part].max(initial=0))
-    held = bucket(capacity(m, n, lanes), 4) if job.paths else 0
-    size = bucket(max(m, n), 2)
-    return Window(part, part, lanes, size, size, 1, held, True, m, n)
+    used = int(_tiled(n))
+    size = bucket(max(m, used), 2)
+    held = _capacity(job, m, used, size, size, lanes)
+    lane = np.arange(len(part), dtype=np.int32)
+    last = _tiled(job.target_lengths[part]).astype(np.int32)
+    return Window(
+        part, part, lane, last, lanes, size, size, size, 1, lanes, held, True, m, n
+    )
 
 
 def _narrow_zip(job, part, lanes, budget):
