@@ -26,7 +26,7 @@ class Cell(NamedTuple):
     h: jax.Array
     e: jax.Array
     f: jax.Array
-    diagonal: jax.Array  # bool: H == D
+    diagonal: jax.Array  # bool: H == D (local mode: of use where H > 0)
     vertical: jax.Array  # bool: E wins over F (E >= F, or E > F where tie is 1)
     up_extends: jax.Array  # bool: E[i,j] == E[i-1,j] - extend
     left_extends: jax.Array  # bool: F[i,j] == F[i,j-1] - extend
@@ -52,14 +52,13 @@ def pair_cell(diag, up, left, e_up, f_left, s, vertical, horizontal, tie, local)
     e_more, e_new = e_up - vertical.extend, up - vertical.open
     f_more, f_new = f_left - horizontal.extend, left - horizontal.open
     e, f = lax.max(e_more, e_new), lax.max(f_more, f_new)
-    d, gap = diag + s, lax.max(e, f)
-    h = lax.max(d, gap)
+    d = diag + s
+    h = lax.max(d, lax.max(e, f))
     if local:
         h = lax.max(h, lax.full_like(h, 0))
     e_first = e if tie is None else e - tie
-    return Cell(
-        h, e, f, lax.ge(d, gap), lax.ge(e_first, f), e_more >= e_new, f_more >= f_new
-    )
+    # Equalities with what is kept cost less than the comparisons that made it.
+    return Cell(h, e, f, h == d, lax.ge(e_first, f), e == e_more, f == f_more)
 
 
 def border(index, free, gaps):

@@ -111,7 +111,9 @@ def _strip(s, state, block, query, gaps, free, local, rows, fused):
     filled, e_row = state
     dtype, left = gaps.open.dtype, free["query_start"] | local
     i = s * rows + 1 + jnp.arange(rows, dtype=jnp.int32)[:, None]
-    inside = i <= query.length[None, :]
+    shared = query.codes.ndim == 1
+    inside = i <= (query.length[None, :1] if shared else query.length[None, :])
+    inside = inside[:, 0] if shared else inside
     vertical = Gaps(
         *(jnp.where(inside, g, 0).astype(dtype) for g in (gaps.open, gaps.extend))
     )
@@ -177,7 +179,7 @@ def _column(block, letters, vertical, gaps, tie, first, s, local, fused):
             lax.full((lanes,), -neg_inf(dtype), dtype),
             lax.broadcast(gaps.extend, (lanes,)),
         )
-        horizontal = Gaps(lax.broadcast(gaps.open, (lanes,)), cut)
+        horizontal = Gaps(gaps.open, cut)
         new_h, new_f, codes = [], [], []
         for k in range(rows):
             score = _score(block, letters[k], j, dtype)
@@ -205,6 +207,10 @@ def _cell_row(values, vertical, horizontal, tie, k, local, fused):
     """One row of cells, a function of its own so that nothing is computed twice."""
 
     def row(diag, up, left, e, f, s, vertical, horizontal, tie):
+        vertical, horizontal = (
+            Gaps(*(x if x.ndim else lax.broadcast(x, diag.shape) for x in gap))
+            for gap in (vertical, horizontal)
+        )
         cell = recurrence.pair_cell(
             diag, up, left, e, f, s, vertical, horizontal, tie, local
         )
