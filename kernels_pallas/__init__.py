@@ -1,1 +1,37 @@
-"""Kernels for NVIDIA GPUs in Pallas; imports jax alone, never jaxalign."""
+"""Pairwise alignment kernels for NVIDIA GPUs (Hopper and newer) in Pallas Mosaic GPU.
+
+They import jax and numpy alone. ``align_block`` aligns queries with targets, all with
+all, ``align_list`` pairs that share no side; ``supported`` says whether they run here.
+Importing the package imports nothing; a name is loaded when it is first used.
+"""
+
+from importlib import import_module
+
+_HOMES = {
+    "Problem": "layout",
+    "Fill": "pair_fill",
+    "Result": "align",
+    "align_block": "align",
+    "align_list": "align",
+    "problem_of": "align",
+    "identity_problem": "align",
+    "split_identity": "align",
+    "bucket": "config",
+    "choose": "config",
+    "fits": "config",
+    "safe_score": "config",
+    "fill_bytes": "config",
+    "supported": "mosaic",
+    "interpreter": "mosaic",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__():
+    return __all__

@@ -1,11 +1,16 @@
-"""Scores and paths of many pairs in a few launches: what an engine calls."""
+"""Scores and paths of many pairs in a few launches: what an engine calls.
 
+Every function is compiled for the shapes of its arrays and its static arguments; the
+lengths are data. Nothing waits for the device.
+"""
+
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas import ends, layout, pair_walk
+from kernels_pallas import config, ends, layout, pair_walk
 from kernels_pallas.layout import Problem
 from kernels_pallas.pair_fill import Fill, fill
 
@@ -29,6 +34,121 @@ class Result(NamedTuple):
     gaps: jax.Array | None = None
     count: jax.Array | None = None
     runs: jax.Array | None = None
+
+
+STATIC = ("local", "dtype", "paths", "runs", "shape", "interpret")
+IDENTITY_BASE = 2**13
+
+
+def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Problem:
+    """A ``Problem`` from plain numbers.
+
+    Parameters
+    ----------
+    scores : int (A, A), row = query letter, A <= 30
+    gap_open, gap_extend : int, a gap of k costs gap_open + (k - 1) * gap_extend
+    free_ends : some of query_start, query_end, target_start, target_end: residues of
+        that sequence which hang over there cost nothing; without meaning in local mode
+    wildcard : code that is identical to nothing
+    """
+    number = partial(jnp.asarray, dtype=jnp.int32)
+    names = ("query_start", "query_end", "target_start", "target_end")
+    ends_free = (jnp.asarray(name in free_ends) for name in names)
+    return Problem(
+        number(scores), number(gap_open), number(gap_extend), *ends_free,
+        number(wildcard),
+    )  # fmt: skip
+
+
+def identity_problem(problem: Problem) -> Problem:
+    """Scores that count matches too: score * 2^13 + matches, for int32 without paths.
+
+    The best such score is the best score, and the most identities over all alignments
+    that have it; ``split_identity`` takes them apart. Right for min(m, n) < 2^13.
+    """
+    size = problem.scores.shape[0]
+    letter = jnp.arange(size, dtype=jnp.int32)
+    same = jnp.diag((letter != problem.wildcard).astype(jnp.int32))
+    return problem._replace(
+        scores=problem.scores * IDENTITY_BASE + same,
+        gap_open=problem.gap_open * IDENTITY_BASE,
+        gap_extend=problem.gap_extend * IDENTITY_BASE,
+    )
+
+
+def split_identity(score) -> tuple[jax.Array, jax.Array]:
+    """(score, matches) of a score under ``identity_problem``."""
+    return score >> 13, score & (IDENTITY_BASE - 1)
+
+
+@partial(jax.jit, static_argnames=STATIC)
+def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
+                dtype: str = "int16", paths: bool = False, runs: int = 0, shape=None,
+                interpret=None) -> Result:  # fmt: skip
+    """Every query against every target.
+
+    Parameters
+    ----------
+    problem : Problem, see ``problem_of``
+    queries, targets : uint8 (Q, M) and (N, L), anything after a sequence's end
+    m, n : int32 (Q,) and (N,), their lengths; 0 is a length too
+    tie : bool (Q, N), pairs computed with their two sides swapped, or None
+    local : static
+    dtype : static, "int16" (two tables a register) or "int32"; ``config.fits`` says
+        whether the values stay in range, ``config.safe_score`` which local int16
+        scores do
+    paths : static, whether to walk
+    runs : static, how many runs of operations to keep of a path; 0 for counts alone
+    shape : static ``Fill``, left out: ``config.choose`` by M
+
+    Returns
+    -------
+    Result
+        (Q, N) int32, ``runs`` (runs, Q, N). A path of more runs than were kept has a
+        ``count`` above ``runs``: call again with more.
+    """
+    s = _shape(shape, queries.shape[1], True, local, dtype, paths, interpret)
+    q, t = m.shape[0], n.shape[0]
+    queries, m = _pad(s.tables, queries, m)
+    targets, n = _pad(s.groups, targets, n)
+    if tie is None:
+        tie = jnp.zeros((q, t), bool)
+    tie = jnp.pad(tie, ((0, m.shape[0] - q), (0, n.shape[0] - t)))
+    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret)
+    return jax.tree.map(lambda x: x[..., :q, :t], found)
+
+
+@partial(jax.jit, static_argnames=STATIC)
+def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
+               dtype: str = "int16", paths: bool = False, runs: int = 0, shape=None,
+               interpret=None) -> Result:  # fmt: skip
+    """Query k against target k; parameters as in ``align_block``, uint8 (N, M), (N, L).
+
+    Neighbours should have similar lengths, since they share registers and warps.
+    Results are (N,), ``runs`` (runs, N).
+    """
+    s = _shape(shape, queries.shape[1], False, local, dtype, paths, interpret)
+    count = m.shape[0]
+    queries, m = _pad(s.groups * s.tables, queries, m)
+    targets, n = _pad(s.groups * s.tables, targets, n)
+    tie = jnp.zeros(count, bool) if tie is None else tie
+    tie = jnp.pad(tie, (0, m.shape[0] - count))
+    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret)
+    return jax.tree.map(lambda x: x[..., :count], found)
+
+
+def _shape(shape, longest, shared, local, dtype, paths, interpret) -> Fill:
+    if shape is not None:
+        return shape
+    packed, plain = dtype == "int16", interpret is not None
+    return config.choose(longest, local=local, packed=packed, shared=shared,
+                         paths=paths, plain=plain)  # fmt: skip
+
+
+def _pad(multiple, codes, lengths):
+    """Empty sequences up to the next multiple."""
+    spare = -lengths.shape[0] % multiple
+    return jnp.pad(codes, ((0, spare), (0, 0))), jnp.pad(lengths, (0, spare))
 
 
 def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,

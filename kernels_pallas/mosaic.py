@@ -73,6 +73,20 @@ def supported() -> tuple[bool, str]:
     return True, f"compute capability {capability}"
 
 
+def where(mask, yes, no):
+    """``jnp.where`` on words whose cases may be scalars.
+
+    A scalar first case would make Mosaic forget that the result is signed.
+    """
+    yes, no = (
+        x if jnp.ndim(x) else plgpu.layout_cast(
+            lax.broadcast(jnp.asarray(x, jnp.int32), (THREADS,)), LANES
+        )
+        for x in (yes, no)
+    )  # fmt: skip
+    return lax.select(mask, yes, no)
+
+
 def _register(array):
     return array.registers.flat[0]
 
@@ -183,6 +197,10 @@ class Threads:
 
         return permute(low, high)
 
+    def held(self, ref):
+        """A ref that is only read; the twin reads it once, which is faster there."""
+        return ref[...].reshape(-1) if self.plain else ref
+
     def load(self, ref, index, count=1, base=None, stride=0):
         """``count`` (1, 2 or 4) consecutive words a thread, as a tuple of (128,).
 
@@ -191,7 +209,7 @@ class Threads:
         is multiplied.
         """
         if self.plain:
-            flat = ref[...].reshape(-1)
+            flat = ref if isinstance(ref, jax.Array) else ref[...].reshape(-1)
             first = index if base is None else index + base * stride
             at = (first + k for k in range(count))
             return tuple(flat.at[i].get(mode="fill", fill_value=0) for i in at)

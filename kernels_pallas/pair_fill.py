@@ -113,9 +113,8 @@ def fill(inputs: Inputs, s: Fill, strips: int, interpret=None) -> Filled:
     blocks = inputs.steps.shape[0] // 2
     queries = inputs.strips.shape[0] if s.shared else 1
     steps = inputs.targets.shape[0] // (blocks * s.groups)
-    # A lane's last column comes G - 1 steps after the first lane's.
-    held = steps + s.lanes if s.tile == 0 else -(-(steps + s.lanes) // s.tile) * s.tile
-    shapes = _shapes(s, queries * blocks, strips, steps, held)
+    held = held_steps(s, steps)
+    shapes = shapes_of(s, queries * blocks, strips, steps, held)
     run = kernel(
         partial(
             _program, s=s, names=tuple(shapes), sizes=(blocks, strips, steps, held)
@@ -134,7 +133,14 @@ def fill(inputs: Inputs, s: Fill, strips: int, interpret=None) -> Filled:
     return Filled(**out)
 
 
-def _shapes(s: Fill, items, strips, steps, held) -> dict:
+def held_steps(s: Fill, steps: int) -> int:
+    """Steps that checkpoints have room for: a lane's last column comes G - 1 steps
+    after the first lane's."""
+    held = steps + s.lanes
+    return -(-held // s.tile) * s.tile if s.tile else held
+
+
+def shapes_of(s: Fill, items, strips, steps, held) -> dict:
     """Names and shapes of what a launch writes."""
     names = ("best",) if s.local else ("row_best", "row_column")
     shapes = {name: (items, THREADS) for name in names}
@@ -164,6 +170,9 @@ def _program(numbers, strips, steps, heights, lengths, targets, scores, letters,
     *out, table, barrier = refs
     out = dict(zip(names, out, strict=True))
     th = Threads(s.plain)
+    heights, lengths, targets, letters = map(
+        th.held, (heights, lengths, targets, letters)
+    )
     query, block = lax.axis_index("query"), lax.axis_index("block")
     item = query * blocks + block
     thread = th.index()
@@ -189,7 +198,7 @@ def _program(numbers, strips, steps, heights, lengths, targets, scores, letters,
         if s.shared:
             _load_table(th, scores.at[query * most + k], table, barrier)
         rows = _own_letters(view, letters, k) if not s.shared else None
-        return _strip(view, k, rows, track)
+        return _strip(view._replace(table=th.held(table)), k, rows, track)
 
     if not s.shared:
         _load_table(th, scores.at[0], table, barrier)

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.mosaic import THREADS, Threads, kernel
+from kernels_pallas.mosaic import THREADS, Threads, kernel, where
 from kernels_pallas.pair_fill import Fill, Filled, Inputs, Numbers, size_of
 
 SCALE = 32
@@ -161,6 +161,8 @@ def _load_pair(refs, table, nibbles, barrier, s: Fill, sizes):
     th = Threads(s.plain)
     plgpu.copy_gmem_to_smem(refs["table"].at[0], table, barrier)
     plgpu.barrier_wait(barrier)
+    table = th.held(table)
+    refs = {k: ref if k == "table" else th.held(ref) for k, ref in refs.items()}
     n = Numbers(*(refs["numbers"][k] for k in range(len(Numbers._fields))))
     thread = th.index()
     own = thread + th.splat(lax.axis_index("program") * THREADS)
@@ -204,20 +206,20 @@ def _row_above(view, k, g, column):
     within = (column - 1) & (s.columns - 1)
     # Step t of the lane is step t - 1 of the lane before; the first lane's rows come
     # from the last lane of the strip above, G - 1 steps after its own step.
-    lane = jnp.where(g > 0, g - 1, s.lanes - 1)
-    time = jnp.where(g > 0, step + g - 1, step + s.lanes - 1)
-    strip = jnp.where(g > 0, k, k - 1)
+    lane = where(g > 0, g - 1, s.lanes - 1)
+    time = where(g > 0, step + g - 1, step + s.lanes - 1)
+    strip = where(g > 0, k, k - 1)
     time = jnp.clip(time, 0, sizes.held - 1)
     base = (view.item * sizes.strips + jnp.maximum(strip, 0)) * sizes.held + time
     words = 2 * s.columns
     at = (view.group * s.lanes + lane) * words + 2 * within
     u, e = th.load(view.refs["handed"], at, 2, base, THREADS * words)
     j = column - view.lead
-    top = jnp.where(j <= 0, n.corner, n.row_base + n.row_slope * j) * SCALE
+    top = where(j <= 0, n.corner, n.row_base + n.row_slope * j) * SCALE
     inside = (g > 0) | (k > 0)
     return (
-        jnp.where(inside, _value(view, u), top),
-        jnp.where(inside, _value(view, e), n.low * SCALE),
+        where(inside, _value(view, u), top),
+        where(inside, _value(view, e), n.low * SCALE),
     )
 
 
@@ -259,7 +261,7 @@ def _first_column(view, g, x):
 def _column_zero(view, i):
     n = view.n
     below = n.column_base + n.column_slope * i
-    return jnp.where(i <= 0, n.corner, below) * SCALE
+    return where(i <= 0, n.corner, below) * SCALE
 
 
 def _refill(view, k, g, x, last, visit, state):
@@ -283,7 +285,7 @@ def _refill(view, k, g, x, last, visit, state):
     start = _first_column(view, g, x)
     above, _ = _row_above(view, k, g, jnp.maximum(start, 1))
     top = k * s.strip + g * s.rows - view.pad
-    corner = jnp.where(start > 0, above, _column_zero(view, top))
+    corner = where(start > 0, above, _column_zero(view, top))
     cost, longer = n.cost * SCALE, n.extend * SCALE
 
     def column(carry):
@@ -320,7 +322,7 @@ def _tags(view):
     """Tags of up and left: which of them goes first is the pair's."""
     swapped = view.tie != 0
     one, two = view.th.splat(FIRST), view.th.splat(SECOND)
-    return jnp.where(swapped, two, one), jnp.where(swapped, one, two)
+    return where(swapped, two, one), where(swapped, one, two)
 
 
 def _tile_of(view, i, j):
@@ -356,7 +358,7 @@ def _walk_program(*refs, names, s: Fill, sizes: _Sizes, runs: int):
     inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
     view, real = _load_pair(inputs, *refs[-3:], s, sizes)
     th = view.th
-    (i,), (j,) = (th.load(inputs[name], view.pair) for name in "ij")
+    (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
     zero = th.splat(0)
     state = _State(i, j, *[zero] * 8, _inside(i, j))
     first, second = _tags(view)
@@ -365,10 +367,10 @@ def _walk_program(*refs, names, s: Fill, sizes: _Sizes, runs: int):
         _, state = carry
         going = state.going != 0
         # Walks that are over fill a tile of row and column 1 in vain.
-        i, j = (jnp.where(going, x, 1) for x in (state.i, state.j))
+        i, j = (where(going, x, 1) for x in (state.i, state.j))
         k, g, x, row, column = _tile_of(view, i, j)
         start = _first_column(view, g, x)
-        last = jnp.where(going, column, start)
+        last = where(going, column, start)
         _refill(view, k, g, x, last, partial(_keep_nibbles, view), ())
         state = _walk_tile(
             view, state, start, i - row, (first, second), real, out, runs
@@ -412,7 +414,7 @@ def _walk_tile(view, state, start, top, tags, real, out, runs):
         row = jnp.maximum(state.i - top, 0)
         slot = jnp.maximum(state.j + view.lead - start - 1, 0)
         at = (slot * (s.rows // 8) + _shift(th, row, 8)) * THREADS + view.thread
-        (word,) = th.load(view.nibbles, jnp.where(active, at, view.thread))
+        (word,) = th.load(view.nibbles, where(active, at, view.thread))
         nibble = lax.shift_right_logical(word, 4 * (row & 7)) & 15
         state = _step(view, state, nibble, tags, active, real, out, runs)
         return th.any(here(state)), state
@@ -424,24 +426,24 @@ def _walk_tile(view, state, start, top, tags, real, out, runs):
 def _step(view, state, nibble, tags, active, real, out, runs):
     """One step of every active walk: the tie rule is in the nibble already."""
     b = nibble & 12
-    op = jnp.where(b == DIAGONAL, M, jnp.where(b == tags[0], I, D))
-    op = jnp.where(b == 0, DONE, op)
-    op = jnp.where(state.move == M, op, state.move)
-    move = jnp.where((op == I) & ((nibble & EXTENDS_UP) != 0), I, M)
-    move = jnp.where((op == D) & ((nibble & EXTENDS_LEFT) != 0), D, move)
+    op = where(b == DIAGONAL, M, where(b == tags[0], I, D))
+    op = where(b == 0, DONE, op)
+    op = where(state.move == M, op, state.move)
+    move = where((op == I) & ((nibble & EXTENDS_UP) != 0), I, M)
+    move = where((op == D) & ((nibble & EXTENDS_LEFT) != 0), D, move)
     went = active & (op != DONE)
     same = went & (op == M) & _identical(view, state.i, state.j)
     state = _run(view, state, op, went, 1, real, out, runs)
     one = went.astype(jnp.int32)
-    i = state.i - jnp.where(op != D, one, 0)
-    j = state.j - jnp.where(op != I, one, 0)
+    i = state.i - where(op != D, one, 0)
+    j = state.j - where(op != I, one, 0)
     stopped = active & (op == DONE)
     return state._replace(
         i=i,
         j=j,
-        move=jnp.where(went, move, state.move),
+        move=where(went, move, state.move),
         identities=state.identities + same.astype(jnp.int32),
-        going=jnp.where(stopped, 0, state.going) * _inside(i, j),
+        going=where(stopped, 0, state.going) * _inside(i, j),
     )
 
 
@@ -461,16 +463,16 @@ def _run(view, state, op, went, length, real, out, runs):
     new = went & ((op != state.last) | (state.columns == 0))
     closed = new & (state.columns > 0)
     _store_run(view, state, closed, real, out, runs)
-    length = jnp.where(went, length, 0)
+    length = where(went, length, 0)
     gap = went & (op != M)
     add = jnp.int32
     return state._replace(
-        last=jnp.where(went, op, state.last),
+        last=where(went, op, state.last),
         columns=state.columns + length,
         openings=state.openings + add(new & gap),
-        gaps=state.gaps + jnp.where(gap, length, 0),
+        gaps=state.gaps + where(gap, length, 0),
         count=state.count + add(closed),
-        length=jnp.where(new, 0, state.length) + length,
+        length=where(new, 0, state.length) + length,
     )
 
 
@@ -489,12 +491,10 @@ def _finish(view, state, real, out, runs):
     top, left = refs["free"][0] != 0, refs["free"][1] != 0
     on_top = (state.i == 0) & (state.j > 0) & ~top
     on_left = (state.j == 0) & (state.i > 0) & ~left
-    rest = jnp.where(on_top, state.j, state.i)
-    op = jnp.where(on_top, D, I)
+    rest = where(on_top, state.j, state.i)
+    op = where(on_top, D, I)
     state = _run(view, state, op, on_top | on_left, rest, real, out, runs)
-    state = state._replace(
-        i=jnp.where(on_left, 0, state.i), j=jnp.where(on_top, 0, state.j)
-    )
+    state = state._replace(i=where(on_left, 0, state.i), j=where(on_top, 0, state.j))
     some = state.columns > 0
     _store_run(view, state, some, real, out, runs)
     count = state.count + some.astype(jnp.int32)
@@ -509,13 +509,13 @@ def _find_program(*refs, names, s: Fill, sizes: _Sizes):
     inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
     view, real = _load_pair(inputs, *refs[-3:], s, sizes)
     th, n = view.th, view.n
-    (score,) = th.load(inputs["score"], view.pair)
+    (score,) = th.load(view.refs["score"], view.pair)
     strips = lax.div(view.pad + view.m, th.splat(s.strip))
     tiles = sizes.held // s.tile
     # Tiles beyond the block's last step were never filled.
     steps = _shift(th, view.columns + view.lead, s.columns) + (s.lanes - 1)
     usable = lax.div(steps + (s.tile - 1), th.splat(s.tile))
-    end = jnp.where(score > 0, strips * (s.lanes * tiles), 0)
+    end = where(score > 0, strips * (s.lanes * tiles), 0)
     none = th.splat(2**30)
 
     def parts(at):
@@ -527,45 +527,45 @@ def _find_program(*refs, names, s: Fill, sizes: _Sizes):
         k, g, x = parts(jnp.minimum(at, sizes.strips * s.lanes * tiles - 1))
         base = (view.item * sizes.strips + k) * tiles + x
         lane = view.group * s.lanes + g
-        (peak,) = th.load(inputs["peaks"], lane, 1, base, THREADS)
+        (peak,) = th.load(view.refs["peaks"], lane, 1, base, THREADS)
         best = _value(view, peak) - n.floor * SCALE
         return (at < end) & (x < usable) & (best == score * SCALE)
 
     def search(carry):
         """On to the next candidate."""
         _, at = carry
-        at = jnp.where((at < end) & ~candidate(at), at + 1, at)
+        at = where((at < end) & ~candidate(at), at + 1, at)
         return th.any(((at < end) & ~candidate(at)).astype(jnp.int32)), at
 
     def tile(carry):
         _, at, i, j = carry
         again = th.any(((at < end) & ~candidate(at)).astype(jnp.int32))
         at = lax.while_loop(lambda carry: carry[0] != 0, search, (again, at))[1]
-        k, g, x = parts(jnp.where(at < end, at, 0))
+        k, g, x = parts(where(at < end, at, 0))
         start = _first_column(view, g, x)
         limit = (x * s.tile - g + s.tile) * s.columns
         limit = jnp.minimum(limit, view.columns + view.lead)
-        last = jnp.where(at < end, limit, start)
+        last = where(at < end, limit, start)
         visit = partial(_first_hits, view, score * SCALE)
         hits = (none,) * s.rows
         hits = _refill(view, k, g, x, last, visit, hits)
         top = k * s.strip + g * s.rows + 1 - view.pad
         for r, column in enumerate(hits):
             row, here = top + r, column - view.lead
-            earlier = jnp.where(view.tie != 0, (here < j) | ((here == j) & (row < i)),
+            earlier = where(view.tie != 0, (here < j) | ((here == j) & (row < i)),
                                 (row < i) | ((row == i) & (here < j)))  # fmt: skip
             better = earlier & (column < none)
-            i, j = jnp.where(better, row, i), jnp.where(better, here, j)
+            i, j = where(better, row, i), where(better, here, j)
         # No lane below has a smaller row; only swapped pairs look further.
         at = at + 1
         lane = lax.div(at, th.splat(tiles)) * s.rows + 1 - view.pad
-        at = jnp.where((view.tie == 0) & (lane > i), end, at)
+        at = where((view.tie == 0) & (lane > i), end, at)
         return th.any((at < end).astype(jnp.int32)), at, i, j
 
     carry = (th.any((end > 0).astype(jnp.int32)), th.splat(0), none, none)
     _, _, i, j = lax.while_loop(lambda carry: carry[0] != 0, tile, carry)
     for ref, value in zip(out, (i, j), strict=True):
-        value = jnp.where(value < none, value, 0)
+        value = where(value < none, value, 0)
         th.store(ref, view.pair, (value,), where=real)
 
 
@@ -575,5 +575,5 @@ def _first_hits(view, score, hits, slot, column, cells, active):
     found = []
     for hit, (h, _, _) in zip(hits, cells, strict=True):
         here = active & ((h & -SCALE) == wanted) & (column < hit)
-        found.append(jnp.where(here, column, hit))
+        found.append(where(here, column, hit))
     return tuple(found)

@@ -1,0 +1,87 @@
+"""Which shape a fill takes, how long the arrays of a launch are, and what they weigh.
+
+Lengths are run-time values: a compilation serves all queries and targets that fit into
+its arrays. So a run of mixed lengths compiles once for every pair of buckets that it
+meets, at most ``len(BUCKETS)`` squared and, where the longer sequence is the query,
+half of that.
+"""
+
+import numpy as np
+
+from kernels_pallas.pair_fill import Fill, size_of
+
+# Rows a lane and lanes a group, by the longest query of a launch; longer queries take
+# strips of the last. Measured in docs/gpu-kernels.md.
+SCORE = ((96, 24, 4), (192, 48, 4), (384, 96, 4))
+LISTS = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
+PATHS = ((96, 24, 4), (192, 24, 8), (384, 24, 16))
+COLUMNS = 2  # columns a step
+TILE = 8  # steps between checkpoints: 16 columns
+BUCKETS = (96, 192, 384, 768, 2304, 9216, 36864)
+LANES = 32  # targets of a block are a multiple of this, pairs of a list of twice it
+QUERIES = 2  # queries of a block are a multiple of this
+
+
+def bucket(length: int) -> int:
+    """The static length of arrays that hold ``length`` letters."""
+    for size in BUCKETS:
+        if length <= size:
+            return size
+    return -(-length // BUCKETS[-1]) * BUCKETS[-1]
+
+
+def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
+           paths: bool = False, plain: bool = False) -> Fill:  # fmt: skip
+    """The shape for queries of at most ``longest`` letters."""
+    table = PATHS if paths else SCORE if shared else LISTS
+    rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
+    tile = TILE if paths else 0
+    return Fill(rows, lanes, COLUMNS, local, packed, shared, tile, plain)
+
+
+def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
+         highest: int | None = None, dtype: str = "int16") -> bool:  # fmt: skip
+    """Whether no stored value of a table of m rows and n columns leaves ``dtype``.
+
+    Parameters
+    ----------
+    scores : int (A, A)
+    highest : a bound on the score of every pair of prefixes, by composition say; left
+        out, min(m, n) times the largest score
+
+    Border modes store H + gap_extend * (i + j) with a bias (``layout.numbers``), local
+    mode H + gap_open. Rows are counted in the same type.
+    """
+    scores = np.asarray(scores, np.int64)
+    if highest is None:
+        highest = min(m, n) * max(int(scores.max(initial=0)), 0)
+    limit = 2**15 - 1 if dtype == "int16" else 2**30
+    if max(m, n) >= limit // 2:
+        return False
+    best = max(int(scores.max(initial=0)), 0)
+    if local:
+        return highest + best + gap_open < limit
+    cost = gap_open - gap_extend
+    worst = max(-int(scores.min(initial=0)) - 2 * gap_extend - cost, 0)
+    skew = gap_extend * (m + n + 8)
+    # What is compared along row m is not skewed any more: it may be negative.
+    low = gap_extend * (m + n) + 4 * cost
+    return max(highest, 0) + best + skew + 4 * cost + worst < limit and low < limit
+
+
+def safe_score(scores, gap_open: int) -> int:
+    """Local int16: a score above this says that the pair has to be filled in int32,
+    one below it that nothing wrapped on the way."""
+    return 2**15 - 1 - gap_open - max(int(np.asarray(scores).max(initial=0)), 0)
+
+
+def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int) -> int:
+    """Device bytes of what a fill writes, for arrays of lengths m and n."""
+    from kernels_pallas.pair_fill import held_steps, shapes_of
+
+    strips = -(-m // s.strip)
+    per = s.groups if s.shared else s.groups * s.tables
+    items = -(-targets // per) * (-(-queries // s.tables) if s.shared else 1)
+    steps = -(-n // s.columns) + 1
+    shapes = shapes_of(s, items, strips, steps, held_steps(s, steps))
+    return 4 * sum(size_of(shape) for shape in shapes.values())

@@ -1,0 +1,280 @@
+"""The Pallas kernels lower for CUDA anywhere; their values are those of the oracle in
+the GPU interpreter (JAX 0.11 or newer) and, marked ``gpu``, on a device."""
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracle
+import pytest
+
+import kernels_pallas as kp
+from kernels_pallas import mosaic
+
+ENDS = ("query_start", "query_end", "target_start", "target_end")
+SETS = [s for k in range(5) for s in combinations(ENDS, k)]
+OTHER = dict(zip(ENDS, ENDS[2:] + ENDS[:2], strict=True))
+LETTERS = 5
+KINDS = list(product((True, False), repeat=3))  # local, packed, shared
+values = pytest.mark.skipif(
+    mosaic.interpreter() is None, reason="the GPU interpreter came with JAX 0.11"
+)
+
+
+def name(kind):
+    words = ("border", "local"), ("int32", "int16"), ("list", "block")
+    return "-".join(pair[which] for pair, which in zip(words, kind, strict=True))
+
+
+def matrix(seed=0):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-4, 3, (LETTERS, LETTERS))
+    np.fill_diagonal(scores, rng.integers(3, 8, LETTERS))
+    return scores.astype(np.int32)
+
+
+def padded(rng, lengths, letters=LETTERS):
+    """Random residues, garbage after each sequence's end included."""
+    return rng.integers(0, letters, (len(lengths), max(*lengths, 1))).astype(np.uint8)
+
+
+def shape_of(kind, rows=4, lanes=8, columns=2, tile=0):
+    local, packed, shared = kind
+    plain = jax.default_backend() == "cpu"
+    return kp.Fill(rows, lanes, columns, local, packed, shared, tile, plain)
+
+
+def sequences(rng, s, m, n):
+    """Queries and targets; some targets are relatives, so that paths are long."""
+    q, t = padded(rng, m), padded(rng, n)
+    for k in range(len(t)):
+        part = min(q.shape[1], t.shape[1])
+        near = rng.random(part) < 0.8
+        t[k, :part] = np.where(near, q[k % len(q), :part], t[k, :part])
+    return q, t
+
+
+def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0):
+    problem = kp.problem_of(scores, *gaps, free, wildcard)
+    call = kp.align_block if s.shared else kp.align_list
+    interpret = mosaic.interpreter() if s.plain else None
+    found = call(problem, q, jnp.asarray(m, jnp.int32), t, jnp.asarray(n, jnp.int32),
+                 tie, local=s.local, dtype="int16" if s.packed else "int32",
+                 paths=s.tile > 0, runs=runs, shape=s, interpret=interpret)  # fmt: skip
+    return jax.tree.map(np.asarray, found)
+
+
+def places(s, q, t):
+    if s.shared:
+        return [((a, b), a, b) for a in range(len(q)) for b in range(len(t))]
+    return [((k,), k, k) for k in range(len(q))]
+
+
+def check_scores(s, m, n, gaps=(7, 2), free=(), seed=0):
+    rng = np.random.default_rng(seed)
+    scores = matrix(seed)
+    q, t = sequences(rng, s, m, n)
+    found = aligned(s, q, m, t, n, scores, gaps, free).score
+    mode = "local" if s.local else "global"
+    for at, a, b in places(s, q, t):
+        x, y = q[a, : m[a]], t[b, : n[b]]
+        assert found[at] == oracle.score(x, y, scores, *gaps, mode, free), (at, m[a])
+
+
+def expected(x, y, scores, gaps, mode, free, swapped):
+    """The oracle's alignment; of the pair the other way round where it is swapped."""
+    if not swapped:
+        return oracle.align(x, y, scores, *gaps, mode, free)
+    free = [OTHER[end] for end in free]
+    found = oracle.align(y, x, scores.T, *gaps, mode, free)
+    turned = [({"M": "M", "I": "D", "D": "I"}[op], k) for op, k in found.operations]
+    return oracle.Alignment(found.score, found.start[::-1], found.end[::-1], turned)
+
+
+def check_paths(s, m, n, gaps=(6, 2), free=(), seed=0, wildcard=2):
+    rng = np.random.default_rng(seed)
+    scores = matrix(seed)
+    q, t = sequences(rng, s, m, n)
+    shape = (len(q), len(t)) if s.shared else (len(q),)
+    tie = rng.integers(0, 2, shape).astype(bool)
+    runs = q.shape[1] + t.shape[1]
+    r = aligned(s, q, m, t, n, scores, gaps, free, tie, wildcard, runs)
+    mode = "local" if s.local else "global"
+    for at, a, b in places(s, q, t):
+        x, y = q[a, : m[a]], t[b, : n[b]]
+        want = expected(x, y, scores, gaps, mode, free, tie[at])
+        words = r.runs[(slice(r.count[at]), *at)][::-1]
+        operations = [("MID"[word & 15], int(word >> 4)) for word in words]
+        assert r.score[at] == want.score
+        assert (r.end_i[at], r.end_j[at]) == tuple(want.end)
+        assert (r.start_i[at], r.start_j[at]) == tuple(want.start)
+        assert operations == list(want.operations)
+        same = oracle.identities(x, y, want.start, want.operations, wildcard)
+        assert r.identities[at] == same
+        assert r.columns[at] == oracle.columns(want.operations)
+        assert r.gap_openings[at] == oracle.gap_openings(want.operations)
+        assert r.gaps[at] == oracle.gaps(want.operations)
+
+
+# Lowering, on any machine and every JAX
+
+
+def lower(s, paths, m=64, n=48, count=8):
+    def array(*shape, dtype=jnp.int32):
+        return jax.ShapeDtypeStruct(shape, dtype)
+
+    problem = kp.Problem(array(24, 24), array(), array(), *[array(dtype=bool)] * 4,
+                         array())  # fmt: skip
+    call = kp.align_block if s.shared else kp.align_list
+    rows = 2 if s.shared else count
+    traced = call.trace(
+        problem, array(rows, m, dtype=jnp.uint8), array(rows),
+        array(count, n, dtype=jnp.uint8), array(count), local=s.local,
+        dtype="int16" if s.packed else "int32", paths=paths, runs=8, shape=s,
+    )  # fmt: skip
+    return traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
+@pytest.mark.parametrize("paths", (False, True), ids=("score", "path"))
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_lowers_for_cuda(kind, paths):
+    s = replace(shape_of(kind, 8, 16, tile=8 if paths else 0), plain=False)
+    kernels = lower(s, paths).count("mosaic_gpu_v2(") or 1
+    assert kernels == (1 + paths * (1 + s.local))
+
+
+def test_the_shape_for_long_queries_lowers():
+    s = kp.choose(5000, local=True, packed=True)
+    assert "mosaic_gpu" in lower(s, False, 5000)
+
+
+# Values, in the interpreter
+
+
+@values
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_scores_of_all_lengths(kind):
+    s = shape_of(kind)
+    k, strip = s.rows, s.strip
+    if s.shared:
+        m = [k, strip + 3]
+        n = [0, 1, k - 1, k, k + 1, 13, 6, 9]
+    else:
+        m = [0, 1, k - 1, k, k + 1, strip - 1, strip, strip + 1] * 4
+        n = [5, 0, 9, 1, 13, k, 7, 2, 8] * 4
+        n = n[: len(m)]
+    check_scores(s, m, n)
+
+
+@values
+@pytest.mark.parametrize("free", SETS, ids="-".join)
+def test_all_free_ends(free):
+    check_scores(shape_of((False, True, True), 4, 16), [7, 11], [9, 0, 1, 12] * 2,
+                 free=free)  # fmt: skip
+
+
+@values
+@pytest.mark.parametrize("gaps", ((4, 4), (3, 0), (0, 0)))
+@pytest.mark.parametrize("local", (True, False))
+def test_linear_and_free_gaps(local, gaps):
+    check_scores(shape_of((local, True, True), 4, 16), [7, 11], [9, 2, 1, 12] * 2,
+                 gaps, ("target_end",))  # fmt: skip
+
+
+@values
+@pytest.mark.parametrize("columns", (1, 4))
+def test_other_columns_a_step(columns):
+    s = shape_of((False, True, True), 4, 16, columns)
+    check_scores(s, [7, 70], [9, 2, 1, 12] * 2, free=ENDS)
+
+
+@values
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_paths(kind):
+    s = shape_of(kind, 8, 16, tile=3)
+    count = 4 if s.shared else s.groups * s.tables
+    m = ([9, 150] if s.shared else [0, 1, 7, 8, 9, 130, 20, 5])[:count]
+    n = [11, 0, 1, 24, 8, 7, 16, 17]
+    repeat = 1 if s.shared else count // 8
+    check_paths(s, m * repeat, n * repeat, free=("query_end", "target_start"))
+
+
+@values
+@pytest.mark.parametrize("local", (True, False))
+def test_paths_of_linear_gaps(local):
+    s = shape_of((local, True, True), 8, 16, tile=2)
+    check_paths(s, [20, 9], [18, 5, 21, 9], (3, 3), ENDS, seed=3)
+
+
+@values
+def test_identity_without_a_path():
+    rng = np.random.default_rng(1)
+    scores, wildcard = matrix(1), 3
+    m, n = [9, 6], [7, 10, 0, 12]
+    q, t = padded(rng, m), padded(rng, n)
+    problem = kp.identity_problem(kp.problem_of(scores, 5, 1, (), wildcard))
+    found = kp.align_block(
+        problem, q, jnp.array(m), t, jnp.array(n), local=False, dtype="int32",
+        shape=shape_of((False, False, True), 4, 16), interpret=mosaic.interpreter(),
+    ).score  # fmt: skip
+    score, matches = (np.asarray(x) for x in kp.split_identity(found))
+    for a, b in product(range(2), range(4)):
+        x, y = q[a, : m[a]], t[b, : n[b]]
+        want = oracle.max_identities(x, y, scores, 5, 1, "global", (), wildcard)
+        assert (score[a, b], matches[a, b]) == want
+
+
+@values
+def test_int16_says_when_a_score_may_have_wrapped():
+    scores = np.full((2, 2), -5, np.int32)
+    scores[0, 0], scores[1, 1] = 1000, 900
+    s = shape_of((True, True, True), 4, 16)
+    n = [40, 33, 32, 31, 30, 12, 0, 1]
+    q = np.zeros((2, 40), np.uint8)
+    q[1] = 1
+    t = np.zeros((8, 40), np.uint8)
+    found = aligned(s, q, [40, 40], t, n, scores, (11, 1), ()).score
+    right = np.array([[1000 * k for k in n], [0] * 8])
+    safe = kp.safe_score(scores, 11)
+    assert ((found == right) | ((found > safe) & (right > safe))).all()
+    assert (found[:, 3:] == right[:, 3:]).all()
+
+
+# Choices
+
+
+def test_fits_counts_the_bias_and_the_skew():
+    scores = np.array([[11, -4], [-4, 5]])
+    assert kp.fits(scores, 11, 1, 384, 384, local=True)
+    assert not kp.fits(scores, 11, 1, 3000, 3000, local=True)  # tryptophan with itself
+    assert kp.fits(scores, 11, 1, 3000, 3000, local=True, highest=16000)
+    assert kp.fits(scores, 11, 1, 3000, 3000, local=False, dtype="int32")
+    assert not kp.fits(scores, 9000, 1, 20, 20, local=False)
+    assert not kp.fits(scores, 1, 0, 20000, 20, local=False, highest=10)
+
+
+@pytest.mark.parametrize("paths", (False, True))
+def test_few_shapes_serve_all_lengths(paths):
+    lengths = np.random.default_rng(0).lognormal(5.8, 0.6, 10000).astype(int) + 1
+    pairs = {
+        (kp.bucket(m), kp.bucket(n)) for m in lengths for n in lengths[:9] if n <= m
+    }
+    assert len(pairs) < 10 + 6  # windows take fewer: see docs/gpu-kernels.md
+    assert all(
+        kp.choose(m, local=True, packed=True, paths=paths).strip <= 384
+        for m in (1, 96, 97, 500, 35213)
+    )
+
+
+def test_bytes_of_a_fill():
+    s = kp.choose(384, local=False, packed=True)
+    assert kp.fill_bytes(s, 2, 64, 384, 384) == 4 * (
+        2 * 2 * 128 + 2 * 128 * 96 + 2 * 32 * 4
+    )
+
+
+def test_supported_says_why_not():
+    works, why = kp.supported()
+    assert why and (works or "GPU" in why or "Hopper" in why)
