@@ -17,9 +17,9 @@ from jaxalign.dp import directions, ends, profile, sweep, walk, wavefront
 from jaxalign.dp.recurrence import Gaps
 from jaxalign.model.scoring import FREE_ENDS
 
-# No two alike: letters (and the pad letter), query, target, block, lanes, steps; rows
-# of nibbles, words and halves.
-SIZES = dict(A=4, K=5, M=24, N=11, L=12, B=7, T=9, R=16, W=2, H=6)
+# No two alike: letters (and the pad letter), query, target, block, lanes, targets of a
+# block, steps; rows of nibbles, words and halves.
+SIZES = dict(A=4, K=5, M=24, N=11, L=32, B=7, P=10, T=9, R=16, W=2, H=6)
 
 
 def of(kind, shape):
@@ -28,7 +28,6 @@ def of(kind, shape):
 
 INT, FLAG, LANES = of(Int32, ""), of(Bool, ""), of(Int32, "B")
 FREE = dict.fromkeys(FREE_ENDS, FLAG)
-RULES = walk.Rules(FLAG, FLAG, INT)
 WALKED = walk.Walked(*[LANES] * 8, of(UInt8, "T B"))
 HALVES = of(UInt16, "M//4*L*B")
 
@@ -41,10 +40,12 @@ def claims(Score):
     gaps, top, words = Gaps(score, score), wavefront.Top(row, row), of(UInt32, "M//8 N")
     pair = of(Int32, "M"), of(Int32, "N"), INT, INT
     end = ends.End(lane, LANES, LANES)
-    block = sweep.Block(of(UInt8, "L B"), LANES, INT, of(Int8, "L K B"))
-    query = sweep.Query(of(Int32, "M"), LANES, INT, lane)
+    tile, targets, tie = of(Int32, "L//16 B"), of(Int32, "P"), of(Score, "L//16 B")
+    block = of(UInt8, "L B"), tile, tile, of(Bool, "L//16 B"), *[targets] * 3, INT, INT
+    block = sweep.Block(*block, of(Int8, "L K B"))
+    query = sweep.Query(of(Int32, "M"), LANES, INT, INT, tie)
     strip = top, column, column, of(Int32, "M+1"), words, (cells, cells, cells)
-    filled = of(Score, "L B"), lane, lane, LANES, lane, LANES, LANES, HALVES
+    filled = of(Score, "L B"), tie, tile, tile, HALVES
     return {
         "pack": (directions.pack, [of(UInt8, "R N")], of(UInt32, "R//8 N")),
         "unpack": (directions.unpack, [of(UInt32, "W N")], of(UInt8, "8*W N")),
@@ -62,8 +63,8 @@ def claims(Score):
             [*pair, INT, top, matrix, gaps, FREE], wavefront.Strip(*strip)),
         "border_end": (ends.border_end, [end, end, end, FREE, lane], end),
         "walk": (
-            lambda begun, rules: walk.walk(begun, nibble_at, same_at, rules),
-            [WALKED, RULES], WALKED),
+            lambda begun, rules: walk.walk(begun, nibble_at, jnp.equal, rules),
+            [WALKED, walk.Rules(FLAG, FLAG, INT)], WALKED),
         "sweep.fill": (
             partial(sweep.fill, local=True, rows=8),
             [block, query, gaps, FREE, HALVES], sweep.Filled(*filled)),
@@ -72,10 +73,6 @@ def claims(Score):
 
 def nibble_at(i, j):
     return jnp.full_like(i, 12, "uint8")
-
-
-def same_at(i, j):
-    return i == j
 
 
 def example(claim):
