@@ -17,6 +17,7 @@ _HOMES = {
     "align_all": "jaxalign.api",
     "scores_matrix": "jaxalign.api",
     "distance_matrix": "jaxalign.api",
+    "directions": "jaxalign.api",
     "dp_table": "jaxalign.api",
     "plan": "jaxalign.api",
     "Scoring": "jaxalign.model.scoring",

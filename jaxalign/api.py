@@ -19,7 +19,16 @@ from jaxalign.run import engine, memory, tables
 from jaxalign.run.device import describe_device, select_device
 
 
-def align(query, target, scoring=None, *, mode="global", free_ends=None, **options):
+def align(
+    query,
+    target,
+    scoring=None,
+    *,
+    mode="global",
+    free_ends=None,
+    return_directions=False,
+    **options,
+):
     """Align two sequences.
 
     Parameters
@@ -28,6 +37,8 @@ def align(query, target, scoring=None, *, mode="global", free_ends=None, **optio
     scoring : Scoring, optional
         BLOSUM62, 11/1 by default.
     mode, free_ends : see the module
+    return_directions : bool
+        Return (Alignment, the result of ``directions``) instead.
     **options : as in ``align_pairs``
 
     Returns
@@ -46,16 +57,16 @@ def align(query, target, scoring=None, *, mode="global", free_ends=None, **optio
     >>> a.score, a.cigar(), a.rows()
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
-    table = align_pairs(
-        [query],
-        [target],
-        scoring,
-        mode=mode,
-        free_ends=free_ends,
-        output="alignment",
-        **options,
-    )
-    return table.alignment(0)
+    query, target = _named(query, "query"), _named(target, "target")
+    options |= {"mode": mode, "free_ends": free_ends, "output": "alignment"}
+    found = align_pairs([query], [target], scoring, **options).alignment(0)
+    if not return_directions:
+        return found
+    return found, directions(query, target, scoring, mode=mode, free_ends=free_ends)
+
+
+def _named(sequence, name):
+    return sequence if isinstance(sequence, tuple) else (name, sequence)
 
 
 def align_pairs(queries, targets, scoring=None, **options) -> Table:

@@ -381,7 +381,7 @@ def test_pair_breaks_lines_at_50_and_counts_on(capsys):
         ["51", "100"],
         ["101", "120"],
     ]
-    assert [r.split()[1::2] for r in lower] == [["1", "50"], ["51", "60"], ["61", "60"]]
+    assert [r.split()[1::2] for r in lower] == [["1", "50"], ["51", "60"], ["60", "60"]]
     assert {r.index("W") for r in upper} == {len("a_name_longer_than_13") + 8}
 
 

@@ -399,7 +399,7 @@ def test_tryptophans_with_their_path():
 
 def test_the_low_end_of_int16():
     """The longest pair of 8 residues and many that is proven: gaps of 16,000."""
-    n = max(n for n in range(2**14 + 1)
+    n = max(n for n in range(2**15)
             if bounds.score_dtype(8, n, Scoring(), "global") == "int16")  # fmt: skip
     assert n > 16000
     table = jaxalign.align_pairs(["ARNDARND"], ["W" * n])
@@ -422,7 +422,7 @@ def test_wide_gaps_in_int16():
 def test_dtypes():
     plain = Scoring()
     assert bounds.score_dtype(64, 64, plain, "global") == "int16"
-    assert bounds.score_dtype(2**14 + 1, 1, plain, "local") == "int32"
+    assert bounds.score_dtype(2**17, 1, plain, "local") == "int16"
     assert bounds.score_dtype(64, 64, plain, "global", widest=True) == "int32"
     big = Scoring(("AC", [[32767, -32767], [0, 0]]), 32767, 32767)
     assert bounds.score_dtype(10, 10, big, "local") == "int32"

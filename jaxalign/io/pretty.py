@@ -145,5 +145,7 @@ def _blocks(alignment: Alignment, query: str, marks: str, target: str) -> str:
 
 
 def _row(name: str, width: int, before: int, letters: str) -> str:
+    """A row without residues repeats the last number, as needle's do."""
     after = before + len(letters) - letters.count(GAP)
-    return f"{name:<{width}} {before + 1:>6} {letters} {after:>6}\n"
+    first = before + (after > before)
+    return f"{name:<{width}} {first:>6} {letters} {after:>6}\n"

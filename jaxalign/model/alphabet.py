@@ -202,7 +202,7 @@ def _name_and_codes(item, index: int, alphabet: Alphabet):
     codes = alphabet.encode(text)
     bad = np.flatnonzero(codes == BAD)
     if bad.size:
-        letter = chr(as_ascii(text)[bad[0]])
+        letter = text[bad[0]] if isinstance(text, str) else chr(text[bad[0]])
         where = f"record {index + 1} ({name}), column {bad[0] + 1}"
         raise InputError(f"{where}: {letter!r} is no letter; {alphabet.rule()}")
     return name, codes

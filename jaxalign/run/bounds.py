@@ -44,12 +44,9 @@ def fits(bounds: Range, dtype: str, factor: int = 1) -> bool:
 
 
 def score_dtype(m: int, n: int, scoring: Scoring, mode: str, widest=False) -> str:
-    """The narrowest dtype that provably holds all scores: int16, int32, or int64.
-
-    Columns are counted in the same dtype, so int16 ends at 16,384 of them.
-    """
+    """The narrowest dtype that provably holds all scores: int16, int32, or int64."""
     bounds = score_range(m, n, scoring, mode)
-    if not widest and max(m, n) <= 2**14 and fits(bounds, "int16"):
+    if not widest and fits(bounds, "int16"):
         return "int16"
     return "int32" if fits(bounds, "int32") else "int64"
 

@@ -19,29 +19,33 @@ def precision(dtype: str):
     return jax.enable_x64(True) if dtype == "int64" else nullcontext()
 
 
-def problem_of(task: Task, dtype: str) -> device.Problem:
+def problem_of(scoring, free, dtype: str, identity=False) -> device.Problem:
     """Scores and gaps as device arrays of the proven dtype."""
-    scores, factor = task.scoring.scores.astype(np.int64), 1
-    if task.output == "identity":
+    scores, factor = scoring.scores.astype(np.int64), 1
+    if identity:
         factor = bounds.IDENTITY_BASE[dtype]
-        scores = scores * factor + task.scoring.identical
-    pad = task.scoring.open * factor
+        scores = scores * factor + scoring.identical
+    pad = scoring.open * factor
     small = dtype == "int16" and np.abs(scores).max(initial=0) < 128 and pad < 128
-    gaps = (task.scoring.open * factor, task.scoring.extend * factor)
-    wildcard = task.scoring.alphabet.wildcard_code
+    gaps = (scoring.open * factor, scoring.extend * factor)
+    wildcard = scoring.alphabet.wildcard_code
     return device.Problem(
         jnp.asarray(scores, "int8" if small else dtype),
         Gaps(*(jnp.asarray(g, dtype) for g in gaps)),
-        {end: jnp.asarray(end in task.free) for end in FREE_ENDS},
+        {end: jnp.asarray(end in free) for end in FREE_ENDS},
         jnp.asarray(wildcard, jnp.int32),
     )
+
+
+def _problem(task, dtype):
+    return problem_of(task.scoring, task.free, dtype, task.output == "identity")
 
 
 def run_window(task: Task, w: windows.Window, scratch) -> results.Rows:
     """All pairs of a window. ``scratch`` keeps a thread's backtrack buffer."""
     dtype = task.dtype(w.m, w.n)
     with precision(dtype):
-        return _on_device(task, w, scratch, problem_of(task, dtype))
+        return _on_device(task, w, scratch, _problem(task, dtype))
 
 
 def _on_device(task, w, scratch, problem):
@@ -130,10 +134,10 @@ def run_pair(task: Task, pair: tuple[int, int]) -> results.Rows:
     i, j = pair
     query, target = task.queries[i], task.targets[j]
     dtype = task.dtype(len(query), len(target))
-    dtype = "int32" if dtype == "int16" else dtype
+    dtype = "int32" if dtype == "int16" else dtype  # what its indices are anyway
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
     with precision(dtype):
-        problem = problem_of(task, dtype)
+        problem = _problem(task, dtype)
         found = long_pair.align_long(
             query, target, problem, task.local, task.paths, rows
         )

@@ -1,36 +1,31 @@
 """The whole table of one pair, for eyes: H, E, F and the four boolean matrices."""
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.dp import directions, wavefront
-from jaxalign.dp.recurrence import Gaps
-from jaxalign.dp.window import Problem
-from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.run import long_pair
+from jaxalign.run.bounds import score_dtype
+from jaxalign.run.execute import precision, problem_of
 from jaxalign.run.windows import bucket
 
 
 def _filled(a, b, scoring, mode, free, **what):
     local = mode == "local"
-    problem = Problem(
-        jnp.asarray(scoring.scores),
-        Gaps(jnp.int32(scoring.open), jnp.int32(scoring.extend)),
-        {end: jnp.asarray(end in free) for end in FREE_ENDS},
-        jnp.int32(scoring.alphabet.wildcard_code),
-    )
+    dtype = score_dtype(len(a), len(b), scoring, mode, widest=True)
     rows, columns = bucket(len(a)), bucket(len(b))
     query, target = np.zeros(rows, np.int32), np.zeros(columns, np.int32)
     query[: len(a)], target[: len(b)] = a, b
-    top = wavefront.top_border(
-        columns, problem.free["target_start"] | local, problem.gaps
-    )
-    args = (query, target, len(a), len(b), 0, top, problem)
-    return long_pair.fill_strip(*args, local=local, **what)
+    with precision(dtype):
+        problem = problem_of(scoring, free, dtype)
+        top = wavefront.top_border(
+            columns, problem.free["target_start"] | local, problem.gaps
+        )
+        args = (query, target, len(a), len(b), 0, top, problem)
+        return long_pair.fill_strip(*args, local=local, **what)
 
 
 def whole(a, b, scoring, mode, free):
-    """(H, E, F), each int32 (m + 1, n + 1), of code arrays a (m,) and b (n,)."""
+    """(H, E, F), each int32 (int64 where only that holds it) (m + 1, n + 1), of code arrays a (m,) and b (n,)."""
     filled = _filled(a, b, scoring, mode, free, words=False, tables=True)
     inside = np.s_[: len(a) + 1, : len(b) + 1]
     return tuple(np.asarray(table)[inside] for table in filled.tables)
