@@ -21,11 +21,11 @@ FREQUENCY = np.array(
 )
 # name -> (length, sequences, sequences of the quick version)
 RANDOM = {
-    "random-100": (100, 200, 24),
-    "random-300": (300, 96, 16),
-    "random-1000": (1000, 40, 6),
+    "random-100": (100, 1000, 24),
+    "random-300": (300, 512, 16),
+    "random-1000": (1000, 256, 6),
 }
-MIXED = {"mixed": (96, 12)}
+MIXED = {"mixed": (512, 12)}
 # X1.1 and X1.2: the average lengths of the 2011 paper's six groups of human proteins;
 # its sets are scaled down so that all eighteen take a few minutes on two CPU cores.
 GROUP_LENGTHS = (51, 154, 257, 459, 608, 1103)

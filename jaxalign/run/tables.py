@@ -25,7 +25,7 @@ def _filled(a, b, scoring, mode, free, **what):
 
 
 def whole(a, b, scoring, mode, free):
-    """(H, E, F), each int32 (int64 where only that holds it) (m + 1, n + 1), of code arrays a (m,) and b (n,)."""
+    """(H, E, F) of codes a (m,), b (n,): (m + 1, n + 1), int32, or int64 if needed."""
     filled = _filled(a, b, scoring, mode, free, words=False, tables=True)
     inside = np.s_[: len(a) + 1, : len(b) + 1]
     return tuple(np.asarray(table)[inside] for table in filled.tables)
