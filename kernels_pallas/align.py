@@ -36,7 +36,7 @@ class Result(NamedTuple):
     runs: jax.Array | None = None
 
 
-STATIC = ("local", "dtype", "paths", "runs", "shape", "interpret")
+STATIC = ("local", "dtype", "paths", "way", "runs", "shape", "interpret")
 IDENTITY_BASE = 2**13
 
 
@@ -83,8 +83,8 @@ def split_identity(score) -> tuple[jax.Array, jax.Array]:
 
 @partial(jax.jit, static_argnames=STATIC)
 def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
-                dtype: str = "int16", paths: bool = False, runs: int = 0, shape=None,
-                interpret=None) -> Result:  # fmt: skip
+                dtype: str = "int16", paths: bool = False, way: str = "tiles",
+                runs: int = 0, shape=None, interpret=None) -> Result:  # fmt: skip
     """Every query against every target.
 
     Parameters
@@ -98,6 +98,8 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
         whether the values stay in range, ``config.safe_score`` which local int16
         scores do
     paths : static, whether to walk
+    way : static, "tiles" keeps checkpoints and fills again the tiles that a path
+        crosses, "words" keeps packed backtrack of all cells
     runs : static, how many runs of operations to keep of a path; 0 for counts alone
     shape : static ``Fill``, left out: ``config.choose`` by M
 
@@ -107,7 +109,7 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
         (Q, N) int32, ``runs`` (runs, Q, N). A path of more runs than were kept has a
         ``count`` above ``runs``: call again with more.
     """
-    s = _shape(shape, queries.shape[1], True, local, dtype, paths, interpret)
+    s = _shape(shape, queries.shape[1], True, local, dtype, paths and way, interpret)
     q, t = m.shape[0], n.shape[0]
     queries, m = _pad(s.tables, queries, m)
     targets, n = _pad(s.groups, targets, n)
@@ -120,14 +122,14 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
 
 @partial(jax.jit, static_argnames=STATIC)
 def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
-               dtype: str = "int16", paths: bool = False, runs: int = 0, shape=None,
-               interpret=None) -> Result:  # fmt: skip
+               dtype: str = "int16", paths: bool = False, way: str = "tiles",
+               runs: int = 0, shape=None, interpret=None) -> Result:  # fmt: skip
     """Query k against target k; parameters as in ``align_block``, uint8 (N, M), (N, L).
 
     Neighbours should have similar lengths, since they share registers and warps.
     Results are (N,), ``runs`` (runs, N).
     """
-    s = _shape(shape, queries.shape[1], False, local, dtype, paths, interpret)
+    s = _shape(shape, queries.shape[1], False, local, dtype, paths and way, interpret)
     count = m.shape[0]
     queries, m = _pad(s.groups * s.tables, queries, m)
     targets, n = _pad(s.groups * s.tables, targets, n)
@@ -137,12 +139,12 @@ def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: boo
     return jax.tree.map(lambda x: x[..., :count], found)
 
 
-def _shape(shape, longest, shared, local, dtype, paths, interpret) -> Fill:
+def _shape(shape, longest, shared, local, dtype, way, interpret) -> Fill:
     if shape is not None:
         return shape
     packed, plain = dtype == "int16", interpret is not None
     return config.choose(longest, local=local, packed=packed, shared=shared,
-                         paths=paths, plain=plain)  # fmt: skip
+                         way=way or None, plain=plain)  # fmt: skip
 
 
 def _pad(multiple, codes, lengths):
@@ -157,6 +159,10 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
     most = -(-queries.shape[1] // s.strip)
     make = layout.shared_inputs if s.shared else layout.list_inputs
     inputs = make(problem, queries, m, targets, n, s, most)
+    if s.words:
+        words = ends.by_item(tie.astype(jnp.int32), s)
+        words = jnp.stack([words[..., 0], words[..., -1]], -1)
+        inputs = inputs._replace(tie=words.reshape(-1))
     filled = fill(inputs, s, most, interpret)
     numbers = layout.numbers(problem, s)
     if s.shared:

@@ -14,9 +14,11 @@ from kernels_pallas.pair_fill import Fill, size_of
 # strips of the last. Measured in docs/gpu-kernels.md.
 SCORE = ((96, 24, 4), (192, 48, 4), (384, 96, 4))
 LISTS = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
-PATHS = ((96, 24, 4), (192, 24, 8), (384, 24, 16))
+TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))
+WORDS = ((192, 48, 4), (384, 48, 8))
 COLUMNS = 2  # columns a step
 TILE = 8  # steps between checkpoints: 16 columns
+END_TILE = 32  # with packed backtrack they only serve to find end cells
 BUCKETS = (96, 192, 384, 768, 2304, 9216, 36864)
 LANES = 32  # targets of a block are a multiple of this, pairs of a list of twice it
 QUERIES = 2  # queries of a block are a multiple of this
@@ -31,16 +33,19 @@ def bucket(length: int) -> int:
 
 
 def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
-           paths: bool = False, plain: bool = False) -> Fill:  # fmt: skip
-    """The shape for queries of at most ``longest`` letters."""
-    table = PATHS if paths else SCORE if shared else LISTS
+           way: str | None = None, plain: bool = False) -> Fill:  # fmt: skip
+    """The shape for queries of at most ``longest`` letters; ``way`` None for scores
+    alone, "tiles" or "words" for paths."""
+    table = {"tiles": TILES, "words": WORDS}.get(way, SCORE if shared else LISTS)
     rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
-    tile = TILE if paths else 0
-    return Fill(rows, lanes, COLUMNS, local, packed, shared, tile, plain)
+    tile = {"tiles": TILE, "words": END_TILE * local}.get(way, 0)
+    words = way == "words"
+    return Fill(rows, lanes, COLUMNS, local, packed, shared, tile, words, plain)
 
 
 def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
-         highest: int | None = None, dtype: str = "int16") -> bool:  # fmt: skip
+         highest: int | None = None, dtype: str = "int16", way: str | None = None,
+         ) -> bool:  # fmt: skip
     """Whether no stored value of a table of m rows and n columns leaves ``dtype``.
 
     Parameters
@@ -58,6 +63,10 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
     limit = 2**15 - 1 if dtype == "int16" else 2**30
     if max(m, n) >= limit // 2:
         return False
+    # Tags take 3 bits of a fill with packed backtrack, 5 of a tile filled again.
+    limit //= {"words": 8}.get(way, 1)
+    if way is not None:
+        limit = min(limit, 2**25)
     best = max(int(scores.max(initial=0)), 0)
     if local:
         return highest + best + gap_open < limit

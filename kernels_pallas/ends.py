@@ -55,7 +55,7 @@ def by_item(values, s: Fill) -> jax.Array:
 
 def local_score(filled: Filled, n: Numbers, s: Fill, queries: int) -> jax.Array:
     """Best H of every pair."""
-    best = by_table(filled.best, s).max(-1) - n.floor
+    best = by_table(filled.best, s).max(-1) // s.scale - n.floor
     return by_pair(best, s, queries)
 
 
@@ -77,7 +77,7 @@ def border_end(filled: Filled, problem: Problem, n: Numbers, s: Fill, m, columns
     strip = (strips_of(highest, s) - 1)[..., None]
     bottom = _column(filled, s, queries, slice(s.rows - 1, None))
     corner = jnp.take_along_axis(bottom, (strip + 1) * s.lanes - 1, -1)[..., 0] - skew
-    value = last(filled.row_best) - n.corner - n.unskew * m
+    value = last(filled.row_best) // s.scale - n.corner - n.unskew * m
     row = End(value, m, last(filled.row_column))
     corner = End(corner, m, columns)
 
@@ -113,7 +113,8 @@ def tallest(m, s: Fill):
 def _column(filled: Filled, s: Fill, queries, part):
     """U of column n, rows of all strips from the top: (pairs..., S * rows)."""
     words = jnp.swapaxes(filled.column[..., part], -1, -2)  # items, S, slots, row, 128
-    values = by_table(words, s)  # items, S, slots, row, groups, tables, lanes
+    values = by_table(words, s) // s.scale
+    # items, S, slots, row, groups, tables, lanes
     if s.slots > 1:  # a table's column is in its own slot
         values = jnp.stack([values[:, :, k, :, :, k] for k in range(s.slots)], -2)
     else:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.pair_fill import Fill, Inputs, Numbers
+from kernels_pallas.pair_fill import DIAGONAL, SCALE, Fill, Inputs, Numbers
 
 BLOCK = 256  # words of a row of the table in shared memory: one copy's limit
 
@@ -84,6 +84,14 @@ def numbers(problem: Problem, s: Fill) -> Numbers:
     )
 
 
+def _tagged(table, s: Fill):
+    """Scores as a fill with packed backtrack takes them."""
+    if not s.words:
+        return table
+    lowest = -(2**15) if s.packed else -(2**30)
+    return jnp.maximum(table, lowest // SCALE) * SCALE + DIAGONAL
+
+
 def _packed(low, high, s: Fill):
     """Two biased scores in a word. In border modes the fill adds the word as one
     number, so a negative low half borrows from the high one; in local mode it adds
@@ -141,7 +149,7 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs
     m, n : int32 (Q,) and (N,)
     most : strips that the longest query may take
     """
-    table = extended_scores(problem, s)
+    table = _tagged(extended_scores(problem, s), s)
     pairs = m.reshape(-1, s.tables)
     strips = strips_of(pairs.max(1), s)
     rows = _rows(queries, m, jnp.repeat(strips, s.tables), most, s)
@@ -163,6 +171,7 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs
         words.reshape(-1),
         _table_rows(profile.reshape(-1, profile.shape[-1])),
         jnp.zeros(4, jnp.int32),
+        jnp.zeros(2, jnp.int32),
     )
 
 
@@ -177,7 +186,7 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
 
     N is a multiple of ``s.groups * s.tables``; neighbours share a register.
     """
-    table = extended_scores(problem, s)
+    table = _tagged(extended_scores(problem, s), s)
     low = table & 0xFFFF if s.local and s.packed else table
     both = [low.reshape(-1)] + ([(table << 16).reshape(-1)] if s.packed else [])
     per_block = m.reshape(-1, s.groups * s.tables)
@@ -205,6 +214,7 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
         joined.transpose(0, 2, 1).reshape(-1),
         _table_rows(jnp.concatenate(both)[None]),
         word.reshape(-1),
+        jnp.zeros(2, jnp.int32),
     )
 
 

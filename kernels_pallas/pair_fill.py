@@ -24,6 +24,13 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.mosaic import THREADS, Threads, kernel
 
+# Packed backtrack. The low bits of H say which candidate won; among equals the larger
+# tag does, so the order of the tie rule is theirs: stop, diagonal, then up or left.
+# The lowest bit of E and F says that the gap was extended.
+SCALE = 8
+STOP, DIAGONAL, FIRST, SECOND = 6, 4, 2, 0
+EXTENDED = 1
+
 
 @dataclass(frozen=True)
 class Fill:
@@ -36,7 +43,13 @@ class Fill:
     packed: bool  # two tables a register, int16
     shared: bool = True  # queries by profile; else every table has a query of its own
     tile: int = 0  # steps between two checkpoints of columns, 0 for no checkpoints
+    words: bool = False  # packed backtrack: 4 bits a cell, 4 rows of both tables a word
     plain: bool = False  # jnp twins, for the interpreter
+
+    @property
+    def scale(self) -> int:
+        """What stored values are multiplied with: tags take the low bits."""
+        return SCALE if self.words else 1
 
     @property
     def strip(self) -> int:
@@ -89,6 +102,7 @@ class Filled(NamedTuple):
     handed: jax.Array | None = None  # (items, S, T, 128, 2U): U and E of row K - 1
     kept: jax.Array | None = None  # (items, S, T / tile, 2K / 4, 128, 4): U, then F
     peaks: jax.Array | None = None  # local: (items, S, T / tile, 128): best of a tile
+    nibbles: jax.Array | None = None  # (items, S, T, U, 128, K / 4): backtrack words
 
 
 class Inputs(NamedTuple):
@@ -106,6 +120,7 @@ class Inputs(NamedTuple):
     targets: jax.Array  # (B * T * groups,): a byte a letter, U a table
     scores: jax.Array  # (Q * S, x, 256) profiles, or (1, x, 256) the two tables
     letters: jax.Array  # lists: (B * S * 128 * K,) row offsets of both tables
+    tie: jax.Array  # (items * groups * 2,): 1 where left goes before up, both tables
 
 
 def fill(inputs: Inputs, s: Fill, strips: int, interpret=None) -> Filled:
@@ -144,6 +159,8 @@ def shapes_of(s: Fill, items, strips, steps, held) -> dict:
     """Names and shapes of what a launch writes."""
     names = ("best",) if s.local else ("row_best", "row_column")
     shapes = {name: (items, THREADS) for name in names}
+    if s.words:
+        shapes["nibbles"] = items, strips, held, s.columns, THREADS, s.rows // 4
     if not s.local:
         shapes["column"] = items, strips, s.slots, THREADS, s.rows
     words = 2 * s.columns
@@ -163,7 +180,7 @@ def size_of(shape):
     return size
 
 
-def _program(numbers, strips, steps, heights, lengths, targets, scores, letters,
+def _program(numbers, strips, steps, heights, lengths, targets, scores, letters, tie,
              *refs, s: Fill, names, sizes):  # fmt: skip
     """One query (or two) against the targets of one block."""
     blocks, most, length, held = sizes
@@ -178,7 +195,7 @@ def _program(numbers, strips, steps, heights, lengths, targets, scores, letters,
     thread = th.index()
     lane = thread & (s.lanes - 1)
     group = lax.shift_right_logical(thread, th.splat(s.lanes.bit_length() - 1))
-    n = Numbers(*(numbers[k] for k in range(len(Numbers._fields))))
+    n = Numbers(*(numbers[k] * s.scale for k in range(len(Numbers._fields))))
     v = _Values(th, s, n)
     place = block * s.groups + group
     m = th.load(heights, th.splat(2 * query) if s.shared else 2 * place, 2)
@@ -191,8 +208,11 @@ def _program(numbers, strips, steps, heights, lengths, targets, scores, letters,
     pad = [count * s.strip - x for x in m]
     view = _View(
         th, s, n, v, item, block, thread, lane, group, columns, ends, lead, pad,
-        count, tail, total, targets, table, out, most, length, held,
+        count, tail, total, targets, table, out, most, length, held, None, None,
     )  # fmt: skip
+    if s.words:
+        up, left = _tags(view, tie)
+        view = view._replace(up=up, left=left)
 
     def strip(k, track):
         if s.shared:
@@ -205,6 +225,16 @@ def _program(numbers, strips, steps, heights, lengths, targets, scores, letters,
     track = lax.fori_loop(jnp.int32(0), count, strip, _start(view, m))
     for name, value in zip(names, track[-1:] if s.local else track, strict=False):
         th.store(out[name], thread, (th.words(value),), item, THREADS)
+
+
+def _tags(view, tie):
+    """Words that tag E and F: FIRST for up and SECOND for left, or the reverse."""
+    th, s = view.th, view.s
+    place = view.item * s.groups + view.group
+    swapped = view.v.both(*(x != 0 for x in th.load(tie, 2 * place, 2)))
+    first, second = view.v.of(FIRST), view.v.of(SECOND)
+    up, left = jnp.where(swapped, second, first), jnp.where(swapped, first, second)
+    return th.words(up), th.words(left)
 
 
 def _load_table(th, source, table, barrier):
@@ -243,6 +273,8 @@ class _View(NamedTuple):
     most: int
     length: int
     held: int
+    up: jax.Array | None  # tags of up and left
+    left: jax.Array | None
 
 
 @dataclass(frozen=True)
@@ -377,9 +409,14 @@ def _strip(view, k, rows, track):
     e = v.of(view.n.column_base + view.n.cost)
     e = jnp.where(bottom <= v.of(0), v.of(view.n.corner), e)
     out = (th.words(u[-1]), th.words(e)) * s.columns
+    f = u
+    if s.words:
+        e = v.read(th.words(e) | view.up)
+        f = tuple(v.read(th.words(x) | view.left) for x in u)
+        out = (th.words(u[-1]), th.words(e)) * s.columns
     before = th.splat(_BEFORE_BYTES)
     fresh = _handed_down(view, k, jnp.int32(0))
-    carry = (u, u, _column_zero(view, top), out + (before,), fresh, track)
+    carry = (u, f, _column_zero(view, top), out + (before,), fresh, track)
     step = partial(_step, view, k, rows)
     if not s.tile:
         return lax.fori_loop(jnp.int32(0), view.total, step, carry)[-1]
@@ -440,30 +477,43 @@ def _step(view, k, rows, t, carry):
     best = track[0]
     # Both halves in one 32-bit addition: neither borrows, see ``_Values.add``.
     cost = th.splat(-n.cost * (65537 if s.packed else 1))
-    floor, longer = v.of(n.floor), v.of(-n.extend)
+    floor = v.of(n.floor + (STOP if s.words else 0))
+    longer = v.of(-n.extend)
+    trace = _Trace(view, k, t, longer) if s.words else None
     # Letters of the 2011 paper; U = H - open is what is kept of H.
     # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])
     # F[i,j] = max(F[i,j-1] - extend, U[i,j-1])
     # H[i,j] = max(U[i-1,j-1] + (S + open), E[i,j], F[i,j])     local: and 0
-    # Columns of a step are taken one row apart: two cells that do not wait for each
-    # other stand side by side.
+    # In border modes extending a gap costs nothing (``Numbers``). Columns of a step
+    # are taken one row apart: two cells that do not wait for each other stand side by
+    # side.
     for line in range(s.rows + s.columns - 1):
         for c in range(s.columns):
             r = line - c
             if not 0 <= r < s.rows:
                 continue
-            score = scores(c, r)
-            if s.local:
+            if trace:
+                e[c] = jnp.maximum(e[c] + trace.up_longer, up[c])
+                f_rows[r] = jnp.maximum(f_rows[r] + trace.left_longer, u_rows[r])
+                e_said, f_said = e[c], f_rows[r]
+                e[c], f_rows[r] = trace.tagged(e[c], f_rows[r])
+            elif s.local:
                 e[c] = jnp.maximum(e[c] + longer, up[c])
                 f_rows[r] = jnp.maximum(f_rows[r] + longer, u_rows[r])
+            else:
+                e[c] = jnp.maximum(e[c], up[c])
+                f_rows[r] = jnp.maximum(f_rows[r], u_rows[r])
+            score = scores(c, r)
+            if s.local:
                 h = jnp.maximum(diagonal[c] + v.read(score), e[c])
                 h = jnp.maximum(jnp.maximum(h, f_rows[r]), floor)
                 best = jnp.maximum(best, h)
             else:
-                e[c] = jnp.maximum(e[c], up[c])
-                f_rows[r] = jnp.maximum(f_rows[r], u_rows[r])
                 h = jnp.maximum(v.add(diagonal[c], score), e[c])
                 h = jnp.maximum(h, f_rows[r])
+            if trace:
+                trace.keep(c, r, h, e_said, f_said)
+                h = trace.bare(h)
             diagonal[c] = u_rows[r]
             u_rows[r] = up[c] = v.add(h, cost)
     words = [th.words(x) for pair in zip(up, e, strict=True) for x in pair]
@@ -475,6 +525,70 @@ def _step(view, k, rows, t, carry):
         track = _last_row(view, k, t, up, track)
     done = tuple(words) + (come[-1],)
     return tuple(u_rows), tuple(f_rows), above[-1], done, fresh, track
+
+
+class _Trace:
+    """Packed backtrack of the columns of a step: 4 rows of both tables a word.
+
+    A nibble is b (which tag won H, halved), then c_left, then c_up. The row of a word
+    that was filled first is in the highest nibble of its half.
+    """
+
+    def __init__(self, view, k, t, longer):
+        self.view = view
+        s, v = view.s, view.v
+        self.base = ((view.item * view.most + k) * view.held + t) * s.columns
+        # An E that is extended comes with its own tag on; it leaves with EXTENDED.
+        extended = longer + v.of(EXTENDED)
+        self.up_longer = extended + v.read(self._negative(view.up))
+        self.left_longer = extended + v.read(self._negative(view.left))
+        self.open = [None] * s.columns
+        self.full = [[] for _ in range(s.columns)]
+
+    def _negative(self, tag):
+        th, v = self.view.th, self.view.v
+        return th.words(v.of(0) - v.read(tag))
+
+    def _mask(self, bits):
+        """The same bits in both halves, as a signed 32-bit number."""
+        both = bits & 0xFFFF
+        if not self.view.s.packed:
+            return bits
+        both |= both << 16
+        return both - 2**32 if both >= 2**31 else both
+
+    def tagged(self, e, f):
+        """E and F without what they said, with the tags that they have in H."""
+        th, v, bare = self.view.th, self.view.v, self._mask(-SCALE)
+        e, f = (
+            (th.words(e) & bare) | self.view.up,
+            (th.words(f) & bare) | self.view.left,
+        )
+        return v.read(e), v.read(f)
+
+    def bare(self, h):
+        """H without its tag."""
+        th, v = self.view.th, self.view.v
+        return v.read(th.words(h) & self._mask(-SCALE))
+
+    def keep(self, c, r, h, e, f):
+        """Add a row; every 16 rows are stored at once."""
+        th, s = self.view.th, self.view.s
+        h, e, f = th.words(h), th.words(e), th.words(f)
+        six, seven = self._mask(6), self._mask(7)
+        both = (h & six) | (e & ~six)
+        both = (both & seven) | ((f << 3) & ~seven)
+        if r % 4 == 0:
+            self.open[c] = both & self._mask(15)
+        else:
+            self.open[c] = (self.open[c] << 4) | (both & self._mask(15))
+        if r % 4 == 3:
+            self.full[c].append(self.open[c])
+        if r % 16 == 15:
+            at = self.view.thread * (s.rows // 4) + r // 16 * 4
+            th.store(self.view.out["nibbles"], at, tuple(self.full[c]), self.base + c,
+                     THREADS * (s.rows // 4))  # fmt: skip
+            self.full[c] = []
 
 
 def _scores(view, rows, letters):

@@ -65,9 +65,9 @@ def walk(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, runs: int,
     names = [*Walks._fields[:-1], "runs"]
     total = pairs.i.shape[0]
     shapes = [(total,)] * 7 + [(max(runs, 1), total)]
-    columns = s.columns * s.tile
-    scratch = (columns * s.rows // 8 * THREADS,)
-    out = _launch(_walk_program, inputs, filled, pairs, s, shapes, scratch, interpret,
+    scratch = (128 if s.words else s.columns * s.tile * s.rows // 8 * THREADS,)
+    body = _word_program if s.words else _walk_program
+    out = _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret,
                   runs=runs)  # fmt: skip
     found = Walks(**dict(zip(names, out, strict=True)))
     return found if runs else found._replace(runs=None)
@@ -85,23 +85,25 @@ def find(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, interpret=None):
 def _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, **more):
     total = pairs.i.shape[0]
     steps = inputs.steps.shape[0] // 2
+    strips, held = (filled.handed if filled.nibbles is None else filled.nibbles).shape[
+        1:3
+    ]
     arrays = dict(
         numbers=inputs.numbers,
         strips=inputs.strips,
         heights=inputs.heights,
         lengths=inputs.lengths,
         targets=inputs.targets,
-        handed=filled.handed.reshape(-1),
-        kept=filled.kept.reshape(-1),
         **pairs._asdict(),
     )
-    if filled.peaks is not None:
-        arrays["peaks"] = filled.peaks.reshape(-1)
+    for name in ("handed", "kept", "peaks", "nibbles"):
+        if getattr(filled, name) is not None:
+            arrays[name] = getattr(filled, name)
     sizes = _Sizes(
         total,
         steps,
-        filled.handed.shape[1],
-        filled.handed.shape[2],
+        strips,
+        held,
         inputs.targets.shape[0] // (steps * s.groups),
         pairs.rows.shape[1],
     )
@@ -192,11 +194,13 @@ def _shift(th, value, divisor):
 
 
 def _value(view, word):
-    """The pair's own half of a fill's word, scaled."""
-    if not view.s.packed:
-        return word * SCALE
-    other = (1 - view.which) * 16
-    return lax.shift_right_arithmetic(word << other, view.th.splat(16)) * SCALE
+    """The pair's own half of a fill's word, scaled, without tags of the fill."""
+    if view.s.packed:
+        other = (1 - view.which) * 16
+        word = lax.shift_right_arithmetic(word << other, view.th.splat(16))
+    if view.s.words:
+        word = word & -view.s.scale
+    return word * (SCALE // view.s.scale)
 
 
 def _row_above(view, k, g, column):
@@ -288,13 +292,16 @@ def _refill(view, k, g, x, last, visit, state):
     corner = where(start > 0, above, _column_zero(view, top))
     cost, longer = n.cost * SCALE, n.extend * SCALE
 
+    def above_and_letter(at):
+        at = jnp.minimum(at, last)
+        return *_row_above(view, k, g, at), _target_letter(view, at)
+
     def column(carry):
-        _, slot, u, f, corner, state = carry
+        _, slot, u, f, corner, (up, e, letter), state = carry
         at = start + 1 + slot
         active = at <= last
-        up, e = _row_above(view, k, g, jnp.minimum(at, last))
+        ahead = above_and_letter(at + 1)  # arrives while this column is filled
         next_corner = up
-        letter = _target_letter(view, jnp.minimum(at, last))
         u, f, cells, e = list(u), list(f), [], e | first
         # The recurrence of ``pair_fill``, where each maximum keeps who won: the tags
         # of E are FIRST, with EXTENDS_UP if it came from E, those of D DIAGONAL, ...
@@ -311,10 +318,10 @@ def _refill(view, k, g, x, last, visit, state):
             cells.append((h, e_t, f_t))
         state = visit(state, slot, at, cells, active)
         more = th.any((at < last).astype(jnp.int32))
-        return more, slot + 1, tuple(u), tuple(f), next_corner, state
+        return more, slot + 1, tuple(u), tuple(f), next_corner, ahead, state
 
     begin = th.any((start < last).astype(jnp.int32))
-    carry = (begin, th.splat(0), u, f, corner, state)
+    carry = (begin, th.splat(0), u, f, corner, above_and_letter(start + 1), state)
     return lax.while_loop(lambda carry: carry[0] != 0, column, carry)[-1]
 
 
@@ -380,6 +387,53 @@ def _walk_program(*refs, names, s: Fill, sizes: _Sizes, runs: int):
     carry = (th.any(state.going), state)
     state = lax.while_loop(lambda carry: carry[0] != 0, tile, carry)[1]
     _finish(view, state, real, out, runs)
+
+
+def _word_program(*refs, names, s: Fill, sizes: _Sizes, runs: int):
+    """128 walks over packed backtrack."""
+    inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
+    view, real = _load_pair(inputs, *refs[-3:], s, sizes)
+    th = view.th
+    (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
+    zero = th.splat(0)
+    state = _State(i, j, *[zero] * 8, _inside(i, j))
+    tags = _tags(view)
+    rows = th.splat(s.rows)
+    # Lanes of all strips are counted from the first, so that one division is enough.
+    place = jnp.maximum(i - 1 + view.pad, 0)
+    line = lax.div(place, rows)
+    row = place - line * rows
+
+    def step(carry):
+        _, state, line, row = carry
+        column = jnp.maximum(state.j + view.lead - 1, 0)
+        g, k = line & (s.lanes - 1), _shift(th, line, s.lanes)
+        t = _shift(th, column, s.columns) + g
+        base = (view.item * sizes.strips + k) * sizes.held + t
+        base = base * s.columns + (column & (s.columns - 1))
+        at = (view.group * s.lanes + g) * (s.rows // 4) + _shift(th, row, 4)
+        (word,) = th.load(view.refs["nibbles"], at, 1, base, THREADS * (s.rows // 4))
+        bit = (3 - (row & 3)) * 4 + 16 * view.which
+        nibble = _as_tags(lax.shift_right_logical(word, bit))
+        active = state.going != 0
+        before = state.i
+        state = _step(view, state, nibble, tags, active, real, out, runs)
+        row = row - (before - state.i)
+        line = jnp.maximum(where(row < 0, line - 1, line), 0)
+        row = where(row < 0, row + s.rows, row)
+        return th.any(state.going), state, line, row
+
+    carry = (th.any(state.going), state, line, row)
+    state = lax.while_loop(lambda carry: carry[0] != 0, step, carry)[1]
+    _finish(view, state, real, out, runs)
+
+
+def _as_tags(nibble):
+    """A nibble of ``pair_fill`` in the form that tiles have: b in the two high bits
+    (0 stop, 3 diagonal), then c_up, then c_left."""
+    b = (((nibble >> 1) + 1) & 3) << 2
+    up, left = (nibble & 1) << 1, (nibble >> 3) & 1
+    return b | up | left
 
 
 def _inside(i, j):

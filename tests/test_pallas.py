@@ -40,10 +40,11 @@ def padded(rng, lengths, letters=LETTERS):
     return rng.integers(0, letters, (len(lengths), max(*lengths, 1))).astype(np.uint8)
 
 
-def shape_of(kind, rows=4, lanes=8, columns=2, tile=0):
+def shape_of(kind, rows=4, lanes=8, columns=2, tile=0, words=False):
     local, packed, shared = kind
     plain = jax.default_backend() == "cpu"
-    return kp.Fill(rows, lanes, columns, local, packed, shared, tile, plain)
+    tile = tile if local or not words else 0
+    return kp.Fill(rows, lanes, columns, local, packed, shared, tile, words, plain)
 
 
 def sequences(rng, s, m, n):
@@ -61,8 +62,8 @@ def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0):
     call = kp.align_block if s.shared else kp.align_list
     interpret = mosaic.interpreter() if s.plain else None
     found = call(problem, q, jnp.asarray(m, jnp.int32), t, jnp.asarray(n, jnp.int32),
-                 tie, local=s.local, dtype="int16" if s.packed else "int32",
-                 paths=s.tile > 0, runs=runs, shape=s, interpret=interpret)  # fmt: skip
+                 tie, local=s.local, dtype="int16" if s.packed else "int32", runs=runs,
+                 paths=s.words or s.tile > 0, shape=s, interpret=interpret)  # fmt: skip
     return jax.tree.map(np.asarray, found)
 
 
@@ -137,12 +138,12 @@ def lower(s, paths, m=64, n=48, count=8):
     return traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
-@pytest.mark.parametrize("paths", (False, True), ids=("score", "path"))
+@pytest.mark.parametrize("way", (None, "tiles", "words"))
 @pytest.mark.parametrize("kind", KINDS, ids=name)
-def test_lowers_for_cuda(kind, paths):
-    s = replace(shape_of(kind, 8, 16, tile=8 if paths else 0), plain=False)
-    kernels = lower(s, paths).count("mosaic_gpu_v2(") or 1
-    assert kernels == (1 + paths * (1 + s.local))
+def test_lowers_for_cuda(kind, way):
+    rows = 16 if way == "words" else 8
+    s = shape_of(kind, rows, 16, tile=8 if way else 0, words=way == "words")
+    assert "mosaic_gpu" in lower(replace(s, plain=False), way is not None)
 
 
 def test_the_shape_for_long_queries_lowers():
@@ -202,6 +203,17 @@ def test_paths(kind):
 
 
 @values
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_paths_by_words(kind):
+    s = shape_of(kind, 16, 16, tile=3, words=True)
+    count = 2 if s.shared else s.groups * s.tables
+    m = ([9, 40] if s.shared else [0, 1, 15, 16, 17, 130, 20, 5])[:count]
+    repeat = 1 if s.shared else count // 8
+    check_paths(s, m * repeat, [11, 0, 1, 13, 8, 7, 16, 5] * repeat,
+                free=("query_start", "target_end"))  # fmt: skip
+
+
+@values
 @pytest.mark.parametrize("local", (True, False))
 def test_paths_of_linear_gaps(local):
     s = shape_of((local, True, True), 8, 16, tile=2)
@@ -255,15 +267,15 @@ def test_fits_counts_the_bias_and_the_skew():
     assert not kp.fits(scores, 1, 0, 20000, 20, local=False, highest=10)
 
 
-@pytest.mark.parametrize("paths", (False, True))
-def test_few_shapes_serve_all_lengths(paths):
+@pytest.mark.parametrize("way", (None, "tiles", "words"))
+def test_few_shapes_serve_all_lengths(way):
     lengths = np.random.default_rng(0).lognormal(5.8, 0.6, 10000).astype(int) + 1
     pairs = {
         (kp.bucket(m), kp.bucket(n)) for m in lengths for n in lengths[:9] if n <= m
     }
     assert len(pairs) < 10 + 6  # windows take fewer: see docs/gpu-kernels.md
     assert all(
-        kp.choose(m, local=True, packed=True, paths=paths).strip <= 384
+        kp.choose(m, local=True, packed=True, way=way).strip <= 384
         for m in (1, 96, 97, 500, 35213)
     )
 
