@@ -15,6 +15,7 @@ CHUNK = 100_000
 BASE = ("query", "target", "score")
 COUNTS = ("columns", "identities", "gap_openings", "gaps")
 LENGTHS = ("query_length", "target_length")
+Values = np.ndarray | list[str]
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Column:
 
     name: str
     template: str
-    values: Callable[[Table], Sequence]
+    values: Callable[[Table], Values]
     names: str | None = None
 
 
@@ -205,7 +206,7 @@ _RENAMED = {
 }  # fmt: skip
 
 # name: (least output it needs, printf template, values)
-_DERIVED: dict[str, tuple[str | None, str, Callable[[Table], Sequence]]] = {
+_DERIVED: dict[str, tuple[str | None, str, Callable[[Table], Values]]] = {
     "query_length": (None, "%d", _lengths("query")),
     "target_length": (None, "%d", _lengths("target")),
     "qstart": ("stats", "%d", _first("query_start")),

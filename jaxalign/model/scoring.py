@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Scoring:
     BLOSUM62, gap(k) = 12 + 1*(k-1)
     """
 
-    matrix: object = "BLOSUM62"
+    matrix: Any = "BLOSUM62"  # a name, a file, or (letters, array)
     gap_open: float = 11
     gap_extend: float = 1
     match: float | None = None

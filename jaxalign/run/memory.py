@@ -43,7 +43,7 @@ def _available() -> int:
         return 2**32
 
 
-def show_bytes(count: int) -> str:
+def show_bytes(count: float) -> str:
     """Bytes for people: ``1.5 GiB``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
