@@ -537,3 +537,13 @@ def test_no_progress_for_short_work_or_when_quiet(capsys, monkeypatch):
     assert told("auto", capsys, monkeypatch) == ""
     assert told("auto", capsys, monkeypatch, quiet=True, terminal=True) == ""
     assert "GCUPS" in told("auto", capsys, monkeypatch, terminal=True)
+
+
+def test_demo(run):
+    """A table of the best and worst pairs, one alignment, and what it cost."""
+    code, out, err = run("demo")
+    assert code == DONE
+    assert "best 10, last 3 of 120 pairs" in out
+    assert "# 1: P69905" in out and "# 2: P68871" in out
+    assert "one query against many targets in lanes" in out
+    assert "120 pairs" in err and "cells" in err
