@@ -12,6 +12,7 @@ keeps H = 0, and ``-open`` where it is not, which leaves H to E. Rows below the 
 a query cost no gap to go down, so that they carry row m unchanged.
 """
 
+from functools import reduce
 from typing import NamedTuple
 
 import jax
@@ -158,7 +159,7 @@ def _tiles(state, block, letters, vertical, column0, gaps, query, s, *, local, f
         inner = lax.fori_loop(t * TILE, (t + 1) * TILE, column, inner)
         h, f, diag, last_row, e_row, halves, track = inner
         filled = filled._replace(last_row=last_row, halves=halves)
-        found = _best_of_tile(track, tie) if local else _best_of_column(h)
+        found = (*track, None, None)[:3] if local else _best_of_column(h)
         return _keep(filled, t, found, s, rows, tie), e_row, h, f, diag
 
     carry = *state, start, (minus,) * rows, above
@@ -195,7 +196,7 @@ def _column(block, letters, vertical, gaps, tie, first, s, local, fused):
             columns = block.tiles * TILE
             start = (s * (rows // 4) * columns + j) * lanes
             halves = _store(halves, codes, start, columns * lanes)
-        track = _follow(track, new_h, lax.rem(j, jnp.int32(TILE)))
+        track = _follow(track, new_h, lax.rem(j, jnp.int32(TILE)), tie, fused)
         last_row = lax.dynamic_update_slice(last_row, up[None], (j, jnp.int32(0)))
         e_row = lax.dynamic_update_slice(e_row, e[None], (j, jnp.int32(0)))
         return tuple(new_h), tuple(new_f), above, last_row, e_row, halves, track
@@ -250,45 +251,34 @@ def _store(halves, codes, place, stride):
 
 
 def _track(h, local, paths):
-    """Local mode: the running best of a tile. With backtrack, one a row and where."""
+    """Local mode: the running best of a tile; with backtrack, its row and column."""
     zero = lax.full_like(h[0], 0)
     if not local:
         return ()
-    return ((zero,) * len(h), (zero,) * len(h)) if paths else (zero,)
+    return (zero, zero, zero) if paths else (zero,)
 
 
-def _follow(track, h, place):
-    """The column ``place`` of the tile, counted from 0, joins the running best."""
-    if not track:
-        return track
-    if len(track) == 1:
-        best = track[0]
-        for h_k in h:
-            best = lax.max(best, h_k)
-        return (best,)
-    values, places = track
-    here = lax.full_like(h[0], 0) + lax.convert_element_type(place, h[0].dtype)
-    places = tuple(
-        lax.select(lax.gt(h_k, v), here, p)
-        for h_k, v, p in zip(h, values, places, strict=True)
-    )
-    return tuple(lax.max(h_k, v) for h_k, v in zip(h, values, strict=True)), places
+def _follow(track, h, place, tie, fused):
+    """The column ``place`` of the tile, counted from 0, joins the running best: its
+    value, the row in the strip and the column. The smallest row goes first, then the
+    column; the other way round where the two sides are swapped."""
+    if len(track) < 3:
+        return tuple(reduce(lax.max, h, best) for best in track)
 
+    def join(best, row, at, place, tie, *h):
+        value, k = h[0], lax.full_like(row, 0)
+        for i, h_i in enumerate(h[1:], 1):
+            k = lax.select(lax.gt(h_i, value), lax.full_like(k, i), k)
+            value = lax.max(value, h_i)
+        equal = (
+            lax.eq(value, best) & lax.lt(k, row) & lax.eq(tie, lax.full_like(tie, 0))
+        )
+        better = lax.gt(value, best) | equal
+        here = lax.broadcast(lax.convert_element_type(place, at.dtype), at.shape)
+        at, row = lax.select(better, here, at), lax.select(better, k, row)
+        return lax.max(value, best), row, at
 
-def _best_of_tile(track, tie):
-    """(value, row, place) over a tile's rows: smallest row, then column; the other
-    way round where the two sides are swapped. The score dtype holds all three."""
-    if len(track) == 1:
-        return track[0], None, None
-    values, places = track
-    best, row, place = values[0], lax.full_like(values[0], 0), places[0]
-    for k, (v, p) in enumerate(zip(values, places, strict=True)):
-        earlier = lax.gt(tie, lax.full_like(tie, 0)) & lax.eq(v, best)
-        better = lax.gt(v, best) | (earlier & lax.lt(p, place))
-        row = lax.select(better, lax.full_like(row, k), row)
-        place = lax.select(better, p, place)
-        best = lax.max(best, v)
-    return best, row, place
+    return one_function(join, fused)(*track, place, tie, *h)
 
 
 def _best_of_column(h):
