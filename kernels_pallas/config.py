@@ -12,7 +12,8 @@ from kernels_pallas.pair_fill import Fill, size_of
 
 # Rows a lane and lanes a group, by the longest query of a launch; longer queries take
 # strips of the last. Measured in docs/gpu-kernels.md.
-SCORE = ((96, 24, 4), (192, 48, 4), (384, 96, 4))
+LOCAL = ((96, 24, 4), (192, 48, 4), (384, 96, 4))
+BORDER = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
 LISTS = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
 TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))
 WORDS = ((192, 48, 4), (384, 48, 8))
@@ -36,7 +37,9 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
            way: str | None = None, plain: bool = False) -> Fill:  # fmt: skip
     """The shape for queries of at most ``longest`` letters; ``way`` None for scores
     alone, "tiles" or "words" for paths."""
-    table = {"tiles": TILES, "words": WORDS}.get(way, SCORE if shared else LISTS)
+    table = {"tiles": TILES, "words": WORDS}.get(way, LISTS)
+    if way is None and shared:
+        table = LOCAL if local else BORDER
     rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
     tile = {"tiles": TILE, "words": END_TILE * local}.get(way, 0)
     words = way == "words"

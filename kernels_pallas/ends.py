@@ -59,6 +59,29 @@ def local_score(filled: Filled, n: Numbers, s: Fill, queries: int) -> jax.Array:
     return by_pair(best, s, queries)
 
 
+def candidates(filled: Filled, n: Numbers, s: Fill, score, tie) -> tuple:
+    """First and last tile in which a local end cell may lie, (items, groups, tables).
+
+    Tiles are counted by strip, lane, then column; score and tie come as ``by_item``
+    gives them. A smaller row wins, so that only tiles of the first lane with a cell of
+    the score matter; for swapped pairs, where columns go first, all do. First is above
+    last where the score is 0.
+    """
+    best = by_table(filled.peaks, s) // s.scale  # items, S, tiles, group, table, lane
+    _, strips, tiles, *_, lanes = best.shape
+    wide = (1, 1, 1, 1, 1, lanes)
+    place = jnp.arange(strips, dtype=jnp.int32).reshape(1, -1, 1, 1, 1, 1) * lanes
+    place = (place + jnp.arange(lanes, dtype=jnp.int32).reshape(wide)) * tiles
+    place = place + jnp.arange(tiles, dtype=jnp.int32).reshape(1, 1, -1, 1, 1, 1)
+    wanted, tie = ((x[:, None, None, :, :, None]) for x in (score, tie))
+    # Strips and tiles that this item did not need hold anything.
+    here = (best == wanted + n.floor) & (wanted > 0)
+    first = jnp.where(here, place, 2**30).min((1, 2, 5), keepdims=True)
+    here &= tie | (place // tiles == first // tiles)
+    last = jnp.where(here, place, -1).max((1, 2, 5))
+    return first[:, 0, 0, :, :, 0], last
+
+
 def border_end(filled: Filled, problem: Problem, n: Numbers, s: Fill, m, columns, tie):
     """End cells of border modes.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.pair_fill import DIAGONAL, SCALE, Fill, Inputs, Numbers
+from kernels_pallas.pair_fill import SCALE, Fill, Inputs, Numbers
 
 BLOCK = 256  # words of a row of the table in shared memory: one copy's limit
 
@@ -89,7 +89,7 @@ def _tagged(table, s: Fill):
     if not s.words:
         return table
     lowest = -(2**15) if s.packed else -(2**30)
-    return jnp.maximum(table, lowest // SCALE) * SCALE + DIAGONAL
+    return jnp.maximum(table, lowest // SCALE) * SCALE
 
 
 def _packed(low, high, s: Fill):

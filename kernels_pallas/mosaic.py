@@ -1,6 +1,6 @@
 """What Pallas Mosaic GPU lacks, in one place: version shims and per-thread helpers.
 
-A program is one warpgroup of 128 threads. Arrays of 128 int32 (*words*) are one
+A warpgroup is 128 threads. Arrays of 128 int32 (*words*) are one
 register a thread; arrays of 256 int16 (*halves*) are the same register seen as two
 16-bit lanes, which Hopper's DPX instructions work on. Every helper that has to be
 written in MLIR or PTX has a twin in plain ``jnp``: with ``plain=True`` a kernel runs
@@ -16,6 +16,7 @@ from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 THREADS = 128
+WARPGROUP = "warpgroup"
 LANES = plgpu.Layout.WG_STRIDED((THREADS,), vec_size=1)
 PAIRS = plgpu.Layout.WG_STRIDED((2 * THREADS,), vec_size=2)
 WORD = plgpu.ShapeDtypeStruct((THREADS,), jnp.int32, layout=LANES)
@@ -32,13 +33,15 @@ def _dialects():
     return mgpu, utils, ir, arith, llvm, vector
 
 
-def kernel(body, out_type, scratch_types, grid, names, interpret):
-    """``plgpu.kernel`` of one warpgroup a program, without automatic barriers.
+def kernel(body, out_type, scratch_types, grid, names, interpret, warpgroups=1):
+    """``plgpu.kernel`` without automatic barriers.
 
-    One warpgroup alone may have 255 registers a thread, and takes them: fewer warps
-    that each work on several columns at once beat more warps.
+    One warpgroup alone may have 255 registers a thread, and takes them; with four in a
+    program a thread has 128, and twice the warps hide what a thread waits for.
     """
     keywords = {} if interpret is None else {"interpret": interpret}
+    if warpgroups > 1:
+        keywords |= {"num_threads": warpgroups, "thread_name": WARPGROUP}
     return plgpu.kernel(
         body,
         out_type=out_type,

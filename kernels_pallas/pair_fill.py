@@ -26,10 +26,11 @@ from kernels_pallas.mosaic import THREADS, Threads, kernel
 
 # Packed backtrack. The low bits of H say which candidate won; among equals the larger
 # tag does, so the order of the tie rule is theirs: stop, diagonal, then up or left.
-# The lowest bit of E and F says that the gap was extended.
+# The lowest bit of E and F says that the gap was extended. U carries OPENED, which is
+# the diagonal's tag too: what H said is then H - U without a mask.
 SCALE = 8
-STOP, DIAGONAL, FIRST, SECOND = 6, 4, 2, 0
-EXTENDED = 1
+STOP, OPENED, FIRST, SECOND = 6, 4, 2, 0
+EXTENDED = OPENED + 1
 
 
 @dataclass(frozen=True)
@@ -196,6 +197,9 @@ def _program(numbers, strips, steps, heights, lengths, targets, scores, letters,
     lane = thread & (s.lanes - 1)
     group = lax.shift_right_logical(thread, th.splat(s.lanes.bit_length() - 1))
     n = Numbers(*(numbers[k] * s.scale for k in range(len(Numbers._fields))))
+    if s.words:
+        tagged = ("corner", "row_base", "column_base")
+        n = n._replace(**{name: getattr(n, name) + OPENED for name in tagged})
     v = _Values(th, s, n)
     place = block * s.groups + group
     m = th.load(heights, th.splat(2 * query) if s.shared else 2 * place, 2)
@@ -411,8 +415,9 @@ def _strip(view, k, rows, track):
     out = (th.words(u[-1]), th.words(e)) * s.columns
     f = u
     if s.words:
-        e = v.read(th.words(e) | view.up)
-        f = tuple(v.read(th.words(x) | view.left) for x in u)
+        bare = _same_bits(s, -SCALE)
+        e = v.read((th.words(e) & bare) | view.up)
+        f = tuple(v.read((th.words(x) & bare) | view.left) for x in u)
         out = (th.words(u[-1]), th.words(e)) * s.columns
     before = th.splat(_BEFORE_BYTES)
     fresh = _handed_down(view, k, jnp.int32(0))
@@ -512,8 +517,8 @@ def _step(view, k, rows, t, carry):
                 h = jnp.maximum(v.add(diagonal[c], score), e[c])
                 h = jnp.maximum(h, f_rows[r])
             if trace:
-                trace.keep(c, r, h, e_said, f_said)
-                h = trace.bare(h)
+                said, h = (h, e_said, f_said), trace.opened(h)
+                trace.keep(c, r, said, (h, e[c], f_rows[r]))
             diagonal[c] = u_rows[r]
             u_rows[r] = up[c] = v.add(h, cost)
     words = [th.words(x) for pair in zip(up, e, strict=True) for x in pair]
@@ -525,6 +530,14 @@ def _step(view, k, rows, t, carry):
         track = _last_row(view, k, t, up, track)
     done = tuple(words) + (come[-1],)
     return tuple(u_rows), tuple(f_rows), above[-1], done, fresh, track
+
+
+def _same_bits(s, bits):
+    """The same bits in both halves of a word, as a signed 32-bit number."""
+    if not s.packed:
+        return bits
+    both = (bits & 0xFFFF) * 0x10001
+    return both - 2**32 if both >= 2**31 else both
 
 
 class _Trace:
@@ -542,6 +555,13 @@ class _Trace:
         extended = longer + v.of(EXTENDED)
         self.up_longer = extended + v.read(self._negative(view.up))
         self.left_longer = extended + v.read(self._negative(view.left))
+        self.bits, self.tag = (
+            _same_bits(s, -SCALE),
+            view.th.splat(_same_bits(s, OPENED)),
+        )
+        # Of every row: OPENED - OPENED for H and E, tags, and F's part eight times.
+        of_f = view.left * 8 - 8 * _same_bits(s, OPENED)
+        self.owed = (view.up + of_f) * 0x1111
         self.open = [None] * s.columns
         self.full = [[] for _ in range(s.columns)]
 
@@ -549,41 +569,34 @@ class _Trace:
         th, v = self.view.th, self.view.v
         return th.words(v.of(0) - v.read(tag))
 
-    def _mask(self, bits):
-        """The same bits in both halves, as a signed 32-bit number."""
-        both = bits & 0xFFFF
-        if not self.view.s.packed:
-            return bits
-        both |= both << 16
-        return both - 2**32 if both >= 2**31 else both
-
     def tagged(self, e, f):
         """E and F without what they said, with the tags that they have in H."""
-        th, v, bare = self.view.th, self.view.v, self._mask(-SCALE)
+        th, v, bare = self.view.th, self.view.v, self.bits
         e, f = (
             (th.words(e) & bare) | self.view.up,
             (th.words(f) & bare) | self.view.left,
         )
         return v.read(e), v.read(f)
 
-    def bare(self, h):
-        """H without its tag."""
+    def opened(self, h):
+        """H with the tag of U."""
         th, v = self.view.th, self.view.v
-        return v.read(th.words(h) & self._mask(-SCALE))
+        return v.read((th.words(h) & self.bits) | self.tag)
 
-    def keep(self, c, r, h, e, f):
-        """Add a row; every 16 rows are stored at once."""
+    def keep(self, c, r, said, left):
+        """Add a row: H, E and F with what they said, and what was left of them.
+
+        A difference is a tag; sums of tags are taken over whole words, so that this
+        runs on the pipe of IMAD. Halves may borrow on the way, the sum of four rows
+        fits into them again. E and F lose their own tags too many, which ``owed``
+        gives back.
+        """
         th, s = self.view.th, self.view.s
-        h, e, f = th.words(h), th.words(e), th.words(f)
-        six, seven = self._mask(6), self._mask(7)
-        both = (h & six) | (e & ~six)
-        both = (both & seven) | ((f << 3) & ~seven)
-        if r % 4 == 0:
-            self.open[c] = both & self._mask(15)
-        else:
-            self.open[c] = (self.open[c] << 4) | (both & self._mask(15))
+        h, e, f = (th.words(x) - th.words(y) for x, y in zip(said, left, strict=True))
+        nibble = h + e + f * 8
+        self.open[c] = nibble if r % 4 == 0 else self.open[c] * 16 + nibble
         if r % 4 == 3:
-            self.full[c].append(self.open[c])
+            self.full[c].append(self.open[c] + self.owed)
         if r % 16 == 15:
             at = self.view.thread * (s.rows // 4) + r // 16 * 4
             th.store(self.view.out["nibbles"], at, tuple(self.full[c]), self.base + c,

@@ -17,9 +17,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.mosaic import THREADS, Threads, kernel, where
+from kernels_pallas.mosaic import THREADS, WARPGROUP, Threads, kernel, where
 from kernels_pallas.pair_fill import Fill, Filled, Inputs, Numbers, size_of
 
 SCALE = 32
@@ -35,7 +36,7 @@ class Pairs(NamedTuple):
     rows: jax.Array  # (queries, S * strip / 4): letters of rows, a byte each
     table: jax.Array  # (1, x, 256): ``layout.extended_scores``
     score: jax.Array
-    i: jax.Array  # end cell, both 0 where local mode has to find it
+    i: jax.Array  # end cell; for ``find``: first and last tile to look into
     j: jax.Array
     tie: jax.Array  # 1 where the pair's sides are swapped
     free: jax.Array  # (2,): 1 where a walk stops on row 0, on column 0
@@ -65,24 +66,27 @@ def walk(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, runs: int,
     names = [*Walks._fields[:-1], "runs"]
     total = pairs.i.shape[0]
     shapes = [(total,)] * 7 + [(max(runs, 1), total)]
-    scratch = (128 if s.words else s.columns * s.tile * s.rows // 8 * THREADS,)
+    scratch = 128 if s.words else s.columns * s.tile * s.rows // 8 * THREADS
     body = _word_program if s.words else _walk_program
-    out = _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret,
+    few = s.words or s.rows <= 24  # registers
+    out = _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, few,
                   runs=runs)  # fmt: skip
     found = Walks(**dict(zip(names, out, strict=True)))
     return found if runs else found._replace(runs=None)
 
 
 def find(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, interpret=None):
-    """Local mode: the end cells, where a tile's best is the score of its pair.
+    """Local mode: the end cells, in the tiles that ``ends.candidates`` names.
 
-    Returns i and j, (pairs,) int32; 0 where the score is 0.
+    Returns i and j, (pairs,) int32; 0 where there is no tile to look into.
     """
     shapes = [pairs.i.shape] * 2
-    return _launch(_find_program, inputs, filled, pairs, s, shapes, (128,), interpret)
+    return _launch(_find_program, inputs, filled, pairs, s, shapes, 128, interpret,
+                   s.rows <= 24)  # fmt: skip
 
 
-def _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, **more):
+def _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, few,
+            **more):  # fmt: skip
     total = pairs.i.shape[0]
     steps = inputs.steps.shape[0] // 2
     strips, held = (filled.handed if filled.nibbles is None else filled.nibbles).shape[
@@ -107,17 +111,21 @@ def _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, **more):
         inputs.targets.shape[0] // (steps * s.groups),
         pairs.rows.shape[1],
     )
+    warpgroups = 4 if few and not s.plain else 1
     run = kernel(
-        partial(body, names=tuple(arrays), s=s, sizes=sizes, **more),
+        partial(
+            body, names=tuple(arrays), s=s, sizes=sizes, warpgroups=warpgroups, **more
+        ),
         [jax.ShapeDtypeStruct((size_of(x),), jnp.int32) for x in shapes],
         [
             plgpu.SMEM(pairs.table.shape[1:], jnp.int32),
-            plgpu.SMEM(scratch, jnp.int32),
+            plgpu.SMEM((warpgroups * scratch,), jnp.int32),
             plgpu.Barrier(),
         ],
-        (-(-total // THREADS),),
+        (-(-total // (THREADS * warpgroups)),),
         ("program",),
         interpret,
+        warpgroups,
     )
     arrays = {k: v.reshape(-1) if k != "table" else v for k, v in arrays.items()}
     out = run(*arrays.values())
@@ -144,6 +152,7 @@ class _Pair(NamedTuple):
     refs: dict
     table: jax.Ref
     nibbles: jax.Ref
+    warpgroup: jax.Array
     thread: jax.Array
     pair: jax.Array
     item: jax.Array
@@ -158,16 +167,26 @@ class _Pair(NamedTuple):
     tie: jax.Array
 
 
-def _load_pair(refs, table, nibbles, barrier, s: Fill, sizes):
+def _load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
     """Where the pair of a thread lies; threads beyond the last repeat the last."""
     th = Threads(s.plain)
-    plgpu.copy_gmem_to_smem(refs["table"].at[0], table, barrier)
+
+    def copy():
+        plgpu.copy_gmem_to_smem(refs["table"].at[0], table, barrier)
+
+    program, warpgroup = lax.axis_index("program"), jnp.int32(0)
+    if warpgroups == 1:
+        copy()
+    else:
+        warpgroup = lax.axis_index(WARPGROUP)
+        program = program * warpgroups + warpgroup
+        pl.when(warpgroup == 0)(copy)
     plgpu.barrier_wait(barrier)
     table = th.held(table)
     refs = {k: ref if k == "table" else th.held(ref) for k, ref in refs.items()}
     n = Numbers(*(refs["numbers"][k] for k in range(len(Numbers._fields))))
     thread = th.index()
-    own = thread + th.splat(lax.axis_index("program") * THREADS)
+    own = thread + th.splat(program * THREADS)
     pair = jnp.minimum(own, th.splat(sizes.pairs - 1))
     which = pair & (s.tables - 1)
     place = _shift(th, pair, s.tables)
@@ -182,8 +201,9 @@ def _load_pair(refs, table, nibbles, barrier, s: Fill, sizes):
     (tie,) = th.load(refs["tie"], pair)
     last = _shift(th, columns + (s.columns - 1), s.columns) * s.columns
     view = _Pair(
-        th, s, sizes, n, refs, table, nibbles, thread, pair, item, block, group, which,
-        query * s.tables + which, m, columns, strips * s.strip - m, last - columns, tie,
+        th, s, sizes, n, refs, table, nibbles, warpgroup, thread, pair, item, block,
+        group, which, query * s.tables + which, m, columns, strips * s.strip - m,
+        last - columns, tie,
     )  # fmt: skip
     return view, (own < th.splat(sizes.pairs)).astype(jnp.int32)
 
@@ -360,10 +380,10 @@ class _State(NamedTuple):
     going: jax.Array
 
 
-def _walk_program(*refs, names, s: Fill, sizes: _Sizes, runs: int):
+def _walk_program(*refs, names, s: Fill, sizes: _Sizes, warpgroups: int, runs: int):
     """128 walks."""
     inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
-    view, real = _load_pair(inputs, *refs[-3:], s, sizes)
+    view, real = _load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
     th = view.th
     (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
     zero = th.splat(0)
@@ -389,10 +409,10 @@ def _walk_program(*refs, names, s: Fill, sizes: _Sizes, runs: int):
     _finish(view, state, real, out, runs)
 
 
-def _word_program(*refs, names, s: Fill, sizes: _Sizes, runs: int):
+def _word_program(*refs, names, s: Fill, sizes: _Sizes, warpgroups: int, runs: int):
     """128 walks over packed backtrack."""
     inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
-    view, real = _load_pair(inputs, *refs[-3:], s, sizes)
+    view, real = _load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
     th = view.th
     (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
     zero = th.splat(0)
@@ -448,15 +468,23 @@ def _keep_nibbles(view, state, slot, column, cells, active):
         for h, e, f in cells[8 * c : 8 * c + 8]:
             nibble = (((h & 12) | (e & -13)) & -2) | (f & 1)
             word = lax.shift_right_logical(word, th.splat(4)) | (nibble << 28)
-        at = (slot * (s.rows // 8) + c) * THREADS + view.thread
+        at = _nibble_place(view, slot, c)
         th.store(view.nibbles, at, (word,), where=active.astype(jnp.int32))
     return state
+
+
+def _nibble_place(view, slot, part):
+    """Where a thread's directions lie: its own bank, whatever the column."""
+    s = view.s
+    columns = s.columns * s.tile
+    first = view.warpgroup * columns + slot
+    return (first * (s.rows // 8) + part) * THREADS + view.thread
 
 
 def _walk_tile(view, state, start, top, tags, real, out, runs):
     """Steps within the tile whose first row is ``top`` and whose columns come after
     the padded column ``start``."""
-    th, s = view.th, view.s
+    th = view.th
 
     def here(state):
         inside = (state.i >= top) & (state.j + view.lead > start)
@@ -467,8 +495,8 @@ def _walk_tile(view, state, start, top, tags, real, out, runs):
         active = here(state) != 0
         row = jnp.maximum(state.i - top, 0)
         slot = jnp.maximum(state.j + view.lead - start - 1, 0)
-        at = (slot * (s.rows // 8) + _shift(th, row, 8)) * THREADS + view.thread
-        (word,) = th.load(view.nibbles, where(active, at, view.thread))
+        at = _nibble_place(view, where(active, slot, 0), _shift(th, row, 8))
+        (word,) = th.load(view.nibbles, at)
         nibble = lax.shift_right_logical(word, 4 * (row & 7)) & 15
         state = _step(view, state, nibble, tags, active, real, out, runs)
         return th.any(here(state)), state
@@ -558,65 +586,40 @@ def _finish(view, state, real, out, runs):
         th.store(ref, view.pair, (value,), where=real)
 
 
-def _find_program(*refs, names, s: Fill, sizes: _Sizes):
+def _find_program(*refs, names, s: Fill, sizes: _Sizes, warpgroups: int):
     """128 searches among the tiles whose best is the pair's score."""
     inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
-    view, real = _load_pair(inputs, *refs[-3:], s, sizes)
-    th, n = view.th, view.n
+    view, real = _load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
+    th = view.th
     (score,) = th.load(view.refs["score"], view.pair)
-    strips = lax.div(view.pad + view.m, th.splat(s.strip))
+    (begin,), (end,) = (th.load(view.refs[name], view.pair) for name in "ij")
     tiles = sizes.held // s.tile
-    # Tiles beyond the block's last step were never filled.
-    steps = _shift(th, view.columns + view.lead, s.columns) + (s.lanes - 1)
-    usable = lax.div(steps + (s.tile - 1), th.splat(s.tile))
-    end = where(score > 0, strips * (s.lanes * tiles), 0)
     none = th.splat(2**30)
-
-    def parts(at):
-        x = lax.rem(at, th.splat(tiles))
-        lane = lax.div(at, th.splat(tiles))
-        return lax.div(lane, th.splat(s.lanes)), lane & (s.lanes - 1), x
-
-    def candidate(at):
-        k, g, x = parts(jnp.minimum(at, sizes.strips * s.lanes * tiles - 1))
-        base = (view.item * sizes.strips + k) * tiles + x
-        lane = view.group * s.lanes + g
-        (peak,) = th.load(view.refs["peaks"], lane, 1, base, THREADS)
-        best = _value(view, peak) - n.floor * SCALE
-        return (at < end) & (x < usable) & (best == score * SCALE)
-
-    def search(carry):
-        """On to the next candidate."""
-        _, at = carry
-        at = where((at < end) & ~candidate(at), at + 1, at)
-        return th.any(((at < end) & ~candidate(at)).astype(jnp.int32)), at
 
     def tile(carry):
         _, at, i, j = carry
-        again = th.any(((at < end) & ~candidate(at)).astype(jnp.int32))
-        at = lax.while_loop(lambda carry: carry[0] != 0, search, (again, at))[1]
-        k, g, x = parts(where(at < end, at, 0))
+        going = at <= end
+        place = where(going, at, 0)
+        line = lax.div(place, th.splat(tiles))
+        k, g, x = _shift(th, line, s.lanes), line & (s.lanes - 1), place - line * tiles
         start = _first_column(view, g, x)
         limit = (x * s.tile - g + s.tile) * s.columns
         limit = jnp.minimum(limit, view.columns + view.lead)
-        last = where(at < end, limit, start)
+        last = where(going, limit, start)
         visit = partial(_first_hits, view, score * SCALE)
-        hits = (none,) * s.rows
-        hits = _refill(view, k, g, x, last, visit, hits)
+        hits = _refill(view, k, g, x, last, visit, (none,) * s.rows)
         top = k * s.strip + g * s.rows + 1 - view.pad
         for r, column in enumerate(hits):
             row, here = top + r, column - view.lead
-            earlier = where(view.tie != 0, (here < j) | ((here == j) & (row < i)),
-                                (row < i) | ((row == i) & (here < j)))  # fmt: skip
+            by_row = (row < i) | ((row == i) & (here < j))
+            by_column = (here < j) | ((here == j) & (row < i))
+            earlier = (by_row & (view.tie == 0)) | (by_column & (view.tie != 0))
             better = earlier & (column < none)
             i, j = where(better, row, i), where(better, here, j)
-        # No lane below has a smaller row; only swapped pairs look further.
         at = at + 1
-        lane = lax.div(at, th.splat(tiles)) * s.rows + 1 - view.pad
-        at = where((view.tie == 0) & (lane > i), end, at)
-        return th.any((at < end).astype(jnp.int32)), at, i, j
+        return th.any((at <= end).astype(jnp.int32)), at, i, j
 
-    carry = (th.any((end > 0).astype(jnp.int32)), th.splat(0), none, none)
+    carry = (th.any((begin <= end).astype(jnp.int32)), begin, none, none)
     _, _, i, j = lax.while_loop(lambda carry: carry[0] != 0, tile, carry)
     for ref, value in zip(out, (i, j), strict=True):
         value = where(value < none, value, 0)

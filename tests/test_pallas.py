@@ -254,6 +254,85 @@ def test_int16_says_when_a_score_may_have_wrapped():
     assert (found[:, 3:] == right[:, 3:]).all()
 
 
+# On a device
+
+
+def device_lengths(rng, s, longest):
+    """Lengths of queries and targets: none, one, about K, about a strip, any."""
+    k, strip = s.rows, s.strip
+    special = [0, 1, k - 1, k, k + 1, min(strip - 1, longest), min(strip + 1, longest)]
+    if s.shared:
+        m = [special[int(rng.integers(7))], int(rng.integers(longest // 2, longest))]
+        n = special[:5] + [int(x) for x in rng.integers(1, longest, 12)]
+        return m, n[: s.groups]
+    count = 2 * s.groups * s.tables
+    draw = rng.integers(0, longest, (2, count))
+    draw[0, :7] = special
+    draw[1, 5:12] = special
+    return draw[0].tolist(), draw[1].tolist()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", (None, "tiles", "words"))
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_device_agrees(kind, way):
+    local, packed, shared = kind
+    for round, longest in enumerate((70, 130)):
+        s = kp.choose(longest, local=local, packed=packed, shared=shared, way=way)
+        rng = np.random.default_rng(round)
+        m, n = device_lengths(rng, s, longest)
+        free = SETS[int(rng.integers(16))]
+        check = check_paths if way else check_scores
+        check(s, m, n, free=free, seed=round)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", (None, "tiles", "words"))
+def test_device_agrees_on_all_free_ends(way):
+    s = kp.Fill(16, 16, 2, False, True, words=way == "words", tile=8 * (way == "tiles"))
+    for free in SETS:
+        check = check_paths if way else check_scores
+        check(s, [17, 40], [0, 1, 16, 33, 25, 40, 7, 12], free=free)
+        check(s, [17, 40], [0, 1, 16, 33, 25, 40, 7, 12], (3, 3), free)
+
+
+@pytest.mark.gpu
+def test_tryptophan_with_itself():
+    scores = np.array([[11, -4], [-4, 5]])
+    q = np.zeros((2, 3000), np.uint8)
+    m = jnp.array([3000, 2900])
+    problem = kp.problem_of(scores, 11, 1)
+    found = {
+        dtype: np.asarray(
+            kp.align_block(problem, q, m, q, m, local=True, dtype=dtype).score
+        )
+        for dtype in ("int16", "int32")
+    }
+    right = np.array([[33000, 31900], [31900, 31900]])
+    safe = kp.safe_score(scores, 11)
+    assert (found["int32"] == right).all()
+    assert ((found["int16"] == right) | (found["int16"] > safe)).all()
+    assert (found["int16"][right <= safe] == 31900).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", ("tiles", "words"))
+@pytest.mark.parametrize("local", (True, False))
+def test_the_longest_entry_with_itself(local, way):
+    length = 35213 if way == "tiles" else 9000
+    rng = np.random.default_rng(0)
+    scores = np.full((20, 20), -4)
+    np.fill_diagonal(scores, rng.integers(4, 12, 20))
+    q = rng.integers(0, 20, (1, length)).astype(np.uint8)
+    m = jnp.array([length])
+    problem = kp.problem_of(scores, 11, 1)
+    r = kp.align_block(problem, q, m, q, m, local=local, dtype="int32", paths=True,
+                       way=way, runs=4)  # fmt: skip
+    assert int(r.score[0, 0]) == np.diag(scores)[q[0]].sum()
+    assert int(r.count[0, 0]) == 1 and int(r.runs[0, 0, 0]) == length << 4
+    assert int(r.identities[0, 0]) == int(r.columns[0, 0]) == length
+
+
 # Choices
 
 
