@@ -180,7 +180,7 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
     pairs = _pairs(problem, queries, m, end, tie, most, s)
     if s.local:
         by_item = (ends.by_item(x, s) for x in (end.score, tie))
-        first, last = ends.candidates(filled, numbers, s, *by_item)
+        first, last = ends.candidates(filled, inputs, s, *by_item)
         pairs = pairs._replace(i=first.reshape(-1), j=last.reshape(-1))
         i, j = pair_walk.find(inputs, filled, pairs, s, interpret)
         pairs = pairs._replace(i=i, j=j)

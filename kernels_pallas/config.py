@@ -2,8 +2,7 @@
 
 Lengths are run-time values: a compilation serves all queries and targets that fit into
 its arrays. So a run of mixed lengths compiles once for every pair of buckets that it
-meets, at most ``len(BUCKETS)`` squared and, where the longer sequence is the query,
-half of that.
+meets: nine for lengths up to 9,216, six where the longer sequence is the query.
 """
 
 import numpy as np
@@ -20,7 +19,7 @@ WORDS = ((192, 48, 4), (384, 48, 8))
 COLUMNS = 2  # columns a step
 TILE = 8  # steps between checkpoints: 16 columns
 END_TILE = 32  # with packed backtrack they only serve to find end cells
-BUCKETS = (96, 192, 384, 768, 2304, 9216, 36864)
+BUCKETS = (384, 1536, 9216, 36864)
 LANES = 32  # targets of a block are a multiple of this, pairs of a list of twice it
 QUERIES = 2  # queries of a block are a multiple of this
 

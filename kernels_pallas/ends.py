@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from kernels_pallas.layout import Problem, strips_of
-from kernels_pallas.pair_fill import Fill, Filled, Numbers
+from kernels_pallas.pair_fill import Fill, Filled, Inputs, Numbers
 
 
 class End(NamedTuple):
@@ -59,7 +59,7 @@ def local_score(filled: Filled, n: Numbers, s: Fill, queries: int) -> jax.Array:
     return by_pair(best, s, queries)
 
 
-def candidates(filled: Filled, n: Numbers, s: Fill, score, tie) -> tuple:
+def candidates(filled: Filled, inputs: Inputs, s: Fill, score, tie) -> tuple:
     """First and last tile in which a local end cell may lie, (items, groups, tables).
 
     Tiles are counted by strip, lane, then column; score and tie come as ``by_item``
@@ -74,8 +74,15 @@ def candidates(filled: Filled, n: Numbers, s: Fill, score, tie) -> tuple:
     place = (place + jnp.arange(lanes, dtype=jnp.int32).reshape(wide)) * tiles
     place = place + jnp.arange(tiles, dtype=jnp.int32).reshape(1, 1, -1, 1, 1, 1)
     wanted, tie = ((x[:, None, None, :, :, None]) for x in (score, tie))
-    # Strips and tiles that this item did not need hold anything.
-    here = (best == wanted + n.floor) & (wanted > 0)
+    floor = inputs.numbers[Numbers._fields.index("floor")]
+    here = (best == wanted + floor) & (wanted > 0)
+    # Strips and tiles that an item did not need hold anything.
+    blocks = inputs.steps.shape[0] // 2
+    used = inputs.strips, jnp.tile(inputs.steps[1::2], best.shape[0] // blocks)
+    used = (jnp.repeat(used[0], blocks), used[1]) if s.shared else used
+    deep, wide = (x.reshape(-1, 1, 1, 1, 1, 1) for x in used)
+    here &= place < deep * (lanes * tiles)
+    here &= place % tiles * s.tile < wide
     first = jnp.where(here, place, 2**30).min((1, 2, 5), keepdims=True)
     here &= tie | (place // tiles == first // tiles)
     last = jnp.where(here, place, -1).max((1, 2, 5))

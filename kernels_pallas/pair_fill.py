@@ -103,7 +103,7 @@ class Filled(NamedTuple):
     handed: jax.Array | None = None  # (items, S, T, 128, 2U): U and E of row K - 1
     kept: jax.Array | None = None  # (items, S, T / tile, 2K / 4, 128, 4): U, then F
     peaks: jax.Array | None = None  # local: (items, S, T / tile, 128): best of a tile
-    nibbles: jax.Array | None = None  # (items, S, T, U, 128, K / 4): backtrack words
+    nibbles: jax.Array | None = None  # (items, S, T, U, K / 16, 128, 4): words
 
 
 class Inputs(NamedTuple):
@@ -161,7 +161,7 @@ def shapes_of(s: Fill, items, strips, steps, held) -> dict:
     names = ("best",) if s.local else ("row_best", "row_column")
     shapes = {name: (items, THREADS) for name in names}
     if s.words:
-        shapes["nibbles"] = items, strips, held, s.columns, THREADS, s.rows // 4
+        shapes["nibbles"] = items, strips, held, s.columns, s.rows // 16, THREADS, 4
     if not s.local:
         shapes["column"] = items, strips, s.slots, THREADS, s.rows
     words = 2 * s.columns
@@ -598,9 +598,9 @@ class _Trace:
         if r % 4 == 3:
             self.full[c].append(self.open[c] + self.owed)
         if r % 16 == 15:
-            at = self.view.thread * (s.rows // 4) + r // 16 * 4
-            th.store(self.view.out["nibbles"], at, tuple(self.full[c]), self.base + c,
-                     THREADS * (s.rows // 4))  # fmt: skip
+            base = (self.base + c) * (s.rows // 16) + r // 16
+            th.store(self.view.out["nibbles"], self.view.thread * 4,
+                     tuple(self.full[c]), base, THREADS * 4)  # fmt: skip
             self.full[c] = []
 
 

@@ -431,8 +431,9 @@ def _word_program(*refs, names, s: Fill, sizes: _Sizes, warpgroups: int, runs: i
         t = _shift(th, column, s.columns) + g
         base = (view.item * sizes.strips + k) * sizes.held + t
         base = base * s.columns + (column & (s.columns - 1))
-        at = (view.group * s.lanes + g) * (s.rows // 4) + _shift(th, row, 4)
-        (word,) = th.load(view.refs["nibbles"], at, 1, base, THREADS * (s.rows // 4))
+        base = base * (s.rows // 16) + _shift(th, row, 16)
+        at = (view.group * s.lanes + g) * 4 + (_shift(th, row, 4) & 3)
+        (word,) = th.load(view.refs["nibbles"], at, 1, base, THREADS * 4)
         bit = (3 - (row & 3)) * 4 + 16 * view.which
         nibble = _as_tags(lax.shift_right_logical(word, bit))
         active = state.going != 0
@@ -493,9 +494,9 @@ def _walk_tile(view, state, start, top, tags, real, out, runs):
     def step(carry):
         _, state = carry
         active = here(state) != 0
-        row = jnp.maximum(state.i - top, 0)
-        slot = jnp.maximum(state.j + view.lead - start - 1, 0)
-        at = _nibble_place(view, where(active, slot, 0), _shift(th, row, 8))
+        row = where(active, state.i - top, 0)
+        slot = where(active, state.j + view.lead - start - 1, 0)
+        at = _nibble_place(view, slot, _shift(th, row, 8))
         (word,) = th.load(view.nibbles, at)
         nibble = lax.shift_right_logical(word, 4 * (row & 7)) & 15
         state = _step(view, state, nibble, tags, active, real, out, runs)
