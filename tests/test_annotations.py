@@ -43,7 +43,7 @@ def claims(Score):
     tile, targets, tie = of(Int32, "L//16 B"), of(Int32, "P"), of(Score, "L//16 B")
     block = of(UInt8, "L B"), tile, tile, of(Bool, "L//16 B"), *[targets] * 3, INT, INT
     block = sweep.Block(*block, of(Int8, "L K B"))
-    query = sweep.Query(of(Int32, "M"), LANES, INT, INT, tie)
+    query = sweep.Query(of(Int32, "M 1"), of(Int32, "1"), INT, INT, tie)
     strip = top, column, column, of(Int32, "M+1"), words, (cells, cells, cells)
     filled = of(Score, "L B"), tie, tile, tile, HALVES
     return {

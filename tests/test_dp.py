@@ -93,18 +93,21 @@ def packed_block(targets, per_lane):
 
 
 def swept(queries, targets, problem, local, shared, tie, **static):
-    """One window of a query a lane, or of one query: (result, words of each pair)."""
+    """One window of a query a lane, of one query, or of a team, whose second query
+    the odd targets meet: (result, words of each pair)."""
     block = packed_block(targets, 2 if shared else 1)
     lanes, columns = block.codes.shape[1], int(block.tiles) * TILE
     query_codes, m = stacked(queries, ROWS)
-    query_codes = query_codes[:1] if shared else query_codes.T[None]
+    wide = shared or LANES
+    query_codes, m_of = query_codes[:wide].T[None], m[None, :wide]
+    second = np.arange(LANES)[None] % 2 == 1 if wide == 2 else None
     static = {"rows": 8, "paths": True, "steps": True, "fused": True} | static
     halves = jnp.zeros(ROWS // 4 * len(block.codes) * lanes, jnp.uint16)
     ties = np.full((1, LANES), bool(tie))
     result, halves = window.run_window(
         window.load_block(block, problem, local, shared=shared),
-        query_codes, m[:1] if shared else m[None], np.zeros(1, np.int32),
-        np.int32(1), ties, problem, halves, local=local, longest=SIZE, **static,
+        query_codes, m_of, np.zeros(1, np.int32), np.int32(1), ties, problem, halves,
+        second, local=local, longest=SIZE, **static,
     )  # fmt: skip
     kept = np.asarray(halves)[: ROWS // 4 * columns * lanes]
     wide = np.zeros((ROWS // 4, len(block.codes), lanes), np.uint16)  # one program
@@ -200,13 +203,14 @@ def test_packed_is_the_oracles():
         np.testing.assert_array_equal(packed(nibbles), oracle.words(a, b, *problem))
 
 
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "query-a-lane"])
+@pytest.mark.parametrize("shared", [1, 2, 0], ids=["shared", "team", "query-a-lane"])
 @pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sweep(dtype, local, shared):
     rng = np.random.default_rng([DTYPES.index(dtype), local, shared])
     for mode, ends, gaps, tie, (letters, S) in cases(rng, local):
-        queries, targets = some_pairs(rng, LANES, letters, one_query=shared)
+        queries, targets = some_pairs(rng, LANES, letters, one_query=shared == 1)
+        queries = queries[:2] * (LANES // 2) if shared == 2 else queries
         S = padded_matrix(S)
         with precision(dtype):
             problem = problem_of(S, gaps, ends, dtype)
@@ -238,6 +242,7 @@ def test_window_computes_what_it_is_told_to():
     problem = problem_of(S, (5, 2), set(), "int32")
     block = window.load_block(packed_block(targets, 2), problem, False)
     query_codes, m = stacked(queries[3:6], ROWS)
+    query_codes, m = query_codes[..., None], m[:, None]
     start = np.array([0, 9, 0], np.int32)
     result, none = window.run_window(
         block, query_codes, m, start, np.int32(2), np.zeros((3, LANES), bool), problem,

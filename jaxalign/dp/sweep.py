@@ -1,4 +1,4 @@
-"""One query against a block of targets packed in lanes: the fast CPU fill.
+"""Queries against a block of targets packed in lanes: the fast CPU fill.
 
 Rows are taken in strips of ``rows``; a strip sweeps over the columns of all lanes at
 once and keeps H and F of its rows, while H and E of its last row wait in a boundary
@@ -12,7 +12,7 @@ keeps H = 0, and ``-open`` where it is not, which leaves H to E. Rows below the 
 a query cost no gap to go down, so that they carry row m unchanged.
 """
 
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 import jax
@@ -42,13 +42,15 @@ class Block(NamedTuple):
 
 
 class Query(NamedTuple):
-    """Rows: one query for all lanes, or one a lane."""
+    """Rows: W = 1 query for all lanes, W = 2 of which every target meets one, or one
+    a lane (W = B)."""
 
-    codes: jax.Array  # int32 (M,) or (M, B), pad letter A below the last row
-    length: jax.Array  # int32 (B,)
+    codes: jax.Array  # int32 (M, W), pad letter A below the last row
+    length: jax.Array  # int32 (W,)
     strips: jax.Array  # int32 (), how many strips the longest needs
     tile: jax.Array  # int32 (), tiles before it are left out
     tie: jax.Array  # score dtype (L / TILE, B), 1 where left goes before up
+    second: jax.Array | None = None  # W = 2: bool (L / TILE, B), meets the second
 
 
 class Filled(NamedTuple):
@@ -112,9 +114,7 @@ def _strip(s, state, block, query, gaps, free, local, rows, fused):
     filled, e_row = state
     dtype, left = gaps.open.dtype, free["query_start"] | local
     i = s * rows + 1 + jnp.arange(rows, dtype=jnp.int32)[:, None]
-    shared = query.codes.ndim == 1
-    inside = i <= (query.length[None, :1] if shared else query.length[None, :])
-    inside = inside[:, 0] if shared else inside
+    inside = i <= query.length[None, :]
     vertical = Gaps(
         *(jnp.where(inside, g, 0).astype(dtype) for g in (gaps.open, gaps.extend))
     )
@@ -140,20 +140,27 @@ def _strip(s, state, block, query, gaps, free, local, rows, fused):
 
 def _tiles(state, block, letters, vertical, column0, gaps, query, s, *, local, fused):
     """The sweep of a strip over its tiles; loops of one function on the CPU."""
-    start, above = column0
-    rows = len(start)
-    minus = lax.full_like(above, neg_inf(above.dtype))
+    rows, lanes = len(letters), block.codes.shape[1]
+    minus = lax.full((lanes,), neg_inf(gaps.open.dtype), gaps.open.dtype)
     paths = state[0].halves is not None
 
     def tile(t, carry):
         filled, e_row, h, f, diag = carry
         begins = row_of(block.begins, t)
+        second = None if query.second is None else row_of(query.second, t)
+        own = partial(_per_lane, second=second, lanes=lanes)
+        start, above = jax.tree.map(own, column0)
+        if letters[0].shape[0] > 1:
+            gap = jax.tree.map(own, vertical)
+        else:  # scalars: nothing to load
+            gap = jax.tree.map(lambda x: lax.squeeze(x, (0,)), vertical)
         h = tuple(lax.select(begins, x, y) for x, y in zip(start, h, strict=True))
         f = tuple(lax.select(begins, minus, x) for x in f)
         diag = lax.select(begins, above, diag)
         tie = row_of(query.tie, t) if paths else None
         first = row_of(block.origin, t)
-        column = _column(block, letters, vertical, gaps, tie, first, s, local, fused)
+        read = partial(_score, block, second=second, dtype=gaps.open.dtype)
+        column = _column(block, letters, read, gap, gaps, tie, first, s, local, fused)
         inner = h, f, diag, filled.last_row, e_row, filled.halves
         inner += (_track(h, local, paths),)
         inner = lax.fori_loop(t * TILE, (t + 1) * TILE, column, inner)
@@ -162,11 +169,22 @@ def _tiles(state, block, letters, vertical, column0, gaps, query, s, *, local, f
         found = (*track, None, None)[:3] if local else _best_of_column(h)
         return _keep(filled, t, found, s, rows, tie), e_row, h, f, diag
 
-    carry = *state, start, (minus,) * rows, above
+    carry = *state, (minus,) * rows, (minus,) * rows, minus
     return lax.fori_loop(query.tile, block.tiles, tile, carry)[:2]
 
 
-def _column(block, letters, vertical, gaps, tie, first, s, local, fused):
+def _per_lane(values, second, lanes):
+    """(W,) values of the queries -> (B,), what each lane's query has."""
+    if values.shape[0] == lanes:
+        return values
+    one, *other = (
+        lax.broadcast(lax.index_in_dim(values, k, keepdims=False), (lanes,))
+        for k in range(values.shape[0])
+    )
+    return lax.select(second, other[0], one) if other else one
+
+
+def _column(block, letters, read, vertical, gaps, tie, first, s, local, fused):
     """The step over one column of all lanes: a function (j, carry)."""
     lanes, rows, dtype = first.shape[0], len(letters), gaps.open.dtype
 
@@ -183,7 +201,7 @@ def _column(block, letters, vertical, gaps, tie, first, s, local, fused):
         horizontal = Gaps(gaps.open, cut)
         new_h, new_f, codes = [], [], []
         for k in range(rows):
-            score = _score(block, letters[k], j, dtype)
+            score = read(letters[k], j)
             gap = Gaps(vertical[0][k], vertical[1][k])
             up, e, f_k, code = _cell_row(
                 (diag, up, h[k], e, f[k], score), gap, horizontal, tie, k, local, fused
@@ -227,16 +245,32 @@ def row_of(array, j):
     return lax.squeeze(lax.dynamic_slice_in_dim(array, j, 1), (0,))
 
 
-def _score(block, letter, j, dtype):
-    """Substitution scores of one row in column j: a row of the profile, or a look-up
+def _score(block, letters, j, *, second, dtype):
+    """Substitution scores of one row in column j: rows of the profile, or a look-up
     where every lane has a query of its own."""
     lanes = block.codes.shape[1]
-    if letter.ndim == 0:
-        zero = jnp.int32(0)
-        picked = lax.dynamic_slice(block.scores, (j, letter, zero), (1, 1, lanes))
-        return lax.convert_element_type(lax.squeeze(picked, (0, 1)), dtype)
+    if letters.shape[0] == lanes:
+        return _look_up(block, letters, j, dtype)
+    zero = jnp.int32(0)
+    one, *other = (
+        lax.squeeze(
+            lax.dynamic_slice(
+                block.scores,
+                (j, lax.index_in_dim(letters, k, keepdims=False), zero),
+                (1, 1, lanes),
+            ),
+            (0, 1),
+        )
+        for k in range(letters.shape[0])
+    )
+    picked = lax.select(second, other[0], one) if other else one
+    return lax.convert_element_type(picked, dtype)
+
+
+def _look_up(block, letters, j, dtype):
     width = block.scores.shape[1]
-    index = letter * width + lax.convert_element_type(row_of(block.codes, j), jnp.int32)
+    codes = lax.convert_element_type(row_of(block.codes, j), jnp.int32)
+    index = letters * width + codes
     flat = lax.reshape(block.scores, (width * width,))
     picked = flat.at[index].get(mode="promise_in_bounds")
     return lax.convert_element_type(picked, dtype)

@@ -66,20 +66,31 @@ STATIC = ("local", "rows", "longest", "paths", "steps", "fused")
     compiler_options=CPU_OPTIONS,
 )
 def run_window(
-    block, queries, lengths, start, count, tie, problem, halves=None, **static
+    block,
+    queries,
+    lengths,
+    start,
+    count,
+    tie,
+    problem,
+    halves=None,
+    second=None,
+    **static,
 ) -> tuple[Result, jax.Array | None]:
     """Align the first ``count`` queries against targets of a block.
 
     Parameters
     ----------
     block : sweep.Block
-    queries : uint8 (Q, M) or, a query a lane, (Q, M, B); anything after the end
-    lengths : int32 (Q,) or (Q, B)
+    queries : uint8 (Q, M, W), anything after the end; W = 1, or 2 of which each
+        target meets one, or a query a lane (W = B)
+    lengths : int32 (Q, W)
     start : int32 (Q,), targets before it are not computed for that query
     count : int32 (), rows beyond it are not computed
     tie : bool (Q, T), pairs whose two sides are swapped
     halves : uint16 (capacity,) scratch, given back; needed for paths, holds at least
         ceil(m / rows) * (rows / 4) * TILE * tiles * B
+    second : bool (Q, T) for W = 2, the targets that meet the second query
     local, rows, longest, paths, steps, fused : static; ``longest`` target there can
         be, ``paths`` walks and counts, ``steps`` keeps the operations too
     """
@@ -89,8 +100,9 @@ def run_window(
     def one(q, state):
         out, halves = state
         result, halves = _one_query(
-            block, queries[q], lengths[q], start[q], tie[q], problem, halves, **static
-        )
+            block, queries[q], lengths[q], start[q], tie[q], problem, halves,
+            None if second is None else second[q], **static,
+        )  # fmt: skip
         place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
         return jax.tree.map(place, out, result), halves
 
@@ -108,36 +120,40 @@ def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
     return Result(score, count, count, walk.Walked(*[count] * 8, kept))
 
 
-def _one_query(block, codes, m, start, tie, problem, halves, **static):
+def _one_query(block, codes, m, start, tie, problem, halves, second, **static):
+    """One row of queries: the scores of their targets, and what the paths say."""
     local, paths, rows = static["local"], static["paths"], static["rows"]
     size, dtype = problem.scores.shape[0], problem.gaps.open.dtype
-    below = jnp.arange(codes.shape[0], dtype=jnp.int32).reshape(
-        (-1,) + (1,) * (codes.ndim - 1)
-    )
-    below = below >= (m if codes.ndim == 1 else m[None, :])
-    codes = jnp.where(below, size, codes.astype(jnp.int32))
-    lanes = jnp.broadcast_to(m, block.codes.shape[1:])
+    row = jnp.arange(codes.shape[0], dtype=jnp.int32)[:, None]
+    codes = jnp.where(row >= m[None, :], size, codes.astype(jnp.int32))
+    own = jnp.zeros_like(block.lane) if codes.shape[1] == 1 else block.lane
+    own = own if second is None else second.astype(jnp.int32)
     query = sweep.Query(
         codes,
-        lanes,
+        m,
         -(-jnp.max(m) // rows),
         jnp.minimum(block.first, block.first + block.length - 1)[start] // sweep.TILE,
         tie[block.target].astype(dtype),
+        None if second is None else second[block.target],
     )
     gaps, free = problem.gaps, problem.free
     fused = static["fused"]
     filled = sweep.fill(
         block, query, gaps, free, halves, local=local, rows=rows, fused=fused
     )
-    m, tie = lanes[block.lane], tie.astype(jnp.int32)
-    end = ends.sweep_end(filled, block, m, gaps, free, tie, local=local, fused=fused)
+    tie = tie.astype(jnp.int32)
+    end = ends.sweep_end(
+        filled, block, m[own], gaps, free, tie, local=local, fused=fused
+    )
     if not paths:
         return Result(end.score), None
-    walked = _walk_all(block, codes, start, end, filled.halves, problem, **static)
+    walked = _walk_all(block, codes, own, start, end, filled.halves, problem, **static)
     return Result(end.score, end.i, end.j, walked), filled.halves
 
 
-def _walk_all(block, codes, start, end, halves, problem, *, steps, longest, **static):
+def _walk_all(
+    block, codes, own, start, end, halves, problem, *, steps, longest, **static
+):
     """Walk the targets from ``start`` on, ``TOGETHER`` neighbours at a time: they
     have similar lengths, and a walk takes as long as its longest path."""
     count = end.i.shape[0]
@@ -152,12 +168,9 @@ def _walk_all(block, codes, start, end, halves, problem, *, steps, longest, **st
         def some(x):
             return lax.dynamic_slice_in_dim(x, k * together, together)
 
-        ends_, lane, first = some(end.i), some(block.lane), some(block.first)
-        begin = None if kept is None else kept[:, :together]
-        found = _walk(
-            block, codes, (ends_, some(end.j), begin), lane, first, halves, problem,
-            **static,
-        )  # fmt: skip
+        begin = some(end.i), some(end.j), None if kept is None else kept[:, :together]
+        places = some(block.lane), some(block.first), some(own)
+        found = _walk(block, codes, begin, places, halves, problem, **static)
 
         def put(whole, new):
             axis = whole.ndim - 1
@@ -169,8 +182,11 @@ def _walk_all(block, codes, start, end, halves, problem, *, steps, longest, **st
     return lax.fori_loop(start // together, parts, part, empty)
 
 
-def _walk(block, codes, begin, lane, first, halves, problem, *, local, fused, **_):
-    """Walk some targets; their nibbles lie in ``halves`` as ``sweep`` stored them."""
+def _walk(block, codes, begin, places, halves, problem, *, local, fused, **_):
+    """Walk some targets; their nibbles lie in ``halves`` as ``sweep`` stored them.
+
+    places : lane, first column, and which of the W queries, of each.
+    """
     lanes, columns = block.codes.shape[1], block.tiles * sweep.TILE
     rules = walk.Rules(
         problem.free["target_start"] | local,
@@ -178,29 +194,22 @@ def _walk(block, codes, begin, lane, first, halves, problem, *, local, fused, **
         jnp.int32(-1),
     )
 
-    def run(i, j, steps, halves, codes, targets, lane, first, columns, wildcard, rules):
+    def run(begin, halves, codes, targets, places, columns, wildcard, rules):
+        lane, first, own = places
+
         def nibble_at(i, j):
             place = ((i - 1) // 4 * columns + j - 1 + first) * lanes + lane
             half = halves.at[place].get(mode="clip").astype(jnp.int32)
             return (half >> (4 * (3 - (i - 1) % 4))) & 15
 
         def same_at(i, j):
-            row = jnp.clip(i - 1, 0)
-            a = codes[row] if codes.ndim == 1 else codes[row, lane]
+            a = codes.at[jnp.clip(i - 1, 0), own].get(mode="clip")
             b = targets.at[jnp.clip(j - 1 + first, 0), lane].get(mode="clip")
             b = b.astype(jnp.int32)
             return (a == b) & (a != wildcard)
 
-        return walk.walk(walk.start(i, j, steps), nibble_at, same_at, rules)
+        return walk.walk(walk.start(*begin), nibble_at, same_at, rules)
 
     return one_function(run, enabled=False)(
-        *begin,
-        halves,
-        codes,
-        block.codes,
-        lane,
-        first,
-        columns,
-        problem.wildcard,
-        rules,
+        begin, halves, codes, block.codes, places, columns, problem.wildcard, rules
     )

@@ -51,22 +51,21 @@ def run_window(task: Task, w: windows.Window, scratch) -> results.Rows:
 def _on_device(task, w, scratch, problem):
     block = _block(task, w)
     block = device.load_block(block, problem, task.local, shared=not w.zipped)
-    wanted, swapped = task.job.wanted(w)
-    queries, m, count = _queries(task, w)
+    found = task.job.meets(w)
+    queries, m = _queries(task, w)
     start = np.zeros(w.slots, np.int32)
-    start[: len(wanted)] = wanted.argmax(axis=1)
-    tie = np.zeros((w.slots, w.places), bool)
-    if swapped is not None and task.paths:
-        tie[: swapped.shape[0], : swapped.shape[1]] = swapped
+    start[: len(found.wanted)] = found.wanted.argmax(axis=1)
+    second = task.job.second(w)
     result, halves = device.run_window(
         block,
         queries,
         m,
         start,
-        np.int32(count),
-        tie,
+        np.int32(len(found.wanted)),
+        _wide(w, found.swapped),
         problem,
         _halves(scratch, w.capacity) if task.paths else None,
+        None if second is None else _wide(w, second),
         local=task.local,
         rows=windows.ROWS,
         longest=w.longest,
@@ -76,7 +75,14 @@ def _on_device(task, w, scratch, problem):
     )
     scratch.halves = halves
     result = jax.tree.map(np.asarray, result)
-    return results.collect(task, w, result, wanted, swapped)
+    return results.collect(task, result, found)
+
+
+def _wide(w, bits):
+    """(Q, T) bool in the window's static size."""
+    wide = np.zeros((w.slots, w.places), bool)
+    wide[: bits.shape[0], : bits.shape[1]] = bits
+    return wide
 
 
 def _block(task, w) -> Block:
@@ -102,12 +108,11 @@ def _block(task, w) -> Block:
 
 
 def _queries(task, w):
-    """(codes, lengths, how many): one query (Q,) for all lanes, or a query a lane."""
-    if w.zipped:
-        codes, m = _padded(task.queries, w.queries, w.rows, w.lanes)
-        return np.ascontiguousarray(codes.T)[None], m[None], 1
-    codes, m = _padded(task.queries, w.queries, w.rows, w.slots)
-    return codes, m, len(w.queries)
+    """Codes (Q, M, W) and lengths (Q, W) of the rows of queries."""
+    wide = w.lanes if w.zipped else w.each
+    codes, m = _padded(task.queries, w.queries, w.rows, w.slots * wide)
+    codes = codes.reshape(w.slots, wide, w.rows).transpose(0, 2, 1)
+    return np.ascontiguousarray(codes), m.reshape(w.slots, wide)
 
 
 def _halves(scratch, capacity):

@@ -20,12 +20,10 @@ class Rows(NamedTuple):
     paths: tuple | None  # (run-length operations, runs of each row)
 
 
-def collect(task, w, result, wanted, swapped) -> Rows:
+def collect(task, result, found) -> Rows:
     """A window's device result -> the pairs wanted, sides swapped back."""
-    q, t = np.nonzero(wanted)
-    i = w.targets[t] if w.zipped else w.queries[q]
-    j = w.targets[t]
-    flip = np.zeros(len(q), bool) if swapped is None else swapped[q, t]
+    q, t = np.nonzero(found.wanted)
+    i, j, flip = found.query[q, t], found.target[q, t], found.swapped[q, t]
     at = task.job.position(np.where(flip, j, i), np.where(flip, i, j))
     columns = _scores(task, result.score[q, t].astype(np.int64), result.score.dtype)
     if not task.paths:

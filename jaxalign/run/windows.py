@@ -7,7 +7,9 @@ block have similar lengths and little of it is padding; results go back to input
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import heapreplace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +17,8 @@ from jaxalign.dp.sweep import TILE
 
 ROWS = 8  # rows of a strip: one uint32 backtrack word; measured in docs/kernels.md
 LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
-QUERIES = 32  # queries of a window at most
+QUERIES = 32  # rows of queries of a window at most
+TEAMS = 1500  # sequences; from here on the triangle's waste is less than a tenth
 COLUMNS = 1024  # of a block, where its longest target is not longer
 SMALL_BACKTRACK = 2**21  # halves, 4 MB
 STEP_BYTES = 2**25  # operations kept by one window at most
@@ -25,11 +28,11 @@ STEP_BYTES = 2**25  # operations kept by one window at most
 class Window:
     """Indices into the two sets, where each target is, and the static sizes.
 
-    ``zipped``: query k meets target k only (a query a lane). Otherwise every query
-    meets every target for which ``wanted`` holds.
+    ``zipped``: query k meets target k only (a query a lane). Otherwise a row is one
+    query that meets all targets, or a team of two of which each target meets one.
     """
 
-    queries: np.ndarray
+    queries: np.ndarray  # longest first
     targets: np.ndarray
     lane: np.ndarray  # of each target
     last: np.ndarray  # one beyond its last column: a multiple of TILE
@@ -37,12 +40,23 @@ class Window:
     rows: int  # length bucket of the queries
     columns: int  # bucket of the columns
     longest: int  # length bucket of the targets
-    slots: int  # queries the compiled program has room for
+    slots: int  # rows of queries the compiled program has room for
+    each: int  # queries of a row, 1 or 2
     places: int  # targets it has room for
     capacity: int  # uint16 halves of backtrack, 0 for none
     zipped: bool
     m: int  # longest query
     n: int  # longest target
+
+
+class Pairs(NamedTuple):
+    """(Q, T) arrays: indices of both sides as computed, which pairs are asked for,
+    and which of them the result has the other way round."""
+
+    query: np.ndarray
+    target: np.ndarray
+    wanted: np.ndarray
+    swapped: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -103,21 +117,53 @@ class Job:
         i, j = np.triu_indices(n, 0 if self.include_self else 1)
         return i.astype(np.int32), j.astype(np.int32)
 
-    def wanted(self, window: Window):
-        """(Q, B) bool: compute this pair here; (Q, B) bool: its sides are swapped."""
+    def meets(self, window: Window) -> Pairs:
+        """The pairs of a window, in the orientation in which it computes them."""
+        j = window.targets[None, :]
         if window.zipped:
-            return np.ones((1, len(window.targets)), bool), None
-        i, j = window.queries[:, None], window.targets[None, :]
+            return Pairs(j, j, np.ones(j.shape, bool), np.zeros(j.shape, bool))
+        second = self.second(window)
+        i, j = np.broadcast_arrays(window.queries[:: window.each, None], j)
+        if window.each == 2:
+            partners = np.full(len(i), -1)
+            partners[: len(window.queries) // 2] = window.queries[1::2]
+            i = np.where(second, partners[:, None], i)
+            return Pairs(i, j, (i != j) & (i >= 0), i > j)
         if self.kind == "cross":
-            return np.ones((len(window.queries), len(window.targets)), bool), None
+            return Pairs(i, j, np.ones(i.shape, bool), np.zeros(i.shape, bool))
         if not self.once:
-            return (i <= j) if self.include_self else (i < j), None
+            wanted = (i <= j) if self.include_self else (i < j)
+            return Pairs(i, j, wanted, np.zeros(i.shape, bool))
         # Each unordered pair once, longer as query: order of length, then of input.
-        rank = self.rank
-        before = rank[i] < rank[j]
-        return (before | (i == j)) if self.include_self else before, i > j
+        before = self.rank[i] < self.rank[j]
+        return Pairs(i, j, before | (i == j) if self.include_self else before, i > j)
+
+    def second(self, window: Window):
+        """(Q, T) bool, W = 2: which targets meet the second query of a team.
+
+        Ranks 2q and 2q + 1 make team q. Of the four pairs between two teams the upper
+        team computes first with first and second with second, the lower team the other
+        two; so every team meets every target once and no pair comes twice.
+        """
+        if window.each == 1:
+            return None
+        own = self.rank[window.queries[::2, None]] // 2
+        team, place = np.divmod(self.rank[window.targets[None, :]], 2)
+        return (team != own) & ((place == 1) ^ (team < own))
 
     @property
+    def teams(self) -> bool:
+        """Whether two queries share a sweep. That leaves nothing of a triangle's
+        square to be computed in vain, and costs a tenth more a cell: so for few."""
+        some = self.kind == "all" and self.once and not self.include_self
+        return some and self.window != 1 and len(self.query_lengths) < TEAMS
+
+    @property
+    def triangle(self) -> bool:
+        """Whether a query meets only the targets that follow it."""
+        return self.kind == "all" and self.once and not self.teams
+
+    @cached_property
     def rank(self) -> np.ndarray:
         """Place of every sequence in the order longest first."""
         order = by_length(self.query_lengths)
@@ -130,13 +176,9 @@ def pairs(job: Job, piece) -> list[tuple[int, int]]:
     """The single pairs (i, j) of a piece, in input orientation."""
     if not isinstance(piece, Window):
         return [piece]
-    if piece.zipped:
-        return [(int(k), int(k)) for k in piece.queries]
-    wanted, swapped = job.wanted(piece)
-    flip = np.zeros_like(wanted) if swapped is None else swapped
-    q, t = np.nonzero(wanted)
-    found = zip(piece.queries[q].tolist(), piece.targets[t].tolist(), strict=True)
-    return [p[::-1] if f else p for p, f in zip(found, flip[q, t], strict=True)]
+    i, j, wanted, flip = job.meets(piece)
+    first, last = np.where(flip, j, i)[wanted], np.where(flip, i, j)[wanted]
+    return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
 def by_length(lengths) -> np.ndarray:
@@ -221,7 +263,7 @@ def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
     while start < len(order):
         block = order[start : start + _next_block(job, order[start:], lanes)]
         start += len(block)
-        below = queries[:start] if job.kind == "all" and job.once else queries
+        below = queries[:start] if job.triangle else queries
         yield from _cut_block(job, below, block, lanes, budget)
 
 
@@ -245,7 +287,7 @@ def _lanes(job, order) -> int:
         begin = last - _tiled(job.target_lengths[order])
         columns = int(last.max(initial=0))
         swept = len(begin) * columns
-        swept -= int(begin.sum()) if job.kind == "all" and job.once else 0
+        swept -= int(begin.sum()) if job.triangle else 0
         return swept * (lanes + 32)
 
     return min(LANES[:2], key=cost)
@@ -270,10 +312,10 @@ def _cut_block(job, queries, block, lanes, budget):
     """One block of targets against all its queries, in windows of similar rows."""
     at = 0
     while at < len(queries):
-        slots = _shape(job, queries[at:], block, lanes).slots
-        part = queries[at : at + slots]
+        shape = _shape(job, queries[at:], block, lanes)
+        part = queries[at : at + shape.slots * shape.each]
         yield from _narrow(job, part, block, lanes, budget)
-        at += slots
+        at += len(part)
 
 
 def _narrow(job, queries, block, lanes, budget):
@@ -305,10 +347,11 @@ def _shape(job, queries, block, lanes) -> Window:
     )
     n = int(job.target_lengths[block].max(initial=0))
     longest = int(job.target_lengths.max(initial=0))
-    rows = bucket(int(job.query_lengths.max(initial=0)) if coarse else m, 4)
-    longest = bucket(longest if coarse else n, 4 if coarse else 2)
+    rows = bucket(int(job.query_lengths.max(initial=0)) if coarse else m)
+    longest = bucket(longest if coarse else n)
     columns = max(bucket(used, 4 if coarse else 2), longest)
-    slots = min(job.window or QUERIES, QUERIES)
+    each = 2 if job.teams else 1
+    slots = min((job.window or 2 * QUERIES) // each, QUERIES)
     places = max(lanes, bucket(len(block), 4))
     if job.steps:
         slots = min(slots, max(1, STEP_BYTES // (places * (rows + longest))))
@@ -324,6 +367,7 @@ def _shape(job, queries, block, lanes) -> Window:
         columns,
         longest,
         slots,
+        each,
         places,
         held,
         False,
@@ -349,7 +393,7 @@ def _zip_shape(job, part, lanes) -> Window:
     lane = np.arange(len(part), dtype=np.int32)
     last = _tiled(job.target_lengths[part]).astype(np.int32)
     return Window(
-        part, part, lane, last, lanes, size, size, size, 1, lanes, held, True, m, n
+        part, part, lane, last, lanes, size, size, size, 1, 1, lanes, held, True, m, n
     )
 
 
