@@ -21,7 +21,7 @@ _HOMES = {
     "fits": "config",
     "safe_score": "config",
     "fill_bytes": "config",
-    "supported": "mosaic",
+    "supported": "support",
     "interpreter": "mosaic",
 }
 __all__ = sorted(_HOMES)

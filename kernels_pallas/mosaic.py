@@ -65,17 +65,6 @@ def interpreter():
     return plgpu.InterpretGPUParams()
 
 
-def supported() -> tuple[bool, str]:
-    """Whether the kernels run on the default device, and why not."""
-    device = jax.devices()[0]
-    if device.platform not in ("gpu", "cuda"):
-        return False, f"the default device is a {device.platform}, not an NVIDIA GPU"
-    capability = str(getattr(device, "compute_capability", "0"))
-    if float(capability) < 9.0:
-        return False, f"compute capability {capability} is older than Hopper's 9.0"
-    return True, f"compute capability {capability}"
-
-
 def where(mask, yes, no):
     """``jnp.where`` on words whose cases may be scalars.
 

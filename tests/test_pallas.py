@@ -18,6 +18,14 @@ SETS = [s for k in range(5) for s in combinations(ENDS, k)]
 OTHER = dict(zip(ENDS, ENDS[2:] + ENDS[:2], strict=True))
 LETTERS = 5
 KINDS = list(product((True, False), repeat=3))  # local, packed, shared
+
+
+def only(kind):
+    """All kinds, but only one of them in the quick part of the suite."""
+    slow = pytest.mark.slow
+    return [k if k == kind else pytest.param(k, marks=slow) for k in KINDS]
+
+
 values = pytest.mark.skipif(
     mosaic.interpreter() is None, reason="the GPU interpreter came with JAX 0.11"
 )
@@ -185,19 +193,18 @@ def test_linear_and_free_gaps(local, gaps):
 
 
 @values
-@pytest.mark.parametrize("columns", (1, 4))
+@pytest.mark.parametrize("columns", (1, pytest.param(4, marks=pytest.mark.slow)))
 def test_other_columns_a_step(columns):
     s = shape_of((False, True, True), 4, 16, columns)
     check_scores(s, [7, 70], [9, 2, 1, 12] * 2, free=ENDS)
 
 
 @values
-@pytest.mark.parametrize("kind", KINDS, ids=name)
+@pytest.mark.parametrize("kind", only((True, True, True)), ids=name)
 def test_paths(kind):
     s = shape_of(kind, 8, 16, tile=3)
     count = 4 if s.shared else s.groups * s.tables
-    # Two strips once: a second one doubles the time.
-    longest = 150 if kind == (True, True, True) else 30
+    longest = 30 if kind[0] else 150  # a second strip doubles the time
     m = ([9, longest] if s.shared else [0, 1, 7, 8, 9, 13, 20, 5])[:count]
     n = [11, 0, 1, 14, 8, 7, 9, 12]
     repeat = 1 if s.shared else count // 8
@@ -205,7 +212,7 @@ def test_paths(kind):
 
 
 @values
-@pytest.mark.parametrize("kind", KINDS, ids=name)
+@pytest.mark.parametrize("kind", only((False, True, True)), ids=name)
 def test_paths_by_words(kind):
     s = shape_of(kind, 16, 16, tile=3, words=True)
     count = 2 if s.shared else s.groups * s.tables
@@ -216,6 +223,7 @@ def test_paths_by_words(kind):
 
 
 @values
+@pytest.mark.slow
 @pytest.mark.parametrize("local", (True, False))
 def test_paths_of_linear_gaps(local):
     s = shape_of((local, True, True), 8, 16, tile=2)
