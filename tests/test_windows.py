@@ -25,7 +25,7 @@ from jaxalign.dp.window import Problem
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.operations import run_lengths
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
-from jaxalign.run import bounds, long_pair, memory, windows
+from jaxalign.run import bounds, cut, long_pair, memory, windows
 
 TEXTS = some_texts(1, 12)
 ALPHABET = Scoring().alphabet
@@ -170,7 +170,7 @@ def test_each_pair_is_computed_once(kind):
                 kind, lengths, lengths, bool(self_too), bool(once), True, True
             )
             seen = np.zeros(job.pairs, int)
-            for piece in windows.cut(job, budget):
+            for piece in cut.cut(job, budget):
                 np.add.at(seen, rows_of(job, piece), 1)
             assert (seen == 1).all()
 

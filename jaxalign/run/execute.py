@@ -11,6 +11,7 @@ from jaxalign.dp.recurrence import Gaps
 from jaxalign.dp.sweep import TILE, Block
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.run import bounds, long_pair, results, windows
+from jaxalign.run.cut import ROWS
 from jaxalign.run.task import Task
 
 
@@ -67,7 +68,7 @@ def _on_device(task, w, scratch, problem):
         _halves(scratch, w.capacity) if task.paths else None,
         None if second is None else _wide(w, second),
         local=task.local,
-        rows=windows.ROWS,
+        rows=ROWS,
         longest=w.longest,
         paths=task.paths,
         steps=task.output == "alignment",

@@ -7,6 +7,7 @@ from jaxalign.errors import MemoryPlanError
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, is_symmetric
 from jaxalign.run import bounds, long_pair, windows
+from jaxalign.run import cut as cutting
 from jaxalign.run.memory import refuse_over, show_bytes
 
 # Result bytes a pair: indices and score, counts and spans, about 12 runs of a path.
@@ -99,7 +100,7 @@ def _bytes(plan) -> int:
 def _plan(task):
     """(plan, pieces) within the task's budget as far as the pieces can be cut."""
     limit = task.window_budget
-    pieces = list(windows.cut(task.job, limit))
+    pieces = list(cutting.cut(task.job, limit))
     if task.implementation == "wavefront":
         pieces = [pair for piece in pieces for pair in windows.pairs(task.job, piece)]
     cut = [piece for piece in pieces if isinstance(piece, windows.Window)]
@@ -111,10 +112,10 @@ def _plan(task):
                 f"{len(alone):,} pairs do not fit a window of {show_bytes(limit)} with "
                 "their backtrack: leave the implementation open, or name wavefront"
             )
-        held = [windows.least_bytes(task.job, *pair) for pair in alone]
+        held = [cutting.least_bytes(task.job, *pair) for pair in alone]
     else:
         held = [long_pair.bytes_needed(*size, limit) for size in sizes]
-    held += [windows.window_bytes(w, 4, task.job.steps) for w in cut]
+    held += [cutting.window_bytes(w, 4, task.job.steps) for w in cut]
     shapes = [(w.m, w.n) for w in cut] + sizes
     plan = {
         "pairs": task.job.pairs,

@@ -1,0 +1,233 @@
+"""The pair matrix cut into windows: sorted by length, under a memory budget.
+
+Sequences are sorted longest first, and the targets of a block packed into its lanes one
+after the other, so little of it is padding; results go back to input order.
+"""
+
+from collections.abc import Iterator
+from heapq import heapreplace
+
+import numpy as np
+
+from jaxalign.dp.sweep import TILE
+from jaxalign.run.windows import Job, Window, bucket, by_length, pairs
+
+ROWS = 8  # rows of a strip: one uint32 backtrack word; measured in docs/kernels.md
+LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
+QUERIES = 32  # rows of queries of a window at most
+COLUMNS = 1024  # of a block, where its longest target is not longer
+SMALL_BACKTRACK = 2**21  # halves, 4 MB
+STEP_BYTES = 2**25  # operations kept by one window at most
+
+
+def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
+    """Device bytes of a window: profile, boundary rows, backtrack, operations."""
+    wide = window.lanes * (window.columns + window.rows * window.zipped)
+    profile = 0 if window.zipped else 26 * window.lanes * window.columns
+    held = profile * (1 if score_bytes == 2 else score_bytes) + wide * 6
+    held += 2 * score_bytes * window.lanes * window.columns
+    held += 2 * window.capacity
+    if steps:
+        held += 2 * window.slots * window.places * (window.rows + window.longest)
+    return held + 48 * window.slots * window.places
+
+
+def pack(lengths, lanes: int, limit: int | None = None):
+    """Targets, longest first, one after the other into the lane with the most room.
+
+    Each begins a tile, so it takes a multiple of TILE columns, and one at least.
+    Starts never decrease along the order. With a ``limit`` of columns, as many targets
+    as fill the lanes best.
+
+    Returns
+    -------
+    lane, last : int32 (T,)
+        The lane of each, and the column after its last.
+    """
+    heap = [(0, lane) for lane in range(lanes)]
+    lane, last, area, top = [], [], 0, 0
+    best, kept = 0.0, 0
+    for length in lengths:
+        used, here = heap[0]
+        end = used + TILE * max(1, -(-int(length) // TILE))
+        if limit and end > limit and lane:
+            break
+        heapreplace(heap, (end, here))
+        lane.append(here)
+        last.append(end)
+        area, top = area + int(length), max(top, end)
+        if area >= 0.97 * best * top:
+            best, kept = max(best, area / top), len(lane)
+    kept = len(lane) if len(lane) == len(lengths) else kept
+    return np.array(lane[:kept], np.int32), np.array(last[:kept], np.int32)
+
+
+def least_bytes(job: Job, i: int, j: int) -> int:
+    """Bytes of the narrowest window that holds pair (i, j)."""
+    q, t = np.array([i]), np.array([j])
+    if job.kind == "zip":
+        return window_bytes(_zip_shape(job, q, LANES[-1]), 4, job.steps)
+    return window_bytes(_shape(job, q, t, LANES[-1]), 4, job.steps)
+
+
+def _coarse(job) -> bool:
+    """Few length buckets: a compilation costs more than padding saves."""
+    return job.cells < 2 * 10**10
+
+
+def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
+    """Windows that need at most ``budget`` bytes each, heaviest first.
+
+    A pair whose backtrack alone exceeds the budget comes out as (i, j), to be aligned
+    by checkpoints.
+    """
+    if job.kind == "zip":
+        yield from _cut_zip(job, budget)
+        return
+    order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
+    lanes, start = _lanes(job, order), 0
+    while start < len(order):
+        block = order[start : start + _next_block(job, order[start:], lanes)]
+        start += len(block)
+        below = queries[:start] if job.triangle else queries
+        yield from _cut_block(job, below, block, lanes, budget)
+
+
+def _next_block(job, order, lanes) -> int:
+    """How many of the next targets (longest first) make a block."""
+    if job.window:
+        return job.window
+    lengths = job.target_lengths[order]
+    return len(pack(lengths, lanes, max(COLUMNS, int(lengths[0]) + TILE))[0])
+
+
+def _lanes(job, order) -> int:
+    """The number of lanes that needs the least time, were all rows alike.
+
+    A column costs about as much as 32 lanes even with none. In a triangle a query
+    sweeps from the first target it meets, so the fewer lanes, the less in vain.
+    """
+
+    def cost(lanes):
+        lane, last = pack(job.target_lengths[order], lanes)
+        begin = last - _tiled(job.target_lengths[order])
+        columns = int(last.max(initial=0))
+        swept = len(begin) * columns
+        swept -= int(begin.sum()) if job.triangle else 0
+        return swept * (lanes + 32)
+
+    return min(LANES[:2], key=cost)
+
+
+def _capacity(job, m, used, rows, columns, lanes) -> int:
+    """uint16 backtrack, one for 4 cells, of m rows and the columns used; of a whole
+    bucket where that is small, so that a small job compiles one program."""
+    if not job.paths:
+        return 0
+    whole = rows * columns * lanes // 4
+    needed = max(1, -(-m // ROWS)) * (ROWS // 4) * used * lanes
+    return whole if whole <= SMALL_BACKTRACK else bucket(needed, 4)
+
+
+def _tiled(lengths):
+    """Columns that targets take."""
+    return TILE * np.maximum(1, -(-np.asarray(lengths) // TILE))
+
+
+def _cut_block(job, queries, block, lanes, budget):
+    """One block of targets against all its queries, in windows of similar rows."""
+    at = 0
+    while at < len(queries):
+        shape = _shape(job, queries[at:], block, lanes)
+        part = queries[at : at + shape.slots * shape.each]
+        yield from _narrow(job, part, block, lanes, budget)
+        at += len(part)
+
+
+def _narrow(job, queries, block, lanes, budget):
+    """Fewer lanes or targets until the window fits; then single pairs."""
+    window = _shape(job, queries, block, lanes)
+    if window_bytes(window, 4, job.steps) <= budget:
+        yield window
+    elif lanes > LANES[-1]:
+        fewer = next(x for x in LANES if x < lanes)
+        while len(block):
+            count = _next_block(job, block, fewer)
+            yield from _narrow(job, queries, block[:count], fewer, budget)
+            block = block[count:]
+    elif len(block) > lanes:
+        for start in range(0, len(block), lanes):
+            part = block[start : start + lanes]
+            yield from _narrow(job, queries, part, lanes, budget)
+    else:
+        yield from pairs(job, window)
+
+
+def _shape(job, queries, block, lanes) -> Window:
+    """The window of some queries and targets: coarse buckets for a small job."""
+    coarse = _coarse(job)
+    lane, last = pack(job.target_lengths[block], lanes)
+    used = int(last.max(initial=TILE))
+    m = int(job.query_lengths[queries].max(initial=0))
+    n = int(job.target_lengths[block].max(initial=0))
+    longest = int(job.target_lengths.max(initial=0))
+    rows = bucket(int(job.query_lengths.max(initial=0)) if coarse else m)
+    longest = bucket(longest if coarse else n)
+    columns = max(bucket(used, 4 if coarse else 2), longest)
+    each = 2 if job.teams else 1
+    slots = min((job.window or 2 * QUERIES) // each, QUERIES)
+    places = max(lanes, bucket(len(block), 4))
+    if job.steps:
+        slots = min(slots, max(1, STEP_BYTES // (places * (rows + longest))))
+        slots = 2 ** int(np.log2(slots))
+    held = _capacity(job, m, used, rows, columns, lanes)
+    return Window(
+        queries,
+        block,
+        lane,
+        last,
+        lanes,
+        rows,
+        columns,
+        longest,
+        slots,
+        each,
+        places,
+        held,
+        False,
+        m,
+        n,
+    )
+
+
+def _cut_zip(job, budget):
+    """Pairs that share no side: sorted by size, a query a lane."""
+    order = by_length(job.query_lengths * (job.target_lengths + 1))
+    lanes = job.window or (LANES[1] if len(order) > LANES[-1] else LANES[-1])
+    for start in range(0, len(order), lanes):
+        yield from _narrow_zip(job, order[start : start + lanes], lanes, budget)
+
+
+def _zip_shape(job, part, lanes) -> Window:
+    m = int(job.query_lengths[part].max(initial=0))
+    n = int(job.target_lengths[part].max(initial=0))
+    used = int(_tiled(n))
+    size = bucket(max(m, used), 2)
+    held = _capacity(job, m, used, size, size, lanes)
+    lane = np.arange(len(part), dtype=np.int32)
+    last = _tiled(job.target_lengths[part]).astype(np.int32)
+    return Window(
+        part, part, lane, last, lanes, size, size, size, 1, 1, lanes, held, True, m, n
+    )
+
+
+def _narrow_zip(job, part, lanes, budget):
+    window = _zip_shape(job, part, lanes)
+    if window_bytes(window, 4, job.steps) <= budget:
+        yield window
+    elif lanes <= LANES[-1]:
+        yield from pairs(job, window)
+    else:
+        fewer = next(x for x in LANES if x < lanes)
+        for start in range(0, len(part), fewer):
+            yield from _narrow_zip(job, part[start : start + fewer], fewer, budget)
