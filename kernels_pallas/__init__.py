@@ -9,7 +9,7 @@ from importlib import import_module
 
 _HOMES = {
     "Problem": "layout",
-    "Fill": "pair_fill",
+    "Fill": "shapes",
     "Result": "align",
     "align_block": "align",
     "align_list": "align",

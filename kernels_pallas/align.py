@@ -10,9 +10,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas import config, ends, layout, pair_walk
+from kernels_pallas import config, ends, layout, pair_walk, tiles
 from kernels_pallas.layout import Problem
-from kernels_pallas.pair_fill import Fill, fill
+from kernels_pallas.pair_fill import fill
+from kernels_pallas.shapes import Fill
 
 
 class Result(NamedTuple):
@@ -208,7 +209,7 @@ def _pairs(problem, queries, m, end, tie, most, s: Fill) -> pair_walk.Pairs:
     free = jnp.stack([problem.target_start | local, problem.query_start | local])
     return pair_walk.Pairs(
         layout.row_bytes(queries, m, ends.tallest(m, s), most, s),
-        layout.walk_table(problem, s, pair_walk.SCALE, pair_walk.DIAGONAL),
+        layout.walk_table(problem, s, tiles.SCALE, tiles.DIAGONAL),
         words(end.score),
         words(end.i),
         words(end.j),

@@ -7,7 +7,7 @@ meets: nine for lengths up to 9,216, six where the longer sequence is the query.
 
 import numpy as np
 
-from kernels_pallas.pair_fill import Fill, size_of
+from kernels_pallas.shapes import Fill, held_steps, shapes_of, size_of
 
 # Rows a lane and lanes a group, by the longest query of a launch; longer queries take
 # strips of the last. Measured in docs/gpu-kernels.md.
@@ -88,8 +88,6 @@ def safe_score(scores, gap_open: int) -> int:
 
 def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int) -> int:
     """Device bytes of what a fill writes, for arrays of lengths m and n."""
-    from kernels_pallas.pair_fill import held_steps, shapes_of
-
     strips = -(-m // s.strip)
     per = s.groups if s.shared else s.groups * s.tables
     items = -(-targets // per) * (-(-queries // s.tables) if s.shared else 1)

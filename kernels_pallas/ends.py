@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from kernels_pallas.layout import Problem, strips_of
-from kernels_pallas.pair_fill import Fill, Filled, Inputs, Numbers
+from kernels_pallas.shapes import Fill, Filled, Inputs, Numbers
 
 
 class End(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.pair_fill import SCALE, Fill, Inputs, Numbers
+from kernels_pallas.shapes import SCALE, Fill, Inputs, Numbers
 
 BLOCK = 256  # words of a row of the table in shared memory: one copy's limit
 
