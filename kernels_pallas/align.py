@@ -21,7 +21,8 @@ class Result(NamedTuple):
 
     Without paths only ``score`` is there. ``runs`` is (R, Q, N) or (R, N), length << 4
     | operation (0 M, 1 I, 2 D, as BAM does), from the end of the path to its start;
-    the first ``count`` are valid.
+    the first ``count`` are valid. ``overflow`` (bool; local int16 only) marks pairs
+    that have to be aligned again in int32; all others are right.
     """
 
     score: jax.Array
@@ -35,6 +36,7 @@ class Result(NamedTuple):
     gaps: jax.Array | None = None
     count: jax.Array | None = None
     runs: jax.Array | None = None
+    overflow: jax.Array | None = None
 
 
 STATIC = ("local", "dtype", "paths", "way", "runs", "shape", "interpret")
@@ -176,8 +178,12 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
         end = ends.End(score, jnp.zeros_like(score), jnp.zeros_like(score))
     else:
         end = ends.border_end(filled, problem, numbers, s, rows, columns, tie)
+    overflow = None
+    if s.local and s.packed:
+        highest = jnp.max(problem.scores)
+        overflow = end.score > config.safe(highest, problem.gap_open, s.scale)
     if not paths:
-        return Result(end.score)
+        return Result(end.score, overflow=overflow)
     pairs = _pairs(problem, queries, m, end, tie, most, s)
     if s.local:
         by_item = (ends.by_item(x, s) for x in (end.score, tie))
@@ -196,7 +202,8 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
     kept = None if kept is None else jax.vmap(back)(kept)
     found = {name: back(words) for name, words in found.items()}
     start = {"start_i": found.pop("i"), "start_j": found.pop("j")}
-    return Result(end.score, back(pairs.i), back(pairs.j), **start, **found, runs=kept)
+    return Result(end.score, back(pairs.i), back(pairs.j), **start, **found, runs=kept,
+                  overflow=overflow)  # fmt: skip
 
 
 def _pairs(problem, queries, m, end, tie, most, s: Fill) -> pair_walk.Pairs:

@@ -7,7 +7,7 @@ meets: nine for lengths up to 9,216, six where the longer sequence is the query.
 
 import numpy as np
 
-from kernels_pallas.shapes import Fill, held_steps, shapes_of, size_of
+from kernels_pallas.shapes import SCALE, Fill, held_steps, shapes_of, size_of
 
 # Rows a lane and lanes a group, by the longest query of a launch; longer queries take
 # strips of the last. Measured in docs/gpu-kernels.md.
@@ -80,10 +80,17 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
     return max(highest, 0) + best + skew + 4 * cost + worst < limit and low < limit
 
 
-def safe_score(scores, gap_open: int) -> int:
+def safe_score(scores, gap_open: int, way: str | None = None) -> int:
     """Local int16: a score above this says that the pair has to be filled in int32,
-    one below it that nothing wrapped on the way."""
-    return 2**15 - 1 - gap_open - max(int(np.asarray(scores).max(initial=0)), 0)
+    one up to it that nothing wrapped on the way."""
+    highest = max(int(np.asarray(scores).max(initial=0)), 0)
+    return safe(highest, gap_open, SCALE if way == "words" else 1)
+
+
+def safe(highest, gap_open, scale: int):
+    """Whoever wraps was before that within one substitution of the limit; H is stored
+    with gap_open added and, beside packed backtrack, scaled and tagged."""
+    return 2**15 // scale - 2 - gap_open - highest
 
 
 def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int) -> int:

@@ -257,11 +257,14 @@ def test_int16_says_when_a_score_may_have_wrapped():
     q = np.zeros((2, 40), np.uint8)
     q[1] = 1
     t = np.zeros((8, 40), np.uint8)
-    found = aligned(s, q, [40, 40], t, n, scores, (11, 1), ()).score
+    found = aligned(s, q, [40, 40], t, n, scores, (11, 1), ())
+    found, overflow = found.score, found.overflow
     right = np.array([[1000 * k for k in n], [0] * 8])
     safe = kp.safe_score(scores, 11)
     assert ((found == right) | ((found > safe) & (right > safe))).all()
     assert (found[:, 3:] == right[:, 3:]).all()
+    assert (overflow == (found > safe)).all()
+    assert overflow[0, :3].all() and not overflow[:, 3:].any()
 
 
 # On a device
