@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import jax
 
+import kernels_pallas
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.run import execute, results, windows
+from jaxalign.run import execute, gpu, results, windows
 from jaxalign.run.task import Task, make_plan
 
 IMPLEMENTATIONS = ("sweep", "wavefront", "pallas")
@@ -31,12 +32,16 @@ def choose(implementation: str | None) -> tuple[str, str]:
     if implementation is not None and implementation not in IMPLEMENTATIONS:
         names = ", ".join(IMPLEMENTATIONS)
         raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
-    platform = jax.default_backend()
-    if implementation == "pallas":
-        raise DeviceError(f"pallas: this version has no kernels for {platform}")
+    works, why = kernels_pallas.supported()
+    if implementation == "pallas" and not works:
+        raise DeviceError(f"pallas: {why}")
     if implementation:
         return implementation, "asked for"
-    return "sweep", f"one query against many targets in lanes, on {platform}"
+    if works:
+        return "pallas", f"GPU kernels, {why}"
+    platform = jax.default_backend()
+    reason = f"one query against many targets in lanes, on {platform}"
+    return "sweep", reason if platform == "cpu" else f"{reason}; no kernels: {why}"
 
 
 def default_threads() -> int:
@@ -55,6 +60,12 @@ def plan(task: Task) -> tuple[dict, list]:
     MemoryPlanError, UsageError, DeviceError
     """
     name, why = choose(task.implementation)
+    if name == "pallas":
+        made, pieces = gpu.make_plan(task, kernels_pallas, gpu.memory(task.threads))
+        if made["checkpointed_pairs"]:
+            why += "; pairs beyond the kernels by wavefront, in checkpointed strips"
+            name = "pallas, wavefront" if made["windows"] else "wavefront"
+        return made | {"implementation": name, "reason": why}, pieces
     made, pieces = make_plan(task)
     if made["checkpointed_pairs"] and name == "sweep":
         why += "; pairs beyond the memory by wavefront, in checkpointed strips"
@@ -75,19 +86,21 @@ def run(task: Task, progress=None):
     info, pieces = plan(task)
     out = results.Output(task, progress)
     scratch = threading.local()
+    on_gpu = any(isinstance(piece, gpu.Launch) for piece in pieces)
+    sides = gpu.load(task) if on_gpu else None
     began = time.perf_counter()
 
     def work(piece):
         if out.failed:
             return
-        whole = isinstance(piece, windows.Window)
-        out.put(
-            execute.run_window(task, piece, scratch)
-            if whole
-            else execute.run_pair(task, piece)
-        )
+        if isinstance(piece, gpu.Launch):
+            out.put(gpu.run(task, kernels_pallas, piece, sides))
+        elif isinstance(piece, windows.Window):
+            out.put(execute.run_window(task, piece, scratch))
+        else:
+            out.put(execute.run_pair(task, piece))
 
-    with ThreadPoolExecutor(task.threads) as pool:
+    with ThreadPoolExecutor(info["threads"]) as pool:
         pending = [pool.submit(work, piece) for piece in pieces]
         try:
             for future in pending:
