@@ -112,4 +112,4 @@ def test_every_pair_comes_once(kind, output):
             np.add.at(seen, task.job.position(first[wanted], last[wanted]), 1)
             sizes.add((piece.rows, piece.columns, piece.slots, piece.places))
         assert (seen == 1).all()
-    assert len(sizes) <= 9  # pairs of buckets
+    assert len(sizes) <= (16 if output == "alignment" else 9)  # pairs of buckets

@@ -18,7 +18,7 @@ import numpy as np
 from jaxalign.errors import MemoryPlanError
 from jaxalign.run import bounds, results
 from jaxalign.run.memory import refuse_over, show_bytes
-from jaxalign.run.windows import by_length
+from jaxalign.run.windows import bucket, by_length
 
 # Sizes of launches; a job of few targets takes no more than SMALL places.
 QUERIES, TARGETS = (64, 16, 4, 2), (4096, 2048, 1024, 512, 256, 128, 64)
@@ -141,14 +141,21 @@ def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
     half = job.kind == "all" and job.once
     for start in range(0, len(queries), QUERIES[0]):
         part = queries[start : start + QUERIES[0]]
-        for alike in _by_bucket(kernels, job.target_lengths, order[start * half :]):
+        for alike in _by_bucket(
+            kernels, job.target_lengths, order[start * half :], task.paths
+        ):
             yield from _rectangle(task, kernels, part, alike, budget)
 
 
-def _by_bucket(kernels, lengths, order):
+def _by_bucket(kernels, lengths, order, paths):
     """Runs of one length bucket, longest first."""
-    buckets = [kernels.bucket(int(n)) for n in lengths[order]]
+    buckets = [_bucket(kernels, int(n), paths) for n in lengths[order]]
     return np.split(order, np.flatnonzero(np.diff(buckets)) + 1)
+
+
+def _bucket(kernels, length, paths):
+    """Letters of an array: checkpoints take the whole of it, so one more for paths."""
+    return 768 if paths and 384 < length <= 768 else kernels.bucket(length)
 
 
 def _rectangle(task, kernels, queries, targets, budget):
@@ -198,9 +205,9 @@ def _largest(task, kernels, queries, targets, budget) -> Launch | None:
     most = len(task.job.target_lengths)
     sizes = [(p, p) for p in PAIRS] if zipped else list(product(QUERIES, TARGETS))
     sizes.sort(key=lambda size: -size[0] * size[1])
+    longest = [_bucket(kernels, length, task.paths) for length in (m, n)]
     made = (
-        _sized(queries, targets, kernels.bucket(m), kernels.bucket(n), *size, zipped,
-               dtype)
+        _sized(queries, targets, *longest, *size, zipped, dtype)
         for size in sizes
     )  # fmt: skip
     made = (x for x in made if x.places <= SMALL or most > SMALL)
@@ -262,8 +269,6 @@ def run(task, kernels, launch: Launch, sides, **options) -> results.Rows:
     static |= {"shape": _shape(task, kernels, launch)} | options
     runs = RUNS if task.output == "alignment" else 0
     call = kernels.align_list if launch.zipped else kernels.align_block
-    asked = np.nonzero(found.wanted)
-    pick = partial(_asked, asked=asked, zipped=launch.zipped)
     while True:
         made = _call(
             *sides,
@@ -274,11 +279,51 @@ def run(task, kernels, launch: Launch, sides, **options) -> results.Rows:
             sizes=(launch.rows, launch.columns),
             options=tuple(sorted((static | {"runs": runs}).items())),
         )
-        made = jax.tree.map(pick, made)
+        kept = made.runs
+        made = jax.tree.map(partial(_asked, found.wanted), made._replace(runs=None))
         longest = int(made.count.max(initial=0)) if runs else 0
         if longest <= runs:
-            return results.of_launch(task, found, made)
+            break
         runs = 2 ** int(np.ceil(np.log2(longest)))
+    if not runs:
+        return results.of_launch(task, found, made, None)
+    total = int(made.count.sum())
+    joined = _join(
+        kept[: min(runs, bucket(longest, 2, 8))],
+        *(_grid(x, kept.shape[1:]) for x in (found.wanted, found.swapped)),
+        _grid_of(made.count, found.wanted, kept.shape[1:]),
+        capacity=bucket(total, 2, 1024),
+    )
+    return results.of_launch(task, found, made, np.asarray(joined)[:total])
+
+
+def _grid(values, shape):
+    """(Q, T) in the static size of a launch, False beyond."""
+    wide = np.zeros(shape, values.dtype)
+    wide.reshape(-1, shape[-1])[: values.shape[0], : values.shape[1]] = values
+    return wide
+
+
+def _grid_of(values, wanted, shape):
+    grid = np.zeros(wanted.shape, np.int32)
+    grid[wanted] = values
+    return _grid(grid, shape)
+
+
+@partial(jax.jit, static_argnames=("capacity",))
+def _join(runs, wanted, swapped, count, capacity):
+    """Runs (R, ...), end to start -> those asked for, one path after the other, start
+    to end: uint32 (capacity,). I and D (1 and 2) change places with the sides."""
+    count = count.reshape(-1)
+    begin = jnp.cumsum(count) - count
+    r = jnp.arange(runs.shape[0], dtype=jnp.int32)[:, None]
+    runs = runs.reshape(len(runs), -1).astype(jnp.uint32)
+    turn = swapped.reshape(1, -1) & ((runs & 15) != 0)
+    runs = jnp.where(turn, runs ^ jnp.uint32(3), runs)
+    inside = wanted.reshape(1, -1) & (r < count[None, :])
+    at = jnp.where(inside, begin[None, :] + count[None, :] - 1 - r, capacity)
+    empty = jnp.zeros(capacity, jnp.uint32)
+    return empty.at[at.reshape(-1)].set(runs.reshape(-1), mode="drop")
 
 
 def _ids(indices, size):
@@ -287,7 +332,8 @@ def _ids(indices, size):
     return ids
 
 
-def _asked(values, asked, zipped):
-    """Values of the pairs that are asked for: (P,), or (runs, P)."""
+def _asked(wanted, values):
+    """Values of the pairs that are asked for (P,), row by row."""
     values = np.asarray(values)
-    return (values[..., None, :] if zipped else values)[..., *asked]
+    values = values.reshape(-1, values.shape[-1])
+    return values[: wanted.shape[0], : wanted.shape[1]][wanted]

@@ -52,8 +52,9 @@ def _paths(steps, q, t, counts, flip):
     return runs, np.diff(offsets)
 
 
-def of_launch(task, found, made) -> Rows:
-    """The pairs (P,) of a launch on a GPU (``kernels_pallas.Result``)."""
+def of_launch(task, found, made, runs) -> Rows:
+    """The pairs (P,) of a launch on a GPU (``kernels_pallas.Result``), and their joined
+    runs."""
     i, j, flip = (x[found.wanted] for x in (found.query, found.target, found.swapped))
     at = task.job.position(np.where(flip, j, i), np.where(flip, i, j))
     columns = _scores(task, made.score.astype(np.int64), made.score.dtype)
@@ -64,13 +65,8 @@ def of_launch(task, found, made) -> Rows:
         columns[name] = np.where(flip, other, own)
     for name in COUNTS:
         columns[name] = getattr(made, name)
-    if made.runs is None:
-        return Rows(at, columns, None)
-    # (P, runs), start to end: I and D (1 and 2) change places with the sides.
-    runs = np.ascontiguousarray(made.runs.T[:, ::-1]).astype(np.uint32)
-    turned = np.where(flip[:, None] & (runs & 15 != ops.M), runs ^ 3, runs)
-    kept = np.arange(runs.shape[1])[::-1] < made.count[:, None]
-    return Rows(at, columns, (turned[kept], made.count.astype(np.int64)))
+    paths = None if runs is None else (runs, made.count.astype(np.int64))
+    return Rows(at, columns, paths)
 
 
 def of_pair(task, pair, found, dtype) -> Rows:

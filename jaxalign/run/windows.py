@@ -175,9 +175,8 @@ def by_length(lengths) -> np.ndarray:
     return np.argsort(-np.asarray(lengths), kind="stable")
 
 
-def bucket(length: int, step: int = 2) -> int:
-    """The next of 64, 64 * step, 64 * step^2 ... that holds ``length``."""
-    size = 64
+def bucket(length: int, step: int = 2, size: int = 64) -> int:
+    """The next of size, size * step, size * step^2 ... that holds ``length``."""
     while size < length:
         size *= step
     return size
