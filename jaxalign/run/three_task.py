@@ -1,0 +1,161 @@
+"""Align one triple: what it needs, which traceback, and the result."""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jaxalign.model.triple import TripleAlignment, gapped
+from jaxalign.run import bounds, three, three_chunks, three_split
+from jaxalign.run.execute import precision
+from jaxalign.run.memory import refuse_over
+from jaxalign.dp.recurrence3 import MODELS
+from jaxalign.run.three import Triple
+
+SCHEDULES = tuple(three.FILLS)
+CHUNKED = ("bt1", "bt2", "bt3")
+TRACEBACKS = ("auto", "store", "split", *CHUNKED)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The words of a call, checked."""
+
+    gap_model: str
+    mode: str
+    schedule: str
+    traceback: str | None
+    budget: int
+    chunk: int | None = None
+    height: int | None = None
+
+
+def triple_of(sequences, indices, scoring, asked: Asked, progress=None) -> Triple:
+    """Sequences of a call as a ``Triple``, the longest last."""
+    codes = tuple(sequences[n] for n in indices)
+    matrices = (scoring.scores,) * 3
+    lengths = [len(x) for x in codes]
+    dtype = bounds.triple_dtype(lengths, scoring)
+    model, cost = MODELS[asked.gap_model], (scoring.open, scoring.extend)
+    order = tuple(np.argsort(lengths, kind="stable").tolist())
+    done = {"progress": progress, "seconds": {}, "cells": 0}
+    triple = Triple(
+        codes, (0, 1, 2), matrices, cost, dtype, model, asked.mode, asked.schedule, done
+    )
+    return triple.reordered(order)
+
+
+def make_plan(sequences, scoring, asked: Asked) -> dict:
+    """Which traceback will run, and in how many bytes.
+
+    ``auto`` is ``store`` where that fits the budget, else ``split``, which divides
+    until each part fits.
+
+    Raises
+    ------
+    MemoryPlanError
+        Nothing that was asked for fits.
+    """
+    triple = triple_of(sequences, (0, 1, 2), scoring, asked)
+    part = three.whole(triple)
+    needs = {
+        "store": three.store_bytes(triple, part),
+        "split": 2 * three.sweep_bytes(triple, part),
+        None: three.sweep_bytes(triple, part),
+    }
+    chosen = asked.traceback
+    if chosen == "auto":
+        chosen = "store" if needs["store"] <= asked.budget else "split"
+    if chosen in CHUNKED:
+        sizes = three_chunks.sizes(triple, chosen, asked.chunk, asked.height)
+        needs[chosen] = three_chunks.bytes_needed(triple, part, chosen, *sizes)
+    lengths = " x ".join(str(n) for n in sequences.lengths)
+    what = f"{lengths} residues with traceback {chosen}"
+    refuse_over(needs[chosen], asked.budget, what)
+    cells = int(np.prod(sequences.lengths + 1, dtype=object))
+    return {
+        "cells": cells,
+        "gap_model": asked.gap_model,
+        "states": triple.model.states,
+        "schedule": asked.schedule,
+        "traceback": chosen,
+        "dtype": triple.dtype,
+        "bytes": needs[chosen],
+        "budget": asked.budget,
+    }
+
+
+def run(sequences, scoring, asked: Asked, plan: dict, progress=None) -> TripleAlignment:
+    """Align the three sequences of a set as planned."""
+    triple = triple_of(sequences, (0, 1, 2), scoring, asked, progress)
+    began = time.perf_counter()
+    with precision(triple.dtype):
+        score, part, columns = _solved(triple, asked, plan)
+    triple.done["seconds"]["total"] = time.perf_counter() - began
+    return result(
+        sequences, (0, 1, 2), scoring, asked, plan, triple, score, part, columns
+    )
+
+
+def _solved(triple: Triple, asked: Asked, plan: dict):
+    """(score, the part aligned, its columns or None)."""
+    part, way = three.whole(triple), plan["traceback"]
+    if triple.mode == "local":
+        with triple.timed("ends"):
+            if way is None:
+                return max(three.best_cell(triple, part)[0], 0), part, None
+            score, part = three.local_part(triple)
+        if score == 0:
+            return 0, part, np.zeros(0, np.uint8)
+        triple = replace(triple, mode="global")
+    if way is None:
+        with triple.timed("fill"):
+            return three.score(triple, part), part, None
+    score, columns = _traced(triple, part, asked, way)
+    return score, part, columns
+
+
+def _traced(triple, part, asked, way):
+    """(score, columns) of a part, by a named traceback."""
+    if way == "store":
+        return three.stored(triple, part)
+    if way == "split":
+        # Asked for by name, it divides even what could be stored whole.
+        limit = asked.budget
+        if asked.traceback == "split":
+            limit = min(limit, three.store_bytes(triple, part) // 16)
+        return three_split.aligned(triple, part, limit)
+    sizes = three_chunks.sizes(triple, way, asked.chunk, asked.height)
+    return three_chunks.aligned(triple, part, way, *sizes)
+
+
+def result(
+    sequences, indices, scoring, asked, plan, triple, score, part, columns
+) -> TripleAlignment:
+    """What a caller gets: rows in the caller's order, scores unscaled."""
+    back = np.argsort(triple.order)
+    texts = tuple(sequences.text(n) for n in indices)
+    rows = spans = None
+    if columns is not None:
+        spans = tuple((int(part.low[n]), int(part.high[n])) for n in back)
+        pieces = zip(texts, spans, back, strict=True)
+        rows = tuple(
+            gapped(text[slice(*span)], columns, 4 >> int(axis))
+            for text, span, axis in pieces
+        )
+    return TripleAlignment(
+        texts,
+        tuple(sequences.names[n] for n in indices),
+        score if scoring.scale == 1 else score / scoring.scale,
+        rows,
+        spans,
+        scoring,
+        asked.gap_model,
+        asked.mode,
+        asked.schedule,
+        plan["traceback"],
+        "planes" if asked.schedule == "sloped" else "layers",
+        triple.done["cells"],
+        dict(triple.done["seconds"]),
+        dict(triple.done.get("bytes", {})) | {"planned": plan["bytes"]},
+    )
