@@ -8,8 +8,11 @@ their sum is greatest. Parts that fit the budget are stored and walked.
 
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from jaxalign.dp.recurrence import neg_inf
 from jaxalign.run.three import (
     Part,
     Triple,
@@ -60,11 +63,29 @@ def meet(triple: Triple, part: Part):
     middle = (part.low[2] + part.high[2]) // 2
     upper = replace(part, high=(*part.high[:2], middle), end=None)
     lower = replace(part, low=(*part.low[:2], middle))
-    rows, columns = part.extent[0] + 2, part.extent[1] + 2
     f = sweep(triple, upper, layer=True).layer
     b = sweep(triple, lower, reverse=True, layer=True).layer
-    total = f[:, 1:rows, 1:columns] + b[:, rows - 1 : 0 : -1, columns - 1 : 0 : -1]
-    best = int(total.argmax())
-    state, i, j = np.unravel_index(best, total.shape)
-    score = int(total[state, i, j])
-    return score, (part.low[0] + int(i), part.low[1] + int(j), middle), int(state)
+    score, at = _join(f, b, np.array(part.extent[:2], np.int32))
+    state, u, v = (int(n) for n in np.unravel_index(int(at), f.shape))
+    cell = part.low[0] + u - 1, part.low[1] + v - 1, middle
+    return int(score), cell, state
+
+
+@jax.jit
+def _join(f, b, extent):
+    """(score, flat index) of the best meeting of layers (S, U, V), the second reversed.
+
+    Cell u of the first is cell extent + 2 - u of the second. Two minus infinities would
+    wrap, so only reachable cells are added.
+    """
+    u = jnp.arange(f.shape[1], dtype=jnp.int32)
+    v = jnp.arange(f.shape[2], dtype=jnp.int32)
+    b = b.at[:, extent[0] + 2 - u, :].get(mode="clip")
+    b = b.at[:, :, extent[1] + 2 - v].get(mode="clip")
+    inside = ((u >= 1) & (u <= extent[0] + 1))[None, :, None]
+    inside = inside & ((v >= 1) & (v <= extent[1] + 1))[None, None, :]
+    minus = neg_inf(f.dtype)
+    reached = (f > minus // 2) & (b > minus // 2) & jnp.broadcast_to(inside, f.shape)
+    total = jnp.where(reached, f + jnp.where(reached, b, 0), minus).ravel()
+    at = jnp.argmax(total)
+    return total[at], at
