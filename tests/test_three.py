@@ -132,3 +132,23 @@ def test_tracebacks_agree_with_the_oracle(model, mode, traceback):
         assert found.traceback == traceback
         bare = jaxalign.align_three(*texts, scoring, traceback=None, **options)
         assert bare.score == want and bare.rows is None
+
+
+@pytest.mark.parametrize("model, mode", CASES)
+def test_layers_agree_with_planes(model, mode):
+    scoring = costs(model)
+    for seed, lengths in enumerate([(9, 12, 7), (0, 5, 9)]):
+        texts = related(seed, lengths)
+        options = {"gap_model": model, "mode": mode, "traceback": "store"}
+        planes = jaxalign.align_three(*texts, scoring, **options)
+        layers = jaxalign.align_three(*texts, scoring, schedule="layered", **options)
+        assert layers.rows == planes.rows and layers.spans == planes.spans
+        check(layers, planes.score)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_layers_split_too(model):
+    texts = related(2, (9, 12, 7))
+    options = {"gap_model": model, "schedule": "layered", "traceback": "split"}
+    found = jaxalign.align_three(*texts, costs(model), **options)
+    check(found, oracle(texts, costs(model), model, "global"))
