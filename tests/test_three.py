@@ -152,3 +152,20 @@ def test_layers_split_too(model):
     options = {"gap_model": model, "schedule": "layered", "traceback": "split"}
     found = jaxalign.align_three(*texts, costs(model), **options)
     check(found, oracle(texts, costs(model), model, "global"))
+
+
+@pytest.mark.parametrize("traceback", ["bt1", "bt2", "bt3"])
+@pytest.mark.parametrize("schedule", ["sloped", "layered"])
+@pytest.mark.parametrize("model, mode", [("linear", "global"), ("quasi-natural", "semiglobal")])
+def test_chunks_find_the_stored_path(traceback, schedule, model, mode):
+    scoring = costs(model)
+    options = {"gap_model": model, "mode": mode, "schedule": schedule}
+    for seed, lengths in enumerate([(9, 12, 7), (13, 9, 2)]):
+        texts = related(seed, lengths)
+        want = jaxalign.align_three(*texts, scoring, traceback="store", **options)
+        found = jaxalign.align_three(
+            *texts, scoring, traceback=traceback, chunk=3, height=4, **options
+        )
+        check(found, want.score)
+        assert found.rows == want.rows
+        assert {"phase 1", "phase 2", "phase 3"} <= set(found.seconds)

@@ -49,10 +49,11 @@ def _begin(model, want, faces, shape, dtype):
     if faces is not None and faces.top is not None:
         h = tuple(_skew(faces.top[s]) for s in range(model.states))
     lost = jnp.full(minus.shape, boxes.BEGIN, jnp.int32)
-    state = {"layer": (h, (lost,) * model.states if want.pointers else None)}
+    lost = (lost,) * model.states if want.pointers else None
+    state = {"layer": (h, lost), "last": lost}
     channels = model.states * (2 if want.pointers else 1)
     if want.best:
-        state["best"], state["best_w"] = minus, jnp.zeros_like(lost)
+        state["best"], state["best_w"] = minus, jnp.zeros(minus.shape, jnp.int32)
     if want.choices:
         each = boxes.pack_choices(model, (jnp.zeros((1, rows), jnp.uint32),) * model.states)
         state["choices"] = jnp.zeros((deep, rows + columns - 1, *each.shape), jnp.uint8)
@@ -166,6 +167,7 @@ def _borders(model, want, new, box, faces, d, w):
 def _keep(model, want, state, new, choices, w, shape):
     """What this layer adds to what is wanted."""
     (h, pointers), out = new, {}
+    out["last"] = pointers  # before a reset
     rows, columns, _ = shape
     channels = h if pointers is None else h + tuple(x.astype(h[0].dtype) for x in pointers)
     if want.best:
@@ -208,7 +210,7 @@ def _reset(model, want, new, w, shape):
 
 
 def _result(model, want, state, box, shape):
-    (h, pointers), columns = state["layer"], shape[1]
+    (h, _), pointers, columns = state["layer"], state["last"], shape[1]
     u, v = box.size[0], box.size[1]
 
     def along(name):

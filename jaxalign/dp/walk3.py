@@ -18,7 +18,9 @@ class Walked(NamedTuple):
     columns: jax.Array
 
 
-def walk(model: Model, choice_at, begin, longest: int, local=False) -> Walked:
+def walk(
+    model: Model, choice_at, begin, longest: int, local=False, seeded=True
+) -> Walked:
     """Walk from ``begin`` to the seed (1, 1, 1), or to the layer before the box.
 
     Parameters
@@ -31,6 +33,8 @@ def walk(model: Model, choice_at, begin, longest: int, local=False) -> Walked:
         Columns at most: u + v + w.
     local : static
         Whether a choice may be ``model.stop``.
+    seeded : bool
+        Whether paths start at (1, 1, 1); a box may lie further inside the table.
     """
     sources = _table(model, [[m.source for m in moves] for moves in model.moves])
     columns = _table(model, [[m.column for m in moves] for moves in model.moves])
@@ -38,7 +42,7 @@ def walk(model: Model, choice_at, begin, longest: int, local=False) -> Walked:
 
     def unfinished(walk):
         at = walk[0].at
-        inside = jnp.all(at[:3] > 0) & jnp.any(at[:3] > 1)
+        inside = jnp.all(at[:3] > 0) & (jnp.any(at[:3] > 1) | ~jnp.asarray(seeded))
         return inside & ~walk[1]
 
     def step(walk):

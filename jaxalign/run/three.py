@@ -134,10 +134,10 @@ def fill(schedule, model, want, box, costs, faces=None):
     return FILLS[schedule].fill(model, want, box, costs, faces)
 
 
-@partial(jax.jit, static_argnames=("schedule", "model", "longest", "local"))
-def walk(schedule, model, choices, begin, longest, local):
+@partial(jax.jit, static_argnames=("schedule", "model", "longest"))
+def walk(schedule, model, choices, begin, seeded, longest):
     choice_at = partial(FILLS[schedule].choice_at, model, choices)
-    return walk3.walk(model, choice_at, begin, longest, local)
+    return walk3.walk(model, choice_at, begin, longest, seeded=seeded)
 
 
 def sweep(triple: Triple, part: Part, reverse=False, **what):
@@ -219,10 +219,10 @@ def stored(triple: Triple, part: Part) -> tuple[int, np.ndarray]:
         return score, walked(triple, filled.choices, begin)[0]
 
 
-def walked(triple: Triple, choices, begin, longest=None):
+def walked(triple: Triple, choices, begin, seeded=True, longest=None):
     """(columns from start to end, the point where the walk ended)."""
     longest = longest or padded(int(begin[:3].sum()))
-    found = walk(triple.schedule, triple.model, choices, begin, longest, False)
+    found = walk(triple.schedule, triple.model, choices, begin, seeded, longest)
     return np.asarray(found.columns)[: int(found.count)][::-1], np.asarray(found.at)
 
 

@@ -67,8 +67,8 @@ def make_plan(sequences, scoring, asked: Asked) -> dict:
     if chosen == "auto":
         chosen = "store" if needs["store"] <= asked.budget else "split"
     if chosen in CHUNKED:
-        sizes = three_chunks.sizes(triple, chosen, asked.chunk, asked.height)
-        needs[chosen] = three_chunks.bytes_needed(triple, part, chosen, *sizes)
+        grid = _grid(triple, part, asked)
+        needs[chosen] = sum(three_chunks.bytes_needed(grid).values())
     lengths = " x ".join(str(n) for n in sequences.lengths)
     what = f"{lengths} residues with traceback {chosen}"
     refuse_over(needs[chosen], asked.budget, what)
@@ -125,8 +125,14 @@ def _traced(triple, part, asked, way):
         if asked.traceback == "split":
             limit = min(limit, three.store_bytes(triple, part) // 16)
         return three_split.aligned(triple, part, limit)
-    sizes = three_chunks.sizes(triple, way, asked.chunk, asked.height)
-    return three_chunks.aligned(triple, part, way, *sizes)
+    grid = _grid(triple, part, asked)
+    triple.done["bytes"] = three_chunks.bytes_needed(grid)
+    return three_chunks.aligned(grid)
+
+
+def _grid(triple, part, asked):
+    sizes = three_chunks.sizes(triple, asked.chunk, asked.height)
+    return three_chunks.grid_of(triple, part, asked.traceback, *sizes)
 
 
 def result(
