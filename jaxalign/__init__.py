@@ -21,6 +21,7 @@ _HOMES = {
     "dp_table": "jaxalign.api",
     "plan": "jaxalign.api",
     "align_three": "jaxalign.three",
+    "align_triples": "jaxalign.three",
     "plan_three": "jaxalign.three",
     "Scoring": "jaxalign.model.scoring",
     "Alignment": "jaxalign.model.alignment",

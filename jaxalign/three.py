@@ -79,9 +79,8 @@ def align_three(
     # 1 check and encode, 2 plan, 3 run
     scoring = scoring or Scoring()
     words = gap_model, mode, schedule, traceback
-    sequences, asked = _asked(
-        (a, b, c), scoring, words, memory_budget, chunk, height
-    )
+    named = _named(a, b, c)
+    sequences, asked = _asked(named, scoring, words, memory_budget, chunk, height)
     plan = three_task.make_plan(sequences, scoring, asked)
     return three_task.run(sequences, scoring, asked, plan, progress)
 
@@ -113,19 +112,65 @@ def plan_three(
     """
     scoring = scoring or Scoring()
     words = gap_model, mode, schedule, traceback
-    task = _asked((a, b, c), scoring, words, memory_budget, chunk, height)
-    return three_task.make_plan(task[0], scoring, task[1])
+    named = _named(a, b, c)
+    sequences, asked = _asked(named, scoring, words, memory_budget, chunk, height)
+    return three_task.make_plan(sequences, scoring, asked)
 
 
-def _asked(sequences, scoring, words, budget, chunk, height):
+def align_triples(
+    triples,
+    scoring=None,
+    *,
+    gap_model="quasi-natural",
+    mode="global",
+    traceback="auto",
+    memory_budget=None,
+    progress=None,
+) -> list[TripleAlignment]:
+    """Align many triples, those of like lengths together in one compiled program.
+
+    Parameters
+    ----------
+    triples : iterable of (a, b, c)
+        Each sequence as in ``align_three``.
+    traceback : "auto" or None
+        None computes scores only.
+    gap_model, mode, memory_budget, progress : as in ``align_three``
+
+    Returns
+    -------
+    list of TripleAlignment
+        In input order. A triple too large for a batch is aligned as by
+        ``align_three``.
+
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> triples = [("MKTAY", "MKTA", "MRTAY"), ("MKV", "MRV", "MK")]
+    >>> [found.score for found in jaxalign.align_triples(triples)]
+    [34, 5]
+    """
+    scoring = scoring or Scoring()
+    if traceback not in ("auto", None):
+        raise UsageError(f"traceback {traceback!r}: auto or None for many triples")
+    words = gap_model, mode, "sloped", traceback
+    flat = [sequence for triple in triples for sequence in _named(*triple)]
+    sequences, asked = _asked(flat, scoring, words, memory_budget)
+    return three_task.run_many(sequences, scoring, asked, progress)
+
+
+def _asked(named, scoring, words, budget, chunk=None, height=None):
     """(encoded sequences, the checked words)."""
     check(scoring, *words)
     for name, value in (("chunk", chunk), ("height", height)):
         if value is not None and value < 1:
             raise UsageError(f"{name} = {value}: 1 or more are needed")
-    sequences = as_sequences(_named(*sequences), scoring.alphabet)
-    asked = three_task.Asked(*words, memory.budget(budget), chunk, height)
-    return sequences, asked
+    sequences = as_sequences(named, scoring.alphabet)
+    return sequences, three_task.Asked(*words, memory.budget(budget), chunk, height)
 
 
 def check(scoring, gap_model, mode, schedule, traceback) -> None:

@@ -15,10 +15,12 @@ def alignments(a, b, c):
         return
     for takes in product((0, 1), repeat=3):
         parts = [(s[:take], s[take:]) for s, take in zip((a, b, c), takes, strict=True)]
-        if not any(takes) or any(t > len(s) for t, s in zip(takes, (a, b, c))):
+        texts = (a, b, c)
+        if not any(takes) or any(take and not texts[n] for n, take in enumerate(takes)):
             continue
         for rest in alignments(*(tail for _, tail in parts)):
-            yield tuple((h or "-") + row for (h, _), row in zip(parts, rest))
+            heads = (head or "-" for head, _ in parts)
+            yield tuple(h + row for h, row in zip(heads, rest, strict=True))
 
 
 def cost(word, open, ext):
@@ -28,7 +30,9 @@ def cost(word, open, ext):
 
 def pair_score(x, y, sub, open, ext, model, free):
     """One induced pair of rows."""
-    columns = [p for p in zip(x, y, strict=True) if model == "quasi-natural" or p != ("-", "-")]
+    columns = [
+        p for p in zip(x, y, strict=True) if model == "quasi-natural" or p != ("-", "-")
+    ]
     total = sum(sub(p, q) for p, q in columns if p != "-" and q != "-")
     for side in (0, 1):
         # 'g' a gap that pays, 'r' a residue of the gapped row, '.' neither
@@ -53,7 +57,9 @@ def best(texts, sub, open, ext, model, mode):
     """The greatest score of all alignments, in local mode of all substrings too."""
     if mode != "local":
         return max(score(r, sub, open, ext, model, mode) for r in alignments(*texts))
-    pieces = [{t[i:j] for i in range(len(t) + 1) for j in range(i, len(t) + 1)} for t in texts]
+    pieces = [
+        {t[i:j] for i in range(len(t) + 1) for j in range(i, len(t) + 1)} for t in texts
+    ]
     return max(
         score(rows, sub, open, ext, model, mode)
         for three in product(*pieces)

@@ -1,7 +1,7 @@
 """Three sequences: every model, mode, schedule and traceback against an oracle written
 apart, which is itself held to the enumeration of all alignments."""
 
-from itertools import permutations, product
+from itertools import product
 
 import enumerate_triples as brute
 import numpy as np
@@ -156,7 +156,9 @@ def test_layers_split_too(model):
 
 @pytest.mark.parametrize("traceback", ["bt1", "bt2", "bt3"])
 @pytest.mark.parametrize("schedule", ["sloped", "layered"])
-@pytest.mark.parametrize("model, mode", [("linear", "global"), ("quasi-natural", "semiglobal")])
+@pytest.mark.parametrize(
+    "model, mode", [("linear", "global"), ("quasi-natural", "semiglobal")]
+)
 def test_chunks_find_the_stored_path(traceback, schedule, model, mode):
     scoring = costs(model)
     options = {"gap_model": model, "mode": mode, "schedule": schedule}
@@ -169,3 +171,14 @@ def test_chunks_find_the_stored_path(traceback, schedule, model, mode):
         check(found, want.score)
         assert found.rows == want.rows
         assert {"phase 1", "phase 2", "phase 3"} <= set(found.seconds)
+
+
+@pytest.mark.parametrize("model, mode", CASES)
+def test_batches_agree_with_single_triples(model, mode):
+    scoring, options = costs(model), {"gap_model": model, "mode": mode}
+    triples = [related(s, n) for s, n in enumerate([(9, 12, 7), (0, 5, 9), (3, 3, 3)])]
+    found = jaxalign.align_triples(triples, scoring, **options)
+    bare = jaxalign.align_triples(triples, scoring, traceback=None, **options)
+    for texts, one, score in zip(triples, found, bare, strict=True):
+        check(one, oracle(texts, scoring, model, mode))
+        assert score.score == one.score and score.rows is None

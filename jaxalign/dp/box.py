@@ -58,8 +58,9 @@ class Costs(NamedTuple):
 
 class Want(NamedTuple):
     """What a fill keeps, static. ``height`` is that of the paper's sub-chunks, 0 for
-    none; with ``reset`` pointers begin anew below each (BT3). ``best`` is taken over the
-    first so many states."""
+    none; with ``reset`` pointers begin anew below each (BT3). ``best`` is taken over
+    the first so many states. A ``local`` fill starts paths at any cell.
+    """
 
     local: bool = False
     free: bool = False
@@ -122,16 +123,14 @@ def cell(model: Model, want: Want, sources, scores, gaps, w):
     """
     before = {column: values for column, (values, _) in sources.items()}
     weights = weigh(model, scores, gaps)
-    floor = stop = None
+    floor = None
     if want.local:
         zero, minus = jnp.zeros_like(scores[0]), neg_inf(scores[0].dtype)
         floor = jnp.where(w >= 1, zero, jnp.full_like(zero, minus))
     h = triple_cell(model, before, weights, floor)
     pointers = choices = None
     if want.choices:
-        if want.local:
-            stop = floor, jnp.full(floor.shape, model.stop, jnp.uint32)
-        choices = choose(model, h, before, weights, _numbers(h[0]), stop)
+        choices = choose(model, h, before, weights, _numbers(h[0]))
     if want.pointers:
 
         def pointer_of(state, move):

@@ -55,7 +55,9 @@ def _begin(model, want, faces, shape, dtype):
     if want.best:
         state["best"], state["best_w"] = minus, jnp.zeros(minus.shape, jnp.int32)
     if want.choices:
-        each = boxes.pack_choices(model, (jnp.zeros((1, rows), jnp.uint32),) * model.states)
+        each = boxes.pack_choices(
+            model, (jnp.zeros((1, rows), jnp.uint32),) * model.states
+        )
         state["choices"] = jnp.zeros((deep, rows + columns - 1, *each.shape), jnp.uint8)
     if want.faces:
         state["south"] = jnp.full((deep, channels, columns), neg_inf(dtype), dtype)
@@ -169,7 +171,9 @@ def _keep(model, want, state, new, choices, w, shape):
     (h, pointers), out = new, {}
     out["last"] = pointers  # before a reset
     rows, columns, _ = shape
-    channels = h if pointers is None else h + tuple(x.astype(h[0].dtype) for x in pointers)
+    channels = (
+        h if pointers is None else h + tuple(x.astype(h[0].dtype) for x in pointers)
+    )
     if want.best:
         top = h[0]
         for x in h[1 : want.best]:
@@ -189,7 +193,9 @@ def _keep(model, want, state, new, choices, w, shape):
         out["bottoms"] = lax.cond(
             w % want.height == 0,
             lambda kept: boxes.put(
-                kept, jnp.stack([_unskew(x, columns) for x in channels]), w // want.height
+                kept,
+                jnp.stack([_unskew(x, columns) for x in channels]),
+                w // want.height,
             ),
             lambda kept: kept,
             state["bottoms"],

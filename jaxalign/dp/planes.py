@@ -86,8 +86,10 @@ def _begin(model, want, box, shape, dtype):
     channels = model.states * (2 if want.pointers else 1)
     steps = last_plane(shape) + 1
     state["end"] = jnp.full((channels,), neg_inf(dtype), dtype)
-    state["end"] = state["end"].at[: model.states].set(
-        jnp.where(jnp.sum(box.size) == FIRST, box.seed, neg_inf(dtype))
+    state["end"] = (
+        state["end"]
+        .at[: model.states]
+        .set(jnp.where(jnp.sum(box.size) == FIRST, box.seed, neg_inf(dtype)))
     )
     if want.layer:
         state["layer"] = (minus,) * model.states
@@ -305,4 +307,3 @@ def choice_at(model: Model, choices, u, v, w, state):
         return choices.at[u + v + w, :, u, column].get(mode="clip")
 
     return boxes.read_choice(model, held, v, state).astype(jnp.int32)
-

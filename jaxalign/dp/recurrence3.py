@@ -38,16 +38,11 @@ class Model(NamedTuple):
 
     name: str
     moves: tuple
-    bits: int  # of a stored choice: an index into moves[q], or ``stop``
+    bits: int  # of a stored choice, an index into moves[q]
 
     @property
     def states(self) -> int:
         return len(self.moves)
-
-    @property
-    def stop(self) -> int:
-        """The choice that ends a local alignment; it stands before all moves."""
-        return 2**self.bits - 1
 
 
 def pattern(column: int, pair: tuple[int, int]) -> int:
@@ -157,11 +152,8 @@ def triple_cell(model: Model, sources, weights, floor=None) -> tuple[jax.Array, 
     return tuple(h)
 
 
-def choose(model: Model, h, sources, weights, values, stop=None):
-    """For every state ``values(q, n)`` of the first move n that attains H.
-
-    ``stop`` is (floor, value): an alignment that starts here goes before all moves.
-    """
+def choose(model: Model, h, sources, weights, values):
+    """For every state ``values(q, n)`` of the first move n that attains H."""
     out = []
     for q, moves in enumerate(model.moves):
         picked = values(q, len(moves) - 1)
@@ -169,7 +161,5 @@ def choose(model: Model, h, sources, weights, values, stop=None):
             source, *key = moves[n]
             attained = sources[moves[n].column][source] + weights[tuple(key)] == h[q]
             picked = lax.select(attained, values(q, n), picked)
-        if stop is not None and q == 0:
-            picked = lax.select(h[0] == stop[0], stop[1], picked)
         out.append(picked)
     return tuple(out)

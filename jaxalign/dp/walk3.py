@@ -18,9 +18,7 @@ class Walked(NamedTuple):
     columns: jax.Array
 
 
-def walk(
-    model: Model, choice_at, begin, longest: int, local=False, seeded=True
-) -> Walked:
+def walk(model: Model, choice_at, begin, longest: int, seeded=True) -> Walked:
     """Walk from ``begin`` to the seed (1, 1, 1), or to the layer before the box.
 
     Parameters
@@ -31,8 +29,6 @@ def walk(
         u, v, w and state of the end of the path.
     longest : static
         Columns at most: u + v + w.
-    local : static
-        Whether a choice may be ``model.stop``.
     seeded : bool
         Whether paths start at (1, 1, 1); a box may lie further inside the table.
     """
@@ -40,26 +36,21 @@ def walk(
     columns = _table(model, [[m.column for m in moves] for moves in model.moves])
     bits = jnp.asarray((4, 2, 1), jnp.int32)
 
-    def unfinished(walk):
-        at = walk[0].at
-        inside = jnp.all(at[:3] > 0) & (jnp.any(at[:3] > 1) | ~jnp.asarray(seeded))
-        return inside & ~walk[1]
+    def unfinished(walked):
+        at = walked.at[:3]
+        return jnp.all(at > 0) & (jnp.any(at > 1) | ~jnp.asarray(seeded))
 
-    def step(walk):
-        walked, _ = walk
-        u, v, w, state = walked.at
-        choice = choice_at(u, v, w, state)
-        stopped = (choice == model.stop) & (state == 0) & local
-        column = jnp.where(stopped, 0, columns[state, choice])
-        source = jnp.where(stopped, state, sources[state, choice])
-        taken = (column & bits) > 0
-        at = jnp.append(walked.at[:3] - taken.astype(jnp.int32), source)
+    def step(walked):
+        *cell, state = walked.at
+        choice = choice_at(*cell, state)
+        column = columns[state, choice]
+        taken = ((column & bits) > 0).astype(jnp.int32)
+        at = jnp.append(walked.at[:3] - taken, sources[state, choice])
         kept = walked.columns.at[walked.count].set(column.astype(jnp.uint8))
-        count = walked.count + jnp.where(stopped, 0, 1)
-        return Walked(at, count, kept), stopped
+        return Walked(at, walked.count + 1, kept)
 
     empty = Walked(begin, jnp.int32(0), jnp.zeros(longest, jnp.uint8))
-    return lax.while_loop(unfinished, step, (empty, jnp.asarray(False)))[0]
+    return lax.while_loop(unfinished, step, empty)
 
 
 def _table(model, rows):

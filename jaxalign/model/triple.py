@@ -1,4 +1,4 @@
-"""One alignment of three sequences: rows, spans, and its score counted from the rows."""
+"""One alignment of three sequences: rows, spans, and scores counted from the rows."""
 
 from dataclasses import dataclass, field
 

@@ -89,6 +89,9 @@ class Part:
         return tuple(h - low for low, h in zip(self.low, self.high, strict=True))
 
 
+NOTHING = Part((0, 0, 0), (0, 0, 0))
+
+
 def whole(triple: Triple) -> Part:
     return Part((0, 0, 0), triple.lengths)
 
@@ -173,14 +176,24 @@ def score(triple: Triple, part: Part) -> int:
 
 def best_cell(triple: Triple, part: Part, reverse=False):
     """(score, cell) of the best local end, or going back the best local start."""
+    filled = sweep(triple, part, reverse, **best_wanted(triple, reverse))
+    return found_cell(part, filled.best, filled.best_w, reverse)
+
+
+def best_wanted(triple: Triple, reverse: bool) -> dict:
+    """Ends are sought in all states; a start has all residues before it, state 0."""
     states = 1 if reverse else triple.model.states
-    filled = sweep(triple, part, reverse, local=not reverse, best=states)
+    return {"local": not reverse, "best": states}
+
+
+def found_cell(part: Part, best, best_w, reverse):
+    """(score, cell of the table) of the greatest ``best`` within a part."""
     rows, columns, _ = (extent + 2 for extent in part.extent)
-    inside = np.asarray(filled.best)[1:rows, 1:columns]
+    inside = np.asarray(best)[1:rows, 1:columns]
     u, v = (int(n) + 1 for n in np.unravel_index(inside.argmax(), inside.shape))
-    w = int(filled.best_w[u, v])
-    ends, sign = (part.high, -1) if reverse else (part.low, 1)
-    cell = tuple(e + sign * (x - 1) for e, x in zip(ends, (u, v, w), strict=True))
+    near, sign = (part.high, -1) if reverse else (part.low, 1)
+    steps = u - 1, v - 1, int(best_w[u, v]) - 1
+    cell = tuple(n + sign * step for n, step in zip(near, steps, strict=True))
     return int(inside[u - 1, v - 1]), cell
 
 
@@ -188,9 +201,8 @@ def local_part(triple: Triple) -> tuple[int, Part]:
     """(score, the part that a best local alignment covers), by two sweeps."""
     score, high = best_cell(triple, whole(triple))
     if score <= 0:
-        return 0, Part((0, 0, 0), (0, 0, 0))
-    again, low = best_cell(triple, Part((0, 0, 0), high), reverse=True)
-    assert again == score
+        return 0, NOTHING
+    low = best_cell(triple, Part((0, 0, 0), high), reverse=True)[1]
     return score, Part(low, high)
 
 
@@ -241,4 +253,6 @@ def relabelled(model: Model, order) -> list[int]:
 
 def turned(column, order):
     """A column number once axis n is old axis ``order[n]``; arrays too."""
-    return sum(((column >> (2 - old)) & 1) << (2 - new) for new, old in enumerate(order))
+    return sum(
+        ((column >> (2 - old)) & 1) << (2 - new) for new, old in enumerate(order)
+    )

@@ -143,12 +143,11 @@ def _box(grid: Grid, chunk, size, above=0, deep=None) -> Box:
     chunk, the seed."""
     origin = chunk[0] * grid.side, chunk[1] * grid.side, above
     wide = tuple(
-        o + n for o, n in zip(origin, (*grid.shape[:2], deep or grid.shape[2]), strict=True)
+        o + n
+        for o, n in zip(origin, (*grid.shape[:2], deep or grid.shape[2]), strict=True)
     )
     whole = three.box_of(grid.triple, grid.part, np.zeros(0), _covering(grid, wide))
-    letters = (
-        x[o:end] for x, o, end in zip(whole[:3], origin, wide, strict=True)
-    )
+    letters = (x[o:end] for x, o, end in zip(whole[:3], origin, wide, strict=True))
     states = (grid.part.start,) if origin == (0, 0, 0) else ()
     size = np.array([*size[:2], size[2] - above], np.int32)
     free = np.where(whole.free >= 0, whole.free - np.array(origin)[:, None], -9)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jaxalign.dp.recurrence3 import MODELS
 from jaxalign.model.triple import TripleAlignment, gapped
-from jaxalign.run import bounds, three, three_chunks, three_split
+from jaxalign.run import bounds, three, three_batch, three_chunks, three_split
 from jaxalign.run.execute import precision
 from jaxalign.run.memory import refuse_over
-from jaxalign.dp.recurrence3 import MODELS
 from jaxalign.run.three import Triple
 
 SCHEDULES = tuple(three.FILLS)
@@ -30,7 +30,7 @@ class Asked:
     height: int | None = None
 
 
-def triple_of(sequences, indices, scoring, asked: Asked, progress=None) -> Triple:
+def triple_of(sequences, indices, scoring, asked: Asked) -> Triple:
     """Sequences of a call as a ``Triple``, the longest last."""
     codes = tuple(sequences[n] for n in indices)
     matrices = (scoring.scores,) * 3
@@ -38,7 +38,7 @@ def triple_of(sequences, indices, scoring, asked: Asked, progress=None) -> Tripl
     dtype = bounds.triple_dtype(lengths, scoring)
     model, cost = MODELS[asked.gap_model], (scoring.open, scoring.extend)
     order = tuple(np.argsort(lengths, kind="stable").tolist())
-    done = {"progress": progress, "seconds": {}, "cells": 0}
+    done = {"seconds": {}, "cells": 0}
     triple = Triple(
         codes, (0, 1, 2), matrices, cost, dtype, model, asked.mode, asked.schedule, done
     )
@@ -72,9 +72,8 @@ def make_plan(sequences, scoring, asked: Asked) -> dict:
     lengths = " x ".join(str(n) for n in sequences.lengths)
     what = f"{lengths} residues with traceback {chosen}"
     refuse_over(needs[chosen], asked.budget, what)
-    cells = int(np.prod(sequences.lengths + 1, dtype=object))
     return {
-        "cells": cells,
+        "cells": _cells(triple),
         "gap_model": asked.gap_model,
         "states": triple.model.states,
         "schedule": asked.schedule,
@@ -87,7 +86,10 @@ def make_plan(sequences, scoring, asked: Asked) -> dict:
 
 def run(sequences, scoring, asked: Asked, plan: dict, progress=None) -> TripleAlignment:
     """Align the three sequences of a set as planned."""
-    triple = triple_of(sequences, (0, 1, 2), scoring, asked, progress)
+    triple = triple_of(sequences, (0, 1, 2), scoring, asked)
+    if progress:
+        total = plan["cells"] * (2 if plan["traceback"] == "split" else 1)
+        triple.done["progress"] = lambda done: progress(min(done, total), total)
     began = time.perf_counter()
     with precision(triple.dtype):
         score, part, columns = _solved(triple, asked, plan)
@@ -133,6 +135,31 @@ def _traced(triple, part, asked, way):
 def _grid(triple, part, asked):
     sizes = three_chunks.sizes(triple, asked.chunk, asked.height)
     return three_chunks.grid_of(triple, part, asked.traceback, *sizes)
+
+
+def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlignment]:
+    """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
+    indices = [(n, n + 1, n + 2) for n in range(0, len(sequences), 3)]
+    triples = [triple_of(sequences, at, scoring, asked) for at in indices]
+    out, cells, done = [None] * len(triples), [_cells(t) for t in triples], 0
+    for batch in three_batch.batches(triples, asked.budget):
+        paths = asked.traceback is not None
+        found = three_batch.aligned([triples[n] for n in batch], paths)
+        for n, solved in zip(batch, found, strict=True):
+            plan = {"traceback": "store" if paths else None, "bytes": 0}
+            what = sequences, indices[n], scoring, asked, plan, triples[n]
+            out[n] = result(*what, *solved)
+        done += sum(cells[n] for n in batch)
+        if progress:
+            progress(done, sum(cells))
+    for n in (n for n, found in enumerate(out) if found is None):
+        alone = sequences.take(indices[n])
+        out[n] = run(alone, scoring, asked, make_plan(alone, scoring, asked))
+    return out
+
+
+def _cells(triple: Triple) -> int:
+    return int(np.prod([n + 1 for n in triple.lengths], dtype=object))
 
 
 def result(
