@@ -5,6 +5,7 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import MODES, Scoring
 from jaxalign.model.triple import GAP_MODELS, TripleAlignment
 from jaxalign.run import memory, three_task
+from jaxalign.run.memory import show_bytes
 
 NAMES = ("a", "b", "c")
 
@@ -197,3 +198,6 @@ def _named(*sequences):
         sequence if isinstance(sequence, tuple) else (name, sequence)
         for name, sequence in zip(NAMES, sequences, strict=True)
     ]
+
+
+__all__ = ["align_three", "align_triples", "check", "plan_three", "show_bytes"]

@@ -54,22 +54,24 @@ class TripleAlignment:
         drop = self.gap_model != "quasi-natural"
         return self._unscaled(sum(self._pair(x, y, drop) for x, y in PAIRS))
 
-    def consensus(self) -> str:
-        """A letter a column: that of all three; of two, in lower case; else a space
-        where two pairs or more score above 0 a ``:``."""
-        return "".join(map(self._agreed, zip(*self.rows, strict=True)))
+    def agreement(self) -> list[str]:
+        """For each column ``three`` letters are equal, ``two``, all residues are
+        ``similar`` (every pair scores above 0), or ``none``; X agrees with nothing."""
+        codes = np.array([coded(row, self.scoring) for row in self.rows])
+        residue = codes >= 0
+        pairs = [(codes[x], codes[y], residue[x] & residue[y]) for x, y in PAIRS]
+        same = sum(self.scoring.identical[x, y] & there for x, y, there in pairs)
+        good = sum((self.scoring.scores[x, y] > 0) & there for x, y, there in pairs)
+        kinds = np.select(
+            [same == 3, good == 3, same == 1], ["three", "similar", "two"], "none"
+        )
+        return kinds.tolist()
 
-    def _agreed(self, column) -> str:
-        letters = [letter for letter in column if letter != "-"]
-        most = max(letters, key=letters.count)
-        if letters.count(most) == 3:
-            return most.upper()
-        if letters.count(most) == 2:
-            return most.lower()
-        codes = self.scoring.alphabet.encode("".join(letters))
-        pairs = ((x, y) for x, y in PAIRS if y < len(letters))
-        good = sum(self.scoring.scores[codes[x], codes[y]] > 0 for x, y in pairs)
-        return ":" if good >= 2 else " "
+    def consensus(self) -> str:
+        """A letter a column: that of all three; of two, in lower case; ``+`` where
+        all three are similar; else a blank."""
+        columns = zip(zip(*self.rows, strict=True), self.agreement(), strict=True)
+        return "".join(_agreed(letters, kind) for letters, kind in columns)
 
     def _pair(self, x, y, drop) -> int:
         rows = (coded(self.rows[n], self.scoring) for n in (x, y))
@@ -77,6 +79,15 @@ class TripleAlignment:
 
     def _unscaled(self, score):
         return score if self.scoring.scale == 1 else score / self.scoring.scale
+
+
+def _agreed(letters, kind) -> str:
+    most = max((x for x in letters if x != "-"), key=letters.count)
+    if kind == "three":
+        return most.upper()
+    if letters.count(most) == 2 and kind != "none":
+        return most.lower()
+    return "+" if kind == "similar" else " "
 
 
 def coded(row: str, scoring: Scoring) -> np.ndarray:
