@@ -37,7 +37,7 @@ def fill(
             new = _reset(model, want, new, w, shape)
         return state | {"layer": new}
 
-    state = lax.fori_loop(1, box.size[2] + 1, layer, state)
+    state = lax.fori_loop(jnp.int32(1), box.size[2] + 1, layer, state)
     return _result(model, want, state, box, shape)
 
 

@@ -45,10 +45,10 @@ def fill(
         The last plane, sum(box.size) by default; give one value to a vmapped batch.
     """
     shape = len(box.a), len(box.b), len(box.c)
-    stop = jnp.sum(box.size) if stop is None else stop
+    stop = jnp.asarray(jnp.sum(box.size) if stop is None else stop, jnp.int32)
     weave = _weave(box, costs, shape)
     state = _begin(model, want, box, shape, costs.gaps.open.dtype)
-    first = FIRST + 1 if faces is None else 0
+    first = jnp.int32(FIRST + 1 if faces is None else 0)
     if faces is not None:
         state["planes"] = (_nothing(model, want, shape, costs.gaps.open.dtype),) * 3
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jaxalign.dp.recurrence3 import MODELS
+from jaxalign.errors import MemoryPlanError
 from jaxalign.model.triple import TripleAlignment, gapped
 from jaxalign.run import bounds, three, three_batch, three_chunks, three_split
 from jaxalign.run.execute import precision
-from jaxalign.run.memory import refuse_over
-from jaxalign.run.three import Triple
+from jaxalign.run.memory import show_bytes
+from jaxalign.run.three import Part, Triple
 
 SCHEDULES = tuple(three.FILLS)
 CHUNKED = ("bt1", "bt2", "bt3")
@@ -58,20 +59,13 @@ def make_plan(sequences, scoring, asked: Asked) -> dict:
     """
     triple = triple_of(sequences, (0, 1, 2), scoring, asked)
     part = three.whole(triple)
-    needs = {
-        "store": three.store_bytes(triple, part),
-        "split": 2 * three.sweep_bytes(triple, part),
-        None: three.sweep_bytes(triple, part),
-    }
     chosen = asked.traceback
     if chosen == "auto":
-        chosen = "store" if needs["store"] <= asked.budget else "split"
-    if chosen in CHUNKED:
-        grid = _grid(triple, part, asked)
-        needs[chosen] = sum(three_chunks.bytes_needed(grid).values())
-    lengths = " x ".join(str(n) for n in sequences.lengths)
-    what = f"{lengths} residues with traceback {chosen}"
-    refuse_over(needs[chosen], asked.budget, what)
+        stored = bytes_of(triple, part, asked, "store")
+        chosen = "store" if stored <= asked.budget else "split"
+    needed = bytes_of(triple, part, asked, chosen)
+    if needed > asked.budget:
+        _refuse(triple, asked, chosen, needed)
     return {
         "cells": _cells(triple),
         "gap_model": asked.gap_model,
@@ -79,9 +73,36 @@ def make_plan(sequences, scoring, asked: Asked) -> dict:
         "schedule": asked.schedule,
         "traceback": chosen,
         "dtype": triple.dtype,
-        "bytes": needs[chosen],
+        "bytes": needed,
         "budget": asked.budget,
     }
+
+
+def bytes_of(triple: Triple, part: Part, asked: Asked, way: str | None) -> int:
+    """Bytes that a traceback needs for a part, the least it can do with."""
+    if way == "store":
+        return three.store_bytes(triple, part)
+    if way in CHUNKED:
+        return sum(three_chunks.bytes_needed(_grid(triple, part, asked)).values())
+    return three.sweep_bytes(triple, part) * (2 if way == "split" else 1)
+
+
+def _refuse(triple, asked, way, needed):
+    """Name a budget that would do, and equal lengths that would fit this one."""
+    fits, over = 0, 2**16
+    while over - fits > 1:
+        middle = (fits + over) // 2
+        part = Part((0, 0, 0), (middle,) * 3)
+        if bytes_of(triple, part, asked, way) <= asked.budget:
+            fits = middle
+        else:
+            over = middle
+    lengths = " x ".join(str(n) for n in sorted(triple.lengths))
+    raise MemoryPlanError(
+        f"{lengths} residues with traceback {way} need {show_bytes(needed)}, the "
+        f"memory budget is {show_bytes(asked.budget)}: a budget of {needed} bytes "
+        f"would fit, or sequences of about {fits} residues each"
+    )
 
 
 def run(sequences, scoring, asked: Asked, plan: dict, progress=None) -> TripleAlignment:
