@@ -71,7 +71,7 @@ def align_three(
     >>> import jaxalign
     >>> found = jaxalign.align_three("MKTAYIAKQR", "MKTAIAKQR", "MRTAYLAR")
     >>> found.score, found.rescore(), found.pair_scores
-    (60, 60, (31, 22, 7))
+    (57, 57, (31, 22, 4))
     >>> print(*found.rows, sep="\\n")
     MKTAYIAKQR
     MKTA-IAKQR
@@ -153,7 +153,7 @@ def align_triples(
     >>> import jaxalign
     >>> triples = [("MKTAY", "MKTA", "MRTAY"), ("MKV", "MRV", "MK")]
     >>> [found.score for found in jaxalign.align_triples(triples)]
-    [34, 5]
+    [36, 6]
     """
     scoring = scoring or Scoring()
     if traceback not in ("auto", None):

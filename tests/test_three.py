@@ -195,6 +195,15 @@ def test_chunks_find_the_stored_path(traceback, schedule, case):
         assert found.rows == want.rows
 
 
+def test_a_path_along_the_bottom_of_a_sub_chunk():
+    """It stays in the sub-chunk: only a step down starts a new local path."""
+    texts = "MKTAYIAKQR", "MKTAIAKQRE", "MRTAYLAR"
+    want = jaxalign.align_three(*texts, LINEAR, gap_model="linear")
+    sizes = {"chunk": 4, "height": 5, "gap_model": "linear"}
+    found = jaxalign.align_three(*texts, LINEAR, traceback="bt3", **sizes)
+    assert found.rows == want.rows
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk, height", [(1, 1), (2, 5), (7, 3), (40, 40)])
 @pytest.mark.parametrize("traceback", CHUNKED)

@@ -53,7 +53,7 @@ def test_pretty_shows_rows_numbers_and_consensus(run):
     blocks = out.split("\n\n")[1].splitlines()
     names = [line.split()[0] for line in blocks]
     assert names == ["one", "two", "three", "consensus"]
-    assert blocks[0].split()[1:] == ["1", "MKTAYIAKQR-", "10"]
+    assert blocks[0].split()[1:] == ["1", "MKTAYIAKQR", "10"]
     assert "10 x 10 x 8 residues" in err and "traceback store" in err
 
 

@@ -115,18 +115,19 @@ def gap_costs(gaps: Gaps, free, index, wanted: bool) -> Gaps:
     return Gaps(*(jnp.where(inside, cost, jnp.zeros_like(cost)) for cost in gaps))
 
 
-def cell(model: Model, want: Want, sources, scores, gaps, w):
+def cell(model: Model, want: Want, sources, scores, gaps, places, shape):
     """One step of any fill: the rule, its choices, its pointers.
 
     ``sources[t]`` is a pair (H of each state, pointers of each state or None) of the
-    neighbour column t comes from. Returns (H, pointers or None, choices or None).
+    neighbour column t comes from; ``places`` are the cells' u, v, w, in a box of
+    ``shape``. Returns (H, pointers or None, choices or None).
     """
     before = {column: values for column, (values, _) in sources.items()}
     weights = weigh(model, scores, gaps)
     floor = None
     if want.local:
         zero, minus = jnp.zeros_like(scores[0]), neg_inf(scores[0].dtype)
-        floor = jnp.where(w >= 1, zero, jnp.full_like(zero, minus))
+        floor = jnp.where(places[2] >= 1, zero, jnp.full_like(zero, minus))
     h = triple_cell(model, before, weights, floor)
     pointers = choices = None
     if want.choices:
@@ -134,11 +135,22 @@ def cell(model: Model, want: Want, sources, scores, gaps, w):
     if want.pointers:
 
         def pointer_of(state, move):
-            moved = model.moves[state][move]
-            return sources[moved.column][1][moved.source]
+            source, column, _ = model.moves[state][move]
+            held = sources[column][1][source]
+            if not (want.reset and column & 1):
+                return held
+            # A path that leaves the bottom of a sub-chunk starts anew from there.
+            u, v, w = (x - b for x, b in zip(places, bits(column), strict=True))
+            own = pointer(u, v, w, source, shape, model.states)
+            return jnp.where((w % want.height == 0) & (w > 0), own, held)
 
         pointers = choose(model, h, before, weights, pointer_of)
     return h, pointers, choices
+
+
+def bits(column: int) -> tuple[int, int, int]:
+    """Residues of a, b and c in a column."""
+    return column >> 2, (column >> 1) & 1, column & 1
 
 
 def _numbers(like):

@@ -33,8 +33,6 @@ def fill(
     def layer(w, state):
         new, choices = _layer(model, want, box, costs, ab, faces, state["layer"], w)
         state = state | _keep(model, want, state, new, choices, w, shape)
-        if want.reset:
-            new = _reset(model, want, new, w, shape)
         return state | {"layer": new}
 
     state = lax.fori_loop(jnp.int32(1), box.size[2] + 1, layer, state)
@@ -50,7 +48,7 @@ def _begin(model, want, faces, shape, dtype):
         h = tuple(_skew(faces.top[s]) for s in range(model.states))
     lost = jnp.full(minus.shape, boxes.BEGIN, jnp.int32)
     lost = (lost,) * model.states if want.pointers else None
-    state = {"layer": (h, lost), "last": lost}
+    state = {"layer": (h, lost)}
     channels = model.states * (2 if want.pointers else 1)
     if want.best:
         state["best"], state["best_w"] = minus, jnp.zeros(minus.shape, jnp.int32)
@@ -99,7 +97,8 @@ def _layer(model, want, box, costs, ab, faces, above, w):
             3: _part(above1, 1),
             7: _part(above2, 0),
         }
-        new = boxes.cell(model, want, sources, scores, gaps, jnp.full_like(u, 0) + w)
+        places, shape = (u, v, jnp.zeros_like(u) + w), (rows, columns, len(box.c))
+        new = boxes.cell(model, want, sources, scores, gaps, places, shape)
         kept = _borders(model, want, new[:2], box, faces, d, w)
         out = None
         if want.choices:
@@ -169,7 +168,6 @@ def _borders(model, want, new, box, faces, d, w):
 def _keep(model, want, state, new, choices, w, shape):
     """What this layer adds to what is wanted."""
     (h, pointers), out = new, {}
-    out["last"] = pointers  # before a reset
     rows, columns, _ = shape
     channels = (
         h if pointers is None else h + tuple(x.astype(h[0].dtype) for x in pointers)
@@ -203,20 +201,8 @@ def _keep(model, want, state, new, choices, w, shape):
     return out
 
 
-def _reset(model, want, new, w, shape):
-    """Below a sub-chunk pointers name the cells of its bottom face (BT3)."""
-    h, pointers = new
-    d, u = (lax.broadcasted_iota(jnp.int32, h[0].shape, axis) for axis in (0, 1))
-    own = (
-        boxes.pointer(u, d - u, w, s, shape, model.states) for s in range(model.states)
-    )
-    bottom = w % want.height == 0
-    pairs = zip(own, pointers, strict=True)
-    return h, tuple(jnp.where(bottom, mine, x) for mine, x in pairs)
-
-
 def _result(model, want, state, box, shape):
-    (h, _), pointers, columns = state["layer"], state["last"], shape[1]
+    (h, pointers), columns = state["layer"], shape[1]
     u, v = box.size[0], box.size[1]
 
     def along(name):

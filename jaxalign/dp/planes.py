@@ -59,8 +59,6 @@ def fill(
         if faces is not None:
             new = _seed(want, new, box, q)
         state = state | _keep(want, state, new, choices, q, w, box, model)
-        if want.reset:
-            new = _reset(model, want, new, w, shape)
         return state | {"planes": (new, *state["planes"][:2])}
 
     if faces is None and (want.layer or want.best):
@@ -146,13 +144,14 @@ def _inner(model, want, box, costs, weave, planes, q, w):
         boxes.gap_costs(costs.gaps, box.free[n], places[n], want.free) for n in range(3)
     ]
     sources = {t: _source(planes, t) for t in COLUMNS}
-    h, pointers, choices = boxes.cell(model, want, sources, scores, gaps, places[2])
-    return (h, pointers), choices
+    shape = rows, columns, len(box.c)
+    *new, choices = boxes.cell(model, want, sources, scores, gaps, places, shape)
+    return tuple(new), choices
 
 
 def _source(planes, column):
     """The neighbour that ``column`` comes from, for the cells u, v >= 1."""
-    a, b, c = column >> 2, (column >> 1) & 1, column & 1
+    a, b, c = boxes.bits(column)
     h, pointers = planes[a + b + c - 1]
 
     def moved(x):
@@ -263,13 +262,6 @@ def _bottoms(want, kept, channels, q, w):
         merged = [jnp.where(here, x, old[n]) for n, x in enumerate(channels)]
         kept = boxes.put(kept, jnp.stack(merged), layer)
     return kept
-
-
-def _reset(model, want, new, w, shape):
-    """Below a sub-chunk pointers name the cells of its bottom face (BT3)."""
-    h, pointers = new
-    bottom = (w % want.height == 0) & (w > 0)
-    return h, _own(model, pointers, bottom, w, shape)
 
 
 def _result(model, want, state, shape):
