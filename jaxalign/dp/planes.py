@@ -45,7 +45,9 @@ def fill(
         The last plane, sum(box.size) by default; give one value to a vmapped batch.
     """
     shape = len(box.a), len(box.b), len(box.c)
-    stop = jnp.asarray(jnp.sum(box.size) if stop is None else stop, jnp.int32)
+    stop = jnp.asarray(
+        jnp.sum(box.size, dtype=jnp.int32) if stop is None else stop, jnp.int32
+    )
     weave = _weave(box, costs, shape)
     state = _begin(model, want, box, shape, costs.gaps.open.dtype)
     first = jnp.int32(FIRST + 1 if faces is None else 0)
@@ -87,7 +89,11 @@ def _begin(model, want, box, shape, dtype):
     state["end"] = (
         state["end"]
         .at[: model.states]
-        .set(jnp.where(jnp.sum(box.size) == FIRST, box.seed, neg_inf(dtype)))
+        .set(
+            jnp.where(
+                jnp.sum(box.size, dtype=jnp.int32) == FIRST, box.seed, neg_inf(dtype)
+            )
+        )
     )
     if want.layer:
         state["layer"] = (minus,) * model.states
@@ -224,7 +230,7 @@ def _keep(want, state, new, choices, q, w, box, model):
     dtype, out = h[0].dtype, {}
     channels = h if pointers is None else h + tuple(x.astype(dtype) for x in pointers)
     u, v = box.size[0], box.size[1]
-    here = q == jnp.sum(box.size)
+    here = q == jnp.sum(box.size, dtype=jnp.int32)
     out["end"] = jnp.where(here, jnp.stack([x[u, v] for x in channels]), state["end"])
     if want.layer:
         last = w == box.size[2]
