@@ -204,6 +204,16 @@ def test_a_path_along_the_bottom_of_a_sub_chunk():
     assert found.rows == want.rows
 
 
+@pytest.mark.parametrize("traceback", ["bt1", "bt2"])
+def test_segments_filled_together(traceback, monkeypatch):
+    texts = related(4, (11, 12, 13))
+    want = jaxalign.align_three(*texts, LINEAR, gap_model="linear")
+    monkeypatch.setattr("jaxalign.run.three_chunks.together", lambda grid: 3)
+    sizes = {"chunk": 3, "height": 4, "gap_model": "linear"}
+    found = jaxalign.align_three(*texts, LINEAR, traceback=traceback, **sizes)
+    assert found.rows == want.rows
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk, height", [(1, 1), (2, 5), (7, 3), (40, 40)])
 @pytest.mark.parametrize("traceback", CHUNKED)

@@ -22,10 +22,16 @@ def stored_cells(shape) -> int:
     return shape[2] * (shape[0] + shape[1] - 1) * (shape[0] + shape[0] % 2)
 
 
+def last_step(size) -> int:
+    """The layer that ends a box of ``size``."""
+    return int(size[2])
+
+
 def fill(
-    model: Model, want: Want, box: Box, costs: Costs, faces: Faces | None
+    model: Model, want: Want, box: Box, costs: Costs, faces: Faces | None, stop=None
 ) -> Filled:
-    """Fill a box by layers; see ``planes.fill``."""
+    """Fill a box by layers; see ``planes.fill``. ``stop`` is the last layer."""
+    stop = box.size[2] if stop is None else jnp.asarray(stop, jnp.int32)
     shape = len(box.a), len(box.b), len(box.c)
     state = _begin(model, want, faces, shape, costs.gaps.open.dtype)
     ab = _skew(costs.ab[box.a[:, None], box.b[None, :]].astype(costs.gaps.open.dtype))
@@ -35,7 +41,7 @@ def fill(
         state = state | _keep(model, want, state, new, choices, w, shape)
         return state | {"layer": new}
 
-    state = lax.fori_loop(jnp.int32(1), box.size[2] + 1, layer, state)
+    state = lax.fori_loop(jnp.int32(1), stop + 1, layer, state)
     return _result(model, want, state, box, shape)
 
 

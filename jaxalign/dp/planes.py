@@ -13,16 +13,22 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.dp import box as boxes
+from jaxalign.dp import shear
 from jaxalign.dp.box import Box, Costs, Faces, Filled, Want
 from jaxalign.dp.recurrence import neg_inf
 from jaxalign.dp.recurrence3 import COLUMNS, Model
+from jaxalign.dp.shear import last_plane
 
 FIRST = 3  # u + v + w of the first cell
 
 
-def last_plane(shape) -> int:
-    """The greatest u + v + w of a box of ``shape``."""
-    return sum(shape) - 3
+def last_step(size) -> int:
+    """The plane that ends a box of ``size``."""
+    return int(sum(size))
+
+
+def _end_plane(box):
+    return jnp.sum(box.size, dtype=jnp.int32)
 
 
 def stored_cells(shape) -> int:
@@ -45,10 +51,8 @@ def fill(
         The last plane, sum(box.size) by default; give one value to a vmapped batch.
     """
     shape = len(box.a), len(box.b), len(box.c)
-    stop = jnp.asarray(
-        jnp.sum(box.size, dtype=jnp.int32) if stop is None else stop, jnp.int32
-    )
-    weave = _weave(box, costs, shape)
+    stop = jnp.asarray(_end_plane(box) if stop is None else stop, jnp.int32)
+    weave = shear.scores(box, costs)
     state = _begin(model, want, box, shape, costs.gaps.open.dtype)
     first = jnp.int32(FIRST + 1 if faces is None else 0)
     if faces is not None:
@@ -85,16 +89,8 @@ def _begin(model, want, box, shape, dtype):
     minus = jnp.full(shape[:2], neg_inf(dtype), dtype)
     channels = model.states * (2 if want.pointers else 1)
     steps = last_plane(shape) + 1
-    state["end"] = jnp.full((channels,), neg_inf(dtype), dtype)
-    state["end"] = (
-        state["end"]
-        .at[: model.states]
-        .set(
-            jnp.where(
-                jnp.sum(box.size, dtype=jnp.int32) == FIRST, box.seed, neg_inf(dtype)
-            )
-        )
-    )
+    lone = jnp.where(_end_plane(box) == FIRST, box.seed, neg_inf(dtype))
+    state["end"] = jnp.pad(lone, (0, channels - model.states))
     if want.layer:
         state["layer"] = (minus,) * model.states
     if want.best:
@@ -111,28 +107,6 @@ def _begin(model, want, box, shape, dtype):
         full = (count, channels, *shape[:2])
         state["bottoms"] = jnp.full(full, neg_inf(dtype), dtype)
     return state
-
-
-def _weave(box, costs, shape):
-    """Substitution scores laid so that those of a plane are one contiguous slice.
-
-    ac[x, y] of plane Q at (u, v) is S(a[u], c[Q - u - v]): row u of ``ac`` holds
-    c backwards, moved by u, and the plane begins at column Qmax - Q.
-    """
-    rows, columns, deep = shape
-    top = last_plane(shape)
-    u = jnp.arange(rows, dtype=jnp.int32)[:, None]
-    v = jnp.arange(columns, dtype=jnp.int32)[None, :]
-    ac_at = top - jnp.arange(top + columns, dtype=jnp.int32)[None, :] - u
-    bc_at = top - jnp.arange(top + rows, dtype=jnp.int32)[:, None] - v
-    c_ac, c_bc = (box.c[jnp.clip(at, 0, deep - 1)] for at in (ac_at, bc_at))
-    dtype = costs.gaps.open.dtype
-    return {
-        "uv": u + v,
-        "ab": costs.ab[box.a[:, None], box.b[None, :]].astype(dtype),
-        "ac": costs.ac[box.a[:, None], c_ac],
-        "bc": costs.bc[box.b[None, :], c_bc],
-    }
 
 
 def _inner(model, want, box, costs, weave, planes, q, w):
@@ -174,7 +148,7 @@ def _borders(model, want, new, faces, q, w, shape):
     if pointers is not None:
         pointers = tuple(jnp.pad(x, ((1, 0), (1, 0))) for x in pointers)
     if faces is not None:
-        north, west = _edge(faces.north, q), _edge(faces.west, q)
+        north, west = shear.edge(faces.north, q), shear.edge(faces.west, q)
         h = tuple(
             x.at[0, :].set(north[s]).at[:, 0].set(west[s]) for s, x in enumerate(h)
         )
@@ -188,15 +162,6 @@ def _borders(model, want, new, faces, q, w, shape):
 
 def _index(shape, axis):
     return lax.broadcasted_iota(jnp.int32, shape[:2], axis)
-
-
-def _edge(face, q):
-    """(S, X, W) -> (S, X): the cells of a face on plane q, minus infinity beside it."""
-    x = jnp.arange(face.shape[1], dtype=jnp.int32)
-    w = q - x
-    held = face[:, x, jnp.clip(w, 0, face.shape[2] - 1)]
-    inside = jnp.broadcast_to(((w >= 0) & (w < face.shape[2]))[None], held.shape)
-    return jnp.where(inside, held, neg_inf(face.dtype))
 
 
 def _own(model, pointers, where, w, shape):
@@ -230,7 +195,7 @@ def _keep(want, state, new, choices, q, w, box, model):
     dtype, out = h[0].dtype, {}
     channels = h if pointers is None else h + tuple(x.astype(dtype) for x in pointers)
     u, v = box.size[0], box.size[1]
-    here = q == jnp.sum(box.size, dtype=jnp.int32)
+    here = q == _end_plane(box)
     out["end"] = jnp.where(here, jnp.stack([x[u, v] for x in channels]), state["end"])
     if want.layer:
         last = w == box.size[2]
@@ -276,8 +241,8 @@ def _result(model, want, state, shape):
     faces = (None, None)
     if want.faces:
         faces = (
-            _unweave(state["south"], rows - 1, columns, deep),
-            _unweave(state["east"], columns - 1, rows, deep),
+            shear.unweave(state["south"], rows - 1, columns, deep),
+            shear.unweave(state["east"], columns - 1, rows, deep),
         )
     return Filled(
         state["end"][:states],
@@ -289,13 +254,6 @@ def _result(model, want, state, shape):
         *faces,
         state.get("bottoms"),
     )
-
-
-def _unweave(kept, fixed, wide, deep):
-    """(Q, C, X) by plane -> (C, X, W) by w; ``fixed`` is the other index."""
-    x = jnp.arange(wide, dtype=jnp.int32)[:, None]
-    w = jnp.arange(deep, dtype=jnp.int32)[None, :]
-    return jnp.moveaxis(kept[fixed + x + w, :, x], 2, 0)
 
 
 def choice_at(model: Model, choices, u, v, w, state):

@@ -15,81 +15,18 @@ bt3    start points lie before the sub-chunk; phase 3 fills sub-chunks
 =====  ====================================================================
 """
 
-from typing import NamedTuple
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.dp import box as boxes
+from jaxalign.dp import walk3
 from jaxalign.dp.box import Box, Faces, Want
 from jaxalign.dp.recurrence import neg_inf
-from jaxalign.errors import MemoryPlanError
 from jaxalign.run import three
-from jaxalign.run.three import Part, Triple, padded
-
-# s and h of the paper's section 6.2.
-SIZES = {"sloped": (31, 100), "layered": (47, 40)}
-
-
-class Grid(NamedTuple):
-    """A part cut into chunks: ``side`` is s, ``height`` h, ``shape`` that of a box."""
-
-    triple: Triple
-    part: Part
-    way: str
-    side: int
-    height: int
-    shape: tuple
-
-    @property
-    def counts(self):
-        """Chunks along the first two axes."""
-        return tuple(-(-(n + 1) // self.side) for n in self.part.extent[:2])
-
-
-class Segment(NamedTuple):
-    """The path within a chunk: from a point before it to one in it (u, v, w, state),
-    in the chunk's own indices; ``begin`` is None where the path starts at the seed."""
-
-    chunk: tuple
-    begin: tuple | None
-    end: tuple
-
-
-def sizes(triple: Triple, chunk=None, height=None) -> tuple[int, int]:
-    """(s, h): those asked for, else the paper's."""
-    side, deep = SIZES[triple.schedule]
-    return chunk or side, height or deep
-
-
-def grid_of(triple: Triple, part: Part, way: str, side: int, height: int) -> Grid:
-    """The chunks of a part.
-
-    Raises
-    ------
-    MemoryPlanError
-        A chunk has more points than a 32-bit pointer can name.
-    """
-    shape = side + 1, side + 1, padded(part.extent[2] + 2)
-    points = (side + 1) ** 2 * (shape[2] + height) * triple.model.states
-    if points >= 2**31:
-        raise MemoryPlanError(f"chunk = {side}: {points:,} points need smaller chunks")
-    return Grid(triple, part, way, side, height, shape)
-
-
-def bytes_needed(grid: Grid) -> dict:
-    """Bytes kept by phase 1, and of the largest fill of phases 1 and 3."""
-    states, item = grid.triple.model.states, np.dtype(grid.triple.dtype).itemsize
-    rows, columns, deep = grid.shape
-    chunks, each = grid.counts[0] * grid.counts[1], 2 * states * item
-    faces = chunks * (rows + columns) * deep * each
-    if grid.way != "bt1":
-        layers = (deep - 1) // grid.height + 1
-        faces += chunks * layers * rows * columns * each
-    steps = three.FILLS[grid.triple.schedule].stored_cells(grid.shape)
-    fill = boxes.choice_bytes(grid.triple.model, steps)
-    sweep = 3 * each * sum(grid.shape) * (rows + columns) + 8 * each * rows * columns
-    return {"faces": faces, "fill": fill + sweep}
+from jaxalign.run.three_grid import Grid, Segment, together
 
 
 def aligned(grid: Grid) -> tuple[int, np.ndarray]:
@@ -101,7 +38,7 @@ def aligned(grid: Grid) -> tuple[int, np.ndarray]:
     with triple.timed("phase 2"):
         segments = _phase2(grid, kept, state, start)
     with triple.timed("phase 3"):
-        pieces = [_phase3(grid, kept, segment) for segment in segments]
+        pieces = _phase3(grid, kept, segments)
     return score, np.concatenate(pieces[::-1])
 
 
@@ -222,8 +159,22 @@ def _pointer(grid: Grid, filled, at) -> int:
     return int(filled.bottoms[w // grid.height, channel, u, v])
 
 
-def _phase3(grid: Grid, kept, segment: Segment) -> np.ndarray:
-    """The columns of a segment: its chunk, or the sub-chunks on the path, again."""
+def _phase3(grid: Grid, kept, segments) -> list[np.ndarray]:
+    """The columns of every segment; segments do not depend on each other."""
+    count, pieces = together(grid), []
+    for first in range(0, len(segments), count):
+        group = segments[first : first + count]
+        full = group + group[:1] * (count - len(group))
+        made = [_again(grid, kept, segment) for segment in full]
+        walked = _fill_again(grid, *zip(*made, strict=True))
+        rows, counts = np.asarray(walked.columns), np.asarray(walked.count)
+        pieces += [rows[n, : counts[n]][::-1] for n in range(len(group))]
+    return pieces
+
+
+def _again(grid: Grid, kept, segment: Segment):
+    """(box, faces, end of the path, whether it starts at the seed) of a segment: its
+    chunk, or the sub-chunks on the path."""
     u, v, w, state = segment.end
     above, deep = _layers(grid, segment)
     faces = _faces(grid, kept, segment.chunk, above, deep)
@@ -232,20 +183,43 @@ def _phase3(grid: Grid, kept, segment: Segment) -> np.ndarray:
         layer = bottoms[above // grid.height, : grid.triple.model.states]
         faces = faces._replace(top=layer)
     box = _box(grid, segment.chunk, (u, v, w), above, deep)
-    want = Want(free=grid.triple.mode == "semiglobal", choices=True)
     three.count(grid.triple, [u - 1, v - 1, w - above - 1])
-    choices = _fill(grid, want, box, faces).choices
-    begin = np.array([u, v, w - above, state], np.int32)
-    longest = 2 * (grid.side + 1) + (deep or grid.shape[2])
-    seeded = segment.begin is None
-    return three.walked(grid.triple, choices, begin, seeded, longest)[0]
+    end = np.array([u, v, w - above, state], np.int32)
+    return box, faces, end, np.array(segment.begin is None)
+
+
+def _fill_again(grid: Grid, box, faces, end, seeded):
+    """Fill a group of segments with choices, and walk each."""
+    want = Want(free=grid.triple.mode == "semiglobal", choices=True)
+    stop = three.FILLS[grid.triple.schedule].last_step
+    last = max(stop(one.size) for one in box)
+    stacked = (jax.tree.map(lambda *x: jnp.stack(x), *each) for each in (box, faces))
+    box, faces = stacked
+    what = grid.triple.schedule, grid.triple.model, want, box, grid.triple.costs, faces
+    return _refill(*what, np.stack(end), np.stack(seeded), last)
+
+
+@partial(jax.jit, static_argnames=("schedule", "model", "want"))
+def _refill(schedule, model, want, box, costs, faces, end, seeded, last):
+    room = three.FILLS[schedule]
+    longest = sum(letters.shape[1] for letters in box[:3])
+
+    def one(box, faces, end, seeded):
+        choices = room.fill(model, want, box, costs, faces, last).choices
+        choice_at = partial(room.choice_at, model, choices)
+        return walk3.walk(model, choice_at, end, longest, seeded)
+
+    return jax.vmap(one)(box, faces, end, seeded)
 
 
 def _layers(grid: Grid, segment: Segment):
-    """(the layer above, layers of the box, None for a whole chunk)."""
-    first = segment.begin[2] if segment.begin else 0
+    """(the layer above, layers of the box, None for a whole chunk).
+
+    Layer w belongs to sub-chunk (w - 1) // h; the path may stay on that of its begin.
+    """
     if grid.way == "bt1":
         return 0, None
+    w = segment.begin[2] if segment.begin else 1
     if grid.way == "bt2":
-        return first // grid.height * grid.height, grid.shape[2]
+        return max(w - 1, 0) // grid.height * grid.height, grid.shape[2]
     return (segment.end[2] - 1) // grid.height * grid.height, grid.height + 1

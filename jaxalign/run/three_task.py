@@ -8,7 +8,14 @@ import numpy as np
 from jaxalign.dp.recurrence3 import MODELS
 from jaxalign.errors import MemoryPlanError
 from jaxalign.model.triple import TripleAlignment, gapped
-from jaxalign.run import bounds, three, three_batch, three_chunks, three_split
+from jaxalign.run import (
+    bounds,
+    three,
+    three_batch,
+    three_chunks,
+    three_grid,
+    three_split,
+)
 from jaxalign.run.execute import precision
 from jaxalign.run.memory import show_bytes
 from jaxalign.run.three import Part, Triple
@@ -83,7 +90,7 @@ def bytes_of(triple: Triple, part: Part, asked: Asked, way: str | None) -> int:
     if way == "store":
         return three.store_bytes(triple, part)
     if way in CHUNKED:
-        return sum(three_chunks.bytes_needed(_grid(triple, part, asked)).values())
+        return sum(three_grid.bytes_needed(_grid(triple, part, asked)).values())
     return three.sweep_bytes(triple, part) * (2 if way == "split" else 1)
 
 
@@ -149,13 +156,13 @@ def _traced(triple, part, asked, way):
             limit = min(limit, three.store_bytes(triple, part) // 16)
         return three_split.aligned(triple, part, limit)
     grid = _grid(triple, part, asked)
-    triple.done["bytes"] = three_chunks.bytes_needed(grid)
+    triple.done["bytes"] = three_grid.bytes_needed(grid)
     return three_chunks.aligned(grid)
 
 
 def _grid(triple, part, asked):
-    sizes = three_chunks.sizes(triple, asked.chunk, asked.height)
-    return three_chunks.grid_of(triple, part, asked.traceback, *sizes)
+    sizes = three_grid.sizes(triple, asked.chunk, asked.height)
+    return three_grid.grid_of(triple, part, asked.traceback, *sizes)
 
 
 def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlignment]:
