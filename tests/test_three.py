@@ -204,7 +204,7 @@ def test_a_path_along_the_bottom_of_a_sub_chunk():
     assert found.rows == want.rows
 
 
-@pytest.mark.parametrize("traceback", ["bt1", "bt2"])
+@pytest.mark.parametrize("traceback", ["bt2"])
 def test_segments_filled_together(traceback, monkeypatch):
     texts = related(4, (11, 12, 13))
     want = jaxalign.align_three(*texts, LINEAR, gap_model="linear")
@@ -227,7 +227,10 @@ def test_any_chunk_will_do(traceback, chunk, height):
     assert found.bytes["faces"] > 0
 
 
-@pytest.mark.parametrize("model, mode", MOST)
+@pytest.mark.parametrize(
+    "model, mode",
+    [pytest.param(*c, marks=SLOW) if c[0] == "natural" else c for c in CASES],
+)
 def test_batches_agree_with_single_triples(model, mode):
     scoring, options = costs(model), {"gap_model": model, "mode": mode}
     triples = [related(s, n) for s, n in enumerate([(9, 12, 7), (0, 5, 9), (3, 3, 3)])]
@@ -239,7 +242,7 @@ def test_batches_agree_with_single_triples(model, mode):
 
 
 def test_batches_keep_the_order_and_send_large_ones_alone():
-    sizes = [(3, 4, 5), (9, 20, 30), (2, 2, 2), (25, 3, 9)]
+    sizes = [(3, 4, 5), (9, 20, 30), (2, 2, 2)]
     triples = [related(seed, lengths) for seed, lengths in enumerate(sizes)]
     alone = [jaxalign.align_three(*texts).score for texts in triples]
     for budget in ("1GiB", "320KiB"):
@@ -331,11 +334,12 @@ def test_fractional_costs_are_exact():
 
 
 def test_wide_scores_give_the_same_answer(monkeypatch):
-    texts = related(1, (9, 12, 7))
-    want = jaxalign.align_three(*texts, traceback="split")
+    texts, options = related(1, (9, 12, 7)), {"gap_model": "linear"}
+    want = jaxalign.align_three(*texts, LINEAR, traceback="split", **options)
     monkeypatch.setattr("jaxalign.run.bounds.triple_dtype", lambda *_: "int64")
+    options |= {"chunk": 5, "height": 6}
     for traceback in ("split", "bt3"):
-        found = jaxalign.align_three(*texts, traceback=traceback, chunk=5, height=6)
+        found = jaxalign.align_three(*texts, LINEAR, traceback=traceback, **options)
         check(found, want.score)
 
 
