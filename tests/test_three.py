@@ -395,6 +395,12 @@ def test_words_are_refused(options, words):
         jaxalign.align_three("MK", "MK", "MK", **options)
 
 
+def test_chunks_that_do_not_fit_are_refused():
+    texts, sizes = related(3, (30, 33, 40)), {"chunk": 200, "traceback": "bt2"}
+    with pytest.raises(jaxalign.MemoryPlanError, match="with traceback bt2"):
+        jaxalign.plan_three(*texts, memory_budget="1MiB", **sizes)
+
+
 def test_pointers_that_32_bits_cannot_name_are_refused():
     with pytest.raises(jaxalign.MemoryPlanError, match="smaller chunks"):
         jaxalign.align_three("MK", "MK", "MK", traceback="bt1", chunk=5000)

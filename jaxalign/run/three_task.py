@@ -99,8 +99,7 @@ def _refuse(triple, asked, way, needed):
     fits, over = 0, 2**16
     while over - fits > 1:
         middle = (fits + over) // 2
-        part = Part((0, 0, 0), (middle,) * 3)
-        if bytes_of(triple, part, asked, way) <= asked.budget:
+        if _fits(triple, asked, way, middle):
             fits = middle
         else:
             over = middle
@@ -110,6 +109,15 @@ def _refuse(triple, asked, way, needed):
         f"memory budget is {show_bytes(asked.budget)}: a budget of {needed} bytes "
         f"would fit, or sequences of about {fits} residues each"
     )
+
+
+def _fits(triple, asked, way, length) -> bool:
+    """Whether three sequences of this length fit the budget."""
+    try:
+        part = Part((0, 0, 0), (length,) * 3)
+        return bytes_of(triple, part, asked, way) <= asked.budget
+    except MemoryPlanError:  # chunks of more points than a pointer can name
+        return False
 
 
 def run(sequences, scoring, asked: Asked, plan: dict, progress=None) -> TripleAlignment:
