@@ -58,3 +58,15 @@ def identity_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:
     if min(m, n) < base and fits(bounds, "int32", base):
         return "int32"
     return "int64"
+
+
+def triple_dtype(lengths, scoring: Scoring) -> str:
+    """int32 where no H of three sequences can leave a quarter of its range, else int64.
+
+    A column moves H by at most three substitutions, or one and two gaps, and no path,
+    in a padded box either, has more than twice the residues and 64 columns. Minus
+    infinity, half the range, then stays below every real H and wraps nowhere.
+    """
+    largest = int(np.abs(scoring.scores.astype(np.int64)).max(initial=0))
+    reach = (2 * int(sum(lengths)) + 64) * (3 * largest + 3 * scoring.open + 1)
+    return "int32" if reach < -(np.iinfo("int32").min // 4) else "int64"

@@ -1,0 +1,86 @@
+"""The straight line of ``jaxalign three``: options -> input -> plan -> alignment."""
+
+from jaxalign import api, three
+from jaxalign.cli import inputs, progress
+from jaxalign.cli.job import Messages
+from jaxalign.cli.request import scoring_of
+from jaxalign.cli.three_options import ThreeOptions
+from jaxalign.errors import UsageError
+from jaxalign.io import output, triples
+from jaxalign.model.scoring import preset
+
+
+def run(path: str, options: ThreeOptions) -> int:
+    """Align the three records of a file.
+
+    Raises
+    ------
+    UsageError
+        An option breaks a rule, or the file has not three records.
+    MemoryPlanError
+        The plan exceeds the budget.
+    """
+    # 1 check options, 2 read, 3 plan and say so, 4 align, 5 write
+    scoring, chosen = scoring_of(options.scoring), settings(options)
+    out = options.output.out or "-"
+    _check(scoring, options, out)
+    messages = Messages(options.messages.quiet)
+    read = inputs.read(
+        (path,), scoring.alphabet, options.scoring, False, messages.warn
+    ).sequences[0]
+    if len(read) != 3:
+        raise UsageError(f"{path} has {len(read)} records: three are needed")
+    api.select_device(options.machine.device)
+    named = [(name, read.text(n)) for n, name in enumerate(read.names)]
+    messages.say(describe(read, three.plan_three(*named, scoring, **chosen)))
+    asked = options.messages
+    with progress.reporting(asked.progress, asked.quiet) as tell:
+        found = three.align_three(*named, scoring, progress=tell, **chosen)
+    triples.write(found, out, options.output.format, options.output.force)
+    messages.say(_summary(found))
+    return 0
+
+
+def settings(options: ThreeOptions) -> dict:
+    """What ``three.plan_three`` and ``three.align_three`` take."""
+    machine, name = options.machine, options.scoring.preset
+    usual = preset(name).mode if name else "global"
+    return {
+        "gap_model": options.mode.gap_model,
+        "mode": options.mode.mode or usual,
+        "schedule": machine.schedule,
+        "traceback": None if machine.traceback == "none" else machine.traceback,
+        "memory_budget": machine.memory_budget,
+        "chunk": machine.chunk,
+        "height": machine.height,
+    }
+
+
+def _check(scoring, options: ThreeOptions, out: str) -> None:
+    """What can be refused before a file is read."""
+    chosen = settings(options)
+    words = ("gap_model", "mode", "schedule", "traceback")
+    three.check(scoring, *(chosen[word] for word in words))
+    if chosen["traceback"] is None and options.output.format in ("fasta", "clustal"):
+        raise UsageError(f"--format {options.output.format} needs a traceback")
+    output.check(out, options.output.force)
+
+
+def describe(sequences, plan: dict) -> str:
+    """The plan in one line."""
+    lengths = " x ".join(str(n) for n in sequences.lengths)
+    return (
+        f"{lengths} residues, {plan['cells']:.3g} cells of {plan['states']} states "
+        f"({plan['gap_model']}); {plan['schedule']}, traceback {plan['traceback']}; "
+        f"{three.show_bytes(plan['bytes'])} of {three.show_bytes(plan['budget'])}"
+    )
+
+
+def _summary(found) -> str:
+    """Score, time and speed, with what the traceback filled again counted in."""
+    seconds = found.seconds["total"]
+    speed = found.cells / seconds / 1e6 if seconds else 0.0
+    return (
+        f"score {found.score:g}; {found.cells:.3g} cells in {seconds:.2f} s, "
+        f"{speed:.0f} million a second, compiling included"
+    )

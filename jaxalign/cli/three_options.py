@@ -1,0 +1,82 @@
+"""The options of ``jaxalign three`` beside those that verbs share."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from jaxalign.cli.options import (
+    FILE,
+    FLAG,
+    MessageOptions,
+    Mode,
+    ScoringOptions,
+)
+
+GapModel = Literal["quasi-natural", "natural", "linear"]
+Schedule = Literal["sloped", "layered"]
+Traceback = Literal["auto", "store", "split", "bt1", "bt2", "bt3", "none"]
+ThreeFormat = Literal["pretty", "fasta", "clustal", "json"]
+
+
+@Parameter(name="*", group=Group("Alignment", sort_key=2))
+@dataclass(frozen=True)
+class ThreeMode:
+    """What is aligned, and how gaps are counted."""
+
+    gap_model: GapModel = "quasi-natural"
+    """linear needs --gap-open and --gap-extend to be equal."""
+
+    mode: Mode | None = None
+    """semiglobal frees the end gaps of every pair. [global]"""
+
+
+@Parameter(name="*", group=Group("Output", sort_key=3))
+@dataclass(frozen=True)
+class ThreeOutput:
+    """Where the alignment goes."""
+
+    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT")] = None
+    """Output file. [standard output]"""
+
+    format: ThreeFormat = "pretty"
+    """pretty: three rows and their consensus, in blocks."""
+
+    force: Annotated[bool, FLAG] = False
+    """Replace an existing output file."""
+
+
+@Parameter(name="*", group=Group("Machine", sort_key=4))
+@dataclass(frozen=True)
+class ThreeMachine:
+    """Where and how it runs; the score does not depend on it."""
+
+    traceback: Traceback = "auto"
+    """auto stores what fits the budget, else splits; none computes the score only."""
+
+    schedule: Schedule = "sloped"
+    """The order of the cells."""
+
+    chunk: Annotated[int | None, Parameter(metavar="S")] = None
+    """Side of a chunk, for bt1 to bt3."""
+
+    height: Annotated[int | None, Parameter(metavar="H")] = None
+    """Height of a sub-chunk, for bt2 and bt3."""
+
+    memory_budget: Annotated[str | None, Parameter(metavar="2GiB")] = None
+    """Bytes to plan with. [half of what is available]"""
+
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    """gpu fails where there is none."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ThreeOptions:
+    """Every option of ``jaxalign three``."""
+
+    scoring: ScoringOptions = ScoringOptions()
+    mode: ThreeMode = ThreeMode()
+    output: ThreeOutput = ThreeOutput()
+    machine: ThreeMachine = ThreeMachine()
+    messages: MessageOptions = MessageOptions()

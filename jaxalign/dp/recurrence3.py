@@ -1,0 +1,165 @@
+"""The cell rules of three sequences, elementwise; every triple fill calls them.
+
+Letters are those of Li, Ranka and Sahni (Optimal Alignment of Three Sequences On A
+GPU, section 3): sequences a, b, c along i, j, k. A column is a number t = 4a + 2b + c,
+a bit where that sequence has a residue. A *model* says what gaps cost in the three
+induced pairs, as states and moves between them:
+
+``linear``         one state, 7 moves: the paper's recurrence, open == extend.
+``quasi-natural``  the state is the last column, 7 states, 49 moves (Altschul 1989): a
+                   run of residue/gap columns cut by a gap/gap column opens again.
+``natural``        the state is the last pattern other than gap/gap of each pair,
+                   13 states, 91 moves: the sum of the three affine pair scores.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+# Ties between columns: the first of this order wins, in every fill.
+COLUMNS = (7, 6, 5, 3, 4, 2, 1)
+PAIRS = ((0, 1), (0, 2), (1, 2))
+BOTH, FIRST, SECOND, NEITHER = 3, 2, 1, 0
+
+
+class Move(NamedTuple):
+    """From state ``source`` by ``column``; ``gaps`` is a sorted tuple of (sequence
+    with the gap, whether the gap opens), one for each residue/gap pair."""
+
+    source: int
+    column: int
+    gaps: tuple
+
+
+class Model(NamedTuple):
+    """``moves[q]`` are the moves into state q, best tie first; hashable, static."""
+
+    name: str
+    moves: tuple
+    bits: int  # of a stored choice, an index into moves[q]
+
+    @property
+    def states(self) -> int:
+        return len(self.moves)
+
+
+def pattern(column: int, pair: tuple[int, int]) -> int:
+    """BOTH, FIRST (residue/gap), SECOND (gap/residue) or NEITHER of a pair."""
+    x, y = ((column >> (2 - sequence)) & 1 for sequence in pair)
+    return 2 * x + y
+
+
+def _gaps(before, column):
+    """What a column costs after the patterns ``before`` of the three pairs."""
+    paid = []
+    for pair, old in zip(PAIRS, before, strict=True):
+        new = pattern(column, pair)
+        if new in (FIRST, SECOND):
+            paid.append((pair[new == FIRST], new != old))
+    return tuple(sorted(paid))
+
+
+def _patterns(column):
+    return tuple(pattern(column, pair) for pair in PAIRS)
+
+
+def _after(before, column):
+    """The last patterns other than gap/gap, one column later."""
+    pairs = zip(before, _patterns(column), strict=True)
+    return tuple(new or old for old, new in pairs)
+
+
+def _model(name, start, step, patterns, bits):
+    """States reachable from ``start``, in the order of COLUMNS, and their moves."""
+    states = [start]
+    for state in states:  # grows while it is read
+        found = (step(state, column) for column in COLUMNS)
+        states += [new for new in dict.fromkeys(found) if new not in states]
+    into = [[] for _ in states]
+    for source, state in enumerate(states):
+        for column in COLUMNS:
+            target = states.index(step(state, column))
+            into[target].append(Move(source, column, _gaps(patterns(state), column)))
+    return Model(name, tuple(map(tuple, into)), bits)
+
+
+LINEAR = _model("linear", 0, lambda state, column: 0, lambda state: (0, 0, 0), 3)
+QUASI = _model("quasi-natural", 7, lambda state, column: column, _patterns, 3)
+NATURAL = _model("natural", (BOTH,) * 3, _after, lambda state: state, 4)
+MODELS = {model.name: model for model in (QUASI, NATURAL, LINEAR)}
+
+
+def backwards(model: Model) -> Model:
+    """The same paths read from the end: H_p is then the best way on from state p."""
+    into = [[] for _ in model.moves]
+    for target, moves in enumerate(model.moves):
+        for move in moves:
+            into[move.source].append(move._replace(source=target))
+    return model._replace(moves=tuple(map(tuple, into)))
+
+
+def weigh(model: Model, pairs, gaps) -> dict:
+    """(column, gaps) -> what that column adds, for all moves of a model.
+
+    Parameters
+    ----------
+    pairs : (ab, ac, bc)
+        Substitution scores of the cell's three residue pairs, arrays.
+    gaps : three ``recurrence.Gaps``
+        Costs of a gap in a, b, c at this cell: scalars or arrays.
+    """
+    found = {}
+    for move in (move for moves in model.moves for move in moves):
+        if (key := (move.column, move.gaps)) not in found:
+            terms = [
+                score
+                for pair, score in zip(PAIRS, pairs, strict=True)
+                if pattern(move.column, pair) == BOTH
+            ]
+            value = sum(terms[1:], terms[0]) if terms else jnp.zeros_like(pairs[0])
+            for sequence, opens in move.gaps:
+                cost = gaps[sequence].open if opens else gaps[sequence].extend
+                value = value - cost
+            found[key] = value
+    return found
+
+
+def triple_cell(model: Model, sources, weights, floor=None) -> tuple[jax.Array, ...]:
+    """H of one cell in every state.
+
+    H_q[i,j,k] = max over moves (p, t, q) of
+                 H_p[i - t_a, j - t_b, k - t_c] + residue pairs - gaps(p, t)
+
+    ``sources[t][p]`` is H_p of the neighbour that column t comes from; ``weights`` is
+    ``weigh(...)``; ``floor`` (local mode) is the score of an alignment that starts at
+    this cell: 0, or minus infinity outside the table.
+    """
+    h = []
+    for moves in model.moves:
+        best = {}  # equal additions are added once
+        for move in moves:
+            key, value = (move.column, move.gaps), sources[move.column][move.source]
+            best[key] = lax.max(best[key], value) if key in best else value
+        ends = [value + weights[key] for key, value in best.items()]
+        top = ends[0]
+        for value in ends[1:]:
+            top = lax.max(top, value)
+        h.append(top)
+    if floor is not None:
+        h[0] = lax.max(h[0], floor)
+    return tuple(h)
+
+
+def choose(model: Model, h, sources, weights, values):
+    """For every state ``values(q, n)`` of the first move n that attains H."""
+    out = []
+    for q, moves in enumerate(model.moves):
+        picked = values(q, len(moves) - 1)
+        for n in range(len(moves) - 2, -1, -1):
+            source, *key = moves[n]
+            attained = sources[moves[n].column][source] + weights[tuple(key)] == h[q]
+            picked = lax.select(attained, values(q, n), picked)
+        out.append(picked)
+    return tuple(out)

@@ -1,0 +1,119 @@
+"""Many triples: ``vmap`` of ``dp.planes`` over triples whose boxes have one shape."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.dp import planes, walk3
+from jaxalign.dp.box import Box, Costs, Want
+from jaxalign.dp.recurrence3 import backwards
+from jaxalign.run import three
+from jaxalign.run.execute import precision
+from jaxalign.run.three import NOTHING, Part, Triple
+
+LARGEST_BATCH = 256
+
+
+def batches(triples: list[Triple], budget: int) -> list[list[int]]:
+    """Indices of triples that run together: of one shape and dtype, within a budget.
+
+    A triple whose choices alone exceed the budget is left out.
+    """
+    groups = {}
+    for n, triple in enumerate(triples):
+        shape = three.shape_of(three.whole(triple))
+        groups.setdefault((shape, triple.dtype), []).append(n)
+    cut = []
+    for found in groups.values():
+        each = three.store_bytes(triples[found[0]], three.whole(triples[found[0]]))
+        size = min(budget // each, LARGEST_BATCH)
+        starts = range(0, len(found), size) if size else ()
+        cut += [found[start : start + size] for start in starts]
+    return cut
+
+
+def aligned(triples: list[Triple], paths: bool):
+    """[(score, part, columns or None)] of triples of one shape and dtype."""
+    parts = [three.whole(triple) for triple in triples]
+    with precision(triples[0].dtype):
+        if triples[0].mode == "local":
+            return _local(triples, parts, paths)
+        return _traced(triples, parts, paths)
+
+
+def _local(triples, parts, paths):
+    """The ends by one sweep, the starts by one back; then what lies between."""
+    found = _best_cells(triples, parts)
+    ends = [Part((0, 0, 0), cell) for _, cell in found]
+    if not paths:
+        pairs = zip(found, parts, strict=True)
+        return [(max(score, 0), part, None) for (score, _), part in pairs]
+    starts = _best_cells(triples, ends, reverse=True)
+    pairs = zip(found, starts, strict=True)
+    cores = [
+        Part(low, high) if score > 0 else NOTHING for (score, high), (_, low) in pairs
+    ]
+    inner = [replace(triple, mode="global") for triple in triples]
+    return _traced(inner, cores, paths)
+
+
+def _best_cells(triples, parts, reverse=False):
+    what = three.best_wanted(triples[0], reverse)
+    filled = _sweeps(triples, parts, reverse, **what)
+    planes = zip(
+        parts, np.asarray(filled.best), np.asarray(filled.best_w), strict=False
+    )
+    return [three.found_cell(*each, reverse) for each in planes]
+
+
+def _traced(triples, parts, paths):
+    filled = _sweeps(triples, parts, choices=paths)
+    count = len(parts)
+    pairs = zip(parts, np.asarray(filled.end)[:count], strict=True)
+    ends = [three.best_end(part, end) for part, end in pairs]
+    if not paths:
+        return [(ends[n][0], parts[n], None) for n in range(count)]
+    begin = np.ones((len(filled.end), 4), np.int32)
+    begin[:count, :3] += [part.extent for part in parts]
+    begin[:count, 3] = [state for _, state in ends]
+    longest = three.padded(int(begin[:, :3].sum(axis=1).max()))
+    walked = _walks(triples[0].model, filled.choices, begin, longest)
+    rows, counts = np.asarray(walked.columns), np.asarray(walked.count)
+    return [(ends[n][0], parts[n], rows[n, : counts[n]][::-1]) for n in range(count)]
+
+
+def _sweeps(triples, parts, reverse=False, **what):
+    """Fill a part of each triple; the batch is padded to a power of two."""
+    shapes = [three.shape_of(part) for part in parts]
+    shape = tuple(max(sizes) for sizes in zip(*shapes, strict=True))
+    made = []
+    for triple, part in zip(triples, parts, strict=True):
+        seed = three.seed_of(triple, None if reverse else (part.start,))
+        made.append((three.box_of(triple, part, seed, shape, reverse), triple.costs))
+        three.count(triple, part.extent)
+    made += [made[0]] * (2 ** (len(made) - 1).bit_length() - len(made))
+    box = Box(*map(np.stack, zip(*(box for box, _ in made), strict=True)))
+    costs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(c for _, c in made))
+    model, want = triples[0].model, Want(free=triples[0].mode == "semiglobal", **what)
+    stop = int(box.size.sum(axis=1).max())
+    return _fills(backwards(model) if reverse else model, want, box, costs, stop)
+
+
+@partial(jax.jit, static_argnames=("model", "want"))
+def _fills(model, want, box: Box, costs: Costs, stop):
+    def one(box, costs):
+        return planes.fill(model, want, box, costs, None, stop)
+
+    return jax.vmap(one)(box, costs)
+
+
+@partial(jax.jit, static_argnames=("model", "longest"))
+def _walks(model, choices, begin, longest):
+    def one(choices, begin):
+        choice_at = partial(planes.choice_at, model, choices)
+        return walk3.walk(model, choice_at, begin, longest)
+
+    return jax.vmap(one)(choices, begin)

@@ -1,0 +1,203 @@
+"""Three sequences: ``align_three`` and ``align_triples``, numbered straight lines."""
+
+from jaxalign.errors import UsageError
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.model.scoring import MODES, Scoring
+from jaxalign.model.triple import GAP_MODELS, TripleAlignment
+from jaxalign.run import memory, three_task
+from jaxalign.run.memory import show_bytes
+
+NAMES = ("a", "b", "c")
+
+
+def align_three(
+    a,
+    b,
+    c,
+    scoring=None,
+    *,
+    gap_model="quasi-natural",
+    mode="global",
+    schedule="sloped",
+    traceback="auto",
+    memory_budget=None,
+    chunk=None,
+    height=None,
+    progress=None,
+) -> TripleAlignment:
+    """Align three sequences exactly: the sum of the scores of the three induced pairs.
+
+    Parameters
+    ----------
+    a, b, c : str, (name, str), uint8 codes or biotite sequence
+    scoring : Scoring, optional
+        BLOSUM62, 11/1 by default.
+    gap_model : {"quasi-natural", "natural", "linear"}
+        How gaps are counted in the induced pairs. ``quasi-natural`` (Altschul 1989):
+        affine, a run of residue/gap columns cut by a gap/gap column opens twice.
+        ``natural``: affine, gap/gap columns dropped first. ``linear``: the paper's
+        recurrence; needs ``gap_open == gap_extend``.
+    mode : {"global", "semiglobal", "local"}
+        ``semiglobal``: residue/gap pairs before the first or after the last residue of
+        the sequence with the gap are free, pairs of residues still count.
+    schedule : {"sloped", "layered"}
+        The order of the cells (Li, Ranka and Sahni, section 4).
+    traceback : {"auto", "store", "split", "bt1", "bt2", "bt3"} or None
+        None computes the score only. ``store`` keeps the choices of all cells;
+        ``split`` divides the longest sequence and conquers; ``auto`` stores what fits
+        the budget and splits until it does; ``bt1`` to ``bt3`` are the paper's
+        (section 5). Their scores are equal, co-optimal rows may differ.
+    memory_budget : int or str, optional
+        Bytes, or ``"2GiB"``; half of the free memory by default.
+    chunk, height : int, optional
+        s and h of the paper, for ``bt1`` to ``bt3``.
+    progress : callable (cells done, cells in all), optional
+
+    Returns
+    -------
+    TripleAlignment
+
+    Raises
+    ------
+    InputError
+        A letter is not in the alphabet.
+    UsageError
+        An unknown word, or ``linear`` with ``gap_open != gap_extend``.
+    MemoryPlanError
+        The plan exceeds the budget; the message names one that would do.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> found = jaxalign.align_three("MKTAYIAKQR", "MKTAIAKQR", "MRTAYLAR")
+    >>> found.score, found.rescore(), found.pair_scores
+    (57, 57, (31, 22, 4))
+    >>> print(*found.rows, sep="\\n")
+    MKTAYIAKQR
+    MKTA-IAKQR
+    MRTAYLA--R
+    """
+    # 1 check and encode, 2 plan, 3 run
+    scoring = scoring or Scoring()
+    words = gap_model, mode, schedule, traceback
+    named = _named(a, b, c)
+    sequences, asked = _asked(named, scoring, words, memory_budget, chunk, height)
+    plan = three_task.make_plan(sequences, scoring, asked)
+    return three_task.run(sequences, scoring, asked, plan, progress)
+
+
+def plan_three(
+    a,
+    b,
+    c,
+    scoring=None,
+    *,
+    gap_model="quasi-natural",
+    mode="global",
+    schedule="sloped",
+    traceback="auto",
+    memory_budget=None,
+    chunk=None,
+    height=None,
+) -> dict:
+    """What ``align_three`` would do and need, without doing it.
+
+    Parameters and errors are those of ``align_three``.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> plan = jaxalign.plan_three("MKTAY", "MKTA", "MRTAY", memory_budget="64MiB")
+    >>> plan["cells"], plan["states"], plan["traceback"], plan["dtype"]
+    (180, 7, 'store', 'int32')
+    """
+    scoring = scoring or Scoring()
+    words = gap_model, mode, schedule, traceback
+    named = _named(a, b, c)
+    sequences, asked = _asked(named, scoring, words, memory_budget, chunk, height)
+    return three_task.make_plan(sequences, scoring, asked)
+
+
+def align_triples(
+    triples,
+    scoring=None,
+    *,
+    gap_model="quasi-natural",
+    mode="global",
+    traceback="auto",
+    memory_budget=None,
+    progress=None,
+) -> list[TripleAlignment]:
+    """Align many triples, those of like lengths together in one compiled program.
+
+    Parameters
+    ----------
+    triples : iterable of (a, b, c)
+        Each sequence as in ``align_three``.
+    traceback : "auto" or None
+        None computes scores only.
+    gap_model, mode, memory_budget, progress : as in ``align_three``
+
+    Returns
+    -------
+    list of TripleAlignment
+        In input order. A triple too large for a batch is aligned as by
+        ``align_three``.
+
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> triples = [("MKTAY", "MKTA", "MRTAY"), ("MKV", "MRV", "MK")]
+    >>> [found.score for found in jaxalign.align_triples(triples)]
+    [36, 6]
+    """
+    scoring = scoring or Scoring()
+    if traceback not in ("auto", None):
+        raise UsageError(f"traceback {traceback!r}: auto or None for many triples")
+    words = gap_model, mode, "sloped", traceback
+    flat = [sequence for triple in triples for sequence in _named(*triple)]
+    sequences, asked = _asked(flat, scoring, words, memory_budget)
+    return three_task.run_many(sequences, scoring, asked, progress)
+
+
+def _asked(named, scoring, words, budget, chunk=None, height=None):
+    """(encoded sequences, the checked words)."""
+    check(scoring, *words)
+    for name, value in (("chunk", chunk), ("height", height)):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} = {value}: 1 or more are needed")
+    sequences = as_sequences(named, scoring.alphabet)
+    return sequences, three_task.Asked(*words, memory.budget(budget), chunk, height)
+
+
+def check(scoring, gap_model, mode, schedule, traceback) -> None:
+    """Refuse unknown words, and affine costs where the model is linear."""
+    words = {
+        "gap_model": (gap_model, GAP_MODELS),
+        "mode": (mode, MODES),
+        "schedule": (schedule, three_task.SCHEDULES),
+        "traceback": (traceback, (*three_task.TRACEBACKS, None)),
+    }
+    for name, (word, known) in words.items():
+        if word not in known:
+            names = ", ".join(map(str, known))
+            raise UsageError(f"unknown {name} {word!r}: one of {names}")
+    if gap_model == "linear" and scoring.open != scoring.extend:
+        raise UsageError(
+            f"gap_model 'linear' needs gap_open == gap_extend, not "
+            f"{scoring.gap_open:g} and {scoring.gap_extend:g}"
+        )
+
+
+def _named(*sequences):
+    return [
+        sequence if isinstance(sequence, tuple) else (name, sequence)
+        for name, sequence in zip(NAMES, sequences, strict=True)
+    ]
+
+
+__all__ = ["align_three", "align_triples", "check", "plan_three", "show_bytes"]
