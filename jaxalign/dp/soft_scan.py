@@ -1,0 +1,330 @@
+"""The two passes over anti-diagonals behind ``dp.soft``: values, then shares.
+
+States of a cell (i, j): M, residues i and j are a pair; E, residue i of the query
+stands against a gap; F, residue j of the target does. Between two pairs all E come
+before all F, so that a set of pairs is exactly one path. Everything is divided by the
+temperature, and the values of diagonal d are kept relative to a base, an integer near
+their largest: float32 then keeps its digits however long the sequences are.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.dp.skew import columns_at, down, reversed_columns, skew, up
+from jaxalign.dp.soft_ends import Gap, Overhang, Rules, weight
+
+# Finite, so that a difference of two is 0 and never NaN; -inf is read as this.
+FORBIDDEN = -1e30
+# Costs are cut here: exp(-COSTLY) is 0 already, and FORBIDDEN minus it stays finite.
+COSTLY = 1e29
+
+
+class Weights(NamedTuple):
+    """What an alignment is scored by; arrays of one floating dtype.
+
+    ``similarity`` (M, N); ``opening``, ``extending`` the gap costs; ``overhang`` the
+    costs at the ends (``soft_ends``).
+    """
+
+    similarity: jax.Array
+    opening: Gap
+    extending: Gap
+    overhang: Overhang
+
+
+class Values(NamedTuple):
+    """A forward pass, by diagonal.
+
+    ``m, e, f`` (D, R) relative to ``base`` = ``high + low``, all (D,); ``ends`` (D,)
+    the log weight of all paths that end on the diagonal, relative to it as well.
+    """
+
+    m: jax.Array
+    e: jax.Array
+    f: jax.Array
+    high: jax.Array
+    low: jax.Array
+    ends: jax.Array
+
+
+@jax.custom_jvp
+def lse(a, b):
+    """log(exp(a) + exp(b)); smooth where a == b, to every order."""
+    return lax.max(a, b) + jnp.log1p(jnp.exp(-jnp.abs(a - b)))
+
+
+@lse.defjvp
+def _lse_jvp(primals, tangents):
+    a, b = primals
+    share = jax.nn.sigmoid(a - b)
+    return lse(a, b), share * tangents[0] + (1 - share) * tangents[1]
+
+
+class Table:
+    """The loop's view of a problem: what is constant, and what comes by diagonal."""
+
+    def __init__(self, weights: Weights, rules: Rules):
+        self.shape = weights.similarity.shape
+        self.rules = rules
+        self.rows = self.shape[0] + 1
+        self.i = jnp.arange(self.rows, dtype=jnp.int32)
+        self.costs = {
+            "open_e": (weights.opening.e, 0),
+            "extend_e": (weights.extending.e, 0),
+            "open_f": (weights.opening.f, 1),
+            "extend_f": (weights.extending.f, 1),
+        }
+        self.hangs = {
+            "start_query": (weights.overhang.start_query, 0),
+            "start_target": (weights.overhang.start_target, 1),
+            "end_query": (weights.overhang.end_query, 0),
+            "end_target": (weights.overhang.end_target, 1),
+        }
+        self.constant = {}
+        self.scanned = {}
+        for name, (x, axis) in self.costs.items():
+            if x.ndim:
+                self._keep(name, jnp.pad(x, ((1, 0),) * x.ndim), axis)
+            else:
+                self.constant[name] = x
+        for name, (x, axis) in self.hangs.items():
+            self._keep(name, x, axis)
+
+    def _keep(self, name, x, axis):
+        if x.ndim == 2:
+            self.scanned[name] = skew(x, 0)
+        elif axis == 1:
+            self.constant[name] = reversed_columns(x, self.rows)
+        else:
+            self.constant[name] = x
+
+    def at(self, name, given, d):
+        """The value of each lane on diagonal d; ``given`` holds rows of full ones."""
+        if name in given:
+            return given[name]
+        x = self.constant[name]
+        axis = (self.costs | self.hangs)[name][1]
+        return columns_at(x, self.rows, d) if x.ndim and axis else x
+
+    def after(self, name, given, d):
+        """Costs of the move out of a lane of diagonal d into its cell on d + 1."""
+        x = self.at(name, {}, d + 1) if name not in given else given[name]
+        return up(x) if name.endswith("_e") and x.ndim else x
+
+    def start(self, given, d):
+        rules, j = self.rules, d - self.i
+        a, b = (
+            _lanes(self.at(name, given, d), self.rows)
+            for name in ("start_query", "start_target")
+        )
+        free = rules.query_start, rules.target_start
+        return weight(a, b, self.i, j, *free, rules, FORBIDDEN)
+
+    def end(self, given, d):
+        rules, j = self.rules, d - self.i
+        a, b = (
+            _lanes(self.at(name, given, d), self.rows)
+            for name in ("end_query", "end_target")
+        )
+        free = rules.query_end, rules.target_end
+        left = rules.m - self.i, rules.n - j
+        value, a, b = weight(a, b, *left, *free, rules, FORBIDDEN)
+        return jnp.where(self.core(d), value, FORBIDDEN), a, b
+
+    def core(self, d):
+        """Lanes whose cell is a pair of residues that exist."""
+        j = d - self.i
+        return (self.i >= 1) & (self.i <= self.rules.m) & (j >= 1) & (j <= self.rules.n)
+
+
+def _lanes(x, rows):
+    return jnp.broadcast_to(x, (rows,))
+
+
+def first_carry(table: Table, dtype):
+    """Before diagonal 0: M, E, F, M or E (before F), B of two diagonals, and base."""
+    dead = jnp.full(table.rows, FORBIDDEN, dtype)
+    zero = jnp.zeros((), dtype)
+    return (dead, dead, dead, dead, dead, dead, zero, zero)
+
+
+def forward(table: Table, carry, xs, keep: bool):
+    """Diagonals ``xs["d"]`` in order -> (carry, Values or what has no tables).
+
+    M[i,j] = s[i,j] + B[i-1,j-1]            B = lse(start[i,j], M, E, F)
+    E[i,j] = lse(M[i-1,j] - open, E[i-1,j] - extend)
+    F[i,j] = lse(lse(M, E)[i,j-1] - open, F[i,j-1] - extend)
+    """
+
+    def step(carry, x):
+        m1, e1, f1, t1, b1, b2, high, low = carry
+        d = x["d"]
+        cost = {name: table.at(name, x, d) for name in table.costs}
+        m = x["similarity"] + down(b2, FORBIDDEN)
+        e = lse(
+            down(m1, FORBIDDEN) - cost["open_e"], down(e1, FORBIDDEN) - cost["extend_e"]
+        )
+        f = lse(t1 - cost["open_f"], f1 - cost["extend_f"])
+        me = lse(m, e)
+        a = lse(me, f)
+        b = lse(table.start(x, d)[0] - high - low, a)
+        best = jnp.max(jnp.where(table.core(d), a, FORBIDDEN))
+        shift = jnp.where(best > -COSTLY / 2, jnp.round(best), 0)
+        shift = lax.stop_gradient(shift)
+        t = jnp.where(table.rules.adjacent, me, m)
+        m, e, f, t, b, b1 = (lax.max(y - shift, _floor(y)) for y in (m, e, f, t, b, b1))
+        high, low = _two_sum(high, low, shift)
+        ends = _log_sum(m + table.end(x, d)[0])
+        out = Values(m, e, f, high, low, ends) if keep else (high, low, ends)
+        return (m, e, f, t, b, b1, high, low), out
+
+    return lax.scan(step, carry, xs)
+
+
+def _floor(x):
+    return lax.full_like(x, FORBIDDEN)
+
+
+def _two_sum(high, low, more):
+    """(high + low) + more with the rounding error of the sum kept in low."""
+    total = high + more
+    part = total - high
+    return total, low + ((high - (total - part)) + (more - part))
+
+
+def _log_sum(x):
+    largest = lax.stop_gradient(jnp.max(x))
+    return largest + jnp.log(jnp.sum(jnp.exp(x - largest)))
+
+
+def diagonals(table: Table, similarity, rows_of):
+    """What the forward scan reads: d, the scores and the full costs, all skewed.
+
+    ``rows_of`` cuts arrays (D, ...) into what one scan takes (blocks, or itself).
+    """
+    whole = jnp.pad(similarity, ((1, 0), (1, 0)), constant_values=FORBIDDEN)
+    count = table.rows + table.shape[1]
+    xs = {"d": jnp.arange(count, dtype=jnp.int32), "similarity": skew(whole, FORBIDDEN)}
+    return {name: rows_of(name, x) for name, x in (xs | table.scanned).items()}
+
+
+def successors(table: Table, rows_of):
+    """What the reverse scan reads: full gap costs one diagonal later."""
+    count = table.rows + table.shape[1]
+    xs = {"d": jnp.arange(count, dtype=jnp.int32)}
+    for name, x in table.scanned.items():
+        later = jnp.pad(x[1:], ((0, 1), (0, 0))) if name in table.costs else x
+        xs[name] = later
+    return {name: rows_of(name, x) for name, x in xs.items()}
+
+
+class Flow(NamedTuple):
+    """The reverse pass between two diagonals: posteriors of d + 1 and of d + 2."""
+
+    m1: jax.Array
+    e1: jax.Array
+    f1: jax.Array
+    m2: jax.Array
+    sums: dict  # (R,) each: by row, or by column in the lane where the column is
+
+
+def first_flow(table: Table, dtype, wanted) -> Flow:
+    zero = jnp.zeros(table.rows, dtype)
+    arrays = table.costs | table.hangs | {"entropy": (zero, 0)}
+    sums = {
+        name: zero for name in sorted(wanted & set(arrays)) if not _full(arrays, name)
+    }
+    return Flow(zero, zero, zero, zero, sums)
+
+
+def _full(arrays, name):
+    return arrays[name][0].ndim == 2
+
+
+def reverse(table: Table, flow: Flow, xs, values: Values, shares, wanted):
+    """Push the posterior back: each cell splits what arrives among its predecessors.
+
+    ``shares`` (D,) is the probability that the path ends on the diagonal. Every split
+    is normalised on its own, so nothing can exceed 1 and dead cells carry exactly 0.
+    The cell at hand is the predecessor: it sees its own M, E, F and takes its share of
+    the posteriors of E[i+1,j], F[i,j+1] and M[i+1,j+1].
+
+    Returns (flow, by diagonal: posterior, column sums and full flows as asked).
+    """
+    adjacent = table.rules.adjacent
+
+    def step(flow, x):
+        x, value, share = x
+        d = x["d"]
+        cost = {name: table.after(name, x, d) for name in table.costs}
+        start, start_a, start_b = table.start(x, d)
+        end, end_a, end_b = table.end(x, d)
+        m, e, f = value.m, value.e, value.f
+        ending = share * jnp.exp(m + end - value.ends)
+        to_e, to_f, to_m = up(flow.e1), flow.f1, up(flow.m2)
+        turn = jnp.where(adjacent, e, FORBIDDEN)
+        of_e = _split(to_e, m - cost["open_e"], e - cost["extend_e"])
+        of_f = _split(
+            to_f, m - cost["open_f"], turn - cost["open_f"], f - cost["extend_f"]
+        )
+        of_m = _split(to_m, m, e, f, start - value.high - value.low)
+        new_m = ending + of_e[0] + of_f[0] + of_m[0]
+        new_e = of_e[1] + of_f[1] + of_m[1]
+        new_f = of_f[2] + of_m[2]
+        flows = {
+            "open_e": -of_e[0],
+            "extend_e": -of_e[1],
+            "open_f": -(of_f[0] + of_f[1]),
+            "extend_f": -of_f[2],
+            "start_query": -of_m[3] * start_a,
+            "start_target": -of_m[3] * start_b,
+            "end_query": -ending * end_a,
+            "end_target": -ending * end_b,
+        }
+        if "entropy" in wanted:
+            splits = ((to_e, of_e), (to_f, of_f), (to_m, of_m))
+            flows["entropy"] = sum(_surprise(*split) for split in splits) - xlogx(
+                ending
+            )
+        out = {"similarity": new_m} if "similarity" in wanted else {}
+        sums = {}
+        for name, total in flow.sums.items():
+            if _by_column(table, name):
+                sums[name] = up(total) + flows[name]
+                out[name] = sums[name][0]
+            else:
+                sums[name] = total + flows[name]
+        for name in sorted(wanted & set(table.scanned)):
+            out[name] = flows[name]
+        return Flow(new_m, new_e, new_f, flow.m1, sums), out
+
+    return lax.scan(step, flow, (xs, values, shares), reverse=True)
+
+
+def _by_column(table, name):
+    arrays = table.costs | table.hangs
+    return name in arrays and arrays[name][1] == 1 and arrays[name][0].ndim == 1
+
+
+def _split(total, *values):
+    """``total`` among predecessors of these log weights."""
+    largest = values[0]
+    for value in values[1:]:
+        largest = lax.max(largest, value)
+    largest = lax.stop_gradient(largest)
+    parts = [jnp.exp(value - largest) for value in values]
+    scale = total / sum(parts[1:], parts[0])
+    return [part * scale for part in parts]
+
+
+def _surprise(total, parts):
+    """-sum of part log(part / total): what this split adds to the entropy."""
+    return xlogx(total) - sum(xlogx(part) for part in parts)
+
+
+def xlogx(p):
+    """p log p, 0 at 0."""
+    return p * jnp.log(jnp.maximum(p, jnp.finfo(p.dtype).tiny))
