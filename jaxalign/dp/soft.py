@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from jaxalign.dp import soft_scan
+from jaxalign.dp import soft_scan, soft_table
 from jaxalign.dp.skew import unskew
 from jaxalign.dp.soft_ends import Gap, Overhang, Rules
-from jaxalign.dp.soft_scan import COSTLY, FORBIDDEN, Table, Weights
+from jaxalign.dp.soft_table import COSTLY, FORBIDDEN, Table, Weights
 
 GAPS = ("open_e", "extend_e", "open_f", "extend_f")
 HANGS = ("start_query", "start_target", "end_query", "end_target")
@@ -46,12 +46,12 @@ def score(weights: Weights, temperature, rules: Rules, block: int | None):
     ``block`` is the number of diagonals that are recomputed at a time in the reverse
     pass; None keeps all of them.
     """
-    scaled = _scaled(weights, temperature, rules)
+    scaled = over_temperature(weights, temperature, rules)
     table = Table(scaled, rules)
-    xs = soft_scan.diagonals(table, scaled.similarity, lambda _, x: x)
+    xs = soft_table.diagonals(table, scaled.similarity, lambda _, x: x)
     carry = soft_scan.first_carry(table, scaled.similarity.dtype)
     _, (high, low, ends) = soft_scan.forward(table, carry, xs, keep=False)
-    return _total(high, low, ends, scaled.overhang.empty, temperature)[0]
+    return sum_up(high, low, ends, scaled.overhang.empty, temperature)[0]
 
 
 @partial(score.defjvp, symbolic_zeros=True)
@@ -68,13 +68,56 @@ def _score_jvp(block, primals, tangents):
     return found.score, tangent
 
 
+@partial(jax.custom_vjp, nondiff_argnums=(3,))
+def posterior(weights: Weights, temperature, rules: Rules, block: int | None):
+    """(M, N): the probability that residues i and j are a pair.
+
+    Made for losses on the posterior. Its Jacobian is a covariance, hence symmetric:
+    the reverse rule is one forward-mode pass. For that it has no ``jvp`` of its own;
+    ``jax.grad`` of ``score`` is the same posterior with one.
+    """
+    wanted = frozenset(("similarity",))
+    return expected(weights, temperature, rules, block, wanted).gradient.similarity
+
+
+def _posterior_forward(weights, temperature, rules, block):
+    leaves = _named(weights) | {"entropy": temperature}
+    # A dictionary of None: names that need a derivative, known while tracing.
+    wanted = dict.fromkeys(name for name, x in leaves.items() if x.perturbed)
+    plain = jax.tree.map(lambda x: x.value, (weights, temperature, rules))
+    return posterior(*plain, block), (*plain, wanted)
+
+
+def _posterior_backward(block, residual, cotangent):
+    weights, temperature, rules, wanted = residual
+
+    def gradient(similarity):
+        at = weights._replace(similarity=similarity)
+        found = expected(at, temperature, rules, block, frozenset(wanted))
+        return found.gradient, found.entropy
+
+    if isinstance(cotangent, SymbolicZero):
+        return None, None, None
+    _, out = jax.jvp(gradient, (weights.similarity,), (cotangent,))
+    named = _named(out[0]) | {"entropy": out[1]}
+    zero = _named(weights) | {"entropy": temperature}
+    filled = {
+        name: jnp.zeros_like(x) if named[name] is None else named[name]
+        for name, x in zero.items()
+    }
+    return _weights(filled), filled["entropy"], None
+
+
+posterior.defvjp(_posterior_forward, _posterior_backward, symbolic_zeros=True)
+
+
 def expected(weights, temperature, rules, block=None, wanted=EVERYTHING) -> Expected:
     """Score and expectations in one forward and one reverse wavefront."""
-    scaled = _scaled(weights, temperature, rules)
+    scaled = over_temperature(weights, temperature, rules)
     table = Table(scaled, rules)
     run = _whole if block is None else partial(_blocked, block)
     ends, finish = run(table, scaled)
-    value, on_diagonal, empty = _total(*ends, scaled.overhang.empty, temperature)
+    value, on_diagonal, empty = sum_up(*ends, scaled.overhang.empty, temperature)
     flow, out = finish(on_diagonal, wanted)
     entropy = None
     if "entropy" in wanted:
@@ -85,13 +128,13 @@ def expected(weights, temperature, rules, block=None, wanted=EVERYTHING) -> Expe
 
 def _whole(table: Table, weights: Weights):
     """Keep every diagonal."""
-    xs = soft_scan.diagonals(table, weights.similarity, lambda _, x: x)
+    xs = soft_table.diagonals(table, weights.similarity, lambda _, x: x)
     dtype = weights.similarity.dtype
     start = soft_scan.first_carry(table, dtype)
     _, values = soft_scan.forward(table, start, xs, keep=True)
 
     def finish(on_diagonal, wanted):
-        later = soft_scan.successors(table, lambda _, x: x)
+        later = soft_table.successors(table, lambda _, x: x)
         flow = soft_scan.first_flow(table, dtype, wanted)
         return soft_scan.reverse(table, flow, later, values, on_diagonal, wanted)
 
@@ -115,7 +158,7 @@ def _blocked(block: int, table: Table, weights: Weights):
     def join(x):
         return x.reshape(blocks * block, *x.shape[2:])[:count]
 
-    xs = soft_scan.diagonals(table, weights.similarity, cut)
+    xs = soft_table.diagonals(table, weights.similarity, cut)
 
     def ahead(carry, xs):
         after, ends = soft_scan.forward(table, carry, xs, keep=False)
@@ -130,7 +173,7 @@ def _blocked(block: int, table: Table, weights: Weights):
             _, values = soft_scan.forward(table, entering, xs, keep=True)
             return soft_scan.reverse(table, flow, later, values, shares, wanted)
 
-        later = soft_scan.successors(table, cut)
+        later = soft_table.successors(table, cut)
         flow = soft_scan.first_flow(table, dtype, wanted)
         every = entering, xs, later, cut("shares", on_diagonal)
         flow, out = jax.lax.scan(back, flow, every, reverse=True)
@@ -139,7 +182,7 @@ def _blocked(block: int, table: Table, weights: Weights):
     return tuple(join(x) for x in ends), finish
 
 
-def _scaled(weights: Weights, temperature, rules: Rules) -> Weights:
+def over_temperature(weights: Weights, temperature, rules: Rules) -> Weights:
     """Everything over T; masks come first, so that nothing infinite is divided."""
     s = weights.similarity
     row = jnp.arange(s.shape[0], dtype=jnp.int32)[:, None] < rules.m
@@ -159,7 +202,7 @@ def _scaled(weights: Weights, temperature, rules: Rules) -> Weights:
     return Weights(s, opening, extending, Overhang(*hangs, -cost(-empty)))
 
 
-def _total(high, low, ends, empty, temperature):
+def sum_up(high, low, ends, empty, temperature):
     """Score, the probability of ending on each diagonal, and that of no pairs.
 
     Bases differ by whole numbers that may be large; the largest is taken out first.
