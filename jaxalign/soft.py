@@ -26,8 +26,6 @@ implementation : {"log", "blocked"}, optional
     the others anew; by default the second where the first needs more than 128 MiB.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -172,8 +170,8 @@ def sample_alignments(key, count, similarity, lengths=None, **options):
     pair, axes, batch, settings = prepare(similarity, lengths, **options)
     keys = jax.random.split(key, int(np.prod(batch)))
     keys = keys if batch else keys[0]
-    draw = partial(soft_pair.draw, count=count)
-    found = over_batch(draw, (pair, keys), (axes, 0), batch, settings)
+    both = (pair, keys), (axes, 0)
+    found = over_batch(soft_pair.draw, *both, batch, settings, (count,))
     return jnp.moveaxis(found, len(batch), 0)
 
 

@@ -107,6 +107,7 @@ def _runs(opening, extending, size, length, axis) -> _Runs:
     )
     index = k if not full else (k[:, None] if axis == 0 else k[None, :])
     inside = index < length
+    axis = axis if full else 0
     ends = ((0, 0),) * axis + ((0, 1),) + ((0, 0),) * (opening.ndim - axis - 1)
     first = ((0, 0),) * axis + ((1, 0),) + ((0, 0),) * (opening.ndim - axis - 1)
     more = jnp.where(inside, jnp.pad(extending, ends), 0)

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.dp.soft_ends import Gap
+from jaxalign.dp.soft_ends import Gap, Rules
 from jaxalign.errors import UsageError
-from jaxalign.model.scoring import resolve_ends
+from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 
 BLOCK = 64
 KEEP_BYTES = 128 << 20
@@ -23,16 +23,13 @@ class Pair(NamedTuple):
     gap_open: Gap
     gap_extend: Gap
     temperature: jax.Array
-    m: jax.Array
-    n: jax.Array
+    rules: Rules
 
 
 class Settings(NamedTuple):
-    """What is known while tracing."""
+    """What is known while tracing; hashable."""
 
     local: bool
-    free: frozenset
-    adjacent: bool
     block: int | None
 
 
@@ -54,7 +51,7 @@ def prepare(
     *batch, m, n = s.shape
     batch = tuple(batch)
     block = _block(implementation, s)
-    settings = Settings(mode == "local", free, bool(adjacent_gaps), block)
+    settings = Settings(mode == "local", block)
     fit = partial(_fitted, batch=batch, dtype=s.dtype)
     costs = [_gap(cost, fit, batch, m, n) for cost in (gap_open, gap_extend)]
     _check_temperature(temperature)
@@ -62,7 +59,7 @@ def prepare(
         fit(s, rank=2),
         *costs,
         fit(temperature, rank=0),
-        *_lengths(lengths, batch, m, n),
+        Rules(*_lengths(lengths, batch, m, n), *_flags(free, mode, adjacent_gaps)),
     )
     pair, axes = (Pair(*(_pick(x, k) for x in arrays)) for k in (0, 1))
     return pair, axes, batch, settings
@@ -70,7 +67,13 @@ def prepare(
 
 def _pick(x, k):
     """The arrays (k = 0) or the axes (k = 1) of what ``_fitted`` made."""
-    return Gap(x.e[k], x.f[k]) if isinstance(x, Gap) else x[k]
+    return type(x)(*(y[k] for y in x)) if isinstance(x, (Gap, Rules)) else x[k]
+
+
+def _flags(free, mode, adjacent):
+    """Run-time values, so that one compiled program serves every set of free ends."""
+    flags = *(end in free for end in FREE_ENDS), mode == "local", bool(adjacent)
+    return [(np.bool_(flag), None) for flag in flags]
 
 
 def _similarity(similarity):

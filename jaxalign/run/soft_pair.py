@@ -6,18 +6,20 @@ import jax
 import jax.numpy as jnp
 
 from jaxalign.dp import soft, soft_path
-from jaxalign.dp.soft_ends import Rules, no_overhang, overhang
+from jaxalign.dp.soft_ends import no_overhang, overhang
 from jaxalign.dp.soft_table import COSTLY, FORBIDDEN, Weights
-from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.run.soft_inputs import Pair, Settings
 
 
-def over_batch(function, arrays, axes, batch, settings):
-    """``function`` of one pair over flattened batch axes."""
-    one = partial(function, settings=settings)
+@partial(jax.jit, static_argnums=(0, 2, 3, 4, 5))
+def over_batch(function, arrays, axes, batch, settings, more=()):
+    """``function`` of one pair over flattened batch axes, as one program.
+
+    ``axes`` are those of ``vmap``; ``more`` goes to the function after the settings.
+    """
     if not batch:
-        return one(arrays)
-    found = jax.vmap(one, (axes,))(arrays)
+        return function(arrays, settings, *more)
+    found = jax.vmap(lambda one: function(one, settings, *more), (axes,))(arrays)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), found)
 
 
@@ -85,9 +87,7 @@ def draw(pair_and_key, settings: Settings, count: int):
 
 def model(pair: Pair, settings: Settings):
     """Weights and rules of one pair, differentiable."""
-    flags = [jnp.asarray(end in settings.free) for end in FREE_ENDS]
-    modes = jnp.asarray(settings.local), jnp.asarray(settings.adjacent)
-    rules = Rules(pair.m, pair.n, *flags, *modes)
+    rules = pair.rules
     shape = pair.similarity.shape
     if settings.local:
         hang = no_overhang(*shape, pair.similarity.dtype)
