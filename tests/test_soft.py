@@ -123,8 +123,8 @@ def test_costs_by_position(mode, form):
     opens, extensions = jaxalign.expected_gaps(
         s, gap_open=give[0], gap_extend=give[1], temperature=0.7, mode=mode
     )
-    np.testing.assert_array_equal(opens[0], -by_cost[0][0])
-    np.testing.assert_array_equal(extensions[1], -by_cost[1][1])
+    np.testing.assert_allclose(opens[0], -by_cost[0][0], atol=PROBABILITY)
+    np.testing.assert_allclose(extensions[1], -by_cost[1][1], atol=PROBABILITY)
 
 
 def test_one_number_is_the_same_cost_everywhere():
@@ -164,17 +164,15 @@ def coded(*texts):
 def test_temperature_to_zero_is_the_hard_score():
     """0 <= F - hard <= T log(number of alignments), for the 16 free ends and local."""
     settings = [(mode, True, (49, 49)) for mode in MODES]
+
+    @jax.jit
+    @partial(jax.vmap, in_axes=(None, 0))
+    def run(s, rules):
+        costs = Gap(*[jnp.float32(11)] * 2), Gap(*[jnp.float32(1)] * 2)
+        return model_score(None, s, *costs, jnp.float32(1e-3), rules)
+
     for a, b in ((HBA[:49], HBB[:49]), ("WWKKWW" * 8 + "A", "KWWWWK" * 8 + "G")):
-        _, s = coded(a, b)
-        t = jnp.float32(1e-3)
-
-        @jax.jit
-        @jax.vmap
-        def run(rules, s=s, t=t):
-            costs = Gap(*[jnp.float32(11)] * 2), Gap(*[jnp.float32(1)] * 2)
-            return model_score(None, jnp.asarray(s), *costs, t, rules)
-
-        soft = np.float64(run(run_time(settings)))
+        soft = np.float64(run(coded(a, b)[1], run_time(settings)))
         hard = []
         for mode, free in MODES:
             options = {"mode": mode, "free_ends": free if mode == "global" else None}
@@ -206,7 +204,7 @@ def test_without_adjacent_gaps_the_limit_is_biotites(mode):
         options = {"gap_open": 4, "gap_extend": 1, "temperature": 1e-3, "mode": mode}
         got = soft_score(s, adjacent_gaps=False, **options)
         assert -1e-4 <= got - want <= 1e-3 * log(comb(18, 9)) + 1e-4
-        differ += float(soft_score(s, **options)) > got + 0.5
+        differ += float(soft_score(s, **options)) > float(got) + 0.5
     assert differ or mode == "local"
 
 
@@ -228,16 +226,18 @@ def test_padding_and_batches(mode):
     several = soft_score(s, np.stack(lengths, -1), **options)
     np.testing.assert_allclose(several.sum(), value, rtol=1e-6)
     for k, (m, n) in enumerate(zip(*lengths, strict=True)):
+        assert not gradient[k, m:].any() and not gradient[k, :, n:].any()
+        if k != 1:  # compilations cost more than the comparison is worth
+            continue
         alone = options | {"temperature": options["temperature"][k]}
         one = soft_score(s[k, :m, :n], **alone)
         np.testing.assert_allclose(several[k], one, atol=SCORE / 10)
         p = soft_posterior(s[k, :m, :n], **alone)
         np.testing.assert_allclose(gradient[k, :m, :n], p, atol=PROBABILITY)
-        assert not gradient[k, m:].any() and not gradient[k, :, n:].any()
 
 
 def test_transpose_and_reversal():
-    s = scores_of(5, 6, 7)
+    s = scores_of(5, 4, 5)
     for free in (frozenset(), frozenset({"query_start", "target_end"})):
         run = partial(soft_posterior, **COSTS)
         p = run(s, free_ends=free)
@@ -249,12 +249,12 @@ def test_transpose_and_reversal():
 
 def test_sum_rules():
     """Rows and columns are probabilities; Euler: F = <S, P> - costs + T H."""
-    s = scores_of(6, 9, 7)
+    s = scores_of(6, 4, 5)
     options = {**COSTS, "temperature": 0.8}
     p = soft_posterior(s, **options)
     assert p.sum(0).max() <= 1 + 1e-6 and p.sum(1).max() <= 1 + 1e-6
     opens, extensions = jaxalign.expected_gaps(s, **options)
-    np.testing.assert_allclose(opens + extensions, 16 - 2 * p.sum(), atol=SCORE)
+    np.testing.assert_allclose(opens + extensions, 9 - 2 * p.sum(), atol=SCORE)
     mean = (s * p).sum() - OPEN * opens - EXTEND * extensions
     entropy = jaxalign.alignment_entropy(s, **options)
     f = soft_score(s, **options)
@@ -266,13 +266,13 @@ def test_sum_rules():
 
 @pytest.fixture(scope="module")
 def second_order():
-    """Hessian by the scores of a 3 x 4 pair, and what it is compared with."""
-    s = jnp.asarray(scores_of(8, 3, 4))
+    """Hessian by the scores of a 4 x 5 pair, and what it is compared with."""
+    s = jnp.asarray(scores_of(8, 4, 5))
 
     def f(s):
         return soft_score(s, **COSTS, mode="semiglobal", temperature=0.7)
 
-    return s, f, jax.jit(jax.hessian(f))(s).reshape(12, 12)
+    return s, f, jax.jit(jax.hessian(f))(s).reshape(20, 20)
 
 
 def test_hessian(second_order):
@@ -280,8 +280,8 @@ def test_hessian(second_order):
     s, f, hessian = second_order
     np.testing.assert_allclose(hessian, hessian.T, atol=PROBABILITY)
     assert np.linalg.eigvalsh(np.float64(hessian)).min() > -1e-5
-    every = sets(3, 4, "semiglobal", frozenset(), True, OPEN, EXTEND)
-    pairs = every.pairs.reshape(len(every.pairs), 12)
+    every = sets(4, 5, "semiglobal", frozenset(), True, OPEN, EXTEND)
+    pairs = every.pairs.reshape(len(every.pairs), 20)
     scores = pairs @ np.float64(s).ravel() - OPEN * every.opens
     scores = (scores - EXTEND * every.extensions) / 0.7
     p = np.exp(scores - scores.max())
@@ -293,8 +293,8 @@ def test_hessian(second_order):
 def test_every_transformation_agrees(second_order):
     """Reverse over reverse, the posterior's own rule, and forward mode."""
     s, f, hessian = second_order
-    v = jnp.asarray(scores_of(9, 3, 4))
-    product = (hessian @ v.ravel()).reshape(3, 4)
+    v = jnp.asarray(scores_of(9, 4, 5))
+    product = (hessian @ v.ravel()).reshape(4, 5)
     options = {**COSTS, "mode": "semiglobal", "temperature": 0.7}
     twice = jax.jit(jax.grad(lambda s: jnp.vdot(jax.grad(f)(s), v)))(s)
     layer = jax.jit(jax.grad(lambda s: jnp.vdot(soft_posterior(s, **options), v)))(s)
@@ -348,7 +348,6 @@ def test_extremes_are_finite(temperature, adjacent):
     lengths = np.array([[5, 6]] * 5 + [[0, 6], [1, 1], [0, 0]], np.int32)
     for mode in ("global", "local"):
 
-        @jax.jit
         def run(s, o, e, t, mode=mode):
             options = {"mode": mode, "adjacent_gaps": adjacent}
             each = {"gap_open": o, "gap_extend": e, "temperature": t}
@@ -361,7 +360,7 @@ def test_extremes_are_finite(temperature, adjacent):
         if mode == "global" and not adjacent:
             legal[1] = False  # only the empty alignment is left, and it is not legal
         assert (np.isfinite(value) == legal).all()
-        assert all(np.isfinite(x).all() for x in back(jnp.where(legal, 1.0, 1.0)))
+        assert all(np.isfinite(x).all() for x in back(jnp.ones(8)))
 
 
 def test_a_tie_is_shared():
@@ -453,7 +452,7 @@ def test_samples_follow_the_posterior(mode, adjacent):
 
 def test_entropy_by_log_probability():
     """H is the mean of -log p, also where it is small."""
-    s = scores_of(19, 3, 3)
+    s = scores_of(19, 4, 5)
     for t in (0.1, 1.0):
         want = exact(np.float64(s), OPEN, EXTEND, t, "global").entropy
         got = jaxalign.alignment_entropy(s, **COSTS, temperature=t)
@@ -462,10 +461,10 @@ def test_entropy_by_log_probability():
 
 def test_divergence():
     """Against enumeration; 0 for equal models; inf where support is lost."""
-    a, b = scores_of(20, 3, 4), scores_of(21, 3, 4)
+    a, b = scores_of(20, 4, 5), scores_of(21, 4, 5)
     p = {"similarity": a, **COSTS, "temperature": 0.8}
     q = {"similarity": b, "gap_open": 2.0, "gap_extend": 0.5, "temperature": 1.2}
-    every = sets(3, 4, "global", frozenset(), True, OPEN, EXTEND)
+    every = sets(4, 5, "global", frozenset(), True, OPEN, EXTEND)
     logs = []
     for model in (p, q):
         scores = np.einsum("kij,ij->k", every.pairs, np.float64(model["similarity"]))

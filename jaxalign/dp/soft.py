@@ -18,13 +18,14 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from jaxalign.dp import soft_scan, soft_table
+from jaxalign.dp import soft_scaled, soft_scan, soft_table
 from jaxalign.dp.skew import unskew
 from jaxalign.dp.soft_ends import Gap, Overhang, Rules
 from jaxalign.dp.soft_table import COSTLY, FORBIDDEN, Table, Weights
 
 GAPS = ("open_e", "extend_e", "open_f", "extend_f")
 HANGS = ("start_query", "start_target", "end_query", "end_target")
+SCALED = "scaled"
 EVERYTHING = frozenset(("similarity", *GAPS, *HANGS, "empty", "entropy"))
 
 
@@ -40,12 +41,14 @@ class Expected(NamedTuple):
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(3,))
-def score(weights: Weights, temperature, rules: Rules, block: int | None):
+def score(weights: Weights, temperature, rules: Rules, block: int | str | None):
     """The soft score, a scalar; -inf where no alignment is legal.
 
     ``block`` is the number of diagonals that are recomputed at a time in the reverse
-    pass; None keeps all of them.
+    pass; None keeps all of them; "scaled" is ``soft_scaled``, nan where that refuses.
     """
+    if block == SCALED:
+        return expected(weights, temperature, rules, block, frozenset()).score
     scaled = over_temperature(weights, temperature, rules)
     table = Table(scaled, rules)
     xs = soft_table.diagonals(table, scaled.similarity, lambda _, x: x)
@@ -115,15 +118,32 @@ def expected(weights, temperature, rules, block=None, wanted=EVERYTHING) -> Expe
     """Score and expectations in one forward and one reverse wavefront."""
     scaled = over_temperature(weights, temperature, rules)
     table = Table(scaled, rules)
+    if block == SCALED:
+        if "entropy" not in wanted:
+            return _linear(table, scaled, temperature, wanted)
+        block = None  # linear weights have no entropy without cancellation
     run = _whole if block is None else partial(_blocked, block)
     ends, finish = run(table, scaled)
-    value, on_diagonal, empty = sum_up(*ends, scaled.overhang.empty, temperature)
+    value, on_diagonal, empty, _ = sum_up(*ends, scaled.overhang.empty, temperature)
     flow, out = finish(on_diagonal, wanted)
     entropy = None
     if "entropy" in wanted:
         entropy = jnp.sum(flow.sums["entropy"]) - soft_scan.xlogx(empty)
-    gradient = _gradient(table, scaled, flow, out, empty, wanted)
+    gradient = _gradient(table, scaled, flow.sums, out, empty, wanted)
     return Expected(value, gradient, entropy)
+
+
+def _linear(table: Table, weights: Weights, temperature, wanted) -> Expected:
+    """``soft_scaled``; nan where it cannot prove what it found."""
+    values, xs = soft_scaled.forward(table, weights)
+    ends = soft_scaled.logs(values)
+    value, _, empty, log_z = sum_up(*ends, weights.overhang.empty, temperature)
+    sums, out, lost = soft_scaled.reverse(table, weights, values, xs, log_z, wanted)
+    gradient = _gradient(table, weights, sums, out, empty, wanted)
+    # No legal alignment is known for certain: nothing is positive then.
+    refused = ~(soft_scaled.is_proved(lost) | (value == -jnp.inf))
+    refuse = jax.tree.map(lambda x: jnp.where(refused, jnp.nan, x), (value, gradient))
+    return Expected(*refuse, None)
 
 
 def _whole(table: Table, weights: Weights):
@@ -203,8 +223,9 @@ def over_temperature(weights: Weights, temperature, rules: Rules) -> Weights:
 
 
 def sum_up(high, low, ends, empty, temperature):
-    """Score, the probability of ending on each diagonal, and that of no pairs.
+    """Score, probability of ending on each diagonal, that of no pairs, and log Z.
 
+    log Z is (high, rest), to be added.
     Bases differ by whole numbers that may be large; the largest is taken out first.
     """
     zero = jnp.zeros(1, high.dtype)
@@ -220,10 +241,11 @@ def sum_up(high, low, ends, empty, temperature):
     log = jnp.log(total) + jnp.max(logs)
     value = temperature * top_high + temperature * (top_low + log)
     share = jnp.where(alive, parts / total, 0)
-    return jnp.where(alive, value, -jnp.inf), share[:-1], share[-1]
+    value = jnp.where(alive, value, -jnp.inf)
+    return value, share[:-1], share[-1], (top_high, top_low + log)
 
 
-def _gradient(table, weights, flow, out, empty, wanted) -> Weights:
+def _gradient(table, weights, sums, out, empty, wanted) -> Weights:
     """Sums by lane and by diagonal -> arrays of the shapes of the weights."""
     grown = {"empty": empty}
     m, n = table.shape
@@ -237,10 +259,10 @@ def _gradient(table, weights, flow, out, empty, wanted) -> Weights:
             whole = unskew(out[name], n + 1)
             cut = (whole[:-1, 1:], whole[1:, :-1])[axis] if moved else whole
         elif x.ndim == 1:
-            line = out[name] if axis else flow.sums[name]
+            line = out[name] if axis else sums[name]
             cut = line[: x.shape[0]]
         else:
-            cut = jnp.sum(flow.sums[name])
+            cut = jnp.sum(sums[name])
         grown[name] = cut
     return _weights(grown)
 

@@ -88,7 +88,7 @@ def sample(key, weights: Weights, temperature, rules: Rules, count: int):
     start = soft_scan.first_carry(table, scaled.similarity.dtype)
     _, values = soft_scan.forward(table, start, xs, keep=True)
     ends = values.high, values.low, values.ends
-    _, on, empty = soft.sum_up(*ends, scaled.overhang.empty, temperature)
+    _, on, empty, _ = soft.sum_up(*ends, scaled.overhang.empty, temperature)
     chances = jnp.log(jnp.concatenate([on, empty[None]]))
 
     def one(key):

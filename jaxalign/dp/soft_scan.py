@@ -170,18 +170,28 @@ def reverse(table: Table, flow: Flow, xs, values: Values, shares, wanted):
                 ending
             )
         out = {"similarity": new_m} if "similarity" in wanted else {}
-        sums = {}
-        for name, total in flow.sums.items():
-            if _by_column(table, name):
-                sums[name] = up(total) + flows[name]
-                out[name] = sums[name][0]
-            else:
-                sums[name] = total + flows[name]
-        for name in sorted(wanted & set(table.scanned)):
-            out[name] = flows[name]
+        sums = collect(table, flow.sums, flows, out, wanted)
         return Flow(new_m, new_e, new_f, flow.m1, sums), out
 
     return lax.scan(step, flow, (xs, values, shares), reverse=True)
+
+
+def collect(table: Table, sums, flows, out, wanted):
+    """Add the flows of a diagonal to their sums; into ``out`` what leaves the loop.
+
+    A sum by column stands in the lane where its column is, one lane down a step, and
+    is complete when it reaches lane 0.
+    """
+    added = {}
+    for name, total in sums.items():
+        if _by_column(table, name):
+            added[name] = up(total) + flows[name]
+            out[name] = added[name][0]
+        else:
+            added[name] = total + flows[name]
+    for name in sorted(wanted & set(table.scanned)):
+        out[name] = flows[name]
+    return added
 
 
 def _by_column(table, name):

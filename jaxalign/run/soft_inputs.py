@@ -13,7 +13,7 @@ from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 
 BLOCK = 64
 KEEP_BYTES = 128 << 20
-IMPLEMENTATIONS = ("log", "blocked")
+IMPLEMENTATIONS = ("log", "blocked", "scaled")
 
 
 class Pair(NamedTuple):
@@ -30,7 +30,7 @@ class Settings(NamedTuple):
     """What is known while tracing; hashable."""
 
     local: bool
-    block: int | None
+    block: int | str | None
 
 
 def prepare(
@@ -159,6 +159,8 @@ def _block(implementation, similarity):
     if implementation not in (None, *IMPLEMENTATIONS):
         known = ", ".join(IMPLEMENTATIONS)
         raise UsageError(f"unknown implementation {implementation!r}: one of {known}")
+    if implementation == "scaled":
+        return implementation
     *batch, m, n = similarity.shape
     kept = 5 * int(np.prod(batch)) * (m + n + 1) * (m + 1) * similarity.dtype.itemsize
     large = implementation is None and kept > KEEP_BYTES
