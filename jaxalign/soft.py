@@ -21,9 +21,11 @@ temperature : number or array of the batch shape, above 0
 mode, free_ends : as in ``align``
 adjacent_gaps : bool
     False forbids an insertion next to a deletion (biotite's rule).
-implementation : {"log", "blocked"}, optional
+implementation : {"log", "blocked", "scaled"}, optional
     ``log`` keeps all diagonals for the gradient, ``blocked`` some of them and computes
     the others anew; by default the second where the first needs more than 128 MiB.
+    ``scaled`` works without logarithms, faster, and refuses (nan inside ``jit``) where
+    it cannot prove that less than 1e-7 of the probability is lost.
 """
 
 import jax

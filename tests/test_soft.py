@@ -363,6 +363,36 @@ def test_extremes_are_finite(temperature, adjacent):
         assert all(np.isfinite(x).all() for x in back(jnp.ones(8)))
 
 
+def test_linear_weights_prove_or_refuse():
+    """``scaled`` equals ``log``, or says that it cannot: low T, far-apart scores."""
+    s, lengths = jnp.asarray(scores_of(24, 2, 20, 24)), np.array([[20, 24], [9, 17]])
+    lengths = lengths.astype(np.int32)
+
+    @partial(jax.jit, static_argnames=("name", "mode"))
+    def run(s, o, t, name, mode):
+        def f(s, o):
+            options = {"gap_open": o, "gap_extend": EXTEND, "temperature": t}
+            options |= {"mode": mode, "implementation": name}
+            return soft_score(s, lengths, **options).sum()
+
+        return jax.value_and_grad(f, (0, 1))(s, o)
+
+    for mode in ("global", "local"):
+        args = s, (jnp.float32(OPEN), jnp.full(24, OPEN)), jnp.float32(1)
+        log, scaled = (run(*args, name, mode) for name in ("log", "scaled"))
+        same = partial(np.testing.assert_allclose, rtol=1e-6, atol=SCORE)
+        jax.tree.map(same, scaled, log)
+        cold = run(*args[:2], jnp.float32(0.01), "scaled", mode)
+        assert all(np.isnan(x).any() for x in jax.tree.leaves(cold))
+    with pytest.raises(UsageError, match="scaled"):
+        soft_score(s[0], **COSTS, temperature=0.01, implementation="scaled")
+    # On the diagonal where the better region starts, the other is 120 nats ahead.
+    apart = jnp.full((20, 24), -30.0).at[:4, 20:24].set(60 * jnp.eye(4))
+    apart = apart.at[14:17, 2:5].set(60 * jnp.eye(3))
+    with pytest.raises(UsageError, match="scaled"):
+        soft_posterior(apart, **COSTS, mode="local", implementation="scaled")
+
+
 def test_a_tie_is_shared():
     p = soft_posterior(np.zeros((1, 2), np.float32), gap_open=1, gap_extend=1)
     np.testing.assert_allclose(p[0, 0], p[0, 1], rtol=1e-6)

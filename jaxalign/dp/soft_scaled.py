@@ -1,10 +1,10 @@
 """The two passes without logarithms: linear weights, one power of two a diagonal.
 
-No exponential stands in the recurrence, so this is several times faster than
-``soft_scan``; in return weights far below the largest of their diagonal vanish. How much
-that can matter is bounded afterwards, from the values of both directions: a weight lost
-on diagonal d is below the smallest normal number, and what it could have become is that
-times the largest weight of the other direction. The sum of these bounds over the cells
+No exponential stands in the recurrence, so this is faster than ``soft_scan``; in return
+weights far below the largest of their diagonal vanish. How much that can matter is
+bounded afterwards, from the values of both directions: a weight lost on diagonal d is
+below the smallest normal number, and what it could have become is that times the
+largest weight of the other direction. The sum of these bounds over the cells
 is a bound on the probability lost; above ``LOST`` the result is refused (nan).
 
 Everything added is positive, so that rounding is relative: at most some eight

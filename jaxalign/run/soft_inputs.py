@@ -142,9 +142,11 @@ def _lengths(lengths, batch, m, n):
         lengths = jnp.asarray(lengths)
         lengths = lengths[..., 0], lengths[..., 1]
     for given, size in zip(lengths, (m, n), strict=True):
-        known = not isinstance(given, jax.core.Tracer)
-        if known and np.size(given) and (np.max(given) > size or np.min(given) < 0):
-            raise UsageError(f"lengths {np.min(given)} to {np.max(given)}: 0 to {size}")
+        if isinstance(given, jax.core.Tracer):
+            continue
+        known = np.asarray(given)
+        if known.size and (known.max() > size or known.min() < 0):
+            raise UsageError(f"lengths {known.min()} to {known.max()}: 0 to {size}")
     return [_fitted(x, batch=batch, dtype=jnp.int32, rank=0) for x in lengths]
 
 

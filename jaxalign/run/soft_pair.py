@@ -8,15 +8,33 @@ import jax.numpy as jnp
 from jaxalign.dp import soft, soft_path
 from jaxalign.dp.soft_ends import no_overhang, overhang
 from jaxalign.dp.soft_table import COSTLY, FORBIDDEN, Weights
+from jaxalign.errors import UsageError
 from jaxalign.run.soft_inputs import Pair, Settings
 
 
-@partial(jax.jit, static_argnums=(0, 2, 3, 4, 5))
 def over_batch(function, arrays, axes, batch, settings, more=()):
     """``function`` of one pair over flattened batch axes, as one program.
 
     ``axes`` are those of ``vmap``; ``more`` goes to the function after the settings.
+
+    Raises
+    ------
+    UsageError
+        ``scaled`` weights cannot prove the result; inside ``jit`` it is nan instead.
     """
+    found = _program(function, arrays, axes, batch, settings, more)
+    first = jax.tree.leaves(found)[0]
+    if settings.block == soft.SCALED and not isinstance(first, jax.core.Tracer):
+        if jnp.any(jnp.isnan(first)):
+            raise UsageError(
+                "implementation 'scaled' loses too much here: scores are too large "
+                "for the temperature; 'log' and 'blocked' hold"
+            )
+    return found
+
+
+@partial(jax.jit, static_argnums=(0, 2, 3, 4, 5))
+def _program(function, arrays, axes, batch, settings, more):
     if not batch:
         return function(arrays, settings, *more)
     found = jax.vmap(lambda one: function(one, settings, *more), (axes,))(arrays)
