@@ -32,7 +32,7 @@ OUTSIDE = {
     "data": set(),
     "dp": {"jax"},
     "errors": set(),
-    "io": {"biotite", "numpy", "pyarrow"},
+    "io": {"biotite", "matplotlib", "numpy", "pyarrow"},
     "kernels_pallas": {"jax", "jaxlib", "numpy"},  # jaxlib.mlir: inline instructions
     "model": {"biotite", "numpy", "pandas", "pyarrow"},
     "run": {"jax", "numpy"},
