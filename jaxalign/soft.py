@@ -95,8 +95,8 @@ def soft_posterior(similarity, lengths=None, **options):
     Examples
     --------
     >>> import jax.numpy as jnp, jaxalign
-    >>> s = 9.0 * jnp.eye(3)
-    >>> jaxalign.soft_posterior(s, gap_open=5, gap_extend=1).round(2).tolist()[0]
+    >>> p = jaxalign.soft_posterior(9.0 * jnp.eye(3), gap_open=5, gap_extend=1)
+    >>> p.round(2).tolist()[0]
     [1.0, 0.0, 0.0]
     """
     return over_batch(soft_pair.posterior, *prepare(similarity, lengths, **options))
@@ -164,9 +164,8 @@ def sample_alignments(key, count, similarity, lengths=None, **options):
     Examples
     --------
     >>> import jax, jax.numpy as jnp, jaxalign
-    >>> jaxalign.sample_alignments(
-    ...     jax.random.key(0), 2, 50.0 * jnp.eye(3), gap_open=5, gap_extend=1
-    ... ).tolist()
+    >>> gaps, key = {"gap_open": 5, "gap_extend": 1}, jax.random.key(0)
+    >>> jaxalign.sample_alignments(key, 2, 50.0 * jnp.eye(3), **gaps).tolist()
     [[0, 1, 2], [0, 1, 2]]
     """
     pair, axes, batch, settings = prepare(similarity, lengths, **options)
@@ -193,10 +192,8 @@ def alignment_log_prob(alignment, similarity, lengths=None, **options):
     Examples
     --------
     >>> import jax.numpy as jnp, jaxalign
-    >>> flat = jnp.zeros((5, 7))
-    >>> log_p = jaxalign.alignment_log_prob(
-    ...     jnp.array([0, 1, 2, 3, 4]), flat, gap_open=0, gap_extend=0
-    ... )
+    >>> flat, gaps = jnp.zeros((5, 7)), {"gap_open": 0, "gap_extend": 0}
+    >>> log_p = jaxalign.alignment_log_prob(jnp.arange(5), flat, **gaps)
     >>> round(float(jnp.exp(-log_p)))
     792
     """
@@ -291,8 +288,7 @@ def mea_alignment(
     if posterior.ndim != 2:
         raise UsageError(f"a posterior of shape {posterior.shape}: one pair is needed")
     scoring, free = scoring or Scoring(), resolve_ends(mode, free_ends)
-    letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
-    m, n = posterior.shape
+    letter, (m, n) = scoring.alphabet.wildcard or "A", posterior.shape
     query, target = query or letter * m, target or letter * n
     if (len(query), len(target)) != (m, n):
         raise UsageError(f"sequences of {len(query)}, {len(target)} for {m} x {n}")

@@ -450,6 +450,41 @@ def test_log_probabilities_sum_to_one(mode, adjacent):
     np.testing.assert_allclose(p, soft_posterior(s, **options), atol=SCORE)
 
 
+def test_full_costs_with_free_ends():
+    """The probabilities of all sets of pairs, each scored alone, sum to one."""
+    s = scores_of(25, 3, 4)
+    costs = np.random.default_rng(26).uniform(0.2, 2, (4, 3, 4)).astype("f4")
+    gaps = {"gap_open": (costs[0], costs[1]), "gap_extend": (costs[2], costs[3])}
+    every = sets(3, 4, "global", frozenset(), True, OPEN, EXTEND)
+    partners = np.where(every.pairs.any(2), every.pairs.argmax(2), -1)
+    some = np.broadcast_to(s, (len(partners), 3, 4))
+    for free, adjacent in product(END_SETS, (True, False)):
+        options = {**gaps, "free_ends": free, "adjacent_gaps": adjacent}
+        log_p = np.float64(jaxalign.alignment_log_prob(partners, some, **options))
+        np.testing.assert_allclose(
+            np.exp(log_p).sum(), 1, atol=SCORE, err_msg=str(free)
+        )
+
+
+def test_slopes_of_full_costs():
+    """Gradients by full costs go through the ends too: along a random direction."""
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(27)
+        at, along = (
+            tuple(jnp.asarray(rng.uniform(0.2, 2, (3, 4))) for _ in range(4))
+            for _ in "ab"
+        )
+        s = jnp.asarray(rng.normal(size=(3, 4)))
+        for free in END_SETS[::3]:
+
+            def f(h, free=free):
+                a, b, c, d = (x + h * y for x, y in zip(at, along, strict=True))
+                return soft_score(s, gap_open=(a, b), gap_extend=(c, d), free_ends=free)
+
+            slope = (f(1e-5) - f(-1e-5)) / 2e-5
+            np.testing.assert_allclose(jax.grad(f)(0.0), slope, atol=1e-8)
+
+
 def test_log_probability_of_the_hard_alignment():
     _, s = coded(HBA, HBB)
     best = jaxalign.align(HBA, HBB)
