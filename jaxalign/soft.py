@@ -7,10 +7,10 @@ set of pairs of residues, and every set counts once.
 
 Arguments that most of them share
 ---------------------------------
-similarity : (..., m, n) array, or (query codes, target codes, matrix), or (query, \
-target) embeddings (..., m, k), (..., n, k), whose dot products are the similarity
-    Any leading batch axes; float32, float64, or a narrower float that is computed in
-    float32. Entries at or below -1e29 (and -inf) forbid the pair.
+similarity : (..., m, n) array, or (query codes, target codes, matrix), or (query,
+    target) embeddings (..., m, k), (..., n, k), whose dot products are meant
+    Any leading batch axes; narrower floats are computed in float32. Entries at or
+    below -1e29 (and -inf) forbid the pair.
 lengths : (query lengths, target lengths), each of the batch shape; or (..., 2)
     What lies beyond them never counts, and its gradient is exactly 0.
 gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pair
@@ -231,10 +231,8 @@ def kl_divergence(p, q, lengths=None, **options):
     --------
     >>> import jax.numpy as jnp, jaxalign
     >>> p = dict(similarity=jnp.eye(4), gap_open=2.0, gap_extend=1.0)
-    >>> float(jaxalign.kl_divergence(p, p)), round(
-    ...     float(jaxalign.kl_divergence(p, p | {"gap_open": 3.0})), 3
-    ... )
-    (0.0, 0.053)
+    >>> round(float(jaxalign.kl_divergence(p, p | {"gap_open": 3.0})), 3)
+    0.053
     """
     pair, axes, batch, settings = prepare(**p, lengths=lengths, **options)
     other, other_axes, other_batch, _ = prepare(**q, lengths=lengths, **options)
@@ -275,7 +273,7 @@ def mea_alignment(
 
     Notes
     -----
-    Durbin et al. 1998, section 4.4; Do et al., Genome Res. 15:330 (2005).
+    Do et al., Genome Res. 15:330 (2005).
 
     Examples
     --------
@@ -288,7 +286,8 @@ def mea_alignment(
     if posterior.ndim != 2:
         raise UsageError(f"a posterior of shape {posterior.shape}: one pair is needed")
     scoring, free = scoring or Scoring(), resolve_ends(mode, free_ends)
-    letter, (m, n) = scoring.alphabet.wildcard or "A", posterior.shape
+    letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
+    m, n = posterior.shape
     query, target = query or letter * m, target or letter * n
     if (len(query), len(target)) != (m, n):
         raise UsageError(f"sequences of {len(query)}, {len(target)} for {m} x {n}")
