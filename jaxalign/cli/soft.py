@@ -61,12 +61,14 @@ def soft(
     """
     from jaxalign.cli import inputs, report, soft_report
     from jaxalign.cli.request import mode_of, scoring_of
-    from jaxalign.io import output
+    from jaxalign.io import output, picture
 
     chosen = Options(scoring=scoring, mode=ModeOptions(mode=mode, free_ends=free_ends))
     made, (mode, ends) = scoring_of(scoring), mode_of(chosen)
     for path in filter(None, (out, plot)):
         output.check(path, force)
+    if plot:
+        picture.check(plot)
     read = inputs.read((a, b), made.alphabet, scoring, False, report.say)
     if not all(map(len, read.sequences)):
         raise InputError(f"{a}, {b}: a record is needed in each")
@@ -75,9 +77,9 @@ def soft(
     model = settings | {"temperature": temperature}
     model["adjacent_gaps"] = not forbid_adjacent_gaps
     found = soft_report.compute(*pair, made, model)
-    print("\n".join(soft_report.lines(found, *pair, made, settings, threshold)))
     if out:
         soft_report.save(out, found)
     if plot:
         soft_report.draw(plot, found)
+    print("\n".join(soft_report.lines(found, *pair, made, settings, threshold)))
     return 0
