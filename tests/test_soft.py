@@ -497,7 +497,14 @@ def test_log_probability_of_the_hard_alignment():
     assert -1 < cold <= 0  # there is a second best alignment of the same score
 
 
-@pytest.mark.parametrize("mode, adjacent", [("global", True), ("local", False)])
+@pytest.mark.parametrize(
+    "mode, adjacent",
+    [
+        ("global", True),
+        ("semiglobal", False),
+        pytest.param("local", False, marks=pytest.mark.slow),
+    ],
+)
 def test_samples_follow_the_posterior(mode, adjacent):
     """Frequencies within 5 standard deviations; every sample is legal."""
     s = scores_of(18, 2, 4, 5)
