@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 import jax  # before main(), which else turns on a compilation cache in the home folder
+import numpy as np
 import pytest
 
 from jaxalign.cli import main as entry
@@ -448,11 +449,43 @@ def test_info_refuses_a_plan_over_the_budget(run, folder):
     assert "would fit" in refused(run, folder, MEMORY, *words)
 
 
+def test_soft_prints_and_saves(run, folder):
+    """The first record of each file; the numbers are the library's."""
+    import jaxalign
+
+    words = ("soft", "a.fa", "b.fa", "--temperature", "0.5", "-o", "p.npz")
+    code, out, _ = run(*words)
+    assert code == DONE
+    head, numbers, _, said, *rows = out.splitlines()
+    assert head.split("\t")[2:5] == [
+        "soft_score",
+        "expected_pairs",
+        "expected_identities",
+    ]
+    hard = jaxalign.align("MKTAYIAKQRWNE", "MKTAIAKQRE")
+    assert abs(float(numbers.split("\t")[2]) - hard.score) < 0.5
+    assert tuple(rows) == hard.rows() and hard.cigar() in said
+    saved = np.load(folder / "p.npz")
+    assert saved["posterior"].shape == (13, 10) and list(saved["names"]) == ["q1", "t1"]
+    assert "--force" in refused(run, folder, USAGE, *words)
+    assert "temperature" in refused(
+        run, folder, USAGE, *words[:3], "--temperature", "0"
+    )
+
+
+def test_soft_draws_a_picture(run, folder):
+    pytest.importorskip("matplotlib")
+    words = ("soft", "a.fa", "b.fa", "--mode", "local", "--plot")
+    assert run(*words, "p.png")[0] == DONE
+    assert (folder / "p.png").read_bytes()[1:4] == b"PNG"
+    assert "picture" in refused(run, folder, USAGE, *words, "p.doc")
+
+
 def test_help_names_verbs_and_exit_codes(run):
     code, out, _ = run("--help")
     assert code == DONE
     told = " ".join(out.split())
-    assert all(verb in told for verb in ("align", "all", "info", "matrices"))
+    assert all(verb in told for verb in ("align", "all", "info", "soft"))
     assert all(f"{code} {text}" in told for code, text in EXIT_CODES.items())
     assert run("--version")[0] == DONE
 

@@ -13,6 +13,7 @@ from jaxalign.cli.all_pairs import all_pairs
 from jaxalign.cli.demo import demo
 from jaxalign.cli.info import info
 from jaxalign.cli.matrices import matrices
+from jaxalign.cli.soft import soft
 from jaxalign.cli.three import three
 from jaxalign.errors import (
     EXIT_CODES,
@@ -39,6 +40,7 @@ def app() -> App:
     made.command(align)
     made.command(all_pairs, name="all")
     made.command(three)
+    made.command(soft)
     made.command(info)
     made.command(matrices)
     made.command(demo)

@@ -1,0 +1,85 @@
+"""``jaxalign soft A B``: soft score, posterior, most accurate alignment of a pair."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from jaxalign.cli.options import (
+    FILE,
+    FLAG,
+    Fasta,
+    Mode,
+    ModeOptions,
+    Options,
+    ScoringOptions,
+)
+from jaxalign.errors import InputError
+
+
+def soft(
+    a: Fasta,
+    b: Fasta,
+    /,
+    *,
+    temperature: float = 1.0,
+    threshold: float = 0.0,
+    mode: Mode | None = None,
+    free_ends: Annotated[str | None, Parameter(metavar="q5,q3,t5,t3")] = None,
+    forbid_adjacent_gaps: Annotated[bool, FLAG] = False,
+    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT.npz")] = None,
+    plot: Annotated[str | None, FILE, Parameter(metavar="OUT.png")] = None,
+    force: Annotated[bool, FLAG] = False,
+    scoring: ScoringOptions = ScoringOptions(),  # noqa: B008
+) -> int:
+    """Probability of every pair of residues, over all alignments of two sequences.
+
+    Prints the soft score, the expected identities and the alignment of maximum
+    expected accuracy of the first record of A and the first of B.
+
+    Parameters
+    ----------
+    a
+        Query: FASTA, plain, gz, bz2 or xz; - is standard input.
+    b
+        Target.
+    temperature
+        Scores are divided by it; 2.89 takes half bits such as BLOSUM62's as they are.
+    threshold
+        Pairs below this probability never pay in the alignment.
+    mode
+        semiglobal frees all four end gaps. [global]
+    free_ends
+        Ends that may hang over free of cost, with mode global.
+    forbid_adjacent_gaps
+        No insertion next to a deletion, as in biotite.
+    out
+        npz file: posterior, score, names.
+    plot
+        Picture of the posterior; its suffix is the format. Needs jaxalign[plot].
+    force
+        Replace existing output files.
+    """
+    from jaxalign.cli import inputs, report, soft_report
+    from jaxalign.cli.request import mode_of, scoring_of
+    from jaxalign.io import output, picture
+
+    chosen = Options(scoring=scoring, mode=ModeOptions(mode=mode, free_ends=free_ends))
+    made, (mode, ends) = scoring_of(scoring), mode_of(chosen)
+    for path in filter(None, (out, plot)):
+        output.check(path, force)
+    if plot:
+        picture.check(plot)
+    read = inputs.read((a, b), made.alphabet, scoring, False, report.say)
+    if not all(map(len, read.sequences)):
+        raise InputError(f"{a}, {b}: a record is needed in each")
+    pair = [sequences.take([0]) for sequences in read.sequences]
+    settings = {"mode": mode, "free_ends": ends}
+    model = settings | {"temperature": temperature}
+    model["adjacent_gaps"] = not forbid_adjacent_gaps
+    found = soft_report.compute(*pair, made, model)
+    if out:
+        soft_report.save(out, found)
+    if plot:
+        soft_report.draw(plot, found)
+    print("\n".join(soft_report.lines(found, *pair, made, settings, threshold)))
+    return 0

@@ -1,0 +1,70 @@
+"""What ``jaxalign soft`` computes, prints and saves."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxalign import soft as api
+from jaxalign.io import output, picture
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The model of one pair: names, (m, n) posterior, scores in the matrix's units."""
+
+    names: tuple[str, str]
+    posterior: np.ndarray
+    score: float
+    identities: float
+    entropy: float
+
+
+def compute(query, target, scoring, model: dict) -> Found:
+    """Score, posterior, expected identities and entropy of two single sequences."""
+    codes = query[0].astype(np.int32), target[0].astype(np.int32)
+    scores = np.asarray(scoring.scores / scoring.scale, np.float32)
+    pair = (*codes, scores)
+    model = model | {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
+    posterior = np.asarray(api.soft_posterior(pair, **model))
+    same = scoring.identical[np.ix_(*codes)]
+    return Found(
+        (query.names[0], target.names[0]),
+        posterior,
+        float(api.soft_score(pair, **model)),
+        float(posterior[same].sum()),
+        float(api.alignment_entropy(pair, **model)),
+    )
+
+
+def lines(found: Found, query, target, scoring, settings: dict, threshold: float):
+    """The lines for standard output: numbers, then the alignment of its core."""
+    texts = query.text(0), target.text(0)
+    options = settings | {"threshold": threshold}
+    mea = api.mea_alignment(found.posterior, *texts, scoring, **options)
+    yield "query\ttarget\tsoft_score\texpected_pairs\texpected_identities\tentropy"
+    numbers = found.score, found.posterior.sum(), found.identities, found.entropy
+    yield "\t".join([*found.names, *(f"{number:.4f}" for number in numbers)])
+    yield ""
+    yield f"most accurate alignment: {mea.cigar()}, {mea.score:.2f} pairs expected"
+    yield from mea.rows()
+
+
+def save(path: str, found: Found) -> None:
+    """The npz file: ``posterior`` (m, n), ``score``, ``entropy``, ``names``."""
+
+    def fill(temporary):
+        with open(temporary, "wb") as handle:
+            np.savez_compressed(
+                handle,
+                posterior=found.posterior,
+                score=found.score,
+                entropy=found.entropy,
+                names=np.array(found.names),
+            )
+
+    output.write_file(path, fill)
+
+
+def draw(path: str, found: Found) -> None:
+    """The picture of the posterior."""
+    picture.write(path, found.posterior, *found.names)

@@ -1,0 +1,289 @@
+"""Soft alignment of one pair: free energy, posterior, gradients of every order.
+
+The soft score F is T log of the sum of exp(score / T) over all alignments, each set of
+pairs counted once; T -> 0 gives the hard score of the same rules. Its gradient is the
+expected alignment: dF/dS[i,j] is the probability that i and j are a pair, dF/d(gap
+cost) minus the expected number of residues that pay it, dF/dT the entropy.
+
+The derivative is written out (``soft_scan.reverse``): one more wavefront instead of
+autodiff through the first, with shares that are normalised cell by cell. The rule is a
+``custom_jvp``, linear in the tangents, so ``jvp``, ``vjp``, ``vmap`` and ``hessian``
+follow. Miyazawa 1995 and Mensch and Blondel 2018 give the mathematics.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
+
+from jaxalign.dp import soft_scaled, soft_scan, soft_table
+from jaxalign.dp.skew import unskew
+from jaxalign.dp.soft_ends import Gap, Overhang, Rules
+from jaxalign.dp.soft_table import COSTLY, FORBIDDEN, Table, Weights
+
+GAPS = ("open_e", "extend_e", "open_f", "extend_f")
+HANGS = ("start_query", "start_target", "end_query", "end_target")
+SCALED = "scaled"
+EVERYTHING = frozenset(("similarity", *GAPS, *HANGS, "empty", "entropy"))
+
+
+class Expected(NamedTuple):
+    """Score and what an alignment holds on average; None where it was not asked for.
+
+    ``gradient`` has the shapes of ``Weights``; ``entropy`` is a scalar, in nats.
+    """
+
+    score: jax.Array
+    gradient: Weights
+    entropy: jax.Array | None
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(3,))
+def score(weights: Weights, temperature, rules: Rules, block: int | str | None):
+    """The soft score, a scalar; -inf where no alignment is legal.
+
+    ``block`` is the number of diagonals that are recomputed at a time in the reverse
+    pass; None keeps all of them; "scaled" is ``soft_scaled``, nan where that refuses.
+    """
+    if block == SCALED:
+        return expected(weights, temperature, rules, block, frozenset()).score
+    scaled = over_temperature(weights, temperature, rules)
+    table = Table(scaled, rules)
+    xs = soft_table.diagonals(table, scaled.similarity, lambda _, x: x)
+    carry = soft_scan.first_carry(table, scaled.similarity.dtype)
+    _, (high, low, ends) = soft_scan.forward(table, carry, xs, keep=False)
+    return sum_up(high, low, ends, scaled.overhang.empty, temperature)[0]
+
+
+@partial(score.defjvp, symbolic_zeros=True)
+def _score_jvp(block, primals, tangents):
+    weights, temperature, rules = primals
+    d_weights, d_temperature, _ = tangents
+    named = _named(d_weights) | {"entropy": d_temperature}
+    named = {k: t for k, t in named.items() if not isinstance(t, SymbolicZero)}
+    found = expected(weights, temperature, rules, block, frozenset(named))
+    gradient = _named(found.gradient) | {"entropy": found.entropy}
+    tangent = jnp.zeros_like(found.score)
+    for name, t in named.items():
+        tangent = tangent + jnp.sum(gradient[name] * t)
+    return found.score, tangent
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(3,))
+def posterior(weights: Weights, temperature, rules: Rules, block: int | None):
+    """(M, N): the probability that residues i and j are a pair.
+
+    Made for losses on the posterior. Its Jacobian is a covariance, hence symmetric:
+    the reverse rule is one forward-mode pass. For that it has no ``jvp`` of its own;
+    ``jax.grad`` of ``score`` is the same posterior with one.
+    """
+    wanted = frozenset(("similarity",))
+    return expected(weights, temperature, rules, block, wanted).gradient.similarity
+
+
+def _posterior_forward(weights, temperature, rules, block):
+    leaves = _named(weights) | {"entropy": temperature}
+    # A dictionary of None: names that need a derivative, known while tracing.
+    wanted = dict.fromkeys(name for name, x in leaves.items() if x.perturbed)
+    plain = jax.tree.map(lambda x: x.value, (weights, temperature, rules))
+    return posterior(*plain, block), (*plain, wanted)
+
+
+def _posterior_backward(block, residual, cotangent):
+    weights, temperature, rules, wanted = residual
+
+    def gradient(similarity):
+        at = weights._replace(similarity=similarity)
+        found = expected(at, temperature, rules, block, frozenset(wanted))
+        return found.gradient, found.entropy
+
+    if isinstance(cotangent, SymbolicZero):
+        return None, None, None
+    _, out = jax.jvp(gradient, (weights.similarity,), (cotangent,))
+    named = _named(out[0]) | {"entropy": out[1]}
+    zero = _named(weights) | {"entropy": temperature}
+    filled = {
+        name: jnp.zeros_like(x) if named[name] is None else named[name]
+        for name, x in zero.items()
+    }
+    return _weights(filled), filled["entropy"], None
+
+
+posterior.defvjp(_posterior_forward, _posterior_backward, symbolic_zeros=True)
+
+
+def expected(weights, temperature, rules, block=None, wanted=EVERYTHING) -> Expected:
+    """Score and expectations in one forward and one reverse wavefront."""
+    scaled = over_temperature(weights, temperature, rules)
+    table = Table(scaled, rules)
+    if block == SCALED:
+        if "entropy" not in wanted:
+            return _linear(table, scaled, temperature, wanted)
+        block = None  # linear weights have no entropy without cancellation
+    run = _whole if block is None else partial(_blocked, block)
+    ends, finish = run(table, scaled)
+    value, on_diagonal, empty, _ = sum_up(*ends, scaled.overhang.empty, temperature)
+    flow, out = finish(on_diagonal, wanted)
+    entropy = None
+    if "entropy" in wanted:
+        entropy = jnp.sum(flow.sums["entropy"]) - soft_scan.xlogx(empty)
+    gradient = _gradient(table, scaled, flow.sums, out, empty, wanted)
+    return Expected(value, gradient, entropy)
+
+
+def _linear(table: Table, weights: Weights, temperature, wanted) -> Expected:
+    """``soft_scaled``; nan where it cannot prove what it found."""
+    values, xs = soft_scaled.forward(table, weights)
+    ends = soft_scaled.logs(values)
+    value, _, empty, log_z = sum_up(*ends, weights.overhang.empty, temperature)
+    sums, out, lost = soft_scaled.reverse(table, weights, values, xs, log_z, wanted)
+    gradient = _gradient(table, weights, sums, out, empty, wanted)
+    # No legal alignment is known for certain: nothing is positive then.
+    refused = ~(soft_scaled.is_proved(lost) | (value == -jnp.inf))
+    refuse = jax.tree.map(lambda x: jnp.where(refused, jnp.nan, x), (value, gradient))
+    return Expected(*refuse, None)
+
+
+def _whole(table: Table, weights: Weights):
+    """Keep every diagonal."""
+    xs = soft_table.diagonals(table, weights.similarity, lambda _, x: x)
+    dtype = weights.similarity.dtype
+    start = soft_scan.first_carry(table, dtype)
+    _, values = soft_scan.forward(table, start, xs, keep=True)
+
+    def finish(on_diagonal, wanted):
+        later = soft_table.successors(table, lambda _, x: x)
+        flow = soft_scan.first_flow(table, dtype, wanted)
+        return soft_scan.reverse(table, flow, later, values, on_diagonal, wanted)
+
+    return (values.high, values.low, values.ends), finish
+
+
+def _blocked(block: int, table: Table, weights: Weights):
+    """Keep what enters every block of diagonals; compute a block anew in reverse."""
+    dtype = weights.similarity.dtype
+    count = table.rows + table.shape[1]
+    blocks = -(-count // block)
+
+    def cut(name, x):
+        if name == "d":
+            return jnp.arange(blocks * block, dtype=x.dtype).reshape(blocks, block)
+        fill = FORBIDDEN if name == "similarity" else 0
+        widths = ((0, blocks * block - count),) + ((0, 0),) * (x.ndim - 1)
+        x = jnp.pad(x, widths, constant_values=fill)
+        return x.reshape(blocks, block, *x.shape[1:])
+
+    def join(x):
+        return x.reshape(blocks * block, *x.shape[2:])[:count]
+
+    xs = soft_table.diagonals(table, weights.similarity, cut)
+
+    def ahead(carry, xs):
+        after, ends = soft_scan.forward(table, carry, xs, keep=False)
+        return after, (carry, ends)
+
+    start = soft_scan.first_carry(table, dtype)
+    _, (entering, ends) = jax.lax.scan(ahead, start, xs)
+
+    def finish(on_diagonal, wanted):
+        def back(flow, x):
+            entering, xs, later, shares = x
+            _, values = soft_scan.forward(table, entering, xs, keep=True)
+            return soft_scan.reverse(table, flow, later, values, shares, wanted)
+
+        later = soft_table.successors(table, cut)
+        flow = soft_scan.first_flow(table, dtype, wanted)
+        every = entering, xs, later, cut("shares", on_diagonal)
+        flow, out = jax.lax.scan(back, flow, every, reverse=True)
+        return flow, jax.tree.map(join, out)
+
+    return tuple(join(x) for x in ends), finish
+
+
+def over_temperature(weights: Weights, temperature, rules: Rules) -> Weights:
+    """Everything over T; masks come first, so that nothing infinite is divided."""
+    s = weights.similarity
+    row = jnp.arange(s.shape[0], dtype=jnp.int32)[:, None] < rules.m
+    column = jnp.arange(s.shape[1], dtype=jnp.int32)[None, :] < rules.n
+    alive = row & column & (s > FORBIDDEN / 10)
+    s = jnp.maximum(jnp.where(alive, s, 0) / temperature, FORBIDDEN)
+    s = jnp.where(alive, s, FORBIDDEN)
+
+    def cost(x):
+        payable = x < COSTLY
+        x = jnp.minimum(jnp.where(payable, x, 0) / temperature, COSTLY)
+        return jnp.where(payable, x, COSTLY)
+
+    opening, extending = jax.tree.map(cost, (weights.opening, weights.extending))
+    *hangs, empty = weights.overhang
+    hangs = [cost(x) for x in hangs]
+    return Weights(s, opening, extending, Overhang(*hangs, -cost(-empty)))
+
+
+def sum_up(high, low, ends, empty, temperature):
+    """Score, probability of ending on each diagonal, that of no pairs, and log Z.
+
+    log Z is (high, rest), to be added.
+    Bases differ by whole numbers that may be large; the largest is taken out first.
+    """
+    zero = jnp.zeros(1, high.dtype)
+    high = jnp.concatenate([high, jax.lax.stop_gradient(empty)[None]])
+    low = jnp.concatenate([low, zero])
+    rest = jnp.concatenate([ends, (empty - jax.lax.stop_gradient(empty))[None]])
+    best = jax.lax.stop_gradient(jnp.argmax(high + rest))
+    top_high, top_low = high[best], low[best]
+    logs = jnp.maximum((high - top_high) + (low - top_low) + rest, FORBIDDEN)
+    alive = rest[best] + top_high > -COSTLY / 2
+    parts = jnp.exp(logs - jax.lax.stop_gradient(jnp.max(logs)))
+    total = jnp.sum(parts)
+    log = jnp.log(total) + jnp.max(logs)
+    value = temperature * top_high + temperature * (top_low + log)
+    share = jnp.where(alive, parts / total, 0)
+    value = jnp.where(alive, value, -jnp.inf)
+    return value, share[:-1], share[-1], (top_high, top_low + log)
+
+
+def _gradient(table, weights, sums, out, empty, wanted) -> Weights:
+    """Sums by lane and by diagonal -> arrays of the shapes of the weights."""
+    grown = {"empty": empty}
+    m, n = table.shape
+    if "similarity" in wanted:
+        grown["similarity"] = unskew(out["similarity"], n + 1)[1:, 1:]
+    for name, (x, axis) in (table.costs | table.hangs).items():
+        if name not in wanted:
+            continue
+        moved = name in table.costs  # kept with the cell before the one that pays
+        if x.ndim == 2:
+            whole = unskew(out[name], n + 1)
+            cut = (whole[:-1, 1:], whole[1:, :-1])[axis] if moved else whole
+        elif x.ndim == 1:
+            line = out[name] if axis else sums[name]
+            cut = line[: x.shape[0]]
+        else:
+            cut = jnp.sum(sums[name])
+        grown[name] = cut
+    return _weights(grown)
+
+
+def _named(weights: Weights) -> dict:
+    """The leaves by name."""
+    names = ("similarity", "open_e", "open_f", "extend_e", "extend_f", *HANGS, "empty")
+    leaves = (
+        weights.similarity,
+        *weights.opening,
+        *weights.extending,
+        *weights.overhang,
+    )
+    return dict(zip(names, leaves, strict=True))
+
+
+def _weights(named: dict) -> Weights:
+    get = named.get
+    return Weights(
+        get("similarity"),
+        Gap(get("open_e"), get("open_f")),
+        Gap(get("extend_e"), get("extend_f")),
+        Overhang(*(get(name) for name in HANGS), get("empty")),
+    )

@@ -1,0 +1,176 @@
+"""What hangs over: the weights of starting and ending an alignment in a cell.
+
+In the soft recurrence a path starts and ends with a pair of residues, and the mode only
+says what k residues of the query and l of the target cost that hang over on one side:
+
+===================  ==========================================================
+nothing free         g(k) + g(l)
+query's end free     g(l)
+target's end free    g(k)
+both free            min(g(k), g(l)): one hangs over freely, the other is a gap
+local                0
+===================  ==========================================================
+
+with g(k) = open + (k - 1) extend, g(0) = 0. Without adjacent gaps (biotite's rule) an
+overhang has k = 0 or l = 0. So the hard score is the best path of the same table.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+
+class Rules(NamedTuple):
+    """Run-time mode: scalars, so that one program serves every mode.
+
+    ``m``, ``n`` int32 lengths; the others bool.
+    """
+
+    m: jax.Array
+    n: jax.Array
+    query_start: jax.Array
+    query_end: jax.Array
+    target_start: jax.Array
+    target_end: jax.Array
+    local: jax.Array
+    adjacent: jax.Array
+
+
+class Gap(NamedTuple):
+    """Costs of residues that stand against a gap.
+
+    ``e`` of the query's residues: scalar, (M,) or (M, N); ``f`` of the target's:
+    scalar, (N,) or (M, N). Entry (i, j) of a full one belongs to the cell (i + 1,
+    j + 1); row 0 and column 0 of the table use the nearest entry.
+    """
+
+    e: jax.Array
+    f: jax.Array
+
+
+class Overhang(NamedTuple):
+    """Costs of overhanging residues by cell: ``query`` (M + 1,) or (M + 1, N + 1),
+    ``target`` (N + 1,) or (M + 1, N + 1), at the start and at the end; ``empty``
+    scalar, the score of the alignment without pairs."""
+
+    start_query: jax.Array
+    start_target: jax.Array
+    end_query: jax.Array
+    end_target: jax.Array
+    empty: jax.Array
+
+
+def no_overhang(rows, columns, dtype) -> Overhang:
+    """Local mode: nothing that hangs over costs."""
+    query, target = jnp.zeros(rows + 1, dtype), jnp.zeros(columns + 1, dtype)
+    return Overhang(query, target, query, target, jnp.zeros((), dtype))
+
+
+def overhang(opening: Gap, extending: Gap, shape, rules: Rules, forbidden) -> Overhang:
+    """The overhang costs of a table of ``shape`` (M, N); differentiable in the costs.
+
+    ``forbidden`` is the (finite) score of an alignment that does not exist.
+    """
+    rows, columns = shape
+    e = _runs(opening.e, extending.e, rows, rules.m, 0)
+    f = _runs(opening.f, extending.f, columns, rules.n, 1)
+    # Between two pairs E comes before F: column 0 (or j), then row i (or m).
+    if e.head.ndim == 2:
+        start_query = jnp.where(rules.target_start, e.head, e.head[:, :1])
+    else:
+        start_query = e.head
+    if f.tail.ndim == 2:
+        end_target = jnp.where(rules.query_end, f.tail, f.tail[rules.m][None])
+    else:
+        end_target = f.tail
+    empty = _empty(e, f, rules, forbidden)
+    return Overhang(start_query, f.head, e.tail, end_target, empty)
+
+
+class _Runs(NamedTuple):
+    """Cost of the first k residues, and of those after the first k, k = 0 ... M."""
+
+    head: jax.Array
+    tail: jax.Array
+
+
+def _runs(opening, extending, size, length, axis) -> _Runs:
+    """g by k; scalar costs in closed form, which does not round as a sum does."""
+    k = jnp.arange(size + 1, dtype=jnp.int32)
+    if opening.ndim == extending.ndim == 0:
+        rest = jnp.maximum(length - k, 0)
+        return _Runs(_closed(opening, extending, k), _closed(opening, extending, rest))
+    full = max(opening.ndim, extending.ndim) == 2
+    opening, extending = (
+        _whole(x, size, axis, opening, extending) for x in (opening, extending)
+    )
+    index = k if not full else (k[:, None] if axis == 0 else k[None, :])
+    inside = index < length
+    axis = axis if full else 0
+    ends = ((0, 0),) * axis + ((0, 1),) + ((0, 0),) * (opening.ndim - axis - 1)
+    first = ((0, 0),) * axis + ((1, 0),) + ((0, 0),) * (opening.ndim - axis - 1)
+    more = jnp.where(inside, jnp.pad(extending, ends), 0)
+    new = jnp.where(inside, jnp.pad(opening, ends), 0)
+    # head[k] = open[0] + sum of extend[1 ... k - 1]
+    head = jnp.cumsum(jnp.pad(extending, first), axis)
+    head = jnp.where(index > 0, head + _first(opening - extending, axis), 0)
+    # tail[k] = open[k] + sum of extend[k + 1 ... length - 1]
+    tail = jnp.flip(jnp.cumsum(jnp.flip(more, axis), axis), axis) - more + new
+    return _Runs(head, tail)
+
+
+def _closed(opening, extending, k):
+    cost = opening + jnp.maximum(k - 1, 0).astype(opening.dtype) * extending
+    return jnp.where(k > 0, cost, 0)
+
+
+def _whole(x, size, axis, *like):
+    """Broadcast a cost to the rank of the largest; a full one gets its border."""
+    full = next((y for y in like if y.ndim == 2), None)
+    if full is None:
+        return jnp.broadcast_to(x, (size,))
+    if x.ndim == 1:
+        x = x[:, None] if axis == 0 else x[None, :]
+    x = jnp.broadcast_to(x, full.shape)
+    border = ((0, 0), (1, 0)) if axis == 0 else ((1, 0), (0, 0))
+    return jnp.pad(x, border, mode="edge") if x.size else jnp.pad(x, border)
+
+
+def _first(x, axis):
+    """x[:1] along an axis; zero where there is nothing."""
+    if x.shape[axis] == 0:
+        return jnp.zeros((), x.dtype)
+    return jax.lax.slice_in_dim(x, 0, 1, axis=axis)
+
+
+def _empty(e: _Runs, f: _Runs, rules: Rules, forbidden):
+    """The better of E before F and F before E; no such path without adjacent gaps."""
+
+    def whole(runs, free, at, axis):
+        if runs.tail.ndim == 1:
+            cost = runs.tail[0]
+        else:
+            cost = runs.tail[0, at] if axis == 0 else runs.tail[at, 0]
+        return jnp.where(free, 0, cost)
+
+    e_first = whole(e, rules.query_start, 0, 0) + whole(f, rules.target_end, rules.m, 1)
+    f_first = whole(f, rules.target_start, 0, 1) + whole(e, rules.query_end, rules.n, 0)
+    score = jnp.where(rules.local, 0, -jnp.minimum(e_first, f_first))
+    exists = rules.adjacent | rules.local | (rules.m == 0) | (rules.n == 0)
+    return jnp.where(exists, score, forbidden)
+
+
+def weight(query, target, k, l, free_query, free_target, rules: Rules, forbidden):
+    """Log weight of an overhang of k and l residues, vectors over lanes.
+
+    Returns the weight and the shares of the costs ``query`` and ``target`` in it.
+    """
+    both = free_query & free_target & rules.adjacent
+    cheaper = jnp.where(query < target, 1.0, jnp.where(query == target, 0.5, 0.0))
+    cheaper = cheaper.astype(query.dtype)
+    a = jnp.where(both, cheaper, jnp.where(free_query, 0, jnp.ones_like(query)))
+    b = jnp.where(both, 1 - cheaper, jnp.where(free_target, 0, jnp.ones_like(query)))
+    a, b = jnp.where(rules.local, 0, a), jnp.where(rules.local, 0, b)
+    ok = rules.adjacent | rules.local | (k <= 0) | (l <= 0)
+    return jnp.where(ok, -(a * query + b * target), forbidden), a, b
