@@ -189,6 +189,7 @@ def test_however_computed(problem):
         same_rows(square, align(*some, options, "alignment"))
 
 
+@pytest.mark.slow
 @checked
 @given(problems(), st.sampled_from([2, 300]))
 def test_multiplied_costs(problem, factor):

@@ -628,6 +628,7 @@ def check_precision(single, double):
     assert p.sum(0).max() <= 1 + 1e-5 and p.sum(1).max() <= 1 + 1e-5
 
 
+@pytest.mark.slow
 def test_precision_at_150(block=True):
     s = scores_of(22, 150, 140) - 1
     options = {"gap_open": 5.5, "gap_extend": 0.5, "mode": "local"}

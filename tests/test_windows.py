@@ -184,6 +184,7 @@ def rows_of(job, piece):
 # ------------------------------------------------------------------------------ memory
 
 
+@pytest.mark.slow
 def test_small_budgets_give_the_same():
     """Fewer lanes, then single pairs by checkpoints: one table."""
     rng = np.random.default_rng(6)
