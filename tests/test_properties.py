@@ -6,6 +6,7 @@ and not in what XLA compiles.
 
 import numpy as np
 import oracle
+import pytest
 from cases import END_SETS, check_rescored, check_rows, same_tables, swap_ends
 from cases import swap_sides as swap
 from hypothesis import given, settings
