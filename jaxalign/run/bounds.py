@@ -15,6 +15,16 @@ from jaxalign.model.scoring import Scoring
 IDENTITY_BASE = {"int32": 2**13, "int64": 2**20}
 
 
+def scaled(scoring: Scoring, dtype: str, identity: bool):
+    """(scores int64, gap open, gap extend) of a fill; with ``identity`` each score
+    carries a match in its low digits."""
+    factor = IDENTITY_BASE[dtype] if identity else 1
+    scores = scoring.scores.astype(np.int64) * factor
+    if identity:
+        scores = scores + scoring.identical
+    return scores, scoring.open * factor, scoring.extend * factor
+
+
 @dataclass(frozen=True)
 class Range:
     """Proven bounds on every H of a table, in scaled integer scores."""

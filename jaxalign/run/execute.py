@@ -22,13 +22,9 @@ def precision(dtype: str):
 
 def problem_of(scoring, free, dtype: str, identity=False) -> device.Problem:
     """Scores and gaps as device arrays of the proven dtype."""
-    scores, factor = scoring.scores.astype(np.int64), 1
-    if identity:
-        factor = bounds.IDENTITY_BASE[dtype]
-        scores = scores * factor + scoring.identical
-    pad = scoring.open * factor
+    scores, *gaps = bounds.scaled(scoring, dtype, identity)
+    pad = gaps[0]
     small = dtype == "int16" and np.abs(scores).max(initial=0) < 128 and pad < 128
-    gaps = (scoring.open * factor, scoring.extend * factor)
     wildcard = scoring.alphabet.wildcard_code
     return device.Problem(
         jnp.asarray(scores, "int8" if small else dtype),

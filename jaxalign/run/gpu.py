@@ -18,7 +18,7 @@ import numpy as np
 from jaxalign.errors import MemoryPlanError
 from jaxalign.run import bounds, results
 from jaxalign.run.memory import refuse_over, show_bytes
-from jaxalign.run.windows import bucket, by_length
+from jaxalign.run.windows import bucket, by_length, pairs
 
 # Sizes of launches; a job of few targets takes no more than SMALL places.
 QUERIES, TARGETS = (64, 16, 4, 2), (4096, 2048, 1024, 512, 256, 128, 64)
@@ -35,12 +35,12 @@ class Launch:
 
     queries: np.ndarray
     targets: np.ndarray
-    rows: int  # letters of a query, a bucket
-    columns: int  # letters of a target
-    slots: int  # queries
-    places: int  # targets
-    zipped: bool
-    dtype: str
+    rows: int = 0  # letters of a query, a bucket
+    columns: int = 0  # letters of a target
+    slots: int = 0  # queries
+    places: int = 0  # targets
+    zipped: bool = False
+    dtype: str | None = None
     each: int = 1
 
 
@@ -106,12 +106,7 @@ def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
 
 def numbers(task):
     """(scores, gap open, gap extend) of a task as the kernels see them."""
-    scoring, factor = task.scoring, 1
-    scores = scoring.scores.astype(np.int64)
-    if task.output == "identity":
-        factor = bounds.IDENTITY_BASE["int32"]
-        scores = scores * factor + scoring.identical
-    return scores, scoring.open * factor, scoring.extend * factor
+    return bounds.scaled(task.scoring, "int32", task.output == "identity")
 
 
 def dtype_of(task, kernels, m: int, n: int) -> str | None:
@@ -123,8 +118,8 @@ def dtype_of(task, kernels, m: int, n: int) -> str | None:
         return None
     way = "tiles" if task.paths else None
     holds = partial(kernels.fits, *numbers(task), m, n, task.local, way=way)
-    found = (d for d in ("int16", "int32") if holds(dtype=d))
-    return next((d for d in found if d == "int32" or not identity), None)
+    dtypes = ("int32",) if identity else ("int16", "int32")
+    return next((dtype for dtype in dtypes if holds(dtype=dtype)), None)
 
 
 def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
@@ -164,10 +159,7 @@ def _rectangle(task, kernels, queries, targets, budget):
         return
     launch = _largest(task, kernels, queries, targets, budget)
     if launch is None:
-        i, j, wanted, swapped = task.job.meets(_sized(queries, targets, 0, 0, 0, 0))
-        pairs = zip(i[wanted], j[wanted], swapped[wanted], strict=True)
-        yield from ((int(j), int(i)) if turn else (int(i), int(j))
-                    for i, j, turn in pairs)  # fmt: skip
+        yield from pairs(task.job, Launch(queries, targets))
         return
     for q in range(0, len(queries), launch.slots):
         for t in range(0, len(targets), launch.places):
@@ -192,10 +184,6 @@ def _zip(task, kernels, order, budget):
         order = order[len(part) :]
 
 
-def _sized(queries, targets, rows, columns, slots, places, zipped=False, dtype=""):
-    return Launch(queries, targets, rows, columns, slots, places, zipped, dtype)
-
-
 def _largest(task, kernels, queries, targets, budget) -> Launch | None:
     """The launch of the most pairs that fits the budget; none if not even the least."""
     zipped = task.job.kind == "zip"
@@ -206,10 +194,7 @@ def _largest(task, kernels, queries, targets, budget) -> Launch | None:
     sizes = [(p, p) for p in PAIRS] if zipped else list(product(QUERIES, TARGETS))
     sizes.sort(key=lambda size: -size[0] * size[1])
     longest = [_bucket(kernels, length, task.paths) for length in (m, n)]
-    made = (
-        _sized(queries, targets, *longest, *size, zipped, dtype)
-        for size in sizes
-    )  # fmt: skip
+    made = (Launch(queries, targets, *longest, *x, zipped, dtype) for x in sizes)
     made = (x for x in made if x.places <= SMALL or most > SMALL)
     fits = (x for x in made if dtype and launch_bytes(task, kernels, x) <= budget)
     return next(fits, None)
@@ -229,10 +214,10 @@ def launch_bytes(task, kernels, launch) -> int:
     """Device bytes of a launch: what the fill writes, codes, and the paths."""
     sizes = launch.slots, launch.places, launch.rows, launch.columns
     held = kernels.fill_bytes(_shape(task, kernels, launch), *sizes)
-    pairs = launch.places * (1 if launch.zipped else launch.slots)
+    count = launch.places * (1 if launch.zipped else launch.slots)
     kept = 4 * RUNS if task.output == "alignment" else 0
     codes = 8 * (launch.slots * launch.rows + launch.places * launch.columns)
-    return held + codes + pairs * (64 + kept)
+    return held + codes + count * (64 + kept)
 
 
 @partial(jax.jit, static_argnames=("call", "swaps", "sizes", "options"))

@@ -23,21 +23,31 @@ class Rows(NamedTuple):
 def collect(task, result, found) -> Rows:
     """A window's device result -> the pairs wanted, sides swapped back."""
     q, t = np.nonzero(found.wanted)
-    i, j, flip = found.query[q, t], found.target[q, t], found.swapped[q, t]
-    at = task.job.position(np.where(flip, j, i), np.where(flip, i, j))
-    columns = _scores(task, result.score[q, t].astype(np.int64), result.score.dtype)
-    if not task.paths:
+    walked, spans = result.walked, ()
+    if task.paths:
+        spans = walked.i, result.end_i, walked.j, result.end_j
+    spans = [x[q, t] for x in spans]
+    counts = [getattr(walked, name)[q, t] for name in COUNTS] if task.paths else ()
+    at, columns = _columns(task, found, result.score[q, t], spans, counts)
+    if not task.paths or walked.steps is None:
         return Rows(at, columns, None)
-    walked = result.walked
-    spans = [x[q, t] for x in (walked.i, result.end_i, walked.j, result.end_j)]
-    for name, own, other in zip(SPANS, spans, spans[2:] + spans[:2], strict=True):
-        columns[name] = np.where(flip, other, own)
-    for name in COUNTS:
-        columns[name] = getattr(walked, name)[q, t]
-    if walked.steps is None:
-        return Rows(at, columns, None)
-    paths = _paths(walked.steps, q, t, columns["columns"], flip)
+    paths = _paths(walked.steps, q, t, columns["columns"], found.swapped[q, t])
     return Rows(at, columns, paths)
+
+
+def _columns(task, found, score, spans, counts):
+    """(rows, columns) of the pairs wanted (P,), sides swapped back. ``spans`` as
+    computed, in the order of SPANS, and ``counts`` of COUNTS; both empty without paths.
+    """
+    i, j, flip = (x[found.wanted] for x in (found.query, found.target, found.swapped))
+    at = task.job.position(np.where(flip, j, i), np.where(flip, i, j))
+    columns = _scores(task, score.astype(np.int64), score.dtype)
+    if spans:
+        others = spans[2:] + spans[:2]
+        for name, own, other in zip(SPANS, spans, others, strict=True):
+            columns[name] = np.where(flip, other, own)
+        columns |= dict(zip(COUNTS, counts, strict=True))
+    return at, columns
 
 
 def _paths(steps, q, t, counts, flip):
@@ -55,16 +65,11 @@ def _paths(steps, q, t, counts, flip):
 def of_launch(task, found, made, runs) -> Rows:
     """The pairs (P,) of a launch on a GPU (``kernels_pallas.Result``), and their joined
     runs."""
-    i, j, flip = (x[found.wanted] for x in (found.query, found.target, found.swapped))
-    at = task.job.position(np.where(flip, j, i), np.where(flip, i, j))
-    columns = _scores(task, made.score.astype(np.int64), made.score.dtype)
-    if not task.paths:
-        return Rows(at, columns, None)
-    spans = made.start_i, made.end_i, made.start_j, made.end_j
-    for name, own, other in zip(SPANS, spans, spans[2:] + spans[:2], strict=True):
-        columns[name] = np.where(flip, other, own)
-    for name in COUNTS:
-        columns[name] = getattr(made, name)
+    spans, counts = (), ()
+    if task.paths:
+        spans = made.start_i, made.end_i, made.start_j, made.end_j
+        counts = [getattr(made, name) for name in COUNTS]
+    at, columns = _columns(task, found, made.score, spans, counts)
     paths = None if runs is None else (runs, made.count.astype(np.int64))
     return Rows(at, columns, paths)
 

@@ -163,7 +163,7 @@ class Job:
 
 def pairs(job: Job, piece) -> list[tuple[int, int]]:
     """The single pairs (i, j) of a piece, in input orientation."""
-    if not isinstance(piece, Window):
+    if isinstance(piece, tuple):
         return [piece]
     i, j, wanted, flip = job.meets(piece)
     first, last = np.where(flip, j, i)[wanted], np.where(flip, i, j)[wanted]
