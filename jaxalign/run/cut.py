@@ -15,7 +15,7 @@ from jaxalign.run.windows import Job, Window, bucket, by_length, pairs
 ROWS = 8  # rows of a strip: one uint32 backtrack word; measured in docs/kernels.md
 LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
 QUERIES = 32  # rows of queries of a window at most
-COLUMNS = 1024  # of a block, where its longest target is not longer
+COLUMNS = 1024  # of a block; or half as much again as its longest target, if more
 SMALL_BACKTRACK = 2**21  # halves, 4 MB
 STEP_BYTES = 2**25  # operations kept by one window at most
 
@@ -82,7 +82,7 @@ def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
     by checkpoints.
     """
     if job.kind == "zip":
-        yield from _cut_zip(job, budget)
+        yield from _cut_zip(job, np.arange(job.pairs), budget)
         return
     order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
     lanes, start = _lanes(job, order), 0
@@ -91,6 +91,8 @@ def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
         start += len(block)
         below = queries[:start] if job.triangle else queries
         yield from _cut_block(job, below, block, lanes, budget)
+    if job.teams and job.include_self:  # the first of a team met itself already
+        yield from _cut_zip(job, queries[1::2], budget)
 
 
 def _next_block(job, order, lanes) -> int:
@@ -98,7 +100,8 @@ def _next_block(job, order, lanes) -> int:
     if job.window:
         return job.window
     lengths = job.target_lengths[order]
-    return len(pack(lengths, lanes, max(COLUMNS, int(lengths[0]) + TILE))[0])
+    room = max(COLUMNS, 3 * int(lengths[0]) // 2 + TILE)
+    return len(pack(lengths, lanes, room)[0])
 
 
 def _lanes(job, order) -> int:
@@ -200,9 +203,10 @@ def _shape(job, queries, block, lanes) -> Window:
     )
 
 
-def _cut_zip(job, budget):
-    """Pairs that share no side: sorted by size, a query a lane."""
-    order = by_length(job.query_lengths * (job.target_lengths + 1))
+def _cut_zip(job, which, budget):
+    """Query k with target k, for some k: sorted by size, a query a lane."""
+    cells = job.query_lengths[which] * (job.target_lengths[which] + 1)
+    order = which[by_length(cells)]
     lanes = job.window or (LANES[1] if len(order) > LANES[-1] else LANES[-1])
     for start in range(0, len(order), lanes):
         yield from _narrow_zip(job, order[start : start + lanes], lanes, budget)
