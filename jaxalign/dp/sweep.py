@@ -167,7 +167,7 @@ def _tiles(state, block, letters, vertical, column0, gaps, query, s, *, local, f
         h, f, diag, last_row, e_row, halves, track = inner
         filled = filled._replace(last_row=last_row, halves=halves)
         found = (*track, None, None)[:3] if local else _best_of_column(h)
-        return _keep(filled, t, found, s, rows, tie), e_row, h, f, diag
+        return _keep(filled, t, found, s, rows, tie, fused), e_row, h, f, diag
 
     carry = *state, (minus,) * rows, (minus,) * rows, minus
     return lax.fori_loop(query.tile, block.tiles, tile, carry)[:2]
@@ -324,23 +324,35 @@ def _best_of_column(h):
     return best, row, None
 
 
-def _keep(filled, t, found, s, rows, tie):
-    """Fold the best of strip s in tile t into what the strips above left there."""
-    best, row, place = found
-    old = row_of(filled.best, t)
-    better = lax.gt(best, old)
+def _keep(filled, t, found, s, rows, tie, fused):
+    """Fold the best of strip s in tile t into what the strips above left there.
+
+    A function of its own: fused with the stores, its reads would have XLA copy the
+    whole arrays for every tile.
+    """
+    kept = filled.best, filled.row, filled.column
+    old = [None if x is None else row_of(x, t) for x in kept]
+    if filled.row is None:
+        return filled._replace(best=put_row(filled.best, lax.max(found[0], old[0]), t))
+    new = one_function(_join, fused)(found, old, s * rows + 1, t * TILE, tie)
+    best, row, column = (
+        x if x is None else put_row(x, y, t) for x, y in zip(kept, new, strict=True)
+    )
+    return filled._replace(best=best, row=row, column=column)
+
+
+def _join(found, old, first_row, first_column, tie):
+    """The better of two cells of a tile: of this strip, and of the strips above."""
+    value, k, place = found
+    best, row, column = old
+    better = lax.gt(value, best)
     if place is not None:
-        column = lax.convert_element_type(place, jnp.int32) + t * TILE
-        held = row_of(filled.column, t)
-        positive = lax.gt(lax.min(tie, best), lax.full_like(best, 0))
-        better |= positive & lax.eq(best, old) & lax.lt(column, held)
-        held = lax.select(better, column, held)
-        filled = filled._replace(column=put_row(filled.column, held, t))
-    if row is not None:
-        i = lax.convert_element_type(row, jnp.int32) + (s * rows + 1)
-        i = lax.select(better, i, row_of(filled.row, t))
-        filled = filled._replace(row=put_row(filled.row, i, t))
-    return filled._replace(best=put_row(filled.best, lax.max(best, old), t))
+        at = lax.convert_element_type(place, jnp.int32) + first_column
+        positive = lax.gt(lax.min(tie, value), lax.full_like(value, 0))
+        better |= positive & lax.eq(value, best) & lax.lt(at, column)
+        column = lax.select(better, at, column)
+    i = lax.convert_element_type(k, jnp.int32) + first_row
+    return lax.max(value, best), lax.select(better, i, row), column
 
 
 def put_row(array, row, t):
