@@ -129,6 +129,7 @@ def _strip(s, state, block, query, gaps, free, local, rows, fused):
         (filled, e_row),
         block,
         tuple(letters),
+        _tables(block, letters),
         tuple(map(tuple, vertical)),
         (tuple(start), above),
         gaps,
@@ -138,7 +139,9 @@ def _strip(s, state, block, query, gaps, free, local, rows, fused):
     return filled, e_row
 
 
-def _tiles(state, block, letters, vertical, column0, gaps, query, s, *, local, fused):
+def _tiles(
+    state, block, letters, tables, vertical, column0, gaps, query, s, *, local, fused
+):
     """The sweep of a strip over its tiles; loops of one function on the CPU."""
     rows, lanes = len(letters), block.codes.shape[1]
     minus = lax.full((lanes,), neg_inf(gaps.open.dtype), gaps.open.dtype)
@@ -159,8 +162,11 @@ def _tiles(state, block, letters, vertical, column0, gaps, query, s, *, local, f
         diag = lax.select(begins, above, diag)
         tie = row_of(query.tie, t) if paths else None
         first = row_of(block.origin, t)
-        read = partial(_score, block, second=second, dtype=gaps.open.dtype)
-        column = _column(block, letters, read, gap, gaps, tie, first, s, local, fused)
+        read = partial(
+            _scores, block, letters, tables, second=second, dtype=gaps.open.dtype,
+            fused=fused,
+        )  # fmt: skip
+        column = _column(block, rows, read, gap, gaps, tie, first, s, local, fused)
         inner = h, f, diag, filled.last_row, e_row, filled.halves
         inner += (_track(h, local, paths),)
         inner = lax.fori_loop(t * TILE, (t + 1) * TILE, column, inner)
@@ -184,9 +190,9 @@ def _per_lane(values, second, lanes):
     return lax.select(second, other[0], one) if other else one
 
 
-def _column(block, letters, read, vertical, gaps, tie, first, s, local, fused):
+def _column(block, rows, read, vertical, gaps, tie, first, s, local, fused):
     """The step over one column of all lanes: a function (j, carry)."""
-    lanes, rows, dtype = first.shape[0], len(letters), gaps.open.dtype
+    lanes, dtype = first.shape[0], gaps.open.dtype
 
     def column(j, carry):
         h, f, diag, last_row, e_row, halves, track = carry
@@ -200,8 +206,7 @@ def _column(block, letters, read, vertical, gaps, tie, first, s, local, fused):
         )
         horizontal = Gaps(gaps.open, cut)
         new_h, new_f, codes = [], [], []
-        for k in range(rows):
-            score = read(letters[k], j)
+        for k, score in enumerate(read(j)):
             gap = Gaps(vertical[0][k], vertical[1][k])
             up, e, f_k, code = _cell_row(
                 (diag, up, h[k], e, f[k], score), gap, horizontal, tie, k, local, fused
@@ -245,13 +250,34 @@ def row_of(array, j):
     return lax.squeeze(lax.dynamic_slice_in_dim(array, j, 1), (0,))
 
 
-def _score(block, letters, j, *, second, dtype):
-    """Substitution scores of one row in column j: rows of the profile, or a look-up
-    where every lane has a query of its own."""
+def _tables(block, letters):
+    """Where every lane has a query of its own: its rows' scores of each target letter,
+    four rows a uint32, so that one look-up serves four cells. ((A+1) * B,) each; none
+    where lanes share a query, or scores need more than 8 bits."""
     lanes = block.codes.shape[1]
-    if letters.shape[0] == lanes:
-        return _look_up(block, letters, j, dtype)
-    zero = jnp.int32(0)
+    narrow = block.scores.dtype == jnp.int8 and letters.shape[0] % 4 == 0
+    if letters.shape[1] != lanes or not narrow:
+        return ()
+    # (rows, B, A+1): lane by lane, so that a strip's table is gathered in whole rows.
+    scores = lax.bitcast_convert_type(block.scores[letters], jnp.uint8)
+    wide = scores.astype(jnp.uint32).reshape(-1, 4, lanes * scores.shape[-1])
+    shifts = jnp.arange(0, 32, 8, dtype=jnp.uint32)[None, :, None]
+    return tuple(jnp.sum(wide << shifts, axis=1, dtype=jnp.uint32))
+
+
+def _scores(block, letters, tables, j, *, second, dtype, fused):
+    """Substitution scores of the rows of a strip in column j, (B,) each."""
+    lanes = block.codes.shape[1]
+    if tables:
+        return _look_up_four(block, tables, j, dtype, fused)
+    if letters[0].shape[0] == lanes:
+        return [_look_up(block, one, j, dtype) for one in letters]
+    return [_from_profile(block, one, j, second, dtype) for one in letters]
+
+
+def _from_profile(block, letters, j, second, dtype):
+    """Rows of the database profile, one for each query that lanes may meet."""
+    lanes, zero = block.codes.shape[1], jnp.int32(0)
     one, *other = (
         lax.squeeze(
             lax.dynamic_slice(
@@ -274,6 +300,25 @@ def _look_up(block, letters, j, dtype):
     flat = lax.reshape(block.scores, (width * width,))
     picked = flat.at[index].get(mode="promise_in_bounds")
     return lax.convert_element_type(picked, dtype)
+
+
+def _look_up_four(block, tables, j, dtype, fused):
+    width, lanes = block.scores.shape[1], block.codes.shape[1]
+
+    def find(codes, *tables):
+        lane = lax.iota(jnp.int32, lanes)
+        index = lane * width + lax.convert_element_type(codes, jnp.int32)
+        return [x.at[index].get(mode="promise_in_bounds") for x in tables]
+
+    found = one_function(find, fused)(row_of(block.codes, j), *tables)
+    scores = []
+    for word in found:
+        word = lax.bitcast_convert_type(word, jnp.int32)
+        for k in range(4):
+            top = lax.shift_left(word, lax.full_like(word, 24 - 8 * k))
+            score = lax.shift_right_arithmetic(top, lax.full_like(word, 24))
+            scores.append(lax.convert_element_type(score, dtype))
+    return scores
 
 
 def _store(halves, codes, place, stride):
