@@ -5,6 +5,7 @@ after the other, so little of it is padding; results go back to input order.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from heapq import heapreplace
 
 import numpy as np
@@ -17,6 +18,8 @@ LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
 QUERIES = 32  # rows of queries of a window at most
 COLUMNS = 1024  # of a block; or half as much again as its longest target, if more
 SMALL_BACKTRACK = 2**21  # halves, 4 MB
+LARGE_BACKTRACK = 2**25
+NARROW = 2**30  # bytes of a window of the fewest lanes: larger pairs are faster alone
 STEP_BYTES = 2**25  # operations kept by one window at most
 
 
@@ -128,8 +131,23 @@ def _capacity(job, m, used, rows, columns, lanes) -> int:
     if not job.paths:
         return 0
     whole = rows * columns * lanes // 4
-    needed = max(1, -(-m // ROWS)) * (ROWS // 4) * used * lanes
-    return whole if whole <= SMALL_BACKTRACK else bucket(needed, 4)
+    if whole <= SMALL_BACKTRACK:
+        return whole
+    needed = _backtrack(m, used, lanes)
+    return bucket(needed, 4 if needed < LARGE_BACKTRACK else 2)
+
+
+def _backtrack(m, used, lanes) -> int:
+    return max(1, -(-m // ROWS)) * (ROWS // 4) * used * lanes
+
+
+def _tight(window: Window) -> Window:
+    """The same window without room for others: a program of its own, but no fewer
+    lanes."""
+    if not window.capacity:
+        return window
+    needed = _backtrack(window.m, int(window.last.max(initial=TILE)), window.lanes)
+    return replace(window, capacity=min(window.capacity, needed))
 
 
 def _tiled(lengths):
@@ -150,6 +168,9 @@ def _cut_block(job, queries, block, lanes, budget):
 def _narrow(job, queries, block, lanes, budget):
     """Fewer lanes or targets until the window fits; then single pairs."""
     window = _shape(job, queries, block, lanes)
+    budget = budget if lanes > LANES[-1] else min(budget, NARROW)
+    if window_bytes(window, 4, job.steps) > budget:
+        window = _tight(window)
     if window_bytes(window, 4, job.steps) <= budget:
         yield window
     elif lanes > LANES[-1]:
@@ -227,6 +248,9 @@ def _zip_shape(job, part, lanes) -> Window:
 
 def _narrow_zip(job, part, lanes, budget):
     window = _zip_shape(job, part, lanes)
+    budget = budget if lanes > LANES[-1] else min(budget, NARROW)
+    if window_bytes(window, 4, job.steps) > budget:
+        window = _tight(window)
     if window_bytes(window, 4, job.steps) <= budget:
         yield window
     elif lanes <= LANES[-1]:

@@ -24,7 +24,7 @@ def problem_of(scoring, free, dtype: str, identity=False) -> device.Problem:
     """Scores and gaps as device arrays of the proven dtype."""
     scores, *gaps = bounds.scaled(scoring, dtype, identity)
     pad = gaps[0]
-    small = dtype == "int16" and np.abs(scores).max(initial=0) < 128 and pad < 128
+    small = dtype != "int64" and np.abs(scores).max(initial=0) < 128 and pad < 128
     wildcard = scoring.alphabet.wildcard_code
     return device.Problem(
         jnp.asarray(scores, "int8" if small else dtype),

@@ -12,7 +12,7 @@ from jaxalign.run.memory import refuse_over, show_bytes
 
 # Result bytes a pair: indices and score, counts and spans, about 12 runs of a path.
 COLUMN_BYTES = {"score": 12, "identity": 16, "stats": 44, "alignment": 44 + 48}
-LARGEST_WINDOW = 2**30
+LARGEST_WINDOW = 2**32 - 1  # its backtrack has int32 places of two bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +107,10 @@ def _plan(task):
     alone = [piece for piece in pieces if not isinstance(piece, windows.Window)]
     sizes = [(len(task.queries[i]), len(task.targets[j])) for i, j in alone]
     if task.implementation == "sweep" and alone:
-        if limit == LARGEST_WINDOW:
+        if limit >= cutting.NARROW:
+            size = show_bytes(cutting.NARROW)
             raise MemoryPlanError(
-                f"{len(alone):,} pairs do not fit a window of {show_bytes(limit)} with "
+                f"{len(alone):,} pairs do not fit a window of {size} with "
                 "their backtrack: leave the implementation open, or name wavefront"
             )
         held = [cutting.least_bytes(task.job, *pair) for pair in alone]
