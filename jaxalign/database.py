@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from jaxalign import api
-from jaxalign.errors import InputError, JaxalignError, UsageError
+from jaxalign.errors import JaxalignError, UsageError
 from jaxalign.io import database as files
 from jaxalign.io import stream
 from jaxalign.model import statistics
@@ -90,8 +90,9 @@ def search(
         raise UsageError(f"top = {top!r}: 1 or more hits are needed")
     queries = as_sequences(queries, scoring.alphabet)
     held = _held(database, scoring.alphabet)
+    substituted = [0]
     if held is None:
-        blocks = _read(database, scoring.alphabet, unknown)
+        blocks = _read(database, scoring.alphabet, unknown, substituted)
     else:
         blocks = _parts(held)
     nothing = from_parts((), [], scoring.alphabet)
@@ -99,6 +100,7 @@ def search(
     task = replace(api._task("cross", queries, nothing, scoring, **asked), top=int(top))
     tell = _teller(progress, queries, held)
     found = scanning.scan(task, blocks, keep=held is None, tell=tell)
+    found.info["substituted"] = substituted[0]
     table = _rows(task, found, held)
     if align_top:
         options |= {"mode": mode, "implementation": _with_paths(task.implementation)}
@@ -171,13 +173,7 @@ def _held(database, alphabet) -> Sequences | None:
         return as_sequences(database, alphabet)
     if not files.is_database(database):
         return None
-    mapped = files.open_database(database)
-    if mapped.alphabet.letters != alphabet.letters:
-        raise InputError(
-            f"{database}: indexed with the letters {mapped.alphabet.letters}, the "
-            f"scoring has {alphabet.letters}: make an index for this scoring"
-        )
-    return mapped
+    return files.mapped(database, alphabet)
 
 
 def _parts(sequences: Sequences) -> Iterator[Sequences]:
@@ -191,9 +187,10 @@ def _parts(sequences: Sequences) -> Iterator[Sequences]:
         start = stop
 
 
-def _read(path, alphabet, unknown) -> Iterator[Sequences]:
+def _read(path, alphabet, unknown, substituted: list) -> Iterator[Sequences]:
     sizes = scanning.RESIDUES, scanning.RECORDS
-    for block, _ in stream.read_blocks(path, alphabet, unknown, *sizes):
+    for block, count in stream.read_blocks(path, alphabet, unknown, *sizes):
+        substituted[0] += count
         yield block
 
 

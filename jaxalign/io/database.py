@@ -177,6 +177,23 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
     return Sequences(names, parts["codes"], parts["offsets"], alphabet)
 
 
+def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
+    """Map an index that has to have this alphabet.
+
+    Raises
+    ------
+    InputError
+        See ``open_database``; or its letters are others.
+    """
+    found = open_database(path)
+    if found.alphabet.letters != alphabet.letters:
+        raise InputError(
+            f"{path}: was made for the letters {found.alphabet.letters}, the scoring "
+            f"has {alphabet.letters}: make an index for this scoring"
+        )
+    return found
+
+
 def _about(path: str) -> dict:
     """The text of the page, once it is known to be right."""
     try:

@@ -137,6 +137,13 @@ class Table:
         return columns
 
 
+def compact(table: Table) -> Table:
+    """The same rows; of the targets only those that occur, in their order."""
+    used, index = np.unique(table["target"], return_inverse=True)
+    columns = table.columns | {"target": index.astype(np.int32)}
+    return replace(table, columns=columns, targets=table.targets.take(used))
+
+
 def joined(tables) -> Table:
     """The rows of tables of one kind, one after the other; the rest is the first's."""
     names = tables[0].columns
