@@ -66,15 +66,18 @@ def _nucleic(raws) -> bool:
 
 
 def check(path: str) -> None:
-    """Refuse a file that is not there before other work is done.
+    """Refuse a file that is not there, or no FASTA, before other work is done.
+
+    A pipe is left alone: it can be read once.
 
     Raises
     ------
     InputError
     """
-    if path != "-" and not is_database(path):
-        with open_text(path):
-            pass
+    special = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+    if not special and not is_database(path):
+        with open_text(path) as handle:
+            fasta.check_first_line(path, handle)
 
 
 def sha256(path: str, kept: bytes | None = None) -> str | None:
