@@ -82,7 +82,7 @@ def search(
     >>> database = [("a", "MKTAYIAKQR"), ("b", "GGGG"), ("c", "MKTAIAKQR")]
     >>> hits = jaxalign.search(["MKTAYIA"], database, top=2)
     >>> [hits.row(k)["target"] for k in range(len(hits))], hits["score"].tolist()
-    (['a', 'c'], [35, 18])
+    (['a', 'c'], [34, 19])
     """
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 bits
     scoring = scoring or Scoring()
