@@ -224,7 +224,7 @@ def _rows(task, found, held) -> Table:
         "target": index.astype(np.int32),
         "score": score if scale == 1 else score / scale,
     }
-    ran = found.info.get("implementation", "")
+    ran = found.info["implementation"]
     return Table(columns, task.queries, targets, task.scoring, task.mode, task.free,
                  ran, found.info)  # fmt: skip
 
@@ -235,7 +235,7 @@ def _aligned(table: Table, options) -> Table:
     whole = joined(parts)
     seconds = sum(part.info["seconds"] for part in parts)
     info = table.info | {"align_seconds": seconds}
-    info["seconds"] = info.get("seconds", 0) + seconds
+    info["seconds"] += seconds
     columns = whole.columns | {name: table[name] for name in ("query", "target")}
     return replace(table, columns=columns, info=info, operations=whole.operations,
                    operation_offsets=whole.operation_offsets)  # fmt: skip

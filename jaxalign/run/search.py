@@ -38,16 +38,21 @@ class Costs(NamedTuple):
 COSTS = {"cpu": Costs(LANES + 32, 11, 2e9)}  # on a GPU nothing is set apart
 
 
+NO_WORK = dict.fromkeys(("pairs", "cells", "windows", "checkpointed_pairs"), 0)
+NO_WORK |= dict.fromkeys(("threads", "result_bytes", "window_bytes"), 0)
+NO_WORK |= {"seconds": 0.0, "dtypes": [], "implementation": "", "reason": ""}
+
+
 @dataclass
 class Found:
     """What a scan has found so far, and counted."""
 
-    score: np.ndarray  # (Q, K) int64, scaled integers
+    score: np.ndarray  # (Q, K) int32 or int64, scaled integers
     index: np.ndarray  # (Q, K), of the database; -1: no hit
     residues: int = 0
     sequences: int = 0
     kept: dict = field(default_factory=dict)  # index -> (name, codes)
-    info: dict = field(default_factory=dict)
+    info: dict = field(default_factory=lambda: dict(NO_WORK))
 
 
 def scan(
@@ -117,8 +122,9 @@ def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
         return
     for some, implementation in ((~long, None), (long, "wavefront")):
         index = np.flatnonzero(some)
-        targets = task.targets.take(index)
-        yield replace(task, targets=targets, implementation=implementation), index
+        if index.size:
+            targets = task.targets.take(index)
+            yield replace(task, targets=targets, implementation=implementation), index
 
 
 def longest_in_lanes(lengths, rows: int, costs: Costs) -> int:
@@ -203,10 +209,10 @@ def _keep(kept: dict, wanted, first: int, block: Sequences) -> None:
 def _join_info(whole: dict, info: dict) -> None:
     """The info of one more run: counts add up, sizes are the largest."""
     for name in ("pairs", "cells", "windows", "checkpointed_pairs", "seconds"):
-        whole[name] = whole.get(name, 0) + info[name]
+        whole[name] += info[name]
     for name in ("threads", "result_bytes", "window_bytes"):
-        whole[name] = max(whole.get(name, 0), info[name])
-    whole["dtypes"] = sorted({*whole.get("dtypes", ()), *info["dtypes"]})
-    ran = [*whole.get("implementation", "").split(", "), info["implementation"]]
+        whole[name] = max(whole[name], info[name])
+    whole["dtypes"] = sorted({*whole["dtypes"], *info["dtypes"]})
+    ran = [*whole["implementation"].split(", "), *info["implementation"].split(", ")]
     whole["implementation"] = ", ".join(dict.fromkeys(filter(None, ran)))
-    whole.setdefault("reason", info["reason"])
+    whole["reason"] = whole["reason"] or info["reason"]
