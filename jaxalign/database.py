@@ -9,7 +9,7 @@ import numpy as np
 from jaxalign import api
 from jaxalign.errors import JaxalignError, UsageError
 from jaxalign.io import database as files
-from jaxalign.io import stream
+from jaxalign.io import fasta, stream
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import Sequences, as_sequences, from_parts
 from jaxalign.model.scoring import Scoring
@@ -38,7 +38,7 @@ def search(
 
     Parameters
     ----------
-    queries : as in ``align_pairs``
+    queries : as in ``align_pairs``, or a path as for ``database``, read whole
     database : Sequences, a list as in ``align_pairs``, or a path
         A path is an index (``index_database``) or FASTA, plain or gz, bz2, xz; FASTA
         is read in blocks and never held whole.
@@ -88,7 +88,7 @@ def search(
     scoring = scoring or Scoring()
     if not isinstance(top, (int, np.integer)) or top < 1:
         raise UsageError(f"top = {top!r}: 1 or more hits are needed")
-    queries = as_sequences(queries, scoring.alphabet)
+    queries = _queries(queries, scoring.alphabet, unknown)
     held = _held(database, scoring.alphabet)
     substituted = [0]
     if held is None:
@@ -108,12 +108,12 @@ def search(
     return _with_statistics(table, found)
 
 
-def index_database(fasta, path, scoring=None, *, unknown="error", force=False) -> dict:
+def index_database(source, path, scoring=None, *, unknown="error", force=False) -> dict:
     """Encode a FASTA file once, for ``search`` and wherever sequences are taken.
 
     Parameters
     ----------
-    fasta : path
+    source : path
         FASTA, plain or gz, bz2, xz; read in blocks.
     path : path
         The index to write; it appears when it is complete.
@@ -137,7 +137,7 @@ def index_database(fasta, path, scoring=None, *, unknown="error", force=False) -
     count = [0]
 
     def blocks():
-        for block, substituted in stream.read_blocks(fasta, alphabet, unknown):
+        for block, substituted in stream.read_blocks(source, alphabet, unknown):
             count[0] += substituted
             yield block
 
@@ -165,6 +165,11 @@ def open_database(path, verify=False) -> Sequences:
         The file is missing, no index, of another version, cut short or damaged.
     """
     return files.open_database(path, verify)
+
+
+def _queries(queries, alphabet, unknown) -> Sequences:
+    held = _held(queries, alphabet)
+    return fasta.read(queries, alphabet, unknown) if held is None else held
 
 
 def _held(database, alphabet) -> Sequences | None:

@@ -110,6 +110,9 @@ def test_sources_of_a_database(sets, tmp_path):
     jaxalign.index_database(packed, tmp_path / "d.jaxdb")
     index = jaxalign.open_database(tmp_path / "d.jaxdb")
     want = jaxalign.search(queries, named, top=5)
+    same_tables(
+        jaxalign.search(written(tmp_path / "q.fa", queries), index, top=5), want
+    )
     for database in (index, tmp_path / "d.jaxdb", plain, packed):
         found = jaxalign.search(queries, database, top=5)
         names = [found.targets.names[t] for t in found["target"]]
