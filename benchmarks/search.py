@@ -174,7 +174,7 @@ def stages(repeats: int) -> list[dict]:
         return "".join(rng.choice(letters, n))
 
     asked, made = [text(511)], []
-    for length in (1024, 4096, 16384):
+    for length in (1024, 4096):
         lanes = [text(length - 16) for _ in range(128)]
         cases = {"sweep": lanes, "wavefront": lanes[:1], "striped": lanes[:1]}
         calls = {

@@ -99,6 +99,7 @@ def test_a_search_by_launches(monkeypatch):
     monkeypatch.setattr(gpu, "QUERIES", (4,))
     monkeypatch.setattr(gpu, "TARGETS", (8,))
     task = replace(task_of("cross", "score", "local"), top=4)
+    want = jaxalign.search(task.queries, task.targets, top=4, align_top=False)
     sides = gpu.load(task)
 
     def scores(task, take, _):
@@ -113,7 +114,6 @@ def test_a_search_by_launches(monkeypatch):
 
     monkeypatch.setattr(search.engine, "scores", scores)
     best, _ = search._fold(task, np.arange(len(task.targets)), None, None)
-    want = jaxalign.search(task.queries, task.targets, top=4, align_top=False)
     kept = np.asarray(best.index) >= 0
     np.testing.assert_array_equal(np.asarray(best.index)[kept], want["target"])
     np.testing.assert_array_equal(np.asarray(best.score)[kept], want["score"])

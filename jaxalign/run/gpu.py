@@ -197,7 +197,8 @@ def _largest(task, kernels, queries, targets, budget) -> Launch | None:
     made = (Launch(queries, targets, *longest, *x, zipped, dtype) for x in sizes)
     made = (x for x in made if x.places <= SMALL or most > SMALL)
     if task.top:  # a search may have few queries: no launch of mostly empty slots
-        made = (x for x in made if x.slots < 4 * len(queries))
+        most_slots = max(4 * len(queries) - 1, QUERIES[-1])
+        made = (x for x in made if x.slots <= most_slots)
     fits = (x for x in made if dtype and launch_bytes(task, kernels, x) <= budget)
     return next(fits, None)
 
