@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import product
 
+import jax
 import numpy as np
 import pytest
 from cases import codes, same_tables
@@ -11,7 +12,7 @@ import jaxalign
 import kernels_pallas as kernels
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import resolve_ends
-from jaxalign.run import gpu, results
+from jaxalign.run import gpu, results, search
 from jaxalign.run.task import Task
 
 interpreted = pytest.mark.skipif(
@@ -89,6 +90,39 @@ def test_max_identities_by_launches(monkeypatch):
     want = jaxalign.align_all(task.queries, mode="local", output="identity")
     np.testing.assert_array_equal(columns["max_identities"], want["max_identities"])
     np.testing.assert_array_equal(columns["score"], want["score"])
+
+
+@interpreted
+@pytest.mark.slow
+def test_a_search_by_launches(monkeypatch):
+    """Scores stay device arrays; the hits are those of the sweep."""
+    monkeypatch.setattr(gpu, "QUERIES", (4,))
+    monkeypatch.setattr(gpu, "TARGETS", (8,))
+    task = replace(task_of("cross", "score", "local"), top=4)
+    want = jaxalign.search(task.queries, task.targets, top=4, align_top=False)
+    sides = gpu.load(task)
+
+    def scores(task, take, _):
+        for launch in gpu.cut(task, kernels, 2**34):
+            launch = replace(launch, rows=32, columns=32)
+            options = {"shape": small(task, launch), "interpret": kernels.interpreter()}
+            found = gpu.scores(task, kernels, launch, sides, **options)
+            assert isinstance(found, jax.Array)
+            assert found.shape == (launch.slots, launch.places)
+            take(launch.queries, launch.targets, found)
+        return {}
+
+    monkeypatch.setattr(search.engine, "scores", scores)
+    best, _ = search._fold(task, np.arange(len(task.targets)), None, None)
+    kept = np.asarray(best.index) >= 0
+    np.testing.assert_array_equal(np.asarray(best.index)[kept], want["target"])
+    np.testing.assert_array_equal(np.asarray(best.score)[kept], want["score"])
+
+
+def test_a_search_of_few_queries_leaves_few_slots_empty():
+    task = replace(task_of("cross", "score", "local", count=3), top=4)
+    (launch, *_) = gpu.cut(task, kernels, 2**34)
+    assert len(launch.queries) <= launch.slots < 4 * len(task.queries)
 
 
 @pytest.mark.parametrize("kind", ["all", "zip", "cross"])

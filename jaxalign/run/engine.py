@@ -10,13 +10,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
+import numpy as np
 
 import kernels_pallas
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.run import execute, gpu, results, windows
 from jaxalign.run.task import Task, make_plan
 
-IMPLEMENTATIONS = ("sweep", "wavefront", "pallas")
+IMPLEMENTATIONS = ("sweep", "wavefront", "pallas", "striped")
 
 
 def choose(implementation: str | None) -> tuple[str, str]:
@@ -60,6 +61,8 @@ def plan(task: Task) -> tuple[dict, list]:
     MemoryPlanError, UsageError, DeviceError
     """
     name, why = choose(task.implementation)
+    if name == "striped" and task.paths:
+        raise UsageError("striped computes scores, no paths: output score or identity")
     if name == "pallas":
         made, pieces = gpu.make_plan(task, kernels_pallas, gpu.memory(task.threads))
         if made["checkpointed_pairs"]:
@@ -110,3 +113,69 @@ def run(task: Task, progress=None):
             raise
     info["seconds"] = time.perf_counter() - began
     return out.columns, out.assemble(), info
+
+
+def scores(task: Task, take, tell=None) -> dict:
+    """Fill the windows of a ``cross`` job of scores, which stay on the device.
+
+    Parameters
+    ----------
+    task : Task
+    take : callable (queries, targets, scores)
+        Indices of the two sets and a device array (slots, places) whose first rows and
+        columns are theirs; called from several threads.
+    tell : callable (cells done, cells in all), optional
+
+    Returns
+    -------
+    dict
+        The plan, and ``seconds``.
+    """
+    info, pieces = plan(task)
+    scratch, done, lock = threading.local(), [0], threading.Lock()
+    on_gpu = any(isinstance(piece, gpu.Launch) for piece in pieces)
+    sides = gpu.load(task) if on_gpu else None
+    began = time.perf_counter()
+
+    def work(piece):
+        queries, targets, found = _scores(task, piece, scratch, sides)
+        take(queries, targets, found)
+        found.block_until_ready()  # the memory of a window a thread, no more
+        with lock:
+            m, n = task.queries.lengths[queries], task.targets.lengths[targets]
+            done[0] += int(m.sum()) * int(n.sum())
+            if tell:
+                tell(done[0], task.job.cells)
+
+    _in_threads(work, pieces, info["threads"])
+    return info | {"seconds": time.perf_counter() - began}
+
+
+def _scores(task, piece, scratch, sides):
+    """(queries, targets, device scores) of a piece."""
+    if isinstance(piece, gpu.Launch):
+        found = gpu.scores(task, kernels_pallas, piece, sides)
+    elif isinstance(piece, windows.Window):
+        found = execute.window_scores(task, piece, scratch)
+    else:
+        i, j = piece
+        return np.array([i]), np.array([j]), execute.pair_score(task, piece)
+    return piece.queries, piece.targets, found
+
+
+def _in_threads(work, pieces, threads: int) -> None:
+    """Call ``work`` for every piece; the first failure stops the rest."""
+    failed = threading.Event()
+
+    def careful(piece):
+        if not failed.is_set():
+            work(piece)
+
+    with ThreadPoolExecutor(threads) as pool:
+        pending = [pool.submit(careful, piece) for piece in pieces]
+        try:
+            for future in pending:
+                future.result()
+        except BaseException:
+            failed.set()
+            raise

@@ -196,6 +196,9 @@ def _largest(task, kernels, queries, targets, budget) -> Launch | None:
     longest = [_bucket(kernels, length, task.paths) for length in (m, n)]
     made = (Launch(queries, targets, *longest, *x, zipped, dtype) for x in sizes)
     made = (x for x in made if x.places <= SMALL or most > SMALL)
+    if task.top:  # a search may have few queries: no launch of mostly empty slots
+        most_slots = max(4 * len(queries) - 1, QUERIES[-1])
+        made = (x for x in made if x.slots <= most_slots)
     fits = (x for x in made if dtype and launch_bytes(task, kernels, x) <= budget)
     return next(fits, None)
 
@@ -246,24 +249,11 @@ def run(task, kernels, launch: Launch, sides, **options) -> results.Rows:
     sides : the two ``Loaded`` sets of the task.
     options : what tests hand to the kernels (``shape``, ``interpret``).
     """
-    wildcard = task.scoring.alphabet.wildcard_code
-    problem = kernels.problem_of(*numbers(task), task.free, wildcard)
     found = task.job.meets(launch)
-    ids = [_ids(launch.queries, launch.slots), _ids(launch.targets, launch.places)]
-    static = {"local": task.local, "dtype": launch.dtype, "paths": task.paths}
-    static |= {"shape": _shape(task, kernels, launch)} | options
+    swaps = bool(found.swapped.any())
     runs = RUNS if task.output == "alignment" else 0
-    call = kernels.align_list if launch.zipped else kernels.align_block
     while True:
-        made = _call(
-            *sides,
-            *ids,
-            problem,
-            call=call,
-            swaps=bool(found.swapped.any()),
-            sizes=(launch.rows, launch.columns),
-            options=tuple(sorted((static | {"runs": runs}).items())),
-        )
+        made = _made(task, kernels, launch, sides, swaps, runs=runs, **options)
         kept = made.runs
         made = jax.tree.map(partial(_asked, found.wanted), made._replace(runs=None))
         longest = int(made.count.max(initial=0)) if runs else 0
@@ -280,6 +270,29 @@ def run(task, kernels, launch: Launch, sides, **options) -> results.Rows:
         capacity=bucket(total, 2, 1024),
     )
     return results.of_launch(task, found, made, np.asarray(joined)[:total])
+
+
+def scores(task, kernels, launch: Launch, sides, **options) -> jax.Array:
+    """The scores of a launch, left on the device: int32 (slots, places)."""
+    return _made(task, kernels, launch, sides, False, **options).score
+
+
+def _made(task, kernels, launch, sides, swaps, **options):
+    """The device result of a launch (``kernels_pallas.Result``)."""
+    wildcard = task.scoring.alphabet.wildcard_code
+    problem = kernels.problem_of(*numbers(task), task.free, wildcard)
+    ids = [_ids(launch.queries, launch.slots), _ids(launch.targets, launch.places)]
+    static = {"local": task.local, "dtype": launch.dtype, "paths": task.paths}
+    static |= {"shape": _shape(task, kernels, launch)} | options
+    return _call(
+        *sides,
+        *ids,
+        problem,
+        call=kernels.align_list if launch.zipped else kernels.align_block,
+        swaps=swaps,
+        sizes=(launch.rows, launch.columns),
+        options=tuple(sorted(static.items())),
+    )
 
 
 def _grid(values, shape):

@@ -31,6 +31,7 @@ class Task:
     budget: int = 2**31
     threads: int = 1
     window: int | None = None
+    top: int | None = None  # keep only the best of each query, the scores on the device
 
     @property
     def local(self) -> bool:
@@ -56,7 +57,10 @@ class Task:
 
     @property
     def result_bytes(self) -> int:
-        return self.job.pairs * COLUMN_BYTES[self.output]
+        if self.top is None:
+            return self.job.pairs * COLUMN_BYTES[self.output]
+        kept = len(self.queries) * min(self.top, len(self.targets))
+        return kept * COLUMN_BYTES["alignment"]
 
     @property
     def window_budget(self) -> int:
@@ -101,7 +105,7 @@ def _plan(task):
     """(plan, pieces) within the task's budget as far as the pieces can be cut."""
     limit = task.window_budget
     pieces = list(cutting.cut(task.job, limit))
-    if task.implementation == "wavefront":
+    if task.implementation in ("wavefront", "striped"):
         pieces = [pair for piece in pieces for pair in windows.pairs(task.job, piece)]
     cut = [piece for piece in pieces if isinstance(piece, windows.Window)]
     alone = [piece for piece in pieces if not isinstance(piece, windows.Window)]
