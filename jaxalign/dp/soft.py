@@ -53,8 +53,8 @@ def score(weights: Weights, temperature, rules: Rules, block: int | str | None):
     table = Table(scaled, rules)
     xs = soft_table.diagonals(table, scaled.similarity, lambda _, x: x)
     carry = soft_scan.first_carry(table, scaled.similarity.dtype)
-    _, (high, low, ends) = soft_scan.forward(table, carry, xs, keep=False)
-    return sum_up(high, low, ends, scaled.overhang.empty, temperature)[0]
+    _, ends = soft_scan.forward_ends(table, carry, xs)
+    return sum_up(*ends, scaled.overhang.empty, temperature)[0]
 
 
 @partial(score.defjvp, symbolic_zeros=True)
@@ -151,7 +151,7 @@ def _whole(table: Table, weights: Weights):
     xs = soft_table.diagonals(table, weights.similarity, lambda _, x: x)
     dtype = weights.similarity.dtype
     start = soft_scan.first_carry(table, dtype)
-    _, values = soft_scan.forward(table, start, xs, keep=True)
+    _, values = soft_scan.forward(table, start, xs)
 
     def finish(on_diagonal, wanted):
         later = soft_table.successors(table, lambda _, x: x)
@@ -181,7 +181,7 @@ def _blocked(block: int, table: Table, weights: Weights):
     xs = soft_table.diagonals(table, weights.similarity, cut)
 
     def ahead(carry, xs):
-        after, ends = soft_scan.forward(table, carry, xs, keep=False)
+        after, ends = soft_scan.forward_ends(table, carry, xs)
         return after, (carry, ends)
 
     start = soft_scan.first_carry(table, dtype)
@@ -190,7 +190,7 @@ def _blocked(block: int, table: Table, weights: Weights):
     def finish(on_diagonal, wanted):
         def back(flow, x):
             entering, xs, later, shares = x
-            _, values = soft_scan.forward(table, entering, xs, keep=True)
+            _, values = soft_scan.forward(table, entering, xs)
             return soft_scan.reverse(table, flow, later, values, shares, wanted)
 
         later = soft_table.successors(table, cut)

@@ -86,7 +86,7 @@ def sample(key, weights: Weights, temperature, rules: Rules, count: int):
     table = Table(scaled, rules)
     xs = soft_table.diagonals(table, scaled.similarity, lambda _, x: x)
     start = soft_scan.first_carry(table, scaled.similarity.dtype)
-    _, values = soft_scan.forward(table, start, xs, keep=True)
+    _, values = soft_scan.forward(table, start, xs)
     ends = values.high, values.low, values.ends
     _, on, empty, _ = soft.sum_up(*ends, scaled.overhang.empty, temperature)
     chances = jnp.log(jnp.concatenate([on, empty[None]]))

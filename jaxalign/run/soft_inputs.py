@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from jaxalign.dp.soft_ends import Gap, Rules
 from jaxalign.errors import UsageError
@@ -125,12 +126,12 @@ def _gap(cost, fit, batch, m, n) -> Gap:
 
 
 def _one_gap(cost, fit, size, axis):
-    shape = jnp.shape(cost)
-    if not shape:
+    if jnp.ndim(cost) == 0:
         return fit(cost, rank=0)
+    shape = jnp.shape(cost)
     if len(shape) >= 2 and shape[-2:] == size:
         return fit(cost, rank=2)
-    if shape[-1] != size[axis]:
+    if shape[-1:] != (size[axis],):
         raise UsageError(f"a gap cost of shape {shape}: (..., {size[axis]}) is needed")
     return fit(cost, rank=1)
 
@@ -142,7 +143,7 @@ def _lengths(lengths, batch, m, n):
         lengths = jnp.asarray(lengths)
         lengths = lengths[..., 0], lengths[..., 1]
     for given, size in zip(lengths, (m, n), strict=True):
-        if isinstance(given, jax.core.Tracer):
+        if isinstance(given, Tracer):
             continue
         known = np.asarray(given)
         if known.size and (known.max() > size or known.min() < 0):
@@ -151,7 +152,7 @@ def _lengths(lengths, batch, m, n):
 
 
 def _check_temperature(temperature):
-    if isinstance(temperature, jax.core.Tracer):
+    if isinstance(temperature, Tracer):
         return
     if not np.all(np.asarray(temperature) > 0):
         raise UsageError("the temperature must be above 0; `align` is the limit at 0")

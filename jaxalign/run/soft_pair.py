@@ -4,6 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from jaxalign.dp import soft, soft_path
 from jaxalign.dp.soft_ends import no_overhang, overhang
@@ -24,7 +25,7 @@ def over_batch(function, arrays, axes, batch, settings, more=()):
     """
     found = _program(function, arrays, axes, batch, settings, more)
     first = jax.tree.leaves(found)[0]
-    if settings.block == soft.SCALED and not isinstance(first, jax.core.Tracer):
+    if settings.block == soft.SCALED and not isinstance(first, Tracer):
         if jnp.any(jnp.isnan(first)):
             raise UsageError(
                 "implementation 'scaled' loses too much here: scores are too large "

@@ -105,7 +105,8 @@ def padded(count: int) -> int:
 
 def shape_of(part: Part) -> tuple[int, int, int]:
     """Axes of the box that holds a part."""
-    return tuple(padded(extent + 2) for extent in part.extent)
+    u, v, w = (padded(extent + 2) for extent in part.extent)
+    return u, v, w
 
 
 def box_of(triple: Triple, part: Part, seed, shape=None, reverse=False) -> Box:

@@ -177,7 +177,8 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
     """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
     indices = [(n, n + 1, n + 2) for n in range(0, len(sequences), 3)]
     triples = [triple_of(sequences, at, scoring, asked) for at in indices]
-    out, cells, done = [None] * len(triples), [_cells(t) for t in triples], 0
+    out: dict[int, TripleAlignment] = {}
+    cells, done = [_cells(t) for t in triples], 0
     for batch in three_batch.batches(triples, asked.budget):
         paths = asked.traceback is not None
         found = three_batch.aligned([triples[n] for n in batch], paths)
@@ -188,10 +189,10 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
         done += sum(cells[n] for n in batch)
         if progress:
             progress(done, sum(cells))
-    for n in (n for n, found in enumerate(out) if found is None):
+    for n in set(range(len(triples))) - set(out):
         alone = sequences.take(indices[n])
         out[n] = run(alone, scoring, asked, make_plan(alone, scoring, asked))
-    return out
+    return [out[n] for n in range(len(triples))]
 
 
 def _cells(triple: Triple) -> int:
