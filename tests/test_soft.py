@@ -19,6 +19,7 @@ from soft_enumeration import exact, positional, sets
 import jaxalign
 from jaxalign import soft_posterior, soft_score
 from jaxalign.dp import soft as engine
+from jaxalign.dp import soft_blocks
 from jaxalign.dp.soft_ends import Gap, Rules, no_overhang, overhang
 from jaxalign.dp.soft_table import FORBIDDEN, Weights
 from jaxalign.errors import UsageError
@@ -432,6 +433,56 @@ def test_inputs_of_three_kinds():
     found = jax.grad(lambda a: soft_score((a, b), **COSTS).sum())(jnp.asarray(a))
     want = np.einsum("bij,bjk->bik", soft_posterior(product, **COSTS), b)
     np.testing.assert_allclose(found, want, atol=SCORE)
+
+
+def test_products_of_vectors_by_diagonal():
+    """The blocked products are the skewed product, for blocks that fit and do not."""
+    from jaxalign.dp.skew import skew
+
+    for m, n, k, block in ((5, 7, 3, 3), (9, 2, 1, 4), (1, 1, 4, 16)):
+        products = jax.jit(soft_blocks.products)
+        a, b = jnp.asarray(scores_of(m, m, k)), jnp.asarray(scores_of(n, n, k))
+        whole = skew(jnp.pad(a @ b.T, ((1, 0), (1, 0))), 0)
+        for first in range(0, m + n + 1, block):
+            d = first + jnp.arange(block, dtype=jnp.int32)
+            got = products(soft_blocks.Factors(a, b), d)
+            want = whole[first : first + block]
+            np.testing.assert_allclose(got[: len(want)], want, atol=1e-5)
+
+
+def test_vectors_are_as_good_as_their_product():
+    """Without the product in memory: value, gradients, mixed derivatives, lengths."""
+    a, b = jnp.asarray(scores_of(31, 2, 9, 3)), jnp.asarray(scores_of(32, 2, 8, 3))
+    lengths = np.array([[9, 8], [4, 6]], np.int32)
+    a = a.at[1, 4:].set(np.nan)
+
+    @partial(jax.jit, static_argnames="name")
+    def run(a, b, o, t, name):
+        def f(a, b, o, t):
+            options = {"gap_open": o, "gap_extend": EXTEND, "temperature": t}
+            return soft_score((a, b), lengths, **options, implementation=name).sum()
+
+        args, names = (a, b, o, t), (0, 1, 2, 3)
+        value, slopes = jax.value_and_grad(f, names)(*args)
+        along = jnp.zeros_like(a), jnp.ones_like(b), jnp.float32(1), jnp.float32(1)
+        return value, slopes, jax.jvp(jax.grad(f, names), args, along)[1]
+
+    args = a, b, jnp.float32(OPEN), jnp.float32(0.8)
+    want, found = (run(*args, name) for name in ("log", "blocked"))
+    assert not np.asarray(found[1][0])[1, 4:].any()
+    same = partial(np.testing.assert_allclose, rtol=1e-5, atol=SCORE)
+    jax.tree.map(same, found, want)
+
+
+def test_no_array_of_the_product_is_kept():
+    """A pair whose product takes 36 MB: temporary memory of score and gradient."""
+    a = jax.ShapeDtypeStruct((3000, 8), np.float32)
+
+    def f(a, b):
+        return soft_score((a, b), **COSTS, implementation="blocked")
+
+    compiled = jax.jit(jax.grad(f, (0, 1))).lower(a, a).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < 24e6
 
 
 @pytest.mark.parametrize("adjacent", [True, False])
