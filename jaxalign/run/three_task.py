@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 
+import jax
 import numpy as np
 
 from jaxalign.dp.recurrence3 import MODELS
@@ -20,7 +21,7 @@ from jaxalign.run.execute import precision
 from jaxalign.run.memory import show_bytes
 from jaxalign.run.three import Part, Triple
 
-SCHEDULES = tuple(three.FILLS)
+SCHEDULES = ("auto", *three.FILLS)
 CHUNKED = ("bt1", "bt2", "bt3")
 TRACEBACKS = ("auto", "store", "split", *CHUNKED)
 
@@ -36,6 +37,17 @@ class Asked:
     budget: int
     chunk: int | None = None
     height: int | None = None
+
+
+def schedule_of(word: str) -> str:
+    """The order of the cells that ``auto`` means here.
+
+    A layer's rows stay in a CPU's cache; elsewhere its many small steps would wait for
+    each other, and a plane is one large one.
+    """
+    if word != "auto":
+        return word
+    return "layered" if jax.default_backend() == "cpu" else "sloped"
 
 
 def triple_of(sequences, indices, scoring, asked: Asked) -> Triple:
