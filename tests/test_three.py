@@ -401,12 +401,14 @@ def test_auto_stores_what_fits_and_splits_what_does_not():
     assert found.traceback == "split"
 
 
-def test_a_plan_that_does_not_fit_is_refused_with_one_that_would():
+@pytest.mark.parametrize("schedule, way", [("sloped", "split"), ("layered", "store")])
+def test_a_plan_that_does_not_fit_is_refused_with_one_that_would(schedule, way):
     texts = related(3, (30, 33, 40))
     with pytest.raises(jaxalign.MemoryPlanError, match="residues each") as refused:
-        jaxalign.plan_three(*texts, memory_budget="64KiB")
+        jaxalign.plan_three(*texts, memory_budget="64KiB", schedule=schedule)
     fits = int(re.search(r"budget of (\d+) bytes", str(refused.value))[1])
-    assert jaxalign.plan_three(*texts, memory_budget=fits)["traceback"] == "split"
+    plan = jaxalign.plan_three(*texts, memory_budget=fits, schedule=schedule)
+    assert plan["traceback"] == way and plan["bytes"] == fits
 
 
 @pytest.mark.parametrize(

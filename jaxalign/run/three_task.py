@@ -68,8 +68,8 @@ def triple_of(sequences, indices, scoring, asked: Asked) -> Triple:
 def make_plan(sequences, scoring, asked: Asked) -> dict:
     """Which traceback will run, and in how many bytes.
 
-    ``auto`` is ``store`` where that fits the budget, else ``split``, which divides
-    until each part fits.
+    ``auto`` is ``store`` where that fits the budget, or needs no more than ``split``,
+    which divides until each part fits.
 
     Raises
     ------
@@ -80,8 +80,8 @@ def make_plan(sequences, scoring, asked: Asked) -> dict:
     part = three.whole(triple)
     chosen = asked.traceback
     if chosen == "auto":
-        stored = bytes_of(triple, part, asked, "store")
-        chosen = "store" if stored <= asked.budget else "split"
+        stored, split = (bytes_of(triple, part, asked, x) for x in ("store", "split"))
+        chosen = "store" if stored <= max(asked.budget, split) else "split"
     needed = bytes_of(triple, part, asked, chosen)
     if needed > asked.budget:
         _refuse(triple, asked, chosen, needed)
