@@ -9,7 +9,7 @@ precision  score and posterior in float32 against float64, 2,000 x 2,000
 
 Random proteins with BLOSUM62 over T, gaps of 5.5 + 0.5 (k - 1), affine and local
 unless a row says otherwise; milliseconds are medians of calls in turns, compilation
-apart ("compile": XLA's seconds for score and gradient, the least of three). MB is what
+apart ("compile": XLA's seconds for score and gradient). MB is what
 XLA reports as temporary memory of score and gradient. Peers that are not installed are
 left out:
 
@@ -128,16 +128,12 @@ def forms(function, args) -> dict:
             lowered = jax.jit(form).lower(*args)
         except TypeError:  # a peer without a second derivative
             continue
-        seconds, compiled = min((_compiled(lowered) for _ in "abc"), key=lambda x: x[0])
+        began = time.perf_counter()
+        compiled = lowered.compile()
+        seconds = time.perf_counter() - began
         call = _ready(compiled, args)
         made[name] = call, seconds, compiled.memory_analysis().temp_size_in_bytes
     return made
-
-
-def _compiled(lowered):
-    began = time.perf_counter()
-    compiled = lowered.compile()
-    return time.perf_counter() - began, compiled
 
 
 def _ready(compiled, args):
