@@ -11,6 +11,13 @@ X1.3   beside EMBOSS needleall (all end gaps free) and water, start of process t
 X1.6   milliseconds per alignment against the number of sequences, three modes
 X1.8   cost of backtracking: "BT share" = t_alignment / t_score - 1, three modes
 
+three sequences (Li, Ranka and Sahni; sizes, options and the paper's own figures in
+`papers_three.py`, which also takes --largest):
+
+X2.1   seconds and cells a second of the score: sloped and layered, five sizes
+X2.2   seconds of the phases, and bytes, of bt1, bt2 and bt3
+X2.3   bt3 against s and h
+
 many Needleman-Wunsch pairs at once (Li and Becchi), length 2000, linear gap:
 
 X3.1   bytes and time host -> device -> host against the number of pairs
@@ -25,6 +32,7 @@ import argparse
 
 import measure
 import papers_emboss
+import papers_three
 import papers_transfer
 import problems
 import tools
@@ -126,12 +134,20 @@ def backtracking(options) -> list[dict]:
     return rows
 
 
+def _sizes(options):
+    """X2: the paper's sizes; its two largest take a GPU."""
+    return papers_three.SIZES[: 1 if options.quick else 3]
+
+
 ROWS = {
     "X1.1": times_table,
     "X1.2": gcups_table,
     "X1.3": papers_emboss.beside_emboss,
     "X1.6": load,
     "X1.8": backtracking,
+    "X2.1": lambda options: papers_three.table_1(_sizes(options), options.repeats),
+    "X2.2": lambda options: papers_three.table_2(_sizes(options), options.repeats),
+    "X2.3": lambda options: papers_three.sweep(_sizes(options)[-1], options.repeats),
     "X3.1": papers_transfer.transfers,
     "X3.2": papers_transfer.many_pairs,
 }

@@ -3,7 +3,8 @@
     python benchmarks/papers_three.py X2.1 --quick
     python benchmarks/papers_three.py X2.1 X2.2 X2.3 --json three.json
 
-X2.1   seconds and cells per second of the score: sloped, layered, five sizes
+X2.1   seconds and cells per second of the score: sloped, layered, five sizes; beside
+       them a plain triple loop compiled by numba on one core, if that is installed
 X2.2   seconds of phase 1, phase 3 and in all, and bytes: bt1, bt2, bt3 under both
        schedules, beside store and split
 X2.3   bt3 against s and h
@@ -26,6 +27,7 @@ SIZES = (
     (764, 771, 773),
     (1399, 1404, 1406),
 )
+LARGEST_PLAIN = 10**9  # cells; the largest size would take a minute a call
 # Seconds in the paper: layered, sloped, one core scoring; the largest has no last.
 TABLE_1 = {
     (113, 166, 364): (0.034, 0.044, 0.570),
@@ -86,23 +88,79 @@ def call(lengths, **options):
     return lambda: align_three(*texts, scoring, gap_model="linear", **options)
 
 
+def plain_loop():
+    """The paper's recurrence as three loops, compiled by numba; None without it."""
+    try:
+        from numba import njit
+    except ImportError as missing:
+        print(f"# numba left out: {missing}")
+        return None
+
+    @njit
+    def score(a, b, c, scores, gap):
+        minus = -(2**30)
+        before = np.full((len(b) + 1, len(c) + 1), minus, np.int32)
+        here = before.copy()
+        for i in range(len(a) + 1):
+            for j in range(len(b) + 1):
+                for k in range(len(c) + 1):
+                    h = 0 if i == j == k == 0 else minus
+                    ab = scores[a[i - 1], b[j - 1]] if i and j else 0
+                    ac = scores[a[i - 1], c[k - 1]] if i and k else 0
+                    bc = scores[b[j - 1], c[k - 1]] if j and k else 0
+                    if i and j and k:
+                        h = max(h, before[j - 1, k - 1] + ab + ac + bc)
+                    if i and j:
+                        h = max(h, before[j - 1, k] + ab - 2 * gap)
+                    if i and k:
+                        h = max(h, before[j, k - 1] + ac - 2 * gap)
+                    if j and k:
+                        h = max(h, here[j - 1, k - 1] + bc - 2 * gap)
+                    if i:
+                        h = max(h, before[j, k] - 2 * gap)
+                    if j:
+                        h = max(h, here[j - 1, k] - 2 * gap)
+                    if k:
+                        h = max(h, here[j, k - 1] - 2 * gap)
+                    here[j, k] = h
+            before, here = here, before
+        return before[len(b), len(c)]
+
+    return score
+
+
+def plain_call(lengths, loop):
+    """The call of the plain loop on the same problem as ``call``."""
+    from jaxalign import Scoring
+
+    scoring = Scoring(gap_open=4, gap_extend=4)
+    codes = [scoring.alphabet.encode(text) for text in triple(lengths)]
+    return lambda: loop(*codes, scoring.scores, 4)
+
+
 def table_1(sizes, repeats):
     """X2.1: a row a size and schedule."""
-    rows = []
+    rows, loop = [], plain_loop()
     for lengths in sizes:
         calls = {
             schedule: call(lengths, schedule=schedule, traceback=None)
             for schedule in ("layered", "sloped")
         }
+        if loop and cells_of(lengths) < LARGEST_PLAIN:
+            calls["numba, 1 core"] = plain_call(lengths, loop)
         found = measure.in_turns(calls, repeats)
-        for n, (schedule, one) in enumerate(found.items()):
+        plain = found.get("numba, 1 core", {}).get("seconds")
+        papers = dict(zip(("layered", "sloped"), TABLE_1[lengths], strict=False))
+        for name, one in found.items():
             rows.append(
                 {
                     "lengths": text_of(lengths),
-                    "schedule": schedule,
+                    "schedule": name,
+                    "score": getattr(one["result"], "score", one["result"]),
                     "seconds": one["seconds"],
                     "Gcells/s": measure.gcups(cells_of(lengths), one["seconds"]),
-                    "C2050 s": TABLE_1[lengths][n],
+                    "x numba": plain / one["seconds"] if plain else None,
+                    "C2050 s": papers.get(name),
                     "1 core s (paper)": TABLE_1[lengths][2],
                 }
             )

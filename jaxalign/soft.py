@@ -23,9 +23,11 @@ adjacent_gaps : bool
     False forbids an insertion next to a deletion (biotite's rule).
 implementation : {"log", "blocked", "scaled"}, optional
     ``log`` keeps all diagonals for the gradient, ``blocked`` some of them and computes
-    the others anew; by default the second where the first needs more than 128 MiB.
+    the others anew; by default the second where the first needs more than 128 MiB. In
+    its scores, gradients and log probabilities the product of embeddings is not stored.
     ``scaled`` works without logarithms, faster, and refuses (nan inside ``jit``) where
-    it cannot prove that less than 1e-7 of the probability is lost.
+    it cannot prove that less than 1e-7 of the probability is lost. Entropies and
+    derivatives by the temperature are always those of ``log`` then.
 """
 
 import jax

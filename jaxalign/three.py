@@ -18,7 +18,7 @@ def align_three(
     *,
     gap_model="quasi-natural",
     mode="global",
-    schedule="sloped",
+    schedule="auto",
     traceback="auto",
     memory_budget=None,
     chunk=None,
@@ -40,8 +40,9 @@ def align_three(
     mode : {"global", "semiglobal", "local"}
         ``semiglobal``: residue/gap pairs before the first or after the last residue of
         the sequence with the gap are free, pairs of residues still count.
-    schedule : {"sloped", "layered"}
-        The order of the cells (Li, Ranka and Sahni, section 4).
+    schedule : {"auto", "sloped", "layered"}
+        The order of the cells (Li, Ranka and Sahni, section 4); the result does not
+        depend on it. ``auto`` is ``layered`` on a CPU, else ``sloped``.
     traceback : {"auto", "store", "split", "bt1", "bt2", "bt3"} or None
         None computes the score only. ``store`` keeps the choices of all cells;
         ``split`` divides the longest sequence and conquers; ``auto`` stores what fits
@@ -52,6 +53,7 @@ def align_three(
     chunk, height : int, optional
         s and h of the paper, for ``bt1`` to ``bt3``.
     progress : callable (cells done, cells in all), optional
+        Called after each fill, and within a large one.
 
     Returns
     -------
@@ -94,7 +96,7 @@ def plan_three(
     *,
     gap_model="quasi-natural",
     mode="global",
-    schedule="sloped",
+    schedule="auto",
     traceback="auto",
     memory_budget=None,
     chunk=None,
@@ -171,6 +173,8 @@ def _asked(named, scoring, words, budget, chunk=None, height=None):
         if value is not None and value < 1:
             raise UsageError(f"{name} = {value}: 1 or more are needed")
     sequences = as_sequences(named, scoring.alphabet)
+    model, mode, schedule, traceback = words
+    words = model, mode, three_task.schedule_of(schedule), traceback
     return sequences, three_task.Asked(*words, memory.budget(budget), chunk, height)
 
 

@@ -58,11 +58,10 @@ def kernel(body, out_type, scratch_types, grid, names, interpret, warpgroups=1):
 
 def interpreter():
     """Parameters of the GPU interpreter, or None where JAX is too old for values."""
-    if not hasattr(plgpu, "InterpretGPUParams"):
-        return None
+    made = getattr(plgpu, "InterpretGPUParams", None)
     if tuple(int(x) for x in version("jax").split(".")[:2]) < (0, 11):
         return None
-    return plgpu.InterpretGPUParams()
+    return made and made()
 
 
 def where(mask, yes, no):

@@ -9,9 +9,11 @@ import pytest
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
+import learn  # noqa: E402
 import measure  # noqa: E402
 import peers  # noqa: E402
 import problems  # noqa: E402
+import recall_three  # noqa: E402
 import search  # noqa: E402
 
 
@@ -113,3 +115,43 @@ def test_shipped_globins_are_readable():
     assert len(records) == 16
     assert records[0][0] == "P69905"
     assert all(np.isin(list(text), list(problems.LETTERS)).all() for _, text in records)
+
+
+def test_triples_are_distinct_and_repeat():
+    from jaxalign.io import families
+
+    family = families.pfam()["Caudal_act"]
+    made = recall_three.drawn(family, 20)
+    assert len(set(made)) == 20 and made == recall_three.drawn(family, 20)
+    assert all(i < j < k < len(family) for i, j, k in made)
+
+
+def test_recall_counts_pairs():
+    assert recall_three.partners_of_rows("A-BC", "XYZ-").tolist() == [0, 2, -1]
+    found, truth = [np.array([0, 2, -1])] * 3, [np.array([0, 1, 2])] * 3
+    assert recall_three.counts([found], [truth]).tolist() == [[3, 9, 6]]
+
+
+def test_learning_pairs_are_short_and_remote():
+    from jaxalign.io import families
+    from jaxalign.model.family import identity, sequence
+
+    family = families.pfam()["COX2_TM"]
+    pairs = learn.pairs_of(family, np.random.default_rng(0), 8, longest=88)
+    assert len(set(pairs)) == len(pairs) > 0
+    for i, j in pairs:
+        assert identity(family, i, j) <= learn.MOST_IDENTICAL
+        assert max(len(sequence(family, k)) for k in (i, j)) <= 88
+    a, b, lengths, truth = learn.padded(family, pairs, 96)
+    assert a.shape == b.shape == truth.shape == (len(pairs), 96)
+    assert (truth < lengths[:, 1:]).all()
+
+
+def test_reliability_is_by_tenths_of_the_posterior():
+    p, right = np.array([0.05, 0.15, 0.12, 1.0]), np.array([0, 1, 0, 1], bool)
+    bins = learn.reliability([{"posterior": p, "right": right}])
+    assert [(one["from"], one["pairs"], one["right"]) for one in bins] == [
+        (0.0, 1, 0.0),
+        (0.1, 2, 0.5),
+        (0.9, 1, 1.0),
+    ]

@@ -4,6 +4,7 @@ import doctest
 import re
 from pathlib import Path
 
+import jax
 import pytest
 
 import jaxalign
@@ -33,13 +34,16 @@ EXAMPLES = [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")
 @pytest.mark.parametrize("page", EXAMPLES, ids=_named)
 def test_examples(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # examples may write files
-    failed, tried = doctest.testfile(
-        str(page),
-        module_relative=False,
-        parser=Fenced(),
-        optionflags=FLAGS,
-        encoding="utf-8",
-    )
+    # optax promotes dtypes, as JAX does by default.
+    loose = "import optax" in page.read_text(encoding="utf-8")
+    with jax.numpy_dtype_promotion("standard" if loose else "strict"):
+        failed, tried = doctest.testfile(
+            str(page),
+            module_relative=False,
+            parser=Fenced(),
+            optionflags=FLAGS,
+            encoding="utf-8",
+        )
     assert tried and not failed
 
 

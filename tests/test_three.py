@@ -131,6 +131,7 @@ def test_tracebacks_agree_with_the_oracle(model, mode, traceback):
         texts = related(seed, lengths)
         want = oracle(texts, scoring, model, mode)
         options = {"gap_model": model, "mode": mode}
+        options["schedule"] = "sloped"
         found = jaxalign.align_three(*texts, scoring, traceback=traceback, **options)
         check(found, want)
         assert found.traceback == traceback
@@ -148,7 +149,7 @@ def test_layers_agree_with_planes(model, mode):
     for seed, lengths in enumerate([(9, 12, 7), (0, 5, 9)]):
         texts = related(seed, lengths)
         options = {"gap_model": model, "mode": mode, "traceback": "store"}
-        planes = jaxalign.align_three(*texts, scoring, **options)
+        planes = jaxalign.align_three(*texts, scoring, schedule="sloped", **options)
         layers = jaxalign.align_three(*texts, scoring, schedule="layered", **options)
         assert layers.rows == planes.rows and layers.spans == planes.spans
         assert layers.implementation == "layers"
@@ -358,25 +359,56 @@ def test_states_and_moves_of_the_models():
     }
 
 
+@pytest.mark.parametrize("schedule", ["sloped", "layered"])
+def test_a_fill_in_pieces_tells_how_far_it_is(schedule, monkeypatch):
+    """Progress rises within one fill to all cells, and changes no result."""
+    texts = related(3, (9, 12, 7))
+    options = {"gap_model": "linear", "schedule": schedule}
+    want = jaxalign.align_three(*texts, LINEAR, **options)
+    monkeypatch.setattr("jaxalign.run.three.PIECE_CELLS", 200)
+    seen = []
+    found = jaxalign.align_three(
+        *texts, LINEAR, progress=lambda *told: seen.append(told), **options
+    )
+    assert found.rows == want.rows and found.score == want.score
+    assert found.cells == want.cells == 10 * 13 * 8
+    done, totals = zip(*seen, strict=True)
+    assert set(totals) == {want.cells} and done[-1] == want.cells
+    assert len(done) == 5 and list(done) == sorted(set(done))
+
+
+def test_the_order_of_the_cells_is_chosen_by_device(monkeypatch):
+    texts = related(3, (9, 12, 7))
+    assert jaxalign.plan_three(*texts)["schedule"] == "layered"
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    assert jaxalign.plan_three(*texts)["schedule"] == "sloped"
+
+
 # Plans and refusals ------------------------------------------------------------------
 
 
 def test_auto_stores_what_fits_and_splits_what_does_not():
     texts = related(3, (30, 33, 40))
-    roomy = jaxalign.plan_three(*texts)
-    tight = jaxalign.plan_three(*texts, memory_budget=roomy["bytes"] - 1)
+    roomy = jaxalign.plan_three(*texts, schedule="sloped")
+    tight = jaxalign.plan_three(
+        *texts, schedule="sloped", memory_budget=roomy["bytes"] - 1
+    )
     assert (roomy["traceback"], tight["traceback"]) == ("store", "split")
-    found = jaxalign.align_three(*texts, memory_budget=roomy["bytes"] - 1)
+    found = jaxalign.align_three(
+        *texts, schedule="sloped", memory_budget=roomy["bytes"] - 1
+    )
     check(found, jaxalign.align_three(*texts).score)
     assert found.traceback == "split"
 
 
-def test_a_plan_that_does_not_fit_is_refused_with_one_that_would():
+@pytest.mark.parametrize("schedule, way", [("sloped", "split"), ("layered", "store")])
+def test_a_plan_that_does_not_fit_is_refused_with_one_that_would(schedule, way):
     texts = related(3, (30, 33, 40))
     with pytest.raises(jaxalign.MemoryPlanError, match="residues each") as refused:
-        jaxalign.plan_three(*texts, memory_budget="64KiB")
+        jaxalign.plan_three(*texts, memory_budget="64KiB", schedule=schedule)
     fits = int(re.search(r"budget of (\d+) bytes", str(refused.value))[1])
-    assert jaxalign.plan_three(*texts, memory_budget=fits)["traceback"] == "split"
+    plan = jaxalign.plan_three(*texts, memory_budget=fits, schedule=schedule)
+    assert plan["traceback"] == way and plan["bytes"] == fits
 
 
 @pytest.mark.parametrize(
@@ -385,7 +417,7 @@ def test_a_plan_that_does_not_fit_is_refused_with_one_that_would():
         ({"gap_model": "linear"}, "gap_open == gap_extend"),
         ({"gap_model": "cubic"}, "quasi-natural, natural, linear"),
         ({"mode": "glocal"}, "global, semiglobal, local"),
-        ({"schedule": "random"}, "sloped, layered"),
+        ({"schedule": "random"}, "auto, sloped, layered"),
         ({"traceback": "bt4"}, "bt1, bt2, bt3"),
         ({"traceback": "bt1", "chunk": 0}, "1 or more"),
     ],

@@ -64,7 +64,7 @@ def soft(
     from jaxalign.io import output, picture
 
     chosen = Options(scoring=scoring, mode=ModeOptions(mode=mode, free_ends=free_ends))
-    made, (mode, ends) = scoring_of(scoring), mode_of(chosen)
+    made, (named, ends) = scoring_of(scoring), mode_of(chosen)
     for path in filter(None, (out, plot)):
         output.check(path, force)
     if plot:
@@ -73,7 +73,7 @@ def soft(
     if not all(map(len, read.sequences)):
         raise InputError(f"{a}, {b}: a record is needed in each")
     pair = [sequences.take([0]) for sequences in read.sequences]
-    settings = {"mode": mode, "free_ends": ends}
+    settings = {"mode": named, "free_ends": ends}
     model = settings | {"temperature": temperature}
     model["adjacent_gaps"] = not forbid_adjacent_gaps
     found = soft_report.compute(*pair, made, model)

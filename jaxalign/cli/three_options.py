@@ -14,7 +14,7 @@ from jaxalign.cli.options import (
 )
 
 GapModel = Literal["quasi-natural", "natural", "linear"]
-Schedule = Literal["sloped", "layered"]
+Schedule = Literal["auto", "sloped", "layered"]
 Traceback = Literal["auto", "store", "split", "bt1", "bt2", "bt3", "none"]
 ThreeFormat = Literal["pretty", "fasta", "clustal", "json"]
 
@@ -54,8 +54,8 @@ class ThreeMachine:
     traceback: Traceback = "auto"
     """auto stores what fits the budget, else splits; none computes the score only."""
 
-    schedule: Schedule = "sloped"
-    """The order of the cells."""
+    schedule: Schedule = "auto"
+    """The order of the cells: auto is layered on a CPU, else sloped."""
 
     chunk: Annotated[int | None, Parameter(metavar="S")] = None
     """Side of a chunk, for bt1 to bt3."""

@@ -104,7 +104,8 @@ def point(number: int, shape, states) -> tuple[int, int, int, int]:
     """The inverse of ``pointer``, on the host."""
     rest, state = divmod(number, states)
     rest, w = divmod(rest, shape[2])
-    return *divmod(rest, shape[1]), w, state
+    u, v = divmod(rest, shape[1])
+    return u, v, w, state
 
 
 def gap_costs(gaps: Gaps, free, index, wanted: bool) -> Gaps:

@@ -31,9 +31,25 @@ def fill(
     model: Model, want: Want, box: Box, costs: Costs, faces: Faces | None, stop=None
 ) -> Filled:
     """Fill a box by layers; see ``planes.fill``. ``stop`` is the last layer."""
-    stop = box.size[2] if stop is None else jnp.asarray(stop, jnp.int32)
-    shape = len(box.a), len(box.b), len(box.c)
-    state = _begin(model, want, faces, shape, costs.gaps.open.dtype)
+    stop = box.size[2] if stop is None else stop
+    state = begin(model, want, box, costs, faces)
+    state = advance(model, want, box, costs, faces, state, 1, stop)
+    return finish(model, want, box, state)
+
+
+def steps(size) -> tuple[int, int]:
+    """The first and the last layer of a box of ``size``."""
+    return 1, last_step(size)
+
+
+def begin(model: Model, want: Want, box: Box, costs: Costs, faces: Faces | None):
+    """What ``advance`` carries, before the first layer."""
+    return _begin(model, want, faces, _shape(box), costs.gaps.open.dtype)
+
+
+def advance(model, want, box: Box, costs: Costs, faces, state, first, stop):
+    """The carry after the layers ``first`` to ``stop``; a fill may go in pieces."""
+    shape = _shape(box)
     ab = _skew(costs.ab[box.a[:, None], box.b[None, :]].astype(costs.gaps.open.dtype))
 
     def layer(w, state):
@@ -41,8 +57,12 @@ def fill(
         state = state | _keep(model, want, state, new, choices, w, shape)
         return state | {"layer": new}
 
-    state = lax.fori_loop(jnp.int32(1), stop + 1, layer, state)
-    return _result(model, want, state, box, shape)
+    bounds = jnp.asarray(first, jnp.int32), jnp.asarray(stop, jnp.int32) + 1
+    return lax.fori_loop(*bounds, layer, state)
+
+
+def _shape(box):
+    return len(box.a), len(box.b), len(box.c)
 
 
 def _begin(model, want, faces, shape, dtype):
@@ -207,8 +227,9 @@ def _keep(model, want, state, new, choices, w, shape):
     return out
 
 
-def _result(model, want, state, box, shape):
-    (h, pointers), columns = state["layer"], shape[1]
+def finish(model: Model, want: Want, box: Box, state) -> Filled:
+    """What was wanted, from the last carry."""
+    (h, pointers), columns = state["layer"], len(box.b)
     u, v = box.size[0], box.size[1]
 
     def along(name):

@@ -50,13 +50,33 @@ def fill(
     stop : int32 scalar, optional
         The last plane, sum(box.size) by default; give one value to a vmapped batch.
     """
-    shape = len(box.a), len(box.b), len(box.c)
-    stop = jnp.asarray(_end_plane(box) if stop is None else stop, jnp.int32)
-    weave = shear.scores(box, costs)
-    state = _begin(model, want, box, shape, costs.gaps.open.dtype)
-    first = jnp.int32(FIRST + 1 if faces is None else 0)
+    stop = _end_plane(box) if stop is None else stop
+    state = begin(model, want, box, costs, faces)
+    first = FIRST + 1 if faces is None else 0
+    state = advance(model, want, box, costs, faces, state, first, stop)
+    return finish(model, want, box, state)
+
+
+def steps(size) -> tuple[int, int]:
+    """The first and the last plane of a box of ``size`` without faces."""
+    return FIRST + 1, last_step(size)
+
+
+def begin(model: Model, want: Want, box: Box, costs: Costs, faces: Faces | None):
+    """What ``advance`` carries, before the first plane."""
+    shape, dtype = _shape(box), costs.gaps.open.dtype
+    state = _begin(model, want, box, shape, dtype)
     if faces is not None:
-        state["planes"] = (_nothing(model, want, shape, costs.gaps.open.dtype),) * 3
+        return state | {"planes": (_nothing(model, want, shape, dtype),) * 3}
+    if want.layer or want.best:
+        w = FIRST - shear.sums(shape)
+        state |= _keep(want, state, state["planes"][0], None, FIRST, w, box, model)
+    return state
+
+
+def advance(model, want, box: Box, costs: Costs, faces, state, first, stop):
+    """The carry after the planes ``first`` to ``stop``; a fill may go in pieces."""
+    shape, weave = _shape(box), shear.scores(box, costs)
 
     def plane(q, state):
         w = q - weave["uv"]
@@ -67,11 +87,12 @@ def fill(
         state = state | _keep(want, state, new, choices, q, w, box, model)
         return state | {"planes": (new, *state["planes"][:2])}
 
-    if faces is None and (want.layer or want.best):
-        w = FIRST - weave["uv"]
-        state |= _keep(want, state, state["planes"][0], None, FIRST, w, box, model)
-    state = lax.fori_loop(first, stop + 1, plane, state)
-    return _result(model, want, state, shape)
+    bounds = jnp.asarray(first, jnp.int32), jnp.asarray(stop, jnp.int32) + 1
+    return lax.fori_loop(*bounds, plane, state)
+
+
+def _shape(box):
+    return len(box.a), len(box.b), len(box.c)
 
 
 def _nothing(model, want, shape, dtype):
@@ -235,8 +256,9 @@ def _bottoms(want, kept, channels, q, w):
     return kept
 
 
-def _result(model, want, state, shape):
-    rows, columns, deep = shape
+def finish(model: Model, want: Want, box: Box, state) -> Filled:
+    """What was wanted, from the last carry."""
+    rows, columns, deep = _shape(box)
     states = model.states
     faces = (None, None)
     if want.faces:

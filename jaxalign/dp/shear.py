@@ -13,6 +13,12 @@ def last_plane(shape) -> int:
     return sum(shape) - 3
 
 
+def sums(shape):
+    """u + v of the cells of a plane, int32 (U, V)."""
+    u = jnp.arange(shape[0], dtype=jnp.int32)[:, None]
+    return u + jnp.arange(shape[1], dtype=jnp.int32)[None, :]
+
+
 def scores(box, costs):
     """Substitution scores laid so that those of a plane are one contiguous slice.
 
@@ -28,7 +34,7 @@ def scores(box, costs):
     c_ac, c_bc = (box.c[jnp.clip(at, 0, deep - 1)] for at in (ac_at, bc_at))
     dtype = costs.gaps.open.dtype
     return {
-        "uv": u + v,
+        "uv": sums(shape),
         "ab": costs.ab[box.a[:, None], box.b[None, :]].astype(dtype),
         "ac": costs.ac[box.a[:, None], c_ac],
         "bc": costs.bc[box.b[None, :], c_bc],

@@ -18,8 +18,9 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from jaxalign.dp import soft_scaled, soft_scan, soft_table
+from jaxalign.dp import soft_blocks, soft_scaled, soft_scan, soft_table
 from jaxalign.dp.skew import unskew
+from jaxalign.dp.soft_blocks import VECTORS, Factors
 from jaxalign.dp.soft_ends import Gap, Overhang, Rules
 from jaxalign.dp.soft_table import COSTLY, FORBIDDEN, Table, Weights
 
@@ -51,10 +52,13 @@ def score(weights: Weights, temperature, rules: Rules, block: int | str | None):
         return expected(weights, temperature, rules, block, frozenset()).score
     scaled = over_temperature(weights, temperature, rules)
     table = Table(scaled, rules)
+    if isinstance(block, int) and isinstance(scaled.similarity, Factors):
+        ends, _ = soft_blocks.run(block, table, scaled.similarity)
+        return sum_up(*ends, scaled.overhang.empty, temperature)[0]
     xs = soft_table.diagonals(table, scaled.similarity, lambda _, x: x)
     carry = soft_scan.first_carry(table, scaled.similarity.dtype)
-    _, (high, low, ends) = soft_scan.forward(table, carry, xs, keep=False)
-    return sum_up(high, low, ends, scaled.overhang.empty, temperature)[0]
+    _, ends = soft_scan.forward_ends(table, carry, xs)
+    return sum_up(*ends, scaled.overhang.empty, temperature)[0]
 
 
 @partial(score.defjvp, symbolic_zeros=True)
@@ -118,14 +122,16 @@ def expected(weights, temperature, rules, block=None, wanted=EVERYTHING) -> Expe
     """Score and expectations in one forward and one reverse wavefront."""
     scaled = over_temperature(weights, temperature, rules)
     table = Table(scaled, rules)
-    if block == SCALED:
-        if "entropy" not in wanted:
-            return _linear(table, scaled, temperature, wanted)
-        block = None  # linear weights have no entropy without cancellation
-    run = _whole if block is None else partial(_blocked, block)
-    ends, finish = run(table, scaled)
+    if block == SCALED and "entropy" not in wanted:
+        return _linear(table, scaled, temperature, wanted)
+    if isinstance(block, int):
+        ends, finish = soft_blocks.run(block, table, scaled.similarity)
+    else:  # linear weights have no entropy without cancellation
+        ends, finish = _whole(table, scaled)
     value, on_diagonal, empty, _ = sum_up(*ends, scaled.overhang.empty, temperature)
     flow, out = finish(on_diagonal, wanted)
+    if "target_vectors" in out:  # those of the query were divided by T
+        out["target_vectors"] = out["target_vectors"] * temperature
     entropy = None
     if "entropy" in wanted:
         entropy = jnp.sum(flow.sums["entropy"]) - soft_scan.xlogx(empty)
@@ -151,7 +157,7 @@ def _whole(table: Table, weights: Weights):
     xs = soft_table.diagonals(table, weights.similarity, lambda _, x: x)
     dtype = weights.similarity.dtype
     start = soft_scan.first_carry(table, dtype)
-    _, values = soft_scan.forward(table, start, xs, keep=True)
+    _, values = soft_scan.forward(table, start, xs)
 
     def finish(on_diagonal, wanted):
         later = soft_table.successors(table, lambda _, x: x)
@@ -161,55 +167,13 @@ def _whole(table: Table, weights: Weights):
     return (values.high, values.low, values.ends), finish
 
 
-def _blocked(block: int, table: Table, weights: Weights):
-    """Keep what enters every block of diagonals; compute a block anew in reverse."""
-    dtype = weights.similarity.dtype
-    count = table.rows + table.shape[1]
-    blocks = -(-count // block)
-
-    def cut(name, x):
-        if name == "d":
-            return jnp.arange(blocks * block, dtype=x.dtype).reshape(blocks, block)
-        fill = FORBIDDEN if name == "similarity" else 0
-        widths = ((0, blocks * block - count),) + ((0, 0),) * (x.ndim - 1)
-        x = jnp.pad(x, widths, constant_values=fill)
-        return x.reshape(blocks, block, *x.shape[1:])
-
-    def join(x):
-        return x.reshape(blocks * block, *x.shape[2:])[:count]
-
-    xs = soft_table.diagonals(table, weights.similarity, cut)
-
-    def ahead(carry, xs):
-        after, ends = soft_scan.forward(table, carry, xs, keep=False)
-        return after, (carry, ends)
-
-    start = soft_scan.first_carry(table, dtype)
-    _, (entering, ends) = jax.lax.scan(ahead, start, xs)
-
-    def finish(on_diagonal, wanted):
-        def back(flow, x):
-            entering, xs, later, shares = x
-            _, values = soft_scan.forward(table, entering, xs, keep=True)
-            return soft_scan.reverse(table, flow, later, values, shares, wanted)
-
-        later = soft_table.successors(table, cut)
-        flow = soft_scan.first_flow(table, dtype, wanted)
-        every = entering, xs, later, cut("shares", on_diagonal)
-        flow, out = jax.lax.scan(back, flow, every, reverse=True)
-        return flow, jax.tree.map(join, out)
-
-    return tuple(join(x) for x in ends), finish
-
-
 def over_temperature(weights: Weights, temperature, rules: Rules) -> Weights:
     """Everything over T; masks come first, so that nothing infinite is divided."""
     s = weights.similarity
-    row = jnp.arange(s.shape[0], dtype=jnp.int32)[:, None] < rules.m
-    column = jnp.arange(s.shape[1], dtype=jnp.int32)[None, :] < rules.n
-    alive = row & column & (s > FORBIDDEN / 10)
-    s = jnp.maximum(jnp.where(alive, s, 0) / temperature, FORBIDDEN)
-    s = jnp.where(alive, s, FORBIDDEN)
+    if isinstance(s, Factors):
+        s = s._replace(query=s.query / temperature)
+    else:
+        s = _scores_over(s, temperature, rules)
 
     def cost(x):
         payable = x < COSTLY
@@ -220,6 +184,14 @@ def over_temperature(weights: Weights, temperature, rules: Rules) -> Weights:
     *hangs, empty = weights.overhang
     hangs = [cost(x) for x in hangs]
     return Weights(s, opening, extending, Overhang(*hangs, -cost(-empty)))
+
+
+def _scores_over(s, temperature, rules: Rules):
+    row = jnp.arange(s.shape[0], dtype=jnp.int32)[:, None] < rules.m
+    column = jnp.arange(s.shape[1], dtype=jnp.int32)[None, :] < rules.n
+    alive = row & column & (s > FORBIDDEN / 10)
+    s = jnp.maximum(jnp.where(alive, s, 0) / temperature, FORBIDDEN)
+    return jnp.where(alive, s, FORBIDDEN)
 
 
 def sum_up(high, low, ends, empty, temperature):
@@ -251,6 +223,7 @@ def _gradient(table, weights, sums, out, empty, wanted) -> Weights:
     m, n = table.shape
     if "similarity" in wanted:
         grown["similarity"] = unskew(out["similarity"], n + 1)[1:, 1:]
+    grown |= {name: out[name] for name in VECTORS if name in out}
     for name, (x, axis) in (table.costs | table.hangs).items():
         if name not in wanted:
             continue
@@ -269,20 +242,19 @@ def _gradient(table, weights, sums, out, empty, wanted) -> Weights:
 
 def _named(weights: Weights) -> dict:
     """The leaves by name."""
-    names = ("similarity", "open_e", "open_f", "extend_e", "extend_f", *HANGS, "empty")
-    leaves = (
-        weights.similarity,
-        *weights.opening,
-        *weights.extending,
-        *weights.overhang,
-    )
-    return dict(zip(names, leaves, strict=True))
+    s = weights.similarity
+    pairs = dict(zip(VECTORS, s, strict=True)) if isinstance(s, Factors) else {}
+    pairs = pairs or {"similarity": s}
+    names = ("open_e", "open_f", "extend_e", "extend_f", *HANGS, "empty")
+    leaves = (*weights.opening, *weights.extending, *weights.overhang)
+    return pairs | dict(zip(names, leaves, strict=True))
 
 
 def _weights(named: dict) -> Weights:
     get = named.get
+    vectors = [named[name] for name in VECTORS if name in named]
     return Weights(
-        get("similarity"),
+        Factors(*vectors) if vectors else get("similarity"),
         Gap(get("open_e"), get("open_f")),
         Gap(get("extend_e"), get("extend_f")),
         Overhang(*(get(name) for name in HANGS), get("empty")),

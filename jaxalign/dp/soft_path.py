@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxalign.dp import soft, soft_scan, soft_table
+from jaxalign.dp.soft_blocks import Factors
 from jaxalign.dp.soft_ends import Rules, weight
 from jaxalign.dp.soft_table import FORBIDDEN, Table, Weights
 
@@ -26,7 +27,7 @@ def path_score(weights: Weights, rules: Rules, partners):
     if rows == 0 or columns == 0:
         return weights.overhang.empty
     to = jnp.where(paired, partners, 0)
-    s = jnp.where(paired, weights.similarity[i, to], 0)
+    s = jnp.where(paired, _pairs(weights.similarity, i, to), 0)
     back = jnp.full(columns, -1, jnp.int32)
     back = back.at[jnp.where(paired, to, columns)].set(i, mode="drop")
     first, last = jnp.argmax(paired), rows - 1 - jnp.argmax(paired[::-1])
@@ -52,6 +53,13 @@ def path_score(weights: Weights, rules: Rules, partners):
     total = jnp.where(illegal, FORBIDDEN, total)
     total = jnp.where(jnp.any(paired), total, weights.overhang.empty)
     return jnp.where(total > FORBIDDEN / 10, total, -jnp.inf)
+
+
+def _pairs(similarity, i, j):
+    """Scores of given pairs, from an array or from vectors."""
+    if isinstance(similarity, Factors):
+        return jnp.sum(similarity.query[i] * similarity.target[j], axis=-1)
+    return similarity[i, j]
 
 
 def _at(cost, i, j, axis):
@@ -86,7 +94,7 @@ def sample(key, weights: Weights, temperature, rules: Rules, count: int):
     table = Table(scaled, rules)
     xs = soft_table.diagonals(table, scaled.similarity, lambda _, x: x)
     start = soft_scan.first_carry(table, scaled.similarity.dtype)
-    _, values = soft_scan.forward(table, start, xs, keep=True)
+    _, values = soft_scan.forward(table, start, xs)
     ends = values.high, values.low, values.ends
     _, on, empty, _ = soft.sum_up(*ends, scaled.overhang.empty, temperature)
     chances = jnp.log(jnp.concatenate([on, empty[None]]))

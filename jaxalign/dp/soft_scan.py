@@ -7,6 +7,7 @@ temperature, and the values of diagonal d are kept relative to a base, an intege
 their largest: float32 then keeps its digits however long the sequences are.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -32,6 +33,14 @@ class Values(NamedTuple):
     ends: jax.Array
 
 
+class Ends(NamedTuple):
+    """``base`` and ``ends`` of ``Values``, (D,) each."""
+
+    high: jax.Array
+    low: jax.Array
+    ends: jax.Array
+
+
 @jax.custom_jvp
 def lse(a, b):
     """log(exp(a) + exp(b)); smooth where a == b, to every order."""
@@ -52,37 +61,47 @@ def first_carry(table: Table, dtype):
     return (dead, dead, dead, dead, dead, dead, zero, zero)
 
 
-def forward(table: Table, carry, xs, keep: bool):
-    """Diagonals ``xs["d"]`` in order -> (carry, Values or what has no tables).
+def forward(table: Table, carry, xs) -> tuple[tuple, Values]:
+    """Diagonals ``xs["d"]`` in order -> (carry, everything they hold)."""
+    return lax.scan(partial(_advance, table), carry, xs)
+
+
+def forward_ends(table: Table, carry, xs) -> tuple[tuple, Ends]:
+    """The same without the tables: all that a score needs."""
+
+    def step(carry, x):
+        carry, values = _advance(table, carry, x)
+        return carry, Ends(values.high, values.low, values.ends)
+
+    return lax.scan(step, carry, xs)
+
+
+def _advance(table: Table, carry, x) -> tuple[tuple, Values]:
+    """One diagonal.
 
     M[i,j] = s[i,j] + B[i-1,j-1]            B = lse(start[i,j], M, E, F)
     E[i,j] = lse(M[i-1,j] - open, E[i-1,j] - extend)
     F[i,j] = lse(lse(M, E)[i,j-1] - open, F[i,j-1] - extend)
     """
-
-    def step(carry, x):
-        m1, e1, f1, t1, b1, b2, high, low = carry
-        d = x["d"]
-        cost = {name: table.at(name, x, d) for name in table.costs}
-        m = x["similarity"] + down(b2, FORBIDDEN)
-        e = lse(
-            down(m1, FORBIDDEN) - cost["open_e"], down(e1, FORBIDDEN) - cost["extend_e"]
-        )
-        f = lse(t1 - cost["open_f"], f1 - cost["extend_f"])
-        me = lse(m, e)
-        a = lse(me, f)
-        b = lse(table.start(x, d)[0] - high - low, a)
-        best = jnp.max(jnp.where(table.core(d), a, FORBIDDEN))
-        shift = jnp.where(best > -COSTLY / 2, jnp.round(best), 0)
-        shift = lax.stop_gradient(shift)
-        t = jnp.where(table.rules.adjacent, me, m)
-        m, e, f, t, b, b1 = (lax.max(y - shift, _floor(y)) for y in (m, e, f, t, b, b1))
-        high, low = _two_sum(high, low, shift)
-        ends = _log_sum(m + table.end(x, d)[0])
-        out = Values(m, e, f, high, low, ends) if keep else (high, low, ends)
-        return (m, e, f, t, b, b1, high, low), out
-
-    return lax.scan(step, carry, xs)
+    m1, e1, f1, t1, b1, b2, high, low = carry
+    d = x["d"]
+    cost = {name: table.at(name, x, d) for name in table.costs}
+    m = x["similarity"] + down(b2, FORBIDDEN)
+    e = lse(
+        down(m1, FORBIDDEN) - cost["open_e"], down(e1, FORBIDDEN) - cost["extend_e"]
+    )
+    f = lse(t1 - cost["open_f"], f1 - cost["extend_f"])
+    me = lse(m, e)
+    a = lse(me, f)
+    b = lse(table.start(x, d)[0] - high - low, a)
+    best = jnp.max(jnp.where(table.core(d), a, FORBIDDEN))
+    shift = jnp.where(best > -COSTLY / 2, jnp.round(best), 0)
+    shift = lax.stop_gradient(shift)
+    t = jnp.where(table.rules.adjacent, me, m)
+    m, e, f, t, b, b1 = (lax.max(y - shift, _floor(y)) for y in (m, e, f, t, b, b1))
+    high, low = _two_sum(high, low, shift)
+    ends = _log_sum(m + table.end(x, d)[0])
+    return (m, e, f, t, b, b1, high, low), Values(m, e, f, high, low, ends)
 
 
 def _floor(x):

@@ -117,11 +117,14 @@ def _lanes(x, rows):
 def diagonals(table: Table, similarity, rows_of):
     """What the forward scan reads: d, the scores and the full costs, all skewed.
 
-    ``rows_of`` cuts arrays (D, ...) into what one scan takes (blocks, or itself).
+    Without ``similarity`` its scores are left out. ``rows_of`` cuts arrays (D, ...)
+    into what one scan takes (blocks, or itself).
     """
-    whole = jnp.pad(similarity, ((1, 0), (1, 0)), constant_values=FORBIDDEN)
     count = table.rows + table.shape[1]
-    xs = {"d": jnp.arange(count, dtype=jnp.int32), "similarity": skew(whole, FORBIDDEN)}
+    xs = {"d": jnp.arange(count, dtype=jnp.int32)}
+    if similarity is not None:
+        whole = jnp.pad(similarity, ((1, 0), (1, 0)), constant_values=FORBIDDEN)
+        xs["similarity"] = skew(whole, FORBIDDEN)
     return {name: rows_of(name, x) for name, x in (xs | table.scanned).items()}
 
 

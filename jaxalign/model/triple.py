@@ -42,7 +42,8 @@ class TripleAlignment:
     def pair_scores(self) -> tuple[float, float, float]:
         """Affine scores of the induced pairs (a, b), (a, c), (b, c): columns with a
         gap in both rows are dropped first."""
-        return tuple(self._unscaled(self._pair(x, y, True)) for x, y in PAIRS)
+        ab, ac, bc = (self._unscaled(self._pair(x, y, True)) for x, y in PAIRS)
+        return ab, ac, bc
 
     @property
     def score_natural(self) -> float:

@@ -6,7 +6,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
+from jaxalign.dp.soft_blocks import Factors
 from jaxalign.dp.soft_ends import Gap, Rules
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
@@ -19,7 +21,7 @@ IMPLEMENTATIONS = ("log", "blocked", "scaled")
 class Pair(NamedTuple):
     """The arrays of one pair, or of a batch of them."""
 
-    similarity: jax.Array
+    similarity: jax.Array | Factors
     gap_open: Gap
     gap_extend: Gap
     temperature: jax.Array
@@ -56,7 +58,9 @@ def prepare(
     costs = [_gap(cost, fit, batch, m, n) for cost in (gap_open, gap_extend)]
     _check_temperature(temperature)
     arrays = (
-        fit(s, rank=2),
+        Factors(*(fit(x, rank=2) for x in s))
+        if isinstance(s, Factors)
+        else fit(s, rank=2),
         *costs,
         fit(temperature, rank=0),
         Rules(*_lengths(lengths, batch, m, n), *_flags(free, mode, adjacent_gaps)),
@@ -67,7 +71,7 @@ def prepare(
 
 def _pick(x, k):
     """The arrays (k = 0) or the axes (k = 1) of what ``_fitted`` made."""
-    return type(x)(*(y[k] for y in x)) if isinstance(x, (Gap, Rules)) else x[k]
+    return type(x)(*(y[k] for y in x)) if isinstance(x, (Factors, Gap, Rules)) else x[k]
 
 
 def _flags(free, mode, adjacent):
@@ -85,7 +89,7 @@ def _similarity(similarity):
         )
     if isinstance(similarity, (tuple, list)) and len(similarity) == 2:
         a, b = (_floating(jnp.asarray(x)) for x in similarity)
-        return jnp.einsum("...ik,...jk->...ij", a, b)
+        return Factors(a, b)
     s = _floating(jnp.asarray(similarity))
     if s.ndim < 2:
         raise UsageError(f"similarity of shape {s.shape}: (..., m, n) is needed")
@@ -125,12 +129,12 @@ def _gap(cost, fit, batch, m, n) -> Gap:
 
 
 def _one_gap(cost, fit, size, axis):
-    shape = jnp.shape(cost)
-    if not shape:
+    if jnp.ndim(cost) == 0:
         return fit(cost, rank=0)
+    shape = jnp.shape(cost)
     if len(shape) >= 2 and shape[-2:] == size:
         return fit(cost, rank=2)
-    if shape[-1] != size[axis]:
+    if shape[-1:] != (size[axis],):
         raise UsageError(f"a gap cost of shape {shape}: (..., {size[axis]}) is needed")
     return fit(cost, rank=1)
 
@@ -142,7 +146,7 @@ def _lengths(lengths, batch, m, n):
         lengths = jnp.asarray(lengths)
         lengths = lengths[..., 0], lengths[..., 1]
     for given, size in zip(lengths, (m, n), strict=True):
-        if isinstance(given, jax.core.Tracer):
+        if isinstance(given, Tracer):
             continue
         known = np.asarray(given)
         if known.size and (known.max() > size or known.min() < 0):
@@ -151,7 +155,7 @@ def _lengths(lengths, batch, m, n):
 
 
 def _check_temperature(temperature):
-    if isinstance(temperature, jax.core.Tracer):
+    if isinstance(temperature, Tracer):
         return
     if not np.all(np.asarray(temperature) > 0):
         raise UsageError("the temperature must be above 0; `align` is the limit at 0")

@@ -4,8 +4,10 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from jaxalign.dp import soft, soft_path
+from jaxalign.dp.soft_blocks import Factors, masked, multiplied
 from jaxalign.dp.soft_ends import no_overhang, overhang
 from jaxalign.dp.soft_table import COSTLY, FORBIDDEN, Weights
 from jaxalign.errors import UsageError
@@ -24,7 +26,7 @@ def over_batch(function, arrays, axes, batch, settings, more=()):
     """
     found = _program(function, arrays, axes, batch, settings, more)
     first = jax.tree.leaves(found)[0]
-    if settings.block == soft.SCALED and not isinstance(first, jax.core.Tracer):
+    if settings.block == soft.SCALED and not isinstance(first, Tracer):
         if jnp.any(jnp.isnan(first)):
             raise UsageError(
                 "implementation 'scaled' loses too much here: scores are too large "
@@ -47,6 +49,7 @@ def score(pair: Pair, settings: Settings):
 
 
 def posterior(pair: Pair, settings: Settings):
+    pair = _written_out(pair)
     weights, rules = model(pair, settings)
     return soft.posterior(weights, pair.temperature, rules, settings.block)
 
@@ -66,7 +69,7 @@ def entropy(pair: Pair, settings: Settings):
 
 def divergence(pairs, settings: Settings):
     """KL(p, q) of two models of one shape."""
-    p, q = pairs
+    pairs = p, q = tuple(map(_written_out, pairs))
     names = ("similarity", "gap_open", "gap_extend")
     of_p, of_q = ({name: getattr(x, name) for name in names} for x in pairs)
     # Scores are linear in these, so a directional derivative is an expected score.
@@ -99,13 +102,25 @@ def log_prob(pair_and_partners, settings: Settings):
 def draw(pair_and_key, settings: Settings, count: int):
     """``count`` alignments of one pair: partners (count, m)."""
     pair, key = pair_and_key
+    pair = _written_out(pair)
     weights, rules = model(pair, settings)
     return soft_path.sample(key, weights, pair.temperature, rules, count)
+
+
+def _written_out(pair: Pair) -> Pair:
+    """With the product of its vectors; nothing beyond the lengths gets into it."""
+    if not isinstance(pair.similarity, Factors):
+        return pair
+    return pair._replace(similarity=multiplied(masked(pair.similarity, pair.rules)))
 
 
 def model(pair: Pair, settings: Settings):
     """Weights and rules of one pair, differentiable."""
     rules = pair.rules
+    if not isinstance(settings.block, int):  # arrays of that size are kept anyway
+        pair = _written_out(pair)
+    elif isinstance(pair.similarity, Factors):
+        pair = pair._replace(similarity=masked(pair.similarity, rules))
     shape = pair.similarity.shape
     if settings.local:
         hang = no_overhang(*shape, pair.similarity.dtype)

@@ -21,6 +21,9 @@ from jaxalign.dp.recurrence3 import COLUMNS, PAIRS, Model, backwards
 
 FILLS = {"sloped": planes, "layered": layers}
 NO_INDEX = -9  # no free end here
+# A fill whose progress is watched goes in so many pieces, or in pieces of so many cells
+# where that makes fewer.
+PIECE_CELLS, PIECES = 2**22, 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +108,8 @@ def padded(count: int) -> int:
 
 def shape_of(part: Part) -> tuple[int, int, int]:
     """Axes of the box that holds a part."""
-    return tuple(padded(extent + 2) for extent in part.extent)
+    u, v, w = (padded(extent + 2) for extent in part.extent)
+    return u, v, w
 
 
 def box_of(triple: Triple, part: Part, seed, shape=None, reverse=False) -> Box:
@@ -137,6 +141,24 @@ def fill(schedule, model, want, box, costs, faces=None):
     return FILLS[schedule].fill(model, want, box, costs, faces)
 
 
+@partial(jax.jit, static_argnames=("schedule", "model", "want"))
+def begin(schedule, model, want, box, costs):
+    return FILLS[schedule].begin(model, want, box, costs, None)
+
+
+@partial(
+    jax.jit, static_argnames=("schedule", "model", "want"), donate_argnames="state"
+)
+def advance(schedule, model, want, box, costs, state, first, last):
+    room = FILLS[schedule]
+    return room.advance(model, want, box, costs, None, state, first, last)
+
+
+@partial(jax.jit, static_argnames=("schedule", "model", "want"))
+def finish(schedule, model, want, box, state):
+    return FILLS[schedule].finish(model, want, box, state)
+
+
 @partial(jax.jit, static_argnames=("schedule", "model", "longest"))
 def walk(schedule, model, choices, begin, seeded, longest):
     choice_at = partial(FILLS[schedule].choice_at, model, choices)
@@ -150,8 +172,26 @@ def sweep(triple: Triple, part: Part, reverse=False, **what):
     box = box_of(triple, part, seed, reverse=reverse)
     want = Want(free=triple.mode == "semiglobal", **what)
     model = backwards(triple.model) if reverse else triple.model
-    count(triple, part.extent)
-    return fill(triple.schedule, model, want, box, triple.costs)
+    what = triple.schedule, model, want, box, triple.costs
+    cells = int(np.prod([n + 1 for n in part.extent], dtype=object))
+    pieces = min(PIECES, cells // PIECE_CELLS)
+    if not triple.done.get("progress") or pieces < 2:
+        count(triple, part.extent)
+        return fill(*what)
+    return _in_pieces(triple, cells, pieces, what)
+
+
+def _in_pieces(triple: Triple, cells: int, pieces: int, what):
+    """A fill that tells how far it is, and can be interrupted, after each piece."""
+    first, last = FILLS[triple.schedule].steps(what[3].size)
+    ends = np.linspace(first - 1, last, pieces + 1).astype(np.int32)
+    before, state = triple.done["cells"], begin(*what)
+    for n in range(pieces):
+        state = advance(*what, state, ends[n] + 1, ends[n + 1])
+        jax.block_until_ready(state)
+        triple.done["cells"] = before + cells * (n + 1) // pieces
+        triple.done["progress"](triple.done["cells"])
+    return finish(*what[:4], state)
 
 
 def count(triple: Triple, extent) -> None:

@@ -51,7 +51,8 @@ def _reordered(triple, part, budget, order):
         None if part.end is None else same[part.end],
     )
     score, columns = aligned(triple.reordered(order), part, budget)
-    return score, turned(columns, np.argsort(order).tolist()).astype(np.uint8)
+    back = turned(columns, np.argsort(order).tolist())
+    return score, np.asarray(back, np.uint8)
 
 
 def meet(triple: Triple, part: Part):

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 
+import jax
 import numpy as np
 
 from jaxalign.dp.recurrence3 import MODELS
@@ -20,7 +21,7 @@ from jaxalign.run.execute import precision
 from jaxalign.run.memory import show_bytes
 from jaxalign.run.three import Part, Triple
 
-SCHEDULES = tuple(three.FILLS)
+SCHEDULES = ("auto", *three.FILLS)
 CHUNKED = ("bt1", "bt2", "bt3")
 TRACEBACKS = ("auto", "store", "split", *CHUNKED)
 
@@ -36,6 +37,17 @@ class Asked:
     budget: int
     chunk: int | None = None
     height: int | None = None
+
+
+def schedule_of(word: str) -> str:
+    """The order of the cells that ``auto`` means here.
+
+    A layer's rows stay in a CPU's cache; elsewhere its many small steps would wait for
+    each other, and a plane is one large one.
+    """
+    if word != "auto":
+        return word
+    return "layered" if jax.default_backend() == "cpu" else "sloped"
 
 
 def triple_of(sequences, indices, scoring, asked: Asked) -> Triple:
@@ -56,8 +68,8 @@ def triple_of(sequences, indices, scoring, asked: Asked) -> Triple:
 def make_plan(sequences, scoring, asked: Asked) -> dict:
     """Which traceback will run, and in how many bytes.
 
-    ``auto`` is ``store`` where that fits the budget, else ``split``, which divides
-    until each part fits.
+    ``auto`` is ``store`` where that fits the budget, or needs no more than ``split``,
+    which divides until each part fits.
 
     Raises
     ------
@@ -68,8 +80,8 @@ def make_plan(sequences, scoring, asked: Asked) -> dict:
     part = three.whole(triple)
     chosen = asked.traceback
     if chosen == "auto":
-        stored = bytes_of(triple, part, asked, "store")
-        chosen = "store" if stored <= asked.budget else "split"
+        stored, split = (bytes_of(triple, part, asked, x) for x in ("store", "split"))
+        chosen = "store" if stored <= max(asked.budget, split) else "split"
     needed = bytes_of(triple, part, asked, chosen)
     if needed > asked.budget:
         _refuse(triple, asked, chosen, needed)
@@ -177,7 +189,8 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
     """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
     indices = [(n, n + 1, n + 2) for n in range(0, len(sequences), 3)]
     triples = [triple_of(sequences, at, scoring, asked) for at in indices]
-    out, cells, done = [None] * len(triples), [_cells(t) for t in triples], 0
+    out: dict[int, TripleAlignment] = {}
+    cells, done = [_cells(t) for t in triples], 0
     for batch in three_batch.batches(triples, asked.budget):
         paths = asked.traceback is not None
         found = three_batch.aligned([triples[n] for n in batch], paths)
@@ -188,10 +201,10 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
         done += sum(cells[n] for n in batch)
         if progress:
             progress(done, sum(cells))
-    for n in (n for n, found in enumerate(out) if found is None):
+    for n in set(range(len(triples))) - set(out):
         alone = sequences.take(indices[n])
         out[n] = run(alone, scoring, asked, make_plan(alone, scoring, asked))
-    return out
+    return [out[n] for n in range(len(triples))]
 
 
 def _cells(triple: Triple) -> int:

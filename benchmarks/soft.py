@@ -1,0 +1,267 @@
+"""Soft alignment beside other differentiable aligners, in one run.
+
+    python benchmarks/soft.py --quick
+    python benchmarks/soft.py --json soft.json
+
+small      16 pairs of 200 x 200: score; score and gradient; Hessian-vector product
+large      one pair of 2,000 x 2,000: score; score and gradient; Hessian-vector product
+precision  score and posterior in float32 against float64, 2,000 x 2,000
+
+Random proteins with BLOSUM62 over T, gaps of 5.5 + 0.5 (k - 1), affine and local
+unless a row says otherwise; milliseconds are medians of calls in turns, compilation
+apart ("compile": XLA's seconds for score and gradient). MB is what
+XLA reports as temporary memory of score and gradient. Peers that are not installed are
+left out:
+
+ott        SoftDTW of ott-jax: dynamic time warping, no gap costs; each pair of random
+           series, the gradient by both. The yardstick of speed.
+nwgrad     C++ threads, soft affine; score and gradient by matrix and gap costs.
+autodiff   linear gaps by anti-diagonals, JAX's own derivative: the plain way to write
+           it (as in SynJax or SMURF's linear functions).
+"""
+
+import argparse
+import statistics
+import time
+
+import measure
+import numpy as np
+
+GAPS = {"gap_open": 5.5, "gap_extend": 0.5}
+LETTERS = "ARNDCQEGHILKMFPSTWYV"
+OURS = {
+    "jaxalign": {},
+    "jaxalign scaled": {"implementation": "scaled"},
+    "jaxalign global": {"mode": "global"},
+    "jaxalign blocked": {"implementation": "blocked"},
+}
+
+
+def problem(count: int, length: int, seed: int = 0):
+    """Codes (count, length) of both sides, and their similarity, in half bits / 2."""
+    import jax.numpy as jnp
+
+    from jaxalign import Scoring
+
+    codes = np.random.default_rng(seed).integers(0, 20, (2, count, length))
+    scores = Scoring().scores[codes[0][:, :, None], codes[1][:, None, :]] / 2
+    return codes, jnp.asarray(scores, jnp.float32)
+
+
+def ours(**options):
+    """Similarity -> sum of scores."""
+    import jaxalign
+
+    options = GAPS | {"mode": "local"} | options
+    return lambda s: jaxalign.soft_score(s, **options).sum()
+
+
+def autodiff(s):
+    """Global, linear gaps of 0.5: a scan over anti-diagonals, differentiated by JAX."""
+    import jax
+    import jax.numpy as jnp
+
+    from jaxalign.dp.skew import down, skew
+
+    def one(s):
+        m, n = s.shape
+        whole = skew(jnp.pad(s, ((1, 0), (1, 0)), constant_values=-1e30), -1e30)
+        i = jnp.arange(m + 1, dtype=jnp.int32)
+
+        def step(carry, x):
+            before, last = carry
+            d, s = x
+            moves = s + down(before, -1e30), down(last, -1e30) - 0.5, last - 0.5
+            h = jax.nn.logsumexp(jnp.stack(moves), axis=0)
+            inside = (d - i >= 0) & (d - i <= n)
+            h = jnp.where((i == 0) & (d == 0), 0, jnp.where(inside, h, -1e30))
+            return (last, h), None
+
+        dead = jnp.full(m + 1, -1e30, s.dtype)
+        steps = jnp.arange(m + n + 1, dtype=jnp.int32)
+        return jax.lax.scan(step, (dead, dead), (steps, whole))[0][1][m]
+
+    return jax.vmap(one)(s).sum()
+
+
+def entrants(count: int, length: int) -> dict:
+    """name -> (function, its arguments)."""
+    _, s = problem(count, length)
+    made = {name: (ours(**options), (s,)) for name, options in OURS.items()}
+    made["autodiff, linear"] = autodiff, (s,)
+    try:
+        made["ott SoftDTW"] = soft_dtw(), series(count, length)
+    except ImportError as missing:
+        print(f"# ott left out: {missing}")
+    return made
+
+
+def soft_dtw():
+    """(x, y) -> sum of soft-DTW costs."""
+    import jax
+    from ott.geometry import costs
+
+    cost = costs.SoftDTW(gamma=1.0)
+    return lambda x, y: jax.vmap(cost)(x, y).sum()
+
+
+def series(count, length):
+    """Two batches of random series."""
+    import jax.numpy as jnp
+
+    rng = np.random.default_rng(1)
+    return tuple(jnp.asarray(rng.normal(size=(count, length)), "float32") for _ in "xy")
+
+
+def forms(function, args) -> dict:
+    """What is timed of a function: compiled calls, seconds to compile, bytes."""
+    import jax
+
+    both = jax.value_and_grad(function, tuple(range(len(args))))
+
+    def product(*args):
+        return jax.jvp(jax.grad(function), args, args)[1]
+
+    made = {}
+    for name, form in (("score", function), ("score+grad", both), ("hvp", product)):
+        try:
+            lowered = jax.jit(form).lower(*args)
+        except TypeError:  # a peer without a second derivative
+            continue
+        began = time.perf_counter()
+        compiled = lowered.compile()
+        seconds = time.perf_counter() - began
+        call = _ready(compiled, args)
+        made[name] = call, seconds, compiled.memory_analysis().temp_size_in_bytes
+    return made
+
+
+def _ready(compiled, args):
+    import jax
+
+    return lambda: jax.block_until_ready(compiled(*args))
+
+
+def table(count: int, length: int, repeats: int) -> list[dict]:
+    """A row an entrant; ratios are to ott's score and gradient in the same run."""
+    made = {name: forms(*one) for name, one in entrants(count, length).items()}
+    calls = {
+        (name, form): call
+        for name, found in made.items()
+        for form, (call, *_) in found.items()
+    }
+    nwgrad = nwgrad_call(count, length)
+    if nwgrad:
+        calls["nwgrad", "score+grad"] = nwgrad
+        made["nwgrad"] = {"score+grad": (nwgrad, None, None)}
+    timed = {
+        key: one["seconds"] for key, one in measure.in_turns(calls, repeats).items()
+    }
+    rows = []
+    for name, found in made.items():
+        ms = {form: timed.get((name, form)) for form in ("score", "score+grad", "hvp")}
+        _, compile_s, temporary = found["score+grad"]
+        both, yardstick = ms["score+grad"], timed.get(("ott SoftDTW", "score+grad"))
+        row = {"tool": name}
+        row |= {f"{form} ms": t and 1e3 * t for form, t in ms.items()}
+        row["/ ott"] = both / yardstick if yardstick else None
+        row["hvp / grad"] = ms["hvp"] / both if ms["hvp"] else None
+        row["compile s"] = compile_s
+        row["MB"] = temporary / 1e6 if temporary is not None else None
+        rows.append(row)
+    return rows
+
+
+def nwgrad_call(count, length):
+    """The same pairs by nwgrad, or None. Its gap of k costs open + extend k."""
+    try:
+        import nwgrad
+        from nwgrad.matrices import BLOSUM62
+    except ImportError as missing:
+        print(f"# nwgrad left out: {missing}")
+        return None
+    codes, _ = problem(count, length)
+    texts = [["".join(LETTERS[c] for c in row) for row in side] for side in codes]
+    costs = {
+        f"gap_{k}_{s}": v for s in "ab" for k, v in (("open", 5.0), ("extend", 0.5))
+    }
+    params = nwgrad.AlignParams(BLOSUM62, **costs)
+    options = {"gap_model": "affine", "mode": "local", "grad_mode": "soft"}
+    batch = nwgrad.SeqPairBatch(*texts, params, **options)
+
+    def call():
+        batch.set_params(params)
+        return batch.score_and_grad(), batch.compute_grad()
+
+    return call
+
+
+def precision(length: int) -> list[dict]:
+    """Errors of float32 against the same program in float64."""
+    import jax
+
+    _, s = problem(1, length, seed=2)
+    rows = []
+    for mode, temperature in (("local", 0.5), ("local", 1.5), ("global", 0.5)):
+        options = {"mode": mode, "temperature": temperature}
+        run = jax.jit(jax.value_and_grad(ours(**options)))
+        f, p = jax.tree.map(np.asarray, run(s))
+        with jax.enable_x64(True):
+            wide = jax.jit(jax.value_and_grad(ours(**options)))
+            f64, p64 = jax.tree.map(np.asarray, wide(s.astype("float64")))
+        rows.append(
+            {
+                "mode": mode,
+                "T": temperature,
+                "F": float(f64),
+                "|F - F64|": float(abs(f - f64)),
+                "allowed": max(1e-4, 1.2e-7 * abs(float(f64))),
+                "|P - P64|": float(abs(p - p64).max()),
+                "row sum": float(p.sum(-1).max()),
+            }
+        )
+    return rows
+
+
+def traced(repeats: int = 3) -> float:
+    """Seconds to trace score and gradient of 16 pairs of 200 x 200, median."""
+    import jax
+
+    _, s = problem(16, 200)
+    times = []
+    for k in range(repeats):
+        began = time.perf_counter()
+        jax.jit(jax.value_and_grad(ours(temperature=1.0 + k))).lower(s)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def main(argv=None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", default=["small", "large", "precision"])
+    parser.add_argument("--quick", action="store_true", help="too small for figures")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--json", metavar="PATH")
+    asked = parser.parse_args(argv)
+    report = {"machine": measure.machine()}
+    measure.show_machine(report["machine"])
+    count, short, long = (2, 20, 40) if asked.quick else (16, 200, 2000)
+    makers = {
+        "small": lambda: table(count, short, asked.repeats),
+        "large": lambda: table(1, long, max(2, asked.repeats // 2)),
+        "precision": lambda: precision(long),
+    }
+    for name in asked.names:
+        print(f"\n# {name}")
+        report[name] = makers[name]()
+        measure.show(report[name])
+    if "small" in asked.names:
+        print(f"# tracing score and gradient: {traced():.2f} s")
+    measure.save(asked.json, report)
+
+
+if __name__ == "__main__":
+    main()
