@@ -12,11 +12,13 @@ import numpy as np
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.model.alphabet import Sequences, as_sequences
+from jaxalign.model.filters import Filters
+from jaxalign.model.filters import check as check_filters
 from jaxalign.model.identity import BY_PATH, denominator, ratio
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.table import OUTPUTS, Table
 from jaxalign.run import engine, memory, tables
-from jaxalign.run.device import describe_device, select_device
+from jaxalign.run.device import describe_device, resolve_devices, select_device
 
 
 def align(
@@ -298,6 +300,12 @@ def _task(
     memory_budget=None,
     threads=None,
     window=None,
+    devices=None,
+    min_score=None,
+    min_identity=None,
+    min_cov=None,
+    coverage="both",
+    identity=None,
 ):
     if output not in OUTPUTS:
         raise UsageError(f"unknown output {output!r}: one of {', '.join(OUTPUTS)}")
@@ -305,6 +313,10 @@ def _task(
         raise UsageError(f"threads = {threads}: 1 or more are needed")
     if window is not None and window < 1:
         raise UsageError(f"window = {window}: 1 or more are needed")
+    usual = "shorter" if output == "identity" else "alignment"
+    kept = Filters(min_score, min_identity, identity or usual, min_cov, coverage)
+    check_filters(kept, output)
+    chosen = resolve_devices(devices)
     return engine.Task(
         kind,
         queries,
@@ -316,20 +328,25 @@ def _task(
         include_self,
         implementation,
         memory.budget(memory_budget),
-        threads or engine.default_threads(),
+        max(threads or engine.default_threads(), len(chosen)),
         window,
+        kept,
+        chosen,
     )
 
 
-def _run(kind, queries, targets, scoring, progress=None, **options) -> Table:
+def _run(kind, queries, targets, scoring, progress=None, busy=None, **options):
     task = _task(kind, queries, targets, scoring, **options)
-    columns, paths, info = engine.run(task, progress)
+    return _table(task, *engine.run(task, progress, busy))
+
+
+def _table(task, columns, paths, info) -> Table:
     runs, offsets = paths or (None, None)
     return Table(
         columns,
-        queries,
-        targets,
-        scoring,
+        task.queries,
+        task.targets,
+        task.scoring,
         task.mode,
         task.free,
         info["implementation"],

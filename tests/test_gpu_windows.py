@@ -45,14 +45,14 @@ def run_all(task, monkeypatch):
     monkeypatch.setattr(gpu, "QUERIES", (4,))
     monkeypatch.setattr(gpu, "TARGETS", (8,))
     monkeypatch.setattr(gpu, "PAIRS", (8,))
-    out = results.Output(task, None)
+    out = results.Output(task)
     sides = gpu.load(task)
     for launch in gpu.cut(task, kernels, 2**34):
         assert isinstance(launch, gpu.Launch)
         launch = replace(launch, rows=32, columns=32)
         options = {"shape": small(task, launch), "interpret": kernels.interpreter()}
         out.put(gpu.run(task, kernels, launch, sides, **options))
-    return out.columns, out.assemble()
+    return out.finish()
 
 
 QUICK = (("zip", "alignment"),)

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import Scoring, is_symmetric
 from jaxalign.run import bounds, long_pair, windows
 from jaxalign.run import cut as cutting
@@ -31,6 +32,13 @@ class Task:
     budget: int = 2**31
     threads: int = 1
     window: int | None = None
+    filters: Filters = Filters()
+    devices: tuple = ()  # of JAX; none: the default one
+    # Of a task that computes a part of another one's rows (``run.parts``):
+    size: int | None = None
+    shift: int = 0
+    longest: tuple[int, int] | None = None  # query and target of the whole
+    reserved: int | None = None  # bytes of results in memory, not only of these pairs
 
     @property
     def local(self) -> bool:
@@ -52,10 +60,14 @@ class Task:
             self.paths,
             self.output == "alignment",
             self.window,
+            self.size,
+            self.shift,
         )
 
     @property
     def result_bytes(self) -> int:
+        if self.reserved is not None:
+            return self.reserved
         return self.job.pairs * COLUMN_BYTES[self.output]
 
     @property
