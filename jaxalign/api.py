@@ -6,6 +6,7 @@ Modes: ``global``, ``semiglobal`` (all four ends free, the empty overlap counts 
 over there cost nothing. An insertion may stand next to a deletion.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,9 +17,11 @@ from jaxalign.model.filters import Filters
 from jaxalign.model.filters import check as check_filters
 from jaxalign.model.identity import BY_PATH, denominator, ratio
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
-from jaxalign.model.table import OUTPUTS, Table
-from jaxalign.run import engine, memory, tables
+from jaxalign.model.table import OUTPUTS, Table, join
+from jaxalign.run import engine, memory, parts, tables
+from jaxalign.run.cluster import stream as on_cluster
 from jaxalign.run.device import describe_device, resolve_devices, select_device
+from jaxalign.run.parts import Part
 
 
 def align(
@@ -60,7 +63,8 @@ def align(
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
     query, target = _named(query, "query"), _named(target, "target")
-    options |= {"mode": mode, "free_ends": free_ends, "output": "alignment"}
+    options = _every_pair(options) | {"output": "alignment"}
+    options |= {"mode": mode, "free_ends": free_ends}
     found = align_pairs([query], [target], scoring, **options).alignment(0)
     if not return_directions:
         return found
@@ -92,7 +96,15 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
         Host threads, a window each; all cores by default.
     window : int, optional
         Queries and targets of a window at most; results do not depend on it.
+    devices : "all", int, or sequence of ints or jax devices, optional
+        Which of JAX's devices compute, windows in order of estimated cells, each taken
+        by whichever is idle. JAX's default device by default.
+    min_score, min_identity, min_cov : float, optional
+        Keep only rows with at least this score, identity (a fraction; over the
+        denominator ``identity``, of ``Table.identity``) and coverage (a fraction;
+        ``coverage`` is "both", "query" or "target").
     progress : callable (cells done, cells in all), optional
+    busy : callable (devices at work, devices in all), optional
 
     Returns
     -------
@@ -131,11 +143,14 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     return replace(table, columns=table.columns | {"target": only}, targets=targets)
 
 
-def align_all(sequences, scoring=None, *, include_self=False, **options) -> Table:
+def align_all(
+    sequences, scoring=None, *, include_self=False, cluster=None, **options
+) -> Table:
     """Align all pairs i < j of a set (i <= j with ``include_self``), row by row.
 
-    Parameters and errors as in ``align_pairs``. Every pair is computed once, whatever
-    the window; results do not depend on windows, threads or the order of work.
+    Parameters and errors as in ``align_pairs``; ``cluster`` is the address of a Ray
+    cluster, or "auto". Every pair is computed once; results do not depend on windows,
+    threads, devices, machines or the order of work.
 
     Returns
     -------
@@ -151,9 +166,92 @@ def align_all(sequences, scoring=None, *, include_self=False, **options) -> Tabl
     """
     scoring = scoring or Scoring()
     sequences = as_sequences(sequences, scoring.alphabet)
-    return _run(
-        "all", sequences, sequences, scoring, include_self=include_self, **options
-    )
+    watched, options = _watched(options)
+    task = _task("all", sequences, sequences, scoring, include_self, **options)
+    if cluster is None and not task.filters:
+        return _table(task, *engine.run(task, *watched))
+    found = list(_stream(task, parts.cut_of(task), watched, cluster))
+    return join((table for _, table in found), engine.merge_all(found))
+
+
+def stream_all(
+    sequences,
+    scoring=None,
+    *,
+    include_self=False,
+    skip=(),
+    shard=None,
+    part_rows=None,
+    cluster=None,
+    **options,
+) -> Iterator[tuple[Part, Table]]:
+    """Align all pairs of a set, part by part: for results that memory cannot hold.
+
+    The next parts are planned and computed while the caller has one. One below the
+    other, the tables are what ``align_all`` returns.
+
+    Parameters
+    ----------
+    include_self, cluster, **options : as in ``align_all``
+    skip : collection of int
+        Parts that are not wanted, because they are there already.
+    shard : (int, int), optional
+        (k, n): only the k-th of n shares of the parts, from 1; each part is in one
+        share, and shares are alike in cells.
+    part_rows : int, optional
+        Rows of a part at most, 2^22 by default. Parts depend on the lengths of the
+        sequences and on this, on nothing else.
+
+    Yields
+    ------
+    Part
+        ``index``, and ``start`` and ``stop``: which rows of the whole result, counted
+        before filters.
+    Table
+        Those rows, or what the filters keep of them.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> sequences = ["MKTAYIA", "MKTAIA", "MRV"]
+    >>> for part, table in jaxalign.stream_all(sequences, part_rows=2):
+    ...     print(part.index, part.start, part.stop, table["score"].tolist())
+    0 0 2 [16, 0]
+    1 2 3 [1]
+    """
+    scoring = scoring or Scoring()
+    sequences = as_sequences(sequences, scoring.alphabet)
+    watched, options = _watched(options)
+    task = _task("all", sequences, sequences, scoring, include_self, **options)
+    some = share(parts.cut_of(task, part_rows), shard)
+    some = [part for part in some if part.index not in skip]
+    return _stream(task, some, watched, cluster)
+
+
+def parts_all(sequences, *, include_self=False, part_rows=None) -> list[Part]:
+    """The parts that ``stream_all`` makes of some ``Sequences``."""
+    return parts.cut(sequences.lengths, include_self, *filter(None, [part_rows]))
+
+
+def share(some: list[Part], shard=None) -> list[Part]:
+    """The parts of a shard (k, n); all where it is None."""
+    return some if shard is None else parts.shard(some, *shard)
+
+
+def _stream(task, some, watched, cluster):
+    if cluster is None:
+        found = engine.stream(task, some, *watched)
+    else:
+        found = on_cluster(task, some, cluster, *watched)
+    for part, columns, paths, info in found:
+        yield part, _table(task, columns, paths, info)
+
+
+def _watched(options):
+    """((progress, busy), the other options)."""
+    names = ("progress", "busy")
+    rest = {name: value for name, value in options.items() if name not in names}
+    return tuple(options.get(name) for name in names), rest
 
 
 def scores_matrix(queries, targets=None, scoring=None, **options) -> np.ndarray:
@@ -172,7 +270,7 @@ def scores_matrix(queries, targets=None, scoring=None, **options) -> np.ndarray:
     """
     scoring = scoring or Scoring()
     queries = as_sequences(queries, scoring.alphabet)
-    options = options | {"output": "score"}
+    options = _every_pair(options) | {"output": "score"}
     if targets is None and _symmetric(scoring, options):
         return _square(align_all(queries, scoring, include_self=True, **options))
     targets = queries if targets is None else as_sequences(targets, scoring.alphabet)
@@ -200,7 +298,8 @@ def distance_matrix(
     scoring = scoring or Scoring()
     if not _symmetric(scoring, options):
         raise UsageError("a distance needs a symmetric matrix and symmetric free ends")
-    table = align_all(sequences, scoring, **(options | {"output": "identity"}))
+    options = _every_pair(options) | {"output": "identity"}
+    table = align_all(sequences, scoring, **options)
     below = denominator(identity, table.columns, *table.lengths())
     distance = np.zeros((len(table.queries),) * 2)
     values = 1 - np.nan_to_num(ratio(table["max_identities"], below))
@@ -251,8 +350,12 @@ def plan(queries, targets=None, scoring=None, **options) -> dict:
     """
     scoring = scoring or Scoring()
     queries = as_sequences(queries, scoring.alphabet)
+    include_self = options.pop("include_self", False)
+    part_rows = options.pop("part_rows", None)
     if targets is None:
-        task = _task("all", queries, queries, scoring, **options)
+        task = _task("all", queries, queries, scoring, include_self, **options)
+        if part_rows or task.filters:
+            return engine.plan_parts(task, parts.cut_of(task, part_rows))
     else:
         targets = as_sequences(targets, scoring.alphabet)
         task = _task(*_pairing(queries, targets), scoring, **options)
@@ -278,6 +381,14 @@ def _symmetric(scoring, options) -> bool:
     return is_symmetric(scoring, ends)
 
 
+def _every_pair(options: dict) -> dict:
+    """Refuse filters where each pair has its place in the answer."""
+    for name in ("min_score", "min_identity", "min_cov"):
+        if options.get(name) is not None:
+            raise UsageError(f"{name}: use align_pairs or align_all, which drop rows")
+    return dict(options)
+
+
 def _square(table):
     n = len(table.queries)
     matrix = np.zeros((n, n), table["score"].dtype)
@@ -291,11 +402,11 @@ def _task(
     queries,
     targets,
     scoring,
+    include_self=False,
     *,
     mode="global",
     free_ends=None,
     output="stats",
-    include_self=False,
     implementation=None,
     memory_budget=None,
     threads=None,
@@ -335,9 +446,10 @@ def _task(
     )
 
 
-def _run(kind, queries, targets, scoring, progress=None, busy=None, **options):
+def _run(kind, queries, targets, scoring, **options) -> Table:
+    watched, options = _watched(options)
     task = _task(kind, queries, targets, scoring, **options)
-    return _table(task, *engine.run(task, progress, busy))
+    return _table(task, *engine.run(task, *watched))
 
 
 def _table(task, columns, paths, info) -> Table:
@@ -365,6 +477,9 @@ __all__ = [
     "distance_matrix",
     "dp_table",
     "plan",
+    "parts_all",
     "scores_matrix",
     "select_device",
+    "share",
+    "stream_all",
 ]

@@ -163,7 +163,7 @@ def test_min_identity_counts_what_it_drops(run):
     code, out, err = run("align", "a.fa", "b.fa", *words)
     assert code == DONE
     assert [line.split("\t")[0] for line in out.splitlines()[1:]] == ["q1", "q3"]
-    assert "3 pairs computed, 2 kept (identity shorter >= 0.6)" in err
+    assert "3 pairs computed, 2 kept (identity_shorter >= 0.6)" in err
 
 
 def test_json(run, folder):
@@ -551,6 +551,7 @@ def test_progress_as_json(capsys, monkeypatch):
     assert states[0] == {
         "cells_done": 10**9,
         "cells_total": 4 * 10**9,
+        "seconds": 1,
         "gcups": 1.0,
         "eta_seconds": 3.0,
     }

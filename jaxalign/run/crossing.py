@@ -1,7 +1,7 @@
-"""What crosses from a GPU to the host: of the pairs asked for, those a filter may keep.
+"""What crosses from a GPU to the host: of the pairs asked for those a filter may keep.
 
-A filter is decided twice: on the device in float32 with some slack, so that most of what
-it drops never crosses, then on the host exactly (``run.results``).
+A filter is decided twice: on the device in float32 with some slack, so that most of
+what it drops never crosses, then on the host exactly (``run.results``).
 """
 
 from functools import partial

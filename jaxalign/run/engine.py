@@ -131,6 +131,11 @@ def merge(plans: list[dict]) -> dict:
     return made
 
 
+def merge_all(found) -> dict:
+    """What (part, table) say of their parts -> what they say of the job."""
+    return merge([table.info for _, table in found]) | {"parts": len(found)}
+
+
 def run(task: Task, progress=None, busy=None):
     """Run a job.
 
@@ -210,8 +215,8 @@ def _worker(device, tell, watch):
         with jax.default_device(device) if device else nullcontext():
             rows = _rows(content, task, piece, device, scratch)
         content.output.put(rows)
-        watch(device, -1)
         tell(rows.cells)
+        watch(device, -1)
 
     return one
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jaxalign.errors import UsageError
+from jaxalign.run import schedule
 from jaxalign.run.task import COLUMN_BYTES, Task
 
 ROWS = 2**22  # of a part, about; 184 MB of statistics
@@ -50,7 +52,7 @@ def cut(lengths, include_self: bool = False, rows: int = ROWS, cells: int = CELL
     row = np.concatenate([[0], np.cumsum(partners)])
     cell = np.concatenate([[0], np.cumsum(lengths * after)])
     made, first = [], 0
-    while first < n or not made:
+    while row[first] < row[n] or not made:
         last = min(_reach(row, first, rows), _reach(cell, first, cells))
         last = max(last, min(first + 1, n))
         if last < n and last - first > EVEN:
@@ -60,6 +62,33 @@ def cut(lengths, include_self: bool = False, rows: int = ROWS, cells: int = CELL
         made.append(Part(len(made), first, last, start, stop, held))
         first = last
     return made
+
+
+def cut_of(task: Task, rows: int | None = None) -> list[Part]:
+    """The parts of a task of all pairs of a set.
+
+    Raises
+    ------
+    UsageError
+        ``rows`` below 1.
+    """
+    if rows is not None and rows < 1:
+        raise UsageError(f"part_rows = {rows}: 1 or more are needed")
+    return cut(task.queries.lengths, task.include_self, rows or ROWS)
+
+
+def shard(parts: list[Part], k: int, n: int) -> list[Part]:
+    """The k-th of n shares, from 1: parts by LPT on n machines that are alike.
+
+    Raises
+    ------
+    UsageError
+        There is no such share.
+    """
+    if not 1 <= k <= n:
+        raise UsageError(f"shard {k} of {n}: from 1 to the number of shards")
+    taken = schedule.plan([part.cells for part in parts], n).windows[k - 1]
+    return [parts[index] for index in sorted(taken)]
 
 
 def _reach(total, first, limit) -> int:
