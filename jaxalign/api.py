@@ -144,13 +144,20 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
 
 
 def align_all(
-    sequences, scoring=None, *, include_self=False, cluster=None, **options
+    sequences,
+    scoring=None,
+    *,
+    include_self=False,
+    cluster=None,
+    part_rows=None,
+    **options,
 ) -> Table:
     """Align all pairs i < j of a set (i <= j with ``include_self``), row by row.
 
     Parameters and errors as in ``align_pairs``; ``cluster`` is the address of a Ray
-    cluster, or "auto". Every pair is computed once; results do not depend on windows,
-    threads, devices, machines or the order of work.
+    cluster, or "auto", whose machines get parts of ``part_rows`` rows at most. Every
+    pair is computed once; results do not depend on windows, threads, devices, machines
+    or the order of work.
 
     Returns
     -------
@@ -170,7 +177,7 @@ def align_all(
     task = _task("all", sequences, sequences, scoring, include_self, **options)
     if cluster is None and not task.filters:
         return _table(task, *engine.run(task, *watched))
-    found = list(_stream(task, parts.cut_of(task), watched, cluster))
+    found = list(_stream(task, parts.cut_of(task, part_rows), watched, cluster))
     return join((table for _, table in found), engine.merge_all(found))
 
 
