@@ -21,6 +21,8 @@ from jaxalign.model.table import OUTPUTS, Table, join
 from jaxalign.run import engine, memory, parts, tables
 from jaxalign.run.cluster import stream as on_cluster
 from jaxalign.run.device import describe_device, resolve_devices, select_device
+from jaxalign.run.mesh import ambient as ambient_mesh
+from jaxalign.run.mesh import check as check_mesh
 from jaxalign.run.parts import Part
 
 
@@ -99,6 +101,9 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     devices : "all", int, or sequence of ints or jax devices, optional
         Which of JAX's devices compute, windows in order of estimated cells, each taken
         by whichever is idle. JAX's default device by default.
+    mesh : jax.sharding.Mesh, optional
+        One program over all its devices, a window on each (``shard_map``); by default
+        the mesh of ``jax.set_mesh``, where there is one.
     min_score, min_identity, min_cov : float, optional
         Keep only rows with at least this score, identity (a fraction; over the
         denominator ``identity``, of ``Table.identity``) and coverage (a fraction;
@@ -136,6 +141,8 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     queries = as_sequences(queries, scoring.alphabet)
     targets = as_sequences(targets, scoring.alphabet)
     kind, queries, paired = _pairing(queries, targets)
+    if options.get("mesh") is None and not options.get("devices"):
+        options["mesh"] = ambient_mesh()
     table = _run(kind, queries, paired, scoring, **options)
     if len(paired) == len(targets):
         return table
@@ -419,6 +426,7 @@ def _task(
     threads=None,
     window=None,
     devices=None,
+    mesh=None,
     min_score=None,
     min_identity=None,
     min_cov=None,
@@ -435,6 +443,8 @@ def _task(
     kept = Filters(min_score, min_identity, identity or usual, min_cov, coverage)
     check_filters(kept, output)
     chosen = resolve_devices(devices)
+    if mesh is not None:
+        check_mesh(mesh, implementation)
     return engine.Task(
         kind,
         queries,
@@ -450,6 +460,7 @@ def _task(
         window,
         kept,
         chosen,
+        mesh,
     )
 
 

@@ -1,6 +1,5 @@
 """``jaxalign all SEQS -o FOLDER/``: parts that are finished stay finished."""
 
-import os
 import re
 
 from jaxalign import api
@@ -108,9 +107,3 @@ def manifest_of(request: Request, read, include_self: bool, some) -> dict:
         "jaxalign": report.versions()["jaxalign"],
         "versions": report.versions(),
     }
-
-
-def complete(path: str) -> tuple[int, int]:
-    """(parts that are there, parts in all) of a folder."""
-    count = dataset.read_manifest(path)["parts"]
-    return sum(os.path.exists(dataset.part_path(path, k)) for k in range(count)), count

@@ -127,6 +127,12 @@ def finished(path: str, manifest: dict, parts: Iterable[int]) -> list[int]:
     return found
 
 
+def complete(path: str) -> tuple[int, int]:
+    """(parts that are there, parts in all) of a dataset."""
+    count = read_manifest(path)["parts"]
+    return sum(os.path.exists(part_path(path, k)) for k in range(count)), count
+
+
 def part_path(path: str, index: int) -> str:
     """The file of a part."""
     return os.path.join(path, f"part-{index:05}.parquet")

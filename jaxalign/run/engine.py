@@ -19,7 +19,7 @@ import numpy as np
 
 import kernels_pallas
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.run import execute, flow, gpu, parts, results, schedule, windows
+from jaxalign.run import execute, flow, gpu, mesh, parts, results, schedule, windows
 from jaxalign.run.task import Task, make_plan
 
 IMPLEMENTATIONS = ("sweep", "wavefront", "pallas")
@@ -65,7 +65,9 @@ def plan(task: Task) -> tuple[dict, list]:
     ------
     MemoryPlanError, UsageError, DeviceError
     """
-    name, why = choose(task.implementation)
+    name, why = choose(task.implementation if task.mesh is None else "sweep")
+    if task.mesh is not None:
+        why = f"one program over a mesh of {task.mesh.devices.size} devices"
     if name == "pallas":
         limit = gpu.memory(task.threads, task.devices)
         made, pieces = gpu.make_plan(task, kernels_pallas, limit)
@@ -78,12 +80,13 @@ def plan(task: Task) -> tuple[dict, list]:
         name = f"{name}, wavefront" if made["windows"] else "wavefront"
     cells = [schedule.estimate(task.job, piece) for piece in pieces]
     pieces = [pieces[k] for k in schedule.heaviest_first(cells)]
-    made |= {"devices": _names(task.devices)}
+    devices = task.devices if task.mesh is None else task.mesh.devices.flat
+    made |= {"devices": _names(devices)}
     return made | {"implementation": name, "reason": why}, pieces
 
 
 def _names(devices) -> list[str]:
-    devices = devices or jax.devices()[:1]
+    devices = list(devices) or jax.devices()[:1]
     return [f"{device.platform}:{device.id}" for device in devices]
 
 
@@ -148,9 +151,15 @@ def run(task: Task, progress=None, busy=None):
     """
     work = prepare(task, [task])
     began = time.perf_counter()
-    (found,) = compute(iter([work]), task, task.job.cells, progress, busy)
+    if task.mesh is None:
+        (work,) = compute(iter([work]), task, task.job.cells, progress, busy)
+    else:
+        tell = _teller(progress, task.job.cells)
+        for rows in mesh.run(task, [piece for _, piece in work.pieces]):
+            work.content.output.put(rows)
+            tell(rows.cells)
     seconds = time.perf_counter() - began
-    return *found.content.output.finish(), found.content.info | {"seconds": seconds}
+    return *work.content.output.finish(), work.content.info | {"seconds": seconds}
 
 
 def stream(task: Task, some: list[parts.Part], progress=None, busy=None):

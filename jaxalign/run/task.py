@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.model.alphabet import Sequences
@@ -34,6 +35,7 @@ class Task:
     window: int | None = None
     filters: Filters = Filters()
     devices: tuple = ()  # of JAX; none: the default one
+    mesh: Any = None  # jax.sharding.Mesh: one program over all of it instead
     # Of a task that computes a part of another one's rows (``run.parts``):
     size: int | None = None
     shift: int = 0
