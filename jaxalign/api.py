@@ -13,16 +13,13 @@ import numpy as np
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.model.alphabet import Sequences, as_sequences
-from jaxalign.model.filters import Filters
-from jaxalign.model.filters import check as check_filters
 from jaxalign.model.identity import BY_PATH, denominator, ratio
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
-from jaxalign.model.table import OUTPUTS, Table, join
-from jaxalign.run import engine, memory, parts, tables
-from jaxalign.run.cluster import stream as on_cluster
-from jaxalign.run.device import describe_device, resolve_devices, select_device
+from jaxalign.model.table import Table, join
+from jaxalign.run import engine, parts, tables
+from jaxalign.run.device import describe_device, select_device
+from jaxalign.run.job import make_task, stream, table_of, watched_in
 from jaxalign.run.mesh import ambient as ambient_mesh
-from jaxalign.run.mesh import check as check_mesh
 from jaxalign.run.parts import Part
 
 
@@ -180,11 +177,11 @@ def align_all(
     """
     scoring = scoring or Scoring()
     sequences = as_sequences(sequences, scoring.alphabet)
-    watched, options = _watched(options)
-    task = _task("all", sequences, sequences, scoring, include_self, **options)
+    watched, options = watched_in(options)
+    task = make_task("all", sequences, sequences, scoring, include_self, **options)
     if cluster is None and not task.filters:
-        return _table(task, *engine.run(task, *watched))
-    found = list(_stream(task, parts.cut_of(task, part_rows), watched, cluster))
+        return table_of(task, *engine.run(task, *watched))
+    found = list(stream(task, parts.cut_of(task, part_rows), watched, cluster))
     return join((table for _, table in found), engine.merge_all(found))
 
 
@@ -235,11 +232,11 @@ def stream_all(
     """
     scoring = scoring or Scoring()
     sequences = as_sequences(sequences, scoring.alphabet)
-    watched, options = _watched(options)
-    task = _task("all", sequences, sequences, scoring, include_self, **options)
+    watched, options = watched_in(options)
+    task = make_task("all", sequences, sequences, scoring, include_self, **options)
     some = share(parts.cut_of(task, part_rows), shard)
     some = [part for part in some if part.index not in skip]
-    return _stream(task, some, watched, cluster)
+    return stream(task, some, watched, cluster)
 
 
 def parts_all(sequences, *, include_self=False, part_rows=None) -> list[Part]:
@@ -250,22 +247,6 @@ def parts_all(sequences, *, include_self=False, part_rows=None) -> list[Part]:
 def share(some: list[Part], shard=None) -> list[Part]:
     """The parts of a shard (k, n); all where it is None."""
     return some if shard is None else parts.shard(some, *shard)
-
-
-def _stream(task, some, watched, cluster):
-    if cluster is None:
-        found = engine.stream(task, some, *watched)
-    else:
-        found = on_cluster(task, some, cluster, *watched)
-    for part, columns, paths, info in found:
-        yield part, _table(task, columns, paths, info)
-
-
-def _watched(options):
-    """((progress, busy), the other options)."""
-    names = ("progress", "busy")
-    rest = {name: value for name, value in options.items() if name not in names}
-    return tuple(options.get(name) for name in names), rest
 
 
 def scores_matrix(queries, targets=None, scoring=None, **options) -> np.ndarray:
@@ -330,7 +311,7 @@ def dp_table(query, target, scoring=None, *, mode="global", free_ends=None, gaps
     Examples
     --------
     >>> import jaxalign
-    >>> jaxalign.dp_table("MK", "MK", mode="local")
+    >>> jaxalign.dptable_of("MK", "MK", mode="local")
     array([[ 0,  0,  0],
            [ 0,  5,  0],
            [ 0,  0, 10]], dtype=int32)
@@ -367,12 +348,12 @@ def plan(queries, targets=None, scoring=None, **options) -> dict:
     include_self = options.pop("include_self", False)
     part_rows = options.pop("part_rows", None)
     if targets is None:
-        task = _task("all", queries, queries, scoring, include_self, **options)
+        task = make_task("all", queries, queries, scoring, include_self, **options)
         if part_rows or task.filters:
             return engine.plan_parts(task, parts.cut_of(task, part_rows))
     else:
         targets = as_sequences(targets, scoring.alphabet)
-        task = _task(*_pairing(queries, targets), scoring, **options)
+        task = make_task(*_pairing(queries, targets), scoring, **options)
     return engine.plan(task)[0]
 
 
@@ -411,79 +392,10 @@ def _square(table):
     return matrix
 
 
-def _task(
-    kind,
-    queries,
-    targets,
-    scoring,
-    include_self=False,
-    *,
-    mode="global",
-    free_ends=None,
-    output="stats",
-    implementation=None,
-    memory_budget=None,
-    threads=None,
-    window=None,
-    devices=None,
-    mesh=None,
-    min_score=None,
-    min_identity=None,
-    min_cov=None,
-    coverage="both",
-    identity=None,
-):
-    if output not in OUTPUTS:
-        raise UsageError(f"unknown output {output!r}: one of {', '.join(OUTPUTS)}")
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads = {threads}: 1 or more are needed")
-    if window is not None and window < 1:
-        raise UsageError(f"window = {window}: 1 or more are needed")
-    usual = "shorter" if output == "identity" else "alignment"
-    kept = Filters(min_score, min_identity, identity or usual, min_cov, coverage)
-    check_filters(kept, output)
-    chosen = resolve_devices(devices)
-    if mesh is not None:
-        check_mesh(mesh, implementation)
-    return engine.Task(
-        kind,
-        queries,
-        targets,
-        scoring,
-        mode,
-        resolve_ends(mode, free_ends),
-        output,
-        include_self,
-        implementation,
-        memory.budget(memory_budget),
-        max(threads or engine.default_threads(), len(chosen)),
-        window,
-        kept,
-        chosen,
-        mesh,
-    )
-
-
 def _run(kind, queries, targets, scoring, **options) -> Table:
-    watched, options = _watched(options)
-    task = _task(kind, queries, targets, scoring, **options)
-    return _table(task, *engine.run(task, *watched))
-
-
-def _table(task, columns, paths, info) -> Table:
-    runs, offsets = paths or (None, None)
-    return Table(
-        columns,
-        task.queries,
-        task.targets,
-        task.scoring,
-        task.mode,
-        task.free,
-        info["implementation"],
-        info,
-        runs,
-        offsets,
-    )
+    watched, options = watched_in(options)
+    task = make_task(kind, queries, targets, scoring, **options)
+    return table_of(task, *engine.run(task, *watched))
 
 
 __all__ = [

@@ -171,10 +171,8 @@ def test_shards_and_skipped_parts(whole):
     options = OPTIONS | {"part_rows": 100}
     by_index = {}
     for k in (1, 2):
-        for part, table in jaxalign.stream_all(
-            TEXTS, shard=(k, 2), skip=[3], **options
-        ):
-            by_index[part.index] = table
+        share = {"shard": (k, 2), "skip": [3]} | options
+        by_index |= {p.index: t for p, t in jaxalign.stream_all(TEXTS, **share)}
     count = len(api.parts_all(whole.queries, part_rows=100))
     assert sorted(by_index) == [k for k in range(count) if k != 3]
     with pytest.raises(UsageError, match="shard 3 of 2"):

@@ -65,13 +65,11 @@ def _together(task, windows, dtype) -> Iterator[results.Rows]:
     idle = inputs[-1] | {"count": np.int32(0)}
     inputs += [idle] * (task.mesh.devices.size - len(inputs))
     stacked = jax.tree.map(lambda *values: np.stack(values), *inputs)
-    first = windows[0]
+    first, identity = windows[0], task.output == "identity"
     with execute.precision(dtype):
         found = _spmd(
             stacked,
-            execute.problem_of(
-                task.scoring, task.free, dtype, task.output == "identity"
-            ),
+            execute.problem_of(task.scoring, task.free, dtype, identity),
             mesh=task.mesh,
             local=task.local,
             shared=not first.zipped,
