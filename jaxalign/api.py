@@ -311,7 +311,7 @@ def dp_table(query, target, scoring=None, *, mode="global", free_ends=None, gaps
     Examples
     --------
     >>> import jaxalign
-    >>> jaxalign.dptable_of("MK", "MK", mode="local")
+    >>> jaxalign.dp_table("MK", "MK", mode="local")
     array([[ 0,  0,  0],
            [ 0,  5,  0],
            [ 0,  0, 10]], dtype=int32)

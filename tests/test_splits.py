@@ -40,7 +40,7 @@ def square(table):
 def graphpart_edges(path, threshold, known):
     """graph_part.precomputed_utils.load_edge_list with --transformation one-minus."""
     edges = {}
-    for line in open(path):
+    for line in path.read_text().splitlines():
         query, target, metric, *_ = line.strip().split(",")
         distance = 1 - float(metric)
         if query != target and distance <= threshold and {query, target} <= set(known):
@@ -85,7 +85,7 @@ def test_ids_of_graphpart_end_at_the_bar(tmp_path):
 def test_hestia(table, tmp_path):
     """hestia.similarity.sim_df2mtx: record numbers into a sparse square, symmetric."""
     path = written(table, tmp_path / "sim.csv", "hestia")
-    rows = list(csv.DictReader(open(path)))
+    rows = list(csv.DictReader(path.read_text().splitlines()))
     assert list(rows[0]) == ["query", "target", "metric"]
     found = np.eye(len(NAMES))
     for row in rows:
@@ -107,7 +107,7 @@ def test_hestias_own_reader(table, tmp_path):
 def test_datasail(table, tmp_path):
     """datasail.reader.utils.read_clustering_file: a heading, then name and numbers."""
     path = written(table, tmp_path / "sim.tsv", "datasail")
-    lines = [line.strip().split("\t") for line in open(path)]
+    lines = [line.strip().split("\t") for line in path.read_text().splitlines()]
     assert lines[0][1:] == [line[0] for line in lines[1:]] == NAMES
     found = np.array([[float(x) for x in line[1:]] for line in lines[1:]])
     np.testing.assert_allclose(found, square(table), rtol=1e-5)
