@@ -338,6 +338,10 @@ def directions(query, target, scoring=None, *, mode="global", free_ends=None) ->
 def plan(queries, targets=None, scoring=None, **options) -> dict:
     """What a run would do and need, without doing it: pairs, cells, windows, bytes.
 
+    Parameters as of ``align_pairs``, or without ``targets`` of ``align_all``; with
+    ``parts=True`` or ``part_rows`` of ``stream_all``: then bytes and windows are those
+    of its heaviest part, and ``parts`` says how many there are.
+
     Raises
     ------
     MemoryPlanError
@@ -347,9 +351,10 @@ def plan(queries, targets=None, scoring=None, **options) -> dict:
     queries = as_sequences(queries, scoring.alphabet)
     include_self = options.pop("include_self", False)
     part_rows = options.pop("part_rows", None)
+    by_parts = options.pop("parts", part_rows is not None)
     if targets is None:
         task = make_task("all", queries, queries, scoring, include_self, **options)
-        if part_rows or task.filters:
+        if by_parts or task.filters:
             return engine.plan_parts(task, parts.cut_of(task, part_rows))
     else:
         targets = as_sequences(targets, scoring.alphabet)

@@ -31,6 +31,7 @@ from jaxalign.model.identity import IDENTITIES
 from jaxalign.model.matrix import load, matrix_names
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import OUTPUTS
+from jaxalign.run import parts
 from jaxalign.run.engine import IMPLEMENTATIONS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -442,6 +443,18 @@ def test_info_and_plan(run):
     code, out, _ = run("info", "--plan", "a.fa", "--json")
     plan = json.loads(out)["plan"]
     assert (plan["pairs"], plan["records"], plan["dtypes"]) == (3, 3, ["int16"])
+
+
+def test_a_set_too_large_for_one_table_still_has_a_folder(run, folder, monkeypatch):
+    monkeypatch.setattr(parts, "ROWS", 3000)
+    (folder / "n.fa").write_text("".join(f">s{k}\nMK\n" for k in range(400)))
+    words = ("--memory-budget", "3MiB", "--threads", "1", "--json")
+    code, out, _ = run("info", "--plan", "n.fa", *words)
+    found = json.loads(out)
+    assert code == DONE and found["folder_plan"]["parts"] > 20
+    assert "memory budget is 3 MiB" in found["plan"]["refused"]
+    assert "-o FOLDER/" in found["plan"]["refused"]
+    assert found["folder_plan"]["pairs"] == 400 * 399 // 2
 
 
 def test_info_refuses_a_plan_over_the_budget(run, folder):

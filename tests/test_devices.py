@@ -42,6 +42,7 @@ def test_rows_do_not_depend_on_devices(whole, devices):
     )
     same_tables(table, whole)
     count = {"1,3": 2, "all": 4}.get(str(devices), 1)
+    assert len(table.info["device_cells"]) == count
     assert len(table.info["devices"]) == count and table.info["windows"] > 4
     assert table.info["threads"] >= count
     assert {of for _, of in used} == {count}
@@ -303,6 +304,7 @@ def test_the_plan_of_parts():
     plan = jaxalign.plan(sequences, part_rows=100, threads=1)
     some = api.parts_all(sequences, part_rows=100)
     assert plan["parts"] == len(some) and plan["pairs"] == some[-1].stop
+    assert plan["budget_bytes"] > plan["result_bytes"]
     rows = sorted((part.stop - part.start for part in some), reverse=True)
     assert plan["result_bytes"] == 44 * sum(rows[: flow.AHEAD + 1])
     with pytest.raises(jaxalign.MemoryPlanError):

@@ -35,7 +35,8 @@ def run(path: str, options: Options, long: LongOptions, include_self: bool) -> i
     done = dataset.finished(request.out, manifest, mine)
     _check_done(request.out, done, long.resume)
     chosen = job.settings(request, options)
-    plan = api.plan(read.sequences[0], None, request.scoring, **chosen, **which)
+    asked = chosen | which | {"parts": True}
+    plan = api.plan(read.sequences[0], None, request.scoring, **asked)
     job.introduce(request, plan, options, messages)
     messages.say(f"{len(mine):,} of {len(some):,} parts, {len(done):,} finished before")
     settings = chosen | which | {"skip": done, "shard": shard, "cluster": long.cluster}

@@ -81,7 +81,10 @@ def plan(task: Task) -> tuple[dict, list]:
     cells = [schedule.estimate(task.job, piece) for piece in pieces]
     pieces = [pieces[k] for k in schedule.heaviest_first(cells)]
     devices = task.devices if task.mesh is None else task.mesh.devices.flat
-    made |= {"devices": _names(devices)}
+    devices = _names(devices)
+    loads = schedule.plan(cells, len(devices)).loads
+    made |= {"devices": devices, "device_cells": list(loads)}
+    made |= {"budget_bytes": task.budget}
     return made | {"implementation": name, "reason": why}, pieces
 
 
@@ -126,6 +129,8 @@ def merge(plans: list[dict]) -> dict:
     for other in plans[1:]:
         made |= {name: made[name] + other[name] for name in SUMS if name in made}
         made |= {name: max(made[name], other[name]) for name in LARGEST}
+        loads = zip(made["device_cells"], other["device_cells"], strict=True)
+        made["device_cells"] = [sum(pair) for pair in loads]
         made["dtypes"] = sorted({*made["dtypes"], *other["dtypes"]})
         names = (made["implementation"] + ", " + other["implementation"]).split(", ")
         made["implementation"] = ", ".join(dict.fromkeys(names))
