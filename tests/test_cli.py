@@ -167,6 +167,40 @@ def test_min_identity_counts_what_it_drops(run):
     assert "3 pairs computed, 2 kept (identity_shorter >= 0.6)" in err
 
 
+def test_graphpart_reads_whole_headings(run):
+    words = ("--format", "graphpart", "-o", "edges.csv", "-q")
+    code, _, err = run("all", "a.fa", *words)
+    assert code == DONE
+    assert err.startswith("jaxalign: warning: a.fa: headings have descriptions")
+    code, _, err = run("all", "b.fa", *words, "--force")
+    assert (code, err) == (DONE, "")
+
+
+def test_filters_name_their_columns(run):
+    words = "--min-score -5 --min-cov 0.2 --coverage query --min-identity 0.1 -q"
+    code, out, _ = run("align", "a.fa", "b.fa", *words.split(), "--json")
+    found = json.loads(out)
+    assert code == DONE and found["filters"] == {
+        "min_score": -5,
+        "min_identity": 0.1,
+        "min_cov": 0.2,
+        "coverage": "query",
+        "identity": "alignment",
+    }
+    assert found["pairs"] == {"computed": 3, "kept": 2}
+    for wrong in (["--min-cov", "2"], ["--min-score", "nan"], ["--coverage", "any"]):
+        assert run("align", "a.fa", "b.fa", *wrong)[0] == USAGE
+
+
+def test_devices_by_number(run):
+    words = ("all", "a.fa", "--output", "score", "-q")
+    code, out, _ = run(*words)
+    assert code == DONE
+    assert run(*words, "--devices", "1,3") == (DONE, out, "")
+    assert run(*words, "--devices", "4")[0] == DEVICE
+    assert run(*words, "--devices", "one")[0] == USAGE
+
+
 def test_json(run, folder):
     words = "--json --min-identity 0.9 --output alignment -o out.tsv -q".split()
     code, out, err = run("align", "a.fa", "b.fa", *words)
@@ -568,6 +602,16 @@ def test_progress_as_json(capsys, monkeypatch):
         "gcups": 1.0,
         "eta_seconds": 3.0,
     }
+
+
+def test_progress_says_how_many_devices_are_at_work(capsys, monkeypatch):
+    monkeypatch.setattr(progress.time, "monotonic", iter(range(9)).__next__)
+    with progress.reporting("json") as report:
+        report.busy(2, 4)
+        report(10**9, 2 * 10**9)
+    now = json.loads(capsys.readouterr().err)["progress"]
+    assert (now["devices_busy"], now["devices"]) == (2, 4)
+    assert progress.text(now).endswith(", 2 of 4 devices busy")
 
 
 def test_progress_as_lines(capsys, monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxalign.cli.options import ScoringOptions
 from jaxalign.errors import UsageError
-from jaxalign.io import fasta
+from jaxalign.io import fasta, source
 from jaxalign.model.alphabet import Alphabet, Sequences
 
 NUCLEIC = np.frombuffer(b"ACGTUNacgtun", np.uint8)
@@ -48,6 +48,22 @@ def read(paths, alphabet: Alphabet, asked: ScoringOptions, hashed, warn) -> Inpu
         if count:
             warn(f"{path}: {count} unknown letters are read as {alphabet.wildcard}")
     return Inputs(tuple(paths), sequences, counts, hashes)
+
+
+def warn_of_headings(path: str, warn) -> None:
+    """GraphPart takes a whole heading, up to the first |, for the id."""
+    if path == "-":
+        return
+    with source.open_text(path) as lines:
+        described = any(
+            line.startswith(">") and " " in line.split("|", 1)[0].strip()
+            for line in lines
+        )
+    if described:
+        warn(
+            f"{path}: headings have descriptions, which GraphPart takes for a part of "
+            f"the id; give it a file without: sed '/^>/s/ .*//' {path}"
+        )
 
 
 def _nucleic(raws) -> bool:

@@ -54,6 +54,8 @@ def _run(paths, options: Options, **which) -> int:
     read = read_inputs(paths, request, options, options.output.json, messages)
     _check_counts(read)
     rehearse(request, read.sequences)
+    if request.format == "graphpart":
+        inputs.warn_of_headings(paths[0], messages.warn)
     devices = api.select_device(options.machine.device)
     chosen = settings(request, options) | which
     asked = {name: value for name, value in chosen.items() if name != "cluster"}
