@@ -8,6 +8,7 @@ from cases import same_tables, some_texts
 
 import jaxalign
 from jaxalign import DeviceError, UsageError
+from jaxalign.cli.main import main
 from jaxalign.io import formats
 from jaxalign.run import cluster
 
@@ -62,6 +63,26 @@ def nodes():
 def test_a_refusal_on_a_worker_is_one_here(nodes):
     with pytest.raises(jaxalign.MemoryPlanError):
         jaxalign.align_all(TEXTS, cluster=nodes[0].address, memory_budget=1000)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_command_line(nodes, tmp_path):
+    """A table and a folder: the bytes and rows of a run without a cluster."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "some.fa"
+    path.write_text("".join(f">s{k}\n{text}\n" for k, text in enumerate(TEXTS[:30])))
+    words = ["all", str(path), "-q", "--output", "stats"]
+    there = ["--cluster", nodes[0].address]
+    assert main([*words, "-o", f"{tmp_path}/alone.tsv"]) == 0
+    assert main([*words, "-o", f"{tmp_path}/there.tsv", *there]) == 0
+    alone, on_cluster = (tmp_path / f"{name}.tsv" for name in ("alone", "there"))
+    assert alone.read_bytes() == on_cluster.read_bytes()
+    assert main([*words, "-o", f"{tmp_path}/out/", "--part-rows", "90", *there]) == 0
+    scores = pq.read_table(tmp_path / "out")["score"].to_pylist()
+    assert len(list((tmp_path / "out").glob("part-*"))) > 4
+    lines = alone.read_text().splitlines()[1:]
+    assert scores == [int(line.split("\t")[2]) for line in lines]
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """``jaxalign all SEQS -o FOLDER/``: parts that are finished stay finished."""
 
 import re
+from contextlib import closing
 
 from jaxalign import api
 from jaxalign.cli import job, progress, report
@@ -67,12 +68,13 @@ def _compute(sequences, request: Request, manifest, options, settings):
     asked = options.messages
     with progress.reporting(asked.progress, asked.quiet) as tell:
         watched = {"progress": tell, "busy": tell.busy} if tell else {}
+        written = manifest, request.columns, request.identity
         stream = api.stream_all(sequences, request.scoring, **watched, **settings)
-        for part, table in stream:
-            written = manifest, request.columns, request.identity
-            dataset.write_part(table, request.out, part, *written)
-            info = {name: value + table.info[name] for name, value in info.items()}
-            rows = _more(rows, table)
+        with closing(stream):
+            for part, table in stream:
+                dataset.write_part(table, request.out, part, *written)
+                info = {name: value + table.info[name] for name, value in info.items()}
+                rows = _more(rows, table)
     return info, rows
 
 

@@ -139,7 +139,7 @@ def _fetch(ray, reference):
 def _connect(address: str):
     """The module ``ray``, connected."""
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise UsageError(
             "a cluster needs Ray: pip install 'jaxalign[cluster]'"

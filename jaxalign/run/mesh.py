@@ -6,6 +6,7 @@ a new leading axis, which ``shard_map`` cuts over all axes of the mesh.
 
 from collections.abc import Iterator
 from functools import partial
+from inspect import unwrap
 
 import jax
 import jax.numpy as jnp
@@ -120,9 +121,9 @@ def _spmd(stacked, problem, *, mesh, local, shared, capacity, **static):
     def each(stacked, problem):
         own = jax.tree.map(lambda values: values[0], stacked)
         block = own.pop("block")
-        block = device.load_block.__wrapped__(block, problem, local, shared)
+        block = unwrap(device.load_block)(block, problem, local, shared)
         halves = None if capacity is None else jnp.zeros(capacity, jnp.uint16)
-        found, _ = device.run_window.__wrapped__(
+        found, _ = unwrap(device.run_window)(
             block,
             problem=problem,
             halves=halves,
