@@ -51,8 +51,10 @@ def begin(path: str, manifest: dict, resume: bool, force: bool, join: bool) -> N
     if not os.path.isdir(path):
         output.check(path, True)
         os.makedirs(path, exist_ok=True)
+    # Names first: another shard writes its manifest before its parts.
+    names = [name for name in os.listdir(path) if not name.startswith(".")]
     found = is_dataset(path)
-    if not found and any(not name.startswith(".") for name in os.listdir(path)):
+    if not found and names:
         raise UsageError(f"{path}: is a folder with other files; give a new one")
     if found and not force:
         _check_same(path, manifest)
@@ -61,8 +63,9 @@ def begin(path: str, manifest: dict, resume: bool, force: bool, join: bool) -> N
                 f"{path}: exists; use --resume to complete it, or --force to begin anew"
             )
         return
-    for name in glob.glob(os.path.join(glob.escape(path), "part-*.parquet")):
-        os.remove(name)
+    if found:
+        for name in glob.glob(os.path.join(glob.escape(path), "part-*.parquet")):
+            os.remove(name)
     text = json.dumps(manifest, indent=2) + "\n"
     output.write_file(os.path.join(path, MANIFEST), lambda name: _fill(name, text))
 
