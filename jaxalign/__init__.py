@@ -15,6 +15,7 @@ _HOMES = {
     "align": "jaxalign.api",
     "align_pairs": "jaxalign.api",
     "align_all": "jaxalign.api",
+    "stream_all": "jaxalign.api",
     "scores_matrix": "jaxalign.api",
     "distance_matrix": "jaxalign.api",
     "directions": "jaxalign.api",

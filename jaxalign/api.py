@@ -6,6 +6,7 @@ Modes: ``global``, ``semiglobal`` (all four ends free, the empty overlap counts 
 over there cost nothing. An insertion may stand next to a deletion.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +15,12 @@ from jaxalign.errors import InputError, UsageError
 from jaxalign.model.alphabet import Sequences, as_sequences
 from jaxalign.model.identity import BY_PATH, denominator, ratio
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
-from jaxalign.model.table import OUTPUTS, Table
-from jaxalign.run import engine, memory, tables
+from jaxalign.model.table import Table, join
+from jaxalign.run import engine, parts, tables
 from jaxalign.run.device import describe_device, select_device
+from jaxalign.run.job import make_task, stream, table_of, watched_in
+from jaxalign.run.mesh import ambient as ambient_mesh
+from jaxalign.run.parts import Part
 
 
 def align(
@@ -58,7 +62,8 @@ def align(
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
     query, target = _named(query, "query"), _named(target, "target")
-    options |= {"mode": mode, "free_ends": free_ends, "output": "alignment"}
+    options = every_pair(options) | {"output": "alignment"}
+    options |= {"mode": mode, "free_ends": free_ends}
     found = align_pairs([query], [target], scoring, **options).alignment(0)
     if not return_directions:
         return found
@@ -90,7 +95,18 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
         Host threads, a window each; all cores by default.
     window : int, optional
         Queries and targets of a window at most; results do not depend on it.
+    devices : "all", int, or sequence of ints or jax devices, optional
+        Which of JAX's devices compute, windows in order of estimated cells, each taken
+        by whichever is idle. JAX's default device by default.
+    mesh : jax.sharding.Mesh, optional
+        One program over all its devices, a window on each (``shard_map``); by default
+        the mesh of ``jax.set_mesh``, where there is one.
+    min_score, min_identity, min_cov : float, optional
+        Keep only rows with at least this score, identity (a fraction; over the
+        denominator ``identity``, of ``Table.identity``) and coverage (a fraction;
+        ``coverage`` is "both", "query" or "target").
     progress : callable (cells done, cells in all), optional
+    busy : callable (devices at work, devices in all), optional
 
     Returns
     -------
@@ -122,6 +138,8 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     queries = as_sequences(queries, scoring.alphabet)
     targets = as_sequences(targets, scoring.alphabet)
     kind, queries, paired = _pairing(queries, targets)
+    if options.get("mesh") is None and not options.get("devices"):
+        options["mesh"] = ambient_mesh()
     table = _run(kind, queries, paired, scoring, **options)
     if len(paired) == len(targets):
         return table
@@ -129,11 +147,21 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     return replace(table, columns=table.columns | {"target": only}, targets=targets)
 
 
-def align_all(sequences, scoring=None, *, include_self=False, **options) -> Table:
+def align_all(
+    sequences,
+    scoring=None,
+    *,
+    include_self=False,
+    cluster=None,
+    part_rows=None,
+    **options,
+) -> Table:
     """Align all pairs i < j of a set (i <= j with ``include_self``), row by row.
 
-    Parameters and errors as in ``align_pairs``. Every pair is computed once, whatever
-    the window; results do not depend on windows, threads or the order of work.
+    Parameters and errors as in ``align_pairs``; ``cluster`` is the address of a Ray
+    cluster, or "auto", whose machines get parts of ``part_rows`` rows at most. Every
+    pair is computed once; results do not depend on windows, threads, devices, machines
+    or the order of work.
 
     Returns
     -------
@@ -149,9 +177,76 @@ def align_all(sequences, scoring=None, *, include_self=False, **options) -> Tabl
     """
     scoring = scoring or Scoring()
     sequences = as_sequences(sequences, scoring.alphabet)
-    return _run(
-        "all", sequences, sequences, scoring, include_self=include_self, **options
-    )
+    watched, options = watched_in(options)
+    task = make_task("all", sequences, sequences, scoring, include_self, **options)
+    if cluster is None and not task.filters:
+        return table_of(task, *engine.run(task, *watched))
+    found = list(stream(task, parts.cut_of(task, part_rows), watched, cluster))
+    return join((table for _, table in found), engine.merge_all(found))
+
+
+def stream_all(
+    sequences,
+    scoring=None,
+    *,
+    include_self=False,
+    skip=(),
+    shard=None,
+    part_rows=None,
+    cluster=None,
+    **options,
+) -> Iterator[tuple[Part, Table]]:
+    """Align all pairs of a set, part by part: for results that memory cannot hold.
+
+    The next parts are planned and computed while the caller has one. One below the
+    other, the tables are what ``align_all`` returns.
+
+    Parameters
+    ----------
+    include_self, cluster, **options : as in ``align_all``
+    skip : collection of int
+        Parts that are not wanted, because they are there already.
+    shard : (int, int), optional
+        (k, n): only the k-th of n shares of the parts, from 1; each part is in one
+        share, and shares are alike in cells.
+    part_rows : int, optional
+        Rows of a part at most, 2^22 by default. Parts depend on the lengths of the
+        sequences and on this, on nothing else.
+
+    Yields
+    ------
+    Part
+        ``index``, and ``start`` and ``stop``: which rows of the whole result, counted
+        before filters.
+    Table
+        Those rows, or what the filters keep of them.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> sequences = ["MKTAYIA", "MKTAIA", "MRV"]
+    >>> for part, table in jaxalign.stream_all(sequences, part_rows=2):
+    ...     print(part.index, part.start, part.stop, table["score"].tolist())
+    0 0 2 [16, 0]
+    1 2 3 [1]
+    """
+    scoring = scoring or Scoring()
+    sequences = as_sequences(sequences, scoring.alphabet)
+    watched, options = watched_in(options)
+    task = make_task("all", sequences, sequences, scoring, include_self, **options)
+    some = share(parts.cut_of(task, part_rows), shard)
+    some = [part for part in some if part.index not in skip]
+    return stream(task, some, watched, cluster)
+
+
+def parts_all(sequences, *, include_self=False, part_rows=None) -> list[Part]:
+    """The parts that ``stream_all`` makes of some ``Sequences``."""
+    return parts.cut(sequences.lengths, include_self, *filter(None, [part_rows]))
+
+
+def share(some: list[Part], shard=None) -> list[Part]:
+    """The parts of a shard (k, n); all where it is None."""
+    return some if shard is None else parts.shard(some, *shard)
 
 
 def scores_matrix(queries, targets=None, scoring=None, **options) -> np.ndarray:
@@ -170,7 +265,7 @@ def scores_matrix(queries, targets=None, scoring=None, **options) -> np.ndarray:
     """
     scoring = scoring or Scoring()
     queries = as_sequences(queries, scoring.alphabet)
-    options = options | {"output": "score"}
+    options = every_pair(options) | {"output": "score"}
     if targets is None and _symmetric(scoring, options):
         return _square(align_all(queries, scoring, include_self=True, **options))
     targets = queries if targets is None else as_sequences(targets, scoring.alphabet)
@@ -198,7 +293,8 @@ def distance_matrix(
     scoring = scoring or Scoring()
     if not _symmetric(scoring, options):
         raise UsageError("a distance needs a symmetric matrix and symmetric free ends")
-    table = align_all(sequences, scoring, **(options | {"output": "identity"}))
+    options = every_pair(options) | {"output": "identity"}
+    table = align_all(sequences, scoring, **options)
     below = denominator(identity, table.columns, *table.lengths())
     distance = np.zeros((len(table.queries),) * 2)
     values = 1 - np.nan_to_num(ratio(table["max_identities"], below))
@@ -242,6 +338,10 @@ def directions(query, target, scoring=None, *, mode="global", free_ends=None) ->
 def plan(queries, targets=None, scoring=None, **options) -> dict:
     """What a run would do and need, without doing it: pairs, cells, windows, bytes.
 
+    Parameters as of ``align_pairs``, or without ``targets`` of ``align_all``; with
+    ``parts=True`` or ``part_rows`` of ``stream_all``: then bytes and windows are those
+    of its heaviest part, and ``parts`` says how many there are.
+
     Raises
     ------
     MemoryPlanError
@@ -249,11 +349,16 @@ def plan(queries, targets=None, scoring=None, **options) -> dict:
     """
     scoring = scoring or Scoring()
     queries = as_sequences(queries, scoring.alphabet)
+    include_self = options.pop("include_self", False)
+    part_rows = options.pop("part_rows", None)
+    by_parts = options.pop("parts", part_rows is not None)
     if targets is None:
-        task = _task("all", queries, queries, scoring, **options)
+        task = make_task("all", queries, queries, scoring, include_self, **options)
+        if by_parts or task.filters:
+            return engine.plan_parts(task, parts.cut_of(task, part_rows))
     else:
         targets = as_sequences(targets, scoring.alphabet)
-        task = _task(*_pairing(queries, targets), scoring, **options)
+        task = make_task(*_pairing(queries, targets), scoring, **options)
     return engine.plan(task)[0]
 
 
@@ -276,6 +381,14 @@ def _symmetric(scoring, options) -> bool:
     return is_symmetric(scoring, ends)
 
 
+def every_pair(options: dict) -> dict:
+    """Refuse filters where each pair has its place in the answer."""
+    for name in ("min_score", "min_identity", "min_cov"):
+        if options.get(name) is not None:
+            raise UsageError(f"{name}: use align_pairs or align_all, which drop rows")
+    return dict(options)
+
+
 def _square(table):
     n = len(table.queries)
     matrix = np.zeros((n, n), table["score"].dtype)
@@ -284,59 +397,10 @@ def _square(table):
     return matrix
 
 
-def _task(
-    kind,
-    queries,
-    targets,
-    scoring,
-    *,
-    mode="global",
-    free_ends=None,
-    output="stats",
-    include_self=False,
-    implementation=None,
-    memory_budget=None,
-    threads=None,
-    window=None,
-):
-    if output not in OUTPUTS:
-        raise UsageError(f"unknown output {output!r}: one of {', '.join(OUTPUTS)}")
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads = {threads}: 1 or more are needed")
-    if window is not None and window < 1:
-        raise UsageError(f"window = {window}: 1 or more are needed")
-    return engine.Task(
-        kind,
-        queries,
-        targets,
-        scoring,
-        mode,
-        resolve_ends(mode, free_ends),
-        output,
-        include_self,
-        implementation,
-        memory.budget(memory_budget),
-        threads or engine.default_threads(),
-        window,
-    )
-
-
-def _run(kind, queries, targets, scoring, progress=None, **options) -> Table:
-    task = _task(kind, queries, targets, scoring, **options)
-    columns, paths, info = engine.run(task, progress)
-    runs, offsets = paths or (None, None)
-    return Table(
-        columns,
-        queries,
-        targets,
-        scoring,
-        task.mode,
-        task.free,
-        info["implementation"],
-        info,
-        runs,
-        offsets,
-    )
+def _run(kind, queries, targets, scoring, **options) -> Table:
+    watched, options = watched_in(options)
+    task = make_task(kind, queries, targets, scoring, **options)
+    return table_of(task, *engine.run(task, *watched))
 
 
 __all__ = [
@@ -348,6 +412,9 @@ __all__ = [
     "distance_matrix",
     "dp_table",
     "plan",
+    "parts_all",
     "scores_matrix",
     "select_device",
+    "share",
+    "stream_all",
 ]

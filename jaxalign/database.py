@@ -13,8 +13,9 @@ from jaxalign.io import fasta, stream
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import Sequences, as_sequences, from_parts
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.table import Table, joined
+from jaxalign.model.table import Table, join
 from jaxalign.run import search as scanning
+from jaxalign.run.job import make_task
 
 TOP = 300
 
@@ -96,8 +97,9 @@ def search(
     else:
         blocks = _parts(held)
     nothing = from_parts((), [], scoring.alphabet)
+    options = api.every_pair(options)
     asked = options | {"mode": mode, "output": "score"}
-    task = replace(api._task("cross", queries, nothing, scoring, **asked), top=int(top))
+    task = replace(make_task("cross", queries, nothing, scoring, **asked), top=int(top))
     tell = _teller(progress, queries, held)
     found = scanning.scan(task, blocks, keep=held is None, tell=tell)
     found.info["substituted"] = substituted[0]
@@ -188,7 +190,7 @@ def _parts(sequences: Sequences) -> Iterator[Sequences]:
         limit = sequences.offsets[start] + scanning.RESIDUES
         stop = int(np.searchsorted(sequences.offsets, limit, side="left"))
         stop = min(max(stop, start + 1), start + scanning.RECORDS, count)
-        yield sequences.part(start, stop)
+        yield sequences.between(start, stop)
         start = stop
 
 
@@ -237,7 +239,7 @@ def _rows(task, found, held) -> Table:
 def _aligned(table: Table, options) -> Table:
     """The same rows with their paths: a ``zip`` job of the hits, in blocks."""
     parts = [_paths(table, hits, options) for hits in _blocks_of_hits(table)]
-    whole = joined(parts)
+    whole = join(parts, {})
     seconds = sum(part.info["seconds"] for part in parts)
     info = table.info | {"align_seconds": seconds}
     info["seconds"] += seconds

@@ -31,6 +31,7 @@ from jaxalign.model.identity import IDENTITIES
 from jaxalign.model.matrix import load, matrix_names
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import OUTPUTS
+from jaxalign.run import parts
 from jaxalign.run.engine import IMPLEMENTATIONS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -163,7 +164,41 @@ def test_min_identity_counts_what_it_drops(run):
     code, out, err = run("align", "a.fa", "b.fa", *words)
     assert code == DONE
     assert [line.split("\t")[0] for line in out.splitlines()[1:]] == ["q1", "q3"]
-    assert "3 pairs computed, 2 kept (identity shorter >= 0.6)" in err
+    assert "3 pairs computed, 2 kept (identity_shorter >= 0.6)" in err
+
+
+def test_graphpart_reads_whole_headings(run):
+    words = ("--format", "graphpart", "-o", "edges.csv", "-q")
+    code, _, err = run("all", "a.fa", *words)
+    assert code == DONE
+    assert err.startswith("jaxalign: warning: a.fa: headings have descriptions")
+    code, _, err = run("all", "b.fa", *words, "--force")
+    assert (code, err) == (DONE, "")
+
+
+def test_filters_name_their_columns(run):
+    words = "--min-score 13 --min-cov 0.2 --coverage query --min-identity 0.1 -q"
+    code, out, _ = run("align", "a.fa", "b.fa", *words.split(), "--json")
+    found = json.loads(out)
+    assert code == DONE and found["filters"] == {
+        "min_score": 13,
+        "min_identity": 0.1,
+        "min_cov": 0.2,
+        "coverage": "query",
+        "identity": "alignment",
+    }
+    assert found["pairs"] == {"computed": 3, "kept": 2}
+    for wrong in (["--min-cov", "2"], ["--min-score", "nan"], ["--coverage", "any"]):
+        assert run("align", "a.fa", "b.fa", *wrong)[0] == USAGE
+
+
+def test_devices_by_number(run):
+    words = ("all", "a.fa", "--output", "score", "-q")
+    code, out, _ = run(*words)
+    assert code == DONE
+    assert run(*words, "--devices", "1,3") == (DONE, out, "")
+    assert run(*words, "--devices", "4")[0] == DEVICE
+    assert run(*words, "--devices", "one")[0] == USAGE
 
 
 def test_json(run, folder):
@@ -444,6 +479,18 @@ def test_info_and_plan(run):
     assert (plan["pairs"], plan["records"], plan["dtypes"]) == (3, 3, ["int16"])
 
 
+def test_a_set_too_large_for_one_table_still_has_a_folder(run, folder, monkeypatch):
+    monkeypatch.setattr(parts, "ROWS", 3000)
+    (folder / "n.fa").write_text("".join(f">s{k}\nMK\n" for k in range(400)))
+    words = ("--memory-budget", "3MiB", "--threads", "1", "--json")
+    code, out, _ = run("info", "--plan", "n.fa", *words)
+    found = json.loads(out)
+    assert code == DONE and found["folder_plan"]["parts"] > 20
+    assert "memory budget is 3 MiB" in found["plan"]["refused"]
+    assert "-o FOLDER/" in found["plan"]["refused"]
+    assert found["folder_plan"]["pairs"] == 400 * 399 // 2
+
+
 def test_info_refuses_a_plan_over_the_budget(run, folder):
     words = ("info", "--plan", "a.fa", "--memory-budget", "1kB")
     assert "would fit" in refused(run, folder, MEMORY, *words)
@@ -551,9 +598,20 @@ def test_progress_as_json(capsys, monkeypatch):
     assert states[0] == {
         "cells_done": 10**9,
         "cells_total": 4 * 10**9,
+        "seconds": 1,
         "gcups": 1.0,
         "eta_seconds": 3.0,
     }
+
+
+def test_progress_says_how_many_devices_are_at_work(capsys, monkeypatch):
+    monkeypatch.setattr(progress.time, "monotonic", iter(range(9)).__next__)
+    with progress.reporting("json") as report:
+        report.busy(2, 4)
+        report(10**9, 2 * 10**9)
+    now = json.loads(capsys.readouterr().err)["progress"]
+    assert (now["devices_busy"], now["devices"]) == (2, 4)
+    assert progress.text(now).endswith(", 2 of 4 devices busy")
 
 
 def test_progress_as_lines(capsys, monkeypatch):

@@ -71,13 +71,13 @@ def test_blocks_and_names_beyond_ascii(tmp_path):
     texts = some_texts(1, 9)
     named = [(f"größe{k}", text) for k, text in enumerate(texts)]
     whole = as_sequences(named, PROTEIN)
-    blocks = [whole.part(0, 4), whole.part(4, 5), whole.part(5, 9)]
+    blocks = [whole.between(0, 4), whole.part(4, 5), whole.part(5, 9)]
     database.create(str(tmp_path / "d"), blocks, PROTEIN)
     found = jaxalign.open_database(tmp_path / "d", verify=True)
     assert list(found.names) == list(whole.names)
     assert [found.text(k) for k in range(9)] == texts
     assert found.names[-1] == "größe8" and len(found.names[2:5]) == 3
-    assert list(found.part(2, 5).names) == list(whole.names[2:5])
+    assert list(found.between(2, 5).names) == list(whole.names[2:5])
     with pytest.raises(IndexError):
         found.names[9]
 
@@ -177,8 +177,8 @@ def test_opening_takes_milliseconds_whatever_the_size(tmp_path):
 
 
 def test_an_index_is_taken_where_sequences_are(indexed):
-    found = jaxalign.open_database(indexed).part(0, 5)
-    plain = fasta.read(PROTEINS, PROTEIN).part(0, 5)
+    found = jaxalign.open_database(indexed).between(0, 5)
+    plain = fasta.read(PROTEINS, PROTEIN).between(0, 5)
     table = jaxalign.align_all(found, output="score")
     want = jaxalign.align_all(plain, output="score")
     assert table["score"].tolist() == want["score"].tolist()
@@ -196,7 +196,9 @@ def test_blocks_are_the_file(residues, records, tmp_path):
     blocks = [b for b, _ in stream.read_blocks(packed, PROTEIN, "error", residues,
                                                records)]  # fmt: skip
     assert all(len(block) <= records for block in blocks) and len(blocks) > 4
-    assert all(block.part(0, len(block) - 1).codes.size < residues for block in blocks)
+    assert all(
+        block.between(0, len(block) - 1).codes.size < residues for block in blocks
+    )
     assert [name for block in blocks for name in block.names] == list(want.names)
     np.testing.assert_array_equal(np.concatenate([b.codes for b in blocks]), want.codes)
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import product
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import codes, same_tables
@@ -11,8 +12,9 @@ from cases import codes, same_tables
 import jaxalign
 import kernels_pallas as kernels
 from jaxalign.model.alphabet import as_sequences
+from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import resolve_ends
-from jaxalign.run import gpu, results, search
+from jaxalign.run import crossing, gpu, results, search
 from jaxalign.run.task import Task
 
 interpreted = pytest.mark.skipif(
@@ -46,14 +48,14 @@ def run_all(task, monkeypatch):
     monkeypatch.setattr(gpu, "QUERIES", (4,))
     monkeypatch.setattr(gpu, "TARGETS", (8,))
     monkeypatch.setattr(gpu, "PAIRS", (8,))
-    out = results.Output(task, None)
+    out = results.Output(task)
     sides = gpu.load(task)
     for launch in gpu.cut(task, kernels, 2**34):
         assert isinstance(launch, gpu.Launch)
         launch = replace(launch, rows=32, columns=32)
         options = {"shape": small(task, launch), "interpret": kernels.interpreter()}
         out.put(gpu.run(task, kernels, launch, sides, **options))
-    return out.columns, out.assemble()
+    return out.finish()
 
 
 QUICK = (("zip", "alignment"),)
@@ -147,3 +149,47 @@ def test_every_pair_comes_once(kind, output):
             sizes.add((piece.rows, piece.columns, piece.slots, piece.places))
         assert (seen == 1).all()
     assert len(sizes) <= (16 if output == "alignment" else 9)  # pairs of buckets
+
+
+@pytest.mark.parametrize("output", ["stats", "identity"])
+def test_what_a_filter_drops_stays_on_the_device(output):
+    """A launch's result as the kernels give it, made from the sweep's table."""
+    filters = {"stats": Filters(5, 0.2, "full", 0.3), "identity": Filters(-30, 0.2)}
+    chosen = replace(filters[output], identity="full" if output == "stats" else "mean")
+    task = replace(task_of("all", output, count=20), filters=chosen)
+    options = {"mode": task.mode, "output": output}
+    want = jaxalign.align_all(task.queries, **options)
+    order = np.argsort(-task.queries.lengths, kind="stable")
+    found = task.job.meets(gpu.Launch(order, order))
+    made = as_launched(task, want, found)
+    keep, crossed = crossing.crossed(task, found, made)
+    rows = results.of_launch(task, keep, crossed, None, 0)
+    assert found.swapped[found.wanted].any()
+    out = results.Output(task)
+    out.put(rows)
+    mask = chosen.mask(want.columns, *want.lengths())
+    assert 0 < mask.sum() == len(crossed.score) < len(want)
+    for name, values in out.finish()[0].items():
+        np.testing.assert_array_equal(values, want[name][mask], err_msg=name)
+
+
+def as_launched(task, table, found):
+    """Grids (Q, T) in the orientation computed, larger than the pairs asked for."""
+    flip, w = found.swapped, found.wanted
+    i = np.where(flip, found.target, found.query)
+    j = np.where(flip, found.query, found.target)
+    at = np.where(w, task.job.position(i, j), 0)
+
+    def grid(name):
+        return jnp.pad(jnp.asarray(table[name][at]), ((0, 2), (0, 4)))
+
+    if task.output == "identity":
+        base = np.int32(8192)
+        return kernels.Result(grid("score") * base + grid("max_identities"))
+    flip, made = jnp.pad(jnp.asarray(flip), ((0, 2), (0, 4))), {}
+    for end in ("start", "end"):
+        own, other = grid(f"query_{end}"), grid(f"target_{end}")
+        made[f"{end}_i"] = jnp.where(flip, other, own)
+        made[f"{end}_j"] = jnp.where(flip, own, other)
+    counts = {name: grid(name) for name in results.COUNTS}
+    return kernels.Result(grid("score"), **made, **counts, count=grid("gaps"))

@@ -38,7 +38,7 @@ OUTSIDE = {
     "io": {"biotite", "matplotlib", "numpy", "pyarrow"},
     "kernels_pallas": {"jax", "jaxlib", "numpy"},  # jaxlib.mlir: inline instructions
     "model": {"biotite", "numpy", "pandas", "pyarrow"},
-    "run": {"jax", "numpy"},
+    "run": {"jax", "numpy", "ray"},
     "soft": {"jax", "numpy"},
     "three": {"numpy"},
 }

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import FLAG, Fasta, Options
+from jaxalign.cli.options import FLAG, Fasta, LongOptions, Options
 
 
 def all_pairs(
@@ -12,9 +12,13 @@ def all_pairs(
     /,
     *,
     include_self: Annotated[bool, FLAG] = False,
+    long: LongOptions = LongOptions(),  # noqa: B008
     options: Options = Options(),  # noqa: B008
 ) -> int:
     """Align all pairs of the records of SEQS, each pair once.
+
+    With -o FOLDER/ the result is a folder of parquet parts, which --resume completes
+    after an interruption, and which several --shard runs may fill together.
 
     Parameters
     ----------
@@ -23,6 +27,8 @@ def all_pairs(
     include_self
         Also every record with itself.
     """
-    from jaxalign.cli import job
+    from jaxalign.cli import job, parts_job
 
-    return job.all_pairs(sequences, options, include_self)
+    if parts_job.wanted(options, long):
+        return parts_job.run(sequences, options, long, include_self)
+    return job.all_pairs(sequences, options, long, include_self)

@@ -25,7 +25,7 @@ def demo() -> int:
     query, target = (sequences.names.index(name) for name in PAIR)
     shown = (table["query"] == query) & (table["target"] == target)
     formats.write(table.filter(shown), "-", "pair")
-    report.say(report.summary(table, len(table), "alignment", None))
+    report.say(report.summary(table.info, len(table), ""))
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from jaxalign.cli.options import FILE, Options
+from jaxalign.errors import MemoryPlanError
 
 
 def info(
@@ -23,7 +24,7 @@ def info(
     """
     found = machine(options)
     if plan is not None:
-        found["plan"] = planned(plan, options)
+        found |= planned(plan, options)
     if options.output.json:
         print(json.dumps(found, indent=2))
     else:
@@ -48,7 +49,14 @@ def machine(options: Options) -> dict:
 
 
 def planned(path: str, options: Options) -> dict:
-    """The memory plan of ``jaxalign all`` on a file."""
+    """The memory plan of ``jaxalign all`` on a file: as one table in memory, and as a
+    folder of parts.
+
+    Raises
+    ------
+    MemoryPlanError
+        Not even the folder can be written within the budget.
+    """
     from jaxalign import api
     from jaxalign.cli import inputs, job, request
 
@@ -57,9 +65,14 @@ def planned(path: str, options: Options) -> dict:
     scoring = asked.scoring
     read = inputs.read((path,), scoring.alphabet, options.scoring, False, warn)
     settings = job.settings(asked, options)
-    made = api.plan(read.sequences[0], None, scoring, **settings)
     about = {"scoring": str(scoring), "records": len(read.sequences[0])}
-    return about | made | {"output": asked.output, "mode": asked.mode}
+    about |= {"output": asked.output, "mode": asked.mode}
+    folder = api.plan(read.sequences[0], None, scoring, parts=True, **settings)
+    try:
+        table = api.plan(read.sequences[0], None, scoring, **settings)
+    except MemoryPlanError as error:
+        table = {"refused": f"{error}; a folder of parts (-o FOLDER/) needs less"}
+    return {"plan": about | table, "folder_plan": folder}
 
 
 def _memory(devices) -> dict:
@@ -76,5 +89,5 @@ def _lines(found: dict):
     from jaxalign.cli import report
 
     for heading, values in found.items():
-        yield heading
+        yield heading.replace("_", " ")
         yield from (f"  {line}" for line in report.plan_lines(values))

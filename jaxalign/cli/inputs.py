@@ -8,9 +8,8 @@ import numpy as np
 
 from jaxalign.cli.options import ScoringOptions
 from jaxalign.errors import UsageError
-from jaxalign.io import fasta
+from jaxalign.io import fasta, source
 from jaxalign.io.database import is_database, mapped
-from jaxalign.io.source import open_text
 from jaxalign.model.alphabet import Alphabet, Sequences
 
 NUCLEIC = np.frombuffer(b"ACGTUNacgtun", np.uint8)
@@ -60,6 +59,22 @@ def read(paths, alphabet: Alphabet, asked: ScoringOptions, hashed, warn) -> Inpu
     return Inputs(tuple(paths), sequences, counts, hashes)
 
 
+def warn_of_headings(path: str, warn) -> None:
+    """GraphPart takes a whole heading, up to the first |, for the id."""
+    if path == "-":
+        return
+    with source.open_text(path) as lines:
+        described = any(
+            line.startswith(">") and " " in line.split("|", 1)[0].strip()
+            for line in lines
+        )
+    if described:
+        warn(
+            f"{path}: headings have descriptions, which GraphPart takes for a part of "
+            f"the id; give it a file without: sed '/^>/s/ .*//' {path}"
+        )
+
+
 def _nucleic(raws) -> bool:
     found = [raw.text for raw in raws if raw is not None and len(raw.text)]
     return bool(found) and all(np.isin(text, NUCLEIC).all() for text in found)
@@ -76,7 +91,7 @@ def check(path: str) -> None:
     """
     special = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
     if not special and not is_database(path):
-        with open_text(path) as handle:
+        with source.open_text(path) as handle:
             fasta.check_first_line(path, handle)
 
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from jaxalign import api
 from jaxalign.cli import inputs, progress, report
-from jaxalign.cli.options import Options
+from jaxalign.cli.options import LongOptions, Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.errors import UsageError
 from jaxalign.io import formats
+from jaxalign.model.filters import Filters
 from jaxalign.model.table import SPANS, Table
 
 STATS = (*SPANS, "identities", "columns", "gap_openings", "gaps")
@@ -39,31 +40,51 @@ def pairs(a: str, b: str, options: Options) -> int:
     return _run((a, b), options)
 
 
-def all_pairs(path: str, options: Options, include_self: bool) -> int:
+def all_pairs(path: str, options: Options, long: LongOptions, include_self) -> int:
     """``jaxalign all SEQS``."""
-    return _run((path,), options, include_self=include_self)
+    if long.cluster is None:
+        return _run((path,), options, include_self=include_self)
+    return _run((path,), options, include_self=include_self, cluster=long.cluster)
 
 
 def _run(paths, options: Options, **which) -> int:
     # 1 check options, 2 read, 3 refuse what cannot be written, 4 plan, 5 align, 6 write
     request = resolve(options)
     messages = Messages(options.messages.quiet)
-    hashed, alphabet = options.output.json, request.scoring.alphabet
-    read = inputs.read(paths, alphabet, options.scoring, hashed, messages.warn)
+    read = read_inputs(paths, request, options, options.output.json, messages)
     _check_counts(read)
     rehearse(request, read.sequences)
+    if request.format == "graphpart":
+        inputs.warn_of_headings(paths[0], messages.warn)
     devices = api.select_device(options.machine.device)
     chosen = settings(request, options) | which
-    plan = api.plan(*_sides(read.sequences), request.scoring, **chosen)
+    asked = {name: value for name, value in chosen.items() if name != "cluster"}
+    plan = api.plan(*_sides(read.sequences), request.scoring, **asked)
+    introduce(request, plan, options, messages)
+    table = _align(read.sequences, request, options, chosen)
+    write(table, request, options.output.force)
+    rows = {"kept": len(table), "max_score": best_score(table)}
+    finish(request, read, table.info, rows, options, devices, messages)
+    return 0
+
+
+def read_inputs(paths, request: Request, options: Options, hashed, messages):
+    """The files of a job."""
+    alphabet = request.scoring.alphabet
+    return inputs.read(paths, alphabet, options.scoring, hashed, messages.warn)
+
+
+def introduce(request: Request, plan: dict, options: Options, messages) -> None:
+    """What will be done, before it is."""
     messages.say(report.heading(request, plan))
     if options.messages.verbose:
         for line in report.plan_lines(plan):
             messages.say(line)
-    table = _align(read.sequences, request, options, chosen)
-    kept = _filter(table, request.identity, options.mode.min_identity)
-    write(kept, request, options.output.force)
-    _finish(request, read, table, kept, options, devices, messages)
-    return 0
+
+
+def best_score(table: Table):
+    """The greatest score of the rows kept, None where there is none."""
+    return table["score"].max().item() if len(table) else None
 
 
 def _check_counts(read) -> None:
@@ -103,7 +124,8 @@ def settings(request: Request, options: Options) -> dict:
         "implementation": options.machine.implementation,
         "memory_budget": options.machine.memory_budget,
         "threads": options.machine.threads,
-    }
+        "devices": options.machine.devices,
+    } | request.filters
 
 
 def _sides(sequences):
@@ -115,14 +137,8 @@ def _align(sequences, request: Request, options: Options, chosen: dict) -> Table
     verb = api.align_pairs if len(sequences) == 2 else api.align_all
     asked = options.messages
     with progress.reporting(asked.progress, asked.quiet) as tell:
-        return verb(*sequences, request.scoring, progress=tell, **chosen)
-
-
-def _filter(table: Table, identity: str, least: float | None) -> Table:
-    """Rows of at least this identity; a pair without a denominator has none."""
-    if least is None:
-        return table
-    return table.filter(table.identity(identity) >= least)
+        watched = {"progress": tell, "busy": tell.busy} if tell else {}
+        return verb(*sequences, request.scoring, **watched, **chosen)
 
 
 def write(table: Table, request: Request, force: bool) -> None:
@@ -132,9 +148,10 @@ def write(table: Table, request: Request, force: bool) -> None:
         formats.write(table, request.out, request.format, columns, identity, force)
 
 
-def _finish(request, read, table, kept, options, devices, messages) -> None:
-    least = options.mode.min_identity
-    messages.say(report.summary(table, len(kept), request.identity, least))
+def finish(request, read, info, rows, options, devices, messages) -> None:
+    """What has been done."""
+    filters = str(Filters(**request.filters))
+    messages.say(report.summary(info, rows["kept"], filters))
     if options.output.json:
         about = (api.describe_device(devices), messages.warnings)
-        print(report.as_json(request, read, table, len(kept), least, *about))
+        print(report.as_json(request, read, info, rows, *about))

@@ -12,7 +12,10 @@ from cyclopts import Group, Parameter
 PresetName = Literal["blastp", "blastn", "needle", "ssearch", "mmseqs", "parasail"]
 Mode = Literal["global", "semiglobal", "local"]
 Output = Literal["score", "identity", "stats", "alignment"]
-Format = Literal["tsv", "m8", "sam", "paf", "fasta", "pair", "parquet"]
+Format = Literal[
+    "tsv", "m8", "sam", "paf", "fasta", "pair", "parquet",
+    "graphpart", "hestia", "datasail",
+]  # fmt: skip
 Identity = Literal[
     "alignment", "full", "aligned", "shorter", "longer", "mean", "query", "target"
 ]
@@ -80,6 +83,15 @@ class ModeOptions:
     min_identity: Annotated[float | None, Parameter(metavar="F")] = None
     """Keep pairs with at least this identity, 0 to 1; the summary counts the rest."""
 
+    min_score: Annotated[float | None, Parameter(metavar="S")] = None
+    """Keep pairs with at least this score."""
+
+    min_cov: Annotated[float | None, Parameter(metavar="F")] = None
+    """Keep pairs with at least this share of the sequences in the alignment, 0 to 1."""
+
+    coverage: Literal["both", "query", "target"] = "both"
+    """Whose share --min-cov is about (columns qcov and tcov)."""
+
 
 @Parameter(name="*", group=Group("Output", sort_key=3))
 @dataclass(frozen=True)
@@ -122,6 +134,9 @@ class MachineOptions:
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """gpu fails where there is none."""
 
+    devices: Annotated[str | None, Parameter(metavar="0,1")] = None
+    """Which of them, by number, or all; idle ones take the next window. [the first]"""
+
 
 @Parameter(name="*", group=Group("Messages", sort_key=5))
 @dataclass(frozen=True)
@@ -136,6 +151,24 @@ class MessageOptions:
 
     verbose: Annotated[bool, FLAG, Parameter(alias="-v")] = False
     """The memory plan, and a traceback with an error."""
+
+
+@Parameter(name="*", group=Group("Long runs", sort_key=6))
+@dataclass(frozen=True)
+class LongOptions:
+    """Results in a folder of parts (-o FOLDER/), and several machines."""
+
+    resume: Annotated[bool, FLAG] = False
+    """Complete the folder named by -o: parts that are there are not computed again."""
+
+    shard: Annotated[str | None, Parameter(metavar="K/N")] = None
+    """Only the K-th of N shares of the parts, from 1; shares may fill one folder."""
+
+    part_rows: Annotated[int | None, Parameter(metavar="ROWS")] = None
+    """Rows of a part at most. [4194304]"""
+
+    cluster: Annotated[str | None, Parameter(metavar="ADDRESS")] = None
+    """Compute on a Ray cluster; auto is the one this machine belongs to."""
 
 
 @Parameter(name="*")

@@ -4,35 +4,62 @@ import json
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 
 BAR_AFTER = 2.0  # seconds; shorter work needs no bar
 EVERY = {"auto": 60.0, "plain": 10.0, "json": 1.0}
 
 
+class Report:
+    """Takes (cells done, cells in all, None where unknown); ``busy`` how many devices
+    are at work."""
+
+    def __init__(self, draw, every=0.0, final=True):
+        self.draw, self.every, self.final = draw, every, final
+        self.began = self.last = time.monotonic()
+        self.devices = None
+
+    def __call__(self, done, total):
+        now = time.monotonic()
+        over = total is not None and done >= total
+        if now - self.last >= self.every or (over and self.final):
+            self.last = now
+            self.draw(state(done, total, now - self.began, self.devices))
+
+    def busy(self, at_work, devices):
+        self.devices = at_work, devices
+
+
 @contextmanager
 def reporting(kind: str, quiet: bool = False):
-    """Yield a callable (cells done, cells in all), or None for no report.
+    """Yield a ``Report``, or None for none.
 
     ``auto`` is a bar on a terminal and a line each minute elsewhere.
     """
     if kind == "none" or (kind == "auto" and quiet):
         yield None
     elif kind == "bar" or (kind == "auto" and sys.stderr.isatty()):
-        with _bar(0.0 if kind == "bar" else BAR_AFTER) as report:
-            yield report
+        with _bar(0.0 if kind == "bar" else BAR_AFTER) as draw:
+            yield Report(draw)
     else:
-        yield _lines(_as_json if kind == "json" else _as_text, EVERY[kind], kind)
+        show = _as_json if kind == "json" else _as_text
+        yield Report(partial(_line, show), EVERY[kind], kind != "auto")
 
 
-def state(done: int, total: int | None, seconds: float) -> dict:
-    """Cells, speed and the time left if the rest goes as fast; total None: unknown."""
+def state(done: int, total: int | None, seconds: float, devices=None) -> dict:
+    """Cells, speed, the time left if the rest goes as fast (unknown for a total of
+    None), devices at work."""
     speed = done / seconds if seconds > 0 else 0.0
-    return {
+    now = {
         "cells_done": done,
         "cells_total": total,
+        "seconds": round(seconds, 3),
         "gcups": round(speed / 1e9, 4),
         "eta_seconds": round((total - done) / speed, 1) if speed and total else None,
     }
+    if devices is None:
+        return now
+    return now | {"devices_busy": devices[0], "devices": devices[1]}
 
 
 def text(now: dict) -> str:
@@ -43,7 +70,10 @@ def text(now: dict) -> str:
     left = "?" if eta is None else _clock(eta)
     share = 100 * done / total if total else 100
     cells = f"{share:3.0f}% of {total:.3g} cells"
-    return f"{cells}, {now['gcups']:.3g} GCUPS, ETA {left}"
+    line = f"{cells}, {now['gcups']:.3g} GCUPS, ETA {left}"
+    if now.get("devices", 1) == 1:
+        return line
+    return f"{line}, {now['devices_busy']} of {now['devices']} devices busy"
 
 
 def _clock(seconds: float) -> str:
@@ -60,19 +90,8 @@ def _as_json(now: dict) -> str:
     return json.dumps({"progress": now})
 
 
-def _lines(show, every: float, kind: str):
-    """A callable that prints at most each ``every`` seconds, and at the end."""
-    began = last = time.monotonic()
-
-    def report(done, total):
-        nonlocal last
-        now = time.monotonic()
-        over = total is not None and done >= total
-        if now - last >= every or (over and kind != "auto"):
-            last = now
-            print(show(state(done, total, now - began)), file=sys.stderr, flush=True)
-
-    return report
+def _line(show, now: dict) -> None:
+    print(show(now), file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -83,16 +102,15 @@ def _bar(after: float):
     console = Console(file=sys.stderr, force_terminal=True)
     columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.fields[text]}"))
     bar = Progress(*columns, console=console, transient=True)
-    began, task = time.monotonic(), bar.add_task("", total=None, text="")
+    task = bar.add_task("", total=None, text="")
 
-    def report(done, total):
-        seconds = time.monotonic() - began
-        line = text(state(done, total, seconds))
-        bar.update(task, completed=done, total=total, text=line)
-        if seconds >= after:
+    def draw(now):
+        done, total = now["cells_done"], now["cells_total"]
+        bar.update(task, completed=done, total=total, text=text(now))
+        if now["seconds"] >= after:
             bar.start()  # no effect on a bar that is shown
 
     try:
-        yield report
+        yield draw
     finally:
         bar.stop()

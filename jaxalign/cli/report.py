@@ -1,5 +1,6 @@
 """What a run says about itself: a line before, a line after, or one JSON object."""
 
+import hashlib
 import json
 import platform
 import sys
@@ -63,49 +64,56 @@ def _shown(value) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def summary(table, kept: int, identity: str, least: float | None) -> str:
+def summary(info: dict, kept: int, filters: str) -> str:
     """Pairs computed and kept, speed."""
-    cells, seconds = table.info["cells"], table.info["seconds"]
-    speed = f"{seconds:.2f} s, {gcups(table):.3g} GCUPS"
-    cut = ""
-    if least is not None:
-        cut = f", {kept:,} kept (identity {identity} >= {least:g})"
-    return f"{len(table):,} pairs computed{cut}; {cells:,} cells in {speed}"
+    speed = f"{info['seconds']:.2f} s, {gcups(info):.3g} GCUPS"
+    cut = f", {kept:,} kept ({filters})" if filters else ""
+    return f"{info['pairs']:,} pairs computed{cut}; {info['cells']:,} cells in {speed}"
 
 
-def gcups(table) -> float:
+def gcups(info: dict) -> float:
     """10^9 cells a second, compilation included."""
-    seconds = table.info["seconds"]
-    return table.info["cells"] / seconds / 1e9 if seconds > 0 else 0.0
+    return info["cells"] / info["seconds"] / 1e9 if info["seconds"] > 0 else 0.0
 
 
-def as_json(request, inputs, table, kept, least, device, warnings) -> str:
-    """One JSON object about a run."""
+def as_json(request, inputs, info, rows, device, warnings) -> str:
+    """One JSON object about a run; ``rows``: how many are kept, the best score."""
     return json.dumps(
         {
             "versions": versions(),
             "device": device,
-            "implementation": table.implementation,
-            "reason": table.info["reason"],
+            "implementation": info["implementation"],
+            "reason": info["reason"],
             "scoring": scoring(request.scoring),
             "mode": request.mode,
-            "free_ends": sorted(resolve_ends(request.mode, request.free_ends)),
+            "free_ends": free_ends(request),
             "identity": request.identity,
-            "min_identity": least,
+            "filters": request.filters,
             "output": request.output,
             "out": request.out,
             "format": request.format,
             "inputs": files(inputs),
-            "pairs": {"computed": len(table), "kept": kept},
-            "max_score": table["score"].max().item() if len(table) else None,
-            "seconds": table.info["seconds"],
-            "cells": table.info["cells"],
-            "gcups": gcups(table),
-            "plan": _plan(table.info),
+            "pairs": {"computed": info["pairs"], "kept": rows["kept"]},
+            "max_score": rows["max_score"],
+            "seconds": info["seconds"],
+            "cells": info["cells"],
+            "gcups": gcups(info),
+            "plan": _plan(info),
             "warnings": warnings,
         },
         indent=2,
     )
+
+
+def free_ends(request) -> list[str]:
+    """The ends that are free, whatever says so."""
+    return sorted(resolve_ends(request.mode, request.free_ends))
+
+
+def digest(numbers) -> str:
+    """SHA-256 of integers."""
+    data = np.ascontiguousarray(np.asarray(numbers, "<i8"))
+    return hashlib.sha256(data.tobytes()).hexdigest()
 
 
 def scoring(made) -> dict:

@@ -16,6 +16,7 @@ ENDS = {
     "t3": "target_end",
 }
 WITH_PATHS = ("sam", "paf", "fasta", "pair")
+FOR_SPLITS = ("graphpart", "hestia", "datasail")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +31,11 @@ class Request:
     out: str | None
     format: str | None
     columns: tuple[str, ...] | None
+    filters: dict  # options of api, by name
+    folder: bool = False  # out is a folder of parts
 
 
-def resolve(options: Options, mode: str = "global") -> Request:
+def resolve(options: Options, mode: str = "global", folder: bool = False) -> Request:
     """Check all that can be checked before an input is read.
 
     Parameters
@@ -40,6 +43,8 @@ def resolve(options: Options, mode: str = "global") -> Request:
     options : Options
     mode : str
         That of the verb where no option says another.
+    folder : bool
+        Parts are to be written into a folder.
 
     Raises
     ------
@@ -49,10 +54,12 @@ def resolve(options: Options, mode: str = "global") -> Request:
     scoring = scoring_of(options.scoring)
     mode, free_ends = mode_of(options, mode)
     columns = _split(options.output.columns)
-    _check_fraction(options.mode.min_identity)
-    out, format = _destination(options)
+    _check_filters(options.mode)
+    out, format = _folder(options) if folder else _destination(options)
     level, identity = _level(options, format, columns)
-    return Request(scoring, mode, free_ends, identity, level, out, format, columns)
+    filters = _filters(options.mode, identity)
+    named = scoring, mode, free_ends, identity, level, out, format, columns
+    return Request(*named, filters, folder)
 
 
 def scoring_of(asked: ScoringOptions) -> Scoring:
@@ -145,13 +152,37 @@ def _destination(options: Options):
     return out, formats.resolve_format(out, asked.format)
 
 
+def _folder(options: Options):
+    """(folder, "parquet")."""
+    out, format = options.output.out, options.output.format
+    if out in (None, "-"):
+        raise UsageError("parts of a result need a folder: -o FOLDER/")
+    if format not in (None, "parquet"):
+        raise UsageError(f"parts of a result are parquet, not {format}")
+    return out.rstrip("/") or out, "parquet"
+
+
+def _filters(asked, identity: str) -> dict:
+    """Filters as ``api`` takes them."""
+    names = ("min_score", "min_identity", "min_cov")
+    given = {name: getattr(asked, name) for name in names}
+    given = {name: value for name, value in given.items() if value is not None}
+    return given and given | {"coverage": asked.coverage, "identity": identity}
+
+
 def _level(options: Options, format, columns) -> tuple[str, str]:
     """(output, identity): enough for the format, the columns and the filter."""
     identity, level = _identity(options), options.output.output or "stats"
     if format in WITH_PATHS or "cigar" in (columns or ()):
         return "alignment", identity
+    if level in ("score", "identity") and options.mode.min_cov is not None:
+        return "stats", identity
     if format == "m8" and level != "alignment":
         return "stats", identity
+    if format in FOR_SPLITS and options.output.output is None:
+        level = "stats" if identity in BY_PATH else "identity"
+    if level == "score" and format in FOR_SPLITS:
+        return ("stats" if identity in BY_PATH else "identity"), identity
     if level == "score" and options.mode.min_identity is not None:
         return ("stats" if identity in BY_PATH else "identity"), identity
     if level == "identity":
@@ -175,9 +206,14 @@ def _without_path(asked: str | None) -> str:
     return asked or "shorter"
 
 
-def _check_fraction(least: float | None) -> None:
-    if least is not None and not 0 <= least <= 1:
-        raise UsageError(f"--min-identity {least:g}: a fraction from 0 to 1 is needed")
+def _check_filters(asked) -> None:
+    for name in ("min_identity", "min_cov"):
+        least = getattr(asked, name)
+        if least is not None and not 0 <= least <= 1:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(f"{option} {least:g}: a fraction from 0 to 1 is needed")
+    if asked.min_score is not None and not isfinite(asked.min_score):
+        raise UsageError(f"--min-score {asked.min_score}: a finite number is needed")
 
 
 def _split(text: str | None) -> tuple[str, ...] | None:

@@ -8,6 +8,7 @@ from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.database import search
 from jaxalign.errors import UsageError
+from jaxalign.model.filters import Filters
 from jaxalign.model.statistics import parameters
 from jaxalign.model.table import Table, compact
 
@@ -24,7 +25,7 @@ def run(query: str, database: str, top: int, worst: float | None, options) -> in
     job.rehearse(request, read.sequences)
     devices = api.select_device(options.machine.device)
     chosen = job.settings(request, options)
-    chosen.pop("output")
+    chosen = {k: v for k, v in chosen.items() if k not in {"output", *request.filters}}
     tiny = api.plan(
         ["A"], ["A"], implementation=chosen["implementation"], output="score"
     )
@@ -35,7 +36,7 @@ def run(query: str, database: str, top: int, worst: float | None, options) -> in
         messages.warn(
             f"{database}: {count} unknown letters are read as {alphabet.wildcard}"
         )
-    kept = compact(_filter(table, request, worst, options.mode.min_identity))
+    kept = compact(_filter(table, request, worst))
     job.write(kept, request, options.output.force)
     messages.say(_summary(table, len(kept)))
     if options.output.json:
@@ -70,13 +71,12 @@ def _search(
         )  # fmt: skip
 
 
-def _filter(table: Table, request: Request, worst, least) -> Table:
-    """Hits within both bounds."""
+def _filter(table: Table, request: Request, worst) -> Table:
+    """Hits within all bounds."""
     if worst is not None:
         table = table.filter(table["evalue"] <= worst)
-    if least is not None:
-        table = table.filter(table.identity(request.identity) >= least)
-    return table
+    filters = Filters(**request.filters)
+    return table.filter(filters.mask(table.columns, *table.lengths()))
 
 
 def _heading(request: Request, plan: dict, queries: int, database: str) -> str:

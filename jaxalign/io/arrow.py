@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from jaxalign.errors import UsageError
 from jaxalign.io.columns import Column, chunks, default, part, resolve
 from jaxalign.io.mapped import program_version
@@ -12,7 +14,11 @@ ROW_GROUP = 1_000_000
 
 
 def parquet(
-    table: Table, path: str, columns: Sequence[str] | None, identity: str
+    table: Table,
+    path: str,
+    columns: Sequence[str] | None,
+    identity: str,
+    about: dict[str, str] | None = None,
 ) -> None:
     """Write a table as zstd Parquet, one row group per million rows.
 
@@ -25,24 +31,26 @@ def parquet(
         As for tsv; by default also `cigar` where paths were kept.
     identity : str
         As for tsv.
+    about : dict, optional
+        More of the file's metadata.
 
     Raises
     ------
     UsageError
         pyarrow is not installed, or a column cannot be written.
     """
-    pa, pq = _pyarrow()
+    pa, pq = pyarrow()
     if columns is None:
         kept = ("cigar",) if table.operations is not None else ()
         columns = (*default(table, identity), *kept)
     chosen = resolve(table, columns, identity)
     names = {
-        "query": pa.array(table.queries.names, pa.string()),
-        "target": pa.array(table.targets.names, pa.string()),
+        "query": _names(pa, table.queries.names, table["query"]),
+        "target": _names(pa, table.targets.names, table["target"]),
     }
     # The batch of no rows gives the types, also when the table itself is empty.
     schema = _batch(pa, part(table, 0, 0), chosen, names).schema
-    schema = schema.with_metadata(_metadata(table))
+    schema = schema.with_metadata(_metadata(table) | (about or {}))
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for rows in chunks(table, ROW_GROUP):
             writer.write_table(_batch(pa, rows, chosen, names))
@@ -55,10 +63,18 @@ def _batch(
     return pa.Table.from_arrays(arrays, [column.name for column in chosen])
 
 
+def _names(pa: Any, names: Sequence[str], used: np.ndarray) -> tuple[np.int32, Any]:
+    """(first, names from there on): a part of a job needs few of all names."""
+    first = int(used.min()) if len(used) else 0
+    stop = int(used.max()) + 1 if len(used) else 0
+    return np.int32(first), pa.array(names[first:stop], pa.string())
+
+
 def _array(pa: Any, rows: Table, column: Column, names: dict[str, Any]) -> Any:
     if column.names:
-        indices = pa.array(rows[column.names].astype("int32", copy=False))
-        return pa.DictionaryArray.from_arrays(indices, names[column.names])
+        first, dictionary = names[column.names]
+        indices = rows[column.names].astype("int32", copy=False) - first
+        return pa.DictionaryArray.from_arrays(pa.array(indices), dictionary)
     values = column.values(rows)
     return pa.array(values, pa.string() if isinstance(values, list) else None)
 
@@ -73,7 +89,8 @@ def _metadata(table: Table) -> dict[str, str]:
     }
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def pyarrow() -> tuple[Any, Any]:
+    """The modules ``pyarrow`` and ``pyarrow.parquet``, or a UsageError."""
     try:
         import pyarrow
         import pyarrow.parquet

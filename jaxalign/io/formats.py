@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from jaxalign.errors import UsageError
-from jaxalign.io import arrow, mapped, output, pretty, rows
+from jaxalign.io import arrow, mapped, output, pretty, rows, splits
 from jaxalign.model.table import Table
 
 SUFFIXES = {
@@ -18,7 +18,12 @@ SUFFIXES = {
     ".srspair": "pair",
     ".parquet": "parquet",
 }
-FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
+SPLITS = {
+    "graphpart": splits.graphpart,
+    "hestia": splits.hestia,
+    "datasail": splits.datasail,
+}
+FORMATS = (*dict.fromkeys(SUFFIXES.values()), *SPLITS)
 WITH_COLUMNS = ("tsv", "parquet")
 
 _TEXT = {
@@ -50,7 +55,8 @@ def write(
     path : path or "-"
         The output file; "-" is standard output, where the default format is tsv.
     format : {"tsv", "m8", "sam", "paf", "fasta", "pair", "parquet"}, optional
-        By the suffix of `path` when not given.
+        By the suffix of `path` when not given; also "graphpart", "hestia" and
+        "datasail", which have no suffix of their own (``io.splits``).
     columns : sequence of str, optional
         For tsv and parquet: own column names (0-based, half-open spans), or those
         of BLAST and MMseqs2 (spans from 1, inclusive). `evalue` and `bits` are nan
@@ -123,4 +129,6 @@ def _pieces(
 ) -> Iterator[str]:
     if format == "tsv":
         return rows.tsv(table, columns, identity)
+    if format in SPLITS:
+        return SPLITS[format](table, identity)
     return _TEXT[format](table)

@@ -131,7 +131,7 @@ class Sequences:
     def text(self, index: int) -> str:
         return self.alphabet.decode(self[index])
 
-    def part(self, start: int, stop: int) -> "Sequences":
+    def between(self, start: int, stop: int) -> "Sequences":
         """The sequences from ``start`` up to ``stop``; codes are a view."""
         offsets = self.offsets[start : stop + 1]
         codes = self.codes[offsets[0] : offsets[-1]]

@@ -12,6 +12,8 @@ target      the target
 ==========  ==================================================================
 """
 
+from typing import Any
+
 import numpy as np
 
 from jaxalign.errors import UsageError
@@ -29,8 +31,9 @@ IDENTITIES = (
 BY_PATH = ("alignment", "full", "aligned")
 
 
-def denominator(kind: str, columns: dict, m, n):
-    """The denominator of ``kind``; ``columns`` are a table's, m and n the lengths.
+def denominator(kind: str, columns: dict, m, n, xp: Any = np):
+    """The denominator of ``kind``; ``columns`` are a table's, m and n the lengths;
+    ``xp`` is numpy, or jax.numpy on a device.
 
     Raises
     ------
@@ -38,8 +41,8 @@ def denominator(kind: str, columns: dict, m, n):
         Unknown kind, or one that needs a path where none was computed.
     """
     by_length = {
-        "shorter": lambda: np.minimum(m, n),
-        "longer": lambda: np.maximum(m, n),
+        "shorter": lambda: xp.minimum(m, n),
+        "longer": lambda: xp.maximum(m, n),
         "mean": lambda: (m + n) / 2,
         "query": lambda: m,
         "target": lambda: n,

@@ -1,5 +1,6 @@
 """Many alignments as columns: numpy arrays, no object a pair."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -144,18 +145,19 @@ def compact(table: Table) -> Table:
     return replace(table, columns=columns, targets=table.targets.take(used))
 
 
-def joined(tables) -> Table:
-    """The rows of tables of one kind, one after the other; the rest is the first's."""
-    names = tables[0].columns
-    columns = {name: np.concatenate([t[name] for t in tables]) for name in names}
-    if tables[0].operations is None:
-        return replace(tables[0], columns=columns)
-    counts = [np.diff(table.operation_offsets) for table in tables]
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    runs = np.concatenate([table.operations for table in tables])
-    return replace(
-        tables[0], columns=columns, operations=runs, operation_offsets=offsets
-    )
+def join(tables: Iterable[Table], info: dict) -> Table:
+    """Tables of the same sequences, one below the other; one at least."""
+    tables = list(tables)
+    whole = {name: np.concatenate([t[name] for t in tables])
+             for name in tables[0].columns}  # fmt: skip
+    named = info.get("implementation", tables[0].implementation)
+    made = replace(tables[0], columns=whole, info=info, implementation=named)
+    if made.operations is None:
+        return made
+    counts = np.concatenate([np.diff(t.operation_offsets) for t in tables])
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    runs = np.concatenate([t.operations for t in tables])
+    return replace(made, operations=runs, operation_offsets=offsets)
 
 
 SPANS = ("query_start", "query_end", "target_start", "target_end")

@@ -1,6 +1,6 @@
 """Which device JAX computes on."""
 
-from jaxalign.errors import DeviceError
+from jaxalign.errors import DeviceError, UsageError
 
 
 def select_device(asked: str) -> list:
@@ -30,3 +30,46 @@ def describe_device(devices: list) -> dict:
         "kind": first.device_kind,
         "count": len(devices),
     }
+
+
+def resolve_devices(asked=None) -> tuple:
+    """The devices of a run.
+
+    Parameters
+    ----------
+    asked : "all", int or str of ints ("0,1"), sequence of ints or of jax devices
+        Numbers count this process's devices of JAX's platform. None: the default one.
+
+    Raises
+    ------
+    DeviceError
+        There is no device of that number.
+    UsageError
+        No number, or one twice.
+    """
+    import jax
+
+    if asked is None:
+        return ()
+    local = jax.local_devices()
+    if asked == "all":
+        return tuple(local)
+    asked = asked.split(",") if isinstance(asked, str) else asked
+    asked = [asked] if isinstance(asked, int) else list(asked)
+    chosen = tuple(_device(one, local) for one in asked)
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise UsageError(f"devices = {asked}: one or more, each once")
+    return chosen
+
+
+def _device(one, local):
+    if hasattr(one, "platform"):
+        return one
+    try:
+        number = int(one)
+    except (TypeError, ValueError):
+        raise UsageError(f"device {one!r}: a number or 'all' is needed") from None
+    if not 0 <= number < len(local):
+        kinds = f"{len(local)} of {local[0].platform}"
+        raise DeviceError(f"device {number}: there are {kinds}, counted from 0")
+    return local[number]

@@ -2,19 +2,24 @@
 
 The only importer of ``kernels_pallas``. Pieces of a job are independent, so each host
 thread takes the next one; XLA's loop uses one core, so threads are what fills a CPU.
+With several devices, each thread belongs to one of them.
 """
 
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 
 import kernels_pallas
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.run import execute, gpu, results, windows
+from jaxalign.run import execute, flow, gpu, mesh, parts, results, schedule, windows
 from jaxalign.run.task import Task, make_plan
 
 IMPLEMENTATIONS = ("sweep", "wavefront", "pallas", "striped")
@@ -60,23 +65,88 @@ def plan(task: Task) -> tuple[dict, list]:
     ------
     MemoryPlanError, UsageError, DeviceError
     """
-    name, why = choose(task.implementation)
+    name, why = choose(task.implementation if task.mesh is None else "sweep")
     if name == "striped" and task.paths:
         raise UsageError("striped computes scores, no paths: output score or identity")
+    if task.mesh is not None:
+        why = f"one program over a mesh of {task.mesh.devices.size} devices"
     if name == "pallas":
-        made, pieces = gpu.make_plan(task, kernels_pallas, gpu.memory(task.threads))
-        if made["checkpointed_pairs"]:
-            why += "; pairs beyond the kernels by wavefront, in checkpointed strips"
-            name = "pallas, wavefront" if made["windows"] else "wavefront"
-        return made | {"implementation": name, "reason": why}, pieces
-    made, pieces = make_plan(task)
-    if made["checkpointed_pairs"] and name == "sweep":
-        why += "; pairs beyond the memory by wavefront, in checkpointed strips"
-        name = "sweep, wavefront" if made["windows"] else "wavefront"
+        limit = gpu.memory(task.threads, task.devices)
+        made, pieces = gpu.make_plan(task, kernels_pallas, limit)
+        beyond = "the kernels"
+    else:
+        made, pieces = make_plan(task)
+        beyond = "the memory" if name == "sweep" else None
+    if made["checkpointed_pairs"] and beyond:
+        why += f"; pairs beyond {beyond} by wavefront, in checkpointed strips"
+        name = f"{name}, wavefront" if made["windows"] else "wavefront"
+    cells = [schedule.estimate(task.job, piece) for piece in pieces]
+    pieces = [pieces[k] for k in schedule.heaviest_first(cells)]
+    devices = task.devices if task.mesh is None else task.mesh.devices.flat
+    devices = _names(devices)
+    loads = schedule.plan(cells, len(devices)).loads
+    made |= {"devices": devices, "device_cells": list(loads)}
+    made |= {"budget_bytes": task.budget}
     return made | {"implementation": name, "reason": why}, pieces
 
 
-def run(task: Task, progress=None):
+def _names(devices) -> list[str]:
+    devices = list(devices) or jax.devices()[:1]
+    return [f"{device.platform}:{device.id}" for device in devices]
+
+
+@dataclass(eq=False)
+class Content:
+    """What a ``flow.Work`` is made of: the task of its rows, its plan, its result."""
+
+    task: Task
+    info: dict
+    output: results.Output
+    sides: dict = field(default_factory=dict)  # (task, device) -> codes on it
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def prepare(task: Task, computed: list[Task]) -> flow.Work:
+    """Plan some tasks whose rows are those of one; nothing is computed yet."""
+    plans = [plan(one) for one in computed]
+    cells = [
+        (schedule.estimate(one.job, piece), one, piece)
+        for one, (_, pieces) in zip(computed, plans, strict=True)
+        for piece in pieces
+    ]
+    order = schedule.heaviest_first([count for count, *_ in cells])
+    info = merge([made for made, _ in plans])
+    info |= {"pairs": task.job.pairs, "cells": task.job.cells}
+    content = Content(task, info, results.Output(task))
+    return flow.Work(content, [cells[k][1:] for k in order])
+
+
+SUMS = ("pairs", "cells", "windows", "checkpointed_pairs", "seconds")
+LARGEST = ("window_bytes", "result_bytes", "threads")
+
+
+def merge(plans: list[dict]) -> dict:
+    """The plans of parts of a job -> one of all."""
+    made = dict(plans[0])
+    for other in plans[1:]:
+        made |= {name: made[name] + other[name] for name in SUMS if name in made}
+        made |= {name: max(made[name], other[name]) for name in LARGEST}
+        loads = zip(made["device_cells"], other["device_cells"], strict=True)
+        made["device_cells"] = [sum(pair) for pair in loads]
+        made["dtypes"] = sorted({*made["dtypes"], *other["dtypes"]})
+        names = (made["implementation"] + ", " + other["implementation"]).split(", ")
+        made["implementation"] = ", ".join(dict.fromkeys(names))
+        if len(other["reason"]) > len(made["reason"]):  # it also names what is beyond
+            made["reason"] = other["reason"]
+    return made
+
+
+def merge_all(found) -> dict:
+    """What (part, table) say of their parts -> what they say of the job."""
+    return merge([table.info for _, table in found]) | {"parts": len(found)}
+
+
+def run(task: Task, progress=None, busy=None):
     """Run a job.
 
     Returns
@@ -86,33 +156,41 @@ def run(task: Task, progress=None):
     info : dict
         The plan, and ``seconds``.
     """
-    info, pieces = plan(task)
-    out = results.Output(task, progress)
-    scratch = threading.local()
-    on_gpu = any(isinstance(piece, gpu.Launch) for piece in pieces)
-    sides = gpu.load(task) if on_gpu else None
+    work = prepare(task, [task])
     began = time.perf_counter()
+    if task.mesh is None:
+        (work,) = compute(iter([work]), task, task.job.cells, progress, busy)
+    else:
+        tell = _teller(progress, task.job.cells)
+        for rows in mesh.run(task, [piece for _, piece in work.pieces]):
+            work.content.output.put(rows)
+            tell(rows.cells)
+    seconds = time.perf_counter() - began
+    return *work.content.output.finish(), work.content.info | {"seconds": seconds}
 
-    def work(piece):
-        if out.failed:
-            return
-        if isinstance(piece, gpu.Launch):
-            out.put(gpu.run(task, kernels_pallas, piece, sides))
-        elif isinstance(piece, windows.Window):
-            out.put(execute.run_window(task, piece, scratch))
-        else:
-            out.put(execute.run_pair(task, piece))
 
-    with ThreadPoolExecutor(info["threads"]) as pool:
-        pending = [pool.submit(work, piece) for piece in pieces]
-        try:
-            for future in pending:
-                future.result()
-        except BaseException:
-            out.failed = True  # lets the other threads stop at their next piece
-            raise
-    info["seconds"] = time.perf_counter() - began
-    return out.columns, out.assemble(), info
+def stream(task: Task, some: list[parts.Part], progress=None, busy=None):
+    """Run parts of a task of all pairs of a set; the next ones are planned and computed
+    while the caller has one.
+
+    Yields
+    ------
+    part, columns, paths, info
+        As of ``run``, part by part, in order; indices are those of the whole set.
+        ``seconds`` is the time since the part before.
+    """
+    reserved = parts.reserved_bytes(task, some, flow.AHEAD + 1)
+    each = parts.iterate(task, some, reserved)
+    works = (prepare(own, computed) for _, own, computed in each)
+    cells, began = sum(part.cells for part in some), time.perf_counter()
+    found = compute(works, task, cells, progress, busy)
+    for part, work in zip(some, found, strict=True):
+        columns, paths = work.content.output.finish()
+        for side in ("query", "target"):
+            columns[side] += np.int32(part.first)
+        now = time.perf_counter()
+        yield part, columns, paths, work.content.info | {"seconds": now - began}
+        began = now
 
 
 def scores(task: Task, take, tell=None) -> dict:
@@ -132,28 +210,34 @@ def scores(task: Task, take, tell=None) -> dict:
         The plan, and ``seconds``.
     """
     info, pieces = plan(task)
-    scratch, done, lock = threading.local(), [0], threading.Lock()
-    on_gpu = any(isinstance(piece, gpu.Launch) for piece in pieces)
-    sides = gpu.load(task) if on_gpu else None
+    content = Content(task, info, None)
+    told = _teller(tell, task.job.cells)
     began = time.perf_counter()
 
-    def work(piece):
-        queries, targets, found = _scores(task, piece, scratch, sides)
-        take(queries, targets, found)
-        found.block_until_ready()  # the memory of a window a thread, no more
-        with lock:
-            m, n = task.queries.lengths[queries], task.targets.lengths[targets]
-            done[0] += int(m.sum()) * int(n.sum())
-            if tell:
-                tell(done[0], task.job.cells)
+    def worker(device):
+        scratch = SimpleNamespace()
 
-    _in_threads(work, pieces, info["threads"])
+        def one(_, piece):
+            with jax.default_device(device) if device else nullcontext():
+                queries, targets, found = _scores(content, piece, device, scratch)
+                take(queries, targets, found)
+                found.block_until_ready()  # the memory of a window a thread, no more
+            m, n = task.queries.lengths[queries], task.targets.lengths[targets]
+            told(int(m.sum()) * int(n.sum()))
+
+        return one
+
+    workers = [partial(worker, device) for device in places(task)]
+    for _ in flow.run(iter([flow.Work(content, pieces)]), workers):
+        pass
     return info | {"seconds": time.perf_counter() - began}
 
 
-def _scores(task, piece, scratch, sides):
+def _scores(content, piece, device, scratch):
     """(queries, targets, device scores) of a piece."""
+    task = content.task
     if isinstance(piece, gpu.Launch):
+        sides = _sides(content, task, device)
         found = gpu.scores(task, kernels_pallas, piece, sides)
     elif isinstance(piece, windows.Window):
         found = execute.window_scores(task, piece, scratch)
@@ -163,19 +247,89 @@ def _scores(task, piece, scratch, sides):
     return piece.queries, piece.targets, found
 
 
-def _in_threads(work, pieces, threads: int) -> None:
-    """Call ``work`` for every piece; the first failure stops the rest."""
-    failed = threading.Event()
+def plan_parts(task: Task, some: list[parts.Part]) -> dict:
+    """The plan of a streamed run: that of its heaviest part, and how many there are."""
+    reserved = parts.reserved_bytes(task, some, flow.AHEAD + 1)
+    heaviest = max(some, key=lambda part: part.cells)
+    _, computed = parts.tasks_of(task, heaviest, reserved)
+    made = merge([plan(one)[0] for one in computed])
+    whole = {"pairs": sum(part.stop - part.start for part in some)}
+    whole |= {"cells": sum(part.cells for part in some), "parts": len(some)}
+    return made | whole
 
-    def careful(piece):
-        if not failed.is_set():
-            work(piece)
 
-    with ThreadPoolExecutor(threads) as pool:
-        pending = [pool.submit(careful, piece) for piece in pieces]
-        try:
-            for future in pending:
-                future.result()
-        except BaseException:
-            failed.set()
-            raise
+def compute(works: Iterator[flow.Work], task: Task, cells: int, progress, busy):
+    """Works of a task on its devices; yields each when all its pieces are done."""
+    tell = _teller(progress, cells)
+    watch = _watcher(busy, len(task.devices) or 1)
+    workers = [partial(_worker, device, tell, watch) for device in places(task)]
+    return flow.run(works, workers)
+
+
+def places(task: Task) -> list:
+    """The device of every host thread; None where JAX chooses."""
+    devices = task.devices or (None,)
+    on_gpu = choose(task.implementation)[0] == "pallas"
+    each = min(task.threads, gpu.IN_FLIGHT) if on_gpu else 1
+    count = each * len(devices) if on_gpu else task.threads
+    return [devices[k % len(devices)] for k in range(count)]
+
+
+def _worker(device, tell, watch):
+    """What a host thread needs to compute pieces on a device."""
+    scratch = SimpleNamespace()
+
+    def one(work: flow.Work, item):
+        content, (task, piece) = work.content, item
+        watch(device, 1)
+        with jax.default_device(device) if device else nullcontext():
+            rows = _rows(content, task, piece, device, scratch)
+        content.output.put(rows)
+        tell(rows.cells)
+        watch(device, -1)
+
+    return one
+
+
+def _rows(content, task, piece, device, scratch) -> results.Rows:
+    if isinstance(piece, gpu.Launch):
+        sides = _sides(content, task, device)
+        return gpu.run(task, kernels_pallas, piece, sides)
+    if isinstance(piece, windows.Window):
+        return execute.run_window(task, piece, scratch)
+    return execute.run_pair(task, piece)
+
+
+def _sides(content, task, device):
+    """The two sets of a task on a device, loaded by the first who asks."""
+    with content.lock:
+        if (id(task), device) not in content.sides:
+            content.sides[id(task), device] = gpu.load(task)
+    return content.sides[id(task), device]
+
+
+def _teller(progress, total):
+    """Add up cells, whichever thread they come from."""
+    lock, done = threading.Lock(), 0
+
+    def tell(cells):
+        nonlocal done
+        with lock:
+            done += cells
+            if progress:
+                progress(done, total)
+
+    return tell
+
+
+def _watcher(busy, devices):
+    """Count devices at work; each may have several threads."""
+    lock, at_work = threading.Lock(), {}
+
+    def watch(device, change):
+        with lock:
+            at_work[device] = at_work.get(device, 0) + change
+            if busy:
+                busy(sum(count > 0 for count in at_work.values()), devices)
+
+    return watch

@@ -56,10 +56,10 @@ def window_scores(task: Task, w: windows.Window, scratch) -> jax.Array:
 
 def _on_device(task, w, scratch, problem):
     """(device result, the pairs it holds)."""
-    block = _block(task, w)
+    block = block_of(task, w)
     block = device.load_block(block, problem, task.local, shared=not w.zipped)
     found = task.job.meets(w)
-    queries, m = _queries(task, w)
+    queries, m = queries_of(task, w)
     start = np.zeros(w.slots, np.int32)
     start[: len(found.wanted)] = found.wanted.argmax(axis=1)
     second = task.job.second(w)
@@ -69,10 +69,10 @@ def _on_device(task, w, scratch, problem):
         m,
         start,
         np.int32(len(found.wanted)),
-        _wide(w, found.swapped),
+        wide(w, found.swapped),
         problem,
         _halves(scratch, w.capacity) if task.paths else None,
-        None if second is None else _wide(w, second),
+        None if second is None else wide(w, second),
         local=task.local,
         rows=ROWS,
         longest=w.longest,
@@ -84,14 +84,14 @@ def _on_device(task, w, scratch, problem):
     return result, found
 
 
-def _wide(w, bits):
+def wide(w, bits):
     """(Q, T) bool in the window's static size."""
-    wide = np.zeros((w.slots, w.places), bool)
-    wide[: bits.shape[0], : bits.shape[1]] = bits
-    return wide
+    padded = np.zeros((w.slots, w.places), bool)
+    padded[: bits.shape[0], : bits.shape[1]] = bits
+    return padded
 
 
-def _block(task, w) -> Block:
+def block_of(task, w) -> Block:
     """The targets in their lanes, without their scores."""
     pad = len(task.scoring.scores)
     codes = np.full((w.lanes, w.columns), pad, np.uint8)
@@ -113,7 +113,7 @@ def _block(task, w) -> Block:
     return Block(*by_row, lane, first, length, tiles, np.int32(len(w.targets)))
 
 
-def _queries(task, w):
+def queries_of(task, w):
     """Codes (Q, M, W) and lengths (Q, W) of the rows of queries."""
     wide = w.lanes if w.zipped else w.each
     codes, m = _padded(task.queries, w.queries, w.rows, w.slots * wide)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.errors import MemoryPlanError
-from jaxalign.run import bounds, results
+from jaxalign.run import bounds, crossing, results
 from jaxalign.run.memory import refuse_over, show_bytes
 from jaxalign.run.windows import bucket, by_length, pairs
 
@@ -65,10 +65,11 @@ def _load(sequences) -> Loaded:
     return Loaded(*map(jnp.asarray, (codes, offsets[:-1], np.diff(offsets))))
 
 
-def memory(threads: int) -> int:
+def memory(threads: int, devices=()) -> int:
     """Device bytes for one launch: each host thread has one in flight."""
-    stats = jax.devices()[0].memory_stats() or {}
-    return int(0.8 * stats.get("bytes_limit", 2**32)) // min(threads, IN_FLIGHT)
+    stats = [one.memory_stats() or {} for one in devices or jax.devices()[:1]]
+    least = min(one.get("bytes_limit", 2**32) for one in stats)
+    return int(0.8 * least) // min(threads, IN_FLIGHT)
 
 
 def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
@@ -96,7 +97,7 @@ def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
         "cells": task.job.cells,
         "windows": len(launches),
         "checkpointed_pairs": alone,
-        "threads": min(task.threads, IN_FLIGHT),
+        "threads": min(task.threads, IN_FLIGHT) * max(1, len(task.devices)),
         "result_bytes": task.result_bytes,
         "window_bytes": max(held, default=0),
         "dtypes": sorted({launch.dtype for launch in launches}),
@@ -252,24 +253,26 @@ def run(task, kernels, launch: Launch, sides, **options) -> results.Rows:
     found = task.job.meets(launch)
     swaps = bool(found.swapped.any())
     runs = RUNS if task.output == "alignment" else 0
+    cells, keep = results.cells_of(task, found), found
     while True:
         made = _made(task, kernels, launch, sides, swaps, runs=runs, **options)
         kept = made.runs
-        made = jax.tree.map(partial(_asked, found.wanted), made._replace(runs=None))
+        keep, made = crossing.crossed(task, found, made._replace(runs=None))
         longest = int(made.count.max(initial=0)) if runs else 0
         if longest <= runs:
             break
         runs = 2 ** int(np.ceil(np.log2(longest)))
     if not runs:
-        return results.of_launch(task, found, made, None)
+        return results.of_launch(task, keep, made, None, cells)
     total = int(made.count.sum())
     joined = _join(
         kept[: min(runs, bucket(longest, 2, 8))],
-        *(_grid(x, kept.shape[1:]) for x in (found.wanted, found.swapped)),
-        _grid_of(made.count, found.wanted, kept.shape[1:]),
+        *(crossing.grid(x, kept.shape[1:]) for x in (keep.wanted, keep.swapped)),
+        _grid_of(made.count, keep.wanted, kept.shape[1:]),
         capacity=bucket(total, 2, 1024),
     )
-    return results.of_launch(task, found, made, np.asarray(joined)[:total])
+    runs = np.asarray(joined)[:total]
+    return results.of_launch(task, keep, made, runs, cells)
 
 
 def scores(task, kernels, launch: Launch, sides, **options) -> jax.Array:
@@ -295,17 +298,10 @@ def _made(task, kernels, launch, sides, swaps, **options):
     )
 
 
-def _grid(values, shape):
-    """(Q, T) in the static size of a launch, False beyond."""
-    wide = np.zeros(shape, values.dtype)
-    wide.reshape(-1, shape[-1])[: values.shape[0], : values.shape[1]] = values
-    return wide
-
-
 def _grid_of(values, wanted, shape):
     grid = np.zeros(wanted.shape, np.int32)
     grid[wanted] = values
-    return _grid(grid, shape)
+    return crossing.grid(grid, shape)
 
 
 @partial(jax.jit, static_argnames=("capacity",))
@@ -328,10 +324,3 @@ def _ids(indices, size):
     ids = np.full(size, -1, np.int32)
     ids[: len(indices)] = indices
     return ids
-
-
-def _asked(wanted, values):
-    """Values of the pairs that are asked for (P,), row by row."""
-    values = np.asarray(values)
-    values = values.reshape(-1, values.shape[-1])
-    return values[: wanted.shape[0], : wanted.shape[1]][wanted]

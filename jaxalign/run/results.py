@@ -1,6 +1,5 @@
 """From a piece's results to the rows of the table, in input order."""
 
-import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ class Rows(NamedTuple):
     at: np.ndarray
     columns: dict
     paths: tuple | None  # (run-length operations, runs of each row)
+    cells: int = 0  # of all pairs computed, also those a device has filtered
 
 
 def collect(task, result, found) -> Rows:
@@ -29,10 +29,17 @@ def collect(task, result, found) -> Rows:
     spans = [x[q, t] for x in spans]
     counts = [getattr(walked, name)[q, t] for name in COUNTS] if task.paths else ()
     at, columns = _columns(task, found, result.score[q, t], spans, counts)
+    cells = cells_of(task, found)
     if not task.paths or walked.steps is None:
-        return Rows(at, columns, None)
+        return Rows(at, columns, None, cells)
     paths = _paths(walked.steps, q, t, columns["columns"], found.swapped[q, t])
-    return Rows(at, columns, paths)
+    return Rows(at, columns, paths, cells)
+
+
+def cells_of(task, found) -> int:
+    """Cells of the pairs wanted."""
+    m = task.queries.lengths[found.query[found.wanted]]
+    return int((m * task.targets.lengths[found.target[found.wanted]]).sum())
 
 
 def _columns(task, found, score, spans, counts):
@@ -62,32 +69,33 @@ def _paths(steps, q, t, counts, flip):
     return runs, np.diff(offsets)
 
 
-def of_launch(task, found, made, runs) -> Rows:
+def of_launch(task, found, made, runs, cells) -> Rows:
     """The pairs (P,) of a launch on a GPU (``kernels_pallas.Result``), and their joined
-    runs."""
+    runs; ``cells`` of all pairs of the launch."""
     spans, counts = (), ()
     if task.paths:
         spans = made.start_i, made.end_i, made.start_j, made.end_j
         counts = [getattr(made, name) for name in COUNTS]
     at, columns = _columns(task, found, made.score, spans, counts)
     paths = None if runs is None else (runs, made.count.astype(np.int64))
-    return Rows(at, columns, paths)
+    return Rows(at, columns, paths, cells)
 
 
 def of_pair(task, pair, found, dtype) -> Rows:
     """The result of a pair computed alone (``long_pair.Pair``)."""
     columns = _scores(task, np.array([found.score], np.int64), dtype)
     at = np.array([task.job.position(*pair)])
+    cells = int(task.queries.lengths[pair[0]] * task.targets.lengths[pair[1]])
     if not task.paths:
-        return Rows(at, columns, None)
+        return Rows(at, columns, None, cells)
     spans = (found.start_i, found.end_i, found.start_j, found.end_j)
     counts = (getattr(found, name) for name in COUNTS)
     for name, value in zip(SPANS + COUNTS, (*spans, *counts), strict=True):
         columns[name] = np.array([value], np.int32)
     if task.output != "alignment":
-        return Rows(at, columns, None)
+        return Rows(at, columns, None, cells)
     runs, _ = ops.run_lengths(found.steps, np.array([len(found.steps)]))
-    return Rows(at, columns, (runs, np.array([len(runs)])))
+    return Rows(at, columns, (runs, np.array([len(runs)])), cells)
 
 
 def _scores(task, score, dtype):
@@ -99,53 +107,85 @@ def _scores(task, score, dtype):
     return {"score": score}
 
 
+def score_dtype(task):
+    """int32, or what a proof asks for; float64 where scores are fractions."""
+    if task.scoring.scale > 1:
+        return np.float64
+    sides = task.queries, task.targets
+    longest = task.longest or [int(x.lengths.max(initial=0)) for x in sides]
+    limit = bounds.score_range(*longest, task.scoring, task.mode)
+    return np.int32 if bounds.fits(limit, "int32") else np.int64
+
+
+def dtypes(task) -> dict:
+    """Name and dtype of every column of a result, in order."""
+    names = ("max_identities",) if task.output == "identity" else ()
+    names = (*SPANS, *COUNTS) if task.paths else names
+    found = {"query": np.int32, "target": np.int32, "score": score_dtype(task)}
+    return found | dict.fromkeys(names, np.int32)
+
+
 class Output:
-    """Result columns, filled piece by piece in any order, read in input order."""
+    """Result columns, filled piece by piece in any order, read in input order.
 
-    def __init__(self, task, progress):
-        self.task, self.progress = task, progress
-        self.lock, self.failed, self.done = threading.Lock(), False, 0
-        query, target = task.job.index()
-        self.columns = {"query": query, "target": target}
-        self.columns["score"] = np.zeros(task.job.pairs, self._score_dtype())
-        names = ("max_identities",) if task.output == "identity" else ()
-        for name in (*SPANS, *COUNTS) if task.paths else names:
-            self.columns[name] = np.zeros(task.job.pairs, np.int32)
-        self.pieces = []
+    All rows have their places from the start, unless filters decide which there are:
+    then the pieces are joined at the end.
+    """
 
-    def _score_dtype(self):
-        """int32, or what a proof asks for; float64 where scores are fractions."""
-        task = self.task
-        if task.scoring.scale > 1:
-            return np.float64
-        longest = (int(x.lengths.max(initial=0)) for x in (task.queries, task.targets))
-        limit = bounds.score_range(*longest, task.scoring, task.mode)
-        return np.int32 if bounds.fits(limit, "int32") else np.int64
+    def __init__(self, task):
+        self.task, self.dtypes = task, dtypes(task)
+        self.columns, self.pieces = {}, []
+        if not task.filters:
+            self.columns = dict(zip(("query", "target"), task.job.index(), strict=True))
+            for name, dtype in list(self.dtypes.items())[2:]:
+                self.columns[name] = np.zeros(task.job.pairs, dtype)
 
     def put(self, rows: Rows) -> None:
-        """Take the rows of one piece."""
+        """Take the rows of one piece; threads may do so together."""
+        score = rows.columns["score"]
+        if self.task.scoring.scale > 1:
+            score = score / self.task.scoring.scale
+        rows = rows._replace(columns=rows.columns | {"score": score})
+        if self.task.filters:
+            rows = _passing(self.task, rows)
+            self.pieces.append(rows)
+            return
         for name, values in rows.columns.items():
-            scaled = name == "score" and self.task.scoring.scale > 1
-            values = values / self.task.scoring.scale if scaled else values
             self.columns[name][rows.at] = values
-        with self.lock:
-            if rows.paths is not None:
-                self.pieces.append((rows.at, *rows.paths))
-            if self.progress:
-                m = self.task.queries.lengths[self.columns["query"][rows.at]]
-                n = self.task.targets.lengths[self.columns["target"][rows.at]]
-                self.done += int((m * n).sum())
-                self.progress(self.done, self.task.job.cells)
+        if rows.paths is not None:
+            self.pieces.append(rows._replace(columns={}))
 
-    def assemble(self):
-        """Paths of all pieces -> (operations, offsets) in input order."""
-        if self.task.output != "alignment":
-            return None
-        empty = np.zeros(0, np.int64)
-        at, runs, counts = (
-            np.concatenate([empty, *(piece[k] for piece in self.pieces)])
-            for k in range(3)
-        )
-        offsets = np.concatenate([[0], np.cumsum(counts)])
+    def finish(self):
+        """All pieces are here -> (columns, (operations, offsets) or None)."""
+        at = np.concatenate([np.zeros(0, np.int64), *(x.at for x in self.pieces)])
         order = np.argsort(at, kind="stable")
-        return gather_runs(runs.astype(np.uint32), offsets, order)
+        columns = self._joined(order) if self.task.filters else self.columns
+        if self.task.output != "alignment":
+            return columns, None
+        paths = [x.paths for x in self.pieces]
+        runs = np.concatenate([np.zeros(0, np.uint32), *(runs for runs, _ in paths)])
+        counts = [np.zeros(0, np.int64), *(count for _, count in paths)]
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+        return columns, gather_runs(runs.astype(np.uint32), offsets, order)
+
+    def _joined(self, order):
+        def whole(name, dtype):
+            parts = [x.columns[name] for x in self.pieces]
+            return np.concatenate([np.zeros(0, dtype), *parts])[order].astype(dtype)
+
+        return {name: whole(name, dtype) for name, dtype in self.dtypes.items()}
+
+
+def _passing(task, rows: Rows) -> Rows:
+    """The rows that pass the filters of the task, and who their pairs are."""
+    i, j = task.job.pair(rows.at)
+    columns = {"query": i, "target": j} | rows.columns
+    m, n = task.queries.lengths[i], task.targets.lengths[j]
+    kept = np.flatnonzero(task.filters.mask(columns, m, n))
+    columns = {name: values[kept] for name, values in columns.items()}
+    paths = rows.paths
+    if paths is not None:
+        runs, counts = paths
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        paths = gather_runs(runs, offsets, kept)[0], counts[kept]
+    return Rows(rows.at[kept], columns, paths, rows.cells)

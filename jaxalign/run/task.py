@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import Scoring, is_symmetric
 from jaxalign.run import bounds, long_pair, windows
 from jaxalign.run import cut as cutting
@@ -32,6 +34,14 @@ class Task:
     threads: int = 1
     window: int | None = None
     top: int | None = None  # keep only the best of each query, the scores on the device
+    filters: Filters = Filters()
+    devices: tuple = ()  # of JAX; none: the default one
+    mesh: Any = None  # jax.sharding.Mesh: one program over all of it instead
+    # Of a task that computes a part of another one's rows (``run.parts``):
+    size: int | None = None
+    shift: int = 0
+    longest: tuple[int, int] | None = None  # query and target of the whole
+    reserved: int | None = None  # bytes of results in memory, not only of these pairs
 
     @property
     def local(self) -> bool:
@@ -53,10 +63,14 @@ class Task:
             self.paths,
             self.output == "alignment",
             self.window,
+            self.size,
+            self.shift,
         )
 
     @property
     def result_bytes(self) -> int:
+        if self.reserved is not None:
+            return self.reserved
         if self.top is None:
             return self.job.pairs * COLUMN_BYTES[self.output]
         kept = len(self.queries) * min(self.top, len(self.targets))

@@ -53,7 +53,10 @@ class Pairs(NamedTuple):
 class Job:
     """Which pairs, by lengths only: ``all`` (i < j), ``cross`` or ``zip``.
 
-    ``once`` says that a pair may be computed with its two sides swapped.
+    ``all`` may have fewer queries than targets: then the first of them are the queries.
+    ``once`` says that a pair may be computed with its two sides swapped. ``size`` and
+    ``shift``: the pairs are some of those of ``all`` on ``size`` sequences, target 0 is
+    number ``shift`` of them, and rows count as they do there.
     """
 
     kind: str
@@ -64,12 +67,14 @@ class Job:
     paths: bool = True
     steps: bool = False
     window: int | None = None  # pairs of a side of a window, None: what pays
+    size: int | None = None
+    shift: int = 0
 
     @property
     def pairs(self) -> int:
         n, t = len(self.query_lengths), len(self.target_lengths)
         if self.kind == "all":
-            return n * (n + 1) // 2 if self.include_self else n * (n - 1) // 2
+            return n * (2 * t - n + (1 if self.include_self else -1)) // 2
         return n if self.kind == "zip" else n * t
 
     @property
@@ -80,21 +85,38 @@ class Job:
             return int((self.query_lengths * self.target_lengths).sum())
         if self.kind == "cross":
             return int(m.sum()) * int(self.target_lengths.sum()) if len(m) else 0
-        total = int(self.query_lengths.sum())
-        squares = int((self.query_lengths**2).sum())
-        return (total * total + (1 if self.include_self else -1) * squares) // 2
+        before = np.cumsum(self.target_lengths)[: len(m)]
+        before -= self.query_lengths if self.include_self else 0
+        after = self.target_lengths.sum() - before
+        return int((self.query_lengths * after).sum())
 
     def position(self, i, j):
         """Row of the result of pair (i, j)."""
-        n, t = len(self.query_lengths), len(self.target_lengths)
+        t = len(self.target_lengths)
         i, j = np.asarray(i, np.int64), np.asarray(j, np.int64)
         if self.kind == "zip":
             return i
-        if self.kind == "cross":
+        if self.kind == "cross" and self.size is None:
             return i * t + j
+        n, j = self.size or t, j + self.shift
         if self.include_self:
             return i * (2 * n - i + 1) // 2 + j - i
         return i * (2 * n - i - 1) // 2 + j - i - 1
+
+    def pair(self, row):
+        """The pair (i, j) of a row of the result: ``position`` turned round."""
+        t, row = len(self.target_lengths), np.asarray(row, np.int64)
+        if self.kind == "zip":
+            return row, row
+        if self.kind == "cross":
+            return np.divmod(row, max(t, 1))
+        i = np.arange(len(self.query_lengths), dtype=np.int64)
+        first = i + (0 if self.include_self else 1)
+        begin = self.position(i, first)
+        i = np.searchsorted(begin, row, "right") - 1
+        # A last query that meets nobody begins where the one before it ends.
+        i = np.minimum(i, max(t - 2 + self.include_self, 0))
+        return i, row - begin[i] + first[i]
 
     def index(self):
         """(query, target) index of every row, int32."""
@@ -104,8 +126,11 @@ class Job:
         if self.kind == "cross":
             grid = np.indices((n, t), np.int32).reshape(2, -1)
             return grid[0], grid[1]
-        i, j = np.triu_indices(n, 0 if self.include_self else 1)
-        return i.astype(np.int32), j.astype(np.int32)
+        i = np.arange(n, dtype=np.int32)
+        first = i + (0 if self.include_self else 1)
+        j = np.arange(self.pairs, dtype=np.int64)
+        j -= np.repeat(self.position(i, first) - first, t - first)
+        return np.repeat(i, t - first), j.astype(np.int32)
 
     def meets(self, window: Window) -> Pairs:
         """The pairs of a window, in the orientation in which it computes them."""

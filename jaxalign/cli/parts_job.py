@@ -1,0 +1,112 @@
+"""``jaxalign all SEQS -o FOLDER/``: parts that are finished stay finished."""
+
+import re
+from contextlib import closing
+
+from jaxalign import api
+from jaxalign.cli import job, progress, report
+from jaxalign.cli.options import LongOptions, Options
+from jaxalign.cli.request import Request, resolve
+from jaxalign.errors import UsageError
+from jaxalign.io import dataset
+
+
+def wanted(options: Options, long: LongOptions) -> bool:
+    """Whether the result is to be a folder of parts."""
+    out = options.output.out or ""
+    asked = long.resume or long.shard is not None or long.part_rows is not None
+    return asked or out.endswith("/") or (out != "-" and dataset.is_dataset(out))
+
+
+def run(path: str, options: Options, long: LongOptions, include_self: bool) -> int:
+    """Compute the parts that are not there, and write each when it is done."""
+    # 1 check options, 2 read, 3 open the folder, 4 plan, 5 align and write by parts
+    request = resolve(options, folder=True)
+    shard = _shard(long.shard)
+    messages = job.Messages(options.messages.quiet)
+    read = job.read_inputs((path,), request, options, True, messages)
+    job.rehearse(request, read.sequences)
+    devices = api.select_device(options.machine.device)
+    which = {"include_self": include_self, "part_rows": long.part_rows}
+    some = api.parts_all(read.sequences[0], **which)
+    manifest = manifest_of(request, read, include_self, some)
+    force = options.output.force and shard is None
+    dataset.begin(request.out, manifest, long.resume, force, shard is not None)
+    mine = [part.index for part in api.share(some, shard)]
+    done = dataset.finished(request.out, manifest, mine)
+    _check_done(request.out, done, long.resume)
+    chosen = job.settings(request, options)
+    asked = chosen | which | {"parts": True}
+    plan = api.plan(read.sequences[0], None, request.scoring, **asked)
+    job.introduce(request, plan, options, messages)
+    messages.say(f"{len(mine):,} of {len(some):,} parts, {len(done):,} finished before")
+    settings = chosen | which | {"skip": done, "shard": shard, "cluster": long.cluster}
+    info, rows = _compute(read.sequences[0], request, manifest, options, settings)
+    job.finish(request, read, plan | info, rows, options, devices, messages)
+    return 0
+
+
+def _check_done(path: str, done: list[int], resume: bool) -> None:
+    if done and not resume:
+        raise UsageError(f"{path}: {len(done):,} parts exist; use --resume to go on")
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    """ "2/16" -> (2, 16)."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise UsageError(f"--shard {text}: K/N with K from 1 to N is needed")
+    return int(found[1]), int(found[2])
+
+
+def _compute(sequences, request: Request, manifest, options, settings):
+    """Align and write; what was computed, and what of it was kept."""
+    info = {"pairs": 0, "cells": 0, "seconds": 0.0}
+    rows = {"kept": 0, "max_score": None}
+    asked = options.messages
+    with progress.reporting(asked.progress, asked.quiet) as tell:
+        watched = {"progress": tell, "busy": tell.busy} if tell else {}
+        written = manifest, request.columns, request.identity
+        stream = api.stream_all(sequences, request.scoring, **watched, **settings)
+        with closing(stream):
+            for part, table in stream:
+                dataset.write_part(table, request.out, part, *written)
+                info = {name: value + table.info[name] for name, value in info.items()}
+                rows = _more(rows, table)
+    return info, rows
+
+
+def _more(rows: dict, table) -> dict:
+    """Rows kept and the best score, a part later."""
+    best = (rows["max_score"], job.best_score(table))
+    best = max((score for score in best if score is not None), default=None)
+    return {"kept": rows["kept"] + len(table), "max_score": best}
+
+
+def manifest_of(request: Request, read, include_self: bool, some) -> dict:
+    """What the rows of a result depend on."""
+    return {
+        "format": "jaxalign parts, 1",
+        "inputs": [
+            {"sha256": digest, "records": len(sequences), "substituted": count}
+            for digest, sequences, count in zip(
+                read.hashes, read.sequences, read.substituted, strict=True
+            )
+        ],
+        "scoring": report.scoring(request.scoring)
+        | {"scores_sha256": report.digest(request.scoring.scores)},
+        "mode": request.mode,
+        "free_ends": report.free_ends(request),
+        "include_self": include_self,
+        "output": request.output,
+        "identity": request.identity,
+        "columns": list(request.columns) if request.columns else None,
+        "filters": request.filters,
+        "rows": some[-1].stop,
+        "parts": len(some),
+        "parts_sha256": report.digest([part.stop for part in some]),
+        "jaxalign": report.versions()["jaxalign"],
+        "versions": report.versions(),
+    }

@@ -1,0 +1,118 @@
+"""Which rows of a result are kept: at least a score, an identity, a coverage.
+
+One formula for the host (numpy, exact) and for a device (``xp=jax.numpy``, float32 with
+a slack, so that it drops only what the host would drop too).
+"""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.model.identity import BY_PATH, IDENTITIES, denominator
+
+COVERAGES = ("both", "query", "target")
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Thresholds, None for none; a row whose value is ``nan`` is not kept.
+
+    ``coverage`` says of whom at least ``min_cov`` must be covered: of both sequences,
+    of the query or of the target (MMseqs2's coverage modes 0, 2 and 1).
+    """
+
+    min_score: float | None = None
+    min_identity: float | None = None
+    identity: str = "alignment"
+    min_cov: float | None = None
+    coverage: str = "both"
+
+    def __bool__(self) -> bool:
+        least = self.min_score, self.min_identity, self.min_cov
+        return any(value is not None for value in least)
+
+    def __str__(self) -> str:
+        """The columns and their thresholds: ``identity_shorter >= 0.4``."""
+        said = []
+        if self.min_score is not None:
+            said.append(f"score >= {self.min_score:.15g}")
+        if self.min_identity is not None:
+            said.append(f"identity_{self.identity} >= {self.min_identity:.15g}")
+        if self.min_cov is not None:
+            columns = {"query": "qcov", "target": "tcov"}
+            column = columns.get(self.coverage, "qcov and tcov")
+            said.append(f"{column} >= {self.min_cov:.15g}")
+        return ", ".join(said)
+
+    def mask(self, columns: dict, m, n, xp: Any = np, slack: float = 0.0):
+        """Which rows are kept.
+
+        Parameters
+        ----------
+        columns : dict of arrays
+            Of a table; scores as a user sees them.
+        m, n : arrays
+            Lengths of the query and of the target of every row.
+        xp : numpy or jax.numpy
+        slack : float
+            A value that misses its threshold by so little still passes.
+
+        Returns
+        -------
+        bool array
+        """
+        kept = xp.ones(m.shape, bool)
+        if self.min_score is not None:
+            least = self.min_score - slack * (1 + abs(self.min_score))
+            kept &= columns["score"] >= least
+        if self.min_identity is not None:
+            counts = columns.get("identities", columns.get("max_identities"))
+            below = denominator(self.identity, columns, m, n, xp)
+            kept &= _share(counts, below, xp) >= self.min_identity - slack
+        if self.min_cov is not None:
+            for side, length in (("query", m), ("target", n)):
+                if self.coverage in ("both", side):
+                    span = columns[f"{side}_end"] - columns[f"{side}_start"]
+                    kept &= _share(span, length, xp) >= self.min_cov - slack
+        return kept
+
+
+def _share(count, below, xp):
+    """count / below, ``nan`` where there is nothing to divide by."""
+    return xp.where(below > 0, count / xp.where(below > 0, below, 1), xp.nan)
+
+
+def check(filters: Filters, output: str) -> None:
+    """Refuse thresholds that mean nothing, or need what is not computed.
+
+    Raises
+    ------
+    UsageError
+    """
+    for name in ("min_identity", "min_cov"):
+        value = getattr(filters, name)
+        if value is not None and not 0 <= value <= 1:
+            raise UsageError(f"{name} = {value:g}: a fraction from 0 to 1 is needed")
+    if filters.min_score is not None and not isfinite(filters.min_score):
+        raise UsageError(f"min_score = {filters.min_score}: a number is needed")
+    if filters.coverage not in COVERAGES:
+        names = ", ".join(COVERAGES)
+        raise UsageError(f"unknown coverage {filters.coverage!r}: one of {names}")
+    if filters.identity not in IDENTITIES:
+        names = ", ".join(IDENTITIES)
+        raise UsageError(f"unknown identity {filters.identity!r}: one of {names}")
+    paths = output in ("stats", "alignment")
+    if filters.min_cov is not None and not paths:
+        raise UsageError(f"min_cov needs the spans of output='stats', not {output!r}")
+    if filters.min_identity is None or paths:
+        return
+    if output == "score":
+        raise UsageError("min_identity needs output='identity' or 'stats', not 'score'")
+    if filters.identity in BY_PATH:
+        raise UsageError(
+            f"identity {filters.identity!r} needs a path: use output='stats', or one "
+            "of shorter, longer, mean, query, target"
+        )

@@ -1,0 +1,105 @@
+"""Options of the public functions -> a task; what a run returns -> a table."""
+
+from jaxalign.errors import UsageError
+from jaxalign.model.filters import Filters
+from jaxalign.model.filters import check as check_filters
+from jaxalign.model.scoring import resolve_ends
+from jaxalign.model.table import OUTPUTS, Table
+from jaxalign.run import cluster as ray
+from jaxalign.run import engine, memory
+from jaxalign.run.device import resolve_devices
+from jaxalign.run.mesh import check as check_mesh
+from jaxalign.run.task import Task
+
+
+def make_task(
+    kind,
+    queries,
+    targets,
+    scoring,
+    include_self=False,
+    *,
+    mode="global",
+    free_ends=None,
+    output="stats",
+    implementation=None,
+    memory_budget=None,
+    threads=None,
+    window=None,
+    devices=None,
+    mesh=None,
+    min_score=None,
+    min_identity=None,
+    min_cov=None,
+    coverage="both",
+    identity=None,
+) -> Task:
+    """The task of some options; see ``api.align_pairs`` for what they mean.
+
+    Raises
+    ------
+    UsageError, DeviceError
+    """
+    if output not in OUTPUTS:
+        raise UsageError(f"unknown output {output!r}: one of {', '.join(OUTPUTS)}")
+    if threads is not None and threads < 1:
+        raise UsageError(f"threads = {threads}: 1 or more are needed")
+    if window is not None and window < 1:
+        raise UsageError(f"window = {window}: 1 or more are needed")
+    usual = "shorter" if output == "identity" else "alignment"
+    kept = Filters(min_score, min_identity, identity or usual, min_cov, coverage)
+    check_filters(kept, output)
+    chosen = resolve_devices(devices)
+    if mesh is not None:
+        check_mesh(mesh, implementation)
+    return Task(
+        kind,
+        queries,
+        targets,
+        scoring,
+        mode,
+        resolve_ends(mode, free_ends),
+        output,
+        include_self,
+        implementation,
+        memory.budget(memory_budget),
+        max(threads or engine.default_threads(), len(chosen)),
+        window,
+        kept,
+        chosen,
+        mesh,
+    )
+
+
+def table_of(task, columns, paths, info) -> Table:
+    """What ``engine.run`` returns, as a table."""
+    runs, offsets = paths or (None, None)
+    return Table(
+        columns,
+        task.queries,
+        task.targets,
+        task.scoring,
+        task.mode,
+        task.free,
+        info["implementation"],
+        info,
+        runs,
+        offsets,
+    )
+
+
+def stream(task, some, watched, cluster):
+    """Parts and their tables, computed here or on a cluster."""
+    if cluster is None:
+        found = engine.stream(task, some, *watched)
+    else:
+        found = ray.stream(task, some, cluster, *watched)
+    for part, columns, paths, info in found:
+        yield part, table_of(task, columns, paths, info)
+
+
+def watched_in(options: dict):
+    """((progress, busy), the other options)."""
+    names = ("progress", "busy")
+    rest = {name: value for name, value in options.items() if name not in names}
+    return tuple(options.get(name) for name in names), rest

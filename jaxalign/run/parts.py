@@ -1,0 +1,127 @@
+"""The rows of all pairs of a set in parts: some queries against all that follow.
+
+A part is a band of the pair matrix, so its rows are consecutive rows of the result.
+Parts depend on the lengths alone, not on the machine: a run may go on elsewhere.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.run import schedule
+from jaxalign.run.task import COLUMN_BYTES, Task
+
+ROWS = 2**22  # of a part, about; 184 MB of statistics
+CELLS = 2**40  # of a part; a minute or two on a few cores, a second on a GPU
+EVEN = 64  # a launch on a GPU takes so many queries
+
+
+@dataclass(frozen=True)
+class Part:
+    """Queries ``first`` to ``last`` of all, and rows ``start`` to ``stop`` of the
+    result, as it is before filters."""
+
+    index: int
+    first: int
+    last: int
+    start: int
+    stop: int
+    cells: int
+
+
+def cut(lengths, include_self: bool = False, rows: int = ROWS, cells: int = CELLS):
+    """The parts of all pairs i < j (i <= j with ``include_self``) of some sequences.
+
+    Parameters
+    ----------
+    lengths : int64 (n,)
+    rows, cells : int
+        Of a part at most, unless a single query has more.
+
+    Returns
+    -------
+    list of Part
+        One at least; where there is no pair, it has no rows.
+    """
+    n, follow = len(lengths), 0 if include_self else 1
+    lengths = np.asarray(lengths, np.int64)
+    partners = n - np.arange(n) - follow
+    after = np.cumsum(lengths[::-1])[::-1] - follow * lengths
+    row = np.concatenate([[0], np.cumsum(partners)])
+    cell = np.concatenate([[0], np.cumsum(lengths * after)])
+    made, first = [], 0
+    while row[first] < row[n] or not made:
+        last = min(_reach(row, first, rows), _reach(cell, first, cells))
+        last = max(last, min(first + 1, n))
+        if last < n and last - first > EVEN:
+            last = first + (last - first) // EVEN * EVEN
+        start, stop = int(row[first]), int(row[last])
+        held = int(cell[last] - cell[first])
+        made.append(Part(len(made), first, last, start, stop, held))
+        first = last
+    return made
+
+
+def cut_of(task: Task, rows: int | None = None) -> list[Part]:
+    """The parts of a task of all pairs of a set.
+
+    Raises
+    ------
+    UsageError
+        ``rows`` below 1.
+    """
+    if rows is not None and rows < 1:
+        raise UsageError(f"part_rows = {rows}: 1 or more are needed")
+    return cut(task.queries.lengths, task.include_self, rows or ROWS)
+
+
+def shard(parts: list[Part], k: int, n: int) -> list[Part]:
+    """The k-th of n shares, from 1: parts by LPT on n machines that are alike.
+
+    Raises
+    ------
+    UsageError
+        There is no such share.
+    """
+    if not 1 <= k <= n:
+        raise UsageError(f"shard {k} of {n}: from 1 to the number of shards")
+    taken = schedule.plan([part.cells for part in parts], n).windows[k - 1]
+    return [parts[index] for index in sorted(taken)]
+
+
+def _reach(total, first, limit) -> int:
+    """The largest end up to which the running total grows by the limit at most."""
+    return int(np.searchsorted(total, total[first] + limit, "right")) - 1
+
+
+def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
+    """The task whose result are the rows of a part, and those that compute them: the
+    queries against all that follow the part, and those of the part among themselves.
+
+    reserved : bytes of results in memory while parts are at work
+    """
+    n = len(task.queries)
+    band = task.queries.between(part.first, part.last)
+    longest = (int(task.queries.lengths.max(initial=0)),) * 2
+    same = replace(task, longest=longest, reserved=reserved)
+    corner = replace(same, queries=band, targets=band, size=n - part.first)
+    if part.last == n:
+        return replace(corner, size=None), [corner]
+    rest = task.queries.between(part.last, n)
+    square = replace(corner, kind="cross", targets=rest, shift=len(band))
+    rows = replace(same, queries=band, targets=task.queries.between(part.first, n))
+    return rows, [square, corner]
+
+
+def reserved_bytes(task: Task, parts: list[Part], count: int) -> int:
+    """Bytes of the ``count`` largest parts, all rows kept."""
+    rows = sorted((part.stop - part.start for part in parts), reverse=True)
+    return sum(rows[:count]) * COLUMN_BYTES[task.output]
+
+
+def iterate(task: Task, parts: list[Part], reserved: int) -> Iterator[tuple]:
+    """(part, task of its rows, tasks that compute them), one after the other."""
+    for part in parts:
+        yield part, *tasks_of(task, part, reserved)
