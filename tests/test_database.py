@@ -71,7 +71,7 @@ def test_blocks_and_names_beyond_ascii(tmp_path):
     texts = some_texts(1, 9)
     named = [(f"größe{k}", text) for k, text in enumerate(texts)]
     whole = as_sequences(named, PROTEIN)
-    blocks = [whole.between(0, 4), whole.part(4, 5), whole.part(5, 9)]
+    blocks = [whole.between(0, 4), whole.between(4, 5), whole.between(5, 9)]
     database.create(str(tmp_path / "d"), blocks, PROTEIN)
     found = jaxalign.open_database(tmp_path / "d", verify=True)
     assert list(found.names) == list(whole.names)

@@ -11,7 +11,6 @@ import pytest
 from cases import check_rescored, check_rows, same_tables, some_texts
 
 import jaxalign
-from jaxalign import api
 from jaxalign.dp import top
 from jaxalign.errors import InputError, MemoryPlanError, UsageError
 from jaxalign.io import fasta
@@ -20,6 +19,7 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.run import engine
 from jaxalign.run import search as scanning
+from jaxalign.run.job import make_task
 
 PROTEINS = Path(__file__).parent / "data" / "proteins.fasta"
 SETTINGS = {
@@ -269,7 +269,7 @@ def test_scores_of_windows_stay_device_arrays(sets, monkeypatch):
 def scanning_task(sets, scoring=None):
     scoring = scoring or Scoring()
     both = (as_sequences(x, scoring.alphabet) for x in sets)
-    task = api._task("cross", *both, scoring, mode="local", output="score")
+    task = make_task("cross", *both, scoring, mode="local", output="score")
     return replace(task, top=5)
 
 

@@ -92,7 +92,7 @@ def _summary(table: Table, kept: int) -> str:
     return (
         f"{info['sequences']:,} sequences of {info['residues']:,} residues searched; "
         f"{hits}; {info['cells']:,} cells in {info['seconds']:.2f} s, "
-        f"{report.gcups(table):.3g} GCUPS"
+        f"{report.gcups(table.info):.3g} GCUPS"
     )
 
 
@@ -117,7 +117,7 @@ def _as_json(request, read, database, table, kept, top, worst, device, warnings)
         "max_score": table["score"].max().item() if len(table) else None,
         "seconds": table.info["seconds"],
         "cells": table.info["cells"],
-        "gcups": report.gcups(table),
+        "gcups": report.gcups(table.info),
         "warnings": warnings,
     }
     return json.dumps(about, indent=2)

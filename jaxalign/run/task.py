@@ -33,7 +33,6 @@ class Task:
     budget: int = 2**31
     threads: int = 1
     window: int | None = None
-    top: int | None = None  # keep only the best of each query, the scores on the device
     filters: Filters = Filters()
     devices: tuple = ()  # of JAX; none: the default one
     mesh: Any = None  # jax.sharding.Mesh: one program over all of it instead
@@ -42,6 +41,7 @@ class Task:
     shift: int = 0
     longest: tuple[int, int] | None = None  # query and target of the whole
     reserved: int | None = None  # bytes of results in memory, not only of these pairs
+    top: int | None = None  # keep only the best of each query, the scores on the device
 
     @property
     def local(self) -> bool:
