@@ -9,6 +9,7 @@ from importlib import import_module
 
 _HOMES = {
     "Problem": "layout",
+    "Ragged": "layout",
     "Fill": "shapes",
     "Result": "align",
     "align_block": "align",
@@ -19,6 +20,7 @@ _HOMES = {
     "bucket": "config",
     "choose": "config",
     "fits": "config",
+    "rows_of": "config",
     "safe_score": "config",
     "fill_bytes": "config",
     "supported": "support",

@@ -9,10 +9,14 @@ import numpy as np
 
 from kernels_pallas.shapes import SCALE, Fill, held_steps, shapes_of, size_of
 
-# Rows a lane and lanes a group, by the longest query of a launch; longer queries take
-# strips of the last. Measured in docs/gpu-kernels.md.
-LOCAL = ((96, 24, 4), (192, 48, 4), (384, 96, 4))
-BORDER = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
+# Rows a lane and lanes a group of score-only blocks: strips of 256, 320 and 384 rows.
+# Queries take as many strips of the height that fits them best; few heights, since each
+# is a compilation. Measured in docs/gpu-kernels.md.
+LOCAL = ((96, 4), (80, 4), (64, 4))
+BORDER = ((48, 8), (40, 8), (32, 8))
+FITTED = 1536  # letters; longer queries take the first height
+DEEP = 9216  # letters; longer ones a whole warp a group: one program is not the last
+# Otherwise by the longest query of a launch; longer queries take strips of the last.
 LISTS = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
 TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))
 WORDS = ((192, 48, 4), (384, 48, 8))
@@ -38,11 +42,30 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
     alone, "tiles" or "words" for paths."""
     table = {"tiles": TILES, "words": WORDS}.get(way, LISTS)
     if way is None and shared:
-        table = LOCAL if local else BORDER
-    rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
+        rows, lanes = _fitted(LOCAL if local else BORDER, longest)
+    else:
+        rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
     tile = {"tiles": TILE, "words": END_TILE * local}.get(way, 0)
     words = way == "words"
     return Fill(rows, lanes, COLUMNS, local, packed, shared, tile, words, plain)
+
+
+def _fitted(heights, longest):
+    """The height of strips that leaves the fewest rows over."""
+    if longest > DEEP:
+        return heights[0][0], 32
+    if longest > FITTED:
+        return heights[0]
+    return min(heights, key=lambda x: -(-longest // (x[0] * x[1])) * x[0] * x[1])
+
+
+def rows_of(lengths, s: Fill) -> np.ndarray:
+    """Rows of letters that ``Ragged`` targets of these lengths take up to the end of
+    every block, int64 (blocks,)."""
+    ends = -(-np.asarray(lengths, np.int64) // s.columns)
+    spare = -len(ends) % s.groups
+    ends = np.pad(ends, (0, spare)).reshape(-1, s.groups)
+    return np.cumsum(ends.max(1) + 1)
 
 
 def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
@@ -93,11 +116,14 @@ def safe(highest, gap_open, scale: int):
     return 2**15 // scale - 2 - gap_open - highest
 
 
-def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int) -> int:
-    """Device bytes of what a fill writes, for arrays of lengths m and n."""
+def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int,
+               room: int = 0) -> int:  # fmt: skip
+    """Device bytes of what a fill writes, for arrays of lengths m and n, or ``room``
+    rows of ``Ragged`` targets."""
     strips = -(-m // s.strip)
-    per = s.groups if s.shared else s.groups * s.tables
-    items = -(-targets // per) * (-(-queries // s.tables) if s.shared else 1)
+    blocks = -(-targets // (s.groups if s.shared else s.groups * s.tables))
+    queries = -(-queries // s.tables) if s.shared else 1
     steps = -(-n // s.columns) + 1
-    shapes = shapes_of(s, items, strips, steps, held_steps(s, steps))
+    held = held_steps(s, steps)
+    shapes = shapes_of(s, queries, blocks, strips, room or blocks * steps, held)
     return 4 * sum(size_of(shape) for shape in shapes.values())
