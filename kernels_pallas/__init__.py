@@ -20,6 +20,7 @@ _HOMES = {
     "bucket": "config",
     "choose": "config",
     "fits": "config",
+    "detects": "config",
     "rows_of": "config",
     "safe_score": "config",
     "fill_bytes": "config",

@@ -80,13 +80,14 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
         out, min(m, n) times the largest score
 
     Border modes store H + gap_extend * (i + j) with a bias (``layout.numbers``), local
-    mode H + gap_open. Rows are counted in the same type.
+    mode H + gap_open.
     """
     scores = np.asarray(scores, np.int64)
     if highest is None:
         highest = min(m, n) * max(int(scores.max(initial=0)), 0)
     limit = 2**15 - 1 if dtype == "int16" else 2**30
-    if max(m, n) >= limit // 2:
+    low = max(-int(scores.min(initial=0)), gap_extend)
+    if low >= limit - gap_open or (not local and max(m, n) >= limit // 2):
         return False
     # Tags take 3 bits of a fill with packed backtrack, 5 of a tile filled again.
     limit //= {"words": 8}.get(way, 1)
@@ -95,6 +96,7 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
     best = max(int(scores.max(initial=0)), 0)
     if local:
         return highest + best + gap_open < limit
+    # Rows and columns are counted in the same type; values are skewed and biased.
     cost = gap_open - gap_extend
     worst = max(-int(scores.min(initial=0)) - 2 * gap_extend - cost, 0)
     skew = gap_extend * (m + n + 8)
@@ -108,6 +110,14 @@ def safe_score(scores, gap_open: int, way: str | None = None) -> int:
     one up to it that nothing wrapped on the way."""
     highest = max(int(np.asarray(scores).max(initial=0)), 0)
     return safe(highest, gap_open, SCALE if way == "words" else 1)
+
+
+def detects(scores, gap_open: int, gap_extend: int, way: str | None = None) -> bool:
+    """Whether local int16 can go unproved: ``safe_score`` leaves a range worth having,
+    and no single score or cost leaves it."""
+    largest = max(int(np.abs(np.asarray(scores, np.int64)).max(initial=0)), gap_extend)
+    safe_from = safe_score(scores, gap_open, way)
+    return safe_from >= 2**10 and largest + gap_open < 2**15 - 1
 
 
 def safe(highest, gap_open, scale: int):

@@ -11,7 +11,7 @@ import jaxalign
 import kernels_pallas as kernels
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import resolve_ends
-from jaxalign.run import gpu, results
+from jaxalign.run import gpu, launch, results
 from jaxalign.run.task import Task
 
 interpreted = pytest.mark.skipif(
@@ -32,26 +32,29 @@ def task_of(kind, output, mode="semiglobal", count=9, seed=0):
     return Task(kind, *sets, scoring, mode, free, output, budget=2**30)
 
 
-def small(task, launch):
-    """A shape of few rows for the interpreter, which is slow."""
-    return kernels.Fill(
-        8, 8, 2, task.local, launch.dtype == "int16", not launch.zipped,
-        tile=4 if task.paths else 0, plain=True,
-    )  # fmt: skip
+class Small:
+    """The kernels in a shape of few rows for the interpreter, which is slow."""
+
+    def __getattr__(self, name):
+        return getattr(kernels, name)
+
+    def choose(self, longest, *, local, packed, shared=True, way=None):
+        tile = 4 if way else 0
+        return kernels.Fill(8, 8, 2, local, packed, shared, tile, plain=True)
+
+    def bucket(self, length):
+        return max(32, length)
 
 
-def run_all(task, monkeypatch):
-    """The result columns and paths of a task, launch by launch."""
-    monkeypatch.setattr(gpu, "QUERIES", (4,))
-    monkeypatch.setattr(gpu, "TARGETS", (8,))
-    monkeypatch.setattr(gpu, "PAIRS", (8,))
-    out = results.Output(task, None)
-    sides = gpu.load(task)
-    for launch in gpu.cut(task, kernels, 2**34):
-        assert isinstance(launch, gpu.Launch)
-        launch = replace(launch, rows=32, columns=32)
-        options = {"shape": small(task, launch), "interpret": kernels.interpreter()}
-        out.put(gpu.run(task, kernels, launch, sides, **options))
+def run_all(task, monkeypatch, progress=None):
+    """The result columns and paths of a task."""
+    monkeypatch.setattr(launch, "QUERIES", (4,))
+    monkeypatch.setattr(launch, "TARGETS", (8,))
+    monkeypatch.setattr(launch, "PAIRS", (8,))
+    out = results.Output(task, progress)
+    pieces = list(launch.cut(task, Small(), 2**34))
+    assert all(isinstance(piece, launch.Launch) for piece in pieces)
+    gpu.run(task, Small(), pieces, out, kernels.interpreter())
     return out.columns, out.assemble()
 
 
@@ -102,14 +105,20 @@ def test_every_pair_comes_once(kind, output):
     task = Task(kind, sets, sets, scoring, "local", resolve_ends("local", None), output)
     for budget in (2**22, 2**28, 2**35):
         seen, sizes = np.zeros(task.job.pairs, int), set()
-        for piece in gpu.cut(task, kernels, budget):
-            if not isinstance(piece, gpu.Launch):
+        for piece in launch.cut(task, kernels, budget):
+            if not isinstance(piece, launch.Launch):
                 np.add.at(seen, task.job.position(*piece), 1)
                 continue
-            assert gpu.launch_bytes(task, kernels, piece) <= budget
+            assert launch.launch_bytes(task, kernels, piece) <= budget
+            assert len(piece.queries) <= piece.slots or piece.zipped
+            assert len(piece.targets) <= piece.places
+            if piece.room:
+                rows = kernels.rows_of(lengths[piece.targets], piece.shape)
+                assert rows[-1] <= piece.room
             i, j, wanted, swapped = task.job.meets(piece)
             first, last = np.where(swapped, j, i), np.where(swapped, i, j)
             np.add.at(seen, task.job.position(first[wanted], last[wanted]), 1)
-            sizes.add((piece.rows, piece.columns, piece.slots, piece.places))
+            shape = piece.rows, piece.columns, piece.room, piece.slots, piece.places
+            sizes.add((*shape, piece.shape))
         assert (seen == 1).all()
     assert len(sizes) <= (16 if output == "alignment" else 9)  # pairs of buckets

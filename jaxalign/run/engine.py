@@ -13,7 +13,8 @@ import jax
 
 import kernels_pallas
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.run import execute, gpu, results, windows
+from jaxalign.run import execute, gpu, launch, results, windows
+from jaxalign.run.launch import LETTERS
 from jaxalign.run.task import Task, make_plan
 
 IMPLEMENTATIONS = ("sweep", "wavefront", "pallas")
@@ -60,8 +61,11 @@ def plan(task: Task) -> tuple[dict, list]:
     MemoryPlanError, UsageError, DeviceError
     """
     name, why = choose(task.implementation)
+    letters = len(task.scoring.scores)
+    if name == "pallas" and letters > LETTERS and not task.implementation:
+        name, why = "sweep", f"{letters} letters; the GPU kernels take {LETTERS}"
     if name == "pallas":
-        made, pieces = gpu.make_plan(task, kernels_pallas, gpu.memory(task.threads))
+        made, pieces = launch.make_plan(task, kernels_pallas, gpu.budget(task))
         if made["checkpointed_pairs"]:
             why += "; pairs beyond the kernels by wavefront, in checkpointed strips"
             name = "pallas, wavefront" if made["windows"] else "wavefront"
@@ -86,16 +90,16 @@ def run(task: Task, progress=None):
     info, pieces = plan(task)
     out = results.Output(task, progress)
     scratch = threading.local()
-    on_gpu = any(isinstance(piece, gpu.Launch) for piece in pieces)
-    sides = gpu.load(task) if on_gpu else None
     began = time.perf_counter()
+    launches = [piece for piece in pieces if isinstance(piece, launch.Launch)]
+    if launches:
+        gpu.run(task, kernels_pallas, launches, out)
+        pieces = [piece for piece in pieces if not isinstance(piece, launch.Launch)]
 
     def work(piece):
         if out.failed:
             return
-        if isinstance(piece, gpu.Launch):
-            out.put(gpu.run(task, kernels_pallas, piece, sides))
-        elif isinstance(piece, windows.Window):
+        if isinstance(piece, windows.Window):
             out.put(execute.run_window(task, piece, scratch))
         else:
             out.put(execute.run_pair(task, piece))

@@ -1,6 +1,7 @@
 """From a piece's results to the rows of the table, in input order."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -62,18 +63,6 @@ def _paths(steps, q, t, counts, flip):
     return runs, np.diff(offsets)
 
 
-def of_launch(task, found, made, runs) -> Rows:
-    """The pairs (P,) of a launch on a GPU (``kernels_pallas.Result``), and their joined
-    runs."""
-    spans, counts = (), ()
-    if task.paths:
-        spans = made.start_i, made.end_i, made.start_j, made.end_j
-        counts = [getattr(made, name) for name in COUNTS]
-    at, columns = _columns(task, found, made.score, spans, counts)
-    paths = None if runs is None else (runs, made.count.astype(np.int64))
-    return Rows(at, columns, paths)
-
-
 def of_pair(task, pair, found, dtype) -> Rows:
     """The result of a pair computed alone (``long_pair.Pair``)."""
     columns = _scores(task, np.array([found.score], np.int64), dtype)
@@ -105,13 +94,20 @@ class Output:
     def __init__(self, task, progress):
         self.task, self.progress = task, progress
         self.lock, self.failed, self.done = threading.Lock(), False, 0
-        query, target = task.job.index()
-        self.columns = {"query": query, "target": target}
-        self.columns["score"] = np.zeros(task.job.pairs, self._score_dtype())
+        pool = ThreadPoolExecutor(1)
+        self._index = pool.submit(task.job.index)  # while the first pieces run
+        pool.shutdown(wait=False)
+        self.values = {"score": np.zeros(task.job.pairs, self._score_dtype())}
         names = ("max_identities",) if task.output == "identity" else ()
         for name in (*SPANS, *COUNTS) if task.paths else names:
-            self.columns[name] = np.zeros(task.job.pairs, np.int32)
+            self.values[name] = np.zeros(task.job.pairs, np.int32)
         self.pieces = []
+
+    @property
+    def columns(self) -> dict:
+        """All columns of the result."""
+        query, target = self._index.result()
+        return {"query": query, "target": target} | self.values
 
     def _score_dtype(self):
         """int32, or what a proof asks for; float64 where scores are fractions."""
@@ -122,30 +118,65 @@ class Output:
         limit = bounds.score_range(*longest, task.scoring, task.mode)
         return np.int32 if bounds.fits(limit, "int32") else np.int64
 
-    def put(self, rows: Rows) -> None:
-        """Take the rows of one piece."""
+    def put(self, rows: Rows, cells: int | None = None) -> None:
+        """Take the rows of one piece, and how many cells it had where that is known."""
         for name, values in rows.columns.items():
             scaled = name == "score" and self.task.scoring.scale > 1
             values = values / self.task.scoring.scale if scaled else values
-            self.columns[name][rows.at] = values
-        with self.lock:
-            if rows.paths is not None:
+            self.values[name][rows.at] = values
+        if rows.paths is not None:
+            with self.lock:
                 self.pieces.append((rows.at, *rows.paths))
+        if self.progress:
+            self.tell(self._cells(rows.at) if cells is None else cells)
+
+    def _cells(self, at) -> int:
+        query, target = self._index.result()
+        m = self.task.queries.lengths[query[at]]
+        n = self.task.targets.lengths[target[at]]
+        return int((m * n).sum())
+
+    def take(self, copies: dict) -> None:
+        """Take whole columns (but for pairs that are put later): ``copies`` fill an
+        int32 array each."""
+        for name, copy in copies.items():
+            column = self.values[name]
+            plain = column.dtype == np.int32
+            whole = column if plain else np.empty(len(column), np.int32)
+            copy(whole)
+            if not plain:
+                column[:] = whole / self.task.scoring.scale
+
+    def tell(self, cells: int) -> None:
+        """Report that so many cells more are done."""
+        with self.lock:
+            self.done += cells
             if self.progress:
-                m = self.task.queries.lengths[self.columns["query"][rows.at]]
-                n = self.task.targets.lengths[self.columns["target"][rows.at]]
-                self.done += int((m * n).sum())
                 self.progress(self.done, self.task.job.cells)
 
     def assemble(self):
         """Paths of all pieces -> (operations, offsets) in input order."""
         if self.task.output != "alignment":
             return None
+        if len(self.pieces) == 1 and self.pieces[0][0] is None:  # in order already
+            _, runs, counts = self.pieces[0]
+            return runs, np.concatenate([[0], np.cumsum(counts)])
         empty = np.zeros(0, np.int64)
         at, runs, counts = (
-            np.concatenate([empty, *(piece[k] for piece in self.pieces)])
+            np.concatenate([empty, *(piece[k] for piece in self._placed())])
             for k in range(3)
         )
         offsets = np.concatenate([[0], np.cumsum(counts)])
         order = np.argsort(at, kind="stable")
         return gather_runs(runs.astype(np.uint32), offsets, order)
+
+    def _placed(self):
+        """Pieces with the rows they are: a piece of all rows lacks those that others
+        have."""
+        others = [piece[0] for piece in self.pieces if piece[0] is not None]
+        missing = np.concatenate([np.zeros(0, np.int64), *others])
+        for at, runs, counts in self.pieces:
+            if at is None:
+                at = np.delete(np.arange(len(counts)), missing)
+                counts = counts[at]
+            yield at, runs, counts

@@ -103,8 +103,13 @@ class Job:
         if self.kind == "cross":
             grid = np.indices((n, t), np.int32).reshape(2, -1)
             return grid[0], grid[1]
-        i, j = np.triu_indices(n, 0 if self.include_self else 1)
-        return i.astype(np.int32), j.astype(np.int32)
+        first = np.arange(n, dtype=np.int32) + (not self.include_self)
+        j, at = np.empty(self.pairs, np.int32), 0
+        columns = np.arange(n, dtype=np.int32)
+        for own in first.tolist():
+            j[at : at + n - own] = columns[own:]
+            at += n - own
+        return np.repeat(columns, n - first), j
 
     def meets(self, window: Window) -> Pairs:
         """The pairs of a window, in the orientation in which it computes them."""
