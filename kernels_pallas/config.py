@@ -18,7 +18,7 @@ FITTED = 1536  # letters; longer queries take the first height
 DEEP = 9216  # letters; longer ones a whole warp a group: one program is not the last
 # Otherwise by the longest query of a launch; longer queries take strips of the last.
 LISTS = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
-TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))
+TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16), (0, 48, 8))
 WORDS = ((192, 48, 4), (384, 48, 8))
 COLUMNS = 2  # columns a step
 TILE = 8  # steps between checkpoints: 16 columns

@@ -46,7 +46,7 @@ def fill(inputs: Inputs, s: Fill, strips: int, interpret=None) -> Filled:
     shapes = shapes_of(s, queries, blocks, strips, rows, held)
     run = kernel(
         partial(
-            _program, s=s, names=tuple(shapes), sizes=(blocks, strips, rows, held)
+            _fill_program, s=s, names=tuple(shapes), sizes=(blocks, strips, rows, held)
         ),
         [jax.ShapeDtypeStruct((size_of(x),), jnp.int32) for x in shapes.values()],
         [plgpu.SMEM(inputs.scores.shape[1:], jnp.int32), plgpu.Barrier()],
@@ -62,7 +62,7 @@ def fill(inputs: Inputs, s: Fill, strips: int, interpret=None) -> Filled:
     return Filled(**out)
 
 
-def _program(numbers, strips, starts, steps, heights, lengths, targets, scores,
+def _fill_program(numbers, strips, starts, steps, heights, lengths, targets, scores,
              letters, tie, *refs, s: Fill, names, sizes):  # fmt: skip
     """One query (or two) against the targets of one block."""
     blocks, most, room, held = sizes

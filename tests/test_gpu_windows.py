@@ -94,6 +94,99 @@ def test_max_identities_by_launches(monkeypatch):
     np.testing.assert_array_equal(columns["score"], want["score"])
 
 
+@interpreted
+@pytest.mark.slow
+def test_a_result_too_large_for_the_device(monkeypatch):
+    monkeypatch.setattr(gpu, "_fits", lambda task: False)
+    test_launches_give_the_sweeps_table("all", "alignment", monkeypatch)
+
+
+@interpreted
+def test_exactly_the_scores_beyond_int16_run_again(monkeypatch):
+    """Matches of 1,000 over 40 letters; the rest of the pairs stay as they are."""
+    scoring = jaxalign.Scoring(match=1000, mismatch=-900, gap_open=1100, gap_extend=9)
+    texts = ["A" * 40, "A" * 34, "A" * 20, "C" * 33, "C" * 40, "ACGT" * 5]
+    sets = as_sequences(texts, scoring.alphabet)
+    task = Task("all", sets, sets, scoring, "local", frozenset(), "score",
+                budget=2**30)  # fmt: skip
+    seen, told = [], []
+
+    def spy(task, kernels, queries, targets, *rest, **more):
+        if more:
+            seen.extend(zip(queries.tolist(), targets.tolist(), strict=True))
+        return launch.zipped(task, kernels, queries, targets, *rest, **more)
+
+    monkeypatch.setattr(gpu, "zipped", spy)
+    columns, _ = run_all(task, monkeypatch, lambda *cells: told.append(cells))
+    want = jaxalign.align_all(texts, scoring, mode="local", output="score")
+    np.testing.assert_array_equal(columns["score"], want["score"])
+    assert {frozenset(pair) for pair in seen} == {frozenset((0, 1)), frozenset((3, 4))}
+    assert told[-1] == (task.job.cells, task.job.cells)
+
+
+def test_composition_proves_more_than_lengths():
+    """3,000 residues of glycine fit int16 in global mode, of tryptophan they do not."""
+    scoring = jaxalign.Scoring()
+    for letter, mode, want in (
+        ("G", "global", ("int16", True)),
+        ("W", "global", ("int32", True)),
+        ("G", "local", ("int16", True)),
+        ("W", "local", ("int16", False)),
+    ):
+        sets = as_sequences([letter * 3000] * 2, scoring.alphabet)
+        free = resolve_ends(mode, None)
+        task = Task("all", sets, sets, scoring, mode, free, "score", budget=2**30)
+        (piece,) = launch.cut(task, kernels, 2**34)
+        assert (piece.dtype, piece.proven) == want
+    assert launch.highest(task)[0].tolist() == [33000, 33000]
+
+
+@pytest.mark.parametrize("cost, dtype", ((100, "int16"), (32700, "int32")))
+def test_costs_near_the_range_are_not_left_to_int16(cost, dtype):
+    scoring = jaxalign.Scoring(match=5, mismatch=-4, gap_open=cost, gap_extend=cost)
+    sets = as_sequences(["ACGT" * 10] * 2, scoring.alphabet)
+    task = Task("all", sets, sets, scoring, "local", frozenset(), "score",
+                budget=2**30)  # fmt: skip
+    assert [x.dtype for x in launch.cut(task, kernels, 2**34)] == [dtype]
+    assert not kernels.detects(scoring.scores, 10, 32767)
+    assert not kernels.detects([[1, -32767]], 10, 1)
+
+
+@pytest.mark.parametrize("kind", ["all", "zip", "cross"])
+@pytest.mark.parametrize("output", ["score", "alignment"])
+def test_window_bounds_a_launch(kind, output):
+    task = replace(task_of(kind, output, count=30), window=7)
+    for piece in launch.cut(task, kernels, 2**34):
+        assert isinstance(piece, launch.Launch)
+        assert max(len(piece.queries), len(piece.targets), piece.places) <= 7
+
+
+def test_paths_of_a_launch_and_of_single_pairs_are_put_together():
+    task = task_of("all", "alignment", count=3)
+    out = results.Output(task, None)
+    runs = np.array([16, 32, 48], np.uint32)
+    out.pieces = [(None, runs, np.array([1, 0, 2])),
+                  (np.array([1]), np.array([64], np.uint32), np.array([1]))]  # fmt: skip
+    found, offsets = out.assemble()
+    assert found.tolist() == [16, 64, 32, 48] and offsets.tolist() == [0, 1, 2, 4]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", ["local", "global", "semiglobal"])
+@pytest.mark.parametrize("output", ["score", "identity", "alignment"])
+def test_tables_are_the_sweeps_on_a_device(mode, output):
+    rng = np.random.default_rng(7)
+    lengths = [*rng.integers(0, 500, 30), 900, 2000]
+    parts = [codes(rng, n, 20) for n in lengths]
+    parts += [np.full(n, 17, np.uint8) for n in (3000, 2990, 40)]  # tryptophan
+    parts[3] = parts[30][100:400]
+    sets = as_sequences(parts, jaxalign.Scoring().alphabet)
+    options = dict(mode=mode, output=output)
+    found = jaxalign.align_all(sets, implementation="pallas", **options)
+    assert found.implementation == "pallas"
+    same_tables(found, jaxalign.align_all(sets, implementation="sweep", **options))
+
+
 @pytest.mark.parametrize("kind", ["all", "zip", "cross"])
 @pytest.mark.parametrize("output", ["score", "alignment", "identity"])
 def test_every_pair_comes_once(kind, output):
@@ -104,11 +197,13 @@ def test_every_pair_comes_once(kind, output):
     sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], scoring.alphabet)
     task = Task(kind, sets, sets, scoring, "local", resolve_ends("local", None), output)
     for budget in (2**22, 2**28, 2**35):
-        seen, sizes = np.zeros(task.job.pairs, int), set()
+        seen, sizes, cells = np.zeros(task.job.pairs, int), set(), 0
         for piece in launch.cut(task, kernels, budget):
             if not isinstance(piece, launch.Launch):
                 np.add.at(seen, task.job.position(*piece), 1)
+                cells += int(lengths[piece[0]] * lengths[piece[1]])
                 continue
+            cells += launch.cells(task.job, piece)
             assert launch.launch_bytes(task, kernels, piece) <= budget
             assert len(piece.queries) <= piece.slots or piece.zipped
             assert len(piece.targets) <= piece.places
@@ -120,5 +215,5 @@ def test_every_pair_comes_once(kind, output):
             np.add.at(seen, task.job.position(first[wanted], last[wanted]), 1)
             shape = piece.rows, piece.columns, piece.room, piece.slots, piece.places
             sizes.add((*shape, piece.shape))
-        assert (seen == 1).all()
+        assert (seen == 1).all() and cells == task.job.cells
     assert len(sizes) <= (16 if output == "alignment" else 9)  # pairs of buckets
