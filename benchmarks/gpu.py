@@ -52,19 +52,18 @@ def shown(row) -> str:
             parts += [f"aim {row[key]:g} {unit}"]
     parts += [row.get("dtype", ""), "right" if row.get("right") else "NOT CHECKED"]
     keys = ("mean", "compilations", "read", "align", "write", "first", "launches",
-            "device_seconds", "copy_seconds", "over_score", "bytes")  # fmt: skip
+            "device_seconds", "of_device", "over_score", "bytes")  # fmt: skip
     parts += [f"{key} {row[key]:.3g}" for key in keys if row.get(key) is not None]
     return "  ".join(parts)
 
 
 def overheads(rows):
-    """X1.8 and the aims of paths: the time of a path over that of the score alone."""
-    seconds = {row["name"]: row["seconds"] for row in rows}
+    """X1.8 and the aims of paths: time of a cell over that of the score alone."""
+    speeds = {row["name"].removeprefix("score, "): row["tcups"] for row in rows}
     for row in rows:
         way, _, rest = row["name"].partition(", ")
-        base = seconds.get(f"score beside paths, {rest}")
-        if way in ("tiles", "words") and base:
-            row["over_score"] = row["seconds"] / base
+        if way in ("tiles", "words") and speeds.get(rest) and row["tcups"]:
+            row["over_score"] = speeds[rest] / row["tcups"]
             print(f"X1.8 {row['name']}: {row['over_score']:.2f} x the score alone")
 
 

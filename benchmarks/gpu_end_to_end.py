@@ -38,7 +38,9 @@ def run_once(path, output: str, few: int | None, write: str | None):
     scoring, begin = Scoring(), time.perf_counter()
     sequences = fasta.read(path, scoring.alphabet, "mask")
     if few:
-        sequences = sequences.take(range(0, len(sequences), len(sequences) // few)[:few])
+        sequences = sequences.take(
+            range(0, len(sequences), len(sequences) // few)[:few]
+        )
     read = time.perf_counter()
     table = jaxalign.align_all(sequences, scoring, mode="local", output=output)
     aligned = time.perf_counter()
@@ -84,8 +86,8 @@ def rows(device_seconds):
                        dtype="/".join(table.info["dtypes"]),
                        right=check(table))  # fmt: skip
             del table
-            if few or output == "score":
-                row |= device_seconds(lambda: run_once(path, output, few, target))  # noqa: B023
+            row |= device_seconds(lambda: run_once(path, output, few, target))  # noqa: B023
+            row["of_device"] = row["seconds"] / (row.get("device_seconds") or np.nan)
             yield row
 
 

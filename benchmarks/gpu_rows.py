@@ -26,7 +26,7 @@ QUERIES = (144, 189, 222, 375, 464, 567, 657, 729, 850, 1000)
 QUERIES += (1500, 2005, 2504, 3005, 3564, 4061, 4548, 4743, 5147, 5478)
 # Min-max instructions a cell and bytes a cell, counted in docs/gpu-kernels.md.
 LOCAL, BORDER, WIDE = (2.25, 0.0), (1.5, 0.0), (4.5, 0.0)
-TILES_LOCAL, TILES_BORDER = (2.25, 0.42), (1.5, 0.42)
+TILES_LOCAL, TILES_BORDER, LONG_TILES = (2.25, 0.42), (1.5, 0.42), (2.25, 0.33)
 WORDS_LOCAL, WORDS_BORDER = (2.3, 0.65), (1.5, 0.5)
 
 
@@ -151,21 +151,17 @@ def kernel_rows():
         "list, no shared side": dict(m=384, n=384, q=67584, t=67584, shared=False,
                                      aim=1.0, cost=LOCAL),
     }  # fmt: skip
-    path = dict(fill_only=True, **fewer)
     for local in (True, False):
         mode = "local" if local else "global"
         tiles, words = (
             (TILES_LOCAL, WORDS_LOCAL) if local else (TILES_BORDER, WORDS_BORDER)
         )
-        made[f"score beside paths, {mode}"] = dict(
-            fewer, local=local, cost=LOCAL if local else BORDER
-        )
-        made[f"tiles, {mode}"] = dict(path, local=local, way="tiles", cost=tiles)
-        made[f"words, {mode}"] = dict(path, local=local, way="words", cost=words,
-                                      aim=2.3)  # fmt: skip
-    longer = dict(m=1152, n=1152, q=16, t=1056)
-    made["score beside paths, local 1152"] = dict(longer, cost=LOCAL)
-    made["tiles, local 1152"] = dict(longer, way="tiles", cost=TILES_LOCAL)
+        more = dict(local=local, fill_only=True)
+        made[f"tiles, {mode}"] = dict(block, **more, way="tiles", cost=tiles)
+        made[f"words, {mode}"] = dict(fewer, **more, way="words", cost=words, aim=2.3)
+    longer = dict(m=1152, n=1152, q=32, t=1344, fill_only=True)
+    made["score, local 1152"] = dict(longer, cost=LOCAL)
+    made["tiles, local 1152"] = dict(longer, way="tiles", cost=LONG_TILES)
     for n in (16, 64, 256, 1024):
         made[f"X1.6 local, {n} x {n}"] = dict(m=384, n=384, q=n, t=n, cost=LOCAL)
     linear = dict(m=2000, n=2000, local=False, shared=False, gaps=(8, 8), cost=BORDER)

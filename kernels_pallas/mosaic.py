@@ -39,6 +39,7 @@ def kernel(body, out_type, scratch_types, grid, names, interpret, warpgroups=1):
     One warpgroup alone may have 255 registers a thread, and takes them; with four in a
     program a thread has 128, and twice the warps hide what a thread waits for.
     """
+
     def named(*refs):
         return body(*refs)
 

@@ -200,7 +200,7 @@ def test_all_free_ends(free):
 
 
 @values
-@pytest.mark.parametrize("local", (True, False))
+@pytest.mark.parametrize("local", (True, pytest.param(False, marks=pytest.mark.slow)))
 def test_targets_of_any_length_in_one_launch(local):
     s = shape_of((local, True, True), 4, 16)
     check_scores(s, [70, 9], [40, 33, 9, 8, 8, 2, 1, 0, 17, 5, 5], free=ENDS[1:3],
@@ -405,7 +405,9 @@ def test_few_shapes_serve_all_lengths(way):
 
 def test_strips_of_a_shape_leave_few_rows_over():
     for m in (1, 256, 257, 320, 500, 512, 1000, 1300, 1500):
-        heights = {s.strip for s in (kp.choose(m, local=x, packed=True) for x in (0, 1))}
+        heights = {
+            s.strip for s in (kp.choose(m, local=x, packed=True) for x in (0, 1))
+        }
         (height,) = heights
         assert -(-m // height) * height == min(-(-m // h) * h for h in (256, 320, 384))
 
@@ -419,8 +421,11 @@ def test_bytes_of_a_fill():
     assert kp.fill_bytes(s, 2, 64, 384, 384) == size
     rows = 4 * (64 // 16) * 193
     more = kp.fill_bytes(s, 2, 64, 385, 384) - 4 * items * (best + 2 * column)
-    assert more == 4 * 16 * rows == kp.fill_bytes(s, 2, 64, 385, 384, 4 * 193) - 4 * (
-        items * (best + 2 * column)
+    assert (
+        more
+        == 4 * 16 * rows
+        == kp.fill_bytes(s, 2, 64, 385, 384, 4 * 193)
+        - 4 * (items * (best + 2 * column))
     )
 
 

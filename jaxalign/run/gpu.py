@@ -7,52 +7,23 @@ only a result too large for the device goes to the host launch by launch.
 """
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.model.table import SPANS
-from jaxalign.run import results
+from jaxalign.run import gpu_arrays, results
+from jaxalign.run.gpu_arrays import Found, Loaded, Order
 from jaxalign.run.launch import MEAN_RUNS, RUNS, cells, highest, numbers, zipped
 from jaxalign.run.results import COUNTS
 from jaxalign.run.windows import bucket
 
 IN_FLIGHT = 3  # launches issued and not yet looked at
 SHARE = 0.8  # of the device memory that JAX may have
-CHUNK = 2**22  # rows of a column copied to the host at once, by one of COPIERS threads
-COPIERS = 4
-
-
-class Loaded(NamedTuple):
-    """One side on the device: flat codes, where each sequence begins, its length."""
-
-    codes: jax.Array  # uint8, one more than there are residues
-    start: jax.Array  # int32
-    length: jax.Array  # int32
-
-
-class Order(NamedTuple):
-    """How pairs become rows: pair (i, j) is row ``base[i] + j``; of two sides that may
-    be swapped, the one of smaller ``rank`` is the query of the launch."""
-
-    base: jax.Array  # int32
-    rank: jax.Array  # int32
-
-
-class Found(NamedTuple):
-    """What a launch found, sides swapped back, (Q, T) or (N,) where not said."""
-
-    columns: dict
-    row: jax.Array  # of the result, beyond its last for pairs that are not asked for
-    wanted: jax.Array
-    again: jax.Array | None  # pairs whose score may have left int16
-    runs: jax.Array | None  # joined, one path after the other, start to end
-    totals: jax.Array  # (3,): pairs to run again, runs of the longest path, all runs
 
 
 @dataclass
@@ -126,7 +97,7 @@ def run(task, kernels, launches, out, interpret=None) -> None:
         made = zipped(task, kernels, *sides, budget(task), highest(task), wide=True)
         _all(job, made, counted=True)
     if held is not None:
-        _collect(job)
+        _collect(job, held)
 
 
 def _all(job: Job, launches, counted=False) -> list:
@@ -216,7 +187,7 @@ def _issue(job: Job, launch) -> Found:
                "runs": job.kept if job.steps else 0, "shape": launch.shape,
                "interpret": job.interpret}  # fmt: skip
     options |= {"room": launch.room} if launch.room else {}
-    made = _call(
+    made = gpu_arrays.call(
         *job.sides,
         *ids,
         job.problem,
@@ -227,7 +198,7 @@ def _issue(job: Job, launch) -> Found:
         sizes=(launch.rows, launch.columns),
         options=tuple(sorted(options.items())),
     )
-    found = _found(
+    found = gpu_arrays.found(
         made._replace(overflow=None) if launch.proven else made,
         *ids,
         job.order,
@@ -249,163 +220,25 @@ def _hold(job: Job, held: Held, launch, found: Found) -> None:
     if found.runs is not None:
         ahead = held.known + (IN_FLIGHT + 1) * job.capacity(launch)
         if ahead > len(held.runs):
-            held.runs = _grown(held.runs, size=bucket(ahead, 2, 1024))
-    held.columns, held.runs, held.end = _put(held.columns, held.runs, held.end, found)
+            held.runs = gpu_arrays.grown(held.runs, size=bucket(ahead, 2, 1024))
+    held.columns, held.runs, held.end = gpu_arrays.put(
+        held.columns, held.runs, held.end, found
+    )
 
 
-@partial(
-    jax.jit,
-    static_argnames=("call", "ragged", "zipped", "swaps", "sizes", "options"),
-)
-def _call(
-    queries, targets, i, j, problem, *, call, ragged, zipped, swaps, sizes, options
-):
-    """Gather codes on the device and align them.
-
-    queries, targets : Loaded; i, j : int32 (slots,), (places,), -1 where none is
-    """
-    q, m = _padded(queries, i, sizes[0])
-    if ragged is None:
-        t, n = _padded(targets, j, sizes[1])
-    else:
-        own = jnp.maximum(j, 0)
-        t, n = ragged(targets.codes, targets.start[own]), _lengths(targets, j)
-    later = i > j if zipped else i[:, None] > j[None, :]
-    return call(problem, q, m, t, n, later if swaps else None, **dict(options))
-
-
-def _padded(side, ids, size):
-    """uint8 (count, size) and int32 (count,); nothing where an id is -1."""
-    start = side.start[jnp.maximum(ids, 0)]
-    place = start[:, None] + jnp.arange(size, dtype=jnp.int32)[None, :]
-    return side.codes.at[place].get(mode="clip"), _lengths(side, ids)
-
-
-def _lengths(side, ids):
-    return jnp.where(ids >= 0, side.length[jnp.maximum(ids, 0)], 0)
-
-
-@partial(
-    jax.jit,
-    static_argnames=("kind", "once", "inclusive", "zipped", "split", "capacity"),
-)
-def _found(
-    made, i, j, order, pairs, *, kind, once, inclusive, zipped, split, capacity
-) -> Found:
-    """``kernels.Result`` of a launch -> ``Found``."""
-    if not zipped:
-        i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
-    wanted = (i >= 0) & (j >= 0)
-    if kind == "all":
-        before = order.rank[i] < order.rank[j]
-        wanted &= before | (i == j) if inclusive else before
-    swapped = (i > j) if kind == "all" and once else jnp.zeros_like(wanted)
-    first, last = jnp.where(swapped, j, i), jnp.where(swapped, i, j)
-    beyond = jnp.arange(wanted.size, dtype=jnp.int32).reshape(wanted.shape) + pairs
-    row = jnp.where(wanted, order.base[first] + last, beyond)
-    columns = _oriented(made, swapped, split)
-    again = None if made.overflow is None else made.overflow & wanted
-    zero = jnp.int32(0)
-    repeat = zero if again is None else again.sum(dtype=jnp.int32)
-    if not capacity:
-        return Found(columns, row, wanted, again, None, jnp.stack([repeat, zero, zero]))
-    count = jnp.where(wanted, made.count, 0)
-    runs, begin = _join(made.runs, count, swapped, capacity)
-    columns |= {"count": count, "first": begin}
-    totals = jnp.stack([repeat, count.max(), count.sum(dtype=jnp.int32)])
-    return Found(columns, row, wanted, again, runs, totals)
-
-
-def _oriented(made, swapped, split) -> dict:
-    """Columns of the pairs with their sides swapped back."""
-    if split is not None:
-        return dict(zip(("score", "max_identities"), split(made.score), strict=True))
-    columns = {"score": made.score}
-    if made.columns is None:
-        return columns
-    spans = made.start_i, made.end_i, made.start_j, made.end_j
-    others = spans[2:] + spans[:2]
-    for name, own, other in zip(SPANS, spans, others, strict=True):
-        columns[name] = jnp.where(swapped, other, own)
-    return columns | {name: getattr(made, name) for name in COUNTS}
-
-
-def _join(runs, count, swapped, capacity):
-    """Runs (R, ...), end to start -> (one path after the other, start to end, uint32
-    (capacity,); where each begins). I and D (1 and 2) change places with the sides."""
-    begin = (jnp.cumsum(count.reshape(-1)) - count.reshape(-1)).reshape(count.shape)
-    r = jnp.arange(runs.shape[0], dtype=jnp.int32).reshape(-1, *(1,) * count.ndim)
-    runs = runs.astype(jnp.uint32)
-    turned = swapped[None] & ((runs & 15) != 0)
-    runs = jnp.where(turned, runs ^ jnp.uint32(3), runs)
-    at = jnp.where(r < count[None], (begin + count - 1)[None] - r, capacity)
-    empty = jnp.zeros(capacity, jnp.uint32)
-    joined = empty.at[at.reshape(-1)].set(runs.reshape(-1), mode="drop")
-    return joined, begin
-
-
-@partial(jax.jit, donate_argnames=("columns", "runs"))
-def _put(columns, runs, end, found: Found):
-    """Columns and runs with those of a launch in place."""
-    values = found.columns
-    if found.runs is not None:
-        values = values | {"first": values["first"] + end}
-        runs = jax.lax.dynamic_update_slice(runs, found.runs, (end,))
-        # Where there are more, the launch is issued again.
-        end = end + jnp.minimum(found.totals[2], len(found.runs))
-    row = found.row.reshape(-1)
-
-    def put(column, values):
-        values = values.reshape(-1)
-        return column.at[row].set(values, mode="drop", unique_indices=True)
-
-    return {name: put(x, values[name]) for name, x in columns.items()}, runs, end
-
-
-@partial(jax.jit, static_argnames="size")
-def _grown(runs, *, size):
-    return jnp.zeros(size, runs.dtype).at[: len(runs)].set(runs)
-
-
-def _collect(job: Job) -> None:
+def _collect(job: Job, held: Held) -> None:
     """The columns, and the paths in input order, to the host."""
-    columns = dict(job.held.columns)
+    columns, copy = dict(held.columns), gpu_arrays.copy
     if job.steps:
         count, first = columns.pop("count"), columns.pop("first")
         host = np.empty(job.task.job.pairs, np.int32)
-        _copy(count, host)
+        copy(count, host)
         total = int(host.sum(dtype=np.int64))
         runs = np.empty(total, np.uint32)
         size = bucket(total, 2, 1024)
-        _copy(_in_order(job.held.runs, count, first, size=size), runs)
+        copy(gpu_arrays.in_order(held.runs, count, first, size=size), runs)
         job.out.pieces.append((None, runs, host.astype(np.int64)))
-    job.out.take({name: partial(_copy, column) for name, column in columns.items()})
-
-
-@partial(jax.jit, static_argnames="size")
-def _in_order(runs, count, first, *, size):
-    """Joined runs of all launches in the order of the rows: (size,)."""
-    begin = jnp.cumsum(count) - count
-    shift = jnp.repeat(first - begin, count, total_repeat_length=size)
-    places = jnp.arange(size, dtype=jnp.int32)
-    return runs.at[places + shift].get(mode="clip")
-
-
-def _copy(values, into) -> None:
-    """Copy the first values of a device array to the host, in pieces side by side."""
-    size = min(CHUNK, len(into))
-
-    def piece(start):
-        start = min(start, len(into) - size)
-        into[start : start + size] = _piece(values, np.int32(start), size=size)
-
-    with ThreadPoolExecutor(COPIERS) as pool:
-        list(pool.map(piece, range(0, len(into), size or 1)))
-
-
-@partial(jax.jit, static_argnames="size")
-def _piece(values, start, *, size):
-    return jax.lax.dynamic_slice(values, (start,), (size,))
+    job.out.take({name: partial(copy, column) for name, column in columns.items()})
 
 
 def _to_host(job: Job, launch, found: Found, total) -> results.Rows:

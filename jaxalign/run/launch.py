@@ -1,4 +1,4 @@
-"""Launches of the GPU kernels: which queries meet which targets, in arrays of what size.
+"""Launches of the GPU kernels: which queries meet which targets, in what arrays.
 
 Pure and on the host. Static sizes are few, since each of them is a compilation; lengths
 are data.
@@ -119,25 +119,29 @@ def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
         yield from zipped(task, kernels, order, order, budget, high)
         return
     order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
+    parts = _by_bucket(task, kernels, order)
     half = job.kind == "all" and job.once
     for start, stop in _alike(task, kernels, queries):
-        part, met = queries[start:stop], order[start * half :]
-        for some in _by_bucket(task, kernels, met):
-            yield from _rectangle(task, kernels, part, some, budget, high)
+        before = start if half else 0
+        for some in parts:
+            met = some[before:]
+            yield from _rectangle(task, kernels, queries[start:stop], met, budget, high)
+            before = max(before - len(some), 0)
 
 
 def _alike(task, kernels, queries):
     """(start, stop) of queries, longest first, whose launches have one shape.
 
-    At most as many as the largest launch takes, and an even number where more follow.
+    At most as many as the largest launch takes.
     """
     lengths = task.job.query_lengths[queries].tolist()
     coarse = task.job.cells < COARSE or task.paths
-    kinds = [_kind(task, kernels, lengths[0] if coarse else m) for m in lengths]
+    of = lengths[:1] * len(lengths) if coarse else lengths
+    known = {length: _kind(task, kernels, length) for length in set(of)}
     start = 0
-    while start < len(kinds):
-        stop = start + 1
-        while stop < min(len(kinds), start + QUERIES[0]) and kinds[stop] == kinds[start]:
+    while start < len(of):
+        stop, limit = start + 1, min(len(of), start + QUERIES[0])
+        while stop < limit and known[of[stop]] == known[of[start]]:
             stop += 1
         yield start, stop
         start = stop
@@ -161,7 +165,8 @@ def _by_bucket(task, kernels, order):
     so there the lengths are alike."""
     lengths = task.job.target_lengths[order]
     if task.paths:
-        buckets = [_columns(kernels, int(n)) for n in lengths]
+        known, place = np.unique(lengths, return_inverse=True)
+        buckets = np.array([_columns(kernels, int(n)) for n in known], int)[place]
     else:
         base = bounds.IDENTITY_BASE["int32"]
         buckets = (lengths >= base) & (task.output == "identity")
@@ -251,10 +256,10 @@ def _sized(task, kernels, queries, targets, m, n, size, dtype, proven, listed):
     coarse = not listed and not task.paths and task.job.cells < COARSE
     longest = int(task.job.query_lengths.max()) if coarse else m
     s = _shape(task, kernels, longest, dtype, listed)
-    if listed or task.paths:
-        rows, columns, room = _columns(kernels, m), _columns(kernels, n), 0
-    else:
-        rows, columns, room = _rows(kernels, s, longest), 0, _room(task, kernels, s, size)
+    rows, columns, room = _columns(kernels, m), _columns(kernels, n), 0
+    if not listed and not task.paths:
+        rows, columns = _rows(kernels, s, longest), 0
+        room = _room(task, kernels, s, size)
     return Launch(
         queries, targets, rows, columns, room, *size, listed, dtype, proven, s
     )
@@ -281,7 +286,7 @@ def _shape(task, kernels, longest, dtype, listed=False):
 
 
 def launch_bytes(task, kernels, launch) -> int:
-    """Device bytes of a launch: what the fill writes, codes, profiles, and the paths."""
+    """Device bytes of a launch: what the fill writes, codes, profiles, paths."""
     sizes = launch.slots, launch.places, launch.rows, launch.columns
     held = kernels.fill_bytes(launch.shape, *sizes, launch.room)
     letters = launch.places * launch.columns + launch.room * launch.shape.groups
