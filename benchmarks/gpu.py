@@ -25,7 +25,7 @@ import gpu_rows  # noqa: E402
 
 import kernels_pallas as kp  # noqa: E402
 
-BUILDERS = 8  # compilations side by side
+BUILDERS = 14  # compilations side by side
 
 
 def bound(row, card) -> float | None:

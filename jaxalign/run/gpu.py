@@ -7,6 +7,7 @@ only a result too large for the device goes to the host launch by launch.
 """
 
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,6 +24,7 @@ from jaxalign.run.results import COUNTS
 from jaxalign.run.windows import bucket
 
 IN_FLIGHT = 3  # launches issued and not yet looked at
+COMPILERS = 8  # compilations side by side
 SHARE = 0.8  # of the device memory that JAX may have
 
 
@@ -90,6 +92,7 @@ def run(task, kernels, launches, out, interpret=None) -> None:
     """
     held = _empty(task) if _fits(task) else None
     job = Job(task, kernels, *_shared(task, kernels), held, out, interpret)
+    _compile(job, launches)
     again = _all(job, launches)
     if again:
         # Exactly the pairs whose score may have left int16, in int32.
@@ -177,34 +180,59 @@ def _empty(task) -> Held:
     return Held(columns, jnp.zeros(1024, jnp.uint32), jnp.zeros((), jnp.int32))
 
 
+def _compile(job: Job, launches) -> None:
+    """Compile what the launches need, side by side: a kernel takes many seconds."""
+    distinct = {
+        (x.rows, x.columns, x.room, x.slots, x.places, x.dtype, x.zipped, x.shape): x
+        for x in launches
+    }
+
+    def make(launch):
+        ids, options = _arguments(job, launch)
+        call = gpu_arrays.call.lower(*job.sides, *ids, job.problem, **options)
+        call.compile()  # kept by JAX for the calls to come
+
+    if len(distinct) > 1 and job.interpret is None:
+        with ThreadPoolExecutor(COMPILERS) as pool:
+            list(pool.map(make, distinct.values()))
+
+
+def _arguments(job: Job, launch) -> tuple[list, dict]:
+    """Ids of a launch, and the static arguments of its call."""
+    kernels, task = job.kernels, job.task
+    queries = launch.places if launch.zipped else launch.slots
+    ids = [_ids(launch.queries, queries), _ids(launch.targets, launch.places)]
+    options = {
+        "local": task.local,
+        "dtype": launch.dtype,
+        "paths": task.paths,
+        "runs": job.kept if job.steps else 0,
+        "shape": launch.shape,
+        "interpret": job.interpret,
+    }
+    options |= {"room": launch.room} if launch.room else {}
+    return ids, {
+        "call": kernels.align_list if launch.zipped else kernels.align_block,
+        "ragged": kernels.Ragged if launch.room else None,
+        "zipped": launch.zipped,
+        "swaps": task.job.kind == "all" and task.job.once,
+        "sizes": (launch.rows, launch.columns),
+        "options": tuple(sorted(options.items())),
+    }
+
+
 def _issue(job: Job, launch) -> Found:
     """Issue a launch, and what puts its findings into the result; nothing waits."""
     task, kernels = job.task, job.kernels
-    kind, once = task.job.kind, task.job.once
-    ids = [_ids(launch.queries, launch.places if launch.zipped else launch.slots),
-           _ids(launch.targets, launch.places)]  # fmt: skip
-    options = {"local": task.local, "dtype": launch.dtype, "paths": task.paths,
-               "runs": job.kept if job.steps else 0, "shape": launch.shape,
-               "interpret": job.interpret}  # fmt: skip
-    options |= {"room": launch.room} if launch.room else {}
-    made = gpu_arrays.call(
-        *job.sides,
-        *ids,
-        job.problem,
-        call=kernels.align_list if launch.zipped else kernels.align_block,
-        ragged=kernels.Ragged if launch.room else None,
-        zipped=launch.zipped,
-        swaps=kind == "all" and once,
-        sizes=(launch.rows, launch.columns),
-        options=tuple(sorted(options.items())),
-    )
+    ids, options = _arguments(job, launch)
+    made = gpu_arrays.call(*job.sides, *ids, job.problem, **options)
     found = gpu_arrays.found(
         made._replace(overflow=None) if launch.proven else made,
         *ids,
         job.order,
         np.int32(min(task.job.pairs, 2**30)),
-        kind=kind,
-        once=once,
+        kind=task.job.kind,
+        once=task.job.once,
         inclusive=task.job.include_self,
         zipped=launch.zipped,
         split=kernels.split_identity if task.output == "identity" else None,
