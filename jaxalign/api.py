@@ -82,8 +82,8 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     output : {"stats", "score", "identity", "alignment"}
         What to compute; see ``Table`` for the columns. ``identity`` needs no path: it
         maximises (score, identical pairs), so it is the same for (a, b) and (b, a).
-    implementation : {"sweep", "wavefront"}, optional
-        A named one never falls back.
+    implementation : {"sweep", "wavefront", "pallas", "striped"}, optional
+        A named one never falls back; striped computes scores alone.
     memory_budget : int or str, optional
         Bytes, or ``"2GiB"``; half of the free memory by default.
     threads : int, optional

@@ -13,7 +13,8 @@ import pytest
 from beartype import beartype
 from jaxtyping import Bool, Int8, Int16, Int32, UInt8, UInt16, UInt32
 
-from jaxalign.dp import directions, ends, profile, sweep, walk, wavefront
+from jaxalign.dp import directions, ends, profile, striped, sweep, walk, wavefront
+from jaxalign.dp import top as hits
 from jaxalign.dp.recurrence import Gaps
 from jaxalign.model.scoring import FREE_ENDS
 
@@ -40,6 +41,7 @@ def claims(Score):
     gaps, top, words = Gaps(score, score), wavefront.Top(row, row), of(UInt32, "M//8 N")
     pair = of(Int32, "M"), of(Int32, "N"), INT, INT
     end = ends.End(lane, LANES, LANES)
+    best = hits.Best(of(Score, "H W"), of(Int32, "H W"))
     tile, targets, tie = of(Int32, "L//16 B"), of(Int32, "P"), of(Score, "L//16 B")
     block = of(UInt8, "L B"), tile, tile, of(Bool, "L//16 B"), *[targets] * 3, INT, INT
     block = sweep.Block(*block, of(Int8, "L K B"))
@@ -55,6 +57,16 @@ def claims(Score):
             profile.padded_scores, [matrix, score, score], of(Score, "A+1 A+1")),
         "database_profile": (
             profile.database_profile, [matrix, of(UInt8, "L B")], of(Score, "L A B")),
+        "query_profile": (
+            profile.query_profile, [of(Int32, "M"), matrix], of(Score, "A M")),
+        "query_profile striped": (
+            partial(profile.query_profile, layout="striped", lanes=8),
+            [of(Int32, "M"), matrix], of(Score, "A M//8 8")),
+        "striped.fill": (
+            partial(striped.fill, lanes=4, part=8), [*pair, matrix, gaps, FREE], score),
+        "top.add": (
+            hits.add, [best, of(Score, "R P"), *[of(Int32, x) for x in "RPP"], score],
+            best),
         "wavefront.fill": (
             partial(wavefront.fill, words=True), [*pair, matrix, gaps, FREE],
             (ends.End(score, INT, INT), words)),

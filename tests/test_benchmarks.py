@@ -16,6 +16,7 @@ import gpu_rows  # noqa: E402
 import measure  # noqa: E402
 import peers  # noqa: E402
 import problems  # noqa: E402
+import search  # noqa: E402
 
 
 def test_random_problems_repeat():
@@ -136,6 +137,22 @@ def test_the_rate_kernel_lowers_for_cuda():
     numbers = jax.ShapeDtypeStruct((2,), np.int32)
     traced = jax.jit(gpu_card.min_max_kernel()).trace(numbers)
     assert "mosaic_gpu" in traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
+def test_queries_of_a_search_have_the_papers_lengths():
+    records = [("a", "A" * 70), ("b", "C" * 63), ("c", "D" * 600)]
+    found = search.queries(records, search.LENGTHS)
+    assert [len(text) for _, text in found] == [63, 127, 255, 361, 511]
+    assert found[0] == ("q63", "A" * 63)
+
+
+def test_scores_listed_by_ssearch36():
+    text = """             s-w
+A6WX31 ACCD_OCHA4 Acetyl-coenzyme A (beta) ca ( 301)   40
+C0Q034 5DNU_SALPC 5'-deoxynucleotidase YfbR   ( 199)   37
+
+  2>>>P68871 HBB_HUMAN - 147 aa"""
+    assert search._listed(text) == [40, 37]
 
 
 def test_shipped_globins_are_readable():

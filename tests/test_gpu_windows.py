@@ -12,7 +12,7 @@ import jaxalign
 import kernels_pallas as kernels
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import resolve_ends
-from jaxalign.run import gpu, launch, results
+from jaxalign.run import gpu, launch, results, search, windows
 from jaxalign.run.task import Task
 
 interpreted = pytest.mark.skipif(
@@ -207,6 +207,39 @@ def test_tables_are_the_sweeps_on_a_device(mode, output, on_cpu):
     same_tables(found, on_cpu(lambda: jaxalign.align_all(sets, **options)))
 
 
+@interpreted
+@pytest.mark.slow
+def test_a_search_by_launches(monkeypatch):
+    """Scores stay device arrays; the hits are those of the sweep."""
+    monkeypatch.setattr(launch, "QUERIES", (4,))
+    monkeypatch.setattr(launch, "TARGETS", (8,))
+    task = replace(task_of("cross", "score", "local"), top=4)
+    want = jaxalign.search(task.queries, task.targets, top=4, align_top=False)
+
+    def scores(task, take, _):
+        job = gpu.prepare(task, Small(), kernels.interpreter())
+        for piece in launch.cut(task, Small(), 2**34):
+            assert isinstance(piece, launch.Launch) and piece.proven
+            found = gpu.scores(job, piece)
+            assert isinstance(found, jax.Array)
+            assert found.shape == (piece.slots, piece.places)
+            take(piece.queries, piece.targets, found)
+        return {}
+
+    monkeypatch.setattr(search.engine, "scores", scores)
+    best, _ = search._fold(task, np.arange(len(task.targets)), None, None)
+    kept = np.asarray(best.index) >= 0
+    np.testing.assert_array_equal(np.asarray(best.index)[kept], want["target"])
+    np.testing.assert_array_equal(np.asarray(best.score)[kept], want["score"])
+
+
+def test_a_search_of_few_queries_leaves_few_slots_empty():
+    task = replace(task_of("cross", "score", "local", count=3), top=4)
+    (piece, *_) = launch.cut(task, kernels, 2**34)
+    assert isinstance(piece, launch.Launch)
+    assert len(piece.queries) <= piece.slots < 4 * len(task.queries)
+
+
 @pytest.mark.parametrize("kind", ["all", "zip", "cross"])
 @pytest.mark.parametrize("output", ["score", "alignment", "identity"])
 def test_every_pair_comes_once(kind, output):
@@ -223,7 +256,7 @@ def test_every_pair_comes_once(kind, output):
                 np.add.at(seen, task.job.position(*piece), 1)
                 cells += int(lengths[piece[0]] * lengths[piece[1]])
                 continue
-            cells += launch.cells(task.job, piece)
+            cells += windows.cells(task.job, piece)
             assert launch.launch_bytes(task, kernels, piece) <= budget
             assert len(piece.queries) <= piece.slots or piece.zipped
             assert len(piece.targets) <= piece.places

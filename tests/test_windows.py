@@ -140,8 +140,10 @@ def test_a_window_has_a_size():
 
 
 @pytest.mark.parametrize("count", [1, 15, 16, 17])
-def test_around_the_lanes(count):
-    """15, 16 and 17 targets, with the narrowest windows being 16 lanes."""
+def test_around_the_lanes(count, monkeypatch):
+    """15, 16 and 17 targets, with the narrowest windows being 16 lanes; self pairs
+    beside teams of two queries."""
+    monkeypatch.setattr(windows, "SELF_CELLS", 0)
     rng = np.random.default_rng(count)
     texts = [text_of(rng, n, "ACD") for n in rng.integers(20, 64, count)]
     texts[0] = text_of(rng, 64)
@@ -160,11 +162,19 @@ def test_around_the_lanes(count):
 
 
 @pytest.mark.parametrize("kind", ["all", "cross", "zip"])
-def test_each_pair_is_computed_once(kind):
+@pytest.mark.parametrize("self_cells", [0, 10**9])
+def test_each_pair_is_computed_once(kind, self_cells, monkeypatch):
     """Whatever the budget: the cut covers every pair, and none twice."""
+    monkeypatch.setattr(windows, "SELF_CELLS", self_cells)
     rng = np.random.default_rng(5)
     for budget in (2**19, 2**20, 2**24, 2**30):
-        for count, self_too, once in ((0, 0, 1), (1, 1, 1), (70, 0, 1), (70, 1, 0)):
+        for count, self_too, once in (
+            (0, 0, 1),
+            (1, 1, 1),
+            (70, 0, 1),
+            (70, 1, 0),
+            (71, 1, 1),
+        ):
             lengths = rng.integers(0, 400, count)
             job = windows.Job(
                 kind, lengths, lengths, bool(self_too), bool(once), True, True

@@ -1,6 +1,7 @@
 """Read the inputs of a job, and say what was taken for what."""
 
 import hashlib
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,8 @@ import numpy as np
 from jaxalign.cli.options import ScoringOptions
 from jaxalign.errors import UsageError
 from jaxalign.io import fasta
+from jaxalign.io.database import is_database, mapped
+from jaxalign.io.source import open_text
 from jaxalign.model.alphabet import Alphabet, Sequences
 
 NUCLEIC = np.frombuffer(b"ACGTUNacgtun", np.uint8)
@@ -35,14 +38,21 @@ def read(paths, alphabet: Alphabet, asked: ScoringOptions, hashed, warn) -> Inpu
     """
     if paths.count("-") > 1:
         raise UsageError("'-' twice: standard input can be read once")
-    raws = [fasta.read_raw(path) for path in paths]
+    raws = [None if is_database(path) else fasta.read_raw(path) for path in paths]
     if alphabet.kind == "protein" and asked.alphabet == "auto" and _nucleic(raws):
         warn(
             f"all letters of {', '.join(paths)} are ACGTUN, scored as protein: "
             "--alphabet dna or --preset blastn scores them as nucleotides"
         )
-    encoded = [fasta.encode_counted(raw, alphabet, asked.unknown) for raw in raws]
-    hashes = tuple(_sha256(raw) for raw in raws) if hashed else ()
+    encoded = [
+        (mapped(path, alphabet), 0) if raw is None
+        else fasta.encode_counted(raw, alphabet, asked.unknown)
+        for path, raw in zip(paths, raws, strict=True)
+    ]  # fmt: skip
+    hashes = ()
+    if hashed:
+        kept = (None if raw is None else raw.kept for raw in raws)
+        hashes = tuple(map(sha256, paths, kept))
     sequences, counts = zip(*encoded, strict=True)
     for path, count in zip(paths, counts, strict=True):
         if count:
@@ -51,13 +61,30 @@ def read(paths, alphabet: Alphabet, asked: ScoringOptions, hashed, warn) -> Inpu
 
 
 def _nucleic(raws) -> bool:
-    found = [raw.text for raw in raws if len(raw.text)]
+    found = [raw.text for raw in raws if raw is not None and len(raw.text)]
     return bool(found) and all(np.isin(text, NUCLEIC).all() for text in found)
 
 
-def _sha256(raw) -> str:
-    """Of the file as it is, compressed or not."""
-    if raw.kept is not None:
-        return hashlib.sha256(raw.kept).hexdigest()
-    with open(raw.source, "rb") as handle:
+def check(path: str) -> None:
+    """Refuse a file that is not there, or no FASTA, before other work is done.
+
+    A pipe is left alone: it can be read once.
+
+    Raises
+    ------
+    InputError
+    """
+    special = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+    if not special and not is_database(path):
+        with open_text(path) as handle:
+            fasta.check_first_line(path, handle)
+
+
+def sha256(path: str, kept: bytes | None = None) -> str | None:
+    """Of the file as it is, compressed or not; None for what cannot be read again."""
+    if kept is not None:
+        return hashlib.sha256(kept).hexdigest()
+    if not os.path.isfile(path):
+        return None
+    with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -51,7 +51,7 @@ def _run(paths, options: Options, **which) -> int:
     hashed, alphabet = options.output.json, request.scoring.alphabet
     read = inputs.read(paths, alphabet, options.scoring, hashed, messages.warn)
     _check_counts(read)
-    _rehearse(request, read.sequences)
+    rehearse(request, read.sequences)
     devices = api.select_device(options.machine.device)
     chosen = settings(request, options) | which
     plan = api.plan(*_sides(read.sequences), request.scoring, **chosen)
@@ -61,7 +61,7 @@ def _run(paths, options: Options, **which) -> int:
             messages.say(line)
     table = _align(read.sequences, request, options, chosen)
     kept = _filter(table, request.identity, options.mode.min_identity)
-    _write(kept, request, options.output.force)
+    write(kept, request, options.output.force)
     _finish(request, read, table, kept, options, devices, messages)
     return 0
 
@@ -77,7 +77,7 @@ def _check_counts(read) -> None:
         )
 
 
-def _rehearse(request: Request, sequences) -> None:
+def rehearse(request: Request, sequences) -> None:
     """Write a table of no rows, so that a refusal comes before the work."""
     if request.format is None:
         return
@@ -125,7 +125,8 @@ def _filter(table: Table, identity: str, least: float | None) -> Table:
     return table.filter(table.identity(identity) >= least)
 
 
-def _write(table: Table, request: Request, force: bool) -> None:
+def write(table: Table, request: Request, force: bool) -> None:
+    """Write a table to where the request says, if anywhere."""
     if request.out is not None:
         columns, identity = request.columns, request.identity
         formats.write(table, request.out, request.format, columns, identity, force)

@@ -11,8 +11,10 @@ from jaxalign import __version__
 from jaxalign.cli.align import align
 from jaxalign.cli.all_pairs import all_pairs
 from jaxalign.cli.demo import demo
+from jaxalign.cli.index import index
 from jaxalign.cli.info import info
 from jaxalign.cli.matrices import matrices
+from jaxalign.cli.search import search
 from jaxalign.cli.soft import soft
 from jaxalign.cli.three import three
 from jaxalign.errors import (
@@ -39,6 +41,8 @@ def app() -> App:
     )
     made.command(align)
     made.command(all_pairs, name="all")
+    made.command(search)
+    made.command(index)
     made.command(three)
     made.command(soft)
     made.command(info)

@@ -16,7 +16,7 @@ Format = Literal["tsv", "m8", "sam", "paf", "fasta", "pair", "parquet"]
 Identity = Literal[
     "alignment", "full", "aligned", "shorter", "longer", "mean", "query", "target"
 ]
-Implementation = Literal["sweep", "wavefront", "pallas"]
+Implementation = Literal["sweep", "wavefront", "pallas", "striped"]
 
 
 def refuse_option(_type, value) -> None:

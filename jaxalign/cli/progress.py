@@ -24,20 +24,22 @@ def reporting(kind: str, quiet: bool = False):
         yield _lines(_as_json if kind == "json" else _as_text, EVERY[kind], kind)
 
 
-def state(done: int, total: int, seconds: float) -> dict:
-    """Cells, speed and the time left if the rest goes as fast."""
+def state(done: int, total: int | None, seconds: float) -> dict:
+    """Cells, speed and the time left if the rest goes as fast; total None: unknown."""
     speed = done / seconds if seconds > 0 else 0.0
     return {
         "cells_done": done,
         "cells_total": total,
         "gcups": round(speed / 1e9, 4),
-        "eta_seconds": round((total - done) / speed, 1) if speed else None,
+        "eta_seconds": round((total - done) / speed, 1) if speed and total else None,
     }
 
 
 def text(now: dict) -> str:
     """A state for people."""
     done, total, eta = now["cells_done"], now["cells_total"], now["eta_seconds"]
+    if total is None:
+        return f"{done:.3g} cells, {now['gcups']:.3g} GCUPS"
     left = "?" if eta is None else _clock(eta)
     share = 100 * done / total if total else 100
     cells = f"{share:3.0f}% of {total:.3g} cells"
@@ -65,7 +67,8 @@ def _lines(show, every: float, kind: str):
     def report(done, total):
         nonlocal last
         now = time.monotonic()
-        if now - last >= every or (done >= total and kind != "auto"):
+        over = total is not None and done >= total
+        if now - last >= every or (over and kind != "auto"):
             last = now
             print(show(state(done, total, now - began)), file=sys.stderr, flush=True)
 

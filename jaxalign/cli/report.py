@@ -36,7 +36,7 @@ def heading(request, plan: dict) -> str:
     return "; ".join(
         (
             str(request.scoring),
-            _mode(request),
+            mode(request),
             f"{request.scoring.alphabet.kind} alphabet",
             f"output {request.output}",
             f"{plan['implementation']} ({plan['reason']})",
@@ -45,7 +45,8 @@ def heading(request, plan: dict) -> str:
     )
 
 
-def _mode(request) -> str:
+def mode(request) -> str:
+    """The mode, and the ends that are free."""
     if not request.free_ends:
         return request.mode
     return f"{request.mode} with free {', '.join(request.free_ends)}"

@@ -32,8 +32,14 @@ class Request:
     columns: tuple[str, ...] | None
 
 
-def resolve(options: Options) -> Request:
+def resolve(options: Options, mode: str = "global") -> Request:
     """Check all that can be checked before an input is read.
+
+    Parameters
+    ----------
+    options : Options
+    mode : str
+        That of the verb where no option says another.
 
     Raises
     ------
@@ -41,7 +47,7 @@ def resolve(options: Options) -> Request:
         An option breaks a rule, alone or beside another.
     """
     scoring = scoring_of(options.scoring)
-    mode, free_ends = mode_of(options)
+    mode, free_ends = mode_of(options, mode)
     columns = _split(options.output.columns)
     _check_fraction(options.mode.min_identity)
     out, format = _destination(options)
@@ -61,13 +67,15 @@ def scoring_of(asked: ScoringOptions) -> Scoring:
     return made
 
 
-def mode_of(options: Options) -> tuple[str, tuple[str, ...] | None]:
+def mode_of(
+    options: Options, usual: str = "global"
+) -> tuple[str, tuple[str, ...] | None]:
     """(mode, free ends); free ends without a mode mean mode global."""
     chosen, mode = options.mode, options.mode.mode
     ends = _split(chosen.free_ends)
     if mode is None and ends is None and options.scoring.preset:
         mode = preset(options.scoring.preset).mode
-    mode = mode or "global"
+    mode = mode or ("global" if ends is not None else usual)
     if ends is not None:
         ends = tuple(_end(end) for end in ends)
     resolve_ends(mode, ends)

@@ -28,3 +28,47 @@ def database_profile(scores, targets):
         Rows of it are picked by the query's letter: no gather in the fill.
     """
     return jnp.swapaxes(scores.T[targets], 1, 2)
+
+
+def query_profile(query, scores, layout="sequential", lanes=1):
+    """Scores of every letter against every residue of a query (CUDASW++ 2.0).
+
+    Both layouts hold S(Q[i], r) in row r. ``sequential`` keeps the order of the query.
+    ``striped`` (Farrar 2007) cuts it into ``lanes`` pieces of T = ceil(m / lanes)
+    residues and puts residue t of all pieces side by side, so that the lanes of a
+    vector lie T rows apart and depend on each other only once in T steps.
+
+    Parameters
+    ----------
+    query : integer codes (m,), m >= 1
+    scores : (A, A), row = query letter
+    layout : {"sequential", "striped"}
+    lanes : int
+        Lanes of a vector; m is padded to a multiple of it, and padding scores 0.
+
+    Returns
+    -------
+    sequential : (A, lanes * T), P[r, i] = S(Q[i], r)
+    striped : (A, T, lanes), P[r, t, k] = S(Q[k * T + t], r)
+
+    Raises
+    ------
+    ValueError
+        No such layout.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> scores = jnp.arange(9).reshape(3, 3)
+    >>> query_profile(jnp.array([0, 1, 2]), scores)[1].tolist()
+    [1, 4, 7]
+    >>> query_profile(jnp.array([0, 1, 2]), scores, "striped", lanes=2)[1].tolist()
+    [[1, 7], [4, 0]]
+    """
+    if layout not in ("sequential", "striped"):
+        raise ValueError(f"unknown layout {layout!r}: sequential or striped")
+    steps = -(-query.shape[0] // lanes)
+    profile = jnp.pad(scores[query].T, ((0, 0), (0, steps * lanes - query.shape[0])))
+    if layout == "sequential":
+        return profile
+    return jnp.swapaxes(profile.reshape(-1, lanes, steps), 1, 2)

@@ -129,6 +129,7 @@ def _strip(s, state, block, query, gaps, free, local, rows, fused):
         (filled, e_row),
         block,
         tuple(letters),
+        _tables(block, letters),
         tuple(map(tuple, vertical)),
         (tuple(start), above),
         gaps,
@@ -138,7 +139,9 @@ def _strip(s, state, block, query, gaps, free, local, rows, fused):
     return filled, e_row
 
 
-def _tiles(state, block, letters, vertical, column0, gaps, query, s, *, local, fused):
+def _tiles(
+    state, block, letters, tables, vertical, column0, gaps, query, s, *, local, fused
+):
     """The sweep of a strip over its tiles; loops of one function on the CPU."""
     rows, lanes = len(letters), block.codes.shape[1]
     minus = lax.full((lanes,), neg_inf(gaps.open.dtype), gaps.open.dtype)
@@ -159,15 +162,18 @@ def _tiles(state, block, letters, vertical, column0, gaps, query, s, *, local, f
         diag = lax.select(begins, above, diag)
         tie = row_of(query.tie, t) if paths else None
         first = row_of(block.origin, t)
-        read = partial(_score, block, second=second, dtype=gaps.open.dtype)
-        column = _column(block, letters, read, gap, gaps, tie, first, s, local, fused)
+        read = partial(
+            _scores, block, letters, tables, second=second, dtype=gaps.open.dtype,
+            fused=fused,
+        )  # fmt: skip
+        column = _column(block, rows, read, gap, gaps, tie, first, s, local, fused)
         inner = h, f, diag, filled.last_row, e_row, filled.halves
         inner += (_track(h, local, paths),)
         inner = lax.fori_loop(t * TILE, (t + 1) * TILE, column, inner)
         h, f, diag, last_row, e_row, halves, track = inner
         filled = filled._replace(last_row=last_row, halves=halves)
         found = (*track, None, None)[:3] if local else _best_of_column(h)
-        return _keep(filled, t, found, s, rows, tie), e_row, h, f, diag
+        return _keep(filled, t, found, s, rows, tie, fused), e_row, h, f, diag
 
     carry = *state, (minus,) * rows, (minus,) * rows, minus
     return lax.fori_loop(query.tile, block.tiles, tile, carry)[:2]
@@ -184,9 +190,9 @@ def _per_lane(values, second, lanes):
     return lax.select(second, other[0], one) if other else one
 
 
-def _column(block, letters, read, vertical, gaps, tie, first, s, local, fused):
+def _column(block, rows, read, vertical, gaps, tie, first, s, local, fused):
     """The step over one column of all lanes: a function (j, carry)."""
-    lanes, rows, dtype = first.shape[0], len(letters), gaps.open.dtype
+    lanes, dtype = first.shape[0], gaps.open.dtype
 
     def column(j, carry):
         h, f, diag, last_row, e_row, halves, track = carry
@@ -200,8 +206,7 @@ def _column(block, letters, read, vertical, gaps, tie, first, s, local, fused):
         )
         horizontal = Gaps(gaps.open, cut)
         new_h, new_f, codes = [], [], []
-        for k in range(rows):
-            score = read(letters[k], j)
+        for k, score in enumerate(read(j)):
             gap = Gaps(vertical[0][k], vertical[1][k])
             up, e, f_k, code = _cell_row(
                 (diag, up, h[k], e, f[k], score), gap, horizontal, tie, k, local, fused
@@ -245,13 +250,34 @@ def row_of(array, j):
     return lax.squeeze(lax.dynamic_slice_in_dim(array, j, 1), (0,))
 
 
-def _score(block, letters, j, *, second, dtype):
-    """Substitution scores of one row in column j: rows of the profile, or a look-up
-    where every lane has a query of its own."""
+def _tables(block, letters):
+    """Where every lane has a query of its own: its rows' scores of each target letter,
+    four rows a uint32, so that one look-up serves four cells. ((A+1) * B,) each; none
+    where lanes share a query, or scores need more than 8 bits."""
     lanes = block.codes.shape[1]
-    if letters.shape[0] == lanes:
-        return _look_up(block, letters, j, dtype)
-    zero = jnp.int32(0)
+    narrow = block.scores.dtype == jnp.int8 and letters.shape[0] % 4 == 0
+    if letters.shape[1] != lanes or not narrow:
+        return ()
+    # (rows, B, A+1): lane by lane, so that a strip's table is gathered in whole rows.
+    scores = lax.bitcast_convert_type(block.scores[letters], jnp.uint8)
+    wide = scores.astype(jnp.uint32).reshape(-1, 4, lanes * scores.shape[-1])
+    shifts = jnp.arange(0, 32, 8, dtype=jnp.uint32)[None, :, None]
+    return tuple(jnp.sum(wide << shifts, axis=1, dtype=jnp.uint32))
+
+
+def _scores(block, letters, tables, j, *, second, dtype, fused):
+    """Substitution scores of the rows of a strip in column j, (B,) each."""
+    lanes = block.codes.shape[1]
+    if tables:
+        return _look_up_four(block, tables, j, dtype, fused)
+    if letters[0].shape[0] == lanes:
+        return [_look_up(block, one, j, dtype) for one in letters]
+    return [_from_profile(block, one, j, second, dtype) for one in letters]
+
+
+def _from_profile(block, letters, j, second, dtype):
+    """Rows of the database profile, one for each query that lanes may meet."""
+    lanes, zero = block.codes.shape[1], jnp.int32(0)
     one, *other = (
         lax.squeeze(
             lax.dynamic_slice(
@@ -274,6 +300,25 @@ def _look_up(block, letters, j, dtype):
     flat = lax.reshape(block.scores, (width * width,))
     picked = flat.at[index].get(mode="promise_in_bounds")
     return lax.convert_element_type(picked, dtype)
+
+
+def _look_up_four(block, tables, j, dtype, fused):
+    width, lanes = block.scores.shape[1], block.codes.shape[1]
+
+    def find(codes, *tables):
+        lane = lax.iota(jnp.int32, lanes)
+        index = lane * width + lax.convert_element_type(codes, jnp.int32)
+        return [x.at[index].get(mode="promise_in_bounds") for x in tables]
+
+    found = one_function(find, fused)(row_of(block.codes, j), *tables)
+    scores = []
+    for word in found:
+        word = lax.bitcast_convert_type(word, jnp.int32)
+        for k in range(4):
+            top = lax.shift_left(word, lax.full_like(word, 24 - 8 * k))
+            score = lax.shift_right_arithmetic(top, lax.full_like(word, 24))
+            scores.append(lax.convert_element_type(score, dtype))
+    return scores
 
 
 def _store(halves, codes, place, stride):
@@ -324,23 +369,35 @@ def _best_of_column(h):
     return best, row, None
 
 
-def _keep(filled, t, found, s, rows, tie):
-    """Fold the best of strip s in tile t into what the strips above left there."""
-    best, row, place = found
-    old = row_of(filled.best, t)
-    better = lax.gt(best, old)
+def _keep(filled, t, found, s, rows, tie, fused):
+    """Fold the best of strip s in tile t into what the strips above left there.
+
+    A function of its own: fused with the stores, its reads would have XLA copy the
+    whole arrays for every tile.
+    """
+    kept = filled.best, filled.row, filled.column
+    old = [None if x is None else row_of(x, t) for x in kept]
+    if filled.row is None:
+        return filled._replace(best=put_row(filled.best, lax.max(found[0], old[0]), t))
+    new = one_function(_join, fused)(found, old, s * rows + 1, t * TILE, tie)
+    best, row, column = (
+        x if x is None else put_row(x, y, t) for x, y in zip(kept, new, strict=True)
+    )
+    return filled._replace(best=best, row=row, column=column)
+
+
+def _join(found, old, first_row, first_column, tie):
+    """The better of two cells of a tile: of this strip, and of the strips above."""
+    value, k, place = found
+    best, row, column = old
+    better = lax.gt(value, best)
     if place is not None:
-        column = lax.convert_element_type(place, jnp.int32) + t * TILE
-        held = row_of(filled.column, t)
-        positive = lax.gt(lax.min(tie, best), lax.full_like(best, 0))
-        better |= positive & lax.eq(best, old) & lax.lt(column, held)
-        held = lax.select(better, column, held)
-        filled = filled._replace(column=put_row(filled.column, held, t))
-    if row is not None:
-        i = lax.convert_element_type(row, jnp.int32) + (s * rows + 1)
-        i = lax.select(better, i, row_of(filled.row, t))
-        filled = filled._replace(row=put_row(filled.row, i, t))
-    return filled._replace(best=put_row(filled.best, lax.max(best, old), t))
+        at = lax.convert_element_type(place, jnp.int32) + first_column
+        positive = lax.gt(lax.min(tie, value), lax.full_like(value, 0))
+        better |= positive & lax.eq(value, best) & lax.lt(at, column)
+        column = lax.select(better, at, column)
+    i = lax.convert_element_type(k, jnp.int32) + first_row
+    return lax.max(value, best), lax.select(better, i, row), column
 
 
 def put_row(array, row, t):

@@ -14,6 +14,7 @@ CHUNK = 100_000
 
 BASE = ("query", "target", "score")
 COUNTS = ("columns", "identities", "gap_openings", "gaps")
+STATISTICS = ("bits", "evalue")
 LENGTHS = ("query_length", "target_length")
 Values = np.ndarray | list[str]
 
@@ -65,11 +66,12 @@ def resolve(
 
 def default(table: Table, identity: str) -> tuple[str, ...]:
     """Name the columns written when none are asked for."""
+    known = tuple(name for name in STATISTICS if name in table.columns)
     if "columns" in table.columns:
-        return (*BASE, f"identity_{identity}", *COUNTS, *SPANS, *LENGTHS)
+        return (*BASE, *known, f"identity_{identity}", *COUNTS, *SPANS, *LENGTHS)
     if "max_identities" in table.columns:
         return (*BASE, f"identity_{identity}", "max_identities", *LENGTHS)
-    return BASE
+    return (*BASE, *known)
 
 
 def require(table: Table, output: str, what: str) -> None:

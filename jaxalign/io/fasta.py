@@ -37,6 +37,8 @@ class RawRecords:
         Record ``i`` is ``text[offsets[i]:offsets[i + 1]]``.
     kept : bytes or None
         The input itself where it cannot be read twice (standard input, pipes).
+    before : int
+        Records of the file that come before these, for a block of it.
     """
 
     source: str
@@ -44,6 +46,7 @@ class RawRecords:
     text: np.ndarray
     offsets: np.ndarray
     kept: bytes | None = field(default=None, repr=False)
+    before: int = 0
 
     def __len__(self) -> int:
         """Return the number of records."""
@@ -106,21 +109,20 @@ def read_raw(path: str | os.PathLike[str]) -> RawRecords:
     """
     source = os.fspath(path)
     kept = keep(source)
-    names: list[str] = []
-    lengths: list[int] = []
-    text = bytearray()
     with open_text(source, kept) as handle:
-        _check_first_line(source, handle)
-        for name, letters in _records(handle):
-            names.append(name)
-            lengths.append(len(letters))
-            text += letters
-    offsets = np.zeros(len(names) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    flat = np.frombuffer(text, np.uint8)
-    raw = RawRecords(source, tuple(names), flat, offsets, kept)
-    _check_names(raw)
+        check_first_line(source, handle)
+        names, parts = zip(*records(handle), strict=True)
+    raw = raw_records(source, names, parts, kept)
+    check_names(raw)
     return raw
+
+
+def raw_records(source, names, parts, kept, before: int = 0) -> RawRecords:
+    """Names and letters of some records as one flat text."""
+    offsets = np.zeros(len(names) + 1, np.int64)
+    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    flat = np.frombuffer(b"".join(parts), np.uint8)
+    return RawRecords(source, tuple(names), flat, offsets, kept, before)
 
 
 def encode(raw: RawRecords, alphabet: Alphabet, unknown: str = "error") -> Sequences:
@@ -183,7 +185,8 @@ def encode_counted(
     return sequences, int(substituted)
 
 
-def _records(handle: TextIO) -> Iterator[tuple[str, bytes]]:
+def records(handle: TextIO) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the letters of each record."""
     for header, sequence in FastaFile.read_iter(handle):
         letters = "".join(sequence.split())
         if not letters.isascii():
@@ -192,7 +195,8 @@ def _records(handle: TextIO) -> Iterator[tuple[str, bytes]]:
         yield (header.split(maxsplit=1) or [""])[0], letters.encode("ascii")
 
 
-def _check_first_line(source: str, handle: TextIO) -> None:
+def check_first_line(source: str, handle: TextIO) -> None:
+    """Refuse a file that is empty or does not begin with a header."""
     # read_iter drops what stands before the first ">" without a word.
     number = 0
     for number, line in enumerate(handle, 1):  # noqa: B007
@@ -215,7 +219,8 @@ def _no_header(source: str, line_number: int, line: str) -> InputError:
     )
 
 
-def _check_names(raw: RawRecords) -> None:
+def check_names(raw: RawRecords) -> None:
+    """Refuse an empty name, or one that comes twice among these records."""
     if len(set(raw.names)) == len(raw.names) and "" not in raw.names:
         return
     first: dict[str, int] = {}
@@ -223,11 +228,12 @@ def _check_names(raw: RawRecords) -> None:
         if not name:
             raise _nameless(raw, record)
         if name in first:
-            raise _duplicate(raw, first[name], record)
+            raise duplicate(raw, raw.before + first[name], record)
         first[name] = record
 
 
 def _nameless(raw: RawRecords, record: int) -> InputError:
+    record += raw.before
     line = header_line(raw.source, raw.kept, record)
     return InputError(
         f"{label(raw.source)}, line {line}, column 1: record {record + 1} has an empty "
@@ -235,11 +241,13 @@ def _nameless(raw: RawRecords, record: int) -> InputError:
     )
 
 
-def _duplicate(raw: RawRecords, first: int, second: int) -> InputError:
-    here = header_line(raw.source, raw.kept, second)
+def duplicate(raw: RawRecords, first: int, second: int) -> InputError:
+    """The name of record ``second`` of these is that of ``first`` of the file."""
+    record = raw.before + second
+    here = header_line(raw.source, raw.kept, record)
     there = header_line(raw.source, raw.kept, first)
     return InputError(
-        f"{label(raw.source)}, line {here}, column 1: record {second + 1} has the name "
+        f"{label(raw.source)}, line {here}, column 1: record {record + 1} has the name "
         f"{raw.names[second]!r} of record {first + 1} (line {there}); names, the first "
         "word of each header, must differ"
     )
@@ -249,11 +257,11 @@ def _bad_letter(raw: RawRecords, alphabet: Alphabet, bad: np.ndarray) -> InputEr
     position = int(np.argmax(bad))
     record = int(np.searchsorted(raw.offsets, position, side="right")) - 1
     inside = position - int(raw.offsets[record])
-    place = letter_place(raw.source, raw.kept, record, inside)
+    place = letter_place(raw.source, raw.kept, raw.before + record, inside)
     more = int(bad.sum()) - 1
     return InputError(
         f"{label(raw.source)}, line {place.line}, column {place.column}: record "
-        f"{record + 1} ({raw.names[record]!r}) holds {place.letter!r}"
+        f"{raw.before + record + 1} ({raw.names[record]!r}) holds {place.letter!r}"
         + (f" (and {more} more such residues follow)" if more else "")
         + f"; {alphabet.rule()}"
         + _hint(place, alphabet)

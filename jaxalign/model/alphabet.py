@@ -131,6 +131,13 @@ class Sequences:
     def text(self, index: int) -> str:
         return self.alphabet.decode(self[index])
 
+    def part(self, start: int, stop: int) -> "Sequences":
+        """The sequences from ``start`` up to ``stop``; codes are a view."""
+        offsets = self.offsets[start : stop + 1]
+        codes = self.codes[offsets[0] : offsets[-1]]
+        names = self.names[start:stop]
+        return Sequences(names, codes, np.asarray(offsets - offsets[0]), self.alphabet)
+
     def take(self, indices) -> "Sequences":
         """The sequences at ``indices``, in that order."""
         parts = [self[i] for i in indices]

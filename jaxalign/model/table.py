@@ -137,6 +137,27 @@ class Table:
         return columns
 
 
+def compact(table: Table) -> Table:
+    """The same rows; of the targets only those that occur, in their order."""
+    used, index = np.unique(table["target"], return_inverse=True)
+    columns = table.columns | {"target": index.astype(np.int32)}
+    return replace(table, columns=columns, targets=table.targets.take(used))
+
+
+def joined(tables) -> Table:
+    """The rows of tables of one kind, one after the other; the rest is the first's."""
+    names = tables[0].columns
+    columns = {name: np.concatenate([t[name] for t in tables]) for name in names}
+    if tables[0].operations is None:
+        return replace(tables[0], columns=columns)
+    counts = [np.diff(table.operation_offsets) for table in tables]
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+    runs = np.concatenate([table.operations for table in tables])
+    return replace(
+        tables[0], columns=columns, operations=runs, operation_offsets=offsets
+    )
+
+
 SPANS = ("query_start", "query_end", "target_start", "target_end")
 
 

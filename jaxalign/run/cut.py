@@ -5,6 +5,7 @@ after the other, so little of it is padding; results go back to input order.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from heapq import heapreplace
 
 import numpy as np
@@ -15,8 +16,10 @@ from jaxalign.run.windows import Job, Window, bucket, by_length, pairs
 ROWS = 8  # rows of a strip: one uint32 backtrack word; measured in docs/kernels.md
 LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
 QUERIES = 32  # rows of queries of a window at most
-COLUMNS = 1024  # of a block, where its longest target is not longer
+COLUMNS = 1024  # of a block; or half as much again as its longest target, if more
 SMALL_BACKTRACK = 2**21  # halves, 4 MB
+LARGE_BACKTRACK = 2**25
+NARROW = 2**30  # bytes of a window of the fewest lanes: larger pairs are faster alone
 STEP_BYTES = 2**25  # operations kept by one window at most
 
 
@@ -82,7 +85,7 @@ def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
     by checkpoints.
     """
     if job.kind == "zip":
-        yield from _cut_zip(job, budget)
+        yield from _cut_zip(job, np.arange(job.pairs), budget)
         return
     order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
     lanes, start = _lanes(job, order), 0
@@ -91,6 +94,8 @@ def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
         start += len(block)
         below = queries[:start] if job.triangle else queries
         yield from _cut_block(job, below, block, lanes, budget)
+    if job.teams and job.include_self:  # the first of a team met itself already
+        yield from _cut_zip(job, queries[1::2], budget)
 
 
 def _next_block(job, order, lanes) -> int:
@@ -98,7 +103,8 @@ def _next_block(job, order, lanes) -> int:
     if job.window:
         return job.window
     lengths = job.target_lengths[order]
-    return len(pack(lengths, lanes, max(COLUMNS, int(lengths[0]) + TILE))[0])
+    room = max(COLUMNS, 3 * int(lengths[0]) // 2 + TILE)
+    return len(pack(lengths, lanes, room)[0])
 
 
 def _lanes(job, order) -> int:
@@ -125,8 +131,23 @@ def _capacity(job, m, used, rows, columns, lanes) -> int:
     if not job.paths:
         return 0
     whole = rows * columns * lanes // 4
-    needed = max(1, -(-m // ROWS)) * (ROWS // 4) * used * lanes
-    return whole if whole <= SMALL_BACKTRACK else bucket(needed, 4)
+    if whole <= SMALL_BACKTRACK:
+        return whole
+    needed = _backtrack(m, used, lanes)
+    return bucket(needed, 4 if needed < LARGE_BACKTRACK else 2)
+
+
+def _backtrack(m, used, lanes) -> int:
+    return max(1, -(-m // ROWS)) * (ROWS // 4) * used * lanes
+
+
+def _tight(window: Window) -> Window:
+    """The same window without room for others: a program of its own, but no fewer
+    lanes."""
+    if not window.capacity:
+        return window
+    needed = _backtrack(window.m, int(window.last.max(initial=TILE)), window.lanes)
+    return replace(window, capacity=min(window.capacity, needed))
 
 
 def _tiled(lengths):
@@ -147,6 +168,9 @@ def _cut_block(job, queries, block, lanes, budget):
 def _narrow(job, queries, block, lanes, budget):
     """Fewer lanes or targets until the window fits; then single pairs."""
     window = _shape(job, queries, block, lanes)
+    budget = budget if lanes > LANES[-1] else min(budget, NARROW)
+    if window_bytes(window, 4, job.steps) > budget:
+        window = _tight(window)
     if window_bytes(window, 4, job.steps) <= budget:
         yield window
     elif lanes > LANES[-1]:
@@ -200,9 +224,10 @@ def _shape(job, queries, block, lanes) -> Window:
     )
 
 
-def _cut_zip(job, budget):
-    """Pairs that share no side: sorted by size, a query a lane."""
-    order = by_length(job.query_lengths * (job.target_lengths + 1))
+def _cut_zip(job, which, budget):
+    """Query k with target k, for some k: sorted by size, a query a lane."""
+    cells = job.query_lengths[which] * (job.target_lengths[which] + 1)
+    order = which[by_length(cells)]
     lanes = job.window or (LANES[1] if len(order) > LANES[-1] else LANES[-1])
     for start in range(0, len(order), lanes):
         yield from _narrow_zip(job, order[start : start + lanes], lanes, budget)
@@ -223,6 +248,9 @@ def _zip_shape(job, part, lanes) -> Window:
 
 def _narrow_zip(job, part, lanes, budget):
     window = _zip_shape(job, part, lanes)
+    budget = budget if lanes > LANES[-1] else min(budget, NARROW)
+    if window_bytes(window, 4, job.steps) > budget:
+        window = _tight(window)
     if window_bytes(window, 4, job.steps) <= budget:
         yield window
     elif lanes <= LANES[-1]:

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
+import numpy as np
 
 import kernels_pallas
 from jaxalign.errors import DeviceError, UsageError
@@ -17,7 +18,7 @@ from jaxalign.run import execute, gpu, launch, results, windows
 from jaxalign.run.launch import LETTERS
 from jaxalign.run.task import Task, make_plan
 
-IMPLEMENTATIONS = ("sweep", "wavefront", "pallas")
+IMPLEMENTATIONS = ("sweep", "wavefront", "pallas", "striped")
 
 
 def choose(implementation: str | None) -> tuple[str, str]:
@@ -64,6 +65,8 @@ def plan(task: Task) -> tuple[dict, list]:
     letters = len(task.scoring.scores)
     if name == "pallas" and letters > LETTERS and not task.implementation:
         name, why = "sweep", f"{letters} letters; the GPU kernels take {LETTERS}"
+    if name == "striped" and task.paths:
+        raise UsageError("striped computes scores, no paths: output score or identity")
     if name == "pallas":
         made, pieces = launch.make_plan(task, kernels_pallas, gpu.budget(task))
         if made["checkpointed_pairs"]:
@@ -114,3 +117,69 @@ def run(task: Task, progress=None):
             raise
     info["seconds"] = time.perf_counter() - began
     return out.columns, out.assemble(), info
+
+
+def scores(task: Task, take, tell=None) -> dict:
+    """Fill the windows of a ``cross`` job of scores, which stay on the device.
+
+    Parameters
+    ----------
+    task : Task
+    take : callable (queries, targets, scores)
+        Indices of the two sets and a device array (slots, places) whose first rows and
+        columns are theirs; called from several threads.
+    tell : callable (cells done, cells in all), optional
+
+    Returns
+    -------
+    dict
+        The plan, and ``seconds``.
+    """
+    info, pieces = plan(task)
+    scratch, done, lock = threading.local(), [0], threading.Lock()
+    on_gpu = any(isinstance(piece, launch.Launch) for piece in pieces)
+    job = gpu.prepare(task, kernels_pallas) if on_gpu else None
+    began = time.perf_counter()
+
+    def work(piece):
+        queries, targets, found = _scores(task, piece, scratch, job)
+        take(queries, targets, found)
+        found.block_until_ready()  # the memory of a window a thread, no more
+        with lock:
+            m, n = task.queries.lengths[queries], task.targets.lengths[targets]
+            done[0] += int(m.sum()) * int(n.sum())
+            if tell:
+                tell(done[0], task.job.cells)
+
+    _in_threads(work, pieces, info["threads"])
+    return info | {"seconds": time.perf_counter() - began}
+
+
+def _scores(task, piece, scratch, job):
+    """(queries, targets, device scores) of a piece."""
+    if isinstance(piece, launch.Launch):
+        found = gpu.scores(job, piece)
+    elif isinstance(piece, windows.Window):
+        found = execute.window_scores(task, piece, scratch)
+    else:
+        i, j = piece
+        return np.array([i]), np.array([j]), execute.pair_score(task, piece)
+    return piece.queries, piece.targets, found
+
+
+def _in_threads(work, pieces, threads: int) -> None:
+    """Call ``work`` for every piece; the first failure stops the rest."""
+    failed = threading.Event()
+
+    def careful(piece):
+        if not failed.is_set():
+            work(piece)
+
+    with ThreadPoolExecutor(threads) as pool:
+        pending = [pool.submit(careful, piece) for piece in pieces]
+        try:
+            for future in pending:
+                future.result()
+        except BaseException:
+            failed.set()
+            raise

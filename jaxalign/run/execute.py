@@ -10,7 +10,7 @@ from jaxalign.dp import window as device
 from jaxalign.dp.recurrence import Gaps
 from jaxalign.dp.sweep import TILE, Block
 from jaxalign.model.scoring import FREE_ENDS
-from jaxalign.run import bounds, long_pair, results, windows
+from jaxalign.run import bounds, long_pair, results, striped_pair, windows
 from jaxalign.run.cut import ROWS
 from jaxalign.run.task import Task
 
@@ -24,7 +24,7 @@ def problem_of(scoring, free, dtype: str, identity=False) -> device.Problem:
     """Scores and gaps as device arrays of the proven dtype."""
     scores, *gaps = bounds.scaled(scoring, dtype, identity)
     pad = gaps[0]
-    small = dtype == "int16" and np.abs(scores).max(initial=0) < 128 and pad < 128
+    small = dtype != "int64" and np.abs(scores).max(initial=0) < 128 and pad < 128
     wildcard = scoring.alphabet.wildcard_code
     return device.Problem(
         jnp.asarray(scores, "int8" if small else dtype),
@@ -42,10 +42,20 @@ def run_window(task: Task, w: windows.Window, scratch) -> results.Rows:
     """All pairs of a window. ``scratch`` keeps a thread's backtrack buffer."""
     dtype = task.dtype(w.m, w.n)
     with precision(dtype):
-        return _on_device(task, w, scratch, _problem(task, dtype))
+        result, found = _on_device(task, w, scratch, _problem(task, dtype))
+        result = jax.tree.map(np.asarray, result)
+    return results.collect(task, result, found)
+
+
+def window_scores(task: Task, w: windows.Window, scratch) -> jax.Array:
+    """The scores of a window, left on the device: integers (slots, places)."""
+    dtype = task.dtype(w.m, w.n)
+    with precision(dtype):
+        return _on_device(task, w, scratch, _problem(task, dtype))[0].score
 
 
 def _on_device(task, w, scratch, problem):
+    """(device result, the pairs it holds)."""
     block = _block(task, w)
     block = device.load_block(block, problem, task.local, shared=not w.zipped)
     found = task.job.meets(w)
@@ -71,8 +81,7 @@ def _on_device(task, w, scratch, problem):
         fused=jax.default_backend() == "cpu",
     )
     scratch.halves = halves
-    result = jax.tree.map(np.asarray, result)
-    return results.collect(task, result, found)
+    return result, found
 
 
 def _wide(w, bits):
@@ -132,15 +141,30 @@ def _padded(sequences, indices, length, count):
 
 
 def run_pair(task: Task, pair: tuple[int, int]) -> results.Rows:
-    """One pair by anti-diagonals, in checkpointed strips where it is long."""
-    i, j = pair
+    """One pair by anti-diagonals, in checkpointed strips where it is long; or striped
+    where that is asked for."""
+    found, dtype = _alone(task, *pair)
+    return results.of_pair(task, pair, found, np.dtype(dtype))
+
+
+def pair_score(task: Task, pair: tuple[int, int]) -> jax.Array:
+    """The score of one pair, (1, 1)."""
+    found, dtype = _alone(task, *pair)
+    with precision(dtype):
+        return jnp.full((1, 1), found.score, dtype)
+
+
+def _alone(task, i, j):
+    """(long_pair.Pair, dtype) of one pair."""
     query, target = task.queries[i], task.targets[j]
     dtype = task.dtype(len(query), len(target))
     dtype = "int32" if dtype == "int16" else dtype  # what its indices are anyway
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
     with precision(dtype):
         problem = _problem(task, dtype)
+        if task.implementation == "striped":
+            return striped_pair.score(query, target, problem, task.local), dtype
         found = long_pair.align_long(
             query, target, problem, task.local, task.paths, rows
         )
-    return results.of_pair(task, pair, found, np.dtype(dtype))
+    return found, dtype

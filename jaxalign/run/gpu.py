@@ -18,12 +18,12 @@ import numpy as np
 
 from jaxalign.model.table import SPANS
 from jaxalign.run import gpu_arrays, results
-from jaxalign.run.gpu_arrays import Found, Loaded, Order
-from jaxalign.run.launch import MEAN_RUNS, RUNS, cells, highest, numbers, zipped
+from jaxalign.run.gpu_arrays import Found, Order
+from jaxalign.run.launch import MEAN_RUNS, RUNS, highest, numbers, zipped
 from jaxalign.run.results import COUNTS
-from jaxalign.run.windows import bucket
+from jaxalign.run.windows import bucket, cells
 
-IN_FLIGHT = 3  # launches issued and not yet looked at
+AHEAD = 3  # launches issued and not yet looked at
 COMPILERS = 8  # compilations side by side
 SHARE = 0.8  # of the device memory that JAX may have
 
@@ -48,7 +48,7 @@ class Job:
     order: Order
     problem: Any
     held: Held | None  # None where the result is kept on the host
-    out: results.Output
+    out: Any  # results.Output
     interpret: Any = None
     kept: int = RUNS  # of a path
     mean: int = MEAN_RUNS  # of all paths of a launch, a pair
@@ -90,8 +90,9 @@ def run(task, kernels, launches, out, interpret=None) -> None:
 
     interpret : parameters of the GPU interpreter, for tests.
     """
-    held = _empty(task) if _fits(task) else None
-    job = Job(task, kernels, *_shared(task, kernels), held, out, interpret)
+    job = prepare(task, kernels, interpret)
+    held = job.held = _empty(task) if _fits(task) else None
+    job.out = out
     _compile(job, launches)
     again = _all(job, launches)
     if again:
@@ -103,12 +104,23 @@ def run(task, kernels, launches, out, interpret=None) -> None:
         _collect(job, held)
 
 
+def prepare(task, kernels, interpret=None) -> Job:
+    """The codes and what else launches read, on the device."""
+    return Job(task, kernels, *_shared(task, kernels), None, None, interpret)
+
+
+def scores(job: Job, launch) -> jax.Array:
+    """The scores of a launch, left on the device: int32 (slots, places)."""
+    ids, options = _arguments(job, launch)
+    return gpu_arrays.call(*job.sides, *ids, job.problem, **options).score
+
+
 def _all(job: Job, launches, counted=False) -> list:
     """Issue launches, some ahead of those looked at; pairs that have to run again."""
     waiting, again = deque(), []
     for launch in launches:
         waiting.append((launch, _issue(job, launch), job.kept))
-        if len(waiting) >= IN_FLIGHT:
+        if len(waiting) >= AHEAD:
             again += _look(job, *waiting.popleft(), counted)
     while waiting:
         again += _look(job, *waiting.popleft(), counted)
@@ -145,29 +157,15 @@ def _known(job, found, total):
 
 def _shared(task, kernels):
     """(the two sides, the order, the problem) on the device."""
-    queries = _load(task.queries)
-    targets = queries if task.targets is task.queries else _load(task.targets)
+    queries = gpu_arrays.load(task.queries)
+    targets = queries if task.targets is task.queries else gpu_arrays.load(task.targets)
     job, count = task.job, len(task.queries)
     rank = job.rank if job.kind == "all" and job.once else np.arange(count)
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
-    order = Order(*(_long(x, np.int32) for x in (base, rank)))
+    order = Order(*(gpu_arrays.long(x, np.int32) for x in (base, rank)))
     wildcard = task.scoring.alphabet.wildcard_code
     problem = kernels.problem_of(*numbers(task), task.free, wildcard)
     return (queries, targets), order, problem
-
-
-def _load(sequences) -> Loaded:
-    offsets, codes = sequences.offsets, np.append(sequences.codes, np.uint8(0))
-    numbers = (_long(x, np.int32) for x in (offsets[:-1], np.diff(offsets)))
-    return Loaded(_long(codes, np.uint8), *numbers)
-
-
-def _long(values, dtype):
-    """On the device, in an array of some power of two: sizes of a data set would each
-    be a compilation."""
-    made = np.zeros(bucket(len(values), 2, 1024), dtype)
-    made[: len(values)] = values
-    return jnp.asarray(made)
 
 
 def _empty(task) -> Held:
@@ -201,7 +199,10 @@ def _arguments(job: Job, launch) -> tuple[list, dict]:
     """Ids of a launch, and the static arguments of its call."""
     kernels, task = job.kernels, job.task
     queries = launch.places if launch.zipped else launch.slots
-    ids = [_ids(launch.queries, queries), _ids(launch.targets, launch.places)]
+    ids = [
+        gpu_arrays.padded_ids(launch.queries, queries),
+        gpu_arrays.padded_ids(launch.targets, launch.places),
+    ]
     options = {
         "local": task.local,
         "dtype": launch.dtype,
@@ -246,7 +247,7 @@ def _issue(job: Job, launch) -> Found:
 def _hold(job: Job, held: Held, launch, found: Found) -> None:
     """Put the findings of a launch into the result."""
     if found.runs is not None:
-        ahead = held.known + (IN_FLIGHT + 1) * job.capacity(launch)
+        ahead = held.known + (AHEAD + 1) * job.capacity(launch)
         if ahead > len(held.runs):
             held.runs = gpu_arrays.grown(held.runs, size=bucket(ahead, 2, 1024))
     held.columns, held.runs, held.end = gpu_arrays.put(
@@ -283,9 +284,3 @@ def _to_host(job: Job, launch, found: Found, total) -> results.Rows:
         counts = columns.pop("count").astype(np.int64)
         paths = np.asarray(found.runs)[:total], counts
     return results.Rows(job.task.job.position(i, j), columns, paths)
-
-
-def _ids(indices, size):
-    ids = np.full(size, -1, np.int32)
-    ids[: len(indices)] = indices
-    return ids

@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxalign.model.table import SPANS
 from jaxalign.run.results import COUNTS
+from jaxalign.run.windows import bucket
 
 CHUNK = 2**22  # rows of a column copied to the host at once, by one of COPIERS threads
 COPIERS = 4
@@ -43,6 +44,28 @@ class Found(NamedTuple):
     again: jax.Array | None  # pairs whose score may have left int16
     runs: jax.Array | None  # joined, one path after the other, start to end
     totals: jax.Array  # (3,): pairs to run again, runs of the longest path, all runs
+
+
+def load(sequences) -> Loaded:
+    """One side of a task, to the device."""
+    offsets, codes = sequences.offsets, np.append(sequences.codes, np.uint8(0))
+    numbers = (long(x, np.int32) for x in (offsets[:-1], np.diff(offsets)))
+    return Loaded(long(codes, np.uint8), *numbers)
+
+
+def long(values, dtype):
+    """On the device, in an array of some power of two: sizes of a data set would each
+    be a compilation."""
+    made = np.zeros(bucket(len(values), 2, 1024), dtype)
+    made[: len(values)] = values
+    return jnp.asarray(made)
+
+
+def padded_ids(indices, size):
+    """int32 (size,), -1 beyond the last."""
+    ids = np.full(size, -1, np.int32)
+    ids[: len(indices)] = indices
+    return ids
 
 
 @partial(

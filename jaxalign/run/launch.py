@@ -24,6 +24,7 @@ CHECKPOINTED = 4096  # targets whose checkpoints are kept
 ROOM = 2**22  # words of letters of targets
 COARSE = 2 * 10**10  # cells; fewer take one height of strips: compiling costs more
 LETTERS = 30  # an alphabet of the kernels
+IN_FLIGHT = 2  # host threads, a launch each, where scores are used as they come
 RUNS = 64  # run-length operations kept of a path; a launch with a longer one runs again
 MEAN_RUNS = 16  # … and of all paths of a launch, a pair
 
@@ -72,7 +73,8 @@ def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
         )
     held = [launch_bytes(task, kernels, launch) for launch in launches]
     dtypes = {launch.dtype for launch in launches}
-    return describe(task, len(launches), alone, held, dtypes), pieces
+    made = describe(task, len(launches), alone, held, dtypes)
+    return made | {"threads": min(task.threads, IN_FLIGHT)}, pieces
 
 
 def numbers(task):
@@ -95,7 +97,8 @@ def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | Non
     """(int16 or int32, whether its range is proved), None where the kernels cannot.
 
     m, n : the longest query and target; high : no score is above. Local int16 may go
-    unproved: the kernels then mark the pairs that have to run again in int32.
+    unproved: the kernels then mark the pairs that have to run again in int32. Not in a
+    search, whose scores are used as they come.
     """
     identity = task.output == "identity"
     if len(task.scoring.scores) > LETTERS:
@@ -106,7 +109,8 @@ def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | Non
     holds = partial(kernels.fits, *numbers(task), m, n, task.local, high, way=way)
     if not identity and holds(dtype="int16"):
         return "int16", True
-    if task.local and not identity and kernels.detects(*numbers(task)):
+    free = task.local and not identity and task.top is None
+    if free and kernels.detects(*numbers(task)):
         return "int16", False
     return ("int32", True) if holds(dtype="int32") else None
 
@@ -294,21 +298,3 @@ def launch_bytes(task, kernels, launch) -> int:
     profile = 0 if launch.zipped else 160 * launch.slots * launch.rows
     codes = 8 * launch.slots * launch.rows + 40 * letters
     return held + codes + profile + launch.pairs * (64 + kept)
-
-
-def cells(job, launch) -> int:
-    """Sum of m * n over the pairs asked for in a launch, quickly."""
-    m, n = job.query_lengths[launch.queries], job.target_lengths[launch.targets]
-    if launch.zipped:
-        return int((m * n).sum())
-    if job.kind == "cross":
-        return int(m.sum()) * int(n.sum())
-    if not job.once:
-        found = job.meets(launch)
-        return int((found.wanted * (m[:, None] * n[None, :])).sum())
-    # Targets come in the order of rank: a query meets those that follow it.
-    rank = job.rank[launch.targets]
-    side = "left" if job.include_self else "right"
-    first = np.searchsorted(rank, job.rank[launch.queries], side)
-    rest = np.append(np.cumsum(n[::-1])[::-1], 0)
-    return int((m * rest[first]).sum())

@@ -12,7 +12,7 @@ from jaxalign.run.memory import refuse_over, show_bytes
 
 # Result bytes a pair: indices and score, counts and spans, about 12 runs of a path.
 COLUMN_BYTES = {"score": 12, "identity": 16, "stats": 44, "alignment": 44 + 48}
-LARGEST_WINDOW = 2**30
+LARGEST_WINDOW = 2**32 - 1  # its backtrack has int32 places of two bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,7 @@ class Task:
     budget: int = 2**31
     threads: int = 1
     window: int | None = None
+    top: int | None = None  # keep only the best of each query, the scores on the device
 
     @property
     def local(self) -> bool:
@@ -56,7 +57,10 @@ class Task:
 
     @property
     def result_bytes(self) -> int:
-        return self.job.pairs * COLUMN_BYTES[self.output]
+        if self.top is None:
+            return self.job.pairs * COLUMN_BYTES[self.output]
+        kept = len(self.queries) * min(self.top, len(self.targets))
+        return kept * COLUMN_BYTES["alignment"]
 
     @property
     def window_budget(self) -> int:
@@ -101,15 +105,16 @@ def _plan(task):
     """(plan, pieces) within the task's budget as far as the pieces can be cut."""
     limit = task.window_budget
     pieces = list(cutting.cut(task.job, limit))
-    if task.implementation == "wavefront":
+    if task.implementation in ("wavefront", "striped"):
         pieces = [pair for piece in pieces for pair in windows.pairs(task.job, piece)]
     cut = [piece for piece in pieces if isinstance(piece, windows.Window)]
     alone = [piece for piece in pieces if not isinstance(piece, windows.Window)]
     sizes = [(len(task.queries[i]), len(task.targets[j])) for i, j in alone]
     if task.implementation == "sweep" and alone:
-        if limit == LARGEST_WINDOW:
+        if limit >= cutting.NARROW:
+            size = show_bytes(cutting.NARROW)
             raise MemoryPlanError(
-                f"{len(alone):,} pairs do not fit a window of {show_bytes(limit)} with "
+                f"{len(alone):,} pairs do not fit a window of {size} with "
                 "their backtrack: leave the implementation open, or name wavefront"
             )
         held = [cutting.least_bytes(task.job, *pair) for pair in alone]

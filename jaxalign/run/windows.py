@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 TEAMS = 1500  # sequences; from here on the triangle's waste is less than a tenth
+SELF_CELLS = 10**9  # below, a set with its self pairs does without teams
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,8 @@ class Job:
             partners = np.full(len(i), -1)
             partners[: len(window.queries) // 2] = window.queries[1::2]
             i = np.where(second, partners[:, None], i)
-            return Pairs(i, j, (i != j) & (i >= 0), i > j)
+            wanted = (i >= 0) & (self.include_self | (i != j))
+            return Pairs(i, j, wanted, i > j)
         if self.kind == "cross":
             return Pairs(i, j, np.ones(i.shape, bool), np.zeros(i.shape, bool))
         if not self.once:
@@ -148,9 +150,12 @@ class Job:
     @property
     def teams(self) -> bool:
         """Whether two queries share a sweep. That leaves nothing of a triangle's
-        square to be computed in vain, and costs a tenth more a cell: so for few."""
-        some = self.kind == "all" and self.once and not self.include_self
-        return some and self.window != 1 and len(self.query_lengths) < TEAMS
+        square to be computed in vain, and costs a tenth more a cell: so for few.
+        Half of the self pairs need a program of their own, not worth it for a moment.
+        """
+        some = self.kind == "all" and self.once and self.window != 1
+        some &= not self.include_self or self.cells > SELF_CELLS
+        return some and len(self.query_lengths) < TEAMS
 
     @property
     def triangle(self) -> bool:
@@ -173,6 +178,24 @@ def pairs(job: Job, piece) -> list[tuple[int, int]]:
     i, j, wanted, flip = job.meets(piece)
     first, last = np.where(flip, j, i)[wanted], np.where(flip, i, j)[wanted]
     return list(zip(first.tolist(), last.tolist(), strict=True))
+
+
+def cells(job: Job, piece) -> int:
+    """Sum of m * n over the pairs asked for in a launch of a GPU, quickly."""
+    m, n = job.query_lengths[piece.queries], job.target_lengths[piece.targets]
+    if piece.zipped:
+        return int((m * n).sum())
+    if job.kind == "cross":
+        return int(m.sum()) * int(n.sum())
+    if not job.once:
+        found = job.meets(piece)
+        return int((found.wanted * (m[:, None] * n[None, :])).sum())
+    # Targets come in the order of rank: a query meets those that follow it.
+    rank = job.rank[piece.targets]
+    side = "left" if job.include_self else "right"
+    first = np.searchsorted(rank, job.rank[piece.queries], side)
+    rest = np.append(np.cumsum(n[::-1])[::-1], 0)
+    return int((m * rest[first]).sum())
 
 
 def by_length(lengths) -> np.ndarray:

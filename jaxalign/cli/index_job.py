@@ -1,0 +1,35 @@
+"""The straight line of ``jaxalign index``."""
+
+from jaxalign.cli import report
+from jaxalign.cli.index import IndexOptions
+from jaxalign.cli.options import ScoringOptions
+from jaxalign.cli.request import scoring_of
+from jaxalign.database import index_database, open_database
+from jaxalign.errors import UsageError
+from jaxalign.io.database import SUFFIX, is_database
+
+
+def run(database: str, scoring: ScoringOptions, options: IndexOptions) -> int:
+    """``jaxalign index DB``."""
+    say = (lambda _: None) if options.quiet else report.say
+    if options.verify:
+        found = open_database(database, verify=True)
+        say(f"{database}: {len(found):,} sequences, checksums are right")
+        return 0
+    if is_database(database):
+        raise UsageError(f"{database}: is an index already; --verify checks it")
+    if options.out is None and database == "-":
+        raise UsageError("an index of standard input needs a name: -o OUT")
+    made = scoring_of(scoring)
+    out = options.out or database + SUFFIX
+    about = index_database(
+        database, out, made, unknown=scoring.unknown, force=options.force
+    )
+    if about["substituted"]:
+        letters = f"{about['substituted']} unknown letters are read as"
+        report.say(f"warning: {database}: {letters} {made.alphabet.wildcard}")
+    say(
+        f"{out}: {about['records']:,} sequences, {about['residues']:,} residues, "
+        f"longest {about['longest']:,}, {made.alphabet.kind} alphabet"
+    )
+    return 0

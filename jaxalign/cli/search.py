@@ -1,0 +1,38 @@
+"""``jaxalign search QUERY DB``: the best hits of every query in a database."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from jaxalign.cli.options import Fasta, Options
+
+
+def search(
+    query: Annotated[Fasta, Parameter(name="QUERY")],
+    database: Annotated[Fasta, Parameter(name="DB")],
+    /,
+    *,
+    top: Annotated[int, Parameter(metavar="N")] = 300,
+    max_evalue: Annotated[float | None, Parameter(metavar="E")] = None,
+    options: Options = Options(),  # noqa: B008
+) -> int:
+    """Align every record of QUERY with every record of DB, and show the best.
+
+    Every score is computed, none is estimated; hits are aligned again with their path.
+    The mode is local unless another is asked for, and --output score leaves the paths
+    out. m8 is BLAST's 12 columns.
+
+    Parameters
+    ----------
+    query
+        FASTA, plain, gz, bz2 or xz; - is standard input.
+    database
+        FASTA, read in blocks and never held whole, or what `jaxalign index` made.
+    top
+        Hits of a query at most, the best first.
+    max_evalue
+        Keep hits of at most this E-value, where the scoring has published statistics.
+    """
+    from jaxalign.cli import search_job
+
+    return search_job.run(query, database, top, max_evalue, options)

@@ -1,0 +1,68 @@
+"""The best scores of each query, kept on the device while windows come and go.
+
+The order is total: a higher score first, then the smaller database index. So the best K
+do not depend on how targets were dealt to windows, or on which window came first.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+NONE = -1  # the index where there is no hit
+
+
+class Best(NamedTuple):
+    """The best K of every query, best first; ``NONE`` and the lowest score where there
+    are fewer: (Q, K)."""
+
+    score: jax.Array
+    index: jax.Array  # int32, of the database
+
+
+def empty(queries: int, top: int, dtype="int32") -> Best:
+    """No hits yet."""
+    lowest = jnp.iinfo(dtype).min
+    shape = queries, top
+    return Best(jnp.full(shape, lowest, dtype), jnp.full(shape, NONE, jnp.int32))
+
+
+@partial(jax.jit, donate_argnames=("best",))
+def add(best: Best, scores, queries, targets, index, least) -> Best:
+    """Take the scores of a window.
+
+    Parameters
+    ----------
+    scores : integers (S, P), of whatever dtype the fill had
+    queries : int32 (S,), rows of ``best``; beyond its end where a row is not used
+    targets : int32 (P,), columns of ``scores`` in the order of the database, the
+        columns that are not used last
+    index : int32 (P,), database indices in that order; ``NONE`` where not used
+    least : scalar of the dtype of ``best``; lower scores are no hits
+
+    Returns
+    -------
+    Best
+    """
+    lowest = jnp.iinfo(best.score.dtype).min
+    scores = scores[:, targets].astype(best.score.dtype)
+    hit = (index >= 0)[None, :] & (scores >= least)
+    scores = jnp.where(hit, scores, lowest)
+    # Among equals top_k takes the first column, and columns are in database order.
+    found, place = lax.top_k(scores, min(best.score.shape[1], scores.shape[1]))
+    found_index = jnp.where(found == lowest, NONE, index[place])
+    rows = jnp.minimum(queries, best.score.shape[0] - 1)
+    merged = merge(Best(best.score[rows], best.index[rows]), Best(found, found_index))
+    return jax.tree.map(lambda x, y: x.at[queries].set(y, mode="drop"), best, merged)
+
+
+@jax.jit
+def merge(one: Best, other: Best) -> Best:
+    """The best K of two sets of hits, K as in ``one``."""
+    score, index = (jnp.concatenate(x, axis=1) for x in zip(one, other, strict=True))
+    # ~score falls as score rises and, unlike -score, never wraps.
+    falling, index = lax.sort((~score, index), dimension=1, num_keys=2)
+    top = one.score.shape[1]
+    return Best(~falling[:, :top], index[:, :top])

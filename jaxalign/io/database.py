@@ -1,0 +1,237 @@
+"""An encoded database as one file that is mapped, not read: it opens in milliseconds.
+
+The file, all numbers little-endian, every section at a multiple of 64 bytes::
+
+    page     4096 bytes: b"JAXALNDB", version u32, CRC-32 of the text u32, its length
+             u32, then the text: JSON of alphabet, counts, and for each section its
+             name, offset, bytes and CRC-32; zeros to the end
+    codes    uint8, all sequences end to end, in the codes of the alphabet
+    offsets  int64 (records + 1), sequence i is codes[offsets[i]:offsets[i + 1]]
+    names    UTF-8, all names end to end
+    places   int64 (records + 1), name i is names[places[i]:places[i + 1]]
+
+The letters of the alphabet stand in the page, so that codes mean the same in every
+version of this program and of its dependencies.
+"""
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from jaxalign.errors import InputError
+from jaxalign.io import output
+from jaxalign.model.alphabet import Alphabet, Sequences
+
+MAGIC, VERSION = b"JAXALNDB", 1
+PAGE, ALIGNED = 4096, 64
+SUFFIX = ".jaxdb"
+_HEAD = struct.Struct("<8sIII")
+_SECTIONS = {"codes": "<u1", "offsets": "<i8", "names": "<u1", "places": "<i8"}
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """Names of a database, decoded one by one when they are asked for."""
+
+    text: np.ndarray  # uint8, UTF-8
+    places: np.ndarray  # int64 (records + 1,)
+
+    def __len__(self) -> int:
+        return len(self.places) - 1
+
+    def __getitem__(self, index) -> Any:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(len(self))
+            return Names(self.text, self.places[start : stop + 1])
+        index = range(len(self))[index]
+        start, stop = self.places[index : index + 2]
+        return self.text[start:stop].tobytes().decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[i] for i in range(len(self)))
+
+
+def is_database(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as an index does; no for what cannot be opened."""
+    try:
+        with open(path, "rb") as file:
+            return os.path.isfile(path) and file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def create(
+    path: str, blocks: Iterable[Sequences], alphabet: Alphabet, force: bool = False
+) -> dict:
+    """Write an index; the file appears under its name when it is complete.
+
+    Parameters
+    ----------
+    path : str
+        The file to write.
+    blocks : iterable of Sequences
+        In the order of the database; one is in memory at a time.
+    alphabet : Alphabet
+        That of the blocks.
+    force : bool
+        Replace an existing file.
+
+    Returns
+    -------
+    dict
+        ``records``, ``residues``, ``longest``, ``bytes``.
+
+    Raises
+    ------
+    UsageError
+        The file exists and ``force`` is false, or cannot be written.
+    """
+    output.check(path, force)
+    made = {}
+
+    def fill(temporary: str) -> None:
+        with open(temporary, "w+b") as file:
+            made.update(_fill(file, blocks, alphabet))
+
+    output.write_file(path, fill)
+    return made
+
+
+def _fill(file: BinaryIO, blocks: Iterable[Sequences], alphabet: Alphabet) -> dict:
+    file.write(bytes(PAGE))
+    lengths, widths = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
+    names, crc = bytearray(), 0
+    for block in blocks:
+        crc = zlib.crc32(block.codes, crc)
+        file.write(block.codes.data)
+        lengths.append(block.lengths)
+        words = [name.encode() for name in block.names]
+        widths.append(np.array([len(word) for word in words], np.int64))
+        names += b"".join(words)
+    offsets, places = (np.cumsum(np.concatenate(x)) for x in (lengths, widths))
+    sections = {"codes": [PAGE, int(offsets[-1]), crc]}
+    flat = np.frombuffer(bytes(names), np.uint8)
+    for name, values in (("offsets", offsets), ("names", flat), ("places", places)):
+        sections[name] = _append(file, values.astype(_SECTIONS[name]))
+    size = file.tell()
+    about = {
+        "records": len(offsets) - 1,
+        "residues": int(offsets[-1]),
+        "longest": int(np.diff(offsets).max(initial=0)),
+        "bytes": size,
+    }
+    letters = {"letters": alphabet.letters, "wildcard": alphabet.wildcard}
+    letters["kind"] = alphabet.kind
+    text = json.dumps(about | {"alphabet": letters, "sections": sections}).encode()
+    file.seek(0)
+    file.write(_HEAD.pack(MAGIC, VERSION, zlib.crc32(text), len(text)) + text)
+    return about
+
+
+def _append(file: BinaryIO, values: np.ndarray) -> list[int]:
+    """Write a section at the next aligned place: [offset, bytes, CRC-32]."""
+    file.write(bytes(-file.tell() % ALIGNED))
+    start = file.tell()
+    file.write(values.data)
+    return [start, values.nbytes, zlib.crc32(values)]
+
+
+def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequences:
+    """Map an index that ``create`` wrote.
+
+    Parameters
+    ----------
+    path : path
+    verify : bool
+        Read all of it and compare the checksums; without, the page, the size of the
+        file and the ends of the offsets are checked, which takes milliseconds.
+
+    Returns
+    -------
+    Sequences
+        Codes and offsets are mapped, names are decoded when asked for.
+
+    Raises
+    ------
+    InputError
+        The file is missing, no index, of another version, cut short or damaged.
+    """
+    path = os.fspath(path)
+    about = _about(path)
+    parts = {name: _section(path, about, name) for name in _SECTIONS}
+    if verify:
+        for name, values in parts.items():
+            _same(path, zlib.crc32(values) == about["sections"][name][2], name)
+    for name, flat in (("offsets", "codes"), ("places", "names")):
+        ends = parts[name]
+        whole = len(ends) == about["records"] + 1 and ends[0] == 0
+        _same(path, whole and ends[-1] == len(parts[flat]), name)
+    alphabet = Alphabet(**about["alphabet"])
+    names: Any = Names(parts["names"], parts["places"])
+    return Sequences(names, parts["codes"], parts["offsets"], alphabet)
+
+
+def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
+    """Map an index that has to have this alphabet.
+
+    Raises
+    ------
+    InputError
+        See ``open_database``; or its letters are others.
+    """
+    found = open_database(path)
+    if found.alphabet.letters != alphabet.letters:
+        raise InputError(
+            f"{path}: was made for the letters {found.alphabet.letters}, the scoring "
+            f"has {alphabet.letters}: make an index for this scoring"
+        )
+    return found
+
+
+def _about(path: str) -> dict:
+    """The text of the page, once it is known to be right."""
+    try:
+        size = os.path.getsize(path)
+        with open(path, "rb") as file:
+            page = file.read(PAGE)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if page[: len(MAGIC)] != MAGIC:
+        raise InputError(f"{path}: is no index; `jaxalign index` makes one")
+    if len(page) < PAGE:
+        raise InputError(f"{path}: the index is truncated; make it again")
+    _, version, crc, length = _HEAD.unpack_from(page)
+    if version != VERSION:
+        raise InputError(
+            f"{path}: is an index of version {version}, this program reads version "
+            f"{VERSION}; make it again with `jaxalign index`"
+        )
+    text = page[_HEAD.size : _HEAD.size + length]
+    _same(path, zlib.crc32(text) == crc, "first page")
+    about = json.loads(text)
+    if about["bytes"] != size:
+        raise InputError(
+            f"{path}: the index has {size} bytes, {about['bytes']} were written; it is "
+            "truncated or was appended to: make it again"
+        )
+    return about
+
+
+def _section(path: str, about: dict, name: str) -> np.ndarray:
+    start, count, _ = about["sections"][name]
+    kind = np.dtype(_SECTIONS[name])
+    if not count:
+        return np.zeros(0, kind)
+    shape = count // kind.itemsize
+    return np.asarray(np.memmap(path, kind, "r", start, shape))
+
+
+def _same(path: str, right: bool, what: str) -> None:
+    if not right:
+        raise InputError(f"{path}: the index is damaged ({what}); make it again")

@@ -1,0 +1,150 @@
+"""``jaxalign search`` and ``jaxalign index``, in process."""
+
+import json
+from pathlib import Path
+
+import jax  # noqa: F401  (before main(): else it turns on a compilation cache)
+import pytest
+
+import jaxalign
+from jaxalign.cli.main import main
+from jaxalign.errors import EXIT_CODES
+from jaxalign.io import fasta
+from jaxalign.model.scoring import Scoring
+
+QUERY = ">q1 first\nMKTAYIAKQR\nWNE\n>q2\nHEAGAWGHEE\n"
+DB = ">t1\nMKTAIAKQRE\n>t2\nPAWHEAE\n>t3\nMKTAYIAKQRWNE\n>t4\nPAWHEAE\n>t5\nGG\n"
+DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, INTERRUPTED = EXIT_CODES
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Words of a command line -> (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.fa").write_text(QUERY)
+    (tmp_path / "d.fa").write_text(DB)
+
+    def run(*words):
+        code = main(list(words))
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+def table(text):
+    head, *rows = (line.split("\t") for line in text.splitlines())
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def test_tsv(run):
+    code, out, err = run("search", "q.fa", "d.fa", "--top", "2")
+    rows = table(out)
+    assert code == DONE
+    hits = [(row["query"], row["target"], row["score"]) for row in rows]
+    assert hits == [("q1", "t3", "71"), ("q1", "t1", "31"), ("q2", "t2", "17"),
+                    ("q2", "t4", "17")]  # fmt: skip
+    assert rows[0]["bits"] and float(rows[0]["evalue"]) < float(rows[1]["evalue"])
+    assert "local" in err and "5 sequences of 39 residues searched; 4 hits" in err
+
+
+def test_m8_has_12_columns(run):
+    code, out, _ = run("search", "q.fa", "d.fa", "--top", "1", "--format", "m8", "-q")
+    first = out.splitlines()[0].split("\t")
+    assert code == DONE and len(first) == 12
+    assert first[:10] == ["q1", "t3", "100.000", "13", "0", "0", "1", "13", "1", "13"]
+    found = jaxalign.search(*both(), top=1)
+    assert first[10:] == [f"{found['evalue'][0]:.3g}", f"{found['bits'][0]:.4g}"]
+
+
+def both():
+    return (fasta.read(x, Scoring().alphabet) for x in ("q.fa", "d.fa"))
+
+
+@pytest.mark.parametrize("format", ["sam", "pair", "paf", "fasta", "parquet"])
+def test_other_formats_name_hits_only(run, tmp_path, format):
+    out = str(tmp_path / f"out.{format}")
+    code, *_ = run("search", "q.fa", "d.fa", "--top", "1", "-o", out)
+    data = (tmp_path / f"out.{format}").read_bytes()
+    assert code == DONE and b"t3" in data and b"t5" not in data
+    assert run("search", "q.fa", "d.fa", "-o", out)[0] == USAGE
+
+
+def test_columns_and_filters(run):
+    words = ("search", "q.fa", "d.fa", "--columns", "target,evalue,cigar,pident")
+    code, out, _ = run(*words, "--max-evalue", "1e-3")
+    assert code == DONE
+    assert [(r["target"], r["cigar"]) for r in table(out)] == [("t3", "13M")]
+    code, out, err = run(*words, "--min-identity", "0.9")
+    assert {r["target"] for r in table(out)} >= {"t3"} and "hits of" in err
+    code, out, _ = run("search", "q.fa", "d.fa", "--output", "score", "--top", "1")
+    assert list(table(out)[0]) == ["query", "target", "score", "bits", "evalue"]
+
+
+def test_an_index_gives_the_same_bytes(run):
+    code, _, err = run("index", "d.fa")
+    assert code == DONE and "5 sequences, 39 residues, longest 13" in err
+    want = run("search", "q.fa", "d.fa", "-q")[1]
+    assert run("search", "q.fa", "d.fa.jaxdb", "-q")[1] == want
+    plain = run("all", "d.fa", "--output", "score", "-q")[1]
+    assert run("all", "d.fa.jaxdb", "--output", "score", "-q")[1] == plain
+    code, _, err = run("index", "d.fa.jaxdb", "--verify")
+    assert code == DONE and "checksums are right" in err
+
+
+def test_json(run):
+    run("index", "d.fa", "-q")
+    words = ("--json", "--top", "3", "-o", "x.tsv", "-q")
+    code, out, err = run("search", "q.fa", "d.fa.jaxdb", *words)
+    about = json.loads(out)
+    assert code == DONE and err == ""
+    assert about["database"]["sequences"] == 5
+    assert len(about["database"]["sha256"]) == len(about["inputs"][0]["sha256"]) == 64
+    assert about["hits"]["found"] == len(table(Path("x.tsv").read_text()))
+    assert about["cells"] == 23 * 39 and about["mode"] == "local"
+
+
+def test_unknown_letters_of_a_database(run, tmp_path):
+    (tmp_path / "u.fa").write_text(">u\nMKTAUIAKQR\n")
+    code, _, err = run("search", "q.fa", "u.fa")
+    assert code == INPUT and "line 2, column 5" in err and "--unknown X" in err
+    code, out, err = run("search", "q.fa", "u.fa", "--unknown", "X")
+    assert code == DONE and "1 unknown letters are read as X" in err
+    assert run("index", "u.fa", "--unknown", "X")[0] == DONE
+
+
+@pytest.mark.parametrize(
+    "words, code, message",
+    [
+        (("search", "q.fa", "none.fa"), INPUT, "no such file"),
+        (("search", "none.fa", "d.fa"), INPUT, "no such file"),
+        (("search", "-", "-"), USAGE, "standard input can be read once"),
+        (("search", "q.fa", "d.fa", "--top", "0"), USAGE, "--top 0"),
+        (("search", "q.fa", "d.fa", "--output", "identity"), USAGE, "search has"),
+        (("search", "q.fa", "d.fa", "--mode", "global", "--max-evalue", "1"), USAGE,
+         "no statistics are published"),
+        (("search", "q.fa", "d.fa", "--max-evalue", "-1"), USAGE, "0 or more"),
+        (("search", "q.fa", "d.fa", "--columns", "nonsense"), USAGE, "nonsense"),
+        (("search", "q.fa", "d.fa", "--memory-budget", "1kB"), MEMORY, "would fit"),
+        (("search", "q.fa", "d.fa", "--device", "gpu"), DEVICE, "gpu"),
+        (("search", "q.fa"), USAGE, "DB"),
+        (("index", "none.fa"), INPUT, "no such file"),
+        (("index", "-"), USAGE, "-o OUT"),
+        (("index", "d.fa", "--verify"), INPUT, "no index"),
+    ],
+)  # fmt: skip
+def test_refusals(run, words, code, message):
+    found, out, err = run(*words)
+    assert (found, out) == (code, "") and message in err
+
+
+def test_a_wrong_index(run, tmp_path):
+    run("index", "d.fa", "-q")
+    assert run("index", "d.fa.jaxdb")[0] == USAGE
+    assert run("index", "d.fa")[0] == USAGE
+    data = (tmp_path / "d.fa.jaxdb").read_bytes()
+    (tmp_path / "short").write_bytes(data[:-3])
+    code, _, err = run("search", "q.fa", "short")
+    assert code == INPUT and "truncated" in err
+    (tmp_path / "n.fa").write_text(">n\nACGT\n")
+    code, _, err = run("search", "n.fa", "d.fa.jaxdb", "--preset", "blastn")
+    assert code == INPUT and "letters" in err
