@@ -136,14 +136,19 @@ def _plan(task):
         held = [long_pair.bytes_needed(*size, limit) for size in sizes]
     held += [cutting.window_bytes(w, 4, task.job.steps) for w in cut]
     shapes = [(w.m, w.n) for w in cut] + sizes
-    plan = {
+    dtypes = {task.dtype(*shape) for shape in shapes}
+    return describe(task, len(cut), len(alone), held, dtypes), pieces
+
+
+def describe(task, windows: int, alone: int, held, dtypes) -> dict:
+    """A plan as a user sees it: counts, bytes of the largest piece, score types."""
+    return {
         "pairs": task.job.pairs,
         "cells": task.job.cells,
-        "windows": len(cut),
-        "checkpointed_pairs": len(alone),
+        "windows": windows,
+        "checkpointed_pairs": alone,
         "threads": task.threads,
         "result_bytes": task.result_bytes,
         "window_bytes": max(held, default=0),
-        "dtypes": sorted({task.dtype(*shape) for shape in shapes}),
+        "dtypes": sorted(dtypes),
     }
-    return plan, pieces
