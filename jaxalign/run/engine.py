@@ -86,12 +86,12 @@ def plan(task: Task) -> tuple[dict, list]:
         why = f"one program over a mesh of {task.mesh.devices.size} devices"
     if name == "pallas":
         made, pieces = launch.make_plan(task, kernels_pallas, gpu.budget(task))
-        beyond = "the kernels"
+        others = "pairs beyond the kernels"
     else:
         made, pieces = make_plan(task)
-        beyond = "the memory" if name == "sweep" else None
-    if made["checkpointed_pairs"] and beyond:
-        why += f"; pairs beyond {beyond} by wavefront, in checkpointed strips"
+        others = "pairs too long, or too few, for a window" if name == "sweep" else None
+    if made["checkpointed_pairs"] and others:
+        why += f"; {others} by wavefront, in strips"
         name = f"{name}, wavefront" if made["windows"] else "wavefront"
     cells = [schedule.estimate(task.job, piece) for piece in pieces]
     pieces = [pieces[k] for k in schedule.heaviest_first(cells)]

@@ -119,6 +119,8 @@ def _plan(task):
     """(plan, pieces) within the task's budget as far as the pieces can be cut."""
     limit = task.window_budget
     pieces = list(cutting.cut(task.job, limit))
+    if task.implementation is None:
+        pieces = [one for piece in pieces for one in cutting.lone(task.job, piece)]
     if task.implementation in ("wavefront", "striped"):
         pieces = [pair for piece in pieces for pair in windows.pairs(task.job, piece)]
     cut = [piece for piece in pieces if isinstance(piece, windows.Window)]
