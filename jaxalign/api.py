@@ -227,8 +227,8 @@ def stream_all(
     >>> sequences = ["MKTAYIA", "MKTAIA", "MRV"]
     >>> for part, table in jaxalign.stream_all(sequences, part_rows=2):
     ...     print(part.index, part.start, part.stop, table["score"].tolist())
-    0 0 2 [16, 0]
-    1 2 3 [1]
+    0 0 2 [16, -7]
+    1 2 3 [-6]
     """
     scoring = scoring or Scoring()
     sequences = as_sequences(sequences, scoring.alphabet)

@@ -9,6 +9,7 @@ from importlib import import_module
 
 _HOMES = {
     "Problem": "layout",
+    "Ragged": "layout",
     "Fill": "shapes",
     "Result": "align",
     "align_block": "align",
@@ -19,6 +20,8 @@ _HOMES = {
     "bucket": "config",
     "choose": "config",
     "fits": "config",
+    "detects": "config",
+    "rows_of": "config",
     "safe_score": "config",
     "fill_bytes": "config",
     "supported": "support",
@@ -30,7 +33,9 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found  # the next look finds it without this function
+    return found
 
 
 def __dir__():

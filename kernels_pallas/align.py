@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from kernels_pallas import config, ends, layout, pair_walk, tiles
-from kernels_pallas.layout import Problem
+from kernels_pallas.layout import Problem, Ragged
 from kernels_pallas.pair_fill import fill
 from kernels_pallas.shapes import Fill
 
@@ -84,16 +84,18 @@ def split_identity(score) -> tuple[jax.Array, jax.Array]:
     return score >> 13, score & (IDENTITY_BASE - 1)
 
 
-@partial(jax.jit, static_argnames=STATIC)
+@partial(jax.jit, static_argnames=(*STATIC, "room"))
 def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
                 dtype: str = "int16", paths: bool = False, way: str = "tiles",
-                runs: int = 0, shape=None, interpret=None) -> Result:  # fmt: skip
+                runs: int = 0, shape=None, room: int = 0,
+                interpret=None) -> Result:  # fmt: skip
     """Every query against every target.
 
     Parameters
     ----------
     problem : Problem, see ``problem_of``
-    queries, targets : uint8 (Q, M) and (N, L), anything after a sequence's end
+    queries, targets : uint8 (Q, M) and (N, L), anything after a sequence's end; without
+        paths targets may be ``Ragged``
     m, n : int32 (Q,) and (N,), their lengths; 0 is a length too
     tie : bool (Q, N), pairs computed with their two sides swapped, or None
     local : static
@@ -105,6 +107,7 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
         crosses, "words" keeps packed backtrack of all cells
     runs : static, how many runs of operations to keep of a path; 0 for counts alone
     shape : static ``Fill``, left out: ``config.choose`` by M
+    room : static, rows of letters for ``Ragged`` targets, at least ``config.rows_of``
 
     Returns
     -------
@@ -116,10 +119,12 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
     q, t = m.shape[0], n.shape[0]
     queries, m = _pad(s.tables, queries, m)
     targets, n = _pad(s.groups, targets, n)
+    ragged = isinstance(targets, Ragged)
+    assert not (ragged and (paths or s.tile)), "checkpoints need targets of one size"
     if tie is None:
         tie = jnp.zeros((q, t), bool)
     tie = jnp.pad(tie, ((0, m.shape[0] - q), (0, n.shape[0] - t)))
-    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret)
+    found = run(problem, queries, m, targets, n, tie, s, paths, runs, room, interpret)
     return jax.tree.map(lambda x: x[..., :q, :t], found)
 
 
@@ -138,7 +143,7 @@ def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: boo
     targets, n = _pad(s.groups * s.tables, targets, n)
     tie = jnp.zeros(count, bool) if tie is None else tie
     tie = jnp.pad(tie, (0, m.shape[0] - count))
-    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret)
+    found = run(problem, queries, m, targets, n, tie, s, paths, runs, 0, interpret)
     return jax.tree.map(lambda x: x[..., :count], found)
 
 
@@ -153,15 +158,20 @@ def _shape(shape, longest, shared, local, dtype, way, interpret) -> Fill:
 def _pad(multiple, codes, lengths):
     """Empty sequences up to the next multiple."""
     spare = -lengths.shape[0] % multiple
-    return jnp.pad(codes, ((0, spare), (0, 0))), jnp.pad(lengths, (0, spare))
+    lengths = jnp.pad(lengths, (0, spare))
+    if isinstance(codes, Ragged):
+        return Ragged(codes.codes, jnp.pad(codes.first, (0, spare))), lengths
+    return jnp.pad(codes, ((0, spare), (0, 0))), lengths
 
 
 def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
-        interpret=None) -> Result:  # fmt: skip
+        room=0, interpret=None) -> Result:  # fmt: skip
     """Fill, end cells and walks of one launch; sizes fit ``s`` (see ``layout``)."""
     most = -(-queries.shape[1] // s.strip)
-    make = layout.shared_inputs if s.shared else layout.list_inputs
-    inputs = make(problem, queries, m, targets, n, s, most)
+    if s.shared:
+        inputs = layout.shared_inputs(problem, queries, m, targets, n, s, most, room)
+    else:
+        inputs = layout.list_inputs(problem, queries, m, targets, n, s, most)
     if s.words:
         words = ends.by_item(tie.astype(jnp.int32), s)
         words = jnp.stack([words[..., 0], words[..., -1]], -1)

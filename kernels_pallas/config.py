@@ -9,12 +9,16 @@ import numpy as np
 
 from kernels_pallas.shapes import SCALE, Fill, held_steps, shapes_of, size_of
 
-# Rows a lane and lanes a group, by the longest query of a launch; longer queries take
-# strips of the last. Measured in docs/gpu-kernels.md.
-LOCAL = ((96, 24, 4), (192, 48, 4), (384, 96, 4))
-BORDER = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
+# Rows a lane and lanes a group of score-only blocks: strips of 256, 320 and 384 rows.
+# Queries take as many strips of the height that fits them best; few heights, since each
+# is a compilation. Measured in docs/gpu-kernels.md.
+LOCAL = ((96, 4), (80, 4), (64, 4))
+BORDER = ((48, 8), (40, 8), (32, 8))
+FITTED = 1536  # letters; longer queries take the first height
+DEEP = 9216  # letters; longer ones a whole warp a group: one program is not the last
+# Otherwise by the longest query of a launch; longer queries take strips of the last.
 LISTS = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
-TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))
+TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16), (0, 48, 8))
 WORDS = ((192, 48, 4), (384, 48, 8))
 COLUMNS = 2  # columns a step
 TILE = 8  # steps between checkpoints: 16 columns
@@ -38,11 +42,30 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
     alone, "tiles" or "words" for paths."""
     table = {"tiles": TILES, "words": WORDS}.get(way, LISTS)
     if way is None and shared:
-        table = LOCAL if local else BORDER
-    rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
+        rows, lanes = _fitted(LOCAL if local else BORDER, longest)
+    else:
+        rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
     tile = {"tiles": TILE, "words": END_TILE * local}.get(way, 0)
     words = way == "words"
     return Fill(rows, lanes, COLUMNS, local, packed, shared, tile, words, plain)
+
+
+def _fitted(heights, longest):
+    """The height of strips that leaves the fewest rows over."""
+    if longest > DEEP:
+        return heights[0][0], 32
+    if longest > FITTED:
+        return heights[0]
+    return min(heights, key=lambda x: -(-longest // (x[0] * x[1])) * x[0] * x[1])
+
+
+def rows_of(lengths, s: Fill) -> np.ndarray:
+    """Rows of letters that ``Ragged`` targets of these lengths take up to the end of
+    every block, int64 (blocks,)."""
+    ends = -(-np.asarray(lengths, np.int64) // s.columns)
+    spare = -len(ends) % s.groups
+    ends = np.pad(ends, (0, spare)).reshape(-1, s.groups)
+    return np.cumsum(ends.max(1) + 1)
 
 
 def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
@@ -57,13 +80,14 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
         out, min(m, n) times the largest score
 
     Border modes store H + gap_extend * (i + j) with a bias (``layout.numbers``), local
-    mode H + gap_open. Rows are counted in the same type.
+    mode H + gap_open.
     """
     scores = np.asarray(scores, np.int64)
     if highest is None:
         highest = min(m, n) * max(int(scores.max(initial=0)), 0)
     limit = 2**15 - 1 if dtype == "int16" else 2**30
-    if max(m, n) >= limit // 2:
+    low = max(-int(scores.min(initial=0)), gap_extend)
+    if low >= limit - gap_open or (not local and max(m, n) >= limit // 2):
         return False
     # Tags take 3 bits of a fill with packed backtrack, 5 of a tile filled again.
     limit //= {"words": 8}.get(way, 1)
@@ -72,6 +96,7 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
     best = max(int(scores.max(initial=0)), 0)
     if local:
         return highest + best + gap_open < limit
+    # Rows and columns are counted in the same type; values are skewed and biased.
     cost = gap_open - gap_extend
     worst = max(-int(scores.min(initial=0)) - 2 * gap_extend - cost, 0)
     skew = gap_extend * (m + n + 8)
@@ -87,17 +112,28 @@ def safe_score(scores, gap_open: int, way: str | None = None) -> int:
     return safe(highest, gap_open, SCALE if way == "words" else 1)
 
 
+def detects(scores, gap_open: int, gap_extend: int, way: str | None = None) -> bool:
+    """Whether local int16 can go unproved: ``safe_score`` leaves a range worth having,
+    and no single score or cost leaves it."""
+    largest = max(int(np.abs(np.asarray(scores, np.int64)).max(initial=0)), gap_extend)
+    safe_from = safe_score(scores, gap_open, way)
+    return safe_from >= 2**10 and largest + gap_open < 2**15 - 1
+
+
 def safe(highest, gap_open, scale: int):
     """Whoever wraps was before that within one substitution of the limit; H is stored
     with gap_open added and, beside packed backtrack, scaled and tagged."""
     return 2**15 // scale - 2 - gap_open - highest
 
 
-def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int) -> int:
-    """Device bytes of what a fill writes, for arrays of lengths m and n."""
+def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int,
+               room: int = 0) -> int:  # fmt: skip
+    """Device bytes of what a fill writes, for arrays of lengths m and n, or ``room``
+    rows of ``Ragged`` targets."""
     strips = -(-m // s.strip)
-    per = s.groups if s.shared else s.groups * s.tables
-    items = -(-targets // per) * (-(-queries // s.tables) if s.shared else 1)
+    blocks = -(-targets // (s.groups if s.shared else s.groups * s.tables))
+    queries = -(-queries // s.tables) if s.shared else 1
     steps = -(-n // s.columns) + 1
-    shapes = shapes_of(s, items, strips, steps, held_steps(s, steps))
+    held = held_steps(s, steps)
+    shapes = shapes_of(s, queries, blocks, strips, room or blocks * steps, held)
     return 4 * sum(size_of(shape) for shape in shapes.values())

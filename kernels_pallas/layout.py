@@ -15,6 +15,13 @@ from kernels_pallas.shapes import SCALE, Fill, Inputs, Numbers
 BLOCK = 256  # words of a row of the table in shared memory: one copy's limit
 
 
+class Ragged(NamedTuple):
+    """Targets that lie in a flat array, of any lengths in one launch."""
+
+    codes: jax.Array  # uint8 (X,)
+    first: jax.Array  # int32 (N,): where each target begins
+
+
 class Problem(NamedTuple):
     """What all pairs of a call share.
 
@@ -111,20 +118,58 @@ def _rows(codes, lengths, strips, most, s: Fill):
 
 
 def strips_of(lengths, s: Fill) -> jax.Array:
-    """Strips of queries, at least one."""
-    return jnp.maximum(-(-lengths // s.strip), 1)
+    """Strips of queries; one at least, unless nothing is lost without it."""
+    least = 0 if s.local and not s.tile and not s.words else 1
+    return jnp.maximum(-(-lengths // s.strip), least)
 
 
-def columns(codes, lengths, s: Fill, length: int) -> jax.Array:
+def columns(codes, lengths, s: Fill) -> jax.Array:
     """Letters of targets a step: words with U bytes each, (N, T)."""
-    steps = -(-length // s.columns) + 1
+    steps = -(-codes.shape[1] // s.columns) + 1
     lead = -lengths % s.columns
     place = jnp.arange(steps * s.columns, dtype=jnp.int32)[None, :]
     j = place - lead[:, None]
     found = jnp.take_along_axis(codes, jnp.clip(j, 0), axis=1, mode="clip")
-    letter = jnp.where(j < lengths[:, None], found.astype(jnp.int32) + 2, 1)
-    letter = jnp.where(j < 0, 0, letter)
-    return _bytes(letter.reshape(-1, steps, s.columns))
+    letters = _with_pads(found, j, lengths[:, None])
+    return _bytes(letters.reshape(-1, steps, s.columns))
+
+
+def _with_pads(codes, j, lengths):
+    """Letters of the extended alphabet in columns ``j`` of targets."""
+    letter = jnp.where(j < lengths, codes.astype(jnp.int32) + 2, 1)
+    return jnp.where(j < 0, 0, letter)
+
+
+def _blocks(targets, n, s: Fill, room: int):
+    """(starts, words of letters) of the blocks of a launch, see ``Inputs``."""
+    if isinstance(targets, Ragged):
+        return ragged_columns(targets, n, s, room)
+    words = columns(targets, n, s)
+    count, steps = words.shape[0] // s.groups, words.shape[1]
+    starts = jnp.arange(count, dtype=jnp.int32) * steps
+    words = words.reshape(count, s.groups, steps).transpose(0, 2, 1)
+    return starts, words.reshape(-1)
+
+
+def ragged_columns(targets: Ragged, lengths, s: Fill, room: int):
+    """As ``columns`` for blocks of as many steps as their longest target needs, one
+    after the other in ``room`` rows: (starts (B,), words (room * groups,))."""
+    ends = -(-lengths // s.columns)
+    rows = ends.reshape(-1, s.groups).max(1) + 1
+    starts = jnp.cumsum(rows) - rows
+    count = rows.shape[0]
+    block = jnp.arange(count, dtype=jnp.int32)
+    block = jnp.repeat(block, rows, total_repeat_length=room)
+    step = jnp.arange(room, dtype=jnp.int32) - starts[block]
+    # (row, group, column of the step)
+    own = block[:, None] * s.groups + jnp.arange(s.groups, dtype=jnp.int32)[None, :]
+    lead = (-lengths % s.columns)[own][:, :, None]
+    j = (step[:, None] * s.columns)[:, :, None] - lead
+    j = j + jnp.arange(s.columns, dtype=jnp.int32).reshape(1, 1, -1)
+    at = jnp.maximum(j, 0) + targets.first[own][:, :, None]
+    found = targets.codes.at[at].get(mode="clip")
+    letters = _with_pads(found, j, lengths[own][:, :, None])
+    return starts, _bytes(letters).reshape(-1)
 
 
 def _bytes(letters):
@@ -139,15 +184,17 @@ def _steps(lengths, s: Fill) -> jax.Array:
     return jnp.stack([ends.min(1) - 1, ends.max(1) + s.lanes - 1], 1).reshape(-1)
 
 
-def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
+def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int,
+                  room: int = 0) -> Inputs:  # fmt: skip
     """Inputs of a fill of every query against every target.
 
     Parameters
     ----------
-    queries, targets : uint8 (Q, M) and (N, L), Q a multiple of ``s.tables``, N of
-        ``s.groups``
+    queries : uint8 (Q, M), Q a multiple of ``s.tables``
+    targets : uint8 (N, L) or ``Ragged``, N a multiple of ``s.groups``
     m, n : int32 (Q,) and (N,)
     most : strips that the longest query may take
+    room : rows of letters of all blocks where targets are ``Ragged``
     """
     table = _tagged(extended_scores(problem, s), s)
     pairs = m.reshape(-1, s.tables)
@@ -160,15 +207,15 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs
     if s.packed:
         profile = _packed(profile[:, 0], profile[:, 1], s)
     heights = jnp.stack([pairs[:, 0], pairs[:, -1]], 1).reshape(-1)
-    words = columns(targets, n, s, targets.shape[1])
-    words = words.reshape(-1, s.groups, words.shape[1]).transpose(0, 2, 1)
+    starts, words = _blocks(targets, n, s, room)
     return Inputs(
         jnp.stack(numbers(problem, s)),
         strips,
+        starts,
         _steps(n.reshape(-1, s.groups), s),
         heights,
         jnp.stack([n, n], 1).reshape(-1),
-        words.reshape(-1),
+        words,
         _table_rows(profile.reshape(-1, profile.shape[-1])),
         jnp.zeros(4, jnp.int32),
         jnp.zeros(2, jnp.int32),
@@ -198,7 +245,7 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
     if s.packed:
         word |= (offset[:, :, 1] + table.size) << 16
     word = word.transpose(0, 2, 1, 3, 4)  # (block, strip, group, lane, row)
-    letters = columns(targets, n, s, targets.shape[1])
+    letters = columns(targets, n, s)
     letters = letters.reshape(-1, s.groups, s.tables, letters.shape[1])
     joined = letters[:, :, 0]
     if s.packed:
@@ -208,6 +255,7 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
     return Inputs(
         jnp.stack(numbers(problem, s)),
         strips,
+        jnp.arange(len(strips), dtype=jnp.int32) * letters.shape[-1],
         _steps(n.reshape(-1, s.groups * s.tables), s),
         twice[0],
         twice[1],

@@ -41,12 +41,12 @@ def fill(inputs: Inputs, s: Fill, strips: int, interpret=None) -> Filled:
     """Fill every table of a launch; ``strips`` is S."""
     blocks = inputs.steps.shape[0] // 2
     queries = inputs.strips.shape[0] if s.shared else 1
-    steps = inputs.targets.shape[0] // (blocks * s.groups)
-    held = held_steps(s, steps)
-    shapes = shapes_of(s, queries * blocks, strips, steps, held)
+    rows = inputs.targets.shape[0] // s.groups
+    held = held_steps(s, rows // blocks)
+    shapes = shapes_of(s, queries, blocks, strips, rows, held)
     run = kernel(
         partial(
-            _program, s=s, names=tuple(shapes), sizes=(blocks, strips, steps, held)
+            _fill_program, s=s, names=tuple(shapes), sizes=(blocks, strips, rows, held)
         ),
         [jax.ShapeDtypeStruct((size_of(x),), jnp.int32) for x in shapes.values()],
         [plgpu.SMEM(inputs.scores.shape[1:], jnp.int32), plgpu.Barrier()],
@@ -62,10 +62,10 @@ def fill(inputs: Inputs, s: Fill, strips: int, interpret=None) -> Filled:
     return Filled(**out)
 
 
-def _program(numbers, strips, steps, heights, lengths, targets, scores, letters, tie,
-             *refs, s: Fill, names, sizes):  # fmt: skip
+def _fill_program(numbers, strips, starts, steps, heights, lengths, targets, scores,
+             letters, tie, *refs, s: Fill, names, sizes):  # fmt: skip
     """One query (or two) against the targets of one block."""
-    blocks, most, length, held = sizes
+    blocks, most, room, held = sizes
     *out, table, barrier = refs
     out = dict(zip(names, out, strict=True))
     th = Threads(s.plain)
@@ -95,7 +95,8 @@ def _program(numbers, strips, steps, heights, lengths, targets, scores, letters,
     pad = [count * s.strip - x for x in m]
     view = View(
         th, s, n, v, item, block, thread, lane, group, columns, ends, lead, pad,
-        count, tail, total, targets, table, out, most, length, held, None, None,
+        count, tail, total, starts[block], query * room if s.shared else 0, targets,
+        table, out, most, held, None, None,
     )  # fmt: skip
     if s.words:
         up, left = _tags(view, tie)

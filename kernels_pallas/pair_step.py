@@ -83,9 +83,9 @@ def handed_down(view, k, t):
     """What row 0 of the strip needs from above in step ``t``, 2U words, and the
     letters of that step. Only the first lane of a group uses them."""
     th, s = view.th, view.s
-    t = jnp.minimum(t, view.length - 1)
-    at = th.splat(t * s.groups) + view.group
-    letters = th.load(view.targets, at, 1, view.block, view.length * s.groups)
+    # After its last step a block has one more row of letters, all beyond the end.
+    t = jnp.minimum(t, view.total - (s.lanes - 1))
+    letters = th.load(view.targets, view.group, 1, view.start + t, s.groups)
 
     def from_memory():
         if s.tile:  # step t of the first lane is step t + G - 1 of the last
@@ -93,7 +93,7 @@ def handed_down(view, k, t):
             at, stride = view.group * s.lanes + s.lanes - 1, THREADS
             source = view.out["handed"]
         else:
-            base, stride = view.item * view.length + t, s.groups
+            base, stride = view.room + view.start + t, s.groups
             at, source = view.group, view.out["boundary"]
         return load_words(th, source, at, 2 * s.columns, base, stride)
 
@@ -205,9 +205,9 @@ def hand_down(view, k, t, words):
     elif view.most > 1:
         last = (view.lane == th.splat(s.lanes - 1)).astype(jnp.int32)
         step = t - (s.lanes - 1)
-        inside = (step >= 0) & (step < view.length) & (k + 1 < view.count)
+        inside = (step >= 0) & (k + 1 < view.count)
         last = last * th.splat(inside.astype(jnp.int32))
-        base = view.item * view.length + jnp.clip(step, 0, view.length - 1)
+        base = view.room + view.start + jnp.maximum(step, 0)
         store_words(th, view.out["boundary"], view.group, words, base, s.groups, last)
 
 

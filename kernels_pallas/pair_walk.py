@@ -29,6 +29,7 @@ from kernels_pallas.tiles import (
     shift,
     tags_of,
     tile_of,
+    value_of,
 )
 
 
@@ -263,15 +264,23 @@ def _find_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int):
     th = view.th
     (score,) = th.load(view.refs["score"], view.pair)
     (begin,), (end,) = (th.load(view.refs[name], view.pair) for name in "ij")
-    tiles = sizes.held // s.tile
     none = th.splat(2**30)
+    best = (score + view.n.floor) * SCALE
+
+    def seek(carry):
+        """On to the next tile that has the score, or beyond the last."""
+        _, at = carry
+        k, g, x = _tile_at(view, where(at <= end, at, 0))
+        # Strips that the pair does not need hold anything.
+        here = (_peak(view, k, g, x) == best) & (k * s.strip < view.pad + view.m)
+        on = ((at <= end) & ~here).astype(jnp.int32)
+        return th.any(on), at + on
 
     def tile(carry):
         _, at, i, j = carry
+        at = lax.while_loop(lambda x: x[0] != 0, seek, (jnp.int32(1), at))[1]
         going = at <= end
-        place = where(going, at, 0)
-        line = lax.div(place, th.splat(tiles))
-        k, g, x = shift(th, line, s.lanes), line & (s.lanes - 1), place - line * tiles
+        k, g, x = _tile_at(view, where(going, at, 0))
         start = first_column(view, g, x)
         limit = (x * s.tile - g + s.tile) * s.columns
         limit = jnp.minimum(limit, view.columns + view.lead)
@@ -294,6 +303,26 @@ def _find_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int):
     for ref, value in zip(out, (i, j), strict=True):
         value = where(value < none, value, 0)
         th.store(ref, view.pair, (value,), where=real)
+
+
+def _tile_at(view, place):
+    """Strip, lane and column of a tile as ``ends.candidates`` counts them."""
+    th, s, sizes = view.th, view.s, view.sizes
+    tiles, lines = sizes.held // s.tile, sizes.strips * s.lanes
+    length = where(view.tie != 0, th.splat(lines), th.splat(tiles))
+    high = lax.div(place, length)
+    low = place - high * length
+    line, x = where(view.tie != 0, low, high), where(view.tie != 0, high, low)
+    return shift(th, line, s.lanes), line & (s.lanes - 1), x
+
+
+def _peak(view, k, g, x):
+    """Best of a tile, scaled as in a tile filled again."""
+    th, s, sizes = view.th, view.s, view.sizes
+    base = (view.item * sizes.strips + k) * (sizes.held // s.tile) + x
+    thread = view.group * s.lanes + g
+    (word,) = th.load(view.refs["peaks"], thread, 1, base, THREADS)
+    return value_of(view, word)
 
 
 def _first_hits(view, score, hits, slot, column, cells, active):

@@ -97,15 +97,16 @@ class Inputs(NamedTuple):
     """Arrays of a launch, all int32 (``layout`` makes them).
 
     Q queries (pairs of queries where two tables share a register), B blocks of
-    targets, S strips, T steps.
+    targets, S strips, R rows of letters: one for each step of a block, and one more.
     """
 
     numbers: jax.Array  # (11,)
     strips: jax.Array  # (Q,) or, for lists, (B,)
+    starts: jax.Array  # (B,): row of ``targets`` with the letters of step 0
     steps: jax.Array  # (2 * B,): first step with a last column, number of steps
     heights: jax.Array  # (2 * Q,) or, for lists, (2 * B * groups,): m, both tables
     lengths: jax.Array  # (2 * B * groups,): n, both tables
-    targets: jax.Array  # (B * T * groups,): a byte a letter, U a table
+    targets: jax.Array  # (R * groups,): a byte a letter, U a table
     scores: jax.Array  # (Q * S, x, 256) profiles, or (1, x, 256) the two tables
     letters: jax.Array  # lists: (B * S * 128 * K,) row offsets of both tables
     tie: jax.Array  # (items * groups * 2,): 1 where left goes before up, both tables
@@ -118,8 +119,9 @@ def held_steps(s: Fill, steps: int) -> int:
     return -(-held // s.tile) * s.tile if s.tile else held
 
 
-def shapes_of(s: Fill, items, strips, steps, held) -> dict:
-    """Names and shapes of what a launch writes."""
+def shapes_of(s: Fill, queries, blocks, strips, rows, held) -> dict:
+    """Names and shapes of what a launch writes; ``rows`` of letters in all blocks."""
+    items = queries * blocks
     names = ("best",) if s.local else ("row_best", "row_column")
     shapes = {name: (items, THREADS) for name in names}
     if s.words:
@@ -128,8 +130,8 @@ def shapes_of(s: Fill, items, strips, steps, held) -> dict:
         shapes["column"] = items, strips, s.slots, THREADS, s.rows
     words = 2 * s.columns
     if not s.tile:
-        room = steps if strips > 1 else 1
-        return shapes | {"boundary": (items, room, s.groups, words)}
+        room = rows if strips > 1 else 1
+        return shapes | {"boundary": (queries, room, s.groups, words)}
     tiles = held // s.tile
     shapes["handed"] = items, strips, held, THREADS, words
     shapes["kept"] = items, strips, tiles, s.rows // 2, THREADS, 4

@@ -32,11 +32,12 @@ class View(NamedTuple):
     count: jax.Array
     tail: jax.Array
     total: jax.Array
+    start: jax.Array  # row of the block's first letters
+    room: jax.Array  # rows of the boundary before this query's
     targets: jax.Ref
     table: jax.Ref
     out: dict
     most: int
-    length: int
     held: int
     up: jax.Array | None  # tags of up and left
     left: jax.Array | None

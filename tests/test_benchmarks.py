@@ -3,12 +3,16 @@
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
+import gpu  # noqa: E402
+import gpu_card  # noqa: E402
+import gpu_rows  # noqa: E402
 import learn  # noqa: E402
 import measure  # noqa: E402
 import peers  # noqa: E402
@@ -91,6 +95,50 @@ def test_sample_is_spread_and_within_the_pairs():
     assert set(few) <= set(made.pairs())
     assert 4 <= len(few) <= 7
     assert few[-1][0] > 0
+
+
+def test_bound_of_a_kernel_is_the_slower_of_instructions_and_bytes():
+    card = {"min_max": 9e12, "copy": 2e12}
+    assert gpu.bound({"cost": (2.25, 0.0)}, card) == pytest.approx(4.0)
+    assert gpu.bound({"cost": (1.5, 0.5)}, card) == pytest.approx(4.0)
+    assert gpu.bound({"cost": (1.5, 1.0)}, card) == pytest.approx(2.0)
+    assert gpu.bound({}, card) is None
+
+
+def test_overhead_of_a_path_is_over_the_score_of_its_lengths(capsys):
+    rows = [
+        {"name": "local", "tcups": 6.0},
+        {"name": "tiles, local", "tcups": 3.0},
+        {"name": "score, local 1152", "tcups": 5.0},
+        {"name": "tiles, local 1152", "tcups": 4.0},
+    ]
+    gpu.overheads(rows)
+    assert [row.get("over_score") for row in rows] == [None, 2.0, None, 1.25]
+    assert "X1.8 tiles, local: 2.00 x" in capsys.readouterr().out
+
+
+def test_a_section_that_fails_is_a_row_and_not_the_end(capsys):
+    (row,) = gpu.attempt("name", lambda: 1 / 0)
+    assert row["right"] is False and "ZeroDivisionError" in capsys.readouterr().err
+    assert "NOT CHECKED" in gpu.shown(row)
+
+
+def test_rows_of_the_gpu_table_have_names_of_their_own():
+    names = [name for name, _ in gpu_rows.kernel_rows()]
+    assert len(set(names)) == len(names)
+
+
+def test_plain_scores_of_the_gpu_rows_are_right():
+    q = t = np.arange(6)[None]
+    best = int(np.diag(gpu_rows.SCORES)[:6].sum())
+    for local, free in ((True, ()), (False, ()), (False, gpu_rows.ENDS)):
+        assert gpu_rows.reference(q, t, local, free) == [best]
+
+
+def test_the_rate_kernel_lowers_for_cuda():
+    numbers = jax.ShapeDtypeStruct((2,), np.int32)
+    traced = jax.jit(gpu_card.min_max_kernel()).trace(numbers)
+    assert "mosaic_gpu" in traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
 def test_queries_of_a_search_have_the_papers_lengths():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,16 @@ import kernels_pallas as kernels
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import resolve_ends
-from jaxalign.run import crossing, gpu, results, search
+from jaxalign.run import (
+    crossing,
+    engine,
+    gpu,
+    gpu_arrays,
+    launch,
+    results,
+    search,
+    windows,
+)  # fmt: skip
 from jaxalign.run.task import Task
 
 interpreted = pytest.mark.skipif(
@@ -35,26 +45,31 @@ def task_of(kind, output, mode="semiglobal", count=9, seed=0):
     return Task(kind, *sets, scoring, mode, free, output, budget=2**30)
 
 
-def small(task, launch):
-    """A shape of few rows for the interpreter, which is slow."""
-    return kernels.Fill(
-        8, 8, 2, task.local, launch.dtype == "int16", not launch.zipped,
-        tile=4 if task.paths else 0, plain=True,
-    )  # fmt: skip
+class Small:
+    """The kernels in a shape of few rows for the interpreter, which is slow."""
+
+    def __getattr__(self, name):
+        return getattr(kernels, name)
+
+    def choose(self, longest, *, local, packed, shared=True, way=None):
+        tile = 4 if way else 0
+        return kernels.Fill(8, 8, 2, local, packed, shared, tile, plain=True)
+
+    def bucket(self, length):
+        return max(32, length)
 
 
-def run_all(task, monkeypatch):
-    """The result columns and paths of a task, launch by launch."""
-    monkeypatch.setattr(gpu, "QUERIES", (4,))
-    monkeypatch.setattr(gpu, "TARGETS", (8,))
-    monkeypatch.setattr(gpu, "PAIRS", (8,))
+def run_all(task, monkeypatch, progress=None):
+    """The result columns and paths of a task."""
+    monkeypatch.setattr(launch, "QUERIES", (4,))
+    monkeypatch.setattr(launch, "TARGETS", (8,))
+    monkeypatch.setattr(launch, "PAIRS", (8,))
     out = results.Output(task)
-    sides = gpu.load(task)
-    for launch in gpu.cut(task, kernels, 2**34):
-        assert isinstance(launch, gpu.Launch)
-        launch = replace(launch, rows=32, columns=32)
-        options = {"shape": small(task, launch), "interpret": kernels.interpreter()}
-        out.put(gpu.run(task, kernels, launch, sides, **options))
+    pieces = list(launch.cut(task, Small(), 2**34))
+    assert all(isinstance(piece, launch.Launch) for piece in pieces)
+    told = engine._teller(progress, task.job.cells)
+    job = gpu.prepare(task, Small(), kernels.interpreter())
+    gpu.run(job, pieces, out, told)
     return out.finish()
 
 
@@ -96,22 +111,135 @@ def test_max_identities_by_launches(monkeypatch):
 
 @interpreted
 @pytest.mark.slow
+def test_a_result_too_large_for_the_device(monkeypatch):
+    monkeypatch.setattr(gpu, "_fits", lambda task: False)
+    test_launches_give_the_sweeps_table("all", "alignment", monkeypatch)
+
+
+@interpreted
+def test_exactly_the_scores_beyond_int16_run_again(monkeypatch):
+    """Matches of 1,000 over 40 letters; the rest of the pairs stay as they are."""
+    scoring = jaxalign.Scoring(match=1000, mismatch=-900, gap_open=1100, gap_extend=9)
+    texts = ["A" * 40, "A" * 34, "A" * 20, "C" * 33, "C" * 40, "ACGT" * 5]
+    sets = as_sequences(texts, scoring.alphabet)
+    task = Task("all", sets, sets, scoring, "local", frozenset(), "score",
+                budget=2**30)  # fmt: skip
+    seen, told = [], []
+
+    def spy(task, kernels, queries, targets, *rest, **more):
+        if more:
+            seen.extend(zip(queries.tolist(), targets.tolist(), strict=True))
+        return launch.zipped(task, kernels, queries, targets, *rest, **more)
+
+    monkeypatch.setattr(gpu, "zipped", spy)
+    columns, _ = run_all(task, monkeypatch, lambda *cells: told.append(cells))
+    want = jaxalign.align_all(texts, scoring, mode="local", output="score")
+    np.testing.assert_array_equal(columns["score"], want["score"])
+    assert {frozenset(pair) for pair in seen} == {frozenset((0, 1)), frozenset((3, 4))}
+    assert told[-1] == (task.job.cells, task.job.cells)
+
+
+def test_composition_proves_more_than_lengths():
+    """3,000 residues of glycine fit int16 in global mode, of tryptophan they do not."""
+    scoring = jaxalign.Scoring()
+    for letter, mode, want in (
+        ("G", "global", ("int16", True)),
+        ("W", "global", ("int32", True)),
+        ("G", "local", ("int16", True)),
+        ("W", "local", ("int16", False)),
+    ):
+        sets = as_sequences([letter * 3000] * 2, scoring.alphabet)
+        free = resolve_ends(mode, None)
+        task = Task("all", sets, sets, scoring, mode, free, "score", budget=2**30)
+        (piece,) = launch.cut(task, kernels, 2**34)
+        assert (piece.dtype, piece.proven) == want
+    assert launch.highest(task)[0].tolist() == [33000, 33000]
+
+
+@pytest.mark.parametrize("cost, dtype", ((100, "int16"), (32700, "int32")))
+def test_costs_near_the_range_are_not_left_to_int16(cost, dtype):
+    scoring = jaxalign.Scoring(match=5, mismatch=-4, gap_open=cost, gap_extend=cost)
+    sets = as_sequences(["ACGT" * 10] * 2, scoring.alphabet)
+    task = Task("all", sets, sets, scoring, "local", frozenset(), "score",
+                budget=2**30)  # fmt: skip
+    assert [x.dtype for x in launch.cut(task, kernels, 2**34)] == [dtype]
+    assert not kernels.detects(scoring.scores, 10, 32767)
+    assert not kernels.detects([[1, -32767]], 10, 1)
+
+
+@pytest.mark.parametrize("kind", ["all", "zip", "cross"])
+@pytest.mark.parametrize("output", ["score", "alignment"])
+def test_window_bounds_a_launch(kind, output):
+    task = replace(task_of(kind, output, count=30), window=7)
+    for piece in launch.cut(task, kernels, 2**34):
+        assert isinstance(piece, launch.Launch)
+        assert max(len(piece.queries), len(piece.targets), piece.places) <= 7
+
+
+def test_paths_of_a_launch_and_of_single_pairs_are_put_together():
+    task = task_of("all", "alignment", count=3)
+    out = results.Output(task)
+    runs = np.array([16, 32, 48], np.uint32)
+    out.take({}, (runs, np.array([1, 0, 2])))
+    alone = np.array([64], np.uint32), np.array([1])
+    out.put(results.Rows(np.array([1]), {"score": np.array([5])}, alone, 0))
+    columns, (found, offsets) = out.finish()
+    assert found.tolist() == [16, 64, 32, 48] and offsets.tolist() == [0, 1, 2, 4]
+    assert columns["score"].tolist() == [0, 5, 0]
+
+
+@pytest.fixture
+def on_cpu():
+    """A function that runs another one on the CPU, host threads included."""
+
+    def run(call):
+        jax.config.update("jax_default_device", jax.devices("cpu")[0])
+        try:
+            return call()
+        finally:
+            jax.config.update("jax_default_device", None)
+
+    return run
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "mode, output",
+    [*product(("local", "global", "semiglobal"), ("score", "alignment"))]
+    + [("local", "identity")],
+)
+def test_tables_are_the_sweeps_on_a_device(mode, output, on_cpu):
+    rng = np.random.default_rng(7)
+    parts = [codes(rng, n, 20) for n in rng.integers(0, 384, 70)]
+    parts[3] = parts[30][: len(parts[30]) // 2]
+    if (mode, output) == ("local", "score"):  # other heights of strips, and int32
+        parts += [codes(rng, n, 20) for n in (500, 900, 2000)]
+        parts += [np.full(n, 17, np.uint8) for n in (3000, 2990, 40)]  # tryptophan
+    sets = as_sequences(parts, jaxalign.Scoring().alphabet)
+    options = dict(mode=mode, output=output)
+    found = jaxalign.align_all(sets, implementation="pallas", **options)
+    assert found.implementation == "pallas"
+    options["implementation"] = "sweep"
+    same_tables(found, on_cpu(lambda: jaxalign.align_all(sets, **options)))
+
+
+@interpreted
+@pytest.mark.slow
 def test_a_search_by_launches(monkeypatch):
     """Scores stay device arrays; the hits are those of the sweep."""
-    monkeypatch.setattr(gpu, "QUERIES", (4,))
-    monkeypatch.setattr(gpu, "TARGETS", (8,))
+    monkeypatch.setattr(launch, "QUERIES", (4,))
+    monkeypatch.setattr(launch, "TARGETS", (8,))
     task = replace(task_of("cross", "score", "local"), top=4)
     want = jaxalign.search(task.queries, task.targets, top=4, align_top=False)
-    sides = gpu.load(task)
 
     def scores(task, take, _):
-        for launch in gpu.cut(task, kernels, 2**34):
-            launch = replace(launch, rows=32, columns=32)
-            options = {"shape": small(task, launch), "interpret": kernels.interpreter()}
-            found = gpu.scores(task, kernels, launch, sides, **options)
+        job = gpu.prepare(task, Small(), kernels.interpreter())
+        for piece in launch.cut(task, Small(), 2**34):
+            assert isinstance(piece, launch.Launch) and piece.proven
+            found = gpu.scores(job, piece)
             assert isinstance(found, jax.Array)
-            assert found.shape == (launch.slots, launch.places)
-            take(launch.queries, launch.targets, found)
+            assert found.shape == (piece.slots, piece.places)
+            take(piece.queries, piece.targets, found)
         return {}
 
     monkeypatch.setattr(search.engine, "scores", scores)
@@ -123,8 +251,9 @@ def test_a_search_by_launches(monkeypatch):
 
 def test_a_search_of_few_queries_leaves_few_slots_empty():
     task = replace(task_of("cross", "score", "local", count=3), top=4)
-    (launch, *_) = gpu.cut(task, kernels, 2**34)
-    assert len(launch.queries) <= launch.slots < 4 * len(task.queries)
+    (piece, *_) = launch.cut(task, kernels, 2**34)
+    assert isinstance(piece, launch.Launch)
+    assert len(piece.queries) <= piece.slots < 4 * len(task.queries)
 
 
 @pytest.mark.parametrize("kind", ["all", "zip", "cross"])
@@ -137,59 +266,57 @@ def test_every_pair_comes_once(kind, output):
     sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], scoring.alphabet)
     task = Task(kind, sets, sets, scoring, "local", resolve_ends("local", None), output)
     for budget in (2**22, 2**28, 2**35):
-        seen, sizes = np.zeros(task.job.pairs, int), set()
-        for piece in gpu.cut(task, kernels, budget):
-            if not isinstance(piece, gpu.Launch):
+        seen, sizes, cells = np.zeros(task.job.pairs, int), set(), 0
+        for piece in launch.cut(task, kernels, budget):
+            if not isinstance(piece, launch.Launch):
                 np.add.at(seen, task.job.position(*piece), 1)
+                cells += int(lengths[piece[0]] * lengths[piece[1]])
                 continue
-            assert gpu.launch_bytes(task, kernels, piece) <= budget
+            cells += windows.cells(task.job, piece)
+            assert launch.launch_bytes(task, kernels, piece) <= budget
+            assert len(piece.queries) <= piece.slots or piece.zipped
+            assert len(piece.targets) <= piece.places
+            if piece.room:
+                rows = kernels.rows_of(lengths[piece.targets], piece.shape)
+                assert rows[-1] <= piece.room
             i, j, wanted, swapped = task.job.meets(piece)
             first, last = np.where(swapped, j, i), np.where(swapped, i, j)
             np.add.at(seen, task.job.position(first[wanted], last[wanted]), 1)
-            sizes.add((piece.rows, piece.columns, piece.slots, piece.places))
-        assert (seen == 1).all()
+            shape = piece.rows, piece.columns, piece.room, piece.slots, piece.places
+            sizes.add((*shape, piece.shape))
+        assert (seen == 1).all() and cells == task.job.cells
     assert len(sizes) <= (16 if output == "alignment" else 9)  # pairs of buckets
 
 
 @pytest.mark.parametrize("output", ["stats", "identity"])
 def test_what_a_filter_drops_stays_on_the_device(output):
-    """A launch's result as the kernels give it, made from the sweep's table."""
+    """A launch's findings as they lie on the device, made from the sweep's table."""
     filters = {"stats": Filters(5, 0.2, "full", 0.3), "identity": Filters(-30, 0.2)}
     chosen = replace(filters[output], identity="full" if output == "stats" else "mean")
     task = replace(task_of("all", output, count=20), filters=chosen)
-    options = {"mode": task.mode, "output": output}
-    want = jaxalign.align_all(task.queries, **options)
-    order = np.argsort(-task.queries.lengths, kind="stable")
-    found = task.job.meets(gpu.Launch(order, order))
-    made = as_launched(task, want, found)
-    keep, crossed = crossing.crossed(task, found, made)
-    rows = results.of_launch(task, keep, crossed, None, 0)
-    assert found.swapped[found.wanted].any()
-    out = results.Output(task)
-    out.put(rows)
+    want = jaxalign.align_all(task.queries, mode=task.mode, output=output)
+    ids, row, found = as_found(task, want)
+    job = SimpleNamespace(task=task, sides=(gpu_arrays.load(task.queries),) * 2)
+    at, columns = crossing.crossed(job, ids, False, found)
     mask = chosen.mask(want.columns, *want.lengths())
-    assert 0 < mask.sum() == len(crossed.score) < len(want)
+    assert 0 < mask.sum() == len(at) < len(want)
+    out = results.Output(task)
+    out.put(results.Rows(row.reshape(-1)[at], columns, None, 0))
     for name, values in out.finish()[0].items():
         np.testing.assert_array_equal(values, want[name][mask], err_msg=name)
 
 
-def as_launched(task, table, found):
-    """Grids (Q, T) in the orientation computed, larger than the pairs asked for."""
-    flip, w = found.swapped, found.wanted
-    i = np.where(flip, found.target, found.query)
-    j = np.where(flip, found.query, found.target)
-    at = np.where(w, task.job.position(i, j), 0)
-
-    def grid(name):
-        return jnp.pad(jnp.asarray(table[name][at]), ((0, 2), (0, 4)))
-
-    if task.output == "identity":
-        base = np.int32(8192)
-        return kernels.Result(grid("score") * base + grid("max_identities"))
-    flip, made = jnp.pad(jnp.asarray(flip), ((0, 2), (0, 4))), {}
-    for end in ("start", "end"):
-        own, other = grid(f"query_{end}"), grid(f"target_{end}")
-        made[f"{end}_i"] = jnp.where(flip, other, own)
-        made[f"{end}_j"] = jnp.where(flip, own, other)
-    counts = {name: grid(name) for name in results.COUNTS}
-    return kernels.Result(grid("score"), **made, **counts, count=grid("gaps"))
+def as_found(task, table):
+    """(ids of both sides, rows of the table, findings); the grid has more."""
+    order = np.argsort(-task.queries.lengths, kind="stable").astype(np.int32)
+    ids = np.append(order, [-1, -1]).astype(np.int32)
+    i, j = np.broadcast_arrays(ids[:, None], ids[None, :])
+    wanted = np.triu(np.ones(i.shape, bool), 1) & (i >= 0) & (j >= 0)
+    row = task.job.position(np.minimum(i, j), np.maximum(i, j))
+    row = np.where(wanted, row, 0)
+    names = [name for name in table.columns if name not in ("query", "target")]
+    columns = {name: jnp.asarray(table[name][row]) for name in names}
+    ids = jnp.asarray(ids)
+    nothing = (None,) * 2
+    found = gpu_arrays.Found(columns, None, jnp.asarray(wanted), *nothing, None)
+    return (ids, ids), row, found

@@ -65,13 +65,28 @@ def sequences(rng, s, m, n):
     return q, t
 
 
-def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0):
+def flat(t, n, s):
+    """Padded targets one after the other, the last first, as ``kp.Ragged``."""
+    order = range(len(n) - 1, -1, -1)
+    parts = [t[k, : n[k]] for k in order]
+    ends = np.cumsum([len(part) for part in parts])[::-1]
+    codes = np.concatenate([*parts, np.zeros(1, np.uint8)])
+    first = jnp.asarray(ends - np.array(n), jnp.int32)
+    return kp.Ragged(jnp.asarray(codes), first), int(kp.rows_of(n, s)[-1]) + 3
+
+
+def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0,
+            ragged=False):  # fmt: skip
     problem = kp.problem_of(scores, *gaps, free, wildcard)
+    more = {}
+    if ragged:
+        t, more["room"] = flat(t, n, s)
     call = kp.align_block if s.shared else kp.align_list
     interpret = mosaic.interpreter() if s.plain else None
     found = call(problem, q, jnp.asarray(m, jnp.int32), t, jnp.asarray(n, jnp.int32),
                  tie, local=s.local, dtype="int16" if s.packed else "int32", runs=runs,
-                 paths=s.words or s.tile > 0, shape=s, interpret=interpret)  # fmt: skip
+                 paths=s.words or s.tile > 0, shape=s, interpret=interpret,
+                 **more)  # fmt: skip
     return jax.tree.map(np.asarray, found)
 
 
@@ -81,11 +96,11 @@ def places(s, q, t):
     return [((k,), k, k) for k in range(len(q))]
 
 
-def check_scores(s, m, n, gaps=(7, 2), free=(), seed=0):
+def check_scores(s, m, n, gaps=(7, 2), free=(), seed=0, ragged=False):
     rng = np.random.default_rng(seed)
     scores = matrix(seed)
     q, t = sequences(rng, s, m, n)
-    found = aligned(s, q, m, t, n, scores, gaps, free).score
+    found = aligned(s, q, m, t, n, scores, gaps, free, ragged=ragged).score
     mode = "local" if s.local else "global"
     for at, a, b in places(s, q, t):
         x, y = q[a, : m[a]], t[b, : n[b]]
@@ -182,6 +197,14 @@ def test_scores_of_all_lengths(kind):
 def test_all_free_ends(free):
     check_scores(shape_of((False, True, True), 4, 16), [7, 11], [9, 0, 1, 12] * 2,
                  free=free)  # fmt: skip
+
+
+@values
+@pytest.mark.parametrize("local", (True, pytest.param(False, marks=pytest.mark.slow)))
+def test_targets_of_any_length_in_one_launch(local):
+    s = shape_of((local, True, True), 4, 16)
+    check_scores(s, [70, 9], [40, 33, 9, 8, 8, 2, 1, 0, 17, 5, 5], free=ENDS[1:3],
+                 ragged=True)  # fmt: skip
 
 
 @values
@@ -310,6 +333,16 @@ def test_device_agrees_on_all_free_ends(way):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("local", (True, False))
+@pytest.mark.parametrize("longest", (200, 300, 500, 1900))
+def test_device_agrees_on_ragged_targets(longest, local):
+    s = kp.choose(longest, local=local, packed=True)
+    rng = np.random.default_rng(longest)
+    n = np.sort(rng.integers(0, 300, 70))[::-1].tolist()
+    check_scores(s, [longest, longest // 2], n, free=SETS[5], ragged=True)
+
+
+@pytest.mark.gpu
 def test_tryptophan_with_itself():
     scores = np.array([[11, -4], [-4, 5]])
     q = np.zeros((2, 3000), np.uint8)
@@ -366,17 +399,34 @@ def test_few_shapes_serve_all_lengths(way):
         (kp.bucket(m), kp.bucket(n)) for m in lengths for n in lengths[:9] if n <= m
     }
     assert len(pairs) <= 6
-    assert all(
-        kp.choose(m, local=True, packed=True, way=way).strip <= 384
-        for m in (1, 96, 97, 500, 35213)
-    )
+    shapes = {kp.choose(m, local=True, packed=True, way=way) for m in lengths}
+    assert len(shapes) <= 4 and all(s.strip <= 384 for s in shapes)
+
+
+def test_strips_of_a_shape_leave_few_rows_over():
+    for m in (1, 256, 257, 320, 500, 512, 1000, 1300, 1500):
+        heights = {
+            s.strip for s in (kp.choose(m, local=x, packed=True) for x in (0, 1))
+        }
+        (height,) = heights
+        assert -(-m // height) * height == min(-(-m // h) * h for h in (256, 320, 384))
 
 
 def test_bytes_of_a_fill():
     s = kp.Fill(48, 8, 2, False, True)
-    best, column, boundary = 2 * 128, 128 * 48, 16 * 4
+    best, column = 2 * 128, 128 * 48
     items = 64 // s.groups
-    assert kp.fill_bytes(s, 2, 64, 384, 384) == 4 * items * (best + column + boundary)
+    boundary = 16 * 4  # a row of letters, since one strip hands nothing down
+    size = 4 * (items * (best + column) + boundary)
+    assert kp.fill_bytes(s, 2, 64, 384, 384) == size
+    rows = 4 * (64 // 16) * 193
+    more = kp.fill_bytes(s, 2, 64, 385, 384) - 4 * items * (best + 2 * column)
+    assert (
+        more
+        == 4 * 16 * rows
+        == kp.fill_bytes(s, 2, 64, 385, 384, 4 * 193)
+        - 4 * (items * (best + 2 * column))
+    )
 
 
 def test_supported_says_why_not():

@@ -59,6 +59,55 @@ def cigar(operations) -> str:
     return "".join(f"{op >> 4}{LETTERS[op & 15]}" for op in operations.tolist()) or "*"
 
 
+def cigars(operations, offsets):
+    """CIGAR text of many rows, one after the other.
+
+    Parameters
+    ----------
+    operations : uint32 (runs,)
+    offsets : int64 (n + 1,)
+        Where the runs of each row begin; the first may be above 0.
+
+    Returns
+    -------
+    text : uint8 (letters,)
+        ASCII; ``*`` for a row without runs.
+    offsets : int64 (n + 1,)
+        Where the text of each row begins.
+
+    Examples
+    --------
+    >>> text, offsets = cigars(np.array([12 << 4, 1 << 4 | 2], np.uint32), [0, 2, 2])
+    >>> text.tobytes(), offsets.tolist()
+    (b'12M1D*', [0, 5, 6])
+    """
+    offsets = np.asarray(offsets, np.int64)
+    runs = np.asarray(operations, np.uint32)[offsets[0] : offsets[-1]]
+    offsets = offsets - offsets[0]
+    empty = offsets[1:] == offsets[:-1]
+    runs = np.insert(runs, offsets[:-1][empty], np.uint32(len(LETTERS)))
+    offsets = offsets + np.concatenate([[0], np.cumsum(empty)])
+    letters = np.frombuffer((LETTERS + "*").encode(), np.uint8)[runs & 15]
+    rest = runs >> 4
+    ends = np.zeros(len(runs) + 1, np.int64)
+    np.cumsum(1 + _digits(rest), out=ends[1:])
+    text = np.empty(ends[-1], np.uint8)
+    text[ends[1:] - 1] = letters
+    at, some = ends[1:] - 2, np.flatnonzero(rest)
+    while len(some):
+        text[at[some]] = 48 + rest[some] % 10
+        rest[some] //= 10
+        at[some] -= 1
+        some = some[rest[some] > 0]
+    return text, ends[offsets]
+
+
+def _digits(values):
+    """Decimal digits of each number; 0 has none."""
+    powers = (10**k for k in range(len(str(int(values.max(initial=0))))))
+    return sum(((values >= power).astype(np.int64) for power in powers), np.int64(0))
+
+
 def parse_cigar(text: str) -> np.ndarray:
     """CIGAR text -> run-length operations (``=`` and ``X`` become M)."""
     import re

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.run import engine, gpu, memory
+from jaxalign.run import engine, launch, memory
 from jaxalign.run.parts import Part
 from jaxalign.run.task import Task
 
@@ -96,7 +96,7 @@ def _compute(task: Task, part: Part, share: Share, version: str):
     if version != _version():
         raise DeviceError(f"jaxalign {_version()} on a worker, {version} here")
     # Ray limits OpenMP to the CPUs of a task; XLA's loops are threads of our own.
-    threads = gpu.IN_FLIGHT if share.gpus else share.cpus
+    threads = launch.IN_FLIGHT if share.gpus else share.cpus
     budget = min(task.budget, memory.budget() // share.on_a_node)
     task = replace(task, threads=threads, budget=budget)
     ((_, columns, paths, info),) = engine.stream(task, [part])

@@ -10,71 +10,54 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.run import bounds, results
 from jaxalign.run.windows import bucket
 
 SLACK = 1e-5  # of a threshold, above what float32 loses
 
 
-def crossed(task, found, made):
-    """(pairs, results (P,)) on the host. Where the task has filters, pairs that they
-    are sure to drop stay on the device; the host decides on the rest exactly."""
+def crossed(job, ids, zipped, found):
+    """(places in the grid (P,), columns (P,)) of a launch, on the host.
+
+    job : ``gpu.Job``; ids : of both sides; found : ``gpu_arrays.Found``. Pairs that run
+    again are left out.
+    """
+    task = job.task
+    wanted = found.wanted if found.again is None else found.wanted & ~found.again
     if not task.filters:
-        return found, jax.tree.map(partial(asked, found.wanted), made)
-    shape = made.score.shape
-    grids = [grid(x, shape) for x in (found.wanted, found.swapped)]
-    m, n = (
-        grid(side.lengths[ids].astype(np.float32), shape)
-        for side, ids in ((task.queries, found.query), (task.targets, found.target))
-    )
-    base = bounds.IDENTITY_BASE["int32"] if task.output == "identity" else 1
-    options = {"filters": task.filters, "scale": task.scoring.scale, "base": base}
-    mask, count = _pass(made, m, n, *grids, **options)
-    size = bucket(int(count), 4, 256)
-    index, made = _compact(mask, made, size=min(size, mask.size))
-    index = np.asarray(index)[: int(count)]
-    keep = np.zeros(shape, bool)
-    keep.reshape(-1)[index] = True
-    keep = keep.reshape(-1, shape[-1])[: len(found.wanted), : found.wanted.shape[1]]
-    made = jax.tree.map(lambda values: np.asarray(values)[: int(count)], made)
-    return found._replace(wanted=keep), made
+        mask = np.asarray(wanted)
+        columns = {name: np.asarray(x)[mask] for name, x in found.columns.items()}
+        return np.flatnonzero(mask), columns
+    swaps = task.job.kind == "all" and task.job.once
+    options = {"filters": task.filters, "scale": task.scoring.scale}
+    options |= {"zipped": zipped, "swaps": swaps}
+    lengths = [side.length for side in job.sides]
+    mask, count = passing(found.columns, wanted, *ids, *lengths, **options)
+    count = int(count)
+    size = min(bucket(count, 4, 256), mask.size)
+    index, columns = _compact(mask, found.columns, size=size)
+    columns = {name: np.asarray(x)[:count] for name, x in columns.items()}
+    return np.asarray(index)[:count], columns
 
 
-@partial(jax.jit, static_argnames=("filters", "scale", "base"))
-def _pass(made, m, n, wanted, swapped, *, filters, scale, base):
-    """(mask, count): all pairs that pass, and some that miss by a hair (float32)."""
-    score = made.score // base
-    columns = {"score": score.astype(jnp.float32) / scale}
-    if base > 1:
-        columns["max_identities"] = (made.score % base).astype(jnp.float32)
-    if made.columns is not None:
-        for name in (*results.COUNTS, "start_i", "end_i", "start_j", "end_j"):
-            columns[name] = getattr(made, name).astype(jnp.float32)
-        for end in ("start", "end"):
-            own, other = columns.pop(f"{end}_i"), columns.pop(f"{end}_j")
-            columns[f"query_{end}"] = jnp.where(swapped, other, own)
-            columns[f"target_{end}"] = jnp.where(swapped, own, other)
-    sides = jnp.where(swapped, n, m), jnp.where(swapped, m, n)
-    mask = wanted & filters.mask(columns, *sides, jnp, SLACK)
+@partial(jax.jit, static_argnames=("filters", "scale", "zipped", "swaps"))
+def passing(columns, wanted, i, j, m, n, *, filters, scale, zipped, swaps):
+    """(mask, count): all pairs that pass, and some that miss by a hair (float32).
+
+    columns, wanted : grids of a launch; i, j : its ids; m, n : lengths of all
+    """
+    if not zipped:
+        i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
+    if swaps:
+        i, j = jnp.minimum(i, j), jnp.maximum(i, j)
+    m, n = (x[jnp.maximum(k, 0)].astype(jnp.float32) for x, k in ((m, i), (n, j)))
+    seen = {name: values.astype(jnp.float32) for name, values in columns.items()}
+    seen["score"] = seen["score"] / scale
+    mask = wanted & filters.mask(seen, m, n, jnp, SLACK)
     return mask, mask.sum(dtype=jnp.int32)
 
 
 @partial(jax.jit, static_argnames=("size",))
-def _compact(mask, made, size):
-    """Indices (size,) of the pairs of a mask, and their results."""
+def _compact(mask, columns, size):
+    """Places (size,) of the pairs of a mask, and their columns."""
     (index,) = jnp.nonzero(mask.reshape(-1), size=size, fill_value=0)
-    return index, jax.tree.map(lambda values: values.reshape(-1)[index], made)
-
-
-def grid(values, shape):
-    """(Q, T) in the static size of a launch, False beyond."""
-    wide = np.zeros(shape, values.dtype)
-    wide.reshape(-1, shape[-1])[: values.shape[0], : values.shape[1]] = values
-    return wide
-
-
-def asked(wanted, values):
-    """Values of the pairs that are asked for (P,), row by row."""
-    values = np.asarray(values)
-    values = values.reshape(-1, values.shape[-1])
-    return values[: wanted.shape[0], : wanted.shape[1]][wanted]
+    return index, {name: x.reshape(-1)[index] for name, x in columns.items()}

@@ -19,6 +19,7 @@ QUERIES = 32  # rows of queries of a window at most
 COLUMNS = 1024  # of a block; or half as much again as its longest target, if more
 SMALL_BACKTRACK = 2**21  # halves, 4 MB
 LARGE_BACKTRACK = 2**25
+FEW, LONG = 3, 2**18  # pairs, and cells of one: then each is aligned alone
 NARROW = 2**30  # bytes of a window of the fewest lanes: larger pairs are faster alone
 STEP_BYTES = 2**25  # operations kept by one window at most
 
@@ -63,6 +64,15 @@ def pack(lengths, lanes: int, limit: int | None = None):
             best, kept = max(best, area / top), len(lane)
     kept = len(lane) if len(lane) == len(lengths) else kept
     return np.array(lane[:kept], np.int32), np.array(last[:kept], np.int32)
+
+
+def lone(job: Job, piece) -> list:
+    """The piece; or its pairs, where these are few and long: the narrowest window costs
+    as much as LANES[-1] of them, and a pair alone by anti-diagonals as five or so."""
+    window = isinstance(piece, Window) and piece.zipped
+    if window and len(piece.queries) <= FEW and piece.m * piece.n >= LONG:
+        return pairs(job, piece)
+    return [piece]
 
 
 def least_bytes(job: Job, i: int, j: int) -> int:

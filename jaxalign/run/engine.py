@@ -19,9 +19,20 @@ import numpy as np
 
 import kernels_pallas
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.run import execute, flow, gpu, mesh, parts, results, schedule, windows
+from jaxalign.run import (
+    execute,
+    flow,
+    gpu,
+    launch,
+    mesh,
+    parts,
+    results,
+    schedule,
+    windows,
+)  # fmt: skip
 from jaxalign.run.task import Task, make_plan
 
+BATCHES = 4  # of launches for each of several GPUs
 IMPLEMENTATIONS = ("sweep", "wavefront", "pallas", "striped")
 
 
@@ -66,19 +77,21 @@ def plan(task: Task) -> tuple[dict, list]:
     MemoryPlanError, UsageError, DeviceError
     """
     name, why = choose(task.implementation if task.mesh is None else "sweep")
+    letters = len(task.scoring.scores)
+    if name == "pallas" and letters > launch.LETTERS and not task.implementation:
+        name, why = "sweep", f"{letters} letters; the GPU kernels take {launch.LETTERS}"
     if name == "striped" and task.paths:
         raise UsageError("striped computes scores, no paths: output score or identity")
     if task.mesh is not None:
         why = f"one program over a mesh of {task.mesh.devices.size} devices"
     if name == "pallas":
-        limit = gpu.memory(task.threads, task.devices)
-        made, pieces = gpu.make_plan(task, kernels_pallas, limit)
-        beyond = "the kernels"
+        made, pieces = launch.make_plan(task, kernels_pallas, gpu.budget(task))
+        others = "pairs beyond the kernels"
     else:
         made, pieces = make_plan(task)
-        beyond = "the memory" if name == "sweep" else None
-    if made["checkpointed_pairs"] and beyond:
-        why += f"; pairs beyond {beyond} by wavefront, in checkpointed strips"
+        others = "pairs too long, or too few, for a window" if name == "sweep" else None
+    if made["checkpointed_pairs"] and others:
+        why += f"; {others} by wavefront, in strips"
         name = f"{name}, wavefront" if made["windows"] else "wavefront"
     cells = [schedule.estimate(task.job, piece) for piece in pieces]
     pieces = [pieces[k] for k in schedule.heaviest_first(cells)]
@@ -102,23 +115,32 @@ class Content:
     task: Task
     info: dict
     output: results.Output
-    sides: dict = field(default_factory=dict)  # (task, device) -> codes on it
+    jobs: dict = field(default_factory=dict)  # (task, device) -> gpu.Job
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 def prepare(task: Task, computed: list[Task]) -> flow.Work:
     """Plan some tasks whose rows are those of one; nothing is computed yet."""
     plans = [plan(one) for one in computed]
-    cells = [
-        (schedule.estimate(one.job, piece), one, piece)
+    pieces = [
+        (one, piece)
         for one, (_, pieces) in zip(computed, plans, strict=True)
-        for piece in pieces
+        for piece in _batched(one, pieces)
     ]
-    order = schedule.heaviest_first([count for count, *_ in cells])
     info = merge([made for made, _ in plans])
     info |= {"pairs": task.job.pairs, "cells": task.job.cells}
     content = Content(task, info, results.Output(task))
-    return flow.Work(content, [cells[k][1:] for k in order])
+    return flow.Work(content, pieces)
+
+
+def _batched(task: Task, pieces: list) -> list:
+    """Launches of a GPU in lists, which need not wait for each other; several for each
+    device where there are some, dealt like cards. The other pieces as they are."""
+    launches = [piece for piece in pieces if isinstance(piece, launch.Launch)]
+    count = 1 if len(task.devices) <= 1 else BATCHES * len(task.devices)
+    dealt = [launches[k::count] for k in range(count)]
+    others = [piece for piece in pieces if not isinstance(piece, launch.Launch)]
+    return [*filter(None, dealt), *others]
 
 
 SUMS = ("pairs", "cells", "windows", "checkpointed_pairs", "seconds")
@@ -227,7 +249,7 @@ def scores(task: Task, take, tell=None) -> dict:
 
         return one
 
-    workers = [partial(worker, device) for device in places(task)]
+    workers = [partial(worker, x) for x in places(task, launch.IN_FLIGHT)]
     for _ in flow.run(iter([flow.Work(content, pieces)]), workers):
         pass
     return info | {"seconds": time.perf_counter() - began}
@@ -236,9 +258,8 @@ def scores(task: Task, take, tell=None) -> dict:
 def _scores(content, piece, device, scratch):
     """(queries, targets, device scores) of a piece."""
     task = content.task
-    if isinstance(piece, gpu.Launch):
-        sides = _sides(content, task, device)
-        found = gpu.scores(task, kernels_pallas, piece, sides)
+    if isinstance(piece, launch.Launch):
+        found = gpu.scores(_gpu_job(content, task, device), piece)
     elif isinstance(piece, windows.Window):
         found = execute.window_scores(task, piece, scratch)
     else:
@@ -266,12 +287,12 @@ def compute(works: Iterator[flow.Work], task: Task, cells: int, progress, busy):
     return flow.run(works, workers)
 
 
-def places(task: Task) -> list:
-    """The device of every host thread; None where JAX chooses."""
+def places(task: Task, each: int = 1) -> list:
+    """The device of every host thread; None where JAX chooses. On GPUs each has some
+    threads; CPU devices share those of the task."""
     devices = task.devices or (None,)
     on_gpu = choose(task.implementation)[0] == "pallas"
-    each = min(task.threads, gpu.IN_FLIGHT) if on_gpu else 1
-    count = each * len(devices) if on_gpu else task.threads
+    count = min(task.threads, each) * len(devices) if on_gpu else task.threads
     return [devices[k % len(devices)] for k in range(count)]
 
 
@@ -283,29 +304,33 @@ def _worker(device, tell, watch):
         content, (task, piece) = work.content, item
         watch(device, 1)
         with jax.default_device(device) if device else nullcontext():
-            rows = _rows(content, task, piece, device, scratch)
-        content.output.put(rows)
-        tell(rows.cells)
+            _compute(content, task, piece, device, scratch, tell)
         watch(device, -1)
 
     return one
 
 
-def _rows(content, task, piece, device, scratch) -> results.Rows:
-    if isinstance(piece, gpu.Launch):
-        sides = _sides(content, task, device)
-        return gpu.run(task, kernels_pallas, piece, sides)
+def _compute(content, task, piece, device, scratch, tell) -> None:
+    """Compute a piece, and put its rows where they belong."""
+    if isinstance(piece, list):
+        whole = task is content.task and len(places(task)) == 1
+        job = _gpu_job(content, task, device)
+        gpu.run(job, piece, content.output, tell, whole)
+        return
     if isinstance(piece, windows.Window):
-        return execute.run_window(task, piece, scratch)
-    return execute.run_pair(task, piece)
+        rows = execute.run_window(task, piece, scratch)
+    else:
+        rows = execute.run_pair(task, piece)
+    content.output.put(rows)
+    tell(rows.cells)
 
 
-def _sides(content, task, device):
-    """The two sets of a task on a device, loaded by the first who asks."""
+def _gpu_job(content, task, device):
+    """What launches of a task share on a device, made by the first who asks."""
     with content.lock:
-        if (id(task), device) not in content.sides:
-            content.sides[id(task), device] = gpu.load(task)
-    return content.sides[id(task), device]
+        if (id(task), device) not in content.jobs:
+            content.jobs[id(task), device] = gpu.prepare(task, kernels_pallas)
+    return content.jobs[id(task), device]
 
 
 def _teller(progress, total):

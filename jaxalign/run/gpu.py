@@ -1,326 +1,295 @@
-"""Windows on a GPU: codes lie on the device, a launch takes some queries and targets.
+"""Launches on a GPU: codes go to the device once, results come back once.
 
 ``run.engine`` hands in the kernels (the package ``kernels_pallas``), so that this file
-needs no GPU to be imported. Launches do not wait for each other: host threads take the
-next one while the device works.
+needs no GPU to be imported. Launches are issued without waiting for each other. What a
+launch finds is put into the columns of the whole result on the device, in input order;
+only a result too large for the device goes to the host launch by launch.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from itertools import product
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.errors import MemoryPlanError
-from jaxalign.run import bounds, crossing, results
-from jaxalign.run.memory import refuse_over, show_bytes
-from jaxalign.run.windows import bucket, by_length, pairs
+from jaxalign.model.table import SPANS
+from jaxalign.run import crossing, gpu_arrays, results
+from jaxalign.run.gpu_arrays import Found, Order
+from jaxalign.run.launch import MEAN_RUNS, RUNS, highest, numbers, zipped
+from jaxalign.run.results import COUNTS
+from jaxalign.run.windows import bucket, cells
 
-# Sizes of launches; a job of few targets takes no more than SMALL places.
-QUERIES, TARGETS = (64, 16, 4, 2), (4096, 2048, 1024, 512, 256, 128, 64)
-PAIRS = (16384, 4096, 1024, 256, 64)
-SMALL = 512
-IN_FLIGHT = 2  # launches at work or waiting; the host collects one meanwhile
-LETTERS = 30  # an alphabet of the kernels
-RUNS = 64  # run-length operations kept of a path; a launch with a longer one runs again
+AHEAD = 3  # launches issued and not yet looked at
+COMPILERS = 8  # compilations side by side
+SHARE = 0.8  # of the device memory that JAX may have
 
 
-@dataclass(frozen=True)
-class Launch:
-    """Some queries and targets, and the static sizes of the arrays that hold them."""
+@dataclass
+class Held:
+    """A result as it grows on the device."""
 
-    queries: np.ndarray
-    targets: np.ndarray
-    rows: int = 0  # letters of a query, a bucket
-    columns: int = 0  # letters of a target
-    slots: int = 0  # queries
-    places: int = 0  # targets
-    zipped: bool = False
-    dtype: str | None = None
-    each: int = 1
+    columns: dict
+    runs: jax.Array  # of all paths so far, in the order of launches
+    end: jax.Array  # (): how many
+    known: int = 0  # … of the launches looked at
 
 
-class Loaded(NamedTuple):
-    """One side on the device: flat codes, where each sequence begins, its length."""
+@dataclass
+class Job:
+    """What all launches of a run share; ``kept`` and ``mean`` runs grow as needed."""
 
-    codes: jax.Array  # uint8, one more than there are residues
-    start: jax.Array  # int32
-    length: jax.Array  # int32
+    task: Any
+    kernels: Any
+    sides: tuple  # of Loaded
+    order: Order
+    problem: Any
+    held: Held | None = None  # None where the result is kept on the host
+    out: Any = None  # results.Output
+    tell: Any = None  # callable (cells more done)
+    interpret: Any = None
+    kept: int = RUNS  # of a path
+    mean: int = MEAN_RUNS  # of all paths of a launch, a pair
 
+    @property
+    def steps(self) -> bool:
+        return self.task.output == "alignment"
 
-def load(task) -> tuple[Loaded, Loaded]:
-    """Copy the two sets of a task to the device, once."""
-    queries = _load(task.queries)
-    same = task.targets is task.queries
-    return queries, queries if same else _load(task.targets)
-
-
-def _load(sequences) -> Loaded:
-    offsets = sequences.offsets.astype(np.int32)
-    codes = np.append(sequences.codes, np.uint8(0))
-    return Loaded(*map(jnp.asarray, (codes, offsets[:-1], np.diff(offsets))))
-
-
-def memory(threads: int, devices=()) -> int:
-    """Device bytes for one launch: each host thread has one in flight."""
-    stats = [one.memory_stats() or {} for one in devices or jax.devices()[:1]]
-    least = min(one.get("bytes_limit", 2**32) for one in stats)
-    return int(0.8 * least) // min(threads, IN_FLIGHT)
+    def capacity(self, launch) -> int:
+        return self.mean * launch.pairs
 
 
-def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
-    """As ``run.task.make_plan``: what the kernels will do, in launches of ``limit``
-    device bytes at most; a pair (i, j) beyond them needs checkpointed strips.
+def budget(task) -> int:
+    """Device bytes for one launch, beside the result and the launch before."""
+    share = SHARE * _limit(task)
+    return int(share - (_result_bytes(task) if _fits(task) else 0)) // 2
 
-    Raises
-    ------
-    MemoryPlanError
-        The result exceeds the budget, or a pair does what is asked of the kernels
-        alone.
+
+def _limit(task) -> int:
+    """Bytes of the smallest device of a task."""
+    stats = [one.memory_stats() or {} for one in task.devices or jax.devices()[:1]]
+    return min(one.get("bytes_limit", 2**32) for one in stats)
+
+
+def _result_bytes(task) -> int:
+    """Device bytes of a whole result; runs are there twice when they are ordered."""
+    columns = 11 if task.paths else 2
+    runs = 2 * MEAN_RUNS + 4 if task.output == "alignment" else 0
+    return 4 * task.job.pairs * (columns + runs)
+
+
+def _fits(task) -> bool:
+    """Whether the result is kept on the device; its rows are counted in int32."""
+    rows = task.job.pairs * (2 * MEAN_RUNS if task.output == "alignment" else 1)
+    return rows < 2**30 and _result_bytes(task) < SHARE * _limit(task) / 3
+
+
+def run(job: Job, launches, out, tell, whole=True) -> None:
+    """Some launches of a task; columns and paths to ``out`` (``results.Output``).
+
+    whole : they are all of the rows of ``out``, so that these may be put together on
+        the device
     """
-    refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
-    pieces = list(cut(task, kernels, limit))
-    launches = [piece for piece in pieces if isinstance(piece, Launch)]
-    alone = len(pieces) - len(launches)
-    if alone and task.implementation == "pallas":
-        raise MemoryPlanError(
-            f"{alone:,} pairs are beyond the kernels (letters, range of scores, or "
-            f"{show_bytes(limit)} of device memory): leave the implementation open"
-        )
-    held = [launch_bytes(task, kernels, launch) for launch in launches]
-    plan = {
-        "pairs": task.job.pairs,
-        "cells": task.job.cells,
-        "windows": len(launches),
-        "checkpointed_pairs": alone,
-        "threads": min(task.threads, IN_FLIGHT) * max(1, len(task.devices)),
-        "result_bytes": task.result_bytes,
-        "window_bytes": max(held, default=0),
-        "dtypes": sorted({launch.dtype for launch in launches}),
-    }
-    return plan, pieces
+    task, kernels = job.task, job.kernels
+    whole = whole and not task.filters and _fits(task)
+    held = job.held = _empty(task) if whole else None
+    job.out, job.tell = out, tell
+    _compile(job, launches)
+    again = _all(job, launches)
+    if again:
+        # Exactly the pairs whose score may have left int16, in int32.
+        sides = (np.concatenate(side) for side in zip(*again, strict=True))
+        made = zipped(task, kernels, *sides, budget(task), highest(task), wide=True)
+        _all(job, made, counted=True)
+    if held is not None:
+        _collect(job, held)
 
 
-def numbers(task):
-    """(scores, gap open, gap extend) of a task as the kernels see them."""
-    return bounds.scaled(task.scoring, "int32", task.output == "identity")
+def prepare(task, kernels, interpret=None) -> Job:
+    """The codes and what else launches read, on JAX's default device.
 
-
-def dtype_of(task, kernels, m: int, n: int) -> str | None:
-    """int16 or int32 where the kernels provably hold all values, else None."""
-    identity = task.output == "identity"
-    if len(task.scoring.scores) > LETTERS:
-        return None
-    if identity and min(m, n) >= bounds.IDENTITY_BASE["int32"]:
-        return None
-    way = "tiles" if task.paths else None
-    holds = partial(kernels.fits, *numbers(task), m, n, task.local, way=way)
-    dtypes = ("int32",) if identity else ("int16", "int32")
-    return next((dtype for dtype in dtypes if holds(dtype=dtype)), None)
-
-
-def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
-    """Launches of at most ``budget`` device bytes; a pair (i, j) that none can hold.
-
-    One pair of length buckets has one size of launches, so it compiles once.
+    interpret : parameters of the GPU interpreter, for tests.
     """
-    job = task.job
-    if job.kind == "zip":
-        order = by_length(job.query_lengths * (job.target_lengths + 1))
-        yield from _zip(task, kernels, order, budget)
-        return
-    order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
-    half = job.kind == "all" and job.once
-    for start in range(0, len(queries), QUERIES[0]):
-        part = queries[start : start + QUERIES[0]]
-        for alike in _by_bucket(
-            kernels, job.target_lengths, order[start * half :], task.paths
-        ):
-            yield from _rectangle(task, kernels, part, alike, budget)
+    return Job(task, kernels, *_shared(task, kernels), interpret=interpret)
 
 
-def _by_bucket(kernels, lengths, order, paths):
-    """Runs of one length bucket, longest first."""
-    buckets = [_bucket(kernels, int(n), paths) for n in lengths[order]]
-    return np.split(order, np.flatnonzero(np.diff(buckets)) + 1)
-
-
-def _bucket(kernels, length, paths):
-    """Letters of an array: checkpoints take the whole of it, so one more for paths."""
-    return 768 if paths and 384 < length <= 768 else kernels.bucket(length)
-
-
-def _rectangle(task, kernels, queries, targets, budget):
-    """Launches for some queries against targets of one bucket."""
-    if not len(targets):
-        return
-    launch = _largest(task, kernels, queries, targets, budget)
-    if launch is None:
-        yield from pairs(task.job, Launch(queries, targets))
-        return
-    for q in range(0, len(queries), launch.slots):
-        for t in range(0, len(targets), launch.places):
-            yield replace(
-                launch,
-                queries=queries[q : q + launch.slots],
-                targets=targets[t : t + launch.places],
-            )
-
-
-def _zip(task, kernels, order, budget):
-    """Launches of pairs that share no side, of similar size."""
-    while len(order):
-        part = order[: PAIRS[0]]
-        launch = _largest(task, kernels, part, part, budget)
-        if launch is None:
-            yield int(order[0]), int(order[0])
-            order = order[1:]
-            continue
-        part = order[: launch.places]
-        yield replace(launch, queries=part, targets=part)
-        order = order[len(part) :]
-
-
-def _largest(task, kernels, queries, targets, budget) -> Launch | None:
-    """The launch of the most pairs that fits the budget; none if not even the least."""
-    zipped = task.job.kind == "zip"
-    m = int(task.job.query_lengths[queries].max(initial=0))
-    n = int(task.job.target_lengths[targets].max(initial=0))
-    dtype = dtype_of(task, kernels, m, n)
-    most = len(task.job.target_lengths)
-    sizes = [(p, p) for p in PAIRS] if zipped else list(product(QUERIES, TARGETS))
-    sizes.sort(key=lambda size: -size[0] * size[1])
-    longest = [_bucket(kernels, length, task.paths) for length in (m, n)]
-    made = (Launch(queries, targets, *longest, *x, zipped, dtype) for x in sizes)
-    made = (x for x in made if x.places <= SMALL or most > SMALL)
-    if task.top:  # a search may have few queries: no launch of mostly empty slots
-        most_slots = max(4 * len(queries) - 1, QUERIES[-1])
-        made = (x for x in made if x.slots <= most_slots)
-    fits = (x for x in made if dtype and launch_bytes(task, kernels, x) <= budget)
-    return next(fits, None)
-
-
-def _shape(task, kernels, launch):
-    return kernels.choose(
-        launch.rows,
-        local=task.local,
-        packed=launch.dtype == "int16",
-        shared=not launch.zipped,
-        way="tiles" if task.paths else None,
-    )
-
-
-def launch_bytes(task, kernels, launch) -> int:
-    """Device bytes of a launch: what the fill writes, codes, and the paths."""
-    sizes = launch.slots, launch.places, launch.rows, launch.columns
-    held = kernels.fill_bytes(_shape(task, kernels, launch), *sizes)
-    count = launch.places * (1 if launch.zipped else launch.slots)
-    kept = 4 * RUNS if task.output == "alignment" else 0
-    codes = 8 * (launch.slots * launch.rows + launch.places * launch.columns)
-    return held + codes + count * (64 + kept)
-
-
-@partial(jax.jit, static_argnames=("call", "swaps", "sizes", "options"))
-def _call(queries, targets, i, j, problem, *, call, swaps, sizes, options):
-    """Gather codes on the device and align them.
-
-    queries, targets : Loaded; i, j : int32 (slots,), (places,), -1 where none is
-    """
-    q, m = _padded(queries, i, sizes[0])
-    t, n = _padded(targets, j, sizes[1])
-    tie = i[:, None] > j[None, :] if swaps else None
-    return call(problem, q, m, t, n, tie, **dict(options))
-
-
-def _padded(side, ids, size):
-    """uint8 (count, size) and int32 (count,); nothing where an id is -1."""
-    own = jnp.maximum(ids, 0)
-    place = side.start[own][:, None] + jnp.arange(size, dtype=jnp.int32)[None, :]
-    length = jnp.where(ids >= 0, side.length[own], 0)
-    return side.codes.at[place].get(mode="clip"), length
-
-
-def run(task, kernels, launch: Launch, sides, **options) -> results.Rows:
-    """One launch, from ids to rows of the result.
-
-    sides : the two ``Loaded`` sets of the task.
-    options : what tests hand to the kernels (``shape``, ``interpret``).
-    """
-    found = task.job.meets(launch)
-    swaps = bool(found.swapped.any())
-    runs = RUNS if task.output == "alignment" else 0
-    cells, keep = results.cells_of(task, found), found
-    while True:
-        made = _made(task, kernels, launch, sides, swaps, runs=runs, **options)
-        kept = made.runs
-        keep, made = crossing.crossed(task, found, made._replace(runs=None))
-        longest = int(made.count.max(initial=0)) if runs else 0
-        if longest <= runs:
-            break
-        runs = 2 ** int(np.ceil(np.log2(longest)))
-    if not runs:
-        return results.of_launch(task, keep, made, None, cells)
-    total = int(made.count.sum())
-    joined = _join(
-        kept[: min(runs, bucket(longest, 2, 8))],
-        *(crossing.grid(x, kept.shape[1:]) for x in (keep.wanted, keep.swapped)),
-        _grid_of(made.count, keep.wanted, kept.shape[1:]),
-        capacity=bucket(total, 2, 1024),
-    )
-    runs = np.asarray(joined)[:total]
-    return results.of_launch(task, keep, made, runs, cells)
-
-
-def scores(task, kernels, launch: Launch, sides, **options) -> jax.Array:
+def scores(job: Job, launch) -> jax.Array:
     """The scores of a launch, left on the device: int32 (slots, places)."""
-    return _made(task, kernels, launch, sides, False, **options).score
+    ids, options = _arguments(job, launch)
+    return gpu_arrays.call(*job.sides, *ids, job.problem, **options).score
 
 
-def _made(task, kernels, launch, sides, swaps, **options):
-    """The device result of a launch (``kernels_pallas.Result``)."""
+def _all(job: Job, launches, counted=False) -> list:
+    """Issue launches, some ahead of those looked at; pairs that have to run again."""
+    waiting, again = deque(), []
+    for launch in launches:
+        waiting.append((launch, _issue(job, launch), job.kept))
+        if len(waiting) >= AHEAD:
+            again += _look(job, *waiting.popleft(), counted)
+    while waiting:
+        again += _look(job, *waiting.popleft(), counted)
+    return again
+
+
+def _look(job: Job, launch, found, kept, counted) -> list:
+    """Wait for a launch; if its paths are longer than thought, issue it again.
+
+    kept : runs of a path that it had room for.
+    """
+    repeat, longest, total = (int(x) for x in np.asarray(found.totals))
+    _known(job, found, total)
+    if job.steps and (longest > kept or total > len(found.runs)):
+        job.kept = bucket(longest, 2, job.kept)
+        job.mean = bucket(-(-total // launch.pairs), 2, job.mean)
+        found = _issue(job, launch)
+        _known(job, found, total)
+    done = 0 if counted else cells(job.task.job, launch)
+    if job.held is None:
+        job.out.put(_to_host(job, launch, found, total, done))
+    job.tell(done)
+    if not repeat:
+        return []
+    at = np.nonzero(np.asarray(found.again))
+    return [(launch.queries[at[0]], launch.targets[at[-1]])]
+
+
+def _known(job, found, total):
+    if job.held is not None and job.steps:
+        job.held.known += min(total, len(found.runs))
+
+
+def _shared(task, kernels):
+    """(the two sides, the order, the problem) on the device."""
+    queries = gpu_arrays.load(task.queries)
+    targets = queries if task.targets is task.queries else gpu_arrays.load(task.targets)
+    job, count = task.job, len(task.queries)
+    rank = job.rank if job.kind == "all" and job.once else np.arange(count)
+    base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
+    order = Order(*(gpu_arrays.long(x, np.int32) for x in (base, rank)))
     wildcard = task.scoring.alphabet.wildcard_code
     problem = kernels.problem_of(*numbers(task), task.free, wildcard)
-    ids = [_ids(launch.queries, launch.slots), _ids(launch.targets, launch.places)]
-    static = {"local": task.local, "dtype": launch.dtype, "paths": task.paths}
-    static |= {"shape": _shape(task, kernels, launch)} | options
-    return _call(
-        *sides,
+    return (queries, targets), order, problem
+
+
+def _empty(task) -> Held:
+    """Columns of the result on the device; runs of a path begin at ``first``."""
+    names = ["score"]
+    names += ["max_identities"] if task.output == "identity" else []
+    names += [*SPANS, *COUNTS] if task.paths else []
+    names += ["count", "first"] if task.output == "alignment" else []
+    columns = {name: jnp.zeros(max(task.job.pairs, 1), jnp.int32) for name in names}
+    return Held(columns, jnp.zeros(1024, jnp.uint32), jnp.zeros((), jnp.int32))
+
+
+def _compile(job: Job, launches) -> None:
+    """Compile what the launches need, side by side: a kernel takes many seconds."""
+    distinct = {
+        (x.rows, x.columns, x.room, x.slots, x.places, x.dtype, x.zipped, x.shape): x
+        for x in launches
+    }
+
+    def make(launch):
+        ids, options = _arguments(job, launch)
+        call = gpu_arrays.call.lower(*job.sides, *ids, job.problem, **options)
+        call.compile()  # kept by JAX for the calls to come
+
+    if len(distinct) > 1 and job.interpret is None:
+        with ThreadPoolExecutor(COMPILERS) as pool:
+            list(pool.map(make, distinct.values()))
+
+
+def _arguments(job: Job, launch) -> tuple[list, dict]:
+    """Ids of a launch, and the static arguments of its call."""
+    kernels, task = job.kernels, job.task
+    queries = launch.places if launch.zipped else launch.slots
+    ids = [
+        gpu_arrays.padded_ids(launch.queries, queries),
+        gpu_arrays.padded_ids(launch.targets, launch.places),
+    ]
+    options = {
+        "local": task.local,
+        "dtype": launch.dtype,
+        "paths": task.paths,
+        "runs": job.kept if job.steps else 0,
+        "shape": launch.shape,
+        "interpret": job.interpret,
+    }
+    options |= {"room": launch.room} if launch.room else {}
+    return ids, {
+        "call": kernels.align_list if launch.zipped else kernels.align_block,
+        "ragged": kernels.Ragged if launch.room else None,
+        "zipped": launch.zipped,
+        "swaps": task.job.kind == "all" and task.job.once,
+        "sizes": (launch.rows, launch.columns),
+        "options": tuple(sorted(options.items())),
+    }
+
+
+def _issue(job: Job, launch) -> Found:
+    """Issue a launch, and what puts its findings into the result; nothing waits."""
+    task, kernels = job.task, job.kernels
+    ids, options = _arguments(job, launch)
+    made = gpu_arrays.call(*job.sides, *ids, job.problem, **options)
+    found = gpu_arrays.found(
+        made._replace(overflow=None) if launch.proven else made,
         *ids,
-        problem,
-        call=kernels.align_list if launch.zipped else kernels.align_block,
-        swaps=swaps,
-        sizes=(launch.rows, launch.columns),
-        options=tuple(sorted(static.items())),
+        job.order,
+        np.int32(min(task.job.pairs, 2**30)),
+        kind=task.job.kind,
+        once=task.job.once,
+        inclusive=task.job.include_self,
+        zipped=launch.zipped,
+        split=kernels.split_identity if task.output == "identity" else None,
+        capacity=job.capacity(launch) if job.steps else 0,
+    )
+    if job.held is not None:
+        _hold(job, job.held, launch, found)
+    return found
+
+
+def _hold(job: Job, held: Held, launch, found: Found) -> None:
+    """Put the findings of a launch into the result."""
+    if found.runs is not None:
+        ahead = held.known + (AHEAD + 1) * job.capacity(launch)
+        if ahead > len(held.runs):
+            held.runs = gpu_arrays.grown(held.runs, size=bucket(ahead, 2, 1024))
+    held.columns, held.runs, held.end = gpu_arrays.put(
+        held.columns, held.runs, held.end, found
     )
 
 
-def _grid_of(values, wanted, shape):
-    grid = np.zeros(wanted.shape, np.int32)
-    grid[wanted] = values
-    return crossing.grid(grid, shape)
+def _collect(job: Job, held: Held) -> None:
+    """The columns, and the paths in input order, to the host."""
+    columns, copy, paths = dict(held.columns), gpu_arrays.copy, None
+    if job.steps:
+        count, first = columns.pop("count"), columns.pop("first")
+        host = np.empty(job.task.job.pairs, np.int32)
+        copy(count, host)
+        total = int(host.sum(dtype=np.int64))
+        runs = np.empty(total, np.uint32)
+        size = bucket(total, 2, 1024)
+        copy(gpu_arrays.in_order(held.runs, count, first, size=size), runs)
+        paths = runs, host.astype(np.int64)
+    copies = {name: partial(copy, column) for name, column in columns.items()}
+    job.out.take(copies, paths)
 
 
-@partial(jax.jit, static_argnames=("capacity",))
-def _join(runs, wanted, swapped, count, capacity):
-    """Runs (R, ...), end to start -> those asked for, one path after the other, start
-    to end: uint32 (capacity,). I and D (1 and 2) change places with the sides."""
-    count = count.reshape(-1)
-    begin = jnp.cumsum(count) - count
-    r = jnp.arange(runs.shape[0], dtype=jnp.int32)[:, None]
-    runs = runs.reshape(len(runs), -1).astype(jnp.uint32)
-    turn = swapped.reshape(1, -1) & ((runs & 15) != 0)
-    runs = jnp.where(turn, runs ^ jnp.uint32(3), runs)
-    inside = wanted.reshape(1, -1) & (r < count[None, :])
-    at = jnp.where(inside, begin[None, :] + count[None, :] - 1 - r, capacity)
-    empty = jnp.zeros(capacity, jnp.uint32)
-    return empty.at[at.reshape(-1)].set(runs.reshape(-1), mode="drop")
-
-
-def _ids(indices, size):
-    ids = np.full(size, -1, np.int32)
-    ids[: len(indices)] = indices
-    return ids
+def _to_host(job: Job, launch, found: Found, total, done) -> results.Rows:
+    """Rows of a launch whose result is kept on the host."""
+    ids, _ = _arguments(job, launch)
+    at, columns = crossing.crossed(job, ids, launch.zipped, found)
+    q, t = (at, at) if launch.zipped else np.unravel_index(at, found.wanted.shape)
+    i, j = launch.queries[q], launch.targets[t]
+    if job.task.job.kind == "all" and job.task.job.once:
+        i, j = np.minimum(i, j), np.maximum(i, j)
+    paths = None
+    if found.runs is not None:
+        first, counts = columns.pop("first"), columns.pop("count").astype(np.int64)
+        places = np.arange(counts.sum()) + np.repeat(
+            first - (np.cumsum(counts) - counts), counts
+        )
+        paths = np.asarray(found.runs)[:total][places], counts
+    return results.Rows(job.task.job.position(i, j), columns, paths, done)

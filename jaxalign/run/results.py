@@ -1,5 +1,6 @@
 """From a piece's results to the rows of the table, in input order."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -69,18 +70,6 @@ def _paths(steps, q, t, counts, flip):
     return runs, np.diff(offsets)
 
 
-def of_launch(task, found, made, runs, cells) -> Rows:
-    """The pairs (P,) of a launch on a GPU (``kernels_pallas.Result``), and their joined
-    runs; ``cells`` of all pairs of the launch."""
-    spans, counts = (), ()
-    if task.paths:
-        spans = made.start_i, made.end_i, made.start_j, made.end_j
-        counts = [getattr(made, name) for name in COUNTS]
-    at, columns = _columns(task, found, made.score, spans, counts)
-    paths = None if runs is None else (runs, made.count.astype(np.int64))
-    return Rows(at, columns, paths, cells)
-
-
 def of_pair(task, pair, found, dtype) -> Rows:
     """The result of a pair computed alone (``long_pair.Pair``)."""
     columns = _scores(task, np.array([found.score], np.int64), dtype)
@@ -129,14 +118,16 @@ class Output:
     """Result columns, filled piece by piece in any order, read in input order.
 
     All rows have their places from the start, unless filters decide which there are:
-    then the pieces are joined at the end.
+    then the pieces are joined at the end. Columns and paths may also come whole.
     """
 
     def __init__(self, task):
         self.task, self.dtypes = task, dtypes(task)
-        self.columns, self.pieces = {}, []
+        self.columns, self.pieces, self.whole = {}, [], None
         if not task.filters:
-            self.columns = dict(zip(("query", "target"), task.job.index(), strict=True))
+            pool = ThreadPoolExecutor(1)
+            self._index = pool.submit(task.job.index)  # while the first pieces run
+            pool.shutdown(wait=False)
             for name, dtype in list(self.dtypes.items())[2:]:
                 self.columns[name] = np.zeros(task.job.pairs, dtype)
 
@@ -155,18 +146,48 @@ class Output:
         if rows.paths is not None:
             self.pieces.append(rows._replace(columns={}))
 
+    def take(self, copies: dict, paths=None) -> None:
+        """Take whole columns, all rows of them but those that are put later.
+
+        copies : name -> function that fills an int32 array
+        paths : (runs, how many of each row), in order
+        """
+        for name, copy in copies.items():
+            column = self.columns[name]
+            plain = column.dtype == np.int32
+            whole = column if plain else np.empty(len(column), np.int32)
+            copy(whole)
+            if not plain:
+                column[:] = whole / self.task.scoring.scale
+        self.whole = paths
+
     def finish(self):
         """All pieces are here -> (columns, (operations, offsets) or None)."""
-        at = np.concatenate([np.zeros(0, np.int64), *(x.at for x in self.pieces)])
+        pieces = self.pieces
+        if self.whole is not None and not pieces:
+            runs, counts = self.whole
+            return self._columns(), (runs, np.concatenate([[0], np.cumsum(counts)]))
+        if self.whole is not None:
+            pieces = [self._but(pieces, *self.whole), *pieces]
+        at = np.concatenate([np.zeros(0, np.int64), *(x.at for x in pieces)])
         order = np.argsort(at, kind="stable")
-        columns = self._joined(order) if self.task.filters else self.columns
+        columns = self._joined(order) if self.task.filters else self._columns()
         if self.task.output != "alignment":
             return columns, None
-        paths = [x.paths for x in self.pieces]
+        paths = [x.paths for x in pieces]
         runs = np.concatenate([np.zeros(0, np.uint32), *(runs for runs, _ in paths)])
         counts = [np.zeros(0, np.int64), *(count for _, count in paths)]
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
         return columns, gather_runs(runs.astype(np.uint32), offsets, order)
+
+    def _columns(self):
+        query, target = self._index.result()
+        return {"query": query, "target": target} | self.columns
+
+    def _but(self, pieces, runs, counts) -> Rows:
+        """Whole paths without the rows of pieces, which they lack."""
+        at = np.delete(np.arange(len(counts)), np.concatenate([x.at for x in pieces]))
+        return Rows(at, {}, (runs, counts[at]), 0)
 
     def _joined(self, order):
         def whole(name, dtype):

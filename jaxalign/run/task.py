@@ -119,6 +119,8 @@ def _plan(task):
     """(plan, pieces) within the task's budget as far as the pieces can be cut."""
     limit = task.window_budget
     pieces = list(cutting.cut(task.job, limit))
+    if task.implementation is None:
+        pieces = [one for piece in pieces for one in cutting.lone(task.job, piece)]
     if task.implementation in ("wavefront", "striped"):
         pieces = [pair for piece in pieces for pair in windows.pairs(task.job, piece)]
     cut = [piece for piece in pieces if isinstance(piece, windows.Window)]
@@ -136,14 +138,19 @@ def _plan(task):
         held = [long_pair.bytes_needed(*size, limit) for size in sizes]
     held += [cutting.window_bytes(w, 4, task.job.steps) for w in cut]
     shapes = [(w.m, w.n) for w in cut] + sizes
-    plan = {
+    dtypes = {task.dtype(*shape) for shape in shapes}
+    return describe(task, len(cut), len(alone), held, dtypes), pieces
+
+
+def describe(task, windows: int, alone: int, held, dtypes) -> dict:
+    """A plan as a user sees it: counts, bytes of the largest piece, score types."""
+    return {
         "pairs": task.job.pairs,
         "cells": task.job.cells,
-        "windows": len(cut),
-        "checkpointed_pairs": len(alone),
+        "windows": windows,
+        "checkpointed_pairs": alone,
         "threads": task.threads,
         "result_bytes": task.result_bytes,
         "window_bytes": max(held, default=0),
-        "dtypes": sorted({task.dtype(*shape) for shape in shapes}),
+        "dtypes": sorted(dtypes),
     }
-    return plan, pieces

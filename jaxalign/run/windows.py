@@ -126,11 +126,13 @@ class Job:
         if self.kind == "cross":
             grid = np.indices((n, t), np.int32).reshape(2, -1)
             return grid[0], grid[1]
-        i = np.arange(n, dtype=np.int32)
-        first = i + (0 if self.include_self else 1)
-        j = np.arange(self.pairs, dtype=np.int64)
-        j -= np.repeat(self.position(i, first) - first, t - first)
-        return np.repeat(i, t - first), j.astype(np.int32)
+        first = np.arange(n, dtype=np.int32) + (not self.include_self)
+        j, at = np.empty(self.pairs, np.int32), 0
+        columns = np.arange(t, dtype=np.int32)
+        for own in first.tolist():
+            j[at : at + t - own] = columns[own:]
+            at += t - own
+        return np.repeat(columns[:n], t - first), j
 
     def meets(self, window: Window) -> Pairs:
         """The pairs of a window, in the orientation in which it computes them."""
@@ -198,6 +200,24 @@ def pairs(job: Job, piece) -> list[tuple[int, int]]:
     i, j, wanted, flip = job.meets(piece)
     first, last = np.where(flip, j, i)[wanted], np.where(flip, i, j)[wanted]
     return list(zip(first.tolist(), last.tolist(), strict=True))
+
+
+def cells(job: Job, piece) -> int:
+    """Sum of m * n over the pairs asked for in a launch of a GPU, quickly."""
+    m, n = job.query_lengths[piece.queries], job.target_lengths[piece.targets]
+    if piece.zipped:
+        return int((m * n).sum())
+    if job.kind == "cross":
+        return int(m.sum()) * int(n.sum())
+    if not job.once:
+        found = job.meets(piece)
+        return int((found.wanted * (m[:, None] * n[None, :])).sum())
+    # Targets come in the order of rank: a query meets those that follow it.
+    rank = job.rank[piece.targets]
+    side = "left" if job.include_self else "right"
+    first = np.searchsorted(rank, job.rank[piece.queries], side)
+    rest = np.append(np.cumsum(n[::-1])[::-1], 0)
+    return int((m * rest[first]).sum())
 
 
 def by_length(lengths) -> np.ndarray:

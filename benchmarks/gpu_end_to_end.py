@@ -1,0 +1,116 @@
+"""Rows of ``benchmarks.gpu``: all that a user waits for, from FASTA to the result.
+
+Swiss-Prot (``benchmarks/fetch.py``) where it is there, else random protein of the same
+number and log-normal lengths. Every job runs twice in one process: the second run is
+the row, the first has the compilations or their cache in it (``first``).
+"""
+
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import jaxalign
+from jaxalign.io import fasta, formats
+from jaxalign.model.scoring import Scoring
+
+SWISSPROT = Path(__file__).parent / "data" / "swissprot12071.fasta"
+COUNT, FEW = 12071, 2000
+
+
+def fasta_file(folder: str) -> tuple[Path, str]:
+    """A FASTA file of 12,071 proteins, and what is in it."""
+    if SWISSPROT.exists():
+        return SWISSPROT, "Swiss-Prot"
+    rng = np.random.default_rng(4)
+    letters = np.frombuffer(b"ARNDCQEGHILKMFPSTWYV", np.uint8)
+    path = Path(folder) / "random.fasta"
+    with open(path, "wb") as file:
+        for k, n in enumerate(rng.lognormal(5.8, 0.65, COUNT).astype(int).clip(30)):
+            file.write(b">p%d\n" % k + rng.choice(letters, n).tobytes() + b"\n")
+    return path, "random protein"
+
+
+def run_once(path, output: str, few: int | None, write: str | None):
+    """(seconds by stage, table): read, align, write."""
+    scoring, begin = Scoring(), time.perf_counter()
+    sequences = fasta.read(path, scoring.alphabet, "mask")
+    if few:
+        sequences = sequences.take(
+            range(0, len(sequences), len(sequences) // few)[:few]
+        )
+    read = time.perf_counter()
+    table = jaxalign.align_all(sequences, scoring, mode="local", output=output)
+    aligned = time.perf_counter()
+    if write:
+        formats.write(table, write, "parquet", None, "alignment", True)
+    done = time.perf_counter()
+    stages = dict(read=read - begin, align=aligned - read, write=done - aligned)
+    return stages | {"seconds": done - begin}, table
+
+
+def check(table, count=40) -> bool:
+    """Scores (and paths) of a sample against one pair at a time by wavefront."""
+    at = np.random.default_rng(5).integers(0, len(table), count)
+    q = [table.queries[k] for k in table["query"][at]]
+    t = [table.targets[k] for k in table["target"][at]]
+    found = jaxalign.align_pairs(q, t, table.scoring, mode="local", output="score",
+                                 implementation="sweep")  # fmt: skip
+    right = bool((found["score"] == table["score"][at]).all())
+    if table.operations is not None:
+        rescored = [table.alignment(k).rescore() for k in at]
+        right &= bool((np.array(rescored) == table["score"][at]).all())
+    return right
+
+
+def rows(device_seconds):
+    """Rows of the table; ``device_seconds`` runs a call under the profiler."""
+    jobs = (
+        ("all pairs, scores", "score", None, False, 6.0),
+        ("all pairs, identities without paths", "identity", None, False, 12.0),
+        ("all pairs, identities of paths", "stats", None, False, 12.0),
+        ("2,000 proteins, alignments to parquet", "alignment", FEW, True, None),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path, what = fasta_file(folder)
+        for name, output, few, write, aim in jobs:
+            target = str(Path(folder) / "out.parquet") if write else None
+            first, _ = run_once(path, output, few, target)
+            again, table = run_once(path, output, few, target)
+            row = dict(name=f"{what}, {name}", aim_seconds=aim, **again,
+                       first=first["seconds"], cells=table.info["cells"],
+                       pairs=len(table), launches=table.info["windows"],
+                       tcups=table.info["cells"] / again["seconds"] / 1e12,
+                       dtype="/".join(table.info["dtypes"]),
+                       right=check(table))  # fmt: skip
+            del table
+            row |= device_seconds(lambda: run_once(path, output, few, target))  # noqa: B023
+            row["of_device"] = row["seconds"] / (row.get("device_seconds") or np.nan)
+            yield row
+
+
+def traced(run) -> dict:
+    """Sum of kernel times of a call in a profiler trace, and the largest of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            run()
+        files = sorted(Path(folder).rglob("*.xplane.pb"))
+        if not files:
+            return {}
+        data = jax.profiler.ProfileData.from_file(str(files[0]))
+        spent: dict = {}
+        for plane in data.planes:
+            if not plane.name.startswith("/device:GPU"):
+                continue
+            for line in plane.lines:
+                if not line.name.startswith("Stream"):
+                    continue
+                for event in line.events:
+                    spent[event.name] = spent.get(event.name, 0) + event.duration_ns
+    copies = sum(t for name, t in spent.items() if "emcpy" in name)
+    total = sum(spent.values()) / 1e9
+    largest = sorted(spent.items(), key=lambda x: -x[1])[:12]
+    return dict(device_seconds=total - copies / 1e9, copy_seconds=copies / 1e9,
+                largest={name[:60]: t / 1e9 for name, t in largest})  # fmt: skip

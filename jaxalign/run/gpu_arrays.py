@@ -1,0 +1,209 @@
+"""The device's half of ``run.gpu``: ids to arrays, kernels, findings to rows.
+
+Jitted functions on arrays; nothing here waits but ``copy``.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.model.table import SPANS
+from jaxalign.run.results import COUNTS
+from jaxalign.run.windows import bucket
+
+CHUNK = 2**22  # rows of a column copied to the host at once, by one of COPIERS threads
+COPIERS = 4
+
+
+class Loaded(NamedTuple):
+    """One side on the device: flat codes, where each sequence begins, its length."""
+
+    codes: jax.Array  # uint8, one more than there are residues
+    start: jax.Array  # int32
+    length: jax.Array  # int32
+
+
+class Order(NamedTuple):
+    """How pairs become rows: pair (i, j) is row ``base[i] + j``; of two sides that may
+    be swapped, the one of smaller ``rank`` is the query of the launch."""
+
+    base: jax.Array  # int32
+    rank: jax.Array  # int32
+
+
+class Found(NamedTuple):
+    """What a launch found, sides swapped back, (Q, T) or (N,) where not said."""
+
+    columns: dict
+    row: jax.Array  # of the result, beyond its last for pairs that are not asked for
+    wanted: jax.Array
+    again: jax.Array | None  # pairs whose score may have left int16
+    runs: jax.Array | None  # joined, one path after the other, start to end
+    totals: jax.Array  # (3,): pairs to run again, runs of the longest path, all runs
+
+
+def load(sequences) -> Loaded:
+    """One side of a task, to the device."""
+    offsets, codes = sequences.offsets, np.append(sequences.codes, np.uint8(0))
+    numbers = (long(x, np.int32) for x in (offsets[:-1], np.diff(offsets)))
+    return Loaded(long(codes, np.uint8), *numbers)
+
+
+def long(values, dtype):
+    """On the device, in an array of some power of two: sizes of a data set would each
+    be a compilation."""
+    made = np.zeros(bucket(len(values), 2, 1024), dtype)
+    made[: len(values)] = values
+    return jnp.asarray(made)
+
+
+def padded_ids(indices, size):
+    """int32 (size,), -1 beyond the last."""
+    ids = np.full(size, -1, np.int32)
+    ids[: len(indices)] = indices
+    return ids
+
+
+@partial(
+    jax.jit,
+    static_argnames=("call", "ragged", "zipped", "swaps", "sizes", "options"),
+)
+def call(
+    queries, targets, i, j, problem, *, call, ragged, zipped, swaps, sizes, options
+):
+    """Gather codes on the device and align them.
+
+    queries, targets : Loaded; i, j : int32 (slots,), (places,), -1 where none is
+    """
+    q, m = _padded(queries, i, sizes[0])
+    if ragged is None:
+        t, n = _padded(targets, j, sizes[1])
+    else:
+        own = jnp.maximum(j, 0)
+        t, n = ragged(targets.codes, targets.start[own]), _lengths(targets, j)
+    later = i > j if zipped else i[:, None] > j[None, :]
+    return call(problem, q, m, t, n, later if swaps else None, **dict(options))
+
+
+def _padded(side, ids, size):
+    """uint8 (count, size) and int32 (count,); nothing where an id is -1."""
+    start = side.start[jnp.maximum(ids, 0)]
+    place = start[:, None] + jnp.arange(size, dtype=jnp.int32)[None, :]
+    return side.codes.at[place].get(mode="clip"), _lengths(side, ids)
+
+
+def _lengths(side, ids):
+    return jnp.where(ids >= 0, side.length[jnp.maximum(ids, 0)], 0)
+
+
+@partial(
+    jax.jit,
+    static_argnames=("kind", "once", "inclusive", "zipped", "split", "capacity"),
+)
+def found(
+    made, i, j, order, pairs, *, kind, once, inclusive, zipped, split, capacity
+) -> Found:
+    """``kernels.Result`` of a launch -> ``Found``."""
+    if not zipped:
+        i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
+    wanted = (i >= 0) & (j >= 0)
+    if kind == "all":
+        before = order.rank[i] < order.rank[j]
+        wanted &= before | (i == j) if inclusive else before
+    swapped = (i > j) if kind == "all" and once else jnp.zeros_like(wanted)
+    first, last = jnp.where(swapped, j, i), jnp.where(swapped, i, j)
+    beyond = jnp.arange(wanted.size, dtype=jnp.int32).reshape(wanted.shape) + pairs
+    row = jnp.where(wanted, order.base[first] + last, beyond)
+    columns = _oriented(made, swapped, split)
+    again = None if made.overflow is None else made.overflow & wanted
+    zero = jnp.int32(0)
+    repeat = zero if again is None else again.sum(dtype=jnp.int32)
+    if not capacity:
+        return Found(columns, row, wanted, again, None, jnp.stack([repeat, zero, zero]))
+    kept = wanted if again is None else wanted & ~again
+    count = jnp.where(kept, made.count, 0)
+    runs, begin = _join(made.runs, count, swapped, capacity)
+    columns |= {"count": count, "first": begin}
+    totals = jnp.stack([repeat, count.max(), count.sum(dtype=jnp.int32)])
+    return Found(columns, row, kept, again, runs, totals)
+
+
+def _oriented(made, swapped, split) -> dict:
+    """Columns of the pairs with their sides swapped back."""
+    if split is not None:
+        return dict(zip(("score", "max_identities"), split(made.score), strict=True))
+    columns = {"score": made.score}
+    if made.columns is None:
+        return columns
+    spans = made.start_i, made.end_i, made.start_j, made.end_j
+    others = spans[2:] + spans[:2]
+    for name, own, other in zip(SPANS, spans, others, strict=True):
+        columns[name] = jnp.where(swapped, other, own)
+    return columns | {name: getattr(made, name) for name in COUNTS}
+
+
+def _join(runs, count, swapped, capacity):
+    """Runs (R, ...), end to start -> (one path after the other, start to end, uint32
+    (capacity,); where each begins). I and D (1 and 2) change places with the sides."""
+    begin = (jnp.cumsum(count.reshape(-1)) - count.reshape(-1)).reshape(count.shape)
+    r = jnp.arange(runs.shape[0], dtype=jnp.int32).reshape(-1, *(1,) * count.ndim)
+    runs = runs.astype(jnp.uint32)
+    turned = swapped[None] & ((runs & 15) != 0)
+    runs = jnp.where(turned, runs ^ jnp.uint32(3), runs)
+    at = jnp.where(r < count[None], (begin + count - 1)[None] - r, capacity)
+    empty = jnp.zeros(capacity, jnp.uint32)
+    joined = empty.at[at.reshape(-1)].set(runs.reshape(-1), mode="drop")
+    return joined, begin
+
+
+@partial(jax.jit, donate_argnames=("columns", "runs"))
+def put(columns, runs, end, found: Found):
+    """Columns and runs with those of a launch in place."""
+    values = found.columns
+    if found.runs is not None:
+        values = values | {"first": values["first"] + end}
+        runs = jax.lax.dynamic_update_slice(runs, found.runs, (end,))
+        # Where there are more, the launch is issued again.
+        end = end + jnp.minimum(found.totals[2], len(found.runs))
+    row = found.row.reshape(-1)
+
+    def put(column, values):
+        values = values.reshape(-1)
+        return column.at[row].set(values, mode="drop", unique_indices=True)
+
+    return {name: put(x, values[name]) for name, x in columns.items()}, runs, end
+
+
+@partial(jax.jit, static_argnames="size")
+def grown(runs, *, size):
+    return jnp.zeros(size, runs.dtype).at[: len(runs)].set(runs)
+
+
+@partial(jax.jit, static_argnames="size")
+def in_order(runs, count, first, *, size):
+    """Joined runs of all launches in the order of the rows: (size,)."""
+    begin = jnp.cumsum(count) - count
+    shift = jnp.repeat(first - begin, count, total_repeat_length=size)
+    places = jnp.arange(size, dtype=jnp.int32)
+    return runs.at[places + shift].get(mode="clip")
+
+
+def copy(values, into) -> None:
+    """Copy the first values of a device array to the host, in pieces side by side."""
+    size = min(CHUNK, len(into))
+
+    def piece(start):
+        start = min(start, len(into) - size)
+        into[start : start + size] = _piece(values, np.int32(start), size=size)
+
+    with ThreadPoolExecutor(COPIERS) as pool:
+        list(pool.map(piece, range(0, len(into), size or 1)))
+
+
+@partial(jax.jit, static_argnames="size")
+def _piece(values, start, *, size):
+    return jax.lax.dynamic_slice(values, (start,), (size,))

@@ -1,0 +1,300 @@
+"""Launches of the GPU kernels: which queries meet which targets, in what arrays.
+
+Pure and on the host. Static sizes are few, since each of them is a compilation; lengths
+are data.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+
+import numpy as np
+
+from jaxalign.errors import MemoryPlanError
+from jaxalign.run import bounds
+from jaxalign.run.memory import refuse_over, show_bytes
+from jaxalign.run.task import describe
+from jaxalign.run.windows import bucket, by_length, pairs
+
+# Queries, targets and zipped pairs of a launch; what fits and is needed is taken.
+QUERIES, PAIRS = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
+TARGETS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
+CHECKPOINTED = 4096  # targets whose checkpoints are kept
+ROOM = 2**22  # words of letters of targets
+COARSE = 2 * 10**10  # cells; fewer take one height of strips: compiling costs more
+LETTERS = 30  # an alphabet of the kernels
+IN_FLIGHT = 2  # host threads, a launch each, where scores are used as they come
+RUNS = 64  # run-length operations kept of a path; a launch with a longer one runs again
+MEAN_RUNS = 16  # … and of all paths of a launch, a pair
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Some queries and targets, and the static sizes of the arrays that hold them."""
+
+    queries: np.ndarray
+    targets: np.ndarray
+    rows: int = 0  # letters of a query
+    columns: int = 0  # letters of a target, or
+    room: int = 0  # rows of letters of targets of any lengths (``kernels.Ragged``)
+    slots: int = 0  # queries
+    places: int = 0  # targets
+    zipped: bool = False
+    dtype: str = ""
+    proven: bool = True  # else the kernels say which scores may have left the dtype
+    shape: object = None  # ``kernels.Fill``
+    each: int = 1
+
+    @property
+    def pairs(self) -> int:
+        """Places for pairs."""
+        return self.places if self.zipped else self.slots * self.places
+
+
+def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
+    """As ``run.task.make_plan``: what the kernels will do, in launches of ``limit``
+    device bytes at most; a pair (i, j) beyond them needs checkpointed strips.
+
+    Raises
+    ------
+    MemoryPlanError
+        The result exceeds the budget, or a pair does what is asked of the kernels
+        alone.
+    """
+    refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
+    pieces = list(cut(task, kernels, limit))
+    launches = [piece for piece in pieces if isinstance(piece, Launch)]
+    alone = len(pieces) - len(launches)
+    if alone and task.implementation == "pallas":
+        raise MemoryPlanError(
+            f"{alone:,} pairs are beyond the kernels (letters, range of scores, or "
+            f"{show_bytes(limit)} of device memory): leave the implementation open"
+        )
+    held = [launch_bytes(task, kernels, launch) for launch in launches]
+    dtypes = {launch.dtype for launch in launches}
+    made = describe(task, len(launches), alone, held, dtypes)
+    return made | {"threads": min(task.threads, IN_FLIGHT)}, pieces
+
+
+def numbers(task):
+    """(scores, gap open, gap extend) of a task as the kernels see them."""
+    return bounds.scaled(task.scoring, "int32", task.output == "identity")
+
+
+def highest(task) -> tuple[np.ndarray, np.ndarray]:
+    """What every query and every target can score at most, by composition, int64."""
+    scores = np.maximum(numbers(task)[0], 0)
+    sides = ((task.queries, scores.max(1)), (task.targets, scores.max(0)))
+    made = []
+    for side, best in sides:
+        total = np.concatenate([[0], np.cumsum(best[side.codes])])
+        made.append(np.diff(total[side.offsets]))
+    return made[0], made[1]
+
+
+def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | None:
+    """(int16 or int32, whether its range is proved), None where the kernels cannot.
+
+    m, n : the longest query and target; high : no score is above. Local int16 may go
+    unproved: the kernels then mark the pairs that have to run again in int32. Not in a
+    search, whose scores are used as they come.
+    """
+    identity = task.output == "identity"
+    if len(task.scoring.scores) > LETTERS:
+        return None
+    if identity and min(m, n) >= bounds.IDENTITY_BASE["int32"]:
+        return None
+    way = "tiles" if task.paths else None
+    holds = partial(kernels.fits, *numbers(task), m, n, task.local, high, way=way)
+    if not identity and holds(dtype="int16"):
+        return "int16", True
+    free = task.local and not identity and task.top is None
+    if free and kernels.detects(*numbers(task)):
+        return "int16", False
+    return ("int32", True) if holds(dtype="int32") else None
+
+
+def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
+    """Launches of at most ``budget`` device bytes; a pair (i, j) that none can hold."""
+    job, high = task.job, highest(task)
+    if job.kind == "zip":
+        order = by_length(job.query_lengths * (job.target_lengths + 1))
+        yield from zipped(task, kernels, order, order, budget, high)
+        return
+    order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
+    parts = _by_bucket(task, kernels, order)
+    half = job.kind == "all" and job.once
+    for start, stop in _alike(task, kernels, queries):
+        before = start if half else 0
+        for some in parts:
+            met = some[before:]
+            yield from _rectangle(task, kernels, queries[start:stop], met, budget, high)
+            before = max(before - len(some), 0)
+
+
+def _alike(task, kernels, queries):
+    """(start, stop) of queries, longest first, whose launches have one shape.
+
+    At most as many as the largest launch takes.
+    """
+    lengths = task.job.query_lengths[queries].tolist()
+    coarse = task.job.cells < COARSE or task.paths
+    of = lengths[:1] * len(lengths) if coarse else lengths
+    known = {length: _kind(task, kernels, length) for length in set(of)}
+    start = 0
+    while start < len(of):
+        stop, limit = start + 1, min(len(of), start + QUERIES[0])
+        while stop < limit and known[of[stop]] == known[of[start]]:
+            stop += 1
+        yield start, stop
+        start = stop
+
+
+def _kind(task, kernels, length):
+    """What queries of a launch have in common: shape, size of arrays, and whether
+    matches can be counted beside long targets."""
+    s = _shape(task, kernels, length, "int16")
+    base = bounds.IDENTITY_BASE["int32"] if task.output == "identity" else np.inf
+    return s, _rows(kernels, s, length), length >= base
+
+
+def _rows(kernels, s, length):
+    """Letters of an array of queries: a strip, or a bucket of lengths."""
+    return s.strip if length <= s.strip else kernels.bucket(length)
+
+
+def _by_bucket(task, kernels, order):
+    """Targets that one launch may hold, longest first: checkpoints take whole arrays,
+    so there the lengths are alike."""
+    lengths = task.job.target_lengths[order]
+    if task.paths:
+        known, place = np.unique(lengths, return_inverse=True)
+        buckets = np.array([_columns(kernels, int(n)) for n in known], int)[place]
+    else:
+        base = bounds.IDENTITY_BASE["int32"]
+        buckets = (lengths >= base) & (task.output == "identity")
+    return np.split(order, np.flatnonzero(np.diff(buckets)) + 1)
+
+
+def _columns(kernels, length):
+    """Letters of an array of targets that keep checkpoints."""
+    return 768 if 384 < length <= 768 else kernels.bucket(length)
+
+
+def _rectangle(task, kernels, queries, targets, budget, high):
+    """Launches for some queries against targets of one bucket."""
+    if not len(targets):
+        return
+    launch = _largest(task, kernels, queries, targets, budget, high)
+    if launch is None:
+        yield from pairs(task.job, Launch(queries, targets))
+        return
+    for q in range(0, len(queries), launch.slots):
+        rest = targets
+        while len(rest):
+            count = _held(task, kernels, launch, rest)
+            part = queries[q : q + launch.slots]
+            yield replace(launch, queries=part, targets=rest[:count])
+            rest = rest[count:]
+
+
+def _held(task, kernels, launch, targets) -> int:
+    """How many of the targets, longest first, a launch has room for."""
+    if not launch.room:
+        return launch.places
+    lengths = task.job.target_lengths[targets[: launch.places]]
+    ends = kernels.rows_of(lengths, launch.shape)
+    blocks = int(np.searchsorted(ends, launch.room, side="right"))
+    return min(blocks * launch.shape.groups, launch.places)
+
+
+def zipped(task, kernels, queries, targets, budget, high, wide=False):
+    """Launches of pairs that share no side, of similar size; ``wide`` in int32."""
+    while len(queries):
+        some = slice(0, PAIRS[0])
+        launch = _largest(
+            task, kernels, queries[some], targets[some], budget, high, True, wide
+        )
+        if launch is None:
+            yield int(queries[0]), int(targets[0])
+            queries, targets = queries[1:], targets[1:]
+            continue
+        some = slice(0, launch.places)
+        yield replace(launch, queries=queries[some], targets=targets[some])
+        queries, targets = queries[launch.places :], targets[launch.places :]
+
+
+def _largest(task, kernels, queries, targets, budget, high, listed=False, wide=False):
+    """The launch of the most pairs that fits the budget; none if not even the least."""
+    m = int(task.job.query_lengths[queries].max(initial=0))
+    n = int(task.job.target_lengths[targets].max(initial=0))
+    most = min(int(side[of].max(initial=0)) for side, of in
+               zip(high, (queries, targets), strict=True))  # fmt: skip
+    chosen = dtype_of(task, kernels, m, n, most)
+    if chosen is None:
+        return None
+    dtype, proven = ("int32", True) if wide else chosen
+    make = partial(_sized, task, kernels, queries, targets, m, n)
+    made = (make(size, dtype, proven, listed) for size in _sizes(task, listed))
+    fits = (x for x in made if launch_bytes(task, kernels, x) <= budget)
+    return next(fits, None)
+
+
+def _sizes(task, listed):
+    """(slots, places) to try, most pairs first; ``Task.window`` bounds both."""
+    limit = task.window or TARGETS[0]
+    if listed:
+        return [(min(p, limit),) * 2 for p in PAIRS]
+    needed = bucket(len(task.job.target_lengths))
+    needed = min(needed, CHECKPOINTED) if task.paths else needed
+    few = bucket(len(task.job.query_lengths), 4, 4)
+    places = [t for t in TARGETS if t <= needed]
+    slots = [q for q in QUERIES if q <= few]
+    sizes = [(min(q, limit), min(t, limit)) for q, t in product(slots, places)]
+    return sorted(sizes, key=lambda size: -size[0] * size[1])
+
+
+def _sized(task, kernels, queries, targets, m, n, size, dtype, proven, listed):
+    """A launch of some size, arrays for its longest sequences."""
+    coarse = not listed and not task.paths and task.job.cells < COARSE
+    longest = int(task.job.query_lengths.max()) if coarse else m
+    s = _shape(task, kernels, longest, dtype, listed)
+    rows, columns, room = _columns(kernels, m), _columns(kernels, n), 0
+    if not listed and not task.paths:
+        rows, columns = _rows(kernels, s, longest), 0
+        room = _room(task, kernels, s, size)
+    return Launch(
+        queries, targets, rows, columns, room, *size, listed, dtype, proven, s
+    )
+
+
+def _room(task, kernels, s, size) -> int:
+    """Rows of letters of a launch: for the longest targets of the job, or all that is
+    sensible. The same for all launches of these sizes."""
+    lengths = np.sort(task.job.target_lengths)[::-1][: size[1]]
+    ends = kernels.rows_of(lengths, s)
+    needed = bucket(int(ends[-1]), 2, 256)
+    return max(min(needed, ROOM // s.groups), int(ends[0]))
+
+
+def _shape(task, kernels, longest, dtype, listed=False):
+    """The ``Fill`` for queries of at most ``longest`` letters."""
+    return kernels.choose(
+        longest,
+        local=task.local,
+        packed=dtype == "int16" and task.output != "identity",
+        shared=not listed and task.job.kind != "zip",
+        way="tiles" if task.paths else None,
+    )
+
+
+def launch_bytes(task, kernels, launch) -> int:
+    """Device bytes of a launch: what the fill writes, codes, profiles, paths."""
+    sizes = launch.slots, launch.places, launch.rows, launch.columns
+    held = kernels.fill_bytes(launch.shape, *sizes, launch.room)
+    letters = launch.places * launch.columns + launch.room * launch.shape.groups
+    kept = 4 * (RUNS + MEAN_RUNS) if task.output == "alignment" else 0
+    profile = 0 if launch.zipped else 160 * launch.slots * launch.rows
+    codes = 8 * launch.slots * launch.rows + 40 * letters
+    return held + codes + profile + launch.pairs * (64 + kept)
