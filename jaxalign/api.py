@@ -6,21 +6,25 @@ Modes: ``global``, ``semiglobal`` (all four ends free, the empty overlap counts 
 over there cost nothing. An insertion may stand next to a deletion.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from jaxalign.errors import InputError, UsageError
-from jaxalign.model.alphabet import Sequences, as_sequences
-from jaxalign.model.identity import BY_PATH, denominator, ratio
-from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.model.table import Table, join
-from jaxalign.run import engine, parts, tables
+from jaxalign.run import engine, parts, streamed, tables
 from jaxalign.run.device import describe_device, select_device
-from jaxalign.run.job import make_task, stream, table_of, watched_in
+from jaxalign.run.job import (
+    every_pair,
+    make_task,
+    pairing,
+    run,
+    stream,
+    table_of,
+    watched_in,
+)
 from jaxalign.run.mesh import ambient as ambient_mesh
-from jaxalign.run.parts import Part
 
 
 def align(
@@ -137,10 +141,10 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     scoring = scoring or Scoring()
     queries = as_sequences(queries, scoring.alphabet)
     targets = as_sequences(targets, scoring.alphabet)
-    kind, queries, paired = _pairing(queries, targets)
+    kind, queries, paired = pairing(queries, targets)
     if options.get("mesh") is None and not options.get("devices"):
         options["mesh"] = ambient_mesh()
-    table = _run(kind, queries, paired, scoring, **options)
+    table = run(kind, queries, paired, scoring, **options)
     if len(paired) == len(targets):
         return table
     only = np.zeros_like(table["target"])  # one target, paired with every query
@@ -182,124 +186,7 @@ def align_all(
     if cluster is None and not task.filters:
         return table_of(task, *engine.run(task, *watched))
     found = list(stream(task, parts.cut_of(task, part_rows), watched, cluster))
-    return join((table for _, table in found), engine.merge_all(found))
-
-
-def stream_all(
-    sequences,
-    scoring=None,
-    *,
-    include_self=False,
-    skip=(),
-    shard=None,
-    part_rows=None,
-    cluster=None,
-    **options,
-) -> Iterator[tuple[Part, Table]]:
-    """Align all pairs of a set, part by part: for results that memory cannot hold.
-
-    The next parts are planned and computed while the caller has one. One below the
-    other, the tables are what ``align_all`` returns.
-
-    Parameters
-    ----------
-    include_self, cluster, **options : as in ``align_all``
-    skip : collection of int
-        Parts that are not wanted, because they are there already.
-    shard : (int, int), optional
-        (k, n): only the k-th of n shares of the parts, from 1; each part is in one
-        share, and shares are alike in cells.
-    part_rows : int, optional
-        Rows of a part at most, 2^22 by default. Parts depend on the lengths of the
-        sequences and on this, on nothing else.
-
-    Yields
-    ------
-    Part
-        ``index``, and ``start`` and ``stop``: which rows of the whole result, counted
-        before filters.
-    Table
-        Those rows, or what the filters keep of them.
-
-    Examples
-    --------
-    >>> import jaxalign
-    >>> sequences = ["MKTAYIA", "MKTAIA", "MRV"]
-    >>> for part, table in jaxalign.stream_all(sequences, part_rows=2):
-    ...     print(part.index, part.start, part.stop, table["score"].tolist())
-    0 0 2 [16, -7]
-    1 2 3 [-6]
-    """
-    scoring = scoring or Scoring()
-    sequences = as_sequences(sequences, scoring.alphabet)
-    watched, options = watched_in(options)
-    task = make_task("all", sequences, sequences, scoring, include_self, **options)
-    some = share(parts.cut_of(task, part_rows), shard)
-    some = [part for part in some if part.index not in skip]
-    return stream(task, some, watched, cluster)
-
-
-def parts_all(sequences, *, include_self=False, part_rows=None) -> list[Part]:
-    """The parts that ``stream_all`` makes of some ``Sequences``."""
-    return parts.cut(sequences.lengths, include_self, *filter(None, [part_rows]))
-
-
-def share(some: list[Part], shard=None) -> list[Part]:
-    """The parts of a shard (k, n); all where it is None."""
-    return some if shard is None else parts.shard(some, *shard)
-
-
-def scores_matrix(queries, targets=None, scoring=None, **options) -> np.ndarray:
-    """Scores of all queries against all targets, or of a set against itself.
-
-    Returns
-    -------
-    (n, m) int32, or float64 where the scoring is fractional
-
-    Examples
-    --------
-    >>> import jaxalign
-    >>> jaxalign.scores_matrix(["MKV", "MRV"])
-    array([[14, 11],
-           [11, 14]], dtype=int32)
-    """
-    scoring = scoring or Scoring()
-    queries = as_sequences(queries, scoring.alphabet)
-    options = every_pair(options) | {"output": "score"}
-    if targets is None and _symmetric(scoring, options):
-        return _square(align_all(queries, scoring, include_self=True, **options))
-    targets = queries if targets is None else as_sequences(targets, scoring.alphabet)
-    table = _run("cross", queries, targets, scoring, **options)
-    return table["score"].reshape(len(queries), len(targets))
-
-
-def distance_matrix(
-    sequences, scoring=None, *, identity="shorter", **options
-) -> np.ndarray:
-    """1 - identity of all pairs, for guide trees; symmetric, zero diagonal.
-
-    Identities are ``max_identities``: no path, no dependence on argument order.
-
-    Parameters
-    ----------
-    identity : {"shorter", "longer", "mean"}
-
-    Returns
-    -------
-    (n, n) float64, 1 where the denominator is 0
-    """
-    if identity in BY_PATH or identity in ("query", "target"):
-        raise UsageError(f"identity {identity!r} is not symmetric, or needs a path")
-    scoring = scoring or Scoring()
-    if not _symmetric(scoring, options):
-        raise UsageError("a distance needs a symmetric matrix and symmetric free ends")
-    options = every_pair(options) | {"output": "identity"}
-    table = align_all(sequences, scoring, **options)
-    below = denominator(identity, table.columns, *table.lengths())
-    distance = np.zeros((len(table.queries),) * 2)
-    values = 1 - np.nan_to_num(ratio(table["max_identities"], below))
-    distance[table["query"], table["target"]] = values
-    return distance + distance.T
+    return join((table for _, table in found), streamed.merge_all(found))
 
 
 def dp_table(query, target, scoring=None, *, mode="global", free_ends=None, gaps=False):
@@ -355,52 +242,11 @@ def plan(queries, targets=None, scoring=None, **options) -> dict:
     if targets is None:
         task = make_task("all", queries, queries, scoring, include_self, **options)
         if by_parts or task.filters:
-            return engine.plan_parts(task, parts.cut_of(task, part_rows))
+            return streamed.plan_parts(task, parts.cut_of(task, part_rows))
     else:
         targets = as_sequences(targets, scoring.alphabet)
-        task = make_task(*_pairing(queries, targets), scoring, **options)
+        task = make_task(*pairing(queries, targets), scoring, **options)
     return engine.plan(task)[0]
-
-
-def _pairing(queries: Sequences, targets: Sequences):
-    """zip, or one against all."""
-    if len(queries) == 1 and len(targets) != 1:
-        return "cross", queries, targets
-    if len(targets) == 1 and len(queries) != 1:
-        targets = targets.take([0] * len(queries))
-    if len(queries) != len(targets):
-        raise InputError(
-            f"{len(queries)} queries and {len(targets)} targets: pairs are zipped, so "
-            "there must be as many, or one on a side"
-        )
-    return "zip", queries, targets
-
-
-def _symmetric(scoring, options) -> bool:
-    ends = resolve_ends(options.get("mode", "global"), options.get("free_ends"))
-    return is_symmetric(scoring, ends)
-
-
-def every_pair(options: dict) -> dict:
-    """Refuse filters where each pair has its place in the answer."""
-    for name in ("min_score", "min_identity", "min_cov"):
-        if options.get(name) is not None:
-            raise UsageError(f"{name}: use align_pairs or align_all, which drop rows")
-    return dict(options)
-
-
-def _square(table):
-    n = len(table.queries)
-    matrix = np.zeros((n, n), table["score"].dtype)
-    matrix[table["query"], table["target"]] = table["score"]
-    matrix[table["target"], table["query"]] = table["score"]
-    return matrix
-
-
-def _run(kind, queries, targets, scoring, **options) -> Table:
-    watched, options = watched_in(options)
-    task = make_task(kind, queries, targets, scoring, **options)
-    return table_of(task, *engine.run(task, *watched))
 
 
 __all__ = [
@@ -409,12 +255,7 @@ __all__ = [
     "align_pairs",
     "describe_device",
     "directions",
-    "distance_matrix",
     "dp_table",
     "plan",
-    "parts_all",
-    "scores_matrix",
     "select_device",
-    "share",
-    "stream_all",
 ]

@@ -15,7 +15,7 @@ from jaxalign.model.alphabet import Sequences, as_sequences, from_parts
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import Table, join
 from jaxalign.run import search as scanning
-from jaxalign.run.job import make_task
+from jaxalign.run.job import every_pair, make_task
 
 TOP = 300
 
@@ -97,7 +97,7 @@ def search(
     else:
         blocks = _parts(held)
     nothing = from_parts((), [], scoring.alphabet)
-    options = api.every_pair(options)
+    options = every_pair(options)
     asked = options | {"mode": mode, "output": "score"}
     task = replace(make_task("cross", queries, nothing, scoring, **asked), top=int(top))
     tell = _teller(progress, queries, held)

@@ -9,7 +9,7 @@ import pytest
 from cases import check_rows, same_tables, some_texts
 
 import jaxalign
-from jaxalign import DeviceError, UsageError, api
+from jaxalign import DeviceError, UsageError, api, large
 from jaxalign.model.filters import Filters
 from jaxalign.model.table import join
 from jaxalign.run import engine, flow, parts
@@ -173,7 +173,7 @@ def test_shards_and_skipped_parts(whole):
     for k in (1, 2):
         share = {"shard": (k, 2), "skip": [3]} | options
         by_index |= {p.index: t for p, t in jaxalign.stream_all(TEXTS, **share)}
-    count = len(api.parts_all(whole.queries, part_rows=100))
+    count = len(large.parts_all(whole.queries, part_rows=100))
     assert sorted(by_index) == [k for k in range(count) if k != 3]
     with pytest.raises(UsageError, match="shard 3 of 2"):
         jaxalign.stream_all(TEXTS, shard=(3, 2), **options)
@@ -301,7 +301,7 @@ def test_filters_are_refused_where_every_pair_is_needed():
 def test_the_plan_of_parts():
     sequences = api.as_sequences(TEXTS, jaxalign.Scoring().alphabet)
     plan = jaxalign.plan(sequences, part_rows=100, threads=1)
-    some = api.parts_all(sequences, part_rows=100)
+    some = large.parts_all(sequences, part_rows=100)
     assert plan["parts"] == len(some) and plan["pairs"] == some[-1].stop
     assert plan["budget_bytes"] > plan["result_bytes"]
     rows = sorted((part.stop - part.start for part in some), reverse=True)

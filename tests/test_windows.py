@@ -259,6 +259,16 @@ def test_a_pair_too_long_for_any_window_needs_the_wavefront():
     assert plan["implementation"] == "wavefront" and plan["checkpointed_pairs"] == 1
 
 
+def test_a_few_long_pairs_are_aligned_one_by_one():
+    long, short = ["A" * 600] * 4, ["A" * 500]
+    for count, found in ((1, 0), (3, 0), (4, 1)):
+        assert jaxalign.plan(long[:count], long[:count])["windows"] == found
+    assert jaxalign.plan(short, short)["windows"] == 1
+    assert jaxalign.plan(long[:1], long[:1], implementation="sweep")["windows"] == 1
+    plan = jaxalign.plan(long[:2], long[:2])
+    assert plan["implementation"] == "wavefront" and "too few" in plan["reason"]
+
+
 def test_budgets_are_read():
     assert memory.parse_bytes("2GiB") == 2**31 and memory.parse_bytes("1.5 kB") == 1500
     assert memory.parse_bytes(77) == 77 and memory.parse_bytes("64mib") == 2**26

@@ -3,7 +3,7 @@
 import re
 from contextlib import closing
 
-from jaxalign import api
+from jaxalign import api, large
 from jaxalign.cli import job, progress, report
 from jaxalign.cli.options import LongOptions, Options
 from jaxalign.cli.request import Request, resolve
@@ -28,11 +28,11 @@ def run(path: str, options: Options, long: LongOptions, include_self: bool) -> i
     job.rehearse(request, read.sequences)
     devices = api.select_device(options.machine.device)
     which = {"include_self": include_self, "part_rows": long.part_rows}
-    some = api.parts_all(read.sequences[0], **which)
+    some = large.parts_all(read.sequences[0], **which)
     manifest = manifest_of(request, read, include_self, some)
     force = options.output.force and shard is None
     dataset.begin(request.out, manifest, long.resume, force, shard is not None)
-    mine = [part.index for part in api.share(some, shard)]
+    mine = [part.index for part in large.share(some, shard)]
     done = dataset.finished(request.out, manifest, mine)
     _check_done(request.out, done, long.resume)
     chosen = job.settings(request, options)
@@ -69,7 +69,7 @@ def _compute(sequences, request: Request, manifest, options, settings):
     with progress.reporting(asked.progress, asked.quiet) as tell:
         watched = {"progress": tell, "busy": tell.busy} if tell else {}
         written = manifest, request.columns, request.identity
-        stream = api.stream_all(sequences, request.scoring, **watched, **settings)
+        stream = large.stream_all(sequences, request.scoring, **watched, **settings)
         with closing(stream):
             for part, table in stream:
                 dataset.write_part(table, request.out, part, *written)

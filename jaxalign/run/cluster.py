@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.run import engine, launch, memory
+from jaxalign.run import launch, memory, streamed
 from jaxalign.run.parts import Part
 from jaxalign.run.task import Task
 
@@ -30,7 +30,7 @@ class Share:
 
 
 def stream(task: Task, some: list[Part], address: str, progress=None, busy=None):
-    """As ``engine.stream``, on the machines of a Ray cluster.
+    """As ``streamed.stream``, on the machines of a Ray cluster.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def _compute(task: Task, part: Part, share: Share, version: str):
     threads = launch.IN_FLIGHT if share.gpus else share.cpus
     budget = min(task.budget, memory.budget() // share.on_a_node)
     task = replace(task, threads=threads, budget=budget)
-    ((_, columns, paths, info),) = engine.stream(task, [part])
+    ((_, columns, paths, info),) = streamed.stream(task, [part])
     return columns, paths, info
 
 

@@ -25,12 +25,11 @@ from jaxalign.run import (
     gpu,
     launch,
     mesh,
-    parts,
     results,
     schedule,
     windows,
 )  # fmt: skip
-from jaxalign.run.task import Task, make_plan
+from jaxalign.run.task import Task, make_plan, merge
 
 BATCHES = 4  # of launches for each of several GPUs
 IMPLEMENTATIONS = ("sweep", "wavefront", "pallas", "striped")
@@ -143,31 +142,6 @@ def _batched(task: Task, pieces: list) -> list:
     return [*filter(None, dealt), *others]
 
 
-SUMS = ("pairs", "cells", "windows", "checkpointed_pairs", "seconds")
-LARGEST = ("window_bytes", "result_bytes", "threads")
-
-
-def merge(plans: list[dict]) -> dict:
-    """The plans of parts of a job -> one of all."""
-    made = dict(plans[0])
-    for other in plans[1:]:
-        made |= {name: made[name] + other[name] for name in SUMS if name in made}
-        made |= {name: max(made[name], other[name]) for name in LARGEST}
-        loads = zip(made["device_cells"], other["device_cells"], strict=True)
-        made["device_cells"] = [sum(pair) for pair in loads]
-        made["dtypes"] = sorted({*made["dtypes"], *other["dtypes"]})
-        names = (made["implementation"] + ", " + other["implementation"]).split(", ")
-        made["implementation"] = ", ".join(dict.fromkeys(names))
-        if len(other["reason"]) > len(made["reason"]):  # it also names what is beyond
-            made["reason"] = other["reason"]
-    return made
-
-
-def merge_all(found) -> dict:
-    """What (part, table) say of their parts -> what they say of the job."""
-    return merge([table.info for _, table in found]) | {"parts": len(found)}
-
-
 def run(task: Task, progress=None, busy=None):
     """Run a job.
 
@@ -189,30 +163,6 @@ def run(task: Task, progress=None, busy=None):
             tell(rows.cells)
     seconds = time.perf_counter() - began
     return *work.content.output.finish(), work.content.info | {"seconds": seconds}
-
-
-def stream(task: Task, some: list[parts.Part], progress=None, busy=None):
-    """Run parts of a task of all pairs of a set; the next ones are planned and computed
-    while the caller has one.
-
-    Yields
-    ------
-    part, columns, paths, info
-        As of ``run``, part by part, in order; indices are those of the whole set.
-        ``seconds`` is the time since the part before.
-    """
-    reserved = parts.reserved_bytes(task, some, flow.AHEAD + 1)
-    each = parts.iterate(task, some, reserved)
-    works = (prepare(own, computed) for _, own, computed in each)
-    cells, began = sum(part.cells for part in some), time.perf_counter()
-    found = compute(works, task, cells, progress, busy)
-    for part, work in zip(some, found, strict=True):
-        columns, paths = work.content.output.finish()
-        for side in ("query", "target"):
-            columns[side] += np.int32(part.first)
-        now = time.perf_counter()
-        yield part, columns, paths, work.content.info | {"seconds": now - began}
-        began = now
 
 
 def scores(task: Task, take, tell=None) -> dict:
@@ -266,17 +216,6 @@ def _scores(content, piece, device, scratch):
         i, j = piece
         return np.array([i]), np.array([j]), execute.pair_score(task, piece)
     return piece.queries, piece.targets, found
-
-
-def plan_parts(task: Task, some: list[parts.Part]) -> dict:
-    """The plan of a streamed run: that of its heaviest part, and how many there are."""
-    reserved = parts.reserved_bytes(task, some, flow.AHEAD + 1)
-    heaviest = max(some, key=lambda part: part.cells)
-    _, computed = parts.tasks_of(task, heaviest, reserved)
-    made = merge([plan(one)[0] for one in computed])
-    whole = {"pairs": sum(part.stop - part.start for part in some)}
-    whole |= {"cells": sum(part.cells for part in some), "parts": len(some)}
-    return made | whole
 
 
 def compute(works: Iterator[flow.Work], task: Task, cells: int, progress, busy):

@@ -1,12 +1,13 @@
 """Options of the public functions -> a task; what a run returns -> a table."""
 
-from jaxalign.errors import UsageError
+from jaxalign.errors import InputError, UsageError
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.filters import Filters
 from jaxalign.model.filters import check as check_filters
-from jaxalign.model.scoring import resolve_ends
+from jaxalign.model.scoring import is_symmetric, resolve_ends
 from jaxalign.model.table import OUTPUTS, Table
 from jaxalign.run import cluster as ray
-from jaxalign.run import engine, memory
+from jaxalign.run import engine, memory, streamed
 from jaxalign.run.device import resolve_devices
 from jaxalign.run.mesh import check as check_mesh
 from jaxalign.run.task import Task
@@ -71,6 +72,13 @@ def make_task(
     )
 
 
+def run(kind, queries, targets, scoring, **options) -> Table:
+    """Compute a job of some options."""
+    watched, options = watched_in(options)
+    task = make_task(kind, queries, targets, scoring, **options)
+    return table_of(task, *engine.run(task, *watched))
+
+
 def table_of(task, columns, paths, info) -> Table:
     """What ``engine.run`` returns, as a table."""
     runs, offsets = paths or (None, None)
@@ -91,7 +99,7 @@ def table_of(task, columns, paths, info) -> Table:
 def stream(task, some, watched, cluster):
     """Parts and their tables, computed here or on a cluster."""
     if cluster is None:
-        found = engine.stream(task, some, *watched)
+        found = streamed.stream(task, some, *watched)
     else:
         found = ray.stream(task, some, cluster, *watched)
     for part, columns, paths, info in found:
@@ -103,3 +111,30 @@ def watched_in(options: dict):
     names = ("progress", "busy")
     rest = {name: value for name, value in options.items() if name not in names}
     return tuple(options.get(name) for name in names), rest
+
+
+def pairing(queries: Sequences, targets: Sequences):
+    """zip, or one against all."""
+    if len(queries) == 1 and len(targets) != 1:
+        return "cross", queries, targets
+    if len(targets) == 1 and len(queries) != 1:
+        targets = targets.take([0] * len(queries))
+    if len(queries) != len(targets):
+        raise InputError(
+            f"{len(queries)} queries and {len(targets)} targets: pairs are zipped, so "
+            "there must be as many, or one on a side"
+        )
+    return "zip", queries, targets
+
+
+def symmetric(scoring, options) -> bool:
+    ends = resolve_ends(options.get("mode", "global"), options.get("free_ends"))
+    return is_symmetric(scoring, ends)
+
+
+def every_pair(options: dict) -> dict:
+    """Refuse filters where each pair has its place in the answer."""
+    for name in ("min_score", "min_identity", "min_cov"):
+        if options.get(name) is not None:
+            raise UsageError(f"{name}: use align_pairs or align_all, which drop rows")
+    return dict(options)

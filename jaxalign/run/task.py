@@ -154,3 +154,23 @@ def describe(task, windows: int, alone: int, held, dtypes) -> dict:
         "window_bytes": max(held, default=0),
         "dtypes": sorted(dtypes),
     }
+
+
+SUMS = ("pairs", "cells", "windows", "checkpointed_pairs", "seconds")
+LARGEST = ("window_bytes", "result_bytes", "threads")
+
+
+def merge(plans: list[dict]) -> dict:
+    """The plans of parts of a job -> one of all."""
+    made = dict(plans[0])
+    for other in plans[1:]:
+        made |= {name: made[name] + other[name] for name in SUMS if name in made}
+        made |= {name: max(made[name], other[name]) for name in LARGEST}
+        loads = zip(made["device_cells"], other["device_cells"], strict=True)
+        made["device_cells"] = [sum(pair) for pair in loads]
+        made["dtypes"] = sorted({*made["dtypes"], *other["dtypes"]})
+        names = (made["implementation"] + ", " + other["implementation"]).split(", ")
+        made["implementation"] = ", ".join(dict.fromkeys(names))
+        if len(other["reason"]) > len(made["reason"]):  # it also names what is beyond
+            made["reason"] = other["reason"]
+    return made

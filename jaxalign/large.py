@@ -1,0 +1,74 @@
+"""The public functions of jobs too large for one table: all pairs of a set in parts."""
+
+from collections.abc import Iterator
+
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.model.scoring import Scoring
+from jaxalign.model.table import Table
+from jaxalign.run import parts
+from jaxalign.run.job import make_task, stream, watched_in
+from jaxalign.run.parts import Part
+
+
+def stream_all(
+    sequences,
+    scoring=None,
+    *,
+    include_self=False,
+    skip=(),
+    shard=None,
+    part_rows=None,
+    cluster=None,
+    **options,
+) -> Iterator[tuple[Part, Table]]:
+    """Align all pairs of a set, part by part: for results that memory cannot hold.
+
+    The next parts are planned and computed while the caller has one. One below the
+    other, the tables are what ``align_all`` returns.
+
+    Parameters
+    ----------
+    include_self, cluster, **options : as in ``align_all``
+    skip : collection of int
+        Parts that are not wanted, because they are there already.
+    shard : (int, int), optional
+        (k, n): only the k-th of n shares of the parts, from 1; each part is in one
+        share, and shares are alike in cells.
+    part_rows : int, optional
+        Rows of a part at most, 2^22 by default. Parts depend on the lengths of the
+        sequences and on this, on nothing else.
+
+    Yields
+    ------
+    Part
+        ``index``, and ``start`` and ``stop``: which rows of the whole result, counted
+        before filters.
+    Table
+        Those rows, or what the filters keep of them.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> sequences = ["MKTAYIA", "MKTAIA", "MRV"]
+    >>> for part, table in jaxalign.stream_all(sequences, part_rows=2):
+    ...     print(part.index, part.start, part.stop, table["score"].tolist())
+    0 0 2 [16, -7]
+    1 2 3 [-6]
+    """
+    scoring = scoring or Scoring()
+    sequences = as_sequences(sequences, scoring.alphabet)
+    watched, options = watched_in(options)
+    task = make_task("all", sequences, sequences, scoring, include_self, **options)
+    some = share(parts.cut_of(task, part_rows), shard)
+    some = [part for part in some if part.index not in skip]
+    return stream(task, some, watched, cluster)
+
+
+def parts_all(sequences, *, include_self=False, part_rows=None) -> list[Part]:
+    """The parts that ``stream_all`` makes of some ``Sequences``."""
+    return parts.cut(sequences.lengths, include_self, *filter(None, [part_rows]))
+
+
+def share(some: list[Part], shard=None) -> list[Part]:
+    """The parts of a shard (k, n); all where it is None."""
+    return some if shard is None else parts.shard(some, *shard)

@@ -1,0 +1,48 @@
+"""A job run part by part: the next ones are planned and computed meanwhile."""
+
+import time
+
+import numpy as np
+
+from jaxalign.run import engine, flow, parts
+from jaxalign.run.task import Task, merge
+
+
+def stream(task: Task, some: list[parts.Part], progress=None, busy=None):
+    """Run parts of a task of all pairs of a set; the next ones are planned and computed
+    while the caller has one.
+
+    Yields
+    ------
+    part, columns, paths, info
+        As of ``run``, part by part, in order; indices are those of the whole set.
+        ``seconds`` is the time since the part before.
+    """
+    reserved = parts.reserved_bytes(task, some, flow.AHEAD + 1)
+    each = parts.iterate(task, some, reserved)
+    works = (engine.prepare(own, computed) for _, own, computed in each)
+    cells, began = sum(part.cells for part in some), time.perf_counter()
+    found = engine.compute(works, task, cells, progress, busy)
+    for part, work in zip(some, found, strict=True):
+        columns, paths = work.content.output.finish()
+        for side in ("query", "target"):
+            columns[side] += np.int32(part.first)
+        now = time.perf_counter()
+        yield part, columns, paths, work.content.info | {"seconds": now - began}
+        began = now
+
+
+def plan_parts(task: Task, some: list[parts.Part]) -> dict:
+    """The plan of a streamed run: that of its heaviest part, and how many there are."""
+    reserved = parts.reserved_bytes(task, some, flow.AHEAD + 1)
+    heaviest = max(some, key=lambda part: part.cells)
+    _, computed = parts.tasks_of(task, heaviest, reserved)
+    made = merge([engine.plan(one)[0] for one in computed])
+    whole = {"pairs": sum(part.stop - part.start for part in some)}
+    whole |= {"cells": sum(part.cells for part in some), "parts": len(some)}
+    return made | whole
+
+
+def merge_all(found) -> dict:
+    """What (part, table) say of their parts -> what they say of the job."""
+    return merge([table.info for _, table in found]) | {"parts": len(found)}
