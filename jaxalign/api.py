@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.model.table import Table, join
@@ -66,6 +67,8 @@ def align(
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
     query, target = _named(query, "query"), _named(target, "target")
+    if options.get("output", "alignment") != "alignment":
+        raise UsageError("align gives a whole alignment: it takes no output")
     options = every_pair(options) | {"output": "alignment"}
     options |= {"mode": mode, "free_ends": free_ends}
     found = align_pairs([query], [target], scoring, **options).alignment(0)

@@ -28,6 +28,7 @@ SKEW = Scoring(("ACDWX", np.arange(25).reshape(5, 5) % 7 - 3), 4, 2)
 TEXTS = some_texts(1, 12)
 OTHERS = some_texts(2, 12)[::-1]
 settings = pytest.mark.parametrize("mode, free", SETTINGS, ids=["g", "s", "l", "ends"])
+SLOW_SETTINGS = [pytest.param(*one, marks=pytest.mark.slow) for one in SETTINGS[1:]]
 
 
 def chosen(mode, free, output="alignment"):
@@ -77,7 +78,7 @@ def test_one_against_many(mode, free):
         check_rows(table)
 
 
-@settings
+@pytest.mark.parametrize("mode, free", SETTINGS[:1] + SLOW_SETTINGS)
 def test_outputs_agree(mode, free):
     """Scores and stats are those of the alignment, zipped and all against all."""
     for run in (
@@ -505,3 +506,14 @@ def test_plan_does_nothing_but_count():
     zipped = jaxalign.plan(TEXTS, OTHERS)
     assert zipped["cells"] == sum(map(lambda a, b: len(a) * len(b), TEXTS, OTHERS))
     assert api.plan(TEXTS[:1], OTHERS)["pairs"] == 12
+
+
+@pytest.mark.parametrize("item", [3, ["MK"], None])
+def test_what_is_no_sequence(item):
+    with pytest.raises(InputError, match="is no sequence"):
+        jaxalign.align(item, "MK")
+
+
+def test_align_takes_no_output():
+    with pytest.raises(UsageError, match="no output"):
+        jaxalign.align("MK", "MK", output="score")

@@ -479,6 +479,21 @@ def test_info_and_plan(run):
     assert (plan["pairs"], plan["records"], plan["dtypes"]) == (3, 3, ["int16"])
 
 
+def test_info_says_what_the_options_give(run, folder):
+    code, out, _ = run("info", "--threads", "1", "--memory-budget", "1GiB", "--json")
+    runs = json.loads(out)["runs"]
+    assert (code, runs["threads"], runs["budget_bytes"]) == (DONE, 1, 2**30)
+    assert "device 7" in refused(run, folder, DEVICE, "info", "--devices", "7")
+
+
+def test_a_u_in_dna(run, folder):
+    (folder / "u.fa").write_text(">x\nACGUU\n")
+    words = ("all", "u.fa", "--alphabet", "dna", "-o", "out.tsv")
+    message = refused(run, folder, INPUT, *words)
+    assert "--alphabet rna reads U" in message
+    assert "(and 1 more unknown letter)" in message
+
+
 def test_a_set_too_large_for_one_table_still_has_a_folder(run, folder, monkeypatch):
     monkeypatch.setattr(parts, "ROWS", 3000)
     (folder / "n.fa").write_text("".join(f">s{k}\nMK\n" for k in range(400)))

@@ -1,6 +1,7 @@
 """Several devices, a mesh, parts and filters: the rows are always the same."""
 
 import threading
+import time
 from dataclasses import replace
 
 import jax
@@ -186,6 +187,9 @@ def test_a_caller_who_leaves_stops_the_work():
     stream = jaxalign.stream_all(TEXTS, part_rows=30, **OPTIONS)
     next(stream)
     stream.close()
+    late = time.monotonic() + 10  # the index of a part ahead has a thread of its own
+    while threading.active_count() > before and time.monotonic() < late:
+        time.sleep(0.01)
     assert threading.active_count() == before
 
 

@@ -103,15 +103,30 @@ def test_shuffled_columns_are_put_in_order(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "# only\n", "A C\nA 1\nC 1 2\n", "A C\nA 1 2\nG 1 2\n", "A C\nA 1 x\nC 1 2\n",
-     "AA C\nAA 1 2\nC 1 2\n"],
-)  # fmt: skip
-def test_bad_matrix_files(tmp_path, text):
+    "text, message",
+    [
+        ("", "no header line"),
+        ("# only\n", "no header line"),
+        ("A C\nA 1\nC 1 2\n", "line 2: row 'A' has 1 scores of 2"),
+        (
+            "#\nA C\nA 1 2\nG 1 2\n",
+            "line 4: row 'G' is no letter of the header, line 2",
+        ),
+        ("A C\nA 1 x\nC 1 2\n", "line 2: row 'A', column 'C': 'x' is no number"),
+        ("AA C\nAA 1 2\nC 1 2\n", "line 1: 'AA' is no single letter"),
+        ("A C\nA 1 2\n", "no row for 'C'"),
+    ],
+)
+def test_bad_matrix_files(tmp_path, text, message):
     path = tmp_path / "bad.mat"
     path.write_text(text)
-    with pytest.raises(UsageError, match="bad.mat"):
+    with pytest.raises(UsageError, match=f"bad.mat.*{message}"):
         _ = Scoring(str(path)).scores
+
+
+def test_a_folder_is_no_matrix(tmp_path):
+    with pytest.raises(UsageError, match="is a folder"):
+        Scoring(str(tmp_path))
 
 
 def test_every_bundled_matrix_loads():
@@ -135,9 +150,10 @@ def test_every_bundled_matrix_loads():
         (dict(match=1), "go together"),
         (dict(match=float("nan"), mismatch=0), "match"),
         (dict(matrix="BLOSUM26"), "unknown matrix 'BLOSUM26'"),
-        (dict(gap_open=10.0001), "finer than 1/1000"),
+        (dict(gap_open=10.0001), "10.0001: gap costs and scores finer than 1/1000"),
         (dict(gap_extend=1 / 3), "finer than 1/1000"),
         (dict(matrix=("AB", [[1]])), "shape"),
+        (dict(matrix=np.eye(3)), "an array needs its letters"),
         (dict(matrix=("AA", [[1, 2], [3, 4]])), "differ"),
         (dict(matrix=("AB", [[1, 2], [3, np.inf]])), "finite"),
         (dict(matrix=("AB", [[1, 2], [3, 40000]])), "32768"),

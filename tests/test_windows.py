@@ -226,7 +226,7 @@ def test_fewer_lanes():
 def test_a_plan_over_the_budget_is_refused(output):
     """Before it starts, with the size that would fit; and that size does."""
     options = dict(threads=1, output=output)
-    with pytest.raises(MemoryPlanError, match="66 pairs needs") as refused:
+    with pytest.raises(MemoryPlanError, match="66 pairs: .* needed") as refused:
         jaxalign.align_all(TEXTS, memory_budget=1000, **options)
     size = int(re.search(r"budget of (\d+) bytes would fit", str(refused.value))[1])
     for budget in (size - 1, f"{size - 1} B"):
@@ -355,12 +355,12 @@ def test_a_gap_of_whole_strips():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["global", "local"])
-def test_a_long_pair_in_little_memory(mode):
+@pytest.mark.parametrize("mode, length", [("global", 30000), ("local", 12000)])
+def test_a_long_pair_in_little_memory(mode, length):
     rng = np.random.default_rng(12)
-    a = codes(rng, 12000, 20)
-    b = related(rng, a, 20).astype(np.uint8)[:12000]
-    options = dict(memory_budget="64MiB", output="alignment", mode=mode, threads=1)
+    a = codes(rng, length, 20)
+    b = related(rng, a, 20).astype(np.uint8)[:length]
+    options = dict(memory_budget="256MiB", output="alignment", mode=mode, threads=1)
     table = jaxalign.align_pairs([a], [b], **options)
     assert table.info["checkpointed_pairs"] == 1
     check_rescored(table)

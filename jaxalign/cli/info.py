@@ -38,8 +38,13 @@ def machine(options: Options) -> dict:
     from jaxalign.cli import report
 
     devices = api.select_device(options.machine.device)
-    tiny = api.plan(["A"], ["A"], implementation=options.machine.implementation)
-    chosen = {name: tiny[name] for name in ("implementation", "reason", "threads")}
+    machine = options.machine
+    tiny = api.plan(
+        ["A"], ["A"], implementation=machine.implementation, threads=machine.threads,
+        memory_budget=machine.memory_budget, devices=machine.devices,
+    )  # fmt: skip
+    names = "implementation", "reason", "devices", "threads", "budget_bytes"
+    chosen = {name: tiny[name] for name in names}
     return {
         "versions": report.versions(),
         "device": api.describe_device(devices),

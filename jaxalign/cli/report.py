@@ -41,7 +41,7 @@ def heading(request, plan: dict) -> str:
             f"{request.scoring.alphabet.kind} alphabet",
             f"output {request.output}",
             f"{plan['implementation']} ({plan['reason']})",
-            f"{plan['pairs']:,} pairs, {plan['cells']:,} cells",
+            f"{pairs(plan)}, {plan['cells']:,} cells",
         )
     )
 
@@ -68,7 +68,12 @@ def summary(info: dict, kept: int, filters: str) -> str:
     """Pairs computed and kept, speed."""
     speed = f"{info['seconds']:.2f} s, {gcups(info):.3g} GCUPS"
     cut = f", {kept:,} kept ({filters})" if filters else ""
-    return f"{info['pairs']:,} pairs computed{cut}; {info['cells']:,} cells in {speed}"
+    return f"{pairs(info)} computed{cut}; {info['cells']:,} cells in {speed}"
+
+
+def pairs(info: dict) -> str:
+    """How many pairs: ``1 pair``, ``1,225 pairs``."""
+    return f"{info['pairs']:,} pair" + "s" * (info["pairs"] != 1)
 
 
 def gcups(info: dict) -> float:

@@ -262,7 +262,7 @@ def _bad_letter(raw: RawRecords, alphabet: Alphabet, bad: np.ndarray) -> InputEr
     return InputError(
         f"{label(raw.source)}, line {place.line}, column {place.column}: record "
         f"{raw.before + record + 1} ({raw.names[record]!r}) holds {place.letter!r}"
-        + (f" (and {more} more such residues follow)" if more else "")
+        + (f" (and {more} more unknown letter{'s' * (more > 1)})" if more else "")
         + f"; {alphabet.rule()}"
         + _hint(place, alphabet)
     )
@@ -274,6 +274,8 @@ def _hint(place: Place, alphabet: Alphabet) -> str:
         return "\nhint: sequences go in unaligned; take the gaps out"
     if wildcard is None or not ("A" <= letter <= "Z"):
         return ""
+    if alphabet.kind == "dna" and letter == "U":
+        return "\nhint: --alphabet rna reads U"
     if alphabet.kind == "protein" and letter in "UOJ":
         return f"\nhint: --unknown X reads U, O and J as {wildcard}"
     return f"\nhint: --unknown mask reads every letter outside it as {wildcard}"

@@ -198,6 +198,16 @@ def check_codes(codes, alphabet: Alphabet, what: str) -> None:
         raise InputError(f"{what}: codes must lie in 0..{alphabet.size - 1}")
 
 
+def _letters_of(item, name: str) -> str:
+    """The letters of a biotite sequence."""
+    if not hasattr(item, "code"):
+        raise InputError(
+            f"{name}: a {type(item).__name__} is no sequence; a str, (name, str), "
+            "codes or a biotite sequence is"
+        )
+    return str(item)
+
+
 def _name_and_codes(item, index: int, alphabet: Alphabet):
     name = f"seq{index + 1}"
     if isinstance(item, tuple):
@@ -205,7 +215,7 @@ def _name_and_codes(item, index: int, alphabet: Alphabet):
     if isinstance(item, np.ndarray):
         check_codes(item, alphabet, f"record {index + 1} ({name})")
         return name, item.astype(np.uint8)
-    text = item if isinstance(item, (str, bytes)) else str(item)  # biotite: letters
+    text = item if isinstance(item, (str, bytes)) else _letters_of(item, name)
     codes = alphabet.encode(text)
     bad = np.flatnonzero(codes == BAD)
     if bad.size:

@@ -38,6 +38,8 @@ def load(name: str) -> tuple[str, np.ndarray]:
         return _from_biotite(by_upper[plain.upper()])
     if Path(name).is_file():
         return parse(Path(name).read_text(), name)
+    if Path(name).is_dir():
+        raise UsageError(f"matrix {name} is a folder")
     raise UsageError(
         f"unknown matrix {name!r}: neither a file nor one of the "
         f"{len(by_upper)} bundled matrices (`jaxalign matrices` lists them)"
@@ -68,19 +70,33 @@ def parse(text: str, name: str):
     UsageError
         The text is no square matrix of numbers with the same letters on both sides.
     """
-    lines = [line.split() for line in text.splitlines()]
-    lines = [words for words in lines if words and not words[0].startswith("#")]
+    lines = [(k, line.split()) for k, line in enumerate(text.splitlines(), 1)]
+    lines = [(k, words) for k, words in lines if words and words[0][0] != "#"]
     if len(lines) < 2:
         raise UsageError(f"matrix {name}: no header line and rows")
-    header, rows = lines[0], lines[1:]
-    if sorted(header) != sorted(words[0] for words in rows):
-        raise UsageError(f"matrix {name}: row and column letters differ")
-    if any(len(letter) != 1 for letter in header):
-        raise UsageError(f"matrix {name}: a letter is one character")
-    if any(len(words) != len(header) + 1 for words in rows):
-        raise UsageError(f"matrix {name}: every row needs {len(header)} scores")
-    try:
-        pairs = {(w[0], b): float(v) for w in rows for b, v in zip(header, w[1:])}  # noqa: B905
-    except ValueError as error:
-        raise UsageError(f"matrix {name}: {error}") from None
+    (top, header), *rows = lines
+    for letter in header:
+        if len(letter) != 1:
+            raise UsageError(f"{name}, line {top}: {letter!r} is no single letter")
+    pairs = {}
+    for k, (letter, *values) in rows:
+        where = f"{name}, line {k}: row {letter!r}"
+        if letter not in header:
+            raise UsageError(f"{where} is no letter of the header, line {top}")
+        if len(values) != len(header):
+            raise UsageError(f"{where} has {len(values)} scores of {len(header)}")
+        pairs |= {
+            (letter, other): _number(value, f"{where}, column {other!r}")
+            for other, value in zip(header, values, strict=True)
+        }
+    missing = [letter for letter in header if (letter, letter) not in pairs]
+    if missing:
+        raise UsageError(f"matrix {name}: no row for {missing[0]!r}")
     return canonical("".join(header), pairs)
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"{where}: {text!r} is no number") from None

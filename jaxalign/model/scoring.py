@@ -117,7 +117,11 @@ class Scoring:
         values = {self.gap_open, self.gap_extend, *self._named[2].ravel().tolist()}
         scale = lcm(*(Fraction(str(value)).denominator for value in values))
         if scale > MAX_SCALE:
-            raise UsageError(f"scores finer than 1/{MAX_SCALE} are not supported")
+            fine = max(values, key=lambda value: Fraction(str(value)).denominator)
+            raise UsageError(
+                f"{fine!r}: gap costs and scores finer than 1/{MAX_SCALE} are not "
+                "supported"
+            )
         return scale
 
     @cached_property
@@ -246,6 +250,8 @@ def _check(scoring: Scoring) -> None:
             f"{scoring.gap_open:g}: extending may not cost more than opening"
         )
     if scoring.match is None and not isinstance(scoring.matrix, str):
+        if not (isinstance(scoring.matrix, (tuple, list)) and len(scoring.matrix) == 2):
+            raise UsageError("an array needs its letters: matrix=(letters, array)")
         letters, scores = scoring.matrix
         if np.shape(scores) != (len(letters), len(letters)):
             raise UsageError(

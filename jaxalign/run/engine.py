@@ -90,7 +90,8 @@ def plan(task: Task) -> tuple[dict, list]:
         made, pieces = make_plan(task)
         others = "pairs too long, or too few, for a window" if name == "sweep" else None
     if made["checkpointed_pairs"] and others:
-        why += f"; {others} by wavefront, in strips"
+        others = f"{others} by wavefront, in strips"
+        why = f"{why}; {others}" if made["windows"] else others
         name = f"{name}, wavefront" if made["windows"] else "wavefront"
     cells = [schedule.estimate(task.job, piece) for piece in pieces]
     pieces = [pieces[k] for k in schedule.heaviest_first(cells)]

@@ -56,6 +56,6 @@ def refuse_over(needed: int, limit: int, what: str) -> None:
     """Refuse a plan before it starts, with the size that would fit."""
     if needed > limit:
         raise MemoryPlanError(
-            f"{what} needs {show_bytes(needed)}, the memory budget is "
+            f"{what}: {show_bytes(needed)} needed, the memory budget is "
             f"{show_bytes(limit)}: a budget of {needed} bytes would fit"
         )
