@@ -35,8 +35,8 @@ def stream_all(
         (k, n): only the k-th of n shares of the parts, from 1; each part is in one
         share, and shares are alike in cells.
     part_rows : int, optional
-        Rows of a part at most, 2^22 by default. Parts depend on the lengths of the
-        sequences and on this, on nothing else.
+        Rows of a part at most, unless a single query has more; 2^22 by default. Parts
+        depend on the lengths of the sequences and on this, on nothing else.
 
     Yields
     ------

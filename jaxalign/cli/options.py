@@ -165,7 +165,7 @@ class LongOptions:
     """Only the K-th of N shares of the parts, from 1; shares may fill one folder."""
 
     part_rows: Annotated[int | None, Parameter(metavar="ROWS")] = None
-    """Rows of a part at most. [4194304]"""
+    """Rows of a part at most, unless a single query has more. [4194304]"""
 
     cluster: Annotated[str | None, Parameter(metavar="ADDRESS")] = None
     """Compute on a Ray cluster; auto is the one this machine belongs to."""
