@@ -166,7 +166,7 @@ def align_all(
     """Align all pairs i < j of a set (i <= j with ``include_self``), row by row.
 
     Parameters and errors as in ``align_pairs``; ``cluster`` is the address of a Ray
-    cluster, or "auto", whose machines get parts of ``part_rows`` rows at most. Every
+    cluster, or "auto", whose machines get parts of ``part_rows`` rows. Every
     pair is computed once; results do not depend on windows, threads, devices, machines
     or the order of work.
 

@@ -19,8 +19,7 @@ gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pa
     goes for every position.
 temperature : number or array of the batch shape, above 0
 mode, free_ends : as in ``align``
-adjacent_gaps : bool
-    False forbids an insertion next to a deletion (biotite's rule).
+adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
 implementation : {"log", "blocked", "scaled"}, optional
     ``log`` keeps all diagonals for the gradient, ``blocked`` some of them and computes
     the others anew; by default the second where the first needs more than 128 MiB. In
