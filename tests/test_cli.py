@@ -535,6 +535,7 @@ def test_soft_prints_and_saves(run, folder):
     )
 
 
+@pytest.mark.slow
 def test_soft_draws_a_picture(run, folder):
     pytest.importorskip("matplotlib")
     words = ("soft", "a.fa", "b.fa", "--mode", "local", "--plot")

@@ -221,7 +221,11 @@ def test_sweep(dtype, local, shared):
         check_lanes(*out, queries, targets, (S, *gaps, mode, ends), tie)
 
 
-@pytest.mark.parametrize("form", [{"rows": 16}, {"fused": False}], ids=str)
+@pytest.mark.parametrize(
+    "form",
+    [pytest.param({"rows": 16}, marks=pytest.mark.slow), {"fused": False}],
+    ids=str,
+)
 @pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
 def test_sweep_forms(local, form):
     """Strips of 16 rows, and without the calls that make XLA:CPU fast: the same."""

@@ -21,7 +21,7 @@ OWN = "abcdefghijklmnopqrstuvwx"  # 24 letters: the program of the proteins
 MODES = [("global", ends) for ends in END_SETS] + [("semiglobal", None)]
 MODES += [("local", None)] * 6
 checked = settings(max_examples=80, deadline=None, derandomize=True, database=None)
-few = settings(checked, max_examples=15)
+few = settings(checked, max_examples=10)
 
 
 def own_matrix(symmetric):
