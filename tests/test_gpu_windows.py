@@ -1,5 +1,6 @@
 """Launches for the GPU kernels, in the GPU interpreter: the table is the sweep's."""
 
+import threading
 from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
@@ -221,6 +222,46 @@ def test_tables_are_the_sweeps_on_a_device(mode, output, on_cpu):
     assert found.implementation == "pallas"
     options["implementation"] = "sweep"
     same_tables(found, on_cpu(lambda: jaxalign.align_all(sets, **options)))
+
+
+class Interpreted(Small):
+    """… that a GPU seems to support, for the engine."""
+
+    def supported(self):
+        return True, "in the interpreter"
+
+
+@interpreted
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"devices": [0, 1]}, {"min_score": 5}, {"devices": [0, 1], "min_score": 5}],
+    ids=str,
+)
+def test_the_engine_drives_launches(options, monkeypatch):
+    """One device, several, filters: the rows are the sweep's."""
+    monkeypatch.setattr(launch, "QUERIES", (4,))
+    monkeypatch.setattr(launch, "TARGETS", (8,))
+    prepare = gpu.prepare
+    monkeypatch.setattr(engine, "kernels_pallas", Interpreted())
+    monkeypatch.setattr(
+        gpu, "prepare", lambda task, own: prepare(task, own, kernels.interpreter())
+    )
+    run, alone = gpu.run, threading.Lock()  # the interpreter has one state for all
+
+    def in_turn(*args):
+        with alone:
+            run(*args)
+
+    monkeypatch.setattr(gpu, "run", in_turn)
+    task = task_of("all", "alignment", "local", count=8)
+    shared = {"mode": "local", "output": "alignment"}
+    found = jaxalign.align_all(task.queries, **shared, **options)
+    assert found.implementation == "pallas"
+    options.pop("devices", None)
+    want = jaxalign.align_all(task.queries, implementation="sweep", **shared, **options)
+    assert 0 < len(found) == len(want)
+    same_tables(found, want)
 
 
 @interpreted
