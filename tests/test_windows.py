@@ -260,13 +260,15 @@ def test_a_pair_too_long_for_any_window_needs_the_wavefront():
 
 
 def test_a_few_long_pairs_are_aligned_one_by_one():
-    long, short = ["A" * 600] * 4, ["A" * 500]
-    for count, found in ((1, 0), (3, 0), (4, 1)):
+    long, short = ["A" * 600] * 6, ["A" * 500]
+    for count, found in ((1, 0), (3, 0), (6, 1)):
         assert jaxalign.plan(long[:count], long[:count])["windows"] == found
     assert jaxalign.plan(short, short)["windows"] == 1
     assert jaxalign.plan(long[:1], long[:1], implementation="sweep")["windows"] == 1
     plan = jaxalign.plan(long[:2], long[:2])
     assert plan["implementation"] == "wavefront" and "too few" in plan["reason"]
+    few = [["A" * 5000, "", "A" * 4600, "MKV"], ["A" * 1000] * 8, ["A" * 150] * 30]
+    assert [jaxalign.plan(texts)["windows"] for texts in few] == [0, 1, 1]
 
 
 def test_budgets_are_read():

@@ -19,7 +19,8 @@ QUERIES = 32  # rows of queries of a window at most
 COLUMNS = 1024  # of a block; or half as much again as its longest target, if more
 SMALL_BACKTRACK = 2**21  # halves, 4 MB
 LARGE_BACKTRACK = 2**25
-FEW, LONG = 3, 2**18  # pairs, and cells of one: then each is aligned alone
+LONG, MANY = 2**18, 128  # cells of a pair; pairs of a window: when to think of each
+ALONE = (20, 4)  # cells of a lane for one alone; a lane that looks up is slower
 NARROW = 2**30  # bytes of a window of the fewest lanes: larger pairs are faster alone
 STEP_BYTES = 2**25  # operations kept by one window at most
 
@@ -67,12 +68,21 @@ def pack(lengths, lanes: int, limit: int | None = None):
 
 
 def lone(job: Job, piece) -> list:
-    """The piece; or its pairs, where these are few and long: the narrowest window costs
-    as much as LANES[-1] of them, and a pair alone by anti-diagonals as five or so."""
-    window = isinstance(piece, Window) and piece.zipped
-    if window and len(piece.queries) <= FEW and piece.m * piece.n >= LONG:
-        return pairs(job, piece)
-    return [piece]
+    """The piece; or its pairs, where these are few and long, so that most lanes of the
+    window would be empty. A cell alone, by anti-diagonals, costs as much as ``ALONE``
+    cells of a lane."""
+    if not isinstance(piece, Window) or piece.m * piece.n < LONG:
+        return [piece]
+    if len(piece.queries) * (1 if piece.zipped else len(piece.targets)) > MANY:
+        return [piece]
+    single = pairs(job, piece)
+    asked = sum(int(job.query_lengths[i]) * int(job.target_lengths[j])
+                for i, j in single)  # fmt: skip
+    rows = piece.m
+    if not piece.zipped:
+        rows = int(job.query_lengths[piece.queries[:: piece.each]].sum())
+    swept = rows * int(piece.last.max(initial=TILE)) * piece.lanes
+    return single if asked * ALONE[piece.zipped] < swept else [piece]
 
 
 def least_bytes(job: Job, i: int, j: int) -> int:
