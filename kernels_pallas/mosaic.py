@@ -174,26 +174,6 @@ class Threads:
 
         return shuffle(value)
 
-    def pick_bytes(self, low, high, selector):
-        """PRMT: four bytes of the eight of (low, high), as nibbles of the static
-        ``selector`` say, lowest byte first."""
-        if self.plain:
-            both = jnp.stack([low, high], 1)
-            octets = lax.bitcast_convert_type(both, jnp.uint8).reshape(THREADS, 8)
-            order = [(selector >> (4 * k)) & 7 for k in range(4)]
-            return lax.bitcast_convert_type(octets[:, jnp.array(order)], jnp.int32)
-
-        @plgpu.inline_mgpu(arg_types=(LANES, LANES), return_type=WORD)
-        def permute(_, x, y):
-            mgpu, utils, ir, _, llvm, _ = _dialects()
-            i32 = ir.IntegerType.get_signless(32)
-            asm = f"prmt.b32 $0, $1, $2, {selector:#x};"
-            bits = [utils.bitcast(_register(v), i32) for v in (x, y)]
-            out = llvm.inline_asm(i32, bits, asm, "=r,r,r")
-            return _word(mgpu, utils, ir, out)
-
-        return permute(low, high)
-
     def held(self, ref):
         """A ref that is only read; the twin reads it once, which is faster there."""
         return ref[...].reshape(-1) if self.plain else ref

@@ -161,13 +161,14 @@ def _backtrack(m, used, lanes) -> int:
     return max(1, -(-m // ROWS)) * (ROWS // 4) * used * lanes
 
 
-def _tight(window: Window) -> Window:
-    """The same window without room for others: a program of its own, but no fewer
-    lanes."""
-    if not window.capacity:
-        return window
+def _fitted(job, window: Window, budget: int) -> Window | None:
+    """The window within the budget: as it is, else without room for others (a program
+    of its own, but no fewer lanes); None where it does not fit."""
+    limit = budget if window.lanes > LANES[-1] else min(budget, NARROW)
     needed = _backtrack(window.m, int(window.last.max(initial=TILE)), window.lanes)
-    return replace(window, capacity=min(window.capacity, needed))
+    tight = replace(window, capacity=min(window.capacity, needed))
+    fit = (x for x in (window, tight) if window_bytes(x, 4, job.steps) <= limit)
+    return next(fit, None)
 
 
 def _tiled(lengths):
@@ -188,11 +189,8 @@ def _cut_block(job, queries, block, lanes, budget):
 def _narrow(job, queries, block, lanes, budget):
     """Fewer lanes or targets until the window fits; then single pairs."""
     window = _shape(job, queries, block, lanes)
-    budget = budget if lanes > LANES[-1] else min(budget, NARROW)
-    if window_bytes(window, 4, job.steps) > budget:
-        window = _tight(window)
-    if window_bytes(window, 4, job.steps) <= budget:
-        yield window
+    if (fitted := _fitted(job, window, budget)) is not None:
+        yield fitted
     elif lanes > LANES[-1]:
         fewer = next(x for x in LANES if x < lanes)
         while len(block):
@@ -268,11 +266,8 @@ def _zip_shape(job, part, lanes) -> Window:
 
 def _narrow_zip(job, part, lanes, budget):
     window = _zip_shape(job, part, lanes)
-    budget = budget if lanes > LANES[-1] else min(budget, NARROW)
-    if window_bytes(window, 4, job.steps) > budget:
-        window = _tight(window)
-    if window_bytes(window, 4, job.steps) <= budget:
-        yield window
+    if (fitted := _fitted(job, window, budget)) is not None:
+        yield fitted
     elif lanes <= LANES[-1]:
         yield from pairs(job, window)
     else:

@@ -21,7 +21,7 @@ from jaxalign.dp import top
 from jaxalign.model.alphabet import Sequences
 from jaxalign.run import engine
 from jaxalign.run.execute import precision
-from jaxalign.run.task import Task
+from jaxalign.run.task import Task, merge
 
 RESIDUES, RECORDS = 2**26, 2**20  # of a block of the database, at most
 LANES = 128
@@ -81,7 +81,8 @@ def scan(
         for part, index in _stages(replace(task, targets=block)):
             tells = None if tell is None else partial(_tell, tell, done)
             best, info = _fold(part, index + found.sequences, best, tells)
-            _join_info(found.info, info)
+            known = found.info["implementation"]
+            found.info = merge([found.info, info]) if known else info
             done += part.job.cells
         first, found.sequences = found.sequences, found.sequences + len(block)
         found.residues += int(block.lengths.sum())
@@ -204,15 +205,3 @@ def _keep(kept: dict, wanted, first: int, block: Sequences) -> None:
         del kept[index]
     for i in wanted[wanted >= first].tolist():
         kept[i] = block.names[i - first], np.array(block[i - first])
-
-
-def _join_info(whole: dict, info: dict) -> None:
-    """The info of one more run: counts add up, sizes are the largest."""
-    for name in ("pairs", "cells", "windows", "checkpointed_pairs", "seconds"):
-        whole[name] += info[name]
-    for name in ("threads", "result_bytes", "window_bytes"):
-        whole[name] = max(whole[name], info[name])
-    whole["dtypes"] = sorted({*whole["dtypes"], *info["dtypes"]})
-    ran = [*whole["implementation"].split(", "), *info["implementation"].split(", ")]
-    whole["implementation"] = ", ".join(dict.fromkeys(filter(None, ran)))
-    whole["reason"] = whole["reason"] or info["reason"]
