@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.shapes import SCALE, Fill, Inputs, Numbers
+from kernels_pallas.shapes import SCALE, Fill, Inputs, Numbers, held_steps
 
 BLOCK = 256  # words of a row of the table in shared memory: one copy's limit
 
@@ -184,6 +184,17 @@ def _steps(lengths, s: Fill) -> jax.Array:
     return jnp.stack([ends.min(1) - 1, ends.max(1) + s.lanes - 1], 1).reshape(-1)
 
 
+def _records(strips, lengths, s: Fill):
+    """(first, held) of ``Inputs``, for lengths (B, targets of a block)."""
+    held = held_steps(s, (-(-lengths // s.columns)).max(1))
+    if not s.shared:
+        taken = strips * held
+        return jnp.cumsum(taken) - taken, held
+    first = (jnp.cumsum(strips) - strips)[:, None] * held.sum()
+    first += strips[:, None] * (jnp.cumsum(held) - held)[None, :]
+    return first.reshape(-1), held
+
+
 def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int,
                   room: int = 0) -> Inputs:  # fmt: skip
     """Inputs of a fill of every query against every target.
@@ -208,17 +219,19 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int,
         profile = _packed(profile[:, 0], profile[:, 1], s)
     heights = jnp.stack([pairs[:, 0], pairs[:, -1]], 1).reshape(-1)
     starts, words = _blocks(targets, n, s, room)
+    blocks = n.reshape(-1, s.groups)
     return Inputs(
         jnp.stack(numbers(problem, s)),
         strips,
         starts,
-        _steps(n.reshape(-1, s.groups), s),
+        _steps(blocks, s),
         heights,
         jnp.stack([n, n], 1).reshape(-1),
         words,
         _table_rows(profile.reshape(-1, profile.shape[-1])),
         jnp.zeros(4, jnp.int32),
         jnp.zeros(2, jnp.int32),
+        *_records(strips, blocks, s),
     )
 
 
@@ -250,19 +263,21 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
     joined = letters[:, :, 0]
     if s.packed:
         joined |= letters[:, :, 1] << (8 * s.columns)
+    blocks = n.reshape(-1, s.groups * s.tables)
     twice = [x.reshape(-1, s.tables) for x in (m, n)]
     twice = [jnp.stack([x[:, 0], x[:, -1]], 1).reshape(-1) for x in twice]
     return Inputs(
         jnp.stack(numbers(problem, s)),
         strips,
         jnp.arange(len(strips), dtype=jnp.int32) * letters.shape[-1],
-        _steps(n.reshape(-1, s.groups * s.tables), s),
+        _steps(blocks, s),
         twice[0],
         twice[1],
         joined.transpose(0, 2, 1).reshape(-1),
         _table_rows(jnp.concatenate(both)[None]),
         word.reshape(-1),
         jnp.zeros(2, jnp.int32),
+        *_records(strips, blocks, s),
     )
 
 
