@@ -65,7 +65,8 @@ def rows_of(lengths, s: Fill) -> np.ndarray:
     """Rows of letters that ``Ragged`` targets of these lengths take up to the end of
     every block, int64 (blocks,)."""
     ends = -(-np.asarray(lengths, np.int64) // s.columns)
-    return np.cumsum(_blocks(ends, s).max(1) + 1)
+    most = _blocks(ends, s).max(1)
+    return np.cumsum((most + 1) * (most > 0))
 
 
 def records_of(m, n, s: Fill) -> np.ndarray:

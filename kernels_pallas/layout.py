@@ -155,8 +155,9 @@ def ragged_columns(targets: Ragged, lengths, s: Fill, room: int):
     """As ``columns`` for blocks of as many steps as their longest target needs, one
     after the other in ``room`` rows: (starts (B,), words (room * groups,))."""
     ends = -(-lengths // s.columns)
-    rows = ends.reshape(-1, s.groups).max(1) + 1
-    starts = jnp.cumsum(rows) - rows
+    most = ends.reshape(-1, s.groups).max(1)
+    rows = jnp.where(most > 0, most + 1, 0)
+    starts = _before(rows)
     count = rows.shape[0]
     block = jnp.arange(count, dtype=jnp.int32)
     block = jnp.repeat(block, rows, total_repeat_length=room)
@@ -179,20 +180,26 @@ def _bytes(letters):
 
 
 def _steps(lengths, s: Fill) -> jax.Array:
-    """(B * 2,): first step with a last column, and number of steps, of a block."""
+    """(B * 2,): first step with a last column, and number of steps, of a block; none
+    where all targets are empty: what ``ends`` says of them needs no fill."""
     ends = -(-lengths // s.columns)
-    return jnp.stack([ends.min(1) - 1, ends.max(1) + s.lanes - 1], 1).reshape(-1)
+    total = jnp.where(ends.max(1) > 0, ends.max(1) + s.lanes - 1, 0)
+    return jnp.stack([ends.min(1) - 1, total], 1).reshape(-1)
 
 
 def _records(strips, lengths, s: Fill):
     """(first, held) of ``Inputs``, for lengths (B, targets of a block)."""
     held = held_steps(s, (-(-lengths // s.columns)).max(1))
     if not s.shared:
-        taken = strips * held
-        return jnp.cumsum(taken) - taken, held
-    first = (jnp.cumsum(strips) - strips)[:, None] * held.sum()
-    first += strips[:, None] * (jnp.cumsum(held) - held)[None, :]
-    return first.reshape(-1), held
+        return _before(strips * held), held
+    first = _before(strips)[:, None] * held.sum()
+    first += strips[:, None] * _before(held)[None, :]
+    return jnp.where(held > 0, first, 0).reshape(-1), held
+
+
+def _before(sizes):
+    """Where each part begins; parts without a size at 0, that no place is beyond."""
+    return jnp.where(sizes > 0, jnp.cumsum(sizes) - sizes, 0)
 
 
 def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int,

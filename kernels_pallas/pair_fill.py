@@ -90,8 +90,8 @@ def _fill_program(numbers, strips, starts, steps, heights, lengths, targets, sco
         lax.shift_right_logical(x + (s.columns - 1), log_of(th, s)) for x in columns
     ]
     lead = [x * s.columns - y for x, y in zip(ends, columns, strict=True)]
-    count = strips[query if s.shared else block]
     tail, total = steps[2 * block], steps[2 * block + 1]
+    count = jnp.where(total > 0, strips[query if s.shared else block], 0)
     pad = [count * s.strip - x for x in m]
     view = View(
         th, s, n, v, item, block, thread, lane, group, columns, ends, lead, pad,

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from kernels_pallas.mosaic import THREADS
 
@@ -118,8 +120,9 @@ class Inputs(NamedTuple):
 
 def held_steps(s: Fill, ends):
     """Records of a strip whose last column is in step ``ends`` - 1 of the first lane:
-    the last lane's comes G - 1 steps later, and empty targets are looked at too."""
-    steps = ends + s.lanes
+    the last lane's comes G - 1 steps later. None where there are no columns."""
+    xp = jnp if isinstance(ends, jax.Array) else np
+    steps = xp.where(ends > 0, ends + s.lanes, 0)
     return -(-steps // s.tile) * s.tile if s.tile else steps
 
 

@@ -110,7 +110,8 @@ def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
     view = Pair(
         th, s, sizes, n, refs, table, nibbles, warpgroup, thread, pair, item, block,
         group, which, query * s.tables + which, m, columns, strips * s.strip - m,
-        last - columns, tie, strips, record, held, start, total - (s.lanes - 1),
+        last - columns, tie, strips, record, held, start,
+        jnp.maximum(total - (s.lanes - 1), 0),
     )  # fmt: skip
     return view, (own < th.splat(sizes.pairs)).astype(jnp.int32)
 
@@ -140,7 +141,7 @@ def row_above(view, k, g, column):
     lane = where(g > 0, g - 1, s.lanes - 1)
     time = where(g > 0, step + g - 1, step + s.lanes - 1)
     strip = where(g > 0, k, k - 1)
-    time = jnp.clip(time, 0, view.held - 1)
+    time = jnp.clip(time, 0, jnp.maximum(view.held - 1, 0))
     base = view.record(jnp.maximum(strip, 0)) + time
     words = 2 * s.columns
     at = (view.group * s.lanes + lane) * words + 2 * within
