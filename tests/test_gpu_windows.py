@@ -27,6 +27,7 @@ from jaxalign.run import (
     windows,
 )  # fmt: skip
 from jaxalign.run.task import Task
+from jaxalign.run.told import teller
 
 interpreted = pytest.mark.skipif(
     kernels.interpreter() is None, reason="the GPU interpreter came with JAX 0.11"
@@ -56,6 +57,9 @@ class Small:
         tile = 4 if way else 0
         return kernels.Fill(8, 8, 2, local, packed, shared, tile, plain=True)
 
+    def spread(self, m, n, *, local, packed):
+        return self.choose(max(m), local=local, packed=packed)
+
     def bucket(self, length):
         return max(32, length)
 
@@ -68,7 +72,7 @@ def run_all(task, monkeypatch, progress=None):
     out = results.Output(task)
     pieces = list(launch.cut(task, Small(), 2**34))
     assert all(isinstance(piece, launch.Launch) for piece in pieces)
-    told = engine._teller(progress, task.job.cells)
+    told = teller(progress, task.job.cells)
     job = gpu.prepare(task, Small(), kernels.interpreter())
     gpu.run(job, pieces, out, told)
     return out.finish()

@@ -412,6 +412,24 @@ def test_strips_of_a_shape_leave_few_rows_over():
         assert -(-m // height) * height == min(-(-m // h) * h for h in (256, 320, 384))
 
 
+def test_few_queries_take_more_lanes():
+    """So that the program of the longest targets is not what all wait for."""
+    rng = np.random.default_rng(0)
+    lengths = np.sort(rng.lognormal(5.8, 0.6, 20000).astype(int))[::-1]
+    for local in (True, False):
+        few = kp.spread([4095, 63], lengths, local=local, packed=True)
+        many = kp.spread([400] * 64, lengths[lengths < 900], local=local, packed=True)
+        assert few.lanes >= 16 > many.lanes
+        assert few.strip <= 1536 and kp.spread([], [], local=local, packed=True).lanes
+
+
+def test_the_longest_queries_fit_shared_memory():
+    """Scores of a strip for the largest alphabet, 227 KiB on Hopper."""
+    for local, packed in product((True, False), repeat=2):
+        shape = kp.choose(40000, local=local, packed=packed)
+        assert shape.lanes == 32 and shape.strip * (30 + 2) * 4 <= 227 * 1024
+
+
 def test_bytes_of_a_fill():
     s = kp.Fill(48, 8, 2, False, True)
     best, column = 2 * 128, 128 * 48

@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.run import bounds
+from jaxalign.run.gpu_range import dtype_of, highest
 from jaxalign.run.memory import refuse_over, show_bytes
 from jaxalign.run.task import describe
 from jaxalign.run.windows import bucket, by_length, pairs
@@ -23,7 +24,6 @@ TARGETS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
 CHECKPOINTED = 4096  # targets whose checkpoints are kept
 ROOM = 2**22  # words of letters of targets
 COARSE = 2 * 10**10  # cells; fewer take one height of strips: compiling costs more
-LETTERS = 30  # an alphabet of the kernels
 IN_FLIGHT = 2  # host threads, a launch each, where scores are used as they come
 RUNS = 64  # run-length operations kept of a path; a launch with a longer one runs again
 MEAN_RUNS = 16  # … and of all paths of a launch, a pair
@@ -77,44 +77,6 @@ def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
     return made | {"threads": min(task.threads, IN_FLIGHT)}, pieces
 
 
-def numbers(task):
-    """(scores, gap open, gap extend) of a task as the kernels see them."""
-    return bounds.scaled(task.scoring, "int32", task.output == "identity")
-
-
-def highest(task) -> tuple[np.ndarray, np.ndarray]:
-    """What every query and every target can score at most, by composition, int64."""
-    scores = np.maximum(numbers(task)[0], 0)
-    sides = ((task.queries, scores.max(1)), (task.targets, scores.max(0)))
-    made = []
-    for side, best in sides:
-        total = np.concatenate([[0], np.cumsum(best[side.codes])])
-        made.append(np.diff(total[side.offsets]))
-    return made[0], made[1]
-
-
-def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | None:
-    """(int16 or int32, whether its range is proved), None where the kernels cannot.
-
-    m, n : the longest query and target; high : no score is above. Local int16 may go
-    unproved: the kernels then mark the pairs that have to run again in int32. Not in a
-    search, whose scores are used as they come.
-    """
-    identity = task.output == "identity"
-    if len(task.scoring.scores) > LETTERS:
-        return None
-    if identity and min(m, n) >= bounds.IDENTITY_BASE["int32"]:
-        return None
-    way = "tiles" if task.paths else None
-    holds = partial(kernels.fits, *numbers(task), m, n, task.local, high, way=way)
-    if not identity and holds(dtype="int16"):
-        return "int16", True
-    free = task.local and not identity and task.top is None
-    if free and kernels.detects(*numbers(task)):
-        return "int16", False
-    return ("int32", True) if holds(dtype="int32") else None
-
-
 def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
     """Launches of at most ``budget`` device bytes; a pair (i, j) that none can hold."""
     job, high = task.job, highest(task)
@@ -139,7 +101,7 @@ def _alike(task, kernels, queries):
     At most as many as the largest launch takes.
     """
     lengths = task.job.query_lengths[queries].tolist()
-    coarse = task.job.cells < COARSE or task.paths
+    coarse = task.job.cells < COARSE or task.paths or _few(task)
     of = lengths[:1] * len(lengths) if coarse else lengths
     known = {length: _kind(task, kernels, length) for length in set(of)}
     start = 0
@@ -257,7 +219,8 @@ def _sizes(task, listed):
 
 def _sized(task, kernels, queries, targets, m, n, size, dtype, proven, listed):
     """A launch of some size, arrays for its longest sequences."""
-    coarse = not listed and not task.paths and task.job.cells < COARSE
+    coarse = task.job.cells < COARSE or _few(task)
+    coarse &= not listed and not task.paths
     longest = int(task.job.query_lengths.max()) if coarse else m
     s = _shape(task, kernels, longest, dtype, listed)
     rows, columns, room = _columns(kernels, m), _columns(kernels, n), 0
@@ -278,12 +241,22 @@ def _room(task, kernels, s, size) -> int:
     return max(min(needed, ROOM // s.groups), int(ends[0]))
 
 
+def _few(task) -> bool:
+    """Whether all queries are in one launch, and its shape is chosen for all of it."""
+    few = len(task.job.query_lengths) <= QUERIES[0]
+    return few and task.job.kind == "cross" and not task.paths
+
+
 def _shape(task, kernels, longest, dtype, listed=False):
     """The ``Fill`` for queries of at most ``longest`` letters."""
+    packed = dtype == "int16" and task.output != "identity"
+    if _few(task) and not listed:
+        sides = task.job.falling
+        return kernels.spread(*sides, local=task.local, packed=packed)
     return kernels.choose(
         longest,
         local=task.local,
-        packed=dtype == "int16" and task.output != "identity",
+        packed=packed,
         shared=not listed and task.job.kind != "zip",
         way="tiles" if task.paths else None,
     )

@@ -185,6 +185,13 @@ class Job:
         return self.kind == "all" and self.once and not self.teams
 
     @cached_property
+    def falling(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths of both sides, longest first."""
+        sides = self.query_lengths, self.target_lengths
+        queries, targets = (np.sort(side)[::-1] for side in sides)
+        return queries, targets
+
+    @cached_property
     def rank(self) -> np.ndarray:
         """Place of every sequence in the order longest first."""
         order = by_length(self.query_lengths)
