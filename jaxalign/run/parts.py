@@ -142,6 +142,9 @@ def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
     reserved : bytes of results in memory while parts are at work
     """
     n = len(task.queries)
+    if (part.first, part.last) == (0, n):
+        whole = replace(task, reserved=reserved)
+        return whole, [whole]
     band = task.queries.between(part.first, part.last)
     longest = (int(task.queries.lengths.max(initial=0)),) * 2
     same = replace(task, longest=longest, reserved=reserved)
