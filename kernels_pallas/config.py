@@ -18,9 +18,12 @@ FITTED = 1536  # letters; longer queries take the first height
 DEEP = 9216  # letters; longer ones a whole warp a group: one program is not the last
 DEEPEST = 48, 32  # … and no more rows, since their scores have to fit shared memory
 # Few queries: the program of the longest targets must not be what all wait for, so
-# more lanes take its rows. What a step costs beside its cells, in cells of a lane.
-FEW = ((96, 4), (64, 4), (48, 8), (32, 8), (48, 16), (32, 16), (16, 16), (32, 32))
-STEP_CELLS, PROGRAMS = 16, 264
+# more lanes take its rows. A step of a program takes as long as ALONE cells more of a
+# lane than it has; side by side SHARED more, and PROGRAMS take as long as one: fitted to
+# the shapes of docs/gpu-kernels.md.
+FEW = ((96, 4), (64, 4), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16), (8, 16),
+       (16, 32))  # fmt: skip
+ALONE, SHARED, PROGRAMS = 27, 6, 170
 # Otherwise by the longest query of a launch; longer queries take strips of the last.
 LISTS = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
 TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16), (0, 48, 8))
@@ -76,13 +79,13 @@ def spread(m, n, *, local: bool, packed: bool) -> Fill:
 
 
 def soonest(m, n, s: Fill) -> float:
-    """When a launch ends, in steps of one cell: its longest program, which begins
-    first, or all of them shared by those that run at a time."""
+    """When a launch ends, in cells of a lane: its longest program, which begins first,
+    or all of them side by side."""
     strips = -(-np.asarray(m, np.int64)[:: s.tables] // s.strip)
     steps = -(-np.asarray(n, np.int64)[:: s.groups] // s.columns) + s.lanes - 1
-    longest = strips.max(initial=0) * steps.max(initial=0)
-    share = strips.sum() * steps.sum() / PROGRAMS
-    return (s.rows * s.columns + STEP_CELLS) * max(share, longest)
+    cells = s.rows * s.columns
+    longest = strips.max(initial=0) * steps.max(initial=0) * (cells + ALONE)
+    return max(longest, strips.sum() * steps.sum() * (cells + SHARED) / PROGRAMS)
 
 
 def rows_of(lengths, s: Fill) -> np.ndarray:

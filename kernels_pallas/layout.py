@@ -156,7 +156,9 @@ def ragged_columns(targets: Ragged, lengths, s: Fill, room: int):
     after the other in ``room`` rows: (starts (B,), words (room * groups,))."""
     ends = -(-lengths // s.columns)
     rows = ends.reshape(-1, s.groups).max(1) + 1
-    starts = jnp.cumsum(rows) - rows
+    # Blocks of places that hold no target may lie beyond the room: any row of letters
+    # does for them, but what follows the array would lead beyond the profile.
+    starts = jnp.minimum(jnp.cumsum(rows) - rows, room - 1)
     count = rows.shape[0]
     block = jnp.arange(count, dtype=jnp.int32)
     block = jnp.repeat(block, rows, total_repeat_length=room)

@@ -23,6 +23,8 @@ QUERIES, PAIRS = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
 TARGETS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
 CHECKPOINTED = 4096  # targets whose checkpoints are kept
 ROOM = 2**22  # words of letters of targets
+WIDE, MORE = 32768, 2  # targets, and times the room, for few queries: a launch is one
+# program for a while, that of its longest targets
 COARSE = 2 * 10**10  # cells; fewer take one height of strips: compiling costs more
 IN_FLIGHT = 2  # host threads, a launch each, where scores are used as they come
 RUNS = 64  # run-length operations kept of a path; a launch with a longer one runs again
@@ -205,13 +207,14 @@ def _largest(task, kernels, queries, targets, budget, high, listed=False, wide=F
 
 def _sizes(task, listed):
     """(slots, places) to try, most pairs first; ``Task.window`` bounds both."""
-    limit = task.window or TARGETS[0]
+    wide = (WIDE, *TARGETS) if _few(task) else TARGETS
+    limit = task.window or wide[0]
     if listed:
         return [(min(p, limit),) * 2 for p in PAIRS]
     needed = bucket(len(task.job.target_lengths))
     needed = min(needed, CHECKPOINTED) if task.paths else needed
     few = bucket(len(task.job.query_lengths), 4, 4)
-    places = [t for t in TARGETS if t <= needed]
+    places = [t for t in wide if t <= needed]
     slots = [q for q in QUERIES if q <= few]
     sizes = [(min(q, limit), min(t, limit)) for q, t in product(slots, places)]
     return sorted(sizes, key=lambda size: -size[0] * size[1])
@@ -238,7 +241,8 @@ def _room(task, kernels, s, size) -> int:
     lengths = np.sort(task.job.target_lengths)[::-1][: size[1]]
     ends = kernels.rows_of(lengths, s)
     needed = bucket(int(ends[-1]), 2, 256)
-    return max(min(needed, ROOM // s.groups), int(ends[0]))
+    room = ROOM * (MORE if _few(task) else 1)
+    return max(min(needed, room // s.groups), int(ends[0]))
 
 
 def _few(task) -> bool:
