@@ -19,8 +19,8 @@ DEEP = 9216  # letters; longer ones a whole warp a group: one program is not the
 DEEPEST = 48, 32  # … and no more rows, since their scores have to fit shared memory
 # Few queries: the program of the longest targets must not be what all wait for, so
 # more lanes take its rows. A step of a program takes as long as ALONE cells more of a
-# lane than it has; side by side SHARED more, and PROGRAMS take as long as one: fitted to
-# the shapes of docs/gpu-kernels.md.
+# lane than it has; side by side SHARED more, and PROGRAMS take as long as one: fitted
+# to the shapes of docs/gpu-kernels.md.
 FEW = ((96, 4), (64, 4), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16), (8, 16),
        (16, 32))  # fmt: skip
 ALONE, SHARED, PROGRAMS = 27, 6, 170

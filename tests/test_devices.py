@@ -330,6 +330,6 @@ def test_the_plan_of_parts():
     assert plan["parts"] == len(some) and plan["pairs"] == some[-1].stop
     assert plan["budget_bytes"] > plan["result_bytes"]
     rows = sorted((part.stop - part.start for part in some), reverse=True)
-    assert plan["result_bytes"] == 44 * sum(rows[: flow.AHEAD + 1])
+    assert plan["result_bytes"] == 44 * sum(rows[: flow.AHEAD + flow.WRITERS])
     with pytest.raises(jaxalign.MemoryPlanError):
         jaxalign.plan(sequences, part_rows=100, threads=1, memory_budget=4000)

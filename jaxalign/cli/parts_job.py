@@ -72,9 +72,9 @@ def _compute(sequences, request: Request, manifest, options, settings):
         watched = {"progress": tell, "busy": tell.busy} if tell else {}
         written = manifest, request.columns, request.identity
         stream = large.stream_all(sequences, request.scoring, **watched, **settings)
-        with closing(stream):
+        with closing(stream), dataset.writing(request.out, *written) as write:
             for part, table in stream:
-                dataset.write_part(table, request.out, part, *written)
+                write(table, part)
                 info = {name: value + table.info[name] for name, value in info.items()}
                 rows = _more(rows, table)
     return info, rows

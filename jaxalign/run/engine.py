@@ -159,7 +159,9 @@ def run(task: Task, progress=None, busy=None):
     work = prepare(task, [task])
     began = time.perf_counter()
     if task.mesh is None:
-        (work,) = compute(iter([work]), task, task.job.cells, progress, busy)
+        each = launch.IN_FLIGHT if len(task.devices) > 1 else 1
+        watched = progress, busy
+        (work,) = compute(iter([work]), task, task.job.cells, *watched, each=each)
     else:
         tell = teller(progress, task.job.cells)
         for rows in mesh.run(task, [piece for _, piece in work.pieces]):
@@ -227,11 +229,23 @@ def _scores(content, piece, device, scratch):
     return piece.queries, piece.targets, found
 
 
-def compute(works: Iterator[flow.Work], task: Task, cells: int, progress, busy):
-    """Works of a task on its devices; yields each when all its pieces are done."""
+def compute(
+    works: Iterator[flow.Work],
+    task: Task,
+    cells: int,
+    progress,
+    busy,
+    each: int = launch.IN_FLIGHT,
+):
+    """Works of a task on its devices; yields each when all its pieces are done.
+
+    each : threads of a GPU, so that it has work while one brings results to the host
+    """
     tell = teller(progress, cells)
     watch = watcher(busy, len(task.devices) or 1)
-    workers = [partial(_worker, device, tell, watch) for device in places(task)]
+    devices = places(task, each)
+    alone = len(devices) == 1
+    workers = [partial(_worker, device, tell, watch, alone) for device in devices]
     return flow.run(works, workers)
 
 
@@ -244,24 +258,24 @@ def places(task: Task, each: int = 1) -> list:
     return [devices[k % len(devices)] for k in range(count)]
 
 
-def _worker(device, tell, watch):
-    """What a host thread needs to compute pieces on a device."""
+def _worker(device, tell, watch, alone):
+    """What a host thread, the only one or not, needs to compute pieces on a device."""
     scratch = SimpleNamespace()
 
     def one(work: flow.Work, item):
         content, (task, piece) = work.content, item
         watch(device, 1)
         with jax.default_device(device) if device else nullcontext():
-            _compute(content, task, piece, device, scratch, tell)
+            _compute(content, task, piece, device, scratch, tell, alone)
         watch(device, -1)
 
     return one
 
 
-def _compute(content, task, piece, device, scratch, tell) -> None:
+def _compute(content, task, piece, device, scratch, tell, alone) -> None:
     """Compute a piece, and put its rows where they belong."""
     if isinstance(piece, list):
-        whole = task is content.task and len(places(task)) == 1
+        whole = task is content.task and alone
         job = _gpu_job(content, task, device)
         gpu.run(job, piece, content.output, tell, whole)
         return

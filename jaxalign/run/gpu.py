@@ -20,7 +20,7 @@ from jaxalign.model.table import SPANS
 from jaxalign.run import crossing, gpu_arrays, results
 from jaxalign.run.gpu_arrays import Found, Order
 from jaxalign.run.gpu_range import highest, numbers
-from jaxalign.run.launch import MEAN_RUNS, RUNS, zipped
+from jaxalign.run.launch import IN_FLIGHT, MEAN_RUNS, RUNS, zipped
 from jaxalign.run.results import COUNTS
 from jaxalign.run.windows import bucket, cells
 
@@ -64,9 +64,12 @@ class Job:
 
 
 def budget(task) -> int:
-    """Device bytes for one launch, beside the result and the launch before."""
+    """Device bytes for one launch, beside the result and the launch before; and beside
+    those of the other threads where a device has several (``engine.compute``)."""
     share = SHARE * _limit(task)
-    return int(share - (_result_bytes(task) if _fits(task) else 0)) // 2
+    several = task.reserved is not None or len(task.devices) > 1
+    threads = IN_FLIGHT if several or task.top else 1
+    return int(share - (_result_bytes(task) if _fits(task) else 0)) // (2 * threads)
 
 
 def _limit(task) -> int:

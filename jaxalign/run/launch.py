@@ -26,7 +26,7 @@ ROOM = 2**22  # words of letters of targets
 WIDE, MORE = 32768, 2  # targets, and times the room, for few queries: a launch is one
 # program for a while, that of its longest targets
 COARSE = 2 * 10**10  # cells; fewer take one height of strips: compiling costs more
-IN_FLIGHT = 2  # host threads, a launch each, where scores are used as they come
+IN_FLIGHT = 2  # host threads of a device, but where its result is kept there
 RUNS = 64  # run-length operations kept of a path; a launch with a longer one runs again
 MEAN_RUNS = 16  # … and of all paths of a launch, a pair
 
