@@ -23,6 +23,8 @@ _HOMES = {
     "fits": "config",
     "detects": "config",
     "rows_of": "config",
+    "records_of": "config",
+    "record_bytes": "config",
     "safe_score": "config",
     "fill_bytes": "config",
     "supported": "support",

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from kernels_pallas import config, ends, layout, pair_walk, tiles
+from kernels_pallas.end_tiles import end_tiles
 from kernels_pallas.layout import Problem, Ragged
 from kernels_pallas.pair_fill import fill
 from kernels_pallas.shapes import Fill
@@ -84,18 +85,18 @@ def split_identity(score) -> tuple[jax.Array, jax.Array]:
     return score >> 13, score & (IDENTITY_BASE - 1)
 
 
-@partial(jax.jit, static_argnames=(*STATIC, "room"))
+@partial(jax.jit, static_argnames=(*STATIC, "room", "records"))
 def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
                 dtype: str = "int16", paths: bool = False, way: str = "tiles",
-                runs: int = 0, shape=None, room: int = 0,
+                runs: int = 0, shape=None, room: int = 0, records: int = 0,
                 interpret=None) -> Result:  # fmt: skip
     """Every query against every target.
 
     Parameters
     ----------
     problem : Problem, see ``problem_of``
-    queries, targets : uint8 (Q, M) and (N, L), anything after a sequence's end; without
-        paths targets may be ``Ragged``
+    queries, targets : uint8 (Q, M) and (N, L), anything after a sequence's end; targets
+        may be ``Ragged``
     m, n : int32 (Q,) and (N,), their lengths; 0 is a length too
     tie : bool (Q, N), pairs computed with their two sides swapped, or None
     local : static
@@ -108,6 +109,8 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
     runs : static, how many runs of operations to keep of a path; 0 for counts alone
     shape : static ``Fill``, left out: ``config.choose`` by M
     room : static, rows of letters for ``Ragged`` targets, at least ``config.rows_of``
+    records : static, with paths, what is kept of steps, at least ``config.records_of``;
+        left out, for targets of L letters and queries of M
 
     Returns
     -------
@@ -119,19 +122,21 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
     q, t = m.shape[0], n.shape[0]
     queries, m = _pad(s.tables, queries, m)
     targets, n = _pad(s.groups, targets, n)
-    ragged = isinstance(targets, Ragged)
-    assert not (ragged and (paths or s.tile)), "checkpoints need targets of one size"
     if tie is None:
         tie = jnp.zeros((q, t), bool)
     tie = jnp.pad(tie, ((0, m.shape[0] - q), (0, n.shape[0] - t)))
-    found = run(problem, queries, m, targets, n, tie, s, paths, runs, room, interpret)
+    if isinstance(targets, Ragged):
+        assert room and (records or not paths), "no sizes for Ragged targets"
+    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret, room,
+                records)  # fmt: skip
     return jax.tree.map(lambda x: x[..., :q, :t], found)
 
 
-@partial(jax.jit, static_argnames=STATIC)
+@partial(jax.jit, static_argnames=(*STATIC, "records"))
 def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
                dtype: str = "int16", paths: bool = False, way: str = "tiles",
-               runs: int = 0, shape=None, interpret=None) -> Result:  # fmt: skip
+               runs: int = 0, shape=None, records: int = 0,
+               interpret=None) -> Result:  # fmt: skip
     """Query k against target k; parameters as in ``align_block``, uint8 (N, M), (N, L).
 
     Neighbours should have similar lengths, since they share registers and warps.
@@ -143,7 +148,8 @@ def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: boo
     targets, n = _pad(s.groups * s.tables, targets, n)
     tie = jnp.zeros(count, bool) if tie is None else tie
     tie = jnp.pad(tie, (0, m.shape[0] - count))
-    found = run(problem, queries, m, targets, n, tie, s, paths, runs, 0, interpret)
+    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret, 0,
+                records)  # fmt: skip
     return jax.tree.map(lambda x: x[..., :count], found)
 
 
@@ -165,7 +171,7 @@ def _pad(multiple, codes, lengths):
 
 
 def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
-        room=0, interpret=None) -> Result:  # fmt: skip
+        interpret=None, room=0, records=0) -> Result:  # fmt: skip
     """Fill, end cells and walks of one launch; sizes fit ``s`` (see ``layout``)."""
     most = -(-queries.shape[1] // s.strip)
     if s.shared:
@@ -176,7 +182,7 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
         words = ends.by_item(tie.astype(jnp.int32), s)
         words = jnp.stack([words[..., 0], words[..., -1]], -1)
         inputs = inputs._replace(tie=words.reshape(-1))
-    filled = fill(inputs, s, most, interpret)
+    filled = fill(inputs, s, most, records, interpret)
     numbers = layout.numbers(problem, s)
     if s.shared:
         shape = m.shape[0], n.shape[0]
@@ -197,7 +203,7 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
     pairs = _pairs(problem, queries, m, end, tie, most, s)
     if s.local:
         by_item = (ends.by_item(x, s) for x in (end.score, tie))
-        first, last = ends.candidates(filled, inputs, s, *by_item)
+        first, last = end_tiles(inputs, filled, s, *by_item, interpret)
         pairs = pairs._replace(i=first.reshape(-1), j=last.reshape(-1))
         i, j = pair_walk.find(inputs, filled, pairs, s, interpret)
         pairs = pairs._replace(i=i, j=j)

@@ -26,7 +26,7 @@ FEW = ((96, 4), (64, 4), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16), (8, 16)
 ALONE, SHARED, PROGRAMS = 27, 6, 170
 # Otherwise by the longest query of a launch; longer queries take strips of the last.
 LISTS = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
-TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16), (0, 48, 8))
+TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))  # beyond: BORDER
 WORDS = ((192, 48, 4), (384, 48, 8))
 COLUMNS = 2  # columns a step
 TILE = 8  # steps between checkpoints: 16 columns
@@ -49,8 +49,10 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
     """The shape for queries of at most ``longest`` letters; ``way`` None for scores
     alone, "tiles" or "words" for paths."""
     table = {"tiles": TILES, "words": WORDS}.get(way, LISTS)
-    if way is None and shared:
-        rows, lanes = _fitted(LOCAL if local else BORDER, longest)
+    if shared and (way is None or (way == "tiles" and longest > TILES[-1][0])):
+        rows, lanes = _fitted(LOCAL if local and way is None else BORDER, longest)
+    elif way == "tiles" and longest > TILES[-1][0]:
+        rows, lanes = BORDER[0]
     else:
         rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
     tile = {"tiles": TILE, "words": END_TILE * local}.get(way, 0)
@@ -92,9 +94,38 @@ def rows_of(lengths, s: Fill) -> np.ndarray:
     """Rows of letters that ``Ragged`` targets of these lengths take up to the end of
     every block, int64 (blocks,)."""
     ends = -(-np.asarray(lengths, np.int64) // s.columns)
-    spare = -len(ends) % s.groups
-    ends = np.pad(ends, (0, spare)).reshape(-1, s.groups)
-    return np.cumsum(ends.max(1) + 1)
+    most = _blocks(ends, s).max(1)
+    return np.cumsum((most + 1) * (most > 0))
+
+
+def records_of(m, n, s: Fill) -> np.ndarray:
+    """Records of a launch up to the end of every block, int64 (blocks,): queries and
+    targets of a block call, or pairs, of lengths m and n."""
+    ends = _blocks(-(-np.asarray(n, np.int64) // s.columns), s).max(1)
+    rows = np.asarray(m, np.int64)
+    rows = _grouped(rows, s.tables) if s.shared else _blocks(rows, s)
+    strips = np.maximum(-(-rows.max(1) // s.strip), 1)
+    return np.cumsum((strips.sum() if s.shared else strips) * held_steps(s, ends))
+
+
+def _blocks(values, s: Fill):
+    """Values of targets, or of pairs, (blocks, those of a block)."""
+    return _grouped(values, s.groups if s.shared else s.groups * s.tables)
+
+
+def _grouped(values, size):
+    return np.pad(values, (0, -len(values) % size)).reshape(-1, size)
+
+
+def record_bytes(s: Fill) -> int:
+    """Device bytes of a record."""
+    tile = s.tile or 1
+    none, one = (sum_bytes(shapes_of(s, 1, 1, 1, 1, k * tile)) for k in (0, 1))
+    return (one - none) // tile
+
+
+def sum_bytes(shapes) -> int:
+    return 4 * sum(size_of(shape) for shape in shapes.values())
 
 
 def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
@@ -156,13 +187,13 @@ def safe(highest, gap_open, scale: int):
 
 
 def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int,
-               room: int = 0) -> int:  # fmt: skip
+               room: int = 0, records: int = 0) -> int:  # fmt: skip
     """Device bytes of what a fill writes, for arrays of lengths m and n, or ``room``
-    rows of ``Ragged`` targets."""
+    rows of ``Ragged`` targets, and ``records``."""
     strips = -(-m // s.strip)
     blocks = -(-targets // (s.groups if s.shared else s.groups * s.tables))
     queries = -(-queries // s.tables) if s.shared else 1
-    steps = -(-n // s.columns) + 1
-    held = held_steps(s, steps)
-    shapes = shapes_of(s, queries, blocks, strips, room or blocks * steps, held)
-    return 4 * sum(size_of(shape) for shape in shapes.values())
+    ends = -(-n // s.columns)
+    whole = queries * strips * blocks * held_steps(s, ends)
+    rows = room or blocks * (ends + 1)
+    return sum_bytes(shapes_of(s, queries, blocks, strips, rows, records or whole))

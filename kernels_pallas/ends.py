@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from kernels_pallas.layout import Problem, strips_of
-from kernels_pallas.shapes import Fill, Filled, Inputs, Numbers
+from kernels_pallas.shapes import Fill, Filled, Numbers
 
 
 class End(NamedTuple):
@@ -57,42 +57,6 @@ def local_score(filled: Filled, n: Numbers, s: Fill, queries: int) -> jax.Array:
     """Best H of every pair."""
     best = by_table(filled.best, s).max(-1) // s.scale - n.floor
     return by_pair(best, s, queries)
-
-
-def candidates(filled: Filled, inputs: Inputs, s: Fill, score, tie) -> tuple:
-    """First and last tile in which a local end cell may lie, (items, groups, tables).
-
-    Score and tie come as ``by_item`` gives them. A smaller row wins: tiles are counted
-    by strip, lane, then column, and only those of the first lane with a cell of the
-    score matter. For swapped pairs a smaller column does: they are counted by column
-    first, and only those matter that begin before the first of them ends. Tiles in
-    between may lack the score. First is above last where the score is 0.
-    """
-    best = by_table(filled.peaks, s) // s.scale  # items, S, tiles, group, table, lane
-    _, strips, tiles, *_, lanes = best.shape
-    lane = jnp.arange(lanes, dtype=jnp.int32).reshape(1, 1, 1, 1, 1, -1)
-    line = jnp.arange(strips, dtype=jnp.int32).reshape(1, -1, 1, 1, 1, 1)
-    line = line * lanes + lane
-    x = jnp.arange(tiles, dtype=jnp.int32).reshape(1, 1, -1, 1, 1, 1)
-    wanted, tie = ((x[:, None, None, :, :, None]) for x in (score, tie))
-    floor = inputs.numbers[Numbers._fields.index("floor")]
-    here = (best == wanted + floor) & (wanted > 0)
-    # Strips and tiles that an item did not need hold anything.
-    blocks = inputs.steps.shape[0] // 2
-    used = inputs.strips, jnp.tile(inputs.steps[1::2], best.shape[0] // blocks)
-    used = (jnp.repeat(used[0], blocks), used[1]) if s.shared else used
-    deep, wide = (x.reshape(-1, 1, 1, 1, 1, 1) for x in used)
-    here &= (line < deep * lanes) & (x * s.tile < wide)
-    # A tile begins at step x * tile - lane of its lane.
-    begin = x * s.tile - lane
-    axes = (1, 2, 5)
-    ends = jnp.where(here, begin + s.tile, 2**30).min(axes, keepdims=True)
-    top = jnp.where(here, line, 2**30).min(axes, keepdims=True)
-    here &= jnp.where(tie, begin < ends, line == top)
-    place = jnp.where(tie, x * (strips * lanes) + line, line * tiles + x)
-    first = jnp.where(here, place, 2**30).min(axes)
-    last = jnp.where(here, place, -1).max(axes)
-    return first, last
 
 
 def border_end(filled: Filled, problem: Problem, n: Numbers, s: Fill, m, columns, tie):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.shapes import SCALE, Fill, Inputs, Numbers
+from kernels_pallas.shapes import SCALE, Fill, Inputs, Numbers, held_steps
 
 BLOCK = 256  # words of a row of the table in shared memory: one copy's limit
 
@@ -155,10 +155,9 @@ def ragged_columns(targets: Ragged, lengths, s: Fill, room: int):
     """As ``columns`` for blocks of as many steps as their longest target needs, one
     after the other in ``room`` rows: (starts (B,), words (room * groups,))."""
     ends = -(-lengths // s.columns)
-    rows = ends.reshape(-1, s.groups).max(1) + 1
-    # Blocks of places that hold no target may lie beyond the room: any row of letters
-    # does for them, but what follows the array would lead beyond the profile.
-    starts = jnp.minimum(jnp.cumsum(rows) - rows, room - 1)
+    most = ends.reshape(-1, s.groups).max(1)
+    rows = jnp.where(most > 0, most + 1, 0)
+    starts = _before(rows)
     count = rows.shape[0]
     block = jnp.arange(count, dtype=jnp.int32)
     block = jnp.repeat(block, rows, total_repeat_length=room)
@@ -181,9 +180,26 @@ def _bytes(letters):
 
 
 def _steps(lengths, s: Fill) -> jax.Array:
-    """(B * 2,): first step with a last column, and number of steps, of a block."""
+    """(B * 2,): first step with a last column, and number of steps, of a block; none
+    where all targets are empty: what ``ends`` says of them needs no fill."""
     ends = -(-lengths // s.columns)
-    return jnp.stack([ends.min(1) - 1, ends.max(1) + s.lanes - 1], 1).reshape(-1)
+    total = jnp.where(ends.max(1) > 0, ends.max(1) + s.lanes - 1, 0)
+    return jnp.stack([ends.min(1) - 1, total], 1).reshape(-1)
+
+
+def _records(strips, lengths, s: Fill):
+    """(first, held) of ``Inputs``, for lengths (B, targets of a block)."""
+    held = held_steps(s, (-(-lengths // s.columns)).max(1))
+    if not s.shared:
+        return _before(strips * held), held
+    first = _before(strips)[:, None] * held.sum()
+    first += strips[:, None] * _before(held)[None, :]
+    return jnp.where(held > 0, first, 0).reshape(-1), held
+
+
+def _before(sizes):
+    """Where each part begins; parts without a size at 0, that no place is beyond."""
+    return jnp.where(sizes > 0, jnp.cumsum(sizes) - sizes, 0)
 
 
 def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int,
@@ -210,17 +226,19 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int,
         profile = _packed(profile[:, 0], profile[:, 1], s)
     heights = jnp.stack([pairs[:, 0], pairs[:, -1]], 1).reshape(-1)
     starts, words = _blocks(targets, n, s, room)
+    blocks = n.reshape(-1, s.groups)
     return Inputs(
         jnp.stack(numbers(problem, s)),
         strips,
         starts,
-        _steps(n.reshape(-1, s.groups), s),
+        _steps(blocks, s),
         heights,
         jnp.stack([n, n], 1).reshape(-1),
         words,
         _table_rows(profile.reshape(-1, profile.shape[-1])),
         jnp.zeros(4, jnp.int32),
         jnp.zeros(2, jnp.int32),
+        *_records(strips, blocks, s),
     )
 
 
@@ -252,19 +270,21 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
     joined = letters[:, :, 0]
     if s.packed:
         joined |= letters[:, :, 1] << (8 * s.columns)
+    blocks = n.reshape(-1, s.groups * s.tables)
     twice = [x.reshape(-1, s.tables) for x in (m, n)]
     twice = [jnp.stack([x[:, 0], x[:, -1]], 1).reshape(-1) for x in twice]
     return Inputs(
         jnp.stack(numbers(problem, s)),
         strips,
         jnp.arange(len(strips), dtype=jnp.int32) * letters.shape[-1],
-        _steps(n.reshape(-1, s.groups * s.tables), s),
+        _steps(blocks, s),
         twice[0],
         twice[1],
         joined.transpose(0, 2, 1).reshape(-1),
         _table_rows(jnp.concatenate(both)[None]),
         word.reshape(-1),
         jnp.zeros(2, jnp.int32),
+        *_records(strips, blocks, s),
     )
 
 

@@ -37,17 +37,17 @@ from kernels_pallas.shapes import (
 from kernels_pallas.values import Values, View, column_zero, log_of, same_bits
 
 
-def fill(inputs: Inputs, s: Fill, strips: int, interpret=None) -> Filled:
-    """Fill every table of a launch; ``strips`` is S."""
+def fill(inputs: Inputs, s: Fill, strips: int, records: int = 0,
+         interpret=None) -> Filled:  # fmt: skip
+    """Fill every table of a launch; ``strips`` is S, ``records`` what there is room
+    for, left out: for targets of one length and queries of S strips."""
     blocks = inputs.steps.shape[0] // 2
     queries = inputs.strips.shape[0] if s.shared else 1
     rows = inputs.targets.shape[0] // s.groups
-    held = held_steps(s, rows // blocks)
-    shapes = shapes_of(s, queries, blocks, strips, rows, held)
+    whole = queries * strips * blocks * held_steps(s, rows // blocks - 1)
+    shapes = shapes_of(s, queries, blocks, strips, rows, records or whole)
     run = kernel(
-        partial(
-            _fill_program, s=s, names=tuple(shapes), sizes=(blocks, strips, rows, held)
-        ),
+        partial(_fill_program, s=s, names=tuple(shapes), sizes=(blocks, strips, rows)),
         [jax.ShapeDtypeStruct((size_of(x),), jnp.int32) for x in shapes.values()],
         [plgpu.SMEM(inputs.scores.shape[1:], jnp.int32), plgpu.Barrier()],
         (queries, blocks),
@@ -63,9 +63,9 @@ def fill(inputs: Inputs, s: Fill, strips: int, interpret=None) -> Filled:
 
 
 def _fill_program(numbers, strips, starts, steps, heights, lengths, targets, scores,
-             letters, tie, *refs, s: Fill, names, sizes):  # fmt: skip
+             letters, tie, first, held, *refs, s: Fill, names, sizes):  # fmt: skip
     """One query (or two) against the targets of one block."""
-    blocks, most, room, held = sizes
+    blocks, most, room = sizes
     *out, table, barrier = refs
     out = dict(zip(names, out, strict=True))
     th = Threads(s.plain)
@@ -90,13 +90,13 @@ def _fill_program(numbers, strips, starts, steps, heights, lengths, targets, sco
         lax.shift_right_logical(x + (s.columns - 1), log_of(th, s)) for x in columns
     ]
     lead = [x * s.columns - y for x, y in zip(ends, columns, strict=True)]
-    count = strips[query if s.shared else block]
     tail, total = steps[2 * block], steps[2 * block + 1]
+    count = jnp.where(total > 0, strips[query if s.shared else block], 0)
     pad = [count * s.strip - x for x in m]
     view = View(
         th, s, n, v, item, block, thread, lane, group, columns, ends, lead, pad,
         count, tail, total, starts[block], query * room if s.shared else 0, targets,
-        table, out, most, held, None, None,
+        table, out, most, first[item], held[block], None, None,
     )  # fmt: skip
     if s.words:
         up, left = _tags(view, tie)
@@ -190,8 +190,7 @@ def _keep(view, k, x, carry):
     """Checkpoint of columns: U and F of all rows, before tile ``x``."""
     s, th = view.s, view.th
     values = [th.words(value) for value in carry[0] + carry[1]]
-    tiles = view.held // s.tile
-    base = (view.item * view.most + k) * tiles + x
+    base = lax.div(view.record(k), jnp.int32(s.tile)) + x
     for c in range(s.rows // 2):
         at = view.thread * 4 + c * 4 * THREADS
         words = values[4 * c : 4 * c + 4]
@@ -204,8 +203,7 @@ def _peak(view, k, x, carry):
     if not s.local:
         return carry
     best, total = carry[-1]
-    tiles = view.held // s.tile
-    base = (view.item * view.most + k) * tiles + x
+    base = lax.div(view.record(k), jnp.int32(s.tile)) + x
     th.store(view.out["peaks"], view.thread, (th.words(best),), base, THREADS)
     floor = view.v.of(view.n.floor)
     return carry[:-1] + ((floor, jnp.maximum(best, total)),)

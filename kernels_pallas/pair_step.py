@@ -89,7 +89,7 @@ def handed_down(view, k, t):
 
     def from_memory():
         if s.tile:  # step t of the first lane is step t + G - 1 of the last
-            base = (view.item * view.most + k - 1) * view.held + t + s.lanes - 1
+            base = view.record(k - 1) + t + s.lanes - 1
             at, stride = view.group * s.lanes + s.lanes - 1, THREADS
             source = view.out["handed"]
         else:
@@ -115,7 +115,7 @@ class Trace:
     def __init__(self, view, k, t, longer):
         self.view = view
         s, v = view.s, view.v
-        self.base = ((view.item * view.most + k) * view.held + t) * s.columns
+        self.base = (view.record(k) + t) * s.columns
         # An E that is extended comes with its own tag on; it leaves with EXTENDED.
         extended = longer + v.of(EXTENDED)
         self.up_longer = extended + v.read(self._negative(view.up))
@@ -200,7 +200,7 @@ def hand_down(view, k, t, words):
     """What the strip below needs, or all lanes where checkpoints are kept."""
     s, th = view.s, view.th
     if s.tile:
-        base = (view.item * view.most + k) * view.held + t
+        base = view.record(k) + t
         store_words(th, view.out["handed"], view.thread, words, base, THREADS)
     elif view.most > 1:
         last = (view.lane == th.splat(s.lanes - 1)).astype(jnp.int32)

@@ -79,7 +79,7 @@ def walk(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, runs: int,
 
 
 def find(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, interpret=None):
-    """Local mode: the end cells, in the tiles that ``ends.candidates`` names.
+    """Local mode: the end cells, in the tiles that ``end_tiles`` names.
 
     Returns i and j, (pairs,) int32; 0 where there is no tile to look into.
     """
@@ -91,29 +91,13 @@ def find(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, interpret=None):
 def _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, few,
             **more):  # fmt: skip
     total = pairs.i.shape[0]
-    steps = inputs.steps.shape[0] // 2
-    strips, held = (filled.handed if filled.nibbles is None else filled.nibbles).shape[
-        1:3
-    ]
-    arrays = dict(
-        numbers=inputs.numbers,
-        strips=inputs.strips,
-        heights=inputs.heights,
-        lengths=inputs.lengths,
-        targets=inputs.targets,
-        **pairs._asdict(),
-    )
+    names = ("numbers", "strips", "starts", "steps", "heights", "lengths", "targets",
+             "first", "held")  # fmt: skip
+    arrays = {name: getattr(inputs, name) for name in names} | pairs._asdict()
     for name in ("handed", "kept", "peaks", "nibbles"):
         if getattr(filled, name) is not None:
             arrays[name] = getattr(filled, name)
-    sizes = Sizes(
-        total,
-        steps,
-        strips,
-        held,
-        inputs.targets.shape[0] // (steps * s.groups),
-        pairs.rows.shape[1],
-    )
+    sizes = Sizes(total, inputs.held.shape[0], pairs.rows.shape[1])
     warpgroups = 4 if few and not s.plain else 1
     run = kernel(
         partial(
@@ -184,8 +168,7 @@ def _word_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int, runs: in
         column = jnp.maximum(state.j + view.lead - 1, 0)
         g, k = line & (s.lanes - 1), shift(th, line, s.lanes)
         t = shift(th, column, s.columns) + g
-        base = (view.item * sizes.strips + k) * sizes.held + t
-        base = base * s.columns + (column & (s.columns - 1))
+        base = (view.record(k) + t) * s.columns + (column & (s.columns - 1))
         base = base * (s.rows // 16) + shift(th, row, 16)
         at = (view.group * s.lanes + g) * 4 + (shift(th, row, 4) & 3)
         (word,) = th.load(view.refs["nibbles"], at, 1, base, THREADS * 4)
@@ -306,10 +289,10 @@ def _find_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int):
 
 
 def _tile_at(view, place):
-    """Strip, lane and column of a tile as ``ends.candidates`` counts them."""
-    th, s, sizes = view.th, view.s, view.sizes
-    tiles, lines = sizes.held // s.tile, sizes.strips * s.lanes
-    length = where(view.tie != 0, th.splat(lines), th.splat(tiles))
+    """Strip, lane and column of a tile as ``end_tiles`` counts them."""
+    th, s = view.th, view.s
+    tiles, lines = lax.div(view.held, th.splat(s.tile)), view.strips * s.lanes
+    length = where(view.tie != 0, lines, tiles)
     high = lax.div(place, length)
     low = place - high * length
     line, x = where(view.tie != 0, low, high), where(view.tie != 0, high, low)
@@ -318,8 +301,8 @@ def _tile_at(view, place):
 
 def _peak(view, k, g, x):
     """Best of a tile, scaled as in a tile filled again."""
-    th, s, sizes = view.th, view.s, view.sizes
-    base = (view.item * sizes.strips + k) * (sizes.held // s.tile) + x
+    th, s = view.th, view.s
+    base = lax.div(view.record(k), th.splat(s.tile)) + x
     thread = view.group * s.lanes + g
     (word,) = th.load(view.refs["peaks"], thread, 1, base, THREADS)
     return value_of(view, word)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from kernels_pallas.mosaic import THREADS
 
@@ -87,10 +89,10 @@ class Filled(NamedTuple):
     row_best: jax.Array | None = None  # border modes: (items, 128), best U of row m
     row_column: jax.Array | None = None  # and its column
     column: jax.Array | None = None  # (items, S, slots, 128, K): U of column n
-    handed: jax.Array | None = None  # (items, S, T, 128, 2U): U and E of row K - 1
-    kept: jax.Array | None = None  # (items, S, T / tile, 2K / 4, 128, 4): U, then F
-    peaks: jax.Array | None = None  # local: (items, S, T / tile, 128): best of a tile
-    nibbles: jax.Array | None = None  # (items, S, T, U, K / 16, 128, 4): words
+    handed: jax.Array | None = None  # (records, 128, 2U): U and E of row K - 1
+    kept: jax.Array | None = None  # (records / tile, 2K / 4, 128, 4): U, then F
+    peaks: jax.Array | None = None  # local: (records / tile, 128): best of a tile
+    nibbles: jax.Array | None = None  # (records, U, K / 16, 128, 4): words
 
 
 class Inputs(NamedTuple):
@@ -98,6 +100,8 @@ class Inputs(NamedTuple):
 
     Q queries (pairs of queries where two tables share a register), B blocks of
     targets, S strips, R rows of letters: one for each step of a block, and one more.
+    A *record* is what a program keeps of a step of a strip, for paths; those of an item
+    lie strip after strip, as many as the lengths of its query and block need.
     """
 
     numbers: jax.Array  # (11,)
@@ -110,32 +114,36 @@ class Inputs(NamedTuple):
     scores: jax.Array  # (Q * S, x, 256) profiles, or (1, x, 256) the two tables
     letters: jax.Array  # lists: (B * S * 128 * K,) row offsets of both tables
     tie: jax.Array  # (items * groups * 2,): 1 where left goes before up, both tables
+    first: jax.Array  # (items,): an item's first record
+    held: jax.Array  # (B,): records of a strip of a block
 
 
-def held_steps(s: Fill, steps: int) -> int:
-    """Steps that checkpoints have room for: a lane's last column comes G - 1 steps
-    after the first lane's."""
-    held = steps + s.lanes
-    return -(-held // s.tile) * s.tile if s.tile else held
+def held_steps(s: Fill, ends):
+    """Records of a strip whose last column is in step ``ends`` - 1 of the first lane:
+    the last lane's comes G - 1 steps later. None where there are no columns."""
+    xp = jnp if isinstance(ends, jax.Array) else np
+    steps = xp.where(ends > 0, ends + s.lanes, 0)
+    return -(-steps // s.tile) * s.tile if s.tile else steps
 
 
-def shapes_of(s: Fill, queries, blocks, strips, rows, held) -> dict:
-    """Names and shapes of what a launch writes; ``rows`` of letters in all blocks."""
+def shapes_of(s: Fill, queries, blocks, strips, rows, records) -> dict:
+    """Names and shapes of what a launch writes; ``rows`` of letters and ``records`` in
+    all."""
     items = queries * blocks
     names = ("best",) if s.local else ("row_best", "row_column")
     shapes = {name: (items, THREADS) for name in names}
     if s.words:
-        shapes["nibbles"] = items, strips, held, s.columns, s.rows // 16, THREADS, 4
+        shapes["nibbles"] = records, s.columns, s.rows // 16, THREADS, 4
     if not s.local:
         shapes["column"] = items, strips, s.slots, THREADS, s.rows
     words = 2 * s.columns
     if not s.tile:
         room = rows if strips > 1 else 1
         return shapes | {"boundary": (queries, room, s.groups, words)}
-    tiles = held // s.tile
-    shapes["handed"] = items, strips, held, THREADS, words
-    shapes["kept"] = items, strips, tiles, s.rows // 2, THREADS, 4
-    return shapes | ({"peaks": (items, strips, tiles, THREADS)} if s.local else {})
+    tiles = records // s.tile
+    shapes["handed"] = records, THREADS, words
+    shapes["kept"] = tiles, s.rows // 2, THREADS, 4
+    return shapes | ({"peaks": (tiles, THREADS)} if s.local else {})
 
 
 def size_of(shape):

@@ -33,9 +33,6 @@ _WIDTH = 32  # letters of a row of ``layout.walk_table``
 class Sizes:
     pairs: int
     blocks: int
-    strips: int
-    held: int  # steps
-    length: int  # steps of targets
     rows: int  # words of a query's row letters
 
 
@@ -62,6 +59,15 @@ class Pair(NamedTuple):
     pad: jax.Array
     lead: jax.Array
     tie: jax.Array
+    strips: jax.Array
+    first: jax.Array  # record of the item
+    held: jax.Array  # records of a strip
+    start: jax.Array  # row of the block's first letters
+    ends: jax.Array  # steps of its longest target
+
+    def record(self, k):
+        """The first record of strip ``k``."""
+        return self.first + k * self.held
 
 
 def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
@@ -96,11 +102,16 @@ def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
     (columns,) = th.load(refs["lengths"], 2 * target + which)
     (strips,) = th.load(refs["strips"], first if s.shared else block)
     (tie,) = th.load(refs["tie"], pair)
+    (record,) = th.load(refs["first"], item)
+    (held,) = th.load(refs["held"], block)
+    (start,) = th.load(refs["starts"], block)
+    (total,) = th.load(refs["steps"], 2 * block + 1)
     last = shift(th, columns + (s.columns - 1), s.columns) * s.columns
     view = Pair(
         th, s, sizes, n, refs, table, nibbles, warpgroup, thread, pair, item, block,
         group, which, query * s.tables + which, m, columns, strips * s.strip - m,
-        last - columns, tie,
+        last - columns, tie, strips, record, held, start,
+        jnp.maximum(total - (s.lanes - 1), 0),
     )  # fmt: skip
     return view, (own < th.splat(sizes.pairs)).astype(jnp.int32)
 
@@ -122,7 +133,7 @@ def value_of(view, word):
 
 def row_above(view, k, g, column):
     """U and E of the row above lane ``g`` of strip ``k`` in a padded column >= 1."""
-    th, s, sizes, n = view.th, view.s, view.sizes, view.n
+    th, s, n = view.th, view.s, view.n
     step = shift(th, column - 1, s.columns)
     within = (column - 1) & (s.columns - 1)
     # Step t of the lane is step t - 1 of the lane before; the first lane's rows come
@@ -130,8 +141,8 @@ def row_above(view, k, g, column):
     lane = where(g > 0, g - 1, s.lanes - 1)
     time = where(g > 0, step + g - 1, step + s.lanes - 1)
     strip = where(g > 0, k, k - 1)
-    time = jnp.clip(time, 0, sizes.held - 1)
-    base = (view.item * sizes.strips + jnp.maximum(strip, 0)) * sizes.held + time
+    time = jnp.clip(time, 0, jnp.maximum(view.held - 1, 0))
+    base = view.record(jnp.maximum(strip, 0)) + time
     words = 2 * s.columns
     at = (view.group * s.lanes + lane) * words + 2 * within
     u, e = th.load(view.refs["handed"], at, 2, base, THREADS * words)
@@ -162,9 +173,8 @@ def target_letter(view, column):
     """Letter of a padded column >= 1."""
     th, s = view.th, view.s
     step = shift(th, column - 1, s.columns)
-    at = jnp.minimum(step, view.sizes.length - 1) * s.groups + view.group
-    (word,) = th.load(view.refs["targets"], at, 1, view.block,
-                      view.sizes.length * s.groups)  # fmt: skip
+    row = view.start + jnp.minimum(step, view.ends)
+    (word,) = th.load(view.refs["targets"], view.group, 1, row, s.groups)
     byte = (column - 1) & (s.columns - 1)
     if not s.shared:
         byte = byte + view.which * s.columns
@@ -189,8 +199,8 @@ def refill(view, k, g, x, last, visit, state):
     tile, its padded number, (H, E, F) of K rows with their tags, and where a thread
     has not reached its last.
     """
-    th, s, sizes, n = view.th, view.s, view.sizes, view.n
-    base = (view.item * sizes.strips + k) * (sizes.held // s.tile) + x
+    th, s, n = view.th, view.s, view.n
+    base = lax.div(view.record(k), th.splat(s.tile)) + x
     lane = (view.group * s.lanes + g) * 4
     kept = []
     for c in range(s.rows // 2):

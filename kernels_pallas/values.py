@@ -38,9 +38,14 @@ class View(NamedTuple):
     table: jax.Ref
     out: dict
     most: int
-    held: int
+    first: jax.Array  # the item's first record
+    held: jax.Array  # records of a strip
     up: jax.Array | None  # tags of up and left
     left: jax.Array | None
+
+    def record(self, k):
+        """The first record of strip ``k``."""
+        return self.first + k * self.held
 
 
 @dataclass(frozen=True)

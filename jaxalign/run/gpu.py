@@ -191,7 +191,7 @@ def _empty(task) -> Held:
 def compile_all(job: Job, launches) -> None:
     """Compile what the launches need, side by side: a kernel takes many seconds."""
     distinct = {
-        (x.rows, x.columns, x.room, x.slots, x.places, x.dtype, x.zipped, x.shape): x
+        (x.rows, x.columns, x.room, x.records, x.slots, x.places, x.dtype, x.shape): x
         for x in launches
     }
 
@@ -222,6 +222,7 @@ def _arguments(job: Job, launch) -> tuple[list, dict]:
         "interpret": job.interpret,
     }
     options |= {"room": launch.room} if launch.room else {}
+    options |= {"records": launch.records} if launch.records else {}
     return ids, {
         "call": kernels.align_list if launch.zipped else kernels.align_block,
         "ragged": kernels.Ragged if launch.room else None,

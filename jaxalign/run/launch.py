@@ -21,11 +21,12 @@ from jaxalign.run.windows import bucket, by_length, pairs
 # Queries, targets and zipped pairs of a launch; what fits and is needed is taken.
 QUERIES, PAIRS = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
 TARGETS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
-CHECKPOINTED = 4096  # targets whose checkpoints are kept
+CHECKPOINTED = 4096  # targets of a launch that keeps checkpoints
 ROOM = 2**22  # words of letters of targets
 WIDE, MORE = 32768, 2  # targets, and times the room, for few queries: a launch is one
 # program for a while, that of its longest targets
 COARSE = 2 * 10**10  # cells; fewer take one height of strips: compiling costs more
+STRIP = 384  # rows
 IN_FLIGHT = 2  # host threads of a device, but where its result is kept there
 RUNS = 64  # run-length operations kept of a path; a launch with a longer one runs again
 MEAN_RUNS = 16  # … and of all paths of a launch, a pair
@@ -40,6 +41,7 @@ class Launch:
     rows: int = 0  # letters of a query
     columns: int = 0  # letters of a target, or
     room: int = 0  # rows of letters of targets of any lengths (``kernels.Ragged``)
+    records: int = 0  # of checkpoints
     slots: int = 0  # queries
     places: int = 0  # targets
     zipped: bool = False
@@ -87,7 +89,7 @@ def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
         yield from zipped(task, kernels, order, order, budget, high)
         return
     order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
-    parts = _by_bucket(task, kernels, order)
+    parts = _by_range(task, order)
     half = job.kind == "all" and job.once
     for start, stop in _alike(task, kernels, queries):
         before = start if half else 0
@@ -103,7 +105,7 @@ def _alike(task, kernels, queries):
     At most as many as the largest launch takes.
     """
     lengths = task.job.query_lengths[queries].tolist()
-    coarse = task.job.cells < COARSE or task.paths or _few(task)
+    coarse = task.job.cells < COARSE or _few(task)
     of = lengths[:1] * len(lengths) if coarse else lengths
     known = {length: _kind(task, kernels, length) for length in set(of)}
     start = 0
@@ -128,26 +130,16 @@ def _rows(kernels, s, length):
     return s.strip if length <= s.strip else kernels.bucket(length)
 
 
-def _by_bucket(task, kernels, order):
-    """Targets that one launch may hold, longest first: checkpoints take whole arrays,
-    so there the lengths are alike."""
+def _by_range(task, order):
+    """Targets that one launch may hold, longest first: matches cannot be counted beside
+    long ones."""
     lengths = task.job.target_lengths[order]
-    if task.paths:
-        known, place = np.unique(lengths, return_inverse=True)
-        buckets = np.array([_columns(kernels, int(n)) for n in known], int)[place]
-    else:
-        base = bounds.IDENTITY_BASE["int32"]
-        buckets = (lengths >= base) & (task.output == "identity")
-    return np.split(order, np.flatnonzero(np.diff(buckets)) + 1)
-
-
-def _columns(kernels, length):
-    """Letters of an array of targets that keep checkpoints."""
-    return 768 if 384 < length <= 768 else kernels.bucket(length)
+    beyond = (lengths >= bounds.IDENTITY_BASE["int32"]) & (task.output == "identity")
+    return np.split(order, np.flatnonzero(np.diff(beyond)) + 1)
 
 
 def _rectangle(task, kernels, queries, targets, budget, high):
-    """Launches for some queries against targets of one bucket."""
+    """Launches for some queries against targets of one range."""
     if not len(targets):
         return
     launch = _largest(task, kernels, queries, targets, budget, high)
@@ -157,20 +149,24 @@ def _rectangle(task, kernels, queries, targets, budget, high):
     for q in range(0, len(queries), launch.slots):
         rest = targets
         while len(rest):
-            count = _held(task, kernels, launch, rest)
             part = queries[q : q + launch.slots]
+            count = _held(task, kernels, launch, part, rest)
             yield replace(launch, queries=part, targets=rest[:count])
             rest = rest[count:]
 
 
-def _held(task, kernels, launch, targets) -> int:
-    """How many of the targets, longest first, a launch has room for."""
-    if not launch.room:
-        return launch.places
-    lengths = task.job.target_lengths[targets[: launch.places]]
-    ends = kernels.rows_of(lengths, launch.shape)
-    blocks = int(np.searchsorted(ends, launch.room, side="right"))
-    return min(blocks * launch.shape.groups, launch.places)
+def _held(task, kernels, launch, queries, targets) -> int:
+    """How many of the targets (or pairs), longest first, a launch has room for."""
+    n = task.job.target_lengths[targets[: launch.places]]
+    blocks, s = len(n), launch.shape
+    if launch.room:
+        ends = kernels.rows_of(n, s)
+        blocks = int(np.searchsorted(ends, launch.room, side="right"))
+    if launch.records:
+        m = task.job.query_lengths[queries[: launch.places]]
+        ends = kernels.records_of(m, n, s)
+        blocks = min(blocks, int(np.searchsorted(ends, launch.records, side="right")))
+    return min(blocks * s.groups * (1 if s.shared else s.tables), launch.places)
 
 
 def zipped(task, kernels, queries, targets, budget, high, wide=False):
@@ -184,9 +180,9 @@ def zipped(task, kernels, queries, targets, budget, high, wide=False):
             yield int(queries[0]), int(targets[0])
             queries, targets = queries[1:], targets[1:]
             continue
-        some = slice(0, launch.places)
-        yield replace(launch, queries=queries[some], targets=targets[some])
-        queries, targets = queries[launch.places :], targets[launch.places :]
+        count = _held(task, kernels, launch, queries, targets)
+        yield replace(launch, queries=queries[:count], targets=targets[:count])
+        queries, targets = queries[count:], targets[count:]
 
 
 def _largest(task, kernels, queries, targets, budget, high, listed=False, wide=False):
@@ -201,8 +197,29 @@ def _largest(task, kernels, queries, targets, budget, high, listed=False, wide=F
     dtype, proven = ("int32", True) if wide else chosen
     make = partial(_sized, task, kernels, queries, targets, m, n)
     made = (make(size, dtype, proven, listed) for size in _sizes(task, listed))
+    if task.paths:
+        made = (_with_records(task, kernels, x, budget) for x in made)
+        made = (x for x in made if _held(task, kernels, x, queries[: x.slots], targets))
     fits = (x for x in made if launch_bytes(task, kernels, x) <= budget)
     return next(fits, None)
+
+
+def _with_records(task, kernels, launch, budget):
+    """A launch with room for checkpoints: for the longest sequences of the job, or all
+    that is left of the budget."""
+    s, of = launch.shape, task.job
+    each = kernels.record_bytes(s)
+    least = s.tile or 1
+    rest = budget - launch_bytes(task, kernels, replace(launch, records=least))
+    if launch.zipped:
+        m, n = launch.rows, launch.columns
+        m, n = (np.full(launch.places, x) for x in (m, n))
+    else:
+        m = np.sort(of.query_lengths[of.query_lengths <= launch.rows])
+        n = np.sort(of.target_lengths)
+        m, n = m[::-1][: launch.slots], n[::-1][: launch.places]
+    needed = bucket(int(kernels.records_of(m, n, s)[-1]), 2, 256)
+    return replace(launch, records=min(needed, rest // each) // least * least)
 
 
 def _sizes(task, listed):
@@ -222,16 +239,16 @@ def _sizes(task, listed):
 
 def _sized(task, kernels, queries, targets, m, n, size, dtype, proven, listed):
     """A launch of some size, arrays for its longest sequences."""
-    coarse = task.job.cells < COARSE or _few(task)
-    coarse &= not listed and not task.paths
+    coarse = not listed and (task.job.cells < COARSE or _few(task))
     longest = int(task.job.query_lengths.max()) if coarse else m
     s = _shape(task, kernels, longest, dtype, listed)
-    rows, columns, room = _columns(kernels, m), _columns(kernels, n), 0
-    if not listed and not task.paths:
+    if listed:
+        rows, columns, room = kernels.bucket(m), kernels.bucket(n), 0
+    else:
         rows, columns = _rows(kernels, s, longest), 0
         room = _room(task, kernels, s, size)
     return Launch(
-        queries, targets, rows, columns, room, *size, listed, dtype, proven, s
+        queries, targets, rows, columns, room, 0, *size, listed, dtype, proven, s
     )
 
 
@@ -252,11 +269,14 @@ def _few(task) -> bool:
 
 
 def _shape(task, kernels, longest, dtype, listed=False):
-    """The ``Fill`` for queries of at most ``longest`` letters."""
+    """The ``Fill`` for queries of at most ``longest`` letters; paths of short ones take
+    the strips of the others, since compiling costs more."""
     packed = dtype == "int16" and task.output != "identity"
     if _few(task) and not listed:
         sides = task.job.falling
         return kernels.spread(*sides, local=task.local, packed=packed)
+    if task.paths:
+        longest = max(longest, min(int(task.job.query_lengths.max()), STRIP))
     return kernels.choose(
         longest,
         local=task.local,
@@ -269,7 +289,7 @@ def _shape(task, kernels, longest, dtype, listed=False):
 def launch_bytes(task, kernels, launch) -> int:
     """Device bytes of a launch: what the fill writes, codes, profiles, paths."""
     sizes = launch.slots, launch.places, launch.rows, launch.columns
-    held = kernels.fill_bytes(launch.shape, *sizes, launch.room)
+    held = kernels.fill_bytes(launch.shape, *sizes, launch.room, launch.records)
     letters = launch.places * launch.columns + launch.room * launch.shape.groups
     kept = 4 * (RUNS + MEAN_RUNS) if task.output == "alignment" else 0
     profile = 0 if launch.zipped else 160 * launch.slots * launch.rows
