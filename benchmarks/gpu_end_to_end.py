@@ -92,25 +92,36 @@ def rows(device_seconds):
 
 
 def traced(run) -> dict:
-    """Sum of kernel times of a call in a profiler trace, and the largest of them."""
+    """Sum of kernel times of a call in a profiler trace, of all devices and of each,
+    and the largest kernels."""
+    spent: dict = {}
+    for device, name, seconds in _events(run):
+        spent[device, name] = spent.get((device, name), 0.0) + seconds
+    if not spent:
+        return {}
+    copies = sum(t for (_, name), t in spent.items() if "emcpy" in name)
+    by_device: dict = {}
+    kernels: dict = {}
+    for (device, name), seconds in spent.items():
+        if "emcpy" not in name:
+            by_device[device] = by_device.get(device, 0.0) + seconds
+            kernels[name[:60]] = kernels.get(name[:60], 0.0) + seconds
+    largest = sorted(kernels.items(), key=lambda x: -x[1])[:12]
+    return dict(device_seconds=sum(by_device.values()), copy_seconds=copies,
+                by_device=list(by_device.values()), largest=dict(largest))  # fmt: skip
+
+
+def _events(run):
+    """(device, kernel or copy, seconds) of all that a call does on GPUs."""
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
             run()
-        files = sorted(Path(folder).rglob("*.xplane.pb"))
-        if not files:
-            return {}
-        data = jax.profiler.ProfileData.from_file(str(files[0]))
-        spent: dict = {}
-        for plane in data.planes:
-            if not plane.name.startswith("/device:GPU"):
-                continue
-            for line in plane.lines:
-                if not line.name.startswith("Stream"):
+        for file in sorted(Path(folder).rglob("*.xplane.pb")):
+            data = jax.profiler.ProfileData.from_file(str(file))
+            for plane in data.planes:
+                if not plane.name.startswith("/device:GPU"):
                     continue
-                for event in line.events:
-                    spent[event.name] = spent.get(event.name, 0) + event.duration_ns
-    copies = sum(t for name, t in spent.items() if "emcpy" in name)
-    total = sum(spent.values()) / 1e9
-    largest = sorted(spent.items(), key=lambda x: -x[1])[:12]
-    return dict(device_seconds=total - copies / 1e9, copy_seconds=copies / 1e9,
-                largest={name[:60]: t / 1e9 for name, t in largest})  # fmt: skip
+                for line in plane.lines:
+                    if line.name.startswith("Stream"):
+                        for event in line.events:
+                            yield plane.name, event.name, event.duration_ns / 1e9

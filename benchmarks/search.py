@@ -4,6 +4,7 @@
     python -m benchmarks.search --threads 2 --json search.json
     python -m benchmarks.search --peers none     # a machine without the other tools
     python -m benchmarks.search --stages         # where a long subject goes: CPU
+    python -m benchmarks.search --gpu            # kernel time on a GPU (search_gpu)
 
 Queries are the beginnings of real proteins, of exactly 63, 127, 255, 361, 511, 1023,
 2047 and 4095 residues; the database are the 32,071 proteins that ``fetch.py`` gets
@@ -218,11 +219,28 @@ def run(arguments) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         files = _files(records, Path(folder))
         problems_of = {"all": asked} if len(asked) > 1 else {}
-        problems_of |= {name[1:]: [(name, text)] for name, text in asked}
+        if not arguments.all_only:
+            problems_of |= {name[1:]: [(name, text)] for name, text in asked}
+        if arguments.gpu:
+            made = on_gpu(problems_of, files, arguments.repeats)
+            return {"machine": found, "pinned": pinned, "rows": made}
         for name, some in problems_of.items():
             made += (table := rows(some, records, files, arguments, name))
             measure.show(table)
     return {"machine": found, "pinned": pinned, "rows": made}
+
+
+def on_gpu(problems_of, files, repeats: int) -> list[dict]:
+    """The rows of a GPU, printed as they come."""
+    import search_gpu
+
+    made = []
+    for row in search_gpu.rows(problems_of, files[1], repeats):
+        made.append(row)
+        measure.show([{k: v for k, v in row.items() if k not in ("best", "largest")}])
+    made.append(search_gpu.whole(next(iter(problems_of.values())), files[0], repeats))
+    measure.show(made[-1:])
+    return made
 
 
 def _files(records, folder: Path):
@@ -246,6 +264,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--peers", default="parasail,ssearch36", help="or none")
     made.add_argument("--kernel", default="striped", choices=("striped", "scan"))
     made.add_argument("--stages", action="store_true")
+    made.add_argument("--gpu", action="store_true", help="kernel times")
+    made.add_argument("--all-only", action="store_true", help="no query alone")
     made.add_argument("--quick", action="store_true", help="too small for figures")
     made.add_argument("--repeats", type=int, default=3)
     made.add_argument("--json", metavar="PATH", help="write the rows here too")

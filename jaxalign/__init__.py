@@ -22,6 +22,7 @@ _HOMES = {
     "dp_table": "jaxalign.api",
     "plan": "jaxalign.api",
     "search": "jaxalign.database",
+    "stream_search": "jaxalign.search_parts",
     "index_database": "jaxalign.database",
     "open_database": "jaxalign.database",
     "align_three": "jaxalign.three",

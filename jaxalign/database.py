@@ -89,8 +89,8 @@ def search(
     scoring = scoring or Scoring()
     if not isinstance(top, (int, np.integer)) or top < 1:
         raise UsageError(f"top = {top!r}: 1 or more hits are needed")
-    queries = _queries(queries, scoring.alphabet, unknown)
-    held = _held(database, scoring.alphabet)
+    queries = read_queries(queries, scoring.alphabet, unknown)
+    held = in_memory(database, scoring.alphabet)
     substituted = [0]
     if held is None:
         blocks = _read(database, scoring.alphabet, unknown, substituted)
@@ -169,12 +169,12 @@ def open_database(path, verify=False) -> Sequences:
     return files.open_database(path, verify)
 
 
-def _queries(queries, alphabet, unknown) -> Sequences:
-    held = _held(queries, alphabet)
+def read_queries(queries, alphabet, unknown) -> Sequences:
+    held = in_memory(queries, alphabet)
     return fasta.read(queries, alphabet, unknown) if held is None else held
 
 
-def _held(database, alphabet) -> Sequences | None:
+def in_memory(database, alphabet) -> Sequences | None:
     """The database where it is in memory or mapped, None for FASTA."""
     if not isinstance(database, (str, os.PathLike)):
         return as_sequences(database, alphabet)

@@ -19,6 +19,7 @@ _HOMES = {
     "split_identity": "align",
     "bucket": "config",
     "choose": "config",
+    "spread": "config",
     "fits": "config",
     "detects": "config",
     "rows_of": "config",

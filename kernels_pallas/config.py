@@ -16,6 +16,14 @@ LOCAL = ((96, 4), (80, 4), (64, 4))
 BORDER = ((48, 8), (40, 8), (32, 8))
 FITTED = 1536  # letters; longer queries take the first height
 DEEP = 9216  # letters; longer ones a whole warp a group: one program is not the last
+DEEPEST = 48, 32  # … and no more rows, since their scores have to fit shared memory
+# Few queries: the program of the longest targets must not be what all wait for, so
+# more lanes take its rows. A step of a program takes as long as ALONE cells more of a
+# lane than it has; side by side SHARED more, and PROGRAMS take as long as one: fitted
+# to the shapes of docs/gpu-kernels.md.
+FEW = ((96, 4), (64, 4), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16), (8, 16),
+       (16, 32))  # fmt: skip
+ALONE, SHARED, PROGRAMS = 27, 6, 170
 # Otherwise by the longest query of a launch; longer queries take strips of the last.
 LISTS = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
 TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))  # beyond: BORDER
@@ -55,10 +63,31 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
 def _fitted(heights, longest):
     """The height of strips that leaves the fewest rows over."""
     if longest > DEEP:
-        return heights[0][0], 32
+        return DEEPEST
     if longest > FITTED:
         return heights[0]
     return min(heights, key=lambda x: -(-longest // (x[0] * x[1])) * x[0] * x[1])
+
+
+def spread(m, n, *, local: bool, packed: bool) -> Fill:
+    """The shape in which all of some queries meet all of some targets soonest, scores
+    alone: for few queries.
+
+    m, n : lengths, longest first
+    """
+    heights = [x for x in FEW if local or x[0] <= BORDER[0][0]]
+    made = (Fill(*x, COLUMNS, local, packed) for x in heights)
+    return min(made, key=lambda s: soonest(m, n, s))
+
+
+def soonest(m, n, s: Fill) -> float:
+    """When a launch ends, in cells of a lane: its longest program, which begins first,
+    or all of them side by side."""
+    strips = -(-np.asarray(m, np.int64)[:: s.tables] // s.strip)
+    steps = -(-np.asarray(n, np.int64)[:: s.groups] // s.columns) + s.lanes - 1
+    cells = s.rows * s.columns
+    longest = strips.max(initial=0) * steps.max(initial=0) * (cells + ALONE)
+    return max(longest, strips.sum() * steps.sum() * (cells + SHARED) / PROGRAMS)
 
 
 def rows_of(lengths, s: Fill) -> np.ndarray:

@@ -11,9 +11,12 @@ from cases import check_rows, same_tables, some_texts
 
 import jaxalign
 from jaxalign import DeviceError, UsageError, api, large
+from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.filters import Filters
+from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import join
 from jaxalign.run import engine, flow, parts
+from jaxalign.run.job import make_task
 from jaxalign.run.windows import Job
 
 TEXTS = some_texts(1, 30)
@@ -168,6 +171,24 @@ def test_parts_are_the_whole(whole, include_self):
     same_tables(join([table for _, table in found], {}), want)
 
 
+def test_small_parts_share_their_programs():
+    """As few compilations as the whole, which has them for two queries a row."""
+    rng = np.random.default_rng(0)
+    lengths = rng.lognormal(5.6, 0.6, 90).astype(int).clip(20, 900)
+    sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], Scoring().alphabet)
+    task = make_task("all", sets, sets, Scoring(), mode="local", memory_budget=2**31)
+
+    def shapes(one):
+        cut = [w for w in engine.plan(one)[1] if not isinstance(w, tuple)]
+        sizes = ("rows", "columns", "longest", "slots", "each", "places", "capacity")
+        return {(*(getattr(w, name) for name in sizes), w.lanes) for w in cut}
+
+    for rows in (60, 1000):
+        some = parts.cut_of(task, rows)
+        computed = (one for _, _, own in parts.iterate(task, some, 0) for one in own)
+        assert len(set().union(*map(shapes, computed))) <= len(shapes(task))
+
+
 def test_shards_and_skipped_parts(whole):
     options = OPTIONS | {"part_rows": 100}
     by_index = {}
@@ -309,6 +330,6 @@ def test_the_plan_of_parts():
     assert plan["parts"] == len(some) and plan["pairs"] == some[-1].stop
     assert plan["budget_bytes"] > plan["result_bytes"]
     rows = sorted((part.stop - part.start for part in some), reverse=True)
-    assert plan["result_bytes"] == 44 * sum(rows[: flow.AHEAD + 1])
+    assert plan["result_bytes"] == 44 * sum(rows[: flow.AHEAD + flow.WRITERS])
     with pytest.raises(jaxalign.MemoryPlanError):
         jaxalign.plan(sequences, part_rows=100, threads=1, memory_budget=4000)

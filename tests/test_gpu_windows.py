@@ -27,6 +27,7 @@ from jaxalign.run import (
     windows,
 )  # fmt: skip
 from jaxalign.run.task import Task
+from jaxalign.run.told import teller
 
 interpreted = pytest.mark.skipif(
     kernels.interpreter() is None, reason="the GPU interpreter came with JAX 0.11"
@@ -56,6 +57,9 @@ class Small:
         tile = 4 if way else 0
         return kernels.Fill(8, 8, 2, local, packed, shared, tile, plain=True)
 
+    def spread(self, m, n, *, local, packed):
+        return self.choose(max(m), local=local, packed=packed)
+
     def bucket(self, length):
         return max(32, length)
 
@@ -68,7 +72,7 @@ def run_all(task, monkeypatch, progress=None):
     out = results.Output(task)
     pieces = list(launch.cut(task, Small(), 2**34))
     assert all(isinstance(piece, launch.Launch) for piece in pieces)
-    told = engine._teller(progress, task.job.cells)
+    told = teller(progress, task.job.cells)
     job = gpu.prepare(task, Small(), kernels.interpreter())
     gpu.run(job, pieces, out, told)
     return out.finish()
@@ -231,6 +235,29 @@ class Interpreted(Small):
         return True, "in the interpreter"
 
 
+def _drive(monkeypatch):
+    """Let the engine run small launches in the interpreter."""
+    monkeypatch.setattr(launch, "QUERIES", (4,))
+    monkeypatch.setattr(launch, "TARGETS", (8,))
+    monkeypatch.setattr(engine, "kernels_pallas", Interpreted())
+    prepare, alone = gpu.prepare, threading.Lock()  # it has one state for all threads
+    monkeypatch.setattr(
+        gpu, "prepare", lambda task, own: prepare(task, own, kernels.interpreter())
+    )
+    run, scores = gpu.run, gpu.scores
+
+    def run_in_turn(*args):
+        with alone:
+            run(*args)
+
+    def scores_in_turn(*args):
+        with alone:
+            return scores(*args).block_until_ready()
+
+    monkeypatch.setattr(gpu, "run", run_in_turn)
+    monkeypatch.setattr(gpu, "scores", scores_in_turn)
+
+
 @interpreted
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -240,20 +267,7 @@ class Interpreted(Small):
 )
 def test_the_engine_drives_launches(options, monkeypatch):
     """One device, several, filters: the rows are the sweep's."""
-    monkeypatch.setattr(launch, "QUERIES", (4,))
-    monkeypatch.setattr(launch, "TARGETS", (8,))
-    prepare = gpu.prepare
-    monkeypatch.setattr(engine, "kernels_pallas", Interpreted())
-    monkeypatch.setattr(
-        gpu, "prepare", lambda task, own: prepare(task, own, kernels.interpreter())
-    )
-    run, alone = gpu.run, threading.Lock()  # the interpreter has one state for all
-
-    def in_turn(*args):
-        with alone:
-            run(*args)
-
-    monkeypatch.setattr(gpu, "run", in_turn)
+    _drive(monkeypatch)
     task = task_of("all", "alignment", "local", count=8)
     shared = {"mode": "local", "output": "alignment"}
     found = jaxalign.align_all(task.queries, **shared, **options)
@@ -266,28 +280,20 @@ def test_the_engine_drives_launches(options, monkeypatch):
 
 @interpreted
 @pytest.mark.slow
-def test_a_search_by_launches(monkeypatch):
-    """Scores stay device arrays; the hits are those of the sweep."""
-    monkeypatch.setattr(launch, "QUERIES", (4,))
-    monkeypatch.setattr(launch, "TARGETS", (8,))
-    task = replace(task_of("cross", "score", "local"), top=4)
-    want = jaxalign.search(task.queries, task.targets, top=4, align_top=False)
-
-    def scores(task, take, _):
-        job = gpu.prepare(task, Small(), kernels.interpreter())
-        for piece in launch.cut(task, Small(), 2**34):
-            assert isinstance(piece, launch.Launch) and piece.proven
-            found = gpu.scores(job, piece)
-            assert isinstance(found, jax.Array)
-            assert found.shape == (piece.slots, piece.places)
-            take(piece.queries, piece.targets, found)
-        return {}
-
-    monkeypatch.setattr(search.engine, "scores", scores)
-    best, _ = search._fold(task, np.arange(len(task.targets)), None, None)
-    kept = np.asarray(best.index) >= 0
-    np.testing.assert_array_equal(np.asarray(best.index)[kept], want["target"])
-    np.testing.assert_array_equal(np.asarray(best.score)[kept], want["score"])
+@pytest.mark.parametrize("count, options", [(3, {}), (9, {}), (9, {"devices": [0, 1]})])
+def test_a_search_by_launches(count, options, monkeypatch):
+    """Few queries and many, one device and two: the hits are those of the sweep, and
+    scores are still on the device when the best are picked."""
+    task, seen = task_of("cross", "score", "local"), []
+    queries = task.queries.take(range(count))
+    want = jaxalign.search(queries, task.targets, top=4)
+    _drive(monkeypatch)
+    add = search.top.add
+    monkeypatch.setattr(search.top, "add", lambda *x: seen.append(x[1]) or add(*x))
+    found = jaxalign.search(queries, task.targets, top=4, **options)
+    assert "pallas" in found.implementation and len(found) == len(want) > 9
+    assert len(seen) > 1 and all(isinstance(x, jax.Array) for x in seen)
+    same_tables(found, want)
 
 
 def test_a_search_of_few_queries_leaves_few_slots_empty():

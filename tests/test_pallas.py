@@ -11,7 +11,7 @@ import oracle
 import pytest
 
 import kernels_pallas as kp
-from kernels_pallas import mosaic
+from kernels_pallas import layout, mosaic
 
 ENDS = ("query_start", "query_end", "target_start", "target_end")
 SETS = [s for k in range(5) for s in combinations(ENDS, k)]
@@ -415,6 +415,35 @@ def test_strips_of_a_shape_leave_few_rows_over():
         }
         (height,) = heights
         assert -(-m // height) * height == min(-(-m // h) * h for h in (256, 320, 384))
+
+
+def test_few_queries_take_more_lanes():
+    """So that the program of the longest targets is not what all wait for."""
+    rng = np.random.default_rng(0)
+    lengths = np.sort(rng.lognormal(5.8, 0.6, 20000).astype(int))[::-1]
+    for local in (True, False):
+        few = kp.spread([4095, 63], lengths, local=local, packed=True)
+        many = kp.spread([400] * 64, lengths[lengths < 900], local=local, packed=True)
+        assert few.lanes >= 16 > many.lanes
+        assert few.strip <= 1536 and kp.spread([], [], local=local, packed=True).lanes
+
+
+def test_blocks_without_targets_stay_in_the_room():
+    """Letters beyond it would be looked up beyond the profile."""
+    shape = kp.Fill(16, 16, 2, True, True)
+    lengths = np.array([40, 30, 9, 8, 7, 5, 5, 4] + [0] * 40, np.int32)
+    room = int(kp.rows_of(lengths[:8], shape)[-1])
+    first = jnp.zeros(len(lengths), jnp.int32)
+    targets = kp.Ragged(jnp.ones(50, jnp.uint8), first)
+    starts, words = layout.ragged_columns(targets, jnp.asarray(lengths), shape, room)
+    assert len(words) == room * shape.groups and int(starts.max()) < room
+
+
+def test_the_longest_queries_fit_shared_memory():
+    """Scores of a strip for the largest alphabet, 227 KiB on Hopper."""
+    for local, packed in product((True, False), repeat=2):
+        shape = kp.choose(40000, local=local, packed=packed)
+        assert shape.lanes == 32 and shape.strip * (30 + 2) * 4 <= 227 * 1024
 
 
 def test_bytes_of_a_fill():

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import FLAG, Fasta, LongOptions, Options
+from jaxalign.cli.options import FLAG, Cluster, Fasta, FolderOptions, Options
 
 
 def all_pairs(
@@ -12,7 +12,8 @@ def all_pairs(
     /,
     *,
     include_self: Annotated[bool, FLAG] = False,
-    long: LongOptions = LongOptions(),  # noqa: B008
+    cluster: Cluster = None,
+    folder: FolderOptions = FolderOptions(),  # noqa: B008
     options: Options = Options(),  # noqa: B008
 ) -> int:
     """Align all pairs of the records of SEQS, each pair once.
@@ -26,9 +27,11 @@ def all_pairs(
         FASTA, plain, gz, bz2 or xz; - is standard input.
     include_self
         Also every record with itself.
+    cluster
+        Compute on a Ray cluster; auto is the one this machine belongs to.
     """
     from jaxalign.cli import job, parts_job
 
-    if parts_job.wanted(options, long):
-        return parts_job.run(sequences, options, long, include_self)
-    return job.all_pairs(sequences, options, long, include_self)
+    if parts_job.wanted(options, folder):
+        return parts_job.run(sequences, options, folder, include_self, cluster)
+    return job.all_pairs(sequences, options, include_self, cluster)

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxalign import api
 from jaxalign.cli import inputs, progress, report
-from jaxalign.cli.options import LongOptions, Options
+from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.errors import UsageError
 from jaxalign.io import formats
@@ -40,11 +40,11 @@ def pairs(a: str, b: str, options: Options) -> int:
     return _run((a, b), options)
 
 
-def all_pairs(path: str, options: Options, long: LongOptions, include_self) -> int:
+def all_pairs(path: str, options: Options, include_self, cluster) -> int:
     """``jaxalign all SEQS``."""
-    if long.cluster is None:
+    if cluster is None:
         return _run((path,), options, include_self=include_self)
-    return _run((path,), options, include_self=include_self, cluster=long.cluster)
+    return _run((path,), options, include_self=include_self, cluster=cluster)
 
 
 def _run(paths, options: Options, **which) -> int:

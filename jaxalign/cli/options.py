@@ -153,10 +153,14 @@ class MessageOptions:
     """The memory plan, and a traceback with an error."""
 
 
-@Parameter(name="*", group=Group("Long runs", sort_key=6))
+LONG = Group("Long runs", sort_key=6)
+Cluster = Annotated[str | None, Parameter(metavar="ADDRESS", group=LONG)]
+
+
+@Parameter(name="*", group=LONG)
 @dataclass(frozen=True)
-class LongOptions:
-    """Results in a folder of parts (-o FOLDER/), and several machines."""
+class FolderOptions:
+    """Results in a folder of parts (-o FOLDER/)."""
 
     resume: Annotated[bool, FLAG] = False
     """Complete the folder named by -o: parts that are there are not computed again."""
@@ -166,9 +170,6 @@ class LongOptions:
 
     part_rows: Annotated[int | None, Parameter(metavar="ROWS")] = None
     """Rows of a part at most, unless a single query has more. [4194304]"""
-
-    cluster: Annotated[str | None, Parameter(metavar="ADDRESS")] = None
-    """Compute on a Ray cluster; auto is the one this machine belongs to."""
 
 
 @Parameter(name="*")

@@ -5,53 +5,55 @@ from contextlib import closing
 
 from jaxalign import api, large
 from jaxalign.cli import job, progress, report
-from jaxalign.cli.options import LongOptions, Options
+from jaxalign.cli.options import FolderOptions, Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.errors import UsageError
 from jaxalign.io import dataset
 
 
-def wanted(options: Options, long: LongOptions) -> bool:
+def wanted(options: Options, folder: FolderOptions) -> bool:
     """Whether the result is to be a folder of parts."""
     out = options.output.out or ""
-    asked = long.resume or long.shard is not None or long.part_rows is not None
+    asked = folder.resume or folder.shard is not None or folder.part_rows is not None
     return asked or out.endswith("/") or (out != "-" and dataset.is_dataset(out))
 
 
-def run(path: str, options: Options, long: LongOptions, include_self: bool) -> int:
+def run(
+    path: str, options: Options, folder: FolderOptions, include_self: bool, cluster
+) -> int:
     """Compute the parts that are not there, and write each when it is done."""
     # 1 check options, 2 read, 3 open the folder, 4 plan, 5 align and write by parts
     request = resolve(options, folder=True)
-    shard = _shard(long.shard)
+    shard = shard_of(folder.shard)
     messages = job.Messages(options.messages.quiet)
     read = job.read_inputs((path,), request, options, True, messages)
     job.rehearse(request, read.sequences)
     devices = api.select_device(options.machine.device)
-    which = {"include_self": include_self, "part_rows": long.part_rows}
+    which = {"include_self": include_self, "part_rows": folder.part_rows}
     some = large.parts_all(read.sequences[0], **which)
     manifest = manifest_of(request, read, include_self, some)
     force = options.output.force and shard is None
-    dataset.begin(request.out, manifest, long.resume, force, shard is not None)
+    dataset.begin(request.out, manifest, folder.resume, force, shard is not None)
     mine = [part.index for part in large.share(some, shard)]
     done = dataset.finished(request.out, manifest, mine)
-    _check_done(request.out, done, long.resume)
+    check_done(request.out, done, folder.resume)
     chosen = job.settings(request, options)
     asked = chosen | which | {"parts": True}
     plan = api.plan(read.sequences[0], None, request.scoring, **asked)
     job.introduce(request, plan, options, messages)
     messages.say(f"{len(mine):,} of {len(some):,} parts, {len(done):,} finished before")
-    settings = chosen | which | {"skip": done, "shard": shard, "cluster": long.cluster}
+    settings = chosen | which | {"skip": done, "shard": shard, "cluster": cluster}
     info, rows = _compute(read.sequences[0], request, manifest, options, settings)
     job.finish(request, read, plan | info, rows, options, devices, messages)
     return 0
 
 
-def _check_done(path: str, done: list[int], resume: bool) -> None:
+def check_done(path: str, done: list[int], resume: bool) -> None:
     if done and not resume:
         raise UsageError(f"{path}: {len(done):,} parts exist; use --resume to go on")
 
 
-def _shard(text: str | None) -> tuple[int, int] | None:
+def shard_of(text: str | None) -> tuple[int, int] | None:
     """ "2/16" -> (2, 16)."""
     if text is None:
         return None
@@ -70,9 +72,9 @@ def _compute(sequences, request: Request, manifest, options, settings):
         watched = {"progress": tell, "busy": tell.busy} if tell else {}
         written = manifest, request.columns, request.identity
         stream = large.stream_all(sequences, request.scoring, **watched, **settings)
-        with closing(stream):
+        with closing(stream), dataset.writing(request.out, *written) as write:
             for part, table in stream:
-                dataset.write_part(table, request.out, part, *written)
+                write(table, part)
                 info = {name: value + table.info[name] for name, value in info.items()}
                 rows = _more(rows, table)
     return info, rows
@@ -87,8 +89,15 @@ def _more(rows: dict, table) -> dict:
 
 def manifest_of(request: Request, read, include_self: bool, some) -> dict:
     """What the rows of a result depend on."""
+    about = {"format": "jaxalign parts, 1", "include_self": include_self}
+    about |= {"rows": some[-1].stop}
+    about |= {"parts_sha256": report.digest([part.stop for part in some])}
+    return about | depends(request, read, some)
+
+
+def depends(request: Request, read, some) -> dict:
+    """What rows of whatever parts depend on."""
     return {
-        "format": "jaxalign parts, 1",
         "inputs": [
             {"sha256": digest, "records": len(sequences), "substituted": count}
             for digest, sequences, count in zip(
@@ -99,14 +108,11 @@ def manifest_of(request: Request, read, include_self: bool, some) -> dict:
         | {"scores_sha256": report.digest(request.scoring.scores)},
         "mode": request.mode,
         "free_ends": report.free_ends(request),
-        "include_self": include_self,
         "output": request.output,
         "identity": request.identity,
         "columns": list(request.columns) if request.columns else None,
         "filters": request.filters,
-        "rows": some[-1].stop,
         "parts": len(some),
-        "parts_sha256": report.digest([part.stop for part in some]),
         "jaxalign": report.versions()["jaxalign"],
         "versions": report.versions(),
     }

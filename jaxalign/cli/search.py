@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import Fasta, Options
+from jaxalign.cli.options import Fasta, FolderOptions, Options
 
 
 def search(
@@ -14,13 +14,15 @@ def search(
     *,
     top: Annotated[int, Parameter(metavar="N")] = 300,
     max_evalue: Annotated[float | None, Parameter(metavar="E")] = None,
+    folder: FolderOptions = FolderOptions(),  # noqa: B008
     options: Options = Options(),  # noqa: B008
 ) -> int:
     """Align every record of QUERY with every record of DB, and show the best.
 
     Every score is computed, none is estimated; hits are aligned again with their path.
     The mode is local unless another is asked for, and --output score leaves the paths
-    out. m8 is BLAST's 12 columns.
+    out. m8 is BLAST's 12 columns. With -o FOLDER/ the result is a folder of parquet
+    parts, some queries each, which --resume completes after an interruption.
 
     Parameters
     ----------
@@ -33,6 +35,9 @@ def search(
     max_evalue
         Keep hits of at most this E-value, where the scoring has published statistics.
     """
-    from jaxalign.cli import search_job
+    from jaxalign.cli import parts_job, search_job, search_parts_job
 
+    if parts_job.wanted(options, folder):
+        bounds = top, max_evalue
+        return search_parts_job.run(query, database, *bounds, options, folder)
     return search_job.run(query, database, top, max_evalue, options)

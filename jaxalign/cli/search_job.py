@@ -17,35 +17,48 @@ def run(query: str, database: str, top: int, worst: float | None, options) -> in
     """``jaxalign search QUERY DB``."""
     # 1 check options, 2 read queries, 3 rehearse the output, 4 search, 5 write
     request = resolve(options, mode="local")
-    _check(request, query, database, top, worst)
+    check(request, query, database, top, worst)
     messages = job.Messages(options.messages.quiet)
-    hashed, alphabet = options.output.json, request.scoring.alphabet
-    read = inputs.read((query,), alphabet, options.scoring, hashed, messages.warn)
-    inputs.check(database)
-    job.rehearse(request, read.sequences)
+    hashed = options.output.json
+    read = read_inputs(query, database, request, options, hashed, messages)
     devices = api.select_device(options.machine.device)
-    chosen = job.settings(request, options)
-    chosen = {k: v for k, v in chosen.items() if k not in {"output", *request.filters}}
-    tiny = api.plan(
-        ["A"], ["A"], implementation=chosen["implementation"], output="score"
-    )
-    messages.say(_heading(request, tiny, len(read.sequences[0]), database))
+    chosen = settings(request, options)
+    messages.say(heading(request, chosen, len(read.sequences[0]), database))
     table = _search(read.sequences[0], database, top, request, options, chosen)
-    if table.info.get("substituted"):
-        count = table.info["substituted"]
-        messages.warn(
-            f"{database}: {count} unknown letters are read as {alphabet.wildcard}"
-        )
-    kept = compact(_filter(table, request, worst))
+    warn_of_letters(table, database, request, messages)
+    kept = compact(filtered(table, request, worst))
     job.write(kept, request, options.output.force)
-    messages.say(_summary(table, len(kept)))
+    messages.say(summary(table.info, len(table), len(kept)))
     if options.output.json:
         about = (api.describe_device(devices), messages.warnings)
         print(_as_json(request, read, database, table, len(kept), top, worst, *about))
     return 0
 
 
-def _check(request: Request, query, database, top, worst) -> None:
+def read_inputs(query, database, request: Request, options, hashed, messages):
+    """The queries; what cannot be searched or written is refused."""
+    alphabet = request.scoring.alphabet
+    read = inputs.read((query,), alphabet, options.scoring, hashed, messages.warn)
+    inputs.check(database)
+    job.rehearse(request, read.sequences)
+    return read
+
+
+def settings(request: Request, options: Options) -> dict:
+    """What ``search`` takes."""
+    chosen = job.settings(request, options)
+    return {k: v for k, v in chosen.items() if k not in {"output", *request.filters}}
+
+
+def warn_of_letters(table: Table, database, request: Request, messages) -> None:
+    """Letters of the database that the alphabet lacks."""
+    count = table.info.get("substituted")
+    if count:
+        wildcard = request.scoring.alphabet.wildcard
+        messages.warn(f"{database}: {count} unknown letters are read as {wildcard}")
+
+
+def check(request: Request, query, database, top, worst) -> None:
     """What can be refused before anything is read."""
     if query == database == "-":
         raise UsageError("'-' twice: standard input can be read once")
@@ -71,7 +84,7 @@ def _search(
         )  # fmt: skip
 
 
-def _filter(table: Table, request: Request, worst) -> Table:
+def filtered(table: Table, request: Request, worst) -> Table:
     """Hits within all bounds."""
     if worst is not None:
         table = table.filter(table["evalue"] <= worst)
@@ -79,32 +92,43 @@ def _filter(table: Table, request: Request, worst) -> Table:
     return table.filter(filters.mask(table.columns, *table.lengths()))
 
 
-def _heading(request: Request, plan: dict, queries: int, database: str) -> str:
+def heading(request: Request, chosen: dict, queries: int, database: str) -> str:
+    """What will be done."""
+    named = chosen["implementation"]
+    plan = api.plan(["A"], ["A"], implementation=named, output="score")
     ran = f"{plan['implementation']} ({plan['reason']})"
     what = f"{queries:,} queries against {database}"
     kind = f"{request.scoring.alphabet.kind} alphabet"
     return "; ".join((str(request.scoring), report.mode(request), kind, ran, what))
 
 
-def _summary(table: Table, kept: int) -> str:
-    info = table.info
-    hits = f"{kept:,} hits" + (f" of {len(table):,}" if kept < len(table) else "")
+def summary(info: dict, found: int, kept: int) -> str:
+    """What has been done."""
+    hits = f"{kept:,} hits" + (f" of {found:,}" if kept < found else "")
     return (
         f"{info['sequences']:,} sequences of {info['residues']:,} residues searched; "
         f"{hits}; {info['cells']:,} cells in {info['seconds']:.2f} s, "
-        f"{report.gcups(table.info):.3g} GCUPS"
+        f"{report.gcups(info):.3g} GCUPS"
     )
 
 
 def _as_json(request, read, database, table, kept, top, worst, device, warnings) -> str:
     """One JSON object about a run."""
-    counts = {name: table.info[name] for name in ("sequences", "residues")}
+    about = as_dict(request, read, database, table.info, top, worst, device)
+    about["hits"] = {"found": len(table), "kept": kept}
+    about["max_score"] = table["score"].max().item() if len(table) else None
+    return json.dumps(about | {"warnings": warnings}, indent=2)
+
+
+def as_dict(request, read, database, info, top, worst, device) -> dict:
+    """What is known of a run but its hits."""
+    counts = {name: info[name] for name in ("sequences", "residues")}
     target = {"path": database, "sha256": inputs.sha256(database), **counts}
-    about = {
+    return {
         "versions": report.versions(),
         "device": device,
-        "implementation": table.implementation,
-        "reason": table.info["reason"],
+        "implementation": info["implementation"],
+        "reason": info["reason"],
         "scoring": report.scoring(request.scoring),
         "mode": request.mode,
         "out": request.out,
@@ -113,11 +137,7 @@ def _as_json(request, read, database, table, kept, top, worst, device, warnings)
         "database": target,
         "top": top,
         "max_evalue": worst,
-        "hits": {"found": len(table), "kept": kept},
-        "max_score": table["score"].max().item() if len(table) else None,
-        "seconds": table.info["seconds"],
-        "cells": table.info["cells"],
-        "gcups": report.gcups(table.info),
-        "warnings": warnings,
+        "seconds": info["seconds"],
+        "cells": info["cells"],
+        "gcups": report.gcups(info),
     }
-    return json.dumps(about, indent=2)

@@ -10,7 +10,10 @@ import glob
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from jaxalign.errors import InputError, JaxalignError, UsageError
@@ -18,6 +21,7 @@ from jaxalign.io import arrow, output
 from jaxalign.model.table import Table
 
 MANIFEST = "_manifest.json"
+WRITERS = 2  # parts being written at a time; ``run.flow`` plans memory for them
 FREE = ("versions",)  # entries that may differ: results do not depend on them
 
 
@@ -182,6 +186,30 @@ def write_part(
             f"{name}: cannot be written ({error.strerror or error}); what is finished "
             "stays, --resume goes on from there"
         ) from error
+
+
+@contextmanager
+def writing(path: str, *about) -> Iterator[Callable[[Table, Any], None]]:
+    """A function (table, part) that lets threads write parts, ``WRITERS`` at a time.
+
+    about : manifest, columns and identity, as of ``write_part``
+
+    Raises
+    ------
+    JaxalignError
+        A part cannot be written: at one of the next calls, or at the end.
+    """
+    waiting: deque = deque()
+    with ThreadPoolExecutor(WRITERS) as pool:
+
+        def write(table: Table, part: Any) -> None:
+            while len(waiting) >= WRITERS:
+                waiting.popleft().result()
+            waiting.append(pool.submit(write_part, table, path, part, *about))
+
+        yield write
+        for one in waiting:
+            one.result()
 
 
 def _fill(path: str, text: str) -> None:

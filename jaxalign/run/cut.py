@@ -147,11 +147,12 @@ def _lanes(job, order) -> int:
 
 def _capacity(job, m, used, rows, columns, lanes) -> int:
     """uint16 backtrack, one for 4 cells, of m rows and the columns used; of a whole
-    bucket where that is small, so that a small job compiles one program."""
+    bucket where that is small, so that a small job compiles one program and all parts
+    of a job the same ones."""
     if not job.paths:
         return 0
     whole = rows * columns * lanes // 4
-    if whole <= SMALL_BACKTRACK:
+    if whole <= (LARGE_BACKTRACK if job.longest else SMALL_BACKTRACK):
         return whole
     needed = _backtrack(m, used, lanes)
     return bucket(needed, 4 if needed < LARGE_BACKTRACK else 2)
@@ -212,13 +213,12 @@ def _shape(job, queries, block, lanes) -> Window:
     used = int(last.max(initial=TILE))
     m = int(job.query_lengths[queries].max(initial=0))
     n = int(job.target_lengths[block].max(initial=0))
-    longest = int(job.target_lengths.max(initial=0))
-    rows = bucket(int(job.query_lengths.max(initial=0)) if coarse else m)
-    longest = bucket(longest if coarse else n)
+    rows, longest = (bucket(x) for x in (job.most if coarse else (m, n)))
     columns = max(bucket(used, 4 if coarse else 2), longest)
     each = 2 if job.teams else 1
     slots = min((job.window or 2 * QUERIES) // each, QUERIES)
-    places = max(lanes, bucket(len(block), 4))
+    common = job.longest and lanes > LANES[-1]  # parts: one size for most of them
+    places = max(lanes, bucket(len(block), 4, 256 if common else 64))
     if job.steps:
         slots = min(slots, max(1, STEP_BYTES // (places * (rows + longest))))
         slots = 2 ** int(np.log2(slots))

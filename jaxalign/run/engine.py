@@ -23,6 +23,7 @@ from jaxalign.run import (
     execute,
     flow,
     gpu,
+    gpu_range,
     launch,
     mesh,
     results,
@@ -30,6 +31,7 @@ from jaxalign.run import (
     windows,
 )  # fmt: skip
 from jaxalign.run.task import Task, make_plan, merge
+from jaxalign.run.told import teller, watcher
 
 BATCHES = 4  # of launches for each of several GPUs
 IMPLEMENTATIONS = ("sweep", "wavefront", "pallas", "striped")
@@ -77,8 +79,9 @@ def plan(task: Task) -> tuple[dict, list]:
     """
     name, why = choose(task.implementation if task.mesh is None else "sweep")
     letters = len(task.scoring.scores)
-    if name == "pallas" and letters > launch.LETTERS and not task.implementation:
-        name, why = "sweep", f"{letters} letters; the GPU kernels take {launch.LETTERS}"
+    if name == "pallas" and letters > gpu_range.LETTERS and not task.implementation:
+        most = gpu_range.LETTERS
+        name, why = "sweep", f"{letters} letters; the GPU kernels take {most}"
     if name == "striped" and task.paths:
         raise UsageError("striped computes scores, no paths: output score or identity")
     if task.mesh is not None:
@@ -156,9 +159,11 @@ def run(task: Task, progress=None, busy=None):
     work = prepare(task, [task])
     began = time.perf_counter()
     if task.mesh is None:
-        (work,) = compute(iter([work]), task, task.job.cells, progress, busy)
+        each = launch.IN_FLIGHT if len(task.devices) > 1 else 1
+        watched = progress, busy
+        (work,) = compute(iter([work]), task, task.job.cells, *watched, each=each)
     else:
-        tell = _teller(progress, task.job.cells)
+        tell = teller(progress, task.job.cells)
         for rows in mesh.run(task, [piece for _, piece in work.pieces]):
             work.content.output.put(rows)
             tell(rows.cells)
@@ -184,7 +189,7 @@ def scores(task: Task, take, tell=None) -> dict:
     """
     info, pieces = plan(task)
     content = Content(task, info, None)
-    told = _teller(tell, task.job.cells)
+    told = teller(tell, task.job.cells)
     began = time.perf_counter()
 
     def worker(device):
@@ -200,6 +205,11 @@ def scores(task: Task, take, tell=None) -> dict:
 
         return one
 
+    launches = [piece for piece in pieces if isinstance(piece, launch.Launch)]
+    if launches:
+        first = (task.devices or (None,))[0]
+        with jax.default_device(first) if first else nullcontext():
+            gpu.compile_all(_gpu_job(content, task, first), launches)
     workers = [partial(worker, x) for x in places(task, launch.IN_FLIGHT)]
     for _ in flow.run(iter([flow.Work(content, pieces)]), workers):
         pass
@@ -219,11 +229,23 @@ def _scores(content, piece, device, scratch):
     return piece.queries, piece.targets, found
 
 
-def compute(works: Iterator[flow.Work], task: Task, cells: int, progress, busy):
-    """Works of a task on its devices; yields each when all its pieces are done."""
-    tell = _teller(progress, cells)
-    watch = _watcher(busy, len(task.devices) or 1)
-    workers = [partial(_worker, device, tell, watch) for device in places(task)]
+def compute(
+    works: Iterator[flow.Work],
+    task: Task,
+    cells: int,
+    progress,
+    busy,
+    each: int = launch.IN_FLIGHT,
+):
+    """Works of a task on its devices; yields each when all its pieces are done.
+
+    each : threads of a GPU, so that it has work while one brings results to the host
+    """
+    tell = teller(progress, cells)
+    watch = watcher(busy, len(task.devices) or 1)
+    devices = places(task, each)
+    alone = len(devices) == 1
+    workers = [partial(_worker, device, tell, watch, alone) for device in devices]
     return flow.run(works, workers)
 
 
@@ -236,24 +258,24 @@ def places(task: Task, each: int = 1) -> list:
     return [devices[k % len(devices)] for k in range(count)]
 
 
-def _worker(device, tell, watch):
-    """What a host thread needs to compute pieces on a device."""
+def _worker(device, tell, watch, alone):
+    """What a host thread, the only one or not, needs to compute pieces on a device."""
     scratch = SimpleNamespace()
 
     def one(work: flow.Work, item):
         content, (task, piece) = work.content, item
         watch(device, 1)
         with jax.default_device(device) if device else nullcontext():
-            _compute(content, task, piece, device, scratch, tell)
+            _compute(content, task, piece, device, scratch, tell, alone)
         watch(device, -1)
 
     return one
 
 
-def _compute(content, task, piece, device, scratch, tell) -> None:
+def _compute(content, task, piece, device, scratch, tell, alone) -> None:
     """Compute a piece, and put its rows where they belong."""
     if isinstance(piece, list):
-        whole = task is content.task and len(places(task)) == 1
+        whole = task is content.task and alone
         job = _gpu_job(content, task, device)
         gpu.run(job, piece, content.output, tell, whole)
         return
@@ -271,30 +293,3 @@ def _gpu_job(content, task, device):
         if (id(task), device) not in content.jobs:
             content.jobs[id(task), device] = gpu.prepare(task, kernels_pallas)
     return content.jobs[id(task), device]
-
-
-def _teller(progress, total):
-    """Add up cells, whichever thread they come from."""
-    lock, done = threading.Lock(), 0
-
-    def tell(cells):
-        nonlocal done
-        with lock:
-            done += cells
-            if progress:
-                progress(done, total)
-
-    return tell
-
-
-def _watcher(busy, devices):
-    """Count devices at work; each may have several threads."""
-    lock, at_work = threading.Lock(), {}
-
-    def watch(device, change):
-        with lock:
-            at_work[device] = at_work.get(device, 0) + change
-            if busy:
-                busy(sum(count > 0 for count in at_work.values()), devices)
-
-    return watch

@@ -19,7 +19,8 @@ import numpy as np
 from jaxalign.model.table import SPANS
 from jaxalign.run import crossing, gpu_arrays, results
 from jaxalign.run.gpu_arrays import Found, Order
-from jaxalign.run.launch import MEAN_RUNS, RUNS, highest, numbers, zipped
+from jaxalign.run.gpu_range import highest, numbers
+from jaxalign.run.launch import IN_FLIGHT, MEAN_RUNS, RUNS, zipped
 from jaxalign.run.results import COUNTS
 from jaxalign.run.windows import bucket, cells
 
@@ -63,9 +64,12 @@ class Job:
 
 
 def budget(task) -> int:
-    """Device bytes for one launch, beside the result and the launch before."""
+    """Device bytes for one launch, beside the result and the launch before; and beside
+    those of the other threads where a device has several (``engine.compute``)."""
     share = SHARE * _limit(task)
-    return int(share - (_result_bytes(task) if _fits(task) else 0)) // 2
+    several = task.reserved is not None or len(task.devices) > 1
+    threads = IN_FLIGHT if several or task.top else 1
+    return int(share - (_result_bytes(task) if _fits(task) else 0)) // (2 * threads)
 
 
 def _limit(task) -> int:
@@ -97,7 +101,7 @@ def run(job: Job, launches, out, tell, whole=True) -> None:
     whole = whole and not task.filters and _fits(task)
     held = job.held = _empty(task) if whole else None
     job.out, job.tell = out, tell
-    _compile(job, launches)
+    compile_all(job, launches)
     again = _all(job, launches)
     if again:
         # Exactly the pairs whose score may have left int16, in int32.
@@ -184,7 +188,7 @@ def _empty(task) -> Held:
     return Held(columns, jnp.zeros(1024, jnp.uint32), jnp.zeros((), jnp.int32))
 
 
-def _compile(job: Job, launches) -> None:
+def compile_all(job: Job, launches) -> None:
     """Compile what the launches need, side by side: a kernel takes many seconds."""
     distinct = {
         (x.rows, x.columns, x.room, x.records, x.slots, x.places, x.dtype, x.shape): x

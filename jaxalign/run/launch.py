@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.run import bounds
+from jaxalign.run.gpu_range import dtype_of, highest
 from jaxalign.run.memory import refuse_over, show_bytes
 from jaxalign.run.task import describe
 from jaxalign.run.windows import bucket, by_length, pairs
@@ -22,10 +23,11 @@ QUERIES, PAIRS = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
 TARGETS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
 CHECKPOINTED = 4096  # targets of a launch that keeps checkpoints
 ROOM = 2**22  # words of letters of targets
+WIDE, MORE = 32768, 2  # targets, and times the room, for few queries: a launch is one
+# program for a while, that of its longest targets
 COARSE = 2 * 10**10  # cells; fewer take one height of strips: compiling costs more
 STRIP = 384  # rows
-LETTERS = 30  # an alphabet of the kernels
-IN_FLIGHT = 2  # host threads, a launch each, where scores are used as they come
+IN_FLIGHT = 2  # host threads of a device, but where its result is kept there
 RUNS = 64  # run-length operations kept of a path; a launch with a longer one runs again
 MEAN_RUNS = 16  # … and of all paths of a launch, a pair
 
@@ -79,44 +81,6 @@ def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
     return made | {"threads": min(task.threads, IN_FLIGHT)}, pieces
 
 
-def numbers(task):
-    """(scores, gap open, gap extend) of a task as the kernels see them."""
-    return bounds.scaled(task.scoring, "int32", task.output == "identity")
-
-
-def highest(task) -> tuple[np.ndarray, np.ndarray]:
-    """What every query and every target can score at most, by composition, int64."""
-    scores = np.maximum(numbers(task)[0], 0)
-    sides = ((task.queries, scores.max(1)), (task.targets, scores.max(0)))
-    made = []
-    for side, best in sides:
-        total = np.concatenate([[0], np.cumsum(best[side.codes])])
-        made.append(np.diff(total[side.offsets]))
-    return made[0], made[1]
-
-
-def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | None:
-    """(int16 or int32, whether its range is proved), None where the kernels cannot.
-
-    m, n : the longest query and target; high : no score is above. Local int16 may go
-    unproved: the kernels then mark the pairs that have to run again in int32. Not in a
-    search, whose scores are used as they come.
-    """
-    identity = task.output == "identity"
-    if len(task.scoring.scores) > LETTERS:
-        return None
-    if identity and min(m, n) >= bounds.IDENTITY_BASE["int32"]:
-        return None
-    way = "tiles" if task.paths else None
-    holds = partial(kernels.fits, *numbers(task), m, n, task.local, high, way=way)
-    if not identity and holds(dtype="int16"):
-        return "int16", True
-    free = task.local and not identity and task.top is None
-    if free and kernels.detects(*numbers(task)):
-        return "int16", False
-    return ("int32", True) if holds(dtype="int32") else None
-
-
 def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
     """Launches of at most ``budget`` device bytes; a pair (i, j) that none can hold."""
     job, high = task.job, highest(task)
@@ -141,7 +105,8 @@ def _alike(task, kernels, queries):
     At most as many as the largest launch takes.
     """
     lengths = task.job.query_lengths[queries].tolist()
-    of = lengths[:1] * len(lengths) if task.job.cells < COARSE else lengths
+    coarse = task.job.cells < COARSE or _few(task)
+    of = lengths[:1] * len(lengths) if coarse else lengths
     known = {length: _kind(task, kernels, length) for length in set(of)}
     start = 0
     while start < len(of):
@@ -262,13 +227,14 @@ def _with_records(task, kernels, launch, budget):
 
 def _sizes(task, listed):
     """(slots, places) to try, most pairs first; ``Task.window`` bounds both."""
-    limit = task.window or TARGETS[0]
+    wide = (WIDE, *TARGETS) if _few(task) else TARGETS
+    limit = task.window or wide[0]
     if listed:
         return [(min(p, limit),) * 2 for p in PAIRS]
     needed = bucket(len(task.job.target_lengths))
     needed = min(needed, CHECKPOINTED) if task.paths else needed
     few = bucket(len(task.job.query_lengths), 4, 4)
-    places = [t for t in TARGETS if t <= needed]
+    places = [t for t in wide if t <= needed]
     slots = [q for q in QUERIES if q <= few]
     sizes = [(min(q, limit), min(t, limit)) for q, t in product(slots, places)]
     return sorted(sizes, key=lambda size: -size[0] * size[1])
@@ -276,7 +242,7 @@ def _sizes(task, listed):
 
 def _sized(task, kernels, queries, targets, m, n, size, dtype, proven, listed):
     """A launch of some size, arrays for its longest sequences."""
-    coarse = not listed and task.job.cells < COARSE
+    coarse = not listed and (task.job.cells < COARSE or _few(task))
     longest = int(task.job.query_lengths.max()) if coarse else m
     s = _shape(task, kernels, longest, dtype, listed)
     if listed:
@@ -295,18 +261,29 @@ def _room(task, kernels, s, size) -> int:
     lengths = np.sort(task.job.target_lengths)[::-1][: size[1]]
     ends = kernels.rows_of(lengths, s)
     needed = bucket(int(ends[-1]), 2, 256)
-    return max(min(needed, ROOM // s.groups), int(ends[0]))
+    room = ROOM * (MORE if _few(task) else 1)
+    return max(min(needed, room // s.groups), int(ends[0]))
+
+
+def _few(task) -> bool:
+    """Whether all queries are in one launch, and its shape is chosen for all of it."""
+    few = len(task.job.query_lengths) <= QUERIES[0]
+    return few and task.job.kind == "cross" and not task.paths
 
 
 def _shape(task, kernels, longest, dtype, listed=False):
     """The ``Fill`` for queries of at most ``longest`` letters; paths of short ones take
     the strips of the others, since compiling costs more."""
+    packed = dtype == "int16" and task.output != "identity"
+    if _few(task) and not listed:
+        sides = task.job.falling
+        return kernels.spread(*sides, local=task.local, packed=packed)
     if task.paths:
         longest = max(longest, min(int(task.job.query_lengths.max()), STRIP))
     return kernels.choose(
         longest,
         local=task.local,
-        packed=dtype == "int16" and task.output != "identity",
+        packed=packed,
         shared=not listed and task.job.kind != "zip",
         way="tiles" if task.paths else None,
     )

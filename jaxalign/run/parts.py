@@ -1,7 +1,8 @@
 """The rows of all pairs of a set in parts: some queries against all that follow.
 
-A part is a band of the pair matrix, so its rows are consecutive rows of the result.
-Parts depend on the lengths alone, not on the machine: a run may go on elsewhere.
+A part is a band of the pair matrix, so its rows are consecutive rows of the result; of
+a search it is some queries against the database. Parts depend on the lengths alone,
+not on the machine: a run may go on elsewhere.
 """
 
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from jaxalign.run.task import COLUMN_BYTES, Task
 
 ROWS = 2**22  # of a part, about; 184 MB of statistics
 CELLS = 2**40  # of a part; a minute or two on a few cores, a second on a GPU
+SEARCH_CELLS = 2**42  # … of a search, which may read the database for each part
 EVEN = 64  # a launch on a GPU takes so many queries
 
 
@@ -51,7 +53,33 @@ def cut(lengths, include_self: bool = False, rows: int = ROWS, cells: int = CELL
     after = np.cumsum(lengths[::-1])[::-1] - follow * lengths
     row = np.concatenate([[0], np.cumsum(partners)])
     cell = np.concatenate([[0], np.cumsum(lengths * after)])
-    made, first = [], 0
+    return _bands(row, cell, rows, cells)
+
+
+def cut_search(
+    lengths, top: int, residues: int, rows: int = ROWS, cells: int = SEARCH_CELLS
+) -> list[Part]:
+    """The parts of a search: some queries against the whole database.
+
+    Parameters
+    ----------
+    lengths : int64 (n,), of the queries
+    top : int
+        Rows of a query at most; ``start`` and ``stop`` count so many of each.
+    residues : int
+        Of the database, about; the same whenever the run goes on.
+    rows, cells : int
+        Of a part at most, unless a single query has more.
+    """
+    lengths = np.asarray(lengths, np.int64)
+    row = np.arange(len(lengths) + 1, dtype=np.int64) * top
+    cell = np.concatenate([[0], np.cumsum(lengths * max(residues, 1))])
+    return _bands(row, cell, rows, cells)
+
+
+def _bands(row, cell, rows: int, cells: int) -> list[Part]:
+    """Some queries a part; ``row`` and ``cell`` count those of all queries before."""
+    made, first, n = [], 0, len(row) - 1
     while row[first] < row[n] or not made:
         last = min(_reach(row, first, rows), _reach(cell, first, cells))
         last = max(last, min(first + 1, n))
@@ -72,9 +100,20 @@ def cut_of(task: Task, rows: int | None = None) -> list[Part]:
     UsageError
         ``rows`` below 1.
     """
+    return cut(task.queries.lengths, task.include_self, checked(rows))
+
+
+def checked(rows: int | None) -> int:
+    """Rows of a part, the usual number where none is asked for.
+
+    Raises
+    ------
+    UsageError
+        Below 1.
+    """
     if rows is not None and rows < 1:
         raise UsageError(f"part_rows = {rows}: 1 or more are needed")
-    return cut(task.queries.lengths, task.include_self, rows or ROWS)
+    return rows or ROWS
 
 
 def shard(parts: list[Part], k: int, n: int) -> list[Part]:
@@ -103,6 +142,9 @@ def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
     reserved : bytes of results in memory while parts are at work
     """
     n = len(task.queries)
+    if (part.first, part.last) == (0, n):
+        whole = replace(task, reserved=reserved)
+        return whole, [whole]
     band = task.queries.between(part.first, part.last)
     longest = (int(task.queries.lengths.max(initial=0)),) * 2
     same = replace(task, longest=longest, reserved=reserved)

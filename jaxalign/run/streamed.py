@@ -18,7 +18,7 @@ def stream(task: Task, some: list[parts.Part], progress=None, busy=None):
         As of ``run``, part by part, in order; indices are those of the whole set.
         ``seconds`` is the time since the part before.
     """
-    reserved = parts.reserved_bytes(task, some, flow.AHEAD + 1)
+    reserved = parts.reserved_bytes(task, some, flow.AHEAD + flow.WRITERS)
     each = parts.iterate(task, some, reserved)
     works = (engine.prepare(own, computed) for _, own, computed in each)
     cells, began = sum(part.cells for part in some), time.perf_counter()
@@ -34,7 +34,7 @@ def stream(task: Task, some: list[parts.Part], progress=None, busy=None):
 
 def plan_parts(task: Task, some: list[parts.Part]) -> dict:
     """The plan of a streamed run: that of its heaviest part, and how many there are."""
-    reserved = parts.reserved_bytes(task, some, flow.AHEAD + 1)
+    reserved = parts.reserved_bytes(task, some, flow.AHEAD + flow.WRITERS)
     heaviest = max(some, key=lambda part: part.cells)
     _, computed = parts.tasks_of(task, heaviest, reserved)
     made = merge([engine.plan(one)[0] for one in computed])

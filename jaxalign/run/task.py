@@ -65,6 +65,7 @@ class Task:
             self.window,
             self.size,
             self.shift,
+            self.longest,
         )
 
     @property

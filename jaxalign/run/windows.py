@@ -56,7 +56,7 @@ class Job:
     ``all`` may have fewer queries than targets: then the first of them are the queries.
     ``once`` says that a pair may be computed with its two sides swapped. ``size`` and
     ``shift``: the pairs are some of those of ``all`` on ``size`` sequences, target 0 is
-    number ``shift`` of them, and rows count as they do there.
+    number ``shift`` of them, and rows count as they do there; ``longest``: of all.
     """
 
     kind: str
@@ -69,6 +69,14 @@ class Job:
     window: int | None = None  # pairs of a side of a window, None: what pays
     size: int | None = None
     shift: int = 0
+    longest: tuple[int, int] | None = None
+
+    @property
+    def most(self) -> tuple[int, int]:
+        """The longest query and target, of the whole where these are some of it."""
+        sides = self.query_lengths, self.target_lengths
+        m, n = self.longest or (int(side.max(initial=0)) for side in sides)
+        return m, n
 
     @property
     def pairs(self) -> int:
@@ -177,12 +185,20 @@ class Job:
         """
         some = self.kind == "all" and self.once and self.window != 1
         some &= not self.include_self or self.cells > SELF_CELLS
+        some &= self.longest is None  # a part: its two jobs are to share their programs
         return some and len(self.query_lengths) < TEAMS
 
     @property
     def triangle(self) -> bool:
         """Whether a query meets only the targets that follow it."""
         return self.kind == "all" and self.once and not self.teams
+
+    @cached_property
+    def falling(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths of both sides, longest first."""
+        sides = self.query_lengths, self.target_lengths
+        queries, targets = (np.sort(side)[::-1] for side in sides)
+        return queries, targets
 
     @cached_property
     def rank(self) -> np.ndarray:

@@ -1,0 +1,73 @@
+"""The long job of ``benchmarks.scale parquet``, in a process of its own.
+
+    python benchmarks/scale_parquet.py FOLDER COUNT      # 0: all proteins
+
+Prints one line of JSON.
+"""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import scale_rows  # noqa: E402
+
+WARM = 3000
+
+
+def written(folder: Path, name: str, count) -> Path:
+    """A FASTA file of some proteins."""
+    sequences = scale_rows.proteins(count)
+    path = folder / f"{name}.fa"
+    with open(path, "w") as file:
+        for k in range(len(sequences)):
+            file.write(f">p{k}\n{sequences.text(k)}\n")
+    return path
+
+
+def run(path: Path, out: Path) -> None:
+    from jaxalign.cli.main import main
+
+    words = ["all", str(path), "-o", f"{out}/", "--mode", "local", "-q"]
+    code = main([*words, "--output", "identity"])
+    if code:
+        raise SystemExit(code)
+
+
+def measured(folder: Path, count) -> dict:
+    import jax
+
+    few = min(WARM, count // 4) if count else WARM
+    path, small = (written(folder, *x) for x in (("all", count), ("few", few)))
+    run(small, folder / "warm")
+    took = []
+
+    def job():
+        begin = time.perf_counter()
+        run(path, folder / "out")
+        took.append(time.perf_counter() - begin)
+
+    device = max(scale_rows.traced_seconds(job))
+    parts = list((folder / "out").glob("part-*.parquet"))
+    rows = sum(_rows(part) for part in parts)
+    return {
+        "device kind": jax.devices()[0].device_kind, "rows": rows, "parts": len(parts),
+        "bytes": sum(part.stat().st_size for part in parts), "seconds": took[0],
+        "device": device, "wall/device": took[0] / device,
+        "host GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }  # fmt: skip
+
+
+def _rows(path) -> int:
+    import pyarrow.parquet as pq
+
+    return pq.read_metadata(path).num_rows
+
+
+if __name__ == "__main__":
+    number = int(sys.argv[2]) or None
+    print(json.dumps(measured(Path(sys.argv[1]), number)))

@@ -1,0 +1,291 @@
+"""Rows of ``benchmarks.scale``."""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+
+
+def proteins(count=None, seed=0):
+    """Some of the proteins of ``fetch.py``, random ones in the order of the files; the
+    shipped test proteins where there are none."""
+    from jaxalign.io import fasta
+    from jaxalign.model.alphabet import from_parts
+    from jaxalign.model.scoring import Scoring
+
+    alphabet = Scoring().alphabet
+    names = ("swissprot12071.fasta", "uniprot20000.fasta")
+    paths = [HERE / "data" / name for name in names if (HERE / "data" / name).exists()]
+    paths = paths or [HERE.parent / "tests" / "data" / "proteins.fasta"]
+    read = [fasta.read(str(path), alphabet, "mask") for path in paths]
+    parts = [one[k] for one in read for k in range(len(one))]
+    whole = from_parts([f"p{k}" for k in range(len(parts))], parts, alphabet)
+    if count is None or count >= len(whole):
+        return whole
+    drawn = np.random.default_rng(seed).choice(len(whole), count, replace=False)
+    return whole.take(np.sort(drawn))
+
+
+# Devices: X1.4, X1.5, X1.7 ------------------------------------------------------------
+
+
+def devices(options) -> list[dict]:
+    """All against all on 1 ... n devices, three modes."""
+    import jax
+
+    made = []
+    there = [count for count in options.counts if count <= len(jax.devices())]
+    for mode in options.modes.split(","):
+        sequences = proteins(options.count or _needed(mode, options))
+        rows = [_on(sequences, mode, count, options) for count in there]
+        for row in rows:
+            row["speed-up"] = rows[0]["seconds"] / row["seconds"]
+            row["of device"] = rows[0]["device"] / row["device"]
+        made += rows
+    return made
+
+
+def _needed(mode: str, options, sample=1500) -> int:
+    """How many proteins keep one device busy for the seconds asked for."""
+    import jaxalign
+
+    some = proteins(sample)
+    for _ in range(2):  # the first compiles
+        table = jaxalign.align_all(some, mode=mode, output=options.output)
+    rate = table.info["cells"] / table.info["seconds"]
+    mean = float(proteins().lengths.mean())
+    return int(np.sqrt(2 * rate * options.seconds) / mean) + 2
+
+
+def _on(sequences, mode: str, count: int, options) -> dict:
+    import jax
+
+    import jaxalign
+
+    chosen = {"devices": list(range(count))} if count > 1 else {}
+
+    def call():
+        begin = time.perf_counter()
+        table = jaxalign.align_all(
+            sequences, mode=mode, output=options.output, **chosen
+        )
+        return time.perf_counter() - begin, table
+
+    first, _ = call()
+    seconds, table = call()
+    cells = table.info["cells"]
+    check = int(table["score"].sum(dtype=np.int64))  # the same for every count
+    del table
+    busy = traced_seconds(call)
+    return {
+        "device kind": jax.devices()[0].device_kind, "mode": mode,
+        "output": options.output, "devices": count, "proteins": len(sequences),
+        "cells": float(cells), "seconds": seconds, "device": max(busy),
+        "GCUPS": cells / seconds / 1e9, "first": first, "sum of scores": check,
+    }  # fmt: skip
+
+
+def traced_seconds(call) -> list[float]:
+    """Kernel seconds of each device; nan on a CPU, whose trace has no kernels."""
+    import jax
+
+    if jax.default_backend() != "gpu":
+        call()
+        return [float("nan")]
+    import gpu_end_to_end
+
+    return gpu_end_to_end.traced(call)["by_device"]
+
+
+# A long job to parquet ----------------------------------------------------------------
+
+
+def parquet(options) -> list[dict]:
+    """Identities of all pairs into a folder of parts, by the command line.
+
+    In a process of its own, for its memory; it runs a smaller job first, so that the
+    programs are compiled.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, str(HERE / "scale_parquet.py"), folder]
+        command += [str(options.count or 0)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return [json.loads(done.stdout.splitlines()[-1])]
+
+
+# X1.9 ---------------------------------------------------------------------------------
+
+
+def longest(options) -> list[dict]:
+    """The longest sequences of a window of W x W pairs, by the plan and by a run."""
+    import jax
+
+    on_gpu = jax.default_backend() == "gpu"
+    sizes = (2, 1) if options.quick else (64, 16, 4, 1) if on_gpu else (8, 4, 2, 1)
+    chosen = {"mode": "local", "implementation": "pallas" if on_gpu else "sweep"}
+    if not on_gpu:
+        chosen |= {"memory_budget": options.budget, "threads": 1}
+    return [_longest(size, chosen) for size in sizes]
+
+
+def _longest(size: int, chosen: dict) -> dict:
+    import jaxalign
+
+    least, most = 16, 32
+    while _fits(size, most, chosen):
+        least, most = most, 2 * most
+    while most - least > max(16, least // 50):
+        middle = (least + most) // 2
+        within = _fits(size, middle, chosen)
+        least, most = (middle, most) if within else (least, middle)
+    begin = time.perf_counter()
+    table = jaxalign.align_pairs(*_alike(size, least), **chosen)
+    seconds = time.perf_counter() - begin
+    refused = False
+    try:
+        jaxalign.align_pairs(*_alike(size, 4 * most), **chosen)
+    except (jaxalign.MemoryPlanError, RuntimeError):
+        refused = True
+    return {
+        "W": size, "implementation": chosen["implementation"], "longest": least,
+        "window bytes": table.info["window_bytes"],
+        "budget": table.info["budget_bytes"], "seconds": seconds,
+        "4 x refused": refused, "peak bytes": _peak(),
+    }  # fmt: skip
+
+
+def _fits(size: int, length: int, chosen: dict) -> bool:
+    import jaxalign
+
+    try:
+        found = jaxalign.plan(*_alike(size, length), **chosen)
+    except jaxalign.MemoryPlanError:
+        return False
+    return found["windows"] == 1 and not found["checkpointed_pairs"]
+
+
+def _alike(size: int, length: int):
+    """W x W pairs of random protein of one length."""
+    rng = np.random.default_rng(length)
+    made = rng.integers(0, 20, (2, size * size, length), dtype=np.uint8)
+    return list(made[0]), list(made[1])
+
+
+def _peak() -> int:
+    """The most bytes the device, or this process, has had."""
+    import jax
+
+    stats = jax.devices()[0].memory_stats() or {}
+    usual = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return stats.get("peak_bytes_in_use", usual)
+
+
+# LPT ----------------------------------------------------------------------------------
+
+
+def lpt(options) -> list[dict]:
+    """Windows of a set of mixed lengths, timed one by one, then dealt two ways."""
+    import jaxalign
+
+    sequences = proteins(options.count or 1200)
+    seconds, cells = _timed_windows(jaxalign, sequences)
+    made = []
+    for count in (2, 4, 8):
+        pulled, static = makespans(cells, seconds, count)
+        made.append({
+            "devices": count, "windows": len(seconds), "proteins": len(sequences),
+            "total s": sum(seconds), "share s": sum(seconds) / count,
+            "LPT s": pulled, "static s": static, "static/LPT": static / pulled,
+            "LPT/least": pulled / max(sum(seconds) / count, max(seconds)),
+        })  # fmt: skip
+    return made
+
+
+def _timed_windows(jaxalign, sequences):
+    """Seconds and estimated cells of every window, in the order of the pair matrix."""
+    from jaxalign.model.scoring import Scoring
+    from jaxalign.run import engine, schedule
+    from jaxalign.run.job import make_task
+
+    options = {"mode": "local", "output": "score", "threads": 1, "window": 64}
+    task = make_task("all", sequences, sequences, Scoring(), **options)
+    _, pieces = engine.plan(task)
+    engine.run(task)  # compiles
+    ends = [time.perf_counter()]
+    engine.run(task, lambda *_: ends.append(time.perf_counter()))
+    seconds = np.diff(ends)
+    cells = np.array([schedule.estimate(task.job, piece) for piece in pieces])
+    first = [int(np.min(piece.targets)) for piece in pieces]
+    order = np.lexsort(([int(np.min(p.queries)) for p in pieces], first))
+    return seconds[: len(pieces)][order].tolist(), cells[order].tolist()
+
+
+def makespans(cells, seconds, count: int) -> tuple[float, float]:
+    """When the last device ends: heaviest first to whoever is idle; equal shares of
+    the windows as they come."""
+    from jaxalign.run import schedule
+
+    idle = [0.0] * count
+    for k in schedule.heaviest_first(cells):
+        idle[int(np.argmin(idle))] += seconds[k]
+    shares = np.array_split(np.asarray(seconds), count)
+    return max(idle), max(float(share.sum()) for share in shares)
+
+
+# Ray ----------------------------------------------------------------------------------
+
+
+def ray(options) -> list[dict]:
+    """Two local nodes of one core each, against one process with both cores."""
+    from ray.cluster_utils import Cluster
+
+    import jaxalign
+
+    chosen = {"mode": "local", "output": "score"}
+    count = options.count or _of_seconds(jaxalign, options, chosen)
+    sequences = proteins(count)
+    rows = max(len(sequences) ** 2 // 64, 1)  # some parts for each node
+    head = {"num_cpus": 0, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(2):
+            cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        there = chosen | {"cluster": cluster.address, "part_rows": rows}
+        calls = {"one process, 2 threads": chosen | {"threads": 2}, "Ray": there}
+        jaxalign.align_all(proteins(40), **there)  # workers start
+        made = [_row(jaxalign, name, sequences, how) for name, how in calls.items()]
+    finally:
+        import ray as own
+
+        own.shutdown()
+        cluster.shutdown()
+    for row in made:
+        row["overhead"] = row["seconds"] / made[0]["seconds"] - 1
+    return made
+
+
+def _of_seconds(jaxalign, options, chosen) -> int:
+    """How many proteins keep two cores busy for the seconds asked for."""
+    for _ in range(2):
+        table = jaxalign.align_all(proteins(400), threads=2, **chosen)
+    rate = table.info["cells"] / table.info["seconds"]
+    mean = float(proteins().lengths.mean())
+    return int(np.sqrt(2 * rate * options.seconds) / mean) + 2
+
+
+def _row(jaxalign, name, sequences, how) -> dict:
+    begin = time.perf_counter()
+    table = jaxalign.align_all(sequences, **how)
+    seconds = time.perf_counter() - begin
+    parts = table.info.get("parts", 1)
+    return {"run": name, "proteins": len(sequences), "parts": parts,
+            "seconds": seconds, "GCUPS": table.info["cells"] / seconds / 1e9,
+            "sum of scores": int(table["score"].sum(dtype=np.int64))}  # fmt: skip

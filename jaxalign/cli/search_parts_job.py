@@ -1,0 +1,101 @@
+"""``jaxalign search QUERY DB -o FOLDER/``: parts that are finished stay finished."""
+
+import json
+import os
+from contextlib import closing
+
+from jaxalign import api, large
+from jaxalign import search_parts as parts
+from jaxalign.cli import inputs, job, parts_job, progress, report, search_job
+from jaxalign.cli.options import FolderOptions, Options
+from jaxalign.cli.request import Request, resolve
+from jaxalign.database import in_memory
+from jaxalign.errors import UsageError
+from jaxalign.io import dataset
+from jaxalign.model.table import compact
+
+
+def run(query, database, top, worst, options: Options, folder: FolderOptions) -> int:
+    """Search for the queries of the parts that are not there; write each part."""
+    # 1 check options, 2 read queries, 3 open the folder, 4 search and write by parts
+    request = resolve(options, mode="local", folder=True)
+    search_job.check(request, query, database, top, worst)
+    _check_file(database)
+    shard = parts_job.shard_of(folder.shard)
+    messages = job.Messages(options.messages.quiet)
+    read = search_job.read_inputs(query, database, request, options, True, messages)
+    devices = api.select_device(options.machine.device)
+    queries, held = read.sequences[0], in_memory(database, request.scoring.alphabet)
+    some = parts.parts_search(queries, held, database, top, folder.part_rows)
+    manifest = manifest_of(request, read, database, top, worst, options, some)
+    force = options.output.force and shard is None
+    dataset.begin(request.out, manifest, folder.resume, force, shard is not None)
+    mine = [part.index for part in large.share(some, shard)]
+    done = dataset.finished(request.out, manifest, mine)
+    parts_job.check_done(request.out, done, folder.resume)
+    chosen = search_job.settings(request, options)
+    messages.say(search_job.heading(request, chosen, len(queries), database))
+    messages.say(f"{len(mine):,} of {len(some):,} parts, {len(done):,} finished before")
+    which = {"top": top, "part_rows": folder.part_rows, "skip": done, "shard": shard}
+    which |= {"unknown": options.scoring.unknown}
+    which |= {"align_top": request.output != "score"}
+    source = database if held is None else held
+    stream = (queries, source, request.scoring, chosen | which)
+    info, hits = _search(stream, request, manifest, worst, options, messages, database)
+    messages.say(search_job.summary(info, hits["found"], hits["kept"]))
+    if options.output.json:
+        about = top, worst, api.describe_device(devices)
+        found = search_job.as_dict(request, read, database, info, *about)
+        print(
+            json.dumps(found | {"hits": hits, "warnings": messages.warnings}, indent=2)
+        )
+    return 0
+
+
+def _check_file(database: str) -> None:
+    if not os.path.isfile(database):
+        inputs.check(database)
+        raise UsageError(f"{database}: parts need a file, which can be read again")
+
+
+NOTHING = dict.fromkeys(("seconds", "cells", "sequences", "residues"), 0)
+NOTHING |= {"implementation": "", "reason": ""}
+
+
+def _search(stream, request: Request, manifest, worst, options, messages, database):
+    """Search and write; what was done, and how many hits."""
+    info, hits = dict(NOTHING), {"found": 0, "kept": 0}
+    *sets, chosen = stream
+    asked, written = options.messages, (manifest, request.columns, request.identity)
+    with progress.reporting(asked.progress, asked.quiet) as tell:
+        found = parts.stream_search(*sets, progress=tell, **chosen)
+        with closing(found):
+            for part, table in found:
+                if not info["cells"]:
+                    search_job.warn_of_letters(table, database, request, messages)
+                kept = compact(search_job.filtered(table, request, worst))
+                dataset.write_part(kept, request.out, part, *written)
+                info = _more(info, table.info)
+                hits["found"] += len(table)
+                hits["kept"] += len(kept)
+    return info, hits
+
+
+def _more(info: dict, part: dict) -> dict:
+    """What is known of a run, a part later."""
+    same = ("sequences", "residues", "implementation", "reason")
+    added = {name: info[name] + part[name] for name in ("seconds", "cells")}
+    return {name: part[name] for name in same} | added
+
+
+def manifest_of(request: Request, read, database, top, worst, options, some) -> dict:
+    """What the rows of a result depend on."""
+    about = {
+        "format": "jaxalign search parts, 1",
+        "database": {"sha256": inputs.sha256(database)},
+        "unknown": options.scoring.unknown,
+        "top": top,
+        "max_evalue": worst,
+        "parts_sha256": report.digest([part.last for part in some]),
+    }
+    return about | parts_job.depends(request, read, some)
