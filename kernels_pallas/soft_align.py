@@ -1,0 +1,155 @@
+"""Soft scores of many tables by the kernels: inputs, and what is summed up outside.
+
+Arrays of B pairs: scores (B, m, n), gap costs (B, 4): open and extend of the query's
+residues, then of the target's; all float32 and divided by the temperature. ``rules``
+int32 (B, 3): lengths of both, and flags.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from kernels_pallas.soft_forward import forward
+from kernels_pallas.soft_reverse import reverse
+from kernels_pallas.soft_shapes import DEAD, Inputs, Sizes, Soft
+
+QUERY_START, QUERY_END, TARGET_START, TARGET_END, LOCAL = (1 << k for k in range(5))
+
+
+class Tables(NamedTuple):
+    """What the kernels take."""
+
+    scores: jax.Array
+    costs: jax.Array
+    unit: jax.Array  # (B,), a power of two
+    rules: jax.Array
+
+
+def score(tables: Tables, s: Soft, interpret=None):
+    """log Z as (high, rest), (B,) each, to be added; high holds no tangent."""
+    sizes = sizes_of(tables.scores.shape, s)
+    inputs = inputs_of(tables, s, sizes)
+    (ends,) = forward(inputs, s, sizes, False, interpret)
+    return summed(ends, tables, s)
+
+
+def expected(tables: Tables, s: Soft, interpret=None):
+    """log Z as from ``score``, posterior (B, m, n), expected payers (B, 4)."""
+    sizes = sizes_of(tables.scores.shape, s)
+    inputs = inputs_of(tables, s, sizes)
+    ends, *values = forward(inputs, s, sizes, True, interpret)
+    high, rest = summed(ends, tables, s)
+    posterior, sums = reverse(inputs, values, padded(high, rest, s, sizes),
+                              tables.scores.shape[1:], s, sizes, interpret)  # fmt: skip
+    gaps = sums[: len(rest)].sum(2) + empty_gaps(tables, high, rest)
+    return (high, rest), within(posterior, tables), gaps
+
+
+def padded(high, rest, s, sizes):
+    """log Z for the kernel, flat."""
+    both = jnp.stack([high, rest], axis=1)
+    return jnp.pad(both, ((0, sizes.programs * s.groups - len(both)), (0, 0))).reshape(-1)
+
+
+def within(posterior, tables: Tables):
+    """Zero beyond the lengths, where the kernel wrote nothing."""
+    count, m, n = tables.scores.shape
+    i, j = jnp.arange(m, dtype=jnp.int32), jnp.arange(n, dtype=jnp.int32)
+    rows = i[None, :] < tables.rules[:, :1]
+    columns = j[None, :] < tables.rules[:, 1:2]
+    inside = rows[:, :, None] & columns[:, None, :]
+    return jnp.where(inside, posterior[:count, :, :n], 0)
+
+
+def empty_gaps(tables: Tables, high, rest):
+    """What the alignment without pairs adds to the expected payers."""
+    log, pull = jax.vjp(lambda costs: empty(tables._replace(costs=costs)), tables.costs)
+    return -pull(jnp.exp(log - high - rest))[0]
+
+
+def sizes_of(shape, s: Soft) -> Sizes:
+    count, m, n = shape
+    blocks = -(-n // s.columns)
+    return Sizes(
+        -(-count // s.groups), s.strip, (blocks + 1) * s.columns, blocks + s.lanes - 1
+    )
+
+
+def inputs_of(tables: Tables, s: Soft, sizes: Sizes) -> Inputs:
+    """Arrays of a launch, padded with pairs of length 0."""
+    spare = sizes.programs * s.groups - len(tables.scores)
+    rules = jnp.pad(tables.rules, ((0, spare), (0, 0)))
+    blocks = -(-rules[:, 1] // s.columns)
+    rows = -(-rules[:, 0] // s.rows)
+    steps = jnp.where((blocks > 0) & (rows > 0), blocks + rows - 1, 0)
+    steps = jnp.max(steps.reshape(-1, s.groups), axis=1)
+    return Inputs(
+        laid(tables.scores, s, sizes, DEAD),
+        numbers_of(tables, spare),
+        jnp.stack([blocks, rows], axis=1).reshape(-1),
+        steps,
+    )
+
+
+def laid(scores, s: Soft, sizes: Sizes, fill):
+    """Scores with a step of columns before the first, flat."""
+    count, m, n = scores.shape
+    more = sizes.programs * s.groups - count, sizes.rows - m, sizes.width - s.columns - n
+    widths = (0, more[0]), (0, more[1]), (s.columns, more[2])
+    return jnp.pad(scores, widths, constant_values=fill).reshape(-1)
+
+
+def numbers_of(tables: Tables, spare: int):
+    """float32 (B * 16,): see ``View``."""
+    m, n, flags = tables.rules.T
+    start = _side(flags, QUERY_START, TARGET_START)
+    end = _side(flags, QUERY_END, TARGET_END)
+    columns = [*tables.costs.T, tables.unit, 1 / tables.unit, m, n, *start, *end]
+    columns += [jnp.zeros_like(tables.unit)] * (16 - len(columns))
+    numbers = jnp.stack([x.astype(jnp.float32) for x in columns], axis=1)
+    return jnp.pad(numbers, ((0, spare), (0, 0)), constant_values=1).reshape(-1)
+
+
+def _side(flags, query, target):
+    """1 where both ends are free; 1 where the query's overhang costs, the target's."""
+    local = (flags & LOCAL) != 0
+    query, target = (flags & query) != 0, (flags & target) != 0
+    return query & target & ~local, ~(query | local), ~(target | local)
+
+
+def summed(ends, tables: Tables, s: Soft):
+    """Sum over lanes, and the alignment without pairs."""
+    count = len(tables.scores)
+    top, sums, base = (
+        x.reshape(-1, s.lanes)[:count] for x in jnp.moveaxis(ends, 1, 0)[:3]
+    )
+    rest = top + jnp.log(jnp.maximum(sums, 1e-30))
+    rest = jnp.where(top > DEAD / 20, rest, DEAD)
+    high = base * tables.unit[:, None]
+    high = jnp.pad(high, ((0, 0), (0, 1)))
+    rest = jnp.concatenate([rest, empty(tables)[:, None]], axis=1)
+    best = jnp.argmax(high + rest, axis=1)[:, None]
+    ground = jnp.take_along_axis(high, best, axis=1)
+    rest = jax.nn.logsumexp(high - ground + rest, axis=1)
+    return ground[:, 0], rest
+
+
+def empty(tables: Tables):
+    """Log weight of the alignment without pairs, (B,)."""
+    m, n, flags = tables.rules.T
+    open_e, extend_e, open_f, extend_f = tables.costs.T
+    e, f = _run(m, open_e, extend_e), _run(n, open_f, extend_f)
+    zero = jnp.zeros_like(e)
+
+    def cost(side, free):
+        return jnp.where((flags & free) != 0, zero, side)
+
+    e_first = cost(e, QUERY_START) + cost(f, TARGET_END)
+    f_first = cost(f, TARGET_START) + cost(e, QUERY_END)
+    return jnp.where((flags & LOCAL) != 0, zero, -jnp.minimum(e_first, f_first))
+
+
+def _run(length, opening, extending):
+    rest = jnp.maximum(length - 1, 0).astype(opening.dtype)
+    return jnp.where(length > 0, opening + rest * extending, 0)
