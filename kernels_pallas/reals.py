@@ -60,6 +60,7 @@ class Reals:
     """Operations on float32 (128,). ``plain`` (static) takes the ``jnp`` twins."""
 
     th: Threads
+    dual: bool = False  # whether functions are differentiated
 
     def splat(self, value):
         """A scalar in every thread."""

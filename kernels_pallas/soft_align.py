@@ -5,6 +5,7 @@ residues, then of the target's; all float32 and divided by the temperature. ``ru
 int32 (B, 3): lengths of both, and flags.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -31,7 +32,7 @@ def score(tables: Tables, s: Soft, interpret=None):
     sizes = sizes_of(tables.scores.shape, s)
     inputs = inputs_of(tables, s, sizes)
     (ends,) = forward(inputs, s, sizes, False, interpret)
-    return summed(ends, tables, s)
+    return summed(*by_lane(ends, tables, s)[:2], tables)
 
 
 def expected(tables: Tables, s: Soft, interpret=None):
@@ -39,17 +40,45 @@ def expected(tables: Tables, s: Soft, interpret=None):
     sizes = sizes_of(tables.scores.shape, s)
     inputs = inputs_of(tables, s, sizes)
     ends, *values = forward(inputs, s, sizes, True, interpret)
-    high, rest = summed(ends, tables, s)
-    posterior, sums = reverse(inputs, values, padded(high, rest, s, sizes),
-                              tables.scores.shape[1:], s, sizes, interpret)  # fmt: skip
+    high, rest = summed(*by_lane(ends, tables, s)[:2], tables)
+    z = over(sizes.programs * s.groups, high, rest, jnp.zeros_like(rest))
+    posterior, sums = reverse(inputs, values, z, tables.scores.shape[1:], s, sizes,
+                              interpret)  # fmt: skip
     gaps = sums[: len(rest)].sum(2) + empty_gaps(tables, high, rest)
     return (high, rest), within(posterior, tables), gaps
 
 
-def padded(high, rest, s, sizes):
-    """log Z for the kernel, flat."""
-    both = jnp.stack([high, rest], axis=1)
-    return jnp.pad(both, ((0, sizes.programs * s.groups - len(both)), (0, 0))).reshape(-1)
+def product(tables: Tables, d_scores, d_costs, s: Soft, interpret=None):
+    """Tangents of the posterior and of the payers, as scores and costs change."""
+    s = replace(s, dual=True)
+    sizes = sizes_of(tables.scores.shape, s)
+    inputs = inputs_of(tables, s, sizes)
+    changes = tables._replace(scores=d_scores, costs=d_costs)
+    changes = laid(d_scores, s, sizes, 0), numbers_of(changes, sizes.programs * s.groups - len(d_scores))
+    inputs = inputs._replace(changes=changes)
+    ends, *values = forward(inputs, s, sizes, True, interpret)
+    rests, base, d_rests = by_lane(ends, tables, s)
+
+    def total(rests, costs):
+        high, rest = summed(rests, base, tables._replace(costs=costs))
+        return rest, high
+
+    rest, d_rest, high = jax.jvp(total, (rests, tables.costs), (d_rests, d_costs), has_aux=True)
+    z = over(sizes.programs * s.groups, high, rest, d_rest)
+    posterior, sums = reverse(inputs, values, z, tables.scores.shape[1:], s, sizes,
+                              interpret)  # fmt: skip
+
+    def empty_payers(costs, rest):
+        return empty_gaps(tables._replace(costs=costs), high, rest)
+
+    _, d_empty = jax.jvp(empty_payers, (tables.costs, rest), (d_costs, d_rest))
+    return within(posterior, tables), sums[: len(rest)].sum(2) + d_empty
+
+
+def over(pairs, high, rest, change):
+    """log Z and its tangent for the kernel, flat."""
+    four = jnp.stack([high, rest, change, jnp.zeros_like(rest)], axis=1)
+    return jnp.pad(four, ((0, pairs - len(four)), (0, 0))).reshape(-1)
 
 
 def within(posterior, tables: Tables):
@@ -118,20 +147,24 @@ def _side(flags, query, target):
     return query & target & ~local, ~(query | local), ~(target | local)
 
 
-def summed(ends, tables: Tables, s: Soft):
-    """Sum over lanes, and the alignment without pairs."""
-    count = len(tables.scores)
-    top, sums, base = (
-        x.reshape(-1, s.lanes)[:count] for x in jnp.moveaxis(ends, 1, 0)[:3]
+def by_lane(ends, tables: Tables, s: Soft):
+    """Logs of the sums (B, G), their bases and tangents."""
+    top, sums, base, change = (
+        x.reshape(-1, s.lanes)[: len(tables.scores)] for x in jnp.moveaxis(ends, 1, 0)
     )
-    rest = top + jnp.log(jnp.maximum(sums, 1e-30))
-    rest = jnp.where(top > DEAD / 20, rest, DEAD)
-    high = base * tables.unit[:, None]
+    alive = top > DEAD / 20
+    logs = jnp.where(alive, top + jnp.log(jnp.maximum(sums, 1e-30)), DEAD)
+    change = jnp.where(alive, change / jnp.maximum(sums, 1e-30), 0)
+    return logs, base * tables.unit[:, None], change
+
+
+def summed(rests, high, tables: Tables):
+    """Sum over lanes, and the alignment without pairs: (high, rest)."""
     high = jnp.pad(high, ((0, 0), (0, 1)))
-    rest = jnp.concatenate([rest, empty(tables)[:, None]], axis=1)
+    rest = jnp.concatenate([rests, empty(tables)[:, None]], axis=1)
     best = jnp.argmax(high + rest, axis=1)[:, None]
     ground = jnp.take_along_axis(high, best, axis=1)
-    rest = jax.nn.logsumexp(high - ground + rest, axis=1)
+    rest = jax.nn.logsumexp((high - ground) + rest, axis=1)
     return ground[:, 0], rest
 
 

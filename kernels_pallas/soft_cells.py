@@ -31,7 +31,19 @@ class Side(NamedTuple):
     target: jax.Array
 
 
-def forward_cell(r: Reals, cost: Costs, s, diagonal, e, f, start):
+def apply(function, *given):
+    """``function`` of numbers, or of pairs (number, tangent) by forward mode.
+
+    Every argument is a tuple of one or of two arrays, and so is every result.
+    """
+    if len(given[0]) == 1:
+        return tuple((x,) for x in function(*(x for (x,) in given)))
+    values, changes = zip(*given, strict=True)
+    return tuple(zip(*jax.jvp(function, values, changes), strict=True))
+
+
+def forward_cell(r: Reals, open_e, extend_e, open_f, extend_f, s, diagonal, e, f,
+                 start):  # fmt: skip
     """M, A, B of a cell, E of the cell below and F of the cell to its right.
 
     M[i,j] = s[i,j] + B[i-1,j-1]
@@ -39,41 +51,97 @@ def forward_cell(r: Reals, cost: Costs, s, diagonal, e, f, start):
     E[i+1,j] = lse(M[i,j] - open, E[i,j] - extend)
     F[i,j+1] = lse(lse(M, E)[i,j] - open, F[i,j] - extend)
     """
+    lse = smooth(r, lse_of, lse_tangent)
     m = s + diagonal
-    me = r.lse(m, e)
-    a = r.lse(me, f)
-    b = r.lse(start, a)
-    below = r.lse(m - cost.open_e, e - cost.extend_e)
-    right = r.lse(me - cost.open_f, f - cost.extend_f)
+    me = lse(m, e)
+    a = lse(me, f)
+    b = lse(start, a)
+    below = lse(m - open_e, e - extend_e)
+    right = lse(me - open_f, f - extend_f)
     return m, a, b, below, right
 
 
-def reverse_cell(r: Reals, cost: Costs, values, start, ending, arriving):
-    """Posteriors of M, E, F of a cell, and what it sends through each gap move.
+def reverse_cell(r: Reals, open_e, extend_e, open_f, extend_f, m, e, f, start, ending,
+                 to_e, to_f, to_m):  # fmt: skip
+    """Posteriors of M, E, F of a cell, what it sends through each gap move, and what
+    begins behind it.
 
-    ``arriving`` are the posteriors of E[i+1,j], F[i,j+1] and M[i+1,j+1], which are
-    split by what each predecessor weighs; ``ending`` is the probability to end here.
+    ``ending`` is the probability to end here; ``to_e``, ``to_f``, ``to_m`` are the
+    posteriors of E[i+1,j], F[i,j+1] and M[i+1,j+1], which are split by what each
+    predecessor weighs.
     """
-    m, e, f = values
-    to_e, to_f, to_m = arriving
-    of_e = split(r, to_e, m - cost.open_e, e - cost.extend_e)
-    of_f = split(r, to_f, m - cost.open_f, e - cost.open_f, f - cost.extend_f)
-    of_m = split(r, to_m, m, e, f, start)
+    split = smooth(r, split_of, split_tangent)
+    of_e = split(to_e, m - open_e, e - extend_e)
+    of_f = split(to_f, m - open_f, e - open_f, f - extend_f)
+    of_m = split(to_m, m, e, f, start)
     new_m = ending + of_e[0] + of_f[0] + of_m[0]
     new_e = of_e[1] + of_f[1] + of_m[1]
     new_f = of_f[2] + of_m[2]
-    flows = of_e[0], of_e[1], of_f[0] + of_f[1], of_f[2]
-    return (new_m, new_e, new_f), flows, of_m[3]
+    return new_m, new_e, new_f, *of_e, of_f[0] + of_f[1], of_f[2], of_m[3]
 
 
-def split(r: Reals, total, *values):
-    """``total`` among predecessors of these log weights."""
+def smooth(r: Reals, function, tangent):
+    """A function of numbers with its derivative written out."""
+
+    @jax.custom_jvp
+    def run(*values):
+        return function(r, *values)[0]
+
+    @run.defjvp
+    def rule(values, changes):
+        found, kept = function(r, *values)
+        return found, tangent(kept, values, changes)
+
+    def call(*values):
+        # Outside of ``jvp`` the kernel's compiler should not meet the rule.
+        return run(*values) if r.dual else function(r, *values)[0]
+
+    return call
+
+
+def lse_of(r: Reals, a, b):
+    """log(exp(a) + exp(b)), and the share of a where it is needed."""
+    if not r.dual:
+        return r.lse(a, b), None
+    less = r.exp(-jnp.abs(a - b))
+    share = r.inverse(less + 1.0)
+    return r.lse(a, b), jnp.where(a >= b, share, less * share)
+
+
+def lse_tangent(share, values, changes):
+    a, b = changes
+    return b + share * (a - b)
+
+
+def split_of(r: Reals, total, *values):
+    """``total`` among predecessors of these log weights, and their shares."""
     largest = values[0]
     for value in values[1:]:
         largest = jnp.maximum(largest, value)
     parts = [r.exp(value - largest) for value in values]
-    scale = total * r.inverse(sum(parts[1:], parts[0]))
-    return [part * scale for part in parts]
+    inverse = r.inverse(sum(parts[1:], parts[0]))
+    if not r.dual:
+        scale = total * inverse
+        return tuple(part * scale for part in parts), None
+    parts = [part * inverse for part in parts]
+    return tuple(total * part for part in parts), parts
+
+
+def split_tangent(parts, values, changes):
+    total, (d_total, *moved) = values[0], changes
+    mean = sum(p * x for p, x in zip(parts, moved, strict=True))
+    return tuple(
+        p * (d_total + total * (x - mean)) for p, x in zip(parts, moved, strict=True)
+    )
+
+
+def exp_tangent(value, _, changes):
+    return value * changes[0]
+
+
+def exp_of(r: Reals, x):
+    value = r.exp(x)
+    return value, value
 
 
 def run_cost(length, opening, extending):

@@ -10,7 +10,8 @@ them after every step: float32 keeps its digits however long the sequences are. 
 are multiples of a unit, a power of two near 1 / T, so that nothing is rounded.
 
 Borders are data: columns before the first carry forbidden scores, which leave the
-state of column 0 as it is.
+state of column 0 as it is. With ``dual`` every number is a pair, itself and its
+tangent; without, a tuple of one.
 """
 
 from functools import partial
@@ -21,7 +22,7 @@ from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.mosaic import THREADS, Threads, kernel
-from kernels_pallas.soft_cells import forward_cell, run_cost, shares
+from kernels_pallas.soft_cells import apply, forward_cell, run_cost, shares
 from kernels_pallas.soft_shapes import (
     DEAD,
     Inputs,
@@ -30,6 +31,7 @@ from kernels_pallas.soft_shapes import (
     block_of,
     load_scores,
     scratch,
+    size_of,
     view_of,
 )
 
@@ -40,156 +42,177 @@ def forward(inputs: Inputs, s: Soft, sizes: Sizes, keep: bool, interpret=None):
     Returns
     -------
     ends : float32 (programs, 4, 128)
-        Log of the sum over ends in a lane's rows: largest, sum relative to it, base.
+        Log of the sum over ends in a lane's rows: largest, sum relative to it, base;
+        tangent of the sum.
     values : (programs, steps, 3 K U / 4, 128, 4) and bases (programs, steps, 128)
-        M, E, F of all cells, where ``keep`` asks for them.
+        M, E, F of all cells, then their tangents, where ``keep`` asks for them.
     """
     programs, steps = sizes.programs, sizes.steps
     shapes = [(programs, 4, THREADS)]
     if keep:
-        shapes += [(programs, steps, 3 * s.cells // 4, THREADS, 4)]
+        shapes += [(programs, steps, s.quads, THREADS, 4)]
         shapes += [(programs, steps, THREADS)]
-    flat = [jax.ShapeDtypeStruct((_size(x),), jnp.float32) for x in shapes]
+    flat = [jax.ShapeDtypeStruct((size_of(x),), jnp.float32) for x in shapes]
     run = kernel(
         partial(_forward_program, s=s, sizes=sizes), flat,
         [plgpu.SMEM((scratch(s),), jnp.float32)], (programs,), ("program",), interpret,
     )  # fmt: skip
-    return [x.reshape(shape) for x, shape in zip(run(*inputs), shapes, strict=True)]
+    found = run(*inputs[:4], *inputs.changes)
+    return [x.reshape(shape) for x, shape in zip(found, shapes, strict=True)]
 
 
-def _size(shape):
-    size = 1
-    for n in shape:
-        size *= n
-    return size
-
-
-def _forward_program(scores, numbers, blocks, steps, ends, *refs, s, sizes):
-    *kept, shared = refs
+def _forward_program(scores, numbers, blocks, steps, *refs, s, sizes):
+    changes, (ends, *kept, shared) = refs[: 2 * s.dual], refs[2 * s.dual :]
     th = Threads(s.plain)
-    scores, numbers, blocks = map(th.held, (scores, numbers, blocks))
-    view = view_of(th, s, sizes, numbers, blocks)
-    r, dead, zero = view.r, view.r.splat(DEAD), view.r.splat(0.0)
-    rows = [_start(view, view.top + (k + 1.0), zero) for k in range(s.rows)]
-    corner = _start(view, view.top, zero)
+    scores, numbers, blocks, *changes = map(
+        th.held, (scores, numbers, blocks, *changes)
+    )
+    view = view_of(th, s, sizes, numbers, blocks, *changes[1:])
+    scores = (scores, *changes[:1])
+    r, zero = view.r, view.r.splat(0.0)
+    dead = (r.splat(DEAD), zero)[: 1 + s.dual]
+    rows = [_start(view, view.top + (k + 1.0), zero, zero) for k in range(s.rows)]
+    corner = _start(view, view.top, zero, zero)
     state = (tuple(rows), (dead,) * s.rows, corner, zero)
-    out = (rows[-1], dead) * s.columns + (zero,)
-    total = (dead, zero, zero)
+    out = (rows[-1], dead) * s.columns
+    total = (r.splat(DEAD), zero, zero, zero)
     fresh = load_scores(view, scores, jnp.int32(0))
     step = partial(_step, view, scores, kept, shared)
     count = steps[view.program]
-    carry = lax.fori_loop(jnp.int32(0), count, step, (state, out, total, fresh))
+    carry = lax.fori_loop(jnp.int32(0), count, step, (state, (out, zero), total, fresh))
     for k, value in enumerate(carry[2]):
         r.store(ends, view.thread + k * THREADS, (value,), view.program, 4 * THREADS)
 
 
-def _start(view, i, j):
-    """Log weight of starting behind cell (i, j)."""
-    query = run_cost(i, view.cost.open_e, view.cost.extend_e)
-    target = run_cost(j, view.cost.open_f, view.cost.extend_f)
-    a, b = shares(view.r, view.start, query, target)
-    return -(a * query + b * target)
+def _start(view, i, j, shift):
+    """Log weight of starting behind cell (i, j), relative to ``shift``."""
+    return hang(view, view.start, i, j, shift)
+
+
+def hang(view, side, k, l, shift):
+    """Log weight of an overhang of k and l residues, relative to ``shift``."""
+
+    def run(open_e, extend_e, open_f, extend_f):
+        query, target = run_cost(k, open_e, extend_e), run_cost(l, open_f, extend_f)
+        a, b = shares(view.r, side, query, target)
+        return (-(a * query + b * target) - shift,)
+
+    return apply(run, *view.cost)[0]
 
 
 def _step(view, scores, kept, shared, t, carry):
     """U columns of every lane."""
-    s, r, cost = view.s, view.r, view.cost
+    s, r = view.s, view.r
     (b, f, corner, base), out, total, now = carry
-    turn = t & 1
-    come = r.next_lane(out, s.lanes, False, shared, turn)
+    come, delta = _handed(view, out, base, shared, t & 1)
     fresh = load_scores(view, scores, t + 1)
-    delta = (come[-1] - base) * view.unit
-    dead, zero = r.splat(DEAD), r.splat(0.0)
+    zero = r.splat(0.0)
+    dead = (r.splat(DEAD), zero)[: 1 + s.dual]
     c, inside = block_of(view, t)
     j = [(c * s.columns + (u + 1)).astype(jnp.float32) for u in range(s.columns)]
     shift = base * view.unit
     above, e = [], []
     for u in range(s.columns):
-        top = _start(view, zero, j[u]) - shift
-        above.append(jnp.where(view.first, top, jnp.maximum(come[2 * u] + delta, dead)))
-        e.append(
-            jnp.where(view.first, dead, jnp.maximum(come[2 * u + 1] + delta, dead))
-        )
+        top = _start(view, zero, j[u], shift)
+        above.append(_either(view.first, top, _moved(come[2 * u], delta, r)))
+        e.append(_either(view.first, dead, _moved(come[2 * u + 1], delta, r)))
     b, f = list(b), list(f)
     diagonal = [corner] + above[:-1]
-    m_all, e_all, f_all, a_last = {}, {}, {}, []
+    tables, a_last = ({}, {}, {}), []
     # Columns are taken one row apart: cells side by side do not wait for each other.
     for line in range(s.rows + s.columns - 1):
         for u in range(s.columns):
             k = line - u
             if not 0 <= k < s.rows:
                 continue
-            start = _start(view, view.top + (k + 1.0), j[u]) - shift
-            e_all[k, u], f_all[k, u] = e[u], f[k]
-            m, a, new, e[u], f[k] = forward_cell(
-                r, cost, now[k][u], diagonal[u], e[u], f[k], start
-            )
-            m_all[k, u] = m
+            start = _start(view, view.top + (k + 1.0), j[u], shift)
+            given = *view.cost, now[k][u], diagonal[u], e[u], f[k], start
+            tables[1][k, u], tables[2][k, u] = e[u], f[k]
+            m, a, new, e[u], f[k] = apply(partial(forward_cell, r), *given)
+            tables[0][k, u] = m
             diagonal[u], b[k] = b[k], new
             if u == s.columns - 1:
-                a_last.append(a)
+                a_last.append(a[0])
     if kept:
-        _keep(view, kept, t, inside, (m_all, e_all, f_all), base)
-    out = tuple(x for u in range(s.columns) for x in (_below(b, diagonal, s, u), e[u]))
-    out = out + (base,)
-    total = _end_here(view, m_all, j, base, total)
-    best = _largest(a_last)
-    moved = jnp.where(best > r.splat(DEAD / 20), best, zero)
-    units = lax.round(moved * view.per_unit, lax.RoundingMethod.TO_NEAREST_EVEN)
-    moved = units * view.unit
-    b, f = (tuple(jnp.maximum(x - moved, dead) for x in y) for y in (b, f))
-    corner = jnp.maximum(above[-1] - moved, dead)
+        _keep(view, kept, t, inside, tables, base)
+    # B of the last row: the next column's cell saw it as its diagonal.
+    below = [*diagonal[1:], b[-1]]
+    out = tuple(x for pair in zip(below, e, strict=True) for x in pair), base
+    total = _end_here(view, tables[0], j, base, total)
+    best = largest(a_last)
+    best = jnp.where(best > r.splat(DEAD / 20), best, zero)
+    units = lax.round(best * view.per_unit, lax.RoundingMethod.TO_NEAREST_EVEN)
+    moved = -units * view.unit
+    b, f = (tuple(_moved(x, moved, r) for x in y) for y in (b, f))
+    corner = _moved(above[-1], moved, r)
     return (b, f, corner, base + units), out, total, fresh
 
 
-def _below(b, diagonal, s, u):
-    """B of the last row in column u: the next column's cell saw it as its diagonal."""
-    return b[-1] if u == s.columns - 1 else diagonal[u + 1]
+def _handed(view, out, base, shared, turn):
+    """What the lane above handed down, and what its base adds to it."""
+    values, its_base = out
+    flat = [x for value in values for x in value] + [its_base]
+    *flat, its_base = view.r.next_lane(flat, view.s.lanes, False, shared, turn)
+    width = 1 + view.s.dual
+    come = [tuple(flat[k : k + width]) for k in range(0, len(flat), width)]
+    return come, (its_base - base) * view.unit
+
+
+def _moved(x, more, r):
+    """Relative to another base; what is forbidden stays so."""
+    return (jnp.maximum(x[0] + more, r.splat(DEAD)), *x[1:])
+
+
+def _either(mask, a, b):
+    return tuple(jnp.where(mask, x, y) for x, y in zip(a, b, strict=True))
 
 
 def _keep(view, kept, t, inside, tables, base):
     """Store M, E, F of the step, four numbers of a thread side by side."""
     s, r = view.s, view.r
-    flat = [x[k, u] for x in tables for k in range(s.rows) for u in range(s.columns)]
+    flat = [
+        x[k, u][part]
+        for part in range(1 + s.dual)
+        for x in tables
+        for k in range(s.rows)
+        for u in range(s.columns)
+    ]
     where = inside.astype(jnp.int32)
     at = view.program * view.sizes.steps + t
-    quads = len(flat) // 4
-    for q in range(quads):
+    for q in range(s.quads):
         place = (view.thread + q * THREADS) * 4
         values = tuple(flat[4 * q : 4 * q + 4])
-        r.store(kept[0], place, values, at, quads * THREADS * 4, where)
+        r.store(kept[0], place, values, at, s.quads * THREADS * 4, where)
     r.store(kept[1], view.thread, (base,), at, THREADS, where)
-
-
-def trail(view, i, j):
-    """Log weight of ending in cell (i, j)."""
-    query = run_cost(view.m - i, view.cost.open_e, view.cost.extend_e)
-    target = run_cost(view.n - j, view.cost.open_f, view.cost.extend_f)
-    a, b = shares(view.r, view.end, query, target)
-    return -(a * query + b * target)
 
 
 def _end_here(view, m_all, j, base, total):
     """Add the paths that end in this step."""
     r, s = view.r, view.s
-    logs = [
-        m_all[k, u] + trail(view, view.top + (k + 1.0), j[u])
-        for k in range(s.rows)
-        for u in range(s.columns)
-    ]
-    top, sum_, ground = total
-    best = _largest(logs)
+    zero = r.splat(0.0)
+    logs = []
+    for (k, u), m in m_all.items():
+        left = view.m - view.top - (k + 1.0), view.n - j[u]
+        trail = hang(view, view.end, *left, zero)
+        logs.append(tuple(x + y for x, y in zip(m, trail, strict=True)))
+    top, sum_, ground, d_sum = total
+    best = largest([x[0] for x in logs])
     held = top - (base - ground) * view.unit
     better = best > held
     new = jnp.maximum(best, held)
-    sum_ = sum_ * r.exp(held - new)
+    scale = r.exp(held - new)
+    sum_, d_sum = sum_ * scale, d_sum * scale
     for x in logs:
-        sum_ = sum_ + r.exp(x - new)
+        part = r.exp(x[0] - new)
+        sum_ = sum_ + part
+        if s.dual:
+            d_sum = d_sum + part * x[1]
     top = jnp.where(better, best, top)
-    return top, sum_, jnp.where(better, base, ground)
+    return top, sum_, jnp.where(better, base, ground), d_sum
 
 
-def _largest(values):
+def largest(values):
+    """Of some numbers of each thread, in a tree."""
     while len(values) > 1:
         values = [
             jnp.maximum(*values[k : k + 2]) if k + 1 < len(values) else values[k]

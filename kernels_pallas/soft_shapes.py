@@ -23,6 +23,7 @@ class Soft:
     lanes: int  # G lanes a pair, 32 or 128
     columns: int  # U columns a step, 1, 2 or 4; K * U is a multiple of 4
     plain: bool = False  # jnp twins, for the interpreter
+    dual: bool = False  # tangents beside all numbers
 
     @property
     def strip(self) -> int:
@@ -38,6 +39,11 @@ class Soft:
     def cells(self) -> int:
         """Cells of a thread and step."""
         return self.rows * self.columns
+
+    @property
+    def quads(self) -> int:
+        """Groups of four numbers of a thread and step that are kept."""
+        return 3 * self.cells * (1 + self.dual) // 4
 
 
 class Sizes(NamedTuple):
@@ -57,6 +63,7 @@ class Inputs(NamedTuple):
     numbers: jax.Array  # float32 (P * g * NUMBERS,)
     blocks: jax.Array  # int32 (P * g * 2,): of U columns, of K rows of each pair
     steps: jax.Array  # int32 (P,)
+    changes: tuple = ()  # tangents of scores and numbers
 
 
 class View(NamedTuple):
@@ -73,7 +80,7 @@ class View(NamedTuple):
     top: jax.Array  # rows above the lane's
     blocks: jax.Array  # of U columns of this table
     bands: jax.Array  # of K rows
-    cost: Costs
+    cost: Costs  # each a tuple: the cost, its tangent
     unit: jax.Array  # bases are multiples of it
     per_unit: jax.Array
     m: jax.Array
@@ -82,9 +89,9 @@ class View(NamedTuple):
     end: Side
 
 
-def view_of(th: Threads, s: Soft, sizes: Sizes, numbers, blocks) -> View:
+def view_of(th: Threads, s: Soft, sizes: Sizes, numbers, blocks, *changes) -> View:
     """The constants of this thread."""
-    r = Reals(th)
+    r = Reals(th, s.dual)
     program = lax.axis_index("program")
     thread = th.index()
     lane = thread & (s.lanes - 1)
@@ -93,11 +100,13 @@ def view_of(th: Threads, s: Soft, sizes: Sizes, numbers, blocks) -> View:
     x = []
     for k in range(0, NUMBERS, 4):
         x += r.load(numbers, th.splat(k), 4, pair, NUMBERS)
+    costs = [x[:4]] + [r.load(more, th.splat(0), 4, pair, NUMBERS) for more in changes]
+    costs = zip(*costs, strict=True)
     own = th.load(blocks, 2 * pair, 2)
     top = (lane * s.rows).astype(jnp.float32)
     sides = [Side(x[k] != r.splat(0.0), *x[k + 1 : k + 3]) for k in (8, 11)]
     return View(r, s, sizes, program, thread, pair, lane, lane == th.splat(0), top, *own,
-                Costs(*x[:4]), *x[4:8], *sides)  # fmt: skip
+                Costs(*costs), *x[4:8], *sides)  # fmt: skip
 
 
 def block_of(view: View, t):
@@ -107,8 +116,8 @@ def block_of(view: View, t):
     return c, inside & (view.lane < view.bands)
 
 
-def load_scores(view: View, scores, t):
-    """K lists of U scores; forbidden ones outside."""
+def load_scores(view: View, arrays, t):
+    """K lists of U scores, each a tuple by array; those of no column outside."""
     s, sizes = view.s, view.sizes
     c, inside = block_of(view, t)
     at = jnp.where(inside, (c + 1) * s.columns, view.r.th.splat(0))
@@ -117,12 +126,20 @@ def load_scores(view: View, scores, t):
     for k in range(s.rows):
         place = at + k * sizes.width
         stride = sizes.rows * sizes.width
-        found.append(view.r.load(scores, place, s.columns, view.pair, stride))
-    return found
+        loads = [view.r.load(x, place, s.columns, view.pair, stride) for x in arrays]
+        found.append(tuple(zip(*loads, strict=True)))
+    return tuple(found)
 
 
-def scratch(view_or_s):
+def scratch(s: Soft):
     """Words of shared memory through which warps hand over."""
-    return 2 * 4 * (2 * view_or_s.columns + 1) * 2
+    return 2 * 4 * (4 * s.columns + 1)
 
 
+
+
+def size_of(shape) -> int:
+    size = 1
+    for n in shape:
+        size *= n
+    return size
