@@ -6,12 +6,11 @@ the special-function unit's: at most two units in the last place off.
 
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.mosaic import LANES, THREADS, WORD, Threads, _dialects, _register
+from kernels_pallas.mosaic import LANES, THREADS, Threads, _dialects, _register
 
 REAL = plgpu.ShapeDtypeStruct((THREADS,), jnp.float32, layout=LANES)
 LOG2E, LN2 = "0f3FB8AA3B", "0f3F317218"  # as PTX writes float32
@@ -119,9 +118,7 @@ class Reals:
         at = (turn * 4 + near) * count
         across = [self.load(shared, at + k)[0] for k in range(count)]
         takes = lane == takes
-        return tuple(
-            jnp.where(takes, a, b) for a, b in zip(across, got, strict=True)
-        )
+        return tuple(jnp.where(takes, a, b) for a, b in zip(across, got, strict=True))
 
     def _shuffle(self, value, down):
         @plgpu.inline_mgpu(arg_types=(LANES,), return_type=REAL)

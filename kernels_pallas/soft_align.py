@@ -6,11 +6,13 @@ int32 (B, 3): lengths of both, and flags.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from kernels_pallas.mosaic import THREADS
 from kernels_pallas.soft_forward import forward
 from kernels_pallas.soft_reverse import reverse
 from kernels_pallas.soft_shapes import DEAD, Inputs, Sizes, Soft
@@ -27,16 +29,25 @@ class Tables(NamedTuple):
     rules: jax.Array
 
 
-def score(tables: Tables, s: Soft, interpret=None):
+def soft_score(tables: Tables, s: Soft | None = None, interpret=None):
     """log Z as (high, rest), (B,) each, to be added; high holds no tangent."""
+    tables = Tables(*tables)
+    s = s or choose(*tables.scores.shape)
     sizes = sizes_of(tables.scores.shape, s)
     inputs = inputs_of(tables, s, sizes)
     (ends,) = forward(inputs, s, sizes, False, interpret)
     return summed(*by_lane(ends, tables, s)[:2], tables)
 
 
-def expected(tables: Tables, s: Soft, interpret=None):
-    """log Z as from ``score``, posterior (B, m, n), expected payers (B, 4)."""
+def soft_expected(tables: Tables, s: Soft | None = None, interpret=None):
+    """log Z as from ``soft_score``, posterior (B, m, n), expected payers (B, 4)."""
+    tables = Tables(*tables)
+    s = s or choose(*tables.scores.shape)
+    run = partial(_expected, s=s, interpret=interpret)
+    return in_parts(run, tables, s)
+
+
+def _expected(tables: Tables, s: Soft, interpret):
     sizes = sizes_of(tables.scores.shape, s)
     inputs = inputs_of(tables, s, sizes)
     ends, *values = forward(inputs, s, sizes, True, interpret)
@@ -48,14 +59,22 @@ def expected(tables: Tables, s: Soft, interpret=None):
     return (high, rest), within(posterior, tables), gaps
 
 
-def product(tables: Tables, d_scores, d_costs, s: Soft, interpret=None):
+def soft_product(
+    tables: Tables, d_scores, d_costs, s: Soft | None = None, interpret=None
+):
     """Tangents of the posterior and of the payers, as scores and costs change."""
-    s = replace(s, dual=True)
+    tables = Tables(*tables)
+    s = replace(s or choose(*tables.scores.shape), dual=True)
+    run = partial(_product, s=s, interpret=interpret)
+    return in_parts(run, tables, s, d_scores, d_costs)
+
+
+def _product(tables: Tables, d_scores, d_costs, s: Soft, interpret):
     sizes = sizes_of(tables.scores.shape, s)
-    inputs = inputs_of(tables, s, sizes)
-    changes = tables._replace(scores=d_scores, costs=d_costs)
-    changes = laid(d_scores, s, sizes, 0), numbers_of(changes, sizes.programs * s.groups - len(d_scores))
-    inputs = inputs._replace(changes=changes)
+    pairs = sizes.programs * s.groups
+    changed = numbers_of(tables._replace(costs=d_costs), pairs - len(d_costs))
+    changes = laid(d_scores, s, sizes, 0), changed
+    inputs = inputs_of(tables, s, sizes)._replace(changes=changes)
     ends, *values = forward(inputs, s, sizes, True, interpret)
     rests, base, d_rests = by_lane(ends, tables, s)
 
@@ -63,8 +82,9 @@ def product(tables: Tables, d_scores, d_costs, s: Soft, interpret=None):
         high, rest = summed(rests, base, tables._replace(costs=costs))
         return rest, high
 
-    rest, d_rest, high = jax.jvp(total, (rests, tables.costs), (d_rests, d_costs), has_aux=True)
-    z = over(sizes.programs * s.groups, high, rest, d_rest)
+    now, changes = (rests, tables.costs), (d_rests, d_costs)
+    rest, d_rest, high = jax.jvp(total, now, changes, has_aux=True)
+    z = over(pairs, high, rest, d_rest)
     posterior, sums = reverse(inputs, values, z, tables.scores.shape[1:], s, sizes,
                               interpret)  # fmt: skip
 
@@ -97,6 +117,38 @@ def empty_gaps(tables: Tables, high, rest):
     return -pull(jnp.exp(log - high - rest))[0]
 
 
+def in_parts(run, tables: Tables, s: Soft, *more):
+    """As many pairs at a time as their values have room for."""
+    count = len(tables.scores)
+    sizes = sizes_of(tables.scores.shape, s)
+    each = sizes.steps * s.quads * THREADS * 16
+    most = max(1, KEPT_BYTES // each) * s.groups
+    if count <= most:
+        return run(tables, *more)
+    parts = -(-count // most)
+    each = -(-count // (parts * s.groups)) * s.groups
+
+    def cut(x):
+        x = jnp.pad(x, ((0, parts * each - count),) + ((0, 0),) * (x.ndim - 1))
+        return x.reshape(parts, each, *x.shape[1:])
+
+    given = jax.tree.map(cut, (tables, *more))
+    found = jax.lax.map(lambda one: run(*one), given)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], found)
+
+
+KEPT_BYTES = 8 << 30  # values of the forward pass that are kept at a time
+ROWS = 4096  # of a table at most
+
+
+def choose(count: int, m: int, n: int) -> Soft:
+    """The shape for tables of m rows: a warp each where there are many of few rows,
+    else the four warps of a program."""
+    wide = 32 if m <= 256 else 128
+    rows = next(k for k in (2, 4, 8, 16, 32) if k * wide >= min(m, ROWS))
+    return Soft(rows, wide, 2)
+
+
 def sizes_of(shape, s: Soft) -> Sizes:
     count, m, n = shape
     blocks = -(-n // s.columns)
@@ -124,7 +176,11 @@ def inputs_of(tables: Tables, s: Soft, sizes: Sizes) -> Inputs:
 def laid(scores, s: Soft, sizes: Sizes, fill):
     """Scores with a step of columns before the first, flat."""
     count, m, n = scores.shape
-    more = sizes.programs * s.groups - count, sizes.rows - m, sizes.width - s.columns - n
+    more = (
+        sizes.programs * s.groups - count,
+        sizes.rows - m,
+        sizes.width - s.columns - n,
+    )
     widths = (0, more[0]), (0, more[1]), (s.columns, more[2])
     return jnp.pad(scores, widths, constant_values=fill).reshape(-1)
 

@@ -166,5 +166,3 @@ def shares(r: Reals, side: Side, query, target):
     a = jnp.where(side.both, cheaper, side.query)
     b = jnp.where(side.both, one - cheaper, side.target)
     return a, b
-
-

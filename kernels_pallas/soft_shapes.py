@@ -105,7 +105,8 @@ def view_of(th: Threads, s: Soft, sizes: Sizes, numbers, blocks, *changes) -> Vi
     own = th.load(blocks, 2 * pair, 2)
     top = (lane * s.rows).astype(jnp.float32)
     sides = [Side(x[k] != r.splat(0.0), *x[k + 1 : k + 3]) for k in (8, 11)]
-    return View(r, s, sizes, program, thread, pair, lane, lane == th.splat(0), top, *own,
+    first = lane == th.splat(0)
+    return View(r, s, sizes, program, thread, pair, lane, first, top, *own,
                 Costs(*costs), *x[4:8], *sides)  # fmt: skip
 
 
@@ -134,8 +135,6 @@ def load_scores(view: View, arrays, t):
 def scratch(s: Soft):
     """Words of shared memory through which warps hand over."""
     return 2 * 4 * (4 * s.columns + 1)
-
-
 
 
 def size_of(shape) -> int:

@@ -62,6 +62,12 @@ def choose(implementation: str | None) -> tuple[str, str]:
     return "sweep", reason if platform == "cpu" else f"{reason}; no kernels: {why}"
 
 
+def kernels():
+    """The package of kernels where it runs, else None; and why (not)."""
+    works, why = kernels_pallas.supported()
+    return kernels_pallas if works else None, why
+
+
 def default_threads() -> int:
     """The cores this process may use."""
     try:
