@@ -1,7 +1,7 @@
 """Per-thread arithmetic and memory of float32 kernels: 128 numbers, one a thread.
 
-Twins in plain ``jnp`` as in ``mosaic``. Exponentials are the special-function unit's, at
-most two units in the last place off.
+Twins in plain ``jnp`` as in ``mosaic``. Exponentials are the special-function unit's,
+at most two units in the last place off.
 """
 
 from dataclasses import dataclass

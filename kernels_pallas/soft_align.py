@@ -64,7 +64,8 @@ def soft_product(
 ):
     """Tangents of the posterior and of the payers, as scores and costs change."""
     tables = Tables(*tables)
-    s = replace(s or choose(*tables.scores.shape), dual=True)
+    s = s or narrow(choose(*tables.scores.shape))
+    s = replace(s, dual=True)
     run = partial(_product, s=s, interpret=interpret)
     return in_parts(run, tables, s, d_scores, d_costs)
 
@@ -148,6 +149,11 @@ def choose(count: int, m: int, n: int) -> Soft:
     wide = 32 if m <= 128 else 128
     rows = next(k for k in (2, 4, 8, 16, 32) if k * wide >= min(m, ROWS))
     return Soft(rows, wide, 2 if rows <= 8 else 1)
+
+
+def narrow(s: Soft) -> Soft:
+    """Fewer columns a step: a thread has registers for the tangents of 8 cells."""
+    return replace(s, columns=1) if s.cells > 8 else s
 
 
 def sizes_of(shape, s: Soft) -> Sizes:
