@@ -170,7 +170,7 @@ def _shared(task, kernels):
     queries = gpu_arrays.load(task.queries)
     targets = queries if task.targets is task.queries else gpu_arrays.load(task.targets)
     job, count = task.job, len(task.queries)
-    rank = job.rank if job.kind == "all" and job.once else np.arange(count)
+    rank = job.rank if job.kind == "all" and job.once else np.arange(len(task.targets))
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
     order = Order(*(gpu_arrays.long(x, np.int32) for x in (base, rank)))
     wildcard = task.scoring.alphabet.wildcard_code
