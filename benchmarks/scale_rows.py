@@ -110,8 +110,7 @@ def traced_seconds(call) -> list[float]:
 def parquet(options) -> list[dict]:
     """Identities of all pairs into a folder of parts, by the command line.
 
-    In a process of its own, for its memory; it runs a smaller job first, so that the
-    programs are compiled.
+    In a process of its own, for its memory.
     """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, str(HERE / "scale_parquet.py"), folder]
