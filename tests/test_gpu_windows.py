@@ -327,7 +327,16 @@ def test_every_pair_comes_once(kind, output):
                 rows = kernels.rows_of(lengths[piece.targets], piece.shape)
                 assert rows[-1] <= piece.room
             if output == "alignment":
-                sides = lengths[piece.queries], lengths[piece.targets]
+                sizes_of = (
+                    piece.places if kind == "zip" else piece.slots,
+                    piece.places,
+                )
+                sides = (
+                    np.pad(lengths[x], (0, size - len(x)))
+                    for x, size in zip(
+                        (piece.queries, piece.targets), sizes_of, strict=True
+                    )
+                )
                 assert kernels.records_of(*sides, piece.shape)[-1] <= piece.records
             i, j, wanted, swapped = task.job.meets(piece)
             first, last = np.where(swapped, j, i), np.where(swapped, i, j)

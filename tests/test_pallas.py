@@ -342,8 +342,9 @@ def test_device_agrees_on_ragged_targets(longest, local):
     rng = np.random.default_rng(longest)
     n = np.sort(rng.integers(0, 300, 70))[::-1].tolist() + [0] * 40
     check_scores(s, [longest, longest // 2], n, free=SETS[5], ragged=True)
-    s = kp.choose(longest, local=local, packed=True, way="tiles")
-    check_paths(s, [longest, longest // 2], n, free=SETS[5], ragged=True)
+    if (longest, local) in ((500, True), (1900, False)):  # a compilation each
+        s = kp.choose(longest, local=local, packed=True, way="tiles")
+        check_paths(s, [longest, longest // 2], n, free=SETS[5], ragged=True)
 
 
 @pytest.mark.gpu

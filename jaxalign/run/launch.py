@@ -162,7 +162,9 @@ def _held(task, kernels, launch, queries, targets) -> int:
         ends = kernels.rows_of(n, s)
         blocks = int(np.searchsorted(ends, launch.room, side="right"))
     if launch.records:
+        # Empty slots take a strip too; blocks without targets take nothing.
         m = task.job.query_lengths[queries[: launch.places]]
+        m = m if launch.zipped else np.pad(m, (0, launch.slots - len(m)))
         ends = kernels.records_of(m, n, s)
         blocks = min(blocks, int(np.searchsorted(ends, launch.records, side="right")))
     return min(blocks * s.groups * (1 if s.shared else s.tables), launch.places)
@@ -218,6 +220,7 @@ def _with_records(task, kernels, launch, budget):
         m = np.sort(of.query_lengths[of.query_lengths <= launch.rows])
         n = np.sort(of.target_lengths)
         m, n = m[::-1][: launch.slots], n[::-1][: launch.places]
+        m = np.pad(m, (0, launch.slots - len(m)))
     needed = bucket(int(kernels.records_of(m, n, s)[-1]), 2, 256)
     return replace(launch, records=min(needed, rest // each) // least * least)
 
