@@ -99,10 +99,8 @@ def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
 
 
 def _alike(task, kernels, queries):
-    """(start, stop) of queries, longest first, whose launches have one shape.
-
-    At most as many as the largest launch takes.
-    """
+    """(start, stop) of queries, longest first, whose launches have one shape; at most
+    as many as the largest launch takes."""
     lengths = task.job.query_lengths[queries].tolist()
     coarse = task.job.total < COARSE or _few(task)
     of = lengths[:1] * len(lengths) if coarse else lengths
@@ -251,9 +249,8 @@ def _sized(task, kernels, queries, targets, m, n, size, dtype, proven, listed):
     else:
         rows, columns = _rows(kernels, s, longest), 0
         room = _room(task, kernels, s, size)
-    return Launch(
-        queries, targets, rows, columns, room, 0, *size, listed, dtype, proven, s
-    )
+    sizes = rows, columns, room, 0, *size
+    return Launch(queries, targets, *sizes, listed, dtype, proven, s)
 
 
 def _room(task, kernels, s, size) -> int:
