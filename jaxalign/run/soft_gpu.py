@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
+from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -42,8 +43,8 @@ def _of_one(primitive, run, similarity, costs, rules: Rules, unit):
     flags = sum(
         jnp.where(getattr(rules, name), 1 << k, 0) for k, name in enumerate(FLAGS)
     )
-    rules = jnp.stack([jnp.asarray(x, jnp.int32) for x in (rules.m, rules.n, flags)])
-    given = (x[None] for x in (similarity, costs, unit, rules))
+    numbers = jnp.stack([jnp.asarray(x, jnp.int32) for x in (rules.m, rules.n, flags)])
+    given = (x[None] for x in (similarity, costs, unit, numbers))
     return [x[0] for x in primitive.bind(*given, run=run)]
 
 
@@ -61,8 +62,7 @@ def _primitive(name: str) -> Primitive:
     made.def_impl(lambda *given, run: jax.jit(partial(made.bind, run=run))(*given))
     made.def_abstract_eval(
         lambda *given, run: [
-            jax.core.ShapedArray(x.shape, x.dtype)
-            for x in _shapes(*given, run=run)[name]
+            ShapedArray(x.shape, x.dtype) for x in _shapes(*given, run=run)[name]
         ]
     )
     batching.primitive_batchers[made] = partial(_batched, made)
