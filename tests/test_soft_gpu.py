@@ -131,10 +131,10 @@ def in_double(function, *given):
 
 
 def size_of_numbers(given):
-    """What is added up and partly cancels: scores and overhangs, of each table."""
+    """What is added up and partly cancels: scores, overhangs, logs of counts."""
     m, n = np.asarray(given.rules)[:, :2].T
     scores = np.where(np.asarray(given.scores) > DEAD / 10, given.scores, 0)
-    hang = (m + n) * np.asarray(given.costs).max(1)
+    hang = (m + n) * (1 + np.asarray(given.costs).max(1))
     return 1 + np.abs(scores).max((1, 2)) * np.minimum(m, n) + hang
 
 
