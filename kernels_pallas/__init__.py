@@ -27,6 +27,11 @@ _HOMES = {
     "record_bytes": "config",
     "safe_score": "config",
     "fill_bytes": "config",
+    "Soft": "soft_shapes",
+    "Tables": "soft_align",
+    "soft_score": "soft_align",
+    "soft_expected": "soft_align",
+    "soft_product": "soft_align",
     "supported": "support",
     "interpreter": "mosaic",
 }

@@ -62,6 +62,12 @@ def choose(implementation: str | None) -> tuple[str, str]:
     return "sweep", reason if platform == "cpu" else f"{reason}; no kernels: {why}"
 
 
+def kernels():
+    """The package of kernels where it runs, else None; and why (not)."""
+    works, why = kernels_pallas.supported()
+    return kernels_pallas if works else None, why
+
+
 def default_threads() -> int:
     """The cores this process may use."""
     try:
@@ -250,8 +256,7 @@ def compute(
 
 
 def places(task: Task, each: int = 1) -> list:
-    """The device of every host thread; None where JAX chooses. On GPUs each has some
-    threads; CPU devices share those of the task."""
+    """The device of every host thread, None where JAX chooses; a GPU has several."""
     devices = task.devices or (None,)
     on_gpu = choose(task.implementation)[0] == "pallas"
     count = min(task.threads, each) * len(devices) if on_gpu else task.threads
