@@ -1,4 +1,4 @@
-"""The fill of three sequences, linear gaps: tiles of registers that march along k.
+"""The fill of three sequences: tiles of registers that march along the longest.
 
 A thread keeps R x C cells (i, j) and walks along k, the third and longest sequence. The
 32 lanes of a warp stand side by side along j, lane l one step behind lane l - 1: what a
@@ -6,18 +6,13 @@ lane computed last is what the next one needs now, and goes there by ``shfl``. F
 warps of a program stand one below the other along i, each a batch of steps behind the
 one above. A program takes 4 R x 32 C cells of the (i, j) face, for all k; the rows and
 columns between programs go through global memory, each overwritten in place by the one
-who reads it.
+who reads it. The rule of a cell is in ``three_rules``.
 
-In skewed coordinates H' = H + 2 gap (i + j + k) a gap costs nothing:
+Two ways to order programs: one launch, in which programs wait for each other
+(``exchange``), or a launch for every anti-diagonal of chunks of the face and k.
 
-    H'[i,j,k] = max(H'[i-1,j,k], H'[i,j-1,k], H'[i,j,k-1],
-                    H'[i-1,j-1,k] + ab, H'[i-1,j,k-1] + ac, H'[i,j-1,k-1] + bc,
-                    H'[i-1,j-1,k-1] + ab + ac + bc)
-
-with 2 gap added to every substitution score. Five min-max instructions and an addition.
-
-Borders are data: cells outside the table hold minus infinity, one corner 0, and letters
-that stand for "none" score 0.
+Borders are data: cells outside the table hold minus infinity, letters that stand for
+"none" score 0, and cell (0, 0, 0) is given.
 """
 
 from functools import partial
@@ -37,11 +32,13 @@ from kernels_pallas.exchange import (
     uniform,
 )
 from kernels_pallas.mosaic import THREADS, Threads, kernel, where
+from kernels_pallas.three_rules import LINEAR, Around, Rule, cells
 
 WARPS = THREADS // 32
 LETTERS = 32  # of a score table; the last stands for "none"
 NONE = LETTERS - 1
 MINUS = -(2**29)
+SEEDS = 8  # words: X of cell (0, 0, 0), and D
 
 
 class Shape(NamedTuple):
@@ -49,9 +46,11 @@ class Shape(NamedTuple):
 
     ``rows`` (R) and ``columns`` (C, 4 or 8) of a thread's tile, ``batch`` steps between
     two barriers, ``blocks`` programs along i and j of each of ``triples``, ``deep``
-    letters along k at most. ``layer`` and ``bytes`` say what is kept.
+    letters along k at most. ``layer`` and ``bytes`` say what is kept. ``launches``
+    batches a launch, or 0: one launch in all.
     """
 
+    rule: Rule
     rows: int
     columns: int
     batch: int
@@ -60,7 +59,8 @@ class Shape(NamedTuple):
     triples: int = 1
     layer: bool = True
     bytes: bool = False
-    launches: int = 0  # super-steps a launch of one diagonal; 0: one launch in all
+    backwards: bool = False
+    launches: int = 0
     plain: bool = False
 
     @property
@@ -83,47 +83,62 @@ class Shape(NamedTuple):
         return self.blocks[0] * WARPS
 
     @property
-    def held(self):
-        """Words a thread carries from one launch to the next."""
-        return -(-((self.rows + 1) * (self.columns + 1)) // 4) * 4
+    def slot(self):
+        """Words of a west face for one k: corners, up to four; R rows of each plane."""
+        return 4 + self.rule.planes * self.rows
 
     @property
-    def slot(self):
-        """Words of a west face for one k: a corner, three unused, R rows."""
-        return 4 + self.rows
+    def programs(self):
+        return self.triples * self.blocks[0] * self.blocks[1]
+
+    @property
+    def face(self):
+        """Cells (i, j) of a table, padded."""
+        return self.strips * self.rows, self.blocks[1] * self.sides[1]
 
 
 class Arrays(NamedTuple):
-    """int32. ``sizes`` (triples, 4): la, lb, lc, 0; letters a (triples, rows of
-    cells), b, c (front + k); ``scores`` (3, 32, 32) ab, ac, bc with 2 gap added."""
+    """int32. ``sizes`` (triples, 4): la, lb, lc, 0; letters a, b, c (triples, room);
+    ``scores`` (3, 32, 32) of ab, ac, bc; ``seeds`` (triples, 8): X at cell (0, 0, 0)
+    in the order of ``three_rules.COLUMNS``, and D."""
 
     sizes: jax.Array
     a: jax.Array
     b: jax.Array
     c: jax.Array
     scores: jax.Array
+    seeds: jax.Array
 
 
-def shape_of(lengths, rows=8, columns=4, batch=8, triples=1, **more) -> Shape:
+class Held(NamedTuple):
+    """What a thread carries from step to step."""
+
+    tile: tuple
+    past: Around
+    east: tuple  # planes x rows: the tile's last column
+
+
+def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=8, triples=1,
+             **more) -> Shape:  # fmt: skip
     """The shape for sequences of at most these three lengths."""
     la, lb, lc = lengths
-    one = Shape(rows, columns, batch, (1, 1), 0)
-    sides = one.sides
+    rows = rows or (8 if rule.states == 1 else 4)
+    sides = WARPS * rows, 32 * columns
     blocks = -(-(la + 1) // sides[0]), -(-(lb + 1) // sides[1])
-    return Shape(rows, columns, batch, blocks, lc, triples, **more)
+    return Shape(rule, rows, columns, batch, blocks, lc, triples, **more)
 
 
-def table_of(scores, gap):
+def table_of(scores, extend):
     """Scores (A, A) of a pair -> int32 (32, 32) for a fill; letters past A score 0."""
-    scores = jnp.asarray(scores, jnp.int32) + 2 * jnp.asarray(gap, jnp.int32)
+    scores = jnp.asarray(scores, jnp.int32) + 2 * jnp.asarray(extend, jnp.int32)
     spare = LETTERS - scores.shape[0]
     return jnp.pad(scores, ((0, spare), (0, spare)))
 
 
-def arrays_of(s: Shape, letters, sizes, scores) -> Arrays:
+def arrays_of(s: Shape, letters, sizes, scores, seeds) -> Arrays:
     """Letters (triples, length) of a, b, c, garbage past their lengths; sizes
     (triples, 3)."""
-    room = s.blocks[0] * s.sides[0], s.blocks[1] * s.sides[1], s.steps
+    room = *s.face, s.steps
     front = 1, 1, s.front + 1
     rows = []
     for n in range(3):
@@ -131,18 +146,17 @@ def arrays_of(s: Shape, letters, sizes, scores) -> Arrays:
         inside = jnp.arange(count, dtype=jnp.int32)[None] < sizes[:, n : n + 1]
         codes = jnp.where(inside, letters[n][:, :count].astype(jnp.int32), NONE)
         after = room[n] - front[n] - count
-        rows.append(
-            jnp.pad(codes, ((0, 0), (front[n], after)), constant_values=NONE)
-        )
+        rows.append(jnp.pad(codes, ((0, 0), (front[n], after)), constant_values=NONE))
     sizes = jnp.pad(sizes, ((0, 0), (0, 1)))
-    return Arrays(sizes, *rows, scores)
+    return Arrays(sizes, *rows, scores, seeds)
 
 
 def fill(arrays: Arrays, s: Shape, interpret=None):
     """(layer, bytes) of every triple.
 
-    ``layer`` (triples, strips * R, J * 32 C): H' at k = lc; ``bytes`` int32 words,
-    (triples, J, strips, steps, 32, R C / 4): the lowest bytes of all H'.
+    ``layer`` (triples, states, rows, columns): skewed H (backwards: B) at k = lc;
+    ``bytes`` int32 words (triples, J, strips, steps, states, R C / 16, 32, 4): the
+    lowest bytes of all H.
     """
     run = kernel(
         partial(_program, s=s),
@@ -152,63 +166,58 @@ def fill(arrays: Arrays, s: Shape, interpret=None):
             plgpu.SMEM((LETTERS * WARPS * s.rows,), jnp.int32),
             plgpu.SMEM((4,), jnp.int32),
         ],
-        (programs(s),),
+        (s.programs,),
         ("program",),
         interpret,
     )
     # The wrapper that gives ``vmap`` a rule does not take references on JAX 0.10.
     run = getattr(run, "fun", run)
-    state = 1 if not s.launches else programs(s) * THREADS * s.held
-    start = *_faces(s), jnp.full(_layer_size(s), MINUS), jnp.full(state, MINUS)
-    refs = [jax.new_ref(x.astype(jnp.int32)) for x in start]
-    refs.append(jax.new_ref(jnp.zeros(1 + programs(s), jnp.int32)))
+    refs = [jax.new_ref(jnp.full(size, MINUS, jnp.int32)) for size in _sizes(s)]
+    refs.append(jax.new_ref(jnp.zeros(1 + s.programs, jnp.int32)))
     flat = [x.reshape(-1) for x in arrays]
-    if not s.launches:
-        (kept,) = run(*flat, jnp.zeros(1, jnp.int32), *refs)
+    if s.launches:
+        kept = _launch_all(run, flat, refs, s)
     else:
-        kept = None
-
-        def one(n, _):
-            run(*flat, n[None], *refs)
-            return ()
-
-        steps = -(-(s.deep + 32) // s.batch) + WARPS - 1
-        count = 2 * (sum(s.blocks) - 2) - (-steps // s.launches)
-        lax.fori_loop(jnp.int32(0), jnp.int32(count), one, ())
-    rows, columns = s.strips * s.rows, s.blocks[1] * s.sides[1]
+        (kept,) = run(*flat, jnp.zeros(1, jnp.int32), *refs)
     layer = refs[2][...]
-    return layer.reshape(s.triples, rows, columns) if s.layer else layer, kept
+    return layer.reshape(s.triples, -1, *s.face) if s.layer else layer, kept
 
 
-def programs(s: Shape) -> int:
-    return s.triples * s.blocks[0] * s.blocks[1]
+def _launch_all(run, flat, refs, s):
+    """A launch for every anti-diagonal of chunks."""
+
+    def one(n, kept):
+        return run(*flat, n[None], *refs)[0]
+
+    steps = -(-(s.deep + 32) // s.batch) + WARPS - 1
+    count = 2 * (sum(s.blocks) - 2) - (-steps // s.launches)
+    kept = jnp.zeros(_bytes_size(s), jnp.int32)
+    return lax.fori_loop(jnp.int32(0), jnp.int32(count), one, kept)
 
 
-def _layer_size(s):
-    cells = s.strips * s.rows * s.blocks[1] * s.sides[1]
-    return s.triples * cells if s.layer else 4
+def _sizes(s):
+    """Words of the north faces, the west faces, the layer, the state of launches."""
+    north = s.triples * s.steps * s.face[1] * s.rule.planes
+    west = s.triples * s.strips * s.steps * s.slot
+    layer = s.triples * s.rule.states * s.face[0] * s.face[1] if s.layer else 4
+    return north, west, layer, s.programs * THREADS * _held(s) if s.launches else 4
+
+
+def _held(s):
+    """Words of ``Held``, a multiple of 4."""
+    cells, edges = s.rows * s.columns, 2 * s.rows + s.columns
+    return -(-(s.rule.planes * (cells + edges) + len(s.rule.corners)) // 4) * 4
 
 
 def _bytes_size(s):
-    each = 32 * s.rows * s.columns // 4
+    each = 32 * s.rows * s.columns // 4 * s.rule.states
     return s.triples * s.blocks[1] * s.strips * s.steps * each if s.bytes else 4
-
-
-def _faces(s):
-    """North and west faces of the table: minus infinity, and a 0 that cell (0, 0, 0)
-    meets as the corner before it."""
-    north = jnp.full(s.triples * s.blocks[1] * s.steps * 32 * s.columns, MINUS)
-    west = jnp.full((s.triples, s.strips, s.steps, s.slot), MINUS)
-    west = west.at[:, 0, s.front, 0].set(0)
-    return north, west.reshape(-1)
 
 
 def fill_bytes(s: Shape) -> int:
     """Device bytes of a fill: faces, what is kept, letters."""
-    grid = s.triples * s.blocks[0] * s.blocks[1]
-    faces = s.blocks[1] * s.steps * 32 * s.columns + s.strips * s.steps * s.slot
-    letters = s.strips * s.rows + s.blocks[1] * s.sides[1] + s.steps
-    return 4 * (_layer_size(s) + _bytes_size(s) + s.triples * (faces + letters) + grid)
+    letters = s.triples * (sum(s.face) + s.steps + 4 + SEEDS)
+    return 4 * (sum(_sizes(s)) + _bytes_size(s) + letters + s.programs)
 
 
 class View(NamedTuple):
@@ -223,36 +232,41 @@ class View(NamedTuple):
     deep: jax.Array  # lc
     refs: dict
     ab: tuple  # scores of the tile's cells
-    profiles: tuple  # of b and of this warp's rows of a, in shared memory
+    profiles: tuple  # of b and of the program's rows of a, in shared memory
+    seeds: tuple
+    corner: jax.Array  # whether the thread's tile begins at (0, 0)
 
 
-def _program(sizes, a, b, c, scores, launch, north, west, layer, state, progress,
-             kept, *scratch, s: Shape):  # fmt: skip
-    """One chunk of the (i, j) face, for all k."""
+def _program(sizes, a, b, c, scores, seeds, launch, north, west, layer, state,
+             progress, kept, *scratch, s: Shape):  # fmt: skip
+    """One chunk of the (i, j) face."""
     th = Threads(s.plain)
     of_b, of_a, word = scratch
     thread = th.index()
     lane = thread & 31
     warp = lax.shift_right_logical(thread, th.splat(5))
     program = lax.axis_index("program")
-    if s.launches:
-        number = th.splat(program)
-    else:
+    number = th.splat(program)
+    if not s.launches:
         number = ticket(th, progress, word, program)
     item = lax.div(number, th.splat(s.triples))
     triple = number - item * s.triples
     block_i = lax.div(item, th.splat(s.blocks[1]))
     block_j = item - block_i * s.blocks[1]
     strip = block_i * WARPS + warp
-    size = th.load(th.held(sizes), triple * 4, 4)
-    refs = dict(c=th.held(c), north=north, west=west, layer=layer, kept=kept)
+    size = th.load(sizes, triple * 4, 4)
     scores = th.held(scores)
     _profiles(th, s, a, b, scores, of_a, of_b, triple, (block_i, block_j))
-    ab = _pairs(th, s, a, b, scores, triple, strip, block_j, lane)
+    view = View(
+        th, s, lane, triple, (block_i, block_j), strip, size[2],
+        dict(c=th.held(c), north=north, west=west, layer=layer, kept=kept),
+        _pairs(th, s, a, b, scores, triple, strip, block_j, lane),
+        (of_b, of_a),
+        th.load(seeds, triple * SEEDS, 4) + th.load(seeds, triple * SEEDS + 4, 4),
+        strip + block_j + lane == 0,
+    )  # fmt: skip
     th.wait()
-    profiles = th.held(of_b), th.held(of_a)
-    view = View(th, s, lane, triple, (block_i, block_j), strip, size[2], refs, ab,
-                profiles)  # fmt: skip
+    view = view._replace(profiles=(th.held(of_b), th.held(of_a)))
     if s.launches:
         _march_on(view, warp, thread, launch, state, number)
     else:
@@ -264,7 +278,7 @@ def _profiles(th, s, a, b, scores, of_a, of_b, triple, block):
     [letter][column] and [letter][row]."""
     thread = th.index()
     square = LETTERS * LETTERS
-    wide, high = s.sides[1], s.sides[0]
+    high, wide = s.sides
     for first in range(0, wide, THREADS):
         column = thread + first
         (code,) = th.load(b, column, 1, triple * s.blocks[1] + block[1], wide)
@@ -272,11 +286,11 @@ def _profiles(th, s, a, b, scores, of_a, of_b, triple, block):
             at = code * LETTERS + (2 * square + letter)
             for n, value in enumerate(th.load(scores, at, 4)):
                 th.store(of_b, column + (letter + n) * wide, (value,))
-    count = THREADS // high  # threads a row, each some letters
+    count = LETTERS * high // THREADS  # letters a thread
     row = thread & (high - 1)
-    part = lax.div(thread, th.splat(high)) * (LETTERS // count)
+    part = lax.div(thread, th.splat(high)) * count
     (code,) = th.load(a, row, 1, triple * s.blocks[0] + block[0], high)
-    for letter in range(0, LETTERS // count, 4):
+    for letter in range(0, count, 4):
         at = code * LETTERS + (square + letter) + part
         for n, value in enumerate(th.load(scores, at, 4)):
             th.store(of_a, row + (part + (letter + n)) * high, (value,))
@@ -286,14 +300,26 @@ def _pairs(th, s, a, b, scores, triple, strip, block_j, lane):
     """ab of the tile's cells, row by row."""
     rows, columns = (), ()
     for r in range(0, s.rows, 4):
-        at = strip * s.rows + r
-        rows += th.load(a, at, 4, triple, s.strips * s.rows)
+        rows += th.load(a, strip * s.rows + r, 4, triple, s.face[0])
     for x in range(0, s.columns, 4):
         at = block_j * s.sides[1] + lane * s.columns + x
-        columns += th.load(b, at, 4, triple, s.blocks[1] * s.sides[1])
+        columns += th.load(b, at, 4, triple, s.face[1])
     return tuple(
         tuple(th.load(scores, x * LETTERS + y)[0] for y in columns) for x in rows
     )
+
+
+def _start(view) -> Held:
+    """Nothing lies before the first step."""
+    s, minus = view.s, view.th.splat(MINUS)
+    planes = s.rule.planes
+    past = Around(
+        ((minus,) * s.columns,) * planes,
+        ((minus,) * s.rows,) * planes,
+        (minus,) * len(s.rule.corners),
+    )
+    tile = (((minus,) * planes,) * s.columns,) * s.rows
+    return Held(tile, past, past.west)
 
 
 def _march(view, warp, thread, progress, number):
@@ -301,19 +327,16 @@ def _march(view, warp, thread, progress, number):
     th, s = view.th, view.s
     batches = lax.div(view.deep + (32 + s.batch - 1), th.splat(s.batch))
     total = batches + (WARPS - 1)
-    item, behind = number, -(-31 // s.batch)
+    behind = -(-31 // s.batch)
     above = (view.block[0] > 0).astype(jnp.int32)
     before = (view.block[1] > 0).astype(jnp.int32)
-    above_at = 1 + where(above != 0, item - s.blocks[1] * s.triples, 0)
-    before_at = 1 + where(before != 0, item - s.triples, 0)
+    above_at = 1 + where(above != 0, number - s.blocks[1] * s.triples, 0)
+    before_at = 1 + where(before != 0, number - s.triples, 0)
     first = (thread == 0).astype(jnp.int32)
-    minus = th.splat(MINUS)
-    tile = ((minus,) * s.columns,) * s.rows
-    edges = (minus,) * s.columns, (minus,) * (s.rows + 1)
     last = uniform(th, total)
 
     def batch(n, carry):
-        seen, tile, edges = carry
+        seen, held = carry
         now = th.splat(n)
         need = [
             jnp.minimum(now + ahead, total) * flag
@@ -323,22 +346,16 @@ def _march(view, warp, thread, progress, number):
             await_number(th, progress, at, least, old)
             for at, least, old in zip((above_at, before_at), need, seen, strict=True)
         )
-        t = (now - warp) * s.batch + s.front
-        ahead = _ahead(view, t)
-        loop = partial(_step, view, t)
-        tile, edges, _ = lax.fori_loop(
-            jnp.int32(0), jnp.int32(s.batch), loop, (tile, edges, ahead)
-        )
-        th.wait()
-        announce(th, progress, item + 1, now + 1, first)
-        return seen, tile, edges
+        held = _batch(view, (now - warp) * s.batch + s.front, held)
+        announce(th, progress, number + 1, now + 1, first)
+        return seen, held
 
-    start = ((th.splat(0), th.splat(0)), tile, edges)
+    start = (th.splat(0), th.splat(0)), _start(view)
     lax.fori_loop(jnp.int32(0), last, batch, start)
 
 
 def _march_on(view, warp, thread, launch, state, number):
-    """Some steps of a launch of many: program (I, J) is two launches behind those
+    """The steps of one launch of many: program (I, J) is two launches behind those
     above and before it."""
     th, s = view.th, view.s
     total = lax.div(view.deep + (32 + s.batch - 1), th.splat(s.batch)) + (WARPS - 1)
@@ -346,115 +363,131 @@ def _march_on(view, warp, thread, launch, state, number):
     first = (th.splat(launch[0]) - late) * s.launches
     last = uniform(th, jnp.minimum(first + s.launches, total))
     first = uniform(th, jnp.maximum(first, 0))
-    words = ()
-    for x in range(0, s.held, 4):
-        words += th.load(state, thread * 4 + x * THREADS, 4, number, s.held * THREADS)
+    words, room = [], _held(s)
+    for x in range(0, room, 4):
+        words += th.load(state, thread * 4 + x * THREADS, 4, number, room * THREADS)
+    leaves, form = jax.tree.flatten(_start(view))
+    spare = words[len(leaves) :]
 
-    def batch(n, words):
-        t = (th.splat(n) - warp) * s.batch + s.front
-        cells = s.rows * s.columns
-        tile = tuple(
-            tuple(words[x : x + s.columns]) for x in range(0, cells, s.columns)
-        )
-        edges = words[cells : cells + s.columns], words[cells + s.columns :][: s.rows + 1]
-        loop = partial(_step, view, t)
-        tile, edges, _ = lax.fori_loop(
-            jnp.int32(0), jnp.int32(s.batch), loop, (tile, edges, _ahead(view, t))
-        )
-        th.wait()
-        flat = tuple(x for row in tile for x in row) + edges[0] + edges[1]
-        return flat + words[len(flat) :]
+    def batch(n, held):
+        return _batch(view, (th.splat(n) - warp) * s.batch + s.front, held)
 
-    words = lax.fori_loop(first, last, batch, words)
-    for x in range(0, s.held, 4):
+    held = jax.tree.unflatten(form, words[: len(leaves)])
+    words = jax.tree.leaves(lax.fori_loop(first, last, batch, held)) + spare
+    for x in range(0, room, 4):
         at = thread * 4 + x * THREADS
-        th.store(state, at, words[x : x + 4], number, s.held * THREADS)
+        th.store(state, at, tuple(words[x : x + 4]), number, room * THREADS)
+
+
+def _batch(view, t, held: Held) -> Held:
+    """A batch of steps, after which all warps wait for each other."""
+    loop = partial(_step, view, t)
+    carry = held, _ahead(view, t)
+    held, _ = lax.fori_loop(jnp.int32(0), jnp.int32(view.s.batch), loop, carry)
+    view.th.wait()
+    return held
 
 
 def _ahead(view, t):
-    """What step ``t`` reads from memory: letter, north row, west column."""
+    """What step ``t`` reads from memory: letter, planes above, corners, planes
+    before."""
     th, s = view.th, view.s
+    planes = s.rule.planes
     (letter,) = th.load(view.refs["c"], t - view.lane, 1, view.triple, s.steps)
     base = (view.triple * s.blocks[1] + view.block[1]) * s.steps + t
-    north = ()
-    for x in range(0, s.columns, 4):
+    north, west = (), ()
+    for x in range(0, s.columns * planes, 4):
         at = view.lane * 4 + x * 32
-        north += fetch(th, view.refs["north"], at, 4, base, 32 * s.columns)
+        north += fetch(th, view.refs["north"], at, 4, base, s.sides[1] * planes)
     base = (view.triple * s.strips + view.strip) * s.steps + t
-    west = ()
     for x in range(0, s.slot, 4):
         west += fetch(th, view.refs["west"], th.splat(x), 4, base, s.slot)
-    return letter, north, (west[0], *west[4:])
+    corner = west[: len(s.rule.corners)]
+    return letter, _cut(north, s.columns), corner, _cut(west[4:], s.rows)
+
+
+def _cut(values, size):
+    return tuple(tuple(values[x : x + size]) for x in range(0, len(values), size))
 
 
 def _step(view, start, n, carry):
     """One layer of the tile: R x C cells at k = t - lane."""
     th, s = view.th, view.s
-    old, (north_old, west_old), (letter, north, face) = carry
+    held, (letter, north, corner, face) = carry
     t = start + n
     ahead = _ahead(view, t + 1)
-    # The lane before computed its last column for this k in the step before.
-    lasts = (north_old[-1], *(row[-1] for row in old))
     edge = view.lane == 0
-    west = tuple(
-        jnp.where(edge, x, th.shift_up(y, 32))
-        for x, y in zip(face, lasts, strict=True)
+
+    # The lane before computed its last column for this k in the step before.
+    def from_west(memory, lane):
+        return jnp.where(edge, memory, th.shift_up(lane, 32))
+
+    corner = tuple(
+        from_west(x, held.past.north[p][-1])
+        for x, p in zip(corner, s.rule.corners, strict=True)
     )
-    bc = ()
+    west = tuple(
+        tuple(map(from_west, *pair)) for pair in zip(face, held.east, strict=True)
+    )
+    around = Around(north, west, corner)
+    ac, bc = (), ()
     for x in range(0, s.columns, 4):
         at = letter * s.sides[1] + view.lane * s.columns + x
         bc += th.load(view.profiles[0], at, 4)
-    ac = ()
     for x in range(0, s.rows, 4):
         at = letter * s.sides[0] + (view.strip & (WARPS - 1)) * s.rows + x
         ac += th.load(view.profiles[1], at, 4)
-    above, above_old = (west[0], *north), (west_old[0], *north_old)
-    new = []
-    for r in range(s.rows):
-        row, row_old = [west[r + 1]], (west_old[r + 1], *old[r])
-        for x in range(s.columns):
-            m = jnp.maximum(above_old[x + 1] + ac[r], row_old[x + 1])
-            m = jnp.maximum(row_old[x] + bc[x], m)
-            both = jnp.maximum(above_old[x] + (ac[r] + bc[x]), above[x])
-            m = jnp.maximum(both + view.ab[r][x], m)
-            row.append(jnp.maximum(jnp.maximum(m, above[x + 1]), row[-1]))
-        above, above_old = tuple(row), row_old
-        new.append(tuple(row[1:]))
-    _hand_on(view, t, north[-1], new)
-    return tuple(new), (north, west), ahead
+    origin = view.corner & (t == s.front)
+    more = origin, view.seeds[:7], view.seeds[7], s.backwards
+    if s.rule.states == 1:
+        more = origin, view.seeds[:1]
+    scores = view.ab, ac, bc
+    tile, south, east, values = cells(
+        s.rule, held.tile, around, held.past, scores, more
+    )
+    _hand_on(view, t, around, south, east)
+    _keep(view, t, values)
+    return Held(tile, around, east), ahead
 
 
-def _hand_on(view, t, corner, new):
-    """Store the tile's last row and column for those who need them, and what is
-    kept."""
+def _hand_on(view, t, around, south, east):
+    """Store the tile's last row and column for those who need them."""
     th, s = view.th, view.s
+    planes = s.rule.planes
     base = (view.triple * s.blocks[1] + view.block[1]) * s.steps + t
-    for x in range(0, s.columns, 4):
+    flat = [x for plane in south for x in plane]
+    for x in range(0, len(flat), 4):
         at = view.lane * 4 + x * 32
-        th.store(view.refs["north"], at, new[-1][x : x + 4], base, 32 * s.columns)
-    place = view.triple * s.strips + view.strip
+        th.store(view.refs["north"], at, tuple(flat[x : x + 4]), base,
+                 s.sides[1] * planes)  # fmt: skip
+    place = (view.triple * s.strips + view.strip) * s.steps + t - 31
     last = (view.lane == 31).astype(jnp.int32)
-    east = (corner,) * 4 + tuple(row[-1] for row in new)
+    corners = [around.north[p][-1] for p in s.rule.corners]
+    flat = (corners * 4)[:4] + [x for plane in east for x in plane]
     for x in range(0, s.slot, 4):
-        th.store(view.refs["west"], th.splat(x), east[x : x + 4],
-                 place * s.steps + t - 31, s.slot, last)  # fmt: skip
-    if s.layer:
-        here = (t - view.lane == view.deep + s.front).astype(jnp.int32)
-        wide = s.blocks[1] * s.sides[1]
-        for r, row in enumerate(new):
+        th.store(view.refs["west"], th.splat(x), tuple(flat[x : x + 4]), place,
+                 s.slot, last)  # fmt: skip
+
+
+def _keep(view, t, values):
+    """Store the layer k = lc, and the lowest bytes of all cells."""
+    th, s = view.th, view.s
+    here = (t - view.lane == view.deep + s.front).astype(jnp.int32)
+    at = view.block[1] * s.sides[1] + view.lane * s.columns
+    for q in range(s.rule.states * s.layer):
+        base = (view.triple * s.rule.states + q) * s.face[0] + view.strip * s.rows
+        for r in range(s.rows):
             for x in range(0, s.columns, 4):
-                at = view.block[1] * s.sides[1] + view.lane * s.columns + x
-                th.store(view.refs["layer"], at, row[x : x + 4],
-                         place * s.rows + r, wide, here)  # fmt: skip
-    if s.bytes:
-        base = (view.triple * s.blocks[1] + view.block[1]) * s.strips + view.strip
+                row = tuple(values[r][x + n][q] for n in range(4))
+                th.store(view.refs["layer"], at + x, row, base + r, s.face[1], here)
+    base = (view.triple * s.blocks[1] + view.block[1]) * s.strips + view.strip
+    base = (base * s.steps + t) * s.rule.states
+    for q in range(s.rule.states * s.bytes):
         words = [
-            low_bytes(th, *row[x : x + 4])
-            for row in new
+            low_bytes(th, *(values[r][x + n][q] for n in range(4)))
+            for r in range(s.rows)
             for x in range(0, s.columns, 4)
         ]
-        each = len(words)
-        for x in range(0, each, 4):
-            at = view.lane * 4 + x * 32
-            th.store(view.refs["kept"], at, tuple(words[x : x + 4]),
-                     base * s.steps + t, 32 * each)  # fmt: skip
+        for x in range(0, len(words), 4):
+            th.store(view.refs["kept"], view.lane * 4 + x * 32,
+                     tuple(words[x : x + 4]), base + q, 32 * len(words))  # fmt: skip
