@@ -160,3 +160,57 @@ def low_bytes(th: Threads, a, b, c, d):
         return _word(mgpu, utils, ir, out)
 
     return pack(a, b, c, d)
+
+
+def first_lane(th: Threads, flags):
+    """The first lane of the warp whose word is not 0, in all of them; 32 if none."""
+    if th.plain:
+        found = flags[:32] != 0
+        return th.splat(jnp.where(jnp.any(found), jnp.argmax(found), 32))
+
+    @plgpu.inline_mgpu(arg_types=(LANES,), return_type=WORD)
+    def vote(_, x):
+        mgpu, utils, ir, _, llvm, _ = _dialects()
+        i32 = ir.IntegerType.get_signless(32)
+        asm = "{ .reg .pred p; .reg .b32 x; setp.ne.b32 p, $1, 0;"
+        asm += " vote.sync.ballot.b32 x, p, -1; brev.b32 x, x; clz.b32 $0, x; }"
+        bits = utils.bitcast(_register(x), i32)
+        out = llvm.inline_asm(i32, [bits], asm, "=r,r", has_side_effects=True)
+        return _word(mgpu, utils, ir, out)
+
+    return vote(flags)
+
+
+def from_lane(th: Threads, value, lane):
+    """The value of a lane of the warp, the same in all its threads."""
+    if th.plain:
+        return th.splat(value[lane[0]])
+
+    @plgpu.inline_mgpu(arg_types=(LANES, LANES), return_type=WORD)
+    def shuffle(_, x, at):
+        mgpu, utils, ir, _, llvm, _ = _dialects()
+        i32 = ir.IntegerType.get_signless(32)
+        operands = [utils.bitcast(_register(y), i32) for y in (x, at)]
+        asm = "shfl.sync.idx.b32 $0, $1, $2, 31, -1;"
+        out = llvm.inline_asm(i32, operands, asm, "=r,r,r", has_side_effects=True)
+        return _word(mgpu, utils, ir, out)
+
+    return shuffle(value, lane)
+
+
+def prefetch(th: Threads, ref, index, base, stride, where):
+    """Bring a word to the second-level cache, in threads where ``where`` is not 0."""
+    if th.plain:
+        return
+
+    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), LANES, LANES, LANES))
+    def bring(_, ref, at, base, where):
+        _, utils, ir, _, llvm, _ = _dialects()
+        i32 = ir.IntegerType.get_signless(32)
+        pointer = _address(ref, at, [base], stride)
+        asm = "{ .reg .pred p; setp.ne.b32 p, $1, 0; @p prefetch.global.L2 [$0]; }"
+        operands = [pointer, utils.bitcast(_register(where), i32)]
+        void = ir.Type.parse("!llvm.void")
+        llvm.inline_asm(void, operands, asm, "l,r", has_side_effects=True)
+
+    bring(ref, index, base, where)
