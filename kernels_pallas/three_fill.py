@@ -38,6 +38,7 @@ WARPS = THREADS // 32
 LETTERS = 32  # of a score table; the last stands for "none"
 NONE = LETTERS - 1
 MINUS = -(2**29)
+PAD = 4  # words; lanes with different letters then meet in different banks
 SEEDS = 8  # words: X of cell (0, 0, 0), and D
 
 
@@ -61,6 +62,8 @@ class Shape(NamedTuple):
     bytes: bool = False
     backwards: bool = False
     launches: int = 0
+    early: int = 2  # steps between reading memory and needing it
+    unroll: int = 2  # steps a turn of the loop
     plain: bool = False
 
     @property
@@ -76,7 +79,7 @@ class Shape(NamedTuple):
     @property
     def steps(self):
         """Steps that arrays have room for."""
-        return self.front + self.deep + 1 + 31 + WARPS * self.batch + 1
+        return self.front + self.deep + 1 + 31 + WARPS * self.batch + self.early
 
     @property
     def strips(self):
@@ -163,7 +166,7 @@ def fill(arrays: Arrays, s: Shape, interpret=None):
         [jax.ShapeDtypeStruct((_bytes_size(s),), jnp.int32)],
         [
             plgpu.SMEM((LETTERS * 32 * s.columns,), jnp.int32),
-            plgpu.SMEM((LETTERS * WARPS * s.rows,), jnp.int32),
+            plgpu.SMEM((LETTERS * (s.sides[0] + PAD),), jnp.int32),
             plgpu.SMEM((4,), jnp.int32),
         ],
         (s.programs,),
@@ -292,8 +295,10 @@ def _profiles(th, s, a, b, scores, of_a, of_b, triple, block):
     (code,) = th.load(a, row, 1, triple * s.blocks[0] + block[0], high)
     for letter in range(0, count, 4):
         at = code * LETTERS + (square + letter) + part
-        for n, value in enumerate(th.load(scores, at, 4)):
-            th.store(of_a, row + (part + (letter + n)) * high, (value,))
+        values = th.load(scores, at, 4)
+        for n, value in enumerate(values):
+            at = row + (part + (letter + n)) * (high + PAD)
+            th.store(of_a, at, (value,))
 
 
 def _pairs(th, s, a, b, scores, triple, strip, block_j, lane):
@@ -381,9 +386,17 @@ def _march_on(view, warp, thread, launch, state, number):
 
 def _batch(view, t, held: Held) -> Held:
     """A batch of steps, after which all warps wait for each other."""
-    loop = partial(_step, view, t)
-    carry = held, _ahead(view, t)
-    held, _ = lax.fori_loop(jnp.int32(0), jnp.int32(view.s.batch), loop, carry)
+    s = view.s
+
+    def turn(n, carry):
+        for x in range(s.unroll):
+            carry = _step(view, t + (n * s.unroll + x), carry)
+        return carry
+
+    queue = tuple(_ahead(view, t + n) for n in range(s.early))
+    carry = held, queue, _profile(view, queue[0][0])
+    turns = jnp.int32(s.batch // s.unroll)
+    held, *_ = lax.fori_loop(jnp.int32(0), turns, turn, carry)
     view.th.wait()
     return held
 
@@ -410,12 +423,26 @@ def _cut(values, size):
     return tuple(tuple(values[x : x + size]) for x in range(0, len(values), size))
 
 
-def _step(view, start, n, carry):
+def _profile(view, letter):
+    """Scores of a letter of c: ac of the tile's rows, bc of its columns."""
+    th, s = view.th, view.s
+    ac, bc = (), ()
+    for x in range(0, s.columns, 4):
+        at = letter * s.sides[1] + view.lane * s.columns + x
+        bc += th.load(view.profiles[0], at, 4)
+    for x in range(0, s.rows, 4):
+        at = letter * (s.sides[0] + PAD) + (view.strip & (WARPS - 1)) * s.rows + x
+        ac += th.load(view.profiles[1], at, 4)
+    return ac, bc
+
+
+def _step(view, t, carry):
     """One layer of the tile: R x C cells at k = t - lane."""
     th, s = view.th, view.s
-    held, (letter, north, corner, face) = carry
-    t = start + n
-    ahead = _ahead(view, t + 1)
+    held, queue, profile = carry
+    queue = (*queue, _ahead(view, t + s.early))
+    (_, north, corner, face), *queue = queue
+    fresh = _profile(view, queue[0][0])
     edge = view.lane == 0
 
     # The lane before computed its last column for this k in the step before.
@@ -430,24 +457,17 @@ def _step(view, start, n, carry):
         tuple(map(from_west, *pair)) for pair in zip(face, held.east, strict=True)
     )
     around = Around(north, west, corner)
-    ac, bc = (), ()
-    for x in range(0, s.columns, 4):
-        at = letter * s.sides[1] + view.lane * s.columns + x
-        bc += th.load(view.profiles[0], at, 4)
-    for x in range(0, s.rows, 4):
-        at = letter * s.sides[0] + (view.strip & (WARPS - 1)) * s.rows + x
-        ac += th.load(view.profiles[1], at, 4)
     origin = view.corner & (t == s.front)
     more = origin, view.seeds[:7], view.seeds[7], s.backwards
     if s.rule.states == 1:
         more = origin, view.seeds[:1]
-    scores = view.ab, ac, bc
+    scores = view.ab, *profile
     tile, south, east, values = cells(
         s.rule, held.tile, around, held.past, scores, more
     )
     _hand_on(view, t, around, south, east)
     _keep(view, t, values)
-    return Held(tile, around, east), ahead
+    return Held(tile, around, east), tuple(queue), fresh
 
 
 def _hand_on(view, t, around, south, east):
