@@ -102,8 +102,8 @@ class Shape(NamedTuple):
 
 class Arrays(NamedTuple):
     """int32. ``sizes`` (triples, 4): la, lb, lc, 0; letters a, b, c (triples, room);
-    ``scores`` (3, 32, 32) of ab, ac, bc; ``seeds`` (triples, 8): X at cell (0, 0, 0)
-    in the order of ``three_rules.COLUMNS``, and D."""
+    ``scores`` (triples, 3, 32, 32) of ab, ac, bc; ``seeds`` (triples, 8): X at cell
+    (0, 0, 0) in the order of ``three_rules.COLUMNS``, and D."""
 
     sizes: jax.Array
     a: jax.Array
@@ -232,7 +232,7 @@ class View(NamedTuple):
     triple: jax.Array
     block: tuple  # of the program along i and j
     strip: jax.Array
-    deep: jax.Array  # lc
+    size: tuple  # la, lb, lc
     refs: dict
     ab: tuple  # scores of the tile's cells
     profiles: tuple  # of b and of the program's rows of a, in shared memory
@@ -261,7 +261,7 @@ def _program(sizes, a, b, c, scores, seeds, launch, north, west, layer, state,
     scores = th.held(scores)
     _profiles(th, s, a, b, scores, of_a, of_b, triple, (block_i, block_j))
     view = View(
-        th, s, lane, triple, (block_i, block_j), strip, size[2],
+        th, s, lane, triple, (block_i, block_j), strip, size[:3],
         dict(c=th.held(c), north=north, west=west, layer=layer, kept=kept),
         _pairs(th, s, a, b, scores, triple, strip, block_j, lane),
         (of_b, of_a),
@@ -286,7 +286,7 @@ def _profiles(th, s, a, b, scores, of_a, of_b, triple, block):
         column = thread + first
         (code,) = th.load(b, column, 1, triple * s.blocks[1] + block[1], wide)
         for letter in range(0, LETTERS, 4):
-            at = code * LETTERS + (2 * square + letter)
+            at = (triple * 3 + 2) * square + code * LETTERS + letter
             for n, value in enumerate(th.load(scores, at, 4)):
                 th.store(of_b, column + (letter + n) * wide, (value,))
     count = LETTERS * high // THREADS  # letters a thread
@@ -294,7 +294,7 @@ def _profiles(th, s, a, b, scores, of_a, of_b, triple, block):
     part = lax.div(thread, th.splat(high)) * count
     (code,) = th.load(a, row, 1, triple * s.blocks[0] + block[0], high)
     for letter in range(0, count, 4):
-        at = code * LETTERS + (square + letter) + part
+        at = (triple * 3 + 1) * square + code * LETTERS + letter + part
         values = th.load(scores, at, 4)
         for n, value in enumerate(values):
             at = row + (part + (letter + n)) * (high + PAD)
@@ -309,8 +309,10 @@ def _pairs(th, s, a, b, scores, triple, strip, block_j, lane):
     for x in range(0, s.columns, 4):
         at = block_j * s.sides[1] + lane * s.columns + x
         columns += th.load(b, at, 4, triple, s.face[1])
+    first = triple * (3 * LETTERS * LETTERS)
     return tuple(
-        tuple(th.load(scores, x * LETTERS + y)[0] for y in columns) for x in rows
+        tuple(th.load(scores, first + x * LETTERS + y)[0] for y in columns)
+        for x in rows
     )
 
 
@@ -330,8 +332,7 @@ def _start(view) -> Held:
 def _march(view, warp, thread, progress, number):
     """All steps, a batch after the other, each warp a batch behind the one above."""
     th, s = view.th, view.s
-    batches = lax.div(view.deep + (32 + s.batch - 1), th.splat(s.batch))
-    total = batches + (WARPS - 1)
+    total = _batches(view)
     behind = -(-31 // s.batch)
     above = (view.block[0] > 0).astype(jnp.int32)
     before = (view.block[1] > 0).astype(jnp.int32)
@@ -363,7 +364,7 @@ def _march_on(view, warp, thread, launch, state, number):
     """The steps of one launch of many: program (I, J) is two launches behind those
     above and before it."""
     th, s = view.th, view.s
-    total = lax.div(view.deep + (32 + s.batch - 1), th.splat(s.batch)) + (WARPS - 1)
+    total = _batches(view)
     late = 2 * (view.block[0] + view.block[1])
     first = (th.splat(launch[0]) - late) * s.launches
     last = uniform(th, jnp.minimum(first + s.launches, total))
@@ -382,6 +383,16 @@ def _march_on(view, warp, thread, launch, state, number):
     for x in range(0, room, 4):
         at = thread * 4 + x * THREADS
         th.store(state, at, tuple(words[x : x + 4]), number, room * THREADS)
+
+
+def _batches(view):
+    """Batches of a program: none where it lies outside its table."""
+    th, s = view.th, view.s
+    batches = lax.div(view.size[2] + (32 + s.batch - 1), th.splat(s.batch))
+    inside = (view.block[0] * s.sides[0] <= view.size[0]) & (
+        view.block[1] * s.sides[1] <= view.size[1]
+    )
+    return where(inside, batches + (WARPS - 1), 0)
 
 
 def _batch(view, t, held: Held) -> Held:
@@ -492,7 +503,7 @@ def _hand_on(view, t, around, south, east):
 def _keep(view, t, values):
     """Store the layer k = lc, and the lowest bytes of all cells."""
     th, s = view.th, view.s
-    here = (t - view.lane == view.deep + s.front).astype(jnp.int32)
+    here = (t - view.lane == view.size[2] + s.front).astype(jnp.int32)
     at = view.block[1] * s.sides[1] + view.lane * s.columns
     for q in range(s.rule.states * s.layer):
         base = (view.triple * s.rule.states + q) * s.face[0] + view.strip * s.rows

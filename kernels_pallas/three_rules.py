@@ -103,7 +103,7 @@ def _linear(old, around, past, scores, more):
 
 
 def _quasi(old, around, past, scores, more):
-    # Planes: south X_4, X_6, X_5, X_7; east X_2, X_6, X_3, X_7; kept X_1, X_5, X_3, X_7.
+    # South X_4, X_6, X_5, X_7; east X_2, X_6, X_3, X_7; kept X_1, X_5, X_3, X_7.
     ab, ac, bc = scores
     x4, x6, *_ = around.north
     _, _, x5, x7 = past.north

@@ -72,7 +72,8 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, *,
 
     def score(first, second, number):
         """Substitution score of a pair of letters."""
-        return th.load(scores, (first + number * LETTERS) * LETTERS + second)[0]
+        row = (triple * 3 + number) * LETTERS + first
+        return th.load(scores, row * LETTERS + second)[0]
 
     def letters(i, j, k):
         (x,) = th.load(a, i, 1, triple, s.face[0])
@@ -126,10 +127,7 @@ def _going(th, place, length):
 
 
 def _bits(column):
-    """Residues of a, b and c in a column, or in one a thread."""
-    a = (column & 4) // 4 if isinstance(column, int) else None
-    if a is not None:
-        return a, (column & 2) // 2, column & 1
+    """Residues of a, b and c in a column."""
     return (
         (column >= 4).astype(jnp.int32),
         ((column & 2) != 0).astype(jnp.int32),

@@ -62,6 +62,14 @@ def choose(implementation: str | None) -> tuple[str, str]:
     return "sweep", reason if platform == "cpu" else f"{reason}; no kernels: {why}"
 
 
+def triple_kernels(named: bool):
+    """(the GPU kernels or None, why); ``named`` says that nothing else will do."""
+    works, why = kernels_pallas.supported()
+    if named and not works:
+        raise DeviceError(f"pallas: {why}")
+    return (kernels_pallas.three if works else None), why
+
+
 def default_threads() -> int:
     """The cores this process may use."""
     try:
