@@ -172,7 +172,7 @@ def sweep(triple: Triple, part: Part, reverse=False, **what):
     """Fill a part, forwards from its start or backwards from its end."""
     if triple.kernels and any(part.extent) and not what.get("best"):
         count(triple, part.extent)
-        return three_gpu.sweep(triple, part, reverse)
+        return three_gpu.sweep(triple, part, reverse, what.get("layer", False))
     states = (part.end,) if part.end is not None else None
     seed = seed_of(triple, states if reverse else (part.start,))
     box = box_of(triple, part, seed, reverse=reverse)

@@ -46,13 +46,17 @@ def budget() -> int:
     return int(SHARE * free)
 
 
-def sweep(triple, part, reverse=False) -> Filled:
-    """``run.three.sweep`` with the last layer, forwards or backwards."""
-    found = _solve([triple], [part], False, reverse)
+def sweep(triple, part, reverse=False, layer=False) -> Filled:
+    """``run.three.sweep`` of a score or of the last layer, forwards or backwards."""
+    found = triple.kernels.solve(*launch([triple], [part], False, reverse))
+    if not layer:
+        return Filled(found.ends[0])
     rows, columns = found.layer.shape[2:]
-    layer = jnp.full((triple.model.states, rows + 2, columns + 2), neg_inf(jnp.int32))
-    layer = layer.astype(jnp.int32).at[:, 1:-1, 1:-1].set(found.layer[0])
-    return Filled(found.ends[0], layer=layer)
+    inner = jnp.full(
+        (triple.model.states, rows + 2, columns + 2), neg_inf(jnp.int32), jnp.int32
+    )
+    inner = inner.at[:, 1:-1, 1:-1].set(found.layer[0])
+    return Filled(found.ends[0], layer=inner)
 
 
 def stored(triple, part):
@@ -68,7 +72,8 @@ def solved(triples, parts, paths):
     if not some:
         return out
     triples, parts = [triples[n] for n in some], [parts[n] for n in some]
-    found = jax.device_get(_solve(triples, parts, paths)._replace(layer=None))
+    found = triples[0].kernels.solve(*launch(triples, parts, paths))
+    found = jax.device_get(found._replace(layer=None))
     for n, (triple, part) in enumerate(zip(triples, parts, strict=True)):
         end = found.ends[n]
         score = int(end.max() if part.end is None else end[part.end])
@@ -105,13 +110,14 @@ def launch_shape(triple, extent, triples, paths, backwards=False):
 
 
 def _rounded(count: int) -> int:
-    """``count`` rounded up to eighths of its power of two, and to 32."""
-    step = max(32, 2 ** (max(count - 1, 1).bit_length() - 3))
+    """``count`` rounded up to sixteenths of its power of two, and to 32."""
+    step = max(32, 2 ** (max(count - 1, 1).bit_length() - 4))
     return -(-count // step) * step
 
 
-def _solve(triples, parts, paths, reverse=False):
-    """Some parts in one launch, filled up to a power of two with the first."""
+def launch(triples, parts, paths, reverse=False):
+    """(data, shape) of some parts in one launch, filled up to a power of two with the
+    first."""
     triple, kernels = triples[0], triples[0].kernels
     spare = 2 ** (len(parts) - 1).bit_length() - len(parts)
     triples, parts = list(triples) + [triple] * spare, list(parts) + [parts[0]] * spare
@@ -139,7 +145,7 @@ def _solve(triples, parts, paths, reverse=False):
         np.array(seeds, np.int32),
         np.array(ends, np.int32),
     )
-    return kernels.solve(data, shape)
+    return data, shape
 
 
 def _codes(triple, part, axis, reverse):

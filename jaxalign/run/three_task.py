@@ -200,7 +200,9 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
         except CertificateError:  # those run alone, below
             continue
         for n, solved in zip(batch, found, strict=True):
-            plan = {"traceback": "store" if paths else None, "bytes": 0}
+            one = three.store_bytes if paths else three.sweep_bytes
+            needed = one(triples[n], three.whole(triples[n]))
+            plan = {"traceback": "store" if paths else None, "bytes": needed}
             what = sequences, indices[n], scoring, asked, plan, triples[n]
             out[n] = result(*what, *solved)
         done += sum(cells[n] for n in batch)
