@@ -8,8 +8,8 @@ one above. A program takes 4 R x 32 C cells of the (i, j) face, for all k; the r
 columns between programs go through global memory, each overwritten in place by the one
 who reads it. The rule of a cell is in ``three_rules``.
 
-Two ways to order programs: one launch, in which programs wait for each other
-(``exchange``), or a launch for every anti-diagonal of chunks of the face and k.
+All in one launch, in which programs wait for those above and before them
+(``exchange``): a launch for every anti-diagonal of chunks took three times as long.
 
 Borders are data: cells outside the table hold minus infinity, letters that stand for
 "none" score 0, and cell (0, 0, 0) is given.
@@ -47,8 +47,7 @@ class Shape(NamedTuple):
 
     ``rows`` (R) and ``columns`` (C, 4 or 8) of a thread's tile, ``batch`` steps between
     two barriers, ``blocks`` programs along i and j of each of ``triples``, ``deep``
-    letters along k at most. ``layer`` and ``bytes`` say what is kept. ``launches``
-    batches a launch, or 0: one launch in all.
+    letters along k at most. ``layer`` and ``bytes`` say what is kept.
     """
 
     rule: Rule
@@ -61,7 +60,6 @@ class Shape(NamedTuple):
     layer: bool = True
     bytes: bool = False
     backwards: bool = False
-    launches: int = 0
     early: int = 2  # steps between reading memory and needing it
     unroll: int = 2  # steps a turn of the loop
     plain: bool = False
@@ -125,6 +123,8 @@ def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=8, triples=1,
              **more) -> Shape:  # fmt: skip
     """The shape for sequences of at most these three lengths."""
     la, lb, lc = lengths
+    if rule.states > 1:  # registers are few
+        more = {"early": 1, "unroll": 1} | more
     rows = rows or (8 if rule.states == 1 else 4)
     sides = WARPS * rows, 32 * columns
     blocks = -(-(la + 1) // sides[0]), -(-(lb + 1) // sides[1])
@@ -178,38 +178,17 @@ def fill(arrays: Arrays, s: Shape, interpret=None):
     refs = [jax.new_ref(jnp.full(size, MINUS, jnp.int32)) for size in _sizes(s)]
     refs.append(jax.new_ref(jnp.zeros(1 + s.programs, jnp.int32)))
     flat = [x.reshape(-1) for x in arrays]
-    if s.launches:
-        kept = _launch_all(run, flat, refs, s)
-    else:
-        (kept,) = run(*flat, jnp.zeros(1, jnp.int32), *refs)
+    (kept,) = run(*flat, *refs)
     layer = refs[2][...]
     return layer.reshape(s.triples, -1, *s.face) if s.layer else layer, kept
 
 
-def _launch_all(run, flat, refs, s):
-    """A launch for every anti-diagonal of chunks."""
-
-    def one(n, kept):
-        return run(*flat, n[None], *refs)[0]
-
-    steps = -(-(s.deep + 32) // s.batch) + WARPS - 1
-    count = 2 * (sum(s.blocks) - 2) - (-steps // s.launches)
-    kept = jnp.zeros(_bytes_size(s), jnp.int32)
-    return lax.fori_loop(jnp.int32(0), jnp.int32(count), one, kept)
-
-
 def _sizes(s):
-    """Words of the north faces, the west faces, the layer, the state of launches."""
+    """Words of the north faces, the west faces, the layer."""
     north = s.triples * s.steps * s.face[1] * s.rule.planes
     west = s.triples * s.strips * s.steps * s.slot
     layer = s.triples * s.rule.states * s.face[0] * s.face[1] if s.layer else 4
-    return north, west, layer, s.programs * THREADS * _held(s) if s.launches else 4
-
-
-def _held(s):
-    """Words of ``Held``, a multiple of 4."""
-    cells, edges = s.rows * s.columns, 2 * s.rows + s.columns
-    return -(-(s.rule.planes * (cells + edges) + len(s.rule.corners)) // 4) * 4
+    return north, west, layer
 
 
 def _bytes_size(s):
@@ -240,8 +219,8 @@ class View(NamedTuple):
     corner: jax.Array  # whether the thread's tile begins at (0, 0)
 
 
-def _program(sizes, a, b, c, scores, seeds, launch, north, west, layer, state,
-             progress, kept, *scratch, s: Shape):  # fmt: skip
+def _program(sizes, a, b, c, scores, seeds, north, west, layer, progress, kept,
+             *scratch, s: Shape):  # fmt: skip
     """One chunk of the (i, j) face."""
     th = Threads(s.plain)
     of_b, of_a, word = scratch
@@ -249,9 +228,7 @@ def _program(sizes, a, b, c, scores, seeds, launch, north, west, layer, state,
     lane = thread & 31
     warp = lax.shift_right_logical(thread, th.splat(5))
     program = lax.axis_index("program")
-    number = th.splat(program)
-    if not s.launches:
-        number = ticket(th, progress, word, program)
+    number = ticket(th, progress, word, program)
     item = lax.div(number, th.splat(s.triples))
     triple = number - item * s.triples
     block_i = lax.div(item, th.splat(s.blocks[1]))
@@ -270,10 +247,7 @@ def _program(sizes, a, b, c, scores, seeds, launch, north, west, layer, state,
     )  # fmt: skip
     th.wait()
     view = view._replace(profiles=(th.held(of_b), th.held(of_a)))
-    if s.launches:
-        _march_on(view, warp, thread, launch, state, number)
-    else:
-        _march(view, warp, thread, progress, number)
+    _march(view, warp, thread, progress, number)
 
 
 def _profiles(th, s, a, b, scores, of_a, of_b, triple, block):
@@ -358,31 +332,6 @@ def _march(view, warp, thread, progress, number):
 
     start = (th.splat(0), th.splat(0)), _start(view)
     lax.fori_loop(jnp.int32(0), last, batch, start)
-
-
-def _march_on(view, warp, thread, launch, state, number):
-    """The steps of one launch of many: program (I, J) is two launches behind those
-    above and before it."""
-    th, s = view.th, view.s
-    total = _batches(view)
-    late = 2 * (view.block[0] + view.block[1])
-    first = (th.splat(launch[0]) - late) * s.launches
-    last = uniform(th, jnp.minimum(first + s.launches, total))
-    first = uniform(th, jnp.maximum(first, 0))
-    words, room = [], _held(s)
-    for x in range(0, room, 4):
-        words += th.load(state, thread * 4 + x * THREADS, 4, number, room * THREADS)
-    leaves, form = jax.tree.flatten(_start(view))
-    spare = words[len(leaves) :]
-
-    def batch(n, held):
-        return _batch(view, (th.splat(n) - warp) * s.batch + s.front, held)
-
-    held = jax.tree.unflatten(form, words[: len(leaves)])
-    words = jax.tree.leaves(lax.fori_loop(first, last, batch, held)) + spare
-    for x in range(0, room, 4):
-        at = thread * 4 + x * THREADS
-        th.store(state, at, tuple(words[x : x + 4]), number, room * THREADS)
 
 
 def _batches(view):

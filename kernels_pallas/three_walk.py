@@ -6,8 +6,10 @@ modulo 256: so the bytes say which move it was, and a path costs the fill one by
 state and hardly an instruction. Whoever gave costs so large that candidates differ by
 more must compare the score of the path with the score of the fill.
 
-A warp walks a path, a lane for each of the seven columns (linear) or states it may come
-from; meanwhile the other lanes fetch bytes that the path will need soon.
+A program walks a path: it brings a window of 16 x 16 x 16 cells to shared memory, goes
+through it, and brings the next; a lane for each of the seven columns (linear) or states
+that the path may have come from. What lies on the diagonal behind the window is fetched
+meanwhile.
 """
 
 from functools import partial
@@ -15,6 +17,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.exchange import first_lane, from_lane, prefetch
 from kernels_pallas.mosaic import THREADS, Threads, kernel, where
@@ -23,15 +26,17 @@ from kernels_pallas.three_rules import COLUMNS
 
 # COLUMNS, four bits each, the first lowest.
 PACKED = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
-AHEAD = 10  # cells along the diagonal; the latency of memory, in steps
+SIDE = 16  # cells of a window along each axis
+UNITS = SIDE**3 // 16  # of four words, 4 x 4 cells (i, j) of one k
+AHEAD = 12  # cells along the diagonal to the next window, a multiple of 4
 
 
 def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
     """(columns, count) of every triple: int32 (triples, longest), **from the end to
     the start**, and (triples,); -1 where no move attains a score.
 
-    ``kept`` is that of ``three_fill.fill``; ``state`` (triples,) the number of the
-    state, in the order of COLUMNS, in which a path ends.
+    Tiles are 4 columns wide. ``kept`` is that of ``three_fill.fill``; ``state``
+    (triples,) the number of the state, in the order of COLUMNS, in which a path ends.
     """
     room = longest(s)
     run = kernel(
@@ -40,7 +45,7 @@ def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
             jax.ShapeDtypeStruct((s.triples * room,), jnp.int32),
             jax.ShapeDtypeStruct((s.triples * 4,), jnp.int32),
         ],
-        [],
+        [plgpu.SMEM((4 * UNITS * s.rule.states,), jnp.int32)],
         (s.triples,),
         ("triple",),
         interpret,
@@ -54,7 +59,7 @@ def longest(s: Shape) -> int:
     return sum(s.face) + s.deep
 
 
-def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, *,
+def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window, *,
              s: Shape):  # fmt: skip
     """The walk of one triple."""
     th = Threads(s.plain)
@@ -65,84 +70,81 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, *,
     place = th.load(sizes, triple * 4, 4)[:3]
     (q,) = th.load(state, triple)
     (d,) = th.load(seeds, triple * 8 + 7)
-    (held,) = _bytes(th, s, kept, triple, place, q)
     zero = th.splat(0)
+    first = (thread == 0).astype(jnp.int32)
     # Lane n asks about column (linear) or state COLUMNS[n]; lanes from 7 on about none.
-    mine = lax.shift_right_logical(th.splat(PACKED), jnp.minimum(lane, 7) * 4) & 7
+    mine = _column(th, lane)
+    some = (mine != 0).astype(jnp.int32)
 
-    def score(first, second, number):
-        """Substitution score of a pair of letters."""
-        row = (triple * 3 + number) * LETTERS + first
-        return th.load(scores, row * LETTERS + second)[0]
-
-    def letters(i, j, k):
+    def pairs(i, j, k):
+        """Substitution scores of the letters of a cell."""
         (x,) = th.load(a, i, 1, triple, s.face[0])
         (y,) = th.load(b, j, 1, triple, s.face[1])
         (z,) = th.load(c, k + s.front, 1, triple, s.steps)
-        return score(x, y, 0), score(x, z, 1), score(y, z, 2)
+        row = triple * (3 * LETTERS)
+        at = (row + x) * LETTERS + y, (row + LETTERS + x) * LETTERS + z
+        at = *at, (row + 2 * LETTERS + y) * LETTERS + z
+        return tuple(th.load(scores, one)[0] for one in at)
 
-    def step(carry):
-        _, place, held, q, length = carry
-        pairs = letters(*place)
-        _look_ahead(th, s, kept, triple, place, lane)
+    def step(base, carry):
+        _, _, place, held, q, length = carry
+        added = pairs(*place)
         if s.rule.states == 1:
-            before = tuple(x - bit for x, bit in zip(place, _bits(mine), strict=True))
-            (found,) = _bytes(th, s, kept, triple, before, zero)
-            wrong = found + _residues(mine, pairs) - held
-            valid = _inside(before) & (mine != 0).astype(jnp.int32)
+            before = _less(place, mine)
+            found = _byte(th, window, base, before, zero)
+            wrong = found + _residues(mine, added) - held
+            valid = _inside(before) & some
+            winner = first_lane(th, valid & ((wrong & 255) == 0).astype(jnp.int32))
+            taken = _column(th, winner)
         else:
-            column = _column(th, q)
-            before = tuple(x - bit for x, bit in zip(place, _bits(column), strict=True))
-            state = jnp.minimum(lane, 6)
-            (found,) = _bytes(th, s, kept, triple, before, state)
-            cost = _opened(mine, column) * d
-            wrong = found - cost + _residues(column, pairs) - held
-            source = tuple(x - bit for x, bit in zip(before, _bits(mine), strict=True))
+            taken = _column(th, q)
+            before = _less(place, taken)
+            found = _byte(th, window, base, before, jnp.minimum(lane, 6))
+            wrong = found - _opened(mine, taken) * d + _residues(taken, added) - held
+            valid = _inside(_less(before, mine)) & some
+            valid = valid & ((wrong & 255) == 0).astype(jnp.int32)
+            # Whatever the state, a path has begun at cell (0, 0, 0).
             start = before[0] + before[1] + before[2] == 0
-            valid = _inside(source) & (mine != 0).astype(jnp.int32)
-            valid = where(start, (lane == 0).astype(jnp.int32), valid)
-            wrong = where(start, 0, wrong)
-        winner = first_lane(th, valid & ((wrong & 255) == 0).astype(jnp.int32))
-        lost = winner == 32
+            winner = first_lane(th, where(start, (lane == 0).astype(jnp.int32), valid))
         held = from_lane(th, found, jnp.minimum(winner, 31))
-        taken = _column(th, winner) if s.rule.states == 1 else column
-        first = (thread == 0).astype(jnp.int32)
         th.store(columns, length, (taken,), triple, longest(s), first)
-        place = tuple(x - bit for x, bit in zip(place, _bits(taken), strict=True))
-        length = where(lost, -1, length + 1)
-        return _going(th, place, length), place, held, winner, length
+        place = _less(place, taken)
+        length = where(winner == 32, -1, length + 1)
+        left = where(length < 0, 0, place[0] + place[1] + place[2])
+        going = th.any(left)
+        within = jnp.minimum(place[0] - base[0], place[1] - base[1])
+        within = jnp.minimum(within, place[2] - base[2]) > 0
+        here = th.any(where(within, left, 0))
+        return going, here, place, held, winner, length
 
-    start = _going(th, place, zero)
-    if not s.plain:  # one warp is enough
-        start = start * th.any((thread < 32).astype(jnp.int32))
-    carry = start, place, held, q, zero
-    length = lax.while_loop(lambda carry: carry[0] != 0, step, carry)[-1]
-    first = (thread == 0).astype(jnp.int32)
+    def windows(carry):
+        going, place, held, q, length = carry
+        base = _bring(th, s, kept, window, triple, place, thread)
+        held = where(length == 0, _byte(th, window, base, place, q), held)
+        carry = going, going, place, held, q, length
+        carry = lax.while_loop(lambda x: x[1] != 0, partial(step, base), carry)
+        return carry[:1] + carry[2:]
+
+    going = th.any(place[0] + place[1] + place[2])
+    carry = going, place, zero, q, zero
+    length = lax.while_loop(lambda x: x[0] != 0, windows, carry)[-1]
     th.store(count, triple * 4, (length,), where=first)
 
 
-def _going(th, place, length):
-    left = place[0] + place[1] + place[2]
-    return th.any(where(length < 0, 0, left))
-
-
-def _bits(column):
-    """Residues of a, b and c in a column."""
-    return (
-        (column >= 4).astype(jnp.int32),
-        ((column & 2) != 0).astype(jnp.int32),
-        column & 1,
-    )
+def _less(place, column):
+    """A cell without the residues of a column."""
+    bits = ((column & 4) != 0, (column & 2) != 0, (column & 1) != 0)
+    return tuple(x - bit.astype(jnp.int32) for x, bit in zip(place, bits, strict=True))
 
 
 def _column(th, state):
-    """The column of a state, or of a lane; that of 32 is 0."""
+    """The column of a state, or of a lane; that of 7 and more is 0."""
     return lax.shift_right_logical(th.splat(PACKED), jnp.minimum(state, 7) * 4) & 7
 
 
-def _residues(column, pairs):
+def _residues(column, added):
     """What the residue pairs of a column add."""
-    ab, ac, bc = pairs
+    ab, ac, bc = added
     out = where((column & 6) == 6, ab, 0)
     out = out + where((column & 5) == 5, ac, 0)
     return out + where((column & 3) == 3, bc, 0)
@@ -162,52 +164,59 @@ def _inside(place):
     return (jnp.minimum(jnp.minimum(i, j), k) >= 0).astype(jnp.int32)
 
 
-def _bytes(th, s, kept, triple, place, state):
-    """(lowest byte of H of a cell,); of some byte where the cell is none."""
-    i, j, k = (jnp.maximum(x, 0) for x in place)
-    index, base, x = _home(th, s, triple, i, j, k, state)
-    (word,) = th.load(kept, index, 1, base, _stride(s))
-    return (lax.shift_right_logical(word, (x & 3) * 8) & 255,)
+def _byte(th, window, base, place, state):
+    """The lowest byte of H of a cell in the window; of some byte elsewhere."""
+    i, j, k = (x - y for x, y in zip(place, base, strict=True))
+    unit = ((k & 15) * 4 + (_quarter(th, i) & 3)) * 4 + (_quarter(th, j) & 3)
+    (word,) = th.load(window, (state * UNITS + unit) * 4 + (i & 3))
+    return lax.shift_right_logical(word, (j & 3) * 8) & 255
+
+
+def _quarter(th, value):
+    return lax.shift_right_arithmetic(value, th.splat(2))
+
+
+def _bring(th, s, kept, window, triple, place, thread):
+    """Bring the window that ends in a cell; returns its first cell."""
+    i, j, k = place
+    base = _quarter(th, i) * 4 - 12, _quarter(th, j) * 4 - 12, k - 15
+    th.wait()  # nobody reads the window before any more
+    for first in range(0, UNITS, THREADS):
+        unit = thread + first
+        at = (
+            base[0] + (_quarter(th, unit) & 3) * 4,
+            base[1] + (unit & 3) * 4,
+            base[2] + lax.shift_right_logical(unit, th.splat(4)),
+        )
+        soon = tuple(x - AHEAD for x in at)
+        for q in range(s.rule.states):
+            index, line = _home(th, s, triple, at, q)
+            words = th.load(kept, index, 4, line, _stride(s))
+            th.store(window, (unit + q * UNITS) * 4, words)
+        for q in range(s.rule.states):
+            index, line = _home(th, s, triple, soon, q)
+            prefetch(th, kept, index, line, _stride(s), _inside(soon))
+    th.wait()
+    return base
 
 
 def _stride(s):
     return s.rule.states * s.rows * s.columns * 8
 
 
-def _home(th, s, triple, i, j, k, state):
-    """(index, base, column in the tile) of a cell in what the fill kept."""
+def _home(th, s, triple, place, state):
+    """(index, line) of the first word of a unit in what the fill kept."""
+    i, j, k = (jnp.maximum(x, 0) for x in place)
     strip, r = _split(th, i, s.rows)
     block, rest = _split(th, j, s.sides[1])
-    lane, x = _split(th, rest, s.columns)
-    word = r * (s.columns // 4) + lax.shift_right_logical(x, th.splat(2))
-    base = (triple * s.blocks[1] + block) * s.strips + strip
-    base = base * s.steps + k + lane + s.front
-    group = state * (s.rows * s.columns // 16) + lax.shift_right_logical(
-        word, th.splat(2)
-    )
-    return group * THREADS + lane * 4 + (word & 3), base, x
+    lane = _quarter(th, rest)
+    line = (triple * s.blocks[1] + block) * s.strips + strip
+    line = line * s.steps + k + lane + s.front
+    group = _quarter(th, r) + state * (s.rows // 4)
+    return group * THREADS + lane * 4, line
 
 
 def _split(th, value, size):
     """(value // size, value % size) for a power of two."""
     bits = size.bit_length() - 1
     return lax.shift_right_logical(value, th.splat(bits)), value & (size - 1)
-
-
-def _look_ahead(th, s, kept, triple, place, lane):
-    """Fetch what lies on the diagonal: all states, or the tiles around."""
-    n = jnp.maximum(lane - 8, 0)
-    if s.rule.states == 1:
-        third = lax.div(n, th.splat(3))
-        shift = (n - third * 3 - 1) * 4, (third - 1) * 8
-        state, used = th.splat(0), (lane >= 8) & (lane < 17)
-    else:
-        third = lax.div(n, th.splat(7))
-        state, used = n - third * 7, (lane >= 8) & (lane < 29)
-        shift = where(third == 1, 4, 0), where(third == 2, 8, 0)
-    i, j, k = (x - AHEAD for x in place)
-    i, j = jnp.minimum(i + shift[0], place[0]), jnp.minimum(j + shift[1], place[1])
-    inside = _inside((i, j, k)) & used.astype(jnp.int32)
-    i, j, k = (jnp.maximum(x, 0) for x in (i, j, k))
-    index, base, _ = _home(th, s, triple, i, j, k, state)
-    prefetch(th, kept, index, base, _stride(s), inside)
