@@ -158,10 +158,10 @@ def table(repeats, save):
     calls = [call(job) for job in found if job[1] != HUGE or not job[3]]
     calls += [call(job, "planes") for job in found if _with_planes(job)]
     warmed(calls)
-    rows = []
+    rows, before = [], None
     for job in found:
         rows.append(attempt(row, job, 2 if job[1] == HUGE else repeats))
-        if job[3] and len(rows) > 1 and "call ms" in rows[-1] and job[1] == before[1]:
+        if job[3] and before == (*job[:3], False):
             for kind in {"call ms", "kernel ms"} & set(rows[-1]) & set(rows[-2]):
                 rows[-1][f"x score, {kind}"] = rows[-1][kind] / rows[-2][kind]
         before = job
