@@ -29,7 +29,7 @@ from jaxalign.run import (
     results,
     schedule,
     windows,
-)  # fmt: skip
+)
 from jaxalign.run.task import Task, make_plan, merge
 from jaxalign.run.told import teller, watcher
 
@@ -63,11 +63,9 @@ def choose(implementation: str | None) -> tuple[str, str]:
 
 
 def triple_kernels(named: bool):
-    """(the GPU kernels or None, why); ``named`` says that nothing else will do."""
-    works, why = kernels_pallas.supported()
-    if named and not works:
-        raise DeviceError(f"pallas: {why}")
-    return (kernels_pallas.three if works else None), why
+    """(the GPU kernels of triples or None, why); ``named``: nothing else will do."""
+    name, why = choose("pallas" if named else None)
+    return (kernels_pallas.three if name == "pallas" else None), why
 
 
 def default_threads() -> int:
@@ -115,8 +113,7 @@ def plan(task: Task) -> tuple[dict, list]:
 
 
 def _names(devices) -> list[str]:
-    devices = list(devices) or jax.devices()[:1]
-    return [f"{device.platform}:{device.id}" for device in devices]
+    return [f"{x.platform}:{x.id}" for x in list(devices) or jax.devices()[:1]]
 
 
 @dataclass(eq=False)
