@@ -119,7 +119,12 @@ class Held(NamedTuple):
     east: tuple  # planes x rows: the tile's last column
 
 
-def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=8, triples=1,
+# Programs that run at a time on the 132 processors of an H100: fewer wait for each
+# other's batches, more for arithmetic.
+AT_ONCE = 264
+
+
+def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
              **more) -> Shape:  # fmt: skip
     """The shape for sequences of at most these three lengths."""
     la, lb, lc = lengths
@@ -128,6 +133,8 @@ def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=8, triples=1,
     rows = rows or (8 if rule.states == 1 else 4)
     sides = WARPS * rows, 32 * columns
     blocks = -(-(la + 1) // sides[0]), -(-(lb + 1) // sides[1])
+    few = triples * blocks[0] * blocks[1] < AT_ONCE
+    batch = batch or (4 if few else 8)
     return Shape(rule, rows, columns, batch, blocks, lc, triples, **more)
 
 

@@ -15,7 +15,7 @@ from jaxalign.errors import CertificateError, DeviceError, UsageError
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.run import engine, three, three_gpu, three_split, three_task
-from kernels_pallas import mosaic
+from kernels_pallas import mosaic, three_fill, three_rules
 from kernels_pallas import three as kernels
 
 MODELS = ("linear", "quasi-natural")
@@ -84,21 +84,21 @@ def interpreted(monkeypatch):
     return small
 
 
-LENGTHS = (
-    (0, 0, 0),
-    (0, 0, 1),
-    (1, 1, 1),
-    (0, 5, 9),
-    (11, 17, 36),
-    (16, 4, 47),
-    (9, 9, 2),
-)
+FEW = (1, 1, 1), (5, 6, 7)
+MORE = (0, 0, 0), (0, 0, 1), (0, 5, 9), (11, 17, 36), (16, 4, 47), (9, 9, 2)
 
 
 @values
-@pytest.mark.parametrize("model", ["linear", pytest.param("quasi-natural", marks=slow)])
-def test_paths_have_the_oracles_score(model, interpreted):
-    triples = [related(n, lengths) for n, lengths in enumerate(LENGTHS)]
+@pytest.mark.parametrize(
+    "model, lengths",
+    [
+        ("linear", FEW),
+        pytest.param("linear", MORE, marks=slow),
+        pytest.param("quasi-natural", FEW + MORE, marks=slow),
+    ],
+)
+def test_paths_have_the_oracles_score(model, lengths, interpreted):
+    triples = [related(n, some) for n, some in enumerate(lengths)]
     found = jaxalign.align_triples(triples, costs(model), gap_model=model)
     for one, texts in zip(found, triples, strict=True):
         check(one, oracle(texts, costs(model), model, "global"))
@@ -106,8 +106,50 @@ def test_paths_have_the_oracles_score(model, interpreted):
     assert all(shape.bytes for shape in interpreted.shapes)
 
 
+def marched(texts, scoring, model):
+    """The score by one tile as large as the face, marching along k on the host."""
+    rule = kernels.RULES[model]
+    a, b, c = (scoring.alphabet.encode(text) for text in texts)
+    extend, cost = scoring.extend, scoring.open - scoring.extend
+
+    def score(x, n, y, m):
+        inside = n > 0 and m > 0
+        return jnp.int32(
+            scoring.scores[x[n - 1], y[m - 1]] + 2 * extend if inside else 0
+        )
+
+    rows, columns = range(len(a) + 1), range(len(b) + 1)
+    minus = jnp.int32(three_fill.MINUS)
+    past = three_rules.Around(
+        ((minus,) * len(columns),) * rule.planes,
+        ((minus,) * len(rows),) * rule.planes,
+        (minus,) * len(rule.corners),
+    )
+    ab = [[score(a, i, b, j) for j in columns] for i in rows]
+    seeds = [jnp.int32(x) for x in kernels.seed(0, cost)]
+    tile = (((minus,) * rule.planes,) * len(columns),) * len(rows)
+    for k in range(len(c) + 1):
+        scores = (
+            ab,
+            [score(a, i, c, k) for i in rows],
+            [score(b, j, c, k) for j in columns],
+        )
+        more = jnp.bool_(k == 0), seeds, jnp.int32(cost), False
+        tile, _, _, found = three_rules.cells(rule, tile, past, past, scores, more)
+    return max(map(int, found[-1][-1])) - 2 * extend * sum(map(len, (a, b, c)))
+
+
+@pytest.mark.parametrize("lengths", [(3, 4, 5), (2, 0, 3), (0, 1, 1)])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_rules_of_a_tile(model, lengths):
+    texts = related(sum(lengths), lengths)
+    found = marched(texts, costs(model), model)
+    assert found == oracle(texts, costs(model), model, "global")
+
+
 @values
-@pytest.mark.parametrize("model", [pytest.param("linear", marks=slow), "quasi-natural"])
+@slow
+@pytest.mark.parametrize("model", MODELS)
 def test_scores_without_paths(model, interpreted):
     texts = related(3, (11, 17, 36))
     words = {"gap_model": model, "traceback": None, "implementation": "pallas"}
@@ -156,6 +198,7 @@ def test_splits_by_kernels(model, interpreted):
 
 
 @values
+@slow
 def test_a_local_core_by_kernels(interpreted):
     texts = related(8, (12, 15, 15))
     found = jaxalign.align_three(
