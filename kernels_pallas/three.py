@@ -73,13 +73,14 @@ def reach(largest: int, gap_open: int, gap_extend: int, letters: int) -> bool:
 def spread(scores, gap_open: int, gap_extend: int) -> int:
     """A bound on how much two moves into a cell differ; paths need it below 256.
 
-    Without a residue an alignment loses at most two substitutions, and opens two gaps
-    more at most; a move has up to three residues and opens two gaps.
+    Without a residue an alignment loses at most two substitutions, and opens at most
+    two gaps more in each of the residue's two pairs: there and in the column after. A
+    move has up to three residues and opens two gaps.
     """
     best = max(int(scores.max(initial=0)) + 2 * gap_extend, 0)
     worst = min(int(scores.min(initial=0)) + 2 * gap_extend, 0)
     cost = gap_open - gap_extend
-    return 6 * best - 3 * worst + 6 * cost
+    return 6 * best - 3 * worst + 14 * cost
 
 
 @partial(jax.jit, static_argnames=("s", "interpret"))
