@@ -6,18 +6,18 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.three_fill import (
+from kernels_pallas.three_fill import fill
+from kernels_pallas.three_rules import COLUMNS, RULES, Rule, opened
+from kernels_pallas.three_shape import (
     LETTERS,
     MINUS,
     Arrays,
     Shape,
     arrays_of,
-    fill,
     fill_bytes,
     shape_of,
     table_of,
 )
-from kernels_pallas.three_rules import COLUMNS, RULES, Rule, opened
 from kernels_pallas.three_walk import longest, walk
 
 

@@ -21,8 +21,8 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.exchange import first_lane, from_lane, prefetch
 from kernels_pallas.mosaic import THREADS, Threads, kernel, where
-from kernels_pallas.three_fill import LETTERS, Arrays, Shape
 from kernels_pallas.three_rules import COLUMNS
+from kernels_pallas.three_shape import LETTERS, Arrays, Shape
 
 # COLUMNS, four bits each, the first lowest.
 PACKED = sum(column << (4 * n) for n, column in enumerate(COLUMNS))

@@ -15,7 +15,7 @@ from jaxalign.errors import CertificateError, DeviceError, UsageError
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.run import engine, three, three_gpu, three_split, three_task
-from kernels_pallas import mosaic, three_fill, three_rules
+from kernels_pallas import mosaic, three_rules, three_shape
 from kernels_pallas import three as kernels
 
 MODELS = ("linear", "quasi-natural")
@@ -119,7 +119,7 @@ def marched(texts, scoring, model):
         )
 
     rows, columns = range(len(a) + 1), range(len(b) + 1)
-    minus = jnp.int32(three_fill.MINUS)
+    minus = jnp.int32(three_shape.MINUS)
     past = three_rules.Around(
         ((minus,) * len(columns),) * rule.planes,
         ((minus,) * len(rows),) * rule.planes,
