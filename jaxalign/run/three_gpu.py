@@ -14,6 +14,7 @@ from jaxalign.dp.recurrence3 import COLUMNS, PAIRS
 from jaxalign.errors import CertificateError
 
 SHARE = 0.8  # of the device memory that JAX may have
+COARSE = 512  # cells of an axis up to which shapes are few
 FARTHEST = 1024  # a bound on the difference of two moves with which a walk is tried
 
 
@@ -110,8 +111,13 @@ def launch_shape(triple, extent, triples, paths, backwards=False):
 
 
 def _rounded(count: int) -> int:
-    """``count`` rounded up to sixteenths of its power of two, and to 32."""
-    step = max(32, 2 ** (max(count - 1, 1).bit_length() - 4))
+    """``count`` rounded up to 128, 256, 512, beyond to sixteenths of the next power of two.
+
+    Programs outside a table end at once, so what is rounded up costs memory, and each
+    shape that is compiled some seconds.
+    """
+    power = 1 << max(count - 1, 1).bit_length()
+    step = max(128, power) if count <= COARSE else power // 16
     return -(-count // step) * step
 
 
