@@ -111,7 +111,7 @@ def launch_shape(triple, extent, triples, paths, backwards=False):
 
 
 def _rounded(count: int) -> int:
-    """``count`` rounded up to 128, 256, 512, beyond to sixteenths of the next power of two.
+    """``count`` rounded up to 128, 256, 512; beyond, to sixteenths of the next power.
 
     Programs outside a table end at once, so what is rounded up costs memory, and each
     shape that is compiled some seconds.
