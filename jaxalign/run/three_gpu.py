@@ -67,7 +67,13 @@ def stored(triple, part):
 
 
 def solved(triples, parts, paths):
-    """[(score, columns or None)] of parts of triples of one model and cost."""
+    """[(score, columns or None)] of parts of triples of one model and cost.
+
+    Raises
+    ------
+    CertificateError
+        A path is not worth its score.
+    """
     out: list = [(0, np.zeros(0, np.uint8) if paths else None)] * len(parts)
     some = [n for n, part in enumerate(parts) if any(part.extent)]
     if not some:
@@ -78,16 +84,20 @@ def solved(triples, parts, paths):
     for n, (triple, part) in enumerate(zip(triples, parts, strict=True)):
         end = found.ends[n]
         score = int(end.max() if part.end is None else end[part.end])
-        columns = None
-        if paths:
-            columns = found.columns[n, : max(int(found.count[n]), 0)][::-1]
-            if score_of(triple, part, columns) != score:
-                raise CertificateError(
-                    "the path that the kernels found does not have the best score: "
-                    "scores lie too far apart for their bytes"
-                )
+        columns = _path(triple, part, found, n, score) if paths else None
         out[some[n]] = score, columns
     return out
+
+
+def _path(triple, part, found, n, score):
+    """Columns of path n from its start to its end, counted again."""
+    columns = found.columns[n, : max(int(found.count[n]), 0)][::-1]
+    if score_of(triple, part, columns) != score:
+        raise CertificateError(
+            "the path that the kernels found does not have the best score: scores lie "
+            "too far apart for their bytes"
+        )
+    return columns
 
 
 def bytes_of(triple, part, paths: bool, triples=1) -> int:
@@ -171,27 +181,28 @@ def score_of(triple, part, columns) -> int | None:
     """The score of a path counted from its columns; None where it does not lead from
     the start of a part to its end in the state asked for."""
     columns = np.asarray(columns, np.int64)
-    first = np.array([COLUMNS[part.start if triple.model.states > 1 else 0]])
+    affine = triple.model.states > 1
+    first = np.array([COLUMNS[part.start if affine else 0]])
     before = np.concatenate([first, columns])
-    there = (columns[:, None] >> np.array([2, 1, 0])) & 1
+    there, was = (_bits(x) for x in (columns, before[:-1]))
     if there.sum(axis=0).tolist() != list(part.extent):
         return None
-    if part.end is not None and before[-1] != COLUMNS[part.end]:
-        if triple.model.states > 1:
-            return None
-    letters = [
-        np.append(0, triple.codes[n][part.low[n] : part.high[n]]).astype(np.int64)[
-            np.cumsum(there[:, n])
-        ]
-        for n in range(3)
-    ]
-    was = (before[:-1, None] >> np.array([2, 1, 0])) & 1
-    gap_open, extend = triple.cost
+    if affine and part.end is not None and before[-1] != COLUMNS[part.end]:
+        return None
+    letters = [_codes(triple, part, n, False) for n in range(3)]
+    letters = [np.append(0, x).astype(np.int64) for x in letters]
+    letters = [x[np.cumsum(there[:, n])] for n, x in enumerate(letters)]
     total = 0
     for (x, y), matrix in zip(PAIRS, triple.matrices, strict=True):
-        both = (there[:, x] & there[:, y]) == 1
-        total += int(matrix[letters[x][both], letters[y][both]].sum())
+        both = there[:, x] & there[:, y]
         gap = there[:, x] != there[:, y]
-        same = (there[:, x] == was[:, x]) & (there[:, y] == was[:, y])
-        total -= int((gap & ~same).sum()) * gap_open + int((gap & same).sum()) * extend
-    return total
+        goes_on = (there[:, x] == was[:, x]) & (there[:, y] == was[:, y])
+        opened, extended = int((gap & ~goes_on).sum()), int((gap & goes_on).sum())
+        total += int(matrix[letters[x][both], letters[y][both]].sum())
+        total -= opened * triple.cost[0] + extended * triple.cost[1]
+    return int(total)
+
+
+def _bits(columns):
+    """Which of a, b and c have a residue, bool (columns, 3)."""
+    return (columns[:, None] >> np.array([2, 1, 0])) & 1 == 1
