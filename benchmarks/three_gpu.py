@@ -36,6 +36,7 @@ VARIANTS = (
     {"batch": 4},
     {"batch": 16},
     {"bytes": True},
+    {"bytes": True, "windows": True},
 )
 
 

@@ -6,10 +6,10 @@ modulo 256: so the bytes say which move it was, and a path costs the fill one by
 state and hardly an instruction. Whoever gave costs so large that candidates differ by
 more must compare the score of the path with the score of the fill.
 
-A program walks a path: it brings a window of 16 x 16 x 16 cells to shared memory, goes
-through it, and brings the next; a lane for each of the seven columns (linear) or states
-that the path may have come from. What lies on the diagonal behind the window is fetched
-meanwhile.
+A warp walks a path, a lane for each of the seven columns (linear) or states that it
+may have come from. Two ways to read the bytes: one a lane, while other lanes fetch to
+the second-level cache what lies on the diagonal; or, by a whole program, from windows
+of 16 x 16 x 16 cells in shared memory (``Shape.windows``).
 """
 
 from functools import partial
@@ -28,7 +28,8 @@ from kernels_pallas.three_shape import LETTERS, Arrays, Shape
 PACKED = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
 SIDE = 16  # cells of a window along each axis
 UNITS = SIDE**3 // 16  # of four words, 4 x 4 cells (i, j) of one k
-AHEAD = 12  # cells along the diagonal to the next window, a multiple of 4
+NEXT = 12  # cells along the diagonal to the next window, a multiple of 4
+AHEAD = 10  # cells along the diagonal; the latency of memory, in steps
 
 
 def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
@@ -45,7 +46,7 @@ def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
             jax.ShapeDtypeStruct((s.triples * room,), jnp.int32),
             jax.ShapeDtypeStruct((s.triples * 4,), jnp.int32),
         ],
-        [plgpu.SMEM((4 * UNITS * s.rule.states,), jnp.int32)],
+        [plgpu.SMEM((4 * UNITS * s.rule.states,), jnp.int32)] if s.windows else [],
         (s.triples,),
         ("triple",),
         interpret,
@@ -59,7 +60,7 @@ def longest(s: Shape) -> int:
     return sum(s.face) + s.deep
 
 
-def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window, *,
+def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, *window,
              s: Shape):  # fmt: skip
     """The walk of one triple."""
     th = Threads(s.plain)
@@ -86,49 +87,68 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
         at = *at, (row + 2 * LETTERS + y) * LETTERS + z
         return tuple(th.load(scores, one)[0] for one in at)
 
-    def step(base, carry):
-        _, _, place, held, q, length = carry
+    def step(look, carry):
+        """One column back; ``look(place, state)`` reads a byte."""
+        _, place, held, q, length = carry
         added = pairs(*place)
         if s.rule.states == 1:
             before = _less(place, mine)
-            found = _byte(th, window, base, before, zero)
+            found = look(before, zero)
             wrong = found + _residues(mine, added) - held
-            valid = _inside(before) & some
-            winner = first_lane(th, valid & ((wrong & 255) == 0).astype(jnp.int32))
+            valid = _inside(before) & some & ((wrong & 255) == 0).astype(jnp.int32)
+            winner = first_lane(th, valid)
             taken = _column(th, winner)
         else:
             taken = _column(th, q)
             before = _less(place, taken)
-            found = _byte(th, window, base, before, jnp.minimum(lane, 6))
+            found = look(before, jnp.minimum(lane, 6))
             wrong = found - _opened(mine, taken) * d + _residues(taken, added) - held
             valid = _inside(_less(before, mine)) & some
             valid = valid & ((wrong & 255) == 0).astype(jnp.int32)
             # Whatever the state, a path has begun at cell (0, 0, 0).
             start = before[0] + before[1] + before[2] == 0
             winner = first_lane(th, where(start, (lane == 0).astype(jnp.int32), valid))
+            q = jnp.minimum(winner, 6)
         held = from_lane(th, found, jnp.minimum(winner, 31))
         th.store(columns, length, (taken,), triple, longest(s), first)
         place = _less(place, taken)
         length = where(winner == 32, -1, length + 1)
         left = where(length < 0, 0, place[0] + place[1] + place[2])
-        going = th.any(left)
-        within = jnp.minimum(place[0] - base[0], place[1] - base[1])
-        within = jnp.minimum(within, place[2] - base[2]) > 0
-        here = th.any(where(within, left, 0))
-        return going, here, place, held, winner, length
+        return th.any(left), place, held, q, length
+
+    look = partial(_byte, th, s, kept, triple)
+
+    def one(carry):
+        _look_ahead(th, s, kept, triple, carry[1], lane)
+        return step(look, carry)
 
     def windows(carry):
         going, place, held, q, length = carry
-        base = _bring(th, s, kept, window, triple, place, thread)
-        held = where(length == 0, _byte(th, window, base, place, q), held)
+        base = _bring(th, s, kept, *window, triple, place, thread)
+        look = partial(_byte_of_window, th, *window, base)
+        held = where(length == 0, look(place, q), held)
+
+        def within(carry):
+            carry = step(look, carry[1:])
+            inner = tuple(x - 1 for x in _from(carry[1], base))
+            return carry[0] * th.any(_inside(inner)), *carry
+
         carry = going, going, place, held, q, length
-        carry = lax.while_loop(lambda x: x[1] != 0, partial(step, base), carry)
-        return carry[:1] + carry[2:]
+        return lax.while_loop(lambda x: x[0] != 0, within, carry)[1:]
 
     going = th.any(place[0] + place[1] + place[2])
-    carry = going, place, zero, q, zero
-    length = lax.while_loop(lambda x: x[0] != 0, windows, carry)[-1]
+    held = zero if s.windows else look(place, q)
+    if not s.plain and not s.windows:  # one warp is enough
+        going = going * th.any((thread < 32).astype(jnp.int32))
+    carry = going, place, held, q, zero
+    turn = windows if s.windows else one
+    length = lax.while_loop(lambda x: x[0] != 0, turn, carry)[-1]
     th.store(count, triple * 4, (length,), where=first)
+
+
+def _from(place, base):
+    """A cell counted from another."""
+    return tuple(x - y for x, y in zip(place, base, strict=True))
 
 
 def _less(place, column):
@@ -164,9 +184,35 @@ def _inside(place):
     return (jnp.minimum(jnp.minimum(i, j), k) >= 0).astype(jnp.int32)
 
 
-def _byte(th, window, base, place, state):
-    """The lowest byte of H of a cell in the window; of some byte elsewhere."""
-    i, j, k = (x - y for x, y in zip(place, base, strict=True))
+def _byte(th, s, kept, triple, place, state):
+    """The lowest byte of H of a cell; of some byte where the cell is none."""
+    index, line = _home(th, s, triple, place, state)
+    i, j, _ = (jnp.maximum(x, 0) for x in place)
+    (word,) = th.load(kept, index + (i & 3), 1, line, _stride(s))
+    return lax.shift_right_logical(word, (j & 3) * 8) & 255
+
+
+def _look_ahead(th, s, kept, triple, place, lane):
+    """Fetch what lies on the diagonal: all states, or the tiles around."""
+    n = jnp.maximum(lane - 8, 0)
+    if s.rule.states == 1:
+        third = lax.div(n, th.splat(3))
+        shift = (n - third * 3 - 1) * 4, (third - 1) * 8
+        state, used = th.splat(0), (lane >= 8) & (lane < 17)
+    else:
+        third = lax.div(n, th.splat(7))
+        state, used = n - third * 7, (lane >= 8) & (lane < 29)
+        shift = where(third == 1, 4, 0), where(third == 2, 8, 0)
+    i, j, k = (x - AHEAD for x in place)
+    soon = jnp.minimum(i + shift[0], place[0]), jnp.minimum(j + shift[1], place[1]), k
+    inside = _inside(soon) & used.astype(jnp.int32)
+    index, line = _home(th, s, triple, soon, state)
+    prefetch(th, kept, index, line, _stride(s), inside)
+
+
+def _byte_of_window(th, window, base, place, state):
+    """``_byte`` of a cell in the window that begins at ``base``."""
+    i, j, k = _from(place, base)
     unit = ((k & 15) * 4 + (_quarter(th, i) & 3)) * 4 + (_quarter(th, j) & 3)
     (word,) = th.load(window, (state * UNITS + unit) * 4 + (i & 3))
     return lax.shift_right_logical(word, (j & 3) * 8) & 255
@@ -188,7 +234,7 @@ def _bring(th, s, kept, window, triple, place, thread):
             base[1] + (unit & 3) * 4,
             base[2] + lax.shift_right_logical(unit, th.splat(4)),
         )
-        soon = tuple(x - AHEAD for x in at)
+        soon = tuple(x - NEXT for x in at)
         for q in range(s.rule.states):
             index, line = _home(th, s, triple, at, q)
             words = th.load(kept, index, 4, line, _stride(s))

@@ -50,6 +50,12 @@ def test_kernels_lower_for_cuda(model, paths):
     assert lowered(shape).count("mosaic_gpu") >= 1 + paths
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_walks_by_windows_lower_for_cuda(model):
+    shape = kernels.shape_of((40, 40, 33), kernels.RULES[model], bytes=True)
+    assert lowered(shape._replace(windows=True)).count("mosaic_gpu") >= 2
+
+
 def test_backwards_lowers_for_cuda():
     shape = kernels.shape_of((9, 9, 9), kernels.RULES["quasi-natural"], backwards=True)
     assert "mosaic_gpu" in lowered(shape)
@@ -58,7 +64,8 @@ def test_backwards_lowers_for_cuda():
 class Small:
     """The kernels as they run in the interpreter, in tiles of few rows."""
 
-    def __init__(self):
+    def __init__(self, **more):
+        self.more = more
         self.shapes = []
 
     def __getattr__(self, name):
@@ -67,7 +74,7 @@ class Small:
     def shape_of(self, lengths, rule, **more):
         shape = kernels.shape_of(
             lengths, rule, rows=4, batch=4, unroll=1, early=1, plain=True, **more
-        )
+        )._replace(**self.more)
         self.shapes.append(shape)
         return shape
 
@@ -84,20 +91,57 @@ def interpreted(monkeypatch):
     return small
 
 
+@pytest.fixture
+def addresses(monkeypatch):
+    """Every address of the kernels' loads and stores is in its array, and aligned: on
+    a device what lies outside may end the process."""
+    wrong = []
+
+    def watched(plain):
+        def access(th, ref, index, what=1, base=None, stride=0, where=None):
+            count = what if isinstance(what, int) else len(what)
+            size = ref.size
+
+            def look(index, base, used):
+                first = np.asarray(base, np.int64) * stride + np.asarray(index)
+                first = first[np.asarray(used) != 0]
+                if first.size and not 0 <= first.min() <= first.max() <= size - count:
+                    wrong.append((size, first.min(), first.max()))
+                wrong.extend(first[first % count != 0].tolist())
+
+            index = th.splat(0) + index
+            some = th.splat(0) + (0 if base is None else base)
+            used = th.splat(1) if where is None else where
+            jax.debug.callback(look, index, some, used)
+            more = {} if where is None else {"where": where}
+            return plain(th, ref, index, what, base, stride, **more)
+
+        return access
+
+    for name in ("load", "store"):
+        watch = watched(getattr(mosaic.Threads, name))
+        monkeypatch.setattr(mosaic.Threads, name, watch)
+    yield
+    jax.effects_barrier()
+    assert wrong == []
+
+
 FEW = (1, 1, 1), (5, 6, 7)
 MORE = (0, 0, 0), (0, 0, 1), (0, 5, 9), (11, 17, 36), (16, 4, 47), (9, 9, 2)
 
 
 @values
 @pytest.mark.parametrize(
-    "model, lengths",
+    "model, lengths, windows",
     [
-        ("linear", FEW),
-        pytest.param("linear", MORE, marks=slow),
-        pytest.param("quasi-natural", FEW + MORE, marks=slow),
+        ("linear", FEW, False),
+        pytest.param("linear", MORE, True, marks=slow),
+        pytest.param("quasi-natural", FEW + MORE, False, marks=slow),
+        pytest.param("quasi-natural", MORE[-3:], True, marks=slow),
     ],
 )
-def test_paths_have_the_oracles_score(model, lengths, interpreted):
+def test_paths_have_the_oracles_score(model, lengths, windows, interpreted, addresses):
+    interpreted.more["windows"] = windows
     triples = [related(n, some) for n, some in enumerate(lengths)]
     found = jaxalign.align_triples(triples, costs(model), gap_model=model)
     for one, texts in zip(found, triples, strict=True):
