@@ -67,7 +67,7 @@ def call(job, implementation="pallas"):
 
 def triple_of(model, lengths, seed=0):
     """A triple as the kernels take it."""
-    kernels, _ = engine.triple_kernels(True)
+    kernels = engine.kernels()[0].three
     texts, scoring = papers_three.triple(lengths, seed), COSTS[model]
     sequences = as_sequences([(str(n), x) for n, x in enumerate(texts)],
                              scoring.alphabet)  # fmt: skip

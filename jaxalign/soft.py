@@ -20,13 +20,15 @@ gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pa
 temperature : number or array of the batch shape, above 0
 mode, free_ends : as in ``align``
 adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
-implementation : {"log", "blocked", "scaled"}, optional
+implementation : {"log", "blocked", "scaled", "pallas"}, optional
     ``log`` keeps all diagonals for the gradient, ``blocked`` some of them and computes
     the others anew; by default the second where the first needs more than 128 MiB. In
     its scores, gradients and log probabilities the product of embeddings is not stored.
     ``scaled`` works without logarithms, faster, and refuses (nan inside ``jit``) where
     it cannot prove that less than 1e-7 of the probability is lost. Entropies and
-    derivatives by the temperature are always those of ``log`` then.
+    derivatives by the temperature are always those of ``log``.
+    ``pallas``, GPU kernels, is the default where they run: float32, up to 4,096 rows,
+    adjacent gaps, costs that are numbers or of the batch shape.
 """
 
 import jax

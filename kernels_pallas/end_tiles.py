@@ -25,7 +25,8 @@ def end_tiles(inputs: Inputs, filled: Filled, s: Fill, score, tie, interpret=Non
     column first, and only those matter that begin before the first of them ends. Tiles
     in between may lack the score. First is above last where the score is 0.
     """
-    items, blocks = score.shape[0], inputs.held.shape[0]
+    items, blocks, peaks = score.shape[0], inputs.held.shape[0], filled.peaks
+    assert peaks is not None  # a local fill with tiles
     run = kernel(
         partial(_end_program, s=s, blocks=blocks),
         [jax.ShapeDtypeStruct((items * s.tables * 3 * THREADS,), jnp.int32)],
@@ -38,8 +39,7 @@ def end_tiles(inputs: Inputs, filled: Filled, s: Fill, score, tie, interpret=Non
     wanted = jnp.where(score > 0, score + floor, NONE)
     ties = tie.astype(jnp.int32)
     (found,) = run(inputs.strips, inputs.steps, inputs.first, inputs.held,
-                   wanted.reshape(-1), ties.reshape(-1),
-                   filled.peaks.reshape(-1))  # fmt: skip
+                   wanted.reshape(-1), ties.reshape(-1), peaks.reshape(-1))  # fmt: skip
     found = found.reshape(items, s.tables, 3, s.groups, s.lanes)
     key, first, last = (x.swapaxes(1, 2) for x in jnp.moveaxis(found, 2, 0))
     lane = lax.broadcasted_iota(jnp.int32, key.shape, key.ndim - 1)

@@ -18,7 +18,12 @@ import measure  # noqa: E402
 import peers  # noqa: E402
 import problems  # noqa: E402
 import recall_three  # noqa: E402
+import scale  # noqa: E402
+import scale_rows  # noqa: E402
 import search  # noqa: E402
+
+from jaxalign.model.alphabet import as_sequences  # noqa: E402
+from jaxalign.model.scoring import Scoring  # noqa: E402
 
 
 def test_random_problems_repeat():
@@ -203,3 +208,29 @@ def test_reliability_is_by_tenths_of_the_posterior():
         (0.1, 2, 0.5),
         (0.9, 1, 1.0),
     ]
+
+
+# Scale
+
+
+def test_a_static_split_waits_for_its_heaviest_share():
+    cells = [8, 8, 1, 1, 1, 1, 1, 1]
+    seconds = [float(x) for x in cells]
+    assert scale_rows.makespans(cells, seconds, 2) == (11.0, 18.0)
+    assert scale_rows.makespans(cells, seconds, 1) == (22.0, 22.0)
+    assert scale_rows.makespans(cells[::-1], seconds[::-1], 8)[0] == 8.0
+
+
+def test_rows_of_scale_run(monkeypatch):
+    monkeypatch.setattr(scale_rows, "HERE", BENCHMARKS / "none")
+    monkeypatch.setattr(scale_rows, "proteins", lambda count=None: _few(count or 12))
+    options = scale.parser().parse_args(["devices", "--counts", "1,2", "--count", "12"])
+    options.modes = "local"
+    one, two = scale_rows.devices(options)
+    assert one["sum of scores"] == two["sum of scores"] and one["speed-up"] == 1
+    assert len(scale_rows.lpt(options)) == 3
+
+
+def _few(count):
+    made = problems.random_proteins("p", 20, count)
+    return as_sequences(list(made.texts), Scoring().alphabet)

@@ -10,12 +10,13 @@ import pytest
 from cases import check_rows, same_tables, some_texts
 
 import jaxalign
+import kernels_pallas
 from jaxalign import DeviceError, UsageError, api, large
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import join
-from jaxalign.run import engine, flow, parts
+from jaxalign.run import engine, flow, launch, parts
 from jaxalign.run.job import make_task
 from jaxalign.run.windows import Job
 
@@ -187,6 +188,22 @@ def test_small_parts_share_their_programs():
         some = parts.cut_of(task, rows)
         computed = (one for _, _, own in parts.iterate(task, some, 0) for one in own)
         assert len(set().union(*map(shapes, computed))) <= len(shapes(task))
+
+
+def test_parts_of_a_gpu_share_their_programs():
+    """Launches of all parts have the static sizes of one another."""
+    rng = np.random.default_rng(0)
+    lengths = rng.lognormal(5.8, 0.6, 6000).astype(int).clip(20, 5000)
+    sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], Scoring().alphabet)
+    task = make_task("all", sets, sets, Scoring(), mode="local", output="identity")
+
+    def shapes(one):
+        made = launch.cut(one, kernels_pallas, 2**33)
+        return {(x.rows, x.columns, x.room, x.slots, x.places, x.shape) for x in made}
+
+    some = parts.cut_of(task, 2**20)[::4]
+    computed = (one for _, _, own in parts.iterate(task, some, 0) for one in own)
+    assert len(set().union(*map(shapes, computed))) <= len(shapes(task)) + 1
 
 
 def test_shards_and_skipped_parts(whole):

@@ -16,12 +16,14 @@ import kernels_pallas as kernels
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import resolve_ends
+from jaxalign.model.table import join
 from jaxalign.run import (
     crossing,
     engine,
     gpu,
     gpu_arrays,
     launch,
+    parts,
     results,
     search,
     windows,
@@ -276,6 +278,27 @@ def test_the_engine_drives_launches(options, monkeypatch):
     want = jaxalign.align_all(task.queries, implementation="sweep", **shared, **options)
     assert 0 < len(found) == len(want)
     same_tables(found, want)
+
+
+@interpreted
+@pytest.mark.slow
+@pytest.mark.parametrize("output", ["score", "alignment"])
+@pytest.mark.parametrize("scoring", [None, "asymmetric"])
+def test_parts_by_launches(output, scoring, monkeypatch):
+    """Parts whose queries are few meet each other twice and have the static sizes of
+    the whole; the last ones are two tasks, or one of their own."""
+    sets = task_of("all", output, "local", count=12).queries
+    scores = jaxalign.Scoring().scores.copy()
+    scores[0, 1] += 1
+    letters = sets.alphabet.letters
+    scoring = scoring and jaxalign.Scoring((letters, scores), 11, 1)
+    options = {"mode": "local", "output": output}
+    want = jaxalign.align_all(sets, scoring, **options)
+    monkeypatch.setattr(parts, "FEW", 3)
+    _drive(monkeypatch)
+    found = list(jaxalign.stream_all(sets, scoring, part_rows=15, **options))
+    assert len(found) > 3 and all("pallas" in x.implementation for _, x in found)
+    same_tables(join((table for _, table in found), {}), want)
 
 
 @interpreted

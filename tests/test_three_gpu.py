@@ -3,6 +3,7 @@
 their paths are worth them."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -82,11 +83,17 @@ class Small:
         return kernels.solve(triples, shape, mosaic.interpreter())
 
 
+def put(monkeypatch, made):
+    """Let the engine have these kernels of triples."""
+    package = SimpleNamespace(three=made)
+    monkeypatch.setattr(engine, "kernels", lambda: (package, "made here"))
+
+
 @pytest.fixture
 def interpreted(monkeypatch):
     """``align_three`` by the kernels, without a GPU."""
     small = Small()
-    monkeypatch.setattr(engine, "triple_kernels", lambda named: (small, "interpreted"))
+    put(monkeypatch, small)
     monkeypatch.setattr(three_gpu, "_rounded", lambda count: -(-count // 16) * 16)
     return small
 
@@ -263,7 +270,7 @@ class Wrong(Small):
 
 
 def test_a_path_without_its_score_is_not_returned(monkeypatch):
-    monkeypatch.setattr(engine, "triple_kernels", lambda named: (Wrong(), "wrong"))
+    put(monkeypatch, Wrong())
     texts = related(4, (5, 6, 7))
     found = jaxalign.align_three(*texts)
     assert found.implementation == "layers"

@@ -18,10 +18,11 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from jaxalign.dp import soft_blocks, soft_scaled, soft_scan, soft_table
+from jaxalign.dp import soft_blocks, soft_kernels, soft_scaled, soft_scan, soft_table
 from jaxalign.dp.skew import unskew
 from jaxalign.dp.soft_blocks import VECTORS, Factors
 from jaxalign.dp.soft_ends import Gap, Overhang, Rules
+from jaxalign.dp.soft_kernels import Block, Kernels
 from jaxalign.dp.soft_table import COSTLY, FORBIDDEN, Table, Weights
 
 GAPS = ("open_e", "extend_e", "open_f", "extend_f")
@@ -42,12 +43,15 @@ class Expected(NamedTuple):
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(3,))
-def score(weights: Weights, temperature, rules: Rules, block: int | str | None):
+def score(weights: Weights, temperature, rules: Rules, block: Block):
     """The soft score, a scalar; -inf where no alignment is legal.
 
     ``block`` is the number of diagonals that are recomputed at a time in the reverse
     pass; None keeps all of them; "scaled" is ``soft_scaled``, nan where that refuses.
     """
+    if isinstance(block, Kernels):
+        scaled = over_temperature(weights, temperature, rules)
+        return soft_kernels.log_z(block.score, scaled, temperature, rules)[0]
     if block == SCALED:
         return expected(weights, temperature, rules, block, frozenset()).score
     scaled = over_temperature(weights, temperature, rules)
@@ -71,12 +75,13 @@ def _score_jvp(block, primals, tangents):
     gradient = _named(found.gradient) | {"entropy": found.entropy}
     tangent = jnp.zeros_like(found.score)
     for name, t in named.items():
-        tangent = tangent + jnp.sum(gradient[name] * t)
+        if gradient[name] is not None:  # kernels count overhangs with the costs
+            tangent = tangent + jnp.sum(gradient[name] * t)
     return found.score, tangent
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(3,))
-def posterior(weights: Weights, temperature, rules: Rules, block: int | None):
+def posterior(weights: Weights, temperature, rules: Rules, block: Block):
     """(M, N): the probability that residues i and j are a pair.
 
     Made for losses on the posterior. Its Jacobian is a covariance, hence symmetric:
@@ -120,6 +125,10 @@ posterior.defvjp(_posterior_forward, _posterior_backward, symbolic_zeros=True)
 
 def expected(weights, temperature, rules, block=None, wanted=EVERYTHING) -> Expected:
     """Score and expectations in one forward and one reverse wavefront."""
+    if isinstance(block, Kernels):
+        if "entropy" not in wanted:
+            return _by_kernels(block, weights, temperature, rules)
+        block = block.otherwise
     scaled = over_temperature(weights, temperature, rules)
     table = Table(scaled, rules)
     if block == SCALED and "entropy" not in wanted:
@@ -150,6 +159,15 @@ def _linear(table: Table, weights: Weights, temperature, wanted) -> Expected:
     refused = ~(soft_scaled.is_proved(lost) | (value == -jnp.inf))
     refuse = jax.tree.map(lambda x: jnp.where(refused, jnp.nan, x), (value, gradient))
     return Expected(*refuse, None)
+
+
+def _by_kernels(kernels: Kernels, weights: Weights, temperature, rules) -> Expected:
+    """Overhangs are counted with the gap costs; their own gradients are None."""
+    scaled = over_temperature(weights, temperature, rules)
+    given = kernels.expected, scaled, temperature, rules
+    value, pairs, payers = soft_kernels.log_z(*given)
+    gaps = dict(zip(GAPS, -payers, strict=True))
+    return Expected(value, _weights({"similarity": pairs} | gaps), None)
 
 
 def _whole(table: Table, weights: Weights):

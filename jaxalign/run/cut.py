@@ -152,7 +152,7 @@ def _capacity(job, m, used, rows, columns, lanes) -> int:
     if not job.paths:
         return 0
     whole = rows * columns * lanes // 4
-    if whole <= (LARGE_BACKTRACK if job.longest else SMALL_BACKTRACK):
+    if whole <= (LARGE_BACKTRACK if job.whole else SMALL_BACKTRACK):
         return whole
     needed = _backtrack(m, used, lanes)
     return bucket(needed, 4 if needed < LARGE_BACKTRACK else 2)
@@ -217,7 +217,7 @@ def _shape(job, queries, block, lanes) -> Window:
     columns = max(bucket(used, 4 if coarse else 2), longest)
     each = 2 if job.teams else 1
     slots = min((job.window or 2 * QUERIES) // each, QUERIES)
-    common = job.longest and lanes > LANES[-1]  # parts: one size for most of them
+    common = job.whole and lanes > LANES[-1]  # parts: one size for most of them
     places = max(lanes, bucket(len(block), 4, 256 if common else 64))
     if job.steps:
         slots = min(slots, max(1, STEP_BYTES // (places * (rows + longest))))

@@ -29,7 +29,7 @@ from jaxalign.run import (
     results,
     schedule,
     windows,
-)
+)  # fmt: skip
 from jaxalign.run.task import Task, make_plan, merge
 from jaxalign.run.told import teller, watcher
 
@@ -62,10 +62,10 @@ def choose(implementation: str | None) -> tuple[str, str]:
     return "sweep", reason if platform == "cpu" else f"{reason}; no kernels: {why}"
 
 
-def triple_kernels(named: bool):
-    """(the GPU kernels of triples or None, why); ``named``: nothing else will do."""
-    name, why = choose("pallas" if named else None)
-    return (kernels_pallas.three if name == "pallas" else None), why
+def kernels():
+    """The package of kernels where it runs, else None; and why (not)."""
+    works, why = kernels_pallas.supported()
+    return kernels_pallas if works else None, why
 
 
 def default_threads() -> int:
@@ -113,7 +113,8 @@ def plan(task: Task) -> tuple[dict, list]:
 
 
 def _names(devices) -> list[str]:
-    return [f"{x.platform}:{x.id}" for x in list(devices) or jax.devices()[:1]]
+    devices = list(devices) or jax.devices()[:1]
+    return [f"{device.platform}:{device.id}" for device in devices]
 
 
 @dataclass(eq=False)
@@ -255,8 +256,7 @@ def compute(
 
 
 def places(task: Task, each: int = 1) -> list:
-    """The device of every host thread; None where JAX chooses. On GPUs each has some
-    threads; CPU devices share those of the task."""
+    """The device of every host thread, None where JAX chooses; a GPU has several."""
     devices = task.devices or (None,)
     on_gpu = choose(task.implementation)[0] == "pallas"
     count = min(task.threads, each) * len(devices) if on_gpu else task.threads

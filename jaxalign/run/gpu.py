@@ -3,12 +3,12 @@
 ``run.engine`` hands in the kernels (the package ``kernels_pallas``), so that this file
 needs no GPU to be imported. Launches are issued without waiting for each other. What a
 launch finds is put into the columns of the whole result on the device, in input order;
-only a result too large for the device goes to the host launch by launch.
+only parts, and results too large for the device, go to the host launch by launch.
 """
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -66,10 +66,9 @@ class Job:
 def budget(task) -> int:
     """Device bytes for one launch, beside the result and the launch before; and beside
     those of the other threads where a device has several (``engine.compute``)."""
-    share = SHARE * _limit(task)
-    several = task.reserved is not None or len(task.devices) > 1
-    threads = IN_FLIGHT if several or task.top else 1
-    return int(share - (_result_bytes(task) if _fits(task) else 0)) // (2 * threads)
+    several = task.reserved is not None or len(task.devices) > 1 or task.top
+    rest = SHARE * _limit(task) - (_result_bytes(task) if _fits(task) else 0)
+    return int(rest) // (2 * (IN_FLIGHT if several else 1))
 
 
 def _limit(task) -> int:
@@ -97,10 +96,10 @@ def run(job: Job, launches, out, tell, whole=True) -> None:
     whole : they are all of the rows of ``out``, so that these may be put together on
         the device
     """
-    task, kernels = job.task, job.kernels
+    task, kernels, shared = job.task, job.kernels, job
     whole = whole and not task.filters and _fits(task)
-    held = job.held = _empty(task) if whole else None
-    job.out, job.tell = out, tell
+    held = _empty(task) if whole else None
+    job = replace(job, held=held, out=out, tell=tell)  # other threads have theirs
     compile_all(job, launches)
     again = _all(job, launches)
     if again:
@@ -110,6 +109,7 @@ def run(job: Job, launches, out, tell, whole=True) -> None:
         _all(job, made, counted=True)
     if held is not None:
         _collect(job, held)
+    shared.kept, shared.mean = max(shared.kept, job.kept), max(shared.mean, job.mean)
 
 
 def prepare(task, kernels, interpret=None) -> Job:
@@ -170,7 +170,7 @@ def _shared(task, kernels):
     queries = gpu_arrays.load(task.queries)
     targets = queries if task.targets is task.queries else gpu_arrays.load(task.targets)
     job, count = task.job, len(task.queries)
-    rank = job.rank if job.kind == "all" and job.once else np.arange(count)
+    rank = job.rank if job.kind == "all" and job.once else np.arange(len(task.targets))
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
     order = Order(*(gpu_arrays.long(x, np.int32) for x in (base, rank)))
     wildcard = task.scoring.alphabet.wildcard_code

@@ -149,15 +149,15 @@ def _oriented(made, swapped, split) -> dict:
 def _join(runs, count, swapped, capacity):
     """Runs (R, ...), end to start -> (one path after the other, start to end, uint32
     (capacity,); where each begins). I and D (1 and 2) change places with the sides."""
-    begin = (jnp.cumsum(count.reshape(-1)) - count.reshape(-1)).reshape(count.shape)
-    r = jnp.arange(runs.shape[0], dtype=jnp.int32).reshape(-1, *(1,) * count.ndim)
-    runs = runs.astype(jnp.uint32)
-    turned = swapped[None] & ((runs & 15) != 0)
-    runs = jnp.where(turned, runs ^ jnp.uint32(3), runs)
-    at = jnp.where(r < count[None], (begin + count - 1)[None] - r, capacity)
-    empty = jnp.zeros(capacity, jnp.uint32)
-    joined = empty.at[at.reshape(-1)].set(runs.reshape(-1), mode="drop")
-    return joined, begin
+    pairs, length = count.size, count.reshape(-1)
+    begin = jnp.cumsum(length) - length
+    # The pair of every place: what is read is as long as the paths, not as R of each.
+    pair = jnp.arange(pairs, dtype=jnp.int32)
+    pair = jnp.repeat(pair, length, total_repeat_length=capacity)
+    r = (begin + length - 1)[pair] - jnp.arange(capacity, dtype=jnp.int32)
+    joined = runs.reshape(-1, pairs).at[r, pair].get(mode="clip").astype(jnp.uint32)
+    turned = swapped.reshape(-1)[pair] & ((joined & 15) != 0)
+    return jnp.where(turned, joined ^ jnp.uint32(3), joined), begin.reshape(count.shape)
 
 
 @partial(jax.jit, donate_argnames=("columns", "runs"))

@@ -23,12 +23,13 @@ QUERIES, PAIRS = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
 TARGETS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
 CHECKPOINTED = 4096  # targets of a launch that keeps checkpoints
 ROOM = 2**22  # words of letters of targets
-WIDE, MORE = 32768, 2  # targets, and times the room, for few queries: a launch is one
-# program for a while, that of its longest targets
+WIDE, MORE = 32768, 2  # targets, and times the room, for few queries: fewer last ones
 COARSE = 2 * 10**10  # cells; fewer take one height of strips: compiling costs more
 STRIP = 384  # rows
 IN_FLIGHT = 2  # host threads of a device, but where its result is kept there
-RUNS = 64  # run-length operations kept of a path; a launch with a longer one runs again
+# Run-length operations kept of a path; a launch with a longer one is compiled and runs
+# again, so there are enough for most.
+RUNS = 256
 MEAN_RUNS = 16  # … and of all paths of a launch, a pair
 
 
@@ -100,12 +101,10 @@ def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
 
 
 def _alike(task, kernels, queries):
-    """(start, stop) of queries, longest first, whose launches have one shape.
-
-    At most as many as the largest launch takes.
-    """
+    """(start, stop) of queries, longest first, whose launches have one shape; at most
+    as many as the largest launch takes."""
     lengths = task.job.query_lengths[queries].tolist()
-    coarse = task.job.cells < COARSE or _few(task)
+    coarse = task.job.total < COARSE or _few(task)
     of = lengths[:1] * len(lengths) if coarse else lengths
     known = {length: _kind(task, kernels, length) for length in set(of)}
     start = 0
@@ -213,9 +212,10 @@ def _with_records(task, kernels, launch, budget):
     each = kernels.record_bytes(s)
     least = s.tile or 1
     rest = budget - launch_bytes(task, kernels, replace(launch, records=least))
-    if launch.zipped:
-        m, n = launch.rows, launch.columns
-        m, n = (np.full(launch.places, x) for x in (m, n))
+    if launch.zipped or of.whole:
+        m, n = launch.rows, launch.columns if launch.zipped else of.most[1]
+        m = np.full(launch.places if launch.zipped else launch.slots, m)
+        n = np.full(launch.places, n)
     else:
         m = np.sort(of.query_lengths[of.query_lengths <= launch.rows])
         n = np.sort(of.target_lengths)
@@ -228,12 +228,13 @@ def _with_records(task, kernels, launch, budget):
 def _sizes(task, listed):
     """(slots, places) to try, most pairs first; ``Task.window`` bounds both."""
     wide = (WIDE, *TARGETS) if _few(task) else TARGETS
+    whole = task.job.whole
     limit = task.window or wide[0]
     if listed:
         return [(min(p, limit),) * 2 for p in PAIRS]
-    needed = bucket(len(task.job.target_lengths))
+    needed = bucket(whole.targets if whole else len(task.job.target_lengths))
     needed = min(needed, CHECKPOINTED) if task.paths else needed
-    few = bucket(len(task.job.query_lengths), 4, 4)
+    few = QUERIES[0] if whole else bucket(len(task.job.query_lengths), 4, 4)
     places = [t for t in wide if t <= needed]
     slots = [q for q in QUERIES if q <= few]
     sizes = [(min(q, limit), min(t, limit)) for q, t in product(slots, places)]
@@ -242,23 +243,24 @@ def _sizes(task, listed):
 
 def _sized(task, kernels, queries, targets, m, n, size, dtype, proven, listed):
     """A launch of some size, arrays for its longest sequences."""
-    coarse = not listed and (task.job.cells < COARSE or _few(task))
-    longest = int(task.job.query_lengths.max()) if coarse else m
+    coarse = not listed and (task.job.total < COARSE or _few(task))
+    longest = task.job.most[0] if coarse else m
     s = _shape(task, kernels, longest, dtype, listed)
     if listed:
         rows, columns, room = kernels.bucket(m), kernels.bucket(n), 0
     else:
         rows, columns = _rows(kernels, s, longest), 0
         room = _room(task, kernels, s, size)
-    return Launch(
-        queries, targets, rows, columns, room, 0, *size, listed, dtype, proven, s
-    )
+    sizes = rows, columns, room, 0, *size
+    return Launch(queries, targets, *sizes, listed, dtype, proven, s)
 
 
 def _room(task, kernels, s, size) -> int:
     """Rows of letters of a launch: for the longest targets of the job, or all that is
     sensible. The same for all launches of these sizes."""
     lengths = np.sort(task.job.target_lengths)[::-1][: size[1]]
+    if task.job.whole:  # the same for all parts
+        lengths = np.full(size[1], task.job.most[1])
     ends = kernels.rows_of(lengths, s)
     needed = bucket(int(ends[-1]), 2, 256)
     room = ROOM * (MORE if _few(task) else 1)
@@ -267,7 +269,7 @@ def _room(task, kernels, s, size) -> int:
 
 def _few(task) -> bool:
     """Whether all queries are in one launch, and its shape is chosen for all of it."""
-    few = len(task.job.query_lengths) <= QUERIES[0]
+    few = len(task.job.query_lengths) <= QUERIES[0] and task.job.whole is None
     return few and task.job.kind == "cross" and not task.paths
 
 
@@ -279,7 +281,7 @@ def _shape(task, kernels, longest, dtype, listed=False):
         sides = task.job.falling
         return kernels.spread(*sides, local=task.local, packed=packed)
     if task.paths:
-        longest = max(longest, min(int(task.job.query_lengths.max()), STRIP))
+        longest = max(longest, min(task.job.most[0], STRIP))
     return kernels.choose(
         longest,
         local=task.local,

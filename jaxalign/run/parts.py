@@ -13,10 +13,12 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.run import schedule
 from jaxalign.run.task import COLUMN_BYTES, Task
+from jaxalign.run.windows import Whole
 
 ROWS = 2**22  # of a part, about; 184 MB of statistics
 CELLS = 2**40  # of a part; a minute or two on a few cores, a second on a GPU
 SEARCH_CELLS = 2**42  # … of a search, which may read the database for each part
+FEW = 16  # times as many targets: the triangle of the queries is 3 % of their cells
 EVEN = 64  # a launch on a GPU takes so many queries
 
 
@@ -136,8 +138,11 @@ def _reach(total, first, limit) -> int:
 
 
 def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
-    """The task whose result are the rows of a part, and those that compute them: the
-    queries against all that follow the part, and those of the part among themselves.
+    """The task whose result are the rows of a part, and those that compute them.
+
+    That is one task where its queries are few beside those they meet: they meet each
+    other twice then. Else two: the queries against all that follow the part, and those
+    of the part among themselves.
 
     reserved : bytes of results in memory while parts are at work
     """
@@ -145,15 +150,19 @@ def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
     if (part.first, part.last) == (0, n):
         whole = replace(task, reserved=reserved)
         return whole, [whole]
-    band = task.queries.between(part.first, part.last)
     longest = (int(task.queries.lengths.max(initial=0)),) * 2
-    same = replace(task, longest=longest, reserved=reserved)
+    whole = Whole(longest, task.job.cells, n)
+    same = replace(task, whole=whole, reserved=reserved)
+    band = task.queries.between(part.first, part.last)
+    rows = replace(same, queries=band, targets=task.queries.between(part.first, n))
+    if len(band) * FEW <= len(rows.targets):
+        rows = replace(rows, once=False)
+        return rows, [rows]
     corner = replace(same, queries=band, targets=band, size=n - part.first)
     if part.last == n:
         return replace(corner, size=None), [corner]
     rest = task.queries.between(part.last, n)
     square = replace(corner, kind="cross", targets=rest, shift=len(band))
-    rows = replace(same, queries=band, targets=task.queries.between(part.first, n))
     return rows, [square, corner]
 
 

@@ -100,9 +100,7 @@ def score_dtype(task):
     """int32, or what a proof asks for; float64 where scores are fractions."""
     if task.scoring.scale > 1:
         return np.float64
-    sides = task.queries, task.targets
-    longest = task.longest or [int(x.lengths.max(initial=0)) for x in sides]
-    limit = bounds.score_range(*longest, task.scoring, task.mode)
+    limit = bounds.score_range(*task.job.most, task.scoring, task.mode)
     return np.int32 if bounds.fits(limit, "int32") else np.int64
 
 

@@ -10,12 +10,15 @@ from jax.core import Tracer
 
 from jaxalign.dp.soft_blocks import Factors
 from jaxalign.dp.soft_ends import Gap, Rules
-from jaxalign.errors import UsageError
+from jaxalign.dp.soft_kernels import Block
+from jaxalign.errors import DeviceError, UsageError
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
+from jaxalign.run import engine, soft_gpu
 
 BLOCK = 64
 KEEP_BYTES = 128 << 20
-IMPLEMENTATIONS = ("log", "blocked", "scaled")
+IMPLEMENTATIONS = ("log", "blocked", "scaled", "pallas")
+ROWS = 4096  # of the similarity, which the GPU kernels take
 
 
 class Pair(NamedTuple):
@@ -32,7 +35,7 @@ class Settings(NamedTuple):
     """What is known while tracing; hashable."""
 
     local: bool
-    block: int | str | None
+    block: Block
 
 
 def prepare(
@@ -52,11 +55,11 @@ def prepare(
     s = _similarity(similarity)
     *batch, m, n = s.shape
     batch = tuple(batch)
-    block = _block(implementation, s)
-    settings = Settings(mode == "local", block)
     fit = partial(_fitted, batch=batch, dtype=s.dtype)
     costs = [_gap(cost, fit, batch, m, n) for cost in (gap_open, gap_extend)]
     _check_temperature(temperature)
+    block = _block(implementation, s, costs, adjacent_gaps)
+    settings = Settings(mode == "local", block)
     arrays = (
         Factors(*(fit(x, rank=2) for x in s))
         if isinstance(s, Factors)
@@ -161,7 +164,16 @@ def _check_temperature(temperature):
         raise UsageError("the temperature must be above 0; `align` is the limit at 0")
 
 
-def _block(implementation, similarity):
+def _block(implementation, similarity, costs, adjacent) -> Block:
+    """The engine.
+
+    Raises
+    ------
+    UsageError
+        Unknown, or ``pallas`` for what its kernels do not take.
+    DeviceError
+        ``pallas`` where they do not run.
+    """
     if implementation not in (None, *IMPLEMENTATIONS):
         known = ", ".join(IMPLEMENTATIONS)
         raise UsageError(f"unknown implementation {implementation!r}: one of {known}")
@@ -169,5 +181,35 @@ def _block(implementation, similarity):
         return implementation
     *batch, m, n = similarity.shape
     kept = 5 * int(np.prod(batch)) * (m + n + 1) * (m + 1) * similarity.dtype.itemsize
-    large = implementation is None and kept > KEEP_BYTES
-    return BLOCK if large or implementation == "blocked" else None
+    large = implementation != "log" and kept > KEEP_BYTES
+    block = BLOCK if large or implementation == "blocked" else None
+    if implementation in ("log", "blocked"):
+        return block
+    refused = _beyond_kernels(similarity, costs, adjacent)
+    if implementation == "pallas" and refused:
+        raise UsageError(f"implementation 'pallas' does not take {refused}")
+    found, why = (None, "") if refused else engine.kernels()
+    if implementation == "pallas" and found is None:
+        raise DeviceError(f"pallas: {why}")
+    return block if found is None else soft_gpu.kernels(found, block)
+
+
+def _beyond_kernels(similarity, costs, adjacent) -> str:
+    """What the GPU kernels do not take of this problem; empty where they do."""
+    m, n = similarity.shape[-2:]
+    ranks = [len(shape) for shape in _cost_shapes(costs)]
+    reasons = {
+        f"a similarity of {similarity.dtype}": similarity.dtype != jnp.float32,
+        "an empty similarity": 0 in similarity.shape,
+        f"a similarity of more than {ROWS} rows": m > ROWS,
+        "gap costs by position": any(ranks),
+        "adjacent_gaps=False": not adjacent,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _cost_shapes(costs):
+    """Shapes of gap costs, without batch axes."""
+    for gap in costs:
+        for x, axis in gap:
+            yield x.shape if axis is None else x.shape[1:]

@@ -39,7 +39,8 @@ class Task:
     # Of a task that computes a part of another one's rows (``run.parts``):
     size: int | None = None
     shift: int = 0
-    longest: tuple[int, int] | None = None  # query and target of the whole
+    whole: windows.Whole | None = None
+    once: bool = True  # pairs may be computed with their sides swapped
     reserved: int | None = None  # bytes of results in memory, not only of these pairs
     top: int | None = None  # keep only the best of each query, the scores on the device
 
@@ -59,13 +60,13 @@ class Task:
             self.queries.lengths,
             self.targets.lengths,
             self.include_self,
-            is_symmetric(self.scoring, self.free),
+            self.once and is_symmetric(self.scoring, self.free),
             self.paths,
             self.output == "alignment",
             self.window,
             self.size,
             self.shift,
-            self.longest,
+            self.whole,
         )
 
     @property

@@ -3,7 +3,7 @@ memory."""
 
 import jax
 
-from jaxalign.errors import UsageError
+from jaxalign.errors import DeviceError, UsageError
 from jaxalign.run import engine, memory, three_gpu
 
 SCHEDULES = {"planes": "sloped", "layers": "layered"}  # of the fills in ``dp``
@@ -40,8 +40,10 @@ def choose(implementation, schedule, traceback, chunked):
         )
     if schedule != "auto" or traceback in chunked:
         return (usual if schedule == "auto" else schedule), None, "asked for"
-    kernels, why = engine.triple_kernels(implementation == "pallas")
-    return usual, kernels, why
+    kernels, why = engine.kernels()
+    if kernels is None and implementation == "pallas":
+        raise DeviceError(f"pallas: {why}")
+    return usual, kernels and kernels.three, why
 
 
 def kernels_for(triple, kernels, named: bool, paths: bool):

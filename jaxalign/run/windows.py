@@ -49,6 +49,15 @@ class Pairs(NamedTuple):
     swapped: np.ndarray
 
 
+class Whole(NamedTuple):
+    """What a part of a job has to know of all of it, so that parts have the same static
+    sizes: the longest sequences of both sides, cells, targets."""
+
+    longest: tuple[int, int]
+    cells: int
+    targets: int
+
+
 @dataclass(frozen=True)
 class Job:
     """Which pairs, by lengths only: ``all`` (i < j), ``cross`` or ``zip``.
@@ -56,7 +65,8 @@ class Job:
     ``all`` may have fewer queries than targets: then the first of them are the queries.
     ``once`` says that a pair may be computed with its two sides swapped. ``size`` and
     ``shift``: the pairs are some of those of ``all`` on ``size`` sequences, target 0 is
-    number ``shift`` of them, and rows count as they do there; ``longest``: of all.
+    number ``shift`` of them, and rows count as they do there; ``whole`` is the job that
+    this is a part of.
     """
 
     kind: str
@@ -69,14 +79,21 @@ class Job:
     window: int | None = None  # pairs of a side of a window, None: what pays
     size: int | None = None
     shift: int = 0
-    longest: tuple[int, int] | None = None
+    whole: Whole | None = None
 
     @property
     def most(self) -> tuple[int, int]:
         """The longest query and target, of the whole where these are some of it."""
+        if self.whole is not None:
+            return self.whole.longest
         sides = self.query_lengths, self.target_lengths
-        m, n = self.longest or (int(side.max(initial=0)) for side in sides)
+        m, n = (int(side.max(initial=0)) for side in sides)
         return m, n
+
+    @property
+    def total(self) -> int:
+        """Cells, of the whole where this is a part."""
+        return self.cells if self.whole is None else self.whole.cells
 
     @property
     def pairs(self) -> int:
@@ -185,7 +202,7 @@ class Job:
         """
         some = self.kind == "all" and self.once and self.window != 1
         some &= not self.include_self or self.cells > SELF_CELLS
-        some &= self.longest is None  # a part: its two jobs are to share their programs
+        some &= self.whole is None  # parts are to share their programs
         return some and len(self.query_lengths) < TEAMS
 
     @property

@@ -1,0 +1,212 @@
+"""Soft alignment on a GPU: the kernels beside XLA's scan, in one run.
+
+    python benchmarks/soft_gpu.py --json soft_gpu.json
+    python benchmarks/soft_gpu.py --quick          # any machine; too small for figures
+
+times      score; score and gradient; Hessian-vector product
+precision  score and posterior in float32 against float64, one pair of relatives
+
+Random proteins with BLOSUM62 / 2 at T = 1, gaps of 5.5 + 0.5 (k - 1), local;
+milliseconds are medians of calls in turns on arrays that lie on the device. Everything
+is compiled before anything is timed, several programs at a time ("compile": seconds of
+one, among the others). "differs": gradient and product from the scan's, relative to
+their largest. XLA's scan is ``log``, or ``blocked`` where that is the default.
+"""
+
+import argparse
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+
+import measure
+import numpy as np
+
+GAPS = {"gap_open": 5.5, "gap_extend": 0.5, "mode": "local"}
+SIZES = ((900, 256, "log"), (128, 900, "log"), (64, 2000, "blocked"))
+SCAN_HVP = 256  # rows up to which XLA's product is compiled too; it takes long
+QUICK = ((3, 12, "log"), (5, 8, "blocked"))
+FORMS = ("score", "score+grad", "hvp")
+RELATED = 0.6  # of the residues of the pair whose precision is measured
+
+
+def problem(count: int, length: int, related: float = 0.0, seed: int = 0):
+    """float32 (count, length, length), on the device."""
+    import jax
+    import jax.numpy as jnp
+
+    from jaxalign import Scoring
+
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 20, (2, count, length))
+    b = np.where(rng.random(b.shape) < related, a, b)
+    matrix = jnp.asarray(Scoring().scores / 2, jnp.float32)
+    gather = jax.jit(lambda a, b: matrix[a[:, :, None], b[:, None, :]])
+    return gather(jnp.asarray(a), jnp.asarray(b))
+
+
+def forms(implementation: str) -> dict:
+    """name -> function of (similarity, direction)."""
+    import jax
+
+    import jaxalign
+
+    options = GAPS | {"implementation": implementation}
+
+    def total(s):
+        return jaxalign.soft_score(s, **options).sum()
+
+    return {
+        "score": lambda s, v: total(s),
+        "score+grad": lambda s, v: jax.value_and_grad(total)(s),
+        "hvp": lambda s, v: jax.jvp(jax.grad(total), (s,), (v,))[1],
+    }
+
+
+def compiled(function, args):
+    """(program, seconds)."""
+    import jax
+
+    lowered = jax.jit(function).lower(*args)
+    began = time.perf_counter()
+    program = lowered.compile()
+    return program, time.perf_counter() - began
+
+
+def programs(sizes, kernels: bool, pool) -> dict:
+    """(count, length, implementation, form) -> future of ``compiled``."""
+    import jax
+    import jax.numpy as jnp
+
+    made = {}
+    for count, length, scan in sizes:
+        like = jax.ShapeDtypeStruct((count, length, length), jnp.float32)
+        for implementation in ("pallas", scan) if kernels else (scan,):
+            for form, function in forms(implementation).items():
+                if form == "hvp" and implementation == scan and length > SCAN_HVP:
+                    continue
+                key = count, length, implementation, form
+                made[key] = pool.submit(compiled, function, (like, like))
+    return made
+
+
+def times(sizes, made: dict, repeats: int) -> list[dict]:
+    """A row a size and implementation."""
+    import jax
+
+    rows = []
+    for count, length, _ in sizes:
+        s = problem(count, length)
+        v = jax.random.normal(jax.random.key(0), s.shape, s.dtype)
+        found = {key[2:]: x.result() for key, x in made.items() if key[0] == count}
+        calls = {key: _ready(program, s, v) for key, (program, _) in found.items()}
+        timed = measure.in_turns(calls, repeats)
+        scan = next(name for name, _ in found if name != "pallas")
+        for name in dict.fromkeys(name for name, _ in found):
+            ms = {
+                form: 1e3 * timed[name, form]["seconds"]
+                if (name, form) in timed
+                else None
+                for form in FORMS
+            }
+            both = ms["score+grad"]
+            row = {"work": f"{count} x {length} x {length}", "implementation": name}
+            row |= {f"{form} ms": value for form, value in ms.items()}
+            row["hvp / grad"] = ms["hvp"] / both if ms["hvp"] else None
+            row["scan / this"] = 1e3 * timed[scan, "score+grad"]["seconds"] / both
+            row["differs"] = apart(timed, name, scan)
+            row["compile s"] = found[name, "score+grad"][1]
+            print(row, flush=True)  # a run that is cut off has something to show
+            rows.append(row)
+    return rows
+
+
+def apart(timed, name: str, scan: str) -> float:
+    """How far gradient and product are from those of XLA's scan, over their largest."""
+    import jax
+
+    worst = 0.0
+    for form in FORMS[1:]:
+        if (scan, form) in timed:
+            ours, theirs = (
+                jax.tree.leaves(timed[x, form]["result"])[-1] for x in (name, scan)
+            )
+            worst = max(worst, float(abs(ours - theirs).max() / abs(theirs).max()))
+    return worst
+
+
+def _ready(program, *args):
+    import jax
+
+    return lambda: jax.block_until_ready(program(*args))
+
+
+def wide(length: int):
+    """Score and gradient of one pair in float64, compiled."""
+    import jax
+    import jax.numpy as jnp
+
+    with jax.enable_x64(True):
+        like = jax.ShapeDtypeStruct((1, length, length), jnp.float64)
+        return compiled(forms("log")["score+grad"], (like, like))[0]
+
+
+def precision(implementations, length: int, made, in_double) -> list[dict]:
+    """Errors of float32 on a pair of relatives."""
+    import jax
+
+    s = problem(1, length, RELATED, seed=2)
+    with jax.enable_x64(True):
+        s64 = jax.numpy.asarray(np.float64(s))
+        f64, p64 = jax.tree.map(np.asarray, in_double.result()(s64, s64))
+    rows = []
+    for name in implementations:
+        program, _ = made[1, length, name, "score+grad"].result()
+        f, p = jax.tree.map(np.asarray, program(s, s))
+        row = {"pair": f"{length} x {length}", "implementation": name, "F": float(f64)}
+        row["|F - F64|"] = float(abs(f - f64))
+        row["allowed"] = max(1e-4, 1.2e-7 * abs(float(f64)))
+        row["|P - P64|"] = float(abs(p - p64).max())
+        row["row sum"] = float(p.sum(-1).max())
+        rows.append(row)
+    return rows
+
+
+def main(argv=None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", metavar="PATH")
+    asked = parser.parse_args(argv)
+    import kernels_pallas
+
+    began = time.perf_counter()
+    report = {"machine": measure.machine()}
+    measure.show_machine(report["machine"])
+    works, why = kernels_pallas.supported()
+    if not works:
+        print(f"# the kernels are left out: {why}")
+    sizes, length = (QUICK, 20) if asked.quick else (SIZES, 2000)
+    names = ("pallas", "log") if works else ("log",)
+    pool = ThreadPoolExecutor(16)
+    made = programs(sizes, works, pool)
+    like = problem(1, length)
+    for name in names:
+        key = 1, length, name, "score+grad"
+        made[key] = pool.submit(compiled, forms(name)["score+grad"], (like, like))
+    in_double = pool.submit(wide, length)
+    wait([*made.values(), in_double])
+    print(f"# compiled after {time.perf_counter() - began:.0f} s", flush=True)
+    report["times"] = times(sizes, made, asked.repeats)
+    print("\n# times")
+    measure.show(report["times"])
+    measure.save(asked.json, report)
+    report["precision"] = precision(names, length, made, in_double)
+    print("\n# precision")
+    measure.show(report["precision"])
+    measure.save(asked.json, report)
+
+
+if __name__ == "__main__":
+    main()
