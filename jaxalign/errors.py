@@ -43,3 +43,7 @@ class DeviceError(JaxalignError, RuntimeError):
     """The device or the implementation asked for cannot run the job; exit code 5."""
 
     exit_code = 5
+
+
+class CertificateError(JaxalignError, RuntimeError):
+    """A path does not have the score that was computed; exit code 1."""

@@ -1,10 +1,12 @@
 """Three sequences: ``align_three`` and ``align_triples``, numbered straight lines."""
 
+from dataclasses import replace
+
 from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import MODES, Scoring
 from jaxalign.model.triple import GAP_MODELS, TripleAlignment
-from jaxalign.run import memory, three_task
+from jaxalign.run import three_choice, three_task
 from jaxalign.run.memory import show_bytes
 
 NAMES = ("a", "b", "c")
@@ -23,6 +25,7 @@ def align_three(
     memory_budget=None,
     chunk=None,
     height=None,
+    implementation=None,
     progress=None,
 ) -> TripleAlignment:
     """Align three sequences exactly: the sum of the scores of the three induced pairs.
@@ -42,16 +45,21 @@ def align_three(
         the sequence with the gap are free, pairs of residues still count.
     schedule : {"auto", "sloped", "layered"}
         The order of the cells (Li, Ranka and Sahni, section 4); the result does not
-        depend on it. ``auto`` is ``layered`` on a CPU, else ``sloped``.
+        depend on it. ``auto`` is ``layered`` on a CPU, else ``sloped``, or the GPU
+        kernels' own.
     traceback : {"auto", "store", "split", "bt1", "bt2", "bt3"} or None
         None computes the score only. ``store`` keeps the choices of all cells;
         ``split`` divides the longest sequence and conquers; ``auto`` stores what fits
         the budget and splits until it does; ``bt1`` to ``bt3`` are the paper's
         (section 5). Their scores are equal, co-optimal rows may differ.
     memory_budget : int or str, optional
-        Bytes, or ``"2GiB"``; half of the free memory by default.
+        Bytes, or ``"2GiB"``; by default half of the free memory, on a GPU most of it.
     chunk, height : int, optional
         s and h of the paper, for ``bt1`` to ``bt3``.
+    implementation : {"planes", "layers", "pallas"}, optional
+        By default the GPU kernels where they run and know what is asked for (``linear``
+        and ``quasi-natural``, ``global`` and the core of ``local``), else planes or
+        layers. What is named is not exchanged for another.
     progress : callable (cells done, cells in all), optional
         Called after each fill, and within a large one.
 
@@ -64,7 +72,10 @@ def align_three(
     InputError
         A letter is not in the alphabet.
     UsageError
-        An unknown word, or ``linear`` with ``gap_open != gap_extend``.
+        An unknown word, ``linear`` with ``gap_open != gap_extend``, or ``pallas`` for
+        what its kernels do not know.
+    DeviceError
+        ``pallas`` where there is no GPU for it.
     MemoryPlanError
         The plan exceeds the budget; the message names one that would do.
 
@@ -83,7 +94,9 @@ def align_three(
     scoring = scoring or Scoring()
     words = gap_model, mode, schedule, traceback
     named = _named(a, b, c)
-    sequences, asked = _asked(named, scoring, words, memory_budget, chunk, height)
+    sequences, asked = _asked(
+        named, scoring, words, memory_budget, implementation, chunk, height
+    )
     plan = three_task.make_plan(sequences, scoring, asked)
     return three_task.run(sequences, scoring, asked, plan, progress)
 
@@ -101,6 +114,7 @@ def plan_three(
     memory_budget=None,
     chunk=None,
     height=None,
+    implementation=None,
 ) -> dict:
     """What ``align_three`` would do and need, without doing it.
 
@@ -116,7 +130,9 @@ def plan_three(
     scoring = scoring or Scoring()
     words = gap_model, mode, schedule, traceback
     named = _named(a, b, c)
-    sequences, asked = _asked(named, scoring, words, memory_budget, chunk, height)
+    sequences, asked = _asked(
+        named, scoring, words, memory_budget, implementation, chunk, height
+    )
     return three_task.make_plan(sequences, scoring, asked)
 
 
@@ -128,6 +144,7 @@ def align_triples(
     mode="global",
     traceback="auto",
     memory_budget=None,
+    implementation=None,
     progress=None,
 ) -> list[TripleAlignment]:
     """Align many triples, those of like lengths together in one compiled program.
@@ -138,7 +155,7 @@ def align_triples(
         Each sequence as in ``align_three``.
     traceback : "auto" or None
         None computes scores only.
-    gap_model, mode, memory_budget, progress : as in ``align_three``
+    gap_model, mode, memory_budget, implementation, progress : as in ``align_three``
 
     Returns
     -------
@@ -160,13 +177,16 @@ def align_triples(
     scoring = scoring or Scoring()
     if traceback not in ("auto", None):
         raise UsageError(f"traceback {traceback!r}: auto or None for many triples")
-    words = gap_model, mode, "sloped", traceback
+    if implementation == "layers":
+        raise UsageError("implementation layers: many triples run by planes or pallas")
+    words = gap_model, mode, "auto", traceback
     flat = [sequence for triple in triples for sequence in _named(*triple)]
-    sequences, asked = _asked(flat, scoring, words, memory_budget)
+    sequences, asked = _asked(flat, scoring, words, memory_budget, implementation)
+    asked = replace(asked, schedule="sloped")
     return three_task.run_many(sequences, scoring, asked, progress)
 
 
-def _asked(named, scoring, words, budget, chunk=None, height=None):
+def _asked(named, scoring, words, budget, implementation, chunk=None, height=None):
     """(encoded sequences, the checked words)."""
     check(scoring, *words)
     for name, value in (("chunk", chunk), ("height", height)):
@@ -174,8 +194,12 @@ def _asked(named, scoring, words, budget, chunk=None, height=None):
             raise UsageError(f"{name} = {value}: 1 or more are needed")
     sequences = as_sequences(named, scoring.alphabet)
     model, mode, schedule, traceback = words
-    words = model, mode, three_task.schedule_of(schedule), traceback
-    return sequences, three_task.Asked(*words, memory.budget(budget), chunk, height)
+    schedule, kernels, _ = three_choice.choose(
+        implementation, schedule, traceback, three_task.CHUNKED
+    )
+    words = model, mode, schedule, traceback, three_choice.budget(budget)
+    named = implementation == "pallas"
+    return sequences, three_task.Asked(*words, chunk, height, kernels, named)
 
 
 def check(scoring, gap_model, mode, schedule, traceback) -> None:

@@ -1,7 +1,8 @@
-"""Pairwise alignment kernels for NVIDIA GPUs (Hopper and newer) in Pallas Mosaic GPU.
+"""Alignment kernels for NVIDIA GPUs (Hopper and newer) in Pallas Mosaic GPU.
 
 They import jax and numpy alone. ``align_block`` aligns queries with targets, all with
-all, ``align_list`` pairs that share no side; ``supported`` says whether they run here.
+all, ``align_list`` pairs that share no side, ``three`` is the module of triples;
+``supported`` says whether they run here.
 Importing the package imports nothing; a name is loaded when it is first used.
 """
 
@@ -33,6 +34,7 @@ _HOMES = {
     "soft_expected": "soft_align",
     "soft_product": "soft_align",
     "supported": "support",
+    "three": "three",
     "interpreter": "mosaic",
 }
 __all__ = sorted(_HOMES)
@@ -41,7 +43,8 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    module = import_module(f"{__name__}.{_HOMES[name]}")
+    found = module if name == _HOMES[name] else getattr(module, name)
     globals()[name] = found  # the next look finds it without this function
     return found
 

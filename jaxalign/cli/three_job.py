@@ -53,6 +53,7 @@ def settings(options: ThreeOptions) -> dict:
         "memory_budget": machine.memory_budget,
         "chunk": machine.chunk,
         "height": machine.height,
+        "implementation": machine.implementation,
     }
 
 
@@ -71,7 +72,8 @@ def describe(sequences, plan: dict) -> str:
     lengths = " x ".join(str(n) for n in sequences.lengths)
     return (
         f"{lengths} residues, {plan['cells']:.3g} cells of {plan['states']} states "
-        f"({plan['gap_model']}); {plan['schedule']}, traceback {plan['traceback']}; "
+        f"({plan['gap_model']}); {plan['implementation']}, {plan['schedule']}, "
+        f"traceback {plan['traceback']}; "
         f"{three.show_bytes(plan['bytes'])} of {three.show_bytes(plan['budget'])}"
     )
 

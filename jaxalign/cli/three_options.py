@@ -15,6 +15,7 @@ from jaxalign.cli.options import (
 
 GapModel = Literal["quasi-natural", "natural", "linear"]
 Schedule = Literal["auto", "sloped", "layered"]
+TripleFill = Literal["planes", "layers", "pallas"]
 Traceback = Literal["auto", "store", "split", "bt1", "bt2", "bt3", "none"]
 ThreeFormat = Literal["pretty", "fasta", "clustal", "json"]
 
@@ -55,7 +56,11 @@ class ThreeMachine:
     """auto stores what fits the budget, else splits; none computes the score only."""
 
     schedule: Schedule = "auto"
-    """The order of the cells: auto is layered on a CPU, else sloped."""
+    """The order of the cells: auto is layered on a CPU, the kernels' or sloped on a
+    GPU."""
+
+    implementation: TripleFill | None = None
+    """What fills the table, and nothing else. [pallas where it can, else the others]"""
 
     chunk: Annotated[int | None, Parameter(metavar="S")] = None
     """Side of a chunk, for bt1 to bt3."""
@@ -64,7 +69,7 @@ class ThreeMachine:
     """Height of a sub-chunk, for bt2 and bt3."""
 
     memory_budget: Annotated[str | None, Parameter(metavar="2GiB")] = None
-    """Bytes to plan with. [half of what is available]"""
+    """Bytes to plan with. [half of what is available; of a GPU most]"""
 
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """gpu fails where there is none."""

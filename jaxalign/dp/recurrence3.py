@@ -100,6 +100,26 @@ def backwards(model: Model) -> Model:
     return model._replace(moves=tuple(map(tuple, into)))
 
 
+def relabelled(model: Model, order) -> list[int]:
+    """state -> the state that means the same once axis n is old axis ``order[n]``."""
+    step = {(m.source, m.column): q for q, into in enumerate(model.moves) for m in into}
+    same, ready = {0: 0}, [0]
+    for state in ready:
+        for column in COLUMNS:
+            target = step[state, column]
+            if target not in same:
+                same[target] = step[same[state], turned(column, order)]
+                ready.append(target)
+    return [same[state] for state in range(model.states)]
+
+
+def turned(column, order):
+    """A column number once axis n is old axis ``order[n]``; arrays too."""
+    return sum(
+        ((column >> (2 - old)) & 1) << (2 - new) for new, old in enumerate(order)
+    )
+
+
 def weigh(model: Model, pairs, gaps) -> dict:
     """(column, gaps) -> what that column adds, for all moves of a model.
 

@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,8 @@ from jaxalign.dp import box as boxes
 from jaxalign.dp import layers, planes, walk3
 from jaxalign.dp.box import Box, Costs, Want
 from jaxalign.dp.recurrence import Gaps, neg_inf
-from jaxalign.dp.recurrence3 import COLUMNS, PAIRS, Model, backwards
+from jaxalign.dp.recurrence3 import PAIRS, Model, backwards
+from jaxalign.run import three_gpu
 
 FILLS = {"sloped": planes, "layered": layers}
 NO_INDEX = -9  # no free end here
@@ -42,6 +44,7 @@ class Triple:
     model: Model
     mode: str
     schedule: str
+    kernels: Any = None  # ``kernels_pallas.three`` where it does what there is to do
     done: dict = field(default_factory=dict)
 
     @contextmanager
@@ -167,6 +170,9 @@ def walk(schedule, model, choices, begin, seeded, longest):
 
 def sweep(triple: Triple, part: Part, reverse=False, **what):
     """Fill a part, forwards from its start or backwards from its end."""
+    if triple.kernels and any(part.extent) and not what.get("best"):
+        count(triple, part.extent)
+        return three_gpu.sweep(triple, part, reverse, what.get("layer", False))
     states = (part.end,) if part.end is not None else None
     seed = seed_of(triple, states if reverse else (part.start,))
     box = box_of(triple, part, seed, reverse=reverse)
@@ -248,6 +254,8 @@ def local_part(triple: Triple) -> tuple[int, Part]:
 
 def store_bytes(triple: Triple, part: Part) -> int:
     """Device bytes of ``stored``: the choices of all planes or layers, and planes."""
+    if triple.kernels:
+        return three_gpu.bytes_of(triple, part, paths=True)
     shape = shape_of(part)
     steps = FILLS[triple.schedule].stored_cells(shape)
     return boxes.choice_bytes(triple.model, steps) + sweep_bytes(triple, part)
@@ -255,6 +263,8 @@ def store_bytes(triple: Triple, part: Part) -> int:
 
 def sweep_bytes(triple: Triple, part: Part) -> int:
     """Device bytes of a fill that keeps nothing but one layer."""
+    if triple.kernels:
+        return three_gpu.bytes_of(triple, part, paths=False)
     u, v, w = shape_of(part)
     item, states = np.dtype(triple.dtype).itemsize, triple.model.states
     scores = u * (u + 2 * v + w) + v * (2 * u + v + w)
@@ -263,6 +273,9 @@ def sweep_bytes(triple: Triple, part: Part) -> int:
 
 def stored(triple: Triple, part: Part) -> tuple[int, np.ndarray]:
     """(score, columns from start to end) of a part, with all its choices kept."""
+    if triple.kernels:
+        count(triple, part.extent)
+        return three_gpu.stored(triple, part)
     with triple.timed("fill"):
         filled = sweep(triple, part, choices=True)
         score, state = best_end(part, filled.end)
@@ -276,23 +289,3 @@ def walked(triple: Triple, choices, begin, seeded=True, longest=None):
     longest = longest or padded(int(begin[:3].sum()))
     found = walk(triple.schedule, triple.model, choices, begin, seeded, longest)
     return np.asarray(found.columns)[: int(found.count)][::-1], np.asarray(found.at)
-
-
-def relabelled(model: Model, order) -> list[int]:
-    """state -> the state that means the same once axis n is old axis ``order[n]``."""
-    step = {(m.source, m.column): q for q, into in enumerate(model.moves) for m in into}
-    same, ready = {0: 0}, [0]
-    for state in ready:
-        for column in COLUMNS:
-            target = step[state, column]
-            if target not in same:
-                same[target] = step[same[state], turned(column, order)]
-                ready.append(target)
-    return [same[state] for state in range(model.states)]
-
-
-def turned(column, order):
-    """A column number once axis n is old axis ``order[n]``; arrays too."""
-    return sum(
-        ((column >> (2 - old)) & 1) << (2 - new) for new, old in enumerate(order)
-    )

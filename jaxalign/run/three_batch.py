@@ -10,7 +10,7 @@ import numpy as np
 from jaxalign.dp import planes, walk3
 from jaxalign.dp.box import Box, Costs, Want
 from jaxalign.dp.recurrence3 import backwards
-from jaxalign.run import three
+from jaxalign.run import three, three_gpu
 from jaxalign.run.execute import precision
 from jaxalign.run.three import NOTHING, Part, Triple
 
@@ -24,8 +24,7 @@ def batches(triples: list[Triple], budget: int) -> list[list[int]]:
     """
     groups = {}
     for n, triple in enumerate(triples):
-        shape = three.shape_of(three.whole(triple))
-        groups.setdefault((shape, triple.dtype), []).append(n)
+        groups.setdefault((_like(triple), triple.dtype), []).append(n)
     cut = []
     for found in groups.values():
         each = three.store_bytes(triples[found[0]], three.whole(triples[found[0]]))
@@ -33,6 +32,14 @@ def batches(triples: list[Triple], budget: int) -> list[list[int]]:
         starts = range(0, len(found), size) if size else ()
         cut += [found[start : start + size] for start in starts]
     return cut
+
+
+def _like(triple: Triple):
+    """What triples that run together have in common."""
+    part = three.whole(triple)
+    if triple.kernels and triple.mode == "global":
+        return three_gpu.launch_shape(triple, part.extent, 1, True)
+    return three.shape_of(part)
 
 
 def aligned(triples: list[Triple], paths: bool):
@@ -70,6 +77,12 @@ def _best_cells(triples, parts, reverse=False):
 
 
 def _traced(triples, parts, paths):
+    if triples[0].kernels:
+        for triple, part in zip(triples, parts, strict=True):
+            three.count(triple, part.extent)
+        solved = three_gpu.solved(triples, parts, paths)
+        pairs = zip(solved, parts, strict=True)
+        return [(score, part, columns) for (score, columns), part in pairs]
     filled = _sweeps(triples, parts, choices=paths)
     count = len(parts)
     pairs = zip(parts, np.asarray(filled.end)[:count], strict=True)

@@ -13,15 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.dp.recurrence import neg_inf
-from jaxalign.run.three import (
-    Part,
-    Triple,
-    relabelled,
-    store_bytes,
-    stored,
-    sweep,
-    turned,
-)
+from jaxalign.dp.recurrence3 import relabelled, turned
+from jaxalign.run.three import Part, Triple, store_bytes, stored, sweep
 
 
 def aligned(triple: Triple, part: Part, budget: int) -> tuple[int, np.ndarray]:

@@ -2,17 +2,18 @@
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
-import jax
 import numpy as np
 
 from jaxalign.dp.recurrence3 import MODELS
-from jaxalign.errors import MemoryPlanError
+from jaxalign.errors import CertificateError, MemoryPlanError
 from jaxalign.model.triple import TripleAlignment, gapped
 from jaxalign.run import (
     bounds,
     three,
     three_batch,
+    three_choice,
     three_chunks,
     three_grid,
     three_split,
@@ -37,17 +38,8 @@ class Asked:
     budget: int
     chunk: int | None = None
     height: int | None = None
-
-
-def schedule_of(word: str) -> str:
-    """The order of the cells that ``auto`` means here.
-
-    A layer's rows stay in a CPU's cache; elsewhere its many small steps would wait for
-    each other, and a plane is one large one.
-    """
-    if word != "auto":
-        return word
-    return "layered" if jax.default_backend() == "cpu" else "sloped"
+    kernels: Any = None  # those of a GPU, where they may be used
+    named: bool = False  # whether nothing else may be
 
 
 def triple_of(sequences, indices, scoring, asked: Asked) -> Triple:
@@ -59,10 +51,11 @@ def triple_of(sequences, indices, scoring, asked: Asked) -> Triple:
     model, cost = MODELS[asked.gap_model], (scoring.open, scoring.extend)
     order = tuple(np.argsort(lengths, kind="stable").tolist())
     done = {"seconds": {}, "cells": 0}
-    triple = Triple(
-        codes, (0, 1, 2), matrices, cost, dtype, model, asked.mode, asked.schedule, done
-    )
-    return triple.reordered(order)
+    words = dtype, model, asked.mode, asked.schedule, None, done
+    triple = Triple(codes, (0, 1, 2), matrices, cost, *words).reordered(order)
+    paths = asked.traceback is not None
+    kernels, _ = three_choice.kernels_for(triple, asked.kernels, asked.named, paths)
+    return replace(triple, kernels=kernels)
 
 
 def make_plan(sequences, scoring, asked: Asked) -> dict:
@@ -85,11 +78,13 @@ def make_plan(sequences, scoring, asked: Asked) -> dict:
     needed = bytes_of(triple, part, asked, chosen)
     if needed > asked.budget:
         _refuse(triple, asked, chosen, needed)
+    implementation, schedule = three_choice.name_of(triple, asked.schedule)
     return {
         "cells": _cells(triple),
         "gap_model": asked.gap_model,
         "states": triple.model.states,
-        "schedule": asked.schedule,
+        "implementation": implementation,
+        "schedule": schedule,
         "traceback": chosen,
         "dtype": triple.dtype,
         "bytes": needed,
@@ -139,8 +134,15 @@ def run(sequences, scoring, asked: Asked, plan: dict, progress=None) -> TripleAl
         total = plan["cells"] * (2 if plan["traceback"] == "split" else 1)
         triple.done["progress"] = lambda done: progress(min(done, total), total)
     began = time.perf_counter()
-    with precision(triple.dtype):
-        score, part, columns = _solved(triple, asked, plan)
+    try:
+        with precision(triple.dtype):
+            score, part, columns = _solved(triple, asked, plan)
+    except CertificateError:
+        if asked.named:
+            raise
+        asked = replace(asked, kernels=None)
+        plan = make_plan(sequences, scoring, asked)
+        return run(sequences, scoring, asked, plan, progress)
     triple.done["seconds"]["total"] = time.perf_counter() - began
     return result(
         sequences, (0, 1, 2), scoring, asked, plan, triple, score, part, columns
@@ -193,9 +195,14 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
     cells, done = [_cells(t) for t in triples], 0
     for batch in three_batch.batches(triples, asked.budget):
         paths = asked.traceback is not None
-        found = three_batch.aligned([triples[n] for n in batch], paths)
+        try:
+            found = three_batch.aligned([triples[n] for n in batch], paths)
+        except CertificateError:  # those run alone, below
+            continue
         for n, solved in zip(batch, found, strict=True):
-            plan = {"traceback": "store" if paths else None, "bytes": 0}
+            one = three.store_bytes if paths else three.sweep_bytes
+            needed = one(triples[n], three.whole(triples[n]))
+            plan = {"traceback": "store" if paths else None, "bytes": needed}
             what = sequences, indices[n], scoring, asked, plan, triples[n]
             out[n] = result(*what, *solved)
         done += sum(cells[n] for n in batch)
@@ -215,6 +222,7 @@ def result(
     sequences, indices, scoring, asked, plan, triple, score, part, columns
 ) -> TripleAlignment:
     """What a caller gets: rows in the caller's order, scores unscaled."""
+    implementation, schedule = three_choice.name_of(triple, asked.schedule)
     back = np.argsort(triple.order)
     texts = tuple(sequences.text(n) for n in indices)
     rows = spans = None
@@ -234,9 +242,9 @@ def result(
         scoring,
         asked.gap_model,
         asked.mode,
-        asked.schedule,
+        schedule,
         plan["traceback"],
-        "planes" if asked.schedule == "sloped" else "layers",
+        implementation,
         triple.done["cells"],
         dict(triple.done["seconds"]),
         dict(triple.done.get("bytes", {})) | {"planned": plan["bytes"]},

@@ -1,0 +1,84 @@
+"""Who fills a triple: planes or layers by XLA, or the GPU kernels; and in how much
+memory."""
+
+import jax
+
+from jaxalign.errors import DeviceError, UsageError
+from jaxalign.run import engine, memory, three_gpu
+
+SCHEDULES = {"planes": "sloped", "layers": "layered"}  # of the fills in ``dp``
+IMPLEMENTATIONS = (*SCHEDULES, "pallas")
+TILES = "tiles"  # the order of the kernels
+
+
+def choose(implementation, schedule, traceback, chunked):
+    """(schedule of planes or layers, kernels or None, why).
+
+    A schedule or a traceback asked for by name is one of ``dp``'s fills; kernels are
+    for the rest. ``auto`` is ``layered`` on a CPU, where a layer's rows stay in the
+    cache; elsewhere its many small steps would wait for each other, and a plane is one
+    large one.
+
+    Raises
+    ------
+    UsageError, DeviceError
+        What was named contradicts itself, or does not run here.
+    """
+    if implementation not in (None, *IMPLEMENTATIONS):
+        names = ", ".join(IMPLEMENTATIONS)
+        raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
+    usual = "layered" if jax.default_backend() == "cpu" else "sloped"
+    if implementation in SCHEDULES:
+        its = SCHEDULES[implementation]
+        if schedule not in ("auto", its):
+            raise UsageError(f"implementation {implementation} has schedule {its}")
+        return its, None, "asked for"
+    if implementation == "pallas" and (schedule != "auto" or traceback in chunked):
+        raise UsageError(
+            "implementation pallas has an order of its own: schedule auto, and "
+            f"traceback auto, store, split or None, not {schedule} and {traceback}"
+        )
+    if schedule != "auto" or traceback in chunked:
+        return (usual if schedule == "auto" else schedule), None, "asked for"
+    kernels, why = engine.kernels()
+    if kernels is None and implementation == "pallas":
+        raise DeviceError(f"pallas: {why}")
+    return usual, kernels and kernels.three, why
+
+
+def kernels_for(triple, kernels, named: bool, paths: bool):
+    """(kernels or None, why not) for one triple.
+
+    Raises
+    ------
+    UsageError
+        They were asked for by name and cannot do it.
+    """
+    if kernels is None:
+        return None, None
+    why = three_gpu.refusal(triple, kernels)
+    if why is None and triple.mode == "local" and (named or not paths):
+        why = "mode local: the kernels know global, and the core of local"
+    if why is None and paths and not three_gpu.walks(triple, kernels):
+        why = "scores and costs too large for the kernels' paths"
+    if why and named:
+        raise UsageError(f"implementation pallas: {why}")
+    return (None if why else kernels), why
+
+
+def budget(asked) -> int:
+    """Bytes to plan with: those asked for, or what is free on a GPU, or half of what
+    is free elsewhere."""
+    if asked is None and jax.default_backend() != "cpu":
+        return three_gpu.budget()
+    return memory.budget(asked)
+
+
+def name_of(triple, schedule: str) -> tuple[str, str]:
+    """(implementation, schedule) as a result tells them."""
+    fill = next(name for name, its in SCHEDULES.items() if its == schedule)
+    if not triple.kernels:
+        return fill, schedule
+    if triple.mode == "local":  # ends by planes, what lies between by kernels
+        return f"{fill}, pallas", f"{schedule}, {TILES}"
+    return "pallas", TILES

@@ -1,0 +1,208 @@
+"""Triples on a GPU: the fills and walks of ``kernels_pallas`` for ``run.three``.
+
+``Triple.kernels`` is the package of kernels, and says that they do the work. What they
+cannot do is in ``refusal``.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.dp.box import Filled
+from jaxalign.dp.recurrence import neg_inf
+from jaxalign.dp.recurrence3 import COLUMNS, PAIRS
+from jaxalign.errors import CertificateError
+
+SHARE = 0.8  # of the device memory that JAX may have
+COARSE = 512  # cells of an axis up to which shapes are few
+FARTHEST = 1024  # a bound on the difference of two moves with which a walk is tried
+
+
+def refusal(triple, kernels) -> str | None:
+    """Why the kernels cannot do a triple; None where they can."""
+    largest = int(max(np.abs(matrix).max(initial=0) for matrix in triple.matrices))
+    if triple.model.name not in kernels.RULES:
+        return f"gap model {triple.model.name}: the kernels know linear, quasi-natural"
+    if triple.mode == "semiglobal":
+        return "mode semiglobal: the kernels know global, and the core of local"
+    if len(triple.matrices[0]) >= kernels.LETTERS:
+        return f"{len(triple.matrices[0])} letters: the kernels know fewer than 32"
+    if triple.dtype != "int32" or not kernels.reach(
+        largest, *triple.cost, sum(triple.lengths)
+    ):
+        return "scores beyond 32 bits"
+    return None
+
+
+def walks(triple, kernels) -> bool:
+    """Whether paths are worth a try: moves into a cell differ by little enough."""
+    matrices = np.stack(triple.matrices)
+    return kernels.spread(matrices, *triple.cost) < FARTHEST
+
+
+def budget() -> int:
+    """Device bytes that are free, but for a reserve."""
+    stats = jax.devices()[0].memory_stats() or {}
+    free = stats.get("bytes_limit", 2**32) - stats.get("bytes_in_use", 0)
+    return int(SHARE * free)
+
+
+def sweep(triple, part, reverse=False, layer=False) -> Filled:
+    """``run.three.sweep`` of a score or of the last layer, forwards or backwards."""
+    found = triple.kernels.solve(*launch([triple], [part], False, reverse))
+    if not layer:
+        return Filled(found.ends[0])
+    rows, columns = found.layer.shape[2:]
+    inner = jnp.full(
+        (triple.model.states, rows + 2, columns + 2), neg_inf(jnp.int32), jnp.int32
+    )
+    inner = inner.at[:, 1:-1, 1:-1].set(found.layer[0])
+    return Filled(found.ends[0], layer=inner)
+
+
+def stored(triple, part):
+    """``run.three.stored``: (score, columns from start to end)."""
+    with triple.timed("fill and walk"):
+        return solved([triple], [part], True)[0]
+
+
+def solved(triples, parts, paths):
+    """[(score, columns or None)] of parts of triples of one model and cost.
+
+    Raises
+    ------
+    CertificateError
+        A path is not worth its score.
+    """
+    out: list = [(0, np.zeros(0, np.uint8) if paths else None)] * len(parts)
+    some = [n for n, part in enumerate(parts) if any(part.extent)]
+    if not some:
+        return out
+    triples, parts = [triples[n] for n in some], [parts[n] for n in some]
+    found = triples[0].kernels.solve(*launch(triples, parts, paths))
+    found = jax.device_get(found._replace(layer=None))
+    for n, (triple, part) in enumerate(zip(triples, parts, strict=True)):
+        end = found.ends[n]
+        score = int(end.max() if part.end is None else end[part.end])
+        columns = _path(triple, part, found, n, score) if paths else None
+        out[some[n]] = score, columns
+    return out
+
+
+def _path(triple, part, found, n, score):
+    """Columns of path n from its start to its end, counted again."""
+    columns = found.columns[n, : max(int(found.count[n]), 0)][::-1]
+    if score_of(triple, part, columns) != score:
+        raise CertificateError(
+            "the path that the kernels found does not have the best score: scores lie "
+            "too far apart for their bytes"
+        )
+    return columns
+
+
+def bytes_of(triple, part, paths: bool, triples=1) -> int:
+    """Device bytes of one part, or of a launch of so many like it."""
+    kernels = triple.kernels
+    extent = part.extent
+    return kernels.solve_bytes(launch_shape(triple, extent, triples, paths))
+
+
+def launch_shape(triple, extent, triples, paths, backwards=False):
+    """The static shape of a launch: lengths rounded up, so that few are compiled."""
+    kernels = triple.kernels
+    lengths = [_rounded(n + 1) - 1 for n in extent]
+    return kernels.shape_of(
+        lengths,
+        kernels.RULES[triple.model.name],
+        triples=triples,
+        bytes=paths,
+        backwards=backwards and triple.model.states > 1,
+    )
+
+
+def _rounded(count: int) -> int:
+    """``count`` rounded up to 128, 256, 512; beyond, to sixteenths of the next power.
+
+    Programs outside a table end at once, so what is rounded up costs memory, and each
+    shape that is compiled some seconds.
+    """
+    power = 1 << max(count - 1, 1).bit_length()
+    step = max(128, power) if count <= COARSE else power // 16
+    return -(-count // step) * step
+
+
+def launch(triples, parts, paths, reverse=False):
+    """(data, shape) of some parts in one launch, filled up to a power of two with the
+    first."""
+    triple, kernels = triples[0], triples[0].kernels
+    spare = 2 ** (len(parts) - 1).bit_length() - len(parts)
+    triples, parts = list(triples) + [triple] * spare, list(parts) + [parts[0]] * spare
+    extents = np.array([part.extent for part in parts], np.int32)
+    shape = launch_shape(
+        triple, extents.max(axis=0).tolist(), len(parts), paths, reverse
+    )
+    pairs = list(zip(triples, parts, strict=True))
+    letters = tuple(
+        _padded([_codes(*each, axis, reverse) for each in pairs], size)
+        for axis, size in enumerate((*shape.face, shape.deep))
+    )
+    cost = triple.cost[0] - triple.cost[1]
+    backwards = reverse and triple.model.states > 1
+    seeds = [
+        kernels.seed(part.end if reverse else part.start, cost, backwards)
+        for part in parts
+    ]
+    ends = [-1 if part.end is None or reverse else part.end for part in parts]
+    data = kernels.Triples(
+        letters,
+        extents,
+        np.array([one.matrices for one in triples], np.int32),
+        np.array(triple.cost, np.int32),
+        np.array(seeds, np.int32),
+        np.array(ends, np.int32),
+    )
+    return data, shape
+
+
+def _codes(triple, part, axis, reverse):
+    codes = triple.codes[axis][part.low[axis] : part.high[axis]]
+    return codes[::-1] if reverse else codes
+
+
+def _padded(rows, size):
+    """Rows of codes as one array, so wide that few shapes are compiled."""
+    out = np.zeros((len(rows), max(size, 1)), np.uint8)
+    for line, codes in zip(out, rows, strict=True):
+        line[: len(codes)] = codes
+    return out
+
+
+def score_of(triple, part, columns) -> int | None:
+    """The score of a path counted from its columns; None where it does not lead from
+    the start of a part to its end in the state asked for."""
+    columns = np.asarray(columns, np.int64)
+    affine = triple.model.states > 1
+    first = np.array([COLUMNS[part.start if affine else 0]])
+    before = np.concatenate([first, columns])
+    there, was = (_bits(x) for x in (columns, before[:-1]))
+    if there.sum(axis=0).tolist() != list(part.extent):
+        return None
+    if affine and part.end is not None and before[-1] != COLUMNS[part.end]:
+        return None
+    letters = [_codes(triple, part, n, False) for n in range(3)]
+    letters = [np.append(0, x).astype(np.int64) for x in letters]
+    letters = [x[np.cumsum(there[:, n])] for n, x in enumerate(letters)]
+    total = 0
+    for (x, y), matrix in zip(PAIRS, triple.matrices, strict=True):
+        both = there[:, x] & there[:, y]
+        gap = there[:, x] != there[:, y]
+        goes_on = (there[:, x] == was[:, x]) & (there[:, y] == was[:, y])
+        opened, extended = int((gap & ~goes_on).sum()), int((gap & goes_on).sum())
+        total += int(matrix[letters[x][both], letters[y][both]].sum())
+        total -= opened * triple.cost[0] + extended * triple.cost[1]
+    return int(total)
+
+
+def _bits(columns):
+    """Which of a, b and c have a residue, bool (columns, 3)."""
+    return (columns[:, None] >> np.array([2, 1, 0])) & 1 == 1

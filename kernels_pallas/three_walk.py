@@ -1,0 +1,268 @@
+"""Paths of three sequences, from the lowest bytes of all scores.
+
+A fill with ``Shape.bytes`` kept H modulo 256 of every cell and state. Of the moves into
+a cell one attains its score, and two candidates that differ by less than 256 differ
+modulo 256: so the bytes say which move it was, and a path costs the fill one byte a
+state and hardly an instruction. Whoever gave costs so large that candidates differ by
+more must compare the score of the path with the score of the fill.
+
+A warp walks a path, a lane for each of the seven columns (linear) or states that it
+may have come from. Two ways to read the bytes: one a lane, while other lanes fetch to
+the second-level cache what lies on the diagonal; or, by a whole program, from windows
+of 16 x 16 x 16 cells in shared memory (``Shape.windows``).
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.exchange import first_lane, from_lane, prefetch
+from kernels_pallas.mosaic import THREADS, Threads, kernel, where
+from kernels_pallas.three_rules import COLUMNS
+from kernels_pallas.three_shape import LETTERS, Arrays, Shape
+
+# COLUMNS, four bits each, the first lowest.
+PACKED = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
+SIDE = 16  # cells of a window along each axis
+UNITS = SIDE**3 // 16  # of four words, 4 x 4 cells (i, j) of one k
+NEXT = 12  # cells along the diagonal to the next window, a multiple of 4
+AHEAD = 10  # cells along the diagonal; the latency of memory, in steps
+
+
+def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
+    """(columns, count) of every triple: int32 (triples, longest), **from the end to
+    the start**, and (triples,); -1 where no move attains a score.
+
+    Tiles are 4 columns wide. ``kept`` is that of ``three_fill.fill``; ``state``
+    (triples,) the number of the state, in the order of COLUMNS, in which a path ends.
+    """
+    room = longest(s)
+    run = kernel(
+        partial(_program, s=s),
+        [
+            jax.ShapeDtypeStruct((s.triples * room,), jnp.int32),
+            jax.ShapeDtypeStruct((s.triples * 4,), jnp.int32),
+        ],
+        [plgpu.SMEM((4 * UNITS * s.rule.states,), jnp.int32)] if s.windows else [],
+        (s.triples,),
+        ("triple",),
+        interpret,
+    )
+    columns, count = run(*(x.reshape(-1) for x in arrays), kept, state)
+    return columns.reshape(s.triples, room), count.reshape(s.triples, 4)[:, 0]
+
+
+def longest(s: Shape) -> int:
+    """Columns of a path at most."""
+    return sum(s.face) + s.deep
+
+
+def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, *window,
+             s: Shape):  # fmt: skip
+    """The walk of one triple."""
+    th = Threads(s.plain)
+    a, b, c, scores, kept = map(th.held, (a, b, c, scores, kept))
+    thread = th.index()
+    triple = th.splat(lax.axis_index("triple"))
+    lane = thread & 31
+    place = th.load(sizes, triple * 4, 4)[:3]
+    (q,) = th.load(state, triple)
+    (d,) = th.load(seeds, triple * 8 + 7)
+    zero = th.splat(0)
+    first = (thread == 0).astype(jnp.int32)
+    # Lane n asks about column (linear) or state COLUMNS[n]; lanes from 7 on about none.
+    mine = _column(th, lane)
+    some = (mine != 0).astype(jnp.int32)
+
+    def pairs(i, j, k):
+        """Substitution scores of the letters of a cell."""
+        (x,) = th.load(a, i, 1, triple, s.face[0])
+        (y,) = th.load(b, j, 1, triple, s.face[1])
+        (z,) = th.load(c, k + s.front, 1, triple, s.steps)
+        row = triple * (3 * LETTERS)
+        at = (row + x) * LETTERS + y, (row + LETTERS + x) * LETTERS + z
+        at = *at, (row + 2 * LETTERS + y) * LETTERS + z
+        return tuple(th.load(scores, one)[0] for one in at)
+
+    def step(look, carry):
+        """One column back; ``look(place, state)`` reads a byte."""
+        _, place, held, q, length = carry
+        added = pairs(*place)
+        if s.rule.states == 1:
+            before = _less(place, mine)
+            found = look(before, zero)
+            wrong = found + _residues(mine, added) - held
+            valid = _inside(before) & some & ((wrong & 255) == 0).astype(jnp.int32)
+            winner = first_lane(th, valid)
+            taken = _column(th, winner)
+        else:
+            taken = _column(th, q)
+            before = _less(place, taken)
+            found = look(before, jnp.minimum(lane, 6))
+            wrong = found - _opened(mine, taken) * d + _residues(taken, added) - held
+            valid = _inside(_less(before, mine)) & some
+            valid = valid & ((wrong & 255) == 0).astype(jnp.int32)
+            # Whatever the state, a path has begun at cell (0, 0, 0).
+            start = before[0] + before[1] + before[2] == 0
+            winner = first_lane(th, where(start, (lane == 0).astype(jnp.int32), valid))
+            q = jnp.minimum(winner, 6)
+        held = from_lane(th, found, jnp.minimum(winner, 31))
+        th.store(columns, length, (taken,), triple, longest(s), first)
+        place = _less(place, taken)
+        length = where(winner == 32, -1, length + 1)
+        left = where(length < 0, 0, place[0] + place[1] + place[2])
+        return th.any(left), place, held, q, length
+
+    look = partial(_byte, th, s, kept, triple)
+
+    def one(carry):
+        _look_ahead(th, s, kept, triple, carry[1], lane)
+        return step(look, carry)
+
+    def windows(carry):
+        going, place, held, q, length = carry
+        base = _bring(th, s, kept, *window, triple, place, thread)
+        look = partial(_byte_of_window, th, *window, base)
+        held = where(length == 0, look(place, q), held)
+
+        def within(carry):
+            carry = step(look, carry[1:])
+            inner = tuple(x - 1 for x in _from(carry[1], base))
+            return carry[0] * th.any(_inside(inner)), *carry
+
+        carry = going, going, place, held, q, length
+        return lax.while_loop(lambda x: x[0] != 0, within, carry)[1:]
+
+    going = th.any(place[0] + place[1] + place[2])
+    held = zero if s.windows else look(place, q)
+    if not s.plain and not s.windows:  # one warp is enough
+        going = going * th.any((thread < 32).astype(jnp.int32))
+    carry = going, place, held, q, zero
+    turn = windows if s.windows else one
+    length = lax.while_loop(lambda x: x[0] != 0, turn, carry)[-1]
+    th.store(count, triple * 4, (length,), where=first)
+
+
+def _from(place, base):
+    """A cell counted from another."""
+    return tuple(x - y for x, y in zip(place, base, strict=True))
+
+
+def _less(place, column):
+    """A cell without the residues of a column."""
+    bits = ((column & 4) != 0, (column & 2) != 0, (column & 1) != 0)
+    return tuple(x - bit.astype(jnp.int32) for x, bit in zip(place, bits, strict=True))
+
+
+def _column(th, state):
+    """The column of a state, or of a lane; that of 7 and more is 0."""
+    return lax.shift_right_logical(th.splat(PACKED), jnp.minimum(state, 7) * 4) & 7
+
+
+def _residues(column, added):
+    """What the residue pairs of a column add."""
+    ab, ac, bc = added
+    out = where((column & 6) == 6, ab, 0)
+    out = out + where((column & 5) == 5, ac, 0)
+    return out + where((column & 3) == 3, bc, 0)
+
+
+def _opened(before, column):
+    """``three_rules.opened``: columns are near where one has the other's residues."""
+    both = before & column
+    near = ((both == before) | (both == column)) & (before != 7)
+    cost = where(near, 1, 2)
+    return where((before == column) | (column == 7), 0, cost)
+
+
+def _inside(place):
+    """1 where no index is negative."""
+    i, j, k = place
+    return (jnp.minimum(jnp.minimum(i, j), k) >= 0).astype(jnp.int32)
+
+
+def _byte(th, s, kept, triple, place, state):
+    """The lowest byte of H of a cell; of some byte where the cell is none."""
+    index, line = _home(th, s, triple, place, state)
+    i, j, _ = (jnp.maximum(x, 0) for x in place)
+    (word,) = th.load(kept, index + (i & 3), 1, line, _stride(s))
+    return lax.shift_right_logical(word, (j & 3) * 8) & 255
+
+
+def _look_ahead(th, s, kept, triple, place, lane):
+    """Fetch what lies on the diagonal: all states, or the tiles around."""
+    n = jnp.maximum(lane - 8, 0)
+    if s.rule.states == 1:
+        third = lax.div(n, th.splat(3))
+        shift = (n - third * 3 - 1) * 4, (third - 1) * 8
+        state, used = th.splat(0), (lane >= 8) & (lane < 17)
+    else:
+        third = lax.div(n, th.splat(7))
+        state, used = n - third * 7, (lane >= 8) & (lane < 29)
+        shift = where(third == 1, 4, 0), where(third == 2, 8, 0)
+    i, j, k = (x - AHEAD for x in place)
+    soon = jnp.minimum(i + shift[0], place[0]), jnp.minimum(j + shift[1], place[1]), k
+    inside = _inside(soon) & used.astype(jnp.int32)
+    index, line = _home(th, s, triple, soon, state)
+    prefetch(th, kept, index, line, _stride(s), inside)
+
+
+def _byte_of_window(th, window, base, place, state):
+    """``_byte`` of a cell in the window that begins at ``base``."""
+    i, j, k = _from(place, base)
+    unit = ((k & 15) * 4 + (_quarter(th, i) & 3)) * 4 + (_quarter(th, j) & 3)
+    (word,) = th.load(window, (state * UNITS + unit) * 4 + (i & 3))
+    return lax.shift_right_logical(word, (j & 3) * 8) & 255
+
+
+def _quarter(th, value):
+    return lax.shift_right_arithmetic(value, th.splat(2))
+
+
+def _bring(th, s, kept, window, triple, place, thread):
+    """Bring the window that ends in a cell; returns its first cell."""
+    i, j, k = place
+    base = _quarter(th, i) * 4 - 12, _quarter(th, j) * 4 - 12, k - 15
+    th.wait()  # nobody reads the window before any more
+    for first in range(0, UNITS, THREADS):
+        unit = thread + first
+        at = (
+            base[0] + (_quarter(th, unit) & 3) * 4,
+            base[1] + (unit & 3) * 4,
+            base[2] + lax.shift_right_logical(unit, th.splat(4)),
+        )
+        soon = tuple(x - NEXT for x in at)
+        for q in range(s.rule.states):
+            index, line = _home(th, s, triple, at, q)
+            words = th.load(kept, index, 4, line, _stride(s))
+            th.store(window, (unit + q * UNITS) * 4, words)
+        for q in range(s.rule.states):
+            index, line = _home(th, s, triple, soon, q)
+            prefetch(th, kept, index, line, _stride(s), _inside(soon))
+    th.wait()
+    return base
+
+
+def _stride(s):
+    return s.rule.states * s.rows * s.columns * 8
+
+
+def _home(th, s, triple, place, state):
+    """(index, line) of the first word of a unit in what the fill kept."""
+    i, j, k = (jnp.maximum(x, 0) for x in place)
+    strip, r = _split(th, i, s.rows)
+    block, rest = _split(th, j, s.sides[1])
+    lane = _quarter(th, rest)
+    line = (triple * s.blocks[1] + block) * s.strips + strip
+    line = line * s.steps + k + lane + s.front
+    group = _quarter(th, r) + state * (s.rows // 4)
+    return group * THREADS + lane * 4, line
+
+
+def _split(th, value, size):
+    """(value // size, value % size) for a power of two."""
+    bits = size.bit_length() - 1
+    return lax.shift_right_logical(value, th.splat(bits)), value & (size - 1)
