@@ -93,7 +93,12 @@ def test_enumeration(block):
 
 
 @pytest.mark.parametrize(
-    "mode, form", [("global", "full"), ("global", "vector"), ("local", "full")]
+    "mode, form",
+    [
+        pytest.param("global", "full", marks=pytest.mark.slow),
+        ("global", "vector"),
+        ("local", "full"),
+    ],
 )
 def test_costs_by_position(mode, form):
     """Gradients by every cost are the expected numbers of payers, by enumeration."""
@@ -396,6 +401,7 @@ def test_linear_weights_prove_or_refuse():
         soft_posterior(apart, **COSTS, mode="local", implementation="scaled")
 
 
+@pytest.mark.slow
 def test_entropy_where_weights_are_linear():
     """By ``scaled`` too: its entropy and temperature gradient are those of ``log``."""
     s = jnp.asarray(scores_of(28, 12, 10))
@@ -466,6 +472,7 @@ def test_products_of_vectors_by_diagonal():
             np.testing.assert_allclose(got[: len(want)], want, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_vectors_are_as_good_as_their_product():
     """Without the product in memory: value, gradients, mixed derivatives, lengths."""
     a, b = jnp.asarray(scores_of(31, 2, 9, 3)), jnp.asarray(scores_of(32, 2, 8, 3))
@@ -534,6 +541,7 @@ def test_full_costs_with_free_ends():
         )
 
 
+@pytest.mark.slow
 def test_slopes_of_full_costs():
     """Gradients by full costs go through the ends too: along a random direction."""
     with jax.enable_x64(True):

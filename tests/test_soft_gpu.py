@@ -213,6 +213,7 @@ def kernels(monkeypatch):
     return both
 
 
+@pytest.mark.slow
 def test_gradients(kernels):
     kernels(lambda f, s: jax.value_and_grad(f, (0, 1))(s, 1.5))
 
