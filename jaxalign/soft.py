@@ -25,10 +25,8 @@ implementation : {"log", "blocked", "scaled", "pallas"}, optional
     the others anew; by default the second where the first needs more than 128 MiB. In
     its scores, gradients and log probabilities the product of embeddings is not stored.
     ``scaled`` works without logarithms, faster, and refuses (nan inside ``jit``) where
-    it cannot prove that less than 1e-7 of the probability is lost. Entropies and
-    derivatives by the temperature are always those of ``log``.
-    ``pallas``, GPU kernels, is the default where they run: float32, up to 4,096 rows,
-    adjacent gaps, costs that are numbers or of the batch shape.
+    it cannot prove that less than 1e-7 of the probability is lost. ``pallas``, for a
+    GPU, is the default for what it takes. Entropies, dF/dT are always those of ``log``.
 """
 
 import jax

@@ -87,7 +87,8 @@ def soonest(m, n, s: Fill) -> float:
     steps = -(-np.asarray(n, np.int64)[:: s.groups] // s.columns) + s.lanes - 1
     cells = s.rows * s.columns
     longest = strips.max(initial=0) * steps.max(initial=0) * (cells + ALONE)
-    return float(max(longest, strips.sum() * steps.sum() * (cells + SHARED) / PROGRAMS))
+    shared = strips.sum() * steps.sum() * (cells + SHARED) / PROGRAMS
+    return float(max(longest, shared))
 
 
 def rows_of(lengths, s: Fill) -> np.ndarray:

@@ -128,11 +128,16 @@ def split_of(r: Reals, total, *values):
 
 
 def split_tangent(parts, values, changes):
-    total, (d_total, *moved) = values[0], changes
-    mean = sum(p * x for p, x in zip(parts, moved, strict=True))
-    return tuple(
-        p * (d_total + total * (x - mean)) for p, x in zip(parts, moved, strict=True)
+    """Relative to the first change: differences are small where changes are not, and
+    what the shares lack of 1 is multiplied with them."""
+    total, (d_total, first, *others) = values[0], changes
+    moved = [x - first for x in others]
+    mean = sum(p * x for p, x in zip(parts[1:], moved, strict=True))
+    rest = (
+        p * (d_total + total * (x - mean))
+        for p, x in zip(parts[1:], moved, strict=True)
     )
+    return parts[0] * (d_total - total * mean), *rest
 
 
 def exp_tangent(value, _, changes):

@@ -103,14 +103,12 @@ def _values(view, values, bases, t):
     s, th, sizes = view.s, view.r.th, view.sizes
     c = jnp.clip(t - view.lane, th.splat(0), jnp.maximum(view.blocks - 1, th.splat(0)))
     at = jnp.minimum(c + view.lane, sizes.steps - 1)
-    step = at * (s.quads * THREADS * 4)
-    stride = sizes.steps * s.quads * THREADS * 4
+    step = view.program * sizes.steps + at
     flat = []
     for q in range(s.quads):
-        place = step + (view.thread + q * THREADS) * 4
-        flat += view.r.load(values, place, 4, view.program, stride)
-    place = at * THREADS + view.thread
-    base = view.r.load(bases, place, 1, view.program, sizes.steps * THREADS)
+        place = (view.thread + q * THREADS) * 4
+        flat += view.r.load(values, place, 4, step, s.quads * THREADS * 4)
+    base = view.r.load(bases, view.thread, 1, step, THREADS)
     return tuple(flat) + base
 
 

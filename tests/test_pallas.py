@@ -11,7 +11,7 @@ import oracle
 import pytest
 
 import kernels_pallas as kp
-from kernels_pallas import layout, mosaic
+from kernels_pallas import config, layout, mosaic
 
 ENDS = ("query_start", "query_end", "target_start", "target_end")
 SETS = [s for k in range(5) for s in combinations(ENDS, k)]
@@ -170,9 +170,22 @@ def test_lowers_for_cuda(kind, way):
     assert "mosaic_gpu" in lower(replace(s, plain=False), way is not None)
 
 
-def test_the_shape_for_long_queries_lowers():
-    s = kp.choose(5000, local=True, packed=True)
-    assert "mosaic_gpu" in lower(s, False, 5000)
+@pytest.mark.parametrize("length", (5000, 10000))
+@pytest.mark.parametrize("local", (True, False))
+def test_the_shape_for_long_queries_lowers(length, local):
+    """Mosaic refuses what shared memory cannot hold."""
+    s = kp.choose(length, local=local, packed=True)
+    assert "mosaic_gpu" in lower(s, False, length)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("packed", (True, False))
+@pytest.mark.parametrize("local", (True, False))
+def test_the_shapes_for_few_queries_lower(local, packed):
+    for rows, lanes in config.FEW:
+        if local or rows <= config.BORDER[0][0]:
+            s = kp.Fill(rows, lanes, config.COLUMNS, local, packed)
+            assert "mosaic_gpu" in lower(s, False, 2000)
 
 
 # Values, in the interpreter

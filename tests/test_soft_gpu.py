@@ -120,15 +120,32 @@ def batch(seed, shape, flags=(0, 15, 16, 6, 9), temperatures=(0.3, 1.0, 30.0)):
     return tables(s, costs, t, lengths, flags)
 
 
+def in_double(function, *given):
+    """``dp.soft`` in float64 on the same numbers."""
+    with jax.enable_x64(True):
+        wide = (
+            jnp.asarray(np.asarray(x), None if x.dtype == jnp.int32 else jnp.float64)
+            for x in given
+        )
+        return [np.asarray(x) for x in jax.jit(function)(*wide)]
+
+
+def size_of_numbers(given):
+    """What is added up and partly cancels: scores, overhangs, logs of counts."""
+    m, n = np.asarray(given.rules)[:, :2].T
+    scores = np.where(np.asarray(given.scores) > DEAD / 10, given.scores, 0)
+    hang = (m + n) * (1 + np.asarray(given.costs).max(1))
+    return 1 + np.abs(scores).max((1, 2)) * np.minimum(m, n) + hang
+
+
 def check_values(run, given):
-    """Against ``dp.soft``: rounding grows with what is added up."""
+    """Rounding grows with what is added up, and no probability is off by 1e-4."""
     log_z, posterior, payers = map(np.asarray, run(given)[0]), *run(given)[1:]
-    _, f, p, gaps = map(np.asarray, jax.jit(soft_gpu._plain_expected)(*given))
-    scale = 1 + np.abs(f)
-    assert np.isfinite(f).all()
-    assert (np.abs(logs(*log_z) - f) <= 1e-6 * scale + SCORE).all()
+    _, f, p, gaps = in_double(soft_gpu._plain_expected, *given)
+    scale = size_of_numbers(given)
+    assert (np.abs(logs(*log_z) - f) <= 1e-6 * scale).all()
     error = np.abs(np.asarray(posterior) - p).max((1, 2))
-    assert (error <= PROBABILITY + 5e-7 * scale).all()
+    assert (error <= np.minimum(1e-6 * scale, 2e-4)).all()
     assert (np.abs(np.asarray(payers) - gaps).max(1) <= 1e-5 * scale).all()
 
 
@@ -138,11 +155,11 @@ def check_product(run, given, seed=0):
         jnp.asarray(rng.normal(size=x.shape), jnp.float32) for x in given[:2]
     )
     found = run(given, d_scores, d_costs)
-    want = jax.jit(soft_gpu._plain_product)(*given, d_scores, d_costs)
+    want = in_double(soft_gpu._plain_product, *given, d_scores, d_costs)
     for x, y in zip(found, want, strict=True):
-        x, y = np.asarray(x), np.asarray(y)
+        x = np.asarray(x)
         assert np.isfinite(x).all()
-        np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-4 * (1 + np.abs(y).max()))
+        np.testing.assert_allclose(x, y, rtol=1e-3, atol=2e-4 * (1 + np.abs(y).max()))
 
 
 @values

@@ -27,9 +27,7 @@ WIDE, MORE = 32768, 2  # targets, and times the room, for few queries: fewer las
 COARSE = 2 * 10**10  # cells; fewer take one height of strips: compiling costs more
 STRIP = 384  # rows
 IN_FLIGHT = 2  # host threads of a device, but where its result is kept there
-# Run-length operations kept of a path; a launch with a longer one is compiled and runs
-# again, so there are enough for most.
-RUNS = 256
+RUNS = 256  # kept of a path; a launch with a longer one is compiled and runs again
 MEAN_RUNS = 16  # … and of all paths of a launch, a pair
 
 

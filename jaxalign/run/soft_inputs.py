@@ -18,7 +18,7 @@ from jaxalign.run import engine, soft_gpu
 BLOCK = 64
 KEEP_BYTES = 128 << 20
 IMPLEMENTATIONS = ("log", "blocked", "scaled", "pallas")
-ROWS = 4096  # of the similarity, which the GPU kernels take
+ROWS, COLUMNS = 4096, 2**18  # of the similarity, which the GPU kernels take
 
 
 class Pair(NamedTuple):
@@ -202,6 +202,7 @@ def _beyond_kernels(similarity, costs, adjacent) -> str:
         f"a similarity of {similarity.dtype}": similarity.dtype != jnp.float32,
         "an empty similarity": 0 in similarity.shape,
         f"a similarity of more than {ROWS} rows": m > ROWS,
+        f"a similarity of more than {COLUMNS} columns": n > COLUMNS,
         "gap costs by position": any(ranks),
         "adjacent_gaps=False": not adjacent,
     }
