@@ -59,6 +59,7 @@ def meet(triple: Triple, part: Part):
     lower = replace(part, low=(*part.low[:2], middle))
     f = sweep(triple, upper, layer=True).layer
     b = sweep(triple, lower, reverse=True, layer=True).layer
+    assert f is not None and b is not None  # asked for
     score, at = _join(f, b, np.array(part.extent[:2], np.int32))
     state, u, v = (int(n) for n in np.unravel_index(int(at), f.shape))
     cell = part.low[0] + u - 1, part.low[1] + v - 1, middle
