@@ -96,7 +96,7 @@ def test_enumeration(block):
     "mode, form",
     [
         pytest.param("global", "full", marks=pytest.mark.slow),
-        ("global", "vector"),
+        pytest.param("global", "vector", marks=pytest.mark.slow),
         ("local", "full"),
     ],
 )
@@ -136,6 +136,7 @@ def test_costs_by_position(mode, form):
     np.testing.assert_allclose(extensions[1], -by_cost[1][1], atol=PROBABILITY)
 
 
+@pytest.mark.slow
 def test_one_number_is_the_same_cost_everywhere():
     """Number, vectors and full matrices, for free ends too; gradients add up."""
     s, size = jnp.asarray(scores_of(3, 4, 5)), (4, 5)
@@ -373,6 +374,7 @@ def test_extremes_are_finite(temperature, adjacent):
         assert all(np.isfinite(x).all() for x in back(jnp.ones(8)))
 
 
+@pytest.mark.slow
 def test_linear_weights_prove_or_refuse():
     """``scaled`` equals ``log``, or says that it cannot: low T, far-apart scores."""
     s, lengths = jnp.asarray(scores_of(24, 2, 20, 24)), np.array([[20, 24], [9, 17]])

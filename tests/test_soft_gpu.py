@@ -218,6 +218,7 @@ def test_gradients(kernels):
     kernels(lambda f, s: jax.value_and_grad(f, (0, 1))(s, 1.5))
 
 
+@pytest.mark.slow
 def test_vmap(kernels):
     kernels(lambda f, s: jax.vmap(f, (None, 0))(s, jnp.array([0.5, 1.5, 2.5])))
 
