@@ -233,7 +233,7 @@ def killed(fasta, out, cache, random):
     return process.returncode == -9
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_kill_at_random_moments(fasta, want, tmp_path, kills):
     dice, count, held = random.Random(kills), 0, {}
     for _ in range(4 * kills):

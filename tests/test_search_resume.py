@@ -203,7 +203,8 @@ def killed(files, out, cache, dice):
     return process.returncode == -9
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, 20])
 def test_kill_at_random_moments(files, want, tmp_path, kills):
     dice, count, held = random.Random(kills), 0, {}
     for _ in range(4 * kills):

@@ -224,7 +224,9 @@ def batch_of_three():
     return s, (np.array([6, 4, 1], np.int32), np.array([8, 5, 8], np.int32))
 
 
-@pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])
+@pytest.mark.parametrize(
+    "mode", ["global", pytest.param("local", marks=pytest.mark.slow), "semiglobal"]
+)
 def test_padding_and_batches(mode):
     """A padded batch equals its trimmed members; padding of NaN changes nothing."""
     s, lengths = batch_of_three()

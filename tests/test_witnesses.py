@@ -250,7 +250,13 @@ def compare(witness, table):
     return counts
 
 
-@pytest.mark.parametrize("name", SCORINGS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(x, marks=pytest.mark.slow) if x == "fraction" else x
+        for x in SCORINGS
+    ],
+)
 def test_witnesses(name):
     """All sets of free ends that each has, and local."""
     counts = {witness: np.zeros(3, int) for witness in WITNESSES}
