@@ -190,7 +190,9 @@ def test_max_identities_do_not_depend_on_the_order(mode, free):
     same_tables(one, two)
 
 
-@pytest.mark.parametrize("mode", ["global", "local"])
+@pytest.mark.parametrize(
+    "mode", ["global", pytest.param("local", marks=pytest.mark.slow)]
+)
 def test_max_identities_are_widened(mode):
     """A proven |score| of 2^18 and more goes to int64: never wrapped."""
     big = Scoring(("ACGT", 30000 * np.eye(4) - 20000), 30000, 10000)

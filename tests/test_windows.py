@@ -431,6 +431,7 @@ def test_the_low_end_of_int16():
     assert table["score"][0] == oracle.score(a, b, Scoring().scores, 11, 1, "global")
 
 
+@pytest.mark.slow
 def test_wide_gaps_in_int16():
     """Costs beyond int8 beside scores within it."""
     for scoring in (Scoring(gap_open=300, gap_extend=1), Scoring(match=200,

@@ -253,7 +253,7 @@ def compare(witness, table):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(x, marks=pytest.mark.slow) if x == "fraction" else x
+        pytest.param(x, marks=pytest.mark.slow) if x in ("fraction", "DNA") else x
         for x in SCORINGS
     ],
 )
