@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import Table
-from jaxalign.run import parts
+from jaxalign.run import flow, parts
 from jaxalign.run.job import make_task, stream, watched_in
 from jaxalign.run.parts import Part
+
+WRITERS = flow.WRITERS  # parts that a caller of ``stream_all`` may write at a time
 
 
 def stream_all(

@@ -121,7 +121,7 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
     s = _shape(shape, queries.shape[1], True, local, dtype, paths and way, interpret)
     q, t = m.shape[0], n.shape[0]
     queries, m = _pad(s.tables, queries, m)
-    targets, n = _pad(s.groups, targets, n)
+    targets, n = _pad(s.block, targets, n)
     if tie is None:
         tie = jnp.zeros((q, t), bool)
     tie = jnp.pad(tie, ((0, m.shape[0] - q), (0, n.shape[0] - t)))
@@ -144,8 +144,8 @@ def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: boo
     """
     s = _shape(shape, queries.shape[1], False, local, dtype, paths and way, interpret)
     count = m.shape[0]
-    queries, m = _pad(s.groups * s.tables, queries, m)
-    targets, n = _pad(s.groups * s.tables, targets, n)
+    queries, m = _pad(s.block, queries, m)
+    targets, n = _pad(s.block, targets, n)
     tie = jnp.zeros(count, bool) if tie is None else tie
     tie = jnp.pad(tie, (0, m.shape[0] - count))
     found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret, 0,

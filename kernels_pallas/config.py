@@ -1,8 +1,7 @@
 """Which shape a fill takes, how long the arrays of a launch are, and what they weigh.
 
-Lengths are run-time values: a compilation serves all queries and targets that fit into
-its arrays. So a run of mixed lengths compiles once for every pair of buckets that it
-meets: nine for lengths up to 9,216, six where the longer sequence is the query.
+Lengths are run-time values: a compilation serves all queries of a bucket and targets of
+any length, and of a list all pairs of two buckets. docs/gpu-kernels.md counts them.
 """
 
 import numpy as np
@@ -32,8 +31,6 @@ COLUMNS = 2  # columns a step
 TILE = 8  # steps between checkpoints: 16 columns
 END_TILE = 32  # with packed backtrack they only serve to find end cells
 BUCKETS = (384, 1536, 9216, 36864)
-LANES = 32  # targets of a block are a multiple of this, pairs of a list of twice it
-QUERIES = 2  # queries of a block are a multiple of this
 
 
 def bucket(length: int) -> int:
@@ -111,7 +108,7 @@ def records_of(m, n, s: Fill) -> np.ndarray:
 
 def _blocks(values, s: Fill):
     """Values of targets, or of pairs, (blocks, those of a block)."""
-    return _grouped(values, s.groups if s.shared else s.groups * s.tables)
+    return _grouped(values, s.block)
 
 
 def _grouped(values, size):
@@ -192,7 +189,7 @@ def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int,
     """Device bytes of what a fill writes, for arrays of lengths m and n, or ``room``
     rows of ``Ragged`` targets, and ``records``."""
     strips = -(-m // s.strip)
-    blocks = -(-targets // (s.groups if s.shared else s.groups * s.tables))
+    blocks = -(-targets // s.block)
     queries = -(-queries // s.tables) if s.shared else 1
     ends = -(-n // s.columns)
     whole = queries * strips * blocks * held_steps(s, ends)

@@ -106,7 +106,7 @@ def tallest(m, s: Fill):
     if s.shared:
         pairs = m.reshape(-1, s.tables, *m.shape[1:])
         return jnp.repeat(pairs.max(1), s.tables, 0)
-    blocks = m.reshape(-1, s.groups * s.tables)
+    blocks = m.reshape(-1, s.block)
     return jnp.repeat(blocks.max(1), blocks.shape[1])
 
 

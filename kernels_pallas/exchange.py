@@ -19,6 +19,7 @@ from kernels_pallas.mosaic import (
     _dialects,
     _register,
     _word,
+    word_of,
 )
 
 
@@ -149,17 +150,9 @@ def low_bytes(th: Threads, a, b, c, d):
     if th.plain:
         return (a & 255) | ((b & 255) << 8) | ((c & 255) << 16) | (d << 24)
 
-    @plgpu.inline_mgpu(arg_types=(LANES,) * 4, return_type=WORD)
-    def pack(_, *words):
-        mgpu, utils, ir, _, llvm, _ = _dialects()
-        i32 = ir.IntegerType.get_signless(32)
-        operands = [utils.bitcast(_register(x), i32) for x in words]
-        asm = "{ .reg .b32 x, y; prmt.b32 x, $1, $2, 0x0040;"
-        asm += " prmt.b32 y, $3, $4, 0x0040; prmt.b32 $0, x, y, 0x5410; }"
-        out = llvm.inline_asm(i32, operands, asm, "=r,r,r,r,r", has_side_effects=False)
-        return _word(mgpu, utils, ir, out)
-
-    return pack(a, b, c, d)
+    asm = "{ .reg .b32 x, y; prmt.b32 x, $1, $2, 0x0040;"
+    asm += " prmt.b32 y, $3, $4, 0x0040; prmt.b32 $0, x, y, 0x5410; }"
+    return word_of(asm, a, b, c, d, alone=True)
 
 
 def first_lane(th: Threads, flags):
@@ -168,17 +161,9 @@ def first_lane(th: Threads, flags):
         found = flags[:32] != 0
         return th.splat(jnp.where(jnp.any(found), jnp.argmax(found), 32))
 
-    @plgpu.inline_mgpu(arg_types=(LANES,), return_type=WORD)
-    def vote(_, x):
-        mgpu, utils, ir, _, llvm, _ = _dialects()
-        i32 = ir.IntegerType.get_signless(32)
-        asm = "{ .reg .pred p; .reg .b32 x; setp.ne.b32 p, $1, 0;"
-        asm += " vote.sync.ballot.b32 x, p, -1; brev.b32 x, x; clz.b32 $0, x; }"
-        bits = utils.bitcast(_register(x), i32)
-        out = llvm.inline_asm(i32, [bits], asm, "=r,r", has_side_effects=True)
-        return _word(mgpu, utils, ir, out)
-
-    return vote(flags)
+    asm = "{ .reg .pred p; .reg .b32 x; setp.ne.b32 p, $1, 0;"
+    asm += " vote.sync.ballot.b32 x, p, -1; brev.b32 x, x; clz.b32 $0, x; }"
+    return word_of(asm, flags)
 
 
 def from_lane(th: Threads, value, lane):
@@ -186,16 +171,7 @@ def from_lane(th: Threads, value, lane):
     if th.plain:
         return th.splat(value[lane[0]])
 
-    @plgpu.inline_mgpu(arg_types=(LANES, LANES), return_type=WORD)
-    def shuffle(_, x, at):
-        mgpu, utils, ir, _, llvm, _ = _dialects()
-        i32 = ir.IntegerType.get_signless(32)
-        operands = [utils.bitcast(_register(y), i32) for y in (x, at)]
-        asm = "shfl.sync.idx.b32 $0, $1, $2, 31, -1;"
-        out = llvm.inline_asm(i32, operands, asm, "=r,r,r", has_side_effects=True)
-        return _word(mgpu, utils, ir, out)
-
-    return shuffle(value, lane)
+    return word_of("shfl.sync.idx.b32 $0, $1, $2, 31, -1;", value, lane)
 
 
 def prefetch(th: Threads, ref, index, base, stride, where):

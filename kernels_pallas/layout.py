@@ -226,7 +226,7 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int,
         profile = _packed(profile[:, 0], profile[:, 1], s)
     heights = jnp.stack([pairs[:, 0], pairs[:, -1]], 1).reshape(-1)
     starts, words = _blocks(targets, n, s, room)
-    blocks = n.reshape(-1, s.groups)
+    blocks = n.reshape(-1, s.block)
     return Inputs(
         jnp.stack(numbers(problem, s)),
         strips,
@@ -251,12 +251,12 @@ def _table_rows(flat):
 def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
     """Inputs of a fill of pair k: query k against target k, uint8 (N, M), (N, L).
 
-    N is a multiple of ``s.groups * s.tables``; neighbours share a register.
+    N is a multiple of ``s.block``; neighbours share a register.
     """
     table = _tagged(extended_scores(problem, s), s)
     low = table & 0xFFFF if s.local and s.packed else table
     both = [low.reshape(-1)] + ([(table << 16).reshape(-1)] if s.packed else [])
-    per_block = m.reshape(-1, s.groups * s.tables)
+    per_block = m.reshape(-1, s.block)
     strips = strips_of(per_block.max(1), s)
     rows = _rows(queries, m, jnp.repeat(strips, per_block.shape[1]), most, s)
     offset = rows * table.shape[1]
@@ -270,7 +270,7 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
     joined = letters[:, :, 0]
     if s.packed:
         joined |= letters[:, :, 1] << (8 * s.columns)
-    blocks = n.reshape(-1, s.groups * s.tables)
+    blocks = n.reshape(-1, s.block)
     twice = [x.reshape(-1, s.tables) for x in (m, n)]
     twice = [jnp.stack([x[:, 0], x[:, -1]], 1).reshape(-1) for x in twice]
     return Inputs(

@@ -163,16 +163,8 @@ class Threads:
             before = jnp.where(thread % width == 0, thread, thread - 1)
             return value[before]
 
-        @plgpu.inline_mgpu(arg_types=(LANES,), return_type=WORD)
-        def shuffle(_, x):
-            mgpu, utils, ir, _, llvm, _ = _dialects()
-            i32 = ir.IntegerType.get_signless(32)
-            asm = f"shfl.sync.up.b32 $0, $1, 1, {(32 - width) << 8}, -1;"
-            bits = utils.bitcast(_register(x), i32)
-            out = llvm.inline_asm(i32, [bits], asm, "=r,r", has_side_effects=True)
-            return _word(mgpu, utils, ir, out)
-
-        return shuffle(value)
+        asm = f"shfl.sync.up.b32 $0, $1, 1, {(32 - width) << 8}, -1;"
+        return word_of(asm, value)
 
     def held(self, ref):
         """A ref that is only read; the twin reads it once, which is faster there."""
@@ -263,6 +255,24 @@ class Threads:
             llvm.inline_asm(void, [], "bar.sync 0;", "", has_side_effects=True)
 
         barrier()
+
+
+def word_of(asm, *words, alone=False):
+    """A word a thread by PTX: $0, from the words $1, $2, ...
+
+    alone : it depends on nothing but a thread's own words
+    """
+
+    @plgpu.inline_mgpu(arg_types=(LANES,) * len(words), return_type=WORD)
+    def ask(_, *words):
+        mgpu, utils, ir, _, llvm, _ = _dialects()
+        i32 = ir.IntegerType.get_signless(32)
+        bits = [utils.bitcast(_register(x), i32) for x in words]
+        kinds = ",".join(["=r"] + ["r"] * len(bits))
+        out = llvm.inline_asm(i32, bits, asm, kinds, has_side_effects=not alone)
+        return _word(mgpu, utils, ir, out)
+
+    return ask(*words)
 
 
 def _fragment(mgpu, register, layout):

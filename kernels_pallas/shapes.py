@@ -52,6 +52,11 @@ class Fill:
         return THREADS // self.lanes
 
     @property
+    def block(self) -> int:
+        """Targets of a program, or pairs of a list."""
+        return self.groups if self.shared else self.groups * self.tables
+
+    @property
     def slots(self) -> int:
         """Last columns a thread stores: two tables of a list end apart."""
         return 1 if self.shared else self.tables

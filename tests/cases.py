@@ -1,7 +1,13 @@
 """What several test files share: random pairs, matrices, gaps, and comparisons."""
 
+import os
+import subprocess
+import sys
+import time
 from itertools import combinations
+from pathlib import Path
 
+import jax  # before main(), which else turns on a compilation cache in the home folder
 import numpy as np
 import oracle
 
@@ -143,3 +149,35 @@ def same_tables(one, other):
     if one.operations is not None:
         np.testing.assert_array_equal(one.operation_offsets, other.operation_offsets)
         np.testing.assert_array_equal(one.operations, other.operations)
+
+
+# Folders of parts, and runs that are killed ---------------------------------------
+
+
+def parts_in(path):
+    return sorted(Path(path).glob("part-*.parquet"))
+
+
+def start(words, cache):
+    """A run of the command line in a process of its own; ``cache`` of its programs."""
+    kept = {"JAX_COMPILATION_CACHE_DIR": str(cache)}
+    kept["JAX_PLATFORMS"] = jax.default_backend()
+    kept["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+    return subprocess.Popen(
+        [sys.executable, "-m", "jaxalign", *words],
+        cwd=Path(__file__).resolve().parents[1],
+        env=os.environ | kept,
+        stderr=subprocess.PIPE,
+    )
+
+
+def killed(process, out, more, pause):
+    """Kill a run a moment after it has written ``more`` parts more; whether it was
+    still at work."""
+    wanted = len(parts_in(out)) + more
+    while process.poll() is None and len(parts_in(out)) < wanted:
+        time.sleep(0.002)
+    time.sleep(pause)
+    process.kill()
+    process.communicate()
+    return process.returncode == -9

@@ -2,18 +2,13 @@
 
 import itertools
 import json
-import os
 import random
 import resource
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-import jax  # before main(), which else turns on a compilation cache in the home folder
 import numpy as np
 import pytest
-from cases import text_of
+from cases import killed, parts_in, start, text_of
 
 import jaxalign
 from jaxalign.cli import parts_job
@@ -24,8 +19,6 @@ from jaxalign.io import dataset
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 DONE, FAILED, USAGE, *_ = EXIT_CODES
-PLATFORM = jax.default_backend()
-ROOT = Path(__file__).resolve().parents[1]
 OPTIONS = {"--mode": "local", "--output": "alignment", "--part-rows": "150"}
 WORDS = [*(word for pair in OPTIONS.items() for word in pair), "-q"]
 
@@ -69,10 +62,6 @@ def folder_of(fasta, path, *words):
     """Later words take the place of the usual ones."""
     usual = [w for pair in OPTIONS.items() if pair[0] not in words for w in pair]
     return main(["all", fasta, "-o", f"{path}/", "-q", *usual, *words])
-
-
-def parts_in(path):
-    return sorted(Path(path).glob("part-*.parquet"))
 
 
 def test_parts_are_the_whole(fasta, want, tmp_path, capsys):
@@ -212,25 +201,8 @@ def test_folders_that_cannot_be(fasta, tmp_path, monkeypatch, out, words):
 # kill -9 -----------------------------------------------------------------------------
 
 
-def start(fasta, out, cache):
-    words = [sys.executable, "-m", "jaxalign", "all", fasta, "-o", f"{out}/", *WORDS]
-    kept = {"JAX_COMPILATION_CACHE_DIR": str(cache), "JAX_PLATFORMS": PLATFORM}
-    kept["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
-    return subprocess.Popen(
-        [*words, "--resume"], cwd=ROOT, env=os.environ | kept, stderr=subprocess.PIPE
-    )
-
-
-def killed(fasta, out, cache, random):
-    """Run, and kill the process when it has written some parts more."""
-    process = start(fasta, out, cache)
-    wanted = len(parts_in(out)) + random.randint(0, 2)
-    while process.poll() is None and len(parts_in(out)) < wanted:
-        time.sleep(0.002)
-    time.sleep(random.uniform(0, 0.05))
-    process.kill()
-    process.communicate()
-    return process.returncode == -9
+def begin(fasta, out, cache):
+    return start(["all", fasta, "-o", f"{out}/", *WORDS, "--resume"], cache)
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
@@ -238,7 +210,8 @@ def test_kill_at_random_moments(fasta, want, tmp_path, kills):
     dice, count, held = random.Random(kills), 0, {}
     for _ in range(4 * kills):
         out = tmp_path / f"out{count // 6}"
-        count += killed(fasta, out, tmp_path / "cache", dice)
+        process = begin(fasta, out, tmp_path / "cache")
+        count += killed(process, out, dice.randint(0, 2), dice.uniform(0, 0.05))
         for path in parts_in(out):  # what was finished stays as it was
             assert held.setdefault(path, path.stat().st_mtime_ns) == (
                 path.stat().st_mtime_ns
@@ -247,7 +220,7 @@ def test_kill_at_random_moments(fasta, want, tmp_path, kills):
             break
     assert count == kills
     for out in sorted(tmp_path.glob("out*")):
-        process = start(fasta, out, tmp_path / "cache")
+        process = begin(fasta, out, tmp_path / "cache")
         assert (process.communicate()[1], process.returncode) == (b"", DONE)
         assert rows(out).equals(want)
         pairs = rows(out).select(["query", "target"]).to_pandas()

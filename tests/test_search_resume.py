@@ -2,17 +2,12 @@
 one table."""
 
 import json
-import os
 import random
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-import jax  # before main(), which else turns on a compilation cache in the home folder
 import numpy as np
 import pytest
-from cases import same_tables, some_texts
+from cases import killed, parts_in, same_tables, some_texts, start
 
 import jaxalign
 from jaxalign.cli.main import main
@@ -23,7 +18,6 @@ from jaxalign.run import parts
 
 pq = pytest.importorskip("pyarrow.parquet")
 DONE, FAILED, USAGE, INPUT, *_ = EXIT_CODES
-ROOT = Path(__file__).resolve().parents[1]
 TOP, ROWS = 4, 12
 WORDS = ["--top", str(TOP), "--output", "alignment"]
 
@@ -57,10 +51,6 @@ def rows(path):
 def folder_of(files, path, *words, part_rows=ROWS):
     usual = [*WORDS, "-q", "--part-rows", str(part_rows)]
     return main(["search", *files, "-o", f"{path}/", *usual, *words])
-
-
-def parts_in(path):
-    return sorted(Path(path).glob("part-*.parquet"))
 
 
 def test_parts_are_the_whole(files, want, tmp_path, capsys):
@@ -180,27 +170,9 @@ def test_parts_hold_their_share():
 # kill -9 ------------------------------------------------------------------------------
 
 
-def start(files, out, cache):
+def begin(files, out, cache):
     words = [*files, "-o", f"{out}/", *WORDS, "--part-rows", str(ROWS), "-q"]
-    kept = {"JAX_COMPILATION_CACHE_DIR": str(cache)}
-    kept["JAX_PLATFORMS"] = jax.default_backend()
-    kept["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
-    return subprocess.Popen(
-        [sys.executable, "-m", "jaxalign", "search", *words, "--resume"],
-        cwd=ROOT, env=os.environ | kept, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-def killed(files, out, cache, dice):
-    """Run, and kill the process when it has written some parts more."""
-    process = start(files, out, cache)
-    wanted = len(parts_in(out)) + dice.choice((1, 2, 0))
-    while process.poll() is None and len(parts_in(out)) < wanted:
-        time.sleep(0.002)
-    time.sleep(dice.uniform(0, 0.05))
-    process.kill()
-    process.communicate()
-    return process.returncode == -9
+    return start(["search", *words, "--resume"], cache)
 
 
 @pytest.mark.slow
@@ -209,7 +181,9 @@ def test_kill_at_random_moments(files, want, tmp_path, kills):
     dice, count, held = random.Random(kills), 0, {}
     for _ in range(4 * kills):
         out = tmp_path / f"out{count // 4}"
-        count += killed(files, out, tmp_path / "cache", dice)
+        process = begin(files, out, tmp_path / "cache")
+        more, pause = dice.choice((1, 2, 0)), dice.uniform(0, 0.05)
+        count += killed(process, out, more, pause)
         for path in parts_in(out):  # what was finished stays as it was
             written = path.stat().st_mtime_ns
             assert held.setdefault(path, written) == written
@@ -218,7 +192,7 @@ def test_kill_at_random_moments(files, want, tmp_path, kills):
     assert count == kills
     for k in range((kills - 1) // 4 + 1):
         out = tmp_path / f"out{k}"
-        process = start(files, out, tmp_path / "cache")
+        process = begin(files, out, tmp_path / "cache")
         assert (process.communicate()[1], process.returncode) == (b"", DONE)
         assert rows(out).equals(want)
         for path, written in held.items():

@@ -70,7 +70,7 @@ def _compute(sequences, request: Request, manifest, options, settings):
     asked = options.messages
     with progress.reporting(asked.progress, asked.quiet) as tell:
         watched = {"progress": tell, "busy": tell.busy} if tell else {}
-        written = manifest, request.columns, request.identity
+        written = large.WRITERS, manifest, request.columns, request.identity
         stream = large.stream_all(sequences, request.scoring, **watched, **settings)
         with closing(stream), dataset.writing(request.out, *written) as write:
             for part, table in stream:

@@ -21,7 +21,6 @@ from jaxalign.io import arrow, output
 from jaxalign.model.table import Table
 
 MANIFEST = "_manifest.json"
-WRITERS = 2  # parts being written at a time; ``run.flow`` plans memory for them
 FREE = ("versions",)  # entries that may differ: results do not depend on them
 
 
@@ -189,8 +188,8 @@ def write_part(
 
 
 @contextmanager
-def writing(path: str, *about) -> Iterator[Callable[[Table, Any], None]]:
-    """A function (table, part) that lets threads write parts, ``WRITERS`` at a time.
+def writing(path: str, writers: int, *about) -> Iterator[Callable[[Table, Any], None]]:
+    """A function (table, part) that lets threads write parts, so many at a time.
 
     about : manifest, columns and identity, as of ``write_part``
 
@@ -200,10 +199,10 @@ def writing(path: str, *about) -> Iterator[Callable[[Table, Any], None]]:
         A part cannot be written: at one of the next calls, or at the end.
     """
     waiting: deque = deque()
-    with ThreadPoolExecutor(WRITERS) as pool:
+    with ThreadPoolExecutor(writers) as pool:
 
         def write(table: Table, part: Any) -> None:
-            while len(waiting) >= WRITERS:
+            while len(waiting) >= writers:
                 waiting.popleft().result()
             waiting.append(pool.submit(write_part, table, path, part, *about))
 

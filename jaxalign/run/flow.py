@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 AHEAD = 2  # parts planned or at work while the caller has one
-WRITERS = 2  # parts being written at a time, by whoever has them (``io.dataset``)
+WRITERS = 2  # parts that whoever has them may write at a time; memory is planned so
 
 
 @dataclass(eq=False)

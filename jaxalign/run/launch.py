@@ -165,7 +165,7 @@ def _held(task, kernels, launch, queries, targets) -> int:
         m = m if launch.zipped else np.pad(m, (0, launch.slots - len(m)))
         ends = kernels.records_of(m, n, s)
         blocks = min(blocks, int(np.searchsorted(ends, launch.records, side="right")))
-    return min(blocks * s.groups * (1 if s.shared else s.tables), launch.places)
+    return min(blocks * s.block, launch.places)
 
 
 def zipped(task, kernels, queries, targets, budget, high, wide=False):
@@ -207,17 +207,15 @@ def _with_records(task, kernels, launch, budget):
     """A launch with room for checkpoints: for the longest sequences of the job, or all
     that is left of the budget."""
     s, of = launch.shape, task.job
-    each = kernels.record_bytes(s)
-    least = s.tile or 1
+    each, least = kernels.record_bytes(s), s.tile or 1
     rest = budget - launch_bytes(task, kernels, replace(launch, records=least))
-    if launch.zipped or of.whole:
-        m, n = launch.rows, launch.columns if launch.zipped else of.most[1]
-        m = np.full(launch.places if launch.zipped else launch.slots, m)
-        n = np.full(launch.places, n)
+    if launch.zipped:
+        m, n = (np.full(launch.places, x) for x in (launch.rows, launch.columns))
+    elif of.whole:
+        m, n = np.full(launch.slots, launch.rows), _longest(of, launch.places)
     else:
-        m = np.sort(of.query_lengths[of.query_lengths <= launch.rows])
-        n = np.sort(of.target_lengths)
-        m, n = m[::-1][: launch.slots], n[::-1][: launch.places]
+        m, n = of.falling[0], _longest(of, launch.places)
+        m = m[m <= launch.rows][: launch.slots]
         m = np.pad(m, (0, launch.slots - len(m)))
     needed = bucket(int(kernels.records_of(m, n, s)[-1]), 2, 256)
     return replace(launch, records=min(needed, rest // each) // least * least)
@@ -256,13 +254,16 @@ def _sized(task, kernels, queries, targets, m, n, size, dtype, proven, listed):
 def _room(task, kernels, s, size) -> int:
     """Rows of letters of a launch: for the longest targets of the job, or all that is
     sensible. The same for all launches of these sizes."""
-    lengths = np.sort(task.job.target_lengths)[::-1][: size[1]]
-    if task.job.whole:  # the same for all parts
-        lengths = np.full(size[1], task.job.most[1])
-    ends = kernels.rows_of(lengths, s)
+    ends = kernels.rows_of(_longest(task.job, size[1]), s)
     needed = bucket(int(ends[-1]), 2, 256)
     room = ROOM * (MORE if _few(task) else 1)
     return max(min(needed, room // s.groups), int(ends[0]))
+
+
+def _longest(job, places: int) -> np.ndarray:
+    """Lengths of the longest targets; of a part what none of the whole exceeds, so
+    that all parts have the same sizes."""
+    return np.full(places, job.most[1]) if job.whole else job.falling[1][:places]
 
 
 def _few(task) -> bool:
