@@ -9,9 +9,10 @@
 
 devices  gpu-pairalign's X1.4, X1.5 and X1.7: all against all, three modes, 1 to n
          devices of one host, as many of the proteins of ``fetch.py`` as one device
-         needs ``--seconds`` for. ``seconds`` is a whole call of ``align_all``, its
-         second one; ``device`` the kernel time of the busiest device in a profiler
-         trace (GPUs). ``speed-up`` and ``of device`` divide by those of one device.
+         needs ``--seconds`` for. ``seconds`` is a whole call of ``align_all``, after a
+         smaller one that compiles (``first``); ``device`` the kernel time of the
+         busiest device in a profiler trace of it (GPUs). ``speed-up`` and ``of device``
+         divide by those of one device.
 parquet  identities of all pairs (``--count`` of the 32,071) by the command line into a
          folder of parts; ``wall/device``, and the most host memory the process had.
 longest  X1.9: the longest pair of which a window of W x W pairs with its backtrack fits

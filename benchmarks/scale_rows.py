@@ -15,7 +15,8 @@ HERE = Path(__file__).resolve().parent
 
 def proteins(count=None, seed=0):
     """Some of the proteins of ``fetch.py``, random ones in the order of the files; the
-    shipped test proteins where there are none."""
+    shipped test proteins where there are none. Those that more are needed than there
+    are come again with their letters shuffled."""
     from jaxalign.io import fasta
     from jaxalign.model.alphabet import from_parts
     from jaxalign.model.scoring import Scoring
@@ -26,11 +27,13 @@ def proteins(count=None, seed=0):
     paths = paths or [HERE.parent / "tests" / "data" / "proteins.fasta"]
     read = [fasta.read(str(path), alphabet, "mask") for path in paths]
     parts = [one[k] for one in read for k in range(len(one))]
+    rng, there = np.random.default_rng(seed), len(parts)
+    while count is not None and len(parts) < count:
+        parts.append(rng.permutation(parts[len(parts) - there]))
     whole = from_parts([f"p{k}" for k in range(len(parts))], parts, alphabet)
-    if count is None or count >= len(whole):
+    if count is None:
         return whole
-    drawn = np.random.default_rng(seed).choice(len(whole), count, replace=False)
-    return whole.take(np.sort(drawn))
+    return whole.take(np.sort(rng.choice(len(whole), count, replace=False)))
 
 
 # Devices: X1.4, X1.5, X1.7 ------------------------------------------------------------
@@ -44,19 +47,32 @@ def devices(options) -> list[dict]:
     there = [count for count in options.counts if count <= len(jax.devices())]
     for mode in options.modes.split(","):
         sequences = proteins(options.count or _needed(mode, options))
-        rows = [_on(sequences, mode, count, options) for count in there]
-        for row in rows:
+        rows = []
+        for count in there:
+            rows.append(row := _on(sequences, mode, count, options))
             row["speed-up"] = rows[0]["seconds"] / row["seconds"]
             row["of device"] = rows[0]["device"] / row["device"]
+            print(row, flush=True)  # a run that is cut off has something to show
         made += rows
     return made
 
 
-def _needed(mode: str, options, sample=1500) -> int:
+SAMPLE = 1500, 12000  # proteins that compile what long jobs need, on a CPU, on a GPU
+
+
+def _sample(sequences):
+    """As many of some sequences as a warm-up takes, from all of them."""
+    import jax
+
+    count = SAMPLE[jax.default_backend() == "gpu"]
+    return sequences.take(range(0, len(sequences), max(len(sequences) // count, 1)))
+
+
+def _needed(mode: str, options) -> int:
     """How many proteins keep one device busy for the seconds asked for."""
     import jaxalign
 
-    some = proteins(sample)
+    some = _sample(proteins())
     for _ in range(2):  # the first compiles
         table = jaxalign.align_all(some, mode=mode, output=options.output)
     rate = table.info["cells"] / table.info["seconds"]
@@ -70,25 +86,24 @@ def _on(sequences, mode: str, count: int, options) -> dict:
     import jaxalign
 
     chosen = {"devices": list(range(count))} if count > 1 else {}
+    chosen |= {"mode": mode, "output": options.output}
+    made = {}
 
-    def call():
+    def call(sequences):
         begin = time.perf_counter()
-        table = jaxalign.align_all(
-            sequences, mode=mode, output=options.output, **chosen
-        )
-        return time.perf_counter() - begin, table
+        table = jaxalign.align_all(sequences, **chosen)
+        made["seconds"] = time.perf_counter() - begin
+        made["cells"] = float(table.info["cells"])
+        # the same for every count
+        made["sum of scores"] = int(table["score"].sum(dtype=np.int64))
 
-    first, _ = call()
-    seconds, table = call()
-    cells = table.info["cells"]
-    check = int(table["score"].sum(dtype=np.int64))  # the same for every count
-    del table
-    busy = traced_seconds(call)
+    call(_sample(sequences))
+    first = made["seconds"]
+    busy = traced_seconds(lambda: call(sequences))
     return {
-        "device kind": jax.devices()[0].device_kind, "mode": mode,
-        "output": options.output, "devices": count, "proteins": len(sequences),
-        "cells": float(cells), "seconds": seconds, "device": max(busy),
-        "GCUPS": cells / seconds / 1e9, "first": first, "sum of scores": check,
+        "device kind": jax.devices()[0].device_kind, **chosen, "devices": count,
+        "proteins": len(sequences), **made, "device": max(busy),
+        "GCUPS": made["cells"] / made["seconds"] / 1e9, "first": first,
     }  # fmt: skip
 
 

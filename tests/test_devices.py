@@ -16,7 +16,7 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import join
-from jaxalign.run import engine, flow, launch, parts
+from jaxalign.run import engine, flow, gpu, launch, parts
 from jaxalign.run.job import make_task
 from jaxalign.run.windows import Job
 
@@ -201,9 +201,15 @@ def test_parts_of_a_gpu_share_their_programs():
         made = launch.cut(one, kernels_pallas, 2**33)
         return {(x.rows, x.columns, x.room, x.slots, x.places, x.shape) for x in made}
 
-    some = parts.cut_of(task, 2**20)[::4]
-    computed = (one for _, _, own in parts.iterate(task, some, 0) for one in own)
+    def arrays(one):
+        job = gpu.prepare(one, kernels_pallas)
+        return str([x.shape for x in jax.tree.leaves((job.sides, job.order))])
+
+    some = parts.cut_of(task, 2**20)
+    some = some[::4] + some[-1:]
+    computed = [one for _, _, own in parts.iterate(task, some, 0) for one in own]
     assert len(set().union(*map(shapes, computed))) <= len(shapes(task)) + 1
+    assert len({arrays(one) for one in computed}) == 1
 
 
 def test_shards_and_skipped_parts(whole):

@@ -121,8 +121,9 @@ def batch(seed, shape, flags=(0, 15, 16, 6, 9), temperatures=(0.3, 1.0, 30.0)):
 
 
 def in_double(function, *given):
-    """``dp.soft`` in float64 on the same numbers."""
-    with jax.enable_x64(True):
+    """``dp.soft`` in float64 on the same numbers, on the CPU: XLA takes minutes to
+    compile it for a GPU."""
+    with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
         wide = (
             jnp.asarray(np.asarray(x), None if x.dtype == jnp.int32 else jnp.float64)
             for x in given

@@ -5,7 +5,6 @@ thread takes the next one; XLA's loop uses one core, so threads are what fills a
 With several devices, each thread belongs to one of them.
 """
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -66,14 +65,6 @@ def kernels():
     """The package of kernels where it runs, else None; and why (not)."""
     works, why = kernels_pallas.supported()
     return kernels_pallas if works else None, why
-
-
-def default_threads() -> int:
-    """The cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 def plan(task: Task) -> tuple[dict, list]:
@@ -250,8 +241,7 @@ def compute(
     tell = teller(progress, cells)
     watch = watcher(busy, len(task.devices) or 1)
     devices = places(task, each)
-    alone = len(devices) == 1
-    workers = [partial(_worker, device, tell, watch, alone) for device in devices]
+    workers = [partial(_worker, device, tell, watch) for device in devices]
     return flow.run(works, workers)
 
 
@@ -263,24 +253,24 @@ def places(task: Task, each: int = 1) -> list:
     return [devices[k % len(devices)] for k in range(count)]
 
 
-def _worker(device, tell, watch, alone):
-    """What a host thread, the only one or not, needs to compute pieces on a device."""
+def _worker(device, tell, watch):
+    """What a host thread needs to compute pieces on a device."""
     scratch = SimpleNamespace()
 
     def one(work: flow.Work, item):
         content, (task, piece) = work.content, item
         watch(device, 1)
         with jax.default_device(device) if device else nullcontext():
-            _compute(content, task, piece, device, scratch, tell, alone)
+            _compute(content, task, piece, device, scratch, tell)
         watch(device, -1)
 
     return one
 
 
-def _compute(content, task, piece, device, scratch, tell, alone) -> None:
+def _compute(content, task, piece, device, scratch, tell) -> None:
     """Compute a piece, and put its rows where they belong."""
     if isinstance(piece, list):
-        whole = task is content.task and alone
+        whole = task is content.task and len(task.devices) <= 1  # see _batched
         job = _gpu_job(content, task, device)
         gpu.run(job, piece, content.output, tell, whole)
         return

@@ -67,8 +67,9 @@ def budget(task) -> int:
     """Device bytes for one launch, beside the result and the launch before; and beside
     those of the other threads where a device has several (``engine.compute``)."""
     several = task.reserved is not None or len(task.devices) > 1 or task.top
-    rest = SHARE * _limit(task) - (_result_bytes(task) if _fits(task) else 0)
-    return int(rest) // (2 * (IN_FLIGHT if several else 1))
+    threads = IN_FLIGHT if several else 1
+    held = threads * _result_bytes(task) if _fits(task) else 0
+    return int(SHARE * _limit(task) - held) // (2 * threads)
 
 
 def _limit(task) -> int:
@@ -167,12 +168,15 @@ def _known(job, found, total):
 
 def _shared(task, kernels):
     """(the two sides, the order, the problem) on the device."""
-    queries = gpu_arrays.load(task.queries)
-    targets = queries if task.targets is task.queries else gpu_arrays.load(task.targets)
     job, count = task.job, len(task.queries)
+    sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
+    targets = gpu_arrays.load(task.targets, *sizes)
+    queries = targets  # or the first of them
+    if job.kind != "all":
+        queries = gpu_arrays.load(task.queries, *sizes)
     rank = job.rank if job.kind == "all" and job.once else np.arange(len(task.targets))
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
-    order = Order(*(gpu_arrays.long(x, np.int32) for x in (base, rank)))
+    order = Order(*(gpu_arrays.long(x, np.int32, sizes[1]) for x in (base, rank)))
     wildcard = task.scoring.alphabet.wildcard_code
     problem = kernels.problem_of(*numbers(task), task.free, wildcard)
     return (queries, targets), order, problem
@@ -184,7 +188,7 @@ def _empty(task) -> Held:
     names += ["max_identities"] if task.output == "identity" else []
     names += [*SPANS, *COUNTS] if task.paths else []
     names += ["count", "first"] if task.output == "alignment" else []
-    columns = {name: jnp.zeros(max(task.job.pairs, 1), jnp.int32) for name in names}
+    columns = {name: gpu_arrays.column(task.job.pairs) for name in names}
     return Held(columns, jnp.zeros(1024, jnp.uint32), jnp.zeros((), jnp.int32))
 
 

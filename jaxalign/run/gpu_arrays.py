@@ -46,17 +46,18 @@ class Found(NamedTuple):
     totals: jax.Array  # (3,): pairs to run again, runs of the longest path, all runs
 
 
-def load(sequences) -> Loaded:
-    """One side of a task, to the device."""
+def load(sequences, letters=0, count=0) -> Loaded:
+    """One side of a task, to the device, in arrays for so many letters at least and so
+    many sequences."""
     offsets, codes = sequences.offsets, np.append(sequences.codes, np.uint8(0))
-    numbers = (long(x, np.int32) for x in (offsets[:-1], np.diff(offsets)))
-    return Loaded(long(codes, np.uint8), *numbers)
+    numbers = (long(x, np.int32, count) for x in (offsets[:-1], np.diff(offsets)))
+    return Loaded(long(codes, np.uint8, letters + 1), *numbers)
 
 
-def long(values, dtype):
+def long(values, dtype, least=0):
     """On the device, in an array of some power of two: sizes of a data set would each
     be a compilation."""
-    made = np.zeros(bucket(len(values), 2, 1024), dtype)
+    made = np.zeros(bucket(max(len(values), least), 2, 1024), dtype)
     made[: len(values)] = values
     return jnp.asarray(made)
 
@@ -160,6 +161,12 @@ def _join(runs, count, swapped, capacity):
     return jnp.where(turned, joined ^ jnp.uint32(3), joined), begin.reshape(count.shape)
 
 
+def column(rows: int) -> jax.Array:
+    """int32, zero, of so many rows at least: whole pieces, or a power of two."""
+    size = -(-rows // CHUNK) * CHUNK if rows > CHUNK else bucket(rows, 2, 1024)
+    return jnp.zeros(size, jnp.int32)
+
+
 @partial(jax.jit, donate_argnames=("columns", "runs"))
 def put(columns, runs, end, found: Found):
     """Columns and runs with those of a launch in place."""
@@ -194,14 +201,15 @@ def in_order(runs, count, first, *, size):
 
 def copy(values, into) -> None:
     """Copy the first values of a device array to the host, in pieces side by side."""
-    size = min(CHUNK, len(into))
+    size = min(CHUNK, len(values))
 
     def piece(start):
-        start = min(start, len(into) - size)
-        into[start : start + size] = _piece(values, np.int32(start), size=size)
+        start = min(start, len(values) - size)
+        part = into[start : start + size]
+        part[:] = np.asarray(_piece(values, np.int32(start), size=size))[: len(part)]
 
     with ThreadPoolExecutor(COPIERS) as pool:
-        list(pool.map(piece, range(0, len(into), size or 1)))
+        list(pool.map(piece, range(0, len(into), size)))
 
 
 @partial(jax.jit, static_argnames="size")

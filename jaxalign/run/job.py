@@ -7,7 +7,7 @@ from jaxalign.model.filters import check as check_filters
 from jaxalign.model.scoring import is_symmetric, resolve_ends
 from jaxalign.model.table import OUTPUTS, Table
 from jaxalign.run import cluster as ray
-from jaxalign.run import engine, memory, streamed
+from jaxalign.run import engine, flow, memory, streamed
 from jaxalign.run.device import resolve_devices
 from jaxalign.run.mesh import check as check_mesh
 from jaxalign.run.task import Task
@@ -64,7 +64,7 @@ def make_task(
         include_self,
         implementation,
         memory.budget(memory_budget),
-        max(threads or engine.default_threads(), len(chosen)),
+        max(threads or flow.default_threads(), len(chosen)),
         window,
         kept,
         chosen,

@@ -151,7 +151,7 @@ def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
         whole = replace(task, reserved=reserved)
         return whole, [whole]
     longest = (int(task.queries.lengths.max(initial=0)),) * 2
-    whole = Whole(longest, task.job.cells, n)
+    whole = Whole(longest, task.job.cells, n, len(task.queries.codes))
     same = replace(task, whole=whole, reserved=reserved)
     band = task.queries.between(part.first, part.last)
     rows = replace(same, queries=band, targets=task.queries.between(part.first, n))

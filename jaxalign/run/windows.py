@@ -51,11 +51,12 @@ class Pairs(NamedTuple):
 
 class Whole(NamedTuple):
     """What a part of a job has to know of all of it, so that parts have the same static
-    sizes: the longest sequences of both sides, cells, targets."""
+    sizes: the longest sequences of both sides, cells, targets and their letters."""
 
     longest: tuple[int, int]
     cells: int
     targets: int
+    letters: int
 
 
 @dataclass(frozen=True)
