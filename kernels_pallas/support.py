@@ -5,11 +5,11 @@ from importlib import import_module
 import jax
 
 
-def supported() -> tuple[bool, str]:
-    """Whether the kernels run on the default device, and why (not)."""
-    device = jax.devices()[0]
+def supported(device=None) -> tuple[bool, str]:
+    """Whether the kernels run on a device, JAX's first by default, and why (not)."""
+    device = device or jax.devices()[0]
     if device.platform not in ("gpu", "cuda"):
-        return False, f"the default device is a {device.platform}, not an NVIDIA GPU"
+        return False, f"the device is a {device.platform}, not an NVIDIA GPU"
     capability = str(getattr(device, "compute_capability", "0"))
     if not capability.replace(".", "").isdigit() or float(capability) < 9.0:
         return False, f"compute capability {capability} is not Hopper's 9.0 or newer"

@@ -34,6 +34,18 @@ def whole():
 # Devices -----------------------------------------------------------------------------
 
 
+def test_the_default_device_is_that_of_all_threads():
+    """A context of ``jax.default_device`` is not inherited by threads."""
+    chosen = jax.devices()[2]
+    with jax.default_device(chosen):
+        found = jaxalign.align_all(TEXTS[:4], **OPTIONS)
+    assert found.info["devices"] == [f"{chosen.platform}:{chosen.id}"]
+    assert (
+        jaxalign.align_all(TEXTS[:4], **OPTIONS).info["devices"]
+        != found.info["devices"]
+    )
+
+
 @pytest.mark.parametrize("devices", [[2], "1,3", "all"])
 def test_rows_do_not_depend_on_devices(whole, devices):
     """Windows of 8, so that each device has some."""

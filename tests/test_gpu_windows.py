@@ -233,7 +233,7 @@ def test_tables_are_the_sweeps_on_a_device(mode, output, on_cpu):
 class Interpreted(Small):
     """… that a GPU seems to support, for the engine."""
 
-    def supported(self):
+    def supported(self, device=None):
         return True, "in the interpreter"
 
 

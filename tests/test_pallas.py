@@ -357,7 +357,7 @@ def test_device_agrees_on_ragged_targets(longest, local):
     check_scores(s, [longest, longest // 2], n, free=SETS[5], ragged=True)
     if (longest, local) in ((500, True), (1900, False)):  # a compilation each
         s = kp.choose(longest, local=local, packed=True, way="tiles")
-        check_paths(s, [longest, longest // 2], n, free=SETS[5], ragged=True)
+        check_paths(s, [longest, longest // 2], n[::4], free=SETS[5], ragged=True)
 
 
 @pytest.mark.gpu

@@ -38,7 +38,8 @@ def resolve_devices(asked=None) -> tuple:
     Parameters
     ----------
     asked : "all", int or str of ints ("0,1"), sequence of ints or of jax devices
-        Numbers count this process's devices of JAX's platform. None: the default one.
+        Numbers count this process's devices of JAX's platform. None: the one of
+        ``jax.default_device``, which threads do not inherit, or none in particular.
 
     Raises
     ------
@@ -50,7 +51,8 @@ def resolve_devices(asked=None) -> tuple:
     import jax
 
     if asked is None:
-        return ()
+        chosen = jax.config.jax_default_device
+        return () if chosen is None else (first_device([chosen]),)
     local = jax.local_devices()
     if asked == "all":
         return tuple(local)
@@ -60,6 +62,14 @@ def resolve_devices(asked=None) -> tuple:
     if not chosen or len(set(chosen)) < len(chosen):
         raise UsageError(f"devices = {asked}: one or more, each once")
     return chosen
+
+
+def first_device(devices=()):
+    """The first of some devices or names of platforms, or JAX's default device."""
+    import jax
+
+    first = next(iter(devices), jax.config.jax_default_device)
+    return first if hasattr(first, "platform") else jax.devices(first)[0]
 
 
 def _device(one, local):

@@ -29,6 +29,7 @@ from jaxalign.run import (
     schedule,
     windows,
 )  # fmt: skip
+from jaxalign.run.device import first_device
 from jaxalign.run.task import Task, make_plan, merge
 from jaxalign.run.told import teller, watcher
 
@@ -36,8 +37,9 @@ BATCHES = 4  # of launches for each of several GPUs
 IMPLEMENTATIONS = ("sweep", "wavefront", "pallas", "striped")
 
 
-def choose(implementation: str | None) -> tuple[str, str]:
-    """(implementation, why). A named one is never exchanged for another.
+def choose(implementation: str | None, devices=()) -> tuple[str, str]:
+    """(implementation, why) on some devices, or on JAX's default one. A named one is
+    never exchanged for another.
 
     Raises
     ------
@@ -49,21 +51,22 @@ def choose(implementation: str | None) -> tuple[str, str]:
     if implementation is not None and implementation not in IMPLEMENTATIONS:
         names = ", ".join(IMPLEMENTATIONS)
         raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
-    works, why = kernels_pallas.supported()
+    device = first_device(devices)
+    works, why = kernels_pallas.supported(device)
     if implementation == "pallas" and not works:
         raise DeviceError(f"pallas: {why}")
     if implementation:
         return implementation, "asked for"
     if works:
         return "pallas", f"GPU kernels, {why}"
-    platform = jax.default_backend()
-    reason = f"one query against many targets in lanes, on {platform}"
-    return "sweep", reason if platform == "cpu" else f"{reason}; no kernels: {why}"
+    reason = f"one query against many targets in lanes, on {device.platform}"
+    no_gpu = device.platform == "cpu"
+    return "sweep", reason if no_gpu else f"{reason}; no kernels: {why}"
 
 
 def kernels():
     """The package of kernels where it runs, else None; and why (not)."""
-    works, why = kernels_pallas.supported()
+    works, why = kernels_pallas.supported(first_device())
     return kernels_pallas if works else None, why
 
 
@@ -74,7 +77,8 @@ def plan(task: Task) -> tuple[dict, list]:
     ------
     MemoryPlanError, UsageError, DeviceError
     """
-    name, why = choose(task.implementation if task.mesh is None else "sweep")
+    asked = task.implementation if task.mesh is None else "sweep"
+    name, why = choose(asked, task.devices)
     letters = len(task.scoring.scores)
     if name == "pallas" and letters > gpu_range.LETTERS and not task.implementation:
         most = gpu_range.LETTERS
@@ -248,7 +252,7 @@ def compute(
 def places(task: Task, each: int = 1) -> list:
     """The device of every host thread, None where JAX chooses; a GPU has several."""
     devices = task.devices or (None,)
-    on_gpu = choose(task.implementation)[0] == "pallas"
+    on_gpu = choose(task.implementation, task.devices)[0] == "pallas"
     count = min(task.threads, each) * len(devices) if on_gpu else task.threads
     return [devices[k % len(devices)] for k in range(count)]
 

@@ -12,6 +12,7 @@ from jaxalign.dp.sweep import TILE, Block
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.run import bounds, long_pair, results, striped_pair, windows
 from jaxalign.run.cut import ROWS
+from jaxalign.run.device import first_device
 from jaxalign.run.task import Task
 
 
@@ -78,7 +79,7 @@ def _on_device(task, w, scratch, problem):
         longest=w.longest,
         paths=task.paths,
         steps=task.output == "alignment",
-        fused=jax.default_backend() == "cpu",
+        fused=first_device(task.devices).platform == "cpu",
     )
     scratch.halves = halves
     return result, found

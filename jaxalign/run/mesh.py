@@ -129,7 +129,7 @@ def _spmd(stacked, problem, *, mesh, local, shared, capacity, **static):
             halves=halves,
             local=local,
             rows=ROWS,
-            fused=jax.default_backend() == "cpu",
+            fused=mesh.devices.flat[0].platform == "cpu",
             **own,
             **static,
         )

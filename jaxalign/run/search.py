@@ -20,6 +20,7 @@ import numpy as np
 from jaxalign.dp import top
 from jaxalign.model.alphabet import Sequences
 from jaxalign.run import engine
+from jaxalign.run.device import first_device
 from jaxalign.run.execute import precision
 from jaxalign.run.task import Task, merge
 
@@ -112,7 +113,7 @@ def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
     """(task, index of its targets in the block): subjects in lanes, then long ones."""
     count = len(task.targets)
     long = np.zeros(count, bool)
-    costs = COSTS.get(jax.default_backend())
+    costs = COSTS.get(first_device(task.devices).platform)
     if task.implementation is None and costs:
         rows = int(task.queries.lengths.sum())
         lengths = task.targets.lengths
