@@ -114,7 +114,9 @@ def traced(run) -> dict:
 def _events(run):
     """(device, kernel or copy, seconds) of all that a call does on GPUs."""
     with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
+        options = jax.profiler.ProfileOptions()
+        options.host_tracer_level = options.python_tracer_level = 0  # kernels alone
+        with jax.profiler.trace(folder, profiler_options=options):
             run()
         for file in sorted(Path(folder).rglob("*.xplane.pb")):
             data = jax.profiler.ProfileData.from_file(str(file))

@@ -17,7 +17,6 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import scale_rows  # noqa: E402
 
-
 WARM = 20  # parts
 
 
@@ -46,12 +45,13 @@ def measured(folder: Path, count) -> dict:
     path = written(folder, "all", count)
     begin = time.perf_counter()
     run(path, folder / "warm", "--shard", f"1/{max(_parts(path) // WARM, 1)}")
-    first, took = time.perf_counter() - begin, []
+    first, took, most = time.perf_counter() - begin, [], []
 
     def job():
         begin = time.perf_counter()
         run(path, folder / "out")
         took.append(time.perf_counter() - begin)
+        most.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
     device = max(scale_rows.traced_seconds(job))
     parts = list((folder / "out").glob("part-*.parquet"))
@@ -60,7 +60,7 @@ def measured(folder: Path, count) -> dict:
         "device kind": jax.devices()[0].device_kind, "rows": rows, "parts": len(parts),
         "bytes": sum(part.stat().st_size for part in parts), "seconds": took[0],
         "some parts": first, "device": device, "wall/device": took[0] / device,
-        "host GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "host GiB": most[0],
     }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ TARGETS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
 CHECKPOINTED = 4096  # targets of a launch that keeps checkpoints
 ROOM = 2**22  # words of letters of targets
 WIDE, MORE = 32768, 2  # targets, and times the room, for few queries: fewer last ones
+GROUPS = 8  # launches of queries; fewer are full: each waits for its longest program
 COARSE = 2 * 10**10  # cells; fewer take one height of strips: compiling costs more
 STRIP = 384  # rows
 IN_FLIGHT = 2  # host threads of a device, but where its result is kept there
@@ -99,27 +100,30 @@ def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
 
 
 def _alike(task, kernels, queries):
-    """(start, stop) of queries, longest first, whose launches have one shape; at most
-    as many as the largest launch takes."""
+    """(start, stop) of queries, longest first, of one launch; at most as many as the
+    largest takes. Where there are many, their best shapes are one, too."""
     lengths = task.job.query_lengths[queries].tolist()
-    coarse = task.job.total < COARSE or _few(task)
-    of = lengths[:1] * len(lengths) if coarse else lengths
-    known = {length: _kind(task, kernels, length) for length in set(of)}
+    many = len(lengths) >= GROUPS * QUERIES[0] and task.job.total >= COARSE
+    kind = _kind if many else _range
+    known = {length: kind(task, kernels, length) for length in set(lengths)}
     start = 0
-    while start < len(of):
-        stop, limit = start + 1, min(len(of), start + QUERIES[0])
-        while stop < limit and known[of[stop]] == known[of[start]]:
+    while start < len(lengths):
+        stop, limit = start + 1, min(len(lengths), start + QUERIES[0])
+        while stop < limit and known[lengths[stop]] == known[lengths[start]]:
             stop += 1
         yield start, stop
         start = stop
 
 
 def _kind(task, kernels, length):
-    """What queries of a launch have in common: shape, size of arrays, and whether
-    matches can be counted beside long targets."""
+    """What queries of a launch have in common: shape, size of arrays, range."""
     s = _shape(task, kernels, length, "int16")
-    base = bounds.IDENTITY_BASE["int32"] if task.output == "identity" else np.inf
-    return s, _rows(kernels, s, length), length >= base
+    return s, _rows(kernels, s, length), _range(task, kernels, length)
+
+
+def _range(task, kernels, length):
+    """Whether matches of a query cannot be counted beside those of long targets."""
+    return task.output == "identity" and length >= bounds.IDENTITY_BASE["int32"]
 
 
 def _rows(kernels, s, length):
