@@ -26,6 +26,7 @@ from jaxalign.run.windows import bucket, cells
 
 AHEAD = 3  # launches issued and not yet looked at
 COMPILERS = 8  # compilations side by side
+ROWS = 2**31 - 2**24  # of a result on the device; int32 counts the places of a launch too
 SHARE = 0.8  # of the device memory that JAX may have
 
 
@@ -88,7 +89,7 @@ def _result_bytes(task) -> int:
 def _fits(task) -> bool:
     """Whether the result is kept on the device; its rows are counted in int32."""
     rows = task.job.pairs * (2 * MEAN_RUNS if task.output == "alignment" else 1)
-    return rows < 2**30 and _result_bytes(task) < SHARE * _limit(task) / 3
+    return rows < ROWS and _result_bytes(task) < SHARE * _limit(task) / 3
 
 
 def run(job: Job, launches, out, tell, whole=True) -> None:
@@ -246,7 +247,7 @@ def _issue(job: Job, launch) -> Found:
         made._replace(overflow=None) if launch.proven else made,
         *ids,
         job.order,
-        np.int32(min(task.job.pairs, 2**30)),
+        np.int32(min(task.job.pairs, ROWS)),
         kind=task.job.kind,
         once=task.job.once,
         inclusive=task.job.include_self,

@@ -82,7 +82,7 @@ class Job:
     shift: int = 0
     whole: Whole | None = None
 
-    @property
+    @cached_property
     def most(self) -> tuple[int, int]:
         """The longest query and target, of the whole where these are some of it."""
         if self.whole is not None:
@@ -103,15 +103,14 @@ class Job:
             return n * (2 * t - n + (1 if self.include_self else -1)) // 2
         return n if self.kind == "zip" else n * t
 
-    @property
+    @cached_property
     def cells(self) -> int:
         """Sum of m * n over the pairs asked for."""
-        m = self.query_lengths.astype(object)
         if self.kind == "zip":
             return int((self.query_lengths * self.target_lengths).sum())
         if self.kind == "cross":
-            return int(m.sum()) * int(self.target_lengths.sum()) if len(m) else 0
-        before = np.cumsum(self.target_lengths)[: len(m)]
+            return int(self.query_lengths.sum()) * int(self.target_lengths.sum())
+        before = np.cumsum(self.target_lengths)[: len(self.query_lengths)]
         before -= self.query_lengths if self.include_self else 0
         after = self.target_lengths.sum() - before
         return int((self.query_lengths * after).sum())
