@@ -57,7 +57,7 @@ def devices(options) -> list[dict]:
     return made
 
 
-SAMPLE = 1500, 12000  # proteins that compile what long jobs need, on a CPU, on a GPU
+SAMPLE = 1500, 20000  # proteins that compile what long jobs need, on a CPU, on a GPU
 
 
 def _sample(sequences):

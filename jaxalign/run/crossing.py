@@ -24,9 +24,9 @@ def crossed(job, ids, zipped, found):
     task = job.task
     wanted = found.wanted if found.again is None else found.wanted & ~found.again
     if not task.filters:
-        mask = np.asarray(wanted)
-        columns = {name: np.asarray(x)[mask] for name, x in found.columns.items()}
-        return np.flatnonzero(mask), columns
+        at = np.flatnonzero(np.asarray(wanted))  # taking by number is 8 x a 2-D mask
+        columns = {n: np.asarray(x).reshape(-1)[at] for n, x in found.columns.items()}
+        return at, columns
     swaps = task.job.kind == "all" and task.job.once
     options = {"filters": task.filters, "scale": task.scoring.scale}
     options |= {"zipped": zipped, "swaps": swaps}

@@ -26,7 +26,7 @@ from jaxalign.run.windows import bucket, cells
 
 AHEAD = 3  # launches issued and not yet looked at
 COMPILERS = 8  # compilations side by side
-ROWS = 2**31 - 2**24  # of a result on the device; int32 counts the places of a launch too
+ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch
 SHARE = 0.8  # of the device memory that JAX may have
 
 
@@ -291,15 +291,22 @@ def _to_host(job: Job, launch, found: Found, total, done) -> results.Rows:
     """Rows of a launch whose result is kept on the host."""
     ids, _ = _arguments(job, launch)
     at, columns = crossing.crossed(job, ids, launch.zipped, found)
-    q, t = (at, at) if launch.zipped else np.unravel_index(at, found.wanted.shape)
-    i, j = launch.queries[q], launch.targets[t]
-    if job.task.job.kind == "all" and job.task.job.once:
-        i, j = np.minimum(i, j), np.maximum(i, j)
-    paths = None
+    rows, paths = _rows(job.task.job, launch, found, at), None
     if found.runs is not None:
         first, counts = columns.pop("first"), columns.pop("count").astype(np.int64)
         places = np.arange(counts.sum()) + np.repeat(
             first - (np.cumsum(counts) - counts), counts
         )
         paths = np.asarray(found.runs)[:total][places], counts
-    return results.Rows(job.task.job.position(i, j), columns, paths, done)
+    return results.Rows(rows, columns, paths, done)
+
+
+def _rows(job, launch, found, at):
+    """Rows of the result of some places of a launch."""
+    if job.pairs < ROWS:
+        return np.asarray(found.row).reshape(-1)[at].astype(np.int64)
+    q, t = (at, at) if launch.zipped else np.unravel_index(at, found.wanted.shape)
+    i, j = launch.queries[q], launch.targets[t]
+    if job.kind == "all" and job.once:
+        i, j = np.minimum(i, j), np.maximum(i, j)
+    return job.position(i, j)
