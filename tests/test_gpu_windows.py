@@ -20,6 +20,7 @@ from jaxalign.model.table import join
 from jaxalign.run import (
     crossing,
     engine,
+    flow,
     gpu,
     gpu_arrays,
     launch,
@@ -278,6 +279,24 @@ def test_the_engine_drives_launches(options, monkeypatch):
     want = jaxalign.align_all(task.queries, implementation="sweep", **shared, **options)
     assert 0 < len(found) == len(want)
     same_tables(found, want)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("pairs", [0, 1])
+def test_columns_come_whole_where_no_other_thread_has_rows(alone, pairs, monkeypatch):
+    """Whole columns are zero where a pair beside the launches has its row."""
+    given, task = [], object()
+    monkeypatch.setattr(gpu, "run", lambda *args: given.append(args[-1]))
+    monkeypatch.setattr(engine, "_gpu_job", lambda *_: None)
+    pair = SimpleNamespace(cells=1)
+    monkeypatch.setattr(engine.execute, "run_pair", lambda *_: pair)
+    output = SimpleNamespace(put=lambda rows: given.append(rows))
+    content = SimpleNamespace(task=task, output=output)
+    work = flow.Work(content, [(task, []), *[(task, (0, 1))] * pairs])
+    one = engine._worker(None, lambda *_: None, lambda *_: None, alone)
+    for piece in work.pieces:
+        one(work, piece)
+    assert given == [alone or not pairs, *[pair] * pairs]
 
 
 @interpreted

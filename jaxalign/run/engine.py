@@ -245,7 +245,8 @@ def compute(
     tell = teller(progress, cells)
     watch = watcher(busy, len(task.devices) or 1)
     devices = places(task, each)
-    workers = [partial(_worker, device, tell, watch) for device in devices]
+    alone = len(devices) == 1
+    workers = [partial(_worker, device, tell, watch, alone) for device in devices]
     return flow.run(works, workers)
 
 
@@ -257,24 +258,27 @@ def places(task: Task, each: int = 1) -> list:
     return [devices[k % len(devices)] for k in range(count)]
 
 
-def _worker(device, tell, watch):
-    """What a host thread needs to compute pieces on a device."""
+def _worker(device, tell, watch, alone):
+    """What a host thread, the only one or not, needs to compute pieces on a device."""
     scratch = SimpleNamespace()
 
     def one(work: flow.Work, item):
         content, (task, piece) = work.content, item
         watch(device, 1)
         with jax.default_device(device) if device else nullcontext():
-            _compute(content, task, piece, device, scratch, tell)
+            whole = task is content.task and (alone or len(work.pieces) == 1)
+            _compute(content, task, piece, device, scratch, tell, whole)
         watch(device, -1)
 
     return one
 
 
-def _compute(content, task, piece, device, scratch, tell) -> None:
-    """Compute a piece, and put its rows where they belong."""
+def _compute(content, task, piece, device, scratch, tell, whole) -> None:
+    """Compute a piece, and put its rows where they belong.
+
+    whole : no other thread puts rows there, so that launches may give columns whole
+    """
     if isinstance(piece, list):
-        whole = task is content.task and len(task.devices) <= 1  # see _batched
         job = _gpu_job(content, task, device)
         gpu.run(job, piece, content.output, tell, whole)
         return
