@@ -12,7 +12,7 @@ X1.6   milliseconds per alignment against the number of sequences, three modes
 X1.8   cost of backtracking: "BT share" = t_alignment / t_score - 1, three modes
 
 three sequences (Li, Ranka and Sahni; sizes, options and the paper's own figures in
-`papers_three.py`, which also takes --largest):
+`papers_three.py`, which also takes --sizes):
 
 X2.1   seconds and cells a second of the score: sloped and layered, five sizes
 X2.2   seconds of the phases, and bytes, of bt1, bt2 and bt3
@@ -145,9 +145,15 @@ ROWS = {
     "X1.3": papers_emboss.beside_emboss,
     "X1.6": load,
     "X1.8": backtracking,
-    "X2.1": lambda options: papers_three.table_1(_sizes(options), options.repeats),
-    "X2.2": lambda options: papers_three.table_2(_sizes(options), options.repeats),
-    "X2.3": lambda options: papers_three.sweep(_sizes(options)[-1], options.repeats),
+    "X2.1": lambda options: list(
+        papers_three.table_1(_sizes(options), options.repeats)
+    ),
+    "X2.2": lambda options: list(
+        papers_three.table_2(_sizes(options), options.repeats)
+    ),
+    "X2.3": lambda options: list(
+        papers_three.sweep(_sizes(options)[-1], options.repeats)
+    ),
     "X3.1": papers_transfer.transfers,
     "X3.2": papers_transfer.many_pairs,
 }

@@ -2,20 +2,23 @@
 
     python benchmarks/papers_three.py X2.1 --quick
     python benchmarks/papers_three.py X2.1 X2.2 X2.3 --json three.json
+    python benchmarks/papers_three.py X2.2 --schedules sloped --ways bt1 --sizes 4 5
 
 X2.1   seconds and cells per second of the score: sloped, layered, five sizes; beside
        them a plain triple loop compiled by numba on one core, if that is installed
 X2.2   seconds of phase 1, phase 3 and in all, and bytes: bt1, bt2, bt3 under both
-       schedules, beside store and split
-X2.3   bt3 against s and h
+       schedules, beside what is chosen when nothing is asked for
+X2.3   bt3 against s and h; with --cubes also chunks that are cut along the third axis
 
 Linear gaps of 4 with BLOSUM62, related sequences drawn at random; the time of a fill
-does not depend on the letters. Cells are (n0 + 1)(n1 + 1)(n2 + 1). Times are medians of
-calls in turns after one that is not counted (it compiles). The paper's figures are of
-a Tesla C2050, its scoring and traceback of one core of an i7-x980.
+does not depend on the letters. Cells are (n0 + 1)(n1 + 1)(n2 + 1). Programs are
+compiled before, on a table of one cell in boxes of the same shape; times are medians of
+--repeats calls in turns. Rows are printed as they are measured. The paper's figures are
+of a Tesla C2050, its scoring and traceback of one core of an i7-x980.
 """
 
 import argparse
+import time
 
 import measure
 import numpy as np
@@ -27,6 +30,8 @@ SIZES = (
     (764, 771, 773),
     (1399, 1404, 1406),
 )
+SCHEDULES, WAYS = ("layered", "sloped"), ("bt1", "bt2", "bt3")
+SMALLEST = (3, 3, 3)  # compiles the plain loop
 LARGEST_PLAIN = 10**9  # cells; the largest size would take a minute a call
 # Seconds in the paper: layered, sloped, one core scoring; the largest has no last.
 TABLE_1 = {
@@ -138,59 +143,137 @@ def plain_call(lengths, loop):
     return lambda: loop(*codes, scoring.scores, 4)
 
 
-def table_1(sizes, repeats):
+def ready(lengths, schedule, way, chunk=None, height=None, depth=None) -> None:
+    """Compile what a call needs, on a table of one cell in boxes of the same shape."""
+    import jax
+
+    from jaxalign.dp.box import Want
+    from jaxalign.run import three, three_faces, three_grid, three_task
+
+    triple = _problem(lengths, schedule)
+    part, one = three.whole(triple), np.ones(3, np.int32)
+    if way in three_task.CHUNKED:
+        sizes = three_grid.sizes(triple, chunk, height, depth)
+        grid = three_grid.grid_of(triple, part, way, *sizes)
+        cut, whole = three_faces.cut_of(grid), three_faces.whole_of(grid)
+        count, again = three_grid.group(grid), three_grid.together(grid)
+        none = np.zeros((count, 3), np.int32), np.ones((count, 3), np.int32)
+        kept = three_faces.nothing(grid)
+        kept = three_faces.fill(cut, kept, whole, *none, np.int32(1))
+        at = np.zeros(3, np.int32), np.ones(4, np.int32)
+        three_faces.start_point(cut, kept, *at)
+        few = np.zeros((again, 3), np.int32), np.zeros(again, np.int32)
+        ends = np.tile(np.array([1, 1, 1, 0], np.int32), (again, 1))
+        deep = grid.height + 1 if way == "bt3" else None
+        done = three_faces.again(cut, kept, whole, *few, ends, np.ones(again, bool),
+                                 deep=deep, stop=np.int32(1))  # fmt: skip
+    else:
+        want = Want(choices=way == "store")
+        seed = three.seed_of(triple, (0,))
+        box = three.box_of(triple, part, seed)._replace(size=one)
+        done = three.fill(schedule, triple.model, want, box, triple.costs)
+        if way == "store":
+            at = np.array([1, 1, 1, 0], np.int32)
+            longest = three.padded(sum(triple.lengths) + 3)
+            words = done.choices, at, True, longest
+            done = three.walk(schedule, triple.model, *words)
+    jax.block_until_ready(done)
+
+
+def _problem(lengths, schedule):
+    """The problem of ``call`` as the fills take it."""
+    from jaxalign import Scoring
+    from jaxalign.model.alphabet import as_sequences
+    from jaxalign.run import three_task
+
+    scoring = Scoring(gap_open=4, gap_extend=4)
+    named = [(str(n), text) for n, text in enumerate(triple(lengths))]
+    asked = three_task.Asked("linear", "global", schedule, "store", 2**40)
+    return three_task.triple_of(as_sequences(named, scoring.alphabet), scoring, asked)
+
+
+def in_turns(calls, repeats):
+    """key -> (median seconds, last result) of calls that need no warming."""
+    seconds, results = {key: [] for key in calls}, {}
+    for _ in range(repeats):
+        for key, one in calls.items():
+            began = time.perf_counter()
+            results[key] = one()
+            seconds[key].append(time.perf_counter() - began)
+    return {key: (float(np.median(seconds[key])), results[key]) for key in calls}
+
+
+def said(rows):
+    """Print rows as they come; returns them all."""
+    kept = []
+    for row in rows:
+        print(" | ".join(f"{k} {_short(v)}" for k, v in row.items()), flush=True)
+        kept.append(row)
+    return kept
+
+
+def _short(value):
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else value
+
+
+def table_1(sizes, repeats, schedules=SCHEDULES):
     """X2.1: a row a size and schedule."""
-    rows, loop = [], plain_loop()
+    loop = plain_loop()
     for lengths in sizes:
-        calls = {
-            schedule: call(lengths, schedule=schedule, traceback=None)
-            for schedule in ("layered", "sloped")
-        }
+        calls = {s: call(lengths, schedule=s, traceback=None) for s in schedules}
+        for schedule in schedules:
+            ready(lengths, schedule, None)
         if loop and cells_of(lengths) < LARGEST_PLAIN:
+            plain_call(SMALLEST, loop)()
             calls["numba, 1 core"] = plain_call(lengths, loop)
-        found = measure.in_turns(calls, repeats)
-        plain = found.get("numba, 1 core", {}).get("seconds")
+        found = in_turns(calls, repeats)
+        plain = found.get("numba, 1 core", (None,))[0]
         papers = dict(zip(("layered", "sloped"), TABLE_1[lengths], strict=False))
-        for name, one in found.items():
-            rows.append(
-                {
-                    "lengths": text_of(lengths),
-                    "schedule": name,
-                    "score": getattr(one["result"], "score", one["result"]),
-                    "seconds": one["seconds"],
-                    "Gcells/s": measure.gcups(cells_of(lengths), one["seconds"]),
-                    "x numba": plain / one["seconds"] if plain else None,
-                    "C2050 s": papers.get(name),
-                    "1 core s (paper)": TABLE_1[lengths][2],
-                }
-            )
-    return rows
+        for name, (seconds, result) in found.items():
+            yield {
+                "lengths": text_of(lengths),
+                "schedule": name,
+                "score": getattr(result, "score", result),
+                "seconds": seconds,
+                "Gcells/s": measure.gcups(cells_of(lengths), seconds),
+                "x numba": plain / seconds if plain else None,
+                "x sloped": seconds / found["sloped"][0] if "sloped" in found else None,
+                "C2050 s": papers.get(name),
+                "C2050 x sloped": papers[name] / papers["sloped"]
+                if name in papers else None,
+                "1 core s (paper)": TABLE_1[lengths][2],
+            }  # fmt: skip
 
 
-def table_2(sizes, repeats, ways=("bt1", "bt2", "bt3")):
+def table_2(sizes, repeats, schedules=SCHEDULES, ways=WAYS):
     """X2.2: a row a size, schedule and traceback."""
-    rows = []
     for lengths in sizes:
-        keys = [("sloped", "store"), ("sloped", "split")]
-        keys += [(s, way) for s in ("layered", "sloped") for way in ways]
-        calls = {k: call(lengths, schedule=k[0], traceback=k[1]) for k in keys}
-        for key, one in measure.in_turns(calls, repeats).items():
-            rows.append(_row(lengths, key, one))
-    return rows
+        for schedule in schedules:
+            for way in ways:
+                ready(lengths, schedule, way)
+                calls = {0: call(lengths, schedule=schedule, traceback=way)}
+                yield _row(lengths, (schedule, way), *in_turns(calls, repeats)[0])
+        usual = call(lengths)
+        usual()
+        yield _row(lengths, ("auto", "auto"), *in_turns({0: usual}, repeats)[0])
 
 
-def _row(lengths, key, one):
+def _row(lengths, key, seconds, result):
     """A measured traceback beside the paper's: phases of the last call."""
-    result, paper = one["result"], (None,) * 3
+    paper = (None,) * 3
     if key in TABLE_2:
         paper = TABLE_2[key][SIZES.index(lengths)]
+    assert result.rescore() == result.score
     return {
         "lengths": text_of(lengths),
-        "schedule": key[0],
-        "traceback": key[1],
+        "schedule": result.schedule,
+        "traceback": result.traceback,
+        "score": result.score,
         "phase 1": result.seconds.get("phase 1", result.seconds.get("fill")),
         "phase 3": result.seconds.get("phase 3", result.seconds.get("walk")),
-        "seconds": one["seconds"],
+        "seconds": seconds,
         "MB": sum(result.bytes.values()) / 1e6 if "faces" in result.bytes
         else result.bytes["planned"] / 1e6,
         "C2050 phase 1": paper[0],
@@ -199,25 +282,27 @@ def _row(lengths, key, one):
     }  # fmt: skip
 
 
-def sweep(lengths, repeats, sides=(16, 31, 47, 67), heights=(20, 40, 100)):
-    """X2.3: a row a schedule, s and h."""
-    keys = [(o, s, h) for o in ("layered", "sloped") for s in sides for h in heights]
-    calls = {
-        (o, s, h): call(lengths, schedule=o, traceback="bt3", chunk=s, height=h)
-        for o, s, h in keys
-    }
-    return [
-        {
-            "lengths": text_of(lengths),
-            "schedule": o,
-            "s": s,
-            "h": h,
-            "phase 1": one["result"].seconds["phase 1"],
-            "phase 3": one["result"].seconds["phase 3"],
-            "seconds": one["seconds"],
-        }
-        for (o, s, h), one in measure.in_turns(calls, repeats).items()
-    ]
+def sweep(lengths, repeats, sides=(16, 31, 47, 67), heights=(20, 40, 100), cubes=False):
+    """X2.3: a row a schedule, s and h; with ``cubes`` a row a schedule and s."""
+    for schedule in ("layered", "sloped"):
+        tried = [(s, h, None) for s in sides for h in heights]
+        tried += [(s, s, s) for s in sides if cubes]
+        for s, h, depth in tried:
+            sizes = {"chunk": s, "height": h, "depth": depth}
+            ready(lengths, schedule, "bt3", **sizes)
+            one = call(lengths, schedule=schedule, traceback="bt3", **sizes)
+            seconds, result = in_turns({0: one}, repeats)[0]
+            yield {
+                "lengths": text_of(lengths),
+                "schedule": schedule,
+                "s": s,
+                "h": h,
+                "depth": depth,
+                "phase 1": result.seconds["phase 1"],
+                "phase 3": result.seconds["phase 3"],
+                "seconds": seconds,
+                "MB": result.bytes["faces"] / 1e6,
+            }
 
 
 def main(argv=None) -> None:
@@ -225,23 +310,26 @@ def main(argv=None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("experiments", nargs="*", default=["X2.1"])
     parser.add_argument("--quick", action="store_true", help="the smallest size only")
-    parser.add_argument("--largest", type=int, default=5, help="sizes, from small")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[1, 2, 3, 4, 5],
+                        help="which of the five, 1 the smallest")  # fmt: skip
+    parser.add_argument("--schedules", nargs="*", default=SCHEDULES)
+    parser.add_argument("--ways", nargs="*", default=WAYS)
+    parser.add_argument("--cubes", action="store_true", help="cubes too, in X2.3")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", help="write the rows to this file")
     asked = parser.parse_args(argv)
-    sizes = SIZES[: 1 if asked.quick else asked.largest]
+    sizes = [SIZES[n - 1] for n in ([1] if asked.quick else asked.sizes)]
     makers = {
-        "X2.1": lambda: table_1(sizes, asked.repeats),
-        "X2.2": lambda: table_2(sizes, asked.repeats),
-        "X2.3": lambda: sweep(sizes[-1], asked.repeats),
+        "X2.1": lambda: table_1(sizes, asked.repeats, asked.schedules),
+        "X2.2": lambda: table_2(sizes, asked.repeats, asked.schedules, asked.ways),
+        "X2.3": lambda: sweep(sizes[-1], asked.repeats, cubes=asked.cubes),
     }
     report = {"machine": measure.machine()}
     measure.show_machine(report["machine"])
     for name in asked.experiments:
-        print(f"\n{name}")
-        report[name] = makers[name]()
-        measure.show(report[name])
-    measure.save(asked.json, report)
+        print(f"\n{name}", flush=True)
+        report[name] = said(makers[name]())
+        measure.save(asked.json, report)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ def align_three(
     memory_budget=None,
     chunk=None,
     height=None,
+    depth=None,
     implementation=None,
     progress=None,
 ) -> TripleAlignment:
@@ -56,6 +57,10 @@ def align_three(
         Bytes, or ``"2GiB"``; by default half of the free memory, on a GPU most of it.
     chunk, height : int, optional
         s and h of the paper, for ``bt1`` to ``bt3``.
+    depth : int, optional
+        Cells of a chunk along the longest sequence, a multiple of ``height``: cubes of
+        s x s x depth, of which a GPU fills more at once. By default all, as in the
+        paper.
     implementation : {"planes", "layers", "pallas"}, optional
         By default the GPU kernels where they run and know what is asked for (``linear``
         and ``quasi-natural``, ``global`` and the core of ``local``), else planes or
@@ -90,15 +95,14 @@ def align_three(
     MKTA-IAKQR
     MRTAYLA--R
     """
-    # 1 check and encode, 2 plan, 3 run
+    # 1 check and encode, 2 plan and run
     scoring = scoring or Scoring()
     words = gap_model, mode, schedule, traceback
     named = _named(a, b, c)
     sequences, asked = _asked(
-        named, scoring, words, memory_budget, implementation, chunk, height
+        named, scoring, words, memory_budget, implementation, chunk, height, depth
     )
-    plan = three_task.make_plan(sequences, scoring, asked)
-    return three_task.run(sequences, scoring, asked, plan, progress)
+    return three_task.run(sequences, scoring, asked, progress)
 
 
 def plan_three(
@@ -114,6 +118,7 @@ def plan_three(
     memory_budget=None,
     chunk=None,
     height=None,
+    depth=None,
     implementation=None,
 ) -> dict:
     """What ``align_three`` would do and need, without doing it.
@@ -131,9 +136,9 @@ def plan_three(
     words = gap_model, mode, schedule, traceback
     named = _named(a, b, c)
     sequences, asked = _asked(
-        named, scoring, words, memory_budget, implementation, chunk, height
+        named, scoring, words, memory_budget, implementation, chunk, height, depth
     )
-    return three_task.make_plan(sequences, scoring, asked)
+    return three_task.make_plan(three_task.triple_of(sequences, scoring, asked), asked)
 
 
 def align_triples(
@@ -186,10 +191,11 @@ def align_triples(
     return three_task.run_many(sequences, scoring, asked, progress)
 
 
-def _asked(named, scoring, words, budget, implementation, chunk=None, height=None):
+def _asked(named, scoring, words, budget, implementation, *chunks):
     """(encoded sequences, the checked words)."""
     check(scoring, *words)
-    for name, value in (("chunk", chunk), ("height", height)):
+    chunks = chunks or (None,) * 3
+    for name, value in zip(("chunk", "height", "depth"), chunks, strict=True):
         if value is not None and value < 1:
             raise UsageError(f"{name} = {value}: 1 or more are needed")
     sequences = as_sequences(named, scoring.alphabet)
@@ -199,7 +205,7 @@ def _asked(named, scoring, words, budget, implementation, chunk=None, height=Non
     )
     words = model, mode, schedule, traceback, three_choice.budget(budget)
     named = implementation == "pallas"
-    return sequences, three_task.Asked(*words, chunk, height, kernels, named)
+    return sequences, three_task.Asked(*words, *chunks, kernels, named)
 
 
 def check(scoring, gap_model, mode, schedule, traceback) -> None:

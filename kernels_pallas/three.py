@@ -1,12 +1,20 @@
 """Three sequences, many triples at once: scores, a layer, paths."""
 
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from kernels_pallas.three_fill import fill
+from kernels_pallas.three_pack import (
+    Found,
+    Triples,
+    answers,
+    folded,
+    packed,
+    rooms,
+    unpacked,
+)
 from kernels_pallas.three_rules import COLUMNS, RULES, Rule, opened
 from kernels_pallas.three_shape import (
     LETTERS,
@@ -19,36 +27,6 @@ from kernels_pallas.three_shape import (
     table_of,
 )
 from kernels_pallas.three_walk import longest, walk
-
-
-class Triples(NamedTuple):
-    """Some triples, as data.
-
-    letters : three uint8 (triples, length), garbage past the lengths
-    sizes : int32 (triples, 3), lengths; the third is the longest, or not far from it
-    scores : int32 (triples, 3, A, A) of the pairs ab, ac, bc, A < 32
-    costs : int32 (2,), open and extend
-    seeds : int32 (triples, 7), what ``seed`` gives
-    end : int32 (triples,), the number of the state in which paths end, or -1 for any
-    """
-
-    letters: tuple
-    sizes: jax.Array
-    scores: jax.Array
-    costs: jax.Array
-    seeds: jax.Array
-    end: jax.Array
-
-
-class Found(NamedTuple):
-    """``ends`` (triples, states): scores at the end cell; ``layer`` (triples, states,
-    rows, columns): all scores at k = lc; ``columns`` uint8 (triples, longest) from the
-    **end to the start** and ``count``, -1 for a path that was not found."""
-
-    ends: jax.Array
-    layer: jax.Array | None = None
-    columns: jax.Array | None = None
-    count: jax.Array | None = None
 
 
 def seed(start: int | None, cost: int, backwards=False) -> list[int]:
@@ -88,17 +66,24 @@ def solve(triples: Triples, s: Shape, interpret=None) -> Found:
     """Fill all triples of a launch, and with ``s.bytes`` walk their paths."""
     arrays = _arrays(triples, s)
     skewed, kept = fill(arrays, s, interpret)
-    rows, columns = (jnp.arange(n, dtype=jnp.int32) for n in s.face)
-    place = rows[None, :, None] + columns[None, None, :]
-    place = place + triples.sizes[:, 2, None, None]
-    layer = skewed - (2 * triples.costs[1] * place)[:, None]
+    skew = 2 * triples.costs[1]
     number = jnp.arange(s.triples, dtype=jnp.int32)
-    ends = layer[number, :, triples.sizes[:, 0], triples.sizes[:, 1]]
+    ends = skewed[number, :, triples.sizes[:, 0], triples.sizes[:, 1]]
+    ends = ends - (skew * triples.sizes.sum(axis=1, dtype=jnp.int32))[:, None]
     if not s.bytes:
-        return Found(ends, layer)
+        rows, columns = (jnp.arange(n, dtype=jnp.int32) for n in s.face)
+        place = rows[None, :, None] + columns[None, None, :]
+        place = place + triples.sizes[:, 2, None, None]
+        return Found(ends, skewed - (skew * place)[:, None])
     state = jnp.where(triples.end < 0, jnp.argmax(ends, axis=1), triples.end)
     found, count = walk(arrays, kept, state.astype(jnp.int32), s, interpret)
     return Found(ends, None, found.astype(jnp.uint8), count)
+
+
+@partial(jax.jit, static_argnames=("s", "letters", "interpret"))
+def answer(rows, s: Shape, letters: int, interpret=None):
+    """``solve`` of what ``packed`` gave, for ``answers``; ``letters`` is A."""
+    return folded(solve(unpacked(rows, s, letters), s, interpret))
 
 
 def _arrays(triples: Triples, s: Shape) -> Arrays:
@@ -124,7 +109,11 @@ __all__ = [
     "Rule",
     "Shape",
     "Triples",
+    "answer",
+    "answers",
+    "packed",
     "reach",
+    "rooms",
     "seed",
     "shape_of",
     "solve",

@@ -38,7 +38,6 @@ class Shape(NamedTuple):
     backwards: bool = False
     early: int = 2  # steps between reading memory and needing it
     unroll: int = 2  # steps a turn of the loop
-    windows: bool = False  # walk by windows; not yet run on a device
     plain: bool = False
 
     @property

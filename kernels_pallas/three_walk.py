@@ -7,12 +7,12 @@ state and hardly an instruction. Whoever gave costs so large that candidates dif
 more must compare the score of the path with the score of the fill.
 
 A warp walks a path, a lane for each of the seven columns (linear) or states that it
-may have come from. Two ways to read the bytes: one a lane, while other lanes fetch to
-the second-level cache what lies on the diagonal; or, by a whole program, from windows
-of 16 x 16 x 16 cells in shared memory (``Shape.windows``).
+may have come from, through windows of 16 x 16 x 16 cells: their bytes and the scores of
+their pairs of letters lie in shared memory, since a step waits for each of them.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ PACKED = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
 SIDE = 16  # cells of a window along each axis
 UNITS = SIDE**3 // 16  # of four words, 4 x 4 cells (i, j) of one k
 NEXT = 12  # cells along the diagonal to the next window, a multiple of 4
-AHEAD = 10  # cells along the diagonal; the latency of memory, in steps
+FACE = SIDE**2  # pairs of letters of a window, for each pair of sequences
 
 
 def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
@@ -46,7 +46,10 @@ def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
             jax.ShapeDtypeStruct((s.triples * room,), jnp.int32),
             jax.ShapeDtypeStruct((s.triples * 4,), jnp.int32),
         ],
-        [plgpu.SMEM((4 * UNITS * s.rule.states,), jnp.int32)] if s.windows else [],
+        [
+            plgpu.SMEM((4 * UNITS * s.rule.states,), jnp.int32),
+            plgpu.SMEM((3 * FACE,), jnp.int32),
+        ],
         (s.triples,),
         ("triple",),
         interpret,
@@ -60,7 +63,20 @@ def longest(s: Shape) -> int:
     return sum(s.face) + s.deep
 
 
-def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, *window,
+class View(NamedTuple):
+    """What a walk knows of its triple, and its window in shared memory."""
+
+    th: Threads
+    s: Shape
+    triple: jax.Array
+    letters: tuple
+    scores: jax.Array
+    kept: jax.Array
+    window: jax.Array
+    pairs: jax.Array
+
+
+def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window, faces,
              s: Shape):  # fmt: skip
     """The walk of one triple."""
     th = Threads(s.plain)
@@ -77,20 +93,12 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, *window
     mine = _column(th, lane)
     some = (mine != 0).astype(jnp.int32)
 
-    def pairs(i, j, k):
-        """Substitution scores of the letters of a cell."""
-        (x,) = th.load(a, i, 1, triple, s.face[0])
-        (y,) = th.load(b, j, 1, triple, s.face[1])
-        (z,) = th.load(c, k + s.front, 1, triple, s.steps)
-        row = triple * (3 * LETTERS)
-        at = (row + x) * LETTERS + y, (row + LETTERS + x) * LETTERS + z
-        at = *at, (row + 2 * LETTERS + y) * LETTERS + z
-        return tuple(th.load(scores, one)[0] for one in at)
+    view = View(th, s, triple, (a, b, c), scores, kept, window, faces)
 
-    def step(look, carry):
-        """One column back; ``look(place, state)`` reads a byte."""
+    def step(look, added, carry):
+        """One column back; ``look(place, state)`` reads a byte, ``added`` are the
+        scores of the cell's letters."""
         _, place, held, q, length = carry
-        added = pairs(*place)
         if s.rule.states == 1:
             before = _less(place, mine)
             found = look(before, zero)
@@ -116,20 +124,14 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, *window
         left = where(length < 0, 0, place[0] + place[1] + place[2])
         return th.any(left), place, held, q, length
 
-    look = partial(_byte, th, s, kept, triple)
-
-    def one(carry):
-        _look_ahead(th, s, kept, triple, carry[1], lane)
-        return step(look, carry)
-
     def windows(carry):
         going, place, held, q, length = carry
-        base = _bring(th, s, kept, *window, triple, place, thread)
-        look = partial(_byte_of_window, th, *window, base)
+        base = _bring(view, place, thread)
+        look = partial(_byte, view, base)
         held = where(length == 0, look(place, q), held)
 
         def within(carry):
-            carry = step(look, carry[1:])
+            carry = step(look, _added(view, base, carry[2]), carry[1:])
             inner = tuple(x - 1 for x in _from(carry[1], base))
             return carry[0] * th.any(_inside(inner)), *carry
 
@@ -137,12 +139,8 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, *window
         return lax.while_loop(lambda x: x[0] != 0, within, carry)[1:]
 
     going = th.any(place[0] + place[1] + place[2])
-    held = zero if s.windows else look(place, q)
-    if not s.plain and not s.windows:  # one warp is enough
-        going = going * th.any((thread < 32).astype(jnp.int32))
-    carry = going, place, held, q, zero
-    turn = windows if s.windows else one
-    length = lax.while_loop(lambda x: x[0] != 0, turn, carry)[-1]
+    carry = going, place, zero, q, zero
+    length = lax.while_loop(lambda x: x[0] != 0, windows, carry)[-1]
     th.store(count, triple * 4, (length,), where=first)
 
 
@@ -184,46 +182,30 @@ def _inside(place):
     return (jnp.minimum(jnp.minimum(i, j), k) >= 0).astype(jnp.int32)
 
 
-def _byte(th, s, kept, triple, place, state):
-    """The lowest byte of H of a cell; of some byte where the cell is none."""
-    index, line = _home(th, s, triple, place, state)
-    i, j, _ = (jnp.maximum(x, 0) for x in place)
-    (word,) = th.load(kept, index + (i & 3), 1, line, _stride(s))
-    return lax.shift_right_logical(word, (j & 3) * 8) & 255
-
-
-def _look_ahead(th, s, kept, triple, place, lane):
-    """Fetch what lies on the diagonal: all states, or the tiles around."""
-    n = jnp.maximum(lane - 8, 0)
-    if s.rule.states == 1:
-        third = lax.div(n, th.splat(3))
-        shift = (n - third * 3 - 1) * 4, (third - 1) * 8
-        state, used = th.splat(0), (lane >= 8) & (lane < 17)
-    else:
-        third = lax.div(n, th.splat(7))
-        state, used = n - third * 7, (lane >= 8) & (lane < 29)
-        shift = where(third == 1, 4, 0), where(third == 2, 8, 0)
-    i, j, k = (x - AHEAD for x in place)
-    soon = jnp.minimum(i + shift[0], place[0]), jnp.minimum(j + shift[1], place[1]), k
-    inside = _inside(soon) & used.astype(jnp.int32)
-    index, line = _home(th, s, triple, soon, state)
-    prefetch(th, kept, index, line, _stride(s), inside)
-
-
-def _byte_of_window(th, window, base, place, state):
-    """``_byte`` of a cell in the window that begins at ``base``."""
+def _byte(view, base, place, state):
+    """The lowest byte of H of a cell of the window that begins at ``base``; of some
+    byte where the cell is none."""
+    th = view.th
     i, j, k = _from(place, base)
     unit = ((k & 15) * 4 + (_quarter(th, i) & 3)) * 4 + (_quarter(th, j) & 3)
-    (word,) = th.load(window, (state * UNITS + unit) * 4 + (i & 3))
+    (word,) = th.load(view.window, (state * UNITS + unit) * 4 + (i & 3))
     return lax.shift_right_logical(word, (j & 3) * 8) & 255
+
+
+def _added(view, base, place):
+    """Scores of the letters of a cell: ab, ac, bc."""
+    i, j, k = (x & 15 for x in _from(place, base))
+    at = i * SIDE + j, i * SIDE + k + FACE, j * SIDE + k + 2 * FACE
+    return tuple(view.th.load(view.pairs, one)[0] for one in at)
 
 
 def _quarter(th, value):
     return lax.shift_right_arithmetic(value, th.splat(2))
 
 
-def _bring(th, s, kept, window, triple, place, thread):
+def _bring(view, place, thread):
     """Bring the window that ends in a cell; returns its first cell."""
+    th, s, kept = view.th, view.s, view.kept
     i, j, k = place
     base = _quarter(th, i) * 4 - 12, _quarter(th, j) * 4 - 12, k - 15
     th.wait()  # nobody reads the window before any more
@@ -236,14 +218,33 @@ def _bring(th, s, kept, window, triple, place, thread):
         )
         soon = tuple(x - NEXT for x in at)
         for q in range(s.rule.states):
-            index, line = _home(th, s, triple, at, q)
+            index, line = _home(th, s, view.triple, at, q)
             words = th.load(kept, index, 4, line, _stride(s))
-            th.store(window, (unit + q * UNITS) * 4, words)
+            th.store(view.window, (unit + q * UNITS) * 4, words)
         for q in range(s.rule.states):
-            index, line = _home(th, s, triple, soon, q)
+            index, line = _home(th, s, view.triple, soon, q)
             prefetch(th, kept, index, line, _stride(s), _inside(soon))
+    for first in range(0, FACE, THREADS):
+        _bring_pairs(view, base, thread + first)
     th.wait()
     return base
+
+
+def _bring_pairs(view, base, at):
+    """Scores of one pair of letters of each two sequences."""
+    th, s = view.th, view.s
+    rooms = (s.face[0], 0), (s.face[1], 0), (s.steps, s.front)
+
+    def letter(axis, shift):
+        room, front = rooms[axis]
+        index = jnp.maximum(base[axis] + shift, 0) + front
+        return th.load(view.letters[axis], index, 1, view.triple, room)[0]
+
+    high, low = lax.shift_right_logical(at, th.splat(4)), at & 15
+    for n, (x, y) in enumerate(((0, 1), (0, 2), (1, 2))):
+        row = (view.triple * 3 + n) * LETTERS + letter(x, high)
+        (score,) = th.load(view.scores, row * LETTERS + letter(y, low))
+        th.store(view.pairs, at + n * FACE, (score,))
 
 
 def _stride(s):

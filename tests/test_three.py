@@ -205,23 +205,32 @@ def test_a_path_along_the_bottom_of_a_sub_chunk():
     assert found.rows == want.rows
 
 
-@pytest.mark.parametrize("traceback", ["bt2"])
-def test_segments_filled_together(traceback, monkeypatch):
+@pytest.mark.parametrize(
+    "traceback, depth",
+    [("bt2", 8), *(pytest.param(x, None, marks=SLOW) for x in CHUNKED)],
+)
+def test_chunks_and_segments_filled_together(traceback, depth, monkeypatch):
     texts = related(4, (11, 12, 13))
     want = jaxalign.align_three(*texts, LINEAR, gap_model="linear")
-    monkeypatch.setattr("jaxalign.run.three_chunks.together", lambda grid: 3)
-    sizes = {"chunk": 3, "height": 4, "gap_model": "linear"}
+    for name in ("together", "group"):
+        monkeypatch.setattr(f"jaxalign.run.three_chunks.{name}", lambda grid: 3)
+    sizes = {"chunk": 3, "height": 4, "depth": depth, "gap_model": "linear"}
     found = jaxalign.align_three(*texts, LINEAR, traceback=traceback, **sizes)
     assert found.rows == want.rows
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk, height", [(1, 1), (2, 5), (7, 3), (40, 40)])
+@pytest.mark.parametrize(
+    "chunk, height, depth",
+    [(1, 1, None), (2, 5, None), (7, 3, None), (40, 40, None), (1, 1, 1), (4, 3, 6),
+     (5, None, 5)],
+)  # fmt: skip
+@pytest.mark.parametrize("schedule", ["sloped", "layered"])
 @pytest.mark.parametrize("traceback", CHUNKED)
-def test_any_chunk_will_do(traceback, chunk, height):
+def test_any_chunk_will_do(traceback, schedule, chunk, height, depth):
     texts = related(4, (11, 14, 17))
     want = jaxalign.align_three(*texts, traceback="store")
-    sizes = {"chunk": chunk, "height": height}
+    sizes = {"chunk": chunk, "height": height, "depth": depth, "schedule": schedule}
     found = jaxalign.align_three(*texts, traceback=traceback, **sizes)
     assert found.rows == want.rows and found.score == want.score
     assert {"phase 1", "phase 2", "phase 3"} <= set(found.seconds)
@@ -420,6 +429,7 @@ def test_a_plan_that_does_not_fit_is_refused_with_one_that_would(schedule, way):
         ({"schedule": "random"}, "auto, sloped, layered"),
         ({"traceback": "bt4"}, "bt1, bt2, bt3"),
         ({"traceback": "bt1", "chunk": 0}, "1 or more"),
+        ({"traceback": "bt3", "height": 2, "depth": 3}, "does not divide"),
     ],
 )
 def test_words_are_refused(options, words):

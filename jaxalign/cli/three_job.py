@@ -53,6 +53,7 @@ def settings(options: ThreeOptions) -> dict:
         "memory_budget": machine.memory_budget,
         "chunk": machine.chunk,
         "height": machine.height,
+        "depth": machine.depth,
         "implementation": machine.implementation,
     }
 

@@ -68,6 +68,9 @@ class ThreeMachine:
     height: Annotated[int | None, Parameter(metavar="H")] = None
     """Height of a sub-chunk, for bt2 and bt3."""
 
+    depth: Annotated[int | None, Parameter(metavar="D")] = None
+    """Depth of a chunk, for cubes. [the longest sequence's]"""
+
     memory_budget: Annotated[str | None, Parameter(metavar="2GiB")] = None
     """Bytes to plan with. [half of what is available; of a GPU most]"""
 

@@ -72,9 +72,8 @@ def _begin(model, want, faces, shape, dtype):
     h = (minus,) * model.states
     if faces is not None and faces.top is not None:
         h = tuple(_skew(faces.top[s]) for s in range(model.states))
-    lost = jnp.full(minus.shape, boxes.BEGIN, jnp.int32)
-    lost = (lost,) * model.states if want.pointers else None
-    state = {"layer": (h, lost)}
+    pointers = _above(model, shape, faces) if want.pointers else None
+    state = {"layer": (h, pointers)}
     channels = model.states * (2 if want.pointers else 1)
     if want.best:
         state["best"], state["best_w"] = minus, jnp.zeros(minus.shape, jnp.int32)
@@ -90,6 +89,18 @@ def _begin(model, want, faces, shape, dtype):
         full = ((deep - 1) // want.height + 1, channels, rows, columns)
         state["bottoms"] = jnp.full(full, neg_inf(dtype), dtype)
     return state
+
+
+def _above(model, shape, faces):
+    """Pointers of layer 0: to its own cells, where it is a face; skewed."""
+    rows, columns, _ = shape
+    u = jnp.arange(rows, dtype=jnp.int32)[None, :]
+    v = jnp.arange(rows + columns - 1, dtype=jnp.int32)[:, None] - u
+    if faces is None or faces.top is None:
+        return (jnp.full_like(v, boxes.BEGIN),) * model.states
+    return tuple(
+        boxes.pointer(u, v, 0, s, shape, model.states) for s in range(model.states)
+    )
 
 
 def _layer(model, want, box, costs, ab, faces, above, w):

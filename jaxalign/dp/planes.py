@@ -177,6 +177,7 @@ def _borders(model, want, new, faces, q, w, shape):
             h = tuple(jnp.where(w == 0, faces.top[s], x) for s, x in enumerate(h))
         if pointers is not None:
             rim = (_index(shape, 0) == 0) | (_index(shape, 1) == 0)
+            rim = rim if faces.top is None else rim | (w == 0)
             pointers = _own(model, pointers, rim, w, shape)
     return h, pointers
 

@@ -132,12 +132,12 @@ class Scoring:
             raise UsageError("substitution scores (scaled) must be below 32768")
         return scaled.astype(np.int32)
 
-    @property
+    @cached_property
     def open(self) -> int:
         """Scaled integer cost of the first residue of a gap."""
         return int(round(Fraction(str(self.gap_open)) * self.scale))
 
-    @property
+    @cached_property
     def extend(self) -> int:
         """Scaled integer cost of each further residue of a gap."""
         return int(round(Fraction(str(self.gap_extend)) * self.scale))

@@ -170,9 +170,9 @@ def walk(schedule, model, choices, begin, seeded, longest):
 
 def sweep(triple: Triple, part: Part, reverse=False, **what):
     """Fill a part, forwards from its start or backwards from its end."""
-    if triple.kernels and any(part.extent) and not what.get("best"):
+    if triple.kernels and any(part.extent) and what.get("layer"):
         count(triple, part.extent)
-        return three_gpu.sweep(triple, part, reverse, what.get("layer", False))
+        return three_gpu.layer(triple, part, reverse)
     states = (part.end,) if part.end is not None else None
     seed = seed_of(triple, states if reverse else (part.start,))
     box = box_of(triple, part, seed, reverse=reverse)
@@ -202,7 +202,11 @@ def _in_pieces(triple: Triple, cells: int, pieces: int, what):
 
 def count(triple: Triple, extent) -> None:
     """Note the cells of a fill, and tell whoever listens."""
-    cells = int(np.prod([n + 1 for n in extent], dtype=object))
+    count_cells(triple, int(np.prod([n + 1 for n in extent], dtype=object)))
+
+
+def count_cells(triple: Triple, cells: int) -> None:
+    """``count``, of cells."""
     triple.done["cells"] = triple.done.get("cells", 0) + cells
     if triple.done.get("progress"):
         triple.done["progress"](triple.done["cells"])
@@ -217,6 +221,9 @@ def best_end(part: Part, end) -> tuple[int, int]:
 
 def score(triple: Triple, part: Part) -> int:
     """The score of a part, nothing kept."""
+    if triple.kernels:
+        count(triple, part.extent)
+        return three_gpu.solved([triple], [part], False)[0][0]
     return best_end(part, sweep(triple, part).end)[0]
 
 

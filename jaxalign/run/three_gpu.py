@@ -47,17 +47,18 @@ def budget() -> int:
     return int(SHARE * free)
 
 
-def sweep(triple, part, reverse=False, layer=False) -> Filled:
-    """``run.three.sweep`` of a score or of the last layer, forwards or backwards."""
+def layer(triple, part, reverse=False) -> Filled:
+    """``run.three.sweep`` of the last layer, forwards or backwards."""
     found = triple.kernels.solve(*launch([triple], [part], False, reverse))
-    if not layer:
-        return Filled(found.ends[0])
-    rows, columns = found.layer.shape[2:]
-    inner = jnp.full(
-        (triple.model.states, rows + 2, columns + 2), neg_inf(jnp.int32), jnp.int32
-    )
-    inner = inner.at[:, 1:-1, 1:-1].set(found.layer[0])
-    return Filled(found.ends[0], layer=inner)
+    return _framed(found.ends, found.layer)
+
+
+@jax.jit
+def _framed(ends, layer) -> Filled:
+    """Of the first triple; cell (0, 0) of a layer of kernels is (1, 1) of a box."""
+    around = (0, 0), (1, 1), (1, 1)
+    inner = jnp.pad(layer[0], around, constant_values=neg_inf(jnp.int32))
+    return Filled(ends[0], layer=inner)
 
 
 def stored(triple, part):
@@ -79,8 +80,10 @@ def solved(triples, parts, paths):
     if not some:
         return out
     triples, parts = [triples[n] for n in some], [parts[n] for n in some]
-    found = triples[0].kernels.solve(*launch(triples, parts, paths))
-    found = jax.device_get(found._replace(layer=None))
+    kernels, letters = triples[0].kernels, len(triples[0].matrices[0])
+    data, shape = launch(triples, parts, paths)
+    rows = kernels.answer(kernels.packed(data, shape), shape, letters)
+    found = kernels.answers(rows, shape)
     for n, (triple, part) in enumerate(zip(triples, parts, strict=True)):
         end = found.ends[n]
         score = int(end.max() if part.end is None else end[part.end])
@@ -144,7 +147,7 @@ def launch(triples, parts, paths, reverse=False):
     pairs = list(zip(triples, parts, strict=True))
     letters = tuple(
         _padded([_codes(*each, axis, reverse) for each in pairs], size)
-        for axis, size in enumerate((*shape.face, shape.deep))
+        for axis, size in enumerate(kernels.rooms(shape))
     )
     cost = triple.cost[0] - triple.cost[1]
     backwards = reverse and triple.model.states > 1
@@ -171,7 +174,7 @@ def _codes(triple, part, axis, reverse):
 
 def _padded(rows, size):
     """Rows of codes as one array, so wide that few shapes are compiled."""
-    out = np.zeros((len(rows), max(size, 1)), np.uint8)
+    out = np.zeros((len(rows), size), np.uint8)
     for line, codes in zip(out, rows, strict=True):
         line[: len(codes)] = codes
     return out

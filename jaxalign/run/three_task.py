@@ -38,11 +38,12 @@ class Asked:
     budget: int
     chunk: int | None = None
     height: int | None = None
+    depth: int | None = None
     kernels: Any = None  # those of a GPU, where they may be used
     named: bool = False  # whether nothing else may be
 
 
-def triple_of(sequences, indices, scoring, asked: Asked) -> Triple:
+def triple_of(sequences, scoring, asked: Asked, indices=(0, 1, 2)) -> Triple:
     """Sequences of a call as a ``Triple``, the longest last."""
     codes = tuple(sequences[n] for n in indices)
     matrices = (scoring.scores,) * 3
@@ -58,7 +59,7 @@ def triple_of(sequences, indices, scoring, asked: Asked) -> Triple:
     return replace(triple, kernels=kernels)
 
 
-def make_plan(sequences, scoring, asked: Asked) -> dict:
+def make_plan(triple: Triple, asked: Asked) -> dict:
     """Which traceback will run, and in how many bytes.
 
     ``auto`` is ``store`` where that fits the budget, or needs no more than ``split``,
@@ -69,7 +70,6 @@ def make_plan(sequences, scoring, asked: Asked) -> dict:
     MemoryPlanError
         Nothing that was asked for fits.
     """
-    triple = triple_of(sequences, (0, 1, 2), scoring, asked)
     part = three.whole(triple)
     chosen = asked.traceback
     if chosen == "auto":
@@ -127,9 +127,10 @@ def _fits(triple, asked, way, length) -> bool:
         return False
 
 
-def run(sequences, scoring, asked: Asked, plan: dict, progress=None) -> TripleAlignment:
-    """Align the three sequences of a set as planned."""
-    triple = triple_of(sequences, (0, 1, 2), scoring, asked)
+def run(sequences, scoring, asked: Asked, progress=None) -> TripleAlignment:
+    """Plan and align the three sequences of a set."""
+    triple = triple_of(sequences, scoring, asked)
+    plan = make_plan(triple, asked)
     if progress:
         total = plan["cells"] * (2 if plan["traceback"] == "split" else 1)
         triple.done["progress"] = lambda done: progress(min(done, total), total)
@@ -140,9 +141,7 @@ def run(sequences, scoring, asked: Asked, plan: dict, progress=None) -> TripleAl
     except CertificateError:
         if asked.named:
             raise
-        asked = replace(asked, kernels=None)
-        plan = make_plan(sequences, scoring, asked)
-        return run(sequences, scoring, asked, plan, progress)
+        return run(sequences, scoring, replace(asked, kernels=None), progress)
     triple.done["seconds"]["total"] = time.perf_counter() - began
     return result(
         sequences, (0, 1, 2), scoring, asked, plan, triple, score, part, columns
@@ -183,14 +182,14 @@ def _traced(triple, part, asked, way):
 
 
 def _grid(triple, part, asked):
-    sizes = three_grid.sizes(triple, asked.chunk, asked.height)
+    sizes = three_grid.sizes(triple, asked.chunk, asked.height, asked.depth)
     return three_grid.grid_of(triple, part, asked.traceback, *sizes)
 
 
 def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlignment]:
     """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
     indices = [(n, n + 1, n + 2) for n in range(0, len(sequences), 3)]
-    triples = [triple_of(sequences, at, scoring, asked) for at in indices]
+    triples = [triple_of(sequences, scoring, asked, at) for at in indices]
     out: dict[int, TripleAlignment] = {}
     cells, done = [_cells(t) for t in triples], 0
     for batch in three_batch.batches(triples, asked.budget):
@@ -209,8 +208,7 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
         if progress:
             progress(done, sum(cells))
     for n in set(range(len(triples))) - set(out):
-        alone = sequences.take(indices[n])
-        out[n] = run(alone, scoring, asked, make_plan(alone, scoring, asked))
+        out[n] = run(sequences.take(indices[n]), scoring, asked)
     return [out[n] for n in range(len(triples))]
 
 
