@@ -19,6 +19,8 @@ of a Tesla C2050, its scoring and traceback of one core of an i7-x980.
 
 import argparse
 import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import measure
 import numpy as np
@@ -31,6 +33,7 @@ SIZES = (
     (1399, 1404, 1406),
 )
 SCHEDULES, WAYS = ("layered", "sloped"), ("bt1", "bt2", "bt3")
+SIDES, HEIGHTS = (16, 31, 47, 67), (20, 40, 100)
 SMALLEST = (3, 3, 3)  # compiles the plain loop
 LARGEST_PLAIN = 10**9  # cells; the largest size would take a minute a call
 # Seconds in the paper: layered, sloped, one core scoring; the largest has no last.
@@ -180,6 +183,14 @@ def ready(lengths, schedule, way, chunk=None, height=None, depth=None) -> None:
     jax.block_until_ready(done)
 
 
+def all_ready(found) -> None:
+    """Compile side by side on a GPU, whose memory holds the faces of several."""
+    import jax
+
+    with ThreadPoolExecutor(1 if jax.default_backend() == "cpu" else 12) as pool:
+        list(pool.map(lambda one: ready(*one), found))
+
+
 def _problem(lengths, schedule):
     """The problem of ``call`` as the fills take it."""
     from jaxalign import Scoring
@@ -221,10 +232,9 @@ def _short(value):
 def table_1(sizes, repeats, schedules=SCHEDULES):
     """X2.1: a row a size and schedule."""
     loop = plain_loop()
+    all_ready(product(sizes, schedules, (None,)))
     for lengths in sizes:
         calls = {s: call(lengths, schedule=s, traceback=None) for s in schedules}
-        for schedule in schedules:
-            ready(lengths, schedule, None)
         if loop and cells_of(lengths) < LARGEST_PLAIN:
             plain_call(SMALLEST, loop)()
             calls["numba, 1 core"] = plain_call(lengths, loop)
@@ -249,10 +259,10 @@ def table_1(sizes, repeats, schedules=SCHEDULES):
 
 def table_2(sizes, repeats, schedules=SCHEDULES, ways=WAYS):
     """X2.2: a row a size, schedule and traceback."""
+    all_ready(product(sizes, schedules, ways))
     for lengths in sizes:
         for schedule in schedules:
             for way in ways:
-                ready(lengths, schedule, way)
                 calls = {0: call(lengths, schedule=schedule, traceback=way)}
                 yield _row(lengths, (schedule, way), *in_turns(calls, repeats)[0])
         usual = call(lengths)
@@ -282,27 +292,28 @@ def _row(lengths, key, seconds, result):
     }  # fmt: skip
 
 
-def sweep(lengths, repeats, sides=(16, 31, 47, 67), heights=(20, 40, 100), cubes=False):
+def sweep(lengths, repeats, schedules=SCHEDULES, sides=SIDES, heights=HEIGHTS,
+          cubes=False):  # fmt: skip
     """X2.3: a row a schedule, s and h; with ``cubes`` a row a schedule and s."""
-    for schedule in ("layered", "sloped"):
-        tried = [(s, h, None) for s in sides for h in heights]
-        tried += [(s, s, s) for s in sides if cubes]
-        for s, h, depth in tried:
-            sizes = {"chunk": s, "height": h, "depth": depth}
-            ready(lengths, schedule, "bt3", **sizes)
-            one = call(lengths, schedule=schedule, traceback="bt3", **sizes)
-            seconds, result = in_turns({0: one}, repeats)[0]
-            yield {
-                "lengths": text_of(lengths),
-                "schedule": schedule,
-                "s": s,
-                "h": h,
-                "depth": depth,
-                "phase 1": result.seconds["phase 1"],
-                "phase 3": result.seconds["phase 3"],
-                "seconds": seconds,
-                "MB": result.bytes["faces"] / 1e6,
-            }
+    tried = [(s, h, None) for s in sides for h in heights]
+    tried += [(s, s, s) for s in sides if cubes]
+    found = [(lengths, schedule, "bt3", *x) for schedule in schedules for x in tried]
+    all_ready(found)
+    for _, schedule, way, s, h, depth in found:
+        sizes = {"chunk": s, "height": h, "depth": depth}
+        one = call(lengths, schedule=schedule, traceback=way, **sizes)
+        seconds, result = in_turns({0: one}, repeats)[0]
+        yield {
+            "lengths": text_of(lengths),
+            "schedule": schedule,
+            "s": s,
+            "h": h,
+            "depth": depth,
+            "phase 1": result.seconds["phase 1"],
+            "phase 3": result.seconds["phase 3"],
+            "seconds": seconds,
+            "MB": result.bytes["faces"] / 1e6,
+        }
 
 
 def main(argv=None) -> None:
@@ -314,6 +325,8 @@ def main(argv=None) -> None:
                         help="which of the five, 1 the smallest")  # fmt: skip
     parser.add_argument("--schedules", nargs="*", default=SCHEDULES)
     parser.add_argument("--ways", nargs="*", default=WAYS)
+    for name, usual in (("--sides", SIDES), ("--heights", HEIGHTS)):
+        parser.add_argument(name, type=int, nargs="*", default=usual)
     parser.add_argument("--cubes", action="store_true", help="cubes too, in X2.3")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", help="write the rows to this file")
@@ -322,7 +335,14 @@ def main(argv=None) -> None:
     makers = {
         "X2.1": lambda: table_1(sizes, asked.repeats, asked.schedules),
         "X2.2": lambda: table_2(sizes, asked.repeats, asked.schedules, asked.ways),
-        "X2.3": lambda: sweep(sizes[-1], asked.repeats, cubes=asked.cubes),
+        "X2.3": lambda: sweep(
+            sizes[-1],
+            asked.repeats,
+            asked.schedules,
+            asked.sides,
+            asked.heights,
+            asked.cubes,
+        ),
     }
     report = {"machine": measure.machine()}
     measure.show_machine(report["machine"])

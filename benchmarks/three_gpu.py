@@ -39,10 +39,10 @@ VARIANTS = (
 )
 
 
-def jobs():
+def jobs(large=False):
     """(model, lengths, triples, paths) of all rows, the small ones first."""
     found = []
-    for lengths in papers_three.SIZES:
+    for lengths in papers_three.SIZES[3 if large else 0 :]:
         found += [("linear", lengths, 1, paths) for paths in (False, True)]
     for lengths in FAMILIES:
         found += [("quasi-natural", lengths, 1, paths) for paths in (False, True)]
@@ -87,7 +87,12 @@ def kernel(job, **shape):
     rows, letters = (
         jax.device_put(kernels.packed(data, usual)), len(triples[0].matrices[0]),
     )  # fmt: skip
-    return lambda: jax.block_until_ready(kernels.answer(rows, usual, letters))
+
+    def launch(wait=True):
+        found = kernels.answer(rows, usual, letters)
+        return jax.block_until_ready(found) if wait else found
+
+    return launch
 
 
 def median(function, repeats):
@@ -101,7 +106,19 @@ def median(function, repeats):
     return float(np.median(seconds)), result
 
 
-def row(job, repeats):
+def one_after_the_other(job, count=10):
+    """Seconds a launch where the next is queued before the last has ended: the
+    device's own time."""
+    launch = kernel(job)
+    launch()
+    began = time.perf_counter()
+    for _ in range(count):
+        last = launch(wait=False)
+    jax.block_until_ready(last)
+    return (time.perf_counter() - began) / count
+
+
+def row(job, repeats, planes=True):
     """One job measured."""
     model, lengths, count, paths = job
     cells = count * papers_three.cells_of(lengths)
@@ -121,10 +138,12 @@ def row(job, repeats):
         alone, _ = median(kernel(job), repeats)
         found |= {"kernel ms": 1e3 * alone}
         found["kernel Gcells/s"] = measure.gcups(cells, alone)
+        if model == "linear":
+            found["queued ms"] = 1e3 * one_after_the_other(job)
     if paths:
         results = [result] if count == 1 else result
         assert all(one.rescore() == one.score for one in results)
-    if _with_planes(job):
+    if planes and _with_planes(job):
         planes, other = median(call(job, "planes"), 1)
         assert other.score == first.score, "the kernels' score is not the planes'"
         found |= {"planes ms": 1e3 * planes, "x planes": planes / seconds}
@@ -154,15 +173,18 @@ def warmed(calls) -> None:
         list(pool.map(lambda one: attempt(lambda _: one(), ""), calls))
 
 
-def table(repeats, save):
-    """All rows, printed and kept as they come."""
-    found = jobs()
+def table(repeats, save, large=False):
+    """All rows, or those of large tables without planes, printed and kept as they
+    come."""
+    found = jobs(large)
     calls = [call(job) for job in found if job[1] != HUGE or not job[3]]
-    calls += [call(job, "planes") for job in found if _with_planes(job)]
+    if not large:
+        calls += [call(job, "planes") for job in found if _with_planes(job)]
     warmed(calls)
     rows, before = [], None
     for job in found:
-        rows.append(attempt(row, job, 2 if job[1] == HUGE else repeats))
+        one = partial(row, planes=not large)
+        rows.append(attempt(one, job, 2 if job[1] == HUGE else repeats))
         if job[3] and before == (*job[:3], False):
             for kind in {"call ms", "kernel ms"} & set(rows[-1]) & set(rows[-2]):
                 rows[-1][f"x score, {kind}"] = rows[-1][kind] / rows[-2][kind]
@@ -202,12 +224,13 @@ def _short(value):
 def main(argv=None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--variants", action="store_true")
+    parser.add_argument("--large", action="store_true", help="large tables alone")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", help="write the rows to this file")
     options = parser.parse_args(argv)
     report = {"machine": measure.machine()}
     measure.show_machine(report["machine"])
-    make = variants if options.variants else table
+    make = variants if options.variants else partial(table, large=options.large)
     make(
         options.repeats,
         lambda rows: measure.save(options.json, report | {"rows": rows}),

@@ -52,18 +52,18 @@ class Cut(NamedTuple):
     want: Want
     steps: tuple
     shape: tuple
-    depths: int  # chunks along the third axis
+    cubes: bool  # whether the third axis is cut, too
 
 
 def cut_of(grid: Grid) -> Cut:
     triple = grid.triple
     words = triple.schedule, triple.model, wanted(grid)
-    return Cut(*words, grid.steps, grid.shape, grid.counts[2])
+    return Cut(*words, grid.steps, grid.shape, grid.cut)
 
 
 def whole_of(grid: Grid) -> Whole:
     """The letters of a part, with room for its last chunk's box."""
-    pairs = zip(grid.counts, grid.steps, grid.shape, strict=True)
+    pairs = zip(grid.room, grid.steps, grid.shape, strict=True)
     room = tuple(count * step + size + grid.height for count, step, size in pairs)
     box = three.box_of(grid.triple, grid.part, np.zeros(0), room)
     seed = three.seed_of(grid.triple, (grid.part.start,))
@@ -76,9 +76,9 @@ def nothing(grid: Grid) -> Kept:
     dtype = jnp.dtype(grid.triple.dtype)
     full = partial(jnp.full, fill_value=neg_inf(dtype), dtype=dtype)
     return Kept(
-        full((*grid.counts, 2 * states, columns, deep)),
-        full((*grid.counts, 2 * states, rows, deep)),
-        full((*grid.counts, bottoms(grid), 2 * states, rows, columns)),
+        full((*grid.room, 2 * states, columns, deep)),
+        full((*grid.room, 2 * states, rows, deep)),
+        full((*grid.room, bottoms(grid), 2 * states, rows, columns)),
         full((states,)),
         jnp.zeros(states, jnp.int32),
     )
@@ -143,11 +143,11 @@ def _top(cut: Cut, kept, chunk, above):
     """The layer before a chunk, or before its layer ``above``; None at the table's
     edge, where chunks are as deep as it."""
     height, states = cut.want.height, cut.model.states
-    if not height or (cut.depths == 1 and above is None):
+    if not height or (not cut.cubes and above is None):
         return None
     minus = neg_inf(kept.bottoms.dtype)
     before = chunk.at[2].add(-1)
-    last = cut.steps[2] // height if cut.depths > 1 else 0
+    last = cut.steps[2] // height if cut.cubes else 0
     top = jnp.where(before[2] >= 0, kept.bottoms[tuple(before)][last, :states], minus)
     if above is None:
         return top

@@ -42,6 +42,13 @@ class Grid(NamedTuple):
         return tuple(-(-(n + 1) // step) for n, step in pairs)
 
     @property
+    def room(self):
+        """Chunks that arrays have room for: rounded up, so that few programs are
+        compiled."""
+        *face, deep = self.counts
+        return *map(_rounded, face), _rounded(deep) if self.cut else 1
+
+    @property
     def cut(self):
         """Whether the third axis is cut, too: cubes."""
         return self.counts[2] > 1
@@ -51,6 +58,12 @@ class Grid(NamedTuple):
         ends = np.array(self.part.extent, np.int32) + 1
         steps = np.array(self.steps, np.int32)
         return np.minimum(steps, ends - chunks * steps)
+
+
+def _rounded(count: int) -> int:
+    """Up to a sixteenth of its power of two, and to 8."""
+    step = max(1, 2 ** (max(count - 1, 1).bit_length() - 4))
+    return max(8, -(-count // step) * step)
 
 
 class Segment(NamedTuple):
@@ -86,7 +99,8 @@ def grid_of(triple: Triple, part: Part, way: str, side: int, height, depth=None)
         A chunk has more points than a 32-bit pointer can name.
     """
     if depth is None or depth > part.extent[2]:
-        depth, deep = part.extent[2] + 1, padded(part.extent[2] + 2)
+        deep = padded(part.extent[2] + 2)
+        depth = deep - 1
     else:
         deep = depth + 1
         height = depth if way == "bt1" else height
@@ -119,7 +133,7 @@ def bytes_needed(grid: Grid) -> dict:
     states, item = grid.triple.model.states, np.dtype(grid.triple.dtype).itemsize
     (rows, columns, deep), each = grid.shape, 2 * states * item
     chunk = (rows + columns) * deep + bottoms(grid) * rows * columns
-    faces = int(np.prod(grid.counts, dtype=object)) * chunk * each
+    faces = int(np.prod(grid.room, dtype=object)) * chunk * each
     first, again = _fill_bytes(grid)
     return {"faces": faces, "fill": max(group(grid) * first, together(grid) * again)}
 
