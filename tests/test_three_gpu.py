@@ -28,17 +28,16 @@ values = pytest.mark.skipif(
 
 def lowered(shape):
     """The program of a launch for CUDA, as text."""
-    letters = tuple(jnp.zeros((shape.triples, 40), jnp.uint8) for _ in range(3))
-    number = shape.triples
+    number, letters = shape.triples, 24
     triples = kernels.Triples(
-        letters,
-        jnp.ones((number, 3), jnp.int32),
-        jnp.zeros((number, 3, 24, 24), jnp.int32),
-        jnp.ones(2, jnp.int32),
-        jnp.zeros((number, 7), jnp.int32),
-        jnp.zeros(number, jnp.int32),
+        tuple(np.zeros((number, size), np.uint8) for size in kernels.rooms(shape)),
+        np.ones((number, 3), np.int32),
+        np.zeros((number, 3, letters, letters), np.int32),
+        np.ones(2, np.int32),
+        np.zeros((number, 7), np.int32),
+        np.zeros(number, np.int32),
     )
-    traced = kernels.solve.trace(triples, shape)
+    traced = kernels.answer.trace(kernels.packed(triples, shape), shape, letters)
     return traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
