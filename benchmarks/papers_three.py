@@ -10,11 +10,12 @@ X2.2   seconds of phase 1, phase 3 and in all, and bytes: bt1, bt2, bt3 under bo
        schedules, beside what is chosen when nothing is asked for
 X2.3   bt3 against s and h; with --cubes also chunks that are cut along the third axis
 
-Linear gaps of 4 with BLOSUM62, related sequences drawn at random; the time of a fill
-does not depend on the letters. Cells are (n0 + 1)(n1 + 1)(n2 + 1). Programs are
-compiled before, on a table of one cell in boxes of the same shape; times are medians of
---repeats calls in turns. Rows are printed as they are measured. The paper's figures are
-of a Tesla C2050, its scoring and traceback of one core of an i7-x980.
+Linear gaps of 4 with BLOSUM62; the second size is that of a real family, the others are
+related sequences drawn at random: the time of a fill does not depend on the letters.
+Cells are (n0 + 1)(n1 + 1)(n2 + 1). Programs are compiled before, on a table of one cell
+in boxes of the same shape; times are medians of --repeats calls in turns. Rows are
+printed as they are measured. The paper's figures are of a Tesla C2050, its scoring and
+traceback of one core of an i7-x980.
 """
 
 import argparse
@@ -36,6 +37,14 @@ SCHEDULES, WAYS = ("layered", "sloped"), ("bt1", "bt2", "bt3")
 SIDES, HEIGHTS = (16, 31, 47, 67), (20, 40, 100)
 SMALLEST = (3, 3, 3)  # compiles the plain loop
 LARGEST_PLAIN = 10**9  # cells; the largest size would take a minute a call
+# Families of three that are shipped, by their lengths.
+FAMILIES = {
+    (347, 349, 365): "acsF",
+    (764, 776, 776): "AKR1",
+    (1396, 1399, 1399): "rpoC",
+    (250, 445, 445): "6PGD",
+    (85, 164, 360): "actin",
+}
 # Seconds in the paper: layered, sloped, one core scoring; the largest has no last.
 TABLE_1 = {
     (113, 166, 364): (0.034, 0.044, 0.570),
@@ -68,7 +77,10 @@ TABLE_2 = {
 
 
 def triple(lengths, seed: int = 0) -> list[str]:
-    """Three related texts of these lengths: one base, a third of it changed."""
+    """Three related texts of these lengths: a family that is shipped, or a base of
+    which a third is changed."""
+    if lengths in FAMILIES and not seed:
+        return family(FAMILIES[lengths])
     rng = np.random.default_rng(seed)
     letters = np.array(list("ARNDCQEGHILKMFPSTWYV"))
     base = rng.choice(letters, max(lengths))
@@ -78,6 +90,18 @@ def triple(lengths, seed: int = 0) -> list[str]:
         text = np.where(changed, rng.choice(letters, length), base[:length])
         texts.append("".join(text))
     return texts
+
+
+def family(name: str) -> list[str]:
+    """The texts of a family of three that jaxalign ships."""
+    from importlib.resources import as_file, files
+
+    from jaxalign.io import fasta
+    from jaxalign.model.alphabet import named_alphabet
+
+    with as_file(files("jaxalign.data") / "triples" / f"{name}.fasta") as path:
+        read = fasta.read(path, named_alphabet("protein"))
+    return [read.text(n) for n in range(3)]
 
 
 def text_of(lengths) -> str:
@@ -183,12 +207,20 @@ def ready(lengths, schedule, way, chunk=None, height=None, depth=None) -> None:
     jax.block_until_ready(done)
 
 
-def all_ready(found) -> None:
-    """Compile side by side on a GPU, whose memory holds the faces of several."""
+def prepared(found):
+    """What is to be measured, each when its programs are compiled: on a GPU, whose
+    memory holds the faces of several, all of them before the first."""
     import jax
 
-    with ThreadPoolExecutor(1 if jax.default_backend() == "cpu" else 12) as pool:
-        list(pool.map(lambda one: ready(*one), found))
+    found = list(found)
+    if jax.default_backend() != "cpu":
+        with ThreadPoolExecutor(12) as pool:
+            list(pool.map(lambda one: ready(*one), found))
+        yield from found
+        return
+    for one in found:
+        ready(*one)
+        yield one
 
 
 def _problem(lengths, schedule):
@@ -232,7 +264,7 @@ def _short(value):
 def table_1(sizes, repeats, schedules=SCHEDULES):
     """X2.1: a row a size and schedule."""
     loop = plain_loop()
-    all_ready(product(sizes, schedules, (None,)))
+    list(prepared(product(sizes, schedules, (None,))))
     for lengths in sizes:
         calls = {s: call(lengths, schedule=s, traceback=None) for s in schedules}
         if loop and cells_of(lengths) < LARGEST_PLAIN:
@@ -259,12 +291,10 @@ def table_1(sizes, repeats, schedules=SCHEDULES):
 
 def table_2(sizes, repeats, schedules=SCHEDULES, ways=WAYS):
     """X2.2: a row a size, schedule and traceback."""
-    all_ready(product(sizes, schedules, ways))
+    for lengths, *key in prepared(product(sizes, schedules, ways)):
+        calls = {0: call(lengths, schedule=key[0], traceback=key[1])}
+        yield _row(lengths, tuple(key), *in_turns(calls, repeats)[0])
     for lengths in sizes:
-        for schedule in schedules:
-            for way in ways:
-                calls = {0: call(lengths, schedule=schedule, traceback=way)}
-                yield _row(lengths, (schedule, way), *in_turns(calls, repeats)[0])
         usual = call(lengths)
         usual()
         yield _row(lengths, ("auto", "auto"), *in_turns({0: usual}, repeats)[0])
@@ -298,8 +328,7 @@ def sweep(lengths, repeats, schedules=SCHEDULES, sides=SIDES, heights=HEIGHTS,
     tried = [(s, h, None) for s in sides for h in heights]
     tried += [(s, s, s) for s in sides if cubes]
     found = [(lengths, schedule, "bt3", *x) for schedule in schedules for x in tried]
-    all_ready(found)
-    for _, schedule, way, s, h, depth in found:
+    for _, schedule, way, s, h, depth in prepared(found):
         sizes = {"chunk": s, "height": h, "depth": depth}
         one = call(lengths, schedule=schedule, traceback=way, **sizes)
         seconds, result = in_turns({0: one}, repeats)[0]

@@ -3,11 +3,13 @@
     python benchmarks/three_gpu.py --json three_gpu.json
     python benchmarks/three_gpu.py --variants
 
-A row is one job: *kernel* is the launch alone with a wait for it, *call* all of
-``align_three`` from texts to rows, *planes* the same call by XLA's planes. Related
-sequences drawn at random, BLOSUM62; linear gaps of 4, affine 11/1. Cells are
-(n0 + 1)(n1 + 1)(n2 + 1). Medians after a call that is not counted (it compiles). The
-scores of kernels and planes are compared, and every alignment is rescored.
+A row is one job: *kernel* is the launch alone with a wait for it, *queued* one of
+several launches that are queued at once, *call* all of ``align_three`` from texts to
+rows, *planes* the same call by XLA's planes. Quasi-natural gaps are measured on two
+real families, linear ones on related sequences drawn at random; BLOSUM62, linear gaps
+of 4, affine 11/1. Cells are (n0 + 1)(n1 + 1)(n2 + 1). Medians after a call that is not
+counted (it compiles). The scores of kernels and planes are compared, and every
+alignment is rescored.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.run import engine, three, three_gpu, three_task
 
 COSTS = {"linear": Scoring(gap_open=4, gap_extend=4), "quasi-natural": Scoring()}
-FAMILIES = (764, 776, 776), (1396, 1399, 1399)  # lengths of two real families
+FAMILIES = (764, 776, 776), (1396, 1399, 1399)  # AKR1 and rpoC, real families
 HUGE = (5000, 5000, 5000)
 BATCH = 64
 PLANES = 4e9  # cells times states; beyond it planes take seconds

@@ -96,7 +96,8 @@ def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
     rows = rows or (8 if rule.states == 1 else 4)
     sides = WARPS * rows, 32 * columns
     blocks = -(-(la + 1) // sides[0]), -(-(lb + 1) // sides[1])
-    few = triples * blocks[0] * blocks[1] < AT_ONCE
+    # A quasi-natural step takes so long that the waits at its barriers count for less.
+    few = triples * blocks[0] * blocks[1] < AT_ONCE or rule.states > 1
     batch = batch or (4 if few else 8)
     return Shape(rule, rows, columns, batch, blocks, lc, triples, **more)
 
