@@ -22,6 +22,7 @@ import argparse
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from operator import itemgetter
 
 import measure
 import numpy as np
@@ -236,14 +237,15 @@ def _problem(lengths, schedule):
 
 
 def in_turns(calls, repeats):
-    """key -> (median seconds, last result) of calls that need no warming."""
-    seconds, results = {key: [] for key in calls}, {}
+    """key -> (seconds, result) of the median of calls that need no warming."""
+    found = {key: [] for key in calls}
     for _ in range(repeats):
         for key, one in calls.items():
             began = time.perf_counter()
-            results[key] = one()
-            seconds[key].append(time.perf_counter() - began)
-    return {key: (float(np.median(seconds[key])), results[key]) for key in calls}
+            result = one()
+            found[key].append((time.perf_counter() - began, result))
+    middle = (repeats - 1) // 2
+    return {key: sorted(x, key=itemgetter(0))[middle] for key, x in found.items()}
 
 
 def said(rows):
