@@ -15,6 +15,7 @@ import gpu_card  # noqa: E402
 import gpu_rows  # noqa: E402
 import learn  # noqa: E402
 import measure  # noqa: E402
+import papers_three  # noqa: E402
 import peers  # noqa: E402
 import problems  # noqa: E402
 import recall_three  # noqa: E402
@@ -168,6 +169,11 @@ def test_shipped_globins_are_readable():
     assert len(records) == 16
     assert records[0][0] == "P69905"
     assert all(np.isin(list(text), list(problems.LETTERS)).all() for _, text in records)
+
+
+def test_families_of_three_have_their_lengths():
+    for lengths, name in papers_three.FAMILIES.items():
+        assert tuple(map(len, papers_three.triple(lengths))) == lengths, name
 
 
 def test_triples_are_distinct_and_repeat():
