@@ -15,6 +15,7 @@ from jax import lax
 from jaxalign.dp import walk3
 from jaxalign.dp.box import Box, Costs, Faces, Want
 from jaxalign.dp.recurrence import neg_inf
+from jaxalign.dp.recurrence3 import Model
 from jaxalign.run import three
 from jaxalign.run.three_grid import Grid, bottoms, wanted
 
@@ -48,7 +49,7 @@ class Cut(NamedTuple):
     """The static part of a ``Grid``: what programs are compiled for."""
 
     schedule: str
-    model: object
+    model: Model
     want: Want
     steps: tuple
     shape: tuple
