@@ -369,7 +369,7 @@ def main(argv=None) -> None:
         "X2.1": lambda: table_1(sizes, asked.repeats, asked.schedules),
         "X2.2": lambda: table_2(sizes, asked.repeats, asked.schedules, asked.ways),
         "X2.3": lambda: sweep(
-            sizes[-1],
+            SWEPT if SWEPT in sizes else sizes[-1],
             asked.repeats,
             asked.schedules,
             asked.sides,
