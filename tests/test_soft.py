@@ -5,6 +5,7 @@ random, in values kept below 30 or so by the rebase. With L <= 12 in the enumera
 that is below 12 * 6e-8 * 30 = 2e-5 of the score and 2e-6 of a probability.
 """
 
+import inspect
 from functools import partial
 from itertools import product
 from math import comb, log
@@ -680,6 +681,16 @@ def test_refusals(change):
     arguments = {"similarity": np.zeros((5, 6), np.float32), **COSTS} | change
     with pytest.raises(UsageError):
         soft_score(**arguments)
+
+
+def test_signatures_name_the_options():
+    shown = inspect.signature(soft_score).parameters
+    required = [x.name for x in shown.values() if x.default is x.empty]
+    assert required == ["similarity", "gap_open", "gap_extend"]
+    assert [*shown][2:] == [*inspect.signature(soft_posterior).parameters][2:]
+    assert shown["mode"].default == "global" and shown["adjacent_gaps"].default is True
+    with pytest.raises(TypeError, match="gap_open"):
+        soft_score(np.zeros((2, 2)))
 
 
 # --- larger
