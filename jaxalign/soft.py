@@ -88,8 +88,8 @@ def soft_posterior(similarity, lengths=None, **options):
     Returns
     -------
     (..., m, n)
-        Rows and columns sum to at most 1; exactly 0 beyond the lengths. The reverse rule
-        is one forward-mode pass; for a ``jvp`` take ``jax.grad(soft_score)``, the same.
+        Rows and columns sum to at most 1; exactly 0 beyond the lengths. Its reverse
+        rule is a forward-mode pass; ``jax.grad(soft_score)`` has a ``jvp`` too.
 
     Examples
     --------
@@ -121,8 +121,8 @@ def expected_gaps(similarity, lengths=None, *, gap_open, gap_extend, **options):
     >>> round(float(opens), 2), round(float(extensions), 2)
     (1.0, 1.0)
     """
-    costs = {"gap_open": gap_open, "gap_extend": gap_extend}
-    found = over_batch(soft_pair.gaps, *prepare(similarity, lengths, **costs, **options))
+    options |= {"gap_open": gap_open, "gap_extend": gap_extend}
+    found = over_batch(soft_pair.gaps, *prepare(similarity, lengths, **options))
     return tuple(
         gap if isinstance(cost, (tuple, list)) else gap.e + gap.f
         for gap, cost in zip(found, (gap_open, gap_extend), strict=True)
@@ -133,8 +133,8 @@ def expected_gaps(similarity, lengths=None, *, gap_open, gap_extend, **options):
 def alignment_entropy(similarity, lengths=None, **options):
     """Entropy of the distribution over alignments, in nats; of the batch shape.
 
-    Parameters as in ``soft_score``. A sum of entropies of single choices, none negative:
-    accurate at any temperature.
+    Parameters as in ``soft_score``. Summed from entropies of single choices, none
+    negative: accurate at any temperature.
 
     Examples
     --------
