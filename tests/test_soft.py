@@ -344,6 +344,18 @@ def test_finite_differences():
                 np.testing.assert_allclose(part[index], slope, atol=1e-8)
 
 
+@pytest.mark.slow
+def test_the_temperature_to_third_order():
+    """Curvature of the entropy, where some probabilities are 0."""
+    s = scores_of(33, 4, 5)
+    s[0, 0] = -np.inf
+    with jax.enable_x64(True):
+        s = jnp.asarray(np.float64(s))
+        second = jax.grad(jax.grad(lambda t: soft_score(s, **COSTS, temperature=t)))
+        slope = (second(1 + 1e-5) - second(1 - 1e-5)) / 2e-5
+        np.testing.assert_allclose(jax.grad(second)(1.0), slope, atol=1e-8)
+
+
 # --- numbers at the edge
 
 
