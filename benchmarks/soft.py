@@ -16,6 +16,7 @@ left out:
 ott        SoftDTW of ott-jax: dynamic time warping, no gap costs; each pair of random
            series, the gradient by both. The yardstick of speed.
 nwgrad     C++ threads, soft affine; score and gradient by matrix and gap costs.
+DiffBio    linear gaps, a scan in a loop over rows; small sizes only.
 autodiff   linear gaps by anti-diagonals, JAX's own derivative: the plain way to write
            it (as in SynJax or SMURF's linear functions).
 """
@@ -93,7 +94,26 @@ def entrants(count: int, length: int) -> dict:
         made["ott SoftDTW"] = soft_dtw(), series(count, length)
     except ImportError as missing:
         print(f"# ott left out: {missing}")
+    try:
+        if length <= 500:  # beyond, a call takes many seconds
+            made["DiffBio, linear"] = diffbio(length), (s,)
+    except ImportError as missing:
+        print(f"# DiffBio left out: {missing}")
     return made
+
+
+def diffbio(length: int):
+    """Similarity -> sum of DiffBio's scores, local, linear gaps of 0.5."""
+    import jax
+    import jax.numpy as jnp
+    from diffbio.operators.alignment import smith_waterman
+
+    costs = {"temperature": 1.0, "gap_open": 0.0, "gap_extend": -0.5}
+    config = smith_waterman.SmithWatermanConfig(**costs)
+    # It multiplies one-hot sequences with a matrix: here the similarity with ones.
+    one = jnp.eye(length)
+    aligner = smith_waterman.SmoothSmithWaterman(config, scoring_matrix=one)
+    return lambda s: jax.vmap(lambda x: aligner.align(x, one).score)(s).sum()
 
 
 def soft_dtw():

@@ -38,19 +38,17 @@ from jaxalign.model.alignment import Alignment
 from jaxalign.model.pairing import most_accurate, partners_of, written
 from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.run import soft_pair
-from jaxalign.run.soft_inputs import prepare
+from jaxalign.run.soft_inputs import prepare, with_options
 from jaxalign.run.soft_pair import over_batch
 
 
+@with_options
 def soft_score(similarity, lengths=None, **options):
     """T log of the sum of exp(score / T) over all alignments.
 
     Parameters
     ----------
     similarity, lengths, **options : see the module
-        ``gap_open`` and ``gap_extend`` are required; ``temperature=1.0``,
-        ``mode="global"``, ``free_ends=None``, ``adjacent_gaps=True``,
-        ``implementation=None``.
 
     Returns
     -------
@@ -81,6 +79,7 @@ def soft_score(similarity, lengths=None, **options):
     return over_batch(soft_pair.score, *prepare(similarity, lengths, **options))
 
 
+@with_options
 def soft_posterior(similarity, lengths=None, **options):
     """Probability of every pair: the expected alignment.
 
@@ -89,9 +88,8 @@ def soft_posterior(similarity, lengths=None, **options):
     Returns
     -------
     (..., m, n)
-        Rows and columns sum to at most 1; exactly 0 beyond the lengths. Made for
-        losses on the posterior: its reverse rule is one forward-mode pass, and it has
-        no ``jvp`` (``jax.grad(soft_score)`` is the same array and has one).
+        Rows and columns sum to at most 1; exactly 0 beyond the lengths. Its reverse
+        rule is a forward-mode pass; ``jax.grad(soft_score)`` has a ``jvp`` too.
 
     Examples
     --------
@@ -103,6 +101,7 @@ def soft_posterior(similarity, lengths=None, **options):
     return over_batch(soft_pair.posterior, *prepare(similarity, lengths, **options))
 
 
+@with_options
 def expected_gaps(similarity, lengths=None, *, gap_open, gap_extend, **options):
     """Expected number of residues that open a gap, and of those that extend one.
 
@@ -122,20 +121,20 @@ def expected_gaps(similarity, lengths=None, *, gap_open, gap_extend, **options):
     >>> round(float(opens), 2), round(float(extensions), 2)
     (1.0, 1.0)
     """
-    costs = {"gap_open": gap_open, "gap_extend": gap_extend}
-    ready = prepare(similarity, lengths, **costs, **options)
-    found = over_batch(soft_pair.gaps, *ready)
+    options |= {"gap_open": gap_open, "gap_extend": gap_extend}
+    found = over_batch(soft_pair.gaps, *prepare(similarity, lengths, **options))
     return tuple(
         gap if isinstance(cost, (tuple, list)) else gap.e + gap.f
         for gap, cost in zip(found, (gap_open, gap_extend), strict=True)
     )
 
 
+@with_options
 def alignment_entropy(similarity, lengths=None, **options):
     """Entropy of the distribution over alignments, in nats; of the batch shape.
 
-    Parameters as in ``soft_score``. It is summed from the entropies of single choices,
-    each non-negative, so that it stays accurate at any temperature.
+    Parameters as in ``soft_score``. Summed from entropies of single choices, none
+    negative: accurate at any temperature.
 
     Examples
     --------
@@ -147,6 +146,7 @@ def alignment_entropy(similarity, lengths=None, **options):
     return over_batch(soft_pair.entropy, *prepare(similarity, lengths, **options))
 
 
+@with_options
 def sample_alignments(key, count, similarity, lengths=None, **options):
     """Alignments drawn from the distribution, by stochastic traceback.
 
@@ -177,6 +177,7 @@ def sample_alignments(key, count, similarity, lengths=None, **options):
     return jnp.moveaxis(found, len(batch), 0)
 
 
+@with_options
 def alignment_log_prob(alignment, similarity, lengths=None, **options):
     """Log probability of a given alignment, (score - soft score) / T; a CRF's loss.
 
@@ -199,9 +200,8 @@ def alignment_log_prob(alignment, similarity, lengths=None, **options):
     792
     """
     pair, axes, batch, settings = prepare(similarity, lengths, **options)
-    if isinstance(alignment, Alignment):
-        alignment = partners_of(alignment)
-    partners = jnp.asarray(alignment, jnp.int32)
+    known = isinstance(alignment, Alignment)
+    partners = jnp.asarray(partners_of(alignment) if known else alignment, jnp.int32)
     shape = (*batch, pair.similarity.shape[-2])
     if partners.shape[-1:] != shape[-1:]:
         raise UsageError(f"partners of shape {partners.shape}, not {shape}")

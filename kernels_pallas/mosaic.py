@@ -170,17 +170,18 @@ class Threads:
         """A ref that is only read; the twin reads it once, which is faster there."""
         return ref[...].reshape(-1) if self.plain else ref
 
-    def load(self, ref, index, count=1, base=None, stride=0):
+    def load(self, ref, index, count=1, base=None, stride=0, more=0):
         """``count`` (1, 2 or 4) consecutive words a thread, as a tuple of (128,).
 
-        ``ref`` is flat int32; a thread's first word is ``base * stride + index``, a
-        multiple of ``count``; ``base``, a scalar or one a thread, is widened before it
-        is multiplied.
+        ``ref`` is flat int32; a thread's first word is ``base * stride + index +
+        more``, a multiple of ``count``; ``base``, a scalar or one a thread, is widened
+        before it is multiplied. ``more`` is static: loads that differ in it alone share
+        one address.
         """
         if self.plain:
             flat = ref if isinstance(ref, jax.Array) else ref[...].reshape(-1)
             first = index if base is None else index + base * stride
-            at = (first + k for k in range(count))
+            at = (first + more + k for k in range(count))
             return tuple(flat.at[i].get(mode="fill", fill_value=0) for i in at)
         types = (plgpu.RefType(), LANES) + (() if base is None else (LANES,))
 
@@ -188,7 +189,7 @@ class Threads:
         def loads(_, ref, at, *base):
             mgpu, utils, ir, _, llvm, _ = _dialects()
             i32 = ir.IntegerType.get_signless(32)
-            pointer = _address(ref, at, base, stride)
+            pointer = _address(ref, at, base, stride, more)
             if count == 1:
                 values = [llvm.load(i32, pointer, alignment=4)]
             else:
@@ -201,13 +202,13 @@ class Threads:
 
         return loads(ref, index, *(() if base is None else (self._each(base),)))
 
-    def store(self, ref, index, values, base=None, stride=0, where=None):
+    def store(self, ref, index, values, base=None, stride=0, where=None, more=0):
         """Store ``len(values)`` (1, 2 or 4) consecutive words a thread, in threads
         where the int32 ``where`` is not 0; addresses as in ``load``."""
         count = len(values)
         if self.plain:
             kept = ref[...]
-            first = index if base is None else index + base * stride
+            first = more + (index if base is None else index + base * stride)
             if where is not None:
                 first = jnp.where(where != 0, first, kept.size)
             flat = kept.reshape(-1)
@@ -223,9 +224,9 @@ class Threads:
             mgpu, utils, ir, arith, llvm, _ = _dialects()
             i32 = ir.IntegerType.get_signless(32)
             data = [utils.bitcast(_register(v), i32) for v in rest[:count]]
-            more = list(rest[count:])
-            mask = None if where is None else more.pop(0)
-            pointer = _address(ref, at, more, stride)
+            others = list(rest[count:])
+            mask = None if where is None else others.pop(0)
+            pointer = _address(ref, at, others, stride, more)
             vector = f".v{count}" if count > 1 else ""
             body = f"st{_space(ref)}{vector}.b32 [$0], "
             names = ", ".join(f"${k + 1}" for k in range(count))
@@ -293,8 +294,8 @@ def _space(ref):
     return ".shared" if utils.is_smem_ref(ref) else ".global"
 
 
-def _address(ref, at, base, stride):
-    """Pointer to word ``base * stride + at`` of a flat int32 ref."""
+def _address(ref, at, base, stride, more=0):
+    """Pointer to word ``base * stride + at + more`` of a flat int32 ref."""
     _, utils, ir, arith, llvm, _ = _dialects()
     i32, i64 = (ir.IntegerType.get_signless(n) for n in (32, 64))
     shared = utils.is_smem_ref(ref)
@@ -306,4 +307,5 @@ def _address(ref, at, base, stride):
         first = arith.extsi(i64, utils.bitcast(_register(base[0]), i32))
         first = arith.muli(first, utils.c(stride, i64))
         index = arith.addi(first, arith.extsi(i64, index))
-    return utils.getelementptr(pointer, [index], i32)
+    pointer = utils.getelementptr(pointer, [index], i32)
+    return utils.getelementptr(pointer, [more], i32) if more else pointer

@@ -20,11 +20,11 @@ LOG1P = ("0f3B8E3A72", "0fBCD2E984", "0f3D92E80F", "0fBE05DBBB",
          "0f3E408C20", "0fBE7D840D", "0f3EAA8838", "0fBEFFFE89", ONE)  # fmt: skip
 WARP = 32
 
-LSE = f"""{{ .reg .f32 d, h, p;
-max.f32 h, $1, $2; sub.f32 d, $1, $2; abs.f32 d, d; neg.f32 d, d;
-mul.f32 d, d, {LOG2E}; ex2.approx.ftz.f32 d, d; mov.f32 p, {LOG1P[0]};
-{" ".join(f"fma.rn.f32 p, p, d, {c};" for c in LOG1P[1:])}
-fma.rn.f32 $0, p, d, h; }}"""
+APART = f"""{{ .reg .f32 d; sub.f32 d, $1, $2; abs.f32 d, d; neg.f32 d, d;
+mul.f32 d, d, {LOG2E}; ex2.approx.ftz.f32 $0, d; }}"""
+JOINED = f"""{{ .reg .f32 h, p; max.f32 h, $2, $3; mov.f32 p, {LOG1P[0]};
+{" ".join(f"fma.rn.f32 p, p, $1, {c};" for c in LOG1P[1:])}
+fma.rn.f32 $0, p, $1, h; }}"""
 EXP = f"{{ .reg .f32 d; mul.f32 d, $1, {LOG2E}; ex2.approx.ftz.f32 $0, d; }}"
 # One Newton step: what is split many times over must not drift.
 INVERSE = f"""{{ .reg .f32 a, e;
@@ -75,10 +75,12 @@ class Reals:
         return array if self.th.plain else plgpu.layout_cast(array, LANES)
 
     def lse(self, a, b):
-        """log(exp(a) + exp(b))."""
+        """log(exp(a) + exp(b)), and exp(-|a - b|)."""
         if self.th.plain:
-            return jnp.maximum(a, b) + jnp.log1p(jnp.exp(-jnp.abs(a - b)))
-        return _asm(LSE, a, b)
+            less = jnp.exp(-jnp.abs(a - b))
+            return jnp.maximum(a, b) + jnp.log1p(less), less
+        less = _asm(APART, a, b)
+        return _asm(JOINED, less, a, b), less
 
     def exp(self, x):
         return jnp.exp(x) if self.th.plain else _asm(EXP, x)
@@ -86,18 +88,18 @@ class Reals:
     def inverse(self, x):
         return 1 / x if self.th.plain else _asm(INVERSE, x)
 
-    def load(self, ref, index, count=1, base=None, stride=0):
+    def load(self, ref, index, count=1, base=None, stride=0, more=0):
         """As ``Threads.load``, of a float32 ref."""
-        words = self.th.load(ref, index, count, base, stride)
+        words = self.th.load(ref, index, count, base, stride, more)
         if self.th.plain:
             return words
         return tuple(lax.bitcast_convert_type(x, jnp.float32) for x in words)
 
-    def store(self, ref, index, values, base=None, stride=0, where=None):
+    def store(self, ref, index, values, base=None, stride=0, where=None, more=0):
         """As ``Threads.store``, to a float32 ref."""
         if not self.th.plain:
             values = tuple(lax.bitcast_convert_type(x, jnp.int32) for x in values)
-        self.th.store(ref, index, values, base, stride, where)
+        self.th.store(ref, index, values, base, stride, where, more)
 
     def next_lane(self, values, lanes, down, shared, turn):
         """What the thread before (``down``: behind) holds, in groups of 32 or 128.

@@ -101,11 +101,11 @@ def smooth(r: Reals, function, tangent):
 
 def lse_of(r: Reals, a, b):
     """log(exp(a) + exp(b)), and the share of a where it is needed."""
+    found, less = r.lse(a, b)
     if not r.dual:
-        return r.lse(a, b), None
-    less = r.exp(-jnp.abs(a - b))
+        return found, None
     share = r.inverse(less + 1.0)
-    return r.lse(a, b), jnp.where(a >= b, share, less * share)
+    return found, jnp.where(a >= b, share, less * share)
 
 
 def lse_tangent(share, values, changes):

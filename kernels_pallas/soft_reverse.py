@@ -206,9 +206,9 @@ def _store(view, posterior, p, c, inside, height):
     """Rows of U posteriors, where there is a row."""
     s = view.s
     wide = view.sizes.width - s.columns
+    first = view.lane * s.rows
+    at = first * wide + c * s.columns
     for k in range(s.rows):
-        row = view.lane * s.rows + k
-        where = (inside & (row < height)).astype(jnp.int32)
-        at = row * wide + c * s.columns
+        where = (inside & (first + k < height)).astype(jnp.int32)
         values = tuple(p[k, u][-1] for u in range(s.columns))
-        view.r.store(posterior, at, values, view.pair, height * wide, where)
+        view.r.store(posterior, at, values, view.pair, height * wide, where, k * wide)

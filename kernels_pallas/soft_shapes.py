@@ -125,9 +125,8 @@ def load_scores(view: View, arrays, t):
     at = at + view.lane * (s.rows * sizes.width)
     found = []
     for k in range(s.rows):
-        place = at + k * sizes.width
-        stride = sizes.rows * sizes.width
-        loads = [view.r.load(x, place, s.columns, view.pair, stride) for x in arrays]
+        where = at, s.columns, view.pair, sizes.rows * sizes.width, k * sizes.width
+        loads = [view.r.load(x, *where) for x in arrays]
         found.append(tuple(zip(*loads, strict=True)))
     return tuple(found)
 

@@ -5,6 +5,7 @@ random, in values kept below 30 or so by the rebase. With L <= 12 in the enumera
 that is below 12 * 6e-8 * 30 = 2e-5 of the score and 2e-6 of a probability.
 """
 
+import inspect
 from functools import partial
 from itertools import product
 from math import comb, log
@@ -341,6 +342,18 @@ def test_finite_differences():
                 # h^2 for the third derivatives, eps / h for rounding: 1e-10 each.
                 slope = (ahead - behind) / 2e-5
                 np.testing.assert_allclose(part[index], slope, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_the_temperature_to_third_order():
+    """Curvature of the entropy, where some probabilities are 0."""
+    s = scores_of(33, 4, 5)
+    s[0, 0] = -np.inf
+    with jax.enable_x64(True):
+        s = jnp.asarray(np.float64(s))
+        second = jax.grad(jax.grad(lambda t: soft_score(s, **COSTS, temperature=t)))
+        slope = (second(1 + 1e-5) - second(1 - 1e-5)) / 2e-5
+        np.testing.assert_allclose(jax.grad(second)(1.0), slope, atol=1e-8)
 
 
 # --- numbers at the edge
@@ -680,6 +693,16 @@ def test_refusals(change):
     arguments = {"similarity": np.zeros((5, 6), np.float32), **COSTS} | change
     with pytest.raises(UsageError):
         soft_score(**arguments)
+
+
+def test_signatures_name_the_options():
+    shown = inspect.signature(soft_score).parameters
+    required = [x.name for x in shown.values() if x.default is x.empty]
+    assert required == ["similarity", "gap_open", "gap_extend"]
+    assert [*shown][2:] == [*inspect.signature(soft_posterior).parameters][2:]
+    assert shown["mode"].default == "global" and shown["adjacent_gaps"].default is True
+    with pytest.raises(TypeError, match="gap_open"):
+        soft_score(np.zeros((2, 2)))
 
 
 # --- larger

@@ -1,6 +1,7 @@
 """Arguments of the soft functions -> arrays of one pair, batch axes and settings."""
 
 from functools import partial
+from inspect import Signature, signature
 from typing import NamedTuple
 
 import jax
@@ -70,6 +71,18 @@ def prepare(
     )
     pair, axes = (Pair(*(_pick(x, k) for x in arrays)) for k in (0, 1))
     return pair, axes, batch, settings
+
+
+def with_options(function):
+    """Show the options of ``prepare`` in the signature of what hands them on."""
+    shown = [
+        x for x in signature(function).parameters.values() if x.kind != x.VAR_KEYWORD
+    ]
+    own = {x.name for x in shown}
+    options = signature(prepare).parameters.values()
+    shown += [x for x in options if x.kind == x.KEYWORD_ONLY and x.name not in own]
+    vars(function)["__signature__"] = Signature(shown)
+    return function
 
 
 def _pick(x, k):
