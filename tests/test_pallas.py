@@ -250,7 +250,8 @@ def test_paths(kind):
 
 
 @values
-@pytest.mark.parametrize("kind", only((False, True, True)), ids=name)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=name)
 def test_paths_by_words(kind):
     s = shape_of(kind, 16, 16, tile=3, words=True)
     count = 2 if s.shared else s.groups * s.tables
