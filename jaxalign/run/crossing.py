@@ -10,9 +10,38 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxalign.run.results import Rows
 from jaxalign.run.windows import bucket
 
+ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch
 SLACK = 1e-5  # of a threshold, above what float32 loses
+
+
+def to_host(job, launch, ids, found, total, done) -> Rows:
+    """Rows of a launch whose result is kept on the host.
+
+    As ``crossed``; total : runs of all its paths; done : cells
+    """
+    at, columns = crossed(job, ids, launch.zipped, found)
+    rows, paths = _rows(job.task.job, launch, found, at), None
+    if found.runs is not None:
+        first, counts = columns.pop("first"), columns.pop("count").astype(np.int64)
+        places = np.arange(counts.sum()) + np.repeat(
+            first - (np.cumsum(counts) - counts), counts
+        )
+        paths = np.asarray(found.runs)[:total][places], counts
+    return Rows(rows, columns, paths, done)
+
+
+def _rows(job, launch, found, at):
+    """Rows of the result of some places of a launch."""
+    if job.pairs < ROWS:
+        return np.asarray(found.row).reshape(-1)[at].astype(np.int64)
+    q, t = (at, at) if launch.zipped else np.unravel_index(at, found.wanted.shape)
+    i, j = launch.queries[q], launch.targets[t]
+    if job.kind == "all" and job.once:
+        i, j = np.minimum(i, j), np.maximum(i, j)
+    return job.position(i, j)
 
 
 def crossed(job, ids, zipped, found):

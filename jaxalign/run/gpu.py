@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.model.table import SPANS
-from jaxalign.run import crossing, gpu_arrays, results
+from jaxalign.run import crossing, gpu_arrays
 from jaxalign.run.gpu_arrays import Found, Order
 from jaxalign.run.gpu_range import highest, numbers
 from jaxalign.run.launch import IN_FLIGHT, MEAN_RUNS, RUNS, zipped
@@ -26,7 +26,6 @@ from jaxalign.run.windows import bucket, cells
 
 AHEAD = 3  # launches issued and not yet looked at
 COMPILERS = 8  # compilations side by side
-ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch
 SHARE = 0.8  # of the device memory that JAX may have
 
 
@@ -89,7 +88,7 @@ def _result_bytes(task) -> int:
 def _fits(task) -> bool:
     """Whether the result is kept on the device; its rows are counted in int32."""
     rows = task.job.pairs * (2 * MEAN_RUNS if task.output == "alignment" else 1)
-    return rows < ROWS and _result_bytes(task) < SHARE * _limit(task) / 3
+    return rows < crossing.ROWS and _result_bytes(task) < SHARE * _limit(task) / 3
 
 
 def run(job: Job, launches, out, tell, whole=True) -> None:
@@ -154,7 +153,8 @@ def _look(job: Job, launch, found, kept, counted) -> list:
         _known(job, found, total)
     done = 0 if counted else cells(job.task.job, launch)
     if job.held is None:
-        job.out.put(_to_host(job, launch, found, total, done))
+        ids, _ = _arguments(job, launch)
+        job.out.put(crossing.to_host(job, launch, ids, found, total, done))
     job.tell(done)
     if not repeat:
         return []
@@ -247,7 +247,7 @@ def _issue(job: Job, launch) -> Found:
         made._replace(overflow=None) if launch.proven else made,
         *ids,
         job.order,
-        np.int32(min(task.job.pairs, ROWS)),
+        np.int32(min(task.job.pairs, crossing.ROWS)),
         kind=task.job.kind,
         once=task.job.once,
         inclusive=task.job.include_self,
@@ -285,28 +285,3 @@ def _collect(job: Job, held: Held) -> None:
         paths = runs, host.astype(np.int64)
     copies = {name: partial(copy, column) for name, column in columns.items()}
     job.out.take(copies, paths)
-
-
-def _to_host(job: Job, launch, found: Found, total, done) -> results.Rows:
-    """Rows of a launch whose result is kept on the host."""
-    ids, _ = _arguments(job, launch)
-    at, columns = crossing.crossed(job, ids, launch.zipped, found)
-    rows, paths = _rows(job.task.job, launch, found, at), None
-    if found.runs is not None:
-        first, counts = columns.pop("first"), columns.pop("count").astype(np.int64)
-        places = np.arange(counts.sum()) + np.repeat(
-            first - (np.cumsum(counts) - counts), counts
-        )
-        paths = np.asarray(found.runs)[:total][places], counts
-    return results.Rows(rows, columns, paths, done)
-
-
-def _rows(job, launch, found, at):
-    """Rows of the result of some places of a launch."""
-    if job.pairs < ROWS:
-        return np.asarray(found.row).reshape(-1)[at].astype(np.int64)
-    q, t = (at, at) if launch.zipped else np.unravel_index(at, found.wanted.shape)
-    i, j = launch.queries[q], launch.targets[t]
-    if job.kind == "all" and job.once:
-        i, j = np.minimum(i, j), np.maximum(i, j)
-    return job.position(i, j)

@@ -216,9 +216,9 @@ def _with_records(task, kernels, launch, budget):
     if launch.zipped:
         m, n = (np.full(launch.places, x) for x in (launch.rows, launch.columns))
     elif of.whole:
-        m, n = np.full(launch.slots, launch.rows), _longest(of, launch.places)
+        m, n = np.full(launch.slots, launch.rows), of.longest(launch.places)
     else:
-        m, n = of.falling[0], _longest(of, launch.places)
+        m, n = of.falling[0], of.longest(launch.places)
         m = m[m <= launch.rows][: launch.slots]
         m = np.pad(m, (0, launch.slots - len(m)))
     needed = bucket(int(kernels.records_of(m, n, s)[-1]), 2, 256)
@@ -258,16 +258,10 @@ def _sized(task, kernels, queries, targets, m, n, size, dtype, proven, listed):
 def _room(task, kernels, s, size) -> int:
     """Rows of letters of a launch: for the longest targets of the job, or all that is
     sensible. The same for all launches of these sizes."""
-    ends = kernels.rows_of(_longest(task.job, size[1]), s)
+    ends = kernels.rows_of(task.job.longest(size[1]), s)
     needed = bucket(int(ends[-1]), 2, 256)
     room = ROOM * (MORE if _few(task) else 1)
     return max(min(needed, room // s.groups), int(ends[0]))
-
-
-def _longest(job, places: int) -> np.ndarray:
-    """Lengths of the longest targets; of a part what none of the whole exceeds, so
-    that all parts have the same sizes."""
-    return np.full(places, job.most[1]) if job.whole else job.falling[1][:places]
 
 
 def _few(task) -> bool:

@@ -217,6 +217,11 @@ class Job:
         queries, targets = (np.sort(side)[::-1] for side in sides)
         return queries, targets
 
+    def longest(self, places: int) -> np.ndarray:
+        """Lengths of the longest targets; of a part what none of the whole exceeds, so
+        that all parts have the same sizes."""
+        return np.full(places, self.most[1]) if self.whole else self.falling[1][:places]
+
     @cached_property
     def rank(self) -> np.ndarray:
         """Place of every sequence in the order longest first."""
