@@ -3,6 +3,7 @@ apart, which is itself held to the enumeration of all alignments."""
 
 import re
 from itertools import permutations, product
+from types import SimpleNamespace
 
 import enumerate_triples as brute
 import numpy as np
@@ -389,7 +390,8 @@ def test_a_fill_in_pieces_tells_how_far_it_is(schedule, monkeypatch):
 def test_the_order_of_the_cells_is_chosen_by_device(monkeypatch):
     texts = related(3, (9, 12, 7))
     assert jaxalign.plan_three(*texts)["schedule"] == "layered"
-    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    gpu = SimpleNamespace(platform="gpu")
+    monkeypatch.setattr("jaxalign.run.three_choice.first_device", lambda: gpu)
     assert jaxalign.plan_three(*texts)["schedule"] == "sloped"
 
 

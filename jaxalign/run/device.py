@@ -51,8 +51,7 @@ def resolve_devices(asked=None) -> tuple:
     import jax
 
     if asked is None:
-        chosen = jax.config.jax_default_device
-        return () if chosen is None else (first_device([chosen]),)
+        return () if jax.config.jax_default_device is None else (first_device(),)
     local = jax.local_devices()
     if asked == "all":
         return tuple(local)

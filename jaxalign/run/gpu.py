@@ -2,8 +2,9 @@
 
 ``run.engine`` hands in the kernels (the package ``kernels_pallas``), so that this file
 needs no GPU to be imported. Launches are issued without waiting for each other. What a
-launch finds is put into the columns of the whole result on the device, in input order;
-only parts, and results too large for the device, go to the host launch by launch.
+launch finds is put into the columns of the result, whole or a part, on the device, in
+input order; what several devices share, filters thin out or no device can hold goes to
+the host launch by launch (``run.crossing``).
 """
 
 from collections import deque

@@ -1,10 +1,9 @@
 """Who fills a triple: planes or layers by XLA, or the GPU kernels; and in how much
 memory."""
 
-import jax
-
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.run import engine, memory, three_gpu
+from jaxalign.run.device import first_device
 
 SCHEDULES = {"planes": "sloped", "layers": "layered"}  # of the fills in ``dp``
 IMPLEMENTATIONS = (*SCHEDULES, "pallas")
@@ -27,7 +26,7 @@ def choose(implementation, schedule, traceback, chunked):
     if implementation not in (None, *IMPLEMENTATIONS):
         names = ", ".join(IMPLEMENTATIONS)
         raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
-    usual = "layered" if jax.default_backend() == "cpu" else "sloped"
+    usual = "layered" if first_device().platform == "cpu" else "sloped"
     if implementation in SCHEDULES:
         its = SCHEDULES[implementation]
         if schedule not in ("auto", its):
@@ -69,7 +68,7 @@ def kernels_for(triple, kernels, named: bool, paths: bool):
 def budget(asked) -> int:
     """Bytes to plan with: those asked for, or what is free on a GPU, or half of what
     is free elsewhere."""
-    if asked is None and jax.default_backend() != "cpu":
+    if asked is None and first_device().platform != "cpu":
         return three_gpu.budget()
     return memory.budget(asked)
 

@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from jaxalign.dp import box as boxes
 from jaxalign.dp.box import Want
 from jaxalign.errors import MemoryPlanError, UsageError
 from jaxalign.run import three
+from jaxalign.run.device import first_device
 from jaxalign.run.three import Part, Triple, padded
 
 # s and h of the paper's section 6.2.
@@ -159,7 +159,7 @@ def diagonals(grid: Grid):
 
 def group(grid: Grid) -> int:
     """Chunks filled at once in phase 1: one on a CPU, whose cores they share."""
-    if jax.default_backend() == "cpu":
+    if first_device().platform == "cpu":
         return 1
     i, j, k = (np.ones(n, np.int64) for n in grid.counts)
     widest = int(np.convolve(np.convolve(i, j), k).max())
@@ -169,6 +169,6 @@ def group(grid: Grid) -> int:
 
 def together(grid: Grid) -> int:
     """Segments filled at once in phase 3: one on a CPU."""
-    if jax.default_backend() == "cpu":
+    if first_device().platform == "cpu":
         return 1
     return max(1, min(LARGEST_BATCH, BATCH_BYTES // _fill_bytes(grid)[1]))
