@@ -78,6 +78,7 @@ def run_all(task, monkeypatch, progress=None):
     told = teller(progress, task.job.cells)
     job = gpu.prepare(task, Small(), kernels.interpreter())
     gpu.run(job, pieces, out, told)
+    gpu.collect([job], out)
     return out.finish()
 
 
@@ -120,7 +121,7 @@ def test_max_identities_by_launches(monkeypatch):
 @interpreted
 @pytest.mark.slow
 def test_a_result_too_large_for_the_device(monkeypatch):
-    monkeypatch.setattr(gpu, "_fits", lambda task: False)
+    monkeypatch.setattr(gpu, "holds", lambda task: False)
     test_launches_give_the_sweeps_table("all", "alignment", monkeypatch)
 
 
@@ -268,11 +269,12 @@ def _drive(monkeypatch):
     [{}, {"devices": [0, 1]}, {"min_score": 5}, {"devices": [0, 1], "min_score": 5}],
     ids=str,
 )
-def test_the_engine_drives_launches(options, monkeypatch):
+@pytest.mark.parametrize("output", ["alignment", "stats"])
+def test_the_engine_drives_launches(output, options, monkeypatch):
     """One device, several, filters: the rows are the sweep's."""
     _drive(monkeypatch)
-    task = task_of("all", "alignment", "local", count=8)
-    shared = {"mode": "local", "output": "alignment"}
+    task = task_of("all", output, "local", count=8)
+    shared = {"mode": "local", "output": output}
     found = jaxalign.align_all(task.queries, **shared, **options)
     assert found.implementation == "pallas"
     options.pop("devices", None)
@@ -283,9 +285,8 @@ def test_the_engine_drives_launches(options, monkeypatch):
 
 @pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("pairs", [0, 1])
-def test_columns_come_whole_where_no_other_thread_has_rows(alone, pairs, monkeypatch):
-    """Whole columns are zero where a pair beside the launches has its row."""
-    given, task = [], object()
+def test_rows_are_held_where_no_other_thread_has_launches(alone, pairs, monkeypatch):
+    given, task = [], SimpleNamespace(reserved=None)
     monkeypatch.setattr(gpu, "run", lambda *args: given.append(args[-1]))
     monkeypatch.setattr(engine, "_gpu_job", lambda *_: None)
     pair = SimpleNamespace(cells=1)
@@ -301,9 +302,9 @@ def test_columns_come_whole_where_no_other_thread_has_rows(alone, pairs, monkeyp
 
 @interpreted
 @pytest.mark.slow
-@pytest.mark.parametrize("output", ["score", "alignment"])
+@pytest.mark.parametrize("output, devices", [("score", [0, 1]), ("alignment", None)])
 @pytest.mark.parametrize("scoring", [None, "asymmetric"])
-def test_parts_by_launches(output, scoring, monkeypatch):
+def test_parts_by_launches(output, devices, scoring, monkeypatch):
     """Parts whose queries are few meet each other twice and have the static sizes of
     the whole; the last ones are two tasks, or one of their own."""
     sets = task_of("all", output, "local", count=12).queries
@@ -315,7 +316,8 @@ def test_parts_by_launches(output, scoring, monkeypatch):
     want = jaxalign.align_all(sets, scoring, **options)
     monkeypatch.setattr(parts, "FEW", 3)
     _drive(monkeypatch)
-    found = list(jaxalign.stream_all(sets, scoring, part_rows=15, **options))
+    options |= {"part_rows": 15, "devices": devices}
+    found = list(jaxalign.stream_all(sets, scoring, **options))
     assert len(found) > 3 and all("pallas" in x.implementation for _, x in found)
     same_tables(join((table for _, table in found), {}), want)
 

@@ -7,7 +7,6 @@ With several devices, each thread belongs to one of them.
 
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +21,7 @@ from jaxalign.run import (
     execute,
     flow,
     gpu,
+    gpu_memory,
     gpu_range,
     launch,
     mesh,
@@ -88,7 +88,7 @@ def plan(task: Task) -> tuple[dict, list]:
     if task.mesh is not None:
         why = f"one program over a mesh of {task.mesh.devices.size} devices"
     if name == "pallas":
-        made, pieces = launch.make_plan(task, kernels_pallas, gpu.budget(task))
+        made, pieces = launch.make_plan(task, kernels_pallas, gpu_memory.budget(task))
         others = "pairs beyond the kernels"
     else:
         made, pieces = make_plan(task)
@@ -138,10 +138,11 @@ def prepare(task: Task, computed: list[Task]) -> flow.Work:
 
 
 def _batched(task: Task, pieces: list) -> list:
-    """Launches of a GPU in lists, which need not wait for each other; several for each
-    device where there are some, dealt like cards. The other pieces as they are."""
+    """Launches of a GPU in lists, whose launches need not wait for each other: several
+    for each of some devices, but one for a part of a job. The others as they are."""
     launches = [piece for piece in pieces if isinstance(piece, launch.Launch)]
-    count = 1 if len(task.devices) <= 1 else BATCHES * len(task.devices)
+    alone = len(task.devices) <= 1 or task.reserved is not None
+    count = 1 if alone else BATCHES * len(task.devices)
     dealt = [launches[k::count] for k in range(count)]
     others = [piece for piece in pieces if not isinstance(piece, launch.Launch)]
     return [*filter(None, dealt), *others]
@@ -160,9 +161,9 @@ def run(task: Task, progress=None, busy=None):
     work = prepare(task, [task])
     began = time.perf_counter()
     if task.mesh is None:
-        each = launch.IN_FLIGHT if len(task.devices) > 1 else 1
         watched = progress, busy
-        (work,) = compute(iter([work]), task, task.job.cells, *watched, each=each)
+        (work,) = compute(iter([work]), task, task.job.cells, *watched)
+        gpu.collect(list(work.content.jobs.values()), work.content.output)
     else:
         tell = teller(progress, task.job.cells)
         for rows in mesh.run(task, [piece for _, piece in work.pieces]):
@@ -211,7 +212,7 @@ def scores(task: Task, take, tell=None) -> dict:
         first = (task.devices or (None,))[0]
         with jax.default_device(first) if first else nullcontext():
             gpu.compile_all(_gpu_job(content, task, first), launches)
-    workers = [partial(worker, x) for x in places(task, launch.IN_FLIGHT)]
+    workers = [partial(worker, device) for device in places(task)]
     for _ in flow.run(iter([flow.Work(content, pieces)]), workers):
         pass
     return info | {"seconds": time.perf_counter() - began}
@@ -230,36 +231,29 @@ def _scores(content, piece, device, scratch):
     return piece.queries, piece.targets, found
 
 
-def compute(
-    works: Iterator[flow.Work],
-    task: Task,
-    cells: int,
-    progress,
-    busy,
-    each: int = launch.IN_FLIGHT,
-):
-    """Works of a task on its devices; yields each when all its pieces are done.
-
-    each : threads of a GPU, so that it has work while one brings results to the host
-    """
+def compute(works, task: Task, cells: int, progress, busy, ahead=flow.AHEAD):
+    """Works (iterator of ``flow.Work``, ``ahead`` of them at a time) of a task on its
+    devices; yields each when all its pieces are done."""
     tell = teller(progress, cells)
     watch = watcher(busy, len(task.devices) or 1)
-    devices = places(task, each)
-    alone = len(devices) == 1
+    devices = places(task)
+    alone = len(devices) == len(set(devices))
     workers = [partial(_worker, device, tell, watch, alone) for device in devices]
-    return flow.run(works, workers)
+    return flow.run(works, workers, ahead)
 
 
-def places(task: Task, each: int = 1) -> list:
-    """The device of every host thread, None where JAX chooses; a GPU has several."""
+def places(task: Task) -> list:
+    """The device of every host thread, None where JAX chooses; a GPU may have several,
+    so that it has work while one brings results to the host."""
     devices = task.devices or (None,)
-    on_gpu = choose(task.implementation, task.devices)[0] == "pallas"
-    count = min(task.threads, each) * len(devices) if on_gpu else task.threads
+    count = task.threads
+    if choose(task.implementation, task.devices)[0] == "pallas":
+        count = min(count, gpu_memory.threads_of(task)) * len(devices)
     return [devices[k % len(devices)] for k in range(count)]
 
 
 def _worker(device, tell, watch, alone):
-    """What a host thread, the only one or not, needs to compute pieces on a device."""
+    """What a host thread, the only one of a device or not, needs to compute pieces."""
     scratch = SimpleNamespace()
 
     def one(work: flow.Work, item):
@@ -276,11 +270,13 @@ def _worker(device, tell, watch, alone):
 def _compute(content, task, piece, device, scratch, tell, whole) -> None:
     """Compute a piece, and put its rows where they belong.
 
-    whole : no other thread puts rows there, so that launches may give columns whole
+    whole : no other thread has launches of it on this device
     """
     if isinstance(piece, list):
         job = _gpu_job(content, task, device)
         gpu.run(job, piece, content.output, tell, whole)
+        if task.reserved is not None:
+            gpu.collect([job], content.output)
         return
     if isinstance(piece, windows.Window):
         rows = execute.run_window(task, piece, scratch)

@@ -3,8 +3,8 @@
 ``run.engine`` hands in the kernels (the package ``kernels_pallas``), so that this file
 needs no GPU to be imported. Launches are issued without waiting for each other. What a
 launch finds is put into the columns of the result, whole or a part, on the device, in
-input order; what several devices share, filters thin out or no device can hold goes to
-the host launch by launch (``run.crossing``).
+input order; of several devices each has its own pairs in columns of all. What filters
+thin out or no device can hold goes to the host launch by launch (``run.crossing``).
 """
 
 from collections import deque
@@ -20,14 +20,14 @@ import numpy as np
 from jaxalign.model.table import SPANS
 from jaxalign.run import crossing, gpu_arrays
 from jaxalign.run.gpu_arrays import Found, Order
+from jaxalign.run.gpu_memory import budget, holds
 from jaxalign.run.gpu_range import highest, numbers
-from jaxalign.run.launch import IN_FLIGHT, MEAN_RUNS, RUNS, zipped
+from jaxalign.run.launch import MEAN_RUNS, RUNS, zipped
 from jaxalign.run.results import COUNTS
 from jaxalign.run.windows import bucket, cells
 
 AHEAD = 3  # launches issued and not yet looked at
 COMPILERS = 8  # compilations side by side
-SHARE = 0.8  # of the device memory that JAX may have
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Job:
     sides: tuple  # of Loaded
     order: Order
     problem: Any
-    held: Held | None = None  # None where the result is kept on the host
+    held: Held | None = None  # None where rows go to the host, launch by launch
     out: Any = None  # results.Output
     tell: Any = None  # callable (cells more done)
     interpret: Any = None
@@ -64,43 +64,16 @@ class Job:
         return self.mean * launch.pairs
 
 
-def budget(task) -> int:
-    """Device bytes for one launch, beside the result and the launch before; and beside
-    those of the other threads where a device has several (``engine.compute``)."""
-    several = task.reserved is not None or len(task.devices) > 1 or task.top
-    threads = IN_FLIGHT if several else 1
-    held = threads * _result_bytes(task) if _fits(task) else 0
-    return int(SHARE * _limit(task) - held) // (2 * threads)
-
-
-def _limit(task) -> int:
-    """Bytes of the smallest device of a task."""
-    stats = [one.memory_stats() or {} for one in task.devices or jax.devices()[:1]]
-    return min(one.get("bytes_limit", 2**32) for one in stats)
-
-
-def _result_bytes(task) -> int:
-    """Device bytes of a whole result; runs are there twice when they are ordered."""
-    columns = 11 if task.paths else 2
-    runs = 2 * MEAN_RUNS + 4 if task.output == "alignment" else 0
-    return 4 * task.job.pairs * (columns + runs)
-
-
-def _fits(task) -> bool:
-    """Whether the result is kept on the device; its rows are counted in int32."""
-    rows = task.job.pairs * (2 * MEAN_RUNS if task.output == "alignment" else 1)
-    return rows < crossing.ROWS and _result_bytes(task) < SHARE * _limit(task) / 3
-
-
 def run(job: Job, launches, out, tell, whole=True) -> None:
-    """Some launches of a task; columns and paths to ``out`` (``results.Output``).
+    """Some launches of a task; rows to ``out`` (``results.Output``).
 
-    whole : they are all of the rows of ``out``, so that these may be put together on
-        the device
+    whole : no other thread has launches on this device for ``out``, so that rows may be
+        held there until ``collect`` is called
     """
     task, kernels, shared = job.task, job.kernels, job
-    whole = whole and not task.filters and _fits(task)
-    held = _empty(task) if whole else None
+    if whole and holds(task):
+        shared.held = shared.held or _empty(task)
+    held = shared.held if whole else None
     job = replace(job, held=held, out=out, tell=tell)  # other threads have theirs
     compile_all(job, launches)
     again = _all(job, launches)
@@ -109,8 +82,6 @@ def run(job: Job, launches, out, tell, whole=True) -> None:
         sides = (np.concatenate(side) for side in zip(*again, strict=True))
         made = zipped(task, kernels, *sides, budget(task), highest(task), wide=True)
         _all(job, made, counted=True)
-    if held is not None:
-        _collect(job, held)
     shared.kept, shared.mean = max(shared.kept, job.kept), max(shared.mean, job.mean)
 
 
@@ -272,17 +243,28 @@ def _hold(job: Job, held: Held, launch, found: Found) -> None:
     )
 
 
-def _collect(job: Job, held: Held) -> None:
-    """The columns, and the paths in input order, to the host."""
-    columns, copy, paths = dict(held.columns), gpu_arrays.copy, None
-    if job.steps:
-        count, first = columns.pop("count"), columns.pop("first")
-        host = np.empty(job.task.job.pairs, np.int32)
-        copy(count, host)
-        total = int(host.sum(dtype=np.int64))
-        runs = np.empty(total, np.uint32)
-        size = bucket(total, 2, 1024)
-        copy(gpu_arrays.in_order(held.runs, count, first, size=size), runs)
-        paths = runs, host.astype(np.int64)
-    copies = {name: partial(copy, column) for name, column in columns.items()}
-    job.out.take(copies, paths)
+def collect(jobs, out) -> None:
+    """What jobs of one task, each on a device of its own, hold: to the host."""
+    held = [job.held for job in jobs if job.held is not None]
+    if not held:
+        return
+    columns = {name: [x.columns[name] for x in held] for name in held[0].columns}
+    paths = None
+    if "first" in columns:
+        paths = _paths(held[0], columns, jobs[0].task.job.pairs)
+    add = gpu_arrays.add
+    out.take({name: partial(add, parts) for name, parts in columns.items()}, paths)
+    for job in jobs:
+        job.held = None
+
+
+def _paths(held: Held, columns: dict, rows: int):
+    """(runs, how many of each row) of the paths of one device, in input order."""
+    (count,), (first,) = columns.pop("count"), columns.pop("first")
+    counts = np.zeros(rows, np.int32)
+    gpu_arrays.add([count], counts)
+    total = int(counts.sum(dtype=np.int64))
+    runs = np.zeros(total, np.uint32)
+    size = bucket(total, 2, 1024)
+    gpu_arrays.add([gpu_arrays.in_order(held.runs, count, first, size=size)], runs)
+    return runs, counts.astype(np.int64)

@@ -1,6 +1,6 @@
 """The device's half of ``run.gpu``: ids to arrays, kernels, findings to rows.
 
-Jitted functions on arrays; nothing here waits but ``copy``.
+Jitted functions on arrays; nothing here waits but ``add``.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -199,17 +199,33 @@ def in_order(runs, count, first, *, size):
     return runs.at[places + shift].get(mode="clip")
 
 
-def copy(values, into) -> None:
-    """Copy the first values of a device array to the host, in pieces side by side."""
-    size = min(CHUNK, len(values))
+def add(parts, into) -> None:
+    """Add the first values of arrays, each on a device of its own, to one on the host.
 
-    def piece(start):
-        start = min(start, len(values) - size)
+    In pieces side by side, which the devices in turn sum and copy: each has a way of
+    its own to the host.
+    """
+    size = min(CHUNK, len(parts[0]))
+
+    def piece(k, start):
+        values = _sum(parts, start, size, parts[k % len(parts)].device)
         part = into[start : start + size]
-        part[:] = np.asarray(_piece(values, np.int32(start), size=size))[: len(part)]
+        part += np.asarray(values)[: len(part)]
 
-    with ThreadPoolExecutor(COPIERS) as pool:
-        list(pool.map(piece, range(0, len(into), size)))
+    with ThreadPoolExecutor(COPIERS * len(parts)) as pool:
+        list(pool.map(piece, *zip(*enumerate(range(0, len(into), size)), strict=True)))
+
+
+def _sum(parts, start, size, device):
+    """Values from some place on of all parts, summed on one device."""
+    total = None
+    for part in parts:
+        with jax.default_device(part.device):
+            values = _piece(part, np.int32(start), size=size)
+        with jax.default_device(device):
+            values = jax.device_put(values, device)
+            total = values if total is None else total + values
+    return total
 
 
 @partial(jax.jit, static_argnames="size")

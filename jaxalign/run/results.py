@@ -9,6 +9,7 @@ from jaxalign.model import operations as ops
 from jaxalign.model.table import SPANS, gather_runs
 from jaxalign.run import bounds
 
+PAGE = 4096  # bytes; an item of each is written so that there is memory for it
 COUNTS = ("identities", "columns", "gap_openings", "gaps")
 
 
@@ -123,11 +124,12 @@ class Output:
         self.task, self.dtypes = task, dtypes(task)
         self.columns, self.pieces, self.whole = {}, [], None
         if not task.filters:
-            pool = ThreadPoolExecutor(1)
-            self._index = pool.submit(task.job.index)  # while the first pieces run
-            pool.shutdown(wait=False)
             for name, dtype in list(self.dtypes.items())[2:]:
                 self.columns[name] = np.zeros(task.job.pairs, dtype)
+            pool = ThreadPoolExecutor(1)  # while the first pieces run
+            self._touched = pool.submit(_touch, list(self.columns.values()))
+            self._index = pool.submit(task.job.index)
+            pool.shutdown(wait=False)
 
     def put(self, rows: Rows) -> None:
         """Take the rows of one piece; threads may do so together."""
@@ -139,24 +141,26 @@ class Output:
             rows = _passing(self.task, rows)
             self.pieces.append(rows)
             return
+        self._touched.result()
         for name, values in rows.columns.items():
             self.columns[name][rows.at] = values
         if rows.paths is not None:
             self.pieces.append(rows._replace(columns={}))
 
     def take(self, copies: dict, paths=None) -> None:
-        """Take whole columns, all rows of them but those that are put later.
+        """Take whole columns, 0 in the rows that are put one by one.
 
-        copies : name -> function that fills an int32 array
+        copies : name -> function that adds to an int32 array
         paths : (runs, how many of each row), in order
         """
+        self._touched.result()
         for name, copy in copies.items():
             column = self.columns[name]
             plain = column.dtype == np.int32
-            whole = column if plain else np.empty(len(column), np.int32)
+            whole = column if plain else np.zeros(len(column), np.int32)
             copy(whole)
             if not plain:
-                column[:] = whole / self.task.scoring.scale
+                column += (whole / self.task.scoring.scale).astype(column.dtype)
         self.whole = paths
 
     def finish(self):
@@ -193,6 +197,12 @@ class Output:
             return np.concatenate([np.zeros(0, dtype), *parts])[order].astype(dtype)
 
         return {name: whole(name, dtype) for name, dtype in self.dtypes.items()}
+
+
+def _touch(columns) -> None:
+    """Have the system find memory for columns before results are waiting for it."""
+    for column in columns:
+        column[:: PAGE // column.itemsize] = 0
 
 
 def _passing(task, rows: Rows) -> Rows:

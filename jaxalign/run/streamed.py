@@ -1,6 +1,7 @@
 """A job run part by part: the next ones are planned and computed meanwhile."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,11 +19,12 @@ def stream(task: Task, some: list[parts.Part], progress=None, busy=None):
         As of ``run``, part by part, in order; indices are those of the whole set.
         ``seconds`` is the time since the part before.
     """
-    reserved = parts.reserved_bytes(task, some, flow.AHEAD + flow.WRITERS)
+    ahead, reserved = _room(task, some)
     each = parts.iterate(task, some, reserved)
     works = (engine.prepare(own, computed) for _, own, computed in each)
     cells, began = sum(part.cells for part in some), time.perf_counter()
-    found = engine.compute(works, task, cells, progress, busy)
+    whole = replace(task, reserved=reserved)
+    found = engine.compute(works, whole, cells, progress, busy, ahead)
     for part, work in zip(some, found, strict=True):
         columns, paths = work.content.output.finish()
         for side in ("query", "target"):
@@ -32,9 +34,15 @@ def stream(task: Task, some: list[parts.Part], progress=None, busy=None):
         began = now
 
 
+def _room(task: Task, some: list[parts.Part]) -> tuple[int, int]:
+    """How many parts are planned or at work ahead, and the bytes of those in memory."""
+    ahead = flow.AHEAD * max(len(task.devices), 1)
+    return ahead, parts.reserved_bytes(task, some, ahead + flow.WRITERS)
+
+
 def plan_parts(task: Task, some: list[parts.Part]) -> dict:
     """The plan of a streamed run: that of its heaviest part, and how many there are."""
-    reserved = parts.reserved_bytes(task, some, flow.AHEAD + flow.WRITERS)
+    _, reserved = _room(task, some)
     heaviest = max(some, key=lambda part: part.cells)
     _, computed = parts.tasks_of(task, heaviest, reserved)
     made = merge([engine.plan(one)[0] for one in computed])

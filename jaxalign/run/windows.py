@@ -4,6 +4,7 @@ A window is a rectangle of the *pair matrix* (2011 gpu-pairalign paper): some qu
 against a block of targets in lanes. ``run.cut`` makes them.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import numpy as np
 
 TEAMS = 1500  # sequences; from here on the triangle's waste is less than a tenth
 SELF_CELLS = 10**9  # below, a set with its self pairs does without teams
+FILLERS, FILLED = 4, 1024  # threads that write indices of rows, queries at a time
 
 
 @dataclass(frozen=True)
@@ -151,13 +153,19 @@ class Job:
         if self.kind == "cross":
             grid = np.indices((n, t), np.int32).reshape(2, -1)
             return grid[0], grid[1]
-        first = np.arange(n, dtype=np.int32) + (not self.include_self)
-        j, at = np.empty(self.pairs, np.int32), 0
-        columns = np.arange(t, dtype=np.int32)
-        for own in first.tolist():
-            j[at : at + t - own] = columns[own:]
-            at += t - own
-        return np.repeat(columns[:n], t - first), j
+        first, columns = np.arange(n) + (not self.include_self), np.arange(t)
+        columns, ends = columns.astype(np.int32), np.cumsum(t - first)
+        query, target = (np.empty(self.pairs, np.int32) for _ in range(2))
+
+        def fill(begin):
+            for i in range(begin, min(begin + FILLED, n)):
+                rows = slice(ends[i] - (t - first[i]), ends[i])
+                query[rows], target[rows] = i, columns[first[i] :]
+
+        # Long slices are assigned without Python's lock: launches go on meanwhile.
+        with ThreadPoolExecutor(FILLERS) as pool:
+            list(pool.map(fill, range(0, n, FILLED)))
+        return query, target
 
     def meets(self, window: Window) -> Pairs:
         """The pairs of a window, in the orientation in which it computes them."""

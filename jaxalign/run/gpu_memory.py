@@ -1,0 +1,48 @@
+"""Memory of GPUs: what a launch may take, and where the rows of a result are held."""
+
+import jax
+
+from jaxalign.run.crossing import ROWS
+from jaxalign.run.launch import IN_FLIGHT, MEAN_RUNS
+
+SHARE = 0.8  # of the device memory that JAX may have
+
+
+def budget(task) -> int:
+    """Device bytes for one launch, beside the result and the launch before; and beside
+    those of the other threads where a device has several."""
+    threads = threads_of(task)
+    held = threads * _result_bytes(task) if _fits(task) else 0
+    return int(SHARE * _limit(task) - held) // (2 * threads)
+
+
+def threads_of(task) -> int:
+    """Host threads of a device; one is enough where no rows go to the host between."""
+    several = task.reserved is not None or (len(task.devices) > 1 and not holds(task))
+    return IN_FLIGHT if several or task.top else 1
+
+
+def holds(task) -> bool:
+    """Whether the rows of a task may be put together where they are computed; paths,
+    which have no places of their own, on one device alone."""
+    joined = task.output == "alignment" and len(task.devices) > 1
+    return not task.filters and not joined and _fits(task)
+
+
+def _limit(task) -> int:
+    """Bytes of the smallest device of a task."""
+    stats = [one.memory_stats() or {} for one in task.devices or jax.devices()[:1]]
+    return min(one.get("bytes_limit", 2**32) for one in stats)
+
+
+def _result_bytes(task) -> int:
+    """Device bytes of a whole result; runs are there twice when they are ordered."""
+    columns = 11 if task.paths else 2
+    runs = 2 * MEAN_RUNS + 4 if task.output == "alignment" else 0
+    return 4 * task.job.pairs * (columns + runs)
+
+
+def _fits(task) -> bool:
+    """Whether the result is kept on the device; its rows are counted in int32."""
+    rows = task.job.pairs * (2 * MEAN_RUNS if task.output == "alignment" else 1)
+    return rows < ROWS and _result_bytes(task) < SHARE * _limit(task) / 3
