@@ -146,7 +146,11 @@ def longest(options) -> list[dict]:
     chosen = {"mode": "local", "implementation": "pallas" if on_gpu else "sweep"}
     if not on_gpu:
         chosen |= {"memory_budget": options.budget, "threads": 1}
-    return [_longest(size, chosen) for size in sizes]
+    made = []
+    for size in sizes:
+        made.append(_longest(size, chosen))
+        print(made[-1], flush=True)
+    return made
 
 
 def _longest(size: int, chosen: dict) -> dict:
