@@ -181,7 +181,7 @@ def log_normal(count=60000):
     lengths = np.sort(lengths)[::-1]
     codes = rng.integers(0, LETTERS, int(lengths.sum()) + 1, dtype=np.uint8)
     first = np.cumsum(lengths) - lengths
-    targets = kp.Ragged(jnp.asarray(codes), jnp.asarray(first.astype(np.int32)))
+    flat = jnp.asarray(codes), jnp.asarray(first.astype(np.int32)), jnp.asarray(lengths)
     n, problem = jnp.asarray(lengths), kp.problem_of(SCORES, OPEN, EXTEND)
     calls, checks = [], []
     for k in range(0, len(QUERIES), 2):
@@ -195,12 +195,12 @@ def log_normal(count=60000):
     for (s, rows), m in merged.items():
         m = np.array(m[::-1], np.int32)
         q = rng.integers(0, LETTERS, (len(m), rows), dtype=np.uint8)
-        room = int(kp.rows_of(lengths, s)[-1])
-        options = dict(local=True, shape=s, room=room)
+        laid = partial(kp.letters, shape=s, room=int(kp.rows_of(lengths, s)[-1]))
+        codes_of = jnp.asarray(q), jnp.asarray(m)
         call = kp.align_block.lower(
-            problem, jnp.asarray(q), jnp.asarray(m), targets, n, **options
+            problem, *codes_of, laid(*flat), n, local=True, shape=s
         )
-        launches.append((call, jnp.asarray(q), jnp.asarray(m)))
+        launches.append((call, *codes_of, laid))
         checks.append((q, m))
     with ThreadPoolExecutor(9) as pool:
         begin = time.perf_counter()
@@ -209,8 +209,8 @@ def log_normal(count=60000):
 
     def run():
         return [
-            call(problem, q, m, targets, n).score
-            for call, (_, q, m) in zip(built, launches, strict=True)
+            call(problem, q, m, laid(*flat), n).score
+            for call, (_, q, m, laid) in zip(built, launches, strict=True)
         ]
 
     right = True

@@ -10,7 +10,7 @@ from importlib import import_module
 
 _HOMES = {
     "Problem": "layout",
-    "Ragged": "layout",
+    "letters": "target_letters",
     "Fill": "shapes",
     "Result": "align",
     "align_block": "align",

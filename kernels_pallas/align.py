@@ -12,9 +12,10 @@ import jax.numpy as jnp
 
 from kernels_pallas import config, ends, layout, pair_walk, tiles
 from kernels_pallas.end_tiles import end_tiles
-from kernels_pallas.layout import Problem, Ragged
+from kernels_pallas.layout import Problem
 from kernels_pallas.pair_fill import fill
 from kernels_pallas.shapes import Fill
+from kernels_pallas.target_letters import Letters
 
 
 class Result(NamedTuple):
@@ -85,10 +86,10 @@ def split_identity(score) -> tuple[jax.Array, jax.Array]:
     return score >> 13, score & (IDENTITY_BASE - 1)
 
 
-@partial(jax.jit, static_argnames=(*STATIC, "room", "records"))
+@partial(jax.jit, static_argnames=(*STATIC, "records"))
 def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
                 dtype: str = "int16", paths: bool = False, way: str = "tiles",
-                runs: int = 0, shape=None, room: int = 0, records: int = 0,
+                runs: int = 0, shape=None, records: int = 0,
                 interpret=None) -> Result:  # fmt: skip
     """Every query against every target.
 
@@ -96,7 +97,7 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
     ----------
     problem : Problem, see ``problem_of``
     queries, targets : uint8 (Q, M) and (N, L), anything after a sequence's end; targets
-        may be ``Ragged``
+        may be ``Letters`` instead, of ``letters`` with the same ``shape``
     m, n : int32 (Q,) and (N,), their lengths; 0 is a length too
     tie : bool (Q, N), pairs computed with their two sides swapped, or None
     local : static
@@ -108,7 +109,6 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
         crosses, "words" keeps packed backtrack of all cells
     runs : static, how many runs of operations to keep of a path; 0 for counts alone
     shape : static ``Fill``, left out: ``config.choose`` by M
-    room : static, rows of letters for ``Ragged`` targets, at least ``config.rows_of``
     records : static, with paths, what is kept of steps, at least ``config.records_of``;
         left out, for targets of L letters and queries of M
 
@@ -125,9 +125,9 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
     if tie is None:
         tie = jnp.zeros((q, t), bool)
     tie = jnp.pad(tie, ((0, m.shape[0] - q), (0, n.shape[0] - t)))
-    if isinstance(targets, Ragged):
-        assert room and (records or not paths), "no sizes for Ragged targets"
-    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret, room,
+    if isinstance(targets, Letters):
+        assert shape and (records or not paths), "no sizes for Letters"
+    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret,
                 records)  # fmt: skip
     return jax.tree.map(lambda x: x[..., :q, :t], found)
 
@@ -148,7 +148,7 @@ def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: boo
     targets, n = _pad(s.block, targets, n)
     tie = jnp.zeros(count, bool) if tie is None else tie
     tie = jnp.pad(tie, (0, m.shape[0] - count))
-    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret, 0,
+    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret,
                 records)  # fmt: skip
     return jax.tree.map(lambda x: x[..., :count], found)
 
@@ -165,17 +165,17 @@ def _pad(multiple, codes, lengths):
     """Empty sequences up to the next multiple."""
     spare = -lengths.shape[0] % multiple
     lengths = jnp.pad(lengths, (0, spare))
-    if isinstance(codes, Ragged):
-        return Ragged(codes.codes, jnp.pad(codes.first, (0, spare))), lengths
+    if isinstance(codes, Letters):
+        return codes, lengths
     return jnp.pad(codes, ((0, spare), (0, 0))), lengths
 
 
 def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
-        interpret=None, room=0, records=0) -> Result:  # fmt: skip
+        interpret=None, records=0) -> Result:  # fmt: skip
     """Fill, end cells and walks of one launch; sizes fit ``s`` (see ``layout``)."""
     most = -(-queries.shape[1] // s.strip)
     if s.shared:
-        inputs = layout.shared_inputs(problem, queries, m, targets, n, s, most, room)
+        inputs = layout.shared_inputs(problem, queries, m, targets, n, s, most)
     else:
         inputs = layout.list_inputs(problem, queries, m, targets, n, s, most)
     if s.words:

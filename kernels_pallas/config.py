@@ -89,7 +89,7 @@ def soonest(m, n, s: Fill) -> float:
 
 
 def rows_of(lengths, s: Fill) -> np.ndarray:
-    """Rows of letters that ``Ragged`` targets of these lengths take up to the end of
+    """Rows of ``Letters`` that targets of these lengths take up to the end of
     every block, int64 (blocks,)."""
     ends = -(-np.asarray(lengths, np.int64) // s.columns)
     most = _blocks(ends, s).max(1)
@@ -187,7 +187,7 @@ def safe(highest, gap_open, scale: int):
 def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int,
                room: int = 0, records: int = 0) -> int:  # fmt: skip
     """Device bytes of what a fill writes, for arrays of lengths m and n, or ``room``
-    rows of ``Ragged`` targets, and ``records``."""
+    rows of ``Letters``, and ``records``."""
     strips = -(-m // s.strip)
     blocks = -(-targets // s.block)
     queries = -(-queries // s.tables) if s.shared else 1

@@ -11,15 +11,9 @@ import jax
 import jax.numpy as jnp
 
 from kernels_pallas.shapes import SCALE, Fill, Inputs, Numbers, held_steps
+from kernels_pallas.target_letters import before, columns, in_blocks, in_bytes
 
 BLOCK = 256  # words of a row of the table in shared memory: one copy's limit
-
-
-class Ragged(NamedTuple):
-    """Targets that lie in a flat array, of any lengths in one launch."""
-
-    codes: jax.Array  # uint8 (X,)
-    first: jax.Array  # int32 (N,): where each target begins
 
 
 class Problem(NamedTuple):
@@ -123,62 +117,6 @@ def strips_of(lengths, s: Fill) -> jax.Array:
     return jnp.maximum(-(-lengths // s.strip), least)
 
 
-def columns(codes, lengths, s: Fill) -> jax.Array:
-    """Letters of targets a step: words with U bytes each, (N, T)."""
-    steps = -(-codes.shape[1] // s.columns) + 1
-    lead = -lengths % s.columns
-    place = jnp.arange(steps * s.columns, dtype=jnp.int32)[None, :]
-    j = place - lead[:, None]
-    found = jnp.take_along_axis(codes, jnp.clip(j, 0), axis=1, mode="clip")
-    letters = _with_pads(found, j, lengths[:, None])
-    return _bytes(letters.reshape(-1, steps, s.columns))
-
-
-def _with_pads(codes, j, lengths):
-    """Letters of the extended alphabet in columns ``j`` of targets."""
-    letter = jnp.where(j < lengths, codes.astype(jnp.int32) + 2, 1)
-    return jnp.where(j < 0, 0, letter)
-
-
-def _blocks(targets, n, s: Fill, room: int):
-    """(starts, words of letters) of the blocks of a launch, see ``Inputs``."""
-    if isinstance(targets, Ragged):
-        return ragged_columns(targets, n, s, room)
-    words = columns(targets, n, s)
-    count, steps = words.shape[0] // s.groups, words.shape[1]
-    starts = jnp.arange(count, dtype=jnp.int32) * steps
-    words = words.reshape(count, s.groups, steps).transpose(0, 2, 1)
-    return starts, words.reshape(-1)
-
-
-def ragged_columns(targets: Ragged, lengths, s: Fill, room: int):
-    """As ``columns`` for blocks of as many steps as their longest target needs, one
-    after the other in ``room`` rows: (starts (B,), words (room * groups,))."""
-    ends = -(-lengths // s.columns)
-    most = ends.reshape(-1, s.groups).max(1)
-    rows = jnp.where(most > 0, most + 1, 0)
-    starts = _before(rows)
-    count = rows.shape[0]
-    block = jnp.arange(count, dtype=jnp.int32)
-    block = jnp.repeat(block, rows, total_repeat_length=room)
-    step = jnp.arange(room, dtype=jnp.int32) - starts[block]
-    # (row, group, column of the step)
-    own = block[:, None] * s.groups + jnp.arange(s.groups, dtype=jnp.int32)[None, :]
-    lead = (-lengths % s.columns)[own][:, :, None]
-    j = (step[:, None] * s.columns)[:, :, None] - lead
-    j = j + jnp.arange(s.columns, dtype=jnp.int32).reshape(1, 1, -1)
-    at = jnp.maximum(j, 0) + targets.first[own][:, :, None]
-    found = targets.codes.at[at].get(mode="clip")
-    letters = _with_pads(found, j, lengths[own][:, :, None])
-    return starts, _bytes(letters).reshape(-1)
-
-
-def _bytes(letters):
-    """(..., k) letters -> words, the first in the lowest byte."""
-    shift = 8 * jnp.arange(letters.shape[-1], dtype=jnp.int32)
-    return jnp.sum(letters << shift.reshape((1,) * (letters.ndim - 1) + (-1,)), -1)
-
-
 def _steps(lengths, s: Fill) -> jax.Array:
     """(B * 2,): first step with a last column, and number of steps, of a block; none
     where all targets are empty: what ``ends`` says of them needs no fill."""
@@ -191,28 +129,21 @@ def _records(strips, lengths, s: Fill):
     """(first, held) of ``Inputs``, for lengths (B, targets of a block)."""
     held = held_steps(s, (-(-lengths // s.columns)).max(1))
     if not s.shared:
-        return _before(strips * held), held
-    first = _before(strips)[:, None] * held.sum()
-    first += strips[:, None] * _before(held)[None, :]
+        return before(strips * held), held
+    first = before(strips)[:, None] * held.sum()
+    first += strips[:, None] * before(held)[None, :]
     return jnp.where(held > 0, first, 0).reshape(-1), held
 
 
-def _before(sizes):
-    """Where each part begins; parts without a size at 0, that no place is beyond."""
-    return jnp.where(sizes > 0, jnp.cumsum(sizes) - sizes, 0)
-
-
-def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int,
-                  room: int = 0) -> Inputs:  # fmt: skip
+def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
     """Inputs of a fill of every query against every target.
 
     Parameters
     ----------
     queries : uint8 (Q, M), Q a multiple of ``s.tables``
-    targets : uint8 (N, L) or ``Ragged``, N a multiple of ``s.groups``
+    targets : uint8 (N, L) or ``Letters``, N a multiple of ``s.groups``
     m, n : int32 (Q,) and (N,)
     most : strips that the longest query may take
-    room : rows of letters of all blocks where targets are ``Ragged``
     """
     table = _tagged(extended_scores(problem, s), s)
     pairs = m.reshape(-1, s.tables)
@@ -225,7 +156,7 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int,
     if s.packed:
         profile = _packed(profile[:, 0], profile[:, 1], s)
     heights = jnp.stack([pairs[:, 0], pairs[:, -1]], 1).reshape(-1)
-    starts, words = _blocks(targets, n, s, room)
+    starts, words = in_blocks(targets, n, s)
     blocks = n.reshape(-1, s.block)
     return Inputs(
         jnp.stack(numbers(problem, s)),
@@ -294,7 +225,7 @@ def row_bytes(codes, lengths, tallest, most, s: Fill) -> jax.Array:
     ``tallest`` (Q,) is the longest query that stands in the same strips.
     """
     rows = _rows(codes, lengths, strips_of(tallest, s), most, s)
-    return _bytes(rows.reshape(rows.shape[0], -1, 4))
+    return in_bytes(rows.reshape(rows.shape[0], -1, 4))
 
 
 def walk_table(problem: Problem, s: Fill, scale: int, tag: int) -> jax.Array:

@@ -11,7 +11,7 @@ import oracle
 import pytest
 
 import kernels_pallas as kp
-from kernels_pallas import config, layout, mosaic
+from kernels_pallas import config, mosaic
 
 ENDS = ("query_start", "query_end", "target_start", "target_end")
 SETS = [s for k in range(5) for s in combinations(ENDS, k)]
@@ -66,13 +66,15 @@ def sequences(rng, s, m, n):
 
 
 def flat(t, n, s):
-    """Padded targets one after the other, the last first, as ``kp.Ragged``."""
+    """Padded targets one after the other, the last first, as ``letters`` of them."""
     order = range(len(n) - 1, -1, -1)
     parts = [t[k, : n[k]] for k in order]
     ends = np.cumsum([len(part) for part in parts])[::-1]
     codes = np.concatenate([*parts, np.zeros(1, np.uint8)])
     first = jnp.asarray(ends - np.array(n), jnp.int32)
-    return kp.Ragged(jnp.asarray(codes), first), int(kp.rows_of(n, s)[-1]) + 3
+    room = int(kp.rows_of(n, s)[-1]) + 3
+    n = jnp.asarray(n, jnp.int32)
+    return kp.letters(jnp.asarray(codes), first, n, shape=s, room=room)
 
 
 def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0,
@@ -80,7 +82,7 @@ def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0,
     problem = kp.problem_of(scores, *gaps, free, wildcard)
     more = {}
     if ragged:
-        t, more["room"] = flat(t, n, s)
+        t = flat(t, n, s)
         more["records"] = int(kp.records_of(m, n, s)[-1])
     call = kp.align_block if s.shared else kp.align_list
     interpret = mosaic.interpreter() if s.plain else None
@@ -448,8 +450,8 @@ def test_blocks_without_targets_stay_in_the_room():
     lengths = np.array([40, 30, 9, 8, 7, 5, 5, 4] + [0] * 40, np.int32)
     room = int(kp.rows_of(lengths[:8], shape)[-1])
     first = jnp.zeros(len(lengths), jnp.int32)
-    targets = kp.Ragged(jnp.ones(50, jnp.uint8), first)
-    starts, words = layout.ragged_columns(targets, jnp.asarray(lengths), shape, room)
+    codes, lengths = jnp.ones(50, jnp.uint8), jnp.asarray(lengths)
+    starts, words = kp.letters(codes, first, lengths, shape=shape, room=room)
     assert len(words) == room * shape.groups and int(starts.max()) < room
 
 

@@ -95,8 +95,7 @@ def prepare(task, kernels, interpret=None) -> Job:
 
 def scores(job: Job, launch) -> jax.Array:
     """The scores of a launch, left on the device: int32 (slots, places)."""
-    ids, options = _arguments(job, launch)
-    return gpu_arrays.call(*job.sides, *ids, job.problem, **options).score
+    return _aligned(job, launch, _ids(launch)).score
 
 
 def _all(job: Job, launches, counted=False) -> list:
@@ -125,7 +124,7 @@ def _look(job: Job, launch, found, kept, counted) -> list:
         _known(job, found, total)
     done = 0 if counted else cells(job.task.job, launch)
     if job.held is None:
-        ids, _ = _arguments(job, launch)
+        ids = _ids(launch)
         job.out.put(crossing.to_host(job, launch, ids, found, total, done))
     job.tell(done)
     if not repeat:
@@ -173,23 +172,43 @@ def compile_all(job: Job, launches) -> None:
     }
 
     def make(launch):
-        ids, options = _arguments(job, launch)
-        call = gpu_arrays.call.lower(*job.sides, *ids, job.problem, **options)
-        call.compile()  # kept by JAX for the calls to come
+        call, options = _call(job, launch)
+        arrays = _gathered(job, launch, _ids(launch))
+        call.lower(job.problem, *arrays, **options).compile()  # JAX keeps it
 
     if len(distinct) > 1 and job.interpret is None:
         with ThreadPoolExecutor(COMPILERS) as pool:
             list(pool.map(make, distinct.values()))
 
 
-def _arguments(job: Job, launch) -> tuple[list, dict]:
-    """Ids of a launch, and the static arguments of its call."""
-    kernels, task = job.kernels, job.task
+def _ids(launch) -> list:
+    """Of both sides of a launch."""
     queries = launch.places if launch.zipped else launch.slots
-    ids = [
+    return [
         gpu_arrays.padded_ids(launch.queries, queries),
         gpu_arrays.padded_ids(launch.targets, launch.places),
     ]
+
+
+def _gathered(job: Job, launch, ids) -> tuple:
+    """The arrays that a launch aligns."""
+    task, letters = job.task.job, None
+    if launch.room:
+        options = ("room", launch.room), ("shape", launch.shape)
+        letters = job.kernels.letters, options
+    return gpu_arrays.gathered(
+        *job.sides,
+        *ids,
+        sizes=(launch.rows, launch.columns),
+        letters=letters,
+        zipped=launch.zipped,
+        swaps=task.kind == "all" and task.once,
+    )
+
+
+def _call(job: Job, launch) -> tuple:
+    """The function of the kernels that a launch calls, and its static arguments."""
+    kernels, task = job.kernels, job.task
     options = {
         "local": task.local,
         "dtype": launch.dtype,
@@ -198,23 +217,21 @@ def _arguments(job: Job, launch) -> tuple[list, dict]:
         "shape": launch.shape,
         "interpret": job.interpret,
     }
-    options |= {"room": launch.room} if launch.room else {}
     options |= {"records": launch.records} if launch.records else {}
-    return ids, {
-        "call": kernels.align_list if launch.zipped else kernels.align_block,
-        "ragged": kernels.Ragged if launch.room else None,
-        "zipped": launch.zipped,
-        "swaps": task.job.kind == "all" and task.job.once,
-        "sizes": (launch.rows, launch.columns),
-        "options": tuple(sorted(options.items())),
-    }
+    return kernels.align_list if launch.zipped else kernels.align_block, options
+
+
+def _aligned(job: Job, launch, ids):
+    """Issue a launch: a ``kernels.Result``."""
+    call, options = _call(job, launch)
+    return call(job.problem, *_gathered(job, launch, ids), **options)
 
 
 def _issue(job: Job, launch) -> Found:
     """Issue a launch, and what puts its findings into the result; nothing waits."""
     task, kernels = job.task, job.kernels
-    ids, options = _arguments(job, launch)
-    made = gpu_arrays.call(*job.sides, *ids, job.problem, **options)
+    ids = _ids(launch)
+    made = _aligned(job, launch, ids)
     found = gpu_arrays.found(
         made._replace(overflow=None) if launch.proven else made,
         *ids,

@@ -69,25 +69,24 @@ def padded_ids(indices, size):
     return ids
 
 
-@partial(
-    jax.jit,
-    static_argnames=("call", "ragged", "zipped", "swaps", "sizes", "options"),
-)
-def call(
-    queries, targets, i, j, problem, *, call, ragged, zipped, swaps, sizes, options
-):
-    """Gather codes on the device and align them.
+@partial(jax.jit, static_argnames=("sizes", "letters", "zipped", "swaps"))
+def gathered(queries, targets, i, j, *, sizes, letters, zipped, swaps):
+    """(q, m, t, n, tie): what ``kernels.align_block`` and ``align_list`` read.
+
+    A program of its own: it alone depends on the size of the data set.
 
     queries, targets : Loaded; i, j : int32 (slots,), (places,), -1 where none is
+    sizes : static, letters of a query and of a target
+    letters : static, (function, options) that lay out targets of any lengths, or None
     """
     q, m = _padded(queries, i, sizes[0])
-    if ragged is None:
+    if letters is None:
         t, n = _padded(targets, j, sizes[1])
     else:
-        own = jnp.maximum(j, 0)
-        t, n = ragged(targets.codes, targets.start[own]), _lengths(targets, j)
+        (lay, options), n = letters, _lengths(targets, j)
+        t = lay(targets.codes, targets.start[jnp.maximum(j, 0)], n, **dict(options))
     later = i > j if zipped else i[:, None] > j[None, :]
-    return call(problem, q, m, t, n, later if swaps else None, **dict(options))
+    return q, m, t, n, later if swaps else None
 
 
 def _padded(side, ids, size):

@@ -40,7 +40,7 @@ class Launch:
     targets: np.ndarray
     rows: int = 0  # letters of a query
     columns: int = 0  # letters of a target, or
-    room: int = 0  # rows of letters of targets of any lengths (``kernels.Ragged``)
+    room: int = 0  # rows of letters of targets of any lengths (``kernels.letters``)
     records: int = 0  # of checkpoints
     slots: int = 0  # queries
     places: int = 0  # targets
