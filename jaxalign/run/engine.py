@@ -257,23 +257,23 @@ def _worker(device, tell, watch, alone):
     scratch = SimpleNamespace()
 
     def one(work: flow.Work, item):
-        content, (task, piece) = work.content, item
         watch(device, 1)
         with jax.default_device(device) if device else nullcontext():
-            whole = task is content.task and (alone or len(work.pieces) == 1)
-            _compute(content, task, piece, device, scratch, tell, whole)
+            _compute(work, *item, device, scratch, tell, alone)
         watch(device, -1)
 
     return one
 
 
-def _compute(content, task, piece, device, scratch, tell, whole) -> None:
-    """Compute a piece, and put its rows where they belong.
-
-    whole : no other thread has launches of it on this device
-    """
+def _compute(work, task, piece, device, scratch, tell, alone) -> None:
+    """Compute a piece, and put its rows where they belong; ``alone``: by the only
+    thread of its device."""
+    content = work.content
     if isinstance(piece, list):
         job = _gpu_job(content, task, device)
+        gpu.compile_all(job, _launches(work, task))  # what others have may be next here
+        # Rows are held there if no other thread has launches for them on this device.
+        whole = task is content.task and (alone or len(work.pieces) == 1)
         gpu.run(job, piece, content.output, tell, whole)
         if task.reserved is not None:
             gpu.collect([job], content.output)
@@ -284,6 +284,12 @@ def _compute(content, task, piece, device, scratch, tell, whole) -> None:
         rows = execute.run_pair(task, piece)
     content.output.put(rows)
     tell(rows.cells)
+
+
+def _launches(work: flow.Work, task: Task) -> list:
+    """All launches of a task."""
+    lists = (some for own, some in work.pieces if own is task)
+    return [launch for some in lists if isinstance(some, list) for launch in some]
 
 
 def _gpu_job(content, task, device):

@@ -9,7 +9,7 @@ thin out or no device can hold goes to the host launch by launch (``run.crossing
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -55,6 +55,7 @@ class Job:
     interpret: Any = None
     kept: int = RUNS  # of a path
     mean: int = MEAN_RUNS  # of all paths of a launch, a pair
+    compiled: set = field(default_factory=set)  # static sizes
 
     @property
     def steps(self) -> bool:
@@ -75,7 +76,6 @@ def run(job: Job, launches, out, tell, whole=True) -> None:
         shared.held = shared.held or _empty(task)
     held = shared.held if whole else None
     job = replace(job, held=held, out=out, tell=tell)  # other threads have theirs
-    compile_all(job, launches)
     again = _all(job, launches)
     if again:
         # Exactly the pairs whose score may have left int16, in int32.
@@ -165,11 +165,13 @@ def _empty(task) -> Held:
 
 
 def compile_all(job: Job, launches) -> None:
-    """Compile what the launches need, side by side: a kernel takes many seconds."""
+    """Compile what launches need that is new, side by side: a kernel takes seconds."""
     distinct = {
         (x.rows, x.columns, x.room, x.records, x.slots, x.places, x.dtype, x.shape): x
         for x in launches
     }
+    distinct = {key: x for key, x in distinct.items() if key not in job.compiled}
+    job.compiled.update(distinct)
 
     def make(launch):
         call, options = _call(job, launch)
