@@ -235,7 +235,8 @@ def _problem(lengths, schedule):
     scoring = Scoring(gap_open=4, gap_extend=4)
     named = [(str(n), text) for n, text in enumerate(triple(lengths))]
     asked = three_task.Asked("linear", "global", schedule, "store", 2**40)
-    return three_task.triple_of(as_sequences(named, scoring.alphabet), scoring, asked)
+    sequences = as_sequences(named, scoring.alphabet)
+    return three_task.triples_of(sequences, scoring, asked)[0]
 
 
 def in_turns(calls, repeats):

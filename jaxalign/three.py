@@ -138,7 +138,8 @@ def plan_three(
     sequences, asked = _asked(
         named, scoring, words, memory_budget, implementation, chunk, height, depth
     )
-    return three_task.make_plan(three_task.triple_of(sequences, scoring, asked), asked)
+    (triple,) = three_task.triples_of(sequences, scoring, asked)
+    return three_task.make_plan(triple, asked)
 
 
 def align_triples(

@@ -81,14 +81,15 @@ def solve(triples: Triples, s: Shape, interpret=None) -> Found:
 
 
 @partial(jax.jit, static_argnames=("s", "letters", "interpret"))
-def answer(rows, s: Shape, letters: int, interpret=None):
+def answer(data, s: Shape, letters: int, interpret=None):
     """``solve`` of what ``packed`` gave, for ``answers``; ``letters`` is A."""
-    return folded(solve(unpacked(rows, s, letters), s, interpret))
+    return folded(solve(unpacked(data, s, letters), s, interpret))
 
 
 def _arrays(triples: Triples, s: Shape) -> Arrays:
     gap_open, extend = triples.costs
-    tables = jax.vmap(jax.vmap(lambda one: table_of(one, extend)))(triples.scores)
+    tables = jax.vmap(lambda one: table_of(one, extend))(triples.scores)
+    tables = jnp.broadcast_to(tables, (s.triples, *tables.shape))
     cost = jnp.broadcast_to(gap_open - extend, (s.triples, 1))
     seeds = jnp.concatenate([triples.seeds, cost], axis=1)
     return arrays_of(s, triples.letters, triples.sizes, tables, seeds)

@@ -2,13 +2,15 @@
 
 import time
 from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from jaxalign.dp.recurrence3 import MODELS
 from jaxalign.errors import CertificateError, MemoryPlanError
-from jaxalign.model.triple import TripleAlignment, gapped
+from jaxalign.model.triple import TripleAlignment
 from jaxalign.run import (
     bounds,
     three,
@@ -16,6 +18,7 @@ from jaxalign.run import (
     three_choice,
     three_chunks,
     three_grid,
+    three_paths,
     three_split,
 )
 from jaxalign.run.execute import precision
@@ -43,20 +46,41 @@ class Asked:
     named: bool = False  # whether nothing else may be
 
 
-def triple_of(sequences, scoring, asked: Asked, indices=(0, 1, 2)) -> Triple:
-    """Sequences of a call as a ``Triple``, the longest last."""
-    codes = tuple(sequences[n] for n in indices)
-    matrices = (scoring.scores,) * 3
-    lengths = [len(x) for x in codes]
-    dtype = bounds.triple_dtype(lengths, scoring)
-    model, cost = MODELS[asked.gap_model], (scoring.open, scoring.extend)
-    order = tuple(np.argsort(lengths, kind="stable").tolist())
-    done = {"seconds": {}, "cells": 0}
-    words = dtype, model, asked.mode, asked.schedule, None, done
-    triple = Triple(codes, (0, 1, 2), matrices, cost, *words).reordered(order)
-    paths = asked.traceback is not None
-    kernels, _ = three_choice.kernels_for(triple, asked.kernels, asked.named, paths)
-    return replace(triple, kernels=kernels)
+def triples_of(sequences, scoring, asked: Asked) -> list[Triple]:
+    """Sequences 3n, 3n + 1, 3n + 2 of a call as a ``Triple``, the longest last."""
+    if not len(sequences):
+        return []
+    plain, symmetric = (scoring.scores,) * 3, scoring.symmetric
+    matrices = cache(lambda order: three.matrices_in(order, plain))
+    words = MODELS[asked.gap_model], asked.mode, asked.schedule
+    cost = scoring.open, scoring.extend
+    lengths = sequences.lengths.reshape(-1, 3)
+    orders = np.argsort(lengths, axis=1, kind="stable").tolist()
+    dtypes = _dtypes(lengths, scoring)
+
+    def made(n, kernels=None):
+        order = tuple(orders[n])
+        codes = tuple(sequences[3 * n + axis] for axis in order)
+        scores = plain if symmetric else matrices(order)
+        done = {"seconds": {}, "cells": 0}
+        return Triple(codes, order, scores, cost, dtypes[n], *words, kernels, done)
+
+    def refused(n):
+        how = asked.kernels, asked.named, asked.traceback is not None
+        return asked.kernels is None or three_choice.refusal(made(n), *how)
+
+    if not refused(lengths.sum(axis=1).argmax()):  # nor any that is shorter
+        return [made(n, asked.kernels) for n in range(len(orders))]
+    whose = [None if refused(n) else asked.kernels for n in range(len(orders))]
+    return list(map(made, range(len(orders)), whose))
+
+
+def _dtypes(lengths, scoring) -> list[str]:
+    """Of the scores of each triple; where the longest is fine, all are."""
+    totals = lengths.sum(axis=1)
+    if (all_of := bounds.triple_dtype([totals.max()], scoring)) == "int32":
+        return [all_of] * len(totals)
+    return [bounds.triple_dtype([total], scoring) for total in totals]
 
 
 def make_plan(triple: Triple, asked: Asked) -> dict:
@@ -129,7 +153,7 @@ def _fits(triple, asked, way, length) -> bool:
 
 def run(sequences, scoring, asked: Asked, progress=None) -> TripleAlignment:
     """Plan and align the three sequences of a set."""
-    triple = triple_of(sequences, scoring, asked)
+    (triple,) = triples_of(sequences, scoring, asked)
     plan = make_plan(triple, asked)
     if progress:
         total = plan["cells"] * (2 if plan["traceback"] == "split" else 1)
@@ -143,9 +167,8 @@ def run(sequences, scoring, asked: Asked, progress=None) -> TripleAlignment:
             raise
         return run(sequences, scoring, replace(asked, kernels=None), progress)
     triple.done["seconds"]["total"] = time.perf_counter() - began
-    return result(
-        sequences, (0, 1, 2), scoring, asked, plan, triple, score, part, columns
-    )
+    told = sequences.texts(), sequences.names, scoring, asked, plan
+    return results(*told, [triple], [(score, part, columns)])[0]
 
 
 def _solved(triple: Triple, asked: Asked, plan: dict):
@@ -188,62 +211,72 @@ def _grid(triple, part, asked):
 
 def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlignment]:
     """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
-    indices = [(n, n + 1, n + 2) for n in range(0, len(sequences), 3)]
-    triples = [triple_of(sequences, scoring, asked, at) for at in indices]
+    triples = triples_of(sequences, scoring, asked)
+    texts, names = sequences.texts(), sequences.names
     out: dict[int, TripleAlignment] = {}
     cells, done = [_cells(t) for t in triples], 0
     for batch in three_batch.batches(triples, asked.budget):
         paths = asked.traceback is not None
+        some = [triples[n] for n in batch]
         try:
-            found = three_batch.aligned([triples[n] for n in batch], paths)
+            solved = three_batch.aligned(some, paths)
         except CertificateError:  # those run alone, below
             continue
-        for n, solved in zip(batch, found, strict=True):
-            one = three.store_bytes if paths else three.sweep_bytes
-            needed = one(triples[n], three.whole(triples[n]))
-            plan = {"traceback": "store" if paths else None, "bytes": needed}
-            what = sequences, indices[n], scoring, asked, plan, triples[n]
-            out[n] = result(*what, *solved)
+        one = three.store_bytes if paths else three.sweep_bytes
+        needed = one(some[0], three.whole(some[0]))  # of one shape, so are their bytes
+        plan = {"traceback": "store" if paths else None, "bytes": needed}
+        told = ([x for n in batch for x in all_of[3 * n : 3 * n + 3]]
+                for all_of in (texts, names))  # fmt: skip
+        found = results(*told, scoring, asked, plan, some, solved)
+        out |= zip(batch, found, strict=True)
         done += sum(cells[n] for n in batch)
         if progress:
             progress(done, sum(cells))
     for n in set(range(len(triples))) - set(out):
-        out[n] = run(sequences.take(indices[n]), scoring, asked)
+        alone = sequences.between(3 * n, 3 * n + 3)
+        out[n] = run(alone, scoring, asked)
     return [out[n] for n in range(len(triples))]
 
 
 def _cells(triple: Triple) -> int:
-    return int(np.prod([n + 1 for n in triple.lengths], dtype=object))
+    return prod(n + 1 for n in triple.lengths)
 
 
-def result(
-    sequences, indices, scoring, asked, plan, triple, score, part, columns
-) -> TripleAlignment:
-    """What a caller gets: rows in the caller's order, scores unscaled."""
-    implementation, schedule = three_choice.name_of(triple, asked.schedule)
-    back = np.argsort(triple.order)
-    texts = tuple(sequences.text(n) for n in indices)
-    rows = spans = None
-    if columns is not None:
-        spans = tuple((int(part.low[n]), int(part.high[n])) for n in back)
-        pieces = zip(texts, spans, back, strict=True)
-        rows = tuple(
-            gapped(text[slice(*span)], columns, 4 >> int(axis))
-            for text, span, axis in pieces
+def results(
+    texts, names, scoring, asked, plan, triples, solved
+) -> list[TripleAlignment]:
+    """What a caller gets of triples and their (score, part, columns): rows in the
+    caller's order, scores unscaled."""
+    implementation, schedule = three_choice.name_of(triples[0], asked.schedule)
+    how = schedule, plan["traceback"], implementation
+    rows = _rows(scoring.alphabet, triples, solved)
+    out = []
+    for n, (triple, (score, part, _)) in enumerate(zip(triples, solved, strict=True)):
+        mine = slice(3 * n, 3 * n + 3)
+        back = [triple.order.index(axis) for axis in range(3)]
+        shown = rows and tuple(rows[n][axis] for axis in back)
+        spans = rows and tuple((part.low[axis], part.high[axis]) for axis in back)
+        found = TripleAlignment(
+            tuple(texts[mine]),
+            tuple(names[mine]),
+            score if scoring.scale == 1 else score / scoring.scale,
+            shown,
+            spans,
+            scoring,
+            asked.gap_model,
+            asked.mode,
+            *how,
+            triple.done["cells"],
+            dict(triple.done["seconds"]),
+            dict(triple.done.get("bytes", {})) | {"planned": plan["bytes"]},
         )
-    return TripleAlignment(
-        texts,
-        tuple(sequences.names[n] for n in indices),
-        score if scoring.scale == 1 else score / scoring.scale,
-        rows,
-        spans,
-        scoring,
-        asked.gap_model,
-        asked.mode,
-        schedule,
-        plan["traceback"],
-        implementation,
-        triple.done["cells"],
-        dict(triple.done["seconds"]),
-        dict(triple.done.get("bytes", {})) | {"planned": plan["bytes"]},
-    )
+        out.append(found)
+    return out
+
+
+def _rows(alphabet, triples, solved):
+    """The gapped rows of every path, or None for scores alone."""
+    _, parts, paths = zip(*solved, strict=True)
+    if paths[0] is None:
+        return None
+    return three_paths.texts_of(alphabet, triples, parts, paths)
