@@ -199,6 +199,8 @@ def _asked(named, scoring, words, budget, implementation, *chunks):
     for name, value in zip(("chunk", "height", "depth"), chunks, strict=True):
         if value is not None and value < 1:
             raise UsageError(f"{name} = {value}: 1 or more are needed")
+        if value is not None and words[3] not in three_task.CHUNKED:
+            raise UsageError(f"{name} = {value}: only bt1, bt2 and bt3 have chunks")
     sequences = as_sequences(named, scoring.alphabet)
     model, mode, schedule, traceback = words
     schedule, kernels, _ = three_choice.choose(

@@ -152,6 +152,19 @@ def test_paths_have_the_oracles_score(model, lengths, interpreted, addresses):
     assert all(shape.bytes for shape in interpreted.shapes)
 
 
+@values
+@slow
+def test_many_triples_by_an_asymmetric_matrix(interpreted):
+    matrix = ("ABCD", np.random.default_rng(9).integers(-4, 6, (4, 4)))
+    scoring = Scoring(matrix, gap_open=3, gap_extend=3)
+    lengths = (5, 6, 7), (6, 7, 5), (7, 5, 6), (6, 5, 7)
+    triples = [related(n, some, "ABCD") for n, some in enumerate(lengths)]
+    found = jaxalign.align_triples(triples, scoring, gap_model="linear")
+    for one, texts in zip(found, triples, strict=True):
+        check(one, oracle(texts, scoring, "linear", "global"))
+        assert one.implementation == "pallas"
+
+
 def marched(texts, scoring, model):
     """The score by one tile as large as the face, marching along k on the host."""
     rule = kernels.RULES[model]

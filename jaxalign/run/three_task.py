@@ -136,7 +136,8 @@ def _refuse(triple, asked, way, needed):
             over = middle
     lengths = " x ".join(str(n) for n in sorted(triple.lengths))
     raise MemoryPlanError(
-        f"{lengths} residues with traceback {way} need {show_bytes(needed)}, the "
+        f"{lengths} residues with traceback {way or 'none'} need "
+        f"{show_bytes(needed)}, the "
         f"memory budget is {show_bytes(asked.budget)}: a budget of {needed} bytes "
         f"would fit, or sequences of about {fits} residues each"
     )
