@@ -19,7 +19,7 @@ from jaxalign.dp import box as boxes
 from jaxalign.dp import layers, planes, walk3
 from jaxalign.dp.box import Box, Costs, Want
 from jaxalign.dp.recurrence import Gaps, neg_inf
-from jaxalign.dp.recurrence3 import PAIRS, Model, backwards
+from jaxalign.dp.recurrence3 import Model, backwards, matrices_in
 from jaxalign.run import three_gpu
 
 FILLS = {"sloped": planes, "layered": layers}
@@ -94,15 +94,6 @@ class Part:
 
 
 NOTHING = Part((0, 0, 0), (0, 0, 0))
-
-
-def matrices_in(order, matrices) -> tuple:
-    """The scores of the pairs once axis n is old axis ``order[n]``."""
-    found = []
-    for x, y in ((order[x], order[y]) for x, y in PAIRS):
-        matrix = matrices[PAIRS.index((min(x, y), max(x, y)))]
-        found.append(matrix if x < y else matrix.T)
-    return tuple(found)
 
 
 def whole(triple: Triple) -> Part:

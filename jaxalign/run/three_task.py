@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.dp.recurrence3 import MODELS
+from jaxalign.dp.recurrence3 import MODELS, matrices_in
 from jaxalign.errors import CertificateError, MemoryPlanError
 from jaxalign.model.triple import TripleAlignment
 from jaxalign.run import (
@@ -48,31 +48,36 @@ class Asked:
 
 def triples_of(sequences, scoring, asked: Asked) -> list[Triple]:
     """Sequences 3n, 3n + 1, 3n + 2 of a call as a ``Triple``, the longest last."""
-    if not len(sequences):
+    lengths, kernels = sequences.lengths.reshape(-1, 3), asked.kernels
+    if not len(lengths):
         return []
-    plain, symmetric = (scoring.scores,) * 3, scoring.symmetric
-    matrices = cache(lambda order: three.matrices_in(order, plain))
-    words = MODELS[asked.gap_model], asked.mode, asked.schedule
-    cost = scoring.open, scoring.extend
-    lengths = sequences.lengths.reshape(-1, 3)
-    orders = np.argsort(lengths, axis=1, kind="stable").tolist()
-    dtypes = _dtypes(lengths, scoring)
+    made = _maker(sequences, lengths, scoring, asked)
+    all_of, how = range(len(lengths)), (asked.named, asked.traceback is not None)
 
-    def made(n, kernels=None):
+    def refused(n):
+        return kernels is None or three_choice.refusal(made(n), kernels, *how)
+
+    if not refused(lengths.sum(axis=1).argmax()):  # nor any that is shorter
+        return [made(n, kernels) for n in all_of]
+    return [made(n, None if refused(n) else kernels) for n in all_of]
+
+
+def _maker(sequences, lengths, scoring, asked):
+    """A function of n that makes triple n; what all have in common is found once."""
+    orders = np.argsort(lengths, axis=1, kind="stable").tolist()
+    dtypes, cost = _dtypes(lengths, scoring), (scoring.open, scoring.extend)
+    plain, symmetric = (scoring.scores,) * 3, scoring.symmetric
+    matrices = cache(lambda order: matrices_in(order, plain))
+    words = MODELS[asked.gap_model], asked.mode, asked.schedule
+
+    def made(n, kernels=None) -> Triple:
         order = tuple(orders[n])
         codes = tuple(sequences[3 * n + axis] for axis in order)
         scores = plain if symmetric else matrices(order)
         done = {"seconds": {}, "cells": 0}
         return Triple(codes, order, scores, cost, dtypes[n], *words, kernels, done)
 
-    def refused(n):
-        how = asked.kernels, asked.named, asked.traceback is not None
-        return asked.kernels is None or three_choice.refusal(made(n), *how)
-
-    if not refused(lengths.sum(axis=1).argmax()):  # nor any that is shorter
-        return [made(n, asked.kernels) for n in range(len(orders))]
-    whose = [None if refused(n) else asked.kernels for n in range(len(orders))]
-    return list(map(made, range(len(orders)), whose))
+    return made
 
 
 def _dtypes(lengths, scoring) -> list[str]:
@@ -168,8 +173,9 @@ def run(sequences, scoring, asked: Asked, progress=None) -> TripleAlignment:
             raise
         return run(sequences, scoring, replace(asked, kernels=None), progress)
     triple.done["seconds"]["total"] = time.perf_counter() - began
-    told = sequences.texts(), sequences.names, scoring, asked, plan
-    return results(*told, [triple], [(score, part, columns)])[0]
+    texts, names = [tuple(sequences.texts())], [sequences.names]
+    solved = [(score, part, columns)]
+    return results(texts, names, scoring, asked, plan, [triple], solved)[0]
 
 
 def _solved(triple: Triple, asked: Asked, plan: dict):
@@ -213,7 +219,7 @@ def _grid(triple, part, asked):
 def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlignment]:
     """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
     triples = triples_of(sequences, scoring, asked)
-    texts, names = sequences.texts(), sequences.names
+    texts, names = _threes(sequences.texts()), _threes(sequences.names)
     out: dict[int, TripleAlignment] = {}
     cells, done = [_cells(t) for t in triples], 0
     for batch in three_batch.batches(triples, asked.budget):
@@ -226,17 +232,19 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
         one = three.store_bytes if paths else three.sweep_bytes
         needed = one(some[0], three.whole(some[0]))  # of one shape, so are their bytes
         plan = {"traceback": "store" if paths else None, "bytes": needed}
-        told = ([x for n in batch for x in all_of[3 * n : 3 * n + 3]]
-                for all_of in (texts, names))  # fmt: skip
+        told = [texts[n] for n in batch], [names[n] for n in batch]
         found = results(*told, scoring, asked, plan, some, solved)
         out |= zip(batch, found, strict=True)
         done += sum(cells[n] for n in batch)
         if progress:
             progress(done, sum(cells))
     for n in set(range(len(triples))) - set(out):
-        alone = sequences.between(3 * n, 3 * n + 3)
-        out[n] = run(alone, scoring, asked)
+        out[n] = run(sequences.between(3 * n, 3 * n + 3), scoring, asked)
     return [out[n] for n in range(len(triples))]
+
+
+def _threes(items) -> list[tuple]:
+    return list(zip(*[iter(items)] * 3, strict=True))
 
 
 def _cells(triple: Triple) -> int:
@@ -253,13 +261,12 @@ def results(
     rows = _rows(scoring.alphabet, triples, solved)
     out = []
     for n, (triple, (score, part, _)) in enumerate(zip(triples, solved, strict=True)):
-        mine = slice(3 * n, 3 * n + 3)
         back = [triple.order.index(axis) for axis in range(3)]
         shown = rows and tuple(rows[n][axis] for axis in back)
         spans = rows and tuple((part.low[axis], part.high[axis]) for axis in back)
         found = TripleAlignment(
-            tuple(texts[mine]),
-            tuple(names[mine]),
+            texts[n],
+            names[n],
             score if scoring.scale == 1 else score / scoring.scale,
             shown,
             spans,
