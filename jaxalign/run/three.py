@@ -200,7 +200,8 @@ def _in_pieces(triple: Triple, cells: int, pieces: int, what):
 
 def count(triple: Triple, extent) -> None:
     """Note the cells of a fill, and tell whoever listens."""
-    count_cells(triple, prod(n + 1 for n in extent))
+    a, b, c = extent
+    count_cells(triple, (a + 1) * (b + 1) * (c + 1))
 
 
 def count_cells(triple: Triple, cells: int) -> None:

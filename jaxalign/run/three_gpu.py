@@ -4,6 +4,8 @@
 cannot do is in ``refusal``.
 """
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,7 @@ from jaxalign.dp.box import Filled
 from jaxalign.dp.recurrence import neg_inf
 from jaxalign.errors import CertificateError
 from jaxalign.run import three_paths
+from jaxalign.run.device import first_device
 
 SHARE = 0.8  # of the device memory that JAX may have
 COARSE = 512  # cells of an axis up to which shapes are few
@@ -80,12 +83,14 @@ def solved(triples, parts, paths):
     if not some:
         return out
     triples, parts = [triples[n] for n in some], [parts[n] for n in some]
-    kernels, letters = triples[0].kernels, len(triples[0].matrices[0])
-    data, shape = launch(triples, parts, paths)
-    rows = kernels.answer(kernels.packed(data, shape), shape, letters)
-    found = kernels.answers(rows, shape)
-    scores = _end_scores(found.ends, parts)
-    columns = _paths(triples, parts, found, scores) if paths else [None] * len(parts)
+    kernels, size = triples[0].kernels, len(triples[0].matrices[0])
+    letters = three_paths.letters_of(triples, parts)
+    data, shape = launch(triples, parts, paths, letters=letters)
+    answer = kernels.answering(first_device())
+    found = kernels.answers(answer(kernels.packed(data, shape), shape, size), shape)
+    scores, columns = _end_scores(found.ends, parts), [None] * len(parts)
+    if paths:
+        columns = _paths(triples, parts, letters, found, scores)
     for n, solution in zip(some, zip(scores, columns, strict=True), strict=True):
         out[n] = solution
     return out
@@ -98,11 +103,11 @@ def _end_scores(ends, parts):
     return [best[n] if p.end is None else int(ends[n, p.end]) for n, p in pairs]
 
 
-def _paths(triples, parts, found, scores):
+def _paths(triples, parts, letters, found, scores):
     """Columns of each path from its start to its end, counted again."""
     counts = found.count[: len(parts)].tolist()
     columns = [found.columns[n, : max(x, 0)][::-1] for n, x in enumerate(counts)]
-    if three_paths.scores_of(triples, parts, columns) != scores:
+    if three_paths.scores_of(triples, parts, letters, columns) != scores:
         raise CertificateError(
             "the path that the kernels found does not have the best score: scores lie "
             "too far apart for their bytes"
@@ -135,6 +140,7 @@ def rounded(extent) -> tuple:
     return _rounded(a + 1) - 1, _rounded(b + 1) - 1, _rounded(c + 1) - 1
 
 
+@cache
 def _rounded(count: int) -> int:
     """``count`` rounded up to 128, 256, 512; beyond, to sixteenths of the next power.
 
@@ -146,42 +152,39 @@ def _rounded(count: int) -> int:
     return -(-count // step) * step
 
 
-def launch(triples, parts, paths, reverse=False):
+def launch(triples, parts, paths, reverse=False, letters=None):
     """(data, shape) of some parts in one launch, filled up to a power of two with the
-    first."""
+    first; ``letters`` are those of ``three_paths.letters_of``, if they are known."""
     triple, kernels = triples[0], triples[0].kernels
-    spare = 2 ** (len(parts) - 1).bit_length() - len(parts)
-    triples, parts = list(triples) + [triple] * spare, list(parts) + [parts[0]] * spare
+    count = 2 ** (len(parts) - 1).bit_length()
     extents = np.array([part.extent for part in parts], np.int32)
-    shape = launch_shape(
-        triple, extents.max(axis=0).tolist(), len(parts), paths, reverse
-    )
-    letters = tuple(
-        _letters(triples, parts, axis, extents[:, axis], size, reverse)
-        for axis, size in enumerate(kernels.rooms(shape))
-    )
+    longest = extents.max(axis=0).tolist()
+    shape = launch_shape(triple, longest, count, paths, reverse)
+    letters = letters or three_paths.letters_of(triples, parts, reverse)
+    letters = map(_padded, letters, extents.T, kernels.rooms(shape))
     cost = triple.cost[0] - triple.cost[1]
     backwards = reverse and triple.model.states > 1
     states = [part.end if reverse else part.start for part in parts]
     seeds = {state: kernels.seed(state, cost, backwards) for state in set(states)}
     ends = [-1 if part.end is None or reverse else part.end for part in parts]
     data = kernels.Triples(
-        letters,
-        extents,
+        tuple(_filled_up(rows, count) for rows in letters),
+        _filled_up(extents, count),
         np.array(triple.matrices, np.int32),
         np.array(triple.cost, np.int32),
-        np.array([seeds[state] for state in states], np.int32),
-        np.array(ends, np.int32),
+        _filled_up(np.array([seeds[state] for state in states], np.int32), count),
+        _filled_up(np.array(ends, np.int32), count),
     )
     return data, shape
 
 
-def _letters(triples, parts, axis, lengths, size, reverse):
-    """Codes of parts along an axis, a row each, zeros behind them."""
-    codes = [
-        three_paths.codes_of(triple, part, axis)[:: -1 if reverse else 1]
-        for triple, part in zip(triples, parts, strict=True)
-    ]
-    rows = np.zeros((len(parts), size), np.uint8)
-    rows[np.arange(size) < lengths[:, None]] = np.concatenate(codes)
+def _padded(codes, lengths, size):
+    """Codes of parts, a row each, zeros behind them."""
+    rows = np.zeros((len(lengths), size), np.uint8)
+    rows[np.arange(size) < lengths[:, None]] = codes
     return rows
+
+
+def _filled_up(rows, count):
+    """Rows with the first repeated, up to a number of them."""
+    return np.concatenate([rows, rows[:1].repeat(count - len(rows), axis=0)])

@@ -15,13 +15,24 @@ from jaxalign.dp.recurrence3 import COLUMNS, PAIRS
 BITS = (np.arange(8)[:, None] >> np.array([2, 1, 0])) & 1  # of columns: residues
 
 
-def scores_of(triples, parts, paths) -> list[int] | None:
+def letters_of(triples, parts, reverse=False) -> list[np.ndarray]:
+    """Along each axis the codes of all parts, one after the other."""
+    step, pairs = -1 if reverse else 1, list(zip(triples, parts, strict=True))
+    return [
+        np.concatenate([t.codes[n][p.low[n] : p.high[n]][::step] for t, p in pairs])
+        for n in range(3)
+    ]
+
+
+def scores_of(triples, parts, letters, paths) -> list[int] | None:
     """Scores of paths, counted from their columns alone.
 
     Parameters
     ----------
     triples, parts
         Of one model, cost and matrices; no part is empty.
+    letters : three uint8 arrays
+        What ``letters_of`` gives.
     paths : list of uint8 arrays
         Columns from the start of each part to its end.
 
@@ -37,8 +48,8 @@ def scores_of(triples, parts, paths) -> list[int] | None:
     first, last = _states(triples[0], parts)
     before = np.append(np.uint8(0), steps[:-1])
     before[starts] = first
-    owner = np.repeat(np.arange(len(paths)), ends - starts)
-    moves = np.bincount(64 * owner + 8 * before + steps, minlength=64 * len(paths))
+    owner = np.repeat(np.arange(0, 64 * len(paths), 64), ends - starts)
+    moves = np.bincount(owner + (8 * before + steps), minlength=64 * len(paths))
     moves = moves.reshape(-1, 8, 8)
     residues = moves.sum(axis=1) @ BITS
     if residues.tolist() != [list(part.extent) for part in parts]:
@@ -46,34 +57,26 @@ def scores_of(triples, parts, paths) -> list[int] | None:
     if not ((last == 0) | (last == steps[ends - 1])).all():
         return None
     gaps = (moves * _gap_costs(*triples[0].cost)).sum(axis=(1, 2))
-    pairs = _pair_scores(triples[0], rows_of(triples, parts, steps))
-    return (np.add.reduceat(pairs, starts) - gaps).tolist()
+    pairs = _pair_scores(triples[0].matrices, letters, steps)
+    return (np.add.reduceat(pairs, starts, dtype=np.int64) - gaps).tolist()
 
 
-def rows_of(triples, parts, steps) -> np.ndarray:
-    """The three rows of all paths, one path after the other: uint8 (3, columns) codes,
-    one more than the last letter for a gap."""
-    gap = len(triples[0].matrices[0])
-    rows = np.full((3, len(steps)), gap, np.uint8)
-    for axis, row in enumerate(rows):
-        codes = [codes_of(*each, axis) for each in zip(triples, parts, strict=True)]
-        row[steps & (4 >> axis) > 0] = np.concatenate(codes)
-    return rows
-
-
-def texts_of(alphabet, triples, parts, paths) -> list:
+def texts_of(alphabet, letters, paths) -> list:
     """For each path its three gapped rows, as texts."""
     steps, bounds = _joined(paths)
-    letters = np.frombuffer((alphabet.letters + "-").encode(), np.uint8)
-    texts = letters[rows_of(triples, parts, steps)]
-    a, b, c = (row.tobytes().decode() for row in texts)
+    ascii_of = np.frombuffer((alphabet.letters + "-").encode(), np.uint8)
+    rows = _rows_of(alphabet.size, letters, steps)
+    a, b, c = (ascii_of[row].tobytes().decode() for row in rows)
     pairs = zip(*bounds.tolist(), strict=True)
     return [(a[at:to], b[at:to], c[at:to]) for at, to in pairs]
 
 
-def codes_of(triple, part, axis):
-    """The letters of a part along an axis."""
-    return triple.codes[axis][part.low[axis] : part.high[axis]]
+def _rows_of(gap, letters, steps):
+    """Of each sequence the rows of all paths, uint8 codes, ``gap`` for a gap."""
+    rows = np.full((3, len(steps)), gap, np.uint8)
+    for axis, row in enumerate(rows):
+        row[steps & (4 >> axis) > 0] = letters[axis]
+    return rows
 
 
 def _joined(paths):
@@ -103,12 +106,13 @@ def _gap_costs(gap_open: int, gap_extend: int) -> np.ndarray:
     return costs
 
 
-def _pair_scores(triple, rows):
-    """Of every column the scores of its pairs of residues, int64."""
-    size = len(triple.matrices[0]) + 1
-    total = np.zeros(rows.shape[1], np.int64)
-    for (x, y), matrix in zip(PAIRS, triple.matrices, strict=True):
-        scores = np.zeros((size, size), np.int64)
+def _pair_scores(matrices, letters, steps):
+    """Of every column the scores of its pairs of residues, int32."""
+    size = len(matrices[0]) + 1
+    rows = _rows_of(size - 1, letters, steps)
+    total = np.zeros(len(steps), np.int32)
+    for (x, y), matrix in zip(PAIRS, matrices, strict=True):
+        scores = np.zeros((size, size), np.int32)  # no score for a gap
         scores[:-1, :-1] = matrix
-        total += scores.ravel()[rows[x].astype(np.intp) * size + rows[y]]
+        total += scores.ravel().take(rows[x] * np.uint16(size) + rows[y])
     return total

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 from functools import cache
-from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -68,14 +68,17 @@ def _maker(sequences, lengths, scoring, asked):
     dtypes, cost = _dtypes(lengths, scoring), (scoring.open, scoring.extend)
     plain, symmetric = (scoring.scores,) * 3, scoring.symmetric
     matrices = cache(lambda order: matrices_in(order, plain))
+    codes, at = sequences.codes, sequences.offsets.tolist()
     words = MODELS[asked.gap_model], asked.mode, asked.schedule
 
     def made(n, kernels=None) -> Triple:
         order = tuple(orders[n])
-        codes = tuple(sequences[3 * n + axis] for axis in order)
+        some = [codes[at[m] : at[m + 1]] for m in (3 * n + axis for axis in order)]
         scores = plain if symmetric else matrices(order)
         done = {"seconds": {}, "cells": 0}
-        return Triple(codes, order, scores, cost, dtypes[n], *words, kernels, done)
+        return Triple(
+            tuple(some), order, scores, cost, dtypes[n], *words, kernels, done
+        )
 
     return made
 
@@ -248,7 +251,8 @@ def _threes(items) -> list[tuple]:
 
 
 def _cells(triple: Triple) -> int:
-    return prod(n + 1 for n in triple.lengths)
+    a, b, c = triple.lengths
+    return (a + 1) * (b + 1) * (c + 1)
 
 
 def results(
@@ -261,9 +265,9 @@ def results(
     rows = _rows(scoring.alphabet, triples, solved)
     out = []
     for n, (triple, (score, part, _)) in enumerate(zip(triples, solved, strict=True)):
-        back = [triple.order.index(axis) for axis in range(3)]
-        shown = rows and tuple(rows[n][axis] for axis in back)
-        spans = rows and tuple((part.low[axis], part.high[axis]) for axis in back)
+        back = _back(triple.order)
+        shown = rows and back(rows[n])
+        spans = rows and tuple(zip(back(part.low), back(part.high), strict=True))
         found = TripleAlignment(
             texts[n],
             names[n],
@@ -287,4 +291,11 @@ def _rows(alphabet, triples, solved):
     _, parts, paths = zip(*solved, strict=True)
     if paths[0] is None:
         return None
-    return three_paths.texts_of(alphabet, triples, parts, paths)
+    letters = three_paths.letters_of(triples, parts)
+    return three_paths.texts_of(alphabet, letters, paths)
+
+
+@cache
+def _back(order):
+    """Three things in the order of the axes -> in the caller's."""
+    return itemgetter(*(order.index(n) for n in range(3)))
