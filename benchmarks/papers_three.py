@@ -296,8 +296,12 @@ def table_1(sizes, repeats, schedules=SCHEDULES):
 
 def table_2(sizes, repeats, schedules=SCHEDULES, ways=WAYS):
     """X2.2: a row a size, schedule and traceback."""
+    from jaxalign.run import three_grid
+
     for lengths, *key in prepared(product(sizes, schedules, ways)):
-        calls = {0: call(lengths, schedule=key[0], traceback=key[1])}
+        chunk, height = three_grid.SIZES[key[0]]  # asked for: a GPU would take cubes
+        words = {"traceback": key[1], "chunk": chunk, "height": height}
+        calls = {0: call(lengths, schedule=key[0], **words)}
         yield _row(lengths, tuple(key), *in_turns(calls, repeats)[0])
     for lengths in sizes:
         usual = call(lengths)

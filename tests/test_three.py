@@ -468,6 +468,20 @@ def test_chunks_that_do_not_fit_are_refused():
         jaxalign.plan_three(*texts, memory_budget="1MiB", **sizes)
 
 
+def test_a_gpu_fills_cubes_where_memory_holds_them(monkeypatch):
+    gpu = SimpleNamespace(platform="gpu")
+    monkeypatch.setattr("jaxalign.run.three_grid.first_device", lambda: gpu)
+    texts = related(3, (60, 70, 90))
+
+    def needed(**words):
+        return jaxalign.plan_three(*texts, traceback="bt1", **words)["bytes"]
+
+    cubes, slabs = needed(height=47, depth=47), needed(height=40)
+    assert needed() == cubes > slabs
+    assert needed(memory_budget=cubes) == cubes
+    assert needed(memory_budget=cubes - 1) == slabs
+
+
 def test_pointers_that_32_bits_cannot_name_are_refused():
     with pytest.raises(jaxalign.MemoryPlanError, match="smaller chunks"):
         jaxalign.align_three("MK", "MK", "MK", traceback="bt1", chunk=5000)

@@ -68,10 +68,10 @@ class ThreeMachine:
     """Side of a chunk, for bt1 to bt3. [31 sloped, 47 layered]"""
 
     height: Annotated[int | None, Parameter(metavar="H")] = None
-    """Height of a sub-chunk, for bt2 and bt3. [100 sloped, 40 layered]"""
+    """Height of a sub-chunk, for bt2 and bt3. [100 sloped, 40 layered; of a cube S]"""
 
     depth: Annotated[int | None, Parameter(metavar="D")] = None
-    """Depth of a chunk, for cubes. [the longest sequence's]"""
+    """Depth of a chunk, for cubes. [the longest sequence's; on a GPU S, if it fits]"""
 
     memory_budget: Annotated[str | None, Parameter(metavar="2GiB")] = None
     """Bytes to plan with. [half of what is available; of a GPU most]"""

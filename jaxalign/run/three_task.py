@@ -215,8 +215,15 @@ def _traced(triple, part, asked, way):
 
 
 def _grid(triple, part, asked):
+    """The chunks asked for; else those of the paper or, where many are filled at once
+    and memory holds their faces, cubes."""
     sizes = three_grid.sizes(triple, asked.chunk, asked.height, asked.depth)
-    return three_grid.grid_of(triple, part, asked.traceback, *sizes)
+    what = triple, part, asked.traceback
+    if not (asked.height or asked.depth) and three_grid.many_at_once():
+        cubes = three_grid.grid_of(*what, *sizes[:1] * 3)
+        if sum(three_grid.bytes_needed(cubes).values()) <= asked.budget:
+            return cubes
+    return three_grid.grid_of(*what, *sizes)
 
 
 def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlignment]:
