@@ -8,8 +8,8 @@ X2.1   seconds and cells per second of the score: sloped, layered, five sizes; b
        them a plain triple loop compiled by numba on one core, if that is installed
 X2.2   seconds of phase 1, phase 3 and in all, and bytes: bt1, bt2, bt3 under both
        schedules, beside what is chosen when nothing is asked for
-X2.3   bt3 against s and h at the third size; with --cubes also chunks that are cut
-       along the third axis
+X2.3   bt3 against s and h at the third size
+With --cubes X2.2 and X2.3 also measure chunks that are cut along the third axis.
 
 Linear gaps of 4 with BLOSUM62; the second size is that of a real family, the others are
 related sequences drawn at random: the time of a fill does not depend on the letters.
@@ -235,7 +235,8 @@ def _problem(lengths, schedule):
     scoring = Scoring(gap_open=4, gap_extend=4)
     named = [(str(n), text) for n, text in enumerate(triple(lengths))]
     asked = three_task.Asked("linear", "global", schedule, "store", 2**40)
-    return three_task.triple_of(as_sequences(named, scoring.alphabet), scoring, asked)
+    sequences = as_sequences(named, scoring.alphabet)
+    return three_task.triples_of(sequences, scoring, asked)[0]
 
 
 def in_turns(calls, repeats):
@@ -293,15 +294,28 @@ def table_1(sizes, repeats, schedules=SCHEDULES):
             }  # fmt: skip
 
 
-def table_2(sizes, repeats, schedules=SCHEDULES, ways=WAYS):
-    """X2.2: a row a size, schedule and traceback."""
-    for lengths, *key in prepared(product(sizes, schedules, ways)):
-        calls = {0: call(lengths, schedule=key[0], traceback=key[1])}
-        yield _row(lengths, tuple(key), *in_turns(calls, repeats)[0])
+def table_2(sizes, repeats, schedules=SCHEDULES, ways=WAYS, cubes=False):
+    """X2.2: a row a size, schedule and traceback; with ``cubes`` two."""
+    found = [(*key, *chunks) for key in product(sizes, schedules, ways)
+             for chunks in _chunks(key[1], cubes)]  # fmt: skip
+    for lengths, *key, chunk, height, depth in prepared(found):
+        chunks = {"chunk": chunk, "height": height, "depth": depth}
+        calls = {0: call(lengths, schedule=key[0], traceback=key[1], **chunks)}
+        row = _row(lengths, tuple(key), *in_turns(calls, repeats)[0])
+        yield row | {"s": chunk, "depth": depth}
     for lengths in sizes:
         usual = call(lengths)
         usual()
         yield _row(lengths, ("auto", "auto"), *in_turns({0: usual}, repeats)[0])
+
+
+def _chunks(schedule, cubes):
+    """(s, h, depth) of the paper's chunks, asked for, since a GPU takes cubes; and of
+    cubes as wide."""
+    from jaxalign.run import three_grid
+
+    side, height = three_grid.SIZES[schedule]
+    return [(side, height, None)] + [(side, side, side)] * cubes
 
 
 def _row(lengths, key, seconds, result):
@@ -360,14 +374,16 @@ def main(argv=None) -> None:
     parser.add_argument("--ways", nargs="*", default=WAYS)
     for name, usual in (("--sides", SIDES), ("--heights", HEIGHTS)):
         parser.add_argument(name, type=int, nargs="*", default=usual)
-    parser.add_argument("--cubes", action="store_true", help="cubes too, in X2.3")
+    parser.add_argument("--cubes", action="store_true", help="X2.2, X2.3: cubes too")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", help="write the rows to this file")
     asked = parser.parse_args(argv)
     sizes = [SIZES[n - 1] for n in ([1] if asked.quick else asked.sizes)]
     makers = {
         "X2.1": lambda: table_1(sizes, asked.repeats, asked.schedules),
-        "X2.2": lambda: table_2(sizes, asked.repeats, asked.schedules, asked.ways),
+        "X2.2": lambda: table_2(
+            sizes, asked.repeats, asked.schedules, asked.ways, asked.cubes
+        ),
         "X2.3": lambda: sweep(
             SWEPT if SWEPT in sizes else sizes[-1],
             asked.repeats,

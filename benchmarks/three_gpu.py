@@ -73,7 +73,7 @@ def triple_of(model, lengths, seed=0):
     sequences = as_sequences([(str(n), x) for n, x in enumerate(texts)],
                              scoring.alphabet)  # fmt: skip
     asked = three_task.Asked(model, "global", "sloped", "store", 0, kernels=kernels)
-    return three_task.triple_of(sequences, scoring, asked)
+    return three_task.triples_of(sequences, scoring, asked)[0]
 
 
 def kernel(job, **shape):

@@ -56,11 +56,13 @@ def align_three(
     memory_budget : int or str, optional
         Bytes, or ``"2GiB"``; by default half of the free memory, on a GPU most of it.
     chunk, height : int, optional
-        s and h of the paper, for ``bt1`` to ``bt3``.
+        s and h of the paper, for ``bt1`` to ``bt3``; by default 31 and 100 sloped, 47
+        and 40 layered, as there.
     depth : int, optional
         Cells of a chunk along the longest sequence, a multiple of ``height``: cubes of
         s x s x depth, of which a GPU fills more at once. By default all, as in the
-        paper.
+        paper; on a GPU, where memory holds their faces and no ``height`` is asked for,
+        s x s x s, sub-chunks as high.
     implementation : {"planes", "layers", "pallas"}, optional
         By default the GPU kernels where they run and know what is asked for (``linear``
         and ``quasi-natural``, ``global`` and the core of ``local``), else planes or
@@ -138,7 +140,8 @@ def plan_three(
     sequences, asked = _asked(
         named, scoring, words, memory_budget, implementation, chunk, height, depth
     )
-    return three_task.make_plan(three_task.triple_of(sequences, scoring, asked), asked)
+    (triple,) = three_task.triples_of(sequences, scoring, asked)
+    return three_task.make_plan(triple, asked)
 
 
 def align_triples(
@@ -198,6 +201,8 @@ def _asked(named, scoring, words, budget, implementation, *chunks):
     for name, value in zip(("chunk", "height", "depth"), chunks, strict=True):
         if value is not None and value < 1:
             raise UsageError(f"{name} = {value}: 1 or more are needed")
+        if value is not None and words[3] not in three_task.CHUNKED:
+            raise UsageError(f"{name} = {value}: only bt1, bt2 and bt3 have chunks")
     sequences = as_sequences(named, scoring.alphabet)
     model, mode, schedule, traceback = words
     schedule, kernels, _ = three_choice.choose(

@@ -12,7 +12,8 @@ from kernels_pallas.three_shape import Shape
 from kernels_pallas.three_walk import longest
 
 WORD = 4  # bytes
-HEAD = 3 + 2 + 7 + 1  # words: sizes, costs, seeds, end
+HEAD = 3 + 7 + 1  # words of a triple: sizes, seeds, end
+COSTS = 2  # words of all
 
 
 class Triples(NamedTuple):
@@ -20,7 +21,7 @@ class Triples(NamedTuple):
 
     letters : three uint8 (triples, length), garbage past the lengths
     sizes : int32 (triples, 3), lengths; the third is the longest, or not far from it
-    scores : int32 (triples, 3, A, A) of the pairs ab, ac, bc, A < 32
+    scores : int32 (3, A, A) of the pairs ab, ac, bc, A < 32, the same for all
     costs : int32 (2,), open and extend
     seeds : int32 (triples, 7), what ``seed`` gives
     end : int32 (triples,), the number of the state in which paths end, or -1 for any
@@ -46,14 +47,13 @@ class Found(NamedTuple):
 
 
 def packed(triples: Triples, s: Shape) -> np.ndarray:
-    """Triples on the host -> uint8 (triples, bytes), a row each; letters as wide as
-    ``rooms`` says."""
-    count = s.triples
-    costs = np.broadcast_to(triples.costs, (count, 2))
-    head = [triples.sizes, costs, triples.seeds, np.asarray(triples.end)[:, None]]
-    words = [*head, np.asarray(triples.scores).reshape(count, -1)]
-    rows = [np.ascontiguousarray(x, np.int32).view(np.uint8) for x in words]
-    return np.concatenate([*rows, *triples.letters], axis=1)
+    """Triples on the host -> uint8: costs and scores, then a row for each triple, with
+    letters as wide as ``rooms`` says."""
+    ends = np.asarray(triples.end)[:, None]
+    head = np.concatenate([triples.sizes, triples.seeds, ends], axis=1, dtype=np.int32)
+    rows = np.concatenate([head.view(np.uint8), *triples.letters], axis=1)
+    words = [np.ravel(x).astype(np.int32) for x in (triples.costs, triples.scores)]
+    return np.concatenate([*(x.view(np.uint8) for x in words), rows.ravel()])
 
 
 def rooms(s: Shape) -> tuple[int, int, int]:
@@ -61,17 +61,21 @@ def rooms(s: Shape) -> tuple[int, int, int]:
     return *s.face, max(s.deep, 1)
 
 
-def unpacked(rows, s: Shape, letters: int) -> Triples:
+def unpacked(data, s: Shape, letters: int) -> Triples:
     """The inverse of ``packed`` on the device; ``letters`` is A."""
-    ends = np.cumsum([HEAD * WORD, 3 * letters**2 * WORD, *rooms(s)]).tolist()
-    head, scores, *codes = jnp.split(rows, ends[:-1], axis=1)
-    sizes, costs, seeds, end = jnp.split(_words(head), (3, 5, 12), axis=1)
-    scores = _words(scores).reshape(-1, 3, letters, letters)
-    return Triples(tuple(codes), sizes, scores, costs[0], seeds, end[:, 0])
+    shared = WORD * (COSTS + 3 * letters**2)
+    costs, scores = jnp.split(_words(data[:shared]), [COSTS])
+    ends = np.cumsum([HEAD * WORD, *rooms(s)]).tolist()
+    rows = data[shared:].reshape(s.triples, -1)
+    head, *codes = jnp.split(rows, ends[:-1], axis=1)
+    sizes, seeds, end = jnp.split(_words(head), (3, 10), axis=1)
+    scores = scores.reshape(3, letters, letters)
+    return Triples(tuple(codes), sizes, scores, costs, seeds, end[:, 0])
 
 
-def _words(rows):
-    return lax.bitcast_convert_type(rows.reshape(len(rows), -1, WORD), jnp.int32)
+def _words(found):
+    pieces = found.reshape(*found.shape[:-1], -1, WORD)
+    return lax.bitcast_convert_type(pieces, jnp.int32)
 
 
 def folded(found: Found):

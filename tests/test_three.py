@@ -12,7 +12,9 @@ import pytest
 
 import jaxalign
 from jaxalign.dp.recurrence3 import MODELS as MODELS3
+from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
+from jaxalign.run import three_batch, three_task
 from jaxalign.run.bounds import triple_dtype
 
 MODELS = ("quasi-natural", "natural", "linear")
@@ -336,6 +338,24 @@ def test_an_asymmetric_matrix_is_read_in_the_order_of_the_arguments():
         check(found, oracle(texts, scoring, "quasi-natural", "global"))
 
 
+@pytest.mark.parametrize("skewed, count", [(False, 1), (True, 3)])
+def test_a_batch_has_one_set_of_matrices(skewed, count):
+    scores = np.arange(16).reshape(4, 4)
+    scoring = Scoring(("ABCD", scores if skewed else scores + scores.T), 3, 1)
+    lengths = (9, 12, 7), (12, 7, 9), (7, 9, 12), (12, 7, 9)
+    texts = [text for some in lengths for text in related(1, some, "ABCD")]
+    sequences = as_sequences(texts, scoring.alphabet)
+    asked = three_task.Asked("natural", "global", "sloped", "store", 2**30)
+    triples = three_task.triples_of(sequences, scoring, asked)
+    found = three_batch.batches(triples, asked.budget)
+    assert len(found) == count and sorted(sum(found, [])) == [0, 1, 2, 3]
+    for triple in triples:
+        for pair, matrix in zip(((0, 1), (0, 2), (1, 2)), triple.matrices, strict=True):
+            x, y = (triple.order[axis] for axis in pair)
+            want = scoring.scores if x < y else scoring.scores.T
+            assert matrix.tolist() == want.tolist()
+
+
 def test_fractional_costs_are_exact():
     scoring = Scoring(gap_open=10, gap_extend=0.5)
     texts = related(1, (9, 12, 7))
@@ -348,9 +368,11 @@ def test_wide_scores_give_the_same_answer(monkeypatch):
     texts, options = related(1, (9, 12, 7)), {"gap_model": "linear"}
     want = jaxalign.align_three(*texts, LINEAR, traceback="split", **options)
     monkeypatch.setattr("jaxalign.run.bounds.triple_dtype", lambda *_: "int64")
-    options |= {"chunk": 5, "height": 6}
-    for traceback in ("split", "bt3"):
-        found = jaxalign.align_three(*texts, LINEAR, traceback=traceback, **options)
+    for sizes in (
+        {"traceback": "split"},
+        {"traceback": "bt3", "chunk": 5, "height": 6},
+    ):
+        found = jaxalign.align_three(*texts, LINEAR, **sizes, **options)
         check(found, want.score)
 
 
@@ -431,6 +453,7 @@ def test_a_plan_that_does_not_fit_is_refused_with_one_that_would(schedule, way):
         ({"schedule": "random"}, "auto, sloped, layered"),
         ({"traceback": "bt4"}, "bt1, bt2, bt3"),
         ({"traceback": "bt1", "chunk": 0}, "1 or more"),
+        ({"traceback": "split", "chunk": 9}, "bt1, bt2 and bt3"),
         ({"traceback": "bt3", "height": 2, "depth": 3}, "does not divide"),
     ],
 )
@@ -443,6 +466,20 @@ def test_chunks_that_do_not_fit_are_refused():
     texts, sizes = related(3, (30, 33, 40)), {"chunk": 200, "traceback": "bt2"}
     with pytest.raises(jaxalign.MemoryPlanError, match="with traceback bt2"):
         jaxalign.plan_three(*texts, memory_budget="1MiB", **sizes)
+
+
+def test_a_gpu_fills_cubes_where_memory_holds_them(monkeypatch):
+    gpu = SimpleNamespace(platform="gpu")
+    monkeypatch.setattr("jaxalign.run.three_grid.first_device", lambda: gpu)
+    texts = related(3, (60, 70, 90))
+
+    def needed(**words):
+        return jaxalign.plan_three(*texts, traceback="bt1", **words)["bytes"]
+
+    cubes, slabs = needed(height=47, depth=47), needed(height=40)
+    assert needed() == cubes > slabs
+    assert needed(memory_budget=cubes) == cubes
+    assert needed(memory_budget=cubes - 1) == slabs
 
 
 def test_pointers_that_32_bits_cannot_name_are_refused():
@@ -464,7 +501,8 @@ def test_triples_up_to_forty_residues(model, mode):
         want = oracle(texts, costs(model), model, mode)
         for traceback in ("store", "split", "bt2"):
             options = {"gap_model": model, "mode": mode, "traceback": traceback}
-            found = jaxalign.align_three(*texts, costs(model), chunk=11, **options)
+            options |= {"chunk": 11} if traceback == "bt2" else {}
+            found = jaxalign.align_three(*texts, costs(model), **options)
             check(found, want)
 
 

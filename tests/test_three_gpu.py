@@ -3,6 +3,7 @@
 their paths are worth them."""
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import jax
@@ -15,7 +16,7 @@ import jaxalign
 from jaxalign.errors import CertificateError, DeviceError, UsageError
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.run import engine, three, three_gpu, three_split, three_task
+from jaxalign.run import engine, three, three_gpu, three_paths, three_split, three_task
 from kernels_pallas import mosaic, three_rules, three_shape
 from kernels_pallas import three as kernels
 
@@ -32,7 +33,7 @@ def lowered(shape):
     triples = kernels.Triples(
         tuple(np.zeros((number, size), np.uint8) for size in kernels.rooms(shape)),
         np.ones((number, 3), np.int32),
-        np.zeros((number, 3, letters, letters), np.int32),
+        np.zeros((3, letters, letters), np.int32),
         np.ones(2, np.int32),
         np.zeros((number, 7), np.int32),
         np.zeros(number, np.int32),
@@ -74,6 +75,9 @@ class Small:
 
     def solve(self, triples, shape):
         return kernels.solve(triples, shape, mosaic.interpreter())
+
+    def answering(self, device):
+        return self.answer
 
     def answer(self, rows, shape, letters):
         return kernels.answer(rows, shape, letters, mosaic.interpreter())
@@ -151,6 +155,19 @@ def test_paths_have_the_oracles_score(model, lengths, interpreted, addresses):
     assert all(shape.bytes for shape in interpreted.shapes)
 
 
+@values
+@slow
+def test_many_triples_by_an_asymmetric_matrix(interpreted):
+    matrix = ("ABCD", np.random.default_rng(9).integers(-4, 6, (4, 4)))
+    scoring = Scoring(matrix, gap_open=3, gap_extend=3)
+    lengths = (5, 6, 7), (6, 7, 5), (7, 5, 6), (6, 5, 7)
+    triples = [related(n, some, "ABCD") for n, some in enumerate(lengths)]
+    found = jaxalign.align_triples(triples, scoring, gap_model="linear")
+    for one, texts in zip(found, triples, strict=True):
+        check(one, oracle(texts, scoring, "linear", "global"))
+        assert one.implementation == "pallas"
+
+
 def marched(texts, scoring, model):
     """The score by one tile as large as the face, marching along k on the host."""
     rule = kernels.RULES[model]
@@ -207,7 +224,7 @@ def triple_of(texts, model="quasi-natural"):
     sequences = as_sequences([(str(n), text) for n, text in enumerate(texts)],
                              costs(model).alphabet)  # fmt: skip
     asked = three_task.Asked(model, "global", "sloped", "store", 2**30)
-    return three_task.triple_of(sequences, costs(model), asked)
+    return three_task.triples_of(sequences, costs(model), asked)[0]
 
 
 @values
@@ -238,7 +255,7 @@ def test_splits_by_kernels(model, interpreted):
         triple, part, three.store_bytes(triple, part) - 1
     )
     assert score == oracle(texts, costs(model), model, "global")
-    assert three_gpu.score_of(triple, part, columns) == score
+    assert counted([triple], [part], [columns]) == [score]
     assert sum(shape.bytes for shape in interpreted.shapes) > 2  # two halves and plans
 
 
@@ -253,6 +270,11 @@ def test_a_local_core_by_kernels(interpreted):
     assert found.implementation == "layers, pallas"
 
 
+def counted(triples, parts, paths):
+    letters = three_paths.letters_of(triples, parts)
+    return three_paths.scores_of(triples, parts, letters, paths)
+
+
 class Wrong(Small):
     """Kernels whose paths are all gaps."""
 
@@ -260,7 +282,8 @@ class Wrong(Small):
         return rows
 
     def answers(self, rows, shape):
-        la, lb, lc = rows[0, :12].view(np.int32)
+        shared = 4 * (2 + 3 * 24**2)  # bytes of costs and scores
+        la, lb, lc = rows[shared : shared + 12].view(np.int32)
         columns = np.array([[4] * la + [2] * lb + [1] * lc], np.uint8)
         ends = np.zeros((1, shape.rule.states), np.int32)
         return kernels.Found(ends, None, columns, np.array([la + lb + lc], np.int32))
@@ -285,11 +308,14 @@ def test_the_certificate_counts_as_rescoring_does(model, start):
     start = start if model == "quasi-natural" else 0
     part = replace(three.whole(triple), start=start)
     score, columns = three.stored(triple, part)
-    assert three_gpu.score_of(triple, part, columns) == score
-    assert three_gpu.score_of(triple, part, columns[:-1]) is None
-    other = replace(part, end=(three_gpu.COLUMNS.index(columns[-1]) + 1) % 7)
+    count = partial(counted, [triple] * 2)
+    assert count([part] * 2, [columns] * 2) == [score] * 2
+    assert count([part] * 2, [columns, columns[:-1]]) is None
+    assert count([part] * 2, [columns[:0], columns]) is None
+    assert count([part] * 2, [columns, columns + 8]) is None
+    other = replace(part, end=(three_paths.COLUMNS.index(columns[-1]) + 1) % 7)
     if model == "quasi-natural":
-        assert three_gpu.score_of(triple, other, columns) is None
+        assert count([other, part], [columns] * 2) is None
 
 
 @pytest.mark.parametrize(

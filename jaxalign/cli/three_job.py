@@ -74,7 +74,7 @@ def describe(sequences, plan: dict) -> str:
     return (
         f"{lengths} residues, {plan['cells']:.3g} cells of {plan['states']} states "
         f"({plan['gap_model']}); {plan['implementation']}, {plan['schedule']}, "
-        f"traceback {plan['traceback']}; "
+        f"traceback {plan['traceback'] or 'none'}; "
         f"{three.show_bytes(plan['bytes'])} of {three.show_bytes(plan['budget'])}"
     )
 

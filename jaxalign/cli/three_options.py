@@ -26,7 +26,9 @@ class ThreeMode:
     """What is aligned, and how gaps are counted."""
 
     gap_model: GapModel = "quasi-natural"
-    """linear needs --gap-open and --gap-extend to be equal."""
+    """quasi-natural and natural are affine; in quasi-natural a column that has gaps in
+    both rows of a pair cuts that pair's gap, at half of the work. linear needs
+    --gap-open and --gap-extend to be equal."""
 
     mode: Mode | None = None
     """semiglobal frees the end gaps of every pair. [global]"""
@@ -63,13 +65,13 @@ class ThreeMachine:
     """What fills the table, and nothing else. [pallas where it can, else the others]"""
 
     chunk: Annotated[int | None, Parameter(metavar="S")] = None
-    """Side of a chunk, for bt1 to bt3."""
+    """Side of a chunk, for bt1 to bt3. [31 sloped, 47 layered]"""
 
     height: Annotated[int | None, Parameter(metavar="H")] = None
-    """Height of a sub-chunk, for bt2 and bt3."""
+    """Height of a sub-chunk, for bt2 and bt3. [100 sloped, 40 layered; of a cube S]"""
 
     depth: Annotated[int | None, Parameter(metavar="D")] = None
-    """Depth of a chunk, for cubes. [the longest sequence's]"""
+    """Depth of a chunk, for cubes. [the longest sequence's; on a GPU S, if it fits]"""
 
     memory_budget: Annotated[str | None, Parameter(metavar="2GiB")] = None
     """Bytes to plan with. [half of what is available; of a GPU most]"""

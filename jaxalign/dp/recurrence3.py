@@ -120,6 +120,15 @@ def turned(column, order):
     )
 
 
+def matrices_in(order, matrices) -> tuple:
+    """The scores of the pairs once axis n is old axis ``order[n]``."""
+    found = []
+    for x, y in ((order[x], order[y]) for x, y in PAIRS):
+        matrix = matrices[PAIRS.index((min(x, y), max(x, y)))]
+        found.append(matrix if x < y else matrix.T)
+    return tuple(found)
+
+
 def weigh(model: Model, pairs, gaps) -> dict:
     """(column, gaps) -> what that column adds, for all moves of a model.
 

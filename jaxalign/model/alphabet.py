@@ -6,6 +6,7 @@ codes, so no biotite code is ever stored.
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -131,6 +132,11 @@ class Sequences:
     def text(self, index: int) -> str:
         return self.alphabet.decode(self[index])
 
+    def texts(self) -> list[str]:
+        """All of them, decoded at once."""
+        letters, at = self.alphabet.decode(self.codes), self.offsets.tolist()
+        return [letters[start:stop] for start, stop in pairwise(at)]
+
     def between(self, start: int, stop: int) -> "Sequences":
         """The sequences from ``start`` up to ``stop``; codes are a view."""
         offsets = self.offsets[start : stop + 1]
@@ -172,9 +178,30 @@ def as_sequences(data, alphabet: Alphabet) -> Sequences:
         raise InputError("a list of sequences is needed, not one string")
     if isinstance(data, tuple) and len(data) == 2 and _is_flat(*data):
         return _from_flat(*data, alphabet)
+    data = list(data)
+    if all(isinstance(_item(one), str) for one in data):
+        sequences = _from_texts(data, alphabet)
+        if not (sequences.codes == BAD).any():  # else found and told one by one
+            return sequences
     named = [_name_and_codes(item, i, alphabet) for i, item in enumerate(data)]
     names, parts = zip(*named, strict=True) if named else ((), ())
     return from_parts(names, list(parts), alphabet)
+
+
+def _item(one):
+    """What a caller gave for a sequence, without its name."""
+    return one[1] if isinstance(one, tuple) and len(one) == 2 else one
+
+
+def _from_texts(data, alphabet) -> Sequences:
+    """Texts, some with names, encoded at once."""
+    names = tuple(
+        one[0] if isinstance(one, tuple) else f"seq{i + 1}"
+        for i, one in enumerate(data)
+    )
+    texts = [_item(one) for one in data]
+    offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
+    return Sequences(names, alphabet.encode("".join(texts)), offsets, alphabet)
 
 
 def _is_flat(codes, offsets) -> bool:

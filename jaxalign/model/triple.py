@@ -120,11 +120,3 @@ def pair_score(x, y, scoring: Scoring, free: bool, drop: bool) -> int:
         opens = int((gap & ~np.append(False, gap[:-1])).sum())
         total -= opens * scoring.open + (int(gap.sum()) - opens) * scoring.extend
     return total
-
-
-def gapped(text: str, columns, bit: int) -> str:
-    """The row of a sequence from column numbers (``dp.recurrence3``) and its bit."""
-    present = (np.asarray(columns) & bit) > 0
-    row = np.full(len(present), ord("-"), np.uint8)
-    row[present] = np.frombuffer(text.encode("latin-1"), np.uint8)
-    return row.tobytes().decode("latin-1")

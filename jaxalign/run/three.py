@@ -7,7 +7,8 @@ the two shortest, and ties depend on that order, not on the caller's.
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
+from math import prod
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from jaxalign.dp import box as boxes
 from jaxalign.dp import layers, planes, walk3
 from jaxalign.dp.box import Box, Costs, Want
 from jaxalign.dp.recurrence import Gaps, neg_inf
-from jaxalign.dp.recurrence3 import PAIRS, Model, backwards
+from jaxalign.dp.recurrence3 import Model, backwards, matrices_in
 from jaxalign.run import three_gpu
 
 FILLS = {"sloped": planes, "layered": layers}
@@ -55,23 +56,19 @@ class Triple:
         seconds = self.done.setdefault("seconds", {})
         seconds[phase] = seconds.get(phase, 0.0) + time.perf_counter() - began
 
-    @property
+    @cached_property
     def lengths(self):
-        return tuple(len(codes) for codes in self.codes)
+        a, b, c = self.codes
+        return len(a), len(b), len(c)
 
     def reordered(self, order) -> "Triple":
         """The same triple with axis n taken from axis ``order[n]``."""
-        pairs = [self._matrix(order[x], order[y]) for x, y in PAIRS]
         return replace(
             self,
             codes=tuple(self.codes[n] for n in order),
             order=tuple(self.order[n] for n in order),
-            matrices=tuple(pairs),
+            matrices=matrices_in(order, self.matrices),
         )
-
-    def _matrix(self, x, y):
-        found = self.matrices[PAIRS.index((min(x, y), max(x, y)))]
-        return found if x < y else found.T
 
     @property
     def costs(self) -> Costs:
@@ -89,10 +86,11 @@ class Part:
     start: int = 0
     end: int | None = None
 
-    @property
+    @cached_property
     def extent(self):
         """Residues of each axis that the part consumes."""
-        return tuple(h - low for low, h in zip(self.low, self.high, strict=True))
+        (a, b, c), (to_a, to_b, to_c) = self.low, self.high
+        return to_a - a, to_b - b, to_c - c
 
 
 NOTHING = Part((0, 0, 0), (0, 0, 0))
@@ -179,7 +177,7 @@ def sweep(triple: Triple, part: Part, reverse=False, **what):
     want = Want(free=triple.mode == "semiglobal", **what)
     model = backwards(triple.model) if reverse else triple.model
     what = triple.schedule, model, want, box, triple.costs
-    cells = int(np.prod([n + 1 for n in part.extent], dtype=object))
+    cells = prod(n + 1 for n in part.extent)
     pieces = min(PIECES, cells // PIECE_CELLS)
     if not triple.done.get("progress") or pieces < 2:
         count(triple, part.extent)
@@ -202,7 +200,8 @@ def _in_pieces(triple: Triple, cells: int, pieces: int, what):
 
 def count(triple: Triple, extent) -> None:
     """Note the cells of a fill, and tell whoever listens."""
-    count_cells(triple, int(np.prod([n + 1 for n in extent], dtype=object)))
+    a, b, c = extent
+    count_cells(triple, (a + 1) * (b + 1) * (c + 1))
 
 
 def count_cells(triple: Triple, cells: int) -> None:

@@ -18,13 +18,15 @@ LARGEST_BATCH = 256
 
 
 def batches(triples: list[Triple], budget: int) -> list[list[int]]:
-    """Indices of triples that run together: of one shape and dtype, within a budget.
+    """Indices of triples that run together: of one shape and dtype, of the same
+    matrices, within a budget.
 
     A triple whose choices alone exceed the budget is left out.
     """
     groups = {}
     for n, triple in enumerate(triples):
-        groups.setdefault((_like(triple), triple.dtype), []).append(n)
+        matrices = tuple(map(id, triple.matrices))
+        groups.setdefault((_like(triple), triple.dtype, matrices), []).append(n)
     cut = []
     for found in groups.values():
         each = three.store_bytes(triples[found[0]], three.whole(triples[found[0]]))
@@ -36,10 +38,9 @@ def batches(triples: list[Triple], budget: int) -> list[list[int]]:
 
 def _like(triple: Triple):
     """What triples that run together have in common."""
-    part = three.whole(triple)
     if triple.kernels and triple.mode == "global":
-        return three_gpu.launch_shape(triple, part.extent, 1, True)
-    return three.shape_of(part)
+        return "kernels", *three_gpu.rounded(triple.lengths)
+    return three.shape_of(three.whole(triple))
 
 
 def aligned(triples: list[Triple], paths: bool):

@@ -45,16 +45,15 @@ def choose(implementation, schedule, traceback, chunked):
     return usual, kernels and kernels.three, why
 
 
-def kernels_for(triple, kernels, named: bool, paths: bool):
-    """(kernels or None, why not) for one triple.
+def refusal(triple, kernels, named: bool, paths: bool) -> str | None:
+    """Why the kernels do not take a triple, or None; what refuses one refuses a longer
+    one of the same costs.
 
     Raises
     ------
     UsageError
-        They were asked for by name and cannot do it.
+        The kernels were asked for by name.
     """
-    if kernels is None:
-        return None, None
     why = three_gpu.refusal(triple, kernels)
     if why is None and triple.mode == "local" and (named or not paths):
         why = "mode local: the kernels know global, and the core of local"
@@ -62,7 +61,7 @@ def kernels_for(triple, kernels, named: bool, paths: bool):
         why = "scores and costs too large for the kernels' paths"
     if why and named:
         raise UsageError(f"implementation pallas: {why}")
-    return (None if why else kernels), why
+    return why
 
 
 def budget(asked) -> int:

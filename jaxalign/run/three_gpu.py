@@ -4,14 +4,17 @@
 cannot do is in ``refusal``.
 """
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.dp.box import Filled
 from jaxalign.dp.recurrence import neg_inf
-from jaxalign.dp.recurrence3 import COLUMNS, PAIRS
 from jaxalign.errors import CertificateError
+from jaxalign.run import three_paths
+from jaxalign.run.device import first_device
 
 SHARE = 0.8  # of the device memory that JAX may have
 COARSE = 512  # cells of an axis up to which shapes are few
@@ -68,7 +71,7 @@ def stored(triple, part):
 
 
 def solved(triples, parts, paths):
-    """[(score, columns or None)] of parts of triples of one model and cost.
+    """[(score, columns or None)] of parts of triples of one model, cost and matrices.
 
     Raises
     ------
@@ -80,22 +83,31 @@ def solved(triples, parts, paths):
     if not some:
         return out
     triples, parts = [triples[n] for n in some], [parts[n] for n in some]
-    kernels, letters = triples[0].kernels, len(triples[0].matrices[0])
-    data, shape = launch(triples, parts, paths)
-    rows = kernels.answer(kernels.packed(data, shape), shape, letters)
-    found = kernels.answers(rows, shape)
-    for n, (triple, part) in enumerate(zip(triples, parts, strict=True)):
-        end = found.ends[n]
-        score = int(end.max() if part.end is None else end[part.end])
-        columns = _path(triple, part, found, n, score) if paths else None
-        out[some[n]] = score, columns
+    kernels, size = triples[0].kernels, len(triples[0].matrices[0])
+    letters = three_paths.letters_of(triples, parts)
+    data, shape = launch(triples, parts, paths, letters=letters)
+    answer = kernels.answering(first_device())
+    found = kernels.answers(answer(kernels.packed(data, shape), shape, size), shape)
+    scores, columns = _end_scores(found.ends, parts), [None] * len(parts)
+    if paths:
+        columns = _paths(triples, parts, letters, found, scores)
+    for n, solution in zip(some, zip(scores, columns, strict=True), strict=True):
+        out[n] = solution
     return out
 
 
-def _path(triple, part, found, n, score):
-    """Columns of path n from its start to its end, counted again."""
-    columns = found.columns[n, : max(int(found.count[n]), 0)][::-1]
-    if score_of(triple, part, columns) != score:
+def _end_scores(ends, parts):
+    """The score in the state in which each part ends."""
+    best = ends.max(axis=1).tolist()
+    pairs = enumerate(parts)
+    return [best[n] if p.end is None else int(ends[n, p.end]) for n, p in pairs]
+
+
+def _paths(triples, parts, letters, found, scores):
+    """Columns of each path from its start to its end, counted again."""
+    counts = found.count[: len(parts)].tolist()
+    columns = [found.columns[n, : max(x, 0)][::-1] for n, x in enumerate(counts)]
+    if three_paths.scores_of(triples, parts, letters, columns) != scores:
         raise CertificateError(
             "the path that the kernels found does not have the best score: scores lie "
             "too far apart for their bytes"
@@ -113,9 +125,8 @@ def bytes_of(triple, part, paths: bool, triples=1) -> int:
 def launch_shape(triple, extent, triples, paths, backwards=False):
     """The static shape of a launch: lengths rounded up, so that few are compiled."""
     kernels = triple.kernels
-    lengths = [_rounded(n + 1) - 1 for n in extent]
     return kernels.shape_of(
-        lengths,
+        rounded(extent),
         kernels.RULES[triple.model.name],
         triples=triples,
         bytes=paths,
@@ -123,6 +134,13 @@ def launch_shape(triple, extent, triples, paths, backwards=False):
     )
 
 
+def rounded(extent) -> tuple:
+    """Lengths rounded up for a launch."""
+    a, b, c = extent
+    return _rounded(a + 1) - 1, _rounded(b + 1) - 1, _rounded(c + 1) - 1
+
+
+@cache
 def _rounded(count: int) -> int:
     """``count`` rounded up to 128, 256, 512; beyond, to sixteenths of the next power.
 
@@ -134,78 +152,39 @@ def _rounded(count: int) -> int:
     return -(-count // step) * step
 
 
-def launch(triples, parts, paths, reverse=False):
+def launch(triples, parts, paths, reverse=False, letters=None):
     """(data, shape) of some parts in one launch, filled up to a power of two with the
-    first."""
+    first; ``letters`` are those of ``three_paths.letters_of``, if they are known."""
     triple, kernels = triples[0], triples[0].kernels
-    spare = 2 ** (len(parts) - 1).bit_length() - len(parts)
-    triples, parts = list(triples) + [triple] * spare, list(parts) + [parts[0]] * spare
+    count = 2 ** (len(parts) - 1).bit_length()
     extents = np.array([part.extent for part in parts], np.int32)
-    shape = launch_shape(
-        triple, extents.max(axis=0).tolist(), len(parts), paths, reverse
-    )
-    pairs = list(zip(triples, parts, strict=True))
-    letters = tuple(
-        _padded([_codes(*each, axis, reverse) for each in pairs], size)
-        for axis, size in enumerate(kernels.rooms(shape))
-    )
+    longest = extents.max(axis=0).tolist()
+    shape = launch_shape(triple, longest, count, paths, reverse)
+    letters = letters or three_paths.letters_of(triples, parts, reverse)
+    letters = map(_padded, letters, extents.T, kernels.rooms(shape))
     cost = triple.cost[0] - triple.cost[1]
     backwards = reverse and triple.model.states > 1
-    seeds = [
-        kernels.seed(part.end if reverse else part.start, cost, backwards)
-        for part in parts
-    ]
+    states = [part.end if reverse else part.start for part in parts]
+    seeds = {state: kernels.seed(state, cost, backwards) for state in set(states)}
     ends = [-1 if part.end is None or reverse else part.end for part in parts]
     data = kernels.Triples(
-        letters,
-        extents,
-        np.array([one.matrices for one in triples], np.int32),
+        tuple(_filled_up(rows, count) for rows in letters),
+        _filled_up(extents, count),
+        np.array(triple.matrices, np.int32),
         np.array(triple.cost, np.int32),
-        np.array(seeds, np.int32),
-        np.array(ends, np.int32),
+        _filled_up(np.array([seeds[state] for state in states], np.int32), count),
+        _filled_up(np.array(ends, np.int32), count),
     )
     return data, shape
 
 
-def _codes(triple, part, axis, reverse):
-    codes = triple.codes[axis][part.low[axis] : part.high[axis]]
-    return codes[::-1] if reverse else codes
+def _padded(codes, lengths, size):
+    """Codes of parts, a row each, zeros behind them."""
+    rows = np.zeros((len(lengths), size), np.uint8)
+    rows[np.arange(size) < lengths[:, None]] = codes
+    return rows
 
 
-def _padded(rows, size):
-    """Rows of codes as one array, so wide that few shapes are compiled."""
-    out = np.zeros((len(rows), size), np.uint8)
-    for line, codes in zip(out, rows, strict=True):
-        line[: len(codes)] = codes
-    return out
-
-
-def score_of(triple, part, columns) -> int | None:
-    """The score of a path counted from its columns; None where it does not lead from
-    the start of a part to its end in the state asked for."""
-    columns = np.asarray(columns, np.int64)
-    affine = triple.model.states > 1
-    first = np.array([COLUMNS[part.start if affine else 0]])
-    before = np.concatenate([first, columns])
-    there, was = (_bits(x) for x in (columns, before[:-1]))
-    if there.sum(axis=0).tolist() != list(part.extent):
-        return None
-    if affine and part.end is not None and before[-1] != COLUMNS[part.end]:
-        return None
-    letters = [_codes(triple, part, n, False) for n in range(3)]
-    letters = [np.append(0, x).astype(np.int64) for x in letters]
-    letters = [x[np.cumsum(there[:, n])] for n, x in enumerate(letters)]
-    total = 0
-    for (x, y), matrix in zip(PAIRS, triple.matrices, strict=True):
-        both = there[:, x] & there[:, y]
-        gap = there[:, x] != there[:, y]
-        goes_on = (there[:, x] == was[:, x]) & (there[:, y] == was[:, y])
-        opened, extended = int((gap & ~goes_on).sum()), int((gap & goes_on).sum())
-        total += int(matrix[letters[x][both], letters[y][both]].sum())
-        total -= opened * triple.cost[0] + extended * triple.cost[1]
-    return int(total)
-
-
-def _bits(columns):
-    """Which of a, b and c have a residue, bool (columns, 3)."""
-    return (columns[:, None] >> np.array([2, 1, 0])) & 1 == 1
+def _filled_up(rows, count):
+    """Rows with the first repeated, up to a number of them."""
+    return np.concatenate([rows, rows[:1].repeat(count - len(rows), axis=0)])

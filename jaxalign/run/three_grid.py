@@ -157,9 +157,14 @@ def diagonals(grid: Grid):
     return np.split(every[order], np.cumsum(np.bincount(number))[:-1])
 
 
+def many_at_once() -> bool:
+    """Whether chunks are filled together: not on a CPU, whose cores they share."""
+    return first_device().platform != "cpu"
+
+
 def group(grid: Grid) -> int:
-    """Chunks filled at once in phase 1: one on a CPU, whose cores they share."""
-    if first_device().platform == "cpu":
+    """Chunks filled at once in phase 1."""
+    if not many_at_once():
         return 1
     i, j, k = (np.ones(n, np.int64) for n in grid.counts)
     widest = int(np.convolve(np.convolve(i, j), k).max())
@@ -168,7 +173,7 @@ def group(grid: Grid) -> int:
 
 
 def together(grid: Grid) -> int:
-    """Segments filled at once in phase 3: one on a CPU."""
-    if first_device().platform == "cpu":
+    """Segments filled at once in phase 3."""
+    if not many_at_once():
         return 1
     return max(1, min(LARGEST_BATCH, BATCH_BYTES // _fill_bytes(grid)[1]))

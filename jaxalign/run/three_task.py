@@ -2,13 +2,15 @@
 
 import time
 from dataclasses import dataclass, replace
+from functools import cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from jaxalign.dp.recurrence3 import MODELS
+from jaxalign.dp.recurrence3 import MODELS, matrices_in
 from jaxalign.errors import CertificateError, MemoryPlanError
-from jaxalign.model.triple import TripleAlignment, gapped
+from jaxalign.model.triple import TripleAlignment
 from jaxalign.run import (
     bounds,
     three,
@@ -16,6 +18,7 @@ from jaxalign.run import (
     three_choice,
     three_chunks,
     three_grid,
+    three_paths,
     three_split,
 )
 from jaxalign.run.execute import precision
@@ -43,20 +46,49 @@ class Asked:
     named: bool = False  # whether nothing else may be
 
 
-def triple_of(sequences, scoring, asked: Asked, indices=(0, 1, 2)) -> Triple:
-    """Sequences of a call as a ``Triple``, the longest last."""
-    codes = tuple(sequences[n] for n in indices)
-    matrices = (scoring.scores,) * 3
-    lengths = [len(x) for x in codes]
-    dtype = bounds.triple_dtype(lengths, scoring)
-    model, cost = MODELS[asked.gap_model], (scoring.open, scoring.extend)
-    order = tuple(np.argsort(lengths, kind="stable").tolist())
-    done = {"seconds": {}, "cells": 0}
-    words = dtype, model, asked.mode, asked.schedule, None, done
-    triple = Triple(codes, (0, 1, 2), matrices, cost, *words).reordered(order)
-    paths = asked.traceback is not None
-    kernels, _ = three_choice.kernels_for(triple, asked.kernels, asked.named, paths)
-    return replace(triple, kernels=kernels)
+def triples_of(sequences, scoring, asked: Asked) -> list[Triple]:
+    """Sequences 3n, 3n + 1, 3n + 2 of a call as a ``Triple``, the longest last."""
+    lengths, kernels = sequences.lengths.reshape(-1, 3), asked.kernels
+    if not len(lengths):
+        return []
+    made = _maker(sequences, lengths, scoring, asked)
+    all_of, how = range(len(lengths)), (asked.named, asked.traceback is not None)
+
+    def refused(n):
+        return kernels is None or three_choice.refusal(made(n), kernels, *how)
+
+    if not refused(lengths.sum(axis=1).argmax()):  # nor any that is shorter
+        return [made(n, kernels) for n in all_of]
+    return [made(n, None if refused(n) else kernels) for n in all_of]
+
+
+def _maker(sequences, lengths, scoring, asked):
+    """A function of n that makes triple n; what all have in common is found once."""
+    orders = np.argsort(lengths, axis=1, kind="stable").tolist()
+    dtypes, cost = _dtypes(lengths, scoring), (scoring.open, scoring.extend)
+    plain, symmetric = (scoring.scores,) * 3, scoring.symmetric
+    matrices = cache(lambda order: matrices_in(order, plain))
+    codes, at = sequences.codes, sequences.offsets.tolist()
+    words = MODELS[asked.gap_model], asked.mode, asked.schedule
+
+    def made(n, kernels=None) -> Triple:
+        order = tuple(orders[n])
+        some = [codes[at[m] : at[m + 1]] for m in (3 * n + axis for axis in order)]
+        scores = plain if symmetric else matrices(order)
+        done = {"seconds": {}, "cells": 0}
+        return Triple(
+            tuple(some), order, scores, cost, dtypes[n], *words, kernels, done
+        )
+
+    return made
+
+
+def _dtypes(lengths, scoring) -> list[str]:
+    """Of the scores of each triple; where the longest is fine, all are."""
+    totals = lengths.sum(axis=1)
+    if (all_of := bounds.triple_dtype([totals.max()], scoring)) == "int32":
+        return [all_of] * len(totals)
+    return [bounds.triple_dtype([total], scoring) for total in totals]
 
 
 def make_plan(triple: Triple, asked: Asked) -> dict:
@@ -112,7 +144,8 @@ def _refuse(triple, asked, way, needed):
             over = middle
     lengths = " x ".join(str(n) for n in sorted(triple.lengths))
     raise MemoryPlanError(
-        f"{lengths} residues with traceback {way} need {show_bytes(needed)}, the "
+        f"{lengths} residues with traceback {way or 'none'} need "
+        f"{show_bytes(needed)}, the "
         f"memory budget is {show_bytes(asked.budget)}: a budget of {needed} bytes "
         f"would fit, or sequences of about {fits} residues each"
     )
@@ -129,7 +162,7 @@ def _fits(triple, asked, way, length) -> bool:
 
 def run(sequences, scoring, asked: Asked, progress=None) -> TripleAlignment:
     """Plan and align the three sequences of a set."""
-    triple = triple_of(sequences, scoring, asked)
+    (triple,) = triples_of(sequences, scoring, asked)
     plan = make_plan(triple, asked)
     if progress:
         total = plan["cells"] * (2 if plan["traceback"] == "split" else 1)
@@ -143,9 +176,9 @@ def run(sequences, scoring, asked: Asked, progress=None) -> TripleAlignment:
             raise
         return run(sequences, scoring, replace(asked, kernels=None), progress)
     triple.done["seconds"]["total"] = time.perf_counter() - began
-    return result(
-        sequences, (0, 1, 2), scoring, asked, plan, triple, score, part, columns
-    )
+    texts, names = [tuple(sequences.texts())], [sequences.names]
+    solved = [(score, part, columns)]
+    return results(texts, names, scoring, asked, plan, [triple], solved)[0]
 
 
 def _solved(triple: Triple, asked: Asked, plan: dict):
@@ -182,68 +215,94 @@ def _traced(triple, part, asked, way):
 
 
 def _grid(triple, part, asked):
+    """The chunks asked for; else those of the paper or, where many are filled at once
+    and memory holds their faces, cubes."""
     sizes = three_grid.sizes(triple, asked.chunk, asked.height, asked.depth)
-    return three_grid.grid_of(triple, part, asked.traceback, *sizes)
+    what = triple, part, asked.traceback
+    if not (asked.height or asked.depth) and three_grid.many_at_once():
+        cubes = three_grid.grid_of(*what, *sizes[:1] * 3)
+        if sum(three_grid.bytes_needed(cubes).values()) <= asked.budget:
+            return cubes
+    return three_grid.grid_of(*what, *sizes)
 
 
 def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlignment]:
     """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
-    indices = [(n, n + 1, n + 2) for n in range(0, len(sequences), 3)]
-    triples = [triple_of(sequences, scoring, asked, at) for at in indices]
+    triples = triples_of(sequences, scoring, asked)
+    texts, names = _threes(sequences.texts()), _threes(sequences.names)
     out: dict[int, TripleAlignment] = {}
     cells, done = [_cells(t) for t in triples], 0
     for batch in three_batch.batches(triples, asked.budget):
         paths = asked.traceback is not None
+        some = [triples[n] for n in batch]
         try:
-            found = three_batch.aligned([triples[n] for n in batch], paths)
+            solved = three_batch.aligned(some, paths)
         except CertificateError:  # those run alone, below
             continue
-        for n, solved in zip(batch, found, strict=True):
-            one = three.store_bytes if paths else three.sweep_bytes
-            needed = one(triples[n], three.whole(triples[n]))
-            plan = {"traceback": "store" if paths else None, "bytes": needed}
-            what = sequences, indices[n], scoring, asked, plan, triples[n]
-            out[n] = result(*what, *solved)
+        one = three.store_bytes if paths else three.sweep_bytes
+        needed = one(some[0], three.whole(some[0]))  # of one shape, so are their bytes
+        plan = {"traceback": "store" if paths else None, "bytes": needed}
+        told = [texts[n] for n in batch], [names[n] for n in batch]
+        found = results(*told, scoring, asked, plan, some, solved)
+        out |= zip(batch, found, strict=True)
         done += sum(cells[n] for n in batch)
         if progress:
             progress(done, sum(cells))
     for n in set(range(len(triples))) - set(out):
-        out[n] = run(sequences.take(indices[n]), scoring, asked)
+        out[n] = run(sequences.between(3 * n, 3 * n + 3), scoring, asked)
     return [out[n] for n in range(len(triples))]
 
 
+def _threes(items) -> list[tuple]:
+    return list(zip(*[iter(items)] * 3, strict=True))
+
+
 def _cells(triple: Triple) -> int:
-    return int(np.prod([n + 1 for n in triple.lengths], dtype=object))
+    a, b, c = triple.lengths
+    return (a + 1) * (b + 1) * (c + 1)
 
 
-def result(
-    sequences, indices, scoring, asked, plan, triple, score, part, columns
-) -> TripleAlignment:
-    """What a caller gets: rows in the caller's order, scores unscaled."""
-    implementation, schedule = three_choice.name_of(triple, asked.schedule)
-    back = np.argsort(triple.order)
-    texts = tuple(sequences.text(n) for n in indices)
-    rows = spans = None
-    if columns is not None:
-        spans = tuple((int(part.low[n]), int(part.high[n])) for n in back)
-        pieces = zip(texts, spans, back, strict=True)
-        rows = tuple(
-            gapped(text[slice(*span)], columns, 4 >> int(axis))
-            for text, span, axis in pieces
+def results(
+    texts, names, scoring, asked, plan, triples, solved
+) -> list[TripleAlignment]:
+    """What a caller gets of triples and their (score, part, columns): rows in the
+    caller's order, scores unscaled."""
+    implementation, schedule = three_choice.name_of(triples[0], asked.schedule)
+    how = schedule, plan["traceback"], implementation
+    rows = _rows(scoring.alphabet, triples, solved)
+    out = []
+    for n, (triple, (score, part, _)) in enumerate(zip(triples, solved, strict=True)):
+        back = _back(triple.order)
+        shown = rows and back(rows[n])
+        spans = rows and tuple(zip(back(part.low), back(part.high), strict=True))
+        found = TripleAlignment(
+            texts[n],
+            names[n],
+            score if scoring.scale == 1 else score / scoring.scale,
+            shown,
+            spans,
+            scoring,
+            asked.gap_model,
+            asked.mode,
+            *how,
+            triple.done["cells"],
+            dict(triple.done["seconds"]),
+            dict(triple.done.get("bytes", {})) | {"planned": plan["bytes"]},
         )
-    return TripleAlignment(
-        texts,
-        tuple(sequences.names[n] for n in indices),
-        score if scoring.scale == 1 else score / scoring.scale,
-        rows,
-        spans,
-        scoring,
-        asked.gap_model,
-        asked.mode,
-        schedule,
-        plan["traceback"],
-        implementation,
-        triple.done["cells"],
-        dict(triple.done["seconds"]),
-        dict(triple.done.get("bytes", {})) | {"planned": plan["bytes"]},
-    )
+        out.append(found)
+    return out
+
+
+def _rows(alphabet, triples, solved):
+    """The gapped rows of every path, or None for scores alone."""
+    _, parts, paths = zip(*solved, strict=True)
+    if paths[0] is None:
+        return None
+    letters = three_paths.letters_of(triples, parts)
+    return three_paths.texts_of(alphabet, letters, paths)
+
+
+@cache
+def _back(order):
+    """Three things in the order of the axes -> in the caller's."""
+    return itemgetter(*(order.index(n) for n in range(3)))
