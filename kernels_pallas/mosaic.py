@@ -93,16 +93,17 @@ class Threads:
     """Per-thread operations. ``plain`` (static) takes the ``jnp`` twins."""
 
     plain: bool = False
+    count: int = THREADS  # of the twin, which has those of all warpgroups in one array
 
     def index(self):
         """Number of the thread, int32 (128,)."""
         if self.plain:
-            return jnp.arange(THREADS, dtype=jnp.int32)
+            return jnp.arange(self.count, dtype=jnp.int32)
         return plgpu.broadcasted_iota(jnp.int32, (THREADS,), 0, layout=LANES)
 
     def splat(self, value):
         """A scalar in every thread, int32 (128,)."""
-        array = lax.broadcast(jnp.asarray(value, jnp.int32), (THREADS,))
+        array = lax.broadcast(jnp.asarray(value, jnp.int32), (self.count,))
         return array if self.plain else plgpu.layout_cast(array, LANES)
 
     def _each(self, value):

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.mosaic import THREADS
 from kernels_pallas.soft_forward import forward
 from kernels_pallas.soft_reverse import reverse
 from kernels_pallas.soft_shapes import DEAD, Inputs, Sizes, Soft
@@ -122,7 +121,7 @@ def in_parts(run, tables: Tables, s: Soft, *more):
     """As many pairs at a time as their values have room for."""
     count = len(tables.scores)
     sizes = sizes_of(tables.scores.shape, s)
-    each = sizes.steps * s.quads * THREADS * 16
+    each = sizes.steps * s.quads * s.threads * 16
     most = max(1, KEPT_BYTES // each) * s.groups
     if count <= most:
         return run(tables, *more)
