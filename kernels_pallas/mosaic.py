@@ -36,7 +36,7 @@ def _dialects():
 def kernel(body, out_type, scratch_types, grid, names, interpret, warpgroups=1):
     """``plgpu.kernel`` without automatic barriers.
 
-    One warpgroup alone may have 255 registers a thread, and takes them; with four in a
+    One warpgroup alone, or two, may have 255 registers a thread; with four in a
     program a thread has 128, and twice the warps hide what a thread waits for.
     """
 

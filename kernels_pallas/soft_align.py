@@ -142,10 +142,10 @@ ROWS = 4096  # of a table at most
 
 
 def choose(count: int, m: int, n: int) -> Soft:
-    """The shape for tables of m rows: a warp each where they have few, else the four
-    warps of a program. Steps of few cells compile in a fraction of the time, and more
-    columns a step have not been faster."""
-    wide = 32 if m <= 128 else 128
+    """The shape for tables of m rows: a warp each where they have few, else four or
+    eight warps of a program. Steps of few cells compile in a fraction of the time, and
+    more columns a step have not been faster."""
+    wide = 32 if m <= 128 else 128 if m <= 512 else 256
     rows = next(k for k in (2, 4, 8, 16, 32) if k * wide >= min(m, ROWS))
     return Soft(rows, wide, 2 if rows <= 8 else 1)
 

@@ -1,9 +1,9 @@
 """Values of many soft tables at once: log weights of all paths into every cell.
 
-A group of G lanes has one table: a warp, or the four of a program. Lane g keeps K rows
-and works on the U columns of step t - g, so that lanes work on one anti-diagonal of
-blocks. What its last row hands down goes to the next lane by ``shfl``, from warp to
-warp through shared memory.
+A group of G lanes has one table: a warp, or the four or eight of a program. Lane g
+keeps K rows and works on the U columns of step t - g, so that lanes work on one
+anti-diagonal of blocks. What its last row hands down goes to the next lane by ``shfl``,
+from warp to warp through shared memory.
 
 Each lane keeps its values relative to a base of its own, which follows the largest of
 them after every step: float32 keeps its digits however long the sequences are. Bases
@@ -82,7 +82,9 @@ def _forward_program(scores, numbers, blocks, steps, *refs, s, sizes):
     count = steps[view.program]
     carry = lax.fori_loop(jnp.int32(0), count, step, (state, (out, zero), total, fresh))
     for k, value in enumerate(carry[2]):
-        r.store(ends, view.thread + k * s.threads, (value,), view.program, 4 * s.threads)
+        r.store(
+            ends, view.thread + k * s.threads, (value,), view.program, 4 * s.threads
+        )
 
 
 def _start(view, i, j, shift):
