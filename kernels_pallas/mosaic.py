@@ -36,7 +36,7 @@ def _dialects():
 def kernel(body, out_type, scratch_types, grid, names, interpret, warpgroups=1):
     """``plgpu.kernel`` without automatic barriers.
 
-    One warpgroup alone may have 255 registers a thread, and takes them; with four in a
+    One warpgroup alone, or two, may have 255 registers a thread; with four in a
     program a thread has 128, and twice the warps hide what a thread waits for.
     """
 
@@ -93,16 +93,17 @@ class Threads:
     """Per-thread operations. ``plain`` (static) takes the ``jnp`` twins."""
 
     plain: bool = False
+    count: int = THREADS  # of the twin, which has those of all warpgroups in one array
 
     def index(self):
         """Number of the thread, int32 (128,)."""
         if self.plain:
-            return jnp.arange(THREADS, dtype=jnp.int32)
+            return jnp.arange(self.count, dtype=jnp.int32)
         return plgpu.broadcasted_iota(jnp.int32, (THREADS,), 0, layout=LANES)
 
     def splat(self, value):
         """A scalar in every thread, int32 (128,)."""
-        array = lax.broadcast(jnp.asarray(value, jnp.int32), (THREADS,))
+        array = lax.broadcast(jnp.asarray(value, jnp.int32), (self.count,))
         return array if self.plain else plgpu.layout_cast(array, LANES)
 
     def _each(self, value):

@@ -71,7 +71,7 @@ class Reals:
 
     def splat(self, value):
         """A scalar in every thread."""
-        array = lax.broadcast(jnp.asarray(value, jnp.float32), (THREADS,))
+        array = lax.broadcast(jnp.asarray(value, jnp.float32), (self.th.count,))
         return array if self.th.plain else plgpu.layout_cast(array, LANES)
 
     def lse(self, a, b):
@@ -101,31 +101,30 @@ class Reals:
             values = tuple(lax.bitcast_convert_type(x, jnp.int32) for x in values)
         self.th.store(ref, index, values, base, stride, where, more)
 
-    def next_lane(self, values, lanes, down, shared, turn):
-        """What the thread before (``down``: behind) holds, in groups of 32 or 128.
+    def next_lane(self, values, lanes, down, shared, turn, thread):
+        """What the thread before (``down``: behind) holds, in groups of 32 or of all.
 
         What crosses from warp to warp goes through ``shared`` memory, whose two halves
         take ``turn`` (0 or 1): then one barrier an exchange is enough. The thread at
         the border of a group gets anything.
         """
         if self.th.plain:
-            thread = jnp.arange(THREADS, dtype=jnp.int32)
-            other = jnp.clip(thread + (1 if down else -1), 0, THREADS - 1)
+            other = jnp.clip(thread + (1 if down else -1), 0, self.th.count - 1)
             return tuple(x[other] for x in values)
         got = tuple(self._shuffle(x, down) for x in values)
         if lanes == WARP:
             return got
         th, count = self.th, len(values)
-        thread = th.index()
+        warps = lanes // WARP
         lane, warp = thread & (WARP - 1), lax.shift_right_logical(thread, th.splat(5))
         sends, takes = (0, WARP - 1) if down else (WARP - 1, 0)
-        at = (turn * 4 + warp) * count
+        at = (turn * warps + warp) * count
         edge = (lane == sends).astype(jnp.int32)
         for k, value in enumerate(values):
             self.store(shared, at + k, (value,), where=edge)
         th.wait()
-        near = jnp.clip(warp + (1 if down else -1), 0, 3)
-        at = (turn * 4 + near) * count
+        near = jnp.clip(warp + (1 if down else -1), 0, warps - 1)
+        at = (turn * warps + near) * count
         across = [self.load(shared, at + k)[0] for k in range(count)]
         takes = lane == takes
         return tuple(jnp.where(takes, a, b) for a, b in zip(across, got, strict=True))

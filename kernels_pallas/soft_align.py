@@ -12,7 +12,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.mosaic import THREADS
 from kernels_pallas.soft_forward import forward
 from kernels_pallas.soft_reverse import reverse
 from kernels_pallas.soft_shapes import DEAD, Inputs, Sizes, Soft
@@ -122,7 +121,7 @@ def in_parts(run, tables: Tables, s: Soft, *more):
     """As many pairs at a time as their values have room for."""
     count = len(tables.scores)
     sizes = sizes_of(tables.scores.shape, s)
-    each = sizes.steps * s.quads * THREADS * 16
+    each = sizes.steps * s.quads * s.threads * 16
     most = max(1, KEPT_BYTES // each) * s.groups
     if count <= most:
         return run(tables, *more)
@@ -143,10 +142,10 @@ ROWS = 4096  # of a table at most
 
 
 def choose(count: int, m: int, n: int) -> Soft:
-    """The shape for tables of m rows: a warp each where they have few, else the four
-    warps of a program. Steps of few cells compile in a fraction of the time, and more
-    columns a step have not been faster."""
-    wide = 32 if m <= 128 else 128
+    """The shape for tables of m rows: a warp each where they have few, else four or
+    eight warps of a program. Steps of few cells compile in a fraction of the time, and
+    more columns a step have not been faster."""
+    wide = 32 if m <= 128 else 128 if m <= 512 else 256
     rows = next(k for k in (2, 4, 8, 16, 32) if k * wide >= min(m, ROWS))
     return Soft(rows, wide, 2 if rows <= 8 else 1)
 

@@ -1,9 +1,9 @@
 """Values of many soft tables at once: log weights of all paths into every cell.
 
-A group of G lanes has one table: a warp, or the four of a program. Lane g keeps K rows
-and works on the U columns of step t - g, so that lanes work on one anti-diagonal of
-blocks. What its last row hands down goes to the next lane by ``shfl``, from warp to
-warp through shared memory.
+A group of G lanes has one table: a warp, or the four or eight of a program. Lane g
+keeps K rows and works on the U columns of step t - g, so that lanes work on one
+anti-diagonal of blocks. What its last row hands down goes to the next lane by ``shfl``,
+from warp to warp through shared memory.
 
 Each lane keeps its values relative to a base of its own, which follows the largest of
 them after every step: float32 keeps its digits however long the sequences are. Bases
@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.mosaic import THREADS, Threads, kernel
+from kernels_pallas.mosaic import Threads, kernel
 from kernels_pallas.soft_cells import apply, forward_cell, run_cost, shares
 from kernels_pallas.soft_shapes import (
     DEAD,
@@ -48,14 +48,15 @@ def forward(inputs: Inputs, s: Soft, sizes: Sizes, keep: bool, interpret=None):
         M, E, F of all cells, then their tangents, where ``keep`` asks for them.
     """
     programs, steps = sizes.programs, sizes.steps
-    shapes = [(programs, 4, THREADS)]
+    shapes = [(programs, 4, s.threads)]
     if keep:
-        shapes += [(programs, steps, s.quads, THREADS, 4)]
-        shapes += [(programs, steps, THREADS)]
+        shapes += [(programs, steps, s.quads, s.threads, 4)]
+        shapes += [(programs, steps, s.threads)]
     flat = [jax.ShapeDtypeStruct((size_of(x),), jnp.float32) for x in shapes]
     run = kernel(
         partial(_forward_program, s=s, sizes=sizes), flat,
         [plgpu.SMEM((scratch(s),), jnp.float32)], (programs,), ("program",), interpret,
+        s.warpgroups,
     )  # fmt: skip
     found = run(*inputs[:4], *inputs.changes)
     return [x.reshape(shape) for x, shape in zip(found, shapes, strict=True)]
@@ -63,7 +64,7 @@ def forward(inputs: Inputs, s: Soft, sizes: Sizes, keep: bool, interpret=None):
 
 def _forward_program(scores, numbers, blocks, steps, *refs, s, sizes):
     changes, (ends, *kept, shared) = refs[: 2 * s.dual], refs[2 * s.dual :]
-    th = Threads(s.plain)
+    th = Threads(s.plain, s.threads // s.warpgroups)
     scores, numbers, blocks, *changes = map(
         th.held, (scores, numbers, blocks, *changes)
     )
@@ -81,7 +82,9 @@ def _forward_program(scores, numbers, blocks, steps, *refs, s, sizes):
     count = steps[view.program]
     carry = lax.fori_loop(jnp.int32(0), count, step, (state, (out, zero), total, fresh))
     for k, value in enumerate(carry[2]):
-        r.store(ends, view.thread + k * THREADS, (value,), view.program, 4 * THREADS)
+        r.store(
+            ends, view.thread + k * s.threads, (value,), view.program, 4 * s.threads
+        )
 
 
 def _start(view, i, j, shift):
@@ -152,7 +155,9 @@ def _handed(view, out, base, shared, turn):
     """What the lane above handed down, and what its base adds to it."""
     values, its_base = out
     flat = [x for value in values for x in value] + [its_base]
-    *flat, its_base = view.r.next_lane(flat, view.s.lanes, False, shared, turn)
+    *flat, its_base = view.r.next_lane(
+        flat, view.s.lanes, False, shared, turn, view.thread
+    )
     width = 1 + view.s.dual
     come = [tuple(flat[k : k + width]) for k in range(0, len(flat), width)]
     return come, (its_base - base) * view.unit
@@ -180,10 +185,10 @@ def _keep(view, kept, t, inside, tables, base):
     where = inside.astype(jnp.int32)
     at = view.program * view.sizes.steps + t
     for q in range(s.quads):
-        place = (view.thread + q * THREADS) * 4
+        place = (view.thread + q * s.threads) * 4
         values = tuple(flat[4 * q : 4 * q + 4])
-        r.store(kept[0], place, values, at, s.quads * THREADS * 4, where)
-    r.store(kept[1], view.thread, (base,), at, THREADS, where)
+        r.store(kept[0], place, values, at, s.quads * s.threads * 4, where)
+    r.store(kept[1], view.thread, (base,), at, s.threads, where)
 
 
 def _end_here(view, m_all, j, base, total):

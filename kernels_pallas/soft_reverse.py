@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.mosaic import THREADS, Threads, kernel
+from kernels_pallas.mosaic import Threads, kernel
 from kernels_pallas.soft_cells import (
     apply,
     exp_of,
@@ -58,12 +58,12 @@ def reverse(inputs: Inputs, values, log_z, shape, s: Soft, sizes: Sizes,
     """
     pairs = sizes.programs * s.groups
     wide = sizes.width - s.columns
-    shapes = [(pairs, shape[0], wide), (sizes.programs, 4, THREADS)]
+    shapes = [(pairs, shape[0], wide), (sizes.programs, 4, s.threads)]
     flat = [jax.ShapeDtypeStruct((size_of(x),), jnp.float32) for x in shapes]
     run = kernel(
         partial(_reverse_program, s=s, sizes=sizes, height=shape[0]), flat,
         [plgpu.SMEM((scratch(s),), jnp.float32)], (sizes.programs,), ("program",),
-        interpret,
+        interpret, s.warpgroups,
     )  # fmt: skip
     values = [x.reshape(-1) for x in values]
     given = inputs.numbers, inputs.blocks, inputs.steps, log_z, *values
@@ -76,7 +76,7 @@ def reverse(inputs: Inputs, values, log_z, shape, s: Soft, sizes: Sizes,
 def _reverse_program(numbers, blocks, steps, log_z, values, bases, *refs, s, sizes,
                      height):  # fmt: skip
     *changes, posterior, out, shared = refs
-    th = Threads(s.plain)
+    th = Threads(s.plain, s.threads // s.warpgroups)
     numbers, blocks, log_z, values, bases, *changes = map(
         th.held, (numbers, blocks, log_z, values, bases, *changes)
     )
@@ -93,8 +93,8 @@ def _reverse_program(numbers, blocks, steps, log_z, values, bases, *refs, s, siz
     for k in range(s.rows):  # M of column 1 starts behind column 0
         sums = _pay(view, sums, m[k], view.start, view.top + (k + 0.0), none[0])
     for k, value in enumerate(sums):
-        at = view.thread + k * THREADS
-        r.store(out, at, value[-1:], view.program, 4 * THREADS)
+        at = view.thread + k * s.threads
+        r.store(out, at, value[-1:], view.program, 4 * s.threads)
 
 
 def _values(view, values, bases, t):
@@ -106,9 +106,9 @@ def _values(view, values, bases, t):
     step = view.program * sizes.steps + at
     flat = []
     for q in range(s.quads):
-        place = (view.thread + q * THREADS) * 4
-        flat += view.r.load(values, place, 4, step, s.quads * THREADS * 4)
-    base = view.r.load(bases, view.thread, 1, step, THREADS)
+        place = (view.thread + q * s.threads) * 4
+        flat += view.r.load(values, place, 4, step, s.quads * s.threads * 4)
+    base = view.r.load(bases, view.thread, 1, step, s.threads)
     return tuple(flat) + base
 
 
@@ -159,7 +159,8 @@ def _step(view, values, bases, posterior, shared, z, height, count, x, carry):
 def _handed(view, out, shared, turn):
     """What the lane below handed up; nothing comes from beyond the last row."""
     s, r = view.s, view.r
-    flat = r.next_lane([x for y in out for x in y], s.lanes, True, shared, turn)
+    flat = [x for y in out for x in y]
+    flat = r.next_lane(flat, s.lanes, True, shared, turn, view.thread)
     below = view.lane < view.bands - 1
     flat = [jnp.where(below, x, r.splat(0.0)) for x in flat]
     width = 1 + s.dual

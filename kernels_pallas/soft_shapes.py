@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from kernels_pallas.mosaic import THREADS, Threads
-from kernels_pallas.reals import Reals
+from kernels_pallas.mosaic import THREADS, WARPGROUP, Threads
+from kernels_pallas.reals import WARP, Reals
 from kernels_pallas.soft_cells import Costs, Side
 
 DEAD = -1e30  # finite: a difference of two is 0, never nan
@@ -20,7 +20,7 @@ class Soft:
     """Static choices; every combination is one compilation."""
 
     rows: int  # K rows a lane
-    lanes: int  # G lanes a pair, 32 or 128
+    lanes: int  # G lanes a pair, 32, 128 or 256
     columns: int  # U columns a step, 1, 2 or 4; K * U is a multiple of 4
     plain: bool = False  # jnp twins, for the interpreter
     dual: bool = False  # tangents beside all numbers
@@ -33,7 +33,17 @@ class Soft:
     @property
     def groups(self) -> int:
         """Pairs of a program."""
-        return THREADS // self.lanes
+        return self.threads // self.lanes
+
+    @property
+    def threads(self) -> int:
+        """Of a program."""
+        return max(THREADS, self.lanes)
+
+    @property
+    def warpgroups(self) -> int:
+        """Of a program; the twin has one."""
+        return 1 if self.plain else self.threads // THREADS
 
     @property
     def cells(self) -> int:
@@ -94,6 +104,8 @@ def view_of(th: Threads, s: Soft, sizes: Sizes, numbers, blocks, *changes) -> Vi
     r = Reals(th, s.dual)
     program = lax.axis_index("program")
     thread = th.index()
+    if s.warpgroups > 1:
+        thread = thread + th.splat(THREADS * lax.axis_index(WARPGROUP))
     lane = thread & (s.lanes - 1)
     shift = s.lanes.bit_length() - 1
     pair = program * s.groups + lax.shift_right_logical(thread, th.splat(shift))
@@ -133,7 +145,7 @@ def load_scores(view: View, arrays, t):
 
 def scratch(s: Soft):
     """Words of shared memory through which warps hand over."""
-    return 2 * 4 * (4 * s.columns + 1)
+    return 2 * (s.threads // WARP) * (4 * s.columns + 1)
 
 
 def size_of(shape) -> int:

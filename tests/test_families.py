@@ -11,7 +11,8 @@ from jaxalign.model import family as model
 SHIPPED = {
     "3Beta_HSD": (8, 301), "ArsP_1": (11, 369), "COX2_TM": (11, 93),
     "Caudal_act": (9, 196), "Cyclin_N": (95, 187), "LuxC": (13, 445),
-    "Pkinase": (38, 419), "RRM_1": (79, 80), "fn3": (98, 117),
+    "Patched": (10, 1027), "Pkinase": (38, 419), "RRM_1": (79, 80),
+    "SMC_N": (29, 1498), "fn3": (98, 117),
 }  # fmt: skip
 
 

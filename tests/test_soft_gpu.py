@@ -18,7 +18,7 @@ from jaxalign import soft_score
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.run import engine, soft_gpu
 from jaxalign.run.soft_gpu import FLAGS
-from kernels_pallas import mosaic
+from kernels_pallas import mosaic, soft_align
 from kernels_pallas.soft_shapes import DEAD
 
 SCORE, PROBABILITY = 2e-5, 2e-6
@@ -58,7 +58,7 @@ def logs(high, rest):
 
 @pytest.mark.parametrize(
     "what, rows, columns",
-    [("score", 100, 90), ("expected", 300, 20), ("product", 100, 30)],
+    [("score", 100, 90), ("expected", 300, 20), ("product", 600, 30)],
 )
 def test_lowers_for_cuda(what, rows, columns):
     def array(*shape, dtype=jnp.float32):
@@ -180,8 +180,6 @@ def test_products(s):
 @values
 @pytest.mark.slow
 def test_parts_of_a_batch(monkeypatch):
-    from kernels_pallas import soft_align
-
     given = batch(4, (5, 6), (15,))
     whole = kp.soft_expected(given, WARP, mosaic.interpreter())
     monkeypatch.setattr(soft_align, "KEPT_BYTES", 1)
@@ -279,6 +277,16 @@ def test_device_agrees():
     table."""
     given = batch(6, (137, 41), range(17), (1e-4, 0.3, 1.0, 1e3))
     check_values(jax.jit(kp.soft_expected), given)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("what", ("expected", "product"))
+def test_eight_warps_on_a_device(what):
+    """Tables that cross all of them, and shorter ones."""
+    given = batch(8, (520, 33), (15, 16), (1.0,))
+    assert soft_align.choose(*given.scores.shape).lanes == 256
+    check = check_values if what == "expected" else check_product
+    check(jax.jit(getattr(kp, f"soft_{what}")), given)
 
 
 @pytest.mark.gpu

@@ -226,9 +226,10 @@ def sum_up(high, low, ends, empty, temperature):
     top_high, top_low = high[best], low[best]
     logs = jnp.maximum((high - top_high) + (low - top_low) + rest, FORBIDDEN)
     alive = rest[best] + top_high > -COSTLY / 2
-    parts = jnp.exp(logs - jax.lax.stop_gradient(jnp.max(logs)))
+    largest = jax.lax.stop_gradient(jnp.max(logs))
+    parts = jnp.exp(logs - largest)
     total = jnp.sum(parts)
-    log = jnp.log(total) + jnp.max(logs)
+    log = jnp.log(total) + largest
     value = temperature * top_high + temperature * (top_low + log)
     share = jnp.where(alive, parts / total, 0)
     value = jnp.where(alive, value, -jnp.inf)

@@ -29,7 +29,8 @@ LN2_HIGH, LN2_LOW = 0.693115234375, 3.1946184945309417e-05
 
 
 def forward(table: Table, weights: Weights):
-    """Values by diagonal: m, e, f (D, R), exponent c (D,), sum of what ends there."""
+    """Values by diagonal: m, e, f (D, R), exponent c (D,), sum of what ends there, and
+    the largest of a cell, so that e and f are kept only for gradients of gap costs."""
     xs = soft_table.diagonals(table, weights.similarity, lambda _, x: x)
     xs["similarity"] = jnp.exp(xs["similarity"])
     dtype = weights.similarity.dtype
@@ -49,7 +50,8 @@ def forward(table: Table, weights: Weights):
         shift, k = _power(jnp.where(inside, b, 0))
         m, e, f, t, b, b1 = (y * shift for y in (m, e, f, t, b, b1))
         ends = jnp.sum(m * jnp.exp(table.end(x, d)[0]))
-        return (m, e, f, t, b, b1, c + k), (m, e, f, c + k, ends)
+        largest = jnp.max(lax.stop_gradient(m + e + f))
+        return (m, e, f, t, b, b1, c + k), (m, e, f, c + k, ends, largest)
 
     start = (zero, zero, zero, zero, zero, zero, jnp.zeros((), dtype))
     return lax.scan(step, start, xs)[1], xs
@@ -65,7 +67,7 @@ def _power(x):
 
 def logs(values):
     """(high, low, ends) as ``soft.sum_up`` takes them: natural logs by diagonal."""
-    _, _, _, c, ends = values
+    *_, c, ends, _ = values
     alive = ends > 0
     log = jnp.where(alive, jnp.log(jnp.where(alive, ends, 1)), FORBIDDEN)
     return lax.stop_gradient(c * LN2_HIGH), lax.stop_gradient(c * LN2_LOW), log
@@ -76,7 +78,7 @@ def reverse(table: Table, weights: Weights, values, xs, log_z, wanted):
 
     ``log_z`` is the log partition function as (high, rest).
     """
-    m, e, f, c, _ = values
+    m, e, f, c, _, largest = values
     dtype = weights.similarity.dtype
     later = soft_table.successors(table, lambda _, x: x)
     zero = jnp.zeros(table.rows, dtype)
@@ -88,7 +90,7 @@ def reverse(table: Table, weights: Weights, values, xs, log_z, wanted):
 
     def step(carry, x):
         q1, q2, e1, f1, r, sums, lost = carry
-        x, (m, e, f, c), similarity = x
+        x, (m, e, f, c, largest), similarity = x
         d = x["d"]
         cost = {name: jnp.exp(-table.after(name, x, d)) for name in table.costs}
         start, start_a, start_b = table.start(x, d)
@@ -112,7 +114,7 @@ def reverse(table: Table, weights: Weights, values, xs, log_z, wanted):
             "end_query": -ending * end_a,
             "end_target": -ending * end_b,
         }
-        largest = jnp.max(of_m + of_e + of_f) + jnp.max(m + e + f) + 1
+        largest = jnp.max(of_m + of_e + of_f) + largest + 1
         lost = lost + lax.stop_gradient(tiny * largest * share)
         out = {"similarity": m * of_m * share} if "similarity" in wanted else {}
         sums = collect(table, sums, flows, out, wanted)
@@ -123,7 +125,7 @@ def reverse(table: Table, weights: Weights, values, xs, log_z, wanted):
 
     nothing = jnp.zeros((), dtype)
     begin = (zero, zero, zero, zero, nothing, sums, nothing)
-    given = later, (m, e, f, c), xs["similarity"]
+    given = later, (m, e, f, c, largest), xs["similarity"]
     carry, out = lax.scan(step, begin, given, reverse=True)
     return carry[5], out, carry[6]
 
