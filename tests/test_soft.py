@@ -292,10 +292,10 @@ def second_order():
 def test_hessian(second_order):
     """Symmetric, positive semidefinite, the covariance of pairs over T; where sums are
     of equal terms too (in zeros many are)."""
-    s, _, hessian_of = second_order
+    given, _, hessian_of = second_order
     every = sets(4, 5, "local", frozenset(), True, OPEN, EXTEND)
     pairs = every.pairs.reshape(len(every.pairs), 20)
-    for s in (s, jnp.zeros_like(s)):
+    for s in (given, jnp.zeros_like(given)):
         hessian = hessian_of(s).reshape(20, 20)
         np.testing.assert_allclose(hessian, hessian.T, atol=PROBABILITY)
         assert np.linalg.eigvalsh(np.float64(hessian)).min() > -1e-5
