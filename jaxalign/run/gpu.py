@@ -173,10 +173,13 @@ def compile_all(job: Job, launches) -> None:
     distinct = {key: x for key, x in distinct.items() if key not in job.compiled}
     job.compiled.update(distinct)
 
+    device = job.problem.scores.device  # JAX's default one is another in threads
+
     def make(launch):
         call, options = _call(job, launch)
-        arrays = _gathered(job, launch, _ids(launch))
-        call.lower(job.problem, *arrays, **options).compile()  # JAX keeps it
+        with jax.default_device(device):
+            arrays = _gathered(job, launch, _ids(launch))
+            call.lower(job.problem, *arrays, **options).compile()  # JAX keeps it
 
     if len(distinct) > 1 and job.interpret is None:
         with ThreadPoolExecutor(COMPILERS) as pool:
