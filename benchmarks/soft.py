@@ -19,10 +19,13 @@ nwgrad     C++ threads, soft affine; score and gradient by matrix and gap costs.
 DiffBio    linear gaps, a scan in a loop over rows; small sizes only.
 autodiff   linear gaps by anti-diagonals, JAX's own derivative: the plain way to write
            it (as in SynJax or SMURF's linear functions).
+SMURF      local, affine (--smurf: the folder of its sw_functions.py, which has no
+           package); a path of one pair alone is missing there.
 """
 
 import argparse
 import statistics
+import sys
 import time
 
 import measure
@@ -162,7 +165,7 @@ def _ready(compiled, args):
     return lambda: jax.block_until_ready(compiled(*args))
 
 
-def table(count: int, length: int, repeats: int) -> list[dict]:
+def table(count: int, length: int, repeats: int, smurf=None) -> list[dict]:
     """A row an entrant; ratios are to ott's score and gradient in the same run."""
     made = {name: forms(*one) for name, one in entrants(count, length).items()}
     calls = {
@@ -174,6 +177,9 @@ def table(count: int, length: int, repeats: int) -> list[dict]:
     if nwgrad:
         calls["nwgrad", "score+grad"] = nwgrad
         made["nwgrad"] = {"score+grad": (nwgrad, None, None)}
+    if smurf:
+        found = made["SMURF sw_affine"] = smurf_forms(smurf, count, length)
+        calls["SMURF sw_affine", "score+grad"] = found["score+grad"][0]
     timed = {
         key: one["seconds"] for key, one in measure.in_turns(calls, repeats).items()
     }
@@ -214,6 +220,27 @@ def nwgrad_call(count, length):
         return batch.score_and_grad(), batch.compute_grad()
 
     return call
+
+
+def smurf_forms(folder, count, length) -> dict:
+    """As ``forms``, of SMURF's gradients; it keeps the scores to itself."""
+    import jax
+    import jax.numpy as jnp
+
+    sys.path.insert(0, folder)
+    import sw_functions
+
+    _, s = problem(count, length)
+    lengths = jnp.full((count, 2), length, jnp.int32)
+    costs = -GAPS["gap_extend"], -GAPS["gap_open"], 1.0
+    lowered = jax.jit(sw_functions.sw_affine(batch=True)).lower(s, lengths, *costs)
+    began = time.perf_counter()
+    compiled = lowered.compile()
+    seconds = time.perf_counter() - began
+    call = _ready(compiled, (s, lengths, *costs))
+    return {
+        "score+grad": (call, seconds, compiled.memory_analysis().temp_size_in_bytes)
+    }
 
 
 def precision(length: int) -> list[dict]:
@@ -264,14 +291,15 @@ def main(argv=None) -> None:
     parser.add_argument("names", nargs="*", default=["small", "large", "precision"])
     parser.add_argument("--quick", action="store_true", help="too small for figures")
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--smurf", metavar="FOLDER")
     parser.add_argument("--json", metavar="PATH")
     asked = parser.parse_args(argv)
     report = {"machine": measure.machine()}
     measure.show_machine(report["machine"])
     count, short, long = (2, 20, 40) if asked.quick else (16, 200, 2000)
     makers = {
-        "small": lambda: table(count, short, asked.repeats),
-        "large": lambda: table(1, long, max(2, asked.repeats // 2)),
+        "small": lambda: table(count, short, asked.repeats, asked.smurf),
+        "large": lambda: table(1, long, max(2, asked.repeats // 2), asked.smurf),
         "precision": lambda: precision(long),
     }
     for name in asked.names:
