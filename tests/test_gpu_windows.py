@@ -301,6 +301,25 @@ def test_rows_are_held_where_no_other_thread_has_launches(alone, pairs, monkeypa
     assert given == [alone or not pairs, *[pair] * pairs]
 
 
+def test_launches_compile_for_their_device_and_once(monkeypatch):
+    """In threads JAX's default device is another one."""
+    device, seen = jax.devices()[1], []
+
+    def lower(*_):
+        seen.append(jax.config.jax_default_device)
+        return SimpleNamespace(compile=lambda: None)
+
+    monkeypatch.setattr(gpu, "_call", lambda *_: (SimpleNamespace(lower=lower), {}))
+    monkeypatch.setattr(gpu, "_gathered", lambda *_: ((), None))
+    problem = SimpleNamespace(scores=jax.device_put(np.zeros(1), device))
+    job = SimpleNamespace(compiled=set(), problem=problem, interpret=None)
+    one = np.zeros(1, int)
+    launches = [launch.Launch(one, one, rows=rows) for rows in (32, 64, 32)]
+    for _ in range(2):
+        gpu.compile_all(job, launches)
+    assert seen == [device] * 2
+
+
 @interpreted
 @pytest.mark.slow
 @pytest.mark.parametrize("output, devices", [("score", [0, 1]), ("alignment", None)])

@@ -95,7 +95,9 @@ def prepare(task, kernels, interpret=None) -> Job:
 
 def scores(job: Job, launch) -> jax.Array:
     """The scores of a launch, left on the device: int32 (slots, places)."""
-    return _aligned(job, launch, _ids(launch)).score
+    call, options = _call(job, launch)
+    arrays, _ = _gathered(job, launch)
+    return call(job.problem, *arrays, **options).score
 
 
 def _all(job: Job, launches, counted=False) -> list:
@@ -178,7 +180,7 @@ def compile_all(job: Job, launches) -> None:
     def make(launch):
         call, options = _call(job, launch)
         with jax.default_device(device):
-            arrays = _gathered(job, launch, _ids(launch))
+            arrays, _ = _gathered(job, launch)
             call.lower(job.problem, *arrays, **options).compile()  # JAX keeps it
 
     if len(distinct) > 1 and job.interpret is None:
@@ -195,19 +197,23 @@ def _ids(launch) -> list:
     ]
 
 
-def _gathered(job: Job, launch, ids) -> tuple:
-    """The arrays that a launch aligns."""
+def _gathered(job: Job, launch) -> tuple:
+    """The arrays that a launch aligns, and ``Asked``."""
     task, letters = job.task.job, None
     if launch.room:
         options = ("room", launch.room), ("shape", launch.shape)
         letters = job.kernels.letters, options
     return gpu_arrays.gathered(
         *job.sides,
-        *ids,
+        *_ids(launch),
+        job.order,
+        np.int32(min(task.pairs, crossing.ROWS)),
         sizes=(launch.rows, launch.columns),
         letters=letters,
         zipped=launch.zipped,
-        swaps=task.kind == "all" and task.once,
+        kind=task.kind,
+        once=task.once,
+        inclusive=task.include_self,
     )
 
 
@@ -226,27 +232,15 @@ def _call(job: Job, launch) -> tuple:
     return kernels.align_list if launch.zipped else kernels.align_block, options
 
 
-def _aligned(job: Job, launch, ids):
-    """Issue a launch: a ``kernels.Result``."""
-    call, options = _call(job, launch)
-    return call(job.problem, *_gathered(job, launch, ids), **options)
-
-
 def _issue(job: Job, launch) -> Found:
     """Issue a launch, and what puts its findings into the result; nothing waits."""
-    task, kernels = job.task, job.kernels
-    ids = _ids(launch)
-    made = _aligned(job, launch, ids)
+    call, options = _call(job, launch)
+    arrays, asked = _gathered(job, launch)
+    made = call(job.problem, *arrays, **options)
     found = gpu_arrays.found(
         made._replace(overflow=None) if launch.proven else made,
-        *ids,
-        job.order,
-        np.int32(min(task.job.pairs, crossing.ROWS)),
-        kind=task.job.kind,
-        once=task.job.once,
-        inclusive=task.job.include_self,
-        zipped=launch.zipped,
-        split=kernels.split_identity if task.output == "identity" else None,
+        asked,
+        split=job.kernels.split_identity if job.task.output == "identity" else None,
         capacity=job.capacity(launch) if job.steps else 0,
     )
     if job.held is not None:

@@ -35,11 +35,19 @@ class Order(NamedTuple):
     rank: jax.Array  # int32
 
 
+class Asked(NamedTuple):
+    """What a launch is asked for, (Q, T) or (N,)."""
+
+    row: jax.Array  # of the result, beyond its last for pairs that are not asked for
+    wanted: jax.Array
+    swapped: jax.Array  # computed with their sides swapped
+
+
 class Found(NamedTuple):
     """What a launch found, sides swapped back, (Q, T) or (N,) where not said."""
 
     columns: dict
-    row: jax.Array  # of the result, beyond its last for pairs that are not asked for
+    row: jax.Array  # as of ``Asked``
     wanted: jax.Array
     again: jax.Array | None  # pairs whose score may have left int16
     runs: jax.Array | None  # joined, one path after the other, start to end
@@ -69,13 +77,32 @@ def padded_ids(indices, size):
     return ids
 
 
-@partial(jax.jit, static_argnames=("sizes", "letters", "zipped", "swaps"))
-def gathered(queries, targets, i, j, *, sizes, letters, zipped, swaps):
-    """(q, m, t, n, tie): what ``kernels.align_block`` and ``align_list`` read.
+@partial(
+    jax.jit,
+    static_argnames=("sizes", "letters", "zipped", "kind", "once", "inclusive"),
+)
+def gathered(
+    queries,
+    targets,
+    i,
+    j,
+    order,
+    pairs,
+    *,
+    sizes,
+    letters,
+    zipped,
+    kind,
+    once,
+    inclusive,
+):
+    """((q, m, t, n, tie), Asked): what ``kernels.align_block`` and ``align_list`` read,
+    and where it belongs.
 
     A program of its own: it alone depends on the size of the data set.
 
     queries, targets : Loaded; i, j : int32 (slots,), (places,), -1 where none is
+    order : Order; pairs : int32, of the result
     sizes : static, letters of a query and of a target
     letters : static, (function, options) that lay out targets of any lengths, or None
     """
@@ -85,8 +112,18 @@ def gathered(queries, targets, i, j, *, sizes, letters, zipped, swaps):
     else:
         (lay, options), n = letters, _lengths(targets, j)
         t = lay(targets.codes, targets.start[jnp.maximum(j, 0)], n, **dict(options))
-    later = i > j if zipped else i[:, None] > j[None, :]
-    return q, m, t, n, later if swaps else None
+    if not zipped:
+        i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
+    wanted = (i >= 0) & (j >= 0)
+    if kind == "all":
+        before = order.rank[i] < order.rank[j]
+        wanted &= before | (i == j) if inclusive else before
+    swaps = kind == "all" and once
+    swapped = i > j if swaps else jnp.zeros_like(wanted)
+    first, last = jnp.where(swapped, j, i), jnp.where(swapped, i, j)
+    beyond = jnp.arange(wanted.size, dtype=jnp.int32).reshape(wanted.shape) + pairs
+    row = jnp.where(wanted, order.base[first] + last, beyond)
+    return (q, m, t, n, swapped if swaps else None), Asked(row, wanted, swapped)
 
 
 def _padded(side, ids, size):
@@ -100,24 +137,10 @@ def _lengths(side, ids):
     return jnp.where(ids >= 0, side.length[jnp.maximum(ids, 0)], 0)
 
 
-@partial(
-    jax.jit,
-    static_argnames=("kind", "once", "inclusive", "zipped", "split", "capacity"),
-)
-def found(
-    made, i, j, order, pairs, *, kind, once, inclusive, zipped, split, capacity
-) -> Found:
+@partial(jax.jit, static_argnames=("split", "capacity"))
+def found(made, asked: Asked, *, split, capacity) -> Found:
     """``kernels.Result`` of a launch -> ``Found``."""
-    if not zipped:
-        i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
-    wanted = (i >= 0) & (j >= 0)
-    if kind == "all":
-        before = order.rank[i] < order.rank[j]
-        wanted &= before | (i == j) if inclusive else before
-    swapped = (i > j) if kind == "all" and once else jnp.zeros_like(wanted)
-    first, last = jnp.where(swapped, j, i), jnp.where(swapped, i, j)
-    beyond = jnp.arange(wanted.size, dtype=jnp.int32).reshape(wanted.shape) + pairs
-    row = jnp.where(wanted, order.base[first] + last, beyond)
+    row, wanted, swapped = asked
     columns = _oriented(made, swapped, split)
     again = None if made.overflow is None else made.overflow & wanted
     zero = jnp.int32(0)
