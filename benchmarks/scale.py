@@ -32,14 +32,15 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import measure  # noqa: E402
+import scale_dealt  # noqa: E402
 import scale_rows  # noqa: E402
 
 ROWS = {
     "parquet": scale_rows.parquet,  # first: its process takes the GPU's memory
     "devices": scale_rows.devices,
     "longest": scale_rows.longest,
-    "lpt": scale_rows.lpt,
-    "ray": scale_rows.ray,
+    "lpt": scale_dealt.lpt,
+    "ray": scale_dealt.ray,
 }
 
 

@@ -20,6 +20,7 @@ import peers  # noqa: E402
 import problems  # noqa: E402
 import recall_three  # noqa: E402
 import scale  # noqa: E402
+import scale_dealt  # noqa: E402
 import scale_rows  # noqa: E402
 import search  # noqa: E402
 
@@ -222,9 +223,9 @@ def test_reliability_is_by_tenths_of_the_posterior():
 def test_a_static_split_waits_for_its_heaviest_share():
     cells = [8, 8, 1, 1, 1, 1, 1, 1]
     seconds = [float(x) for x in cells]
-    assert scale_rows.makespans(cells, seconds, 2) == (11.0, 18.0)
-    assert scale_rows.makespans(cells, seconds, 1) == (22.0, 22.0)
-    assert scale_rows.makespans(cells[::-1], seconds[::-1], 8)[0] == 8.0
+    assert scale_dealt.makespans(cells, seconds, 2) == (11.0, 18.0)
+    assert scale_dealt.makespans(cells, seconds, 1) == (22.0, 22.0)
+    assert scale_dealt.makespans(cells[::-1], seconds[::-1], 8)[0] == 8.0
 
 
 def test_rows_of_scale_run(monkeypatch):
@@ -234,7 +235,7 @@ def test_rows_of_scale_run(monkeypatch):
     options.modes = "local"
     one, two = scale_rows.devices(options)
     assert one["sum of scores"] == two["sum of scores"] and one["speed-up"] == 1
-    assert len(scale_rows.lpt(options)) == 3
+    assert len(scale_dealt.lpt(options)) == 3
 
 
 def _few(count):

@@ -34,6 +34,7 @@ SCORINGS = {
     # A mismatch costs more than an insertion next to a deletion.
     "dear": Scoring(match=2, mismatch=-9, gap_open=3, gap_extend=1),
 }
+LATER = ("fraction", "PAM250", "DNA")  # with the slow tests
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 CODONS = "GCTCGTAACGACTGCCAGGAAGGTCACATCCTGAAGATGTTCCCGAGCACCTGGTACGTG"
 
@@ -253,7 +254,7 @@ def compare(witness, table):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(x, marks=pytest.mark.slow) if x in ("fraction", "DNA") else x
+        pytest.param(x, marks=pytest.mark.slow) if x in LATER else x
         for x in SCORINGS
     ],
 )

@@ -1,32 +1,10 @@
 """``jaxalign index DB``: encode a database once."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 
-from jaxalign.cli.options import FILE, FLAG, Fasta, ScoringOptions
-
-
-@Parameter(name="*", group=Group("Output", sort_key=3))
-@dataclass(frozen=True)
-class IndexOptions:
-    """Where the index goes."""
-
-    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT")] = None
-    """The index. [DB.jaxdb]"""
-
-    force: Annotated[bool, FLAG] = False
-    """Replace an existing file."""
-
-    verify: Annotated[bool, FLAG] = False
-    """Read an index, DB, and compare its checksums; write nothing."""
-
-    quiet: Annotated[bool, FLAG, Parameter(alias="-q")] = False
-    """Only warnings and errors."""
-
-    verbose: Annotated[bool, FLAG, Parameter(alias="-v")] = False
-    """A traceback with an error."""
+from jaxalign.cli.options import Fasta, IndexOptions, ScoringOptions
 
 
 def index(

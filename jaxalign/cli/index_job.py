@@ -1,8 +1,7 @@
 """The straight line of ``jaxalign index``."""
 
 from jaxalign.cli import report
-from jaxalign.cli.index import IndexOptions
-from jaxalign.cli.options import ScoringOptions
+from jaxalign.cli.options import IndexOptions, ScoringOptions
 from jaxalign.cli.request import scoring_of
 from jaxalign.database import index_database, open_database
 from jaxalign.errors import UsageError

@@ -172,6 +172,27 @@ class FolderOptions:
     """Rows of a part at most, unless a single query has more. [4194304]"""
 
 
+@Parameter(name="*", group=Group("Output", sort_key=3))
+@dataclass(frozen=True)
+class IndexOptions:
+    """Where the index goes."""
+
+    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT")] = None
+    """The index. [DB.jaxdb]"""
+
+    force: Annotated[bool, FLAG] = False
+    """Replace an existing file."""
+
+    verify: Annotated[bool, FLAG] = False
+    """Read an index, DB, and compare its checksums; write nothing."""
+
+    quiet: Annotated[bool, FLAG, Parameter(alias="-q")] = False
+    """Only warnings and errors."""
+
+    verbose: Annotated[bool, FLAG, Parameter(alias="-v")] = False
+    """A traceback with an error."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Options:
