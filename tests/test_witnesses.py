@@ -253,10 +253,7 @@ def compare(witness, table):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(x, marks=pytest.mark.slow) if x in LATER else x
-        for x in SCORINGS
-    ],
+    [pytest.param(x, marks=pytest.mark.slow) if x in LATER else x for x in SCORINGS],
 )
 def test_witnesses(name):
     """All sets of free ends that each has, and local."""
