@@ -92,7 +92,7 @@ def ray(options) -> list[dict]:
 def _of_seconds(jaxalign, options, chosen) -> int:
     """How many proteins keep two cores busy for the seconds asked for."""
     for _ in range(2):
-        table = jaxalign.align_all(scale_rows.proteins(400), threads=2, **chosen)
+        table = jaxalign.align_all(scale_rows.proteins(900), threads=2, **chosen)
     rate = table.info["cells"] / table.info["seconds"]
     mean = float(scale_rows.proteins().lengths.mean())
     return int(np.sqrt(2 * rate * options.seconds) / mean) + 2
