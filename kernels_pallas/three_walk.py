@@ -210,24 +210,46 @@ def _bring(view, place, thread):
     th, s, kept = view.th, view.s, view.kept
     i, j, k = place
     base = _quarter(th, i) * 4 - 12, _quarter(th, j) * 4 - 12, k - 15
+    # All loads before the first store: a store that the compiler cannot look into
+    # would make each load wait for the one before.
+    units = [thread + first for first in range(0, UNITS, THREADS)]
+    homes = [
+        _home(th, s, view.triple, _unit(th, base, unit), q)
+        for unit in units
+        for q in range(s.rule.states)
+    ]
+    found = [th.load(kept, index, 4, line, _stride(s)) for index, line in homes]
     th.wait()  # nobody reads the window before any more
-    for first in range(0, UNITS, THREADS):
-        unit = thread + first
-        at = (
-            base[0] + (_quarter(th, unit) & 3) * 4,
-            base[1] + (unit & 3) * 4,
-            base[2] + lax.shift_right_logical(unit, th.splat(4)),
-        )
-        soon = tuple(x - NEXT for x in at)
+    for unit in units:
+        for q in range(s.rule.states):
+            th.store(view.window, (unit + q * UNITS) * 4, found.pop(0))
+    th.wait()
+    _expect(view, base, thread)
+    return base
+
+
+def _unit(th, base, unit):
+    """The first cell of a unit of a window."""
+    shift = (_quarter(th, unit) & 3) * 4, (unit & 3) * 4, _sixteenth(th, unit)
+    return tuple(x + more for x, more in zip(base, shift, strict=True))
+
+
+def _sixteenth(th, value):
+    return lax.shift_right_logical(value, th.splat(4))
+
+
+def _expect(view, base, thread):
+    """Fetch to the second-level cache what lies on the diagonal: a path leaves a
+    window by a face, up to three cells from the others."""
+    th, s = view.th, view.s
+    soon = base[0] - NEXT, base[1] - NEXT, base[2] - SIDE
+    units = UNITS // SIDE * (SIDE + SIDE - NEXT)
+    for first in range(0, units, THREADS):
+        at = _unit(th, soon, thread + first)
+        wanted = _inside(at) & (thread + first < units).astype(jnp.int32)
         for q in range(s.rule.states):
             index, line = _home(th, s, view.triple, at, q)
-            words = th.load(kept, index, 4, line, _stride(s))
-            th.store(view.window, (unit + q * UNITS) * 4, words)
-        for q in range(s.rule.states):
-            index, line = _home(th, s, view.triple, soon, q)
-            prefetch(th, kept, index, line, _stride(s), _inside(soon))
-    th.wait()
-    return base
+            prefetch(th, view.kept, index, line, _stride(s), wanted)
 
 
 def _stride(s):
