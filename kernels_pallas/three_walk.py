@@ -7,8 +7,8 @@ state and hardly an instruction. Whoever gave costs so large that candidates dif
 more must compare the score of the path with the score of the fill.
 
 A warp walks a path, a lane for each of the seven columns (linear) or states that it
-may have come from, through windows of 16 x 16 x 16 cells, whose bytes a whole program
-brings to shared memory.
+may have come from, through windows of 16 x 16 x 16 cells: a whole program brings their
+bytes, and the scores of their pairs of letters, to shared memory.
 """
 
 from functools import partial
@@ -29,6 +29,7 @@ PACKED = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
 SIDE = 16  # cells of a window along each axis
 UNITS = SIDE**3 // 16  # of four words, 4 x 4 cells (i, j) of one k
 NEXT = 12  # cells along the diagonal to the next window, a multiple of 4
+FACE = SIDE**2  # pairs of letters of a window, for each pair of sequences
 
 
 def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
@@ -45,7 +46,10 @@ def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
             jax.ShapeDtypeStruct((s.triples * room,), jnp.int32),
             jax.ShapeDtypeStruct((s.triples * 4,), jnp.int32),
         ],
-        [plgpu.SMEM((4 * UNITS * s.rule.states,), jnp.int32)],
+        [
+            plgpu.SMEM((4 * UNITS * s.rule.states,), jnp.int32),
+            plgpu.SMEM((3 * FACE,), jnp.int32),
+        ],
         (s.triples,),
         ("triple",),
         interpret,
@@ -69,10 +73,11 @@ class View(NamedTuple):
     scores: jax.Array
     kept: jax.Array
     window: jax.Array
+    pairs: jax.Array
 
 
 def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
-             s: Shape):  # fmt: skip
+             pairs, s: Shape):  # fmt: skip
     """The walk of one triple."""
     th = Threads(s.plain)
     a, b, c, scores, kept = map(th.held, (a, b, c, scores, kept))
@@ -88,12 +93,12 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
     mine = _column(th, lane)
     some = (mine != 0).astype(jnp.int32)
 
-    view = View(th, s, triple, (a, b, c), scores, kept, window)
+    view = View(th, s, triple, (a, b, c), scores, kept, window, pairs)
 
-    def step(look, carry):
-        """One column back; ``look(place, state)`` reads a byte."""
+    def step(look, added, carry):
+        """One column back; ``look(place, state)`` reads a byte, ``added`` are the
+        scores of the cell's letters."""
         _, place, held, q, length = carry
-        added = _added(view, place)
         if s.rule.states == 1:
             before = _less(place, mine)
             found = look(before, zero)
@@ -126,7 +131,7 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
         held = where(length == 0, look(place, q), held)
 
         def within(carry):
-            carry = step(look, carry[1:])
+            carry = step(look, _added(view, base, carry[2]), carry[1:])
             inner = tuple(x - 1 for x in _from(carry[1], base))
             return carry[0] * th.any(_inside(inner)), *carry
 
@@ -187,18 +192,11 @@ def _byte(view, base, place, state):
     return lax.shift_right_logical(word, (j & 3) * 8) & 255
 
 
-def _added(view, place):
-    """Substitution scores of the letters of a cell: ab, ac, bc."""
-    (i, j, k), s = place, view.s
-    at = (i, s.face[0]), (j, s.face[1]), (k + s.front, s.steps)
-    x, y, z = (
-        view.th.load(letters, index, 1, view.triple, room)[0]
-        for letters, (index, room) in zip(view.letters, at, strict=True)
-    )
-    row = view.triple * (3 * LETTERS)
-    at = (row + x) * LETTERS + y, (row + LETTERS + x) * LETTERS + z
-    at = *at, (row + 2 * LETTERS + y) * LETTERS + z
-    return tuple(view.th.load(view.scores, one)[0] for one in at)
+def _added(view, base, place):
+    """Scores of the letters of a cell: ab, ac, bc."""
+    i, j, k = (x & (SIDE - 1) for x in _from(place, base))
+    at = i * SIDE + j, i * SIDE + k + FACE, j * SIDE + k + 2 * FACE
+    return tuple(view.th.load(view.pairs, one)[0] for one in at)
 
 
 def _quarter(th, value):
@@ -219,13 +217,36 @@ def _bring(view, place, thread):
         for q in range(s.rule.states)
     ]
     found = [th.load(kept, index, 4, line, _stride(s)) for index, line in homes]
+    pairs = [thread + first for first in range(0, FACE, THREADS)]
+    scores = [_pairs(view, base, pair) for pair in pairs]
     th.wait()  # nobody reads the window before any more
     for unit in units:
         for q in range(s.rule.states):
             th.store(view.window, (unit + q * UNITS) * 4, found.pop(0))
+    for pair, three in zip(pairs, scores, strict=True):
+        for n, score in enumerate(three):
+            th.store(view.pairs, pair + n * FACE, (score,))
     th.wait()
     _expect(view, base, thread)
     return base
+
+
+def _pairs(view, base, pair):
+    """Scores ab, ac and bc of one pair of letters each of a window."""
+    th, s = view.th, view.s
+    rooms = (s.face[0], 0), (s.face[1], 0), (s.steps, s.front)
+
+    def letter(axis, shift):
+        room, front = rooms[axis]
+        index = jnp.maximum(base[axis] + shift, 0) + front
+        return th.load(view.letters[axis], index, 1, view.triple, room)[0]
+
+    high, low = _sixteenth(th, pair), pair & (SIDE - 1)
+    out = []
+    for n, (x, y) in enumerate(((0, 1), (0, 2), (1, 2))):
+        row = (view.triple * 3 + n) * LETTERS + letter(x, high)
+        out += th.load(view.scores, row * LETTERS + letter(y, low))
+    return out
 
 
 def _unit(th, base, unit):
