@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.exchange import first_lane, from_lane, prefetch
+from kernels_pallas.exchange import first_lane, prefetch
 from kernels_pallas.mosaic import THREADS, Threads, kernel, where
 from kernels_pallas.three_rules import COLUMNS
 from kernels_pallas.three_shape import LETTERS, Arrays, Shape
@@ -98,7 +98,9 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
     def step(look, added, carry):
         """One column back; ``look(place, state)`` reads a byte, ``added`` are the
         scores of the cell's letters."""
-        _, place, held, q, length = carry
+        _, place, q, length = carry
+        # Its own byte is read again: handing it on took a shuffle a column.
+        held = look(place, q)
         if s.rule.states == 1:
             before = _less(place, mine)
             found = look(before, zero)
@@ -117,29 +119,27 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
             start = before[0] + before[1] + before[2] == 0
             winner = first_lane(th, where(start, (lane == 0).astype(jnp.int32), valid))
             q = jnp.minimum(winner, 6)
-        held = from_lane(th, found, jnp.minimum(winner, 31))
         th.store(columns, length, (taken,), triple, longest(s), first)
         place = _less(place, taken)
         length = where(winner == 32, -1, length + 1)
         left = where(length < 0, 0, place[0] + place[1] + place[2])
-        return th.any(left), place, held, q, length
+        return th.any(left), place, q, length
 
     def windows(carry):
-        going, place, held, q, length = carry
+        going, place, q, length = carry
         base = _bring(view, place, thread)
         look = partial(_byte, view, base)
-        held = where(length == 0, look(place, q), held)
 
         def within(carry):
             carry = step(look, _added(view, base, carry[2]), carry[1:])
             inner = tuple(x - 1 for x in _from(carry[1], base))
             return carry[0] * th.any(_inside(inner)), *carry
 
-        carry = going, going, place, held, q, length
+        carry = going, going, place, q, length
         return lax.while_loop(lambda x: x[0] != 0, within, carry)[1:]
 
     going = th.any(place[0] + place[1] + place[2])
-    carry = going, place, zero, q, zero
+    carry = going, place, q, zero
     length = lax.while_loop(lambda x: x[0] != 0, windows, carry)[-1]
     th.store(count, triple * 4, (length,), where=first)
 
