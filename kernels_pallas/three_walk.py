@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.exchange import first_lane, prefetch
+from kernels_pallas.exchange import first_lane, prefetch, uniform
 from kernels_pallas.mosaic import THREADS, Threads, kernel, where
 from kernels_pallas.three_rules import COLUMNS
 from kernels_pallas.three_shape import LETTERS, Arrays, Shape
@@ -98,7 +98,7 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
     def step(look, added, carry):
         """One column back; ``look(place, state)`` reads a byte, ``added`` are the
         scores of the cell's letters."""
-        _, place, q, length = carry
+        place, q, length = carry
         # Its own byte is read again: handing it on took a shuffle a column.
         held = look(place, q)
         if s.rule.states == 1:
@@ -122,26 +122,33 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
         th.store(columns, length, (taken,), triple, longest(s), first)
         place = _less(place, taken)
         length = where(winner == 32, -1, length + 1)
-        left = where(length < 0, 0, place[0] + place[1] + place[2])
-        return th.any(left), place, q, length
+        return place, q, length
 
     def windows(carry):
-        going, place, q, length = carry
+        _, place, q, length = carry
         base = _bring(view, place, thread)
         look = partial(_byte, view, base)
 
         def within(carry):
-            carry = step(look, _added(view, base, carry[2]), carry[1:])
-            inner = tuple(x - 1 for x in _from(carry[1], base))
-            return carry[0] * th.any(_inside(inner)), *carry
+            carry = step(look, _added(view, base, carry[1]), carry[1:])
+            inner = _inside(tuple(x - 1 for x in _from(carry[0], base)))
+            return uniform(th, inner & _left(*carry)), *carry
 
-        carry = going, going, place, q, length
-        return lax.while_loop(lambda x: x[0] != 0, within, carry)[1:]
+        carry = carry[0], place, q, length
+        carry = lax.while_loop(lambda x: x[0] != 0, within, carry)[1:]
+        return uniform(th, _left(*carry)), *carry
 
-    going = th.any(place[0] + place[1] + place[2])
-    carry = going, place, q, zero
+    carry = place, q, zero
+    carry = uniform(th, _left(*carry)), *carry
+    # All threads hold the same place: no vote is needed to steer them.
     length = lax.while_loop(lambda x: x[0] != 0, windows, carry)[-1]
     th.store(count, triple * 4, (length,), where=first)
+
+
+def _left(place, _, length):
+    """1 where a path goes on: it is not at cell (0, 0, 0), and a move was found."""
+    some = place[0] + place[1] + place[2] > 0
+    return (some & (length >= 0)).astype(jnp.int32)
 
 
 def _from(place, base):
