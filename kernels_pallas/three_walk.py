@@ -40,7 +40,7 @@ from kernels_pallas.three_window import (
 # COLUMNS, four bits each, the first lowest.
 PACKED = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
 STEPS = 2  # a turn of the loop: the second does nothing where the first left the window
-FAR = 1 << 20  # more than any place
+MOST_NEGATIVE = -(2**31)
 
 
 def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
@@ -77,6 +77,7 @@ class Lane(NamedTuple):
     COLUMNS, that open one gap or two after the lane's."""
 
     bit: jax.Array
+    none: jax.Array  # 1 where it asks about none
     residues: tuple
     pairs: tuple
     number: jax.Array
@@ -117,14 +118,16 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
         zero = tuple(-x * size for x, size in zip(base, AXES, strict=True))
         if s.rule.states == 1:
             step = partial(_linear, view, lane, zero, tell)
+            inner = _may_go
         else:
             step = partial(_quasi, view, lane, zero, d, tell)
+            inner = partial(_inner, zero=zero)
 
         def within(carry):
             now = carry[1]
             for _ in range(STEPS):
                 now = step(now)
-            on = _inner(now.place, zero) & (now.state != 0)
+            on = inner(now.place) & (now.state != 0)
             return uniform(th, on.astype(jnp.int32)), now
 
         place = tuple(x * size for x, size in zip(_from(cell, base), AXES, strict=True))
@@ -137,8 +140,9 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
     # All threads hold the same place: no vote is needed to steer them.
     carry = place, lax.shift_left(th.splat(1), q), th.splat(0)
     carry = uniform(th, _left(*carry[:2])), *carry
-    _, _, state, length = lax.while_loop(lambda x: x[0] != 0, windows, carry)
-    th.store(count, triple * 4, (where(state == 0, -1, length),), where=first)
+    _, cell, state, length = lax.while_loop(lambda x: x[0] != 0, windows, carry)
+    lost = _left(cell, th.splat(1)) & (state == 0).astype(jnp.int32)
+    th.store(count, triple * 4, (where(lost != 0, -1, length),), where=first)
 
 
 def _lane(th, lane):
@@ -149,7 +153,8 @@ def _lane(th, lane):
     pairs = tuple(where((mine & two) == two, 255, 0) for two in (6, 5, 3))
     near, far = (_openers(mine, gaps) for gaps in (1, 2))
     bit = where(mine == 0, 0, lax.shift_left(th.splat(1), lane & 7))
-    return Lane(bit, residues, pairs, jnp.maximum(mine, 1) * CUBE, near, far)
+    none = (mine == 0).astype(jnp.int32)
+    return Lane(bit, none, residues, pairs, jnp.maximum(mine, 1) * CUBE, near, far)
 
 
 def _openers(mine, gaps):
@@ -170,16 +175,17 @@ def _has(residues):
 
 def _linear(view, lane, zero, tell, now):
     """One column back, in a window in which cell (0, 0, 0) is ``zero``."""
-    place = now.place
-    go = _inner(place, zero)
-    at = sum(place)
-    wrong = byte(view, at - sum(lane.residues), GUARD + CUBE)
-    wrong = wrong - byte(view, at, GUARD + CUBE)
+    i, j, k = place = now.place
+    wrong = byte(view, (i + j) + (k - sum(lane.residues)), GUARD + CUBE)
+    wrong = wrong - byte(view, i + j + k, GUARD + CUBE)
     for score, mask in zip(_scores(view, place), lane.pairs, strict=True):
         wrong = wrong + (score & mask)
-    before = _from(_from(place, lane.residues), zero)
-    valid = go & inside(before) & (lane.bit != 0) & ((wrong & 255) == 0)
-    # The first lane wins; where none may move, nothing does.
+    # What forbids a move is known before the bytes: it joins them in one instruction.
+    left = _or(_from(_from(place, lane.residues), zero))
+    left = left | _or(_from(place, AXES))
+    go = _may_go(place)
+    valid = ((wrong & 255) | ((left & MOST_NEGATIVE) | lane.none)) == 0
+    # The first lane wins; where none may move, at cell (0, 0, 0) too, nothing does.
     votes = ballot(view.th, valid.astype(jnp.int32))
     taken = votes & -votes
     tell(now.length, _column(taken))
@@ -190,25 +196,26 @@ def _linear(view, lane, zero, tell, now):
 def _quasi(view, lane, zero, d, tell, now):
     """One column back: which it is, the state says; the vote is on the state before.
     Where none may move, all stays as it is."""
-    place = now.place
+    i, j, k = place = now.place
     go = _inner(place, zero)
     taken = where(go, now.state, 0)
     before = _less(place, taken)
     number = _column(now.state) * CUBE
     wrong = byte(view, sum(before) + lane.number, GUARD)
-    wrong = wrong - byte(view, sum(place) + number, GUARD)
+    wrong = wrong - byte(view, (i + j + k) + number, GUARD)
     wrong = wrong - where((taken & lane.near) != 0, d, 0)
     wrong = wrong - where((taken & lane.far) != 0, 2 * d, 0)
     for score, two in zip(_scores(view, place), (6, 5, 3), strict=True):
         wrong = wrong + where((taken & _has(two)) != 0, score, 0)
     left = _from(before, zero)
-    valid = inside(_from(left, lane.residues)) & ((wrong & 255) == 0)
-    # Whatever the state, a path has begun at cell (0, 0, 0).
-    start = (left[0] | left[1] | left[2]) == 0
-    valid = (valid & (lane.bit != 0)) | (start & (lane.bit == 1))
     go = go & (now.state != 0)
-    stay = (lane.bit & now.state) != 0
-    votes = ballot(view.th, ((go & valid) | (~go & stay)).astype(jnp.int32))
+    # Whatever the state, a path has begun at cell (0, 0, 0).
+    start = go & (_or(left) == 0) & (lane.bit == 1)
+    sure = start | (~go & ((lane.bit & now.state) != 0))
+    barred = (_or(_from(left, lane.residues)) & MOST_NEGATIVE) | lane.none
+    barred = where(sure, 0, barred | where(go, 0, 1))
+    valid = ((wrong & where(sure, 0, 255)) | barred) == 0
+    votes = ballot(view.th, valid.astype(jnp.int32))
     tell(now.length, _column(taken))
     return Walk(before, votes & -votes, now.length + go.astype(jnp.int32))
 
@@ -219,10 +226,20 @@ def _scores(view, place):
     return byte(view, i + j), byte(view, i + k, GUARD + SIDE), byte(view, j + k, GUARD)
 
 
+def _may_go(place):
+    """Where all cells before a place are of the window."""
+    return inside(_from(place, AXES))
+
+
 def _inner(place, zero):
-    """Where all cells before a place are of the window, and it is not the first."""
-    i, j, k = _from(place, zero)
-    return inside(_from(place, AXES)) & ((i | j | k) != 0)
+    """Where also the place is not cell (0, 0, 0)."""
+    return _may_go(place) & (_or(_from(place, zero)) != 0)
+
+
+def _or(place):
+    """A word that is negative where an index is, and 0 where all are."""
+    i, j, k = place
+    return i | j | k
 
 
 def _less(place, taken):
@@ -239,8 +256,7 @@ def _column(taken):
 
 def _left(cell, state):
     """1 where a path goes on: it is not at cell (0, 0, 0), and a move was found."""
-    i, j, k = cell
-    return (((i | j | k) != 0) & (state != 0)).astype(jnp.int32)
+    return ((_or(cell) != 0) & (state != 0)).astype(jnp.int32)
 
 
 def _from(place, other):
