@@ -9,6 +9,7 @@ after the other: nobody waits there.
 """
 
 import jax.numpy as jnp
+from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.mosaic import (
@@ -155,23 +156,14 @@ def low_bytes(th: Threads, a, b, c, d):
     return word_of(asm, a, b, c, d, alone=True)
 
 
-def first_lane(th: Threads, flags):
-    """The first lane of the warp whose word is not 0, in all of them; 32 if none."""
+def ballot(th: Threads, flags):
+    """The lanes of the warp whose word is not 0, a bit each, in all of them."""
     if th.plain:
-        found = flags[:32] != 0
-        return th.splat(jnp.where(jnp.any(found), jnp.argmax(found), 32))
+        bits = lax.shift_left(jnp.ones(32, jnp.int32), jnp.arange(32, dtype=jnp.int32))
+        return th.splat(jnp.sum(jnp.where(flags[:32] != 0, bits, 0), dtype=jnp.int32))
 
-    asm = "{ .reg .pred p; .reg .b32 x; setp.ne.b32 p, $1, 0;"
-    asm += " vote.sync.ballot.b32 x, p, -1; brev.b32 x, x; clz.b32 $0, x; }"
+    asm = "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.ballot.b32 $0, p, -1; }"
     return word_of(asm, flags)
-
-
-def from_lane(th: Threads, value, lane):
-    """The value of a lane of the warp, the same in all its threads."""
-    if th.plain:
-        return th.splat(value[lane[0]])
-
-    return word_of("shfl.sync.idx.b32 $0, $1, $2, 31, -1;", value, lane)
 
 
 def prefetch(th: Threads, ref, index, base, stride, where):

@@ -7,8 +7,9 @@ state and hardly an instruction. Whoever gave costs so large that candidates dif
 more must compare the score of the path with the score of the fill.
 
 A warp walks a path, a lane for each of the seven columns (linear) or states that it
-may have come from, through windows of 16 x 16 x 16 cells, whose bytes a whole program
-brings to shared memory.
+may have come from, through windows of 16 x 16 x 16 cells (``three_window.py``). What
+counts is the chain from a place to the next one: addresses and a load, a vote, and by
+the lowest bit of the vote the subtractions.
 """
 
 from functools import partial
@@ -19,16 +20,27 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.exchange import first_lane, from_lane, prefetch
-from kernels_pallas.mosaic import THREADS, Threads, kernel, where
-from kernels_pallas.three_rules import COLUMNS
-from kernels_pallas.three_shape import LETTERS, Arrays, Shape
+from kernels_pallas.exchange import ballot, uniform
+from kernels_pallas.mosaic import Threads, kernel, where
+from kernels_pallas.three_rules import COLUMNS, opened
+from kernels_pallas.three_shape import Arrays, Shape
+from kernels_pallas.three_window import (
+    AXES,
+    CUBE,
+    GUARD,
+    SIDE,
+    View,
+    bring,
+    byte,
+    first_cell,
+    inside,
+    room,
+)
 
 # COLUMNS, four bits each, the first lowest.
 PACKED = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
-SIDE = 16  # cells of a window along each axis
-UNITS = SIDE**3 // 16  # of four words, 4 x 4 cells (i, j) of one k
-NEXT = 12  # cells along the diagonal to the next window, a multiple of 4
+STEPS = 2  # a turn of the loop: the second does nothing where the first left the window
+MOST_NEGATIVE = -(2**31)
 
 
 def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
@@ -38,20 +50,20 @@ def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
     Tiles are 4 columns wide. ``kept`` is that of ``three_fill.fill``; ``state``
     (triples,) the number of the state, in the order of COLUMNS, in which a path ends.
     """
-    room = longest(s)
+    most = longest(s)
     run = kernel(
         partial(_program, s=s),
         [
-            jax.ShapeDtypeStruct((s.triples * room,), jnp.int32),
+            jax.ShapeDtypeStruct((s.triples * most,), jnp.int32),
             jax.ShapeDtypeStruct((s.triples * 4,), jnp.int32),
         ],
-        [plgpu.SMEM((4 * UNITS * s.rule.states,), jnp.int32)],
+        [plgpu.SMEM((room(s),), jnp.int32)],
         (s.triples,),
         ("triple",),
         interpret,
     )
     columns, count = run(*(x.reshape(-1) for x in arrays), kept, state)
-    return columns.reshape(s.triples, room), count.reshape(s.triples, 4)[:, 0]
+    return columns.reshape(s.triples, most), count.reshape(s.triples, 4)[:, 0]
 
 
 def longest(s: Shape) -> int:
@@ -59,16 +71,27 @@ def longest(s: Shape) -> int:
     return sum(s.face) + s.deep
 
 
-class View(NamedTuple):
-    """What a walk knows of its triple, and its window in shared memory."""
+class Lane(NamedTuple):
+    """What a lane asks about: column (linear) or state COLUMNS[n], lane n; lanes from 7
+    on about none. ``near`` and ``far`` are sets of columns, a bit each in the order of
+    COLUMNS, that open one gap or two after the lane's."""
 
-    th: Threads
-    s: Shape
-    triple: jax.Array
-    letters: tuple
-    scores: jax.Array
-    kept: jax.Array
-    window: jax.Array
+    bit: jax.Array
+    none: jax.Array  # 1 where it asks about none
+    residues: tuple
+    pairs: tuple
+    number: jax.Array
+    near: jax.Array
+    far: jax.Array
+
+
+class Walk(NamedTuple):
+    """A path from its end to ``place``, counted in a window. ``state``: the bit of the
+    state there (linear: any), 0 if no move attained the score."""
+
+    place: tuple
+    state: jax.Array
+    length: jax.Array
 
 
 def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
@@ -78,175 +101,164 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
     a, b, c, scores, kept = map(th.held, (a, b, c, scores, kept))
     thread = th.index()
     triple = th.splat(lax.axis_index("triple"))
-    lane = thread & 31
     place = th.load(sizes, triple * 4, 4)[:3]
     (q,) = th.load(state, triple)
     (d,) = th.load(seeds, triple * 8 + 7)
-    zero = th.splat(0)
     first = (thread == 0).astype(jnp.int32)
-    # Lane n asks about column (linear) or state COLUMNS[n]; lanes from 7 on about none.
-    mine = _column(th, lane)
-    some = (mine != 0).astype(jnp.int32)
-
     view = View(th, s, triple, (a, b, c), scores, kept, window)
+    lane = _lane(th, thread & 31)
 
-    def step(look, carry):
-        """One column back; ``look(place, state)`` reads a byte."""
-        _, place, held, q, length = carry
-        added = _added(view, place)
-        if s.rule.states == 1:
-            before = _less(place, mine)
-            found = look(before, zero)
-            wrong = found + _residues(mine, added) - held
-            valid = _inside(before) & some & ((wrong & 255) == 0).astype(jnp.int32)
-            winner = first_lane(th, valid)
-            taken = _column(th, winner)
-        else:
-            taken = _column(th, q)
-            before = _less(place, taken)
-            found = look(before, jnp.minimum(lane, 6))
-            wrong = found - _opened(mine, taken) * d + _residues(taken, added) - held
-            valid = _inside(_less(before, mine)) & some
-            valid = valid & ((wrong & 255) == 0).astype(jnp.int32)
-            # Whatever the state, a path has begun at cell (0, 0, 0).
-            start = before[0] + before[1] + before[2] == 0
-            winner = first_lane(th, where(start, (lane == 0).astype(jnp.int32), valid))
-            q = jnp.minimum(winner, 6)
-        held = from_lane(th, found, jnp.minimum(winner, 31))
-        th.store(columns, length, (taken,), triple, longest(s), first)
-        place = _less(place, taken)
-        length = where(winner == 32, -1, length + 1)
-        left = where(length < 0, 0, place[0] + place[1] + place[2])
-        return th.any(left), place, held, q, length
+    def tell(length, column):
+        th.store(columns, length, (column,), triple, longest(s), first)
 
     def windows(carry):
-        going, place, held, q, length = carry
-        base = _bring(view, place, thread)
-        look = partial(_byte, view, base)
-        held = where(length == 0, look(place, q), held)
+        _, cell, state, length = carry
+        base = first_cell(th, cell)
+        bring(view, base, thread)
+        zero = tuple(-x * size for x, size in zip(base, AXES, strict=True))
+        if s.rule.states == 1:
+            step = partial(_linear, view, lane, zero, tell)
+            inner = _may_go
+        else:
+            step = partial(_quasi, view, lane, zero, d, tell)
+            inner = partial(_inner, zero=zero)
 
         def within(carry):
-            carry = step(look, carry[1:])
-            inner = tuple(x - 1 for x in _from(carry[1], base))
-            return carry[0] * th.any(_inside(inner)), *carry
+            now = carry[1]
+            for _ in range(STEPS):
+                now = step(now)
+            on = inner(now.place) & (now.state != 0)
+            return uniform(th, on.astype(jnp.int32)), now
 
-        carry = going, going, place, held, q, length
-        return lax.while_loop(lambda x: x[0] != 0, within, carry)[1:]
+        place = tuple(x * size for x, size in zip(_from(cell, base), AXES, strict=True))
+        carry = carry[0], Walk(place, state, length)
+        _, now = lax.while_loop(lambda x: x[0] != 0, within, carry)
+        cells = (lax.div(x, th.splat(n)) for x, n in zip(now.place, AXES, strict=True))
+        cell = tuple(x + y for x, y in zip(base, cells, strict=True))
+        return uniform(th, _left(cell, now.state)), cell, now.state, now.length
 
-    going = th.any(place[0] + place[1] + place[2])
-    carry = going, place, zero, q, zero
-    length = lax.while_loop(lambda x: x[0] != 0, windows, carry)[-1]
-    th.store(count, triple * 4, (length,), where=first)
+    # All threads hold the same place: no vote is needed to steer them.
+    carry = place, lax.shift_left(th.splat(1), q), th.splat(0)
+    carry = uniform(th, _left(*carry[:2])), *carry
+    _, cell, state, length = lax.while_loop(lambda x: x[0] != 0, windows, carry)
+    lost = _left(cell, th.splat(1)) & (state == 0).astype(jnp.int32)
+    th.store(count, triple * 4, (where(lost != 0, -1, length),), where=first)
 
 
-def _from(place, base):
+def _lane(th, lane):
+    """What a lane asks about."""
+    mine = lax.shift_right_logical(th.splat(PACKED), jnp.minimum(lane, 7) * 4) & 7
+    bits = tuple((mine & bit) != 0 for bit in (4, 2, 1))
+    residues = tuple(where(bit, n, 0) for bit, n in zip(bits, AXES, strict=True))
+    pairs = tuple(where((mine & two) == two, 255, 0) for two in (6, 5, 3))
+    near, far = (_openers(mine, gaps) for gaps in (1, 2))
+    bit = where(mine == 0, 0, lax.shift_left(th.splat(1), lane & 7))
+    none = (mine == 0).astype(jnp.int32)
+    return Lane(bit, none, residues, pairs, jnp.maximum(mine, 1) * CUBE, near, far)
+
+
+def _openers(mine, gaps):
+    """The columns that open so many gaps after a lane's."""
+    sets = {b: _set(lambda t, b=b: opened(b, t) == gaps) for b in COLUMNS}
+    return sum(where(mine == before, bits, 0) for before, bits in sets.items())
+
+
+def _set(test):
+    """The columns that pass a test, a bit each."""
+    return sum(test(column) << n for n, column in enumerate(COLUMNS))
+
+
+def _has(residues):
+    """The columns with these residues."""
+    return _set(lambda column: column & residues == residues)
+
+
+def _linear(view, lane, zero, tell, now):
+    """One column back, in a window in which cell (0, 0, 0) is ``zero``."""
+    i, j, k = place = now.place
+    wrong = byte(view, (i + j) + (k - sum(lane.residues)), GUARD + CUBE)
+    wrong = wrong - byte(view, i + j + k, GUARD + CUBE)
+    for score, mask in zip(_scores(view, place), lane.pairs, strict=True):
+        wrong = wrong + (score & mask)
+    # What forbids a move is known before the bytes: it joins them in one instruction.
+    left = _or(_from(_from(place, lane.residues), zero))
+    left = left | _or(_from(place, AXES))
+    go = _may_go(place)
+    valid = ((wrong & 255) | ((left & MOST_NEGATIVE) | lane.none)) == 0
+    # The first lane wins; where none may move, at cell (0, 0, 0) too, nothing does.
+    votes = ballot(view.th, valid.astype(jnp.int32))
+    taken = votes & -votes
+    tell(now.length, _column(taken))
+    length = now.length + (taken != 0).astype(jnp.int32)
+    return Walk(_less(place, taken), where(go, taken, now.state), length)
+
+
+def _quasi(view, lane, zero, d, tell, now):
+    """One column back: which it is, the state says; the vote is on the state before.
+    Where none may move, all stays as it is."""
+    i, j, k = place = now.place
+    go = _inner(place, zero)
+    taken = where(go, now.state, 0)
+    before = _less(place, taken)
+    number = _column(now.state) * CUBE
+    wrong = byte(view, sum(before) + lane.number, GUARD)
+    wrong = wrong - byte(view, (i + j + k) + number, GUARD)
+    wrong = wrong - where((taken & lane.near) != 0, d, 0)
+    wrong = wrong - where((taken & lane.far) != 0, 2 * d, 0)
+    for score, two in zip(_scores(view, place), (6, 5, 3), strict=True):
+        wrong = wrong + where((taken & _has(two)) != 0, score, 0)
+    left = _from(before, zero)
+    go = go & (now.state != 0)
+    # Whatever the state, a path has begun at cell (0, 0, 0).
+    start = go & (_or(left) == 0) & (lane.bit == 1)
+    sure = start | (~go & ((lane.bit & now.state) != 0))
+    barred = (_or(_from(left, lane.residues)) & MOST_NEGATIVE) | lane.none
+    barred = where(sure, 0, barred | where(go, 0, 1))
+    valid = ((wrong & where(sure, 0, 255)) | barred) == 0
+    votes = ballot(view.th, valid.astype(jnp.int32))
+    tell(now.length, _column(taken))
+    return Walk(before, votes & -votes, now.length + go.astype(jnp.int32))
+
+
+def _scores(view, place):
+    """Scores of the letters of a cell, modulo 256: ab, ac, bc."""
+    i, j, k = place
+    return byte(view, i + j), byte(view, i + k, GUARD + SIDE), byte(view, j + k, GUARD)
+
+
+def _may_go(place):
+    """Where all cells before a place are of the window."""
+    return inside(_from(place, AXES))
+
+
+def _inner(place, zero):
+    """Where also the place is not cell (0, 0, 0)."""
+    return _may_go(place) & (_or(_from(place, zero)) != 0)
+
+
+def _or(place):
+    """A word that is negative where an index is, and 0 where all are."""
+    i, j, k = place
+    return i | j | k
+
+
+def _less(place, taken):
+    """A place without the residues of a column, the bit of which is ``taken``."""
+    residues = (where((taken & _has(bit)) != 0, size, 0)
+                for bit, size in zip((4, 2, 1), AXES, strict=True))  # fmt: skip
+    return _from(place, residues)
+
+
+def _column(taken):
+    """The column of a bit."""
+    return sum(where((taken & _has(bit)) != 0, bit, 0) for bit in (4, 2, 1))
+
+
+def _left(cell, state):
+    """1 where a path goes on: it is not at cell (0, 0, 0), and a move was found."""
+    return ((_or(cell) != 0) & (state != 0)).astype(jnp.int32)
+
+
+def _from(place, other):
     """A cell counted from another."""
-    return tuple(x - y for x, y in zip(place, base, strict=True))
-
-
-def _less(place, column):
-    """A cell without the residues of a column."""
-    bits = ((column & 4) != 0, (column & 2) != 0, (column & 1) != 0)
-    return tuple(x - bit.astype(jnp.int32) for x, bit in zip(place, bits, strict=True))
-
-
-def _column(th, state):
-    """The column of a state, or of a lane; that of 7 and more is 0."""
-    return lax.shift_right_logical(th.splat(PACKED), jnp.minimum(state, 7) * 4) & 7
-
-
-def _residues(column, added):
-    """What the residue pairs of a column add."""
-    ab, ac, bc = added
-    out = where((column & 6) == 6, ab, 0)
-    out = out + where((column & 5) == 5, ac, 0)
-    return out + where((column & 3) == 3, bc, 0)
-
-
-def _opened(before, column):
-    """``three_rules.opened``: columns are near where one has the other's residues."""
-    both = before & column
-    near = ((both == before) | (both == column)) & (before != 7)
-    cost = where(near, 1, 2)
-    return where((before == column) | (column == 7), 0, cost)
-
-
-def _inside(place):
-    """1 where no index is negative."""
-    i, j, k = place
-    return (jnp.minimum(jnp.minimum(i, j), k) >= 0).astype(jnp.int32)
-
-
-def _byte(view, base, place, state):
-    """The lowest byte of H of a cell of the window that begins at ``base``; of some
-    byte where the cell is none."""
-    th = view.th
-    i, j, k = _from(place, base)
-    unit = ((k & 15) * 4 + (_quarter(th, i) & 3)) * 4 + (_quarter(th, j) & 3)
-    (word,) = th.load(view.window, (state * UNITS + unit) * 4 + (i & 3))
-    return lax.shift_right_logical(word, (j & 3) * 8) & 255
-
-
-def _added(view, place):
-    """Substitution scores of the letters of a cell: ab, ac, bc."""
-    (i, j, k), s = place, view.s
-    at = (i, s.face[0]), (j, s.face[1]), (k + s.front, s.steps)
-    x, y, z = (
-        view.th.load(letters, index, 1, view.triple, room)[0]
-        for letters, (index, room) in zip(view.letters, at, strict=True)
-    )
-    row = view.triple * (3 * LETTERS)
-    at = (row + x) * LETTERS + y, (row + LETTERS + x) * LETTERS + z
-    at = *at, (row + 2 * LETTERS + y) * LETTERS + z
-    return tuple(view.th.load(view.scores, one)[0] for one in at)
-
-
-def _quarter(th, value):
-    return lax.shift_right_arithmetic(value, th.splat(2))
-
-
-def _bring(view, place, thread):
-    """Bring the window that ends in a cell; returns its first cell."""
-    th, s, kept = view.th, view.s, view.kept
-    i, j, k = place
-    base = _quarter(th, i) * 4 - 12, _quarter(th, j) * 4 - 12, k - 15
-    th.wait()  # nobody reads the window before any more
-    for first in range(0, UNITS, THREADS):
-        unit = thread + first
-        at = (
-            base[0] + (_quarter(th, unit) & 3) * 4,
-            base[1] + (unit & 3) * 4,
-            base[2] + lax.shift_right_logical(unit, th.splat(4)),
-        )
-        soon = tuple(x - NEXT for x in at)
-        for q in range(s.rule.states):
-            index, line = _home(th, s, view.triple, at, q)
-            words = th.load(kept, index, 4, line, _stride(s))
-            th.store(view.window, (unit + q * UNITS) * 4, words)
-        for q in range(s.rule.states):
-            index, line = _home(th, s, view.triple, soon, q)
-            prefetch(th, kept, index, line, _stride(s), _inside(soon))
-    th.wait()
-    return base
-
-
-def _stride(s):
-    return s.rule.states * s.rows * s.columns * 8
-
-
-def _home(th, s, triple, place, state):
-    """(index, line) of the first word of a unit in what the fill kept."""
-    i, j, k = (jnp.maximum(x, 0) for x in place)
-    strip, r = _split(th, i, s.rows)
-    block, rest = _split(th, j, s.sides[1])
-    lane = _quarter(th, rest)
-    line = (triple * s.blocks[1] + block) * s.strips + strip
-    line = line * s.steps + k + lane + s.front
-    group = _quarter(th, r) + state * (s.rows // 4)
-    return group * THREADS + lane * 4, line
-
-
-def _split(th, value, size):
-    """(value // size, value % size) for a power of two."""
-    bits = size.bit_length() - 1
-    return lax.shift_right_logical(value, th.splat(bits)), value & (size - 1)
+    return tuple(x - y for x, y in zip(place, other, strict=True))
