@@ -91,28 +91,23 @@ def soonest(m, n, s: Fill) -> float:
 def rows_of(lengths, s: Fill) -> np.ndarray:
     """Rows of ``Letters`` that targets of these lengths take up to the end of
     every block, int64 (blocks,)."""
-    ends = -(-np.asarray(lengths, np.int64) // s.columns)
-    most = _blocks(ends, s).max(1)
+    most = -(-_highest(lengths, s.block) // s.columns)
     return np.cumsum((most + 1) * (most > 0))
 
 
 def records_of(m, n, s: Fill) -> np.ndarray:
     """Records of a launch up to the end of every block, int64 (blocks,): queries and
     targets of a block call, or pairs, of lengths m and n."""
-    ends = _blocks(-(-np.asarray(n, np.int64) // s.columns), s).max(1)
-    rows = np.asarray(m, np.int64)
-    rows = _grouped(rows, s.tables) if s.shared else _blocks(rows, s)
-    strips = np.maximum(-(-rows.max(1) // s.strip), 1)
+    ends = -(-_highest(n, s.block) // s.columns)
+    rows = _highest(m, s.tables if s.shared else s.block)
+    strips = np.maximum(-(-rows // s.strip), 1)
     return np.cumsum((strips.sum() if s.shared else strips) * held_steps(s, ends))
 
 
-def _blocks(values, s: Fill):
-    """Values of targets, or of pairs, (blocks, those of a block)."""
-    return _grouped(values, s.block)
-
-
-def _grouped(values, size):
-    return np.pad(values, (0, -len(values) % size)).reshape(-1, size)
+def _highest(values, size: int) -> np.ndarray:
+    """The highest of every so many values that are not negative, int64."""
+    values = np.asarray(values, np.int64)
+    return np.maximum.reduceat(values, np.arange(0, len(values), size))
 
 
 def record_bytes(s: Fill) -> int:

@@ -39,7 +39,7 @@ from kernels_pallas.three_window import (
 
 # COLUMNS, four bits each, the first lowest.
 PACKED = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
-STEPS = 2  # a turn of the loop: the second does nothing where the first left the window
+STEPS = 4  # a turn of the loop; those after the one that left the window do nothing
 MOST_NEGATIVE = -(2**31)
 
 

@@ -311,13 +311,14 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
 
     monkeypatch.setattr(gpu, "_call", lambda *_: (SimpleNamespace(lower=lower), {}))
     monkeypatch.setattr(gpu, "_gathered", lambda *_: ((), None))
-    problem = SimpleNamespace(scores=jax.device_put(np.zeros(1), device))
-    job = SimpleNamespace(compiled=set(), problem=problem, interpret=None)
     one = np.zeros(1, int)
     launches = [launch.Launch(one, one, rows=rows) for rows in (32, 64, 32)]
-    for _ in range(2):
-        gpu.compile_all(job, launches)
-    assert seen == [device] * 2
+    for chosen in (device, None):  # none: where JAX's default is, it compiles for none
+        job = SimpleNamespace(compiled=set(), interpret=None, problem=None)
+        for _ in range(2):
+            with jax.default_device(chosen):
+                gpu.compile_all(job, launches)
+    assert seen == [device] * 2 + [None] * 2
 
 
 @interpreted

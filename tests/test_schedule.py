@@ -94,3 +94,19 @@ def test_estimates_hold_the_cells_of_a_piece(kind):
         total += cells
     assert total == job.cells
     assert schedule.estimate(job, (3, 4)) == lengths[3] * lengths[4]
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 100, 1000])
+def test_lists_halve_and_end_together(count, devices):
+    cells = sorted(np.random.default_rng(count).integers(50, 100, count))[::-1]
+    pieces = list(enumerate(cells))
+    lists = schedule.lists(pieces, devices)
+    assert sorted(piece for some in lists for piece in some) == pieces
+    assert [len(some) for some in lists] == sorted(map(len, lists), reverse=True)
+    idle = [0.0] * devices
+    for some in lists:  # whoever is idle takes the next; the last device is slower
+        k = int(np.argmin(idle))
+        idle[k] += sum(c for _, c in some) * (1.1 if k == devices - 1 else 1)
+    if count >= 100:
+        assert max(idle) - min(idle) <= 1.1 * 2 * sum(c for _, c in lists[-1])

@@ -33,7 +33,6 @@ from jaxalign.run.device import first_device
 from jaxalign.run.task import Task, make_plan, merge
 from jaxalign.run.told import teller, watcher
 
-BATCHES = 4  # of launches for each of several GPUs
 IMPLEMENTATIONS = ("sweep", "wavefront", "pallas", "striped")
 
 
@@ -141,11 +140,10 @@ def _batched(task: Task, pieces: list) -> list:
     """Launches of a GPU in lists, whose launches need not wait for each other: several
     for each of some devices, but one for a part of a job. The others as they are."""
     launches = [piece for piece in pieces if isinstance(piece, launch.Launch)]
-    alone = len(task.devices) <= 1 or task.reserved is not None
-    count = 1 if alone else BATCHES * len(task.devices)
-    dealt = [launches[k::count] for k in range(count)]
     others = [piece for piece in pieces if not isinstance(piece, launch.Launch)]
-    return [*filter(None, dealt), *others]
+    if len(task.devices) <= 1 or task.reserved is not None:
+        return [*filter(None, [launches]), *others]
+    return [*schedule.lists(launches, len(task.devices)), *others]
 
 
 def run(task: Task, progress=None, busy=None):

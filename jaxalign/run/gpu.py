@@ -150,7 +150,7 @@ def _shared(task, kernels):
         queries = gpu_arrays.load(task.queries, *sizes)
     rank = job.rank if job.kind == "all" and job.once else np.arange(len(task.targets))
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
-    order = Order(*(gpu_arrays.long(x, np.int32, sizes[1]) for x in (base, rank)))
+    order = Order(*(gpu_arrays.numbered(x, sizes[1]) for x in (base, rank)))
     wildcard = task.scoring.alphabet.wildcard_code
     problem = kernels.problem_of(*numbers(task), task.free, wildcard)
     return (queries, targets), order, problem
@@ -175,7 +175,8 @@ def compile_all(job: Job, launches) -> None:
     distinct = {key: x for key, x in distinct.items() if key not in job.compiled}
     job.compiled.update(distinct)
 
-    device = job.problem.scores.device  # JAX's default one is another in threads
+    # Of this thread, others have JAX's own; what is compiled for one is not for another.
+    device = jax.config.jax_default_device
 
     def make(launch):
         call, options = _call(job, launch)

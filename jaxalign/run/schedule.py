@@ -8,10 +8,13 @@ all devices alike and the estimates exact, the last device would end within
 
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
+from itertools import pairwise
 
 import numpy as np
 
 from jaxalign.run.windows import Job
+
+HALVINGS = 6  # of the lists that devices take
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,28 @@ def plan(cells, devices: int) -> Schedule:
 def heaviest_first(cells) -> tuple[int, ...]:
     """Indices by falling cells; equal ones as they come."""
     return tuple(np.argsort(-np.asarray(cells, np.float64), kind="stable").tolist())
+
+
+def lists(pieces: list, devices: int) -> list[list]:
+    """Pieces, heaviest first, in lists for devices that are slow to begin a piece after
+    another is done: each takes half of its share at once, then half of the rest, and so
+    on (guided self-scheduling, Polychronopoulos and Kuck, 1987), so that they end
+    together though one be slower.
+
+    Examples
+    --------
+    >>> lists(list(range(8)), 2)
+    [[0, 2], [1, 3], [4], [5], [6], [7]]
+    """
+    shares = [pieces[k::devices] for k in range(devices)]
+    parts = 2 ** min(HALVINGS, max(len(shares[-1]), 1).bit_length() - 1)
+    ends = [0, *(parts - parts // 2**k for k in range(1, parts.bit_length())), parts]
+    made = [
+        [one for k, one in enumerate(share) if begin <= k % parts < end]
+        for begin, end in pairwise(ends)
+        for share in shares
+    ]
+    return [some for some in made if some]
 
 
 def estimate(job: Job, piece) -> int:
