@@ -10,10 +10,12 @@ SHARE = 0.8  # of the device memory that JAX may have
 
 def budget(task) -> int:
     """Device bytes for one launch, beside the result and the launch before; and beside
-    those of the other threads where a device has several."""
+    those of the other threads where a device has several. A power of two: sets of
+    somewhat different sizes then have the same launches, and their programs."""
     threads = threads_of(task)
     held = threads * _result_bytes(task) if _fits(task) else 0
-    return int(SHARE * _limit(task) - held) // (2 * threads)
+    free = int(SHARE * _limit(task) - held) // (2 * threads)
+    return 2 ** (max(free, 1).bit_length() - 1)
 
 
 def threads_of(task) -> int:
