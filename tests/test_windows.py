@@ -25,7 +25,7 @@ from jaxalign.dp.window import Problem
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.operations import run_lengths
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
-from jaxalign.run import bounds, cut, long_pair, memory, windows
+from jaxalign.run import bounds, cut, lanes, long_pair, memory, windows
 
 TEXTS = some_texts(1, 12)
 ALPHABET = Scoring().alphabet
@@ -161,11 +161,43 @@ def test_around_the_lanes(count, monkeypatch):
         assert wide[k, j] == oracle.score(a, b, Scoring().scores, 11, 1, "local")
 
 
+def test_spans():
+    """Columns from a target's first to the end of all that follow; none shares any."""
+    lengths = np.array([100, 40, 33, 20, 16, 5, 0])
+    lane, last = lanes.pack(lengths, 2)
+    first = last - lanes.tiled(lengths)
+    for one in (0, 1):
+        mine = lane == one
+        assert (first[mine][1:] == last[mine][:-1]).all() and first[mine][0] == 0
+    assert lanes.spans(lengths, 2).tolist() == [
+        int(last[k:].max()) - int(first[k]) for k in range(len(lengths))
+    ]
+
+
+@pytest.mark.parametrize("lengths, teams", [
+    ([300] * 200, True), ([5000] + [300] * 200, False), ([300] * 1500, False), ([], False),
+])  # fmt: skip
+def test_two_queries_share_a_sweep_where_that_pays(lengths, teams):
+    lengths = np.array(lengths, np.int64)
+    assert windows.Job("all", lengths, lengths).teams is teams
+
+
+def test_a_long_one_among_short_ones(monkeypatch):
+    """Queries that sweep to the end of what they need, and teams: the same."""
+    rng = np.random.default_rng(8)
+    texts = [text_of(rng, n, "ACDW") for n in (300, *rng.integers(0, 40, 20))]
+    alone = run_all(texts, mode="local")
+    check_rows(alone, every=9)
+    monkeypatch.setattr(windows, "TEAM", 0)
+    same_tables(run_all(texts, mode="local"), alone)
+
+
 @pytest.mark.parametrize("kind", ["all", "cross", "zip"])
-@pytest.mark.parametrize("self_cells", [0, 10**9])
-def test_each_pair_is_computed_once(kind, self_cells, monkeypatch):
+@pytest.mark.parametrize("self_cells, team", [(0, 0), (10**9, 0), (0, 10**9)])
+def test_each_pair_is_computed_once(kind, self_cells, team, monkeypatch):
     """Whatever the budget: the cut covers every pair, and none twice."""
     monkeypatch.setattr(windows, "SELF_CELLS", self_cells)
+    monkeypatch.setattr(windows, "TEAM", team)
     rng = np.random.default_rng(5)
     for budget in (2**19, 2**20, 2**24, 2**30):
         for count, self_too, once in (

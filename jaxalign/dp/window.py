@@ -122,6 +122,7 @@ def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
 
 def _one_query(block, codes, m, start, tie, problem, halves, second, **static):
     """One row of queries: the scores of their targets, and what the paths say."""
+    block = block._replace(tiles=_tiles(block, start))
     local, paths, rows = static["local"], static["paths"], static["rows"]
     size, dtype = problem.scores.shape[0], problem.gaps.open.dtype
     row = jnp.arange(codes.shape[0], dtype=jnp.int32)[:, None]
@@ -149,6 +150,14 @@ def _one_query(block, codes, m, start, tie, problem, halves, second, **static):
         return Result(end.score), None
     walked = _walk_all(block, codes, own, start, end, filled.halves, problem, **static)
     return Result(end.score, end.i, end.j, walked), filled.halves
+
+
+def _tiles(block, start):
+    """Tiles up to the end of the last of the targets from ``start`` on: the longest
+    ones, which stand first, may end far behind all others."""
+    last = -(-(block.first + block.length) // sweep.TILE)
+    met = jnp.arange(len(last), dtype=jnp.int32) >= start
+    return jnp.minimum(block.tiles, jnp.max(jnp.where(met, last, 0)))
 
 
 def _walk_all(

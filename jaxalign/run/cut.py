@@ -6,11 +6,11 @@ after the other, so little of it is padding; results go back to input order.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from heapq import heapreplace
 
 import numpy as np
 
 from jaxalign.dp.sweep import TILE
+from jaxalign.run.lanes import EMPTY, pack, spans, tiled
 from jaxalign.run.windows import Job, Window, bucket, by_length, pairs
 
 ROWS = 8  # rows of a strip: one uint32 backtrack word; measured in docs/kernels.md
@@ -35,36 +35,6 @@ def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
     if steps:
         held += 2 * window.slots * window.places * (window.rows + window.longest)
     return held + 48 * window.slots * window.places
-
-
-def pack(lengths, lanes: int, limit: int | None = None):
-    """Targets, longest first, one after the other into the lane with the most room.
-
-    Each begins a tile, so it takes a multiple of TILE columns, and one at least.
-    Starts never decrease along the order. With a ``limit`` of columns, as many targets
-    as fill the lanes best.
-
-    Returns
-    -------
-    lane, last : int32 (T,)
-        The lane of each, and the column after its last.
-    """
-    heap = [(0, lane) for lane in range(lanes)]
-    lane, last, area, top = [], [], 0, 0
-    best, kept = 0.0, 0
-    for length in lengths:
-        used, here = heap[0]
-        end = used + TILE * max(1, -(-int(length) // TILE))
-        if limit and end > limit and lane:
-            break
-        heapreplace(heap, (end, here))
-        lane.append(here)
-        last.append(end)
-        area, top = area + int(length), max(top, end)
-        if area >= 0.97 * best * top:
-            best, kept = max(best, area / top), len(lane)
-    kept = len(lane) if len(lane) == len(lengths) else kept
-    return np.array(lane[:kept], np.int32), np.array(last[:kept], np.int32)
 
 
 def lone(job: Job, piece) -> list:
@@ -128,19 +98,15 @@ def _next_block(job, order, lanes) -> int:
 
 
 def _lanes(job, order) -> int:
-    """The number of lanes that needs the least time, were all rows alike.
+    """The number of lanes that needs the least time, were all rows alike. In a triangle
+    the fewer lanes, the less in vain."""
 
-    A column costs about as much as 32 lanes even with none. In a triangle a query
-    sweeps from the first target it meets, so the fewer lanes, the less in vain.
-    """
+    lengths = job.target_lengths[order]
 
     def cost(lanes):
-        lane, last = pack(job.target_lengths[order], lanes)
-        begin = last - _tiled(job.target_lengths[order])
-        columns = int(last.max(initial=0))
-        swept = len(begin) * columns
-        swept -= int(begin.sum()) if job.triangle else 0
-        return swept * (lanes + 32)
+        found = spans(lengths, lanes)
+        swept = found.sum() if job.triangle else len(found) * found[:1].sum()
+        return int(swept) * (lanes + EMPTY)
 
     return min(LANES[:2], key=cost)
 
@@ -170,11 +136,6 @@ def _fitted(job, window: Window, budget: int) -> Window | None:
     tight = replace(window, capacity=min(window.capacity, needed))
     fit = (x for x in (window, tight) if window_bytes(x, 4, job.steps) <= limit)
     return next(fit, None)
-
-
-def _tiled(lengths):
-    """Columns that targets take."""
-    return TILE * np.maximum(1, -(-np.asarray(lengths) // TILE))
 
 
 def _cut_block(job, queries, block, lanes, budget):
@@ -254,11 +215,11 @@ def _cut_zip(job, which, budget):
 def _zip_shape(job, part, lanes) -> Window:
     m = int(job.query_lengths[part].max(initial=0))
     n = int(job.target_lengths[part].max(initial=0))
-    used = int(_tiled(n))
+    used = int(tiled(n))
     size = bucket(max(m, used), 2)
     held = _capacity(job, m, used, size, size, lanes)
     lane = np.arange(len(part), dtype=np.int32)
-    last = _tiled(job.target_lengths[part]).astype(np.int32)
+    last = tiled(job.target_lengths[part]).astype(np.int32)
     return Window(
         part, part, lane, last, lanes, size, size, size, 1, 1, lanes, held, True, m, n
     )

@@ -175,7 +175,8 @@ def compile_all(job: Job, launches) -> None:
     distinct = {key: x for key, x in distinct.items() if key not in job.compiled}
     job.compiled.update(distinct)
 
-    # Of this thread, others have JAX's own; what is compiled for one is not for another.
+    # Of this thread; others have JAX's own, and what is compiled for one is compiled
+    # again when it is called with another.
     device = jax.config.jax_default_device
 
     def make(launch):

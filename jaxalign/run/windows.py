@@ -11,7 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxalign.run.lanes import spans
+
 TEAMS = 1500  # sequences; from here on the triangle's waste is less than a tenth
+TEAM, LANES = (
+    1.2,
+    128,
+)  # time of a sweep of two queries by that of one, in so many lanes
 SELF_CELLS = 10**9  # below, a set with its self pairs does without teams
 FILLERS, FILLED = 4, 1024  # threads that write indices of rows, queries at a time
 
@@ -202,16 +208,22 @@ class Job:
         team, place = np.divmod(self.rank[window.targets[None, :]], 2)
         return (team != own) & ((place == 1) ^ (team < own))
 
-    @property
+    @cached_property
     def teams(self) -> bool:
-        """Whether two queries share a sweep. That leaves nothing of a triangle's
-        square to be computed in vain, and costs a tenth more a cell: so for few.
+        """Whether two queries share a sweep. That leaves nothing of a triangle's square
+        to be computed in vain, and costs a fifth more a cell; but every team sweeps all
+        lanes to the end of the longest target. So for few sequences of like lengths.
         Half of the self pairs need a program of their own, not worth it for a moment.
         """
         some = self.kind == "all" and self.once and self.window != 1
         some &= not self.include_self or self.cells > SELF_CELLS
         some &= self.whole is None  # parts are to share their programs
-        return some and len(self.query_lengths) < TEAMS
+        if not some or not 0 < len(self.query_lengths) < TEAMS:
+            return False
+        lengths, _ = self.falling
+        found = spans(lengths, LANES)
+        together = TEAM * int(lengths.sum()) * int(found[0]) / 2
+        return together < int((lengths * found).sum())
 
     @property
     def triangle(self) -> bool:

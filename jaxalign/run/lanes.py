@@ -1,0 +1,52 @@
+"""Targets of any lengths, one after the other in the lanes of a block."""
+
+from heapq import heapreplace
+
+import numpy as np
+
+from jaxalign.dp.sweep import TILE
+
+EMPTY = 32  # lanes that a column costs as much as, even with none
+
+
+def tiled(lengths):
+    """Columns that targets take."""
+    return TILE * np.maximum(1, -(-np.asarray(lengths) // TILE))
+
+
+def pack(lengths, lanes: int, limit: int | None = None):
+    """Targets, longest first, one after the other into the lane with the most room.
+
+    Each begins a tile, so it takes a multiple of TILE columns, and one at least.
+    Starts never decrease along the order. With a ``limit`` of columns, as many targets
+    as fill the lanes best.
+
+    Returns
+    -------
+    lane, last : int32 (T,)
+        The lane of each, and the column after its last.
+    """
+    heap = [(0, lane) for lane in range(lanes)]
+    lane, last, area, top = [], [], 0, 0
+    best, kept = 0.0, 0
+    for length in lengths:
+        used, here = heap[0]
+        end = used + TILE * max(1, -(-int(length) // TILE))
+        if limit and end > limit and lane:
+            break
+        heapreplace(heap, (end, here))
+        lane.append(here)
+        last.append(end)
+        area, top = area + int(length), max(top, end)
+        if area >= 0.97 * best * top:
+            best, kept = max(best, area / top), len(lane)
+    kept = len(lane) if len(lane) == len(lengths) else kept
+    return np.array(lane[:kept], np.int32), np.array(last[:kept], np.int32)
+
+
+def spans(lengths, lanes: int) -> np.ndarray:
+    """int64 (T,): columns from the first of every target, longest first, to the end of
+    the last of those that follow: what a query sweeps that meets it and them."""
+    _, last = pack(lengths, lanes)
+    ends = np.maximum.accumulate(last[::-1])[::-1]
+    return np.asarray(ends - (last - tiled(lengths)), np.int64)
