@@ -12,7 +12,7 @@ demo: $(VENV)/installed
 
 # Most of the time goes into compiling, for which XLA is told to take less, and workers
 # share what they have compiled; `test-all` runs the programs that users have.
-COMPILED := JAX_COMPILATION_CACHE_DIR=$(VENV)/compiled \
+COMPILED := JAX_COMPILATION_CACHE_DIR=$(abspath $(VENV)/compiled) \
 	JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 

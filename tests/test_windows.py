@@ -176,7 +176,7 @@ def test_spans():
 
 @pytest.mark.parametrize(
     "lengths, teams",
-    [([300] * 9, True), ([5000] + [300] * 9, False), ([30] * 1500, False), ([], False)],
+    [([9] * 9, True), ([5000] + [300] * 99, False), ([30] * 1500, False), ([], False)],
 )
 def test_two_queries_share_a_sweep_where_that_pays(lengths, teams):
     lengths = np.array(lengths, np.int64)
