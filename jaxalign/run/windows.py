@@ -14,10 +14,8 @@ import numpy as np
 from jaxalign.run.lanes import spans
 
 TEAMS = 1500  # sequences; from here on the triangle's waste is less than a tenth
-TEAM, LANES = (
-    1.2,
-    128,
-)  # time of a sweep of two queries by that of one, in so many lanes
+TEAM = 1.2  # a sweep of two queries by that of one …
+TEAM_LANES = 128  # … in so many lanes
 SELF_CELLS = 10**9  # below, a set with its self pairs does without teams
 FILLERS, FILLED = 4, 1024  # threads that write indices of rows, queries at a time
 
@@ -221,7 +219,7 @@ class Job:
         if not some or not 0 < len(self.query_lengths) < TEAMS:
             return False
         lengths, _ = self.falling
-        found = spans(lengths, LANES)
+        found = spans(lengths, TEAM_LANES)
         together = TEAM * int(lengths.sum()) * int(found[0]) / 2
         return together < int((lengths * found).sum())
 
