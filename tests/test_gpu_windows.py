@@ -24,6 +24,7 @@ from jaxalign.run import (
     gpu,
     gpu_arrays,
     launch,
+    launch_size,
     parts,
     results,
     search,
@@ -69,9 +70,9 @@ class Small:
 
 def run_all(task, monkeypatch, progress=None):
     """The result columns and paths of a task."""
-    monkeypatch.setattr(launch, "QUERIES", (4,))
-    monkeypatch.setattr(launch, "TARGETS", (8,))
-    monkeypatch.setattr(launch, "PAIRS", (8,))
+    monkeypatch.setattr(launch_size, "QUERIES", (4,))
+    monkeypatch.setattr(launch_size, "TARGETS", (8,))
+    monkeypatch.setattr(launch_size, "PAIRS", (8,))
     out = results.Output(task)
     pieces = list(launch.cut(task, Small(), 2**34))
     assert all(isinstance(piece, launch.Launch) for piece in pieces)
@@ -241,8 +242,8 @@ class Interpreted(Small):
 
 def _drive(monkeypatch):
     """Let the engine run small launches in the interpreter."""
-    monkeypatch.setattr(launch, "QUERIES", (4,))
-    monkeypatch.setattr(launch, "TARGETS", (8,))
+    monkeypatch.setattr(launch_size, "QUERIES", (4,))
+    monkeypatch.setattr(launch_size, "TARGETS", (8,))
     monkeypatch.setattr(engine, "kernels_pallas", Interpreted())
     prepare, alone = gpu.prepare, threading.Lock()  # it has one state for all threads
     monkeypatch.setattr(

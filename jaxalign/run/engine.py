@@ -119,7 +119,7 @@ class Content:
     info: dict
     output: results.Output
     jobs: dict = field(default_factory=dict)  # (task, device) -> gpu.Job
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    locks: dict = field(default_factory=dict)  # the same
 
 
 def prepare(task: Task, computed: list[Task]) -> flow.Work:
@@ -292,7 +292,8 @@ def _launches(work: flow.Work, task: Task) -> list:
 
 def _gpu_job(content, task, device):
     """What launches of a task share on a device, made by the first who asks."""
-    with content.lock:
-        if (id(task), device) not in content.jobs:
-            content.jobs[id(task), device] = gpu.prepare(task, kernels_pallas)
-    return content.jobs[id(task), device]
+    key = id(task), device
+    with content.locks.setdefault(key, threading.Lock()):  # devices prepare at once
+        if key not in content.jobs:
+            content.jobs[key] = gpu.prepare(task, kernels_pallas)
+    return content.jobs[key]

@@ -22,7 +22,8 @@ from jaxalign.run import crossing, gpu_arrays
 from jaxalign.run.gpu_arrays import Found, Order
 from jaxalign.run.gpu_memory import budget, holds
 from jaxalign.run.gpu_range import highest, numbers
-from jaxalign.run.launch import MEAN_RUNS, RUNS, zipped
+from jaxalign.run.launch import zipped
+from jaxalign.run.launch_size import MEAN_RUNS, RUNS
 from jaxalign.run.results import COUNTS
 from jaxalign.run.windows import bucket, cells
 

@@ -17,7 +17,7 @@ from jaxalign.run.results import COUNTS
 from jaxalign.run.windows import bucket
 
 CHUNK = 2**24  # rows of a column copied to the host at once, by one of COPIERS threads
-COPIERS = 8
+COPIERS = 16
 HOST = "pinned_host"  # the kind of memory that a device writes and the host reads
 # Room in arrays of a side, beyond which it is a power of two.
 LETTERS, SEQUENCES = (2**20, 2**26), (2**12, 2**17)

@@ -3,7 +3,8 @@
 import jax
 
 from jaxalign.run.crossing import ROWS
-from jaxalign.run.launch import IN_FLIGHT, MEAN_RUNS
+from jaxalign.run.launch import IN_FLIGHT
+from jaxalign.run.launch_size import MEAN_RUNS
 
 SHARE = 0.8  # of the device memory that JAX may have
 

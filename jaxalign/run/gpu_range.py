@@ -18,7 +18,11 @@ def numbers(task):
 def highest(task) -> tuple[np.ndarray, np.ndarray]:
     """What every query and every target can score at most, int64."""
     scores = np.maximum(numbers(task)[0], 0)
-    return _most(task.queries, scores.max(1)), _most(task.targets, scores.max(0))
+    queries, targets = scores.max(1), scores.max(0)
+    made = _most(task.targets, targets)
+    if task.queries is task.targets and (queries == targets).all():
+        return made, made
+    return _most(task.queries, queries), made
 
 
 def _most(side, best) -> np.ndarray:
