@@ -134,18 +134,21 @@ def test_exactly_the_scores_beyond_int16_run_again(monkeypatch):
     sets = as_sequences(texts, scoring.alphabet)
     task = Task("all", sets, sets, scoring, "local", frozenset(), "score",
                 budget=2**30)  # fmt: skip
-    seen, told = [], []
+    seen, told, sizes = [], [], set()
 
     def spy(task, kernels, queries, targets, *rest, **more):
+        made = list(launch.zipped(task, kernels, queries, targets, *rest, **more))
         if more:
             seen.extend(zip(queries.tolist(), targets.tolist(), strict=True))
-        return launch.zipped(task, kernels, queries, targets, *rest, **more)
+            sizes.update((x.rows, x.columns, x.places, x.shape) for x in made)
+        return made
 
     monkeypatch.setattr(gpu, "zipped", spy)
     columns, _ = run_all(task, monkeypatch, lambda *cells: told.append(cells))
     want = jaxalign.align_all(texts, scoring, mode="local", output="score")
     np.testing.assert_array_equal(columns["score"], want["score"])
     assert {frozenset(pair) for pair in seen} == {frozenset((0, 1)), frozenset((3, 4))}
+    assert len(sizes) == 1  # whichever pairs they are
     assert told[-1] == (task.job.cells, task.job.cells)
 
 

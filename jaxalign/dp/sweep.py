@@ -38,7 +38,7 @@ class Block(NamedTuple):
     length: jax.Array  # int32 (T,); first + length is a multiple of TILE
     tiles: jax.Array  # int32 ()
     targets: jax.Array  # int32 (), how many of the T are real
-    scores: jax.Array | None = None  # database profile (L, A+1, B), or (A+1, A+1)
+    scores: jax.Array | None = None  # database profile (A+1, L+1, B), or (A+1, A+1)
 
 
 class Query(NamedTuple):
@@ -282,7 +282,7 @@ def _from_profile(block, letters, j, second, dtype):
         lax.squeeze(
             lax.dynamic_slice(
                 block.scores,
-                (j, lax.index_in_dim(letters, k, keepdims=False), zero),
+                (lax.index_in_dim(letters, k, keepdims=False), j, zero),
                 (1, 1, lanes),
             ),
             (0, 1),

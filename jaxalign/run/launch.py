@@ -129,7 +129,8 @@ def _rectangle(sizes: Sizes, queries, targets, most: int):
 
 
 def zipped(task, kernels, queries, targets, budget, high, wide=False):
-    """Launches of pairs that share no side, of similar size; ``wide`` in int32."""
+    """Launches of pairs that share no side, of similar size; ``wide`` those that run
+    again in int32, for scores in arrays for any pair of the job: they compile once."""
     sizes = Sizes(task, kernels, budget, listed=True)
     while len(queries):
         some = queries[: launch_size.PAIRS[0]], targets[: launch_size.PAIRS[0]]
@@ -138,6 +139,7 @@ def zipped(task, kernels, queries, targets, budget, high, wide=False):
         most = min(int(x[of].max()) for x, of in zip(high, some, strict=True))
         chosen = dtype_of(task, kernels, *longest, most)
         if chosen is not None and wide:
+            longest = longest if task.paths else task.job.most
             chosen = "int32", True
         launch = sizes.largest(*some, longest, chosen)
         if launch is None:
