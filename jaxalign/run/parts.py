@@ -18,7 +18,8 @@ from jaxalign.run.windows import Whole
 ROWS = 2**22  # of a part, about; 184 MB of statistics
 CELLS = 2**40  # of a part; a minute or two on a few cores, a second on a GPU
 SEARCH_CELLS = 2**42  # … of a search, which may read the database for each part
-FEW = 16  # times as many targets: the triangle of the queries is 3 % of their cells
+LAST = 1.5  # parts that the last one may be: a small triangle leaves lanes empty
+FEW = 3  # times as many targets: no more cells in vain than a triangle of its own has
 EVEN = 64  # a launch on a GPU takes so many queries
 
 
@@ -42,7 +43,8 @@ def cut(lengths, include_self: bool = False, rows: int = ROWS, cells: int = CELL
     ----------
     lengths : int64 (n,)
     rows, cells : int
-        Of a part at most, unless a single query has more.
+        Of a part at most, unless a single query has more; of the last half as many
+        more.
 
     Returns
     -------
@@ -55,7 +57,7 @@ def cut(lengths, include_self: bool = False, rows: int = ROWS, cells: int = CELL
     after = np.cumsum(lengths[::-1])[::-1] - follow * lengths
     row = np.concatenate([[0], np.cumsum(partners)])
     cell = np.concatenate([[0], np.cumsum(lengths * after)])
-    return _bands(row, cell, rows, cells)
+    return _bands(row, cell, rows, cells, LAST)
 
 
 def cut_search(
@@ -71,7 +73,7 @@ def cut_search(
     residues : int
         Of the database, about; the same whenever the run goes on.
     rows, cells : int
-        Of a part at most, unless a single query has more.
+        As of ``cut``.
     """
     lengths = np.asarray(lengths, np.int64)
     row = np.arange(len(lengths) + 1, dtype=np.int64) * top
@@ -79,11 +81,15 @@ def cut_search(
     return _bands(row, cell, rows, cells)
 
 
-def _bands(row, cell, rows: int, cells: int) -> list[Part]:
-    """Some queries a part; ``row`` and ``cell`` count those of all queries before."""
+def _bands(row, cell, rows: int, cells: int, most: float = 1) -> list[Part]:
+    """Some queries a part; ``row`` and ``cell`` count those of all queries before; the
+    last is up to ``most`` parts."""
     made, first, n = [], 0, len(row) - 1
+    totals = (row, rows), (cell, cells)
     while row[first] < row[n] or not made:
-        last = min(_reach(row, first, rows), _reach(cell, first, cells))
+        last = min(_reach(total, first, limit) for total, limit in totals)
+        if all(total[n] - total[first] <= most * limit for total, limit in totals):
+            last = n
         last = max(last, min(first + 1, n))
         if last < n and last - first > EVEN:
             last = first + (last - first) // EVEN * EVEN
