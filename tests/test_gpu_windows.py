@@ -315,14 +315,18 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
 
     monkeypatch.setattr(gpu, "_call", lambda *_: (SimpleNamespace(lower=lower), {}))
     monkeypatch.setattr(gpu, "_gathered", lambda *_: ((), None))
-    one = np.zeros(1, int)
+    one, task = np.zeros(1, int), SimpleNamespace(paths=False)
     launches = [launch.Launch(one, one, rows=rows) for rows in (32, 64, 32)]
     for chosen in (device, None):  # none: where JAX's default is, it compiles for none
-        job = SimpleNamespace(compiled=set(), interpret=None, problem=None)
+        job = SimpleNamespace(compiled=set(), interpret=None, problem=None, task=task)
         for _ in range(2):
             with jax.default_device(chosen):
                 gpu.compile_all(job, launches)
     assert seen == [device] * 2 + [None] * 2
+    wide = [launch.Launch(one, one, rows=128), (0, 0)]  # and a pair beyond the kernels
+    monkeypatch.setattr(gpu, "_in_int32", lambda *_: wide)
+    gpu.compile_all(job, [*launches, replace(launches[0], rows=96, proven=False)])
+    assert len(seen) == 6
 
 
 @interpreted

@@ -23,7 +23,7 @@ from jaxalign.run.gpu_arrays import Found, Order
 from jaxalign.run.gpu_memory import budget, holds
 from jaxalign.run.gpu_range import highest, numbers
 from jaxalign.run.launch import zipped
-from jaxalign.run.launch_size import MEAN_RUNS, RUNS
+from jaxalign.run.launch_size import MEAN_RUNS, RUNS, Launch
 from jaxalign.run.results import COUNTS
 from jaxalign.run.windows import bucket, cells
 
@@ -72,18 +72,24 @@ def run(job: Job, launches, out, tell, whole=True) -> None:
     whole : no other thread has launches on this device for ``out``, so that rows may be
         held there until ``collect`` is called
     """
-    task, kernels, shared = job.task, job.kernels, job
+    task, shared = job.task, job
     if whole and holds(task):
         shared.held = shared.held or _empty(task)
     held = shared.held if whole else None
     job = replace(job, held=held, out=out, tell=tell)  # other threads have theirs
     again = _all(job, launches)
     if again:
-        # Exactly the pairs whose score may have left int16, in int32.
+        # Exactly the pairs whose score may have left int16.
         sides = (np.concatenate(side) for side in zip(*again, strict=True))
-        made = zipped(task, kernels, *sides, budget(task), highest(task), wide=True)
-        _all(job, made, counted=True)
+        _all(job, _in_int32(job, *sides), counted=True)
     shared.kept, shared.mean = max(shared.kept, job.kept), max(shared.mean, job.mean)
+
+
+def _in_int32(job: Job, queries, targets):
+    """Launches of pairs that share no side."""
+    task = job.task
+    high = highest(task)
+    return zipped(task, job.kernels, queries, targets, budget(task), high, wide=True)
 
 
 def prepare(task, kernels, interpret=None) -> Job:
@@ -168,7 +174,12 @@ def _empty(task) -> Held:
 
 
 def compile_all(job: Job, launches) -> None:
-    """Compile what launches need that is new, side by side: a kernel takes seconds."""
+    """Compile what launches need that is new, side by side: a kernel takes seconds.
+    Scores that may leave int16 will need int32, too, on whichever device."""
+    unproven = next((x for x in launches if not x.proven), None)
+    if unproven and not job.task.paths:
+        made = _in_int32(job, unproven.queries[:1], unproven.targets[:1])
+        launches = [*launches, *(x for x in made if isinstance(x, Launch))]
     distinct = {
         (x.rows, x.columns, x.room, x.records, x.slots, x.places, x.dtype, x.shape): x
         for x in launches
