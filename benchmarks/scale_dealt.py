@@ -69,14 +69,13 @@ def ray(options) -> list[dict]:
     chosen = {"mode": "local", "output": "score"}
     count = options.count or _of_seconds(jaxalign, options, chosen)
     sequences = scale_rows.proteins(count)
-    rows = max(len(sequences) ** 2 // 24, 1)  # some parts for each node
     head = {"num_cpus": 0, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         for _ in range(2):
             cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
-        there = chosen | {"cluster": cluster.address, "part_rows": rows}
+        there = chosen | {"cluster": cluster.address}
         calls = {"one process, 2 threads": chosen | {"threads": 2}, "Ray": there}
         made = [_row(jaxalign, name, sequences, how) for name, how in calls.items()]
     finally:

@@ -37,8 +37,9 @@ def stream_all(
         (k, n): only the k-th of n shares of the parts, from 1; each part is in one
         share, and shares are alike in cells.
     part_rows : int, optional
-        Rows of a part at most, unless a single query has more; 2^22 by default. Parts
-        depend on the lengths of the sequences and on this, on nothing else.
+        Rows of a part at most, unless a single query has more, and half as many more of
+        the last; by default 2^22, of a smaller job a thirty-second, of 64 queries or
+        more. Parts depend on the lengths of the sequences and on this, on nothing else.
 
     Yields
     ------
@@ -68,7 +69,7 @@ def stream_all(
 
 def parts_all(sequences, *, include_self=False, part_rows=None) -> list[Part]:
     """The parts that ``stream_all`` makes of some ``Sequences``."""
-    return parts.cut(sequences.lengths, include_self, *filter(None, [part_rows]))
+    return parts.cut(sequences.lengths, include_self, part_rows)
 
 
 def share(some: list[Part], shard=None) -> list[Part]:

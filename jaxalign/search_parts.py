@@ -100,7 +100,7 @@ def parts_search(queries, held, database, top, part_rows=None) -> list[Part]:
     if not isinstance(top, (int, np.integer)) or top < 1:
         raise UsageError(f"top = {top!r}: 1 or more hits are needed")
     residues = _size(database) if held is None else int(held.lengths.sum())
-    rows = parts.checked(part_rows)
+    rows = parts.checked(part_rows) or parts.ROWS
     return parts.cut_search(queries.lengths, int(top), residues, rows)
 
 

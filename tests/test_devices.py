@@ -161,6 +161,14 @@ def test_parts_cover_every_row_once(n, include_self):
         )
 
 
+def test_parts_of_a_job_of_minutes_are_many():
+    """So that machines end together; 64 queries each at least, for few sequences one."""
+    for n, parted in ((60, 1), (1000, 9), (5000, 44), (32_071, 143)):
+        made = parts.cut(np.full(n, 300))
+        assert len(made) == parted
+        assert all(part.last - part.first >= 64 for part in made) or len(made) == 1
+
+
 def test_the_job_of_a_part():
     """Its rows, its cells, and which pair a row is."""
     lengths = np.arange(9) % 4 + 1

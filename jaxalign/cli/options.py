@@ -169,7 +169,8 @@ class FolderOptions:
     """Only the K-th of N shares of the parts, from 1; shares may fill one folder."""
 
     part_rows: Annotated[int | None, Parameter(metavar="ROWS")] = None
-    """Rows of a part at most, unless a single query has more. [4194304]"""
+    """Rows of a part at most, unless a single query has more. [4194304, less where
+    all are few]"""
 
 
 @Parameter(name="*", group=Group("Output", sort_key=3))

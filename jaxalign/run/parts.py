@@ -17,6 +17,8 @@ from jaxalign.run.windows import Whole
 
 ROWS = 2**22  # of a part, about; 184 MB of statistics
 CELLS = 2**40  # of a part; a minute or two on a few cores, a second on a GPU
+PARTS = 32  # of a smaller job, so that several machines end together …
+LEAST = 2**38  # … but so many cells each, and EVEN queries
 SEARCH_CELLS = 2**42  # … of a search, which may read the database for each part
 LAST = 1.5  # parts that the last one may be: a small triangle leaves lanes empty
 FEW = 3  # times as many targets: no more cells in vain than a triangle of its own has
@@ -36,15 +38,20 @@ class Part:
     cells: int
 
 
-def cut(lengths, include_self: bool = False, rows: int = ROWS, cells: int = CELLS):
+def cut(
+    lengths,
+    include_self: bool = False,
+    rows: int | None = None,
+    cells: int | None = None,
+) -> list[Part]:
     """The parts of all pairs i < j (i <= j with ``include_self``) of some sequences.
 
     Parameters
     ----------
     lengths : int64 (n,)
-    rows, cells : int
+    rows, cells : int, optional
         Of a part at most, unless a single query has more; of the last half as many
-        more.
+        more. By default ``ROWS`` and ``CELLS``, or a share of a smaller job.
 
     Returns
     -------
@@ -57,6 +64,8 @@ def cut(lengths, include_self: bool = False, rows: int = ROWS, cells: int = CELL
     after = np.cumsum(lengths[::-1])[::-1] - follow * lengths
     row = np.concatenate([[0], np.cumsum(partners)])
     cell = np.concatenate([[0], np.cumsum(lengths * after)])
+    rows = rows or min(ROWS, max(int(row[n]) // PARTS, EVEN * n, 1))
+    cells = cells or min(CELLS, max(int(cell[n]) // PARTS, LEAST))
     return _bands(row, cell, rows, cells, LAST)
 
 
@@ -111,8 +120,8 @@ def cut_of(task: Task, rows: int | None = None) -> list[Part]:
     return cut(task.queries.lengths, task.include_self, checked(rows))
 
 
-def checked(rows: int | None) -> int:
-    """Rows of a part, the usual number where none is asked for.
+def checked(rows: int | None) -> int | None:
+    """Rows of a part, None where none are asked for.
 
     Raises
     ------
@@ -121,7 +130,7 @@ def checked(rows: int | None) -> int:
     """
     if rows is not None and rows < 1:
         raise UsageError(f"part_rows = {rows}: 1 or more are needed")
-    return rows or ROWS
+    return rows
 
 
 def shard(parts: list[Part], k: int, n: int) -> list[Part]:
