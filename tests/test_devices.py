@@ -162,7 +162,7 @@ def test_parts_cover_every_row_once(n, include_self):
 
 
 def test_parts_of_a_job_of_minutes_are_many():
-    """So that machines end together; 64 queries each at least; few sequences are one."""
+    """So that machines end together; 64 queries at least, so few sequences are one."""
     for n, parted in ((60, 1), (1000, 9), (5000, 44), (32_071, 143)):
         made = parts.cut(np.full(n, 300))
         assert len(made) == parted
