@@ -2,7 +2,9 @@
 
 Rows are taken in strips of ``rows``; a strip sweeps over the columns of all lanes at
 once and keeps H and F of its rows, while H and E of its last row wait in a boundary
-row for the strip below. H, E and F are never stored beyond that.
+row for the strip below. Columns are taken in chunks whose profile stays in the cache;
+H and F of a strip wait in a boundary column for the next chunk. H, E and F are never
+stored beyond that.
 
 A lane holds targets one after the other, each in tiles of its own (``TILE`` columns),
 ending with its last tile and beginning wherever that leaves it. The columns before its
@@ -24,6 +26,7 @@ from jaxalign.dp.call import one_function
 from jaxalign.dp.recurrence import Gaps, border, neg_inf
 
 TILE = 16  # columns; half of it is lost on every target, and every tile costs a fold
+CHUNK = 2**17  # columns of a lane that a chunk has, all lanes together
 
 
 class Block(NamedTuple):
@@ -83,12 +86,24 @@ def fill(block, query, gaps, free, halves=None, *, local, rows=16, fused=True):
         Right as long as no value leaves the range of ``gaps.open.dtype``: the caller
         proves that (``run.bounds``).
     """
-    state = _before(block, gaps, free, halves, local)
+    state = (
+        *_before(block, gaps, free, halves, local),
+        _column0(block, query, gaps, rows),
+    )
+    size = max(1, CHUNK // (TILE * block.codes.shape[1]))  # tiles of a chunk
 
-    def strip(s, state):
-        return _strip(s, state, block, query, gaps, free, local, rows, fused)
+    def chunk(c, state):
+        tiles = (
+            jnp.maximum(query.tile, c * size),
+            jnp.minimum(block.tiles, (c + 1) * size),
+        )
 
-    return lax.fori_loop(0, query.strips, strip, state)[0]
+        def strip(s, state):
+            return _strip(s, tiles, state, block, query, gaps, free, local, rows, fused)
+
+        return lax.fori_loop(0, query.strips, strip, state)
+
+    return lax.fori_loop(query.tile // size, -(-block.tiles // size), chunk, state)[0]
 
 
 def inside_index(block):
@@ -109,9 +124,18 @@ def _before(block, gaps, free, halves, local):
     return filled, jnp.full_like(h, neg_inf(h.dtype))
 
 
-def _strip(s, state, block, query, gaps, free, local, rows, fused):
-    """One strip: rows s*rows + 1 ... s*rows + rows against every column."""
-    filled, e_row = state
+def _column0(block, query, gaps, rows):
+    """H, F (strips, rows, B) and the diagonal (strips, B) before the first chunk; where
+    a target begins, they are what its column 0 has."""
+    strips, lanes = query.codes.shape[0] // rows, block.codes.shape[1]
+    minus = neg_inf(gaps.open.dtype)
+    wide = jnp.full((strips, rows, lanes), minus, gaps.open.dtype)
+    return wide, wide, wide[:, 0]
+
+
+def _strip(s, tiles, state, block, query, gaps, free, local, rows, fused):
+    """One strip: rows s*rows + 1 ... s*rows + rows against some tiles of columns."""
+    filled, e_row, column = state
     dtype, left = gaps.open.dtype, free["query_start"] | local
     i = s * rows + 1 + jnp.arange(rows, dtype=jnp.int32)[:, None]
     inside = i <= query.length[None, :]
@@ -125,8 +149,10 @@ def _strip(s, state, block, query, gaps, free, local, rows, fused):
     sweep = one_function(
         lambda *args: _tiles(*args, local=local, fused=fused), enabled=fused
     )
-    filled, e_row = sweep(
-        (filled, e_row),
+    h, f, diag = (row_of(x, s) for x in column)
+    filled, e_row, *column_after = sweep(
+        (filled, e_row, tuple(h), tuple(f), diag),
+        tiles,
         block,
         tuple(letters),
         _tables(block, letters),
@@ -136,12 +162,16 @@ def _strip(s, state, block, query, gaps, free, local, rows, fused):
         query,
         s,
     )
-    return filled, e_row
+    h, f, diag = column_after
+    after = jnp.stack(h), jnp.stack(f), diag
+    put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
+    return filled, e_row, tuple(map(put, column, after))
 
 
 def _tiles(
-    state, block, letters, tables, vertical, column0, gaps, query, s, *, local, fused
-):
+    state, tiles, block, letters, tables, vertical, column0, gaps, query, s, *, local,
+    fused,
+):  # fmt: skip
     """The sweep of a strip over its tiles; loops of one function on the CPU."""
     rows, lanes = len(letters), block.codes.shape[1]
     minus = lax.full((lanes,), neg_inf(gaps.open.dtype), gaps.open.dtype)
@@ -175,8 +205,7 @@ def _tiles(
         found = (*track, None, None)[:3] if local else _best_of_column(h)
         return _keep(filled, t, found, s, rows, tie, fused), e_row, h, f, diag
 
-    carry = *state, (minus,) * rows, (minus,) * rows, minus
-    return lax.fori_loop(query.tile, block.tiles, tile, carry)[:2]
+    return lax.fori_loop(*tiles, tile, state)
 
 
 def _per_lane(values, second, lanes):

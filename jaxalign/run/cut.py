@@ -26,11 +26,12 @@ STEP_BYTES = 2**25  # operations kept by one window at most
 
 
 def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
-    """Device bytes of a window: profile, boundary rows, backtrack, operations."""
+    """Device bytes of a window: profile, boundary rows and columns, backtrack,
+    operations."""
     wide = window.lanes * (window.columns + window.rows * window.zipped)
     profile = 0 if window.zipped else 26 * window.lanes * window.columns
     held = profile * (1 if score_bytes == 2 else score_bytes) + wide * 6
-    held += 2 * score_bytes * window.lanes * window.columns
+    held += 2 * score_bytes * window.lanes * (window.columns + window.rows)
     held += 2 * window.capacity
     if steps:
         held += 2 * window.slots * window.places * (window.rows + window.longest)

@@ -14,8 +14,7 @@ import numpy as np
 from jaxalign.run.lanes import spans
 
 TEAMS = 1500  # sequences; from here on the triangle's waste is less than a tenth
-TEAM, WIDER = 1.15, 16000  # a sweep of two queries by that of one, and by how many
-# columns it costs another one: the second profile leaves the cache …
+TEAM = 1.2  # a sweep of two queries by that of one …
 TEAM_LANES = 128  # … in so many lanes
 SELF_CELLS = 10**9  # below, a set with its self pairs does without teams
 FILLERS, FILLED = 4, 1024  # threads that write indices of rows, queries at a time
@@ -221,8 +220,7 @@ class Job:
             return False
         lengths, _ = self.falling
         found = spans(lengths, TEAM_LANES)
-        cost = TEAM + int(found[0]) / WIDER
-        together = cost * int(lengths.sum()) * int(found[0]) / 2
+        together = TEAM * int(lengths.sum()) * int(found[0]) / 2
         return together < int((lengths * found).sum())
 
     @property
