@@ -198,6 +198,8 @@ def scores(task: Task, take, tell=None) -> dict:
         def one(_, piece):
             with jax.default_device(device) if device else nullcontext():
                 queries, targets, found = _scores(content, piece, device, scratch)
+                if not isinstance(piece, launch.Launch):
+                    found.block_until_ready()  # or ``take`` waits, and others for it
                 take(queries, targets, found)
                 found.block_until_ready()  # the memory of a window a thread, no more
             m, n = task.queries.lengths[queries], task.targets.lengths[targets]
