@@ -20,6 +20,7 @@ from cases import (
 
 import jaxalign
 from jaxalign import MemoryPlanError, Scoring, UsageError
+from jaxalign.dp import sweep, window
 from jaxalign.dp.recurrence import Gaps
 from jaxalign.dp.window import Problem
 from jaxalign.model.alphabet import as_sequences
@@ -191,6 +192,23 @@ def test_a_long_one_among_short_ones(monkeypatch):
     check_rows(alone, every=9)
     monkeypatch.setattr(windows, "TEAM", 0)
     same_tables(run_all(texts, mode="local"), alone)
+
+
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_columns_in_chunks(mode, monkeypatch):
+    """Chunks of two tiles, through targets and between them: the same alignments."""
+    rng = np.random.default_rng(9)
+    texts = [text_of(rng, n, "ACDW") for n in (130, *rng.integers(0, 90, 12))]
+    whole = run_all(texts, mode=mode)
+    check_rows(whole, every=9)
+    monkeypatch.setattr(sweep, "CHUNK", 2 * sweep.TILE * cut.LANES[1])
+    try:
+        for count in (0, 10**9):  # two queries a sweep, and one
+            monkeypatch.setattr(windows, "TEAM", count)
+            window.run_window.clear_cache()
+            same_tables(run_all(texts, mode=mode), whole)
+    finally:
+        window.run_window.clear_cache()
 
 
 @pytest.mark.parametrize("kind", ["all", "cross", "zip"])
