@@ -53,7 +53,7 @@ def stream_all(
     --------
     >>> import jaxalign
     >>> sequences = ["MKTAYIA", "MKTAIA", "MRV"]
-    >>> for part, table in jaxalign.stream_all(sequences, part_rows=2):
+    >>> for part, table in jaxalign.stream_all(sequences, part_rows=1):
     ...     print(part.index, part.start, part.stop, table["score"].tolist())
     0 0 2 [16, -7]
     1 2 3 [-6]
