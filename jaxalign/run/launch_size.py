@@ -5,6 +5,7 @@ Static sizes are few, since each of them is a compilation; lengths are data.
 
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -51,8 +52,8 @@ class Sizes:
     """The largest launches of a task that fit some device bytes, of each kind of
     queries looked for once; ``listed``: of pairs that share no side."""
 
-    task: object
-    kernels: object
+    task: Any
+    kernels: Any
     budget: int
     listed: bool = False
     known: dict = field(default_factory=dict)
