@@ -88,7 +88,7 @@ def fill(block, query, gaps, free, halves=None, *, local, rows=16, fused=True):
     """
     state = (
         *_before(block, gaps, free, halves, local),
-        _column0(block, query, gaps, rows),
+        _boundary_column(block, query, gaps, rows),
     )
     size = max(1, CHUNK // (TILE * block.codes.shape[1]))  # tiles of a chunk
 
@@ -124,9 +124,9 @@ def _before(block, gaps, free, halves, local):
     return filled, jnp.full_like(h, neg_inf(h.dtype))
 
 
-def _column0(block, query, gaps, rows):
-    """H, F (strips, rows, B) and the diagonal (strips, B) before the first chunk; where
-    a target begins, they are what its column 0 has."""
+def _boundary_column(block, query, gaps, rows):
+    """H, F (strips, rows, B) and the diagonal (strips, B) left of the first chunk;
+    every target begins with what its own column 0 has."""
     strips, lanes = query.codes.shape[0] // rows, block.codes.shape[1]
     minus = neg_inf(gaps.open.dtype)
     wide = jnp.full((strips, rows, lanes), minus, gaps.open.dtype)

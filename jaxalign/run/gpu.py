@@ -176,15 +176,11 @@ def _empty(task) -> Held:
 def compile_all(job: Job, launches) -> None:
     """Compile what launches need that is new, side by side: a kernel takes seconds.
     Scores that may leave int16 will need int32, too, on whichever device."""
+    distinct = _new(job, launches)
     unproven = next((x for x in launches if not x.proven), None)
-    if unproven and not job.task.paths:
+    if distinct and unproven and not job.task.paths:
         made = _in_int32(job, unproven.queries[:1], unproven.targets[:1])
-        launches = [*launches, *(x for x in made if isinstance(x, Launch))]
-    distinct = {
-        (x.rows, x.columns, x.room, x.records, x.slots, x.places, x.dtype, x.shape): x
-        for x in launches
-    }
-    distinct = {key: x for key, x in distinct.items() if key not in job.compiled}
+        distinct |= _new(job, (x for x in made if isinstance(x, Launch)))
     job.compiled.update(distinct)
 
     # Of this thread; others have JAX's own, and what is compiled for one is compiled
@@ -200,6 +196,15 @@ def compile_all(job: Job, launches) -> None:
     if len(distinct) > 1 and job.interpret is None:
         with ThreadPoolExecutor(COMPILERS) as pool:
             list(pool.map(make, distinct.values()))
+
+
+def _new(job: Job, launches) -> dict:
+    """Launches of static sizes that are not compiled, one of each."""
+    distinct = {
+        (x.rows, x.columns, x.room, x.records, x.slots, x.places, x.dtype, x.shape): x
+        for x in launches
+    }
+    return {key: x for key, x in distinct.items() if key not in job.compiled}
 
 
 def _ids(launch) -> list:

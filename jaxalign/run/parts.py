@@ -82,7 +82,7 @@ def cut_search(
     residues : int
         Of the database, about; the same whenever the run goes on.
     rows, cells : int
-        As of ``cut``.
+        Of a part at most, unless a single query has more.
     """
     lengths = np.asarray(lengths, np.int64)
     row = np.arange(len(lengths) + 1, dtype=np.int64) * top
