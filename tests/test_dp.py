@@ -7,6 +7,7 @@ inside it.
 from contextlib import nullcontext
 from functools import partial
 from itertools import groupby, product
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from jaxalign.dp import directions, wavefront, window
 from jaxalign.dp.recurrence import Gaps
 from jaxalign.dp.sweep import TILE, Block
 from jaxalign.model.scoring import FREE_ENDS, Scoring
+from jaxalign.run import bounds
 
 LANES, ROWS, SIZE, LETTERS = 16, 80, 80, 24
 WILDCARD = 22
@@ -237,6 +239,46 @@ def test_sweep_forms(local, form):
         problem = problem_of(S, gaps, ends, "int16")
         out = swept(queries, targets, problem, local, False, k % 2, **form)
         check_lanes(*out, queries, targets, (S, *gaps, mode, ends), k % 2)
+
+
+def test_eight_bits_say_when_they_do_not_hold():
+    """Up to the bound a score of int8 is the oracle's; beyond it the score found is
+    beyond it, too, however often the values have wrapped."""
+    rng = np.random.default_rng(13)
+    held, beyond = 0, 0
+    for _, ends, gaps, _, (letters, S) in cases(rng, local=True):
+        scoring = SimpleNamespace(scores=S, open=gaps[0], extend=gaps[1])
+        high = bounds.narrow_high(scoring, "local")
+        assert high == 127 - S.max() and not bounds.narrow_high(scoring, "global")
+        _, targets = some_pairs(rng, LANES, letters)
+        half = len(targets) // 2  # likeness of all degrees
+        query = rng.integers(0, letters, SIZE).astype(np.uint8)
+        for k in range(half):
+            change = rng.random(SIZE) < k / half
+            targets[k] = np.where(change, rng.integers(0, letters, SIZE), query)
+        S = padded_matrix(S)
+        small = problem_of(S, gaps, ends, "int16")
+        small = small._replace(gaps=Gaps(*(np.int8(g) for g in gaps)))
+        found = scores_alone(query, targets, small)
+        assert found.dtype == "int8"
+        want = [oracle.score(query, b, S, *gaps, "local") for b in targets]
+        for got, score in zip(found.tolist(), want, strict=True):
+            assert got == score if score <= high else got > high
+        held += sum(20 < score <= high for score in want)
+        beyond += sum(score > 200 for score in want)
+    assert held > 20 and beyond > 20
+
+
+def scores_alone(query, targets, problem):
+    """Local scores of a query, no paths."""
+    block = window.load_block(packed_block(targets, 2), problem, True)
+    codes, m = stacked([query], ROWS)
+    result, _ = window.run_window(
+        block, codes[..., None], m[:, None], np.zeros(1, np.int32), np.int32(1),
+        np.zeros((1, LANES), bool), problem, local=True, rows=8, longest=SIZE,
+        paths=False, steps=False, fused=True,
+    )  # fmt: skip
+    return np.asarray(result.score[0])
 
 
 def test_window_computes_what_it_is_told_to():

@@ -17,7 +17,7 @@ from jaxalign.io import fasta
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.run import engine
+from jaxalign.run import again, engine, execute
 from jaxalign.run import search as scanning
 from jaxalign.run.job import make_task
 
@@ -90,6 +90,27 @@ def test_no_hit_depends_on_the_blocks(sets, monkeypatch, residues, records):
 def test_no_hit_depends_on_windows_or_threads(sets, options):
     found = jaxalign.search(*sets, top=5, align_top=False, **options)
     assert rows_of(found) == expected(*sets, 5, mode="local")
+
+
+@pytest.mark.parametrize("many, enough", [(1, 2**16), (1, 3), (2**20, 3)])
+def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
+    """Tried in 8 bits, computed again in windows of such pairs or in whole windows."""
+    monkeypatch.setattr(execute, "NARROW_CELLS", 0)
+    monkeypatch.setattr(execute, "MANY", many)
+    monkeypatch.setattr(again, "ENOUGH", enough)
+    seen = []
+    real = execute.window_scores
+    monkeypatch.setattr(
+        execute, "window_scores", lambda *x: seen.append((x[3], real(*x)[1])) or real(*x)
+    )
+    queries, database = [*sets[0], "W" * 64, "W" * 12], [*sets[1], *["W" * 30] * 9]
+    found = jaxalign.search(queries, database, top=12, align_top=False, window=16)
+    assert rows_of(found) == expected(queries, database, 12, mode="local")
+    assert max(score for _, _, score in rows_of(found)) > 300  # wraps twice
+    assert found.info["dtypes"] == ["int8", "int16"]
+    whole = [pairs is None for high, pairs in seen if high]  # windows filled twice
+    assert any(whole) == (many > 1) and {high for high, _ in seen} <= {0, 116}
+    assert any(high == 0 for high, _ in seen) == (many == 1)
 
 
 def test_the_second_stage_changes_nothing(sets, monkeypatch):

@@ -26,6 +26,7 @@ from jaxalign.dp.call import one_function
 from jaxalign.dp.recurrence import Gaps, border, neg_inf
 
 TILE = 16  # columns; half of it is lost on every target, and every tile costs a fold
+COLUMNS = 2  # a step takes without paths, which leave the time as it is
 CHUNK = 2**17  # columns of a lane that a chunk has, all lanes together
 
 
@@ -90,20 +91,25 @@ def fill(block, query, gaps, free, halves=None, *, local, rows=16, fused=True):
         *_before(block, gaps, free, halves, local),
         _boundary_column(block, query, gaps, rows),
     )
-    size = max(1, CHUNK // (TILE * block.codes.shape[1]))  # tiles of a chunk
+    lanes = block.codes.shape[1]
+    own = query.codes.shape[1] == lanes  # tables are made for every strip
+    strip = partial(_strip, local=local, fused=fused, alone=fused and own)
 
-    def chunk(c, state):
-        tiles = (
-            jnp.maximum(query.tile, c * size),
-            jnp.minimum(block.tiles, (c + 1) * size),
-        )
+    def chunks(state, block, query, gaps, borders):
+        size = jnp.int32(max(1, CHUNK // (TILE * lanes)))  # tiles of a chunk
 
-        def strip(s, state):
-            return _strip(s, tiles, state, block, query, gaps, free, local, rows, fused)
+        def chunk(c, state):
+            first = lax.max(query.tile, c * size)
+            tiles = first, lax.min(block.tiles, (c + 1) * size)
+            one = partial(strip, tiles, block, query, gaps, borders)
+            return lax.fori_loop(0, query.strips, one, state)
 
-        return lax.fori_loop(0, query.strips, strip, state)
+        last = lax.div(block.tiles + (size - 1), size)
+        return lax.fori_loop(lax.div(query.tile, size), last, chunk, state)
 
-    return lax.fori_loop(query.tile // size, -(-block.tiles // size), chunk, state)[0]
+    borders = _borders(query, gaps, free["query_start"] | local, rows)
+    sweep = one_function(chunks, enabled=fused and not own)
+    return sweep(state, block, query, gaps, borders)[0]
 
 
 def inside_index(block):
@@ -133,37 +139,43 @@ def _boundary_column(block, query, gaps, rows):
     return wide, wide, wide[:, 0]
 
 
-def _strip(s, tiles, state, block, query, gaps, free, local, rows, fused):
+class _Borders(NamedTuple):
+    """What rows begin with, by strip: (strips, rows, W), ``above`` (strips, W)."""
+
+    letters: jax.Array
+    open: jax.Array  # down a column: none below the last row
+    extend: jax.Array
+    start: jax.Array  # column 0, with the value of row m below row m
+    above: jax.Array  # the row above the strip
+
+
+def _borders(query, gaps, left, rows):
+    count, wide = query.codes.shape
+    shape = count // rows, rows, wide
+    i = 1 + jnp.arange(count, dtype=jnp.int32)[:, None]
+    inside = i <= query.length[None, :]
+    down = (jnp.where(inside, g, 0).astype(g.dtype) for g in gaps)
+    start = border(jnp.minimum(i, query.length[None, :]), left, gaps)
+    above = border(jnp.minimum(i[::rows] - 1, query.length[None, :]), left, gaps)
+    return _Borders(*(x.reshape(shape) for x in (query.codes, *down, start)), above)
+
+
+def _strip(tiles, block, query, gaps, borders, s, state, *, local, fused, alone):
     """One strip: rows s*rows + 1 ... s*rows + rows against some tiles of columns."""
     filled, e_row, column = state
-    dtype, left = gaps.open.dtype, free["query_start"] | local
-    i = s * rows + 1 + jnp.arange(rows, dtype=jnp.int32)[:, None]
-    inside = i <= query.length[None, :]
-    vertical = Gaps(
-        *(jnp.where(inside, g, 0).astype(dtype) for g in (gaps.open, gaps.extend))
-    )
-    # Column 0, with the value of row m below row m.
-    start = border(jnp.minimum(i, query.length[None, :]), left, gaps)
-    above = border(jnp.minimum(s * rows, query.length), left, gaps)
-    letters = lax.dynamic_slice_in_dim(query.codes, s * rows, rows)
-    sweep = one_function(
-        lambda *args: _tiles(*args, local=local, fused=fused), enabled=fused
-    )
+    here = jax.tree.map(lambda x: row_of(x, s), borders)
+    letters, down, up = here.letters, (here.open, here.extend), (here.start, here.above)
+    tables = _tables(block, letters)
     h, f, diag = (row_of(x, s) for x in column)
-    filled, e_row, *column_after = sweep(
-        (filled, e_row, tuple(h), tuple(f), diag),
-        tiles,
-        block,
-        tuple(letters),
-        _tables(block, letters),
-        tuple(map(tuple, vertical)),
-        (tuple(start), above),
-        gaps,
-        query,
-        s,
+    split = [tuple(row_of(x, k) for k in range(len(x))) for x in (letters, *down, h, f)]
+    sweep = one_function(
+        lambda *args: _tiles(*args, local=local, fused=fused), enabled=alone
     )
-    h, f, diag = column_after
-    after = jnp.stack(h), jnp.stack(f), diag
+    filled, e_row, h, f, diag = sweep(
+        (filled, e_row, *split[3:], diag), tiles, block, split[0], tables, split[1:3],
+        (tuple(row_of(up[0], k) for k in range(len(letters))), up[1]), gaps, query, s,
+    )  # fmt: skip
+    after = (*(lax.concatenate([y[None] for y in x], 0) for x in (h, f)), diag)
     put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
     return filled, e_row, tuple(map(put, column, after))
 
@@ -191,7 +203,7 @@ def _tiles(
         f = tuple(lax.select(begins, minus, x) for x in f)
         diag = lax.select(begins, above, diag)
         tie = row_of(query.tie, t) if paths else None
-        first = row_of(block.origin, t)
+        first = row_of(block.origin, t) if paths else None
         read = partial(
             _scores, block, letters, tables, second=second, dtype=gaps.open.dtype,
             fused=fused,
@@ -199,7 +211,10 @@ def _tiles(
         column = _column(block, rows, read, gap, gaps, tie, first, s, local, fused)
         inner = h, f, diag, filled.last_row, e_row, filled.halves
         inner += (_track(h, local, paths),)
-        inner = lax.fori_loop(t * TILE, (t + 1) * TILE, column, inner)
+        many = 1 if paths else COLUMNS
+        inner = lax.fori_loop(
+            t * (TILE // many), (t + 1) * (TILE // many), _times(many, column), inner
+        )
         h, f, diag, last_row, e_row, halves, track = inner
         filled = filled._replace(last_row=last_row, halves=halves)
         found = (*track, None, None)[:3] if local else _best_of_column(h)
@@ -219,21 +234,35 @@ def _per_lane(values, second, lanes):
     return lax.select(second, other[0], one) if other else one
 
 
+def _times(many, column):
+    """Several columns a step: the second writes H and F where the first has read them,
+    so that nothing is copied."""
+
+    def step(p, carry):
+        for k in range(many):
+            carry = column(many * p + k, carry)
+        return carry
+
+    return step
+
+
 def _column(block, rows, read, vertical, gaps, tie, first, s, local, fused):
     """The step over one column of all lanes: a function (j, carry)."""
-    lanes, dtype = first.shape[0], gaps.open.dtype
+    lanes, dtype = block.codes.shape[1], gaps.open.dtype
 
     def column(j, carry):
         h, f, diag, last_row, e_row, halves, track = carry
         up, e = row_of(last_row, j), row_of(e_row, j)
-        above = up
-        # F of a lane's column 0 is minus infinity: its first column cannot extend.
-        cut = lax.select(
-            lax.eq(lax.full((lanes,), j, jnp.int32), first),
-            lax.full((lanes,), -neg_inf(dtype), dtype),
-            lax.broadcast(gaps.extend, (lanes,)),
-        )
-        horizontal = Gaps(gaps.open, cut)
+        above, horizontal = up, gaps
+        if tie is not None:
+            # F of a lane's column 0 is minus infinity: a path cannot extend it. (No
+            # score is higher for it: there F is what opening a gap gives.)
+            cut = lax.select(
+                lax.eq(lax.full((lanes,), j, jnp.int32), first),
+                lax.full((lanes,), -neg_inf(dtype), dtype),
+                lax.broadcast(gaps.extend, (lanes,)),
+            )
+            horizontal = Gaps(gaps.open, cut)
         new_h, new_f, codes = [], [], []
         for k, score in enumerate(read(j)):
             gap = Gaps(vertical[0][k], vertical[1][k])
@@ -260,6 +289,7 @@ def _cell_row(values, vertical, horizontal, tie, k, local, fused):
     """One row of cells, a function of its own so that nothing is computed twice."""
 
     def row(diag, up, left, e, f, s, vertical, horizontal, tie):
+        s = _from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
         vertical, horizontal = (
             Gaps(*(x if x.ndim else lax.broadcast(x, diag.shape) for x in gap))
             for gap in (vertical, horizontal)
@@ -295,22 +325,23 @@ def _tables(block, letters):
 
 
 def _scores(block, letters, tables, j, *, second, dtype, fused):
-    """Substitution scores of the rows of a strip in column j, (B,) each."""
+    """Substitution scores of the rows of a strip in column j: (B,) each, or where they
+    stand in the profile, to be read by the row itself."""
     lanes = block.codes.shape[1]
     if tables:
         return _look_up_four(block, tables, j, dtype, fused)
     if letters[0].shape[0] == lanes:
         return [_look_up(block, one, j, dtype) for one in letters]
-    return [_from_profile(block, one, j, second, dtype) for one in letters]
+    return [(block.scores, one, j, second) for one in letters]
 
 
-def _from_profile(block, letters, j, second, dtype):
+def _from_profile(scores, letters, j, second, dtype):
     """Rows of the database profile, one for each query that lanes may meet."""
-    lanes, zero = block.codes.shape[1], jnp.int32(0)
+    lanes, zero = scores.shape[2], jnp.int32(0)
     one, *other = (
         lax.squeeze(
             lax.dynamic_slice(
-                block.scores,
+                scores,
                 (lax.index_in_dim(letters, k, keepdims=False), j, zero),
                 (1, 1, lanes),
             ),

@@ -6,6 +6,7 @@ after the other, so little of it is padding; results go back to input order.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -89,6 +90,21 @@ def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
         yield from _cut_zip(job, queries[1::2], budget)
 
 
+def regroup(job: Job, queries, targets, budget: int):
+    """Pieces of some pairs (P,) of a ``cross`` job: each query against its targets, all
+    with few programs."""
+    order = np.lexsort((-job.target_lengths[targets], queries))
+    queries, targets = queries[order], targets[order]
+    ends = np.flatnonzero(np.diff(queries, append=-1)) + 1
+    for start, end in pairwise([0, *ends.tolist()]):
+        query, some = queries[start : start + 1], targets[start:end]
+        while len(some):
+            count = _next_block(job, some, LANES[1])
+            for piece in _narrow(job, query, some[:count], LANES[1], budget, few=True):
+                yield from lone(job, piece)
+            some = some[count:]
+
+
 def _next_block(job, order, lanes) -> int:
     """How many of the next targets (longest first) make a block."""
     if job.window:
@@ -149,34 +165,37 @@ def _cut_block(job, queries, block, lanes, budget):
         at += len(part)
 
 
-def _narrow(job, queries, block, lanes, budget):
+def _narrow(job, queries, block, lanes, budget, few=False):
     """Fewer lanes or targets until the window fits; then single pairs."""
-    window = _shape(job, queries, block, lanes)
+    window = _shape(job, queries, block, lanes, few)
     if (fitted := _fitted(job, window, budget)) is not None:
         yield fitted
     elif lanes > LANES[-1]:
         fewer = next(x for x in LANES if x < lanes)
         while len(block):
             count = _next_block(job, block, fewer)
-            yield from _narrow(job, queries, block[:count], fewer, budget)
+            yield from _narrow(job, queries, block[:count], fewer, budget, few)
             block = block[count:]
     elif len(block) > lanes:
         for start in range(0, len(block), lanes):
             part = block[start : start + lanes]
-            yield from _narrow(job, queries, part, lanes, budget)
+            yield from _narrow(job, queries, part, lanes, budget, few)
     else:
         yield from pairs(job, window)
 
 
-def _shape(job, queries, block, lanes) -> Window:
-    """The window of some queries and targets: coarse buckets for a small job."""
-    coarse = _coarse(job)
+def _shape(job, queries, block, lanes, few=False) -> Window:
+    """The window of some queries and targets: coarse buckets for a small job, and for
+    ``few`` programs."""
+    coarse = _coarse(job) or few
     lane, last = pack(job.target_lengths[block], lanes)
     used = int(last.max(initial=TILE))
     m = int(job.query_lengths[queries].max(initial=0))
     n = int(job.target_lengths[block].max(initial=0))
     rows, longest = (bucket(x) for x in (job.most if coarse else (m, n)))
     columns = max(bucket(used, 4 if coarse else 2), longest)
+    if few and not job.paths:  # nothing else asks how long a target is
+        columns = longest = bucket(used, 16)
     each = 2 if job.teams else 1
     slots = min((job.window or 2 * QUERIES) // each, QUERIES)
     common = job.whole and lanes > LANES[-1]  # parts: one size for most of them

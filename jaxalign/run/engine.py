@@ -18,6 +18,7 @@ import numpy as np
 import kernels_pallas
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.run import (
+    cut,
     execute,
     flow,
     gpu,
@@ -29,6 +30,7 @@ from jaxalign.run import (
     schedule,
     windows,
 )  # fmt: skip
+from jaxalign.run.again import Pairs
 from jaxalign.run.device import first_device
 from jaxalign.run.task import Task, make_plan, merge
 from jaxalign.run.told import teller, watcher
@@ -179,7 +181,8 @@ def scores(task: Task, take, tell=None) -> dict:
     task : Task
     take : callable (queries, targets, scores)
         Indices of the two sets and a device array (slots, places) whose first rows and
-        columns are theirs; called from several threads.
+        columns are theirs; called from several threads. A local score of -1 comes
+        again, in another window.
     tell : callable (cells done, cells in all), optional
 
     Returns
@@ -189,46 +192,59 @@ def scores(task: Task, take, tell=None) -> dict:
     """
     info, pieces = plan(task)
     content = Content(task, info, None)
-    told = teller(tell, task.job.cells)
     began = time.perf_counter()
+    beyond, high = Pairs(), execute.narrow(task)
 
-    def worker(device):
+    def worker(device, high, told):
         scratch = SimpleNamespace()
+        again = worker(device, 0, teller(None, 0)) if high else None
 
         def one(_, piece):
             with jax.default_device(device) if device else nullcontext():
-                queries, targets, found = _scores(content, piece, device, scratch)
+                *found, pairs = _scores(content, piece, device, scratch, high)
+                queries, targets, score = found
                 if not isinstance(piece, launch.Launch):
-                    found.block_until_ready()  # or ``take`` waits, and others for it
-                take(queries, targets, found)
-                found.block_until_ready()  # the memory of a window a thread, no more
+                    score.block_until_ready()  # or ``take`` waits, and others for it
+                take(queries, targets, score)
+                score.block_until_ready()  # the memory of a window a thread, no more
             m, n = task.queries.lengths[queries], task.targets.lengths[targets]
             told(int(m.sum()) * int(n.sum()))
+            if pairs is not None and (enough := beyond.add(*pairs)):
+                for window in cut.regroup(task.job, *enough, task.window_budget):
+                    again(None, window)
 
         return one
+
+    def fill(pieces, high, told):
+        workers = [partial(worker, device, high, told) for device in places(task)]
+        for _ in flow.run(iter([flow.Work(content, pieces)]), workers):
+            pass
 
     launches = [piece for piece in pieces if isinstance(piece, launch.Launch)]
     if launches:
         first = (task.devices or (None,))[0]
         with jax.default_device(first) if first else nullcontext():
             gpu.compile_all(_gpu_job(content, task, first), launches)
-    workers = [partial(worker, device) for device in places(task)]
-    for _ in flow.run(iter([flow.Work(content, pieces)]), workers):
-        pass
+    fill(pieces, high, teller(tell, task.job.cells))
+    if left := beyond.rest():
+        pieces = list(cut.regroup(task.job, *left, task.window_budget))
+        fill(pieces, 0, teller(None, 0))
+    if high:
+        info["dtypes"] = ["int8", *info["dtypes"]]
     return info | {"seconds": time.perf_counter() - began}
 
 
-def _scores(content, piece, device, scratch):
-    """(queries, targets, device scores) of a piece."""
+def _scores(content, piece, device, scratch, high):
+    """(queries, targets, device scores, pairs beyond 8 bits or None) of a piece."""
     task = content.task
     if isinstance(piece, launch.Launch):
         found = gpu.scores(_gpu_job(content, task, device), piece)
-    elif isinstance(piece, windows.Window):
-        found = execute.window_scores(task, piece, scratch)
-    else:
-        i, j = piece
-        return np.array([i]), np.array([j]), execute.pair_score(task, piece)
-    return piece.queries, piece.targets, found
+        return piece.queries, piece.targets, found, None
+    if isinstance(piece, windows.Window):
+        found = execute.window_scores(task, piece, scratch, high)
+        return piece.queries, piece.targets, *found
+    i, j = piece
+    return np.array([i]), np.array([j]), execute.pair_score(task, piece), None
 
 
 def compute(works, task: Task, cells: int, progress, busy, ahead=flow.AHEAD):
