@@ -45,20 +45,27 @@ def pair_cell(diag, up, left, e_up, f_left, s, vertical, horizontal, tie, local)
     and horizontal are ``Gaps`` (they differ only where a border is passed through).
     tie is 1 where left goes before up (a pair computed with its two sides swapped).
     """
-    # E[i,j] = max(E[i-1,j] - ext, H[i-1,j] - open)
-    # F[i,j] = max(F[i,j-1] - ext, H[i,j-1] - open)
-    # D      = H[i-1,j-1] + S(q[i], t[j])
-    # H[i,j] = max(D, E, F)          local: max(0, D, E, F)
-    e_more, e_new = e_up - vertical.extend, up - vertical.open
-    f_more, f_new = f_left - horizontal.extend, left - horizontal.open
-    e, f = lax.max(e_more, e_new), lax.max(f_more, f_new)
-    d = diag + s
-    h = lax.max(d, lax.max(e, f))
-    if local:
-        h = lax.max(h, lax.full_like(h, 0))
+    e, f = gap(e_up, up, vertical), gap(f_left, left, horizontal)
+    d, h = diag + s, best(diag, s, e, f, local)
     e_first = e if tie is None else e - tie
     # Equalities with what is kept cost less than the comparisons that made it.
-    return Cell(h, e, f, h == d, lax.ge(e_first, f), e == e_more, f == f_more)
+    up_extends, left_extends = e == e_up - vertical.extend, f == f_left - horizontal.extend
+    return Cell(h, e, f, h == d, lax.ge(e_first, f), up_extends, left_extends)
+
+
+def gap(longer, new, gaps):
+    """E of the E and H above, F of the F and H on the left."""
+    # E[i,j] = max(E[i-1,j] - ext, H[i-1,j] - open)
+    # F[i,j] = max(F[i,j-1] - ext, H[i,j-1] - open)
+    return lax.max(longer - gaps.extend, new - gaps.open)
+
+
+def best(diag, s, e, f, local):
+    """H of the H before the pair of residues, its score, and both gaps."""
+    # D      = H[i-1,j-1] + S(q[i], t[j])
+    # H[i,j] = max(D, E, F)          local: max(0, D, E, F)
+    h = lax.max(diag + s, lax.max(e, f))
+    return lax.max(h, lax.full_like(h, 0)) if local else h
 
 
 def border(index, free, gaps):

@@ -286,23 +286,33 @@ def _column(block, rows, read, vertical, gaps, tie, first, s, local, fused):
 
 
 def _cell_row(values, vertical, horizontal, tie, k, local, fused):
-    """One row of cells, a function of its own so that nothing is computed twice."""
+    """One row of cells, in functions of their own so that nothing is computed twice.
+    Without paths E, F and H have one each: where each gives one array, the next finds
+    it in registers."""
+
+    def wide(gaps, like):
+        return Gaps(*(x if x.ndim else lax.broadcast(x, like.shape) for x in gaps))
+
+    def gap(longer, new, gaps):
+        return recurrence.gap(longer, new, wide(gaps, new))
+
+    def best(diag, s, e, f):
+        s = _from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
+        return recurrence.best(diag, s, e, f, local)
 
     def row(diag, up, left, e, f, s, vertical, horizontal, tie):
         s = _from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
-        vertical, horizontal = (
-            Gaps(*(x if x.ndim else lax.broadcast(x, diag.shape) for x in gap))
-            for gap in (vertical, horizontal)
-        )
-        cell = recurrence.pair_cell(
-            diag, up, left, e, f, s, vertical, horizontal, tie, local
-        )
-        if tie is None:
-            return cell.h, cell.e, cell.f, None
+        gaps = wide(vertical, diag), wide(horizontal, diag)
+        cell = recurrence.pair_cell(diag, up, left, e, f, s, *gaps, tie, local)
         code = directions.nibble(cell, local, jnp.uint16, 4 * (3 - k % 4))
         return cell.h, cell.e, cell.f, code
 
-    return one_function(row, enabled=fused)(*values, vertical, horizontal, tie)
+    if tie is not None:
+        return one_function(row, fused)(*values, vertical, horizontal, tie)
+    diag, up, left, e, f, s = values
+    e = one_function(gap, fused)(e, up, vertical)
+    f = one_function(gap, fused)(f, left, horizontal)
+    return one_function(best, fused)(diag, s, e, f), e, f, None
 
 
 def row_of(array, j):

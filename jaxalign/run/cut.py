@@ -111,7 +111,8 @@ def _next_block(job, order, lanes) -> int:
         return job.window
     lengths = job.target_lengths[order]
     room = max(COLUMNS, 3 * int(lengths[0]) // 2 + TILE)
-    return len(pack(lengths, lanes, room)[0])
+    most = int(np.searchsorted(np.cumsum(tiled(lengths)), lanes * room)) + 1
+    return len(pack(lengths[:most], lanes, room)[0])
 
 
 def _lanes(job, order) -> int:
@@ -121,9 +122,12 @@ def _lanes(job, order) -> int:
     lengths = job.target_lengths[order]
 
     def cost(lanes):
-        found = spans(lengths, lanes)
-        swept = found.sum() if job.triangle else len(found) * found[:1].sum()
-        return int(swept) * (lanes + EMPTY)
+        if job.triangle:
+            swept = spans(lengths, lanes).sum()
+        else:  # about what they take packed: all queries sweep to the end
+            columns = tiled(lengths)
+            swept = max(columns.max(initial=0), columns.sum() / lanes)
+        return swept * (lanes + EMPTY)
 
     return min(LANES[:2], key=cost)
 

@@ -29,15 +29,16 @@ def pack(lengths, lanes: int, limit: int | None = None):
     heap = [(0, lane) for lane in range(lanes)]
     lane, last, area, top = [], [], 0, 0
     best, kept = 0.0, 0
-    for length in lengths:
+    lengths = np.asarray(lengths, np.int64)
+    for length, columns in zip(lengths.tolist(), tiled(lengths).tolist(), strict=True):
         used, here = heap[0]
-        end = used + TILE * max(1, -(-int(length) // TILE))
+        end = used + columns
         if limit and end > limit and lane:
             break
         heapreplace(heap, (end, here))
         lane.append(here)
         last.append(end)
-        area, top = area + int(length), max(top, end)
+        area, top = area + length, end if end > top else top
         if area >= 0.97 * best * top:
             best, kept = max(best, area / top), len(lane)
     kept = len(lane) if len(lane) == len(lengths) else kept
