@@ -101,7 +101,9 @@ def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
     seen = []
     real = execute.window_scores
     monkeypatch.setattr(
-        execute, "window_scores", lambda *x: seen.append((x[3], real(*x)[1])) or real(*x)
+        execute,
+        "window_scores",
+        lambda *x: seen.append((x[3], real(*x)[1])) or real(*x),
     )
     queries, database = [*sets[0], "W" * 64, "W" * 12], [*sets[1], *["W" * 30] * 9]
     found = jaxalign.search(queries, database, top=12, align_top=False, window=16)

@@ -20,29 +20,41 @@ def one_function(function, enabled: bool = True):
     """``function`` of arrays (any pytrees) as a single compiled call on the CPU.
 
     Inside it use ``lax`` operations: a nested ``jit`` (``jnp.where`` is one) would
-    become a call of its own, and slow.
+    become a call of its own, and slow. It is traced once for arguments that are alike,
+    so call the same one again where you can.
     """
     if not enabled:
         return function
+    traced = {}
 
     def call(*args):
-        # A parameter the function does not use stops XLA:CPU, so drop those first.
         flat, tree = jax.tree.flatten(args)
-
-        def flattened(*flat):
-            return function(*jax.tree.unflatten(tree, flat))
-
-        jaxpr = jax.make_jaxpr(flattened)(*flat).jaxpr
-        used = {id(v) for eqn in jaxpr.eqns for v in eqn.invars}
-        used |= {id(v) for v in jaxpr.outvars}
-        kept = [id(v) in used for v in jaxpr.invars]
-
-        def narrow(*some):
-            some = iter(some)
-            pairs = zip(kept, flat, strict=True)
-            return flattened(*(next(some) if k else x for k, x in pairs))
-
+        key = tree, tuple(map(jax.typeof, flat))
+        if key not in traced:
+            traced[key] = _traced(function, flat, tree)
+        narrow, kept = traced[key]
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-            return jax.jit(narrow)(*compress(flat, kept))
+            return narrow(*compress(flat, kept))
 
     return call
+
+
+def _traced(function, flat, tree):
+    """A ``jit`` of the arguments that are used, and which these are: with another
+    parameter XLA:CPU would stop."""
+
+    def flattened(*flat):
+        return function(*jax.tree.unflatten(tree, flat))
+
+    closed, shape = jax.make_jaxpr(flattened, return_shape=True)(*flat)
+    jaxpr, out = closed.jaxpr, jax.tree.structure(shape)
+    used = {id(v) for eqn in jaxpr.eqns for v in eqn.invars}
+    used |= {id(v) for v in jaxpr.outvars}
+    kept = [id(v) in used for v in jaxpr.invars]
+
+    def narrow(*some):
+        some = iter(some)
+        args = [next(some) if k else None for k in kept]
+        return jax.tree.unflatten(out, jax.core.eval_jaxpr(jaxpr, closed.consts, *args))
+
+    return jax.jit(narrow), kept

@@ -249,6 +249,7 @@ def _times(many, column):
 def _column(block, rows, read, vertical, gaps, tie, first, s, local, fused):
     """The step over one column of all lanes: a function (j, carry)."""
     lanes, dtype = block.codes.shape[1], gaps.open.dtype
+    gap, best, coded = _row_of_cells(local, fused)
 
     def column(j, carry):
         h, f, diag, last_row, e_row, halves, track = carry
@@ -264,15 +265,18 @@ def _column(block, rows, read, vertical, gaps, tie, first, s, local, fused):
             )
             horizontal = Gaps(gaps.open, cut)
         new_h, new_f, codes = [], [], []
-        for k, score in enumerate(read(j)):
-            gap = Gaps(vertical[0][k], vertical[1][k])
-            up, e, f_k, code = _cell_row(
-                (diag, up, h[k], e, f[k], score), gap, horizontal, tie, k, local, fused
-            )
+        for k, s_k in enumerate(read(j)):
+            down = Gaps(vertical[0][k], vertical[1][k])
+            if tie is None:
+                e, f_k = gap(e, up, down), gap(f[k], h[k], horizontal)
+                up = best(diag, s_k, e, f_k)
+            else:
+                row = diag, up, h[k], e, f[k], s_k, down, horizontal, tie
+                up, e, f_k, code = coded[k % 4](*row)
+                codes.append(code)
             diag = h[k]
             new_h.append(up)
             new_f.append(f_k)
-            codes.append(code)
         if halves is not None:
             columns = block.tiles * TILE
             start = (s * (rows // 4) * columns + j) * lanes
@@ -285,10 +289,13 @@ def _column(block, rows, read, vertical, gaps, tie, first, s, local, fused):
     return column
 
 
-def _cell_row(values, vertical, horizontal, tie, k, local, fused):
-    """One row of cells, in functions of their own so that nothing is computed twice.
-    Without paths E, F and H have one each: where each gives one array, the next finds
-    it in registers."""
+def _row_of_cells(local, fused):
+    """Functions of a row of cells: E or F, and H, as scores need them; and all with a
+    nibble, for each place in a half.
+
+    Functions of their own, so that nothing is computed twice; and where each gives one
+    array, the next finds it in registers.
+    """
 
     def wide(gaps, like):
         return Gaps(*(x if x.ndim else lax.broadcast(x, like.shape) for x in gaps))
@@ -300,19 +307,15 @@ def _cell_row(values, vertical, horizontal, tie, k, local, fused):
         s = _from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
         return recurrence.best(diag, s, e, f, local)
 
-    def row(diag, up, left, e, f, s, vertical, horizontal, tie):
+    def coded(diag, up, left, e, f, s, vertical, horizontal, tie, *, place):
         s = _from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
         gaps = wide(vertical, diag), wide(horizontal, diag)
         cell = recurrence.pair_cell(diag, up, left, e, f, s, *gaps, tie, local)
-        code = directions.nibble(cell, local, jnp.uint16, 4 * (3 - k % 4))
+        code = directions.nibble(cell, local, jnp.uint16, 4 * (3 - place))
         return cell.h, cell.e, cell.f, code
 
-    if tie is not None:
-        return one_function(row, fused)(*values, vertical, horizontal, tie)
-    diag, up, left, e, f, s = values
-    e = one_function(gap, fused)(e, up, vertical)
-    f = one_function(gap, fused)(f, left, horizontal)
-    return one_function(best, fused)(diag, s, e, f), e, f, None
+    places = [one_function(partial(coded, place=place), fused) for place in range(4)]
+    return one_function(gap, fused), one_function(best, fused), places
 
 
 def row_of(array, j):
