@@ -292,7 +292,7 @@ def test_the_engine_drives_launches(output, options, monkeypatch):
 def test_rows_are_held_where_no_other_thread_has_launches(alone, pairs, monkeypatch):
     given, task = [], SimpleNamespace(reserved=None)
     monkeypatch.setattr(gpu, "run", lambda *args: given.append(args[-1]))
-    monkeypatch.setattr(engine, "_gpu_job", lambda *_: None)
+    monkeypatch.setattr(engine, "gpu_job", lambda *_: None)
     monkeypatch.setattr(gpu, "compile_all", lambda *_: None)
     pair = SimpleNamespace(cells=1)
     monkeypatch.setattr(engine.execute, "run_pair", lambda *_: pair)

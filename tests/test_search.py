@@ -17,7 +17,7 @@ from jaxalign.io import fasta
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.run import again, engine, execute
+from jaxalign.run import engine, execute, scan
 from jaxalign.run import search as scanning
 from jaxalign.run.job import make_task
 
@@ -97,14 +97,15 @@ def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
     """Tried in 8 bits, computed again in windows of such pairs or in whole windows."""
     monkeypatch.setattr(execute, "NARROW_CELLS", 0)
     monkeypatch.setattr(execute, "MANY", many)
-    monkeypatch.setattr(again, "ENOUGH", enough)
-    seen = []
-    real = execute.window_scores
-    monkeypatch.setattr(
-        execute,
-        "window_scores",
-        lambda *x: seen.append((x[3], real(*x)[1])) or real(*x),
-    )
+    monkeypatch.setattr(scan, "ENOUGH", enough)
+    seen, real = [], execute.window_scores
+
+    def watched(task, window, scratch, high):
+        scores, beyond = real(task, window, scratch, high)
+        seen.append((high, beyond))
+        return scores, beyond
+
+    monkeypatch.setattr(execute, "window_scores", watched)
     queries, database = [*sets[0], "W" * 64, "W" * 12], [*sets[1], *["W" * 30] * 9]
     found = jaxalign.search(queries, database, top=12, align_top=False, window=16)
     assert rows_of(found) == expected(queries, database, 12, mode="local")

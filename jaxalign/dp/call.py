@@ -11,6 +11,7 @@ from itertools import compress
 
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
+from jax.extend.core import jaxpr_as_fun
 
 # Wide vectors pay for this kernel: integer max and add do not lower the clock.
 CPU_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
@@ -55,6 +56,6 @@ def _traced(function, flat, tree):
     def narrow(*some):
         some = iter(some)
         args = [next(some) if k else None for k in kept]
-        return jax.tree.unflatten(out, jax.core.eval_jaxpr(jaxpr, closed.consts, *args))
+        return jax.tree.unflatten(out, jaxpr_as_fun(closed)(*args))
 
     return jax.jit(narrow), kept

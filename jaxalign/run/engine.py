@@ -13,12 +13,10 @@ from functools import partial
 from types import SimpleNamespace
 
 import jax
-import numpy as np
 
 import kernels_pallas
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.run import (
-    cut,
     execute,
     flow,
     gpu,
@@ -30,7 +28,6 @@ from jaxalign.run import (
     schedule,
     windows,
 )  # fmt: skip
-from jaxalign.run.again import Pairs
 from jaxalign.run.device import first_device
 from jaxalign.run.task import Task, make_plan, merge
 from jaxalign.run.told import teller, watcher
@@ -173,80 +170,6 @@ def run(task: Task, progress=None, busy=None):
     return *work.content.output.finish(), work.content.info | {"seconds": seconds}
 
 
-def scores(task: Task, take, tell=None) -> dict:
-    """Fill the windows of a ``cross`` job of scores, which stay on the device.
-
-    Parameters
-    ----------
-    task : Task
-    take : callable (queries, targets, scores)
-        Indices of the two sets and a device array (slots, places) whose first rows and
-        columns are theirs; called from several threads. A local score of -1 comes
-        again, in another window.
-    tell : callable (cells done, cells in all), optional
-
-    Returns
-    -------
-    dict
-        The plan, and ``seconds``.
-    """
-    info, pieces = plan(task)
-    content = Content(task, info, None)
-    began = time.perf_counter()
-    beyond, high = Pairs(), execute.narrow(task)
-
-    def worker(device, high, told):
-        scratch = SimpleNamespace()
-        again = worker(device, 0, teller(None, 0)) if high else None
-
-        def one(_, piece):
-            with jax.default_device(device) if device else nullcontext():
-                *found, pairs = _scores(content, piece, device, scratch, high)
-                queries, targets, score = found
-                if not isinstance(piece, launch.Launch):
-                    score.block_until_ready()  # or ``take`` waits, and others for it
-                take(queries, targets, score)
-                score.block_until_ready()  # the memory of a window a thread, no more
-            m, n = task.queries.lengths[queries], task.targets.lengths[targets]
-            told(int(m.sum()) * int(n.sum()))
-            if pairs is not None and (enough := beyond.add(*pairs)):
-                for window in cut.regroup(task.job, *enough, task.window_budget):
-                    again(None, window)
-
-        return one
-
-    def fill(pieces, high, told):
-        workers = [partial(worker, device, high, told) for device in places(task)]
-        for _ in flow.run(iter([flow.Work(content, pieces)]), workers):
-            pass
-
-    launches = [piece for piece in pieces if isinstance(piece, launch.Launch)]
-    if launches:
-        first = (task.devices or (None,))[0]
-        with jax.default_device(first) if first else nullcontext():
-            gpu.compile_all(_gpu_job(content, task, first), launches)
-    fill(pieces, high, teller(tell, task.job.cells))
-    if left := beyond.rest():
-        pieces = list(cut.regroup(task.job, *left, task.window_budget))
-        fill(pieces, 0, teller(None, 0))
-    if high:
-        info["dtypes"] = ["int8", *info["dtypes"]]
-    return info | {"seconds": time.perf_counter() - began}
-
-
-def _scores(content, piece, device, scratch, high):
-    """(queries, targets, device scores, pairs beyond 8 bits or None) of a piece."""
-    task = content.task
-    if isinstance(piece, launch.Launch):
-        found = gpu.scores(_gpu_job(content, task, device), piece)
-        return piece.queries, piece.targets, found, None
-    if isinstance(piece, windows.Window):
-        found = execute.window_scores(task, piece, scratch, high)
-        return piece.queries, piece.targets, *found
-    i, j = piece
-    return np.array([i]), np.array([j]), execute.pair_score(task, piece), None
-
-
 def compute(works, task: Task, cells: int, progress, busy, ahead=flow.AHEAD):
     """Works (iterator of ``flow.Work``, ``ahead`` of them at a time) of a task on its
     devices; yields each when all its pieces are done."""
@@ -286,7 +209,7 @@ def _compute(work, task, piece, device, scratch, tell, alone) -> None:
     thread of its device."""
     content = work.content
     if isinstance(piece, list):
-        job = _gpu_job(content, task, device)
+        job = gpu_job(content, task, device)
         gpu.compile_all(job, _launches(work, task))  # what others have may be next here
         # Rows are held there if no other thread has launches for them on this device.
         whole = task is content.task and (alone or len(work.pieces) == 1)
@@ -308,7 +231,7 @@ def _launches(work: flow.Work, task: Task) -> list:
     return [launch for some in lists if isinstance(some, list) for launch in some]
 
 
-def _gpu_job(content, task, device):
+def gpu_job(content, task, device):
     """What launches of a task share on a device, made by the first who asks."""
     key = id(task), device
     with content.locks.setdefault(key, threading.Lock()):  # devices prepare at once

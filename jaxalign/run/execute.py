@@ -15,7 +15,6 @@ from jaxalign.run.cut import ROWS
 from jaxalign.run.device import first_device
 from jaxalign.run.task import Task
 
-
 NARROW_CELLS = 2 * 10**10  # of a job whose scores are tried in 8 bits
 MANY = 32  # with one pair in so many beyond them, a window is filled again
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from jaxalign.dp import top
 from jaxalign.model.alphabet import Sequences
-from jaxalign.run import engine
 from jaxalign.run.device import first_device
 from jaxalign.run.execute import precision
+from jaxalign.run.scan import scores
 from jaxalign.run.task import Task, merge
 
 RESIDUES, RECORDS = 2**26, 2**20  # of a block of the database, at most
@@ -161,7 +161,7 @@ def _fold(task: Task, index, best, tell) -> tuple[top.Best, dict]:
                 window = _window(len(task.queries), queries, targets, index, scores)
                 bests[device] = top.add(so_far, scores, *window, _least(task, dtype))
 
-    info = engine.scores(task, take, tell)
+    info = scores(task, take, tell)
     with precision(dtype):
         first, *others = (jax.device_put(b, home) for b in bests.values())
         for other in others:
