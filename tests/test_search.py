@@ -17,7 +17,7 @@ from jaxalign.io import fasta
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.run import engine, execute, scan
+from jaxalign.run import execute, scan
 from jaxalign.run import search as scanning
 from jaxalign.run.job import make_task
 
@@ -250,7 +250,7 @@ def test_a_failure_in_a_window_is_raised(sets, monkeypatch):
     def fail(*_):
         raise RuntimeError("lost")
 
-    monkeypatch.setattr(engine, "_scores", fail)
+    monkeypatch.setattr(scan, "_scores", fail)
     with pytest.raises(RuntimeError, match="lost"):
         jaxalign.search(*sets)
 

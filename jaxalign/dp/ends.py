@@ -15,6 +15,7 @@ from jax import lax
 from jaxalign.dp import sweep
 from jaxalign.dp.call import one_function
 from jaxalign.dp.recurrence import border
+from jaxalign.dp.rows import put_row, row_of
 
 
 class End(NamedTuple):
@@ -100,15 +101,15 @@ def _running(found, block, tie, fused):
     def run(found, begins, rows_first, tiles):
         def tile(t, state):
             best, out = state
-            new = jax.tree.map(lambda x: sweep.row_of(x, t), found)
-            better = sweep.row_of(begins, t) | lax.gt(new.score, best.score)
+            new = jax.tree.map(lambda x: row_of(x, t), found)
+            better = row_of(begins, t) | lax.gt(new.score, best.score)
             if new.i is not None:
                 equal = lax.eq(new.score, best.score) & lax.lt(new.i, best.i)
-                better |= equal & sweep.row_of(rows_first, t)
+                better |= equal & row_of(rows_first, t)
             best = jax.tree.map(lambda x, y: lax.select(better, x, y), new, best)
-            return best, jax.tree.map(lambda x, y: sweep.put_row(x, y, t), out, best)
+            return best, jax.tree.map(lambda x, y: put_row(x, y, t), out, best)
 
-        zero = jax.tree.map(lambda x: sweep.row_of(x, 0), found)
+        zero = jax.tree.map(lambda x: row_of(x, 0), found)
         return lax.fori_loop(0, tiles, tile, (zero, found))[1]
 
     rows_first = (tie == 0)[block.target]

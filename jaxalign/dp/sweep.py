@@ -14,16 +14,17 @@ keeps H = 0, and ``-open`` where it is not, which leaves H to E. Rows below the 
 a query cost no gap to go down, so that they carry row m unchanged.
 """
 
-from functools import partial, reduce
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.dp import directions, recurrence
+from jaxalign.dp import directions, lane_best, lane_scores, recurrence
 from jaxalign.dp.call import one_function
 from jaxalign.dp.recurrence import Gaps, border, neg_inf
+from jaxalign.dp.rows import row_of
 
 TILE = 16  # columns; half of it is lost on every target, and every tile costs a fold
 COLUMNS = 2  # a step takes without paths, which leave the time as it is
@@ -164,16 +165,18 @@ def _strip(tiles, block, query, gaps, borders, s, state, *, local, fused, alone)
     """One strip: rows s*rows + 1 ... s*rows + rows against some tiles of columns."""
     filled, e_row, column = state
     here = jax.tree.map(lambda x: row_of(x, s), borders)
-    letters, down, up = here.letters, (here.open, here.extend), (here.start, here.above)
-    tables = _tables(block, letters)
-    h, f, diag = (row_of(x, s) for x in column)
-    split = [tuple(row_of(x, k) for k in range(len(x))) for x in (letters, *down, h, f)]
+    *wide, diag = (row_of(x, s) for x in column)
+    letters, opens, extends, start, h, f = (
+        tuple(row_of(x, k) for k in range(len(x)))
+        for x in (here.letters, here.open, here.extend, here.start, *wide)
+    )
     sweep = one_function(
         lambda *args: _tiles(*args, local=local, fused=fused), enabled=alone
     )
     filled, e_row, h, f, diag = sweep(
-        (filled, e_row, *split[3:], diag), tiles, block, split[0], tables, split[1:3],
-        (tuple(row_of(up[0], k) for k in range(len(letters))), up[1]), gaps, query, s,
+        (filled, e_row, h, f, diag), tiles, block, letters,
+        lane_scores.tables_of(block, here.letters), (opens, extends),
+        (start, here.above), gaps, query, s,
     )  # fmt: skip
     after = (*(lax.concatenate([y[None] for y in x], 0) for x in (h, f)), diag)
     put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
@@ -204,21 +207,20 @@ def _tiles(
         diag = lax.select(begins, above, diag)
         tie = row_of(query.tie, t) if paths else None
         first = row_of(block.origin, t) if paths else None
-        read = partial(
-            _scores, block, letters, tables, second=second, dtype=gaps.open.dtype,
-            fused=fused,
-        )  # fmt: skip
+        read = partial(lane_scores.scores_of, block, letters, tables)
+        read = partial(read, second=second, dtype=gaps.open.dtype, fused=fused)
         column = _column(block, rows, read, gap, gaps, tie, first, s, local, fused)
         inner = h, f, diag, filled.last_row, e_row, filled.halves
-        inner += (_track(h, local, paths),)
+        inner += (lane_best.track(h, local, paths),)
         many = 1 if paths else COLUMNS
         inner = lax.fori_loop(
             t * (TILE // many), (t + 1) * (TILE // many), _times(many, column), inner
         )
         h, f, diag, last_row, e_row, halves, track = inner
         filled = filled._replace(last_row=last_row, halves=halves)
-        found = (*track, None, None)[:3] if local else _best_of_column(h)
-        return _keep(filled, t, found, s, rows, tie, fused), e_row, h, f, diag
+        found = (*track, None, None)[:3] if local else lane_best.best_of_column(h)
+        corner = s * rows + 1, t * TILE
+        return lane_best.keep(filled, t, found, corner, tie, fused), e_row, h, f, diag
 
     return lax.fori_loop(*tiles, tile, state)
 
@@ -281,7 +283,7 @@ def _column(block, rows, read, vertical, gaps, tie, first, s, local, fused):
             columns = block.tiles * TILE
             start = (s * (rows // 4) * columns + j) * lanes
             halves = _store(halves, codes, start, columns * lanes)
-        track = _follow(track, new_h, lax.rem(j, jnp.int32(TILE)), tie, fused)
+        track = lane_best.follow(track, new_h, lax.rem(j, jnp.int32(TILE)), tie, fused)
         last_row = lax.dynamic_update_slice(last_row, up[None], (j, jnp.int32(0)))
         e_row = lax.dynamic_update_slice(e_row, e[None], (j, jnp.int32(0)))
         return tuple(new_h), tuple(new_f), above, last_row, e_row, halves, track
@@ -304,11 +306,11 @@ def _row_of_cells(local, fused):
         return recurrence.gap(longer, new, wide(gaps, new))
 
     def best(diag, s, e, f):
-        s = _from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
+        s = lane_scores.from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
         return recurrence.best(diag, s, e, f, local)
 
     def coded(diag, up, left, e, f, s, vertical, horizontal, tie, *, place):
-        s = _from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
+        s = lane_scores.from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
         gaps = wide(vertical, diag), wide(horizontal, diag)
         cell = recurrence.pair_cell(diag, up, left, e, f, s, *gaps, tie, local)
         code = directions.nibble(cell, local, jnp.uint16, 4 * (3 - place))
@@ -318,160 +320,9 @@ def _row_of_cells(local, fused):
     return one_function(gap, fused), one_function(best, fused), places
 
 
-def row_of(array, j):
-    return lax.squeeze(lax.dynamic_slice_in_dim(array, j, 1), (0,))
-
-
-def _tables(block, letters):
-    """Where every lane has a query of its own: its rows' scores of each target letter,
-    four rows a uint32, so that one look-up serves four cells. ((A+1) * B,) each; none
-    where lanes share a query, or scores need more than 8 bits."""
-    lanes = block.codes.shape[1]
-    narrow = block.scores.dtype == jnp.int8 and letters.shape[0] % 4 == 0
-    if letters.shape[1] != lanes or not narrow:
-        return ()
-    # (rows, B, A+1): lane by lane, so that a strip's table is gathered in whole rows.
-    scores = lax.bitcast_convert_type(block.scores[letters], jnp.uint8)
-    wide = scores.astype(jnp.uint32).reshape(-1, 4, lanes * scores.shape[-1])
-    shifts = jnp.arange(0, 32, 8, dtype=jnp.uint32)[None, :, None]
-    return tuple(jnp.sum(wide << shifts, axis=1, dtype=jnp.uint32))
-
-
-def _scores(block, letters, tables, j, *, second, dtype, fused):
-    """Substitution scores of the rows of a strip in column j: (B,) each, or where they
-    stand in the profile, to be read by the row itself."""
-    lanes = block.codes.shape[1]
-    if tables:
-        return _look_up_four(block, tables, j, dtype, fused)
-    if letters[0].shape[0] == lanes:
-        return [_look_up(block, one, j, dtype) for one in letters]
-    return [(block.scores, one, j, second) for one in letters]
-
-
-def _from_profile(scores, letters, j, second, dtype):
-    """Rows of the database profile, one for each query that lanes may meet."""
-    lanes, zero = scores.shape[2], jnp.int32(0)
-    one, *other = (
-        lax.squeeze(
-            lax.dynamic_slice(
-                scores,
-                (lax.index_in_dim(letters, k, keepdims=False), j, zero),
-                (1, 1, lanes),
-            ),
-            (0, 1),
-        )
-        for k in range(letters.shape[0])
-    )
-    picked = lax.select(second, other[0], one) if other else one
-    return lax.convert_element_type(picked, dtype)
-
-
-def _look_up(block, letters, j, dtype):
-    width = block.scores.shape[1]
-    codes = lax.convert_element_type(row_of(block.codes, j), jnp.int32)
-    index = letters * width + codes
-    flat = lax.reshape(block.scores, (width * width,))
-    picked = flat.at[index].get(mode="promise_in_bounds")
-    return lax.convert_element_type(picked, dtype)
-
-
-def _look_up_four(block, tables, j, dtype, fused):
-    width, lanes = block.scores.shape[1], block.codes.shape[1]
-
-    def find(codes, *tables):
-        lane = lax.iota(jnp.int32, lanes)
-        index = lane * width + lax.convert_element_type(codes, jnp.int32)
-        return [x.at[index].get(mode="promise_in_bounds") for x in tables]
-
-    found = one_function(find, fused)(row_of(block.codes, j), *tables)
-    scores = []
-    for word in found:
-        word = lax.bitcast_convert_type(word, jnp.int32)
-        for k in range(4):
-            top = lax.shift_left(word, lax.full_like(word, 24 - 8 * k))
-            score = lax.shift_right_arithmetic(top, lax.full_like(word, 24))
-            scores.append(lax.convert_element_type(score, dtype))
-    return scores
-
-
 def _store(halves, codes, place, stride):
     """Four nibbles a lane into each half; ``stride`` lies between two halves."""
     for q in range(len(codes) // 4):
         half = codes[4 * q] | codes[4 * q + 1] | codes[4 * q + 2] | codes[4 * q + 3]
         halves = lax.dynamic_update_slice(halves, half, (place + q * stride,))
     return halves
-
-
-def _track(h, local, paths):
-    """Local mode: the running best of a tile; with backtrack, its row and column."""
-    zero = lax.full_like(h[0], 0)
-    if not local:
-        return ()
-    return (zero, zero, zero) if paths else (zero,)
-
-
-def _follow(track, h, place, tie, fused):
-    """The column ``place`` of the tile, counted from 0, joins the running best: its
-    value, the row in the strip and the column. The smallest row goes first, then the
-    column; the other way round where the two sides are swapped."""
-    if len(track) < 3:
-        return tuple(reduce(lax.max, h, best) for best in track)
-
-    def join(best, row, at, place, tie, *h):
-        value, k = h[0], lax.full_like(row, 0)
-        for i, h_i in enumerate(h[1:], 1):
-            k = lax.select(lax.gt(h_i, value), lax.full_like(k, i), k)
-            value = lax.max(value, h_i)
-        equal = (
-            lax.eq(value, best) & lax.lt(k, row) & lax.eq(tie, lax.full_like(tie, 0))
-        )
-        better = lax.gt(value, best) | equal
-        here = lax.broadcast(lax.convert_element_type(place, at.dtype), at.shape)
-        at, row = lax.select(better, here, at), lax.select(better, k, row)
-        return lax.max(value, best), row, at
-
-    return one_function(join, fused)(*track, place, tie, *h)
-
-
-def _best_of_column(h):
-    """(value, row) of the last column: rows below m repeat m, so they never win."""
-    best, row = h[0], lax.full_like(h[0], 0)
-    for k, value in enumerate(h):
-        row = lax.select(lax.gt(value, best), lax.full_like(row, k), row)
-        best = lax.max(best, value)
-    return best, row, None
-
-
-def _keep(filled, t, found, s, rows, tie, fused):
-    """Fold the best of strip s in tile t into what the strips above left there.
-
-    A function of its own: fused with the stores, its reads would have XLA copy the
-    whole arrays for every tile.
-    """
-    kept = filled.best, filled.row, filled.column
-    old = [None if x is None else row_of(x, t) for x in kept]
-    if filled.row is None:
-        return filled._replace(best=put_row(filled.best, lax.max(found[0], old[0]), t))
-    new = one_function(_join, fused)(found, old, s * rows + 1, t * TILE, tie)
-    best, row, column = (
-        x if x is None else put_row(x, y, t) for x, y in zip(kept, new, strict=True)
-    )
-    return filled._replace(best=best, row=row, column=column)
-
-
-def _join(found, old, first_row, first_column, tie):
-    """The better of two cells of a tile: of this strip, and of the strips above."""
-    value, k, place = found
-    best, row, column = old
-    better = lax.gt(value, best)
-    if place is not None:
-        at = lax.convert_element_type(place, jnp.int32) + first_column
-        positive = lax.gt(lax.min(tie, value), lax.full_like(value, 0))
-        better |= positive & lax.eq(value, best) & lax.lt(at, column)
-        column = lax.select(better, at, column)
-    i = lax.convert_element_type(k, jnp.int32) + first_row
-    return lax.max(value, best), lax.select(better, i, row), column
-
-
-def put_row(array, row, t):
-    return lax.dynamic_update_slice(array, row[None], (t, jnp.int32(0)))
