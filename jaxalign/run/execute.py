@@ -16,7 +16,8 @@ from jaxalign.run.device import first_device
 from jaxalign.run.task import Task
 
 NARROW_CELLS = 2 * 10**10  # of a job whose scores are tried in 8 bits
-MANY = 32  # with one pair in so many beyond them, a window is filled again
+MANY = 32  # with one pair in so many beyond them, a window is filled again …
+SKIPPED = 4  # … and so many windows of that thread are not tried
 
 
 def precision(dtype: str):
@@ -73,12 +74,14 @@ def window_scores(task: Task, w: windows.Window, scratch, high: int = 0):
     beyond : (queries, targets) or None
         Indices of the pairs whose score 8 bits do not hold; it is -1 there.
     """
-    if high:
+    scratch.skip = getattr(scratch, "skip", 0) - 1
+    if high and scratch.skip < 0:
         score, over = _beyond(_scores(task, w, scratch, "int8"), np.int8(high))
         count = len(w.queries), len(w.targets)
         q, t = np.nonzero(np.asarray(over)[: count[0], : count[1]])
         if len(q) * MANY <= count[0] * count[1]:
             return score, (w.queries[q], w.targets[t])
+        scratch.skip = SKIPPED
     return _scores(task, w, scratch, task.dtype(w.m, w.n)), None
 
 
