@@ -219,7 +219,8 @@ def _tiles(
         h, f, diag, last_row, e_row, halves, track = inner
         filled = filled._replace(last_row=last_row, halves=halves)
         found = (*track, None, None)[:3] if local else lane_best.best_of_column(h)
-        corner = s * rows + 1, t * TILE
+        # No dead code (dp/call.py): a score alone does not ask where it is.
+        corner = None if filled.row is None else (s * rows + 1, t * TILE)
         return lane_best.keep(filled, t, found, corner, tie, fused), e_row, h, f, diag
 
     return lax.fori_loop(*tiles, tile, state)
