@@ -49,8 +49,9 @@ def pair_cell(diag, up, left, e_up, f_left, s, vertical, horizontal, tie, local)
     d, h = diag + s, best(diag, s, e, f, local)
     e_first = e if tie is None else e - tie
     # Equalities with what is kept cost less than the comparisons that made it.
-    up, left = e == e_up - vertical.extend, f == f_left - horizontal.extend
-    return Cell(h, e, f, h == d, lax.ge(e_first, f), up, left)
+    up_extends = e == e_up - vertical.extend
+    left_extends = f == f_left - horizontal.extend
+    return Cell(h, e, f, h == d, lax.ge(e_first, f), up_extends, left_extends)
 
 
 def gap(longer, new, gaps):

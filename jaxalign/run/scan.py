@@ -50,11 +50,12 @@ def scores(task: Task, take, tell=None) -> dict:
     info, pieces = engine.plan(task)
     content = engine.Content(task, info, None)
     began = time.perf_counter()
-    beyond, high = Pairs(), execute.narrow(task)
+    beyond, quiet = Pairs(), teller(None, 0)  # cells are told once
+    high = execute.narrow(task) if info["windows"] else 0
 
     def worker(device, high, told):
         scratch = SimpleNamespace()
-        again = worker(device, 0, teller(None, 0)) if high else None
+        again = worker(device, 0, quiet) if high else None
 
         def one(_, piece):
             with jax.default_device(device) if device else nullcontext():
@@ -85,8 +86,7 @@ def scores(task: Task, take, tell=None) -> dict:
             gpu.compile_all(engine.gpu_job(content, task, first), launches)
     fill(pieces, high, teller(tell, task.job.cells))
     if left := beyond.rest():
-        pieces = list(cut.regroup(task.job, *left, task.window_budget))
-        fill(pieces, 0, teller(None, 0))
+        fill(list(cut.regroup(task.job, *left, task.window_budget)), 0, quiet)
     if high:
         info["dtypes"] = ["int8", *info["dtypes"]]
     return info | {"seconds": time.perf_counter() - began}
