@@ -56,7 +56,7 @@ def claims(Score):
         "padded_scores": (
             profile.padded_scores, [matrix, score, score], of(Score, "A+1 A+1")),
         "database_profile": (
-            profile.database_profile, [matrix, of(UInt8, "L B")], of(Score, "A L+1 B")),
+            profile.database_profile, [matrix, of(UInt8, "L B")], of(Score, "A L+2 B")),
         "query_profile": (
             profile.query_profile, [of(Int32, "M"), matrix], of(Score, "A M")),
         "query_profile striped": (

@@ -4,9 +4,14 @@ One test is one compiled program: the loops over free ends, gap costs and matric
 inside it.
 """
 
+import os
+import re
+import subprocess
+import sys
 from contextlib import nullcontext
 from functools import partial
 from itertools import groupby, product
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -241,7 +246,8 @@ def test_sweep_forms(local, form):
         check_lanes(*out, queries, targets, (S, *gaps, mode, ends), k % 2)
 
 
-def test_eight_bits_say_when_they_do_not_hold():
+@pytest.mark.parametrize("constant", [False, True], ids=["costs", "constant-costs"])
+def test_eight_bits_say_when_they_do_not_hold(constant):
     """Up to the bound a score of int8 is the oracle's; beyond it the score found is
     beyond it, too, however often the values have wrapped."""
     rng = np.random.default_rng(13)
@@ -259,7 +265,8 @@ def test_eight_bits_say_when_they_do_not_hold():
         S = padded_matrix(S)
         small = problem_of(S, gaps, ends, "int16")
         small = small._replace(gaps=Gaps(*(np.int8(g) for g in gaps)))
-        found = scores_alone(query, targets, small)
+        costs = tuple(map(int, gaps)) if constant else None
+        found = scores_alone([query], targets, small, costs)
         assert found.dtype == "int8"
         want = [oracle.score(query, b, S, *gaps, "local") for b in targets]
         for got, score in zip(found.tolist(), want, strict=True):
@@ -269,16 +276,60 @@ def test_eight_bits_say_when_they_do_not_hold():
     assert held > 20 and beyond > 20
 
 
-def scores_alone(query, targets, problem):
-    """Local scores of a query, no paths."""
+def scores_alone(queries, targets, problem, costs=None):
+    """Local scores, no paths: of a query, or of a team whose second one the odd
+    targets meet."""
     block = window.load_block(packed_block(targets, 2), problem, True)
-    codes, m = stacked([query], ROWS)
+    codes, m = stacked(queries, ROWS)
+    second = np.arange(LANES)[None] % 2 == 1 if len(queries) == 2 else None
     result, _ = window.run_window(
-        block, codes[..., None], m[:, None], np.zeros(1, np.int32), np.int32(1),
-        np.zeros((1, LANES), bool), problem, local=True, rows=8, longest=SIZE,
-        paths=False, steps=False, fused=True,
+        block, codes.T[None], m[None], np.zeros(1, np.int32), np.int32(1),
+        np.zeros((1, LANES), bool), problem, None, second, local=True, rows=8,
+        longest=SIZE, paths=False, steps=False, fused=True, costs=costs,
     )  # fmt: skip
     return np.asarray(result.score[0])
+
+
+@pytest.mark.parametrize("dtype, count", [("int16", 1), ("int16", 2), ("int32", 2)])
+def test_constant_costs(dtype, count):
+    """Gap costs as constants of the program, all lanes in one loop: the oracle's."""
+    rng = np.random.default_rng([14, count])
+    S = padded_matrix(Scoring().scores)
+    for turn in range(4):
+        queries, targets = some_pairs(rng, LANES, 20)
+        queries = [queries[turn], queries[-1]][:count]
+        problem = problem_of(S, (7, 2), set(), dtype)
+        costs = tuple(int(gap) for gap in problem.gaps)
+        found = scores_alone(queries, targets, problem, costs)
+        want = [oracle.score(queries[k % count], b, S, 7, 2, "local")
+                for k, b in enumerate(targets)]  # fmt: skip
+        assert [unscaled(score) for score in found] == want
+
+
+IN_LANES = """
+import sys; sys.path.insert(0, {tests!r})
+import test_dp
+from test_dp import *
+test_dp.LANES = 256
+queries, targets = some_pairs(np.random.default_rng(0), 256, 20)
+S = padded_matrix(Scoring().scores)
+scores_alone(queries[:2], targets, problem_of(S, (11, 1), set(), "int16"), (11, 1))
+"""
+
+
+def test_lanes_of_a_block_are_vectors(tmp_path):
+    """A loop of cells that LLVM leaves as it is takes a hundred times as long."""
+    flags = f"--xla_dump_to={tmp_path} --xla_dump_emitter_re=llvm"
+    more = {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    more |= {"JAX_ENABLE_COMPILATION_CACHE": "0", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
+    script = IN_LANES.format(tests=str(Path(__file__).parent))
+    subprocess.run([sys.executable, "-c", script], env=os.environ | more, check=True)
+    texts = [path.read_text() for path in tmp_path.glob("*run_window*ir-with-opt.ll")]
+    [text] = [text for text in texts if "reduce_fusion" in text]
+    loops = re.split(r"(?m)^vector\.body\d*:", text)[1:]
+    cells = [part.split("\n\n")[0].count("@llvm.smax.v") for part in loops]
+    # Two steps of a turn, four blocks of four cells each, with five maxima or more.
+    assert sum(count >= 20 for count in cells) == 8
 
 
 def test_window_computes_what_it_is_told_to():

@@ -95,7 +95,7 @@ def test_no_hit_depends_on_windows_or_threads(sets, options):
 @pytest.mark.parametrize("many, enough", [(1, 2**16), (1, 3), (2**20, 3)])
 def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
     """Tried in 8 bits, computed again in windows of such pairs or in whole windows."""
-    monkeypatch.setattr(execute, "NARROW_CELLS", 0)
+    monkeypatch.setattr(execute, "LARGE", 0)
     monkeypatch.setattr(execute, "MANY", many)
     monkeypatch.setattr(scan, "ENOUGH", enough)
     seen, real = [], execute.window_scores

@@ -26,7 +26,7 @@ from jaxalign.dp.window import Problem
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.operations import run_lengths
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
-from jaxalign.run import bounds, cut, lanes, long_pair, memory, windows
+from jaxalign.run import bounds, cut, execute, lanes, long_pair, memory, windows
 
 TEXTS = some_texts(1, 12)
 ALPHABET = Scoring().alphabet
@@ -209,6 +209,33 @@ def test_columns_in_chunks(mode, monkeypatch):
             same_tables(run_all(texts, mode=mode), whole)
     finally:
         window.run_window.clear_cache()
+
+
+def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
+    """Local scores in blocks of cells, in chunks of two tiles, of one and of two
+    queries a sweep: the same."""
+    rng = np.random.default_rng(10)
+    texts = [text_of(rng, n, "ACDW") for n in (130, *rng.integers(0, 90, 12))]
+    whole = run_all(texts, mode="local")
+    check_rows(whole, every=9)
+    seen, run = [], window.run_window
+    monkeypatch.setattr(execute, "LARGE", 0)
+    monkeypatch.setattr(sweep, "CHUNK", 2 * sweep.TILE * cut.LANES[1])
+    monkeypatch.setattr(
+        window, "run_window",
+        lambda *some, **more: seen.append((more["costs"], some[-1] is None))
+        or run(*some, **more),
+    )  # fmt: skip
+    try:
+        for count in (0, 10**9):
+            monkeypatch.setattr(windows, "TEAM", count)
+            run.clear_cache()
+            found = run_all(texts, "score", "local")
+            np.testing.assert_array_equal(found["score"], whole["score"])
+            run_all(texts[:3], "score", "global")
+    finally:
+        run.clear_cache()
+    assert set(seen) == {((11, 1), True), ((11, 1), False), (None, True), (None, False)}
 
 
 @pytest.mark.parametrize("kind", ["all", "cross", "zip"])

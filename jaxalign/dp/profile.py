@@ -24,13 +24,13 @@ def database_profile(scores, targets):
 
     Returns
     -------
-    (A, columns + 1, lanes), the dtype of ``scores``
+    (A, columns + 2, lanes), the dtype of ``scores``
         Rows of it are picked by the query's letter: no gather in the fill. Those of a
-        letter lie one after the other, so that they are fetched ahead; with a column
+        letter lie one after the other, so that they are fetched ahead; with two columns
         more, since rows of all letters a power of two apart would share few places of
         the cache.
     """
-    return scores[:, jnp.pad(targets, ((0, 1), (0, 0)))]
+    return scores[:, jnp.pad(targets, ((0, 2), (0, 0)))]
 
 
 def query_profile(query, scores, layout="sequential", lanes=1):

@@ -21,13 +21,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.dp import directions, lane_best, lane_scores, recurrence
+from jaxalign.dp import blocks, directions, lane_best, lane_scores, recurrence
 from jaxalign.dp.call import one_function
 from jaxalign.dp.recurrence import Gaps, border, neg_inf
 from jaxalign.dp.rows import row_of
 
 TILE = 16  # columns; half of it is lost on every target, and every tile costs a fold
-COLUMNS = 2  # a step takes without paths, which leave the time as it is
+STEPS = 2  # a turn of the loop takes without paths, which leave the time as it is
 CHUNK = 2**17  # columns of a lane that a chunk has, all lanes together
 
 
@@ -43,7 +43,7 @@ class Block(NamedTuple):
     length: jax.Array  # int32 (T,); first + length is a multiple of TILE
     tiles: jax.Array  # int32 ()
     targets: jax.Array  # int32 (), how many of the T are real
-    scores: jax.Array | None = None  # database profile (A+1, L+1, B), or (A+1, A+1)
+    scores: jax.Array | None = None  # database profile (A+1, L+2, B), or (A+1, A+1)
 
 
 class Query(NamedTuple):
@@ -72,7 +72,9 @@ class Filled(NamedTuple):
     halves: jax.Array | None  # uint16, flat: (half, column < TILE * tiles, lane)
 
 
-def fill(block, query, gaps, free, halves=None, *, local, rows=16, fused=True):
+def fill(
+    block, query, gaps, free, halves=None, *, local, rows=16, fused=True, costs=None
+):
     """Fill all tables of a block.
 
     Parameters
@@ -81,6 +83,8 @@ def fill(block, query, gaps, free, halves=None, *, local, rows=16, fused=True):
     halves : uint16 (capacity,) to be overwritten with backtrack, or None
     local, rows, fused : static; ``rows`` divides M; with backtrack it is a
         multiple of 4
+    costs : static, (gap_open, gap_extend) as integers: ``gaps`` as constants of the
+        program, for local scores of one query (W = 1), which are then faster
 
     Returns
     -------
@@ -94,7 +98,7 @@ def fill(block, query, gaps, free, halves=None, *, local, rows=16, fused=True):
     )
     lanes = block.codes.shape[1]
     own = query.codes.shape[1] == lanes  # tables are made for every strip
-    strip = partial(_strip, local=local, fused=fused, alone=fused and own)
+    strip = partial(_strip, local=local, fused=fused, alone=fused and own, costs=costs)
 
     def chunks(state, block, query, gaps, borders):
         size = jnp.int32(max(1, CHUNK // (TILE * lanes)))  # tiles of a chunk
@@ -110,7 +114,22 @@ def fill(block, query, gaps, free, halves=None, *, local, rows=16, fused=True):
 
     borders = _borders(query, gaps, free["query_start"] | local, rows)
     sweep = one_function(chunks, enabled=fused and not own)
-    return sweep(state, block, query, gaps, borders)[0]
+    if costs is None:
+        return sweep(state, block, query, gaps, borders)[0]
+    borders = borders._replace(open=None, extend=None)  # no dead code (dp/call.py)
+    filled, e_row, column = state
+    filled = filled._replace(last_row=_in_pairs(filled.last_row))
+    state = filled, _in_pairs(e_row), column
+    block = block._replace(scores=_in_pairs(block.scores))
+    filled = sweep(state, block, query, gaps, borders)[0]
+    return filled._replace(last_row=filled.last_row.reshape(-1, lanes))
+
+
+def _in_pairs(columns):
+    """(..., L, B) -> (..., L / 2, 2 * B): two columns a row."""
+    *more, count, lanes = columns.shape
+    wide = blocks.COLUMNS
+    return columns.reshape(*more, count // wide, wide * lanes)
 
 
 def inside_index(block):
@@ -161,17 +180,18 @@ def _borders(query, gaps, left, rows):
     return _Borders(*(x.reshape(shape) for x in (query.codes, *down, start)), above)
 
 
-def _strip(tiles, block, query, gaps, borders, s, state, *, local, fused, alone):
+def _strip(tiles, block, query, gaps, borders, s, state, *, local, fused, alone, costs):
     """One strip: rows s*rows + 1 ... s*rows + rows against some tiles of columns."""
     filled, e_row, column = state
     here = jax.tree.map(lambda x: row_of(x, s), borders)
     *wide, diag = (row_of(x, s) for x in column)
     letters, opens, extends, start, h, f = (
-        tuple(row_of(x, k) for k in range(len(x)))
+        None if x is None else tuple(row_of(x, k) for k in range(len(x)))
         for x in (here.letters, here.open, here.extend, here.start, *wide)
     )
     sweep = one_function(
-        lambda *args: _tiles(*args, local=local, fused=fused), enabled=alone
+        lambda *args: _tiles(*args, local=local, fused=fused, costs=costs),
+        enabled=alone,
     )
     filled, e_row, h, f, diag = sweep(
         (filled, e_row, h, f, diag), tiles, block, letters,
@@ -185,12 +205,14 @@ def _strip(tiles, block, query, gaps, borders, s, state, *, local, fused, alone)
 
 def _tiles(
     state, tiles, block, letters, tables, vertical, column0, gaps, query, s, *, local,
-    fused,
+    fused, costs,
 ):  # fmt: skip
     """The sweep of a strip over its tiles; loops of one function on the CPU."""
     rows, lanes = len(letters), block.codes.shape[1]
     minus = lax.full((lanes,), neg_inf(gaps.open.dtype), gaps.open.dtype)
     paths = state[0].halves is not None
+
+    twice = one_function(lambda x: lax.concatenate([x, x], 0))
 
     def tile(t, carry):
         filled, e_row, h, f, diag = carry
@@ -198,24 +220,25 @@ def _tiles(
         second = None if query.second is None else row_of(query.second, t)
         own = partial(_per_lane, second=second, lanes=lanes)
         start, above = jax.tree.map(own, column0)
-        if letters[0].shape[0] > 1:
-            gap = jax.tree.map(own, vertical)
-        else:  # scalars: nothing to load
-            gap = jax.tree.map(lambda x: lax.squeeze(x, (0,)), vertical)
         h = tuple(lax.select(begins, x, y) for x, y in zip(start, h, strict=True))
         f = tuple(lax.select(begins, minus, x) for x in f)
         diag = lax.select(begins, above, diag)
         tie = row_of(query.tie, t) if paths else None
-        first = row_of(block.origin, t) if paths else None
-        read = partial(lane_scores.scores_of, block, letters, tables)
-        read = partial(read, second=second, dtype=gaps.open.dtype, fused=fused)
-        column = _column(block, rows, read, gap, gaps, tie, first, s, local, fused)
+        if costs is None:
+            first = row_of(block.origin, t) if paths else None
+            read = partial(lane_scores.scores_of, block, letters, tables)
+            read = partial(read, second=second, dtype=gaps.open.dtype, fused=fused)
+            gap = _vertical(vertical, own)
+            column = _column(block, rows, read, gap, gaps, tie, first, s, local, fused)
+            wide, many = 1, 1 if paths else STEPS
+        else:
+            both = None if second is None else twice(second)
+            column = blocks.columns_of(rows, block.scores, letters, both, costs)
+            wide, many = blocks.COLUMNS, STEPS
         inner = h, f, diag, filled.last_row, e_row, filled.halves
         inner += (lane_best.track(h, local, paths),)
-        many = 1 if paths else COLUMNS
-        inner = lax.fori_loop(
-            t * (TILE // many), (t + 1) * (TILE // many), _times(many, column), inner
-        )
+        turns = TILE // (wide * many)
+        inner = lax.fori_loop(t * turns, (t + 1) * turns, _times(many, column), inner)
         h, f, diag, last_row, e_row, halves, track = inner
         filled = filled._replace(last_row=last_row, halves=halves)
         found = (*track, None, None)[:3] if local else lane_best.best_of_column(h)
@@ -235,6 +258,13 @@ def _per_lane(values, second, lanes):
         for k in range(values.shape[0])
     )
     return lax.select(second, other[0], one) if other else one
+
+
+def _vertical(vertical, own):
+    """Costs down a column, by row: scalars where there is nothing to load."""
+    if vertical[0][0].shape[0] > 1:
+        return jax.tree.map(own, vertical)
+    return jax.tree.map(lambda x: lax.squeeze(x, (0,)), vertical)
 
 
 def _times(many, column):

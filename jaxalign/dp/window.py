@@ -56,7 +56,7 @@ def load_block(block, problem: Problem, local, shared: bool = True):
     return block._replace(scores=scores)
 
 
-STATIC = ("local", "rows", "longest", "paths", "steps", "fused")
+STATIC = ("local", "rows", "longest", "paths", "steps", "fused", "costs")
 
 
 @partial(
@@ -75,6 +75,7 @@ def run_window(
     problem,
     halves=None,
     second=None,
+    costs=None,
     **static,
 ) -> tuple[Result, jax.Array | None]:
     """Align the first ``count`` queries against targets of a block.
@@ -91,8 +92,9 @@ def run_window(
     halves : uint16 (capacity,) scratch, given back; needed for paths, holds at least
         ceil(m / rows) * (rows / 4) * TILE * tiles * B
     second : bool (Q, T) for W = 2, the targets that meet the second query
-    local, rows, longest, paths, steps, fused : static; ``longest`` target there can
-        be, ``paths`` walks and counts, ``steps`` keeps the operations too
+    local, rows, longest, paths, steps, fused, costs : static; ``longest`` target
+        there can be, ``paths`` walks and counts, ``steps`` keeps the operations too,
+        ``costs`` as in ``sweep.fill``
     """
     shape = queries.shape[0], block.lane.shape[0]
     out = _empty(shape, queries.shape[1], problem, **static)
@@ -101,7 +103,7 @@ def run_window(
         out, halves = state
         result, halves = _one_query(
             block, queries[q], lengths[q], start[q], tie[q], problem, halves,
-            None if second is None else second[q], **static,
+            None if second is None else second[q], costs, **static,
         )  # fmt: skip
         place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
         return jax.tree.map(place, out, result), halves
@@ -120,7 +122,7 @@ def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
     return Result(score, count, count, walk.Walked(*[count] * 8, kept))
 
 
-def _one_query(block, codes, m, start, tie, problem, halves, second, **static):
+def _one_query(block, codes, m, start, tie, problem, halves, second, costs, **static):
     """One row of queries: the scores of their targets, and what the paths say."""
     block = block._replace(tiles=_tiles(block, start))
     local, paths, rows = static["local"], static["paths"], static["rows"]
@@ -140,8 +142,9 @@ def _one_query(block, codes, m, start, tie, problem, halves, second, **static):
     gaps, free = problem.gaps, problem.free
     fused = static["fused"]
     filled = sweep.fill(
-        block, query, gaps, free, halves, local=local, rows=rows, fused=fused
-    )
+        block, query, gaps, free, halves,
+        local=local, rows=rows, fused=fused, costs=costs,
+    )  # fmt: skip
     tie = tie.astype(jnp.int32)
     end = ends.sweep_end(
         filled, block, m[own], gaps, free, tie, local=local, fused=fused

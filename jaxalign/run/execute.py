@@ -15,7 +15,7 @@ from jaxalign.run.cut import ROWS
 from jaxalign.run.device import first_device
 from jaxalign.run.task import Task
 
-NARROW_CELLS = 2 * 10**10  # of a job whose scores are tried in 8 bits
+LARGE = 2 * 10**10  # cells of a job that is worth a program more
 MANY = 32  # with one pair in so many beyond them, a window is filled again …
 SKIPPED = 4  # … and so many windows of that thread are not tried
 
@@ -47,7 +47,7 @@ def run_window(task: Task, w: windows.Window, scratch) -> results.Rows:
     """All pairs of a window. ``scratch`` keeps a thread's backtrack buffer."""
     dtype = task.dtype(w.m, w.n)
     with precision(dtype):
-        result, found = _on_device(task, w, scratch, _problem(task, dtype))
+        result, found = _on_device(task, w, scratch, dtype)
         result = jax.tree.map(np.asarray, result)
     return results.collect(task, result, found)
 
@@ -56,8 +56,19 @@ def narrow(task: Task) -> int:
     """The local score up to which 8 bits are tried first, with twice the lanes of 16 an
     instruction on a CPU; 0: they are not. They take a program more."""
     cpu = first_device(task.devices).platform == "cpu"
-    large = task.job.cells >= NARROW_CELLS
+    large = task.job.cells >= LARGE
     return bounds.narrow_high(task.scoring, task.mode) if cpu and large else 0
+
+
+def _costs(task: Task, w: windows.Window, dtype: str) -> tuple[int, int] | None:
+    """Gap costs as constants of the program: local scores are then a third faster on a
+    CPU (``dp/blocks.py``), and other costs take another program."""
+    scores = task.local and task.output == "score" and not w.zipped
+    cpu = first_device(task.devices).platform == "cpu"
+    if not (scores and cpu and task.job.cells >= LARGE):
+        return None
+    _, gap_open, gap_extend = bounds.scaled(task.scoring, dtype, False)
+    return int(gap_open), int(gap_extend)
 
 
 def window_scores(task: Task, w: windows.Window, scratch, high: int = 0):
@@ -87,7 +98,7 @@ def window_scores(task: Task, w: windows.Window, scratch, high: int = 0):
 
 def _scores(task, w, scratch, dtype):
     with precision(dtype):
-        return _on_device(task, w, scratch, _problem(task, dtype))[0].score
+        return _on_device(task, w, scratch, dtype)[0].score
 
 
 @jax.jit
@@ -97,8 +108,9 @@ def _beyond(score, high):
     return jnp.where(over, -1, score), over
 
 
-def _on_device(task, w, scratch, problem):
+def _on_device(task, w, scratch, dtype):
     """(device result, the pairs it holds)."""
+    problem = _problem(task, dtype)
     block = block_of(task, w)
     block = device.load_block(block, problem, task.local, shared=not w.zipped)
     found = task.job.meets(w)
@@ -122,6 +134,7 @@ def _on_device(task, w, scratch, problem):
         paths=task.paths,
         steps=task.output == "alignment",
         fused=first_device(task.devices).platform == "cpu",
+        costs=_costs(task, w, dtype),
     )
     scratch.halves = halves
     return result, found
