@@ -5,6 +5,9 @@ row and a target before its first column (targets end together, see ``sweep``).
 """
 
 import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.dp import lookup
 
 
 def padded_scores(scores, pad_column, pad_row):
@@ -30,7 +33,12 @@ def database_profile(scores, targets):
         more, since rows of all letters a power of two apart would share few places of
         the cache.
     """
-    return scores[:, jnp.pad(targets, ((0, 2), (0, 0)))]
+    targets = jnp.pad(targets, ((0, 2), (0, 0)))
+    if len(scores) > lookup.MOST:
+        return scores[:, targets]
+    shape = len(scores), *targets.shape
+    entries = [lax.broadcast_in_dim(x, shape, (0,)) for x in scores.T]
+    return lookup.by_code(entries, lax.broadcast_in_dim(targets, shape, (1, 2)))
 
 
 def query_profile(query, scores, layout="sequential", lanes=1):

@@ -46,7 +46,12 @@ def pair_cell(diag, up, left, e_up, f_left, s, vertical, horizontal, tie, local)
     tie is 1 where left goes before up (a pair computed with its two sides swapped).
     """
     e, f = gap(e_up, up, vertical), gap(f_left, left, horizontal)
-    d, h = diag + s, best(diag, s, e, f, local)
+    h = best(diag, s, e, f, local)
+    return compared(h, e, f, diag + s, e_up, f_left, vertical, horizontal, tie)
+
+
+def compared(h, e, f, d, e_up, f_left, vertical, horizontal, tie):
+    """The cell whose H, E and F these are, with D = H[i-1,j-1] + S(q[i], t[j])."""
     e_first = e if tie is None else e - tie
     # Equalities with what is kept cost less than the comparisons that made it.
     up_extends = e == e_up - vertical.extend

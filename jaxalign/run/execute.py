@@ -214,13 +214,15 @@ def _alone(task, i, j):
     """(long_pair.Pair, dtype) of one pair."""
     query, target = task.queries[i], task.targets[j]
     dtype = task.dtype(len(query), len(target))
-    dtype = "int32" if dtype == "int16" else dtype  # what its indices are anyway
+    kept = "int32" if dtype == "int16" else dtype  # what its indices are anyway
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
     with precision(dtype):
-        problem = _problem(task, dtype)
         if task.implementation == "striped":
-            return striped_pair.score(query, target, problem, task.local), dtype
+            problem = _problem(task, kept)
+            return striped_pair.score(query, target, problem, task.local), kept
+        fused = first_device(task.devices).platform == "cpu"
+        problem = _problem(task, dtype if fused else kept)
         found = long_pair.align_long(
-            query, target, problem, task.local, task.paths, rows
+            query, target, problem, task.local, task.paths, rows, fused=fused
         )
-    return found, dtype
+    return found, kept

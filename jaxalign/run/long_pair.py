@@ -14,9 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.dp import ends, walk, wavefront
+from jaxalign.dp.call import CPU_OPTIONS
 from jaxalign.run.windows import bucket
 
 ROWS = 1024
+# On a CPU: a diagonal of so many rows stays in the first cache, and JAX 0.10 has no way
+# to spread a larger one over threads from within one function.
+CPU_ROWS = 512
 
 
 class Pair(NamedTuple):
@@ -34,8 +38,14 @@ class Pair(NamedTuple):
     steps: np.ndarray | None
 
 
-@partial(jax.jit, static_argnames=("local", "words", "tables"))
-def fill_strip(query, target, m, n, above, top, problem, local, words, tables=False):
+@partial(
+    jax.jit,
+    static_argnames=("local", "words", "tables", "fused"),
+    compiler_options=CPU_OPTIONS,
+)
+def fill_strip(
+    query, target, m, n, above, top, problem, local, words, tables=False, fused=False
+):
     return wavefront.strip(
         query,
         target,
@@ -49,6 +59,7 @@ def fill_strip(query, target, m, n, above, top, problem, local, words, tables=Fa
         local=local,
         words=words,
         tables=tables,
+        fused=fused,
     )
 
 
@@ -64,10 +75,15 @@ def strip_rows(m: int, n: int, budget: int) -> int:
 def bytes_needed(m: int, n: int, budget: int) -> int:
     """Checkpoints (H and E of a row, int32) and one strip with its backtrack."""
     rows = strip_rows(m, n, budget)
-    return -(-max(m, 1) // rows) * 8 * bucket(n) + 3 * rows * (bucket(n) + rows)
+    return max(
+        -(-max(m, 1) // rows) * 8 * bucket(n) + 3 * rows * (bucket(n) + rows)
+        for rows in (rows, min(rows, CPU_ROWS))
+    )
 
 
-def align_long(query, target, problem, local, paths=True, rows=ROWS, progress=None):
+def align_long(
+    query, target, problem, local, paths=True, rows=ROWS, progress=None, fused=False
+):
     """Align one pair strip by strip.
 
     Parameters
@@ -75,9 +91,10 @@ def align_long(query, target, problem, local, paths=True, rows=ROWS, progress=No
     query, target : uint8 codes (m,), (n,)
     problem : dp.window.Problem; its gaps' dtype is proven for the whole pair
     rows : rows of a strip; the smaller, the less memory
+    fused : as in ``wavefront.strip``; ``CPU_ROWS`` at most
     progress : called with the cells done so far, the second pass not counted
     """
-    rows = min(rows, bucket(len(query)))
+    rows = min(rows, bucket(len(query)), CPU_ROWS if fused else ROWS)
     m, n = len(query), len(target)
     padded = np.zeros(bucket(n), np.int32)
     padded[:n] = target
@@ -89,7 +106,7 @@ def align_long(query, target, problem, local, paths=True, rows=ROWS, progress=No
         checkpoints.append(top)
         codes, real = _rows(query, above, rows)
         args = (codes, padded, real, n, above, top, problem)
-        done = fill_strip(*args, local=local, words=False)
+        done = fill_strip(*args, local=local, words=False, fused=fused)
         found.append(_bests(done, above, real, n))
         top = done.bottom
         if progress:
@@ -97,7 +114,7 @@ def align_long(query, target, problem, local, paths=True, rows=ROWS, progress=No
     end = _end(found, done, m, n, problem.free, local)
     if not paths:
         return Pair(end.score, end.i, end.j, *[0] * 6, None)
-    return _walk_up(query, padded, end, n, checkpoints, problem, local, rows)
+    return _walk_up(query, padded, end, n, checkpoints, problem, local, rows, fused)
 
 
 def _rows(query, above, rows):
@@ -140,7 +157,7 @@ def _arrays(cell):
     return ends.End(*map(jnp.asarray, cell))
 
 
-def _walk_up(query, target, end, n, checkpoints, problem, local, rows):
+def _walk_up(query, target, end, n, checkpoints, problem, local, rows, fused):
     """Refill the strips on the path from the last to the first, and walk each."""
     walked = walk.start(*(jnp.full(1, v, jnp.int32) for v in (end.i, end.j)))
     pieces = []
@@ -149,7 +166,7 @@ def _walk_up(query, target, end, n, checkpoints, problem, local, rows):
         above = strip * rows
         codes, real = _rows(query, above, rows)
         args = (codes, target, real, n, above, checkpoints[strip], problem)
-        words = fill_strip(*args, local=local, words=True).words
+        words = fill_strip(*args, local=local, words=True, fused=fused).words
         before = int(walked.columns[0])
         walked = _walk_strip(walked, words, codes, target, above, problem, local)
         count = int(walked.columns[0]) - before
