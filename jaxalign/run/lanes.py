@@ -1,5 +1,6 @@
 """Targets of any lengths, one after the other in the lanes of a block."""
 
+from functools import lru_cache
 from heapq import heapreplace
 
 import numpy as np
@@ -23,13 +24,19 @@ def pack(lengths, lanes: int, limit: int | None = None):
 
     Returns
     -------
-    lane, last : int32 (T,)
+    lane, last : int32 (T,), not to be written to
         The lane of each, and the column after its last.
     """
+    lengths = np.asarray(lengths, np.int64)
+    return _packed(lengths.tobytes(), lanes, limit)
+
+
+@lru_cache(4)  # a window is shaped more than once
+def _packed(lengths: bytes, lanes: int, limit: int | None):
     heap = [(0, lane) for lane in range(lanes)]
     lane, last, area, top = [], [], 0, 0
     best, kept = 0.0, 0
-    lengths = np.asarray(lengths, np.int64)
+    lengths = np.frombuffer(lengths, np.int64)
     for length, columns in zip(lengths.tolist(), tiled(lengths).tolist(), strict=True):
         used, here = heap[0]
         end = used + columns
@@ -42,7 +49,10 @@ def pack(lengths, lanes: int, limit: int | None = None):
         if area >= 0.97 * best * top:
             best, kept = max(best, area / top), len(lane)
     kept = len(lane) if len(lane) == len(lengths) else kept
-    return np.array(lane[:kept], np.int32), np.array(last[:kept], np.int32)
+    found = np.array(lane[:kept], np.int32), np.array(last[:kept], np.int32)
+    for array in found:
+        array.flags.writeable = False
+    return found
 
 
 def spans(lengths, lanes: int) -> np.ndarray:
