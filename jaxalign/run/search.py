@@ -36,7 +36,7 @@ class Costs(NamedTuple):
     start: float  # of a job: the program of the second stage is loaded or compiled
 
 
-COSTS = {"cpu": Costs(50, 11, 2e9)}  # on a GPU nothing is set apart
+COSTS = {"cpu": Costs(50, 4, 2e9)}  # on a GPU nothing is set apart
 
 
 NO_WORK = dict.fromkeys(("pairs", "cells", "windows", "checkpointed_pairs"), 0)
