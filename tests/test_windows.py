@@ -498,6 +498,28 @@ def test_tryptophans_with_their_path():
     assert (one.score, one.cigar(), one.identities) == (33000, "3000M", 3000)
 
 
+def test_a_local_pair_is_tried_in_int16(monkeypatch):
+    """Where the score found proves that nothing has wrapped it is kept, paths too."""
+    tried, align = [], long_pair.align_long
+
+    def watched(query, target, problem, *some, **more):
+        found = align(query, target, problem, *some, **more)
+        tried.append((str(problem.gaps.open.dtype), found is None))
+        return found
+
+    monkeypatch.setattr(long_pair, "align_long", watched)
+    rng = np.random.default_rng(15)
+    text = text_of(rng, 3000)
+    part = text[:1400] + text[1500:]
+    for a, b, score in (("W" * 2990, "W" * 3000, 32890), (text, part, None)):
+        options = dict(mode="local", output="alignment", implementation="wavefront")
+        one = jaxalign.align_pairs([a], [b], **options)
+        check_rescored(one)
+        assert one["score"].dtype == np.int32
+        assert one["score"][0] == score or one["score"][0] > 10_000
+    assert tried == [("int16", True), ("int32", False), ("int16", False)]
+
+
 def test_the_low_end_of_int16():
     """The longest pair of 8 residues and many that is proven: gaps of 16,000."""
     n = max(n for n in range(2**15)

@@ -61,14 +61,14 @@ def score_dtype(m: int, n: int, scoring: Scoring, mode: str, widest=False) -> st
     return "int32" if fits(bounds, "int32") else "int64"
 
 
-def narrow_high(scoring: Scoring, mode: str) -> int:
-    """The score up to which a local fill of int8 is exact; 0 where it never is.
+def narrow_high(scoring: Scoring, mode: str, dtype: str = "int8") -> int:
+    """The score up to which a local fill of a dtype is exact; 0 where it never is.
 
     H rises by max(S) at most from a cell to the next, so before it can wrap there is
     one above this score: a best of at most this proves that nothing has wrapped.
     """
     low, best = score_range(0, 0, scoring, mode).low, int(scoring.scores.max(initial=0))
-    info = np.iinfo("int8")
+    info = np.iinfo(dtype)
     fits_below = mode == "local" and low > info.min // 2 + 1
     return max(info.max - max(best, 0), 0) if fits_below else 0
 

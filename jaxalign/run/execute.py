@@ -215,14 +215,26 @@ def _alone(task, i, j):
     query, target = task.queries[i], task.targets[j]
     dtype = task.dtype(len(query), len(target))
     kept = "int32" if dtype == "int16" else dtype  # what its indices are anyway
-    rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
-    with precision(dtype):
-        if task.implementation == "striped":
+    if task.implementation == "striped":
+        with precision(kept):
             problem = _problem(task, kept)
             return striped_pair.score(query, target, problem, task.local), kept
-        fused = first_device(task.devices).platform == "cpu"
-        problem = _problem(task, dtype if fused else kept)
-        found = long_pair.align_long(
-            query, target, problem, task.local, task.paths, rows, fused=fused
-        )
-    return found, kept
+    rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
+    fused = first_device(task.devices).platform == "cpu"
+    for tried, high in _tries(task, dtype) if fused else [(kept, None)]:
+        with precision(tried):
+            found = long_pair.align_long(
+                query, target, _problem(task, tried), task.local, task.paths, rows,
+                fused=fused, high=high,
+            )  # fmt: skip
+        if found is not None:
+            return found, kept
+
+
+def _tries(task, dtype):
+    """(dtype, score up to which it is exact, or None): int16 takes half the time, and
+    the lengths alone seldom prove that it holds a long pair."""
+    high = bounds.narrow_high(task.scoring, task.mode, "int16")
+    if dtype == "int32" and high and task.output != "identity":
+        yield "int16", high
+    yield dtype, None

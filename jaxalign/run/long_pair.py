@@ -82,7 +82,15 @@ def bytes_needed(m: int, n: int, budget: int) -> int:
 
 
 def align_long(
-    query, target, problem, local, paths=True, rows=ROWS, progress=None, fused=False
+    query,
+    target,
+    problem,
+    local,
+    paths=True,
+    rows=ROWS,
+    progress=None,
+    fused=False,
+    high=None,
 ):
     """Align one pair strip by strip.
 
@@ -92,6 +100,7 @@ def align_long(
     problem : dp.window.Problem; its gaps' dtype is proven for the whole pair
     rows : rows of a strip; the smaller, the less memory
     fused : as in ``wavefront.strip``; ``CPU_ROWS`` at most
+    high : None is returned where the score is above it
     progress : called with the cells done so far, the second pass not counted
     """
     rows = min(rows, bucket(len(query)), CPU_ROWS if fused else ROWS)
@@ -112,6 +121,8 @@ def align_long(
         if progress:
             progress((above + real) * n)
     end = _end(found, done, m, n, problem.free, local)
+    if high is not None and end.score > high:
+        return None
     if not paths:
         return Pair(end.score, end.i, end.j, *[0] * 6, None)
     return _walk_up(query, padded, end, n, checkpoints, problem, local, rows, fused)
