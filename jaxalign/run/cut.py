@@ -90,9 +90,21 @@ def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
         yield from _cut_zip(job, queries[1::2], budget)
 
 
-def regroup(job: Job, queries, targets, budget: int):
-    """Pieces of some pairs (P,) of a ``cross`` job: each query against its targets, all
-    with few programs."""
+def regroup(job: Job, queries, targets, budget: int) -> list:
+    """Pieces of some pairs (P,) of a ``cross`` job, heaviest first: each query against
+    its targets, all with few programs."""
+
+    def cells(piece):
+        if isinstance(piece, Window):
+            return piece.m * int(piece.last.max()) * piece.lanes
+        i, j = piece
+        return int(job.query_lengths[i]) * int(job.target_lengths[j]) * ALONE[0]
+
+    pieces = _by_query(job, queries, targets, budget)
+    return sorted(pieces, key=cells, reverse=True)
+
+
+def _by_query(job, queries, targets, budget):
     order = np.lexsort((-job.target_lengths[targets], queries))
     queries, targets = queries[order], targets[order]
     ends = np.flatnonzero(np.diff(queries, append=-1)) + 1

@@ -86,7 +86,7 @@ def scores(task: Task, take, tell=None) -> dict:
             gpu.compile_all(engine.gpu_job(content, task, first), launches)
     fill(pieces, high, teller(tell, task.job.cells))
     if left := beyond.rest():
-        fill(list(cut.regroup(task.job, *left, task.window_budget)), 0, quiet)
+        fill(cut.regroup(task.job, *left, task.window_budget), 0, quiet)
     if high:
         info["dtypes"] = ["int8", *info["dtypes"]]
     return info | {"seconds": time.perf_counter() - began}
