@@ -111,7 +111,8 @@ def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
         execute, "_scores", lambda *some: filled.append(some[-1]) or fill(*some)
     )
     queries, database = [*sets[0], "W" * 64, "W" * 12], [*sets[1], *["W" * 30] * 9]
-    found = jaxalign.search(queries, database, top=12, align_top=False, window=16)
+    options = dict(top=12, align_top=False, window=16, threads=2)
+    found = jaxalign.search(queries, database, **options)
     assert rows_of(found) == expected(queries, database, 12, mode="local")
     assert max(score for _, _, score in rows_of(found)) > 300  # wraps twice
     assert found.info["dtypes"] == ["int8", "int16"]
