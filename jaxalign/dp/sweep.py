@@ -84,7 +84,7 @@ def fill(
     local, rows, fused : static; ``rows`` divides M; with backtrack it is a
         multiple of 4
     costs : static, (gap_open, gap_extend) as integers: ``gaps`` as constants of the
-        program, for local scores of one query (W = 1), which are then faster
+        program, for local scores (W = 1 or 2), which are then a third faster
 
     Returns
     -------

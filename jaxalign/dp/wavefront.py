@@ -115,9 +115,13 @@ def strip(
     """Rows ``above`` + 1 ... ``above`` + M of a table whose row ``above`` is ``top``.
 
     Parameters as in ``fill``; m counts the rows of this strip that exist. ``fused``
-    (static) is for one pair on a CPU, where it is three times as fast.
+    (static) is for one pair on a CPU, where it is three times as fast if scores are of
+    8 bits and few letters.
     """
     rows, columns = query.shape[0], target.shape[0]
+    # Wider look-ups would be spread over threads, for which JAX 0.10 has no way there.
+    fused &= scores.dtype == jnp.int8 and scores.shape[0] <= lookup.MOST
+    fused &= gaps.open.dtype != jnp.int64
     i = jnp.arange(rows + 1, dtype=jnp.int32)
     left = border(above + i, free["query_start"] | local, gaps)
     left = left.at[0].set(top.h[0])
@@ -126,13 +130,12 @@ def strip(
     index = jnp.int16 if small else jnp.int32
     i = i.astype(index)
     letters = jnp.concatenate([jnp.zeros(1, query.dtype), query])
-    few = fused and scores.shape[0] <= lookup.MOST
     given = _Given(
         i, left, minus, top, gaps,
         *(jnp.asarray(x, index) for x in (m, n)),
-        scores[letters].T if few else scores,
-        None if few else letters,
-        _reversed(target, rows) if few else target,
+        scores[letters].T if fused else scores,
+        None if fused else letters,
+        _reversed(target, rows) if fused else target,
     )  # fmt: skip
     empty = jnp.full(columns + 2, neg_inf(left.dtype), left.dtype)
     start = (minus, minus, minus, minus, minus, i * 0, minus, Top(empty, empty))
@@ -195,7 +198,7 @@ def _diagonals(start, given, *, local, words, tables, fused):
         cell = h, e, f, diag + s, e_up, f_left, gaps, gaps, None
         return directions.nibble(recurrence.compared(*cell), local, jnp.uint8)
 
-    down, scores_of, vertical, horizontal, highest, better, code = map(
+    down, scores_of, e_of, f_of, h_of, wins_of, code_of = map(
         alone, (_down, _scores_of, vertical, horizontal, highest, better, code)
     )
 
@@ -206,14 +209,14 @@ def _diagonals(start, given, *, local, words, tables, fused):
         above = [lax.select(d <= columns, _at(x, lax.min(d, columns)), minus[0])
                  for x in (top.h, top.e)]  # fmt: skip
         diag, e_up = down(h2), down(e1)
-        e = vertical(e_up, down(h1), gaps, j, i, above[1], minus)
-        f = horizontal(f1, h1, gaps, j, i, minus)
-        h = highest(diag, s, e, f, j, i, left, above[0], minus)
-        wins = better(h, best, j, i, m, n)
+        e = e_of(e_up, down(h1), gaps, j, i, above[1], minus)
+        f = f_of(f1, h1, gaps, j, i, minus)
+        h = h_of(diag, s, e, f, j, i, left, above[0], minus)
+        wins = wins_of(h, best, j, i, m, n)
         best, best_j = lax.select(wins, h, best), lax.select(wins, j, best_j)
         last = lax.select(j == n, h, last)
         bottom = _put(bottom, _at(h, row), _at(e, row), d - row)
-        out = (code(h, e, f, diag, s, e_up, f1, gaps) if words else None,)
+        out = (code_of(h, e, f, diag, s, e_up, f1, gaps) if words else None,)
         out += ((h, e, f) if tables else None,)
         return (h, h1, e, f, best, best_j, last, bottom), out
 

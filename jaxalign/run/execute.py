@@ -221,14 +221,17 @@ def _alone(task, i, j):
             return striped_pair.score(query, target, problem, task.local), kept
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
     fused = first_device(task.devices).platform == "cpu"
-    for tried, high in _tries(task, dtype) if fused else [(kept, None)]:
+
+    def aligned(tried, high):
         with precision(tried):
-            found = long_pair.align_long(
+            return long_pair.align_long(
                 query, target, _problem(task, tried), task.local, task.paths, rows,
                 fused=fused, high=high,
             )  # fmt: skip
-        if found is not None:
-            return found, kept
+
+    tries = _tries(task, dtype) if fused else [(kept, None)]
+    found = (aligned(*one) for one in tries)
+    return next(pair for pair in found if pair is not None), kept
 
 
 def _tries(task, dtype):

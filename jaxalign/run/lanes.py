@@ -32,11 +32,11 @@ def pack(lengths, lanes: int, limit: int | None = None):
 
 
 @lru_cache(4)  # a window is shaped more than once
-def _packed(lengths: bytes, lanes: int, limit: int | None):
+def _packed(held: bytes, lanes: int, limit: int | None):
     heap = [(0, lane) for lane in range(lanes)]
     lane, last, area, top = [], [], 0, 0
     best, kept = 0.0, 0
-    lengths = np.frombuffer(lengths, np.int64)
+    lengths = np.frombuffer(held, np.int64)
     for length, columns in zip(lengths.tolist(), tiled(lengths).tolist(), strict=True):
         used, here = heap[0]
         end = used + columns
