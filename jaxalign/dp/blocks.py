@@ -11,7 +11,7 @@ is no room for a third row or column, nor for gap costs that are not constants o
 program (docs/kernels.md, rung 18; ``test_lanes_of_a_block_are_vectors``).
 """
 
-from functools import reduce
+from functools import partial, reduce
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,9 @@ from jax import lax
 
 from jaxalign.dp import recurrence
 from jaxalign.dp.call import one_function
+from jaxalign.dp.lane_scores import from_profile
 from jaxalign.dp.recurrence import Gaps
+from jaxalign.dp.rows import row_of
 
 ROWS, COLUMNS = 2, 2  # of a block
 
@@ -37,7 +39,7 @@ def together(*values):
     return jax.tree.unflatten(tree, lax.reduce(twice, init, larger, (0,)))
 
 
-def columns_of(rows: int, scores, letters, second, costs):
+def columns_of(rows: int, scores, letters, second, dtype, costs):
     """The step over two columns of all lanes: a function (p, carry).
 
     Parameters
@@ -46,6 +48,7 @@ def columns_of(rows: int, scores, letters, second, costs):
     scores : (A + 1, L / 2, 2 * B), the database profile, two columns a row
     letters : int32 (W,) for each row
     second : bool (2 * B,) for W = 2, the lanes that meet the second query; or None
+    dtype : of H, E and F
     costs : (gap_open, gap_extend), Python integers
 
     The carry is that of ``sweep``: H and F of the rows, the diagonal, then H and E of
@@ -58,15 +61,16 @@ def columns_of(rows: int, scores, letters, second, costs):
                 for c in range(COLUMNS)]  # fmt: skip
 
     # Functions of their own, so that the loops of a block read plain arrays.
-    score, row_of, last = map(one_function, (_score, _row_of, lambda x: halves(x)[-1]))
+    score = one_function(partial(from_profile, dtype=dtype))
+    row, last = one_function(row_of), one_function(lambda pair: halves(pair)[-1])
 
     def step(p, carry):
         h, f, diag, above_h, above_e, nothing, (best,) = carry
-        pair_h, pair_e = row_of(above_h, p), row_of(above_e, p)
+        pair_h, pair_e = row(above_h, p), row(above_e, p)
         up, e, left, new_h, new_f = halves(pair_h), halves(pair_e), diag, [], []
         for k in range(0, rows, ROWS):
             some = slice(k, k + ROWS)
-            s = [halves(score(scores, x, p, second, diag)) for x in letters[some]]
+            s = [halves(score(scores, x, p, second)) for x in letters[some]]
             h_k, f_k, up, e, best = _block(
                 h[some], f[some], left, up, e, s, best, costs
             )
@@ -102,29 +106,6 @@ def _block(h, f, diag, up, e, s, best, costs):
     best = lax.max(best, reduce(lax.max, found))
     h, f, first, e, best = together(h, f, first, e, best)
     return h, f, [*first, h[-1]], e, best
-
-
-def _score(scores, letters, p, second, like):
-    """Scores of a row of cells in two columns, (2 * B,)."""
-    one, *other = (
-        lax.squeeze(
-            lax.dynamic_slice(
-                scores,
-                (lax.index_in_dim(letters, w, keepdims=False), p, jnp.int32(0)),
-                (1, 1, scores.shape[2]),
-                allow_negative_indices=False,
-            ),
-            (0, 1),
-        )
-        for w in range(letters.shape[0])
-    )
-    picked = lax.select(second, other[0], one) if other else one
-    return lax.convert_element_type(picked, like.dtype)
-
-
-def _row_of(array, p):
-    row = lax.dynamic_slice_in_dim(array, p, 1, allow_negative_indices=False)
-    return lax.squeeze(row, (0,))
 
 
 def _put(array, values, p, c):

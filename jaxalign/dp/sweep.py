@@ -230,13 +230,14 @@ def _tiles(
             read = partial(read, second=second, dtype=gaps.open.dtype, fused=fused)
             gap = _vertical(vertical, own)
             column = _column(block, rows, read, gap, gaps, tie, first, s, local, fused)
-            wide, many = 1, 1 if paths else STEPS
+            wide = 1
         else:
             both = None if second is None else twice(second)
-            column = blocks.columns_of(rows, block.scores, letters, both, costs)
-            wide, many = blocks.COLUMNS, STEPS
+            given = rows, block.scores, letters, both, gaps.open.dtype
+            column, wide = blocks.columns_of(*given, costs), blocks.COLUMNS
         inner = h, f, diag, filled.last_row, e_row, filled.halves
         inner += (lane_best.track(h, local, paths),)
+        many = 1 if paths else STEPS
         turns = TILE // (wide * many)
         inner = lax.fori_loop(t * turns, (t + 1) * turns, _times(many, column), inner)
         h, f, diag, last_row, e_row, halves, track = inner
