@@ -23,6 +23,7 @@ from cases import END_SETS, GAPS, SWAPPED_OPS, matrices, some_pairs, swap_sides
 
 from jaxalign import api
 from jaxalign.dp import directions, wavefront, window
+from jaxalign.dp.blocks import Constants
 from jaxalign.dp.recurrence import Gaps
 from jaxalign.dp.sweep import TILE, Block
 from jaxalign.model.scoring import FREE_ENDS, Scoring
@@ -251,29 +252,32 @@ def test_eight_bits_say_when_they_do_not_hold(constant):
     """Up to the bound a score of int8 is the oracle's; beyond it the score found is
     beyond it, too, however often the values have wrapped."""
     rng = np.random.default_rng(13)
-    held, beyond = 0, 0
+    held, upper, beyond = 0, 0, 0
     for _, ends, gaps, _, (letters, S) in cases(rng, local=True):
         scoring = SimpleNamespace(scores=S, open=gaps[0], extend=gaps[1])
-        high = bounds.narrow_high(scoring, "local")
-        assert high == 127 - S.max() and not bounds.narrow_high(scoring, "global")
+        zero = bounds.least_zero(scoring, "int8") if constant else 0
+        high = bounds.narrow_high(scoring, "local", "int8", zero)
+        assert high == 127 - zero - S.max()
+        assert not bounds.narrow_high(scoring, "global", "int8", zero)
         _, targets = some_pairs(rng, LANES, letters)
         half = len(targets) // 2  # likeness of all degrees
         query = rng.integers(0, letters, SIZE).astype(np.uint8)
         for k in range(half):
-            change = rng.random(SIZE) < k / half
+            change = rng.random(SIZE) < (k / half) ** 3
             targets[k] = np.where(change, rng.integers(0, letters, SIZE), query)
         S = padded_matrix(S)
         small = problem_of(S, gaps, ends, "int16")
         small = small._replace(gaps=Gaps(*(np.int8(g) for g in gaps)))
-        costs = tuple(map(int, gaps)) if constant else None
+        costs = Constants(*map(int, gaps), zero) if constant else None
         found = scores_alone([query], targets, small, costs)
-        assert found.dtype == "int8"
+        assert found.dtype == ("int16" if constant else "int8")
         want = [oracle.score(query, b, S, *gaps, "local") for b in targets]
         for got, score in zip(found.tolist(), want, strict=True):
             assert got == score if score <= high else got > high
         held += sum(20 < score <= high for score in want)
-        beyond += sum(score > 200 for score in want)
-    assert held > 20 and beyond > 20
+        upper += sum(high // 2 < score <= high for score in want)
+        beyond += sum(score > high + 84 for score in want)
+    assert held > 20 and upper > 20 and beyond > 20
 
 
 def scores_alone(queries, targets, problem, costs=None):
@@ -299,7 +303,7 @@ def test_constant_costs(dtype, count):
         queries, targets = some_pairs(rng, LANES, 20)
         queries = [queries[turn], queries[-1]][:count]
         problem = problem_of(S, (7, 2), set(), dtype)
-        costs = tuple(int(gap) for gap in problem.gaps)
+        costs = Constants(*(int(gap) for gap in problem.gaps))
         found = scores_alone(queries, targets, problem, costs)
         want = [oracle.score(queries[k % count], b, S, 7, 2, "local")
                 for k, b in enumerate(targets)]  # fmt: skip
@@ -313,7 +317,8 @@ from test_dp import *
 test_dp.LANES = 256
 queries, targets = some_pairs(np.random.default_rng(0), 256, 20)
 S = padded_matrix(Scoring().scores)
-scores_alone(queries[:2], targets, problem_of(S, (11, 1), set(), "int16"), (11, 1))
+problem = problem_of(S, (11, 1), set(), "int16")
+scores_alone(queries[:2], targets, problem, Constants(11, 1))
 """
 
 

@@ -235,7 +235,12 @@ def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
             run_all(texts[:3], "score", "global")
     finally:
         run.clear_cache()
-    assert set(seen) == {((11, 1), True), ((11, 1), False), (None, True), (None, False)}
+    assert set(seen) == {
+        ((11, 1, 0), True),
+        ((11, 1, 0), False),
+        (None, True),
+        (None, False),
+    }
 
 
 @pytest.mark.parametrize("kind", ["all", "cross", "zip"])

@@ -12,6 +12,7 @@ program (docs/kernels.md, rung 18; ``test_lanes_of_a_block_are_vectors``).
 """
 
 from functools import partial, reduce
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +25,20 @@ from jaxalign.dp.recurrence import Gaps
 from jaxalign.dp.rows import row_of
 
 ROWS, COLUMNS = 2, 2  # of a block
+
+
+class Constants(NamedTuple):
+    """Integers that are constants of a program of local scores. ``zero`` is what a
+    score of 0 is held as: far below 0, a narrow dtype holds scores twice as high."""
+
+    open: int
+    extend: int
+    zero: int = 0
+
+    @property
+    def least(self) -> int:
+        """What E and F begin with: no lower than a gap that opens at a score of 0."""
+        return self.zero - self.open
 
 
 def together(*values):
@@ -49,7 +64,7 @@ def columns_of(rows: int, scores, letters, second, dtype, costs):
     letters : int32 (W,) for each row
     second : bool (2 * B,) for W = 2, the lanes that meet the second query; or None
     dtype : of H, E and F
-    costs : (gap_open, gap_extend), Python integers
+    costs : Constants
 
     The carry is that of ``sweep``: H and F of the rows, the diagonal, then H and E of
     the row above, (L / 2, 2 * B) each, and the best H so far.
@@ -92,14 +107,14 @@ def _block(h, f, diag, up, e, s, best, costs):
     Lists by row (``h``, ``f``, to the left of the block) or by column (``up``, ``e``,
     above it); ``diag`` is H above and to the left; ``s`` scores by row and column.
     """
-    gaps = Gaps(*(lax.full_like(diag, cost) for cost in costs))
+    gaps = Gaps(lax.full_like(diag, costs.open), lax.full_like(diag, costs.extend))
     h, f, up, e, found = list(h), list(f), list(up), list(e), []
     for k in range(ROWS):
         corner, diag = diag, h[k]  # H to the left of the row above, and of this row
         for c in range(COLUMNS):
             e[c] = recurrence.gap(e[c], up[c], gaps)
             f[k] = recurrence.gap(f[k], h[k], gaps)
-            h[k] = recurrence.best(corner, s[k][c], e[c], f[k], True)
+            h[k] = recurrence.best(corner, s[k][c], e[c], f[k], True, costs.zero)
             corner, up[c] = up[c], h[k]
             found.append(h[k])
     *first, _ = up  # H of the last row and column is also the last of ``h``

@@ -9,12 +9,12 @@ from jaxalign.dp.call import one_function
 from jaxalign.dp.rows import put_row, row_of
 
 
-def track(h, local, paths):
+def track(h, local, paths, zero=0):
     """Local mode: the running best of a tile; with backtrack, its row and column."""
-    zero = lax.full_like(h[0], 0)
+    first = lax.full_like(h[0], 0)
     if not local:
         return ()
-    return (zero, zero, zero) if paths else (zero,)
+    return (first, first, first) if paths else (lax.full_like(h[0], zero),)
 
 
 def follow(track, h, place, tie, fused):

@@ -66,12 +66,13 @@ def gap(longer, new, gaps):
     return lax.max(longer - gaps.extend, new - gaps.open)
 
 
-def best(diag, s, e, f, local):
-    """H of the H before the pair of residues, its score, and both gaps."""
+def best(diag, s, e, f, local, zero=0):
+    """H of the H before the pair of residues, its score, and both gaps. ``zero`` is
+    what a score of 0 is held as."""
     # D      = H[i-1,j-1] + S(q[i], t[j])
     # H[i,j] = max(D, E, F)          local: max(0, D, E, F)
     h = lax.max(diag + s, lax.max(e, f))
-    return lax.max(h, lax.full_like(h, 0)) if local else h
+    return lax.max(h, lax.full_like(h, zero)) if local else h
 
 
 def border(index, free, gaps):

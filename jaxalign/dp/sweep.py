@@ -83,14 +83,14 @@ def fill(
     halves : uint16 (capacity,) to be overwritten with backtrack, or None
     local, rows, fused : static; ``rows`` divides M; with backtrack it is a
         multiple of 4
-    costs : static, (gap_open, gap_extend) as integers: ``gaps`` as constants of the
-        program, for local scores (W = 1 or 2), which are then a third faster
+    costs : static, ``blocks.Constants``: ``gaps`` as constants of the program, for
+        local scores (W = 1 or 2), which are then a third faster
 
     Returns
     -------
     Filled
-        Right as long as no value leaves the range of ``gaps.open.dtype``: the caller
-        proves that (``run.bounds``).
+        With ``costs.zero`` added to all scores. Right as long as no value leaves the
+        range of ``gaps.open.dtype``: the caller proves that (``run.bounds``).
     """
     state = (
         *_before(block, gaps, free, halves, local),
@@ -116,10 +116,14 @@ def fill(
     sweep = one_function(chunks, enabled=fused and not own)
     if costs is None:
         return sweep(state, block, query, gaps, borders)[0]
-    borders = borders._replace(open=None, extend=None)  # no dead code (dp/call.py)
     filled, e_row, column = state
-    filled = filled._replace(last_row=_in_pairs(filled.last_row))
-    state = filled, _in_pairs(e_row), column
+    h, best, start, above = (
+        x + jnp.asarray(costs.zero, x.dtype)
+        for x in (filled.last_row, filled.best, borders.start, borders.above)
+    )
+    borders = _Borders(borders.letters, None, None, start, above)  # no dead code
+    filled = filled._replace(last_row=_in_pairs(h), best=best)
+    state = filled, _in_pairs(jnp.full_like(e_row, costs.least)), column
     block = block._replace(scores=_in_pairs(block.scores))
     filled = sweep(state, block, query, gaps, borders)[0]
     return filled._replace(last_row=filled.last_row.reshape(-1, lanes))
@@ -209,7 +213,8 @@ def _tiles(
 ):  # fmt: skip
     """The sweep of a strip over its tiles; loops of one function on the CPU."""
     rows, lanes = len(letters), block.codes.shape[1]
-    minus = lax.full((lanes,), neg_inf(gaps.open.dtype), gaps.open.dtype)
+    lowest = neg_inf(gaps.open.dtype) if costs is None else costs.least
+    minus = lax.full((lanes,), lowest, gaps.open.dtype)
     paths = state[0].halves is not None
 
     twice = one_function(lambda x: lax.concatenate([x, x], 0))
@@ -236,7 +241,8 @@ def _tiles(
             given = rows, block.scores, letters, both, gaps.open.dtype
             column, wide = blocks.columns_of(*given, costs), blocks.COLUMNS
         inner = h, f, diag, filled.last_row, e_row, filled.halves
-        inner += (lane_best.track(h, local, paths),)
+        zero = 0 if costs is None else costs.zero
+        inner += (lane_best.track(h, local, paths, zero),)
         many = 1 if paths else STEPS
         turns = TILE // (wide * many)
         inner = lax.fori_loop(t * turns, (t + 1) * turns, _times(many, column), inner)

@@ -108,7 +108,11 @@ def run_window(
         place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
         return jax.tree.map(place, out, result), halves
 
-    return lax.fori_loop(0, count, one, (out, halves))
+    result, halves = lax.fori_loop(0, count, one, (out, halves))
+    if costs is not None and costs.zero:
+        score = result.score.astype(jnp.int16) - costs.zero
+        result = result._replace(score=score)
+    return result, halves
 
 
 def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):

@@ -61,16 +61,24 @@ def score_dtype(m: int, n: int, scoring: Scoring, mode: str, widest=False) -> st
     return "int32" if fits(bounds, "int32") else "int64"
 
 
-def narrow_high(scoring: Scoring, mode: str, dtype: str = "int8") -> int:
+def narrow_high(scoring: Scoring, mode: str, dtype: str, zero: int = 0) -> int:
     """The score up to which a local fill of a dtype is exact; 0 where it never is.
 
     H rises by max(S) at most from a cell to the next, so before it can wrap there is
     one above this score: a best of at most this proves that nothing has wrapped.
+    ``zero`` is 0, or ``least_zero``, below which nothing wraps.
     """
     low, best = score_range(0, 0, scoring, mode).low, int(scoring.scores.max(initial=0))
     info = np.iinfo(dtype)
-    fits_below = mode == "local" and low > info.min // 2 + 1
-    return max(info.max - max(best, 0), 0) if fits_below else 0
+    fits_below = mode == "local" and (zero or low > info.min // 2 + 1)
+    return max(info.max - zero - max(best, 0), 0) if fits_below else 0
+
+
+def least_zero(scoring: Scoring, dtype: str) -> int:
+    """The least that local scores of 0 can be held as: what is computed is at most a
+    gap of two residues, or a substitution, below them."""
+    worst = max(-int(scoring.scores.min(initial=0)), 0)
+    return int(np.iinfo(dtype).min) + max(scoring.open + scoring.extend, worst)
 
 
 def identity_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.dp import window as device
+from jaxalign.dp.blocks import Constants
 from jaxalign.dp.recurrence import Gaps
 from jaxalign.dp.sweep import TILE, Block
 from jaxalign.model.scoring import FREE_ENDS
@@ -57,18 +58,20 @@ def narrow(task: Task) -> int:
     instruction on a CPU; 0: they are not. They take a program more."""
     cpu = first_device(task.devices).platform == "cpu"
     large = task.job.cells >= LARGE
-    return bounds.narrow_high(task.scoring, task.mode) if cpu and large else 0
+    zero = bounds.least_zero(task.scoring, "int8")
+    high = bounds.narrow_high(task.scoring, task.mode, "int8", zero)
+    return high if cpu and large else 0
 
 
-def _costs(task: Task, w: windows.Window, dtype: str) -> tuple[int, int] | None:
+def _costs(task: Task, w: windows.Window, dtype: str) -> Constants | None:
     """Gap costs as constants of the program: local scores are then a third faster on a
     CPU (``dp/blocks.py``), and other costs take another program."""
     scores = task.local and task.output == "score" and not w.zipped
     cpu = first_device(task.devices).platform == "cpu"
     if not (scores and cpu and task.job.cells >= LARGE):
         return None
-    _, gap_open, gap_extend = bounds.scaled(task.scoring, dtype, False)
-    return int(gap_open), int(gap_extend)
+    zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
+    return Constants(task.scoring.open, task.scoring.extend, zero)
 
 
 def window_scores(task: Task, w: windows.Window, scratch, high: int = 0):
@@ -87,7 +90,7 @@ def window_scores(task: Task, w: windows.Window, scratch, high: int = 0):
     """
     scratch.skip = getattr(scratch, "skip", 0) - 1
     if high and scratch.skip < 0:
-        score, over = _beyond(_scores(task, w, scratch, "int8"), np.int8(high))
+        score, over = _beyond(_scores(task, w, scratch, "int8"), np.int16(high))
         count = len(w.queries), len(w.targets)
         q, t = np.nonzero(np.asarray(over)[: count[0], : count[1]])
         if len(q) * MANY <= count[0] * count[1]:
