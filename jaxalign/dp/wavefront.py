@@ -1,4 +1,4 @@
-"""Two sequences by anti-diagonals: the papers' recurrence as one ``lax.scan``.
+"""Two sequences by anti-diagonals: the papers' recurrence as one loop.
 
 All cells of an anti-diagonal d = i + j depend only on the two before it (Li and
 Becchi; Liu et al. 2006), so a step computes one diagonal as a vector over the rows i
@@ -18,6 +18,7 @@ from jax import lax
 from jaxalign.dp import directions, ends, lookup, recurrence
 from jaxalign.dp.call import one_function
 from jaxalign.dp.recurrence import Gaps, border, neg_inf
+from jaxalign.dp.rows import put_row
 
 
 class Top(NamedTuple):
@@ -30,16 +31,17 @@ class Top(NamedTuple):
 class Strip(NamedTuple):
     """A filled strip of rows.
 
-    ``h`` (M + 1, N + 1) only on request; ``words`` uint32 (M / 8, N) only on request;
     ``bottom`` is the row m of H and E; ``last_column`` H[0..M, n]; ``row_best`` and
     ``row_column`` (M + 1,) the maximum of each row of the strip and its first column.
+    Only on request: ``codes``, the nibble of cell (i, j) in [i + j, i], and ``tables``,
+    H, E and F (M + 1, N + 1). What was not computed holds anything.
     """
 
     bottom: Top
     last_column: jax.Array
     row_best: jax.Array
     row_column: jax.Array
-    words: jax.Array | None
+    codes: jax.Array | None  # uint8 (M + N + 1, M + 1)
     tables: tuple | None
 
 
@@ -68,10 +70,22 @@ def fill(query, target, m, n, scores, gaps, free, *, local=False, words=False):
     words : uint32 (M / 8, N) or None
     """
     top = top_border(target.shape[0], free["target_start"] | local, gaps)
+    codes = empty_codes(query.shape[0], target.shape[0]) if words else None
     done = strip(
-        query, target, m, n, 0, top, scores, gaps, free, local=local, words=words
+        query, target, m, n, 0, top, scores, gaps, free, codes=codes, local=local
     )
-    return strip_end(done, m, n, free, local), done.words
+    packed = words_of(done.codes, target.shape[0]) if words else None
+    return strip_end(done, m, n, free, local), packed
+
+
+def empty_codes(rows, columns):
+    """Room for the codes of a ``Strip``."""
+    return jnp.zeros((rows + columns + 1, rows + 1), jnp.uint8)
+
+
+def words_of(codes, columns):
+    """The codes of a ``Strip`` as words: uint32 (M / 8, N)."""
+    return directions.pack(_unskew(codes, columns)[1:])
 
 
 def strip_end(done: Strip, m, n, free, local) -> ends.End:
@@ -106,17 +120,20 @@ def strip(
     scores,
     gaps,
     free,
+    diagonals=None,
+    codes=None,
     *,
     local=False,
-    words=False,
     tables=False,
     fused=False,
 ) -> Strip:
     """Rows ``above`` + 1 ... ``above`` + M of a table whose row ``above`` is ``top``.
 
-    Parameters as in ``fill``; m counts the rows of this strip that exist. ``fused``
-    (static) is for one pair on a CPU, where it is three times as fast if scores are of
-    8 bits and few letters.
+    Parameters as in ``fill``; m counts the rows of this strip that exist. Of all M + N
+    + 1 diagonals the first ``diagonals`` are computed: m + n + 1 for the whole table.
+    ``codes`` (``empty_codes``, or what an earlier strip gave) are written over, or None
+    for none. ``fused`` (static) is for one pair on a CPU, where it is three times as
+    fast if scores are of 8 bits and few letters.
     """
     rows, columns = query.shape[0], target.shape[0]
     # Wider look-ups would be spread over threads, for which JAX 0.10 has no way there.
@@ -139,13 +156,15 @@ def strip(
     )  # fmt: skip
     empty = jnp.full(columns + 2, neg_inf(left.dtype), left.dtype)
     start = (minus, minus, minus, minus, minus, i * 0, minus, Top(empty, empty))
-    run = partial(_diagonals, local=local, words=words, tables=tables, fused=fused)
-    carry, (codes, kept) = one_function(run, fused)(start, given)
+    whole = rows + columns + 1
+    kept = (jnp.zeros((whole, rows + 1), left.dtype),) * 3 if tables else None
+    count = whole if diagonals is None else diagonals
+    run = one_function(partial(_diagonals, local=local, fused=fused), fused)
+    carry, (codes, kept) = run(start, (codes, kept), given, count)
     best, best_j, last, bottom = carry[4:]
     bottom = Top(*(x[: columns + 1] for x in bottom))
-    packed = directions.pack(_unskew(codes, columns)[1:]) if words else None
-    whole = tuple(_unskew(x, columns, 0) for x in kept) if tables else None
-    return Strip(bottom, last, best, best_j.astype(jnp.int32), packed, whole)
+    tables = tuple(_unskew(x, columns, 0) for x in kept) if tables else None
+    return Strip(bottom, last, best, best_j.astype(jnp.int32), codes, tables)
 
 
 class _Given(NamedTuple):
@@ -168,8 +187,8 @@ def _reversed(target, rows):
     return padded.at[rows + 2 : -rows].set(target[::-1].astype(jnp.uint8))
 
 
-def _diagonals(start, given, *, local, words, tables, fused):
-    """The scan over all diagonals. Each array of a step is a function of its own, so
+def _diagonals(start, kept, given, count, *, local, fused):
+    """The loop over the diagonals. Each array of a step is a function of its own, so
     that it is computed once."""
     i, left, minus, top, gaps, m, n, *_ = given
     columns, row = jnp.int32(top.h.shape[0] - 1), m.astype(jnp.int32)
@@ -202,8 +221,10 @@ def _diagonals(start, given, *, local, words, tables, fused):
         alone, (_down, _scores_of, vertical, horizontal, highest, better, code)
     )
 
-    def diagonal(carry, d):
+    def diagonal(d, state):
+        carry, (codes, tables) = state
         h1, h2, e1, f1, best, best_j, last, bottom = carry  # diagonals d-1, d-2
+        d = d.astype(jnp.int32)  # int64 in the mode of int64 scores
         j = d.astype(i.dtype) - i
         s = scores_of(given.scores, given.letters, given.target, d, minus)
         above = [lax.select(d <= columns, _at(x, lax.min(d, columns)), minus[0])
@@ -216,12 +237,14 @@ def _diagonals(start, given, *, local, words, tables, fused):
         best, best_j = lax.select(wins, h, best), lax.select(wins, j, best_j)
         last = lax.select(j == n, h, last)
         bottom = _put(bottom, _at(h, row), _at(e, row), d - row)
-        out = (code_of(h, e, f, diag, s, e_up, f1, gaps) if words else None,)
-        out += ((h, e, f) if tables else None,)
-        return (h, h1, e, f, best, best_j, last, bottom), out
+        if codes is not None:
+            codes = put_row(codes, code_of(h, e, f, diag, s, e_up, f1, gaps), d)
+        if tables is not None:
+            pairs = zip(tables, (h, e, f), strict=True)
+            tables = tuple(put_row(x, y, d) for x, y in pairs)
+        return (h, h1, e, f, best, best_j, last, bottom), (codes, tables)
 
-    steps = jnp.arange(i.shape[0] + top.h.shape[0] - 1, dtype=jnp.int32)
-    return lax.scan(diagonal, start, steps)
+    return lax.fori_loop(0, count, diagonal, (start, kept))
 
 
 def _scores_of(scores, letters, target, d, like):

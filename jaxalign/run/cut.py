@@ -21,7 +21,7 @@ COLUMNS = 1024  # of a block; or half as much again as its longest target, if mo
 SMALL_BACKTRACK = 2**21  # halves, 4 MB
 LARGE_BACKTRACK = 2**25
 LONG, MANY = 2**18, 128  # cells of a pair; pairs of a window: when to think of each
-ALONE = (20, 4)  # cells of a lane for one alone; a lane that looks up is slower
+ALONE = (9, 3)  # cells of a lane for one alone; a lane that looks up is slower
 NARROW = 2**30  # bytes of a window of the fewest lanes: larger pairs are faster alone
 STEP_BYTES = 2**25  # operations kept by one window at most
 

@@ -157,15 +157,22 @@ def block_of(task, w) -> Block:
     target = np.zeros((w.lanes, w.columns // TILE), np.int32)
     begins = np.zeros(target.shape, bool)
     lane, first, length = (np.zeros(w.places, np.int32) for _ in range(3))
-    lane[: len(w.lane)] = w.lane
+    count = len(w.targets)
+    source = task.targets.offsets[w.targets]
+    lane[:count], length[:count] = w.lane, task.targets.offsets[w.targets + 1] - source
     first[:] = TILE  # places that stay empty: a target of no residues in tile 0
-    for t, (index, row, end) in enumerate(zip(w.targets, w.lane, w.last, strict=True)):
-        one = task.targets[index]
-        length[t], first[t] = len(one), end - len(one)
-        codes[row, first[t] : end] = one
-        begin = min(first[t], end - 1) // TILE
-        target[row, begin : end // TILE] = t
-        begins[row, begin] = True
+    first[:count] = w.last - length[:count]
+    begin = np.minimum(first[:count], w.last - 1) // TILE
+    begins[w.lane, begin] = True
+    tiles = w.last // TILE - begin
+    at = w.lane * target.shape[1] + begin - (np.cumsum(tiles) - tiles)
+    at = np.repeat(at, tiles) + np.arange(tiles.sum())
+    target.reshape(-1)[at] = np.repeat(np.arange(count), tiles)
+    letters, flat = task.targets.codes, codes.reshape(-1)
+    to = first[:count] + w.lane * w.columns
+    places = zip(to.tolist(), source.tolist(), length[:count].tolist(), strict=True)
+    for to, source, n in places:
+        flat[to : to + n] = letters[source : source + n]
     origin = first[target]
     tiles = np.int32(w.last.max(initial=TILE) // TILE)
     by_row = (np.ascontiguousarray(x.T) for x in (codes, target, origin, begins))

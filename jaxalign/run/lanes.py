@@ -1,6 +1,5 @@
 """Targets of any lengths, one after the other in the lanes of a block."""
 
-from functools import lru_cache
 from heapq import heapreplace
 
 import numpy as np
@@ -8,6 +7,9 @@ import numpy as np
 from jaxalign.dp.sweep import TILE
 
 EMPTY = 32  # lanes that a column costs as much as, even with none
+KNOWN = 8
+# (lengths, lanes) -> lane, last: a block is packed to find where it ends, then shaped.
+_known: dict[tuple[bytes, int], tuple[np.ndarray, np.ndarray]] = {}
 
 
 def tiled(lengths):
@@ -28,15 +30,19 @@ def pack(lengths, lanes: int, limit: int | None = None):
         The lane of each, and the column after its last.
     """
     lengths = np.asarray(lengths, np.int64)
-    return _packed(lengths.tobytes(), lanes, limit)
+    found = _known.get((lengths.tobytes(), lanes)) if limit is None else None
+    if found is None:
+        found = _packed(lengths, lanes, limit)
+        if len(_known) == KNOWN:
+            _known.clear()
+        _known[lengths[: len(found[0])].tobytes(), lanes] = found
+    return found
 
 
-@lru_cache(4)  # a window is shaped more than once
-def _packed(held: bytes, lanes: int, limit: int | None):
+def _packed(lengths, lanes, limit):
     heap = [(0, lane) for lane in range(lanes)]
     lane, last, area, top = [], [], 0, 0
     best, kept = 0.0, 0
-    lengths = np.frombuffer(held, np.int64)
     for length, columns in zip(lengths.tolist(), tiled(lengths).tolist(), strict=True):
         used, here = heap[0]
         end = used + columns

@@ -40,12 +40,14 @@ class Pair(NamedTuple):
 
 @partial(
     jax.jit,
-    static_argnames=("local", "words", "tables", "fused"),
+    static_argnames=("local", "tables", "fused"),
+    donate_argnames=("codes",),
     compiler_options=CPU_OPTIONS,
 )
 def fill_strip(
-    query, target, m, n, above, top, problem, local, words, tables=False, fused=False
-):
+    query, target, m, n, above, top, problem, diagonals=None, codes=None, *, local,
+    tables=False, fused=False,
+):  # fmt: skip
     return wavefront.strip(
         query,
         target,
@@ -56,8 +58,9 @@ def fill_strip(
         problem.scores,
         problem.gaps,
         problem.free,
+        diagonals,
+        codes,
         local=local,
-        words=words,
         tables=tables,
         fused=fused,
     )
@@ -65,7 +68,7 @@ def fill_strip(
 
 def strip_rows(m: int, n: int, budget: int) -> int:
     """Rows of a strip: 64 to 1024, its nibbles in half the budget and 64 MB."""
-    rows, wide = 64, bucket(n)
+    rows, wide = 64, columns_for(n)
     limit = min(budget // 2, 2**26)
     while rows < min(ROWS, bucket(m)) and 3 * 2 * rows * (wide + 2 * rows) <= limit:
         rows *= 2
@@ -75,10 +78,17 @@ def strip_rows(m: int, n: int, budget: int) -> int:
 def bytes_needed(m: int, n: int, budget: int) -> int:
     """Checkpoints (H and E of a row, int32) and one strip with its backtrack."""
     rows = strip_rows(m, n, budget)
+    wide = columns_for(n)
     return max(
-        -(-max(m, 1) // rows) * 8 * bucket(n) + 3 * rows * (bucket(n) + rows)
+        -(-max(m, 1) // rows) * 8 * wide + 3 * rows * (wide + rows)
         for rows in (rows, min(rows, CPU_ROWS))
     )
+
+
+def columns_for(n: int) -> int:
+    """Columns that a program has room for: for most proteins one of three sizes, since
+    it computes no more diagonals than there are; very long ones waste no memory."""
+    return bucket(n, 4, 256) if n <= 2**14 else bucket(n)
 
 
 def align_long(
@@ -105,17 +115,16 @@ def align_long(
     """
     rows = min(rows, bucket(len(query)), CPU_ROWS if fused else ROWS)
     m, n = len(query), len(target)
-    padded = np.zeros(bucket(n), np.int32)
+    padded = np.zeros(columns_for(n), np.int32)
     padded[:n] = target
-    top = wavefront.top_border(
-        len(padded), problem.free["target_start"] | local, problem.gaps
-    )
+    top = _top(problem, len(padded), local)
     checkpoints, found = [], []
     for above in range(0, max(m, 1), rows):
         checkpoints.append(top)
-        codes, real = _rows(query, above, rows)
-        args = (codes, padded, real, n, above, top, problem)
-        done = fill_strip(*args, local=local, words=False, fused=fused)
+        part, real = _rows(query, above, rows)
+        args = (part, padded, real, n, above, top, problem)
+        many = real + n + 1 if fused else None
+        done = fill_strip(*args, many, local=local, fused=fused)
         found.append(_bests(done, above, real, n))
         top = done.bottom
         if progress:
@@ -126,6 +135,12 @@ def align_long(
     if not paths:
         return Pair(end.score, end.i, end.j, *[0] * 6, None)
     return _walk_up(query, padded, end, n, checkpoints, problem, local, rows, fused)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _top(problem, columns, local):
+    free = problem.free["target_start"] | local
+    return wavefront.top_border(columns, free, problem.gaps)
 
 
 def _rows(query, above, rows):
@@ -141,7 +156,7 @@ def _bests(done, above, real, n):
     rows = np.asarray(done.row_best)[: real + 1]
     column = np.asarray(done.last_column)[: real + 1]
     i, k = int(rows.argmax()), int(column.argmax())
-    inner = int(rows[i]), above + i, int(done.row_column[i])
+    inner = int(rows[i]), above + i, int(np.asarray(done.row_column)[i])
     return inner, (int(column[k]), above + k, n)
 
 
@@ -170,18 +185,21 @@ def _arrays(cell):
 
 def _walk_up(query, target, end, n, checkpoints, problem, local, rows, fused):
     """Refill the strips on the path from the last to the first, and walk each."""
-    walked = walk.start(*(jnp.full(1, v, jnp.int32) for v in (end.i, end.j)))
-    pieces = []
+    walked = walk.start(*(np.full(1, v, np.int32) for v in (end.i, end.j)))
+    pieces, codes = [], wavefront.empty_codes(rows, len(target))
     strip = max(end.i - 1, 0) // rows
     while True:
         above = strip * rows
-        codes, real = _rows(query, above, rows)
-        args = (codes, target, real, n, above, checkpoints[strip], problem)
-        words = fill_strip(*args, local=local, words=True, fused=fused).words
+        part, real = _rows(query, above, rows)
+        args = (part, target, real, n, above, checkpoints[strip], problem)
+        many = int(walked.i[0]) - above + int(walked.j[0]) + 1 if fused else None
+        codes = fill_strip(*args, many, codes, local=local, fused=fused).codes
         before = int(walked.columns[0])
-        walked = _walk_strip(walked, words, codes, target, above, problem, local)
+        walked = _walk_strip(walked, codes, part, target, above, problem, local)
+        walked = jax.tree.map(np.asarray, walked)
         count = int(walked.columns[0]) - before
-        pieces.append(np.asarray(walked.steps)[:count, 0])
+        pieces.append(walked.steps[:count, 0])
+        walked = walked._replace(steps=None)
         if strip == 0 or int(walked.i[0]) > above:
             break
         if count == 0 or _stops(walked, problem, local):
@@ -199,25 +217,23 @@ def _stops(walked, problem, local):
 
 
 @partial(jax.jit, static_argnames=("local",))
-def _walk_strip(walked, words, codes, target, above, problem, local):
-    """Walk one pair (B = 1) within a strip of words (rows / 8, N)."""
+def _walk_strip(walked, codes, query, target, above, problem, local):
+    """Walk one pair (B = 1) within the codes of a strip of rows."""
     free = problem.free
     rules = walk.Rules(
         free["target_start"] | local,
         free["query_start"] | local,
         jnp.where(above == 0, -1, above).astype(jnp.int32),
     )
-    longest = codes.shape[0] + target.shape[0]
+    longest = query.shape[0] + target.shape[0]
     steps = jnp.full((longest, 1), walk.DONE, jnp.uint8)
 
     def nibble_at(i, j):
-        row = i - 1 - above
-        word = words.at[row // 8, j - 1].get(mode="clip")
-        shift = (4 * (7 - row % 8)).astype(jnp.uint32)
-        return ((word >> shift) & 15).astype(jnp.int32)
+        row = i - above
+        return codes.at[row + j, row].get(mode="clip").astype(jnp.int32)
 
     def same_at(i, j):
-        a = codes.at[i - 1 - above].get(mode="clip")
+        a = query.at[i - 1 - above].get(mode="clip")
         b = target.at[j - 1].get(mode="clip")
         return (a == b) & (a != problem.wildcard)
 

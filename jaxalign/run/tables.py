@@ -9,7 +9,7 @@ from jaxalign.run.execute import precision, problem_of
 from jaxalign.run.windows import bucket
 
 
-def _filled(a, b, scoring, mode, free, **what):
+def _filled(a, b, scoring, mode, free, codes=False, tables=False):
     local = mode == "local"
     dtype = score_dtype(len(a), len(b), scoring, mode, widest=True)
     rows, columns = bucket(len(a)), bucket(len(b))
@@ -20,20 +20,22 @@ def _filled(a, b, scoring, mode, free, **what):
         top = wavefront.top_border(
             columns, problem.free["target_start"] | local, problem.gaps
         )
-        args = (query, target, len(a), len(b), 0, top, problem)
-        return long_pair.fill_strip(*args, local=local, **what)
+        codes = wavefront.empty_codes(rows, columns) if codes else None
+        args = (query, target, len(a), len(b), 0, top, problem, None, codes)
+        return long_pair.fill_strip(*args, local=local, tables=tables)
 
 
 def whole(a, b, scoring, mode, free):
     """(H, E, F) of codes a (m,), b (n,): (m + 1, n + 1), int32, or int64 if needed."""
-    filled = _filled(a, b, scoring, mode, free, words=False, tables=True)
+    filled = _filled(a, b, scoring, mode, free, tables=True)
     inside = np.s_[: len(a) + 1, : len(b) + 1]
     return tuple(np.asarray(table)[inside] for table in filled.tables)
 
 
 def directions_of(a, b, scoring, mode, free) -> dict:
     """The four boolean matrices (m, n) and ``words`` uint32 (ceil(m / 8), n)."""
-    words = _filled(a, b, scoring, mode, free, words=True).words
+    codes = _filled(a, b, scoring, mode, free, codes=True).codes
+    words = wavefront.words_of(codes, bucket(len(b)))
     words = words[: -(-len(a) // 8), : len(b)]
     matrices = directions.split(directions.unpack(words)[: len(a)])
     found = {name: np.asarray(matrix) for name, matrix in matrices.items()}
