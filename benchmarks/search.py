@@ -14,10 +14,10 @@ best 10 of each query.
 Rows: all queries in one call, then each alone, for every tool. ``seconds`` is the
 median of calls in turns after one that is not counted; GCUPS are the sum of len * len
 over seconds over 1e9. jaxalign's row ``scan`` has the database encoded, as an index is;
-the row ``search`` also reads the FASTA file and aligns the hits. parasail's query
+``scan of FASTA`` reads the file, ``search`` aligns the best, too. parasail's query
 profile is built once a query (``--kernel``, default striped: costs are affine), on a
-pool of threads; ssearch36 reads files and is timed as a process, ``-T`` threads.
-``differ`` counts queries whose ten best scores are not jaxalign's.
+pool of threads; ssearch36 reads files and is timed as a process, ``-T`` threads, with
+and without alignments of the best. ``differ`` counts queries whose ten best scores are not jaxalign's.
 """
 
 import argparse
@@ -71,13 +71,14 @@ def jaxalign_calls(asked, fasta: Path, index: Path, threads: int) -> dict:
     def best(table):
         return [table["score"][table["query"] == q].tolist() for q in range(len(asked))]
 
-    def scan():
-        return best(jaxalign.search(asked, held, align_top=False, **options))
+    def scan(database):
+        return best(jaxalign.search(asked, database, align_top=False, **options))
 
-    def search():
-        return best(jaxalign.search(asked, fasta, **options))
-
-    return {"jaxalign scan": scan, "jaxalign search": search}
+    return {
+        "jaxalign scan": lambda: scan(held),
+        "jaxalign scan of FASTA": lambda: scan(fasta),
+        "jaxalign search": lambda: best(jaxalign.search(asked, fasta, **options)),
+    }
 
 
 def parasail_call(asked, records, threads: int, kernel: str):
@@ -105,7 +106,7 @@ def parasail_call(asked, records, threads: int, kernel: str):
     return call
 
 
-def ssearch_call(asked, fasta: Path, folder: Path, threads: int):
+def ssearch_call(asked, fasta: Path, folder: Path, threads: int, aligned: int):
     """ssearch36 as a process; its gap costs leave the first residue out."""
     own = folder / f"queries{len(asked)}_{asked[0][0]}.fa"
     own.write_text("".join(f">{name}\n{text}\n" for name, text in asked))
@@ -115,7 +116,7 @@ def ssearch_call(asked, fasta: Path, folder: Path, threads: int):
         "-g",
         f"-{tools.GAP_EXTEND}",
     ]
-    shown = ["-b", f"={TOP}", "-d", "0", "-E", "1e9", "-z", "-1"]
+    shown = ["-b", f"={TOP}", "-d", str(aligned), "-E", "1e9", "-z", "-1"]
     command = ["ssearch36", "-q", "-p", "-s", "BL62", *costs, *shown]
     command += ["-T", str(threads), str(own), str(fasta)]
 
@@ -141,7 +142,9 @@ def contestants(asked, records, files, arguments) -> dict:
         made = parasail_call(asked, records, arguments.threads, arguments.kernel)
         calls["parasail"] = made
     if "ssearch36" in arguments.peers and shutil.which("ssearch36"):
-        calls["ssearch36"] = ssearch_call(asked, fasta, folder, arguments.threads)
+        given = asked, fasta, folder, arguments.threads
+        calls["ssearch36"] = ssearch_call(*given, 0)
+        calls["ssearch36 aligned"] = ssearch_call(*given, TOP)
     return calls
 
 
