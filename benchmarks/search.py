@@ -17,7 +17,8 @@ over seconds over 1e9. jaxalign's row ``scan`` has the database encoded, as an i
 ``scan of FASTA`` reads the file, ``search`` aligns the best, too. parasail's query
 profile is built once a query (``--kernel``, default striped: costs are affine), on a
 pool of threads; ssearch36 reads files and is timed as a process, ``-T`` threads, with
-and without alignments of the best. ``differ`` counts queries whose ten best scores are not jaxalign's.
+and without alignments of the best. ``differ`` counts queries whose ten best scores are
+not jaxalign's.
 """
 
 import argparse

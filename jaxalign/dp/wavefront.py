@@ -163,8 +163,11 @@ def strip(
     carry, (codes, kept) = run(start, (codes, kept), given, count)
     best, best_j, last, bottom = carry[4:]
     bottom = Top(*(x[: columns + 1] for x in bottom))
-    tables = tuple(_unskew(x, columns, 0) for x in kept) if tables else None
-    return Strip(bottom, last, best, best_j.astype(jnp.int32), codes, tables)
+    if tables:
+        h, e, f = (_unskew(x, columns, 0) for x in kept)
+        none = minus[0]  # where no gap can be
+        kept = h, e.at[1:, 0].set(none), f.at[0].set(none)
+    return Strip(bottom, last, best, best_j.astype(jnp.int32), codes, kept)
 
 
 class _Given(NamedTuple):
@@ -195,19 +198,17 @@ def _diagonals(start, kept, given, count, *, local, fused):
     alone = partial(one_function, enabled=fused)
     gaps = Gaps(*(lax.broadcast(g, i.shape) for g in gaps))
 
-    def within(j, i):
-        return (j > 0) & (j < top.h.shape[0]) & (i > 0)
+    # Row 0 and column 0 are given. What lies left of column 0 or beyond the last may
+    # hold anything: no cell of the table depends on it.
+    def vertical(e, h, gaps, i, above):
+        above = lax.broadcast(above, i.shape)
+        return lax.select(i == 0, above, recurrence.gap(e, h, gaps))
 
-    def vertical(e, h, gaps, j, i, above, minus):
-        e = lax.select(within(j, i), recurrence.gap(e, h, gaps), minus)
-        return lax.select(i == 0, lax.broadcast(above, i.shape), e)
+    def horizontal(f, h, gaps, j, minus):
+        return lax.select(j == 0, minus, recurrence.gap(f, h, gaps))
 
-    def horizontal(f, h, gaps, j, i, minus):
-        return lax.select(within(j, i), recurrence.gap(f, h, gaps), minus)
-
-    def highest(diag, s, e, f, j, i, left, above, minus):
-        h = lax.select(j == 0, left, minus)
-        h = lax.select(within(j, i), recurrence.best(diag, s, e, f, local), h)
+    def highest(diag, s, e, f, j, i, left, above):
+        h = lax.select(j == 0, left, recurrence.best(diag, s, e, f, local))
         return lax.select(i == 0, lax.broadcast(above, i.shape), h)
 
     def better(h, best, j, i, m, n):
@@ -230,9 +231,9 @@ def _diagonals(start, kept, given, count, *, local, fused):
         above = [lax.select(d <= columns, _at(x, lax.min(d, columns)), minus[0])
                  for x in (top.h, top.e)]  # fmt: skip
         diag, e_up = down(h2), down(e1)
-        e = e_of(e_up, down(h1), gaps, j, i, above[1], minus)
-        f = f_of(f1, h1, gaps, j, i, minus)
-        h = h_of(diag, s, e, f, j, i, left, above[0], minus)
+        e = e_of(e_up, down(h1), gaps, i, above[1])
+        f = f_of(f1, h1, gaps, j, minus)
+        h = h_of(diag, s, e, f, j, i, left, above[0])
         wins = wins_of(h, best, j, i, m, n)
         best, best_j = lax.select(wins, h, best), lax.select(wins, j, best_j)
         last = lax.select(j == n, h, last)
