@@ -46,7 +46,8 @@ def claims(Score):
     block = of(UInt8, "L B"), tile, tile, of(Bool, "L//16 B"), *[targets] * 3, INT, INT
     block = sweep.Block(*block, of(Int8, "L K B"))
     query = sweep.Query(of(Int32, "M 1"), of(Int32, "1"), INT, INT, tie)
-    strip = top, column, column, of(Int32, "M+1"), words, (cells, cells, cells)
+    codes = of(UInt8, "M+N+1 M+1")
+    strip = top, column, column, of(Int32, "M+1"), codes, (cells, cells, cells)
     filled = of(Score, "L B"), tie, tile, tile, HALVES
     return {
         "pack": (directions.pack, [of(UInt8, "R N")], of(UInt32, "R//8 N")),
@@ -71,8 +72,8 @@ def claims(Score):
             partial(wavefront.fill, words=True), [*pair, matrix, gaps, FREE],
             (ends.End(score, INT, INT), words)),
         "wavefront.strip": (
-            partial(wavefront.strip, words=True, tables=True),
-            [*pair, INT, top, matrix, gaps, FREE], wavefront.Strip(*strip)),
+            partial(wavefront.strip, tables=True),
+            [*pair, INT, top, matrix, gaps, FREE, INT, codes], wavefront.Strip(*strip)),
         "border_end": (ends.border_end, [end, end, end, FREE, lane], end),
         "walk": (
             lambda begun, rules: walk.walk(begun, nibble_at, jnp.equal, rules),
