@@ -25,7 +25,7 @@ test-all: $(VENV)/dev lint
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/peers.py --quick

@@ -34,8 +34,10 @@ def _kind(path: str) -> str:
 def _canvas():
     """A canvas and its figure, beside whatever backend the process has."""
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from matplotlib.backends.backend_agg import (  # pyright: ignore[reportMissingImports]
+            FigureCanvasAgg,
+        )
+        from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise UsageError("a picture needs matplotlib: jaxalign[plot]") from error
     figure = Figure(figsize=(6, 6), layout="constrained")

@@ -51,7 +51,7 @@ def resolve_devices(asked=None) -> tuple:
     import jax
 
     if asked is None:
-        return () if jax.config.jax_default_device is None else (first_device(),)
+        return () if default_device() is None else (first_device(),)
     local = jax.local_devices()
     if asked == "all":
         return tuple(local)
@@ -67,8 +67,16 @@ def first_device(devices=()):
     """The first of some devices or names of platforms, or JAX's default device."""
     import jax
 
-    first = next(iter(devices), jax.config.jax_default_device)
+    first = next(iter(devices), default_device())
     return first if hasattr(first, "platform") else jax.devices(first)[0]
+
+
+def default_device():
+    """This thread's default device or the name of its platform; None if none is set."""
+    import jax
+
+    # The types of JAX 0.10 do not name it.
+    return jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _device(one, local):

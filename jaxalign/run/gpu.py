@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxalign.model.table import SPANS
 from jaxalign.run import crossing, gpu_arrays
+from jaxalign.run.device import default_device
 from jaxalign.run.gpu_arrays import Found, Order
 from jaxalign.run.gpu_memory import budget, holds
 from jaxalign.run.gpu_range import highest, numbers
@@ -185,7 +186,7 @@ def compile_all(job: Job, launches) -> None:
 
     # Of this thread; others have JAX's own, and what is compiled for one is compiled
     # again when it is called with another.
-    device = jax.config.jax_default_device
+    device = default_device()
 
     def make(launch):
         call, options = _call(job, launch)
