@@ -172,8 +172,8 @@ def block_of(task, w) -> Block:
     letters, flat = task.targets.codes, codes.reshape(-1)
     to = first[:count] + w.lane * w.columns
     places = zip(to.tolist(), source.tolist(), length[:count].tolist(), strict=True)
-    for to, source, n in places:
-        flat[to : to + n] = letters[source : source + n]
+    for i, j, n in places:
+        flat[i : i + n] = letters[j : j + n]
     origin = first[target]
     tiles = np.int32(w.last.max(initial=TILE) // TILE)
     by_row = (np.ascontiguousarray(x.T) for x in (codes, target, origin, begins))

@@ -33,7 +33,7 @@ def pack(lengths, lanes: int, limit: int | None = None):
     found = _known.get((lengths.tobytes(), lanes)) if limit is None else None
     if found is None:
         found = _packed(lengths, lanes, limit)
-        if len(_known) == KNOWN:
+        if len(_known) >= KNOWN:  # threads may have added one each
             _known.clear()
         _known[lengths[: len(found[0])].tobytes(), lanes] = found
     return found

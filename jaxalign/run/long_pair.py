@@ -115,7 +115,8 @@ def align_long(
     """
     rows = min(rows, bucket(len(query)), CPU_ROWS if fused else ROWS)
     m, n = len(query), len(target)
-    padded = np.zeros(columns_for(n), np.int32)
+    # Without ``fused`` all diagonals of the padded table are computed.
+    padded = np.zeros(columns_for(n) if fused else bucket(n), np.int32)
     padded[:n] = target
     top = _top(problem, len(padded), local)
     checkpoints, found = [], []
