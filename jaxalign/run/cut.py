@@ -50,11 +50,15 @@ def lone(job: Job, piece) -> list:
     single = pairs(job, piece)
     asked = sum(int(job.query_lengths[i]) * int(job.target_lengths[j])
                 for i, j in single)  # fmt: skip
-    rows = piece.m
-    if not piece.zipped:
-        rows = int(job.query_lengths[piece.queries[:: piece.each]].sum())
-    swept = rows * int(piece.last.max(initial=TILE)) * piece.lanes
-    return single if asked * ALONE[piece.zipped] < swept else [piece]
+    return single if asked * ALONE[piece.zipped] < _swept(job, piece) else [piece]
+
+
+def _swept(job: Job, window: Window) -> int:
+    """Cells that a window fills: all of its lanes, to the end of the longest."""
+    rows = window.m
+    if not window.zipped:
+        rows = int(job.query_lengths[window.queries[:: window.each]].sum())
+    return rows * int(window.last.max(initial=TILE)) * window.lanes
 
 
 def least_bytes(job: Job, i: int, j: int) -> int:
@@ -96,7 +100,7 @@ def regroup(job: Job, queries, targets, budget: int) -> list:
 
     def cells(piece):
         if isinstance(piece, Window):
-            return piece.m * int(piece.last.max()) * piece.lanes
+            return _swept(job, piece)
         i, j = piece
         return int(job.query_lengths[i]) * int(job.target_lengths[j]) * ALONE[0]
 

@@ -54,22 +54,23 @@ def run_window(task: Task, w: windows.Window, scratch) -> results.Rows:
     return results.collect(task, result, found)
 
 
+def _on_cpu(task) -> bool:
+    return first_device(task.devices).platform == "cpu"
+
+
 def narrow(task: Task) -> int:
     """The local score up to which 8 bits are tried first, with twice the lanes of 16 an
     instruction on a CPU; 0: they are not. They take a program more."""
-    cpu = first_device(task.devices).platform == "cpu"
-    large = task.job.cells >= LARGE
     zero = bounds.least_zero(task.scoring, "int8")
     high = bounds.narrow_high(task.scoring, task.mode, "int8", zero)
-    return high if cpu and large else 0
+    return high if _on_cpu(task) and task.job.cells >= LARGE else 0
 
 
 def _costs(task: Task, w: windows.Window, dtype: str) -> Constants | None:
     """Gap costs as constants of the program: local scores are then a third faster on a
     CPU (``dp/blocks.py``), and other costs take another program."""
     scores = task.local and task.output == "score" and not w.zipped
-    cpu = first_device(task.devices).platform == "cpu"
-    if not (scores and cpu and task.job.cells >= LARGE):
+    if not (scores and _on_cpu(task) and task.job.cells >= LARGE):
         return None
     zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
     return Constants(task.scoring.open, task.scoring.extend, zero)
@@ -137,7 +138,7 @@ def _on_device(task, w, scratch, dtype):
         longest=w.longest,
         paths=task.paths,
         steps=task.output == "alignment",
-        fused=first_device(task.devices).platform == "cpu",
+        fused=_on_cpu(task),
         costs=_costs(task, w, dtype),
     )
     scratch.halves = halves
@@ -231,7 +232,7 @@ def _alone(task, i, j):
             problem = _problem(task, kept)
             return striped_pair.score(query, target, problem, task.local), kept
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
-    fused = first_device(task.devices).platform == "cpu"
+    fused = _on_cpu(task)
 
     def aligned(tried, high):
         with precision(tried):
