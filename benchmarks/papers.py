@@ -35,6 +35,7 @@ import papers_emboss
 import papers_three
 import papers_transfer
 import problems
+import three_problems
 import tools
 
 MODES = ("global", "semiglobal", "local")
@@ -136,7 +137,7 @@ def backtracking(options) -> list[dict]:
 
 def _sizes(options):
     """X2: the paper's sizes; its two largest take a GPU."""
-    return papers_three.SIZES[: 1 if options.quick else 3]
+    return three_problems.SIZES[: 1 if options.quick else 3]
 
 
 ROWS = {

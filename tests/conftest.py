@@ -16,7 +16,7 @@ os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 MAPS = 2**15  # Linux lets a process have twice as many
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True)
 def few_programs():
     """A compiled program takes three memory maps or more, and XLA ends the process
     where the system refuses one: so it forgets its programs in time."""

@@ -23,6 +23,7 @@ from jaxalign.run import (
     flow,
     gpu,
     gpu_arrays,
+    gpu_held,
     launch,
     launch_size,
     parts,
@@ -79,7 +80,7 @@ def run_all(task, monkeypatch, progress=None):
     told = teller(progress, task.job.cells)
     job = gpu.prepare(task, Small(), kernels.interpreter())
     gpu.run(job, pieces, out, told)
-    gpu.collect([job], out)
+    gpu_held.collect([job], out)
     return out.finish()
 
 

@@ -20,6 +20,7 @@ from jaxalign.run import (
     execute,
     flow,
     gpu,
+    gpu_held,
     gpu_memory,
     gpu_range,
     launch,
@@ -160,7 +161,7 @@ def run(task: Task, progress=None, busy=None):
     if task.mesh is None:
         watched = progress, busy
         (work,) = compute(iter([work]), task, task.job.cells, *watched)
-        gpu.collect(list(work.content.jobs.values()), work.content.output)
+        gpu_held.collect(list(work.content.jobs.values()), work.content.output)
     else:
         tell = teller(progress, task.job.cells)
         for rows in mesh.run(task, [piece for _, piece in work.pieces]):
@@ -215,7 +216,7 @@ def _compute(work, task, piece, device, scratch, tell, alone) -> None:
         whole = task is content.task and (alone or len(work.pieces) == 1)
         gpu.run(job, piece, content.output, tell, whole)
         if task.reserved is not None:
-            gpu.collect([job], content.output)
+            gpu_held.collect([job], content.output)
         return
     if isinstance(piece, windows.Window):
         rows = execute.run_window(task, piece, scratch)

@@ -10,36 +10,23 @@ thin out or no device can hold goes to the host launch by launch (``run.crossing
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.model.table import SPANS
-from jaxalign.run import crossing, gpu_arrays
+from jaxalign.run import crossing, gpu_arrays, gpu_held
 from jaxalign.run.device import default_device
 from jaxalign.run.gpu_arrays import Found, Order
+from jaxalign.run.gpu_held import Held
 from jaxalign.run.gpu_memory import budget, holds
 from jaxalign.run.gpu_range import highest, numbers
 from jaxalign.run.launch import zipped
 from jaxalign.run.launch_size import MEAN_RUNS, RUNS, Launch
-from jaxalign.run.results import COUNTS
 from jaxalign.run.windows import bucket, cells
 
 AHEAD = 3  # launches issued and not yet looked at
 COMPILERS = 8  # compilations side by side
-
-
-@dataclass
-class Held:
-    """A result as it grows on the device."""
-
-    columns: dict
-    runs: jax.Array  # of all paths so far, in the order of launches
-    end: jax.Array  # (): how many
-    known: int = 0  # … of the launches looked at
 
 
 @dataclass
@@ -71,11 +58,11 @@ def run(job: Job, launches, out, tell, whole=True) -> None:
     """Some launches of a task; rows to ``out`` (``results.Output``).
 
     whole : no other thread has launches on this device for ``out``, so that rows may be
-        held there until ``collect`` is called
+        held there until ``gpu_held.collect``
     """
     task, shared = job.task, job
     if whole and holds(task):
-        shared.held = shared.held or _empty(task)
+        shared.held = shared.held or gpu_held.empty(task)
     held = shared.held if whole else None
     job = replace(job, held=held, out=out, tell=tell)  # other threads have theirs
     again = _all(job, launches)
@@ -162,16 +149,6 @@ def _shared(task, kernels):
     wildcard = task.scoring.alphabet.wildcard_code
     problem = kernels.problem_of(*numbers(task), task.free, wildcard)
     return (queries, targets), order, problem
-
-
-def _empty(task) -> Held:
-    """Columns of the result on the device; runs of a path begin at ``first``."""
-    names = ["score"]
-    names += ["max_identities"] if task.output == "identity" else []
-    names += [*SPANS, *COUNTS] if task.paths else []
-    names += ["count", "first"] if task.output == "alignment" else []
-    columns = {name: gpu_arrays.column(task.job.pairs) for name in names}
-    return Held(columns, jnp.zeros(1024, jnp.uint32), jnp.zeros((), jnp.int32))
 
 
 def compile_all(job: Job, launches) -> None:
@@ -264,43 +241,6 @@ def _issue(job: Job, launch) -> Found:
         capacity=job.capacity(launch) if job.steps else 0,
     )
     if job.held is not None:
-        _hold(job, job.held, launch, found)
+        room = (AHEAD + 1) * job.capacity(launch) if job.steps else 0
+        gpu_held.put(job.held, found, room)
     return found
-
-
-def _hold(job: Job, held: Held, launch, found: Found) -> None:
-    """Put the findings of a launch into the result."""
-    if found.runs is not None:
-        ahead = held.known + (AHEAD + 1) * job.capacity(launch)
-        if ahead > len(held.runs):
-            held.runs = gpu_arrays.grown(held.runs, size=bucket(ahead, 2, 1024))
-    held.columns, held.runs, held.end = gpu_arrays.put(
-        held.columns, held.runs, held.end, found
-    )
-
-
-def collect(jobs, out) -> None:
-    """What jobs of one task, each on a device of its own, hold: to the host."""
-    held = [job.held for job in jobs if job.held is not None]
-    if not held:
-        return
-    columns = {name: [x.columns[name] for x in held] for name in held[0].columns}
-    paths = None
-    if "first" in columns:
-        paths = _paths(held[0], columns, jobs[0].task.job.pairs)
-    add = gpu_arrays.add
-    out.take({name: partial(add, parts) for name, parts in columns.items()}, paths)
-    for job in jobs:
-        job.held = None
-
-
-def _paths(held: Held, columns: dict, rows: int):
-    """(runs, how many of each row) of the paths of one device, in input order."""
-    (count,), (first,) = columns.pop("count"), columns.pop("first")
-    counts = np.zeros(rows, np.int32)
-    gpu_arrays.add([count], counts)
-    total = int(counts.sum(dtype=np.int64))
-    runs = np.zeros(total, np.uint32)
-    size = bucket(total, 2, 1024)
-    gpu_arrays.add([gpu_arrays.in_order(held.runs, count, first, size=size)], runs)
-    return runs, counts.astype(np.int64)
