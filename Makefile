@@ -11,16 +11,17 @@ demo: $(VENV)/installed
 	@$(BIN)/python -m jaxalign demo
 
 # Most of the time goes into compiling, for which XLA is told to take less, and workers
-# share what they have compiled; `test-all` runs the programs that users have.
+# share what they have compiled, each taking neighbouring tests, whose programs it has
+# traced; `test-all` runs the programs that users have.
 COMPILED := JAX_COMPILATION_CACHE_DIR=$(abspath $(VENV)/compiled) \
 	JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 
 test: $(VENV)/dev
-	$(COMPILED) JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not gpu"
+	$(COMPILED) JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not gpu"
 
 test-all: $(VENV)/dev lint
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not gpu"
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not gpu"
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
