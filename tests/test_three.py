@@ -6,6 +6,7 @@ from itertools import permutations, product
 from types import SimpleNamespace
 
 import enumerate_triples as brute
+import jax
 import numpy as np
 import oracle3
 import pytest
@@ -14,7 +15,14 @@ import jaxalign
 from jaxalign.dp.recurrence3 import MODELS as MODELS3
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.run import three_batch, three_task
+from jaxalign.run import (
+    programs,
+    three,
+    three_batch,
+    three_faces,
+    three_split,
+    three_task,
+)
 from jaxalign.run.bounds import triple_dtype
 
 MODELS = ("quasi-natural", "natural", "linear")
@@ -491,6 +499,29 @@ def test_consensus_and_agreement():
     found = jaxalign.align_three("MKWI", "MKWL", "MRWV")
     assert found.agreement() == ["three", "similar", "three", "similar"]
     assert found.consensus() == "MkW+"
+
+
+@pytest.mark.skipif(not programs.MAPS.exists(), reason="counts memory maps of Linux")
+def test_programs_are_forgotten_beyond_a_number_of_maps(monkeypatch):
+    traced = []
+
+    @jax.jit
+    def next_one(x):
+        traced.append(x)
+        return x + 1
+
+    monkeypatch.setattr(programs, "EVERY", 1)
+    for most, want in ((2**20, 1), (0, 2)):
+        monkeypatch.setattr(programs, "MOST", most)
+        assert next_one(2) == 3
+        programs.forget([next_one])
+        assert next_one(2) == 3 and len(traced) == want
+
+
+def test_no_program_of_triples_is_kept_for_ever():
+    for room in (three, three_batch, three_faces, three_split):
+        made = [x for x in vars(room).values() if hasattr(x, "clear_cache")]
+        assert made and set(made) <= set(three_task.COMPILED), room
 
 
 @pytest.mark.slow

@@ -94,7 +94,7 @@ def _traced(triples, parts, paths):
     begin[:count, :3] += [part.extent for part in parts]
     begin[:count, 3] = [state for _, state in ends]
     longest = three.padded(int(begin[:, :3].sum(axis=1).max()))
-    walked = _walks(triples[0].model, filled.choices, begin, longest)
+    walked = walks(triples[0].model, filled.choices, begin, longest)
     rows, counts = np.asarray(walked.columns), np.asarray(walked.count)
     return [(ends[n][0], parts[n], rows[n, : counts[n]][::-1]) for n in range(count)]
 
@@ -113,11 +113,11 @@ def _sweeps(triples, parts, reverse=False, **what):
     costs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(c for _, c in made))
     model, want = triples[0].model, Want(free=triples[0].mode == "semiglobal", **what)
     stop = int(box.size.sum(axis=1).max())
-    return _fills(backwards(model) if reverse else model, want, box, costs, stop)
+    return fills(backwards(model) if reverse else model, want, box, costs, stop)
 
 
 @partial(jax.jit, static_argnames=("model", "want"))
-def _fills(model, want, box: Box, costs: Costs, stop):
+def fills(model, want, box: Box, costs: Costs, stop):
     def one(box, costs):
         return planes.fill(model, want, box, costs, None, stop)
 
@@ -125,7 +125,7 @@ def _fills(model, want, box: Box, costs: Costs, stop):
 
 
 @partial(jax.jit, static_argnames=("model", "longest"))
-def _walks(model, choices, begin, longest):
+def walks(model, choices, begin, longest):
     def one(choices, begin):
         choice_at = partial(planes.choice_at, model, choices)
         return walk3.walk(model, choice_at, begin, longest)

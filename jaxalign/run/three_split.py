@@ -60,14 +60,14 @@ def meet(triple: Triple, part: Part):
     f = sweep(triple, upper, layer=True).layer
     b = sweep(triple, lower, reverse=True, layer=True).layer
     assert f is not None and b is not None  # asked for
-    score, at = _join(f, b, np.array(part.extent[:2], np.int32))
+    score, at = joined(f, b, np.array(part.extent[:2], np.int32))
     state, u, v = (int(n) for n in np.unravel_index(int(at), f.shape))
     cell = part.low[0] + u - 1, part.low[1] + v - 1, middle
     return int(score), cell, state
 
 
 @jax.jit
-def _join(f, b, extent):
+def joined(f, b, extent):
     """(score, flat index) of the best meeting of layers (S, U, V), the second reversed.
 
     Cell u of the first is cell extent + 2 - u of the second. Two minus infinities would

@@ -12,10 +12,12 @@ from jaxalign.errors import CertificateError, MemoryPlanError
 from jaxalign.model.triple import TripleAlignment
 from jaxalign.run import (
     bounds,
+    programs,
     three,
     three_batch,
     three_choice,
     three_chunks,
+    three_faces,
     three_grid,
     three_split,
 )
@@ -27,6 +29,12 @@ from jaxalign.run.three_results import results
 SCHEDULES = ("auto", *three.FILLS)
 CHUNKED = ("bt1", "bt2", "bt3")
 TRACEBACKS = ("auto", "store", "split", *CHUNKED)
+# What is compiled for each shape of a box.
+COMPILED = (
+    *(three.fill, three.begin, three.advance, three.finish, three.walk),
+    *(three_faces.fill, three_faces.start_point, three_faces.again),
+    *(three_batch.fills, three_batch.walks, three_split.joined),
+)
 
 
 @dataclass(frozen=True)
@@ -161,6 +169,7 @@ def _fits(triple, asked, way, length) -> bool:
 
 def run(sequences, scoring, asked: Asked, progress=None) -> TripleAlignment:
     """Plan and align the three sequences of a set."""
+    programs.forget(COMPILED)
     (triple,) = triples_of(sequences, scoring, asked)
     plan = make_plan(triple, asked)
     if progress:
@@ -232,6 +241,7 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
     out: dict[int, TripleAlignment] = {}
     cells, done = [_cells(t) for t in triples], 0
     for batch in three_batch.batches(triples, asked.budget):
+        programs.forget(COMPILED)
         paths = asked.traceback is not None
         some = [triples[n] for n in batch]
         try:
