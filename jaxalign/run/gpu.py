@@ -241,6 +241,5 @@ def _issue(job: Job, launch) -> Found:
         capacity=job.capacity(launch) if job.steps else 0,
     )
     if job.held is not None:
-        room = (AHEAD + 1) * job.capacity(launch) if job.steps else 0
-        gpu_held.put(job.held, found, room)
+        gpu_held.put(job.held, found, (AHEAD + 1) * job.capacity(launch))
     return found

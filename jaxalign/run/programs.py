@@ -15,11 +15,15 @@ EVERY = 4  # calls between looks: counting takes up to 0.04 s, a triple adds up 
 _calls = count(1)
 
 
-def forget(functions) -> None:
-    """Let jitted functions forget what they have compiled where the process has more
-    than ``MOST`` maps. Looks at every fourth call."""
+def crowded() -> bool:
+    """Whether the process has more than ``MOST`` maps; looks at every fourth call."""
     if next(_calls) % EVERY or not MAPS.exists():
-        return
-    if MAPS.read_bytes().count(b"\n") > MOST:
+        return False
+    return MAPS.read_bytes().count(b"\n") > MOST
+
+
+def forget(functions) -> None:
+    """Let jitted functions forget what they have compiled where there are too many."""
+    if crowded():
         for function in functions:
             function.clear_cache()
