@@ -173,7 +173,7 @@ def _pad(multiple, codes, lengths):
 def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
         interpret=None, records=0) -> Result:  # fmt: skip
     """Fill, end cells and walks of one launch; sizes fit ``s`` (see ``layout``)."""
-    most = -(-queries.shape[1] // s.strip)
+    most = max(-(-queries.shape[1] // s.strip), 1)
     if s.shared:
         inputs = layout.shared_inputs(problem, queries, m, targets, n, s, most)
     else:

@@ -113,8 +113,8 @@ def _highest(values, size: int) -> np.ndarray:
 def record_bytes(s: Fill) -> int:
     """Device bytes of a record."""
     tile = s.tile or 1
-    none, one = (sum_bytes(shapes_of(s, 1, 1, 1, 1, k * tile)) for k in (0, 1))
-    return (one - none) // tile
+    one, two = (sum_bytes(shapes_of(s, 1, 1, 1, 1, k * tile)) for k in (1, 2))
+    return (two - one) // tile
 
 
 def sum_bytes(shapes) -> int:

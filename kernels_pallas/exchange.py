@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
+from kernels_pallas.access_check import check_access
 from kernels_pallas.mosaic import (
     LANES,
     WORD,
@@ -73,6 +74,7 @@ def await_number(th: Threads, ref, index, least, seen):
     ``seen`` is what an earlier wait returned: where it is enough nothing is read.
     """
     if th.plain:
+        check_access(ref.size, index)
         return seen
 
     types = (plgpu.RefType(), LANES, LANES, LANES)
@@ -169,7 +171,7 @@ def ballot(th: Threads, flags):
 def prefetch(th: Threads, ref, index, base, stride, where):
     """Bring a word to the second-level cache, in threads where ``where`` is not 0."""
     if th.plain:
-        return
+        return check_access(ref.size, index + base * stride, where=where)
 
     @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), LANES, LANES, LANES))
     def bring(_, ref, at, base, where):

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
+from kernels_pallas.access_check import check_access
+
 THREADS = 128
 WARPGROUP = "warpgroup"
 LANES = plgpu.Layout.WG_STRIDED((THREADS,), vec_size=1)
@@ -181,8 +183,9 @@ class Threads:
         """
         if self.plain:
             flat = ref if isinstance(ref, jax.Array) else ref[...].reshape(-1)
-            first = index if base is None else index + base * stride
-            at = (first + more + k for k in range(count))
+            first = more + (index if base is None else index + base * stride)
+            check_access(flat.size, first, count)
+            at = (first + k for k in range(count))
             return tuple(flat.at[i].get(mode="fill", fill_value=0) for i in at)
         types = (plgpu.RefType(), LANES) + (() if base is None else (LANES,))
 
@@ -210,6 +213,7 @@ class Threads:
         if self.plain:
             kept = ref[...]
             first = more + (index if base is None else index + base * stride)
+            check_access(kept.size, first, count, where)
             if where is not None:
                 first = jnp.where(where != 0, first, kept.size)
             flat = kept.reshape(-1)

@@ -132,9 +132,11 @@ def _walk_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int, runs: in
     def tile(carry):
         _, state = carry
         going = state.going != 0
-        # Walks that are over fill a tile of row and column 1 in vain.
         i, j = (where(going, x, 1) for x in (state.i, state.j))
         k, g, x, row, column = tile_of(view, i, j)
+        # Walks that are over fill the first tile of their item in vain: where a
+        # sequence is empty, the cell (1, 1) lies in none.
+        k, g, x = (where(going, y, 0) for y in (k, g, x))
         start = first_column(view, g, x)
         last = where(going, column, start)
         refill(view, k, g, x, last, partial(_keep_nibbles, view), ())
@@ -170,6 +172,7 @@ def _word_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int, runs: in
         t = shift(th, column, s.columns) + g
         base = (view.record(k) + t) * s.columns + (column & (s.columns - 1))
         base = base * (s.rows // 16) + shift(th, row, 16)
+        base = where(state.going != 0, base, 0)  # no steps where a target is empty
         at = (view.group * s.lanes + g) * 4 + (shift(th, row, 4) & 3)
         (word,) = th.load(view.refs["nibbles"], at, 1, base, THREADS * 4)
         bit = (3 - (row & 3)) * 4 + 16 * view.which
@@ -253,7 +256,7 @@ def _find_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int):
     def seek(carry):
         """On to the next tile that has the score, or beyond the last."""
         _, at = carry
-        k, g, x = _tile_at(view, where(at <= end, at, 0))
+        k, g, x = _tile_at(view, at, at <= end)
         # Strips that the pair does not need hold anything.
         here = (_peak(view, k, g, x) == best) & (k * s.strip < view.pad + view.m)
         on = ((at <= end) & ~here).astype(jnp.int32)
@@ -263,7 +266,7 @@ def _find_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int):
         _, at, i, j = carry
         at = lax.while_loop(lambda x: x[0] != 0, seek, (jnp.int32(1), at))[1]
         going = at <= end
-        k, g, x = _tile_at(view, where(going, at, 0))
+        k, g, x = _tile_at(view, at, going)
         start = first_column(view, g, x)
         limit = (x * s.tile - g + s.tile) * s.columns
         limit = jnp.minimum(limit, view.columns + view.lead)
@@ -288,11 +291,13 @@ def _find_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int):
         th.store(ref, view.pair, (value,), where=real)
 
 
-def _tile_at(view, place):
-    """Strip, lane and column of a tile as ``end_tiles`` counts them."""
+def _tile_at(view, place, some):
+    """Strip, lane and column of a tile as ``end_tiles`` counts them; of the first tile
+    in threads without ``some`` to look into. A block of empty targets has no tiles."""
     th, s = view.th, view.s
     tiles, lines = lax.div(view.held, th.splat(s.tile)), view.strips * s.lanes
-    length = where(view.tie != 0, lines, tiles)
+    length = jnp.maximum(where(view.tie != 0, lines, tiles), 1)
+    place = where(some, place, 0)
     high = lax.div(place, length)
     low = place - high * length
     line, x = where(view.tie != 0, low, high), where(view.tie != 0, high, low)

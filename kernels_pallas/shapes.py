@@ -133,7 +133,8 @@ def held_steps(s: Fill, ends):
 
 def shapes_of(s: Fill, queries, blocks, strips, rows, records) -> dict:
     """Names and shapes of what a launch writes; ``rows`` of letters and ``records`` in
-    all."""
+    all. There is one tile of records at least: threads without work read it."""
+    records = max(records, s.tile or 1)
     items = queries * blocks
     names = ("best",) if s.local else ("row_best", "row_column")
     shapes = {name: (items, THREADS) for name in names}

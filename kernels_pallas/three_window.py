@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
+from kernels_pallas.access_check import check_access
 from kernels_pallas.exchange import prefetch
 from kernels_pallas.mosaic import (
     LANES,
@@ -89,6 +90,7 @@ def _put(view, where, value):
     ref = view.window
     if view.th.plain:
         kept = lax.bitcast_convert_type(ref[...], jnp.uint8).reshape(-1)
+        check_access(kept.size, where)
         kept = kept.at[where].set((value & 255).astype(jnp.uint8))
         ref[...] = lax.bitcast_convert_type(kept.reshape(-1, 4), jnp.int32)
         return

@@ -217,7 +217,7 @@ def refill(view, k, g, x, last, visit, state):
     cost, longer = n.cost * SCALE, n.extend * SCALE
 
     def above_and_letter(at):
-        at = jnp.minimum(at, last)
+        at = jnp.clip(at, 1, jnp.maximum(last, 1))
         return *row_above(view, k, g, at), target_letter(view, at)
 
     def column(carry):

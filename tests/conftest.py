@@ -2,6 +2,7 @@
 virtual CPU devices. XLA must be told before jax is imported."""
 
 import os
+import sys
 
 import pytest
 
@@ -22,3 +23,14 @@ def few_programs():
         import jax
 
         jax.clear_caches()
+
+
+@pytest.fixture(autouse=True)
+def accesses_inside():
+    """A kernel that leaves its arrays fails the test that ran it."""
+    yield
+    check = sys.modules.get("kernels_pallas.access_check")
+    if check and check.OUTSIDE:
+        outside = list(dict.fromkeys(check.OUTSIDE))
+        check.OUTSIDE.clear()
+        pytest.fail("a kernel left its arrays:\n" + "\n".join(outside[:20]))
