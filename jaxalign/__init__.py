@@ -6,6 +6,8 @@ Public names load on first use, so that ``import jaxalign`` imports no jax.
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
+from jaxalign import fork
+
 try:
     __version__ = version("jaxalign")
 except PackageNotFoundError:  # a source tree that is not installed
@@ -49,6 +51,8 @@ _HOMES = {
     "DeviceError": "jaxalign.errors",
 }
 __all__ = sorted(_HOMES)
+
+fork.watch()
 
 
 def __getattr__(name: str):

@@ -1,6 +1,7 @@
 """Which device JAX computes on."""
 
 from jaxalign.errors import DeviceError, UsageError
+from jaxalign.fork import refuse_without_threads
 
 
 def select_device(asked: str) -> list:
@@ -64,9 +65,16 @@ def resolve_devices(asked=None) -> tuple:
 
 
 def first_device(devices=()):
-    """The first of some devices or names of platforms, or JAX's default device."""
+    """The first of some devices or names of platforms, or JAX's default device.
+
+    Raises
+    ------
+    DeviceError
+        JAX cannot compute in this process (``fork``). All that compute pass here.
+    """
     import jax
 
+    refuse_without_threads()
     first = next(iter(devices), default_device())
     return first if hasattr(first, "platform") else jax.devices(first)[0]
 

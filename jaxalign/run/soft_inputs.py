@@ -13,6 +13,7 @@ from jaxalign.dp.soft_blocks import Factors
 from jaxalign.dp.soft_ends import Gap, Rules
 from jaxalign.dp.soft_kernels import Block
 from jaxalign.errors import DeviceError, UsageError
+from jaxalign.fork import refuse_without_threads
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.run import engine, soft_gpu
 
@@ -52,6 +53,7 @@ def prepare(
     implementation=None,
 ):
     """Arguments -> (Pair, axes of its leaves for vmap, batch shape, Settings)."""
+    refuse_without_threads()
     free = resolve_ends(mode, free_ends)
     s = _similarity(similarity)
     *batch, m, n = s.shape

@@ -3,6 +3,7 @@
 import numpy as np
 
 from jaxalign.dp import directions, wavefront
+from jaxalign.fork import refuse_without_threads
 from jaxalign.run import long_pair
 from jaxalign.run.bounds import score_dtype
 from jaxalign.run.execute import precision, problem_of
@@ -10,6 +11,7 @@ from jaxalign.run.windows import bucket
 
 
 def _filled(a, b, scoring, mode, free, codes=False, tables=False):
+    refuse_without_threads()
     local = mode == "local"
     dtype = score_dtype(len(a), len(b), scoring, mode, widest=True)
     rows, columns = bucket(len(a)), bucket(len(b))
