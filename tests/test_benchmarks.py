@@ -1,17 +1,26 @@
 """The benchmarks' own arithmetic: problems repeat, cells and ratios are right."""
 
+import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 import numpy as np
+import oracle
 import pytest
+from cases import GAPS, SETTINGS, matrices, some_pairs
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
+import fuzz_checks  # noqa: E402
+import fuzz_jobs  # noqa: E402
+import fuzz_oracle  # noqa: E402
+import fuzz_run  # noqa: E402
 import gpu  # noqa: E402
 import gpu_card  # noqa: E402
+import gpu_fuzz  # noqa: E402
 import gpu_rows  # noqa: E402
 import learn  # noqa: E402
 import measure  # noqa: E402
@@ -241,3 +250,128 @@ def test_rows_of_scale_run(monkeypatch):
 def _few(count):
     made = problems.random_proteins("p", 20, count)
     return as_sequences(list(made.texts), Scoring().alphabet)
+
+
+# The fuzz
+
+
+@pytest.mark.parametrize("name, matrix", matrices().items())
+def test_rows_of_numpy_are_the_oracles(name, matrix):
+    letters, scores = matrix
+    rng = np.random.default_rng(len(name))
+    for mode, ends in SETTINGS:
+        for gaps in GAPS.values():
+            free = oracle.free_set(mode, ends or ())
+            problem = fuzz_oracle.Problem(scores, *gaps, mode == "local", free, 3)
+            for a, b in zip(*some_pairs(rng, 4, letters, 20), strict=True):
+                want = oracle.align(a, b, scores, *gaps, mode, ends or ())
+                row = fuzz_oracle.align(a, b, problem)
+                steps = [("MID"[step], length) for length, step in row["operations"]]
+                assert (row["score"], steps) == (want.score, want.operations)
+                assert (row["query_start"], row["target_start"]) == want.start
+                assert (row["query_end"], row["target_end"]) == want.end
+                runs = [length << 4 | step for length, step in row["operations"]]
+                runs = np.array(runs, np.uint32)
+                assert fuzz_oracle.rescored(a, b, row, runs, problem) == row
+                most = oracle.max_identities(
+                    a, b, scores, *gaps, mode, ends or (), wildcard=3
+                )
+                assert fuzz_oracle.matches(a, b, problem) == most
+
+
+def test_jobs_repeat_and_stay_within_their_cells():
+    drawn = [fuzz_jobs.draw(1, number) for number in range(300)]
+    assert drawn == [fuzz_jobs.draw(1, number) for number in range(300)]
+    assert {job.kind for job in drawn} >= {"all", "search", "three", "soft"}
+    small = [fuzz_jobs.draw(1, number, 10**5) for number in range(0, 300, 7)]
+    for job in small:
+        scoring = fuzz_jobs.scoring_of(job)
+        sides = [fuzz_jobs.sequences_of(job, scoring, side) for side in (0, 1)]
+        lengths = [np.diff(offsets) for _, offsets in sides]
+        assert [len(x) for x in lengths] == [job.queries, job.targets]
+        assert max(x.max() for x in lengths) <= job.longest
+        assert all(codes.max(initial=0) < len(scoring.scores) for codes, _ in sides)
+
+
+def fuzz_job(**options):
+    job = fuzz_jobs.Job(1, 0, "all", "alignment", "local", (), "protein", "BLOSUM62",
+                        (11, 1), 7, 7, 30, "borders", "some")  # fmt: skip
+    return replace(job, **options)
+
+
+def test_a_job_of_the_fuzz_has_no_difference():
+    for options in ({"again": True}, {"threshold": "min_cov"}):
+        result = fuzz_run.run(fuzz_job(**options))
+        assert result["differences"] == [] and result["ran"] == "sweep"
+
+
+@pytest.mark.parametrize("column", ["score", "query_start", "identities", "target"])
+def test_a_wrong_column_is_a_difference(column, monkeypatch):
+    call = fuzz_run._call
+
+    def wrong(*args):
+        table = call(*args)
+        table.columns[column][3] += 1
+        return table
+
+    monkeypatch.setattr(fuzz_run, "_call", wrong)
+    assert fuzz_run.run(fuzz_job())["differences"]
+
+
+def test_a_path_of_another_score_is_a_difference(monkeypatch):
+    call = fuzz_run._call
+
+    def wrong(*args):
+        table = call(*args)
+        table.operations[0] ^= 1 << 4
+        return table
+
+    monkeypatch.setattr(fuzz_run, "_call", wrong)
+    assert fuzz_run.run(fuzz_job())["differences"]
+
+
+def test_filters_are_the_tables():
+    table = fuzz_run._call(*_problem(fuzz_job(output="stats")), {})
+    m, n = table.lengths()
+    for kind in ("alignment", "full", "aligned", "shorter", "mean", "target"):
+        least = {"min_identity": 0.2, "identity": kind}
+        keep = fuzz_checks.kept(table.columns, m, n, least)
+        np.testing.assert_array_equal(keep, table.identity(kind) >= 0.2)
+
+
+def _problem(job):
+    scoring = fuzz_jobs.scoring_of(job)
+    flat = fuzz_jobs.sequences_of(job, scoring, 0)
+    codes = np.split(flat[0], flat[1][1:-1])
+    return fuzz_checks.Problem(job, scoring, codes, codes), (flat, flat)
+
+
+CHILD = """
+import json, os, time
+print(json.dumps({"device": "none", "platform": "cpu", "jax": "0"}), flush=True)
+first = int(sys.argv[2].split("=")[1])
+print(json.dumps({"begin": first, "job": "kind=all"}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "ending, why", [("os._exit(9)", "ended with 9"), ("time.sleep(60)", "silent for")]
+)
+def test_a_process_that_dies_or_hangs_is_a_fault(ending, why, tmp_path, monkeypatch):
+    (tmp_path / "fuzz_run.py").write_text(f"import sys{CHILD}{ending}")
+    monkeypatch.setattr(gpu_fuzz, "HERE", tmp_path)
+    words = ["--device", "cpu", "--jobs", "2", "--timeout", "2"]
+    results = tmp_path / "results.jsonl"
+    assert gpu_fuzz.main([*words, "--results", str(results)]) == 1
+    line = json.loads(results.read_text())
+    assert line["jobs"] == line["faults"] == 2
+    assert [x["number"] for x in line["bad"]] == [0, 1] and why in line["bad"][0][
+        "fault"
+    ]
+
+
+@pytest.mark.slow
+def test_the_fuzz_runs(tmp_path):
+    words = ["--device", "cpu", "--jobs", "4", "--cells", "2000", "--seed", "2"]
+    words += ["--results", str(tmp_path / "results.jsonl")]
+    assert gpu_fuzz.main(words) == 0

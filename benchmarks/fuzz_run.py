@@ -1,0 +1,238 @@
+"""Jobs of the fuzz in a process of their own: a line of JSON when it begins and when it
+ends one.
+
+    python benchmarks/fuzz_run.py --seed 1 --first 0 --last 39
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import fuzz_checks as checks  # noqa: E402
+import fuzz_jobs as jobs  # noqa: E402
+import fuzz_oracle as oracle  # noqa: E402
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+
+import jaxalign  # noqa: E402
+from jaxalign.model.alphabet import as_sequences  # noqa: E402
+from jaxalign.model.table import Table, join  # noqa: E402
+
+SHOWN = 5  # differences of a job
+
+
+def run(job, cap=jobs.CAP) -> dict:
+    """Run a job and look for differences; exceptions of the library go up."""
+    if job.kind in ("three", "soft"):
+        import fuzz_others
+
+        ran, cells, wrong = fuzz_others.run(job, small=cap < jobs.CAP)
+        return {"ran": ran, "cells": cells, "differences": wrong[:SHOWN]}
+    scoring = jobs.scoring_of(job)
+    flat = [jobs.sequences_of(job, scoring, side) for side in (0, 1)]
+    one = job.kind in ("all", "stream", "distance")
+    sides = [np.split(x[0], x[1][1:-1]) for x in (flat[0], flat[0 if one else 1])]
+    if job.kind == "one" and job.number % 2:
+        sides, flat = sides[::-1], flat[::-1]
+    problem = checks.Problem(job, scoring, *sides)
+    checked = {"search": _search, "distance": _distance}.get(job.kind, _table)
+    table, wrong = checked(problem, flat)
+    cells = int(problem.cells(slice(None)).sum())
+    ran = getattr(table, "implementation", "-")
+    return {"ran": ran, "cells": cells, "differences": wrong[:SHOWN]}
+
+
+def _options(job) -> dict:
+    options = {"mode": job.mode, "window": job.window}
+    return options | ({"free_ends": job.free_ends} if job.free_ends else {})
+
+
+def _rng(job):
+    return np.random.default_rng((job.seed, job.number, 7))
+
+
+def _table(problem, flat):
+    """A job whose result is a table of all its pairs, or of those that are kept."""
+    rows = {
+        k: checks.wanted(problem, k) for k in checks.sample(problem, _rng(problem.job))
+    }
+    least = _least(problem, rows)
+    table = _call(problem, flat, least)
+    wrong = list(checks.differences(problem, table, rows, least))
+    if problem.job.again and not _same(table, _call(problem, flat, least)):
+        wrong.append("the same call gives another table")
+    return table, wrong
+
+
+def _least(problem, rows) -> dict:
+    """Filters, at a value that occurs in the sample."""
+    job = problem.job
+    if not job.threshold:
+        return {}
+    values = [_value(problem, k, row) for k, row in rows.items()]
+    values = sorted(x for x in values if x is not None)
+    value = values[len(values) // 2] if values else 0.4
+    return {
+        job.threshold: value,
+        **({"identity": job.identity} if job.threshold == "min_identity" else {}),
+        **({"coverage": job.coverage} if job.threshold == "min_cov" else {}),
+    }
+
+
+def _value(problem, k, row):
+    """What a filter looks at, if the oracle knows it and it is a threshold."""
+    if problem.job.threshold == "min_score":
+        return row["score"]
+    m, n = checks.sizes(problem, k)
+    count = row.get("identities", row.get("max_identities"))
+    if problem.job.threshold == "min_identity" and count is not None:
+        return count / max(m, n, 1)
+    if "query_start" in row and m:
+        return (row["query_end"] - row["query_start"]) / m
+    return None
+
+
+def _call(problem, flat, least) -> Table:
+    job, scoring = problem.job, problem.scoring
+    options = _options(job) | least | {"output": job.output}
+    if job.kind == "all":
+        return jaxalign.align_all(flat[0], scoring, include_self=job.include_self,
+                                  **options)  # fmt: skip
+    if job.kind == "stream":
+        parts = jaxalign.stream_all(flat[0], scoring, include_self=job.include_self,
+                                    part_rows=job.part_rows, **options)  # fmt: skip
+        return join([table for _, table in parts], {})
+    if job.kind == "matrix":
+        return _of_matrix(problem, flat, options)
+    return jaxalign.align_pairs(*flat, scoring, **options)
+
+
+def _of_matrix(problem, flat, options) -> Table:
+    """A matrix of scores as a table."""
+    del options["output"]
+    scoring = problem.scoring
+    scores = jaxalign.scores_matrix(*flat, scoring, **options)
+    sides = [as_sequences(x, scoring.alphabet) for x in flat]
+    i, j = (x.astype(np.int32) for x in problem.pairs)
+    columns = {"query": i, "target": j, "score": scores.ravel()}
+    ran = "pallas, a matrix" if jax.devices()[0].platform == "gpu" else "a matrix"
+    return Table(columns, *sides, scoring, problem.job.mode, implementation=ran)
+
+
+def _same(one, other) -> bool:
+    pairs = [(np.nan_to_num(one[x], nan=-1), np.nan_to_num(other[x], nan=-1))
+             for x in one.columns]  # fmt: skip
+    if one.operations is not None:
+        pairs.append((one.operations, other.operations))
+    return all(np.array_equal(*pair) for pair in pairs)
+
+
+def _distance(problem, flat):
+    """Symmetric, 0 with itself, and of a sample 1 - matches / denominator."""
+    job = problem.job
+    options = _options(job) | {"identity": job.identity}
+    matrix = jaxalign.distance_matrix(flat[0], problem.scoring, **options)
+    wrong = []
+    if not np.array_equal(matrix, matrix.T) or matrix.diagonal().any():
+        wrong.append("a distance matrix is not symmetric, or not 0 on its diagonal")
+    for k in checks.sample(problem, _rng(job)):
+        i, j = (int(of[k]) for of in problem.pairs)
+        m, n = len(problem.queries[i]), len(problem.queries[j])
+        count = checks.wanted(problem, k)["max_identities"]
+        below = {"shorter": min(m, n), "longer": max(m, n), "mean": (m + n) / 2}
+        below = below[job.identity]
+        want = 1 - count / below if below else 1.0
+        if matrix[i, j] != want:
+            wrong.append(f"distance {i}, {j}: {matrix[i, j]}, {want} is right")
+    return matrix, wrong
+
+
+def _search(problem, flat):
+    """Hits in order, none too many, none too few; their scores and paths."""
+    job, scoring = problem.job, problem.scoring
+
+    def call():
+        return jaxalign.search(*flat, scoring, top=job.top, align_top=job.align_top,
+                               **_options(job))  # fmt: skip
+
+    table = call()
+    wrong = [*_ranks(problem, table)]
+    if job.align_top:
+        columns = table.lengths()
+        wrong += checks.paths(problem, table, *columns)
+    if job.again and not _same(table, call()):
+        wrong.append("the same search gives another table")
+    return table, wrong
+
+
+def _ranks(problem, table):
+    q, t, score = table["query"], table["target"], table["score"]
+    same = q[1:] == q[:-1]
+    ordered = (score[1:] < score[:-1]) | ((score[1:] == score[:-1]) & (t[1:] > t[:-1]))
+    if (np.diff(q) < 0).any() or (same & ~ordered).any():
+        yield "hits are out of order"
+    local, count = problem.job.mode == "local", len(problem.targets)
+    most = min(problem.job.top, count)
+    hits = np.bincount(q, minlength=len(problem.queries))
+    if (hits > most).any() or (not local and (hits != most).any()):
+        yield f"{hits.tolist()[:9]} hits, at most {most} are right"
+    if local and (score <= 0).any():
+        yield "a hit without a positive score"
+    for k in checks.sample(problem, _rng(problem.job)):
+        yield from _rank(problem, table, *(int(of[k]) for of in problem.pairs), most)
+
+
+def _rank(problem, table, i, j, most):
+    """Whether target j is where it has to be among the hits of query i."""
+    want = oracle.best(problem.queries[i], problem.targets[j], problem.costs)[0]
+    want /= problem.scoring.scale
+    own = np.flatnonzero(table["query"] == i)
+    place = own[table["target"][own] == j]
+    if len(place):
+        if table["score"][place[0]] != want:
+            yield f"hit {i}, {j}: {table['score'][place[0]]}, the oracle has {want}"
+        return
+    full = len(own) == most
+    worst = (table["score"][own[-1]], -table["target"][own[-1]]) if full else None
+    hit = want > 0 or problem.job.mode != "local"
+    if hit and (worst is None or (want, -j) > worst):
+        yield f"hit {i}, {j} with score {want} is missing"
+
+
+def main(argv=None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("--seed", "--first", "--last"):
+        parser.add_argument(name, type=int, required=True)
+    parser.add_argument("--until", type=float, default=float("inf"))
+    parser.add_argument("--cells", type=int, default=jobs.CAP)
+    options = parser.parse_args(argv)
+    device = jax.devices()[0]
+    _tell(device=device.device_kind, platform=device.platform, jax=jax.__version__)
+    for number in range(options.first, options.last + 1):
+        if time.time() > options.until:
+            break
+        job = jobs.draw(options.seed, number, options.cells)
+        _tell(begin=number, job=str(job))
+        began = time.perf_counter()
+        try:
+            result = run(job, options.cells)
+        except BaseException:
+            _tell(end=number, fault=traceback.format_exc()[-3000:])
+            os._exit(3)  # a device is of no use after a fault, nor is its clean-up
+        _tell(end=number, seconds=time.perf_counter() - began, **result)
+    return 0
+
+
+def _tell(**values) -> None:
+    print(json.dumps(values), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

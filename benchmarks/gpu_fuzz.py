@@ -1,0 +1,293 @@
+"""A fuzz of random jobs on a GPU: no fault, and no difference from NumPy's answers.
+
+    python -m benchmarks.gpu_fuzz --seconds 400 --seed 1 --workers 4 --cache DIR
+    python -m benchmarks.gpu_fuzz --job 1:57
+
+A job is one call of the public API, drawn from (seed, number) alone (``fuzz_jobs``);
+``fuzz_checks`` compares it with ``fuzz_oracle``. Jobs run in processes of their own,
+``PROCESS`` one after the other, under JAX's allocators in turn. A process that dies or
+hangs is a fault. Without a GPU the jobs are small and run on the CPU.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import measure  # noqa: E402
+
+PROCESS = 40  # jobs
+SHARE = 0.85  # of the device memory, for all workers
+ALLOCATORS = {
+    "pool": {},
+    "growing": {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+    "platform": {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"},
+}
+GPU_CELLS, CPU_CELLS = 10**11, 3 * 10**5
+RESULTS = HERE / "results" / "gpu_fuzz.jsonl"
+STARTS = 3  # processes in a row that end before their first job: then the fuzz ends
+
+
+@dataclass
+class Log:
+    """What has happened so far, of all workers."""
+
+    options: argparse.Namespace
+    until: float
+    ended: list = field(default_factory=list)  # a dict a job
+    machine: dict = field(default_factory=dict)
+    next: int = 0
+    failed_starts: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def batch(self) -> int | None:
+        """The number of the next batch, None after the last."""
+        with self.lock:
+            if time.time() > self.until or self.failed_starts >= STARTS:
+                return None
+            self.next += 1
+            return self.next - 1
+
+    def end(self, job: dict) -> None:
+        """Keep a job, and say what is wrong with it."""
+        with self.lock:
+            self.ended.append(job)
+            where = f"--job {self.options.seed}:{job['number']} ({job['allocator']})"
+            for line in job["differences"]:
+                print(f"DIFFERENCE {where}: {line}", flush=True)
+            if job["fault"]:
+                print(f"FAULT {where}: {job['fault']}", flush=True)
+            if job["fault"] or job["differences"]:
+                print(f"  {job['job']}", flush=True)
+            if len(self.ended) % 50 == 0:
+                left = max(0, self.until - time.time())
+                print(f"{len(self.ended)} jobs, {left:.0f} s left", flush=True)
+
+
+def environment(options, allocator: str) -> dict:
+    """Of a process that runs jobs."""
+    share = SHARE / options.workers
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": options.cache,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+    }
+    memory = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{share:.3f}"}
+    device = {"JAX_PLATFORMS": "cpu"} if options.device == "cpu" else {}
+    strict = {"PYTHONWARNINGS": "ignore", "PYTHONFAULTHANDLER": "1"}
+    return os.environ | cache | memory | device | strict | ALLOCATORS[allocator]
+
+
+def has_gpu() -> bool:
+    """Asked in a process of its own, since JAX takes memory where it looks."""
+    code = "import jax; print(jax.default_backend())"
+    asked = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True,
+        env=os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+    )  # fmt: skip
+    return "gpu" in asked.stdout
+
+
+def run_batch(log: Log, first: int, last: int, allocator: str) -> None:
+    """Jobs ``first`` to ``last``, in a new process after each fault."""
+    while first <= last and (time.time() < log.until or log.options.job):
+        reached = process(log, first, last, allocator)
+        if reached is None:
+            return
+        first = reached + 1
+
+
+def process(log: Log, first: int, last: int, allocator: str) -> int | None:
+    """Run jobs in one process; the job at which it ended by a fault, or None."""
+    options = log.options
+    words = [sys.executable, str(HERE / "fuzz_run.py"), f"--seed={options.seed}"]
+    words += [f"--first={first}", f"--last={last}", f"--cells={options.cells}"]
+    words += [] if options.job else [f"--until={log.until}"]
+    begun, hangs, told = None, [], {}
+    own = environment(options, allocator)
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=errors, text=True, env=own
+        ) as child,
+    ):
+        timer = _timer(child, options.timeout, hangs)
+        for line in child.stdout:
+            timer.cancel()
+            timer = _timer(child, options.timeout, hangs)
+            told = json.loads(line) if line.startswith("{") else {}
+            if "device" in told:
+                log.machine, log.failed_starts = told, 0
+            elif "begin" in told:
+                begun = told
+            elif "end" in told:
+                log.end(_job(begun, told, allocator))
+        code = child.wait()
+        timer.cancel()
+        errors.seek(0)
+        tail = errors.read()[-2000:].strip()
+    if code == 0:
+        return None
+    why = (
+        f"silent for {options.timeout} s" if hangs else f"its process ended with {code}"
+    )
+    if begun is None:
+        log.failed_starts += 1
+        print(f"FAULT before the first job: {why}\n{tail}", flush=True)
+        return None
+    if not told.get("fault"):
+        log.end(_job(begun, {"fault": f"{why}\n{tail}"}, allocator))
+    return begun["begin"]
+
+
+def _timer(child, seconds, hangs):
+    """Ends a process that says nothing for so long."""
+
+    def end():
+        hangs.append(True)
+        child.kill()
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def _job(begun, told, allocator) -> dict:
+    """What is kept of a job."""
+    words = dict(x.split("=", 1) for x in begun["job"].split(" ") if "=" in x)
+    job = {"number": begun["begin"], "job": begun["job"], "allocator": allocator}
+    job |= {x: words.get(x, "-") for x in ("kind", "mode", "output", "letters")}
+    if job["kind"] in ("three", "soft"):
+        job |= {"output": "-", "letters": "-"}
+    usual = {"seconds": 0.0, "differences": [], "fault": None, "ran": "-", "cells": 0}
+    return job | usual | {x: y for x, y in told.items() if x != "end"}
+
+
+def work(log: Log) -> None:
+    """Batch after batch, until the time is over."""
+    names = [*ALLOCATORS]
+    while (batch := log.batch()) is not None:
+        first = batch * PROCESS + log.options.start
+        last = first + PROCESS - 1
+        if log.options.jobs:
+            last = min(last, log.options.start + log.options.jobs - 1)
+        if first <= last:
+            run_batch(log, first, last, names[batch % len(names)])
+        else:
+            return
+
+
+def show(log: Log) -> None:
+    """Jobs, seconds, faults and differences by what they are."""
+    lines = []
+    for key in ("kind", "mode", "output", "letters", "allocator", "ran"):
+        groups = defaultdict(list)
+        for job in log.ended:
+            groups[job[key]].append(job)
+        for value, some in sorted(groups.items()):
+            line = {"by": key, "of": value, "jobs": len(some)}
+            line["seconds"] = sum(x["seconds"] for x in some)
+            line["Gcells"] = sum(x["cells"] for x in some) / 1e9
+            lines.append(line | _bad(some))
+    measure.show(lines)
+
+
+def _bad(some) -> dict:
+    """Jobs with faults and with differences."""
+    keys = {"faults": "fault", "differences": "differences"}
+    return {name: sum(bool(job[key]) for job in some) for name, key in keys.items()}
+
+
+def summary(log: Log, seconds: float) -> dict:
+    """The line that is kept of a run."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE,
+                            capture_output=True, text=True).stdout.strip()  # fmt: skip
+    bad = [x for x in log.ended if x["fault"] or x["differences"]]
+    return {
+        "commit": commit, **log.machine, "seed": log.options.seed,
+        "seconds": round(seconds), "jobs": len(log.ended), **_bad(log.ended),
+        "failed_starts": log.failed_starts,
+        "kinds": dict(Counter(x["kind"] for x in log.ended)),
+        "allocators": dict(Counter(x["allocator"] for x in log.ended)), "bad": bad,
+    }  # fmt: skip
+
+
+def parsed(argv):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=400)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", type=int, default=0, help="the first job")
+    parser.add_argument("--jobs", type=int, help="so many at most")
+    parser.add_argument("--job", help="SEED:NUMBER or SEED:FIRST-LAST, one process")
+    parser.add_argument("--allocator", choices=[*ALLOCATORS], help="of --job")
+    parser.add_argument("--workers", type=int, default=1, help="processes at a time")
+    parser.add_argument("--timeout", type=float, default=240, help="seconds of a job")
+    parser.add_argument("--cache", help="folder of compiled programs")
+    parser.add_argument("--cells", type=int, help="of a job at most, about")
+    parser.add_argument("--device", choices=["auto", "cpu"], default="auto")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    return parser.parse_args(argv)
+
+
+def _completed(options):
+    """The options, with what the machine decides."""
+    if options.device == "auto" and not has_gpu():
+        options.device = "cpu"
+        print("no GPU: small jobs on the CPU", flush=True)
+    usual = CPU_CELLS if options.device == "cpu" else GPU_CELLS
+    options.cells = options.cells or usual
+    if options.job:
+        seed, numbers = options.job.split(":")
+        first, _, last = numbers.partition("-")
+        options.seed, options.start = int(seed), int(first)
+        options.jobs = int(last or first) - options.start + 1
+    return options
+
+
+def main(argv=None) -> int:
+    options = _completed(parsed(argv))
+    with tempfile.TemporaryDirectory() as folder:
+        options.cache = options.cache or folder
+        return fuzz(options)
+
+
+def fuzz(options) -> int:
+    """Run jobs, show them and keep a line; 1 if anything was wrong."""
+    began = time.time()
+    log = Log(options, began + options.seconds)
+    if options.job:
+        usual = [*ALLOCATORS][options.start // PROCESS % len(ALLOCATORS)]
+        last = options.start + options.jobs - 1
+        run_batch(log, options.start, last, options.allocator or usual)
+    else:
+        workers = [
+            threading.Thread(target=work, args=[log]) for _ in range(options.workers)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    seconds = time.time() - began
+    show(log)
+    line = summary(log, seconds)
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    with open(options.results, "a") as file:
+        file.write(json.dumps(line) + "\n")
+    rate = 60 * line["jobs"] / max(seconds, 1)
+    print(f"{line['jobs']} jobs in {seconds:.0f} s, {rate:.0f} a minute; "
+          f"{line['faults']} faults, {line['differences']} differences")  # fmt: skip
+    return 1 if line["faults"] or line["differences"] or log.failed_starts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
