@@ -243,6 +243,7 @@ def _aligned(table: Table, options) -> Table:
     seconds = sum(part.info["seconds"] for part in parts)
     info = table.info | {"align_seconds": seconds}
     info["seconds"] += seconds
+    info["halved_launches"] += sum(part.info["halved_launches"] for part in parts)
     columns = whole.columns | {name: table[name] for name in ("query", "target")}
     return replace(table, columns=columns, info=info, operations=whole.operations,
                    operation_offsets=whole.operation_offsets)  # fmt: skip

@@ -45,5 +45,11 @@ class DeviceError(JaxalignError, RuntimeError):
     exit_code = 5
 
 
+class DeviceFailure(DeviceError):
+    """The device failed while it ran the job; exit code 1."""
+
+    exit_code = 1
+
+
 class CertificateError(JaxalignError, RuntimeError):
     """A path does not have the score that was computed; exit code 1."""

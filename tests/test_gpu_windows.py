@@ -261,7 +261,7 @@ def _drive(monkeypatch):
 
     def scores_in_turn(*args):
         with alone:
-            return scores(*args).block_until_ready()
+            return list(scores(*args))
 
     monkeypatch.setattr(gpu, "run", run_in_turn)
     monkeypatch.setattr(gpu, "scores", scores_in_turn)
@@ -319,7 +319,8 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
     one, task = np.zeros(1, int), SimpleNamespace(paths=False)
     launches = [launch.Launch(one, one, rows=rows) for rows in (32, 64, 32)]
     for chosen in (device, None):  # none: where JAX's default is, it compiles for none
-        job = SimpleNamespace(compiled=set(), interpret=None, problem=None, task=task)
+        job = SimpleNamespace(compiled=set(), interpret=None, problem=None, task=task,
+                              device=device)  # fmt: skip
         for _ in range(2):
             with jax.default_device(chosen):
                 gpu.compile_all(job, launches)

@@ -19,14 +19,17 @@ from jaxalign.cli.soft import soft
 from jaxalign.cli.three import three
 from jaxalign.errors import (
     EXIT_CODES,
+    DeviceFailure,
     JaxalignError,
     MemoryPlanError,
     UsageError,
 )
 
+VERBOSE = {"-v", "--verbose"}
 FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
 CACHE = "JAX_COMPILATION_CACHE_DIR"
 CACHE_FROM = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
+XLA_LOG, FATAL = "TF_CPP_MIN_LOG_LEVEL", "3"
 
 
 def app() -> App:
@@ -68,8 +71,9 @@ def main(argv: list[str] | None = None) -> int:
     int
         One of ``jaxalign.errors.EXIT_CODES``.
     """
-    argv = sys.argv[1:] if argv is None else argv
+    program, argv = argv is None, sys.argv[1:] if argv is None else argv
     _keep_compilations()
+    _hush(argv)
     try:
         result = app()(argv, exit_on_error=False, print_error=False)
         if sys.stdout:  # None where it was closed before the start
@@ -80,6 +84,9 @@ def main(argv: list[str] | None = None) -> int:
         return _fail("interrupted", INTERRUPTED, argv)
     except CycloptsError as error:
         return _fail(f"{error}\nhint: see jaxalign --help", USAGE, argv)
+    except DeviceFailure as error:
+        code = _fail(str(error), error.exit_code, argv)
+        return _leave(code) if program else code
     except Exception as error:
         return _fail(_message(error), _exit_code(error), argv)
     return result or 0
@@ -94,6 +101,22 @@ def _keep_compilations() -> None:
     os.environ.setdefault(CACHE_FROM, "0.1")
 
 
+def _hush(argv) -> None:
+    """Have XLA say what ends the process and nothing else, unless asked for more: its
+    errors reach the user as one line, where a failed device would log hundreds."""
+    if "jax" not in sys.modules and not VERBOSE & set(argv):
+        os.environ.setdefault(XLA_LOG, FATAL)
+
+
+def _leave(code: int) -> int:
+    """End the process without asking the dead context of a device for anything: what
+    frees its memory would log an error each, wait for ever, or abort with a code of its
+    own. Files were closed, and what was half written removed, on the way here."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
+    os._exit(code)
+
+
 def _exit_code(error: Exception) -> int:
     out_of_memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
     if isinstance(error, JaxalignError):
@@ -105,12 +128,17 @@ def _message(error: Exception) -> str:
     if isinstance(error, JaxalignError):
         return str(error)
     if _exit_code(error) == MemoryPlanError.exit_code:
-        return f"out of memory ({error}); a smaller --memory-budget needs less"
-    return f"{type(error).__name__}: {error}\nhint: -v shows where"
+        return f"out of memory ({_line(error)}); a smaller --memory-budget needs less"
+    return f"{type(error).__name__}: {_line(error)}\nhint: -v shows where"
+
+
+def _line(error: Exception) -> str:
+    """The first line of a message: XLA appends pages."""
+    return next(iter(str(error).splitlines()), "")
 
 
 def _fail(message: str, code: int, argv) -> int:
-    if {"-v", "--verbose"} & set(argv) and sys.exc_info()[0]:
+    if VERBOSE & set(argv) and sys.exc_info()[0]:
         traceback.print_exc()
     print(f"jaxalign: error: {message}", file=sys.stderr)
     return code

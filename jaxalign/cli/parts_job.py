@@ -65,7 +65,7 @@ def shard_of(text: str | None) -> tuple[int, int] | None:
 
 def _compute(sequences, request: Request, manifest, options, settings):
     """Align and write; what was computed, and what of it was kept."""
-    info = {"pairs": 0, "cells": 0, "seconds": 0.0}
+    info = {"pairs": 0, "cells": 0, "seconds": 0.0, "halved_launches": 0}
     rows = {"kept": 0, "max_score": None}
     asked = options.messages
     with progress.reporting(asked.progress, asked.quiet) as tell:

@@ -68,7 +68,16 @@ def summary(info: dict, kept: int, filters: str) -> str:
     """Pairs computed and kept, speed."""
     speed = f"{info['seconds']:.2f} s, {gcups(info):.3g} GCUPS"
     cut = f", {kept:,} kept ({filters})" if filters else ""
-    return f"{pairs(info)} computed{cut}; {info['cells']:,} cells in {speed}"
+    return (
+        f"{pairs(info)} computed{cut}; {info['cells']:,} cells in {speed}{halved(info)}"
+    )
+
+
+def halved(info: dict) -> str:
+    """Launches for which a GPU had no memory, if there were any."""
+    count = info.get("halved_launches", 0)
+    some = f"{count:,} launch" + "es" * (count != 1)
+    return f"; {some} halved, the GPU had no memory for more" if count else ""
 
 
 def pairs(info: dict) -> str:

@@ -108,7 +108,7 @@ def summary(info: dict, found: int, kept: int) -> str:
     return (
         f"{info['sequences']:,} sequences of {info['residues']:,} residues searched; "
         f"{hits}; {info['cells']:,} cells in {info['seconds']:.2f} s, "
-        f"{report.gcups(info):.3g} GCUPS"
+        f"{report.gcups(info):.3g} GCUPS{report.halved(info)}"
     )
 
 
@@ -140,4 +140,5 @@ def as_dict(request, read, database, info, top, worst, device) -> dict:
         "seconds": info["seconds"],
         "cells": info["cells"],
         "gcups": report.gcups(info),
+        "halved_launches": info["halved_launches"],
     }

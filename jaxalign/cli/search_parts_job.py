@@ -58,7 +58,8 @@ def _check_file(database: str) -> None:
         raise UsageError(f"{database}: parts need a file, which can be read again")
 
 
-NOTHING = dict.fromkeys(("seconds", "cells", "sequences", "residues"), 0)
+SUMS = ("seconds", "cells", "halved_launches")
+NOTHING = dict.fromkeys((*SUMS, "sequences", "residues"), 0)
 NOTHING |= {"implementation": "", "reason": ""}
 
 
@@ -84,7 +85,7 @@ def _search(stream, request: Request, manifest, worst, options, messages, databa
 def _more(info: dict, part: dict) -> dict:
     """What is known of a run, a part later."""
     same = ("sequences", "residues", "implementation", "reason")
-    added = {name: info[name] + part[name] for name in ("seconds", "cells")}
+    added = {name: info[name] + part[name] for name in SUMS}
     return {name: part[name] for name in same} | added
 
 

@@ -26,11 +26,15 @@ def to_host(job, launch, ids, found, total, done) -> Rows:
     rows, paths = _rows(job.task.job, launch, found, at), None
     if found.runs is not None:
         first, counts = columns.pop("first"), columns.pop("count").astype(np.int64)
-        places = np.arange(counts.sum()) + np.repeat(
-            first - (np.cumsum(counts) - counts), counts
-        )
-        paths = np.asarray(found.runs)[:total][places], counts
+        paths = in_order(np.asarray(found.runs)[:total], first, counts), counts
     return Rows(rows, columns, paths, done)
+
+
+def in_order(runs, first, counts) -> np.ndarray:
+    """Runs of paths one after the other, on the host: some from ``first`` of each."""
+    counts = counts.astype(np.int64)
+    shift = np.repeat(first - (np.cumsum(counts) - counts), counts)
+    return np.asarray(runs)[np.arange(len(shift)) + shift]
 
 
 def _rows(job, launch, found, at):

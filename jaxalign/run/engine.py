@@ -20,6 +20,7 @@ from jaxalign.run import (
     execute,
     flow,
     gpu,
+    gpu_errors,
     gpu_held,
     gpu_memory,
     gpu_range,
@@ -161,14 +162,27 @@ def run(task: Task, progress=None, busy=None):
     if task.mesh is None:
         watched = progress, busy
         (work,) = compute(iter([work]), task, task.job.cells, *watched)
-        gpu_held.collect(list(work.content.jobs.values()), work.content.output)
+        collect(work.content)
     else:
         tell = teller(progress, task.job.cells)
         for rows in mesh.run(task, [piece for _, piece in work.pieces]):
             work.content.output.put(rows)
             tell(rows.cells)
     seconds = time.perf_counter() - began
-    return *work.content.output.finish(), work.content.info | {"seconds": seconds}
+    return *work.content.output.finish(), summary(work.content, seconds)
+
+
+def collect(content: Content, jobs=None) -> None:
+    """What devices hold of a result, all of its jobs or some: to the host."""
+    jobs = list(content.jobs.values()) if jobs is None else jobs
+    with gpu_errors.explained("the result", content.task):
+        gpu_held.collect(jobs, content.output)
+
+
+def summary(content: Content, seconds: float) -> dict:
+    """The plan of a task and how it went."""
+    halved = sum(len(job.halved) for job in content.jobs.values())
+    return content.info | {"seconds": seconds, "halved_launches": halved}
 
 
 def compute(works, task: Task, cells: int, progress, busy, ahead=flow.AHEAD):
@@ -214,9 +228,10 @@ def _compute(work, task, piece, device, scratch, tell, alone) -> None:
         gpu.compile_all(job, _launches(work, task))  # what others have may be next here
         # Rows are held there if no other thread has launches for them on this device.
         whole = task is content.task and (alone or len(work.pieces) == 1)
-        gpu.run(job, piece, content.output, tell, whole)
+        with gpu_errors.explained("the launches", task, device):
+            gpu.run(job, piece, content.output, tell, whole)
         if task.reserved is not None:
-            gpu_held.collect([job], content.output)
+            collect(content, [job])
         return
     if isinstance(piece, windows.Window):
         rows = execute.run_window(task, piece, scratch)
@@ -237,5 +252,6 @@ def gpu_job(content, task, device):
     key = id(task), device
     with content.locks.setdefault(key, threading.Lock()):  # devices prepare at once
         if key not in content.jobs:
-            content.jobs[key] = gpu.prepare(task, kernels_pallas)
+            with gpu_errors.explained("the sequences", task, device):
+                content.jobs[key] = gpu.prepare(task, kernels_pallas)
     return content.jobs[key]

@@ -5,53 +5,34 @@ needs no GPU to be imported. Launches are issued without waiting for each other.
 launch finds is put into the columns of the result, whole or a part, on the device, in
 input order; of several devices each has its own pairs in columns of all. What filters
 thin out or no device can hold goes to the host launch by launch (``run.crossing``).
+
+A launch for which a device has no memory runs again in halves; nothing of it is in the
+result before all of it is there.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import jax
 import numpy as np
 
-from jaxalign.run import crossing, gpu_arrays, gpu_held
+from jaxalign.run import crossing, gpu_arrays, gpu_errors, gpu_held
 from jaxalign.run.device import default_device
-from jaxalign.run.gpu_arrays import Found, Order
+from jaxalign.run.gpu_arrays import Found
+from jaxalign.run.gpu_errors import RuntimeFailure
 from jaxalign.run.gpu_held import Held
+from jaxalign.run.gpu_job import Job, shared
 from jaxalign.run.gpu_memory import budget, holds
-from jaxalign.run.gpu_range import highest, numbers
+from jaxalign.run.gpu_range import highest
+from jaxalign.run.gpu_retry import halves, within
 from jaxalign.run.launch import zipped
-from jaxalign.run.launch_size import MEAN_RUNS, RUNS, Launch
+from jaxalign.run.launch_size import Launch
 from jaxalign.run.windows import bucket, cells
 
 AHEAD = 3  # launches issued and not yet looked at
 COMPILERS = 8  # compilations side by side
-
-
-@dataclass
-class Job:
-    """What all launches of a run share; ``kept`` and ``mean`` runs grow as needed."""
-
-    task: Any
-    kernels: Any
-    sides: tuple  # of Loaded
-    order: Order
-    problem: Any
-    held: Held | None = None  # None where rows go to the host, launch by launch
-    out: Any = None  # results.Output
-    tell: Any = None  # callable (cells more done)
-    interpret: Any = None
-    kept: int = RUNS  # of a path
-    mean: int = MEAN_RUNS  # of all paths of a launch, a pair
-    compiled: set = field(default_factory=set)  # static sizes
-
-    @property
-    def steps(self) -> bool:
-        return self.task.output == "alignment"
-
-    def capacity(self, launch) -> int:
-        return self.mean * launch.pairs
 
 
 def run(job: Job, launches, out, tell, whole=True) -> None:
@@ -59,18 +40,50 @@ def run(job: Job, launches, out, tell, whole=True) -> None:
 
     whole : no other thread has launches on this device for ``out``, so that rows may be
         held there until ``gpu_held.collect``
+
+    Raises
+    ------
+    MemoryPlanError
+        Not even the least launch of some pairs fits.
+    DeviceFailure
     """
-    task, shared = job.task, job
-    if whole and holds(task):
-        shared.held = shared.held or gpu_held.empty(task)
-    held = shared.held if whole else None
+    shared, held = job, None
+    if whole and holds(job.task) and not job.spilled:
+        held = _held(job)
     job = replace(job, held=held, out=out, tell=tell)  # other threads have theirs
-    again = _all(job, launches)
+    try:
+        _both(job, launches)
+        if held is not None:
+            held.launches.extend(launches)
+            gpu_held.settled(held)
+    except gpu_held.Lost:
+        shared.held, shared.spilled = None, True
+        _again(replace(job, held=None), held, launches)
+    shared.kept, shared.mean = max(shared.kept, job.kept), max(shared.mean, job.mean)
+
+
+def _held(job: Job) -> Held | None:
+    """The result as a device holds it; None where there is no memory for it."""
+    try:
+        job.held = job.held or gpu_held.empty(job.task)
+    except gpu_held.Lost:
+        job.spilled = True
+    return job.held
+
+
+def _again(job: Job, held: Held, launches) -> None:
+    """Launches whose rows a device has lost, and the others, to the host."""
+    every = list({id(x): x for x in (*held.launches, *launches)}.values())
+    _both(job, every, counted=True)
+    job.tell(sum(cells(job.task.job, launch) for launch in every) - held.told)
+
+
+def _both(job: Job, launches, counted=False) -> None:
+    """Launches, and in int32 exactly the pairs whose score may have left int16."""
+    again = _all(job, launches, counted)
     if again:
-        # Exactly the pairs whose score may have left int16.
         sides = (np.concatenate(side) for side in zip(*again, strict=True))
         _all(job, _in_int32(job, *sides), counted=True)
-    shared.kept, shared.mean = max(shared.kept, job.kept), max(shared.mean, job.mean)
 
 
 def _in_int32(job: Job, queries, targets):
@@ -85,11 +98,32 @@ def prepare(task, kernels, interpret=None) -> Job:
 
     interpret : parameters of the GPU interpreter, for tests.
     """
-    return Job(task, kernels, *_shared(task, kernels), interpret=interpret)
+    return Job(task, kernels, *shared(task, kernels), interpret=interpret)
 
 
-def scores(job: Job, launch) -> jax.Array:
-    """The scores of a launch, left on the device: int32 (slots, places)."""
+def scores(job: Job, launch) -> Iterator[tuple]:
+    """(launch, its scores on the device: int32 (slots, places)), of a launch whole or
+    in halves; the scores are there.
+
+    Raises
+    ------
+    MemoryPlanError, DeviceFailure
+    """
+    todo, tried = deque(_within(job, launch)), None
+    while todo:
+        launch = todo.popleft()
+        try:
+            made = _scores(job, launch).block_until_ready()
+        except RuntimeFailure as error:
+            # What the other thread of the device has will be gone the second time.
+            parts = halves(job, launch, error, alone=launch is tried)
+            tried = launch
+            todo.extendleft(reversed(parts))
+        else:
+            yield launch, made
+
+
+def _scores(job: Job, launch) -> jax.Array:
     call, options = _call(job, launch)
     arrays, _ = _gathered(job, launch)
     return call(job.problem, *arrays, **options).score
@@ -97,63 +131,72 @@ def scores(job: Job, launch) -> jax.Array:
 
 def _all(job: Job, launches, counted=False) -> list:
     """Issue launches, some ahead of those looked at; pairs that have to run again."""
-    waiting, again = deque(), []
-    for launch in launches:
-        waiting.append((launch, _issue(job, launch), job.kept))
-        if len(waiting) >= AHEAD:
-            again += _look(job, *waiting.popleft(), counted)
-    while waiting:
-        again += _look(job, *waiting.popleft(), counted)
+    todo, waiting, failed, again = deque(launches), deque(), deque(), []
+    while todo or waiting or failed:
+        try:
+            if todo and not failed and len(waiting) < AHEAD:
+                launch, *rest = _within(job, todo.popleft())
+                todo.extendleft(reversed(rest))
+                waiting.append((launch, _issue(job, launch), job.kept))
+            elif waiting:
+                launch, found, kept = waiting.popleft()
+                again += _look(job, launch, found, kept, counted)
+            else:  # nothing else is in flight
+                again += _apart(job, *failed.popleft(), counted)
+        except RuntimeFailure as error:
+            if not gpu_errors.out_of_memory(error):
+                raise gpu_errors.failure(job.task, launch, job.device, error) from error
+            failed.append((launch, error))
+    return again
+
+
+def _within(job: Job, launch) -> list:
+    """A launch, in smaller ones where one like it found no memory before."""
+    parts = within(job, launch)
+    job.halved.extend([launch] * (len(parts) > 1))
+    return parts
+
+
+def _apart(job: Job, launch, error, counted) -> list:
+    """A launch that found no memory beside others in halves, one after the other; pairs
+    that have to run again."""
+    todo, again = deque(halves(job, launch, error)), []
+    while todo:
+        launch = todo.popleft()
+        try:
+            again += _look(job, launch, _issue(job, launch), job.kept, counted)
+        except RuntimeFailure as failure:
+            todo.extendleft(reversed(halves(job, launch, failure, alone=True)))
     return again
 
 
 def _look(job: Job, launch, found, kept, counted) -> list:
-    """Wait for a launch; if its paths are longer than thought, issue it again.
+    """Wait for a launch, and put its rows where they belong; if its paths are longer
+    than thought, issue it again before. Pairs that have to run again.
 
     kept : runs of a path that it had room for.
     """
     repeat, longest, total = (int(x) for x in np.asarray(found.totals))
-    _known(job, found, total)
     if job.steps and (longest > kept or total > len(found.runs)):
         job.kept = bucket(longest, 2, job.kept)
         job.mean = bucket(-(-total // launch.pairs), 2, job.mean)
         found = _issue(job, launch)
-        _known(job, found, total)
+        found.totals.block_until_ready()
+    at = np.nonzero(np.asarray(found.again)) if repeat else None
     done = 0 if counted else cells(job.task.job, launch)
     if job.held is None:
-        ids = _ids(launch)
-        job.out.put(crossing.to_host(job, launch, ids, found, total, done))
+        job.out.put(crossing.to_host(job, launch, _ids(launch), found, total, done))
+    else:
+        gpu_held.put(job.held, found, total)
+        job.held.told += done
     job.tell(done)
-    if not repeat:
-        return []
-    at = np.nonzero(np.asarray(found.again))
-    return [(launch.queries[at[0]], launch.targets[at[-1]])]
-
-
-def _known(job, found, total):
-    if job.held is not None and job.steps:
-        job.held.known += min(total, len(found.runs))
-
-
-def _shared(task, kernels):
-    """(the two sides, the order, the problem) on the device."""
-    job, count = task.job, len(task.queries)
-    sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
-    targets = gpu_arrays.load(task.targets, *sizes)
-    queries = targets  # or the first of them
-    if job.kind != "all":
-        queries = gpu_arrays.load(task.queries, *sizes)
-    rank = job.rank if job.kind == "all" and job.once else np.arange(len(task.targets))
-    base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
-    order = Order(*(gpu_arrays.numbered(x, sizes[1]) for x in (base, rank)))
-    wildcard = task.scoring.alphabet.wildcard_code
-    problem = kernels.problem_of(*numbers(task), task.free, wildcard)
-    return (queries, targets), order, problem
+    return [] if at is None else [(launch.queries[at[0]], launch.targets[at[-1]])]
 
 
 def compile_all(job: Job, launches) -> None:
     """Compile what launches need that is new, side by side: a kernel takes seconds.
     Scores that may leave int16 will need int32, too, on whichever device."""
+    launches = [part for launch in launches for part in within(job, launch)]
     distinct = _new(job, launches)
     unproven = next((x for x in launches if not x.proven), None)
     if distinct and unproven and not job.task.paths:
@@ -167,9 +210,15 @@ def compile_all(job: Job, launches) -> None:
 
     def make(launch):
         call, options = _call(job, launch)
-        with jax.default_device(device):
-            arrays, _ = _gathered(job, launch)
-            call.lower(job.problem, *arrays, **options).compile()  # JAX keeps it
+        try:
+            with jax.default_device(device):
+                arrays, _ = _gathered(job, launch)
+                call.lower(job.problem, *arrays, **options).compile()  # JAX keeps it
+        except RuntimeFailure as error:
+            # Where several programs are tuned at once there may be no memory; one is
+            # compiled when it is issued, or one of half the size.
+            if not gpu_errors.out_of_memory(error):
+                raise gpu_errors.failure(job.task, launch, device, error) from error
 
     if len(distinct) > 1 and job.interpret is None:
         with ThreadPoolExecutor(COMPILERS) as pool:
@@ -230,16 +279,13 @@ def _call(job: Job, launch) -> tuple:
 
 
 def _issue(job: Job, launch) -> Found:
-    """Issue a launch, and what puts its findings into the result; nothing waits."""
+    """Issue a launch; nothing waits."""
     call, options = _call(job, launch)
     arrays, asked = _gathered(job, launch)
     made = call(job.problem, *arrays, **options)
-    found = gpu_arrays.found(
+    return gpu_arrays.found(
         made._replace(overflow=None) if launch.proven else made,
         asked,
         split=job.kernels.split_identity if job.task.output == "identity" else None,
         capacity=job.capacity(launch) if job.steps else 0,
     )
-    if job.held is not None:
-        gpu_held.put(job.held, found, (AHEAD + 1) * job.capacity(launch))
-    return found

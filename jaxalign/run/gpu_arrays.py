@@ -13,6 +13,7 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from jaxalign.model.table import SPANS
+from jaxalign.run import gpu_errors
 from jaxalign.run.results import COUNTS
 from jaxalign.run.windows import bucket
 
@@ -243,9 +244,17 @@ def add(parts, into) -> None:
 
     def piece(k, start):
         device = parts[k % len(parts)].device
-        values = _near(_sum(parts, start, size, device), device)
         part = into[start : start + size]
-        part += np.asarray(values)[: len(part)]
+        try:
+            values = np.asarray(_near(_sum(parts, start, size, device), device))
+        except gpu_errors.RuntimeFailure as error:
+            if not gpu_errors.out_of_memory(error):
+                raise
+            # Whole columns as they lie there, which takes no memory of the device.
+            values = np.zeros(size, into.dtype)
+            for whole in parts:
+                values += np.asarray(whole)[start : start + size]
+        part += values[: len(part)]
 
     with ThreadPoolExecutor(COPIERS) as pool:
         list(pool.map(piece, *zip(*enumerate(range(0, len(into), size)), strict=True)))

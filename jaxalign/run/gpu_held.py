@@ -1,6 +1,12 @@
-"""A result as it grows on a device, in input order, and its way to the host."""
+"""A result as it grows on a device, in input order, and its way to the host.
 
-from dataclasses import dataclass
+A launch is put into it once all it found is there, since what is put gives its memory
+away: a launch that fails must not take the rows of others with it. Should memory be
+missing even so, the rows are ``Lost``, and their launches run again without it.
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 
 import jax
@@ -8,9 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.model.table import SPANS
-from jaxalign.run import gpu_arrays
+from jaxalign.run import crossing, gpu_arrays, gpu_errors
 from jaxalign.run.results import COUNTS
 from jaxalign.run.windows import bucket
+
+
+class Lost(Exception):
+    """There was no memory to put a launch into a result; no row of it is to be used."""
 
 
 @dataclass
@@ -20,31 +30,69 @@ class Held:
     columns: dict
     runs: jax.Array  # of all paths so far, in the order of launches
     end: jax.Array  # (): how many
-    known: int = 0  # … of the launches looked at
+    known: int = 0  # the same, on the host
+    launches: list = field(default_factory=list)  # whose rows are here or will be
+    told: int = 0  # their cells that progress has been told of
+
+
+@contextmanager
+def _lost():
+    try:
+        yield
+    except gpu_errors.RuntimeFailure as error:
+        if gpu_errors.out_of_memory(error):
+            raise Lost from error
+        raise
 
 
 def empty(task) -> Held:
-    """Columns of the result on the device; runs of a path begin at ``first``."""
+    """Columns of the result on the device; runs of a path begin at ``first``.
+
+    Raises
+    ------
+    Lost
+    """
     names = ["score"]
     names += ["max_identities"] if task.output == "identity" else []
     names += [*SPANS, *COUNTS] if task.paths else []
     names += ["count", "first"] if task.output == "alignment" else []
-    columns = {name: gpu_arrays.column(task.job.pairs) for name in names}
-    return Held(columns, jnp.zeros(1024, jnp.uint32), jnp.zeros((), jnp.int32))
+    with _lost():
+        columns = {name: gpu_arrays.column(task.job.pairs) for name in names}
+        runs, end = jnp.zeros(1024, jnp.uint32), jnp.zeros((), jnp.int32)
+        jax.block_until_ready((columns, runs, end))
+    return Held(columns, runs, end)
 
 
-def put(held: Held, found, room: int) -> None:
-    """Put the findings of a launch into the result.
+def put(held: Held, found, total: int) -> None:
+    """Put the findings of a launch, which are there, into the result.
 
-    room : runs that launches may find which are issued and not yet looked at
+    total : runs of all its paths
+
+    Raises
+    ------
+    Lost
     """
-    if found.runs is not None:
-        ahead = held.known + room
-        if ahead > len(held.runs):
-            held.runs = gpu_arrays.grown(held.runs, size=bucket(ahead, 2, 1024))
-    held.columns, held.runs, held.end = gpu_arrays.put(
-        held.columns, held.runs, held.end, found
-    )
+    with _lost():
+        if found.runs is not None:
+            needed = held.known + len(found.runs)
+            if needed > len(held.runs):
+                size = bucket(needed, 2, 1024)
+                held.runs = gpu_arrays.grown(held.runs, size=size)
+            held.known += min(total, len(found.runs))
+        held.columns, held.runs, held.end = gpu_arrays.put(
+            held.columns, held.runs, held.end, found
+        )
+
+
+def settled(held: Held) -> None:
+    """Wait until all launches are put into a result.
+
+    Raises
+    ------
+    Lost
+    """
+    with _lost():
+        jax.block_until_ready((held.columns, held.runs, held.end))
 
 
 def collect(jobs, out) -> None:
@@ -70,5 +118,10 @@ def _paths(held: Held, columns: dict, rows: int):
     total = int(counts.sum(dtype=np.int64))
     runs = np.zeros(total, np.uint32)
     size = bucket(total, 2, 1024)
-    gpu_arrays.add([gpu_arrays.in_order(held.runs, count, first, size=size)], runs)
+    try:
+        gpu_arrays.add([gpu_arrays.in_order(held.runs, count, first, size=size)], runs)
+    except gpu_errors.RuntimeFailure as error:
+        if not gpu_errors.out_of_memory(error):
+            raise
+        runs = crossing.in_order(held.runs, np.asarray(first)[:rows], counts)
     return runs, counts.astype(np.int64)

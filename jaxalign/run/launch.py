@@ -119,13 +119,36 @@ def _rectangle(sizes: Sizes, queries, targets, most: int):
     if launch is None:
         yield from pairs(task.job, Launch(queries, targets))
         return
+    yield from _filled(sizes, launch, queries, targets)
+
+
+def _filled(sizes: Sizes, launch, queries, targets):
+    """Launches like one, as many as queries and targets fill."""
     for q in range(0, len(queries), launch.slots):
         rest = targets
         while len(rest):
             part = queries[q : q + launch.slots]
-            count = held(task, kernels, launch, part, rest)
+            count = held(sizes.task, sizes.kernels, launch, part, rest)
             yield replace(launch, queries=part, targets=rest[:count])
             rest = rest[count:]
+
+
+def smaller(task, kernels, launch, budget: int) -> list[Launch]:
+    """The pairs of a launch in launches of at most so many device bytes, and of fewer
+    pairs or checkpoints; none where the least one takes more."""
+    sizes = Sizes(task, kernels, budget, listed=launch.zipped)
+    like = sizes.smaller(launch)
+    if like is None:
+        return []
+    queries, targets = launch.queries, launch.targets
+    if not launch.zipped:
+        return list(_filled(sizes, like, queries, targets))
+    made = []
+    while len(queries):
+        count = held(task, kernels, like, queries, targets)
+        made.append(replace(like, queries=queries[:count], targets=targets[:count]))
+        queries, targets = queries[count:], targets[count:]
+    return made
 
 
 def zipped(task, kernels, queries, targets, budget, high, wide=False):

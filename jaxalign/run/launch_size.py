@@ -84,6 +84,18 @@ class Sizes:
             self.known[key] = next(self._fitting(empty), None)
         return self.known[key]
 
+    def smaller(self, launch: Launch) -> Launch | None:
+        """The largest launch within the budget that holds some pairs of another one,
+        by the same kernels; none if not even the least does."""
+        task, kernels = self.task, self.kernels
+        empty = replace(launch, room=0, records=0, slots=0, places=0)
+        for made in self._fitting(empty):
+            if made.pairs < launch.pairs or made.records < launch.records:
+                first = launch.queries[: made.slots]
+                if held(task, kernels, made, first, launch.targets):
+                    return made
+        return None
+
     def _fitting(self, empty: Launch):
         """A launch in all sizes that fit the budget, most pairs first."""
         task, kernels = self.task, self.kernels
@@ -184,11 +196,15 @@ def held(task, kernels, launch, queries, targets) -> int:
 
 
 def launch_bytes(task, kernels, launch) -> int:
-    """Device bytes of a launch: what the fill writes, codes, profiles, paths."""
+    """Device bytes of a launch: what the fill writes, what end cells are read from,
+    codes, profiles, paths."""
     sizes = launch.slots, launch.places, launch.rows, launch.columns
     fill = kernels.fill_bytes(launch.shape, *sizes, launch.room, launch.records)
     letters = launch.places * launch.columns + launch.room * launch.shape.groups
     kept = 4 * (RUNS + MEAN_RUNS) if task.output == "alignment" else 0
     profile = 0 if launch.zipped else 160 * launch.slots * launch.rows
     codes = 8 * launch.slots * launch.rows + 40 * letters
-    return fill + codes + profile + launch.pairs * (64 + kept)
+    # Border modes: column n of each pair once more, its rows side by side.
+    s = launch.shape
+    column = 0 if s.local else 4 * launch.pairs * -(-launch.rows // s.strip) * s.strip
+    return fill + column + codes + profile + launch.pairs * (64 + kept)

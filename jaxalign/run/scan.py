@@ -6,6 +6,7 @@ targets, once there are enough of them or at the end.
 
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
@@ -59,12 +60,13 @@ def scores(task: Task, take, tell=None) -> dict:
 
         def one(_, piece):
             with jax.default_device(device) if device else nullcontext():
-                found = _scores(content, piece, device, scratch, high)
-                queries, targets, score, pairs = found
-                if not isinstance(piece, launch.Launch):
-                    score.block_until_ready()  # or ``take`` waits, and others for it
-                take(queries, targets, score)
-                score.block_until_ready()  # the memory of a window a thread, no more
+                for found in _scores(content, piece, device, scratch, high):
+                    pass_on(found)
+
+        def pass_on(found: Scored):
+            queries, targets, score, pairs = found
+            score.block_until_ready()  # or ``take`` waits, and others for it
+            take(queries, targets, score)
             m, n = task.queries.lengths[queries], task.targets.lengths[targets]
             told(int(m.sum()) * int(n.sum()))
             if again and pairs is not None and (enough := beyond.add(*pairs)):
@@ -89,19 +91,22 @@ def scores(task: Task, take, tell=None) -> dict:
         fill(cut.regroup(task.job, *left, task.window_budget), 0, quiet)
     if high:
         info["dtypes"] = ["int8", *info["dtypes"]]
-    return info | {"seconds": time.perf_counter() - began}
+    return engine.summary(content, time.perf_counter() - began)
 
 
-def _scores(content, piece, device, scratch, high) -> Scored:
+def _scores(content, piece, device, scratch, high) -> Iterator[Scored]:
     task = content.task
     if isinstance(piece, launch.Launch):
-        found = gpu.scores(engine.gpu_job(content, task, device), piece)
-        return Scored(piece.queries, piece.targets, found, None)
-    if isinstance(piece, windows.Window):
+        job = engine.gpu_job(content, task, device)
+        for part, found in gpu.scores(job, piece):
+            yield Scored(part.queries, part.targets, found, None)
+    elif isinstance(piece, windows.Window):
         found = execute.window_scores(task, piece, scratch, high)
-        return Scored(piece.queries, piece.targets, *found)
-    i, j = piece
-    return Scored(np.array([i]), np.array([j]), execute.pair_score(task, piece), None)
+        yield Scored(piece.queries, piece.targets, *found)
+    else:
+        i, j = piece
+        found = execute.pair_score(task, piece)
+        yield Scored(np.array([i]), np.array([j]), found, None)
 
 
 class Pairs:

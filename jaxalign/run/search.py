@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxalign.dp import top
 from jaxalign.model.alphabet import Sequences
+from jaxalign.run import gpu_errors
 from jaxalign.run.device import first_device
 from jaxalign.run.execute import precision
 from jaxalign.run.scan import scores
@@ -41,7 +42,13 @@ COSTS = {"cpu": Costs(50, 4, 2e9)}  # on a GPU nothing is set apart
 
 NO_WORK = dict.fromkeys(("pairs", "cells", "windows", "checkpointed_pairs"), 0)
 NO_WORK |= dict.fromkeys(("threads", "result_bytes", "window_bytes"), 0)
-NO_WORK |= {"seconds": 0.0, "dtypes": [], "implementation": "", "reason": ""}
+NO_WORK |= {
+    "halved_launches": 0,
+    "seconds": 0.0,
+    "dtypes": [],
+    "implementation": "",
+    "reason": "",
+}
 
 
 @dataclass
@@ -161,12 +168,13 @@ def _fold(task: Task, index, best, tell) -> tuple[top.Best, dict]:
                 window = _window(len(task.queries), queries, targets, index, scores)
                 bests[device] = top.add(so_far, scores, *window, _least(task, dtype))
 
-    info = scores(task, take, tell)
-    with precision(dtype):
-        first, *others = (jax.device_put(b, home) for b in bests.values())
-        for other in others:
-            first = top.merge(first, other)
-    return first, info
+    with gpu_errors.explained("the best hits of each query"):
+        info = scores(task, take, tell)
+        with precision(dtype):
+            first, *others = (jax.device_put(b, home) for b in bests.values())
+            for other in others:
+                first = top.merge(first, other)
+        return jax.block_until_ready(first), info
 
 
 def _dtype(task: Task, best) -> str:

@@ -30,7 +30,7 @@ def stream(task: Task, some: list[parts.Part], progress=None, busy=None):
         for side in ("query", "target"):
             columns[side] += np.int32(part.first)
         now = time.perf_counter()
-        yield part, columns, paths, work.content.info | {"seconds": now - began}
+        yield part, columns, paths, engine.summary(work.content, now - began)
         began = now
 
 

@@ -158,7 +158,7 @@ def describe(task, windows: int, alone: int, held, dtypes) -> dict:
     }
 
 
-SUMS = ("pairs", "cells", "windows", "checkpointed_pairs", "seconds")
+SUMS = ("pairs", "cells", "windows", "checkpointed_pairs", "seconds", "halved_launches")
 LARGEST = ("window_bytes", "result_bytes", "threads")
 
 
