@@ -4,7 +4,7 @@ XLA:CPU runs each fusion of a loop body as a task of its own; a loop whose body 
 microsecond of work then spends most of its time between tasks. And a fusion that is
 used twice is computed twice. The two frontend attributes below keep a call from being
 inlined and have it compiled into a single function, loops included. They change no
-value, and where they are unknown they are ignored. Measured in docs/kernels.md.
+value, and where they are unknown they are ignored (docs/logs/cpu-sweep.md).
 """
 
 from itertools import compress

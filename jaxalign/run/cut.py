@@ -14,7 +14,7 @@ from jaxalign.dp.sweep import TILE
 from jaxalign.run.lanes import EMPTY, pack, spans, tiled
 from jaxalign.run.windows import Job, Window, bucket, by_length, pairs
 
-ROWS = 8  # rows of a strip: one uint32 backtrack word; measured in docs/kernels.md
+ROWS = 8  # rows of a strip: one uint32 backtrack word (docs/logs/cpu-sweep.md)
 LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
 QUERIES = 32  # rows of queries of a window at most
 COLUMNS = 1024  # of a block; or half as much again as its longest target, if more

@@ -9,7 +9,7 @@ from jaxalign.dp import striped
 from jaxalign.run.long_pair import Pair
 from jaxalign.run.windows import bucket
 
-# (VL, PL) on a CPU, the first from queries of its PL on: docs/kernels.md.
+# (VL, PL) on a CPU, the first from queries of its PL on: docs/logs/search-cpu.md.
 SHAPES = ((64, 512), (16, 128), (8, 64))
 
 
