@@ -58,7 +58,7 @@ def touched(index, *, store=False, where=None, count=1):
 )
 def test_planted_accesses_are_listed(index, count, store):
     found = touched(index, store=store, count=count)
-    assert found and all("test_kernel_access.py" in line for line in found)
+    assert found and all(Path(__file__).name in line for line in found)
     assert f"words {index} to {index + count - 1} of 8" in found[0]
 
 
