@@ -72,7 +72,8 @@ def together(triples, scoring, gap_model):
 
     found = align_triples(triples, scoring, gap_model=gap_model)
     return [
-        [partners_of_rows(one.rows[x], one.rows[y]) for x, y in PAIRS] for one in found
+        [partners_of_rows(one.rows()[x], one.rows()[y]) for x, y in PAIRS]
+        for one in found
     ]
 
 

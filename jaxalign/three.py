@@ -92,7 +92,7 @@ def align_three(
     >>> found = jaxalign.align_three("MKTAYIAKQR", "MKTAIAKQR", "MRTAYLAR")
     >>> found.score, found.rescore(), found.pair_scores
     (57, 57, (31, 22, 4))
-    >>> print(*found.rows, sep="\\n")
+    >>> print(*found.rows(), sep="\\n")
     MKTAYIAKQR
     MKTA-IAKQR
     MRTAYLA--R

@@ -53,7 +53,7 @@ OUTSIDE = {
     "io": {"biotite", "matplotlib", "numpy", "pyarrow"},
     "kernels_pallas": {"jax", "jaxlib", "numpy"},  # jaxlib.mlir: inline instructions
     "large": set(),
-    "model": {"biotite", "numpy", "pandas", "pyarrow"},
+    "model": {"biotite", "numpy", "pandas", "polars", "pyarrow"},
     "pairwise": {"numpy"},
     "run": {"jax", "numpy", "ray"},
     "search_parts": {"numpy"},

@@ -217,7 +217,7 @@ def test_scores_without_paths(model, interpreted):
     words = {"gap_model": model, "traceback": None, "implementation": "pallas"}
     found = jaxalign.align_three(*texts, costs(model), **words)
     assert found.score == oracle(texts, costs(model), model, "global")
-    assert found.rows is None and found.implementation == "pallas"
+    assert found.gapped is None and found.implementation == "pallas"
 
 
 def triple_of(texts, model="quasi-natural"):

@@ -29,7 +29,7 @@ def write(
     if format not in FORMATS:
         names = ", ".join(FORMATS)
         raise UsageError(f"unknown format {format!r}: one of {names}")
-    if found.rows is None and format in ("fasta", "clustal"):
+    if found.gapped is None and format in ("fasta", "clustal"):
         raise UsageError(f"format {format!r} needs rows: ask for a traceback")
     output.check(path, force)
     output.write_text(path, FORMATS[format](found))
@@ -38,14 +38,14 @@ def write(
 def pretty(found: TripleAlignment) -> Iterator[str]:
     """Scores, then blocks of three rows with 1-based numbers and the consensus."""
     yield from _heading(found)
-    if found.rows is None:
+    if found.gapped is None:
         return
     width = max(9, *(len(name) for name in found.names))
     at, consensus = [start for start, _ in found.spans], found.consensus()
     for first in range(0, found.columns, WIDTH):
         piece = slice(first, first + WIDTH)
         yield "\n"
-        for n, (name, row) in enumerate(zip(found.names, found.rows, strict=True)):
+        for n, (name, row) in enumerate(zip(found.names, found.gapped, strict=True)):
             residues = len(row[piece]) - row[piece].count("-")
             begin, at[n] = at[n] + (residues > 0), at[n] + residues
             yield f"{name:<{width}} {begin:>6} {row[piece]} {at[n]:>6}\n"
@@ -56,7 +56,7 @@ def pretty(found: TripleAlignment) -> Iterator[str]:
 def _heading(found: TripleAlignment) -> Iterator[str]:
     yield f"# {found.scoring}; {found.gap_model} gaps; {found.mode}\n"
     yield f"# score {score_text(found.score)}\n"
-    if found.rows is None:
+    if found.gapped is None:
         return
     scores = zip(PAIRS, found.pair_scores, strict=True)
     for (x, y), score in scores:
@@ -66,7 +66,7 @@ def _heading(found: TripleAlignment) -> Iterator[str]:
 
 def fasta(found: TripleAlignment) -> Iterator[str]:
     """Three gapped rows; spans are 0-based and half-open."""
-    records = zip(found.names, found.spans, found.sequences, found.rows, strict=True)
+    records = zip(found.names, found.spans, found.sequences, found.gapped, strict=True)
     for name, (start, end), text, row in records:
         about = f"span={start}:{end} length={len(text)} score={score_text(found.score)}"
         yield f">{name} {about}\n{row}\n"
@@ -81,7 +81,7 @@ def clustal(found: TripleAlignment) -> Iterator[str]:
     for first in range(0, found.columns, WIDTH):
         piece = slice(first, first + WIDTH)
         yield "\n"
-        for name, row in zip(names, found.rows, strict=True):
+        for name, row in zip(names, found.gapped, strict=True):
             yield f"{name:<{width}}{row[piece]}\n"
         yield f"{'':<{width}}{marks[piece]}\n"
 
@@ -93,7 +93,7 @@ def _marks(found: TripleAlignment) -> str:
 
 def as_json(found: TripleAlignment) -> Iterator[str]:
     """One object with all that the result holds."""
-    rows = found.rows is not None
+    rows = found.gapped is not None
     yield (
         json.dumps(
             {
@@ -103,7 +103,7 @@ def as_json(found: TripleAlignment) -> Iterator[str]:
                 "scoring": str(found.scoring),
                 "gap_model": found.gap_model,
                 "mode": found.mode,
-                "rows": found.rows,
+                "rows": found.gapped,
                 "spans": found.spans,
                 "pair_scores": found.pair_scores if rows else None,
                 "score_natural": found.score_natural if rows else None,

@@ -5,18 +5,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxalign.errors import InputError
+from jaxalign.model import frames, show
 from jaxalign.model import operations as ops
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
 
+SPANS = ("query_start", "query_end", "target_start", "target_end")
+COUNTS = ("identities", "columns", "gap_openings", "gaps")
+
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """An alignment and its score.
+    """An alignment and its score, a ``Result`` (``jaxalign.model.result``).
 
     ``operations`` cover the core, from start cell to end cell; residues that
     overhang at free ends (or lie outside a local alignment) are outside the spans,
-    which are half-open and zero-based.
+    which are half-open and zero-based. ``print`` shows the core, numbered from 1.
     """
 
     query: str
@@ -42,12 +46,8 @@ class Alignment:
         if not eqx:
             return ops.cigar(self.operations)
         codes = self.scoring.alphabet.encode
-        starts = self.query_start, self.target_start
-        return ops.cigar(
-            ops.split_matches(
-                self.operations, codes(self.query), codes(self.target), *starts
-            )
-        )
+        both = codes(self.query), codes(self.target)
+        return ops.cigar(ops.split_matches(self.operations, *both, *self._starts))
 
     @property
     def columns(self) -> int:
@@ -72,17 +72,7 @@ class Alignment:
 
     def identity(self, kind: str = "alignment") -> float:
         """Identities over the denominator of that name (``model.identity``)."""
-        counts = {
-            name: getattr(self, name)
-            for name in (
-                "columns",
-                "gaps",
-                "query_start",
-                "query_end",
-                "target_start",
-                "target_end",
-            )
-        }
+        counts = {name: getattr(self, name) for name in ("columns", "gaps", *SPANS)}
         below = denominator(kind, counts, len(self.query), len(self.target))
         return float(ratio(self.identities, below))
 
@@ -100,6 +90,50 @@ class Alignment:
         for run in self.operations[(self.operations & 15) != ops.M].tolist():
             total -= self.scoring.open + ((run >> 4) - 1) * self.scoring.extend
         return total if self.scoring.scale == 1 else total / self.scoring.scale
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        names, starts = (self.query_name, self.target_name), self._starts
+        lines = show.blocks(names, rows, starts, show.marks(*rows, self.scoring))
+        return "\n".join((self._heading(), *lines))
+
+    def __repr__(self) -> str:
+        pair = (show.cell(name) for name in (self.query_name, self.target_name))
+        what = f"score={show.number(self.score)}, mode={self.mode!r}"
+        spans = f"[{self.query_start}:{self.query_end}], [{self.target_start}:"
+        return f"<Alignment {' / '.join(pair)}: {what}, {spans}{self.target_end}]>"
+
+    def _repr_html_(self) -> str:
+        return show.preformatted(str(self))
+
+    def to_pandas(self):
+        """``pandas.DataFrame`` of one row: names, score, spans, counts, CIGAR."""
+        return frames.to_pandas(self._columns())
+
+    def to_arrow(self):
+        """``pyarrow.Table`` of one row, the columns of ``to_pandas``."""
+        return frames.to_arrow(self._columns())
+
+    def to_polars(self):
+        """``polars.DataFrame`` of one row, the columns of ``to_pandas``."""
+        return frames.to_polars(self._columns())
+
+    @property
+    def _starts(self) -> tuple[int, int]:
+        return self.query_start, self.target_start
+
+    def _heading(self) -> str:
+        same, columns = self.identities, show.counted(self.columns, "column")
+        return (
+            f"score {show.number(self.score)}; {self.mode}; {columns}, "
+            f"{same:,} identical, {self.gaps:,} in gaps; {self.scoring}"
+        )
+
+    def _columns(self) -> dict:
+        names = {"query": [self.query_name], "target": [self.target_name]}
+        values = ("score", *SPANS, *COUNTS)
+        numbers = {name: [getattr(self, name)] for name in values}
+        return names | numbers | {"cigar": [self.cigar()]}
 
     def _paired(self):
         """Codes of the residue pairs, column by column."""

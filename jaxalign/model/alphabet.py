@@ -121,6 +121,11 @@ class Sequences:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def __repr__(self) -> str:
+        many = f"{len(self):,} sequence" + "s" * (len(self) != 1)
+        residues = f"{len(self.codes):,} residues"
+        return f"<Sequences: {many}, {residues}, {self.alphabet.kind}>"
+
     def __getitem__(self, index: int) -> np.ndarray:
         return self.codes[self.offsets[index] : self.offsets[index + 1]]
 

@@ -1,29 +1,36 @@
 """Many alignments as columns: numpy arrays, no object a pair."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from jaxalign.errors import UsageError
+from jaxalign.model import frames, show
 from jaxalign.model import operations as ops
-from jaxalign.model.alignment import Alignment
+from jaxalign.model.alignment import SPANS, Alignment
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.selection import gather_runs, row_numbers
 
 OUTPUTS = ("score", "identity", "stats", "alignment")
+BLOCK = 2**16  # rows made into Python objects at a time, by an iteration
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Results of many pairs, in input order.
+    """Results of many pairs, in input order, a ``Result`` (``jaxalign.model.result``).
 
     ``columns`` maps names to arrays of one length: always ``query`` and ``target``
     (int32, indices into ``queries`` and ``targets``) and ``score``; with
     ``output="identity"`` also ``max_identities``; with ``"stats"`` the spans,
     ``columns``, ``identities``, ``gap_openings`` and ``gaps`` (all int32) of the path;
     with ``"alignment"`` also ``operations`` (uint32 runs, flat) and their offsets.
+
+    ``len(table)`` counts the rows, a ``for`` loop gives each as ``row`` does.
+    ``table["score"]`` is a column, ``table[3]`` a row, ``table[10:20]`` and
+    ``table[mask]`` are tables.
     """
 
     columns: dict
@@ -40,11 +47,34 @@ class Table:
     def __len__(self) -> int:
         return len(self.columns["score"])
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self.columns[name]
+    def __getitem__(self, key):
+        """A column by name, a row by number, a table by a slice or as ``filter``."""
+        if isinstance(key, str):
+            return self.columns[key]
+        if isinstance(key, slice):
+            return self._between(key)
+        if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+            return self.row(key)
+        return self.filter(key)
+
+    def __iter__(self) -> Iterator[dict]:
+        """The rows, each as ``row`` gives it."""
+        for start in range(0, len(self), BLOCK):
+            part = self[start : start + BLOCK]
+            lists = {name: column.tolist() for name, column in part.columns.items()}
+            for side, names in (("query", self.queries), ("target", self.targets)):
+                lists[side] = [names.names[k] for k in lists[side]]
+            for values in zip(*lists.values(), strict=True):
+                yield dict(zip(lists, values, strict=True))
 
     def row(self, index: int) -> dict:
-        """One row as a dict, with names in place of indices."""
+        """One row as a dict, with names in place of indices.
+
+        Raises
+        ------
+        IndexError
+            There is no such row.
+        """
         row = {name: column[index].item() for name, column in self.columns.items()}
         row["query"] = self.queries.names[row["query"]]
         row["target"] = self.targets.names[row["target"]]
@@ -66,13 +96,39 @@ class Table:
             raise UsageError("no identities in a table of scores: use output='stats'")
         return ratio(counts, denominator(kind, self.columns, *self.lengths()))
 
-    def filter(self, mask) -> "Table":
-        """The rows where ``mask`` is true."""
-        kept = np.flatnonzero(mask)
-        columns = {name: column[kept] for name, column in self.columns.items()}
+    def filter(self, which) -> "Table":
+        """Some of the rows, with their paths.
+
+        Parameters
+        ----------
+        which : bool (rows,), or integers
+            A mask with one truth value a row; or the numbers of the rows wanted, in
+            that order, a negative one counted from the end.
+
+        Returns
+        -------
+        Table
+
+        Raises
+        ------
+        UsageError
+            A mask of another length, a row that is not there, or neither truth values
+            nor integers.
+
+        Examples
+        --------
+        >>> import jaxalign
+        >>> table = jaxalign.align_all(["MKTAYIA", "MKTAIA", "MRV"])
+        >>> table.filter([2, 0])["score"].tolist()
+        [-6, 16]
+        >>> len(table.filter(table["score"] > 0))
+        1
+        """
+        rows = row_numbers(which, len(self))
+        columns = {name: column[rows] for name, column in self.columns.items()}
         if self.operations is None:
             return replace(self, columns=columns)
-        runs, offsets = gather_runs(self.operations, self.operation_offsets, kept)
+        runs, offsets = gather_runs(self.operations, self.operation_offsets, rows)
         return replace(
             self, columns=columns, operations=runs, operation_offsets=offsets
         )
@@ -81,12 +137,13 @@ class Table:
         """Run-length operations of one row."""
         if self.operations is None:
             raise UsageError("no paths in this table: use output='alignment'")
+        index = range(len(self))[index]
         start, end = self.operation_offsets[index : index + 2]
         return self.operations[start:end]
 
     def alignment(self, index: int) -> Alignment:
         """One row as an ``Alignment``."""
-        row = self.row(index)
+        runs, row = self.runs(index), self.row(index)
         query = self.queries.text(self.columns["query"][index])
         target = self.targets.text(self.columns["target"][index])
         spans = [row[name] for name in SPANS]
@@ -95,7 +152,7 @@ class Table:
             target,
             row["score"],
             *spans,
-            self.runs(index),
+            runs,
             self.scoring,
             self.mode,
             self.free_ends,
@@ -104,38 +161,102 @@ class Table:
             self.implementation,
         )
 
-    def cigar(self, index: int, eqx: bool = False) -> str:
-        """CIGAR of one row."""
+    def alignments(self) -> Iterator[Alignment]:
+        """The rows, each as an ``Alignment``."""
+        return map(self.alignment, range(len(self)))
+
+    def cigar(self, index: int | None = None, eqx: bool = False) -> str | list[str]:
+        """CIGAR of one row, or without an ``index`` of all, as a list."""
+        if index is None:
+            self._needs_paths()
+            return [self.cigar(k, eqx) for k in range(len(self))]
         if not eqx:
             return ops.cigar(self.runs(index))
         return self.alignment(index).cigar(eqx=True)
 
-    def to_pandas(self):
-        """``pandas.DataFrame`` with names in place of indices."""
-        import pandas as pd
+    def rows(self) -> list[tuple[str, str]]:
+        """The two gapped rows of every alignment; ``output="alignment"`` only."""
+        self._needs_paths()
+        return [one.rows() for one in self.alignments()]
 
-        return pd.DataFrame(self._named_columns())
+    def rescore(self) -> np.ndarray:
+        """The score of every path, counted anew; ``output="alignment"`` only."""
+        self._needs_paths()
+        scores = [one.rescore() for one in self.alignments()]
+        return np.array(scores, self.columns["score"].dtype)
+
+    def __str__(self) -> str:
+        lines = show.lines_of(*self._cells())
+        return "\n".join((self._heading(), "", *lines))
+
+    def __repr__(self) -> str:
+        return f"<Table of {self._heading()}>"
+
+    def _repr_html_(self) -> str:
+        return show.html_of(self._heading(), *self._cells())
+
+    def to_pandas(self):
+        """``pandas.DataFrame`` with names in place of indices (needs pandas)."""
+        return frames.to_pandas(self._named_columns())
+
+    def to_polars(self):
+        """``polars.DataFrame`` with names in place of indices (needs polars)."""
+        return frames.to_polars(self._named_columns())
 
     def to_arrow(self):
         """``pyarrow.Table``; names are dictionary-encoded (needs pyarrow)."""
-        import pyarrow as pa
-
+        pa = frames.pyarrow()
         columns = {name: pa.array(col) for name, col in self.columns.items()}
         for side, names in (("query", self.queries), ("target", self.targets)):
             columns[side] = pa.DictionaryArray.from_arrays(
                 self.columns[side], pa.array(names.names, pa.string())
             )
         if self.operations is not None:
-            columns["cigar"] = pa.array([self.cigar(i) for i in range(len(self))])
-        return pa.table(columns)
+            columns["cigar"] = pa.array(self.cigar(), pa.string())
+        return frames.to_arrow(columns)
 
     def _named_columns(self) -> dict:
         columns = dict(self.columns)
         for side, names in (("query", self.queries), ("target", self.targets)):
             columns[side] = np.array(names.names, object)[self.columns[side]]
         if self.operations is not None:
-            columns["cigar"] = [self.cigar(i) for i in range(len(self))]
+            columns["cigar"] = self.cigar()
         return columns
+
+    def _between(self, rows: slice) -> "Table":
+        """The rows of a slice; those that follow each other are views."""
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            return self.filter(np.arange(len(self))[rows])
+        stop = max(start, stop)
+        columns = {name: column[start:stop] for name, column in self.columns.items()}
+        if self.operations is None:
+            return replace(self, columns=columns)
+        offsets = self.operation_offsets[start : stop + 1]
+        runs = self.operations[offsets[0] : offsets[-1]]
+        offsets = offsets - offsets[0]
+        return replace(
+            self, columns=columns, operations=runs, operation_offsets=offsets
+        )
+
+    def _needs_paths(self) -> None:
+        if self.operations is None:
+            raise UsageError("no paths in this table: use output='alignment'")
+
+    def _heading(self) -> str:
+        return (
+            f"{show.counted(len(self), 'alignment')}: {len(self.queries):,} x "
+            f"{len(self.targets):,} sequences; {self.mode}; {self.scoring}"
+        )
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """Heading and rows as texts, a row of dots where rows are left out."""
+        heading = list(self.columns)
+        rows = (None if k is None else self.row(k) for k in show.some_rows(len(self)))
+        dots = ["..."] * len(heading)
+        return heading, [
+            dots if row is None else list(map(show.cell, row.values())) for row in rows
+        ]
 
 
 def compact(table: Table) -> Table:
@@ -158,14 +279,3 @@ def join(tables: Iterable[Table], info: dict) -> Table:
     offsets = np.concatenate([[0], np.cumsum(counts)])
     runs = np.concatenate([t.operations for t in tables])
     return replace(made, operations=runs, operation_offsets=offsets)
-
-
-SPANS = ("query_start", "query_end", "target_start", "target_end")
-
-
-def gather_runs(runs, offsets, rows):
-    """The ragged rows ``rows`` of (runs, offsets), in that order."""
-    counts = np.diff(offsets)[rows]
-    new = np.concatenate([[0], np.cumsum(counts)])
-    index = np.arange(new[-1]) + np.repeat(offsets[rows] - new[:-1], counts)
-    return runs[index], new

@@ -1,28 +1,36 @@
 """One alignment of three sequences: rows, spans, and scores counted from the rows."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from jaxalign.model.scoring import Scoring
+from jaxalign.errors import UsageError
+from jaxalign.model import frames, show
+from jaxalign.model import operations as ops
+from jaxalign.model.alignment import Alignment
+from jaxalign.model.scoring import FREE_ENDS, Scoring
 
 GAP_MODELS = ("quasi-natural", "natural", "linear")
 PAIRS = ((0, 1), (0, 2), (1, 2))
+SIGNS = {"three": "*", "similar": ":", "two": ".", "none": " "}
 
 
 @dataclass(frozen=True, eq=False)
 class TripleAlignment:
-    """An alignment of a, b and c and its score.
+    """An alignment of a, b and c, a ``Result`` (``jaxalign.model.result``).
 
-    ``rows`` are the three gapped rows, None where no traceback was asked for;
-    ``spans`` half-open and zero-based. In local mode rows and spans cover the match,
-    else all of the sequences. ``seconds`` and ``bytes`` tell the phases of the work.
+    ``gapped`` are the three gapped rows that ``rows`` gives, None where no traceback
+    was asked for; ``spans`` half-open and zero-based. In local mode rows and spans
+    cover the match, else all of the sequences. ``seconds`` and ``bytes`` tell the
+    phases of the work. ``print`` shows the rows, numbered from 1, with a sign a column:
+    ``*`` three equal letters, ``:`` all pairs score above 0, ``.`` two equal letters.
     """
 
     sequences: tuple[str, str, str]
     names: tuple[str, str, str]
     score: float
-    rows: tuple[str, str, str] | None
+    gapped: tuple[str, str, str] | None
     spans: tuple | None
     scoring: Scoring
     gap_model: str
@@ -34,9 +42,38 @@ class TripleAlignment:
     seconds: dict = field(default_factory=dict)
     bytes: dict = field(default_factory=dict)
 
+    def rows(self) -> tuple[str, str, str]:
+        """The three gapped rows, ``-`` for a gap.
+
+        Raises
+        ------
+        UsageError
+            Only the score was asked for.
+        """
+        if self.gapped is None:
+            raise UsageError("no rows: only the score was asked for (traceback=None)")
+        return self.gapped
+
+    def pairs(self) -> tuple[Alignment, Alignment, Alignment]:
+        """The induced alignments of (a, b), (a, c) and (b, c), whose scores are
+        ``pair_scores``: columns with a gap in both rows are dropped."""
+        ab, ac, bc = (induced(self, x, y) for x, y in PAIRS)
+        return ab, ac, bc
+
+    def cigar(self, eqx: bool = False) -> tuple[str, str, str]:
+        """CIGARs of ``pairs``; with ``eqx``, ``=`` and ``X`` instead of M."""
+        ab, ac, bc = (pair.cigar(eqx) for pair in self.pairs())
+        return ab, ac, bc
+
+    def identity(self, kind: str = "alignment") -> tuple[float, float, float]:
+        """Identities of ``pairs`` over the denominator of that name."""
+        ab, ac, bc = (pair.identity(kind) for pair in self.pairs())
+        return ab, ac, bc
+
     @property
     def columns(self) -> int:
-        return len(self.rows[0])
+        """Columns of the rows."""
+        return len(self.rows()[0])
 
     @property
     def pair_scores(self) -> tuple[float, float, float]:
@@ -58,7 +95,7 @@ class TripleAlignment:
     def agreement(self) -> list[str]:
         """For each column ``three`` letters are equal, ``two``, all residues are
         ``similar`` (every pair scores above 0), or ``none``; X agrees with nothing."""
-        codes = np.array([coded(row, self.scoring) for row in self.rows])
+        codes = np.array([coded(row, self.scoring) for row in self.rows()])
         residue = codes >= 0
         pairs = [(codes[x], codes[y], residue[x] & residue[y]) for x, y in PAIRS]
         same = sum(self.scoring.identical[x, y] & there for x, y, there in pairs)
@@ -71,15 +108,103 @@ class TripleAlignment:
     def consensus(self) -> str:
         """A letter a column: that of all three; of two, in lower case; ``+`` where
         all three are similar; else a blank."""
-        columns = zip(zip(*self.rows, strict=True), self.agreement(), strict=True)
+        columns = zip(zip(*self.rows(), strict=True), self.agreement(), strict=True)
         return "".join(_agreed(letters, kind) for letters, kind in columns)
 
+    def __str__(self) -> str:
+        if self.gapped is None:
+            return self._heading()
+        signs = "".join(SIGNS[kind] for kind in self.agreement())
+        starts = [start for start, _ in self.spans]
+        lines = show.blocks(self.names, self.gapped, starts, signs, under=True)
+        return "\n".join((self._heading(), *lines))
+
+    def __repr__(self) -> str:
+        names = " / ".join(map(show.cell, self.names))
+        what = f"score={show.number(self.score)}, mode={self.mode!r}"
+        return f"<TripleAlignment {names}: {what}, gap_model={self.gap_model!r}>"
+
+    def _repr_html_(self) -> str:
+        return show.preformatted(str(self))
+
+    def to_pandas(self):
+        """``pandas.DataFrame`` of one row: names, score, spans, columns, and scores and
+        CIGARs of the induced pairs."""
+        return frames.to_pandas(dict(_cells(self)))
+
+    def to_arrow(self):
+        """``pyarrow.Table`` of one row, the columns of ``to_pandas``."""
+        return frames.to_arrow(dict(_cells(self)))
+
+    def to_polars(self):
+        """``polars.DataFrame`` of one row, the columns of ``to_pandas``."""
+        return frames.to_polars(dict(_cells(self)))
+
+    def _heading(self) -> str:
+        what = f"score {show.number(self.score)}; {self.mode}; {self.gap_model} gaps"
+        return f"{what}; {self.scoring}"
+
     def _pair(self, x, y, drop) -> int:
-        rows = (coded(self.rows[n], self.scoring) for n in (x, y))
+        rows = (coded(self.rows()[n], self.scoring) for n in (x, y))
         return pair_score(*rows, self.scoring, self.mode == "semiglobal", drop)
 
     def _unscaled(self, score):
         return score if self.scoring.scale == 1 else score / self.scoring.scale
+
+
+def _cells(found: TripleAlignment) -> Iterator[tuple[str, list]]:
+    """Names and values of the one row of a data frame."""
+    yield from (
+        (letter, [name]) for letter, name in zip("abc", found.names, strict=True)
+    )
+    yield "score", [found.score]
+    if found.gapped is None:
+        return
+    for letter, span in zip("abc", found.spans, strict=True):
+        yield f"{letter}_start", [span[0]]
+        yield f"{letter}_end", [span[1]]
+    yield "columns", [found.columns]
+    for (x, y), score, cigar in zip(
+        PAIRS, found.pair_scores, found.cigar(), strict=True
+    ):
+        yield f"score_{'abc'[x]}{'abc'[y]}", [score]
+        yield f"cigar_{'abc'[x]}{'abc'[y]}", [cigar]
+
+
+def induced(found: TripleAlignment, x: int, y: int) -> Alignment:
+    """The alignment of two of the sequences that the three rows imply.
+
+    Columns with a gap in both rows are dropped. In semiglobal mode what hangs over, a
+    gap before the first or after the last residue of its row, lies outside the spans.
+    """
+    steps = _steps(*(found.rows()[n] for n in (x, y)))
+    runs = ops.run_lengths(steps, np.array([len(steps)]))[0]
+    spans = [list(found.spans[n]) for n in (x, y)]
+    ends = frozenset(FREE_ENDS if found.mode == "semiglobal" else ())
+    runs = _without_overhang(runs, spans) if ends else runs
+    pair, names = ([of[n] for n in (x, y)] for of in (found.sequences, found.names))
+    made = Alignment(*pair, 0, *spans[0], *spans[1], runs, found.scoring, found.mode,
+                     ends, *names, found.implementation)  # fmt: skip
+    return replace(made, score=made.rescore())
+
+
+def _steps(x: str, y: str) -> np.ndarray:
+    """The operation of each column of two gapped rows, uint8."""
+    gaps = [
+        np.frombuffer(row.encode("latin-1"), np.uint8) == ord("-") for row in (x, y)
+    ]
+    steps = np.where(gaps[0], ops.D, np.where(gaps[1], ops.I, ops.M))
+    return steps[~(gaps[0] & gaps[1])].astype(np.uint8)
+
+
+def _without_overhang(runs, spans):
+    """Take a gap at the start and one at the end off; the spans change in place."""
+    kept = runs.tolist()
+    for end, sign in ((0, 1), (-1, -1)):
+        if kept and kept[end] & 15 != ops.M:
+            run = kept.pop(end)
+            spans[run & 15 == ops.D][end] += sign * (run >> 4)
+    return np.array(kept, np.uint32)
 
 
 def _agreed(letters, kind) -> str:

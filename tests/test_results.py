@@ -1,0 +1,248 @@
+"""Results: what an alignment, a table and a triple share, how they show themselves."""
+
+import numpy as np
+import pytest
+from cases import some_texts
+
+import jaxalign
+from jaxalign import Scoring, UsageError
+from jaxalign.model.result import Result
+
+TEXTS = some_texts(1, 12)
+TRIPLE = ("MKTAYIAKQRWWW", "CCCMKTAIAKQR", "MRTAYLAR")
+MODES = ("global", "semiglobal", "local")
+
+
+def table_of(mode="local", output="alignment", texts=TEXTS):
+    return jaxalign.align_all(texts, mode=mode, output=output)
+
+
+def triple_of(**options):
+    return jaxalign.align_three(("x", TRIPLE[0]), *TRIPLE[1:], **options)
+
+
+def empty_table():
+    return jaxalign.align_all([], output="alignment")
+
+
+# ------------------------------------------------------------------------ the protocol
+
+
+@pytest.mark.parametrize(
+    "result",
+    [table_of(), table_of().alignment(0), triple_of(), empty_table()],
+    ids=["table", "alignment", "triple", "empty"],
+)
+def test_every_result_has_the_calls_of_the_protocol(result):
+    assert isinstance(result, Result)
+    assert len(result.rows()) == len(result.cigar()) or isinstance(result.cigar(), str)
+    assert "\n" not in repr(result) and len(repr(result)) < 200
+    assert str(result) in f"{result}" and result._repr_html_().startswith("<")
+    assert len(result.to_pandas()) == len(result.to_arrow())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_table_answers_as_its_alignments_do(mode):
+    table = table_of(mode)
+    alignments = list(table.alignments())
+    assert table.rows() == [one.rows() for one in alignments]
+    assert table.cigar() == [one.cigar() for one in alignments]
+    assert table.cigar(eqx=True) == [one.cigar(eqx=True) for one in alignments]
+    np.testing.assert_array_equal(table.rescore(), table["score"])
+    assert table.rescore().dtype == table["score"].dtype
+    for kind in ("alignment", "full", "shorter"):
+        wanted = [one.identity(kind) for one in alignments]
+        np.testing.assert_array_equal(table.identity(kind), wanted)
+
+
+def test_frames_of_one_and_of_many_have_the_same_columns():
+    table = table_of()
+    many, one = table.to_pandas(), table.alignment(3).to_pandas()
+    assert list(one.columns) == list(many.columns)
+    assert one.iloc[0].tolist() == many.iloc[3].tolist()
+    assert table.alignment(3).to_arrow().column_names == list(many.columns)
+
+
+def test_polars():
+    polars = pytest.importorskip("polars")
+    table = table_of()
+    for result in (table, table.alignment(0), triple_of(), empty_table()):
+        frame, other = result.to_polars(), result.to_pandas()
+        assert isinstance(frame, polars.DataFrame)
+        assert frame.columns == list(other.columns)
+        assert [list(row) for row in frame.rows()] == other.to_numpy().tolist()
+    assert table.to_polars().schema["query"] == polars.String
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])
+def test_a_missing_library_is_named_with_its_cure(name, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, name, None)
+    call = "to_arrow" if name == "pyarrow" else f"to_{name}"
+    for result in (table_of(), table_of().alignment(0), triple_of()):
+        with pytest.raises(UsageError, match=f"{call} needs {name}: pip install"):
+            getattr(result, call)()
+
+
+@pytest.mark.parametrize("output", ["score", "identity", "stats"])
+def test_what_needs_paths_says_so(output):
+    table = table_of(output=output)
+    for call in (table.rows, table.cigar, table.rescore, lambda: table.alignment(0)):
+        with pytest.raises(UsageError, match="output='alignment'"):
+            call()
+
+
+# ------------------------------------------------------------------------------- rows
+
+
+def test_iteration_gives_rows():
+    table = table_of()
+    assert list(table) == [table.row(k) for k in range(len(table))] and len(table) == 66
+    assert table[2] == table.row(2) and table[-1] == table.row(65)
+    assert list(empty_table()) == []
+    with pytest.raises(IndexError):
+        _ = table[66]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [slice(3), slice(10, 20), slice(-4, None), slice(None, None, -7), slice(9, 2),
+     slice(60, 99), slice(80, 90)],
+    ids=str,
+)  # fmt: skip
+def test_slices(rows):
+    table = table_of()
+    part, numbers = table[rows], range(66)[rows]
+    assert list(part) == [table.row(k) for k in numbers]
+    assert part.cigar() == [table.cigar(k) for k in numbers]
+    assert part[1:].cigar() == part.cigar()[1:]
+    scores = table_of(output="score")[rows]
+    np.testing.assert_array_equal(scores["score"], part["score"])
+
+
+@pytest.mark.parametrize("rows", [[0, 2], [2, 0, 0], [-1], [], np.array([1], np.uint8)])
+def test_filter_by_integers(rows):
+    """``filter([0, 2])`` gave row 1: integers were cast to truth values."""
+    table = table_of()
+    for kept in (table.filter(rows), table[rows]):
+        assert list(kept) == [table.row(k) for k in rows]
+        assert kept.cigar() == [table.cigar(k) for k in rows]
+
+
+def test_filter_by_a_mask():
+    table = table_of()
+    mask = table["score"] > 20
+    assert list(table.filter(mask)) == [row for row in table if row["score"] > 20]
+    assert list(table[mask.tolist()]) == list(table[mask])
+    assert len(empty_table().filter([])) == 0
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ([True, False], "a mask of 2 for 66 rows"),
+        ([0, 66], "row 66: the table has 66 rows"),
+        ([-67], "row -67"),
+        ([0.0, 2.0], "rows by float64: a mask of bool, or integers"),
+        (["seq1"], "a mask of bool"),
+        ([[0, 1]], r"rows of shape \(1, 2\)"),
+        (3, r"rows of shape \(\)"),
+    ],
+    ids=str,
+)
+def test_what_filter_refuses(rows, message):
+    with pytest.raises(UsageError, match=message):
+        table_of().filter(rows)
+
+
+def test_one_row_counted_from_the_end():
+    table = table_of()
+    assert table.cigar(-1) == table.cigar(65)
+    assert table.alignment(-1).rows() == table.alignment(65).rows()
+
+
+# ------------------------------------------------------------------------------ shown
+
+SHOWN = """\
+score 74; global; 69 columns, 13 identical, 56 in gaps; BLOSUM62, gap(k) = 11 + 1*(k-1)
+
+query  1 MKTAYIA-----------------------------------------------------  7
+         |||||||
+b      1 MKTAYIAGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGG 60
+
+query  8 ---KQRQWC 13
+            ||||||
+b     61 GGGKQRQWC 69"""
+
+
+def test_print_shows_the_alignment():
+    """``print(alignment)`` showed the fields of a dataclass."""
+    found = jaxalign.align("MKTAYIAKQRQWC", ("b", "MKTAYIA" + "G" * 56 + "KQRQWC"))
+    found = found.__class__(**{**found.__dict__, "score": 74})
+    assert str(found) == SHOWN
+    assert (
+        repr(found) == "<Alignment query / b: score=74, mode='global', [0:13], [0:69]>"
+    )
+    assert found._repr_html_() == f"<pre>{SHOWN}</pre>"
+
+
+def test_print_shows_spans_from_1_and_signs():
+    found = jaxalign.align("CCCMKTLIA", "MRTIA", Scoring(gap_open=3), mode="local")
+    lines = str(found).splitlines()
+    assert lines[2:] == ["query  4 MKTLIA 9", "         |:| ||", "target 1 MRT-IA 5"]
+    assert str(jaxalign.align("", "", mode="local")).startswith("score 0; local; 0 col")
+
+
+def test_print_shows_three_rows():
+    lines = str(triple_of()).splitlines()
+    assert lines[0].startswith("score 9; global; quasi-natural gaps; BLOSUM62")
+    assert lines[2:] == [
+        "x  1 ---MKTAYIAKQRWWW 13",
+        "b  1 CCCMKTA-IAKQR--- 12",
+        "c  1 ---MRTAYLAR-----  8",
+        "        *:**.:*:..",
+    ]
+    bare = triple_of(traceback=None)
+    assert "\n" not in str(bare)
+    with pytest.raises(UsageError, match="only the score was asked for"):
+        bare.rows()
+    assert bare.to_pandas().iloc[0].tolist() == ["x", "b", "c", 9]
+
+
+def test_repr_of_many_is_short():
+    """A table of 500 proteins printed tens of kB."""
+    named = [(f"a protein with a long name, {k}", "MKV") for k in range(500)]
+    table = jaxalign.align_pairs(named, named, output="score")
+    assert len(repr(table)) < 100 and len(repr(table.queries)) < 80
+    lines = str(table).splitlines()
+    assert len(lines) == 14 and max(map(len, lines)) < 88
+    assert lines[0].startswith("500 alignments: 500 x 500 sequences; global; BLOSUM62")
+    assert lines[8].split() == ["..."] * 3
+    assert table._repr_html_().count("<tr>") == 12
+
+
+def test_html_is_escaped():
+    table = jaxalign.align_pairs([("<b>", "MK")], [("a&b", "MK")], output="alignment")
+    for result in (table, table.alignment(0)):
+        assert "&lt;b&gt;" in result._repr_html_() and "a&amp;b" in result._repr_html_()
+
+
+# ------------------------------------------------------------------- triples and pairs
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("model", ["quasi-natural", "natural"])
+@pytest.mark.parametrize("texts", [TRIPLE, ("MK", "", "W"), ("", "", "")])
+def test_induced_pairs(mode, model, texts):
+    found = jaxalign.align_three(*texts, mode=mode, gap_model=model)
+    pairs = found.pairs()
+    assert tuple(pair.score for pair in pairs) == found.pair_scores
+    assert found.cigar() == tuple(pair.cigar() for pair in pairs)
+    np.testing.assert_array_equal(found.identity(), [p.identity() for p in pairs])
+    assert [pair.query_name + pair.target_name for pair in pairs] == ["ab", "ac", "bc"]
+    for (x, y), pair in zip(((0, 1), (0, 2), (1, 2)), pairs, strict=True):
+        both = zip(found.rows()[x], found.rows()[y], strict=True)
+        kept = [column for column in both if column != ("-",) * 2]
+        kept = ["".join(column[side] for column in kept) for side in (0, 1)]
+        assert all(short in long for short, long in zip(pair.rows(), kept, strict=True))
+        if mode != "semiglobal":
+            assert list(pair.rows()) == kept
