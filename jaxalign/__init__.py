@@ -49,6 +49,7 @@ _HOMES = {
     "InputError": "jaxalign.errors",
     "MemoryPlanError": "jaxalign.errors",
     "DeviceError": "jaxalign.errors",
+    "DeviceFailure": "jaxalign.errors",
 }
 __all__ = sorted(_HOMES)
 

@@ -4,6 +4,8 @@ comes twice, and the user reads one line."""
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
@@ -23,6 +25,7 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.run import (
     engine,
+    flow,
     gpu,
     gpu_arrays,
     gpu_errors,
@@ -384,6 +387,35 @@ def test_a_launch_takes_so_much_at_most(monkeypatch):
     assert piece.pairs == other.pairs
     more = launch.launch_bytes(task, kernels, piece)
     assert more > launch.launch_bytes(local, kernels, other) + 4 * piece.pairs * rows
+
+
+def test_nothing_more_is_issued_after_an_interruption(monkeypatch):
+    """All launches of a device are one piece, which may take hours."""
+    task, begun = long_task("all", "score", "local"), threading.Event()
+    issued, left = [], 1000
+
+    def run(job, launches, out, tell, whole):
+        for one in range(left):
+            issued.append(one)
+            begun.set()
+            time.sleep(0.01)
+            tell(1)
+
+    monkeypatch.setattr(engine, "kernels_pallas", Interpreted())
+    monkeypatch.setattr(engine, "gpu_job", lambda *_: None)
+    monkeypatch.setattr(gpu, "compile_all", lambda *_: None)
+    monkeypatch.setattr(gpu, "run", run)
+    pieces = [(task, [])]
+    content = engine.Content(task, {}, SimpleNamespace())
+
+    def works():
+        yield flow.Work(content, pieces)
+        begun.wait()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(engine.compute(works(), task, left, None, None))
+    assert 0 < len(issued) < left
 
 
 # On the command line -----------------------------------------------------------------

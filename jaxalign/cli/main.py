@@ -84,11 +84,9 @@ def main(argv: list[str] | None = None) -> int:
         return _fail("interrupted", INTERRUPTED, argv)
     except CycloptsError as error:
         return _fail(f"{error}\nhint: see jaxalign --help", USAGE, argv)
-    except DeviceFailure as error:
-        code = _fail(str(error), error.exit_code, argv)
-        return _leave(code) if program else code
     except Exception as error:
-        return _fail(_message(error), _exit_code(error), argv)
+        code = _fail(_message(error), _exit_code(error), argv)
+        return _leave(code) if program and _device_failed(error, code) else code
     return result or 0
 
 
@@ -106,6 +104,13 @@ def _hush(argv) -> None:
     errors reach the user as one line, where a failed device would log hundreds."""
     if "jax" not in sys.modules and not VERBOSE & set(argv):
         os.environ.setdefault(XLA_LOG, FATAL)
+
+
+def _device_failed(error: Exception, code: int) -> bool:
+    """Whether a device may be of no use any more: of the errors of JAX, which this room
+    does not import, all but a lack of memory."""
+    of_jax = type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError")
+    return isinstance(error, DeviceFailure) or (of_jax and code == FAILED)
 
 
 def _leave(code: int) -> int:

@@ -188,12 +188,20 @@ def summary(content: Content, seconds: float) -> dict:
 def compute(works, task: Task, cells: int, progress, busy, ahead=flow.AHEAD):
     """Works (iterator of ``flow.Work``, ``ahead`` of them at a time) of a task on its
     devices; yields each when all its pieces are done."""
-    tell = teller(progress, cells)
+    ending = threading.Event()
+    tell = partial(_tell, ending, teller(progress, cells))
     watch = watcher(busy, len(task.devices) or 1)
     devices = places(task)
     alone = len(devices) == len(set(devices))
     workers = [partial(_worker, device, tell, watch, alone) for device in devices]
-    return flow.run(works, workers, ahead)
+    return flow.run(works, workers, ahead, ending)
+
+
+def _tell(ending: threading.Event, tell, cells) -> None:
+    """Tell of a launch or a window; after Ctrl-C no other one of a list is issued."""
+    if ending.is_set():
+        raise flow.Stopped
+    tell(cells)
 
 
 def places(task: Task) -> list:

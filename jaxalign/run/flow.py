@@ -38,14 +38,18 @@ class Work:
         self.left = len(self.pieces)
 
 
+class Stopped(Exception):
+    """What a long piece raises to end early, since nobody waits for its result."""
+
+
 class _Shared:
     """What the threads of one run share."""
 
-    def __init__(self, ahead: int, workers: int):
+    def __init__(self, ahead: int, workers: int, ending: threading.Event):
         self.room = threading.Semaphore(ahead + 1)
         self.changed = threading.Condition()
         self.pieces, self.begun = queue.SimpleQueue(), queue.SimpleQueue()
-        self.workers, self.stopped = workers, False
+        self.workers, self.stopped, self.ending = workers, False, ending
         self.error: BaseException | None = None
 
     def stop(self, error: BaseException | None = None) -> None:
@@ -53,6 +57,7 @@ class _Shared:
         with self.changed:
             self.stopped, self.error = True, self.error or error
             self.changed.notify_all()
+        self.ending.set()
         self.room.release()
         self.begun.put(None)
         for _ in range(self.workers):
@@ -63,6 +68,7 @@ def run(
     works: Iterable[Work],
     workers: list[Callable[[], Callable]],
     ahead: int = AHEAD,
+    ending: threading.Event | None = None,
 ) -> Iterator[Work]:
     """Compute works piece by piece, and give them back whole and in order.
 
@@ -73,12 +79,15 @@ def run(
     workers : list of callables
         One a thread: called there once, it gives the callable (work, piece) that
         computes a piece.
+    ending : threading.Event, optional
+        Set when no more results are wanted: a long piece may look at it and raise
+        ``Stopped``.
 
     Raises
     ------
     Whatever planning or computing has raised; threads end at their next piece.
     """
-    shared = _Shared(ahead, len(workers))
+    shared = _Shared(ahead, len(workers), ending or threading.Event())
     threads = [threading.Thread(target=_plan, args=(shared, works))]
     threads += [threading.Thread(target=_work, args=(shared, w)) for w in workers]
     for thread in threads:

@@ -60,7 +60,7 @@ def first_line(error) -> str:
 
 def _plain(what, device, error) -> JaxalignError:
     if out_of_memory(error):
-        rest = "free memory of the GPU, compute less at a time, or use `--device cpu`"
+        rest = "free some, compute less at a time or, on a GPU, use `--device cpu`"
         return MemoryPlanError(
             f"{device}: no memory for {what}: {first_line(error)}; {rest}"
         )

@@ -201,7 +201,7 @@ def launch_bytes(task, kernels, launch) -> int:
     sizes = launch.slots, launch.places, launch.rows, launch.columns
     fill = kernels.fill_bytes(launch.shape, *sizes, launch.room, launch.records)
     letters = launch.places * launch.columns + launch.room * launch.shape.groups
-    kept = 4 * (RUNS + MEAN_RUNS) if task.output == "alignment" else 0
+    kept = 4 * (2 * RUNS + MEAN_RUNS) if task.output == "alignment" else 0
     profile = 0 if launch.zipped else 160 * launch.slots * launch.rows
     codes = 8 * launch.slots * launch.rows + 40 * letters
     # Border modes: column n of each pair once more, its rows side by side.

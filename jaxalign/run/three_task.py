@@ -12,6 +12,7 @@ from jaxalign.errors import CertificateError, MemoryPlanError
 from jaxalign.model.triple import TripleAlignment
 from jaxalign.run import (
     bounds,
+    gpu_errors,
     programs,
     three,
     three_batch,
@@ -177,7 +178,7 @@ def run(sequences, scoring, asked: Asked, progress=None) -> TripleAlignment:
         triple.done["progress"] = lambda done: progress(min(done, total), total)
     began = time.perf_counter()
     try:
-        with precision(triple.dtype):
+        with precision(triple.dtype), gpu_errors.explained(_letters(triple)):
             score, part, columns = _solved(triple, asked, plan)
     except CertificateError:
         if asked.named:
@@ -245,8 +246,9 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
         paths = asked.traceback is not None
         some = [triples[n] for n in batch]
         try:
-            solved = three_batch.aligned(some, paths)
-        except CertificateError:  # those run alone, below
+            with gpu_errors.explained(f"{len(some):,} triples"):
+                solved = three_batch.aligned(some, paths)
+        except (CertificateError, MemoryPlanError):  # those run alone, below
             continue
         one = three.store_bytes if paths else three.sweep_bytes
         needed = one(some[0], three.whole(some[0]))  # of one shape, so are their bytes
@@ -260,6 +262,12 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
     for n in set(range(len(triples))) - set(out):
         out[n] = run(sequences.between(3 * n, 3 * n + 3), scoring, asked)
     return [out[n] for n in range(len(triples))]
+
+
+def _letters(triple: Triple) -> str:
+    """What it is, for a message."""
+    a, b, c = triple.lengths
+    return f"three sequences of {a:,} x {b:,} x {c:,} letters"
 
 
 def _threes(items) -> list[tuple]:
