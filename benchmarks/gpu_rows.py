@@ -24,7 +24,7 @@ ENDS = ("query_start", "query_end", "target_start", "target_end")
 # The 20 queries that CUDASW++ is measured with.
 QUERIES = (144, 189, 222, 375, 464, 567, 657, 729, 850, 1000)
 QUERIES += (1500, 2005, 2504, 3005, 3564, 4061, 4548, 4743, 5147, 5478)
-# Min-max instructions a cell and bytes a cell, counted in docs/gpu-kernels.md.
+# Min-max instructions a cell and bytes a cell, counted in docs/logs/gpu-pairs.md.
 LOCAL, BORDER, WIDE = (2.25, 0.0), (1.5, 0.0), (4.5, 0.0)
 TILES_LOCAL, TILES_BORDER, LONG_TILES = (2.25, 0.42), (1.5, 0.42), (2.25, 0.33)
 WORDS_LOCAL, WORDS_BORDER = (2.3, 0.65), (1.5, 0.5)

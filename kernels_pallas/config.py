@@ -10,7 +10,7 @@ from kernels_pallas.shapes import SCALE, Fill, held_steps, shapes_of, size_of
 
 # Rows a lane and lanes a group of score-only blocks: strips of 256, 320 and 384 rows.
 # Queries take as many strips of the height that fits them best; few heights, since each
-# is a compilation. Measured in docs/gpu-kernels.md.
+# is a compilation. Measured in docs/logs/gpu-pairs.md.
 LOCAL = ((96, 4), (80, 4), (64, 4))
 BORDER = ((48, 8), (40, 8), (32, 8))
 FITTED = 1536  # letters; longer queries take the first height
@@ -19,7 +19,7 @@ DEEPEST = 48, 32  # … and no more rows, since their scores have to fit shared 
 # Few queries: the program of the longest targets must not be what all wait for, so
 # more lanes take its rows. A step of a program takes as long as ALONE cells more of a
 # lane than it has; side by side SHARED more, and PROGRAMS take as long as one: fitted
-# to the shapes of docs/gpu-kernels.md.
+# to the shapes of docs/logs/gpu-pairs.md.
 FEW = ((96, 4), (64, 4), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16), (8, 16),
        (16, 32))  # fmt: skip
 ALONE, SHARED, PROGRAMS = 27, 6, 170

@@ -238,7 +238,7 @@ def add(parts, into) -> None:
 
     In pieces side by side, which the devices in turn sum and copy: each has a way of
     its own to the host. Four H200 brought 1.7e9 rows in 0.27 s so, by memory that is
-    not pinned in 1.3 (docs/gpu-kernels.md).
+    not pinned in 1.3 (docs/logs/gpu-scaling.md, cause 5).
     """
     size = min(CHUNK, len(parts[0]))
 
