@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from jaxalign import inputs
 from jaxalign.errors import UsageError
-from jaxalign.model.alphabet import as_sequences
-from jaxalign.model.scoring import Scoring, resolve_ends
+from jaxalign.model.scoring import as_scoring, resolve_ends
 from jaxalign.model.table import Table, join
 from jaxalign.run import engine, parts, streamed, tables
 from jaxalign.run.device import describe_device, select_device
@@ -42,8 +42,9 @@ def align(
 
     Parameters
     ----------
-    query, target : str, (name, str), uint8 codes or biotite sequence
-    scoring : Scoring, optional
+    query, target : str, (name, str), Path, uint8 codes, biotite or Biopython sequence
+        See ``jaxalign.inputs``; a file has one record.
+    scoring : Scoring, or the name or file of a matrix, optional
         BLOSUM62, 11/1 by default.
     mode, free_ends : see the module
     return_directions : bool
@@ -66,19 +67,16 @@ def align(
     >>> a.score, a.cigar(), a.rows()
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
-    query, target = _named(query, "query"), _named(target, "target")
     if options.get("output", "alignment") != "alignment":
         raise UsageError("align gives a whole alignment: it takes no output")
+    scoring = as_scoring(scoring)
+    query, target = inputs.singles(scoring, query=query, target=target)
     options = every_pair(options) | {"output": "alignment"}
     options |= {"mode": mode, "free_ends": free_ends}
-    found = align_pairs([query], [target], scoring, **options).alignment(0)
+    found = align_pairs(query, target, scoring, **options).alignment(0)
     if not return_directions:
         return found
     return found, directions(query, target, scoring, mode=mode, free_ends=free_ends)
-
-
-def _named(sequence, name):
-    return sequence if isinstance(sequence, tuple) else (name, sequence)
 
 
 def align_pairs(queries, targets, scoring=None, **options) -> Table:
@@ -86,9 +84,10 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
 
     Parameters
     ----------
-    queries, targets : Sequences, or a list of strings, (name, str), codes or biotite
-        sequences, or flat ``(codes, offsets)``
-    scoring : Scoring, optional
+    queries, targets : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
+        A file (FASTA or an index), names to sequences, or sequences as ``align`` takes
+        them; see ``jaxalign.inputs``. A str is a path here.
+    scoring : Scoring, or the name or file of a matrix, optional
     mode : {"global", "semiglobal", "local"}
     free_ends : iterable of str, optional
     output : {"stats", "score", "identity", "alignment"}
@@ -123,9 +122,11 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     Raises
     ------
     InputError
-        A letter is not in the alphabet, or the sides differ in length.
+        A letter is not in the alphabet, a file cannot be read, or the sides differ in
+        length.
     UsageError
-        An unknown mode, output or implementation.
+        An unknown mode, output or implementation, or a type of nucleotides and a
+        scoring of proteins; where only the letters say so, a warning.
     MemoryPlanError
         The plan exceeds the budget.
 
@@ -141,9 +142,8 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     ([16, 11], [6, 2])
     """
     # 1 validate and encode, 2 decide who meets whom, 3 run
-    scoring = scoring or Scoring()
-    queries = as_sequences(queries, scoring.alphabet)
-    targets = as_sequences(targets, scoring.alphabet)
+    scoring = as_scoring(scoring)
+    queries, targets = inputs.sets(scoring, queries, targets)
     kind, queries, paired = pairing(queries, targets)
     if options.get("mesh") is None and not options.get("devices"):
         options["mesh"] = ambient_mesh()
@@ -182,8 +182,8 @@ def align_all(
     >>> list(zip(table["query"].tolist(), table["target"].tolist()))
     [(0, 1), (0, 2), (1, 2)]
     """
-    scoring = scoring or Scoring()
-    sequences = as_sequences(sequences, scoring.alphabet)
+    scoring = as_scoring(scoring)
+    (sequences,) = inputs.sets(scoring, sequences)
     watched, options = watched_in(options)
     task = make_task("all", sequences, sequences, scoring, include_self, **options)
     if cluster is None and not task.filters:
@@ -206,9 +206,9 @@ def dp_table(query, target, scoring=None, *, mode="global", free_ends=None, gaps
            [ 0,  5,  0],
            [ 0,  0, 10]], dtype=int32)
     """
-    scoring = scoring or Scoring()
+    scoring = as_scoring(scoring)
     free = resolve_ends(mode, free_ends)
-    a, b = (as_sequences([x], scoring.alphabet)[0] for x in (query, target))
+    a, b = (one[0] for one in inputs.singles(scoring, query=query, target=target))
     h, e, f = tables.whole(a, b, scoring, mode, free)
     return (h, e, f) if gaps else h
 
@@ -219,9 +219,9 @@ def directions(query, target, scoring=None, *, mode="global", free_ends=None) ->
     Keys ``b_left, b_up, c_up, c_left``; also ``words``, uint32 (ceil(m / 8), n), the
     packed form the walk reads (``dp.directions``).
     """
-    scoring = scoring or Scoring()
+    scoring = as_scoring(scoring)
     free = resolve_ends(mode, free_ends)
-    a, b = (as_sequences([x], scoring.alphabet)[0] for x in (query, target))
+    a, b = (one[0] for one in inputs.singles(scoring, query=query, target=target))
     return tables.directions_of(a, b, scoring, mode, free)
 
 
@@ -237,17 +237,17 @@ def plan(queries, targets=None, scoring=None, **options) -> dict:
     MemoryPlanError
         It exceeds the budget.
     """
-    scoring = scoring or Scoring()
-    queries = as_sequences(queries, scoring.alphabet)
+    scoring = as_scoring(scoring)
     include_self = options.pop("include_self", False)
     part_rows = options.pop("part_rows", None)
     by_parts = options.pop("parts", part_rows is not None)
     if targets is None:
+        (queries,) = inputs.sets(scoring, queries)
         task = make_task("all", queries, queries, scoring, include_self, **options)
         if by_parts or task.filters:
             return streamed.plan_parts(task, parts.cut_of(task, part_rows))
     else:
-        targets = as_sequences(targets, scoring.alphabet)
+        queries, targets = inputs.sets(scoring, queries, targets)
         task = make_task(*pairing(queries, targets), scoring, **options)
     return engine.plan(task)[0]
 

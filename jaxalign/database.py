@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxalign import api
+from jaxalign import api, inputs
 from jaxalign.errors import JaxalignError, UsageError
 from jaxalign.io import database as files
-from jaxalign.io import fasta, stream
+from jaxalign.io import stream
 from jaxalign.model import statistics
-from jaxalign.model.alphabet import Sequences, as_sequences, from_parts
-from jaxalign.model.scoring import Scoring
+from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.scoring import Scoring, as_scoring
 from jaxalign.model.table import Table, join
 from jaxalign.run import search as scanning
 from jaxalign.run.job import every_pair, make_task
@@ -39,11 +39,11 @@ def search(
 
     Parameters
     ----------
-    queries : as in ``align_pairs``, or a path as for ``database``, read whole
-    database : Sequences, a list as in ``align_pairs``, or a path
+    queries : as in ``align_pairs``; a file is read whole
+    database : as in ``align_pairs``
         A path is an index (``index_database``) or FASTA, plain or gz, bz2, xz; FASTA
         is read in blocks and never held whole.
-    scoring : Scoring, optional
+    scoring : Scoring, or the name or file of a matrix, optional
     top : int
         Hits of a query at most.
     mode, free_ends : as in ``align_pairs``
@@ -86,11 +86,11 @@ def search(
     (['a', 'c'], [34, 19])
     """
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 bits
-    scoring = scoring or Scoring()
+    scoring = as_scoring(scoring)
     if not isinstance(top, (int, np.integer)) or top < 1:
         raise UsageError(f"top = {top!r}: 1 or more hits are needed")
-    queries = read_queries(queries, scoring.alphabet, unknown)
-    held = in_memory(database, scoring.alphabet)
+    queries = read_queries(queries, scoring, unknown)
+    held = in_memory(database, scoring)
     substituted = [0]
     if held is None:
         blocks = _read(database, scoring.alphabet, unknown, substituted)
@@ -135,7 +135,7 @@ def index_database(source, path, scoring=None, *, unknown="error", force=False) 
     ------
     InputError, UsageError
     """
-    alphabet = (scoring or Scoring()).alphabet
+    alphabet = as_scoring(scoring).alphabet
     count = [0]
 
     def blocks():
@@ -169,18 +169,16 @@ def open_database(path, verify=False) -> Sequences:
     return files.open_database(path, verify)
 
 
-def read_queries(queries, alphabet, unknown) -> Sequences:
-    held = in_memory(queries, alphabet)
-    return fasta.read(queries, alphabet, unknown) if held is None else held
+def read_queries(queries, scoring: Scoring, unknown) -> Sequences:
+    """The queries, those of a file too."""
+    return inputs.sets(scoring, queries, unknown=unknown)[0]
 
 
-def in_memory(database, alphabet) -> Sequences | None:
+def in_memory(database, scoring: Scoring) -> Sequences | None:
     """The database where it is in memory or mapped, None for FASTA."""
-    if not isinstance(database, (str, os.PathLike)):
-        return as_sequences(database, alphabet)
-    if not files.is_database(database):
-        return None
-    return files.mapped(database, alphabet)
+    if not isinstance(database, inputs.PATH) or files.is_database(database):
+        return inputs.sets(scoring, database)[0]
+    return None
 
 
 def _parts(sequences: Sequences) -> Iterator[Sequences]:

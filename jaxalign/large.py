@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from jaxalign.model.alphabet import as_sequences
-from jaxalign.model.scoring import Scoring
+from jaxalign import inputs
+from jaxalign.model.scoring import as_scoring
 from jaxalign.model.table import Table
 from jaxalign.run import flow, parts
 from jaxalign.run.job import make_task, stream, watched_in
@@ -58,8 +58,8 @@ def stream_all(
     0 0 2 [16, -7]
     1 2 3 [-6]
     """
-    scoring = scoring or Scoring()
-    sequences = as_sequences(sequences, scoring.alphabet)
+    scoring = as_scoring(scoring)
+    (sequences,) = inputs.sets(scoring, sequences)
     watched, options = watched_in(options)
     task = make_task("all", sequences, sequences, scoring, include_self, **options)
     some = share(parts.cut_of(task, part_rows), shard)

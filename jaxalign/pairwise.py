@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from jaxalign import inputs
 from jaxalign.api import align_all
 from jaxalign.errors import UsageError
-from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.identity import BY_PATH, denominator, ratio
-from jaxalign.model.scoring import Scoring
+from jaxalign.model.scoring import as_scoring
 from jaxalign.run.job import every_pair, run, symmetric
 
 
@@ -24,12 +24,13 @@ def scores_matrix(queries, targets=None, scoring=None, **options) -> np.ndarray:
     array([[14, 11],
            [11, 14]], dtype=int32)
     """
-    scoring = scoring or Scoring()
-    queries = as_sequences(queries, scoring.alphabet)
+    scoring = as_scoring(scoring)
+    given = (queries,) if targets is None else (queries, targets)
+    queries, *rest = inputs.sets(scoring, *given)
     options = every_pair(options) | {"output": "score"}
-    if targets is None and symmetric(scoring, options):
+    if not rest and symmetric(scoring, options):
         return _square(align_all(queries, scoring, include_self=True, **options))
-    targets = queries if targets is None else as_sequences(targets, scoring.alphabet)
+    targets = rest[0] if rest else queries
     table = run("cross", queries, targets, scoring, **options)
     return table["score"].reshape(len(queries), len(targets))
 
@@ -51,7 +52,7 @@ def distance_matrix(
     """
     if identity in BY_PATH or identity in ("query", "target"):
         raise UsageError(f"identity {identity!r} is not symmetric, or needs a path")
-    scoring = scoring or Scoring()
+    scoring = as_scoring(scoring)
     if not symmetric(scoring, options):
         raise UsageError("a distance needs a symmetric matrix and symmetric free ends")
     options = every_pair(options) | {"output": "identity"}

@@ -9,7 +9,7 @@ import numpy as np
 from jaxalign import database as whole
 from jaxalign.errors import UsageError
 from jaxalign.large import share
-from jaxalign.model.scoring import Scoring
+from jaxalign.model.scoring import as_scoring
 from jaxalign.model.table import Table
 from jaxalign.run import parts
 from jaxalign.run.parts import Part
@@ -66,9 +66,9 @@ def stream_search(
     0 [0, 0] [34, 19]
     1 [1] [18]
     """
-    scoring = scoring or Scoring()
-    queries = whole.read_queries(queries, scoring.alphabet, unknown)
-    held = whole.in_memory(database, scoring.alphabet)
+    scoring = as_scoring(scoring)
+    queries = whole.read_queries(queries, scoring, unknown)
+    held = whole.in_memory(database, scoring)
     some = share(parts_search(queries, held, database, top, part_rows), shard)
     some = [part for part in some if part.index not in skip]
     source = database if held is None else held

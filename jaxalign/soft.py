@@ -36,7 +36,7 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.pairing import most_accurate, partners_of, written
-from jaxalign.model.scoring import Scoring, resolve_ends
+from jaxalign.model.scoring import as_scoring, resolve_ends
 from jaxalign.run import soft_pair
 from jaxalign.run.soft_inputs import prepare, with_options
 from jaxalign.run.soft_pair import over_batch
@@ -286,7 +286,7 @@ def mea_alignment(
     posterior = np.asarray(posterior)
     if posterior.ndim != 2:
         raise UsageError(f"a posterior of shape {posterior.shape}: one pair is needed")
-    scoring, free = scoring or Scoring(), resolve_ends(mode, free_ends)
+    scoring, free = as_scoring(scoring), resolve_ends(mode, free_ends)
     letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
     m, n = posterior.shape
     query, target = query or letter * m, target or letter * n

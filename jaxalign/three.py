@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 
+from jaxalign import inputs
 from jaxalign.errors import UsageError
-from jaxalign.model.alphabet import as_sequences
-from jaxalign.model.scoring import MODES, Scoring
+from jaxalign.model.scoring import MODES, as_scoring
 from jaxalign.model.triple import GAP_MODELS, TripleAlignment
 from jaxalign.run import three_choice, three_task
 from jaxalign.run.memory import show_bytes
-
-NAMES = ("a", "b", "c")
 
 
 def align_three(
@@ -33,8 +31,9 @@ def align_three(
 
     Parameters
     ----------
-    a, b, c : str, (name, str), uint8 codes or biotite sequence
-    scoring : Scoring, optional
+    a, b, c : str, (name, str), Path, uint8 codes, biotite or Biopython sequence
+        See ``jaxalign.inputs``; a file has one record.
+    scoring : Scoring, or the name or file of a matrix, optional
         BLOSUM62, 11/1 by default.
     gap_model : {"quasi-natural", "natural", "linear"}
         How gaps are counted in the induced pairs. ``quasi-natural`` (Altschul 1989):
@@ -98,11 +97,10 @@ def align_three(
     MRTAYLA--R
     """
     # 1 check and encode, 2 plan and run
-    scoring = scoring or Scoring()
+    scoring = as_scoring(scoring)
     words = gap_model, mode, schedule, traceback
-    named = _named(a, b, c)
     sequences, asked = _asked(
-        named, scoring, words, memory_budget, implementation, chunk, height, depth
+        [(a, b, c)], scoring, words, memory_budget, implementation, chunk, height, depth
     )
     return three_task.run(sequences, scoring, asked, progress)
 
@@ -134,11 +132,10 @@ def plan_three(
     >>> plan["cells"], plan["states"], plan["traceback"], plan["dtype"]
     (180, 7, 'store', 'int32')
     """
-    scoring = scoring or Scoring()
+    scoring = as_scoring(scoring)
     words = gap_model, mode, schedule, traceback
-    named = _named(a, b, c)
     sequences, asked = _asked(
-        named, scoring, words, memory_budget, implementation, chunk, height, depth
+        [(a, b, c)], scoring, words, memory_budget, implementation, chunk, height, depth
     )
     (triple,) = three_task.triples_of(sequences, scoring, asked)
     return three_task.make_plan(triple, asked)
@@ -160,7 +157,8 @@ def align_triples(
     Parameters
     ----------
     triples : iterable of (a, b, c)
-        Each sequence as in ``align_three``.
+        Each sequence as in ``align_three``; a triple may also be a mapping of three
+        names to sequences, or the ``Path`` of a file with three records.
     traceback : "auto" or None
         None computes scores only.
     gap_model, mode, memory_budget, implementation, progress : as in ``align_three``
@@ -182,19 +180,18 @@ def align_triples(
     >>> [found.score for found in jaxalign.align_triples(triples)]
     [36, 6]
     """
-    scoring = scoring or Scoring()
+    scoring = as_scoring(scoring)
     if traceback not in ("auto", None):
         raise UsageError(f"traceback {traceback!r}: auto or None for many triples")
     if implementation == "layers":
         raise UsageError("implementation layers: many triples run by planes or pallas")
     words = gap_model, mode, "auto", traceback
-    flat = [sequence for triple in triples for sequence in _named(*triple)]
-    sequences, asked = _asked(flat, scoring, words, memory_budget, implementation)
+    sequences, asked = _asked(triples, scoring, words, memory_budget, implementation)
     asked = replace(asked, schedule="sloped")
     return three_task.run_many(sequences, scoring, asked, progress)
 
 
-def _asked(named, scoring, words, budget, implementation, *chunks):
+def _asked(triples, scoring, words, budget, implementation, *chunks):
     """(encoded sequences, the checked words)."""
     check(scoring, *words)
     chunks = chunks or (None,) * 3
@@ -203,7 +200,7 @@ def _asked(named, scoring, words, budget, implementation, *chunks):
             raise UsageError(f"{name} = {value}: 1 or more are needed")
         if value is not None and words[3] not in three_task.CHUNKED:
             raise UsageError(f"{name} = {value}: only bt1, bt2 and bt3 have chunks")
-    sequences = as_sequences(named, scoring.alphabet)
+    sequences = inputs.threes(scoring, triples)
     model, mode, schedule, traceback = words
     schedule, kernels, _ = three_choice.choose(
         implementation, schedule, traceback, three_task.CHUNKED
@@ -230,13 +227,6 @@ def check(scoring, gap_model, mode, schedule, traceback) -> None:
             f"gap_model 'linear' needs gap_open == gap_extend, not "
             f"{scoring.gap_open:g} and {scoring.gap_extend:g}"
         )
-
-
-def _named(*sequences):
-    return [
-        sequence if isinstance(sequence, tuple) else (name, sequence)
-        for name, sequence in zip(NAMES, sequences, strict=True)
-    ]
 
 
 __all__ = ["align_three", "align_triples", "check", "plan_three", "show_bytes"]

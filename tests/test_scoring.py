@@ -1,5 +1,9 @@
 """Scoring: gap conventions, fractions, presets, matrices of any kind, errors."""
 
+import copy
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -163,6 +167,53 @@ def test_every_bundled_matrix_loads():
 def test_errors_when_made(arguments, message):
     with pytest.raises(UsageError, match=message):
         Scoring(**arguments)
+
+
+def test_a_scoring_is_a_value():
+    """``Scoring() != Scoring()``, and ``dataclasses.replace`` raised."""
+    own = ("ACDWX", np.arange(25.0).reshape(5, 5))
+    makers = [
+        Scoring,
+        lambda: Scoring("PAM250"),
+        lambda: Scoring(gap_open=12),
+        lambda: Scoring("NUC", 8, 2),
+        lambda: Scoring("NUC", 8, 2, alphabet="rna"),
+        lambda: Scoring(match=2, mismatch=-3),
+        lambda: Scoring(match=2, mismatch=-3, alphabet="rna"),
+        lambda: Scoring(match=2, mismatch=-3, alphabet="protein"),
+        lambda: Scoring(own, 4, 2),
+        lambda: Scoring(("ACDWY", own[1]), 4, 2),
+        lambda: Scoring((own[0], own[1] + 1), 4, 2),
+    ]
+    assert len({make() for make in makers}) == len(makers)
+    for make in makers:
+        made = make()
+        for other in (make(), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+            assert other == made and hash(other) == hash(made)
+        assert replace(made) == made and made != "BLOSUM62"
+        assert "\n" not in repr(made) and len(repr(made)) < 90
+    assert Scoring("eblosum62", 11.0, np.int64(1)) == Scoring()
+    assert Scoring("EDNAFULL") == Scoring("NUC.4.4") == Scoring("NUC")
+    assert Scoring("PAM250", match=1, mismatch=0) == Scoring(match=1, mismatch=0)
+
+
+def test_replaced_fields():
+    assert replace(Scoring(), gap_open=5) == Scoring(gap_open=5)
+    assert replace(Scoring(), matrix="PAM250") == Scoring("PAM250")
+    rna = Scoring(match=1, mismatch=-1, alphabet="rna")
+    assert replace(rna, mismatch=-2) == Scoring(match=1, mismatch=-2, alphabet="rna")
+    assert replace(rna, alphabet_name="dna") == Scoring(match=1, mismatch=-1)
+    with pytest.raises(UsageError, match="gap_open = -1"):
+        replace(Scoring(), gap_open=-1)
+
+
+def test_an_array_is_copied():
+    scores = np.eye(2)
+    made, other = Scoring(("AC", scores)), Scoring((list("AC"), np.eye(2).tolist()))
+    scores[0, 0] = 7
+    assert made == other and made.scores.tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(ValueError, match="read-only"):
+        made.matrix[1][0, 0] = 7
 
 
 def test_unknown_preset():

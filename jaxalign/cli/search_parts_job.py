@@ -25,7 +25,7 @@ def run(query, database, top, worst, options: Options, folder: FolderOptions) ->
     messages = job.Messages(options.messages.quiet)
     read = search_job.read_inputs(query, database, request, options, True, messages)
     devices = api.select_device(options.machine.device)
-    queries, held = read.sequences[0], in_memory(database, request.scoring.alphabet)
+    queries, held = read.sequences[0], in_memory(database, request.scoring)
     some = parts.parts_search(queries, held, database, top, folder.part_rows)
     manifest = manifest_of(request, read, database, top, worst, options, some)
     force = options.output.force and shard is None

@@ -10,7 +10,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from jaxalign.errors import InputError
+from jaxalign.errors import InputError, UsageError
+from jaxalign.model.items import item_of, items_of, place, text_of
 
 PROTEIN = "ARNDCQEGHILKMFPSTWYVBZX*"
 DNA = "ACGTRYSWKMBDHVN"
@@ -164,26 +165,26 @@ def from_parts(names, parts, alphabet: Alphabet) -> Sequences:
 
 
 def as_sequences(data, alphabet: Alphabet) -> Sequences:
-    """Whatever a caller may hold -> ``Sequences``.
+    """Whatever a caller may hold, but a file -> ``Sequences``.
 
-    Accepts ``Sequences``; ``(codes, offsets)`` flat arrays in this alphabet's codes;
-    or an iterable whose items are strings, bytes, ``(name, text)`` pairs, uint8 code
-    arrays or biotite sequences. A single string is a mistake and is refused.
+    Accepts ``Sequences``; ``(codes, offsets)`` flat arrays in this alphabet's codes; a
+    mapping of names to sequences; or an iterable of sequences in any of the forms of
+    ``jaxalign.model.items``. A single sequence is a mistake and is refused.
 
     Raises
     ------
     InputError
         A letter is not in the alphabet; the message names record and column.
+    UsageError
+        A sequence of a nucleotides' type, and an alphabet of proteins.
     """
     if isinstance(data, Sequences):
         if data.alphabet.letters == alphabet.letters:
             return data
         data = [(name, data.text(i)) for i, name in enumerate(data.names)]
-    if isinstance(data, (str, bytes)):
-        raise InputError("a list of sequences is needed, not one string")
-    if isinstance(data, tuple) and len(data) == 2 and _is_flat(*data):
+    if is_flat(data):
         return _from_flat(*data, alphabet)
-    data = list(data)
+    data = items_of(data)
     if all(isinstance(_item(one), str) for one in data):
         sequences = _from_texts(data, alphabet)
         if not (sequences.codes == BAD).any():  # else found and told one by one
@@ -201,7 +202,7 @@ def _item(one):
 def _from_texts(data, alphabet) -> Sequences:
     """Texts, some with names, encoded at once."""
     names = tuple(
-        one[0] if isinstance(one, tuple) else f"seq{i + 1}"
+        str(one[0]) if isinstance(one, tuple) else f"seq{i + 1}"
         for i, one in enumerate(data)
     )
     texts = [_item(one) for one in data]
@@ -209,8 +210,10 @@ def _from_texts(data, alphabet) -> Sequences:
     return Sequences(names, alphabet.encode("".join(texts)), offsets, alphabet)
 
 
-def _is_flat(codes, offsets) -> bool:
-    return isinstance(codes, np.ndarray) and isinstance(offsets, np.ndarray)
+def is_flat(data) -> bool:
+    """Whether data are (codes, offsets)."""
+    pair = isinstance(data, tuple) and len(data) == 2
+    return pair and all(isinstance(part, np.ndarray) for part in data)
 
 
 def _from_flat(codes, offsets, alphabet) -> Sequences:
@@ -226,32 +229,31 @@ def _from_flat(codes, offsets, alphabet) -> Sequences:
 def check_codes(codes, alphabet: Alphabet, what: str) -> None:
     """Refuse codes that are no letters."""
     codes = np.asarray(codes)
+    if codes.ndim != 1 or codes.dtype.kind not in "iu":
+        raise InputError(
+            f"{what}: codes are integers in one dimension, not {codes.dtype} of shape "
+            f"{codes.shape}"
+        )
     if codes.size and not 0 <= int(codes.min()) <= int(codes.max()) < alphabet.size:
         raise InputError(f"{what}: codes must lie in 0..{alphabet.size - 1}")
 
 
-def _letters_of(item, name: str) -> str:
-    """The letters of a biotite sequence."""
-    if not hasattr(item, "code"):
-        raise InputError(
-            f"{name}: a {type(item).__name__} is no sequence; a str, (name, str), "
-            "codes or a biotite sequence is"
+def _name_and_codes(one, index: int, alphabet: Alphabet):
+    item = item_of(one, index)
+    name, text = text_of(item, index)
+    if item.nucleic and alphabet.kind == "protein":
+        raise UsageError(
+            f"{place(name, index)} is of type {item.nucleic}, and the matrix scores "
+            "proteins: use scoring=Scoring(match=2, mismatch=-3), Scoring('NUC') or "
+            "Scoring.preset('blastn')"
         )
-    return str(item)
-
-
-def _name_and_codes(item, index: int, alphabet: Alphabet):
-    name = f"seq{index + 1}"
-    if isinstance(item, tuple):
-        name, item = item
-    if isinstance(item, np.ndarray):
-        check_codes(item, alphabet, f"record {index + 1} ({name})")
-        return name, item.astype(np.uint8)
-    text = item if isinstance(item, (str, bytes)) else _letters_of(item, name)
+    if isinstance(text, np.ndarray):
+        check_codes(text, alphabet, place(name, index))
+        return name, text.astype(np.uint8)
     codes = alphabet.encode(text)
     bad = np.flatnonzero(codes == BAD)
     if bad.size:
         letter = text[bad[0]] if isinstance(text, str) else chr(text[bad[0]])
-        where = f"record {index + 1} ({name}), column {bad[0] + 1}"
+        where = f"{place(name, index)}, column {bad[0] + 1}"
         raise InputError(f"{where}: {letter!r} is no letter; {alphabet.rule()}")
     return name, codes

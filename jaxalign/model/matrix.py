@@ -23,6 +23,16 @@ def matrix_names() -> tuple[str, ...]:
 
 
 @cache
+def plain_name(name: str) -> str:
+    """The name of a bundled matrix without EMBOSS's E, as biotite spells it; any other
+    name as it is."""
+    plain = name[1:] if name.upper().startswith(("EBLOSUM", "EPAM")) else name
+    plain = ALIASES.get(plain.upper(), plain)
+    by_upper = {known.upper(): known for known in matrix_names()}
+    return by_upper.get(plain.upper(), name)
+
+
+@cache
 def load(name: str) -> tuple[str, np.ndarray]:
     """A bundled matrix by any of its names, else an NCBI-format file.
 
@@ -31,18 +41,15 @@ def load(name: str) -> tuple[str, np.ndarray]:
     UsageError
         Neither a bundled name nor a readable matrix file.
     """
-    plain = name[1:] if name.upper().startswith(("EBLOSUM", "EPAM")) else name
-    plain = ALIASES.get(plain.upper(), plain)
-    by_upper = {known.upper(): known for known in matrix_names()}
-    if plain.upper() in by_upper:
-        return _from_biotite(by_upper[plain.upper()])
+    if (plain := plain_name(name)) in matrix_names():
+        return _from_biotite(plain)
     if Path(name).is_file():
         return parse(Path(name).read_text(), name)
     if Path(name).is_dir():
         raise UsageError(f"matrix {name} is a folder")
     raise UsageError(
         f"unknown matrix {name!r}: neither a file nor one of the "
-        f"{len(by_upper)} bundled matrices (`jaxalign matrices` lists them)"
+        f"{len(matrix_names())} bundled matrices (`jaxalign matrices` lists them)"
     )
 
 

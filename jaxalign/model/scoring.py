@@ -1,5 +1,6 @@
 """Scoring: matrix and gap costs, the one place where conventions convert."""
 
+import os
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model import matrix as matrices
 from jaxalign.model.alphabet import DNA, PROTEIN, Alphabet, named_alphabet
+from jaxalign.model.scoring_check import check, match_matrix, own_matrix
 
 MODES = ("global", "semiglobal", "local")
 FREE_ENDS = ("query_start", "query_end", "target_start", "target_end")
@@ -25,6 +27,9 @@ class Scoring:
     A gap of k residues costs ``gap_open + (k - 1) * gap_extend`` (EMBOSS, parasail,
     biotite, the 2011 gpu-pairalign paper); ``Scoring.blast`` takes BLAST's numbers.
     Fractions such as EMBOSS's 10/0.5 are exact: everything is scaled to integers.
+
+    A scoring is a value: two that score alike are equal and have one hash, and
+    ``dataclasses.replace(scoring, gap_open=5)`` is another. An array is copied.
 
     Parameters
     ----------
@@ -51,6 +56,8 @@ class Scoring:
     BLOSUM62, gap(k) = 11 + 1*(k-1)
     >>> print(Scoring.blast(11, 1))
     BLOSUM62, gap(k) = 12 + 1*(k-1)
+    >>> Scoring("EBLOSUM62", 11.0) == Scoring()
+    True
     """
 
     matrix: Any = "BLOSUM62"  # a name, a file, or (letters, array)
@@ -69,12 +76,15 @@ class Scoring:
         match=None,
         mismatch=None,
         alphabet=None,
+        alphabet_name=None,  # the field's name, which ``dataclasses.replace`` uses
     ):
-        values = (matrix, gap_open, gap_extend, match, mismatch, alphabet)
+        values = (own_matrix(matrix), gap_open, gap_extend, match, mismatch)
         names = self.__dataclass_fields__
-        for name, value in zip(names, values, strict=True):
+        for name, value in zip(
+            names, (*values, alphabet or alphabet_name), strict=True
+        ):
             object.__setattr__(self, name, value)
-        _check(self)
+        check(self)
 
     @classmethod
     def blast(cls, gap_open=11, gap_extend=1, matrix="BLOSUM62", **others):
@@ -90,7 +100,7 @@ class Scoring:
     def _named(self):
         """(name, letters, float matrix)."""
         if self.match is not None:
-            return _match_matrix(self.match, self.mismatch, self.alphabet_name)
+            return match_matrix(self.match, self.mismatch, self.alphabet_name)
         if isinstance(self.matrix, str):
             return (self.matrix, *matrices.load(self.matrix))
         letters, scores = self.matrix
@@ -154,9 +164,71 @@ class Scoring:
     def symmetric(self) -> bool:
         return bool((self.scores == self.scores.T).all())
 
+    @cached_property
+    def _value(self) -> tuple:
+        """What decides about scores, identities and statistics, and nothing else."""
+        named = self.match is None and isinstance(self.matrix, str)
+        name = matrices.plain_name(self.matrix) if named else self.matrix_name
+        costs = self.open, self.extend, self.scale
+        return name, self.alphabet, self.scores.tobytes(), costs
+
+    def __eq__(self, other) -> bool:
+        if not isinstance(other, Scoring):
+            return NotImplemented
+        return self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        costs = f"gap_open={self.gap_open:g}, gap_extend={self.gap_extend:g}"
+        letters = f", alphabet={self.alphabet_name!r}" if self.alphabet_name else ""
+        if self.match is not None:
+            pair = f"match={self.match:g}, mismatch={self.mismatch:g}"
+            return f"Scoring({pair}, {costs}{letters})"
+        size = self.alphabet.size
+        own = f"({self.alphabet.letters!r}, <{size} x {size}>)"
+        matrix = repr(self.matrix) if isinstance(self.matrix, str) else own
+        return f"Scoring({matrix}, {costs}{letters})"
+
     def __str__(self) -> str:
         gap = f"{self.gap_open:g} + {self.gap_extend:g}*(k-1)"
         return f"{self.matrix_name}, gap(k) = {gap}"
+
+
+def as_scoring(scoring) -> Scoring:
+    """What a caller gives for ``scoring`` -> a ``Scoring``.
+
+    Parameters
+    ----------
+    scoring : Scoring, str, Path, (letters, array) or None
+        The name of a bundled matrix, a matrix file or an array, with the gap costs of
+        ``Scoring()``; None is ``Scoring()``.
+
+    Raises
+    ------
+    UsageError
+        It is none of these.
+
+    Examples
+    --------
+    >>> print(as_scoring("PAM250"))
+    PAM250, gap(k) = 11 + 1*(k-1)
+    """
+    if scoring is None:
+        return Scoring()
+    if isinstance(scoring, Scoring):
+        return scoring
+    if isinstance(scoring, str) and scoring in PRESET_NAMES:
+        raise UsageError(f"{scoring!r} is a preset: use Scoring.preset({scoring!r})")
+    if isinstance(scoring, (str, os.PathLike)):
+        return Scoring(os.fspath(scoring))
+    if isinstance(scoring, tuple) and len(scoring) == 2 and isinstance(scoring[0], str):
+        return Scoring(scoring)
+    raise UsageError(
+        f"scoring is a {type(scoring).__name__}: a Scoring, the name of a matrix such "
+        "as 'BLOSUM62', a matrix file, or (letters, array) is needed"
+    )
 
 
 @dataclass(frozen=True)
@@ -226,40 +298,3 @@ def is_symmetric(scoring: Scoring, free_ends) -> bool:
     return scoring.symmetric and set(free_ends) == {
         f"{other[side]}_{which}" for side, which in ends
     }
-
-
-def _match_matrix(match, mismatch, alphabet_name):
-    alphabet = named_alphabet(alphabet_name or "dna")
-    same = np.eye(alphabet.size, dtype=bool)
-    if alphabet.wildcard is not None:
-        same[alphabet.wildcard_code, alphabet.wildcard_code] = False
-    scores = np.where(same, float(match), float(mismatch))
-    return f"match {match:g} / mismatch {mismatch:g}", alphabet.letters, scores
-
-
-def _check(scoring: Scoring) -> None:
-    if (scoring.match is None) != (scoring.mismatch is None):
-        raise UsageError("match and mismatch go together")
-    for name in ("gap_open", "gap_extend"):
-        value = getattr(scoring, name)
-        if not (isinstance(value, (int, float, np.number)) and 0 <= value < 2**15):
-            raise UsageError(f"{name} = {value!r}: a cost is a number, 0 or more")
-    if scoring.gap_extend > scoring.gap_open:
-        raise UsageError(
-            f"gap_extend = {scoring.gap_extend:g} exceeds gap_open = "
-            f"{scoring.gap_open:g}: extending may not cost more than opening"
-        )
-    if scoring.match is None and not isinstance(scoring.matrix, str):
-        if not (isinstance(scoring.matrix, (tuple, list)) and len(scoring.matrix) == 2):
-            raise UsageError("an array needs its letters: matrix=(letters, array)")
-        letters, scores = scoring.matrix
-        if np.shape(scores) != (len(letters), len(letters)):
-            raise UsageError(
-                f"matrix of shape {np.shape(scores)} for {len(letters)} letters"
-            )
-        if len(set(letters)) != len(letters) or not np.isfinite(scores).all():
-            raise UsageError("matrix letters must differ and scores be finite")
-    for name in ("match", "mismatch"):
-        if scoring.match is not None and not np.isfinite(getattr(scoring, name)):
-            raise UsageError(f"{name} = {getattr(scoring, name)!r}: not a number")
-    _ = scoring.scores  # loads the matrix and scales it: what is wrong shows here

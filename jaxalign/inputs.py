@@ -1,0 +1,192 @@
+"""What a caller holds -> ``Sequences``: the one way in of every public function.
+
+A ``Path`` is a file everywhere: FASTA, plain or gz, bz2, xz, or an index that
+``index_database`` made. A ``str`` is a sequence where one is wanted, and the path of a
+file where a set is wanted. All other forms are those of ``jaxalign.model.items``.
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+
+from jaxalign.errors import InputError
+from jaxalign.model.alphabet import Sequences, as_sequences, is_flat
+from jaxalign.model.items import item_of, items_of
+from jaxalign.model.nucleotides import letters_of, look_nucleic
+from jaxalign.model.scoring import Scoring
+
+PATH = (str, os.PathLike)
+
+
+def sets(scoring: Scoring, *data, unknown: str = "error") -> list[Sequences]:
+    """Sets of sequences, each in any form; nucleotides scored as protein are told.
+
+    Parameters
+    ----------
+    scoring : Scoring
+        Its alphabet is that of the sequences.
+    *data : str, Path, Sequences, mapping or iterable of sequences, (codes, offsets)
+    unknown : {"error", "X", "mask"}
+        For files: what to do with a letter the alphabet lacks.
+
+    Returns
+    -------
+    list of Sequences
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, a letter is not in the alphabet, or it is no set.
+    UsageError
+        Nucleotides by their type, and a scoring of proteins.
+
+    Warns
+    -----
+    UserWarning
+        Nucleotides by their letters, and a scoring of proteins.
+    """
+    encoded = [_set(one, scoring, unknown) for one in data]
+    _tell_of_nucleotides(scoring, encoded)
+    return [sequences for sequences, _ in encoded]
+
+
+def singles(scoring: Scoring, **data) -> list[Sequences]:
+    """Single sequences, as sets of one; each is called as its argument, if it has no
+    name of its own.
+
+    Parameters and errors are those of ``sets``, but a ``str`` is a sequence, and a
+    file or a mapping has exactly one.
+    """
+    named = (_named(one, name, scoring) for name, one in data.items())
+    encoded = [_encoded([one], scoring) for one in named]
+    _tell_of_nucleotides(scoring, encoded)
+    return [sequences for sequences, _ in encoded]
+
+
+def threes(scoring: Scoring, triples) -> Sequences:
+    """Triples one after the other, as one set; called a, b, c if they have no names.
+
+    Parameters
+    ----------
+    triples : iterable
+        Each three sequences, as in ``singles``; a mapping of three names to sequences,
+        or the path of a file with three records.
+
+    Errors and warnings are those of ``sets``.
+    """
+    flat = [
+        _named(one, letter, scoring)
+        for triple in items_of(triples)
+        for letter, one in zip("abc", _three(triple, scoring), strict=True)
+    ]
+    encoded = _encoded(flat, scoring)
+    _tell_of_nucleotides(scoring, [encoded])
+    return encoded[0]
+
+
+def _three(triple, scoring: Scoring) -> list:
+    """The three sequences of a triple, with their names where they have any."""
+    if isinstance(triple, os.PathLike):
+        triple = _read(triple, scoring)
+    if isinstance(triple, Sequences):
+        triple = list(zip(triple.names, triple.texts(), strict=True))
+    found = items_of(triple)
+    if len(found) != 3:
+        raise InputError(f"{len(found)} sequences in a triple: three are needed")
+    return found
+
+
+def _set(data, scoring: Scoring, unknown: str) -> tuple[Sequences, bool]:
+    """(a set, whether its letters say what they are)."""
+    if isinstance(data, PATH):
+        return _read(data, scoring, unknown), not _is_index(data)
+    if isinstance(data, Sequences) or is_flat(data):
+        return as_sequences(data, scoring.alphabet), False
+    return _encoded(items_of(data), scoring)
+
+
+def _encoded(items: list, scoring: Scoring) -> tuple[Sequences, bool]:
+    if all(type(_content(item)) is str for item in items):
+        return as_sequences(items, scoring.alphabet), True
+    letters = not any(hasattr(_content(item), "__array__") for item in items)
+    items = [_loaded(item, scoring) for item in items]
+    return as_sequences(items, scoring.alphabet), letters
+
+
+def _named(one, name: str, scoring: Scoring):
+    """A single sequence with a name: that of its argument, if it has none."""
+    if type(one) is str:
+        return name, one
+    if isinstance(one, (Sequences, Mapping)):
+        one = _only(one, name)
+    one = _loaded(one, scoring)
+    return (name, one) if item_of(one, 0).name is None else one
+
+
+def _only(some, name: str):
+    """(name, sequence) of a set of one."""
+    if len(some) != 1:
+        raise InputError(f"{name}: {len(some)} sequences where one is needed")
+    if isinstance(some, Mapping):
+        return next(iter(some.items()))
+    return some.names[0], some.text(0)
+
+
+def _loaded(item, scoring: Scoring):
+    """An item, of which a path is read: (name, text) of the one record of the file."""
+    path = _content(item)
+    if not isinstance(path, os.PathLike):
+        return item
+    read = _read(path, scoring)
+    if len(read) != 1:
+        raise InputError(f"{path}: {len(read)} records where one is needed")
+    return (read.names[0] if item is path else item[0]), read.text(0)
+
+
+def _content(item):
+    return item[1] if isinstance(item, tuple) and len(item) == 2 else item
+
+
+def _is_index(path) -> bool:
+    from jaxalign.io import database
+
+    return database.is_database(os.fspath(path))
+
+
+def _read(path, scoring: Scoring, unknown: str = "error") -> Sequences:
+    """The sequences of a file."""
+    from jaxalign.io import database, fasta
+
+    if isinstance(path, str) and path != "-" and not os.path.exists(path):
+        raise InputError(
+            f"{path[:60]}: no such file. Where a set of sequences is wanted, a str is "
+            "the path of one; a single sequence is given as a list of one"
+        )
+    path = os.fspath(path)
+    if database.is_database(path):
+        return database.mapped(path, scoring.alphabet)
+    return fasta.read(path, scoring.alphabet, unknown)
+
+
+def _tell_of_nucleotides(scoring: Scoring, encoded) -> None:
+    """Warn where all letters of a call are nucleotides' and are scored as protein."""
+    letters = [sequences for sequences, known in encoded if known]
+    if scoring.alphabet.kind != "protein" or not letters:
+        return
+    if look_nucleic(block for one in letters for block in letters_of(one)):
+        warnings.warn(
+            f"all letters are nucleotides', and {scoring.matrix_name} scores proteins: "
+            "use scoring=Scoring(match=2, mismatch=-3), Scoring('NUC') or "
+            "Scoring.preset('blastn')",
+            stacklevel=_outside(),
+        )
+
+
+def _outside() -> int:
+    """How many frames above the caller the package was entered."""
+    level, frame = 1, sys._getframe(1)
+    inside = frame.f_globals["__name__"].partition(".")[0]
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == inside:
+        level, frame = level + 1, frame.f_back
+    return level

@@ -1,0 +1,63 @@
+"""What a scoring is made of: its matrix as values of its own, and what is refused."""
+
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.model.alphabet import named_alphabet
+
+
+def own_matrix(matrix):
+    """A name as it is; (letters, array) with an array that nobody else can change."""
+    if isinstance(matrix, str) or not _is_pair(matrix):
+        return matrix
+    letters, scores = matrix
+    scores = np.array(scores)
+    scores.setflags(write=False)
+    return letters if isinstance(letters, str) else "".join(letters), scores
+
+
+def _is_pair(matrix) -> bool:
+    return isinstance(matrix, (tuple, list)) and len(matrix) == 2
+
+
+def match_matrix(match, mismatch, alphabet_name):
+    alphabet = named_alphabet(alphabet_name or "dna")
+    same = np.eye(alphabet.size, dtype=bool)
+    if alphabet.wildcard is not None:
+        same[alphabet.wildcard_code, alphabet.wildcard_code] = False
+    scores = np.where(same, float(match), float(mismatch))
+    return f"match {match:g} / mismatch {mismatch:g}", alphabet.letters, scores
+
+
+def check(scoring) -> None:
+    """Refuse what is no scoring; ``Scoring`` says what that is.
+
+    Raises
+    ------
+    UsageError
+    """
+    if (scoring.match is None) != (scoring.mismatch is None):
+        raise UsageError("match and mismatch go together")
+    for name in ("gap_open", "gap_extend"):
+        value = getattr(scoring, name)
+        if not (isinstance(value, (int, float, np.number)) and 0 <= value < 2**15):
+            raise UsageError(f"{name} = {value!r}: a cost is a number, 0 or more")
+    if scoring.gap_extend > scoring.gap_open:
+        raise UsageError(
+            f"gap_extend = {scoring.gap_extend:g} exceeds gap_open = "
+            f"{scoring.gap_open:g}: extending may not cost more than opening"
+        )
+    if scoring.match is None and not isinstance(scoring.matrix, str):
+        if not _is_pair(scoring.matrix):
+            raise UsageError("an array needs its letters: matrix=(letters, array)")
+        letters, scores = scoring.matrix
+        if np.shape(scores) != (len(letters), len(letters)):
+            raise UsageError(
+                f"matrix of shape {np.shape(scores)} for {len(letters)} letters"
+            )
+        if len(set(letters)) != len(letters) or not np.isfinite(scores).all():
+            raise UsageError("matrix letters must differ and scores be finite")
+    for name in ("match", "mismatch"):
+        if scoring.match is not None and not np.isfinite(getattr(scoring, name)):
+            raise UsageError(f"{name} = {getattr(scoring, name)!r}: not a number")
+    _ = scoring.scores  # loads the matrix and scales it: what is wrong shows here
