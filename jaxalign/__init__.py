@@ -3,14 +3,15 @@
 Public names load on first use, so that ``import jaxalign`` imports no jax.
 """
 
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+# Whatever is imported here by its own name would be a name of the package.
+import importlib as _importlib
+import importlib.metadata as _metadata
 
-from jaxalign import fork
+from jaxalign.fork import watch as _watch
 
 try:
-    __version__ = version("jaxalign")
-except PackageNotFoundError:  # a source tree that is not installed
+    __version__ = _metadata.version("jaxalign")
+except _metadata.PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+unknown"
 
 _HOMES = {
@@ -53,15 +54,16 @@ _HOMES = {
 }
 __all__ = sorted(_HOMES)
 
-fork.watch()
+_watch()
 
 
 def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module 'jaxalign' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    value = globals()[name] = getattr(_importlib.import_module(_HOMES[name]), name)
     return value
 
 
 def __dir__():
-    return [*globals(), *__all__]
+    own = (name for name in globals() if name.startswith("__"))
+    return sorted({*own, *__all__})

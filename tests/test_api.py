@@ -499,6 +499,19 @@ def test_public_names():
         _ = jaxalign.alignment
 
 
+def test_the_package_has_no_other_names():
+    """``jaxalign.version`` was a function of importlib."""
+    program = (
+        "import jaxalign\n"
+        "names = {name for name in dir(jaxalign) if name[:2] != '__'}\n"
+        "assert names == set(jaxalign.__all__), names ^ set(jaxalign.__all__)\n"
+        "for name in ('version', 'import_module', 'PackageNotFoundError'):\n"
+        "    assert not hasattr(jaxalign, name), name\n"
+        "assert jaxalign.__version__"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_plan_does_nothing_but_count():
     made = jaxalign.plan(TEXTS)
     lengths = np.array([len(t) for t in TEXTS])

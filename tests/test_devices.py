@@ -11,7 +11,7 @@ from cases import check_rows, same_tables, some_texts
 
 import jaxalign
 import kernels_pallas
-from jaxalign import DeviceError, UsageError, api, large
+from jaxalign import DeviceError, UsageError, large
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import Scoring
@@ -368,7 +368,7 @@ def test_filters_are_refused_where_every_pair_is_needed():
 
 
 def test_the_plan_of_parts():
-    sequences = api.as_sequences(TEXTS, jaxalign.Scoring().alphabet)
+    sequences = as_sequences(TEXTS, jaxalign.Scoring().alphabet)
     plan = jaxalign.plan(sequences, part_rows=100, threads=1)
     some = large.parts_all(sequences, part_rows=100)
     assert plan["parts"] == len(some) and plan["pairs"] == some[-1].stop
