@@ -82,14 +82,9 @@ def border_end(filled: Filled, problem: Problem, n: Numbers, s: Fill, m, columns
     corner = End(corner, m, columns)
 
     def best_of_column():
-        u = _column(filled, s, queries, slice(None))
-        place = jnp.arange(u.shape[-1], dtype=jnp.int32).reshape((1,) * m.ndim + (-1,))
-        i = place + (1 + m - (strip[..., 0] + 1) * s.strip)[..., None]
-        h = u - n.unskew * jnp.maximum(i, 0)
-        h = jnp.where((i > 0) & (i <= m[..., None]), h, -(2**31) + 1)
-        at = jnp.argmax(h, -1, keepdims=True).astype(jnp.int32)
-        best = jnp.take_along_axis(h, at, -1)[..., 0] - n.corner - n.unskew * columns
-        found = End(best, jnp.take_along_axis(i, at, -1)[..., 0], columns)
+        h, i = _best_of_column(filled, n, s, m, (strip[..., 0] + 1) * s.strip)
+        best = h - n.corner - n.unskew * columns
+        found = End(best, i, columns)
         top = border(columns, problem.target_start, problem)
         none = (top >= best) | (m == 0)
         return _choose(none, End(top, jnp.zeros_like(m), columns), found)
@@ -110,8 +105,50 @@ def tallest(m, s: Fill):
     return jnp.repeat(blocks.max(1), blocks.shape[1])
 
 
+def _best_of_column(filled: Filled, n: Numbers, s: Fill, m, rows):
+    """The largest U - unskew * i of column n in rows 1 to m, and its first row, where
+    ``rows`` are those of all strips of a pair: (pairs...), int32.
+
+    One reduction a table reads the column as it lies; a copy with the rows of a pair
+    side by side would take as much memory again.
+    """
+    lowest, strips = jnp.int32(-(2**31) + 1), filled.column.shape[1]
+    words = filled.column.reshape(-1, strips, s.slots, s.groups, s.lanes, s.rows)
+    place = jnp.arange(strips * s.strip, dtype=jnp.int32) + 1
+    place = place.reshape(1, strips, 1, s.lanes, s.rows)
+    found = []
+    for table in range(s.tables):
+        above, last = (
+            by_item(x, s)[:, None, :, table, None, None] for x in (m - rows, m)
+        )
+        i = place + above
+        u = _half(words[:, :, table % s.slots], table, s) // s.scale
+        h = jnp.where((i > 0) & (i <= last), u - n.unskew * jnp.maximum(i, 0), lowest)
+        found.append(_first_best(*_first_best(h, i, (3, 4)), (1,)))
+    return (by_pair(jnp.stack(x, -1), s, m.shape[0]) for x in zip(*found, strict=True))
+
+
+def _half(words, table, s: Fill):
+    """The values of a table in words of threads, int32."""
+    if not s.packed:
+        return words
+    return (words if table else words << 16) >> 16
+
+
+def _first_best(h, i, axes):
+    """The largest h over some axes, and the smallest i among equals."""
+
+    def better(x, y):
+        (h, i), (other, j) = x, y
+        first = (h > other) | ((h == other) & (i < j))
+        return jnp.where(first, h, other), jnp.where(first, i, j)
+
+    none = jnp.int32(-(2**31)), jnp.int32(2**31 - 1)
+    return lax.reduce((h, jnp.broadcast_to(i, h.shape)), none, better, axes)
+
+
 def _column(filled: Filled, s: Fill, queries, part):
-    """U of column n, rows of all strips from the top: (pairs..., S * rows)."""
+    """U of column n, some rows of every lane: (pairs..., S * lanes * rows)."""
     words = jnp.swapaxes(filled.column[..., part], -1, -2)  # items, S, slots, row, 128
     values = by_table(words, s) // s.scale
     # items, S, slots, row, groups, tables, lanes

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import same_tables
@@ -36,6 +37,9 @@ from jaxalign.run import (
     launch_size,
 )  # fmt: skip
 from jaxalign.run.task import Task
+from kernels_pallas.ends import border_end
+from kernels_pallas.layout import numbers
+from kernels_pallas.shapes import Filled, shapes_of
 
 FULL = (
     "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 36.03GiB.\n"
@@ -374,19 +378,30 @@ def test_a_limit_holds_for_later_jobs_and_only_falls():
 
 
 def test_a_launch_takes_so_much_at_most(monkeypatch):
-    """However much a device has; and what end cells are read from counts."""
+    """However much a device has, or does not say that it has."""
     device = SimpleNamespace(memory_stats=lambda: {"bytes_limit": 2**40})
     task = replace(long_task("all", "score"), devices=(device,))
     assert gpu_memory.budget(task) == gpu_memory.LAUNCH
     device.memory_stats = lambda: None  # the platform allocator
     assert gpu_memory.budget(task) == 2**30
-    (piece, *_) = launch.cut(task, kernels, 2**34)
-    local = replace(task, mode="local", free=frozenset())
-    (other, *_) = launch.cut(local, kernels, 2**34)
-    rows = -(-piece.rows // piece.shape.strip) * piece.shape.strip
-    assert piece.pairs == other.pairs
-    more = launch.launch_bytes(task, kernels, piece)
-    assert more > launch.launch_bytes(local, kernels, other) + 4 * piece.pairs * rows
+
+
+def test_end_cells_are_read_without_a_copy_of_the_column():
+    """Of 4,096 pairs of up to 768 letters: a copy of column n takes 12 MB."""
+    s = kernels.Fill(32, 8, 2, False, False, True, plain=True)
+    shapes = shapes_of(s, 64, 4, 3, 64, 0)
+    filled = {name: jax.ShapeDtypeStruct(x, "int32") for name, x in shapes.items()}
+    filled.pop("boundary")
+    lengths = jax.ShapeDtypeStruct((64, 64), "int32")
+    problem = kernels.problem_of(np.eye(4, dtype=np.int32), 7, 2, ("query_end",))
+
+    def read(filled, rows, columns):
+        n = numbers(problem, s)
+        ties = jnp.zeros(rows.shape, bool)
+        return border_end(Filled(**filled), problem, n, s, rows, columns, ties)
+
+    compiled = jax.jit(read).lower(filled, lengths, lengths).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < 4 * 64 * 64 * 768
 
 
 def test_nothing_more_is_issued_after_an_interruption(monkeypatch):

@@ -196,15 +196,11 @@ def held(task, kernels, launch, queries, targets) -> int:
 
 
 def launch_bytes(task, kernels, launch) -> int:
-    """Device bytes of a launch: what the fill writes, what end cells are read from,
-    codes, profiles, paths."""
+    """Device bytes of a launch: what the fill writes, codes, profiles, paths."""
     sizes = launch.slots, launch.places, launch.rows, launch.columns
     fill = kernels.fill_bytes(launch.shape, *sizes, launch.room, launch.records)
     letters = launch.places * launch.columns + launch.room * launch.shape.groups
     kept = 4 * (2 * RUNS + MEAN_RUNS) if task.output == "alignment" else 0
     profile = 0 if launch.zipped else 160 * launch.slots * launch.rows
     codes = 8 * launch.slots * launch.rows + 40 * letters
-    # Border modes: column n of each pair once more, its rows side by side.
-    s = launch.shape
-    column = 0 if s.local else 4 * launch.pairs * -(-launch.rows // s.strip) * s.strip
-    return fill + column + codes + profile + launch.pairs * (64 + kept)
+    return fill + codes + profile + launch.pairs * (64 + kept)
