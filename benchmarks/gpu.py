@@ -19,9 +19,7 @@ import jax
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-import gpu_card  # noqa: E402
-import gpu_end_to_end  # noqa: E402
-import gpu_rows  # noqa: E402
+from pairs import gpu_card, gpu_end_to_end, gpu_rows  # noqa: E402
 
 import kernels_pallas as kp  # noqa: E402
 
@@ -69,7 +67,7 @@ def overheads(rows):
 
 def transfers():
     """X3.1: host -> device -> host, three designs."""
-    import papers_transfer
+    from pairs import papers_transfer
 
     for name, design in papers_transfer.designs().items():
         for pairs in (1, 16):

@@ -31,12 +31,11 @@ tool. Times are medians of calls in turns after one that is not counted.
 import argparse
 
 import measure
-import papers_emboss
 import papers_three
-import papers_transfer
 import problems
-import three_problems
 import tools
+from pairs import papers_emboss, papers_transfer
+from triples import triple_problems
 
 MODES = ("global", "semiglobal", "local")
 # X1.6: the paper has n = 16, 32, ... 1024; powers of two show the same knee.
@@ -45,8 +44,8 @@ LOADS, LOADS_QUICK = (2, 4, 8, 16, 32, 64, 128, 256), (2, 8, 24)
 
 def align_all(problem, mode: str, output: str, options):
     """The call that the X1 rows measure: all pairs, self pairs included."""
-    from jaxalign.api import align_all as call
     from jaxalign.model.scoring import Scoring
+    from jaxalign.pairs.api import align_all as call
 
     scoring = Scoring("BLOSUM62", tools.GAP_OPEN, tools.GAP_EXTEND)
     shared = {"include_self": True, "threads": options.threads}
@@ -137,7 +136,7 @@ def backtracking(options) -> list[dict]:
 
 def _sizes(options):
     """X2: the paper's sizes; its two largest take a GPU."""
-    return three_problems.SIZES[: 1 if options.quick else 3]
+    return triple_problems.SIZES[: 1 if options.quick else 3]
 
 
 ROWS = {

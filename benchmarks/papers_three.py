@@ -26,7 +26,15 @@ from itertools import product
 from operator import itemgetter
 
 import measure
-from three_problems import SIZES, call, cells_of, plain_call, plain_loop, ready, text_of
+from triples.triple_problems import (
+    SIZES,
+    call,
+    cells_of,
+    plain_call,
+    plain_loop,
+    ready,
+    text_of,
+)
 
 SCHEDULES, WAYS = ("layered", "sloped"), ("bt1", "bt2", "bt3")
 SWEPT = SIZES[2]
@@ -153,9 +161,9 @@ def table_2(sizes, repeats, schedules=SCHEDULES, ways=WAYS, cubes=False):
 def _chunks(schedule, cubes):
     """(s, h, depth) of the paper's chunks, asked for, since a GPU takes cubes; and of
     cubes as wide."""
-    from jaxalign.run import three_grid
+    from jaxalign.triples.tracebacks import chunk_grid
 
-    side, height = three_grid.SIZES[schedule]
+    side, height = chunk_grid.SIZES[schedule]
     return [(side, height, None)] + [(side, side, side)] * cubes
 
 

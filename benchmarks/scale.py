@@ -32,8 +32,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import measure  # noqa: E402
-import scale_dealt  # noqa: E402
-import scale_rows  # noqa: E402
+from pairs import scale_dealt, scale_rows  # noqa: E402
 
 ROWS = {
     "parquet": scale_rows.parquet,  # first: its process takes the GPU's memory

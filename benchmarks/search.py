@@ -236,7 +236,7 @@ def run(arguments) -> dict:
 
 def on_gpu(problems_of, files, repeats: int) -> list[dict]:
     """The rows of a GPU, printed as they come."""
-    import search_gpu
+    from database import search_gpu
 
     made = []
     for row in search_gpu.rows(problems_of, files[1], repeats):

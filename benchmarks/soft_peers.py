@@ -25,7 +25,7 @@ def autodiff(s):
     import jax
     import jax.numpy as jnp
 
-    from jaxalign.dp.skew import down, skew
+    from jaxalign.soft.dp.skew import down, skew
 
     def one(s):
         m, n = s.shape

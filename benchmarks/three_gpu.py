@@ -20,11 +20,12 @@ from functools import partial
 import jax
 import measure
 import numpy as np
-import three_problems
+from triples import triple_problems
 
 from jaxalign import Scoring, align_three, align_triples
 from jaxalign.model.alphabet import as_sequences
-from jaxalign.run import engine, three, three_gpu, three_task
+from jaxalign.runtime import backend
+from jaxalign.triples import engine, gpu, plan
 
 COSTS = {"linear": Scoring(gap_open=4, gap_extend=4), "quasi-natural": Scoring()}
 FAMILIES = (764, 776, 776), (1396, 1399, 1399)  # AKR1 and rpoC, real families
@@ -44,11 +45,11 @@ VARIANTS = (
 def jobs(large=False):
     """(model, lengths, triples, paths) of all rows, the small ones first."""
     found = []
-    for lengths in three_problems.SIZES[3 if large else 0 :]:
+    for lengths in triple_problems.SIZES[3 if large else 0 :]:
         found += [("linear", lengths, 1, paths) for paths in (False, True)]
     for lengths in FAMILIES:
         found += [("quasi-natural", lengths, 1, paths) for paths in (False, True)]
-    small = three_problems.SIZES[0]
+    small = triple_problems.SIZES[0]
     found += [("linear", small, BATCH, paths) for paths in (False, True)]
     found += [("quasi-natural", small, BATCH, True)]
     return [*found, *(("linear", HUGE, 1, paths) for paths in (False, True))]
@@ -60,28 +61,28 @@ def call(job, implementation="pallas"):
     words = {"gap_model": model, "traceback": "auto" if paths else None}
     words["implementation"] = implementation
     if count == 1:
-        texts = three_problems.triple(lengths)
+        texts = triple_problems.triple(lengths)
         return lambda: align_three(*texts, COSTS[model], **words)
-    texts = [three_problems.triple(lengths, seed) for seed in range(count)]
+    texts = [triple_problems.triple(lengths, seed) for seed in range(count)]
     return lambda: align_triples(texts, COSTS[model], **words)
 
 
 def triple_of(model, lengths, seed=0):
     """A triple as the kernels take it."""
-    kernels = engine.kernels()[0].three
-    texts, scoring = three_problems.triple(lengths, seed), COSTS[model]
+    kernels = backend.kernels()[0].three
+    texts, scoring = triple_problems.triple(lengths, seed), COSTS[model]
     sequences = as_sequences([(str(n), x) for n, x in enumerate(texts)],
                              scoring.alphabet)  # fmt: skip
-    asked = three_task.Asked(model, "global", "sloped", "store", 0, kernels=kernels)
-    return three_task.triples_of(sequences, scoring, asked)[0]
+    asked = plan.Asked(model, "global", "sloped", "store", 0, kernels=kernels)
+    return plan.triples_of(sequences, scoring, asked)[0]
 
 
 def kernel(job, **shape):
     """The launch of a job, its data on the device already."""
     model, lengths, count, paths = job
     triples = [triple_of(model, lengths, seed) for seed in range(count)]
-    parts = [three.whole(triple) for triple in triples]
-    data, usual = three_gpu.launch(triples, parts, paths)
+    parts = [engine.whole(triple) for triple in triples]
+    data, usual = gpu.launch(triples, parts, paths)
     kernels = triples[0].kernels
     if shape:
         sizes = (*(n - 1 for n in usual.face), usual.deep)
@@ -123,12 +124,12 @@ def one_after_the_other(job, count=10):
 def row(job, repeats, planes=True):
     """One job measured."""
     model, lengths, count, paths = job
-    cells = count * three_problems.cells_of(lengths)
+    cells = count * triple_problems.cells_of(lengths)
     seconds, result = median(call(job), repeats)
     first = result if count == 1 else result[0]
     found = {
         "gaps": model,
-        "lengths": three_problems.text_of(lengths),
+        "lengths": triple_problems.text_of(lengths),
         "triples": count,
         "alignment": "yes" if paths else "no",
         "traceback": first.traceback,
@@ -156,8 +157,8 @@ def _with_planes(job) -> bool:
     """Whether a job is also measured by planes: not where they take seconds."""
     model, lengths, count, paths = job
     states = 1 if model == "linear" else 7
-    some = lengths not in three_problems.SIZES[1:3]
-    cells = three_problems.cells_of(lengths)
+    some = lengths not in triple_problems.SIZES[1:3]
+    cells = triple_problems.cells_of(lengths)
     return count == 1 and not paths and some and cells * states < PLANES
 
 
@@ -198,7 +199,7 @@ def table(repeats, save, large=False):
 
 def variants(repeats, save):
     """Kernel times of other shapes, on the two largest sizes of both models."""
-    work = [("linear", three_problems.SIZES[n], 1, False) for n in (3, 4)]
+    work = [("linear", triple_problems.SIZES[n], 1, False) for n in (3, 4)]
     work += [("quasi-natural", lengths, 1, False) for lengths in FAMILIES]
     launches = [(job, shape, partial(kernel, job, **shape)) for job in work
                 for shape in VARIANTS]  # fmt: skip
@@ -206,12 +207,12 @@ def variants(repeats, save):
     rows = []
     for job, shape, make in launches:
         made = attempt(lambda _, make=make: median(make(), repeats)[0], shape)
-        one = {"gaps": job[0], "lengths": three_problems.text_of(job[1])}
+        one = {"gaps": job[0], "lengths": triple_problems.text_of(job[1])}
         one |= {"shape": str(shape) or "usual"}
         if isinstance(made, dict):
             one |= made
         else:
-            speed = measure.gcups(three_problems.cells_of(job[1]), made)
+            speed = measure.gcups(triple_problems.cells_of(job[1]), made)
             one |= {"kernel ms": 1e3 * made, "Gcells/s": speed}
         print(" | ".join(f"{k} {_short(v)}" for k, v in one.items()), flush=True)
         rows.append(one)

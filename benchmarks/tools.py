@@ -54,8 +54,8 @@ def _in_threads(work, count: int, threads: int) -> list:
 
 def jaxalign_call(problem, mode: str, output: str, threads: int):
     """All pairs i < j in one call; returns the table."""
-    from jaxalign.api import align_all
     from jaxalign.model.scoring import Scoring
+    from jaxalign.pairs.api import align_all
 
     scoring = Scoring("BLOSUM62", GAP_OPEN, GAP_EXTEND)
     options = {"mode": mode, "threads": threads}

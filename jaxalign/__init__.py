@@ -7,7 +7,7 @@ Public names load on first use, so that ``import jaxalign`` imports no jax.
 import importlib as _importlib
 import importlib.metadata as _metadata
 
-from jaxalign.fork import watch as _watch
+from jaxalign.runtime.fork import watch as _watch
 
 try:
     __version__ = _metadata.version("jaxalign")
@@ -15,30 +15,30 @@ except _metadata.PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+unknown"
 
 _HOMES = {
-    "align": "jaxalign.api",
-    "align_pairs": "jaxalign.api",
-    "align_all": "jaxalign.api",
-    "stream_all": "jaxalign.large",
-    "scores_matrix": "jaxalign.pairwise",
-    "distance_matrix": "jaxalign.pairwise",
-    "directions": "jaxalign.api",
-    "dp_table": "jaxalign.api",
-    "plan": "jaxalign.api",
-    "search": "jaxalign.database",
-    "stream_search": "jaxalign.search_parts",
-    "index_database": "jaxalign.database",
-    "open_database": "jaxalign.database",
-    "align_three": "jaxalign.three",
-    "align_triples": "jaxalign.three",
-    "plan_three": "jaxalign.three",
-    "soft_score": "jaxalign.soft",
-    "soft_posterior": "jaxalign.soft",
-    "expected_gaps": "jaxalign.soft",
-    "alignment_entropy": "jaxalign.soft",
-    "sample_alignments": "jaxalign.soft",
-    "mea_alignment": "jaxalign.soft",
-    "alignment_log_prob": "jaxalign.soft",
-    "kl_divergence": "jaxalign.soft",
+    "align": "jaxalign.pairs.api",
+    "align_pairs": "jaxalign.pairs.api",
+    "align_all": "jaxalign.pairs.api",
+    "stream_all": "jaxalign.pairs.large_jobs",
+    "scores_matrix": "jaxalign.pairs.matrices",
+    "distance_matrix": "jaxalign.pairs.matrices",
+    "directions": "jaxalign.pairs.api",
+    "dp_table": "jaxalign.pairs.api",
+    "plan": "jaxalign.pairs.api",
+    "search": "jaxalign.database.api",
+    "stream_search": "jaxalign.database.large_searches",
+    "index_database": "jaxalign.database.api",
+    "open_database": "jaxalign.database.api",
+    "align_three": "jaxalign.triples.api",
+    "align_triples": "jaxalign.triples.api",
+    "plan_three": "jaxalign.triples.api",
+    "soft_score": "jaxalign.soft.api",
+    "soft_posterior": "jaxalign.soft.api",
+    "expected_gaps": "jaxalign.soft.api",
+    "alignment_entropy": "jaxalign.soft.api",
+    "sample_alignments": "jaxalign.soft.api",
+    "mea_alignment": "jaxalign.soft.api",
+    "alignment_log_prob": "jaxalign.soft.api",
+    "kl_divergence": "jaxalign.soft.api",
     "Scoring": "jaxalign.model.scoring",
     "Alignment": "jaxalign.model.alignment",
     "TripleAlignment": "jaxalign.model.triple",

@@ -149,14 +149,14 @@ def _content(item):
 
 
 def _is_index(path) -> bool:
-    from jaxalign.io import database
+    from jaxalign.io import encoded_database
 
-    return database.is_database(os.fspath(path))
+    return encoded_database.is_database(os.fspath(path))
 
 
 def _read(path, scoring: Scoring, unknown: str = "error") -> Sequences:
     """The sequences of a file."""
-    from jaxalign.io import database, fasta
+    from jaxalign.io import encoded_database, fasta
 
     if isinstance(path, str) and path != "-" and not os.path.exists(path):
         raise InputError(
@@ -164,8 +164,8 @@ def _read(path, scoring: Scoring, unknown: str = "error") -> Sequences:
             "the path of one; a single sequence is given as a list of one"
         )
     path = os.fspath(path)
-    if database.is_database(path):
-        return database.mapped(path, scoring.alphabet)
+    if encoded_database.is_database(path):
+        return encoded_database.mapped(path, scoring.alphabet)
     return fasta.read(path, scoring.alphabet, unknown)
 
 

@@ -9,33 +9,33 @@ Importing the package imports nothing; a name is loaded when it is first used.
 from importlib import import_module
 
 _HOMES = {
-    "Problem": "layout",
-    "letters": "target_letters",
-    "Fill": "shapes",
-    "Result": "align",
-    "align_block": "align",
-    "align_list": "align",
-    "problem_of": "align",
-    "identity_problem": "align",
-    "split_identity": "align",
-    "bucket": "config",
-    "choose": "config",
-    "spread": "config",
-    "fits": "config",
-    "detects": "config",
-    "rows_of": "config",
-    "records_of": "config",
-    "record_bytes": "config",
-    "safe_score": "config",
-    "fill_bytes": "config",
-    "Soft": "soft_shapes",
-    "Tables": "soft_align",
-    "soft_score": "soft_align",
-    "soft_expected": "soft_align",
-    "soft_product": "soft_align",
-    "supported": "support",
-    "three": "three",
-    "interpreter": "mosaic",
+    "Problem": "pairs.layout",
+    "letters": "pairs.target_letters",
+    "Fill": "pairs.shapes",
+    "Result": "pairs.align",
+    "align_block": "pairs.align",
+    "align_list": "pairs.align",
+    "problem_of": "pairs.align",
+    "identity_problem": "pairs.align",
+    "split_identity": "pairs.align",
+    "bucket": "pairs.config",
+    "choose": "pairs.config",
+    "spread": "pairs.config",
+    "fits": "pairs.config",
+    "detects": "pairs.config",
+    "rows_of": "pairs.config",
+    "records_of": "pairs.config",
+    "record_bytes": "pairs.config",
+    "safe_score": "pairs.config",
+    "fill_bytes": "pairs.config",
+    "Soft": "soft.shapes",
+    "Tables": "soft.align",
+    "soft_score": "soft.align",
+    "soft_expected": "soft.align",
+    "soft_product": "soft.align",
+    "supported": "core.support",
+    "three": "triples.api",
+    "interpreter": "core.mosaic",
 }
 __all__ = sorted(_HOMES)
 
@@ -44,7 +44,7 @@ def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f"{__name__}.{_HOMES[name]}")
-    found = module if name == _HOMES[name] else getattr(module, name)
+    found = module if name == "three" else getattr(module, name)
     globals()[name] = found  # the next look finds it without this function
     return found
 

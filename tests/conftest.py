@@ -17,7 +17,7 @@ os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 def few_programs():
     """All tests together compile more programs than a process may have."""
     yield
-    from jaxalign.run import programs
+    from jaxalign.runtime import programs
 
     if programs.crowded():
         import jax
@@ -29,7 +29,7 @@ def few_programs():
 def accesses_inside():
     """A kernel that leaves its arrays fails the test that ran it."""
     yield
-    check = sys.modules.get("kernels_pallas.access_check")
+    check = sys.modules.get("kernels_pallas.core.access_check")
     if check and check.OUTSIDE:
         outside = list(dict.fromkeys(check.OUTSIDE))
         check.OUTSIDE.clear()

@@ -19,19 +19,16 @@ import fuzz_jobs  # noqa: E402
 import fuzz_oracle  # noqa: E402
 import fuzz_run  # noqa: E402
 import gpu  # noqa: E402
-import gpu_card  # noqa: E402
 import gpu_fuzz  # noqa: E402
-import gpu_rows  # noqa: E402
 import learn  # noqa: E402
 import measure  # noqa: E402
 import peers  # noqa: E402
 import problems  # noqa: E402
 import recall_three  # noqa: E402
 import scale  # noqa: E402
-import scale_dealt  # noqa: E402
-import scale_rows  # noqa: E402
 import search  # noqa: E402
-import three_problems  # noqa: E402
+from pairs import gpu_card, gpu_rows, scale_dealt, scale_rows  # noqa: E402
+from triples import triple_problems  # noqa: E402
 
 from jaxalign.model.alphabet import as_sequences  # noqa: E402
 from jaxalign.model.scoring import Scoring  # noqa: E402
@@ -182,8 +179,8 @@ def test_shipped_globins_are_readable():
 
 
 def test_families_of_three_have_their_lengths():
-    for lengths, name in three_problems.FAMILIES.items():
-        assert tuple(map(len, three_problems.triple(lengths))) == lengths, name
+    for lengths, name in triple_problems.FAMILIES.items():
+        assert tuple(map(len, triple_problems.triple(lengths))) == lengths, name
 
 
 def test_triples_are_distinct_and_repeat():

@@ -1,4 +1,8 @@
-"""The arrows between the rooms: every import is read with ast, any other one fails."""
+"""The arrows between the rooms: every import is read with ast, any other one fails.
+
+A room is an operation (pairs, database, triples, soft) or a shared package; its floors
+are folders, and ``api``, the files that hold its public functions.
+"""
 
 import ast
 import sys
@@ -8,69 +12,92 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("jaxalign", "kernels_pallas")
-# Room -> rooms it may import; a room may always import itself.
-ROOMS = {
-    "": {"errors", "fork"},
+OPERATIONS = ("pairs", "database", "triples", "soft")
+FLOORS = ("api", "dp", "cpu", "gpu", "parts", "tracebacks")
+# Files of public functions beside ``api.py``.
+PUBLIC = ("matrices", "large_jobs", "large_searches")
+COMMON = {"model", "runtime"}
+PAIRS = {"pairs", "pairs.api", "pairs.cpu", "pairs.gpu", "pairs.parts"}
+# Place -> places it may import; a place may always import itself, and ``errors``.
+# An operation without a floor is what lies between its floors: options, plan, result …
+ARROWS = {
+    "": {"runtime"},
     "__main__": {"cli"},
-    "api": {"inputs", "run", "model"},
-    "cli": {
-        "api",
-        "database",
-        "large",
-        "search_parts",
-        "three",
-        "io",
-        "model",
-        "soft",
-        "",
-    },
+    "affine": set(),
+    "cli": {"", "io", "model", *(f"{operation}.api" for operation in OPERATIONS)},
     "data": set(),
-    "database": {"api", "inputs", "io", "model", "run"},
-    "dp": set(),
+    "database": COMMON | PAIRS | {"database.dp"},
+    "database.api": COMMON | PAIRS | {"database", "inputs", "io"},
+    "database.dp": set(),
     "errors": set(),
-    "fork": set(),
     "inputs": {"io", "model"},
     "io": {"model"},
-    "kernels_pallas": set(),
-    "large": {"inputs", "model", "run"},
+    "kernels_pallas": set(),  # it loads its names by text, when they are used
+    "kernels_pallas.core": set(),
+    "kernels_pallas.pairs": {"kernels_pallas.core"},
+    "kernels_pallas.soft": {"kernels_pallas.core"},
+    "kernels_pallas.triples": {"kernels_pallas.core"},
     "model": set(),
-    "pairwise": {"api", "inputs", "model", "run"},
-    "run": {"dp", "fork", "model"},
-    "search_parts": {"database", "large", "model", "run"},
-    "soft": {"run", "model"},
-    "three": {"inputs", "run", "model"},
+    "pairs": COMMON | {"pairs.cpu", "pairs.dp", "pairs.gpu", "pairs.parts"},
+    "pairs.api": COMMON | {"inputs", "pairs", "pairs.parts"},
+    "pairs.cpu": COMMON | {"affine", "pairs", "pairs.dp"},
+    "pairs.dp": {"affine"},
+    "pairs.gpu": COMMON | {"pairs"},
+    "pairs.parts": COMMON | {"pairs", "pairs.gpu"},
+    "runtime": set(),
+    "soft": COMMON | {"soft.dp"},
+    "soft.api": COMMON | {"soft"},
+    "soft.dp": set(),
+    "triples": COMMON | {"affine", "triples.dp", "triples.gpu", "triples.tracebacks"},
+    "triples.api": COMMON | {"inputs", "triples"},
+    "triples.dp": {"affine"},
+    "triples.gpu": COMMON | {"affine", "triples", "triples.dp"},
+    "triples.tracebacks": COMMON | {"affine", "triples", "triples.dp"},
 }
-# Room -> distributions it may import, beside the standard library.
+# Place -> distributions it may import, beside the standard library.
 OUTSIDE = {
-    "": set(),
-    "__main__": set(),
-    "api": {"numpy"},
+    "affine": {"jax"},
     "cli": {"cyclopts", "numpy", "rich"},
-    "data": set(),
-    "database": {"numpy"},
-    "dp": {"jax"},
-    "errors": set(),
-    "fork": set(),
-    "inputs": set(),
+    "database": {"jax", "numpy"},
+    "database.api": {"numpy"},
+    "database.dp": {"jax"},
     "io": {"biotite", "matplotlib", "numpy", "pyarrow"},
-    "kernels_pallas": {"jax", "jaxlib", "numpy"},  # jaxlib.mlir: inline instructions
-    "large": set(),
+    # jaxlib.mlir: inline instructions
+    "kernels_pallas.core": {"jax", "jaxlib", "numpy"},
+    "kernels_pallas.pairs": {"jax", "jaxlib", "numpy"},
+    "kernels_pallas.soft": {"jax", "jaxlib", "numpy"},
+    "kernels_pallas.triples": {"jax", "jaxlib", "numpy"},
     "model": {"biotite", "numpy", "pandas", "polars", "pyarrow"},
-    "pairwise": {"numpy"},
-    "run": {"jax", "numpy", "ray"},
-    "search_parts": {"numpy"},
+    "pairs": {"jax", "numpy"},
+    "pairs.api": {"numpy"},
+    "pairs.cpu": {"jax", "numpy"},
+    "pairs.dp": {"jax"},
+    "pairs.gpu": {"jax", "numpy"},
+    "pairs.parts": {"numpy"},
+    "runtime": {"jax", "numpy", "ray"},
     "soft": {"jax", "numpy"},
-    "three": {"numpy"},
+    "soft.api": {"jax", "numpy"},
+    "soft.dp": {"jax"},
+    "triples": {"jax", "numpy"},
+    "triples.dp": {"jax"},
+    "triples.gpu": {"jax", "numpy"},
+    "triples.tracebacks": {"jax", "numpy"},
 }
-PALLAS_IMPORTER = "jaxalign/run/engine.py"
+PALLAS_IMPORTER = "jaxalign/runtime/backend.py"
 
 
-def room_of(module: str) -> str:
-    """jaxalign.dp.sweep -> dp; jaxalign -> the empty name; numpy.x -> None."""
+def place_of(module: str) -> str | None:
+    """jaxalign.pairs.dp.walk -> pairs.dp; jaxalign -> ""; numpy.x -> None."""
     top, *rest = module.split(".")
     if top == "kernels_pallas":
-        return top
-    return (rest or [""])[0] if top == "jaxalign" else None
+        return ".".join([top, *rest[:1]])
+    if top != "jaxalign":
+        return None
+    room, *rest = rest or [""]
+    if room not in OPERATIONS or not rest:
+        return room
+    floor = "api" if rest[0] in PUBLIC else rest[0]
+    return f"{room}.{floor}" if floor in FLOORS else room
 
 
 def imported(source: str, package: str = ""):
@@ -82,21 +109,28 @@ def imported(source: str, package: str = ""):
             above = package.split(".")[: len(package.split(".")) - node.level + 1]
             base = ".".join([*above, *filter(None, [node.module])])
             base = base if node.level else node.module
-            below = base in PACKAGES  # from jaxalign import api: a room, or a name
+            # from jaxalign.pairs import api: a place, or what a package holds
+            below = base.split(".")[0] in PACKAGES and is_package(base)
             yield from (f"{base}.{a.name}" if below else base for a in node.names)
 
 
-def wrong_arrow(room: str, module: str, file: str) -> bool:
-    """Whether code of ``room`` may not import ``module``."""
-    other = room_of(module)
+def is_package(module: str) -> bool:
+    return (ROOT / module.replace(".", "/")).is_dir()
+
+
+def wrong_arrow(place: str, module: str, file: str) -> bool:
+    """Whether code of ``place`` may not import ``module``."""
+    other = place_of(module)
     if other is None:
         top = module.partition(".")[0]
-        return top not in sys.stdlib_module_names and top not in OUTSIDE[room]
-    if other == "kernels_pallas" and room != other:
+        known = OUTSIDE.get(place, set())
+        return top not in sys.stdlib_module_names and top not in known
+    kernels = "kernels_pallas"
+    if other.startswith(kernels) and not place.startswith(kernels):
         return file != PALLAS_IMPORTER
-    if other not in ROOMS:  # from jaxalign import __version__
+    if other not in ARROWS:  # from jaxalign import __version__
         other = ""
-    return other not in ROOMS[room] | {room, "errors"}
+    return other not in ARROWS[place] | {place, "errors"}
 
 
 def sources():
@@ -104,18 +138,20 @@ def sources():
     return sorted(path.relative_to(ROOT).as_posix() for path in files)
 
 
+def module_of(file: str) -> str:
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
 def wrong_arrows(file: str):
-    parts = file.removesuffix(".py").split("/")
-    package = ".".join(parts[:-1])
-    module = package if parts[-1] == "__init__" else ".".join(parts)
-    found = set(imported((ROOT / file).read_text(), package))
-    return [m for m in sorted(found) if wrong_arrow(room_of(module), m, file)]
+    package = file.rpartition("/")[0].replace("/", ".")
+    modules = set(imported((ROOT / file).read_text(), package))
+    place = place_of(module_of(file))
+    return [m for m in sorted(modules) if wrong_arrow(place, m, file)]
 
 
-def test_every_room_is_known():
-    files = (file for file in sources() if file.startswith("jaxalign/"))
-    rooms = {file.removesuffix(".py").split("/")[1] for file in files}
-    assert rooms - {"__init__"} <= set(ROOMS), "a new room needs its arrows here"
+def test_every_place_is_known():
+    places = {place_of(module_of(file)) for file in sources()}
+    assert places == set(ARROWS), "a new room or floor needs its arrows here"
 
 
 @pytest.mark.parametrize("file", sources())
@@ -123,42 +159,94 @@ def test_arrows(file):
     assert wrong_arrows(file) == []
 
 
-def test_lazy_names_point_at_the_public_rooms():
+@pytest.mark.parametrize("file", sources())
+def test_modules_keep_their_names(file):
+    """An alias of a module of ours would say that its name is wrong."""
+    aliases = [
+        alias.asname
+        for node in ast.walk(ast.parse((ROOT / file).read_text()))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+        if alias.asname and is_module(getattr(node, "module", None), alias.name)
+    ]
+    assert aliases == []
+
+
+def is_module(package: str | None, name: str) -> bool:
+    path = f"{package}.{name}" if package else name
+    file = ROOT / path.replace(".", "/")
+    return path.split(".")[0] in PACKAGES and (
+        file.is_dir() or file.with_suffix(".py").exists()
+    )
+
+
+def test_lazy_names_point_at_the_public_places():
     import jaxalign
 
-    homes = {room_of(home) for home in jaxalign._HOMES.values()}
-    known = {"api", "database", "large", "pairwise", "search_parts", "soft", "three"}
-    assert homes <= known | {"model", "errors"}
+    homes = {place_of(home) for home in jaxalign._HOMES.values()}
+    assert homes <= {*(f"{name}.api" for name in OPERATIONS), "model", "errors"}
+
+
+def test_no_room_has_the_name_of_a_public_function():
+    """``jaxalign.search`` would be the room as soon as somebody imports from it."""
+    import jaxalign
+
+    rooms = {path.stem for path in (ROOT / "jaxalign").iterdir()}
+    assert not rooms & set(jaxalign._HOMES)
 
 
 @pytest.mark.parametrize(
-    "room, line",
+    "place, line",
     [
-        ("dp", "import numpy as np"),
-        ("dp", "from jaxalign.model import scoring"),
+        ("pairs.dp", "import numpy as np"),
+        ("pairs.dp", "from jaxalign.model import scoring"),
+        ("pairs.dp", "from jaxalign.triples.dp import recurrence"),
+        ("soft.dp", "from jaxalign import affine"),
+        ("triples.dp", "from jaxalign.pairs.dp.recurrence import border"),
+        ("affine", "from jaxalign.pairs.dp import recurrence"),
         ("model", "import jax"),
-        ("model", "def f():\n    from jaxalign.dp import walk"),
-        ("io", "from jaxalign.run.engine import Task"),
-        ("io", "from jaxalign import api"),
-        ("api", "import jaxalign.dp.sweep"),
-        ("api", "from jaxalign.io import fasta"),
-        ("soft", "from jaxalign.dp import soft"),
-        ("cli", "from ..run import engine"),
+        ("model", "def f():\n    from jaxalign.pairs.dp import walk"),
+        ("io", "from jaxalign.pairs.plan import Task"),
+        ("io", "from jaxalign.pairs import api"),
+        ("runtime", "from jaxalign.model.scoring import Scoring"),
+        ("runtime", "from jaxalign.pairs.windows import bucket"),
+        ("runtime", "import kernels_pallas"),
+        ("pairs.api", "import jaxalign.pairs.dp.sweep.lane_fill"),
+        ("pairs.api", "from jaxalign.io import fasta"),
+        ("pairs", "from jaxalign.pairs import api"),
+        ("pairs", "from jaxalign.triples import engine"),
+        ("pairs.cpu", "from jaxalign.pairs.gpu import launch_plan"),
+        ("pairs.gpu", "from jaxalign.pairs.cpu import execute"),
+        ("pairs.parts", "from jaxalign.pairs import large_jobs"),
+        ("pairs.gpu", "from kernels_pallas.pairs import fill"),
+        ("pairs", "import kernels_pallas"),
+        ("pairs", "from jaxalign.database import scan"),
+        ("database", "from jaxalign.triples import plan"),
+        ("database", "from jaxalign.pairs.dp import walk"),
+        ("database.dp", "import numpy as np"),
+        ("triples", "from jaxalign.pairs.plan import Task"),
+        ("triples", "from jaxalign.soft import engine"),
+        ("soft", "from jaxalign.pairs import engine"),
+        ("soft.api", "from jaxalign.soft.dp import scan"),
+        ("cli", "from ..pairs import engine"),
+        ("cli", "from jaxalign.runtime import memory"),
         ("cli", "import jax"),
-        ("run", "from kernels_pallas import pair_fill"),
-        ("run", "import kernels_pallas"),
-        ("kernels_pallas", "from jaxalign.dp import directions"),
+        ("kernels_pallas.core", "from kernels_pallas.pairs import shapes"),
+        ("kernels_pallas.soft", "from kernels_pallas.pairs import shapes"),
+        ("kernels_pallas.pairs", "from jaxalign.pairs.dp import directions"),
         ("errors", "from jaxalign import model"),
     ],
 )
-def test_wrong_arrows_are_seen(room, line):
-    modules = imported(line, f"jaxalign.{room}")
-    assert any(wrong_arrow(room, module, "a.py") for module in modules)
+def test_wrong_arrows_are_seen(place, line):
+    modules = imported(line, f"jaxalign.{place}")
+    assert any(wrong_arrow(place, module, "a.py") for module in modules)
 
 
 def test_right_arrows_pass():
-    assert not wrong_arrow("run", "kernels_pallas.pair_fill", PALLAS_IMPORTER)
-    assert not wrong_arrow("dp", "jax.numpy", "a.py")
+    assert not wrong_arrow("runtime", "kernels_pallas", PALLAS_IMPORTER)
+    assert not wrong_arrow("pairs.dp", "jax.numpy", "a.py")
     assert not wrong_arrow("model", "jaxalign.errors", "a.py")
-    assert list(imported("from . import walk", "jaxalign.dp")) == ["jaxalign.dp"]
-    assert list(imported("from .x import y", "jaxalign.dp")) == ["jaxalign.dp.x"]
+    assert not wrong_arrow("cli", "jaxalign.pairs.large_jobs", "a.py")
+    package = "jaxalign.pairs.dp"
+    assert list(imported("from . import walk", package)) == [f"{package}.walk"]
+    assert list(imported("from .x import y", package)) == [f"{package}.x"]

@@ -9,10 +9,10 @@ def demo() -> int:
     """Align 16 globins, all against all; show a table and one alignment."""
     from importlib.resources import as_file, files
 
-    from jaxalign import api
     from jaxalign.cli import report
     from jaxalign.io import fasta, formats
     from jaxalign.model.scoring import Scoring
+    from jaxalign.pairs import api
 
     scoring = Scoring()
     with as_file(files("jaxalign.data") / "globins.fasta") as path:

@@ -3,9 +3,9 @@
 from jaxalign.cli import report
 from jaxalign.cli.options import IndexOptions, ScoringOptions
 from jaxalign.cli.request import scoring_of
-from jaxalign.database import index_database, open_database
+from jaxalign.database.api import index_database, open_database
 from jaxalign.errors import UsageError
-from jaxalign.io.database import SUFFIX, is_database
+from jaxalign.io.encoded_database import SUFFIX, is_database
 
 
 def run(database: str, scoring: ScoringOptions, options: IndexOptions) -> int:

@@ -34,8 +34,8 @@ def info(
 
 def machine(options: Options) -> dict:
     """Versions, devices, implementation and memory."""
-    from jaxalign import api
     from jaxalign.cli import report
+    from jaxalign.pairs import api
 
     devices = api.select_device(options.machine.device)
     machine = options.machine
@@ -62,8 +62,8 @@ def planned(path: str, options: Options) -> dict:
     MemoryPlanError
         Not even the folder can be written within the budget.
     """
-    from jaxalign import api
     from jaxalign.cli import inputs, job, request
+    from jaxalign.pairs import api
 
     asked = request.resolve(options)
     warn = job.Messages(options.messages.quiet).warn

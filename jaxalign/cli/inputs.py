@@ -9,7 +9,7 @@ import numpy as np
 from jaxalign.cli.options import ScoringOptions
 from jaxalign.errors import UsageError
 from jaxalign.io import fasta, source
-from jaxalign.io.database import is_database, mapped
+from jaxalign.io.encoded_database import is_database, mapped
 from jaxalign.model.alphabet import Alphabet, Sequences
 
 NUCLEIC = np.frombuffer(b"ACGTUNacgtun", np.uint8)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jaxalign import api
 from jaxalign.cli import inputs, progress, report
 from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
@@ -14,6 +13,7 @@ from jaxalign.errors import UsageError
 from jaxalign.io import formats
 from jaxalign.model.filters import Filters
 from jaxalign.model.table import SPANS, Table
+from jaxalign.pairs import api
 
 STATS = (*SPANS, "identities", "columns", "gap_openings", "gaps")
 HELD = {"score": (), "identity": ("max_identities",)}

@@ -3,12 +3,12 @@
 import re
 from contextlib import closing
 
-from jaxalign import api, large
 from jaxalign.cli import job, progress, report
 from jaxalign.cli.options import FolderOptions, Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.errors import UsageError
 from jaxalign.io import dataset
+from jaxalign.pairs import api, large_jobs
 
 
 def wanted(options: Options, folder: FolderOptions) -> bool:
@@ -30,11 +30,11 @@ def run(
     job.rehearse(request, read.sequences)
     devices = api.select_device(options.machine.device)
     which = {"include_self": include_self, "part_rows": folder.part_rows}
-    some = large.parts_all(read.sequences[0], **which)
+    some = large_jobs.parts_all(read.sequences[0], **which)
     manifest = manifest_of(request, read, include_self, some)
     force = options.output.force and shard is None
     dataset.begin(request.out, manifest, folder.resume, force, shard is not None)
-    mine = [part.index for part in large.share(some, shard)]
+    mine = [part.index for part in large_jobs.share(some, shard)]
     done = dataset.finished(request.out, manifest, mine)
     check_done(request.out, done, folder.resume)
     chosen = job.settings(request, options)
@@ -70,8 +70,10 @@ def _compute(sequences, request: Request, manifest, options, settings):
     asked = options.messages
     with progress.reporting(asked.progress, asked.quiet) as tell:
         watched = {"progress": tell, "busy": tell.busy} if tell else {}
-        written = large.WRITERS, manifest, request.columns, request.identity
-        stream = large.stream_all(sequences, request.scoring, **watched, **settings)
+        written = large_jobs.WRITERS, manifest, request.columns, request.identity
+        stream = large_jobs.stream_all(
+            sequences, request.scoring, **watched, **settings
+        )
         with closing(stream), dataset.writing(request.out, *written) as write:
             for part, table in stream:
                 write(table, part)

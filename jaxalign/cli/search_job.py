@@ -2,15 +2,15 @@
 
 import json
 
-from jaxalign import api
 from jaxalign.cli import inputs, job, progress, report
 from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
-from jaxalign.database import search
+from jaxalign.database.api import search
 from jaxalign.errors import UsageError
 from jaxalign.model.filters import Filters
 from jaxalign.model.statistics import parameters
 from jaxalign.model.table import Table, compact
+from jaxalign.pairs import api
 
 
 def run(query: str, database: str, top: int, worst: float | None, options) -> int:

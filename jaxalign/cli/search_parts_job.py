@@ -4,15 +4,15 @@ import json
 import os
 from contextlib import closing
 
-from jaxalign import api, large
-from jaxalign import search_parts as parts
 from jaxalign.cli import inputs, job, parts_job, progress, report, search_job
 from jaxalign.cli.options import FolderOptions, Options
 from jaxalign.cli.request import Request, resolve
-from jaxalign.database import in_memory
+from jaxalign.database import large_searches
+from jaxalign.database.api import in_memory
 from jaxalign.errors import UsageError
 from jaxalign.io import dataset
 from jaxalign.model.table import compact
+from jaxalign.pairs import api, large_jobs
 
 
 def run(query, database, top, worst, options: Options, folder: FolderOptions) -> int:
@@ -26,11 +26,11 @@ def run(query, database, top, worst, options: Options, folder: FolderOptions) ->
     read = search_job.read_inputs(query, database, request, options, True, messages)
     devices = api.select_device(options.machine.device)
     queries, held = read.sequences[0], in_memory(database, request.scoring)
-    some = parts.parts_search(queries, held, database, top, folder.part_rows)
+    some = large_searches.parts_search(queries, held, database, top, folder.part_rows)
     manifest = manifest_of(request, read, database, top, worst, options, some)
     force = options.output.force and shard is None
     dataset.begin(request.out, manifest, folder.resume, force, shard is not None)
-    mine = [part.index for part in large.share(some, shard)]
+    mine = [part.index for part in large_jobs.share(some, shard)]
     done = dataset.finished(request.out, manifest, mine)
     parts_job.check_done(request.out, done, folder.resume)
     chosen = search_job.settings(request, options)
@@ -69,7 +69,7 @@ def _search(stream, request: Request, manifest, worst, options, messages, databa
     *sets, chosen = stream
     asked, written = options.messages, (manifest, request.columns, request.identity)
     with progress.reporting(asked.progress, asked.quiet) as tell:
-        found = parts.stream_search(*sets, progress=tell, **chosen)
+        found = large_searches.stream_search(*sets, progress=tell, **chosen)
         with closing(found):
             for part, table in found:
                 if not info["cells"]:

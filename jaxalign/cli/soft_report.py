@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxalign import soft as api
 from jaxalign.io import output, picture
+from jaxalign.soft import api
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,5 @@
 """The straight line of ``jaxalign three``: options -> input -> plan -> alignment."""
 
-from jaxalign import api, three
 from jaxalign.cli import inputs, progress
 from jaxalign.cli.job import Messages
 from jaxalign.cli.request import scoring_of
@@ -8,6 +7,8 @@ from jaxalign.cli.three_options import ThreeOptions
 from jaxalign.errors import UsageError
 from jaxalign.io import output, triples
 from jaxalign.model.scoring import preset
+from jaxalign.pairs.api import select_device
+from jaxalign.triples import api
 
 
 def run(path: str, options: ThreeOptions) -> int:
@@ -30,12 +31,12 @@ def run(path: str, options: ThreeOptions) -> int:
     ).sequences[0]
     if len(read) != 3:
         raise UsageError(f"{path} has {len(read)} records: three are needed")
-    api.select_device(options.machine.device)
+    select_device(options.machine.device)
     named = [(name, read.text(n)) for n, name in enumerate(read.names)]
-    messages.say(describe(read, three.plan_three(*named, scoring, **chosen)))
+    messages.say(describe(read, api.plan_three(*named, scoring, **chosen)))
     asked = options.messages
     with progress.reporting(asked.progress, asked.quiet) as tell:
-        found = three.align_three(*named, scoring, progress=tell, **chosen)
+        found = api.align_three(*named, scoring, progress=tell, **chosen)
     triples.write(found, out, options.output.format, options.output.force)
     messages.say(_summary(found))
     return 0
@@ -62,7 +63,7 @@ def _check(scoring, options: ThreeOptions, out: str) -> None:
     """What can be refused before a file is read."""
     chosen = settings(options)
     words = ("gap_model", "mode", "schedule", "traceback")
-    three.check(scoring, *(chosen[word] for word in words))
+    api.check(scoring, *(chosen[word] for word in words))
     if chosen["traceback"] is None and options.output.format in ("fasta", "clustal"):
         raise UsageError(f"--format {options.output.format} needs a traceback")
     output.check(out, options.output.force)
@@ -75,7 +76,7 @@ def describe(sequences, plan: dict) -> str:
         f"{lengths} residues, {plan['cells']:.3g} cells of {plan['states']} states "
         f"({plan['gap_model']}); {plan['implementation']}, {plan['schedule']}, "
         f"traceback {plan['traceback'] or 'none'}; "
-        f"{three.show_bytes(plan['bytes'])} of {three.show_bytes(plan['budget'])}"
+        f"{api.show_bytes(plan['bytes'])} of {api.show_bytes(plan['budget'])}"
     )
 
 

@@ -5,13 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from jaxalign.cli.options import (
-    FILE,
-    FLAG,
-    MessageOptions,
-    Mode,
-    ScoringOptions,
-)
+from jaxalign.cli.options import FILE, FLAG, MessageOptions, Mode, ScoringOptions
 
 GapModel = Literal["quasi-natural", "natural", "linear"]
 Schedule = Literal["auto", "sloped", "layered"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.io.columns import Column, chunks, default, part, resolve
-from jaxalign.io.mapped import program_version
-from jaxalign.model import operations as ops
+from jaxalign.io.sam_paf import program_version
+from jaxalign.model import operations
 from jaxalign.model.table import Table
 
 ROW_GROUP = 250_000
@@ -95,7 +95,7 @@ def _array(pa: Any, rows: Table, column: Column, names: dict[str, Any]) -> Any:
 
 def _cigars(pa: Any, rows: Table) -> Any:
     """CIGARs as Arrow text; a row group has less than 2 GiB of it."""
-    text, offsets = ops.cigars(rows.operations, rows.operation_offsets)
+    text, offsets = operations.cigars(rows.operations, rows.operation_offsets)
     buffers = (pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(text))
     return pa.StringArray.from_buffers(len(rows), *buffers)
 

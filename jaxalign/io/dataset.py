@@ -158,7 +158,7 @@ def write_part(
     ----------
     table : Table
         Its rows.
-    part : ``run.parts.Part``
+    part : ``pairs.parts.query_ranges.Part``
         ``index``, and ``start`` and ``stop``, its rows before filters.
 
     Raises

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from jaxalign.errors import UsageError
-from jaxalign.io import arrow, mapped, output, pretty, rows, splits
+from jaxalign.io import arrow, output, pretty, rows, sam_paf, splits
 from jaxalign.model.table import Table
 
 SUFFIXES = {
@@ -28,8 +28,8 @@ WITH_COLUMNS = ("tsv", "parquet")
 
 _TEXT = {
     "m8": rows.m8,
-    "sam": mapped.sam,
-    "paf": mapped.paf,
+    "sam": sam_paf.sam,
+    "paf": sam_paf.paf,
     "fasta": pretty.fasta,
     "pair": pretty.pair,
 }

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from jaxalign.io.columns import chunks, require
-from jaxalign.io.mapped import program_version, score_text
+from jaxalign.io.sam_paf import program_version, score_text
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import Table

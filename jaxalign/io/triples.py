@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jaxalign.errors import UsageError
 from jaxalign.io import output
-from jaxalign.io.mapped import program_version, score_text
+from jaxalign.io.sam_paf import program_version, score_text
 from jaxalign.model.triple import PAIRS, TripleAlignment
 
 WIDTH = 60

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxalign.errors import InputError
-from jaxalign.model import frames, show
-from jaxalign.model import operations as ops
+from jaxalign.model import frames, operations, show
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
 
@@ -44,10 +43,12 @@ class Alignment:
         With ``eqx``, ``=`` and ``X`` instead of M.
         """
         if not eqx:
-            return ops.cigar(self.operations)
+            return operations.cigar(self.operations)
         codes = self.scoring.alphabet.encode
         both = codes(self.query), codes(self.target)
-        return ops.cigar(ops.split_matches(self.operations, *both, *self._starts))
+        return operations.cigar(
+            operations.split_matches(self.operations, *both, *self._starts)
+        )
 
     @property
     def columns(self) -> int:
@@ -58,11 +59,11 @@ class Alignment:
     def gaps(self) -> int:
         """Columns with a gap."""
         kinds, lengths = self.operations & 15, self.operations >> 4
-        return int(lengths[kinds != ops.M].sum())
+        return int(lengths[kinds != operations.M].sum())
 
     @property
     def gap_openings(self) -> int:
-        return int(((self.operations & 15) != ops.M).sum())
+        return int(((self.operations & 15) != operations.M).sum())
 
     @property
     def identities(self) -> int:
@@ -78,16 +79,18 @@ class Alignment:
 
     def rows(self) -> tuple[str, str]:
         """The two gapped rows of the core, ``-`` for a gap."""
-        steps = ops.expand(self.operations)
+        steps = operations.expand(self.operations)
         query = self.query[self.query_start : self.query_end]
         target = self.target[self.target_start : self.target_end]
-        return _gapped(query, steps != ops.D), _gapped(target, steps != ops.I)
+        return _gapped(query, steps != operations.D), _gapped(
+            target, steps != operations.I
+        )
 
     def rescore(self) -> float:
         """The score of these operations, counted anew from matrix and gap costs."""
         a, b = self._paired()
         total = int(self.scoring.scores[a, b].sum())
-        for run in self.operations[(self.operations & 15) != ops.M].tolist():
+        for run in self.operations[(self.operations & 15) != operations.M].tolist():
             total -= self.scoring.open + ((run >> 4) - 1) * self.scoring.extend
         return total if self.scoring.scale == 1 else total / self.scoring.scale
 
@@ -137,12 +140,12 @@ class Alignment:
 
     def _paired(self):
         """Codes of the residue pairs, column by column."""
-        steps = ops.expand(self.operations)
+        steps = operations.expand(self.operations)
         encode = self.scoring.alphabet.encode
         query = encode(self.query)[self.query_start : self.query_end]
         target = encode(self.target)[self.target_start : self.target_end]
-        return query[(steps == ops.M)[steps != ops.D]], target[
-            (steps == ops.M)[steps != ops.I]
+        return query[(steps == operations.M)[steps != operations.D]], target[
+            (steps == operations.M)[steps != operations.I]
         ]
 
     def to_biotite(self):
@@ -153,10 +156,10 @@ class Alignment:
         """
         from biotite.sequence.align import Alignment as BiotiteAlignment
 
-        steps = ops.expand(self.operations)
+        steps = operations.expand(self.operations)
         trace = np.full((len(steps), 2), -1, np.int64)
-        trace[steps != ops.D, 0] = np.arange(self.query_start, self.query_end)
-        trace[steps != ops.I, 1] = np.arange(self.target_start, self.target_end)
+        trace[steps != operations.D, 0] = np.arange(self.query_start, self.query_end)
+        trace[steps != operations.I, 1] = np.arange(self.target_start, self.target_end)
         pair = [_biotite_sequence(t, self.scoring) for t in (self.query, self.target)]
         return BiotiteAlignment(pair, trace, self.score)
 
@@ -172,8 +175,10 @@ class Alignment:
         trace = np.asarray(alignment.trace)
         if trace.shape[1] != 2 or (trace == -1).all(axis=1).any():
             raise InputError("a biotite alignment of two sequences is needed")
-        steps = np.where(trace[:, 1] == -1, ops.I, np.where(trace[:, 0] == -1, 2, 0))
-        runs = ops.run_lengths(steps.astype(np.uint8), np.array([len(steps)]))[0]
+        steps = np.where(
+            trace[:, 1] == -1, operations.I, np.where(trace[:, 0] == -1, 2, 0)
+        )
+        runs = operations.run_lengths(steps.astype(np.uint8), np.array([len(steps)]))[0]
         spans = [_span(trace[:, side]) for side in (0, 1)]
         texts = [str(sequence) for sequence in alignment.sequences]
         score = 0 if alignment.score is None else alignment.score

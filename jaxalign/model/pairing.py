@@ -6,7 +6,7 @@ target it is paired with (from 0, rising), -1 for none.
 
 import numpy as np
 
-from jaxalign.model import operations as ops
+from jaxalign.model import operations
 
 
 def most_accurate(posterior, threshold: float = 0.0) -> np.ndarray:
@@ -52,11 +52,11 @@ def _trace(best, gain) -> np.ndarray:
 
 def partners_of(alignment) -> np.ndarray:
     """Partners of an ``Alignment``, int32 (m,)."""
-    steps = ops.expand(alignment.operations)
-    i = alignment.query_start + np.cumsum(steps != ops.D) - 1
-    j = alignment.target_start + np.cumsum(steps != ops.I) - 1
+    steps = operations.expand(alignment.operations)
+    i = alignment.query_start + np.cumsum(steps != operations.D) - 1
+    j = alignment.target_start + np.cumsum(steps != operations.I) - 1
     partners = np.full(len(alignment.query), -1, np.int32)
-    partners[i[steps == ops.M]] = j[steps == ops.M]
+    partners[i[steps == operations.M]] = j[steps == operations.M]
     return partners
 
 
@@ -75,14 +75,17 @@ def written(partners, m: int, n: int, mode: str, free: frozenset):
     if not len(i):
         if mode == "local" or len(free) == 4:
             return (0, 0, 0, 0), np.zeros(0, np.uint32)
-        return (0, m, 0, n), _packed([(ops.I, m), (ops.D, n)])
+        return (0, m, 0, n), _packed([(operations.I, m), (operations.D, n)])
     q0, t0 = _outside(i[0], j[0], mode, free, "start")
     q1, t1 = _outside(m - 1 - i[-1], n - 1 - j[-1], mode, free, "end")
     spans = q0, m - q1, t0, n - t1
     k, l = np.diff(i, prepend=q0 - 1) - 1, np.diff(j, prepend=t0 - 1) - 1
-    steps = [run for a, b in zip(k, l, strict=True)
-             for run in ((ops.I, a), (ops.D, b), (ops.M, 1))]  # fmt: skip
-    tail = [(ops.I, spans[1] - 1 - i[-1]), (ops.D, spans[3] - 1 - j[-1])]
+    steps = [
+        run
+        for a, b in zip(k, l, strict=True)
+        for run in ((operations.I, a), (operations.D, b), (operations.M, 1))
+    ]
+    tail = [(operations.I, spans[1] - 1 - i[-1]), (operations.D, spans[3] - 1 - j[-1])]
     return tuple(int(x) for x in spans), _packed(steps + tail)
 
 
@@ -98,4 +101,4 @@ def _outside(k, l, mode, free, end):
 
 def _packed(runs) -> np.ndarray:
     steps = np.repeat(*np.array(runs, np.int64).T).astype(np.uint8)
-    return ops.run_lengths(steps, np.array([len(steps)]))[0]
+    return operations.run_lengths(steps, np.array([len(steps)]))[0]

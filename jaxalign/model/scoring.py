@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model import matrix as matrices
+from jaxalign.model import matrix
 from jaxalign.model.alphabet import DNA, PROTEIN, Alphabet, named_alphabet
 from jaxalign.model.scoring_check import check, match_matrix, own_matrix
 
@@ -102,7 +102,7 @@ class Scoring:
         if self.match is not None:
             return match_matrix(self.match, self.mismatch, self.alphabet_name)
         if isinstance(self.matrix, str):
-            return (self.matrix, *matrices.load(self.matrix))
+            return (self.matrix, *matrix.load(self.matrix))
         letters, scores = self.matrix
         return "custom", letters, np.asarray(scores, float)
 
@@ -168,7 +168,7 @@ class Scoring:
     def _value(self) -> tuple:
         """What decides about scores, identities and statistics, and nothing else."""
         named = self.match is None and isinstance(self.matrix, str)
-        name = matrices.plain_name(self.matrix) if named else self.matrix_name
+        name = matrix.plain_name(self.matrix) if named else self.matrix_name
         costs = self.open, self.extend, self.scale
         return name, self.alphabet, self.scores.tobytes(), costs
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model import frames, show
-from jaxalign.model import operations as ops
+from jaxalign.model import frames, operations, show
 from jaxalign.model.alignment import SPANS, Alignment
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.identity import denominator, ratio
@@ -171,7 +170,7 @@ class Table:
             self._needs_paths()
             return [self.cigar(k, eqx) for k in range(len(self))]
         if not eqx:
-            return ops.cigar(self.runs(index))
+            return operations.cigar(self.runs(index))
         return self.alignment(index).cigar(eqx=True)
 
     def rows(self) -> list[tuple[str, str]]:

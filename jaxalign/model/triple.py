@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model import frames, show
-from jaxalign.model import operations as ops
+from jaxalign.model import frames, operations, show
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 
@@ -178,7 +177,7 @@ def induced(found: TripleAlignment, x: int, y: int) -> Alignment:
     gap before the first or after the last residue of its row, lies outside the spans.
     """
     steps = _steps(*(found.rows()[n] for n in (x, y)))
-    runs = ops.run_lengths(steps, np.array([len(steps)]))[0]
+    runs = operations.run_lengths(steps, np.array([len(steps)]))[0]
     spans = [list(found.spans[n]) for n in (x, y)]
     ends = frozenset(FREE_ENDS if found.mode == "semiglobal" else ())
     runs = _without_overhang(runs, spans) if ends else runs
@@ -193,7 +192,9 @@ def _steps(x: str, y: str) -> np.ndarray:
     gaps = [
         np.frombuffer(row.encode("latin-1"), np.uint8) == ord("-") for row in (x, y)
     ]
-    steps = np.where(gaps[0], ops.D, np.where(gaps[1], ops.I, ops.M))
+    steps = np.where(
+        gaps[0], operations.D, np.where(gaps[1], operations.I, operations.M)
+    )
     return steps[~(gaps[0] & gaps[1])].astype(np.uint8)
 
 
@@ -201,9 +202,9 @@ def _without_overhang(runs, spans):
     """Take a gap at the start and one at the end off; the spans change in place."""
     kept = runs.tolist()
     for end, sign in ((0, 1), (-1, -1)):
-        if kept and kept[end] & 15 != ops.M:
+        if kept and kept[end] & 15 != operations.M:
             run = kept.pop(end)
-            spans[run & 15 == ops.D][end] += sign * (run >> 4)
+            spans[run & 15 == operations.D][end] += sign * (run >> 4)
     return np.array(kept, np.uint32)
 
 

@@ -1,0 +1,20 @@
+"""Affine gap costs and minus infinity: the mathematics that alignments of two and
+of three sequences share."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+
+class Gaps(NamedTuple):
+    """Gap costs, non-negative, ``open >= extend``: scalars of the score dtype."""
+
+    open: jax.Array
+    extend: jax.Array
+
+
+def neg_inf(dtype) -> int:
+    """A finite minus infinity: half the range, so that one subtraction of another
+    half (see ``first_column``) still cannot wrap."""
+    return int(jnp.iinfo(dtype).min) // 2

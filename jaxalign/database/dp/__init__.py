@@ -1,0 +1,1 @@
+"""The best scores of each query: jax only."""

@@ -1,0 +1,220 @@
+"""Every query against every sequence of a database: the best of each, exactly.
+
+Two stages, as in CUDASW++: subjects up to a length share lanes, many at a time; each of
+the few that are longer than the rest can fill lanes with has many lanes to itself. The
+scores of a window stay on the device (Liu et al. 2006): only the best K of each query
+leave it, once for a block of the database.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.database.dp import best_hits
+from jaxalign.database.window_scores import scores
+from jaxalign.model.alphabet import Sequences
+from jaxalign.pairs.plan import Task, merge
+from jaxalign.runtime import device_errors
+from jaxalign.runtime.devices import first_device
+from jaxalign.runtime.precision import precision
+
+RESIDUES, RECORDS = 2**26, 2**20  # of a block of the database, at most
+LANES = 128
+
+
+class Costs(NamedTuple):
+    """What a row of the query costs on one core, in one unit (docs/kernels.md)."""
+
+    lanes: float  # a column of all lanes
+    alone: float  # a column of one subject with many lanes to itself
+    start: float  # of a job: the program of the second stage is loaded or compiled
+
+
+COSTS = {"cpu": Costs(50, 4, 2e9)}  # on a GPU nothing is set apart
+
+
+NO_WORK = dict.fromkeys(("pairs", "cells", "windows", "checkpointed_pairs"), 0)
+NO_WORK |= dict.fromkeys(("threads", "result_bytes", "window_bytes"), 0)
+NO_WORK |= {
+    "halved_launches": 0,
+    "seconds": 0.0,
+    "dtypes": [],
+    "implementation": "",
+    "reason": "",
+}
+
+
+@dataclass
+class Found:
+    """What a scan has found so far, and counted."""
+
+    score: np.ndarray  # (Q, K) int32 or int64, scaled integers
+    index: np.ndarray  # (Q, K), of the database; -1: no hit
+    residues: int = 0
+    sequences: int = 0
+    kept: dict = field(default_factory=dict)  # index -> (name, codes)
+    info: dict = field(default_factory=lambda: dict(NO_WORK))
+
+
+def scan(
+    task: Task, blocks: Iterable[Sequences], keep: bool, tell: Callable | None = None
+) -> Found:
+    """The best ``task.top`` of each query in all blocks of a database.
+
+    Parameters
+    ----------
+    task : Task
+        Of kind ``cross`` and output ``score``; its targets are not used.
+    blocks : iterable of Sequences
+        In the order of the database; the next is read while one is computed.
+    keep : bool
+        Keep names and codes of the hits, for a database that cannot be read twice.
+    tell : callable (cells done), optional
+
+    Raises
+    ------
+    MemoryPlanError, UsageError, DeviceError
+    """
+    best, done = None, 0
+    shape = len(task.queries), 0
+    found = Found(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
+    for block in ahead(blocks):
+        for part, index in _stages(replace(task, targets=block)):
+            tells = None if tell is None else partial(_tell, tell, done)
+            best, info = _fold(part, index + found.sequences, best, tells)
+            known = found.info["implementation"]
+            found.info = merge([found.info, info]) if known else info
+            done += part.job.cells
+        first, found.sequences = found.sequences, found.sequences + len(block)
+        found.residues += int(block.lengths.sum())
+        if keep and best is not None:
+            _keep(found.kept, np.unique(np.asarray(best.index)), first, block)
+    if best is not None:
+        found.score, found.index = (np.asarray(x) for x in best)
+    return found
+
+
+def ahead(items: Iterable) -> Iterator:
+    """The same items, the next one made in a thread while one is in use."""
+    items = iter(items)
+    end = object()
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, items, end)
+            yield item
+
+
+def _tell(tell, before, cells, _all):
+    tell(before + cells)
+
+
+def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
+    """(task, index of its targets in the block): subjects in lanes, then long ones."""
+    count = len(task.targets)
+    long = np.zeros(count, bool)
+    costs = COSTS.get(first_device(task.devices).platform)
+    if task.implementation is None and costs:
+        rows = int(task.queries.lengths.sum())
+        lengths = task.targets.lengths
+        long = lengths > longest_in_lanes(lengths, rows, costs)
+    if not long.any():
+        if count and len(task.queries):
+            yield task, np.arange(count)
+        return
+    for some, implementation in ((~long, None), (long, "wavefront")):
+        index = np.flatnonzero(some)
+        if index.size:
+            targets = task.targets.take(index)
+            yield replace(task, targets=targets, implementation=implementation), index
+
+
+def longest_in_lanes(lengths, rows: int, costs: Costs) -> int:
+    """The length above which a subject is better aligned alone.
+
+    A block is as long as its longest subject, and as its residues need in ``LANES``
+    lanes: a subject that the others cannot fill the lanes beside leaves them empty.
+    With the k longest set apart, the rest costs that length times ``costs.lanes``, they
+    cost their length times ``costs.alone``, both for every one of ``rows`` rows.
+    """
+    falling = np.append(np.sort(lengths)[::-1], 0)
+    apart = np.cumsum(falling) - falling
+    columns = np.maximum(falling, (apart[-1] - apart) / LANES)
+    cost = rows * (columns * costs.lanes + apart * costs.alone)
+    cost[1:] += costs.start
+    return int(falling[np.argmin(cost)])
+
+
+def _fold(task: Task, index, best, tell) -> tuple[best_hits.Best, dict]:
+    """The scores of a task joined with the best so far, and the info of the run."""
+    dtype, lock = _dtype(task, best), threading.Lock()
+    with precision(dtype):
+        begun = _widened(best, dtype) or best_hits.empty(
+            len(task.queries), task.top, dtype
+        )
+    shape, home = begun.score.shape, begun.score.device
+    bests = {home: begun}  # one a device: scores stay where they are
+
+    def take(queries, targets, scores):
+        with precision(dtype), lock:
+            device = scores.device
+            with jax.default_device(device):
+                so_far = bests.get(device) or best_hits.empty(*shape, dtype)
+                window = _window(len(task.queries), queries, targets, index, scores)
+                bests[device] = best_hits.add(
+                    so_far, scores, *window, _least(task, dtype)
+                )
+
+    with device_errors.explained("the best hits of each query"):
+        info = scores(task, take, tell)
+        with precision(dtype):
+            first, *others = (jax.device_put(b, home) for b in bests.values())
+            for other in others:
+                first = best_hits.merge(first, other)
+        return jax.block_until_ready(first), info
+
+
+def _dtype(task: Task, best) -> str:
+    """int32 where all scores fit it; what was widened once stays so."""
+    longest = (int(x.lengths.max(initial=0)) for x in (task.queries, task.targets))
+    wide = best is not None and best.score.dtype == np.int64
+    return "int64" if wide or task.dtype(*longest) == "int64" else "int32"
+
+
+def _widened(best, dtype):
+    if best is None or best.score.dtype == dtype:
+        return best
+    lowest = [jnp.iinfo(x).min for x in (best.score.dtype, dtype)]
+    score = best.score.astype(dtype)
+    return best._replace(score=jnp.where(score == lowest[0], lowest[1], score))
+
+
+def _least(task: Task, dtype):
+    """In local mode an alignment has a positive score."""
+    return jnp.asarray(1 if task.local else jnp.iinfo(dtype).min + 1, dtype)
+
+
+def _window(rows: int, queries, targets, index, scores):
+    """``top.add``'s view of a window: rows, columns in database order, indices."""
+    slots, places = scores.shape
+    row = np.full(slots, rows, np.int32)
+    row[: len(queries)] = queries
+    order = np.argsort(index[targets])
+    column, ids = np.zeros(places, np.int32), np.full(places, best_hits.NONE, np.int32)
+    column[: len(order)], ids[: len(order)] = order, index[targets][order]
+    return row, column, ids
+
+
+def _keep(kept: dict, wanted, first: int, block: Sequences) -> None:
+    """Names and codes of the hits; those that are hits no longer go."""
+    for index in kept.keys() - set(wanted.tolist()):
+        del kept[index]
+    for i in wanted[wanted >= first].tolist():
+        kept[i] = block.names[i - first], np.array(block[i - first])

@@ -1,0 +1,102 @@
+"""No score is ever silently saturated: the score dtype is proved, else widened.
+
+A fill of dtype d keeps minus infinity at half of its range (``pairs.dp.recurrence``),
+so values must stay above that half, with room for one gap and one substitution; above,
+they may use all of the range.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxalign.model.scoring import Scoring
+
+# score * IDENTITY_BASE + matches: the lexicographic score of max_identities.
+IDENTITY_BASE = {"int32": 2**13, "int64": 2**20}
+
+
+def scaled(scoring: Scoring, dtype: str, identity: bool):
+    """(scores int64, gap open, gap extend) of a fill; with ``identity`` each score
+    carries a match in its low digits."""
+    factor = IDENTITY_BASE[dtype] if identity else 1
+    scores = scoring.scores.astype(np.int64) * factor
+    if identity:
+        scores = scores + scoring.identical
+    return scores, scoring.open * factor, scoring.extend * factor
+
+
+@dataclass(frozen=True)
+class Range:
+    """Proven bounds on every H of a table, in scaled integer scores."""
+
+    low: int
+    high: int
+
+
+def score_range(m: int, n: int, scoring: Scoring, mode: str) -> Range:
+    """Bounds from the lengths, the matrix and the gaps alone.
+
+    High: every column pairs residues and each scores at most max(S). Low: two gaps
+    reach every cell of a global table, and what is stored is at most one gap or one
+    substitution below H.
+    """
+    best = max(int(scoring.scores.max(initial=0)), 0)
+    worst = max(-int(scoring.scores.min(initial=0)), 0)
+    reach = 0 if mode == "local" else scoring.open + scoring.extend * max(m + n, 1)
+    return Range(-(reach + 2 * scoring.open + worst), min(m, n) * best + best)
+
+
+def fits(bounds: Range, dtype: str, factor: int = 1) -> bool:
+    """Whether values of this range, times ``factor``, never wrap in ``dtype``."""
+    info = np.iinfo(dtype)
+    low, high = bounds.low * factor, (bounds.high + 1) * factor
+    return low > info.min // 2 + factor and high < info.max
+
+
+def score_dtype(m: int, n: int, scoring: Scoring, mode: str, widest=False) -> str:
+    """The narrowest dtype that provably holds all scores: int16, int32, or int64."""
+    bounds = score_range(m, n, scoring, mode)
+    if not widest and fits(bounds, "int16"):
+        return "int16"
+    return "int32" if fits(bounds, "int32") else "int64"
+
+
+def narrow_high(scoring: Scoring, mode: str, dtype: str, zero: int = 0) -> int:
+    """The score up to which a local fill of a dtype is exact; 0 where it never is.
+
+    H rises by max(S) at most from a cell to the next, so before it can wrap there is
+    one above this score: a best of at most this proves that nothing has wrapped.
+    ``zero`` is 0, or ``least_zero``, below which nothing wraps.
+    """
+    low, best = score_range(0, 0, scoring, mode).low, int(scoring.scores.max(initial=0))
+    info = np.iinfo(dtype)
+    fits_below = mode == "local" and (zero or low > info.min // 2 + 1)
+    return max(info.max - zero - max(best, 0), 0) if fits_below else 0
+
+
+def least_zero(scoring: Scoring, dtype: str) -> int:
+    """The least that local scores of 0 can be held as: what is computed is at most a
+    gap of two residues, or a substitution, below them."""
+    worst = max(-int(scoring.scores.min(initial=0)), 0)
+    return int(np.iinfo(dtype).min) + max(scoring.open + scoring.extend, worst)
+
+
+def identity_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:
+    """int32 where score * 2^13 + matches provably fits, else int64 with 2^20."""
+    bounds = score_range(m, n, scoring, mode)
+    base = IDENTITY_BASE["int32"]
+    if min(m, n) < base and fits(bounds, "int32", base):
+        return "int32"
+    return "int64"
+
+
+def triple_dtype(lengths, scoring: Scoring) -> str:
+    """int32 where no H of three sequences can leave a quarter of its range, else int64.
+
+    A column moves H by at most three substitutions, or one and two gaps, and no path,
+    in a padded box either, has more than twice the residues and 64 columns. Minus
+    infinity, half the range, then stays below every real H and wraps nowhere.
+    """
+    largest = int(np.abs(scoring.scores.astype(np.int64)).max(initial=0))
+    reach = (2 * int(sum(lengths)) + 64) * (3 * largest + 3 * scoring.open + 1)
+    return "int32" if reach < -(np.iinfo("int32").min // 4) else "int64"

@@ -1,0 +1,1 @@
+"""Windows of the pair matrix, and running them."""

@@ -1,0 +1,252 @@
+"""One piece of a job on the device: codes in, flat columns out."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.affine import Gaps
+from jaxalign.model import bounds
+from jaxalign.model.scoring import FREE_ENDS
+from jaxalign.pairs import windows
+from jaxalign.pairs.cpu import long_pair, striped_pair
+from jaxalign.pairs.cpu.partition import ROWS
+from jaxalign.pairs.dp import window_program
+from jaxalign.pairs.dp.sweep.cell_blocks import Constants
+from jaxalign.pairs.dp.sweep.lane_fill import TILE, Block
+from jaxalign.pairs.plan import Task
+from jaxalign.pairs.result import Rows, collect, of_pair
+from jaxalign.runtime.devices import first_device
+from jaxalign.runtime.precision import precision
+
+LARGE = 2 * 10**10  # cells of a job that is worth a program more
+MANY = 32  # with one pair in so many beyond them, a window is filled again …
+SKIPPED = 4  # … and so many windows of that thread are not tried
+
+
+def problem_of(scoring, free, dtype: str, identity=False) -> window_program.Problem:
+    """Scores and gaps of the proven dtype, in NumPy: a program takes them sooner than
+    the device has them one by one."""
+    scores, *gaps = bounds.scaled(scoring, dtype, identity)
+    pad = gaps[0]
+    small = dtype != "int64" and np.abs(scores).max(initial=0) < 128 and pad < 128
+    wildcard = scoring.alphabet.wildcard_code
+    return window_program.Problem(
+        np.asarray(scores, "int8" if small else dtype),
+        Gaps(*(np.asarray(g, dtype) for g in gaps)),
+        {end: np.asarray(end in free) for end in FREE_ENDS},
+        np.asarray(wildcard, np.int32),
+    )
+
+
+def _problem(task, dtype):
+    return problem_of(task.scoring, task.free, dtype, task.output == "identity")
+
+
+def run_window(task: Task, w: windows.Window, scratch) -> Rows:
+    """All pairs of a window. ``scratch`` keeps a thread's backtrack buffer."""
+    dtype = task.dtype(w.m, w.n)
+    with precision(dtype):
+        result, found = _on_device(task, w, scratch, dtype)
+        result = jax.tree.map(np.asarray, result)
+    return collect(task, result, found)
+
+
+def _on_cpu(task) -> bool:
+    return first_device(task.devices).platform == "cpu"
+
+
+def narrow(task: Task) -> int:
+    """The local score up to which 8 bits are tried first, with twice the lanes of 16 an
+    instruction on a CPU; 0: they are not. They take a program more."""
+    zero = bounds.least_zero(task.scoring, "int8")
+    high = bounds.narrow_high(task.scoring, task.mode, "int8", zero)
+    return high if _on_cpu(task) and task.job.cells >= LARGE else 0
+
+
+def _costs(task: Task, w: windows.Window, dtype: str) -> Constants | None:
+    """Gap costs as constants of the program: local scores are then a third faster on a
+    CPU (``pairs/dp/sweep/cell_blocks.py``), and other costs take another program."""
+    scores = task.local and task.output == "score" and not w.zipped
+    if not (scores and _on_cpu(task) and task.job.cells >= LARGE):
+        return None
+    zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
+    return Constants(task.scoring.open, task.scoring.extend, zero)
+
+
+def window_scores(task: Task, w: windows.Window, scratch, high: int = 0):
+    """The scores of a window of a ``cross`` job.
+
+    Parameters
+    ----------
+    high : int
+        Compute them in 8 bits, which hold scores up to this one; 0: in what holds all.
+
+    Returns
+    -------
+    scores : integers (slots, places), left on the device
+    beyond : (queries, targets) or None
+        Indices of the pairs whose score 8 bits do not hold; it is -1 there.
+    """
+    scratch.skip = getattr(scratch, "skip", 0) - 1
+    if high and scratch.skip < 0:
+        score, over = _beyond(_scores(task, w, scratch, "int8"), np.int16(high))
+        count = len(w.queries), len(w.targets)
+        q, t = np.nonzero(np.asarray(over)[: count[0], : count[1]])
+        if len(q) * MANY <= count[0] * count[1]:
+            return score, (w.queries[q], w.targets[t])
+        scratch.skip = SKIPPED
+    return _scores(task, w, scratch, task.dtype(w.m, w.n)), None
+
+
+def _scores(task, w, scratch, dtype):
+    with precision(dtype):
+        return _on_device(task, w, scratch, dtype)[0].score
+
+
+@jax.jit
+def _beyond(score, high):
+    """Scores, -1 instead of those above ``high``; and which these are."""
+    over = score > high
+    return jnp.where(over, -1, score), over
+
+
+def _on_device(task, w, scratch, dtype):
+    """(device result, the pairs it holds)."""
+    problem = _problem(task, dtype)
+    block = block_of(task, w)
+    block = window_program.load_block(block, problem, task.local, shared=not w.zipped)
+    found = task.job.meets(w)
+    queries, m = queries_of(task, w)
+    start = np.zeros(w.slots, np.int32)
+    start[: len(found.wanted)] = found.wanted.argmax(axis=1)
+    second = task.job.second(w)
+    result, halves = window_program.run_window(
+        block,
+        queries,
+        m,
+        start,
+        np.int32(len(found.wanted)),
+        wide(w, found.swapped),
+        problem,
+        _halves(scratch, w.capacity) if task.paths else None,
+        None if second is None else wide(w, second),
+        local=task.local,
+        rows=ROWS,
+        longest=w.longest,
+        paths=task.paths,
+        steps=task.output == "alignment",
+        fused=_on_cpu(task),
+        costs=_costs(task, w, dtype),
+    )
+    scratch.halves = halves
+    return result, found
+
+
+def wide(w, bits):
+    """(Q, T) bool in the window's static size."""
+    padded = np.zeros((w.slots, w.places), bool)
+    padded[: bits.shape[0], : bits.shape[1]] = bits
+    return padded
+
+
+def block_of(task, w) -> Block:
+    """The targets in their lanes, without their scores."""
+    pad = len(task.scoring.scores)
+    codes = np.full((w.lanes, w.columns), pad, np.uint8)
+    target = np.zeros((w.lanes, w.columns // TILE), np.int32)
+    begins = np.zeros(target.shape, bool)
+    lane, first, length = (np.zeros(w.places, np.int32) for _ in range(3))
+    count = len(w.targets)
+    source = task.targets.offsets[w.targets]
+    lane[:count], length[:count] = w.lane, task.targets.offsets[w.targets + 1] - source
+    first[:] = TILE  # places that stay empty: a target of no residues in tile 0
+    first[:count] = w.last - length[:count]
+    begin = np.minimum(first[:count], w.last - 1) // TILE
+    begins[w.lane, begin] = True
+    tiles = w.last // TILE - begin
+    at = w.lane * target.shape[1] + begin - (np.cumsum(tiles) - tiles)
+    at = np.repeat(at, tiles) + np.arange(tiles.sum())
+    target.reshape(-1)[at] = np.repeat(np.arange(count), tiles)
+    letters, flat = task.targets.codes, codes.reshape(-1)
+    to = first[:count] + w.lane * w.columns
+    places = zip(to.tolist(), source.tolist(), length[:count].tolist(), strict=True)
+    for i, j, n in places:
+        flat[i : i + n] = letters[j : j + n]
+    origin = first[target]
+    tiles = np.int32(w.last.max(initial=TILE) // TILE)
+    by_row = (np.ascontiguousarray(x.T) for x in (codes, target, origin, begins))
+    return Block(*by_row, lane, first, length, tiles, np.int32(len(w.targets)))
+
+
+def queries_of(task, w):
+    """Codes (Q, M, W) and lengths (Q, W) of the rows of queries."""
+    wide = w.lanes if w.zipped else w.each
+    codes, m = _padded(task.queries, w.queries, w.rows, w.slots * wide)
+    codes = codes.reshape(w.slots, wide, w.rows).transpose(0, 2, 1)
+    return np.ascontiguousarray(codes), m.reshape(w.slots, wide)
+
+
+def _halves(scratch, capacity):
+    """The buffer the last window gave back, where it has the right size."""
+    held = getattr(scratch, "halves", None)
+    if held is None or held.shape[0] != capacity or held.is_deleted():
+        held = jnp.zeros(capacity, jnp.uint16)
+    return held
+
+
+def _padded(sequences, indices, length, count):
+    """uint8 (count, length) codes and int32 (count,) lengths of some sequences."""
+    codes = np.zeros((count, length), np.uint8)
+    lengths = np.zeros(count, np.int32)
+    for row, index in enumerate(indices):
+        one = sequences[index]
+        codes[row, : len(one)] = one
+        lengths[row] = len(one)
+    return codes, lengths
+
+
+def run_pair(task: Task, pair: tuple[int, int]) -> Rows:
+    """One pair by anti-diagonals, in checkpointed strips where it is long; or striped
+    where that is asked for."""
+    found, dtype = _alone(task, *pair)
+    return of_pair(task, pair, found, np.dtype(dtype))
+
+
+def pair_score(task: Task, pair: tuple[int, int]) -> jax.Array:
+    """The score of one pair, (1, 1)."""
+    found, dtype = _alone(task, *pair)
+    with precision(dtype):
+        return jnp.full((1, 1), found.score, dtype)
+
+
+def _alone(task, i, j):
+    """(long_pair.Pair, dtype) of one pair."""
+    query, target = task.queries[i], task.targets[j]
+    dtype = task.dtype(len(query), len(target))
+    kept = "int32" if dtype == "int16" else dtype  # what its indices are anyway
+    if task.implementation == "striped":
+        with precision(kept):
+            problem = _problem(task, kept)
+            return striped_pair.score(query, target, problem, task.local), kept
+    rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
+    fused = _on_cpu(task)
+
+    def aligned(tried, high):
+        with precision(tried):
+            return long_pair.align_long(
+                query, target, _problem(task, tried), task.local, task.paths, rows,
+                fused=fused, high=high,
+            )  # fmt: skip
+
+    tries = _tries(task, dtype) if fused else [(kept, None)]
+    found = (aligned(*one) for one in tries)
+    return next(pair for pair in found if pair is not None), kept
+
+
+def _tries(task, dtype):
+    """(dtype, score up to which it is exact, or None): int16 takes half the time, and
+    the lengths alone seldom prove that it holds a long pair."""
+    high = bounds.narrow_high(task.scoring, task.mode, "int16")
+    if dtype == "int32" and high and task.output != "identity":
+        yield "int16", high
+    yield dtype, None

@@ -1,0 +1,242 @@
+"""One pair of any length, with its path, in sub-quadratic memory.
+
+The table is filled in strips of rows; H and E of the row between two strips are kept
+as checkpoints. Then, from the end cell upwards, only the strips the path crosses are
+filled again, with backtrack, one at a time (checkpoint and recompute, the BT1 of Li,
+Ranka and Sahni used for a pair). Memory is O((m / rows + rows) * n), time twice a fill.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.pairs.dp import ends, walk, wavefront
+from jaxalign.pairs.dp.call import CPU_OPTIONS
+from jaxalign.pairs.windows import bucket
+
+ROWS = 1024
+# On a CPU: a diagonal of so many rows stays in the first cache, and JAX 0.10 has no way
+# to spread a larger one over threads from within one function.
+CPU_ROWS = 512
+
+
+class Pair(NamedTuple):
+    """Result of one pair: Python ints, and one uint8 operation a step, start to end."""
+
+    score: int
+    end_i: int
+    end_j: int
+    start_i: int
+    start_j: int
+    identities: int
+    columns: int
+    gap_openings: int
+    gaps: int
+    steps: np.ndarray | None
+
+
+@partial(
+    jax.jit,
+    static_argnames=("local", "tables", "fused"),
+    donate_argnames=("codes",),
+    compiler_options=CPU_OPTIONS,
+)
+def fill_strip(
+    query, target, m, n, above, top, problem, diagonals=None, codes=None, *, local,
+    tables=False, fused=False,
+):  # fmt: skip
+    return wavefront.strip(
+        query,
+        target,
+        m,
+        n,
+        above,
+        top,
+        problem.scores,
+        problem.gaps,
+        problem.free,
+        diagonals,
+        codes,
+        local=local,
+        tables=tables,
+        fused=fused,
+    )
+
+
+def strip_rows(m: int, n: int, budget: int) -> int:
+    """Rows of a strip: 64 to 1024, its nibbles in half the budget and 64 MB."""
+    rows, wide = 64, columns_for(n)
+    limit = min(budget // 2, 2**26)
+    while rows < min(ROWS, bucket(m)) and 3 * 2 * rows * (wide + 2 * rows) <= limit:
+        rows *= 2
+    return rows
+
+
+def bytes_needed(m: int, n: int, budget: int) -> int:
+    """Checkpoints (H and E of a row, int32) and one strip with its backtrack."""
+    rows = strip_rows(m, n, budget)
+    wide = columns_for(n)
+    return max(
+        -(-max(m, 1) // rows) * 8 * wide + 3 * rows * (wide + rows)
+        for rows in (rows, min(rows, CPU_ROWS))
+    )
+
+
+def columns_for(n: int) -> int:
+    """Columns that a program has room for: for most proteins one of three sizes, since
+    it computes no more diagonals than there are; very long ones waste no memory."""
+    return bucket(n, 4, 256) if n <= 2**14 else bucket(n)
+
+
+def align_long(
+    query,
+    target,
+    problem,
+    local,
+    paths=True,
+    rows=ROWS,
+    progress=None,
+    fused=False,
+    high=None,
+):
+    """Align one pair strip by strip.
+
+    Parameters
+    ----------
+    query, target : uint8 codes (m,), (n,)
+    problem : pairs.dp.window_program.Problem; its gaps' dtype is proven for the whole
+        pair
+    rows : rows of a strip; the smaller, the less memory
+    fused : as in ``wavefront.strip``; ``CPU_ROWS`` at most
+    high : None is returned where the score is above it
+    progress : called with the cells done so far, the second pass not counted
+    """
+    rows = min(rows, bucket(len(query)), CPU_ROWS if fused else ROWS)
+    m, n = len(query), len(target)
+    # Without ``fused`` all diagonals of the padded table are computed.
+    padded = np.zeros(columns_for(n) if fused else bucket(n), np.int32)
+    padded[:n] = target
+    top = _top(problem, len(padded), local)
+    checkpoints, found = [], []
+    for above in range(0, max(m, 1), rows):
+        checkpoints.append(top)
+        part, real = _rows(query, above, rows)
+        args = (part, padded, real, n, above, top, problem)
+        many = real + n + 1 if fused else None
+        done = fill_strip(*args, many, local=local, fused=fused)
+        found.append(_bests(done, above, real, n))
+        top = done.bottom
+        if progress:
+            progress((above + real) * n)
+    end = _end(found, done, m, n, problem.free, local)
+    if high is not None and end.score > high:
+        return None
+    if not paths:
+        return Pair(end.score, end.i, end.j, *[0] * 6, None)
+    return _walk_up(query, padded, end, n, checkpoints, problem, local, rows, fused)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _top(problem, columns, local):
+    free = problem.free["target_start"] | local
+    return wavefront.top_border(columns, free, problem.gaps)
+
+
+def _rows(query, above, rows):
+    """Codes of a strip, padded, and how many of them are real."""
+    part = np.zeros(rows, np.int32)
+    real = query[above : above + rows]
+    part[: len(real)] = real
+    return part, len(real)
+
+
+def _bests(done, above, real, n):
+    """The best of a strip's cells and the best of its column n, as (score, i, j)."""
+    rows = np.asarray(done.row_best)[: real + 1]
+    column = np.asarray(done.last_column)[: real + 1]
+    i, k = int(rows.argmax()), int(column.argmax())
+    inner = int(rows[i]), above + i, int(np.asarray(done.row_column)[i])
+    return inner, (int(column[k]), above + k, n)
+
+
+def _end(found, done, m, n, free, local):
+    """The end cell of the whole pair; strips come in order, so the first best wins."""
+    inner = max((best for best, _ in found), key=lambda best: best[0])
+    if local:
+        return ends.End(*(inner if inner[0] > 0 else (0, 0, 0)))
+    column = max((best for _, best in found), key=lambda best: best[0])
+    row = np.asarray(done.bottom.h)[: n + 1]
+    j = int(row.argmax())
+    corner = ends.End(int(row[n]), m, n)
+    end = ends.border_end(
+        _arrays(corner),
+        _arrays(column),
+        _arrays((int(row[j]), m, j)),
+        free,
+        0,
+    )
+    return ends.End(*map(int, end))
+
+
+def _arrays(cell):
+    return ends.End(*map(jnp.asarray, cell))
+
+
+def _walk_up(query, target, end, n, checkpoints, problem, local, rows, fused):
+    """Refill the strips on the path from the last to the first, and walk each."""
+    walked = walk.start(*(np.full(1, v, np.int32) for v in (end.i, end.j)))
+    pieces, codes = [], wavefront.empty_codes(rows, len(target))
+    strip = max(end.i - 1, 0) // rows
+    while True:
+        above = strip * rows
+        part, real = _rows(query, above, rows)
+        args = (part, target, real, n, above, checkpoints[strip], problem)
+        many = int(walked.i[0]) - above + int(walked.j[0]) + 1 if fused else None
+        codes = fill_strip(*args, many, codes, local=local, fused=fused).codes
+        before = int(walked.columns[0])
+        walked = _walk_strip(walked, codes, part, target, above, problem, local)
+        walked = jax.tree.map(np.asarray, walked)
+        count = int(walked.columns[0]) - before
+        pieces.append(walked.steps[:count, 0])
+        walked = walked._replace(steps=None)
+        if strip == 0 or int(walked.i[0]) > above:
+            break
+        if count == 0 or _stops(walked, problem, local):
+            break
+        strip -= 1
+    steps = np.concatenate(pieces)[::-1]
+    counts = (walked.identities, walked.columns, walked.gap_openings, walked.gaps)
+    start = int(walked.i[0]), int(walked.j[0])
+    return Pair(end.score, end.i, end.j, *start, *(int(c[0]) for c in counts), steps)
+
+
+def _stops(walked, problem, local):
+    """Whether the walk ended on column 0 for good."""
+    return int(walked.j[0]) == 0 and bool(problem.free["query_start"] | local)
+
+
+@partial(jax.jit, static_argnames=("local",))
+def _walk_strip(walked, codes, query, target, above, problem, local):
+    """Walk one pair (B = 1) within the codes of a strip of rows."""
+    free = problem.free
+    rules = walk.Rules(
+        free["target_start"] | local,
+        free["query_start"] | local,
+        jnp.where(above == 0, -1, above).astype(jnp.int32),
+    )
+    longest = query.shape[0] + target.shape[0]
+    steps = jnp.full((longest, 1), walk.DONE, jnp.uint8)
+
+    def nibble_at(i, j):
+        row = i - above
+        return codes.at[row + j, row].get(mode="clip").astype(jnp.int32)
+
+    def same_at(i, j):
+        a = query.at[i - 1 - above].get(mode="clip")
+        b = target.at[j - 1].get(mode="clip")
+        return (a == b) & (a != problem.wildcard)
+
+    return walk.walk(walked._replace(steps=steps), nibble_at, same_at, rules)

@@ -1,0 +1,277 @@
+"""The pair matrix cut into windows: sorted by length, under a memory budget.
+
+Sequences are sorted longest first, and the targets of a block packed into its lanes one
+after the other, so little of it is padding; results go back to input order.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from jaxalign.pairs.cpu.lane_packing import EMPTY, pack, spans, tiled
+from jaxalign.pairs.dp.sweep.lane_fill import TILE
+from jaxalign.pairs.windows import Job, Window, bucket, by_length, pairs
+
+ROWS = 8  # rows of a strip: one uint32 backtrack word (docs/logs/cpu-sweep.md)
+LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
+QUERIES = 32  # rows of queries of a window at most
+COLUMNS = 1024  # of a block; or half as much again as its longest target, if more
+SMALL_BACKTRACK = 2**21  # halves, 4 MB
+LARGE_BACKTRACK = 2**25
+LONG, MANY = 2**18, 128  # cells of a pair; pairs of a window: when to think of each
+ALONE = (9, 3)  # cells of a lane for one alone; a lane that looks up is slower
+NARROW = 2**30  # bytes of a window of the fewest lanes: larger pairs are faster alone
+STEP_BYTES = 2**25  # operations kept by one window at most
+
+
+def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
+    """Device bytes of a window: profile, boundary rows and columns, backtrack,
+    operations."""
+    wide = window.lanes * (window.columns + window.rows * window.zipped)
+    profile = 0 if window.zipped else 26 * window.lanes * window.columns
+    held = profile * (1 if score_bytes == 2 else score_bytes) + wide * 6
+    held += 2 * score_bytes * window.lanes * (window.columns + window.rows)
+    held += 2 * window.capacity
+    if steps:
+        held += 2 * window.slots * window.places * (window.rows + window.longest)
+    return held + 48 * window.slots * window.places
+
+
+def lone(job: Job, piece) -> list:
+    """The piece; or its pairs, where these are few and long, so that most lanes of the
+    window would be empty. A cell alone, by anti-diagonals, costs as much as ``ALONE``
+    cells of a lane."""
+    if not isinstance(piece, Window) or piece.m * piece.n < LONG:
+        return [piece]
+    if len(piece.queries) * (1 if piece.zipped else len(piece.targets)) > MANY:
+        return [piece]
+    single = pairs(job, piece)
+    asked = sum(int(job.query_lengths[i]) * int(job.target_lengths[j])
+                for i, j in single)  # fmt: skip
+    return single if asked * ALONE[piece.zipped] < _swept(job, piece) else [piece]
+
+
+def _swept(job: Job, window: Window) -> int:
+    """Cells that a window fills: all of its lanes, to the end of the longest."""
+    rows = window.m
+    if not window.zipped:
+        rows = int(job.query_lengths[window.queries[:: window.each]].sum())
+    return rows * int(window.last.max(initial=TILE)) * window.lanes
+
+
+def least_bytes(job: Job, i: int, j: int) -> int:
+    """Bytes of the narrowest window that holds pair (i, j)."""
+    q, t = np.array([i]), np.array([j])
+    if job.kind == "zip":
+        return window_bytes(_zip_shape(job, q, LANES[-1]), 4, job.steps)
+    return window_bytes(_shape(job, q, t, LANES[-1]), 4, job.steps)
+
+
+def _coarse(job) -> bool:
+    """Few length buckets: a compilation costs more than padding saves."""
+    return job.cells < 2 * 10**10
+
+
+def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
+    """Windows that need at most ``budget`` bytes each, heaviest first.
+
+    A pair whose backtrack alone exceeds the budget comes out as (i, j), to be aligned
+    by checkpoints.
+    """
+    if job.kind == "zip":
+        yield from _cut_zip(job, np.arange(job.pairs), budget)
+        return
+    order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
+    lanes, start = _lanes(job, order), 0
+    while start < len(order):
+        block = order[start : start + _next_block(job, order[start:], lanes)]
+        start += len(block)
+        below = queries[:start] if job.triangle else queries
+        yield from _cut_block(job, below, block, lanes, budget)
+    if job.teams and job.include_self:  # the first of a team met itself already
+        yield from _cut_zip(job, queries[1::2], budget)
+
+
+def regroup(job: Job, queries, targets, budget: int) -> list:
+    """Pieces of some pairs (P,) of a ``cross`` job, heaviest first: each query against
+    its targets, all with few programs."""
+
+    def cells(piece):
+        if isinstance(piece, Window):
+            return _swept(job, piece)
+        i, j = piece
+        return int(job.query_lengths[i]) * int(job.target_lengths[j]) * ALONE[0]
+
+    pieces = _by_query(job, queries, targets, budget)
+    return sorted(pieces, key=cells, reverse=True)
+
+
+def _by_query(job, queries, targets, budget):
+    order = np.lexsort((-job.target_lengths[targets], queries))
+    queries, targets = queries[order], targets[order]
+    ends = np.flatnonzero(np.diff(queries, append=-1)) + 1
+    for start, end in pairwise([0, *ends.tolist()]):
+        query, some = queries[start : start + 1], targets[start:end]
+        while len(some):
+            count = _next_block(job, some, LANES[1])
+            for piece in _narrow(job, query, some[:count], LANES[1], budget, few=True):
+                yield from lone(job, piece)
+            some = some[count:]
+
+
+def _next_block(job, order, lanes) -> int:
+    """How many of the next targets (longest first) make a block."""
+    if job.window:
+        return job.window
+    lengths = job.target_lengths[order]
+    room = max(COLUMNS, 3 * int(lengths[0]) // 2 + TILE)
+    most = int(np.searchsorted(np.cumsum(tiled(lengths)), lanes * room)) + 1
+    return len(pack(lengths[:most], lanes, room)[0])
+
+
+def _lanes(job, order) -> int:
+    """The number of lanes that needs the least time, were all rows alike. In a triangle
+    the fewer lanes, the less in vain."""
+
+    lengths = job.target_lengths[order]
+
+    def cost(lanes):
+        if job.triangle:
+            swept = spans(lengths, lanes).sum()
+        else:  # about what they take packed: all queries sweep to the end
+            columns = tiled(lengths)
+            swept = max(columns.max(initial=0), columns.sum() / lanes)
+        return swept * (lanes + EMPTY)
+
+    return min(LANES[:2], key=cost)
+
+
+def _capacity(job, m, used, rows, columns, lanes) -> int:
+    """uint16 backtrack, one for 4 cells, of m rows and the columns used; of a whole
+    bucket where that is small, so that a small job compiles one program and all parts
+    of a job the same ones."""
+    if not job.paths:
+        return 0
+    whole = rows * columns * lanes // 4
+    if whole <= (LARGE_BACKTRACK if job.whole else SMALL_BACKTRACK):
+        return whole
+    needed = _backtrack(m, used, lanes)
+    return bucket(needed, 4 if needed < LARGE_BACKTRACK else 2)
+
+
+def _backtrack(m, used, lanes) -> int:
+    return max(1, -(-m // ROWS)) * (ROWS // 4) * used * lanes
+
+
+def _fitted(job, window: Window, budget: int) -> Window | None:
+    """The window within the budget: as it is, else without room for others (a program
+    of its own, but no fewer lanes); None where it does not fit."""
+    limit = budget if window.lanes > LANES[-1] else min(budget, NARROW)
+    needed = _backtrack(window.m, int(window.last.max(initial=TILE)), window.lanes)
+    tight = replace(window, capacity=min(window.capacity, needed))
+    fit = (x for x in (window, tight) if window_bytes(x, 4, job.steps) <= limit)
+    return next(fit, None)
+
+
+def _cut_block(job, queries, block, lanes, budget):
+    """One block of targets against all its queries, in windows of similar rows."""
+    at = 0
+    while at < len(queries):
+        shape = _shape(job, queries[at:], block, lanes)
+        part = queries[at : at + shape.slots * shape.each]
+        yield from _narrow(job, part, block, lanes, budget)
+        at += len(part)
+
+
+def _narrow(job, queries, block, lanes, budget, few=False):
+    """Fewer lanes or targets until the window fits; then single pairs."""
+    window = _shape(job, queries, block, lanes, few)
+    if (fitted := _fitted(job, window, budget)) is not None:
+        yield fitted
+    elif lanes > LANES[-1]:
+        fewer = next(x for x in LANES if x < lanes)
+        while len(block):
+            count = _next_block(job, block, fewer)
+            yield from _narrow(job, queries, block[:count], fewer, budget, few)
+            block = block[count:]
+    elif len(block) > lanes:
+        for start in range(0, len(block), lanes):
+            part = block[start : start + lanes]
+            yield from _narrow(job, queries, part, lanes, budget, few)
+    else:
+        yield from pairs(job, window)
+
+
+def _shape(job, queries, block, lanes, few=False) -> Window:
+    """The window of some queries and targets: coarse buckets for a small job, and for
+    ``few`` programs."""
+    coarse = _coarse(job) or few
+    lane, last = pack(job.target_lengths[block], lanes)
+    used = int(last.max(initial=TILE))
+    m = int(job.query_lengths[queries].max(initial=0))
+    n = int(job.target_lengths[block].max(initial=0))
+    rows, longest = (bucket(x) for x in (job.most if coarse else (m, n)))
+    columns = max(bucket(used, 4 if coarse else 2), longest)
+    if few and not job.paths:  # nothing else asks how long a target is
+        columns = longest = bucket(used, 16)
+    each = 2 if job.teams else 1
+    slots = min((job.window or 2 * QUERIES) // each, QUERIES)
+    common = job.whole and lanes > LANES[-1]  # parts: one size for most of them
+    places = max(lanes, bucket(len(block), 4, 256 if common else 64))
+    if job.steps:
+        slots = min(slots, max(1, STEP_BYTES // (places * (rows + longest))))
+        slots = 2 ** int(np.log2(slots))
+    held = _capacity(job, m, used, rows, columns, lanes)
+    return Window(
+        queries,
+        block,
+        lane,
+        last,
+        lanes,
+        rows,
+        columns,
+        longest,
+        slots,
+        each,
+        places,
+        held,
+        False,
+        m,
+        n,
+    )
+
+
+def _cut_zip(job, which, budget):
+    """Query k with target k, for some k: sorted by size, a query a lane."""
+    cells = job.query_lengths[which] * (job.target_lengths[which] + 1)
+    order = which[by_length(cells)]
+    lanes = job.window or (LANES[1] if len(order) > LANES[-1] else LANES[-1])
+    for start in range(0, len(order), lanes):
+        yield from _narrow_zip(job, order[start : start + lanes], lanes, budget)
+
+
+def _zip_shape(job, part, lanes) -> Window:
+    m = int(job.query_lengths[part].max(initial=0))
+    n = int(job.target_lengths[part].max(initial=0))
+    used = int(tiled(n))
+    size = bucket(max(m, used), 2)
+    held = _capacity(job, m, used, size, size, lanes)
+    lane = np.arange(len(part), dtype=np.int32)
+    last = tiled(job.target_lengths[part]).astype(np.int32)
+    return Window(
+        part, part, lane, last, lanes, size, size, size, 1, 1, lanes, held, True, m, n
+    )
+
+
+def _narrow_zip(job, part, lanes, budget):
+    window = _zip_shape(job, part, lanes)
+    if (fitted := _fitted(job, window, budget)) is not None:
+        yield fitted
+    elif lanes <= LANES[-1]:
+        yield from pairs(job, window)
+    else:
+        fewer = next(x for x in LANES if x < lanes)
+        for start in range(0, len(part), fewer):
+            yield from _narrow_zip(job, part[start : start + fewer], fewer, budget)

@@ -1,0 +1,134 @@
+"""Windows as one SPMD program over a ``jax.sharding.Mesh``: every device fills one.
+
+For callers whose JAX program has a mesh. Windows of one static shape are stacked along
+a new leading axis, which ``shard_map`` cuts over all axes of the mesh.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from inspect import unwrap
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from jaxalign.errors import UsageError
+from jaxalign.pairs import result
+from jaxalign.pairs.cpu import execute
+from jaxalign.pairs.cpu.partition import ROWS
+from jaxalign.pairs.dp import window_program
+from jaxalign.pairs.windows import Window
+from jaxalign.runtime.precision import precision
+
+SIZES = ("lanes", "rows", "columns", "longest", "slots", "each", "places", "capacity")
+
+
+def check(mesh, implementation: str | None) -> None:
+    """Refuse what a mesh cannot run.
+
+    Raises
+    ------
+    UsageError
+        Another implementation than ``sweep``; devices of other processes.
+    """
+    if implementation not in (None, "sweep"):
+        raise UsageError(f"a mesh runs implementation 'sweep', not {implementation!r}")
+    if mesh.is_multi_process:
+        raise UsageError("all devices of a mesh must belong to this process")
+
+
+def run(task, pieces) -> Iterator[result.Rows]:
+    """The rows of all pieces, in no order; single pairs come one by one."""
+    groups: dict = {}
+    for piece in pieces:
+        if isinstance(piece, Window):
+            sizes = tuple(getattr(piece, name) for name in SIZES)
+            key = (*sizes, piece.zipped, task.dtype(piece.m, piece.n))
+            groups.setdefault(key, []).append(piece)
+        else:
+            yield execute.run_pair(task, piece)
+    count = task.mesh.devices.size
+    for (*_, dtype), alike in groups.items():
+        for start in range(0, len(alike), count):
+            yield from _together(task, alike[start : start + count], dtype)
+
+
+def _together(task, windows, dtype) -> Iterator[result.Rows]:
+    """Up to one window a device, at the same time."""
+    met = [task.job.meets(w) for w in windows]
+    inputs = [_inputs(task, *pair) for pair in zip(windows, met, strict=True)]
+    # A device without a window gets one of which no query is to be computed.
+    idle = inputs[-1] | {"count": np.int32(0)}
+    inputs += [idle] * (task.mesh.devices.size - len(inputs))
+    stacked = jax.tree.map(lambda *values: np.stack(values), *inputs)
+    first, identity = windows[0], task.output == "identity"
+    with precision(dtype):
+        found = _spmd(
+            stacked,
+            execute.problem_of(task.scoring, task.free, dtype, identity),
+            mesh=task.mesh,
+            local=task.local,
+            shared=not first.zipped,
+            capacity=first.capacity if task.paths else None,
+            longest=first.longest,
+            paths=task.paths,
+            steps=task.output == "alignment",
+        )
+    found = jax.tree.map(np.asarray, found)
+    for k, one in enumerate(met):
+        yield result.collect(task, jax.tree.map(lambda x, k=k: x[k], found), one)
+
+
+def _inputs(task, window, met) -> dict:
+    """What one device needs, as host arrays."""
+    queries, m = execute.queries_of(task, window)
+    start = np.zeros(window.slots, np.int32)
+    start[: len(met.wanted)] = met.wanted.argmax(axis=1)
+    second = task.job.second(window)
+    return {
+        "block": execute.block_of(task, window),
+        "queries": queries,
+        "lengths": m,
+        "start": start,
+        "count": np.int32(len(met.wanted)),
+        "tie": execute.wide(window, met.swapped),
+        "second": None if second is None else execute.wide(window, second),
+    }
+
+
+@partial(
+    jax.jit,
+    static_argnames=(
+        "mesh", "local", "shared", "capacity", "longest", "paths", "steps",
+    ),
+)  # fmt: skip
+def _spmd(stacked, problem, *, mesh, local, shared, capacity, **static):
+    """One window a device: results with the leading axis of the inputs."""
+    over = PartitionSpec(mesh.axis_names)
+
+    @partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(over, PartitionSpec()),
+        out_specs=over,
+        check_vma=False,
+    )
+    def each(stacked, problem):
+        own = jax.tree.map(lambda values: values[0], stacked)
+        block = own.pop("block")
+        block = unwrap(window_program.load_block)(block, problem, local, shared)
+        halves = None if capacity is None else jnp.zeros(capacity, jnp.uint16)
+        found, _ = unwrap(window_program.run_window)(
+            block,
+            problem=problem,
+            halves=halves,
+            local=local,
+            rows=ROWS,
+            fused=mesh.devices.flat[0].platform == "cpu",
+            **own,
+            **static,
+        )
+        return jax.tree.map(lambda values: values[None], found)
+
+    return each(stacked, problem)

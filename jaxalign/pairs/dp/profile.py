@@ -1,0 +1,85 @@
+"""Substitution scores laid out for a fill: what a lane reads at (row, column).
+
+Two letters are added to the ``A`` of the alphabet: code A pads a query below its last
+row and a target before its first column (targets end together, see ``sweep``).
+"""
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.pairs.dp import lookup
+
+
+def padded_scores(scores, pad_column, pad_row):
+    """(A, A) scores -> (A + 1, A + 1), with the pad letter on both sides."""
+    wide = jnp.pad(scores, ((0, 1), (0, 1)))
+    wide = wide.at[:, -1].set(pad_column.astype(scores.dtype))
+    return wide.at[-1, :].set(pad_row.astype(scores.dtype))
+
+
+def database_profile(scores, targets):
+    """Scores of every letter against every column of a block of targets.
+
+    Parameters
+    ----------
+    scores : (A, A), row = query letter
+    targets : uint8 (columns, lanes)
+
+    Returns
+    -------
+    (A, columns + 2, lanes), the dtype of ``scores``
+        Rows of it are picked by the query's letter: no gather in the fill. Those of a
+        letter lie one after the other, so that they are fetched ahead; with two columns
+        more, since rows of all letters a power of two apart would share few places of
+        the cache.
+    """
+    targets = jnp.pad(targets, ((0, 2), (0, 0)))
+    if len(scores) > lookup.MOST:
+        return scores[:, targets]
+    shape = len(scores), *targets.shape
+    entries = [lax.broadcast_in_dim(x, shape, (0,)) for x in scores.T]
+    return lookup.by_code(entries, lax.broadcast_in_dim(targets, shape, (1, 2)))
+
+
+def query_profile(query, scores, layout="sequential", lanes=1):
+    """Scores of every letter against every residue of a query (CUDASW++ 2.0).
+
+    Both layouts hold S(Q[i], r) in row r. ``sequential`` keeps the order of the query.
+    ``striped`` (Farrar 2007) cuts it into ``lanes`` pieces of T = ceil(m / lanes)
+    residues and puts residue t of all pieces side by side, so that the lanes of a
+    vector lie T rows apart and depend on each other only once in T steps.
+
+    Parameters
+    ----------
+    query : integer codes (m,), m >= 1
+    scores : (A, A), row = query letter
+    layout : {"sequential", "striped"}
+    lanes : int
+        Lanes of a vector; m is padded to a multiple of it, and padding scores 0.
+
+    Returns
+    -------
+    sequential : (A, lanes * T), P[r, i] = S(Q[i], r)
+    striped : (A, T, lanes), P[r, t, k] = S(Q[k * T + t], r)
+
+    Raises
+    ------
+    ValueError
+        No such layout.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> scores = jnp.arange(9).reshape(3, 3)
+    >>> query_profile(jnp.array([0, 1, 2]), scores)[1].tolist()
+    [1, 4, 7]
+    >>> query_profile(jnp.array([0, 1, 2]), scores, "striped", lanes=2)[1].tolist()
+    [[1, 7], [4, 0]]
+    """
+    if layout not in ("sequential", "striped"):
+        raise ValueError(f"unknown layout {layout!r}: sequential or striped")
+    steps = -(-query.shape[0] // lanes)
+    profile = jnp.pad(scores[query].T, ((0, 0), (0, steps * lanes - query.shape[0])))
+    if layout == "sequential":
+        return profile
+    return jnp.swapaxes(profile.reshape(-1, lanes, steps), 1, 2)

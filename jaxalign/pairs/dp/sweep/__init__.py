@@ -1,0 +1,1 @@
+"""The form that is fast on a CPU: targets in lanes."""

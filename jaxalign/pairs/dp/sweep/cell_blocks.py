@@ -1,0 +1,130 @@
+"""Local scores on a CPU: two rows and two columns of cells in one loop over the lanes.
+
+XLA:CPU makes a loop of its own of every array, so that a value which more than one
+array needs goes by way of memory. Only a reduction of several arrays at once is one
+loop for all of them: here each array is the maximum of two copies of itself. What they
+share stays in registers: E and H between the two rows, F between the two columns.
+
+LLVM makes vectors of such a loop as long as it has to ask at most 128 times whether two
+of its arrays overlap, which it cannot know: eight are written and twelve read, so there
+is no room for a third row or column, nor for gap costs that are not constants of the
+program (docs/logs/cpu-sweep.md, rung 18; ``test_lanes_of_a_block_are_vectors``).
+"""
+
+from functools import partial, reduce
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.affine import Gaps
+from jaxalign.pairs.dp import recurrence
+from jaxalign.pairs.dp.call import one_function
+from jaxalign.pairs.dp.matrix_rows import row_of
+from jaxalign.pairs.dp.sweep.lane_scores import from_profile
+
+ROWS, COLUMNS = 2, 2  # of a block
+
+
+class Constants(NamedTuple):
+    """Integers that are constants of a program of local scores. ``zero`` is what a
+    score of 0 is held as: far below 0, a narrow dtype holds scores twice as high."""
+
+    open: int
+    extend: int
+    zero: int = 0
+
+    @property
+    def least(self) -> int:
+        """What E and F begin with: no lower than a gap that opens at a score of 0."""
+        return self.zero - self.open
+
+
+def together(*values):
+    """The same values (pytrees of (B,) arrays), computed by one loop."""
+    flat, tree = jax.tree.flatten(values)
+    low = [jnp.iinfo(x.dtype).min for x in flat]
+    init = [jnp.asarray(x, y.dtype) for x, y in zip(low, flat, strict=True)]
+    twice = [lax.broadcast(x, (2,)) for x in flat]
+
+    def larger(some, others):
+        return [lax.max(x, y) for x, y in zip(some, others, strict=True)]
+
+    return jax.tree.unflatten(tree, lax.reduce(twice, init, larger, (0,)))
+
+
+def columns_of(rows: int, scores, letters, second, dtype, costs):
+    """The step over two columns of all lanes: a function (p, carry).
+
+    Parameters
+    ----------
+    rows : of the strip
+    scores : (A + 1, L / 2, 2 * B), the database profile, two columns a row
+    letters : int32 (W,) for each row
+    second : bool (2 * B,) for W = 2, the lanes that meet the second query; or None
+    dtype : of H, E and F
+    costs : Constants
+
+    The carry is that of ``sweep``: H and F of the rows, the diagonal, then H and E of
+    the row above, (L / 2, 2 * B) each, and the best H so far.
+    """
+    lanes = scores.shape[2] // COLUMNS
+
+    def halves(pair):
+        return [lax.slice_in_dim(pair, c * lanes, (c + 1) * lanes)
+                for c in range(COLUMNS)]  # fmt: skip
+
+    # Functions of their own, so that the loops of a block read plain arrays.
+    score = one_function(partial(from_profile, dtype=dtype))
+    row, last = one_function(row_of), one_function(lambda pair: halves(pair)[-1])
+
+    def step(p, carry):
+        h, f, diag, above_h, above_e, nothing, (best,) = carry
+        pair_h, pair_e = row(above_h, p), row(above_e, p)
+        up, e, left, new_h, new_f = halves(pair_h), halves(pair_e), diag, [], []
+        for k in range(0, rows, ROWS):
+            some = slice(k, k + ROWS)
+            s = [halves(score(scores, x, p, second)) for x in letters[some]]
+            h_k, f_k, up, e, best = _block(
+                h[some], f[some], left, up, e, s, best, costs
+            )
+            left = h[k + ROWS - 1]
+            new_h += h_k
+            new_f += f_k
+        for c in range(COLUMNS):
+            above_h = _put(above_h, up[c], p, c)
+            above_e = _put(above_e, e[c], p, c)
+        diag = last(pair_h)
+        return tuple(new_h), tuple(new_f), diag, above_h, above_e, nothing, (best,)
+
+    return step
+
+
+def _block(h, f, diag, up, e, s, best, costs):
+    """H and F of the last column, H and E of the last row, and the best of all cells.
+
+    Lists by row (``h``, ``f``, to the left of the block) or by column (``up``, ``e``,
+    above it); ``diag`` is H above and to the left; ``s`` scores by row and column.
+    """
+    gaps = Gaps(lax.full_like(diag, costs.open), lax.full_like(diag, costs.extend))
+    h, f, up, e, found = list(h), list(f), list(up), list(e), []
+    for k in range(ROWS):
+        corner, diag = diag, h[k]  # H to the left of the row above, and of this row
+        for c in range(COLUMNS):
+            e[c] = recurrence.gap(e[c], up[c], gaps)
+            f[k] = recurrence.gap(f[k], h[k], gaps)
+            h[k] = recurrence.best(corner, s[k][c], e[c], f[k], True, costs.zero)
+            corner, up[c] = up[c], h[k]
+            found.append(h[k])
+    *first, _ = up  # H of the last row and column is also the last of ``h``
+    best = lax.max(best, reduce(lax.max, found))
+    h, f, first, e, best = together(h, f, first, e, best)
+    return h, f, [*first, h[-1]], e, best
+
+
+def _put(array, values, p, c):
+    start = p, jnp.int32(c * values.shape[0])
+    return lax.dynamic_update_slice(
+        array, values[None], start, allow_negative_indices=False
+    )

@@ -1,0 +1,81 @@
+"""The best cell of every tile, found as a strip sweeps over it."""
+
+from functools import reduce
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.pairs.dp.call import one_function
+from jaxalign.pairs.dp.matrix_rows import put_row, row_of
+
+
+def track(h, local, paths, zero=0):
+    """Local mode: the running best of a tile; with backtrack, its row and column."""
+    first = lax.full_like(h[0], 0)
+    if not local:
+        return ()
+    return (first, first, first) if paths else (lax.full_like(h[0], zero),)
+
+
+def follow(track, h, place, tie, fused):
+    """The column ``place`` of the tile, counted from 0, joins the running best: its
+    value, the row in the strip and the column. The smallest row goes first, then the
+    column; the other way round where the two sides are swapped."""
+    if len(track) < 3:
+        return tuple(reduce(lax.max, h, best) for best in track)
+
+    def join(best, row, at, place, tie, *h):
+        value, k = h[0], lax.full_like(row, 0)
+        for i, h_i in enumerate(h[1:], 1):
+            k = lax.select(lax.gt(h_i, value), lax.full_like(k, i), k)
+            value = lax.max(value, h_i)
+        equal = (
+            lax.eq(value, best) & lax.lt(k, row) & lax.eq(tie, lax.full_like(tie, 0))
+        )
+        better = lax.gt(value, best) | equal
+        here = lax.broadcast(lax.convert_element_type(place, at.dtype), at.shape)
+        at, row = lax.select(better, here, at), lax.select(better, k, row)
+        return lax.max(value, best), row, at
+
+    return one_function(join, fused)(*track, place, tie, *h)
+
+
+def best_of_column(h):
+    """(value, row) of the last column: rows below m repeat m, so they never win."""
+    best, row = h[0], lax.full_like(h[0], 0)
+    for k, value in enumerate(h):
+        row = lax.select(lax.gt(value, best), lax.full_like(row, k), row)
+        best = lax.max(best, value)
+    return best, row, None
+
+
+def keep(filled, t, found, corner, tie, fused):
+    """Fold the best of a strip in tile t into what the strips above left there.
+    ``corner``: the first row of the strip, the first column of the tile.
+
+    A function of its own: fused with the stores, its reads would have XLA copy the
+    whole arrays for every tile.
+    """
+    kept = filled.best, filled.row, filled.column
+    old = [None if x is None else row_of(x, t) for x in kept]
+    if filled.row is None:
+        return filled._replace(best=put_row(filled.best, lax.max(found[0], old[0]), t))
+    new = one_function(_join, fused)(found, old, corner, tie)
+    best, row, column = (
+        x if x is None else put_row(x, y, t) for x, y in zip(kept, new, strict=True)
+    )
+    return filled._replace(best=best, row=row, column=column)
+
+
+def _join(found, old, corner, tie):
+    """The better of two cells of a tile: of this strip, and of the strips above."""
+    (value, k, place), (first_row, first_column) = found, corner
+    best, row, column = old
+    better = lax.gt(value, best)
+    if place is not None:
+        at = lax.convert_element_type(place, jnp.int32) + first_column
+        positive = lax.gt(lax.min(tie, value), lax.full_like(value, 0))
+        better |= positive & lax.eq(value, best) & lax.lt(at, column)
+        column = lax.select(better, at, column)
+    i = lax.convert_element_type(k, jnp.int32) + first_row
+    return lax.max(value, best), lax.select(better, i, row), column

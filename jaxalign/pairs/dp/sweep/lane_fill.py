@@ -1,0 +1,368 @@
+"""Queries against a block of targets packed in lanes: the fast CPU fill.
+
+Rows are taken in strips of ``rows``; a strip sweeps over the columns of all lanes at
+once and keeps H and F of its rows, while H and E of its last row wait in a boundary
+row for the strip below. Columns are taken in chunks whose profile stays in the cache;
+H and F of a strip wait in a boundary column for the next chunk. H, E and F are never
+stored beyond that.
+
+A lane holds targets one after the other, each in tiles of its own (``TILE`` columns),
+ending with its last tile and beginning wherever that leaves it. The columns before its
+first residue hold what column 0 holds, so every border case (the four free ends are
+run-time flags) is data: a pad column scores 0 where the query's start is free, which
+keeps H = 0, and ``-open`` where it is not, which leaves H to E. Rows below the last of
+a query cost no gap to go down, so that they carry row m unchanged.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.affine import Gaps, neg_inf
+from jaxalign.pairs.dp import directions, recurrence
+from jaxalign.pairs.dp.call import one_function
+from jaxalign.pairs.dp.matrix_rows import row_of
+from jaxalign.pairs.dp.recurrence import border
+from jaxalign.pairs.dp.sweep import cell_blocks, lane_best, lane_scores
+
+TILE = 16  # columns; half of it is lost on every target, and every tile costs a fold
+STEPS = 2  # a turn of the loop takes without paths, which leave the time as it is
+CHUNK = 2**17  # columns of a lane that a chunk has, all lanes together
+
+
+class Block(NamedTuple):
+    """Targets in lanes: T of them, in B lanes of L columns. ``tiles`` are used."""
+
+    codes: jax.Array  # uint8 (L, B), pad letter A where no residue is
+    target: jax.Array  # int32 (L / TILE, B), the target that a tile belongs to
+    origin: jax.Array  # int32 (L / TILE, B), column of that target's first residue
+    begins: jax.Array  # bool (L / TILE, B), the first tile of a target
+    lane: jax.Array  # int32 (T,)
+    first: jax.Array  # int32 (T,), column of the first residue
+    length: jax.Array  # int32 (T,); first + length is a multiple of TILE
+    tiles: jax.Array  # int32 ()
+    targets: jax.Array  # int32 (), how many of the T are real
+    scores: jax.Array | None = None  # database profile (A+1, L+2, B), or (A+1, A+1)
+
+
+class Query(NamedTuple):
+    """Rows: W = 1 query for all lanes, W = 2 of which every target meets one, or one
+    a lane (W = B)."""
+
+    codes: jax.Array  # int32 (M, W), pad letter A below the last row
+    length: jax.Array  # int32 (W,)
+    strips: jax.Array  # int32 (), how many strips the longest needs
+    tile: jax.Array  # int32 (), tiles before it are left out
+    tie: jax.Array  # score dtype (L / TILE, B), 1 where left goes before up
+    second: jax.Array | None = None  # W = 2: bool (L / TILE, B), meets the second
+
+
+class Filled(NamedTuple):
+    """What the end-cell rule needs (``ends``), tile by tile, and the backtrack.
+
+    ``best`` is the best cell among the columns of a tile in local mode; else the best
+    of its last column, of use where a target ends there.
+    """
+
+    last_row: jax.Array  # H[m, :] by column (L, B)
+    best: jax.Array  # (L / TILE, B)
+    row: jax.Array | None  # int32 (L / TILE, B); None for a local score alone
+    column: jax.Array | None  # int32 (L / TILE, B), of the block; local paths only
+    halves: jax.Array | None  # uint16, flat: (half, column < TILE * tiles, lane)
+
+
+def fill(
+    block, query, gaps, free, halves=None, *, local, rows=16, fused=True, costs=None
+):
+    """Fill all tables of a block.
+
+    Parameters
+    ----------
+    free : dict of bool scalars, the four free ends of the rows/columns orientation
+    halves : uint16 (capacity,) to be overwritten with backtrack, or None
+    local, rows, fused : static; ``rows`` divides M; with backtrack it is a
+        multiple of 4
+    costs : static, ``blocks.Constants``: ``gaps`` as constants of the program, for
+        local scores (W = 1 or 2), which are then a third faster
+
+    Returns
+    -------
+    Filled
+        With ``costs.zero`` added to all scores. Right as long as no value leaves the
+        range of ``gaps.open.dtype``: the caller proves that (``model.bounds``).
+    """
+    state = (
+        *_before(block, gaps, free, halves, local),
+        _boundary_column(block, query, gaps, rows),
+    )
+    lanes = block.codes.shape[1]
+    own = query.codes.shape[1] == lanes  # tables are made for every strip
+    strip = partial(_strip, local=local, fused=fused, alone=fused and own, costs=costs)
+
+    def chunks(state, block, query, gaps, borders):
+        size = jnp.int32(max(1, CHUNK // (TILE * lanes)))  # tiles of a chunk
+
+        def chunk(c, state):
+            first = lax.max(query.tile, c * size)
+            tiles = first, lax.min(block.tiles, (c + 1) * size)
+            one = partial(strip, tiles, block, query, gaps, borders)
+            return lax.fori_loop(0, query.strips, one, state)
+
+        last = lax.div(block.tiles + (size - 1), size)
+        return lax.fori_loop(lax.div(query.tile, size), last, chunk, state)
+
+    borders = _borders(query, gaps, free["query_start"] | local, rows)
+    sweep = one_function(chunks, enabled=fused and not own)
+    if costs is None:
+        return sweep(state, block, query, gaps, borders)[0]
+    filled, e_row, column = state
+    h, best, start, above = (
+        x + jnp.asarray(costs.zero, x.dtype)
+        for x in (filled.last_row, filled.best, borders.start, borders.above)
+    )
+    borders = _Borders(borders.letters, None, None, start, above)  # no dead code
+    filled = filled._replace(last_row=_in_pairs(h), best=best)
+    state = filled, _in_pairs(jnp.full_like(e_row, costs.least)), column
+    block = block._replace(scores=_in_pairs(block.scores))
+    filled = sweep(state, block, query, gaps, borders)[0]
+    return filled._replace(last_row=filled.last_row.reshape(-1, lanes))
+
+
+def _in_pairs(columns):
+    """(..., L, B) -> (..., L / 2, 2 * B): two columns a row."""
+    *more, count, lanes = columns.shape
+    wide = cell_blocks.COLUMNS
+    return columns.reshape(*more, count // wide, wide * lanes)
+
+
+def inside_index(block):
+    """j of every column (L, B), counted from 1 within its own target; <= 0 before."""
+    origin = jnp.repeat(block.origin, TILE, axis=0)
+    return jnp.arange(origin.shape[0], dtype=jnp.int32)[:, None] - origin + 1
+
+
+def _before(block, gaps, free, halves, local):
+    """Row 0: boundary rows H[0, :], E = -inf, and column n's candidate in row 0."""
+    top = free["target_start"] | local
+    h = border(inside_index(block), top, gaps)
+    best = border(block.length[block.target], top, gaps)
+    best = jnp.where(local, 0, best).astype(h.dtype)
+    zero = jnp.zeros(best.shape, jnp.int32)
+    row = None if local and halves is None else zero
+    filled = Filled(h, best, row, zero if local and row is not None else None, halves)
+    return filled, jnp.full_like(h, neg_inf(h.dtype))
+
+
+def _boundary_column(block, query, gaps, rows):
+    """H, F (strips, rows, B) and the diagonal (strips, B) left of the first chunk;
+    every target begins with what its own column 0 has."""
+    strips, lanes = query.codes.shape[0] // rows, block.codes.shape[1]
+    minus = neg_inf(gaps.open.dtype)
+    wide = jnp.full((strips, rows, lanes), minus, gaps.open.dtype)
+    return wide, wide, wide[:, 0]
+
+
+class _Borders(NamedTuple):
+    """What rows begin with, by strip: (strips, rows, W), ``above`` (strips, W)."""
+
+    letters: jax.Array
+    open: jax.Array  # down a column: none below the last row
+    extend: jax.Array
+    start: jax.Array  # column 0, with the value of row m below row m
+    above: jax.Array  # the row above the strip
+
+
+def _borders(query, gaps, left, rows):
+    count, wide = query.codes.shape
+    shape = count // rows, rows, wide
+    i = 1 + jnp.arange(count, dtype=jnp.int32)[:, None]
+    inside = i <= query.length[None, :]
+    down = (jnp.where(inside, g, 0).astype(g.dtype) for g in gaps)
+    start = border(jnp.minimum(i, query.length[None, :]), left, gaps)
+    above = border(jnp.minimum(i[::rows] - 1, query.length[None, :]), left, gaps)
+    return _Borders(*(x.reshape(shape) for x in (query.codes, *down, start)), above)
+
+
+def _strip(tiles, block, query, gaps, borders, s, state, *, local, fused, alone, costs):
+    """One strip: rows s*rows + 1 ... s*rows + rows against some tiles of columns."""
+    filled, e_row, column = state
+    here = jax.tree.map(lambda x: row_of(x, s), borders)
+    *wide, diag = (row_of(x, s) for x in column)
+    letters, opens, extends, start, h, f = (
+        None if x is None else tuple(row_of(x, k) for k in range(len(x)))
+        for x in (here.letters, here.open, here.extend, here.start, *wide)
+    )
+    sweep = one_function(
+        lambda *args: _tiles(*args, local=local, fused=fused, costs=costs),
+        enabled=alone,
+    )
+    filled, e_row, h, f, diag = sweep(
+        (filled, e_row, h, f, diag), tiles, block, letters,
+        lane_scores.tables_of(block, here.letters), (opens, extends),
+        (start, here.above), gaps, query, s,
+    )  # fmt: skip
+    after = (*(lax.concatenate([y[None] for y in x], 0) for x in (h, f)), diag)
+    put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
+    return filled, e_row, tuple(map(put, column, after))
+
+
+def _tiles(
+    state, tiles, block, letters, tables, vertical, column0, gaps, query, s, *, local,
+    fused, costs,
+):  # fmt: skip
+    """The sweep of a strip over its tiles; loops of one function on the CPU."""
+    rows, lanes = len(letters), block.codes.shape[1]
+    lowest = neg_inf(gaps.open.dtype) if costs is None else costs.least
+    minus = lax.full((lanes,), lowest, gaps.open.dtype)
+    paths = state[0].halves is not None
+
+    twice = one_function(lambda x: lax.concatenate([x, x], 0))
+
+    def tile(t, carry):
+        filled, e_row, h, f, diag = carry
+        begins = row_of(block.begins, t)
+        second = None if query.second is None else row_of(query.second, t)
+        own = partial(_per_lane, second=second, lanes=lanes)
+        start, above = jax.tree.map(own, column0)
+        h = tuple(lax.select(begins, x, y) for x, y in zip(start, h, strict=True))
+        f = tuple(lax.select(begins, minus, x) for x in f)
+        diag = lax.select(begins, above, diag)
+        tie = row_of(query.tie, t) if paths else None
+        if costs is None:
+            first = row_of(block.origin, t) if paths else None
+            read = partial(lane_scores.scores_of, block, letters, tables)
+            read = partial(read, second=second, dtype=gaps.open.dtype, fused=fused)
+            gap = _vertical(vertical, own)
+            column = _column(block, rows, read, gap, gaps, tie, first, s, local, fused)
+            wide = 1
+        else:
+            both = None if second is None else twice(second)
+            given = rows, block.scores, letters, both, gaps.open.dtype
+            column, wide = cell_blocks.columns_of(*given, costs), cell_blocks.COLUMNS
+        inner = h, f, diag, filled.last_row, e_row, filled.halves
+        zero = 0 if costs is None else costs.zero
+        inner += (lane_best.track(h, local, paths, zero),)
+        many = 1 if paths else STEPS
+        turns = TILE // (wide * many)
+        inner = lax.fori_loop(t * turns, (t + 1) * turns, _times(many, column), inner)
+        h, f, diag, last_row, e_row, halves, track = inner
+        filled = filled._replace(last_row=last_row, halves=halves)
+        found = (*track, None, None)[:3] if local else lane_best.best_of_column(h)
+        # No dead code (pairs/dp/call.py): a score alone does not ask where it is.
+        corner = None if filled.row is None else (s * rows + 1, t * TILE)
+        return lane_best.keep(filled, t, found, corner, tie, fused), e_row, h, f, diag
+
+    return lax.fori_loop(*tiles, tile, state)
+
+
+def _per_lane(values, second, lanes):
+    """(W,) values of the queries -> (B,), what each lane's query has."""
+    if values.shape[0] == lanes:
+        return values
+    one, *other = (
+        lax.broadcast(lax.index_in_dim(values, k, keepdims=False), (lanes,))
+        for k in range(values.shape[0])
+    )
+    return lax.select(second, other[0], one) if other else one
+
+
+def _vertical(vertical, own):
+    """Costs down a column, by row: scalars where there is nothing to load."""
+    if vertical[0][0].shape[0] > 1:
+        return jax.tree.map(own, vertical)
+    return jax.tree.map(lambda x: lax.squeeze(x, (0,)), vertical)
+
+
+def _times(many, column):
+    """Several columns a step: the second writes H and F where the first has read them,
+    so that nothing is copied."""
+
+    def step(p, carry):
+        for k in range(many):
+            carry = column(many * p + k, carry)
+        return carry
+
+    return step
+
+
+def _column(block, rows, read, vertical, gaps, tie, first, s, local, fused):
+    """The step over one column of all lanes: a function (j, carry)."""
+    lanes, dtype = block.codes.shape[1], gaps.open.dtype
+    gap, best, coded = _row_of_cells(local, fused)
+
+    def column(j, carry):
+        h, f, diag, last_row, e_row, halves, track = carry
+        up, e = row_of(last_row, j), row_of(e_row, j)
+        above, horizontal = up, gaps
+        if tie is not None:
+            # F of a lane's column 0 is minus infinity: a path cannot extend it. (No
+            # score is higher for it: there F is what opening a gap gives.)
+            cut = lax.select(
+                lax.eq(lax.full((lanes,), j, jnp.int32), first),
+                lax.full((lanes,), -neg_inf(dtype), dtype),
+                lax.broadcast(gaps.extend, (lanes,)),
+            )
+            horizontal = Gaps(gaps.open, cut)
+        new_h, new_f, codes = [], [], []
+        for k, s_k in enumerate(read(j)):
+            down = Gaps(vertical[0][k], vertical[1][k])
+            if tie is None:
+                e, f_k = gap(e, up, down), gap(f[k], h[k], horizontal)
+                up = best(diag, s_k, e, f_k)
+            else:
+                row = diag, up, h[k], e, f[k], s_k, down, horizontal, tie
+                up, e, f_k, code = coded[k % 4](*row)
+                codes.append(code)
+            diag = h[k]
+            new_h.append(up)
+            new_f.append(f_k)
+        if halves is not None:
+            columns = block.tiles * TILE
+            start = (s * (rows // 4) * columns + j) * lanes
+            halves = _store(halves, codes, start, columns * lanes)
+        track = lane_best.follow(track, new_h, lax.rem(j, jnp.int32(TILE)), tie, fused)
+        last_row = lax.dynamic_update_slice(last_row, up[None], (j, jnp.int32(0)))
+        e_row = lax.dynamic_update_slice(e_row, e[None], (j, jnp.int32(0)))
+        return tuple(new_h), tuple(new_f), above, last_row, e_row, halves, track
+
+    return column
+
+
+def _row_of_cells(local, fused):
+    """Functions of a row of cells: E or F, and H, as scores need them; and all with a
+    nibble, for each place in a half.
+
+    Functions of their own, so that nothing is computed twice; and where each gives one
+    array, the next finds it in registers.
+    """
+
+    def wide(gaps, like):
+        return Gaps(*(x if x.ndim else lax.broadcast(x, like.shape) for x in gaps))
+
+    def gap(longer, new, gaps):
+        return recurrence.gap(longer, new, wide(gaps, new))
+
+    def best(diag, s, e, f):
+        s = lane_scores.from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
+        return recurrence.best(diag, s, e, f, local)
+
+    def coded(diag, up, left, e, f, s, vertical, horizontal, tie, *, place):
+        s = lane_scores.from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
+        gaps = wide(vertical, diag), wide(horizontal, diag)
+        cell = recurrence.pair_cell(diag, up, left, e, f, s, *gaps, tie, local)
+        code = directions.nibble(cell, local, jnp.uint16, 4 * (3 - place))
+        return cell.h, cell.e, cell.f, code
+
+    places = [one_function(partial(coded, place=place), fused) for place in range(4)]
+    return one_function(gap, fused), one_function(best, fused), places
+
+
+def _store(halves, codes, place, stride):
+    """Four nibbles a lane into each half; ``stride`` lies between two halves."""
+    for q in range(len(codes) // 4):
+        half = codes[4 * q] | codes[4 * q + 1] | codes[4 * q + 2] | codes[4 * q + 3]
+        halves = lax.dynamic_update_slice(halves, half, (place + q * stride,))
+    return halves

@@ -1,0 +1,79 @@
+"""Substitution scores of a strip of rows, read for all lanes of a block at once."""
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.pairs.dp.call import one_function
+from jaxalign.pairs.dp.matrix_rows import row_of
+
+
+def tables_of(block, letters):
+    """Where every lane has a query of its own: its rows' scores of each target letter,
+    four rows a uint32, so that one look-up serves four cells. ((A+1) * B,) each; none
+    where lanes share a query, or scores need more than 8 bits."""
+    lanes = block.codes.shape[1]
+    narrow = block.scores.dtype == jnp.int8 and letters.shape[0] % 4 == 0
+    if letters.shape[1] != lanes or not narrow:
+        return ()
+    # (rows, B, A+1): lane by lane, so that a strip's table is gathered in whole rows.
+    scores = lax.bitcast_convert_type(block.scores[letters], jnp.uint8)
+    wide = scores.astype(jnp.uint32).reshape(-1, 4, lanes * scores.shape[-1])
+    shifts = jnp.arange(0, 32, 8, dtype=jnp.uint32)[None, :, None]
+    return tuple(jnp.sum(wide << shifts, axis=1, dtype=jnp.uint32))
+
+
+def scores_of(block, letters, tables, j, *, second, dtype, fused):
+    """Substitution scores of the rows of a strip in column j: (B,) each, or where they
+    stand in the profile, to be read by the row itself."""
+    lanes = block.codes.shape[1]
+    if tables:
+        return _look_up_four(block, tables, j, dtype, fused)
+    if letters[0].shape[0] == lanes:
+        return [_look_up(block, one, j, dtype) for one in letters]
+    return [(block.scores, one, j, second) for one in letters]
+
+
+def from_profile(scores, letters, j, second, dtype):
+    """Rows of the database profile, one for each query that lanes may meet."""
+    lanes, zero = scores.shape[2], jnp.int32(0)
+    one, *other = (
+        lax.squeeze(
+            lax.dynamic_slice(
+                scores,
+                (lax.index_in_dim(letters, k, keepdims=False), j, zero),
+                (1, 1, lanes),
+            ),
+            (0, 1),
+        )
+        for k in range(letters.shape[0])
+    )
+    picked = lax.select(second, other[0], one) if other else one
+    return lax.convert_element_type(picked, dtype)
+
+
+def _look_up(block, letters, j, dtype):
+    width = block.scores.shape[1]
+    codes = lax.convert_element_type(row_of(block.codes, j), jnp.int32)
+    index = letters * width + codes
+    flat = lax.reshape(block.scores, (width * width,))
+    picked = flat.at[index].get(mode="promise_in_bounds")
+    return lax.convert_element_type(picked, dtype)
+
+
+def _look_up_four(block, tables, j, dtype, fused):
+    width, lanes = block.scores.shape[1], block.codes.shape[1]
+
+    def find(codes, *tables):
+        lane = lax.iota(jnp.int32, lanes)
+        index = lane * width + lax.convert_element_type(codes, jnp.int32)
+        return [x.at[index].get(mode="promise_in_bounds") for x in tables]
+
+    found = one_function(find, fused)(row_of(block.codes, j), *tables)
+    scores = []
+    for word in found:
+        word = lax.bitcast_convert_type(word, jnp.int32)
+        for k in range(4):
+            top = lax.shift_left(word, lax.full_like(word, 24 - 8 * k))
+            score = lax.shift_right_arithmetic(top, lax.full_like(word, 24))
+            scores.append(lax.convert_element_type(score, dtype))
+    return scores

@@ -1,0 +1,286 @@
+"""Two sequences by anti-diagonals: the papers' recurrence as one loop.
+
+All cells of an anti-diagonal d = i + j depend only on the two before it (Li and
+Becchi; Liu et al. 2006), so a step computes one diagonal as a vector over the rows i
+and carries two diagonals of H and one of E and F. ``fill`` is for one pair; ``vmap``
+makes a batch of it, and it lives inside any ``jit``. It reads like the papers, gives
+the tables, and takes one long pair in strips (``pairs.cpu.long_pair``); the fast fill
+on a CPU is ``sweep``.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.affine import Gaps, neg_inf
+from jaxalign.pairs.dp import directions, ends, lookup, recurrence
+from jaxalign.pairs.dp.call import one_function
+from jaxalign.pairs.dp.matrix_rows import put_row
+from jaxalign.pairs.dp.recurrence import border
+
+
+class Top(NamedTuple):
+    """H and E of the row above a strip, by column 0..N: (N + 1,)."""
+
+    h: jax.Array
+    e: jax.Array
+
+
+class Strip(NamedTuple):
+    """A filled strip of rows.
+
+    ``bottom`` is the row m of H and E; ``last_column`` H[0..M, n]; ``row_best`` and
+    ``row_column`` (M + 1,) the maximum of each row of the strip and its first column.
+    Only on request: ``codes``, the nibble of cell (i, j) in [i + j, i], and ``tables``,
+    H, E and F (M + 1, N + 1). What was not computed holds anything.
+    """
+
+    bottom: Top
+    last_column: jax.Array
+    row_best: jax.Array
+    row_column: jax.Array
+    codes: jax.Array | None  # uint8 (M + N + 1, M + 1)
+    tables: tuple | None
+
+
+def top_border(columns, free_start, gaps) -> Top:
+    """Row 0 of a whole table: borders in H, minus infinity in E; (columns + 1,)."""
+    h = border(jnp.arange(columns + 1, dtype=jnp.int32), free_start, gaps)
+    return Top(h, jnp.full_like(h, neg_inf(h.dtype)))
+
+
+def fill(query, target, m, n, scores, gaps, free, *, local=False, words=False):
+    """The whole table of one pair.
+
+    Parameters
+    ----------
+    query, target : integer codes (M,), (N,); what lies beyond m, n does not matter
+    m, n : int32 scalars, the lengths
+    scores : (A, A), row = query letter
+    gaps : Gaps of scalars; their dtype is the dtype of the scores
+    free : dict of four bool scalars, ``query_start`` ... ``target_end``
+    local, words : static; M is a multiple of 8 where words are wanted
+
+    Returns
+    -------
+    ends.End
+        Score and end cell, int32 scalars.
+    words : uint32 (M / 8, N) or None
+    """
+    top = top_border(target.shape[0], free["target_start"] | local, gaps)
+    codes = empty_codes(query.shape[0], target.shape[0]) if words else None
+    done = strip(
+        query, target, m, n, 0, top, scores, gaps, free, codes=codes, local=local
+    )
+    packed = words_of(done.codes, target.shape[0]) if words else None
+    return strip_end(done, m, n, free, local), packed
+
+
+def empty_codes(rows, columns):
+    """Room for the codes of a ``Strip``."""
+    return jnp.zeros((rows + columns + 1, rows + 1), jnp.uint8)
+
+
+def words_of(codes, columns):
+    """The codes of a ``Strip`` as words: uint32 (M / 8, N)."""
+    return directions.pack(_unskew(codes, columns)[1:])
+
+
+def strip_end(done: Strip, m, n, free, local) -> ends.End:
+    """The end cell of a table filled in one strip."""
+    if local:
+        i = jnp.argmax(done.row_best).astype(jnp.int32)
+        j = jnp.where(done.row_best[i] > 0, done.row_column[i], 0)
+        return ends.End(done.row_best[i], jnp.where(j > 0, i, 0), j)
+    lowest = jnp.iinfo(done.bottom.h.dtype).min
+    row = jnp.where(
+        jnp.arange(done.bottom.h.shape[0], dtype=jnp.int32) <= n, done.bottom.h, lowest
+    )
+    inside = jnp.arange(done.last_column.shape[0], dtype=jnp.int32) <= m
+    column = jnp.where(inside, done.last_column, lowest)
+    i, j = jnp.argmax(column).astype(jnp.int32), jnp.argmax(row).astype(jnp.int32)
+    return ends.border_end(
+        ends.End(done.last_column[m], m, n),
+        ends.End(column[i], i, n),
+        ends.End(row[j], m, j),
+        free,
+        0,
+    )
+
+
+def strip(
+    query,
+    target,
+    m,
+    n,
+    above,
+    top,
+    scores,
+    gaps,
+    free,
+    diagonals=None,
+    codes=None,
+    *,
+    local=False,
+    tables=False,
+    fused=False,
+) -> Strip:
+    """Rows ``above`` + 1 ... ``above`` + M of a table whose row ``above`` is ``top``.
+
+    Parameters as in ``fill``; m counts the rows of this strip that exist. Of all M + N
+    + 1 diagonals the first ``diagonals`` are computed: m + n + 1 for the whole table.
+    ``codes`` (``empty_codes``, or what an earlier strip gave) are written over, or None
+    for none. ``fused`` (static) is for one pair on a CPU, where it is three times as
+    fast if scores are of 8 bits and few letters.
+    """
+    rows, columns = query.shape[0], target.shape[0]
+    # Wider look-ups would be spread over threads, for which JAX 0.10 has no way there.
+    fused &= scores.dtype == jnp.int8 and scores.shape[0] <= lookup.MOST
+    fused &= gaps.open.dtype != jnp.int64
+    i = jnp.arange(rows + 1, dtype=jnp.int32)
+    left = border(above + i, free["query_start"] | local, gaps)
+    left = left.at[0].set(top.h[0])
+    minus = jnp.full_like(left, neg_inf(left.dtype))
+    small = left.dtype == jnp.int16 and rows + columns < 2**15
+    index = jnp.int16 if small else jnp.int32
+    i = i.astype(index)
+    letters = jnp.concatenate([jnp.zeros(1, query.dtype), query])
+    given = _Given(
+        i, left, minus, top, gaps,
+        *(jnp.asarray(x, index) for x in (m, n)),
+        scores[letters].T if fused else scores,
+        None if fused else letters,
+        _reversed(target, rows) if fused else target,
+    )  # fmt: skip
+    empty = jnp.full(columns + 2, neg_inf(left.dtype), left.dtype)
+    start = (minus, minus, minus, minus, minus, i * 0, minus, Top(empty, empty))
+    whole = rows + columns + 1
+    kept = (jnp.zeros((whole, rows + 1), left.dtype),) * 3 if tables else None
+    count = whole if diagonals is None else diagonals
+    run = one_function(partial(_diagonals, local=local, fused=fused), fused)
+    carry, (codes, kept) = run(start, (codes, kept), given, count)
+    best, best_j, last, bottom = carry[4:]
+    bottom = Top(*(x[: columns + 1] for x in bottom))
+    if tables:
+        h, e, f = (_unskew(x, columns, 0) for x in kept)
+        none = minus[0]  # where no gap can be
+        kept = h, e.at[1:, 0].set(none), f.at[0].set(none)
+    return Strip(bottom, last, best, best_j.astype(jnp.int32), codes, kept)
+
+
+class _Given(NamedTuple):
+    """What all diagonals share; (M + 1,) by row, where row 0 is the one above."""
+
+    i: jax.Array
+    left: jax.Array
+    minus: jax.Array
+    top: Top
+    gaps: Gaps
+    m: jax.Array
+    n: jax.Array
+    scores: jax.Array  # (A, A); fused: (A, M + 1), those of each row
+    letters: jax.Array | None
+    target: jax.Array  # fused: reversed and padded, so that a diagonal is a slice
+
+
+def _reversed(target, rows):
+    padded = jnp.zeros(target.shape[0] + 2 * rows + 2, jnp.uint8)
+    return padded.at[rows + 2 : -rows].set(target[::-1].astype(jnp.uint8))
+
+
+def _diagonals(start, kept, given, count, *, local, fused):
+    """The loop over the diagonals. Each array of a step is a function of its own, so
+    that it is computed once."""
+    i, left, minus, top, gaps, m, n, *_ = given
+    columns, row = jnp.int32(top.h.shape[0] - 1), m.astype(jnp.int32)
+    alone = partial(one_function, enabled=fused)
+    gaps = Gaps(*(lax.broadcast(g, i.shape) for g in gaps))
+
+    # Row 0 and column 0 are given. What lies left of column 0 or beyond the last may
+    # hold anything: no cell of the table depends on it.
+    def vertical(e, h, gaps, i, above):
+        above = lax.broadcast(above, i.shape)
+        return lax.select(i == 0, above, recurrence.gap(e, h, gaps))
+
+    def horizontal(f, h, gaps, j, minus):
+        return lax.select(j == 0, minus, recurrence.gap(f, h, gaps))
+
+    def highest(diag, s, e, f, j, i, left, above):
+        h = lax.select(j == 0, left, recurrence.best(diag, s, e, f, local))
+        return lax.select(i == 0, lax.broadcast(above, i.shape), h)
+
+    def better(h, best, j, i, m, n):
+        return (h > best) & (j >= 0) & (j <= n) & (i <= m)
+
+    def code(h, e, f, diag, s, e_up, f_left, gaps):
+        cell = h, e, f, diag + s, e_up, f_left, gaps, gaps, None
+        return directions.nibble(recurrence.compared(*cell), local, jnp.uint8)
+
+    down, scores_of, e_of, f_of, h_of, wins_of, code_of = map(
+        alone, (_down, _scores_of, vertical, horizontal, highest, better, code)
+    )
+
+    def diagonal(d, state):
+        carry, (codes, tables) = state
+        h1, h2, e1, f1, best, best_j, last, bottom = carry  # diagonals d-1, d-2
+        d = d.astype(jnp.int32)  # int64 in the mode of int64 scores
+        j = d.astype(i.dtype) - i
+        s = scores_of(given.scores, given.letters, given.target, d, minus)
+        above = [lax.select(d <= columns, _at(x, lax.min(d, columns)), minus[0])
+                 for x in (top.h, top.e)]  # fmt: skip
+        diag, e_up = down(h2), down(e1)
+        e = e_of(e_up, down(h1), gaps, i, above[1])
+        f = f_of(f1, h1, gaps, j, minus)
+        h = h_of(diag, s, e, f, j, i, left, above[0])
+        wins = wins_of(h, best, j, i, m, n)
+        best, best_j = lax.select(wins, h, best), lax.select(wins, j, best_j)
+        last = lax.select(j == n, h, last)
+        bottom = _put(bottom, _at(h, row), _at(e, row), d - row)
+        if codes is not None:
+            codes = put_row(codes, code_of(h, e, f, diag, s, e_up, f1, gaps), d)
+        if tables is not None:
+            pairs = zip(tables, (h, e, f), strict=True)
+            tables = tuple(put_row(x, y, d) for x, y in pairs)
+        return (h, h1, e, f, best, best_j, last, bottom), (codes, tables)
+
+    return lax.fori_loop(0, count, diagonal, (start, kept))
+
+
+def _scores_of(scores, letters, target, d, like):
+    """Substitution scores of diagonal d, by row."""
+    if letters is None:
+        first = target.shape[0] - like.shape[0] + 1 - d
+        codes = lax.dynamic_slice_in_dim(target, first, like.shape[0])
+        entries = [lax.index_in_dim(scores, a, keepdims=False)
+                   for a in range(scores.shape[0])]  # fmt: skip
+        return lookup.by_code(entries, codes).astype(like.dtype)
+    j = d - jnp.arange(letters.shape[0], dtype=jnp.int32)
+    s = scores[letters, target[jnp.clip(j - 1, 0, target.shape[0] - 1)]]
+    return s.astype(like.dtype)
+
+
+def _down(x):
+    """x[i - 1] at row i: what the cell above holds, one diagonal back."""
+    return lax.concatenate([lax.full((1,), neg_inf(x.dtype), x.dtype), x[:-1]], 0)
+
+
+def _at(x, k):
+    return lax.dynamic_index_in_dim(x, k, keepdims=False)
+
+
+def _put(bottom, h, e, j):
+    """Store row m's cell where it lies on this diagonal; others behind the last."""
+    columns = bottom.h.shape[0] - 1
+    at = lax.select((j >= 0) & (j < columns), j, jnp.full_like(j, columns))
+    put = partial(lax.dynamic_update_index_in_dim, index=at, axis=0)
+    return Top(put(bottom.h, h), put(bottom.e, e))
+
+
+def _unskew(diagonals, columns, first=1):
+    """(D, R) by diagonal and row -> (R, columns) by row and column (from ``first``)."""
+    row = jnp.arange(diagonals.shape[1], dtype=jnp.int32)[:, None]
+    column = jnp.arange(first, columns + 1, dtype=jnp.int32)[None, :]
+    return diagonals[row + column, row]

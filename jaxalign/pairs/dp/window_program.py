@@ -1,0 +1,233 @@
+"""A window on one device: queries against a block of targets, from codes to results.
+
+fill (``sweep``) -> end cells (``ends``) -> walk (``walk``), query by query, inside one
+compiled program; only scores, counts and steps leave it.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.affine import Gaps
+from jaxalign.pairs.dp import ends, profile, walk
+from jaxalign.pairs.dp.call import CPU_OPTIONS, one_function
+from jaxalign.pairs.dp.sweep import lane_fill
+
+TOGETHER = 128  # paths walked side by side
+
+
+class Problem(NamedTuple):
+    """What all pairs of a job share."""
+
+    scores: jax.Array  # (A, A), row = query letter
+    gaps: Gaps  # scalars of the score dtype
+    free: dict  # four bool scalars
+    wildcard: jax.Array  # int32 (), its identities do not count; 255 for none
+
+
+class Result(NamedTuple):
+    """One row a query. Scores are of the score dtype, counts int32 (Q, T); ``steps``
+    is uint8 (Q, longest path, T). Without paths all but the score is None."""
+
+    score: jax.Array
+    end_i: jax.Array | None = None
+    end_j: jax.Array | None = None
+    walked: walk.Walked | None = None
+
+
+@partial(jax.jit, static_argnames=("shared",), compiler_options=CPU_OPTIONS)
+def load_block(block, problem: Problem, local, shared: bool = True):
+    """Lay out the scores of packed targets: the block with its ``scores``.
+
+    Parameters
+    ----------
+    block : sweep.Block without scores
+    local : bool scalar
+    shared : whether all lanes meet the same query, so that a profile pays
+    """
+    pad = -problem.gaps.open
+    free = problem.free["query_start"] | local
+    pad_column = jnp.where(free, jnp.zeros_like(pad), pad)
+    scores = profile.padded_scores(problem.scores, pad_column, pad)
+    if shared:
+        scores = profile.database_profile(scores, block.codes)
+    return block._replace(scores=scores)
+
+
+STATIC = ("local", "rows", "longest", "paths", "steps", "fused", "costs")
+
+
+@partial(
+    jax.jit,
+    static_argnames=STATIC,
+    donate_argnames=("halves",),
+    compiler_options=CPU_OPTIONS,
+)
+def run_window(
+    block,
+    queries,
+    lengths,
+    start,
+    count,
+    tie,
+    problem,
+    halves=None,
+    second=None,
+    costs=None,
+    **static,
+) -> tuple[Result, jax.Array | None]:
+    """Align the first ``count`` queries against targets of a block.
+
+    Parameters
+    ----------
+    block : sweep.Block
+    queries : uint8 (Q, M, W), anything after the end; W = 1, or 2 of which each
+        target meets one, or a query a lane (W = B)
+    lengths : int32 (Q, W)
+    start : int32 (Q,), targets before it are not computed for that query
+    count : int32 (), rows beyond it are not computed
+    tie : bool (Q, T), pairs whose two sides are swapped
+    halves : uint16 (capacity,) scratch, given back; needed for paths, holds at least
+        ceil(m / rows) * (rows / 4) * TILE * tiles * B
+    second : bool (Q, T) for W = 2, the targets that meet the second query
+    local, rows, longest, paths, steps, fused, costs : static; ``longest`` target
+        there can be, ``paths`` walks and counts, ``steps`` keeps the operations too,
+        ``costs`` as in ``sweep.fill``
+    """
+    shape = queries.shape[0], block.lane.shape[0]
+    out = _empty(shape, queries.shape[1], problem, **static)
+
+    def one(q, state):
+        out, halves = state
+        result, halves = _one_query(
+            block, queries[q], lengths[q], start[q], tie[q], problem, halves,
+            None if second is None else second[q], costs, **static,
+        )  # fmt: skip
+        place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
+        return jax.tree.map(place, out, result), halves
+
+    result, halves = lax.fori_loop(0, count, one, (out, halves))
+    if costs is not None and costs.zero:
+        score = result.score.astype(jnp.int16) - costs.zero
+        result = result._replace(score=score)
+    return result, halves
+
+
+def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
+    count = jnp.zeros(shape, jnp.int32)
+    score = jnp.zeros(shape, problem.gaps.open.dtype)
+    if not paths:
+        return Result(score)
+    kept = None
+    if steps:
+        kept = jnp.zeros((shape[0], rows_in_all + longest, shape[1]), jnp.uint8)
+    return Result(score, count, count, walk.Walked(*[count] * 8, kept))
+
+
+def _one_query(block, codes, m, start, tie, problem, halves, second, costs, **static):
+    """One row of queries: the scores of their targets, and what the paths say."""
+    block = block._replace(tiles=_tiles(block, start))
+    local, paths, rows = static["local"], static["paths"], static["rows"]
+    size, dtype = problem.scores.shape[0], problem.gaps.open.dtype
+    row = jnp.arange(codes.shape[0], dtype=jnp.int32)[:, None]
+    codes = jnp.where(row >= m[None, :], size, codes.astype(jnp.int32))
+    own = jnp.zeros_like(block.lane) if codes.shape[1] == 1 else block.lane
+    own = own if second is None else second.astype(jnp.int32)
+    query = lane_fill.Query(
+        codes,
+        m,
+        -(-jnp.max(m) // rows),
+        jnp.minimum(block.first, block.first + block.length - 1)[start]
+        // lane_fill.TILE,
+        tie[block.target].astype(dtype),
+        None if second is None else second[block.target],
+    )
+    gaps, free = problem.gaps, problem.free
+    fused = static["fused"]
+    filled = lane_fill.fill(
+        block, query, gaps, free, halves,
+        local=local, rows=rows, fused=fused, costs=costs,
+    )  # fmt: skip
+    tie = tie.astype(jnp.int32)
+    end = ends.sweep_end(
+        filled, block, m[own], gaps, free, tie, local=local, fused=fused
+    )
+    if not paths:
+        return Result(end.score), None
+    walked = _walk_all(block, codes, own, start, end, filled.halves, problem, **static)
+    return Result(end.score, end.i, end.j, walked), filled.halves
+
+
+def _tiles(block, start):
+    """Tiles up to the end of the last of the targets from ``start`` on: the longest
+    ones, which stand first, may end far behind all others."""
+    last = -(-(block.first + block.length) // lane_fill.TILE)
+    met = jnp.arange(len(last), dtype=jnp.int32) >= start
+    return jnp.minimum(block.tiles, jnp.max(jnp.where(met, last, 0)))
+
+
+def _walk_all(
+    block, codes, own, start, end, halves, problem, *, steps, longest, **static
+):
+    """Walk the targets from ``start`` on, ``TOGETHER`` neighbours at a time: they
+    have similar lengths, and a walk takes as long as its longest path."""
+    count = end.i.shape[0]
+    together = min(TOGETHER, count)
+    kept = None
+    if steps:
+        kept = jnp.full((codes.shape[0] + longest, count), walk.DONE, jnp.uint8)
+    zero = jnp.zeros_like(end.i)
+    empty = walk.Walked(*[zero] * 8, kept)
+
+    def part(k, walked):
+        def some(x):
+            return lax.dynamic_slice_in_dim(x, k * together, together)
+
+        begin = some(end.i), some(end.j), None if kept is None else kept[:, :together]
+        places = some(block.lane), some(block.first), some(own)
+        found = _walk(block, codes, begin, places, halves, problem, **static)
+
+        def put(whole, new):
+            axis = whole.ndim - 1
+            return lax.dynamic_update_slice_in_dim(whole, new, k * together, axis)
+
+        return jax.tree.map(put, walked, found)
+
+    parts = -(-block.targets // together)
+    return lax.fori_loop(start // together, parts, part, empty)
+
+
+def _walk(block, codes, begin, places, halves, problem, *, local, fused, **_):
+    """Walk some targets; their nibbles lie in ``halves`` as ``sweep`` stored them.
+
+    places : lane, first column, and which of the W queries, of each.
+    """
+    lanes, columns = block.codes.shape[1], block.tiles * lane_fill.TILE
+    rules = walk.Rules(
+        problem.free["target_start"] | local,
+        problem.free["query_start"] | local,
+        jnp.int32(-1),
+    )
+
+    def run(begin, halves, codes, targets, places, columns, wildcard, rules):
+        lane, first, own = places
+
+        def nibble_at(i, j):
+            place = ((i - 1) // 4 * columns + j - 1 + first) * lanes + lane
+            half = halves.at[place].get(mode="clip").astype(jnp.int32)
+            return (half >> (4 * (3 - (i - 1) % 4))) & 15
+
+        def same_at(i, j):
+            a = codes.at[jnp.clip(i - 1, 0), own].get(mode="clip")
+            b = targets.at[jnp.clip(j - 1 + first, 0), lane].get(mode="clip")
+            b = b.astype(jnp.int32)
+            return (a == b) & (a != wildcard)
+
+        return walk.walk(walk.start(*begin), nibble_at, same_at, rules)
+
+    return one_function(run, enabled=False)(
+        begin, halves, codes, block.codes, places, columns, problem.wildcard, rules
+    )

@@ -1,0 +1,1 @@
+"""Launches of the GPU kernels, and running them."""

@@ -1,0 +1,286 @@
+"""The device's half of ``pairs.gpu.dispatch``: ids to arrays, kernels, findings to
+rows.
+
+Jitted functions on arrays; nothing here waits but ``add``.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import SingleDeviceSharding
+
+from jaxalign.model.table import SPANS
+from jaxalign.pairs.result import COUNTS
+from jaxalign.pairs.windows import bucket
+from jaxalign.runtime import device_errors
+
+CHUNK = 2**24  # rows of a column copied to the host at once, by one of COPIERS threads
+COPIERS = 16
+HOST = "pinned_host"  # the kind of memory that a device writes and the host reads
+# Room in arrays of a side, beyond which it is a power of two.
+LETTERS, SEQUENCES = (2**20, 2**26), (2**12, 2**17)
+
+
+class Loaded(NamedTuple):
+    """One side on the device: flat codes, where each sequence begins, its length."""
+
+    codes: jax.Array  # uint8, one more than there are residues
+    start: jax.Array  # int32
+    length: jax.Array  # int32
+
+
+class Order(NamedTuple):
+    """How pairs become rows: pair (i, j) is row ``base[i] + j``; of two sides that may
+    be swapped, the one of smaller ``rank`` is the query of the launch."""
+
+    base: jax.Array  # int32
+    rank: jax.Array  # int32
+
+
+class Asked(NamedTuple):
+    """What a launch is asked for, (Q, T) or (N,)."""
+
+    row: jax.Array  # of the result, beyond its last for pairs that are not asked for
+    wanted: jax.Array
+    swapped: jax.Array  # computed with their sides swapped
+
+
+class Found(NamedTuple):
+    """What a launch found, sides swapped back, (Q, T) or (N,) where not said."""
+
+    columns: dict
+    row: jax.Array  # as of ``Asked``
+    wanted: jax.Array
+    again: jax.Array | None  # pairs whose score may have left int16
+    runs: jax.Array | None  # joined, one path after the other, start to end
+    totals: jax.Array  # (3,): pairs to run again, runs of the longest path, all runs
+
+
+def load(sequences, letters=0, count=0) -> Loaded:
+    """One side of a task, to the device, in arrays for so many letters at least and so
+    many sequences."""
+    offsets, codes = sequences.offsets, np.append(sequences.codes, np.uint8(0))
+    numbers = (numbered(x, count) for x in (offsets[:-1], np.diff(offsets)))
+    return Loaded(_long(codes, np.uint8, letters + 1, LETTERS), *numbers)
+
+
+def numbered(values, count=0):
+    """Values of so many sequences at least, int32, on the device."""
+    return _long(values, np.int32, count, SEQUENCES)
+
+
+def _long(values, dtype, least, sizes):
+    """On the device, in an array of one of some sizes or of a power of two beyond:
+    every other size is a compilation of all programs that gather letters."""
+    needed = max(len(values), least)
+    size = next((x for x in sizes if x >= needed), bucket(needed, 2, sizes[-1]))
+    made = np.zeros(size, dtype)
+    made[: len(values)] = values
+    return jnp.asarray(made)
+
+
+def padded_ids(indices, size):
+    """int32 (size,), -1 beyond the last."""
+    ids = np.full(size, -1, np.int32)
+    ids[: len(indices)] = indices
+    return ids
+
+
+@partial(
+    jax.jit,
+    static_argnames=("sizes", "letters", "zipped", "kind", "once", "inclusive"),
+)
+def gathered(
+    queries,
+    targets,
+    i,
+    j,
+    order,
+    pairs,
+    *,
+    sizes,
+    letters,
+    zipped,
+    kind,
+    once,
+    inclusive,
+):
+    """((q, m, t, n, tie), Asked): what ``kernels.align_block`` and ``align_list`` read,
+    and where it belongs.
+
+    A program of its own: it alone depends on the size of the data set.
+
+    queries, targets : Loaded; i, j : int32 (slots,), (places,), -1 where none is
+    order : Order; pairs : int32, of the result
+    sizes : static, letters of a query and of a target
+    letters : static, (function, options) that lay out targets of any lengths, or None
+    """
+    q, m = _padded(queries, i, sizes[0])
+    if letters is None:
+        t, n = _padded(targets, j, sizes[1])
+    else:
+        (lay, options), n = letters, _lengths(targets, j)
+        t = lay(targets.codes, targets.start[jnp.maximum(j, 0)], n, **dict(options))
+    if not zipped:
+        i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
+    wanted = (i >= 0) & (j >= 0)
+    if kind == "all":
+        before = order.rank[i] < order.rank[j]
+        wanted &= before | (i == j) if inclusive else before
+    swaps = kind == "all" and once
+    swapped = i > j if swaps else jnp.zeros_like(wanted)
+    first, last = jnp.where(swapped, j, i), jnp.where(swapped, i, j)
+    beyond = jnp.arange(wanted.size, dtype=jnp.int32).reshape(wanted.shape) + pairs
+    row = jnp.where(wanted, order.base[first] + last, beyond)
+    return (q, m, t, n, swapped if swaps else None), Asked(row, wanted, swapped)
+
+
+def _padded(side, ids, size):
+    """uint8 (count, size) and int32 (count,); nothing where an id is -1."""
+    start = side.start[jnp.maximum(ids, 0)]
+    place = start[:, None] + jnp.arange(size, dtype=jnp.int32)[None, :]
+    return side.codes.at[place].get(mode="clip"), _lengths(side, ids)
+
+
+def _lengths(side, ids):
+    return jnp.where(ids >= 0, side.length[jnp.maximum(ids, 0)], 0)
+
+
+@partial(jax.jit, static_argnames=("split", "capacity"))
+def found(made, asked: Asked, *, split, capacity) -> Found:
+    """``kernels.Result`` of a launch -> ``Found``."""
+    row, wanted, swapped = asked
+    columns = _oriented(made, swapped, split)
+    again = None if made.overflow is None else made.overflow & wanted
+    zero = jnp.int32(0)
+    repeat = zero if again is None else again.sum(dtype=jnp.int32)
+    if not capacity:
+        return Found(columns, row, wanted, again, None, jnp.stack([repeat, zero, zero]))
+    kept = wanted if again is None else wanted & ~again
+    count = jnp.where(kept, made.count, 0)
+    runs, begin = _join(made.runs, count, swapped, capacity)
+    columns |= {"count": count, "first": begin}
+    totals = jnp.stack([repeat, count.max(), count.sum(dtype=jnp.int32)])
+    return Found(columns, row, kept, again, runs, totals)
+
+
+def _oriented(made, swapped, split) -> dict:
+    """Columns of the pairs with their sides swapped back."""
+    if split is not None:
+        return dict(zip(("score", "max_identities"), split(made.score), strict=True))
+    columns = {"score": made.score}
+    if made.columns is None:
+        return columns
+    spans = made.start_i, made.end_i, made.start_j, made.end_j
+    others = spans[2:] + spans[:2]
+    for name, own, other in zip(SPANS, spans, others, strict=True):
+        columns[name] = jnp.where(swapped, other, own)
+    return columns | {name: getattr(made, name) for name in COUNTS}
+
+
+def _join(runs, count, swapped, capacity):
+    """Runs (R, ...), end to start -> (one path after the other, start to end, uint32
+    (capacity,); where each begins). I and D (1 and 2) change places with the sides."""
+    pairs, length = count.size, count.reshape(-1)
+    begin = jnp.cumsum(length) - length
+    # The pair of every place: what is read is as long as the paths, not as R of each.
+    pair = jnp.arange(pairs, dtype=jnp.int32)
+    pair = jnp.repeat(pair, length, total_repeat_length=capacity)
+    r = (begin + length - 1)[pair] - jnp.arange(capacity, dtype=jnp.int32)
+    joined = runs.reshape(-1, pairs).at[r, pair].get(mode="clip").astype(jnp.uint32)
+    turned = swapped.reshape(-1)[pair] & ((joined & 15) != 0)
+    return jnp.where(turned, joined ^ jnp.uint32(3), joined), begin.reshape(count.shape)
+
+
+def column(rows: int) -> jax.Array:
+    """int32, zero, of so many rows at least: whole pieces, or a power of two."""
+    size = -(-rows // CHUNK) * CHUNK if rows > CHUNK else bucket(rows, 2, 1024)
+    return jnp.zeros(size, jnp.int32)
+
+
+@partial(jax.jit, donate_argnames=("columns", "runs"))
+def put(columns, runs, end, found: Found):
+    """Columns and runs with those of a launch in place."""
+    values = found.columns
+    if found.runs is not None:
+        values = values | {"first": values["first"] + end}
+        runs = jax.lax.dynamic_update_slice(runs, found.runs, (end,))
+        # Where there are more, the launch is issued again.
+        end = end + jnp.minimum(found.totals[2], len(found.runs))
+    row = found.row.reshape(-1)
+
+    def put(column, values):
+        values = values.reshape(-1)
+        return column.at[row].set(values, mode="drop", unique_indices=True)
+
+    return {name: put(x, values[name]) for name, x in columns.items()}, runs, end
+
+
+@partial(jax.jit, static_argnames="size")
+def grown(runs, *, size):
+    return jnp.zeros(size, runs.dtype).at[: len(runs)].set(runs)
+
+
+@partial(jax.jit, static_argnames="size")
+def in_order(runs, count, first, *, size):
+    """Joined runs of all launches in the order of the rows: (size,)."""
+    begin = jnp.cumsum(count) - count
+    shift = jnp.repeat(first - begin, count, total_repeat_length=size)
+    places = jnp.arange(size, dtype=jnp.int32)
+    return runs.at[places + shift].get(mode="clip")
+
+
+def add(parts, into) -> None:
+    """Add the first values of arrays, each on a device of its own, to one on the host.
+
+    In pieces side by side, which the devices in turn sum and copy: each has a way of
+    its own to the host. Four H200 brought 1.7e9 rows in 0.27 s so, by memory that is
+    not pinned in 1.3 (docs/logs/gpu-scaling.md, cause 5).
+    """
+    size = min(CHUNK, len(parts[0]))
+
+    def piece(k, start):
+        device = parts[k % len(parts)].device
+        part = into[start : start + size]
+        try:
+            values = np.asarray(_near(_sum(parts, start, size, device), device))
+        except device_errors.RuntimeFailure as error:
+            if not device_errors.out_of_memory(error):
+                raise
+            # Whole columns as they lie there, which takes no memory of the device.
+            values = np.zeros(size, into.dtype)
+            for whole in parts:
+                values += np.asarray(whole)[start : start + size]
+        part += values[: len(part)]
+
+    with ThreadPoolExecutor(COPIERS) as pool:
+        list(pool.map(piece, *zip(*enumerate(range(0, len(into), size)), strict=True)))
+
+
+def _sum(parts, start, size, device):
+    """Values from some place on of all parts, summed on one device."""
+    total = None
+    for part in parts:
+        with jax.default_device(part.device):
+            values = _piece(part, np.int32(start), size=size)
+        with jax.default_device(device):
+            values = jax.device_put(values, device)
+            total = values if total is None else total + values
+    return total
+
+
+def _near(values, device):
+    """Values in memory of the host, where its device writes there itself."""
+    kinds = {memory.kind for memory in device.addressable_memories()}
+    if device.platform == "cpu" or HOST not in kinds:
+        return values
+    return jax.device_put(values, SingleDeviceSharding(device, memory_kind=HOST))
+
+
+@partial(jax.jit, static_argnames="size")
+def _piece(values, start, *, size):
+    return jax.lax.dynamic_slice(values, (start,), (size,))

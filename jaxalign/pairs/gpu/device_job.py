@@ -1,0 +1,59 @@
+"""What the launches of a task share on a device."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jaxalign.pairs.gpu import device_arrays
+from jaxalign.pairs.gpu.device_arrays import Order
+from jaxalign.pairs.gpu.device_result import Held
+from jaxalign.pairs.gpu.launch_size import MEAN_RUNS, RUNS
+from jaxalign.pairs.gpu.score_types import numbers
+
+
+@dataclass
+class Job:
+    """What all launches of a run share; ``kept`` and ``mean`` runs grow as needed."""
+
+    task: Any
+    kernels: Any
+    sides: tuple  # of Loaded
+    order: Order
+    problem: Any
+    held: Held | None = None  # None where rows go to the host, launch by launch
+    out: Any = None  # results.Output
+    tell: Any = None  # callable (cells more done)
+    interpret: Any = None
+    kept: int = RUNS  # of a path
+    mean: int = MEAN_RUNS  # of all paths of a launch, a pair
+    compiled: set = field(default_factory=set)  # static sizes
+    spilled: bool = False  # rows go to the host: there was no memory to hold them
+    halved: list = field(default_factory=list)  # launches that ran in halves
+
+    @property
+    def device(self):
+        return self.sides[0].codes.device
+
+    @property
+    def steps(self) -> bool:
+        return self.task.output == "alignment"
+
+    def capacity(self, launch) -> int:
+        return self.mean * launch.pairs
+
+
+def shared(task, kernels):
+    """(the two sides, the order, the problem) on the device."""
+    job, count = task.job, len(task.queries)
+    sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
+    targets = device_arrays.load(task.targets, *sizes)
+    queries = targets  # or the first of them
+    if job.kind != "all":
+        queries = device_arrays.load(task.queries, *sizes)
+    rank = job.rank if job.kind == "all" and job.once else np.arange(len(task.targets))
+    base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
+    order = Order(*(device_arrays.numbered(x, sizes[1]) for x in (base, rank)))
+    wildcard = task.scoring.alphabet.wildcard_code
+    problem = kernels.problem_of(*numbers(task), task.free, wildcard)
+    return (queries, targets), order, problem

@@ -1,0 +1,130 @@
+"""A result as it grows on a device, in input order, and its way to the host.
+
+A launch is put into it once all it found is there, since what is put gives its memory
+away: a launch that fails must not take the rows of others with it. Should memory be
+missing even so, the rows are ``Lost``, and their launches run again without it.
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.model.table import SPANS
+from jaxalign.pairs.gpu import device_arrays, transfer
+from jaxalign.pairs.result import COUNTS
+from jaxalign.pairs.windows import bucket
+from jaxalign.runtime import device_errors
+
+
+class Lost(Exception):
+    """There was no memory to put a launch into a result; no row of it is to be used."""
+
+
+@dataclass
+class Held:
+    """A result as it grows on the device."""
+
+    columns: dict
+    runs: jax.Array  # of all paths so far, in the order of launches
+    end: jax.Array  # (): how many
+    known: int = 0  # the same, on the host
+    launches: list = field(default_factory=list)  # whose rows are here or will be
+    told: int = 0  # their cells that progress has been told of
+
+
+@contextmanager
+def _lost():
+    try:
+        yield
+    except device_errors.RuntimeFailure as error:
+        if device_errors.out_of_memory(error):
+            raise Lost from error
+        raise
+
+
+def empty(task) -> Held:
+    """Columns of the result on the device; runs of a path begin at ``first``.
+
+    Raises
+    ------
+    Lost
+    """
+    names = ["score"]
+    names += ["max_identities"] if task.output == "identity" else []
+    names += [*SPANS, *COUNTS] if task.paths else []
+    names += ["count", "first"] if task.output == "alignment" else []
+    with _lost():
+        columns = {name: device_arrays.column(task.job.pairs) for name in names}
+        runs, end = jnp.zeros(1024, jnp.uint32), jnp.zeros((), jnp.int32)
+        jax.block_until_ready((columns, runs, end))
+    return Held(columns, runs, end)
+
+
+def put(held: Held, found, total: int) -> None:
+    """Put the findings of a launch, which are there, into the result.
+
+    total : runs of all its paths
+
+    Raises
+    ------
+    Lost
+    """
+    with _lost():
+        if found.runs is not None:
+            needed = held.known + len(found.runs)
+            if needed > len(held.runs):
+                size = bucket(needed, 2, 1024)
+                held.runs = device_arrays.grown(held.runs, size=size)
+            held.known += min(total, len(found.runs))
+        held.columns, held.runs, held.end = device_arrays.put(
+            held.columns, held.runs, held.end, found
+        )
+
+
+def settled(held: Held) -> None:
+    """Wait until all launches are put into a result.
+
+    Raises
+    ------
+    Lost
+    """
+    with _lost():
+        jax.block_until_ready((held.columns, held.runs, held.end))
+
+
+def collect(jobs, out) -> None:
+    """What jobs of one task, each on a device of its own, hold: to the host."""
+    held = [job.held for job in jobs if job.held is not None]
+    if not held:
+        return
+    columns = {name: [x.columns[name] for x in held] for name in held[0].columns}
+    paths = None
+    if "first" in columns:
+        paths = _paths(held[0], columns, jobs[0].task.job.pairs)
+    add = device_arrays.add
+    out.take({name: partial(add, parts) for name, parts in columns.items()}, paths)
+    for job in jobs:
+        job.held = None
+
+
+def _paths(held: Held, columns: dict, rows: int):
+    """(runs, how many of each row) of the paths of one device, in input order."""
+    (count,), (first,) = columns.pop("count"), columns.pop("first")
+    counts = np.zeros(rows, np.int32)
+    device_arrays.add([count], counts)
+    total = int(counts.sum(dtype=np.int64))
+    runs = np.zeros(total, np.uint32)
+    size = bucket(total, 2, 1024)
+    try:
+        device_arrays.add(
+            [device_arrays.in_order(held.runs, count, first, size=size)], runs
+        )
+    except device_errors.RuntimeFailure as error:
+        if not device_errors.out_of_memory(error):
+            raise
+        runs = transfer.in_order(held.runs, np.asarray(first)[:rows], counts)
+    return runs, counts.astype(np.int64)

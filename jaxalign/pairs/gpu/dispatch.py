@@ -1,0 +1,295 @@
+"""Launches on a GPU: codes go to the device once, results come back once.
+
+``pairs.engine`` hands in the kernels (the package ``kernels_pallas``), so that this
+file needs no GPU to be imported. Launches are issued without waiting for each other.
+What a launch finds is put into the columns of the result, whole or a part, on the
+device, in input order; of several devices each has its own pairs in columns of all.
+What filters thin out or no device can hold goes to the host launch by launch
+(``pairs.gpu.transfer``).
+
+A launch for which a device has no memory runs again in halves; nothing of it is in the
+result before all of it is there.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from jaxalign.pairs.gpu import device_arrays, device_result, launch_errors, transfer
+from jaxalign.pairs.gpu.device_arrays import Found
+from jaxalign.pairs.gpu.device_job import Job, shared
+from jaxalign.pairs.gpu.device_memory import budget, holds
+from jaxalign.pairs.gpu.device_result import Held
+from jaxalign.pairs.gpu.launch_plan import zipped
+from jaxalign.pairs.gpu.launch_size import Launch
+from jaxalign.pairs.gpu.memory_retry import halves, within
+from jaxalign.pairs.gpu.score_types import highest
+from jaxalign.pairs.windows import bucket, cells
+from jaxalign.runtime import device_errors
+from jaxalign.runtime.device_errors import RuntimeFailure
+from jaxalign.runtime.devices import default_device
+
+AHEAD = 3  # launches issued and not yet looked at
+COMPILERS = 8  # compilations side by side
+
+
+def run(job: Job, launches, out, tell, whole=True) -> None:
+    """Some launches of a task; rows to ``out`` (``results.Output``).
+
+    whole : no other thread has launches on this device for ``out``, so that rows may be
+        held there until ``pairs.gpu.device_result.collect``
+
+    Raises
+    ------
+    MemoryPlanError
+        Not even the least launch of some pairs fits.
+    DeviceFailure
+    """
+    shared, held = job, None
+    if whole and holds(job.task) and not job.spilled:
+        held = _held(job)
+    job = replace(job, held=held, out=out, tell=tell)  # other threads have theirs
+    try:
+        _both(job, launches)
+        if held is not None:
+            held.launches.extend(launches)
+            device_result.settled(held)
+    except device_result.Lost:
+        shared.held, shared.spilled = None, True
+        _again(replace(job, held=None), held, launches)
+    shared.kept, shared.mean = max(shared.kept, job.kept), max(shared.mean, job.mean)
+
+
+def _held(job: Job) -> Held | None:
+    """The result as a device holds it; None where there is no memory for it."""
+    try:
+        job.held = job.held or device_result.empty(job.task)
+    except device_result.Lost:
+        job.spilled = True
+    return job.held
+
+
+def _again(job: Job, held: Held, launches) -> None:
+    """Launches whose rows a device has lost, and the others, to the host."""
+    every = list({id(x): x for x in (*held.launches, *launches)}.values())
+    _both(job, every, counted=True)
+    job.tell(sum(cells(job.task.job, launch) for launch in every) - held.told)
+
+
+def _both(job: Job, launches, counted=False) -> None:
+    """Launches, and in int32 exactly the pairs whose score may have left int16."""
+    again = _all(job, launches, counted)
+    if again:
+        sides = (np.concatenate(side) for side in zip(*again, strict=True))
+        _all(job, _in_int32(job, *sides), counted=True)
+
+
+def _in_int32(job: Job, queries, targets):
+    """Launches of pairs that share no side."""
+    task = job.task
+    high = highest(task)
+    return zipped(task, job.kernels, queries, targets, budget(task), high, wide=True)
+
+
+def prepare(task, kernels, interpret=None) -> Job:
+    """The codes and what else launches read, on JAX's default device.
+
+    interpret : parameters of the GPU interpreter, for tests.
+    """
+    return Job(task, kernels, *shared(task, kernels), interpret=interpret)
+
+
+def scores(job: Job, launch) -> Iterator[tuple]:
+    """(launch, its scores on the device: int32 (slots, places)), of a launch whole or
+    in halves; the scores are there.
+
+    Raises
+    ------
+    MemoryPlanError, DeviceFailure
+    """
+    todo, tried = deque(_within(job, launch)), None
+    while todo:
+        launch = todo.popleft()
+        try:
+            made = _scores(job, launch).block_until_ready()
+        except RuntimeFailure as error:
+            # What the other thread of the device has will be gone the second time.
+            parts = halves(job, launch, error, alone=launch is tried)
+            tried = launch
+            todo.extendleft(reversed(parts))
+        else:
+            yield launch, made
+
+
+def _scores(job: Job, launch) -> jax.Array:
+    call, options = _call(job, launch)
+    arrays, _ = _gathered(job, launch)
+    return call(job.problem, *arrays, **options).score
+
+
+def _all(job: Job, launches, counted=False) -> list:
+    """Issue launches, some ahead of those looked at; pairs that have to run again."""
+    todo, waiting, failed, again = deque(launches), deque(), deque(), []
+    while todo or waiting or failed:
+        try:
+            if todo and not failed and len(waiting) < AHEAD:
+                launch, *rest = _within(job, todo.popleft())
+                todo.extendleft(reversed(rest))
+                waiting.append((launch, _issue(job, launch), job.kept))
+            elif waiting:
+                launch, found, kept = waiting.popleft()
+                again += _look(job, launch, found, kept, counted)
+            else:  # nothing else is in flight
+                again += _apart(job, *failed.popleft(), counted)
+        except RuntimeFailure as error:
+            if not device_errors.out_of_memory(error):
+                raise launch_errors.failure(
+                    job.task, launch, job.device, error
+                ) from error
+            failed.append((launch, error))
+    return again
+
+
+def _within(job: Job, launch) -> list:
+    """A launch, in smaller ones where one like it found no memory before."""
+    parts = within(job, launch)
+    job.halved.extend([launch] * (len(parts) > 1))
+    return parts
+
+
+def _apart(job: Job, launch, error, counted) -> list:
+    """A launch that found no memory beside others in halves, one after the other; pairs
+    that have to run again."""
+    todo, again = deque(halves(job, launch, error)), []
+    while todo:
+        launch = todo.popleft()
+        try:
+            again += _look(job, launch, _issue(job, launch), job.kept, counted)
+        except RuntimeFailure as failure:
+            todo.extendleft(reversed(halves(job, launch, failure, alone=True)))
+    return again
+
+
+def _look(job: Job, launch, found, kept, counted) -> list:
+    """Wait for a launch, and put its rows where they belong; if its paths are longer
+    than thought, issue it again before. Pairs that have to run again.
+
+    kept : runs of a path that it had room for.
+    """
+    repeat, longest, total = (int(x) for x in np.asarray(found.totals))
+    if job.steps and (longest > kept or total > len(found.runs)):
+        job.kept = bucket(longest, 2, job.kept)
+        job.mean = bucket(-(-total // launch.pairs), 2, job.mean)
+        found = _issue(job, launch)
+        found.totals.block_until_ready()
+    at = np.nonzero(np.asarray(found.again)) if repeat else None
+    done = 0 if counted else cells(job.task.job, launch)
+    if job.held is None:
+        job.out.put(transfer.to_host(job, launch, _ids(launch), found, total, done))
+    else:
+        device_result.put(job.held, found, total)
+        job.held.told += done
+    job.tell(done)
+    return [] if at is None else [(launch.queries[at[0]], launch.targets[at[-1]])]
+
+
+def compile_all(job: Job, launches) -> None:
+    """Compile what launches need that is new, side by side: a kernel takes seconds.
+    Scores that may leave int16 will need int32, too, on whichever device."""
+    launches = [part for launch in launches for part in within(job, launch)]
+    distinct = _new(job, launches)
+    unproven = next((x for x in launches if not x.proven), None)
+    if distinct and unproven and not job.task.paths:
+        made = _in_int32(job, unproven.queries[:1], unproven.targets[:1])
+        distinct |= _new(job, (x for x in made if isinstance(x, Launch)))
+    job.compiled.update(distinct)
+
+    # Of this thread; others have JAX's own, and what is compiled for one is compiled
+    # again when it is called with another.
+    device = default_device()
+
+    def make(launch):
+        call, options = _call(job, launch)
+        try:
+            with jax.default_device(device):
+                arrays, _ = _gathered(job, launch)
+                call.lower(job.problem, *arrays, **options).compile()  # JAX keeps it
+        except RuntimeFailure as error:
+            # Where several programs are tuned at once there may be no memory; one is
+            # compiled when it is issued, or one of half the size.
+            if not device_errors.out_of_memory(error):
+                raise launch_errors.failure(job.task, launch, device, error) from error
+
+    if len(distinct) > 1 and job.interpret is None:
+        with ThreadPoolExecutor(COMPILERS) as pool:
+            list(pool.map(make, distinct.values()))
+
+
+def _new(job: Job, launches) -> dict:
+    """Launches of static sizes that are not compiled, one of each."""
+    distinct = {
+        (x.rows, x.columns, x.room, x.records, x.slots, x.places, x.dtype, x.shape): x
+        for x in launches
+    }
+    return {key: x for key, x in distinct.items() if key not in job.compiled}
+
+
+def _ids(launch) -> list:
+    """Of both sides of a launch."""
+    queries = launch.places if launch.zipped else launch.slots
+    return [
+        device_arrays.padded_ids(launch.queries, queries),
+        device_arrays.padded_ids(launch.targets, launch.places),
+    ]
+
+
+def _gathered(job: Job, launch) -> tuple:
+    """The arrays that a launch aligns, and ``Asked``."""
+    task, letters = job.task.job, None
+    if launch.room:
+        options = ("room", launch.room), ("shape", launch.shape)
+        letters = job.kernels.letters, options
+    return device_arrays.gathered(
+        *job.sides,
+        *_ids(launch),
+        job.order,
+        np.int32(min(task.pairs, transfer.ROWS)),
+        sizes=(launch.rows, launch.columns),
+        letters=letters,
+        zipped=launch.zipped,
+        kind=task.kind,
+        once=task.once,
+        inclusive=task.include_self,
+    )
+
+
+def _call(job: Job, launch) -> tuple:
+    """The function of the kernels that a launch calls, and its static arguments."""
+    kernels, task = job.kernels, job.task
+    options = {
+        "local": task.local,
+        "dtype": launch.dtype,
+        "paths": task.paths,
+        "runs": job.kept if job.steps else 0,
+        "shape": launch.shape,
+        "interpret": job.interpret,
+    }
+    options |= {"records": launch.records} if launch.records else {}
+    return kernels.align_list if launch.zipped else kernels.align_block, options
+
+
+def _issue(job: Job, launch) -> Found:
+    """Issue a launch; nothing waits."""
+    call, options = _call(job, launch)
+    arrays, asked = _gathered(job, launch)
+    made = call(job.problem, *arrays, **options)
+    return device_arrays.found(
+        made._replace(overflow=None) if launch.proven else made,
+        asked,
+        split=job.kernels.split_identity if job.task.output == "identity" else None,
+        capacity=job.capacity(launch) if job.steps else 0,
+    )

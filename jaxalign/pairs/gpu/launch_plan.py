@@ -1,0 +1,175 @@
+"""Launches of the GPU kernels: which queries meet which targets.
+
+Pure and on the host. In what arrays they meet, ``pairs.gpu.launch_size`` says.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from jaxalign.errors import MemoryPlanError
+from jaxalign.model import bounds
+from jaxalign.pairs.gpu import launch_size
+from jaxalign.pairs.gpu.launch_size import Launch, Sizes, held, launch_bytes
+from jaxalign.pairs.gpu.score_types import dtype_of, highest
+from jaxalign.pairs.plan import describe
+from jaxalign.pairs.windows import by_length, pairs
+from jaxalign.runtime.memory import refuse_over, show_bytes
+
+GROUPS = 8  # launches of queries; fewer are full: each waits for its longest program
+IN_FLIGHT = 2  # host threads of a device, but where its result is kept there
+
+
+def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
+    """As ``pairs.plan.make_plan``: what the kernels will do, in launches of ``limit``
+    device bytes at most; a pair (i, j) beyond them needs checkpointed strips.
+
+    Raises
+    ------
+    MemoryPlanError
+        The result exceeds the budget, or a pair does what is asked of the kernels
+        alone.
+    """
+    refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
+    pieces = list(cut(task, kernels, limit))
+    launches = [piece for piece in pieces if isinstance(piece, Launch)]
+    alone = len(pieces) - len(launches)
+    if alone and task.implementation == "pallas":
+        raise MemoryPlanError(
+            f"{alone:,} pairs are beyond the kernels (letters, range of scores, or "
+            f"{show_bytes(limit)} of device memory): leave the implementation open"
+        )
+    taken = [launch_bytes(task, kernels, launch) for launch in launches]
+    dtypes = {launch.dtype for launch in launches}
+    made = describe(task, len(launches), alone, taken, dtypes)
+    return made | {"threads": min(task.threads, IN_FLIGHT)}, pieces
+
+
+def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
+    """Launches of at most ``budget`` device bytes; a pair (i, j) that none can hold."""
+    job, high = task.job, highest(task)
+    if job.kind == "zip":
+        order = by_length(job.query_lengths * (job.target_lengths + 1))
+        yield from zipped(task, kernels, order, order, budget, high)
+        return
+    order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
+    parts = _by_range(task, order)
+    sizes = Sizes(task, kernels, budget)
+    # The most that a target or one after it can score.
+    most = [np.maximum.accumulate(high[1][some][::-1])[::-1] for some in parts]
+    half = job.kind == "all" and job.once
+    for start, stop in _alike(task, kernels, queries):
+        before = start if half else 0
+        group = queries[start:stop]
+        own = high[0][group].max()
+        for some, others in zip(parts, most, strict=True):
+            if before < len(some):
+                limit = int(min(own, others[before]))
+                yield from _rectangle(sizes, group, some[before:], limit)
+            before = max(before - len(some), 0)
+
+
+def _alike(task, kernels, queries):
+    """(start, stop) of queries, longest first, of one launch; at most as many as the
+    largest takes. Where there are many, their best shapes are one, too."""
+    lengths, most = task.job.query_lengths[queries].tolist(), launch_size.QUERIES[0]
+    many = len(lengths) >= GROUPS * most and task.job.total >= launch_size.COARSE
+    kind = _kind if many else _range
+    known = {length: kind(task, kernels, length) for length in set(lengths)}
+    start = 0
+    while start < len(lengths):
+        stop, limit = start + 1, min(len(lengths), start + most)
+        while stop < limit and known[lengths[stop]] == known[lengths[start]]:
+            stop += 1
+        yield start, stop
+        start = stop
+
+
+def _kind(task, kernels, length):
+    """What queries of a launch have in common: shape, size of arrays, range."""
+    s = launch_size.shape(task, kernels, length, "int16")
+    return (
+        s,
+        launch_size.rows_of_query(kernels, s, length),
+        _range(task, kernels, length),
+    )
+
+
+def _range(task, kernels, length):
+    """Whether matches of a query cannot be counted beside those of long targets."""
+    return task.output == "identity" and length >= bounds.IDENTITY_BASE["int32"]
+
+
+def _by_range(task, order):
+    """Targets that one launch may hold, longest first: matches cannot be counted beside
+    long ones."""
+    lengths = task.job.target_lengths[order]
+    beyond = (lengths >= bounds.IDENTITY_BASE["int32"]) & (task.output == "identity")
+    return np.split(order, np.flatnonzero(np.diff(beyond)) + 1)
+
+
+def _rectangle(sizes: Sizes, queries, targets, most: int):
+    """Launches for some queries against targets of one range, both longest first; no
+    score is above ``most``."""
+    task, kernels = sizes.task, sizes.kernels
+    m = int(task.job.query_lengths[queries[0]])
+    n = int(task.job.target_lengths[targets[0]])
+    chosen = dtype_of(task, kernels, m, n, most)
+    launch = sizes.largest(queries, targets, (m, n), chosen)
+    if launch is None:
+        yield from pairs(task.job, Launch(queries, targets))
+        return
+    yield from _filled(sizes, launch, queries, targets)
+
+
+def _filled(sizes: Sizes, launch, queries, targets):
+    """Launches like one, as many as queries and targets fill."""
+    for q in range(0, len(queries), launch.slots):
+        rest = targets
+        while len(rest):
+            part = queries[q : q + launch.slots]
+            count = held(sizes.task, sizes.kernels, launch, part, rest)
+            yield replace(launch, queries=part, targets=rest[:count])
+            rest = rest[count:]
+
+
+def smaller(task, kernels, launch, budget: int) -> list[Launch]:
+    """The pairs of a launch in launches of at most so many device bytes, and of fewer
+    pairs or checkpoints; none where the least one takes more."""
+    sizes = Sizes(task, kernels, budget, listed=launch.zipped)
+    like = sizes.smaller(launch)
+    if like is None:
+        return []
+    queries, targets = launch.queries, launch.targets
+    if not launch.zipped:
+        return list(_filled(sizes, like, queries, targets))
+    made = []
+    while len(queries):
+        count = held(task, kernels, like, queries, targets)
+        made.append(replace(like, queries=queries[:count], targets=targets[:count]))
+        queries, targets = queries[count:], targets[count:]
+    return made
+
+
+def zipped(task, kernels, queries, targets, budget, high, wide=False):
+    """Launches of pairs that share no side, of similar size; ``wide`` those that run
+    again in int32, for scores in arrays for any pair of the job: they compile once."""
+    sizes = Sizes(task, kernels, budget, listed=True)
+    while len(queries):
+        some = queries[: launch_size.PAIRS[0]], targets[: launch_size.PAIRS[0]]
+        sides = task.job.query_lengths, task.job.target_lengths
+        longest = tuple(int(x[of].max()) for x, of in zip(sides, some, strict=True))
+        most = min(int(x[of].max()) for x, of in zip(high, some, strict=True))
+        chosen = dtype_of(task, kernels, *longest, most)
+        if chosen is not None and wide:
+            longest = longest if task.paths else task.job.most
+            chosen = "int32", True
+        launch = sizes.largest(*some, longest, chosen)
+        if launch is None:
+            yield int(queries[0]), int(targets[0])
+            queries, targets = queries[1:], targets[1:]
+            continue
+        count = held(task, kernels, launch, queries, targets)
+        yield replace(launch, queries=queries[:count], targets=targets[:count])
+        queries, targets = queries[count:], targets[count:]

@@ -1,0 +1,34 @@
+"""Launches for which a device has no memory, in smaller ones."""
+
+from jaxalign.pairs.gpu import device_memory, launch_errors
+from jaxalign.pairs.gpu.device_job import Job
+from jaxalign.pairs.gpu.launch_plan import smaller
+from jaxalign.pairs.gpu.launch_size import launch_bytes
+from jaxalign.runtime import device_errors
+
+
+def within(job: Job, launch) -> list:
+    """A launch, in smaller ones where one like it found no memory before."""
+    task, most = job.task, device_memory.limit(job.device)
+    if most is None or launch_bytes(task, job.kernels, launch) <= most:
+        return [launch]
+    return smaller(task, job.kernels, launch, most) or [launch]
+
+
+def halves(job: Job, launch, error, alone=False) -> list:
+    """The pairs of a launch that found no memory in smaller ones, or the same again
+    where there are none and others were in flight beside it."""
+    task, kernels = job.task, job.kernels
+    if not device_errors.out_of_memory(error):
+        raise launch_errors.failure(task, launch, job.device, error) from error
+    needed = launch_bytes(task, kernels, launch)
+    half = device_memory.power(needed // 2)
+    parts = smaller(task, kernels, launch, half)
+    parts = parts or smaller(task, kernels, launch, needed - 1)
+    if parts:
+        most = max(launch_bytes(task, kernels, part) for part in parts)
+        device_memory.lower(job.device, max(half, most))
+        job.halved.append(launch)
+    elif alone:
+        raise launch_errors.refusal(task, launch, needed, job.device, error) from error
+    return parts or [launch]

@@ -1,0 +1,55 @@
+"""Which type the GPU kernels may hold the scores of some pairs in."""
+
+from functools import partial
+
+import numpy as np
+
+from jaxalign.model import bounds
+
+LETTERS = 30  # an alphabet of the kernels
+FAR = 2**13  # a quarter of int16
+
+
+def numbers(task):
+    """(scores, gap open, gap extend) of a task as the kernels see them."""
+    return bounds.scaled(task.scoring, "int32", task.output == "identity")
+
+
+def highest(task) -> tuple[np.ndarray, np.ndarray]:
+    """What every query and every target can score at most, int64."""
+    scores = np.maximum(numbers(task)[0], 0)
+    queries, targets = scores.max(1), scores.max(0)
+    made = _most(task.targets, targets)
+    if task.queries is task.targets and (queries == targets).all():
+        return made, made
+    return _most(task.queries, queries), made
+
+
+def _most(side, best) -> np.ndarray:
+    """By composition; by length where that is far from any limit, which is faster."""
+    made = side.lengths * int(best.max(initial=0))
+    for k in np.flatnonzero(made >= FAR).tolist():
+        made[k] = best[side[k]].sum()
+    return made
+
+
+def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | None:
+    """(int16 or int32, whether its range is proved), None where the kernels cannot.
+
+    m, n : the longest query and target; high : no score is above. Local int16 may go
+    unproved: the kernels then mark the pairs that have to run again in int32. Not in a
+    search, whose scores are used as they come.
+    """
+    identity = task.output == "identity"
+    if len(task.scoring.scores) > LETTERS:
+        return None
+    if identity and min(m, n) >= bounds.IDENTITY_BASE["int32"]:
+        return None
+    way = "tiles" if task.paths else None
+    holds = partial(kernels.fits, *numbers(task), m, n, task.local, high, way=way)
+    if not identity and holds(dtype="int16"):
+        return "int16", True
+    free = task.local and not identity and task.top is None
+    if free and kernels.detects(*numbers(task)):
+        return "int16", False
+    return ("int32", True) if holds(dtype="int32") else None

@@ -1,0 +1,96 @@
+"""What crosses from a GPU to the host: of the pairs asked for those a filter may keep.
+
+A filter is decided twice: on the device in float32 with some slack, so that most of
+what it drops never crosses, then on the host exactly (``pairs.result``).
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.pairs.result import Rows
+from jaxalign.pairs.windows import bucket
+
+ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch
+SLACK = 1e-5  # of a threshold, above what float32 loses
+
+
+def to_host(job, launch, ids, found, total, done) -> Rows:
+    """Rows of a launch whose result is kept on the host.
+
+    As ``crossed``; total : runs of all its paths; done : cells
+    """
+    at, columns = crossed(job, ids, launch.zipped, found)
+    rows, paths = _rows(job.task.job, launch, found, at), None
+    if found.runs is not None:
+        first, counts = columns.pop("first"), columns.pop("count").astype(np.int64)
+        paths = in_order(np.asarray(found.runs)[:total], first, counts), counts
+    return Rows(rows, columns, paths, done)
+
+
+def in_order(runs, first, counts) -> np.ndarray:
+    """Runs of paths one after the other, on the host: some from ``first`` of each."""
+    counts = counts.astype(np.int64)
+    shift = np.repeat(first - (np.cumsum(counts) - counts), counts)
+    return np.asarray(runs)[np.arange(len(shift)) + shift]
+
+
+def _rows(job, launch, found, at):
+    """Rows of the result of some places of a launch."""
+    if job.pairs < ROWS:
+        return np.asarray(found.row).reshape(-1)[at].astype(np.int64)
+    q, t = (at, at) if launch.zipped else np.unravel_index(at, found.wanted.shape)
+    i, j = launch.queries[q], launch.targets[t]
+    if job.kind == "all" and job.once:
+        i, j = np.minimum(i, j), np.maximum(i, j)
+    return job.position(i, j)
+
+
+def crossed(job, ids, zipped, found):
+    """(places in the grid (P,), columns (P,)) of a launch, on the host.
+
+    job : ``gpu.Job``; ids : of both sides; found : ``pairs.gpu.device_arrays.Found``.
+    Pairs that run again are left out.
+    """
+    task = job.task
+    wanted = found.wanted if found.again is None else found.wanted & ~found.again
+    if not task.filters:
+        at = np.flatnonzero(np.asarray(wanted))  # taking by number is 8 x a 2-D mask
+        columns = {n: np.asarray(x).reshape(-1)[at] for n, x in found.columns.items()}
+        return at, columns
+    swaps = task.job.kind == "all" and task.job.once
+    options = {"filters": task.filters, "scale": task.scoring.scale}
+    options |= {"zipped": zipped, "swaps": swaps}
+    lengths = [side.length for side in job.sides]
+    mask, count = passing(found.columns, wanted, *ids, *lengths, **options)
+    count = int(count)
+    size = min(bucket(count, 4, 256), mask.size)
+    index, columns = _compact(mask, found.columns, size=size)
+    columns = {name: np.asarray(x)[:count] for name, x in columns.items()}
+    return np.asarray(index)[:count], columns
+
+
+@partial(jax.jit, static_argnames=("filters", "scale", "zipped", "swaps"))
+def passing(columns, wanted, i, j, m, n, *, filters, scale, zipped, swaps):
+    """(mask, count): all pairs that pass, and some that miss by a hair (float32).
+
+    columns, wanted : grids of a launch; i, j : its ids; m, n : lengths of all
+    """
+    if not zipped:
+        i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
+    if swaps:
+        i, j = jnp.minimum(i, j), jnp.maximum(i, j)
+    m, n = (x[jnp.maximum(k, 0)].astype(jnp.float32) for x, k in ((m, i), (n, j)))
+    seen = {name: values.astype(jnp.float32) for name, values in columns.items()}
+    seen["score"] = seen["score"] / scale
+    mask = wanted & filters.mask(seen, m, n, jnp, SLACK)
+    return mask, mask.sum(dtype=jnp.int32)
+
+
+@partial(jax.jit, static_argnames=("size",))
+def _compact(mask, columns, size):
+    """Places (size,) of the pairs of a mask, and their columns."""
+    (index,) = jnp.nonzero(mask.reshape(-1), size=size, fill_value=0)
+    return index, {name: x.reshape(-1)[index] for name, x in columns.items()}

@@ -1,0 +1,1 @@
+"""Large jobs, in parts."""

@@ -1,0 +1,58 @@
+"""A job run part by part: the next ones are planned and computed meanwhile."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from jaxalign.pairs import engine
+from jaxalign.pairs.parts import query_ranges
+from jaxalign.pairs.plan import Task, merge
+from jaxalign.runtime import pipeline
+
+
+def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
+    """Run parts of a task of all pairs of a set; the next ones are planned and computed
+    while the caller has one.
+
+    Yields
+    ------
+    part, columns, paths, info
+        As of ``run``, part by part, in order; indices are those of the whole set.
+        ``seconds`` is the time since the part before.
+    """
+    ahead, reserved = _room(task, some)
+    each = query_ranges.iterate(task, some, reserved)
+    works = (engine.prepare(own, computed) for _, own, computed in each)
+    cells, began = sum(part.cells for part in some), time.perf_counter()
+    whole = replace(task, reserved=reserved)
+    found = engine.compute(works, whole, cells, progress, busy, ahead)
+    for part, work in zip(some, found, strict=True):
+        columns, paths = work.content.output.finish()
+        for side in ("query", "target"):
+            columns[side] += np.int32(part.first)
+        now = time.perf_counter()
+        yield part, columns, paths, engine.summary(work.content, now - began)
+        began = now
+
+
+def _room(task: Task, some: list[query_ranges.Part]) -> tuple[int, int]:
+    """How many parts are planned or at work ahead, and the bytes of those in memory."""
+    ahead = pipeline.AHEAD * max(len(task.devices), 1)
+    return ahead, query_ranges.reserved_bytes(task, some, ahead + pipeline.WRITERS)
+
+
+def plan_parts(task: Task, some: list[query_ranges.Part]) -> dict:
+    """The plan of a streamed run: that of its heaviest part, and how many there are."""
+    _, reserved = _room(task, some)
+    heaviest = max(some, key=lambda part: part.cells)
+    _, computed = query_ranges.tasks_of(task, heaviest, reserved)
+    made = merge([engine.plan(one)[0] for one in computed])
+    whole = {"pairs": sum(part.stop - part.start for part in some)}
+    whole |= {"cells": sum(part.cells for part in some), "parts": len(some)}
+    return made | whole
+
+
+def merge_all(found) -> dict:
+    """What (part, table) say of their parts -> what they say of the job."""
+    return merge([table.info for _, table in found]) | {"parts": len(found)}

@@ -1,0 +1,219 @@
+"""From a piece's results to the rows of the table, in input order."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxalign.model import bounds, operations
+from jaxalign.model.table import SPANS, gather_runs
+
+PAGE = 4096  # bytes; an item of each is written so that there is memory for it
+COUNTS = ("identities", "columns", "gap_openings", "gaps")
+
+
+class Rows(NamedTuple):
+    """Some rows of the result: where they go, their columns, their paths."""
+
+    at: np.ndarray
+    columns: dict
+    paths: tuple | None  # (run-length operations, runs of each row)
+    cells: int = 0  # of all pairs computed, also those a device has filtered
+
+
+def collect(task, result, found) -> Rows:
+    """A window's device result -> the pairs wanted, sides swapped back."""
+    q, t = np.nonzero(found.wanted)
+    walked, spans = result.walked, ()
+    if task.paths:
+        spans = walked.i, result.end_i, walked.j, result.end_j
+    spans = [x[q, t] for x in spans]
+    counts = [getattr(walked, name)[q, t] for name in COUNTS] if task.paths else ()
+    at, columns = _columns(task, found, result.score[q, t], spans, counts)
+    cells = cells_of(task, found)
+    if not task.paths or walked.steps is None:
+        return Rows(at, columns, None, cells)
+    paths = _paths(walked.steps, q, t, columns["columns"], found.swapped[q, t])
+    return Rows(at, columns, paths, cells)
+
+
+def cells_of(task, found) -> int:
+    """Cells of the pairs wanted."""
+    m = task.queries.lengths[found.query[found.wanted]]
+    return int((m * task.targets.lengths[found.target[found.wanted]]).sum())
+
+
+def _columns(task, found, score, spans, counts):
+    """(rows, columns) of the pairs wanted (P,), sides swapped back. ``spans`` as
+    computed, in the order of SPANS, and ``counts`` of COUNTS; both empty without paths.
+    """
+    i, j, flip = (x[found.wanted] for x in (found.query, found.target, found.swapped))
+    at = task.job.position(np.where(flip, j, i), np.where(flip, i, j))
+    columns = _scores(task, score.astype(np.int64), score.dtype)
+    if spans:
+        others = spans[2:] + spans[:2]
+        for name, own, other in zip(SPANS, spans, others, strict=True):
+            columns[name] = np.where(flip, other, own)
+        columns |= dict(zip(COUNTS, counts, strict=True))
+    return at, columns
+
+
+def _paths(steps, q, t, counts, flip):
+    """Steps (Q, T, B), end to start -> (run-length operations, runs of each pair)."""
+    longest = int(counts.max(initial=0))
+    # (pairs, steps) bytes: rows of the transpose are contiguous, so reading is cheap.
+    by_lane = np.ascontiguousarray(steps[:, :longest].transpose(0, 2, 1)[..., ::-1])
+    picked = by_lane[q, t]
+    kept = np.arange(longest)[::-1] < counts[:, None]
+    turned = np.where(flip[:, None] & (picked != operations.M), 3 - picked, picked)
+    runs, offsets = operations.run_lengths(turned[kept], counts.astype(np.int64))
+    return runs, np.diff(offsets)
+
+
+def of_pair(task, pair, found, dtype) -> Rows:
+    """The result of a pair computed alone (``long_pair.Pair``)."""
+    columns = _scores(task, np.array([found.score], np.int64), dtype)
+    at = np.array([task.job.position(*pair)])
+    cells = int(task.queries.lengths[pair[0]] * task.targets.lengths[pair[1]])
+    if not task.paths:
+        return Rows(at, columns, None, cells)
+    spans = (found.start_i, found.end_i, found.start_j, found.end_j)
+    counts = (getattr(found, name) for name in COUNTS)
+    for name, value in zip(SPANS + COUNTS, (*spans, *counts), strict=True):
+        columns[name] = np.array([value], np.int32)
+    if task.output != "alignment":
+        return Rows(at, columns, None, cells)
+    runs, _ = operations.run_lengths(found.steps, np.array([len(found.steps)]))
+    return Rows(at, columns, (runs, np.array([len(runs)])), cells)
+
+
+def _scores(task, score, dtype):
+    """Integer scores -> the columns a user sees, still scaled integers."""
+    if task.output == "identity":
+        base = bounds.IDENTITY_BASE[str(dtype)]
+        matches = (score % base).astype(np.int32)
+        return {"score": score // base, "max_identities": matches}
+    return {"score": score}
+
+
+def score_dtype(task):
+    """int32, or what a proof asks for; float64 where scores are fractions."""
+    if task.scoring.scale > 1:
+        return np.float64
+    limit = bounds.score_range(*task.job.most, task.scoring, task.mode)
+    return np.int32 if bounds.fits(limit, "int32") else np.int64
+
+
+def dtypes(task) -> dict:
+    """Name and dtype of every column of a result, in order."""
+    names = ("max_identities",) if task.output == "identity" else ()
+    names = (*SPANS, *COUNTS) if task.paths else names
+    found = {"query": np.int32, "target": np.int32, "score": score_dtype(task)}
+    return found | dict.fromkeys(names, np.int32)
+
+
+class Output:
+    """Result columns, filled piece by piece in any order, read in input order.
+
+    All rows have their places from the start, unless filters decide which there are:
+    then the pieces are joined at the end. Columns and paths may also come whole.
+    """
+
+    def __init__(self, task):
+        self.task, self.dtypes = task, dtypes(task)
+        self.columns, self.pieces, self.whole = {}, [], None
+        if not task.filters:
+            for name, dtype in list(self.dtypes.items())[2:]:
+                self.columns[name] = np.zeros(task.job.pairs, dtype)
+            pool = ThreadPoolExecutor(1)  # while the first pieces run
+            self._touched = pool.submit(_touch, list(self.columns.values()))
+            self._index = pool.submit(task.job.index)
+            pool.shutdown(wait=False)
+
+    def put(self, rows: Rows) -> None:
+        """Take the rows of one piece; threads may do so together."""
+        score = rows.columns["score"]
+        if self.task.scoring.scale > 1:
+            score = score / self.task.scoring.scale
+        rows = rows._replace(columns=rows.columns | {"score": score})
+        if self.task.filters:
+            rows = _passing(self.task, rows)
+            self.pieces.append(rows)
+            return
+        self._touched.result()
+        for name, values in rows.columns.items():
+            self.columns[name][rows.at] = values
+        if rows.paths is not None:
+            self.pieces.append(rows._replace(columns={}))
+
+    def take(self, copies: dict, paths=None) -> None:
+        """Take whole columns, 0 in the rows that are put one by one.
+
+        copies : name -> function that adds to an int32 array
+        paths : (runs, how many of each row), in order
+        """
+        self._touched.result()
+        for name, copy in copies.items():
+            column = self.columns[name]
+            plain = column.dtype == np.int32
+            whole = column if plain else np.zeros(len(column), np.int32)
+            copy(whole)
+            if not plain:
+                column += (whole / self.task.scoring.scale).astype(column.dtype)
+        self.whole = paths
+
+    def finish(self):
+        """All pieces are here -> (columns, (operations, offsets) or None)."""
+        pieces = self.pieces
+        if self.whole is not None and not pieces:
+            runs, counts = self.whole
+            return self._columns(), (runs, np.concatenate([[0], np.cumsum(counts)]))
+        if self.whole is not None:
+            pieces = [self._but(pieces, *self.whole), *pieces]
+        at = np.concatenate([np.zeros(0, np.int64), *(x.at for x in pieces)])
+        order = np.argsort(at, kind="stable")
+        columns = self._joined(order) if self.task.filters else self._columns()
+        if self.task.output != "alignment":
+            return columns, None
+        paths = [x.paths for x in pieces]
+        runs = np.concatenate([np.zeros(0, np.uint32), *(runs for runs, _ in paths)])
+        counts = [np.zeros(0, np.int64), *(count for _, count in paths)]
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+        return columns, gather_runs(runs.astype(np.uint32), offsets, order)
+
+    def _columns(self):
+        query, target = self._index.result()
+        return {"query": query, "target": target} | self.columns
+
+    def _but(self, pieces, runs, counts) -> Rows:
+        """Whole paths without the rows of pieces, which they lack."""
+        at = np.delete(np.arange(len(counts)), np.concatenate([x.at for x in pieces]))
+        return Rows(at, {}, (runs, counts[at]), 0)
+
+    def _joined(self, order):
+        def whole(name, dtype):
+            parts = [x.columns[name] for x in self.pieces]
+            return np.concatenate([np.zeros(0, dtype), *parts])[order].astype(dtype)
+
+        return {name: whole(name, dtype) for name, dtype in self.dtypes.items()}
+
+
+def _touch(columns) -> None:
+    """Have the system find memory for columns before results are waiting for it."""
+    for column in columns:
+        column[:: PAGE // column.itemsize] = 0
+
+
+def _passing(task, rows: Rows) -> Rows:
+    """The rows that pass the filters of the task, and who their pairs are."""
+    i, j = task.job.pair(rows.at)
+    columns = {"query": i, "target": j} | rows.columns
+    m, n = task.queries.lengths[i], task.targets.lengths[j]
+    kept = np.flatnonzero(task.filters.mask(columns, m, n))
+    columns = {name: values[kept] for name, values in columns.items()}
+    paths = rows.paths
+    if paths is not None:
+        runs, counts = paths
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        paths = gather_runs(runs, offsets, kept)[0], counts[kept]
+    return Rows(rows.at[kept], columns, paths, rows.cells)

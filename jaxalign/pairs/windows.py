@@ -1,0 +1,288 @@
+"""Which pairs a job asks for, and which of them a window holds.
+
+A window is a rectangle of the *pair matrix* (2011 gpu-pairalign paper): some queries
+against a block of targets in lanes. ``pairs.cpu.partition`` makes them.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxalign.pairs.cpu.lane_packing import spans
+
+TEAMS = 1500  # sequences; from here on the triangle's waste is less than a tenth
+TEAM = 1.2  # a sweep of two queries by that of one …
+TEAM_LANES = 128  # … in so many lanes
+SELF_CELLS = 10**9  # below, a set with its self pairs does without teams
+FILLERS, FILLED = 4, 1024  # threads that write indices of rows, queries at a time
+
+
+@dataclass(frozen=True)
+class Window:
+    """Indices into the two sets, where each target is, and the static sizes.
+
+    ``zipped``: query k meets target k only (a query a lane). Otherwise a row is one
+    query that meets all targets, or a team of two of which each target meets one.
+    """
+
+    queries: np.ndarray  # longest first
+    targets: np.ndarray
+    lane: np.ndarray  # of each target
+    last: np.ndarray  # one beyond its last column: a multiple of TILE
+    lanes: int
+    rows: int  # length bucket of the queries
+    columns: int  # bucket of the columns
+    longest: int  # length bucket of the targets
+    slots: int  # rows of queries the compiled program has room for
+    each: int  # queries of a row, 1 or 2
+    places: int  # targets it has room for
+    capacity: int  # uint16 halves of backtrack, 0 for none
+    zipped: bool
+    m: int  # longest query
+    n: int  # longest target
+
+
+class Pairs(NamedTuple):
+    """(Q, T) arrays: indices of both sides as computed, which pairs are asked for,
+    and which of them the result has the other way round."""
+
+    query: np.ndarray
+    target: np.ndarray
+    wanted: np.ndarray
+    swapped: np.ndarray
+
+
+class Whole(NamedTuple):
+    """What a part of a job has to know of all of it, so that parts have the same static
+    sizes: the longest sequences of both sides, cells, targets and their letters."""
+
+    longest: tuple[int, int]
+    cells: int
+    targets: int
+    letters: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """Which pairs, by lengths only: ``all`` (i < j), ``cross`` or ``zip``.
+
+    ``all`` may have fewer queries than targets: then the first of them are the queries.
+    ``once`` says that a pair may be computed with its two sides swapped. ``size`` and
+    ``shift``: the pairs are some of those of ``all`` on ``size`` sequences, target 0 is
+    number ``shift`` of them, and rows count as they do there; ``whole`` is the job that
+    this is a part of.
+    """
+
+    kind: str
+    query_lengths: np.ndarray
+    target_lengths: np.ndarray
+    include_self: bool = False
+    once: bool = True
+    paths: bool = True
+    steps: bool = False
+    window: int | None = None  # pairs of a side of a window, None: what pays
+    size: int | None = None
+    shift: int = 0
+    whole: Whole | None = None
+
+    @cached_property
+    def most(self) -> tuple[int, int]:
+        """The longest query and target, of the whole where these are some of it."""
+        if self.whole is not None:
+            return self.whole.longest
+        sides = self.query_lengths, self.target_lengths
+        m, n = (int(side.max(initial=0)) for side in sides)
+        return m, n
+
+    @property
+    def total(self) -> int:
+        """Cells, of the whole where this is a part."""
+        return self.cells if self.whole is None else self.whole.cells
+
+    @property
+    def pairs(self) -> int:
+        n, t = len(self.query_lengths), len(self.target_lengths)
+        if self.kind == "all":
+            return n * (2 * t - n + (1 if self.include_self else -1)) // 2
+        return n if self.kind == "zip" else n * t
+
+    @cached_property
+    def cells(self) -> int:
+        """Sum of m * n over the pairs asked for."""
+        if self.kind == "zip":
+            return int((self.query_lengths * self.target_lengths).sum())
+        if self.kind == "cross":
+            return int(self.query_lengths.sum()) * int(self.target_lengths.sum())
+        before = np.cumsum(self.target_lengths)[: len(self.query_lengths)]
+        before -= self.query_lengths if self.include_self else 0
+        after = self.target_lengths.sum() - before
+        return int((self.query_lengths * after).sum())
+
+    def position(self, i, j):
+        """Row of the result of pair (i, j)."""
+        t = len(self.target_lengths)
+        i, j = np.asarray(i, np.int64), np.asarray(j, np.int64)
+        if self.kind == "zip":
+            return i
+        if self.kind == "cross" and self.size is None:
+            return i * t + j
+        n, j = self.size or t, j + self.shift
+        if self.include_self:
+            return i * (2 * n - i + 1) // 2 + j - i
+        return i * (2 * n - i - 1) // 2 + j - i - 1
+
+    def pair(self, row):
+        """The pair (i, j) of a row of the result: ``position`` turned round."""
+        t, row = len(self.target_lengths), np.asarray(row, np.int64)
+        if self.kind == "zip":
+            return row, row
+        if self.kind == "cross":
+            return np.divmod(row, max(t, 1))
+        i = np.arange(len(self.query_lengths), dtype=np.int64)
+        first = i + (0 if self.include_self else 1)
+        begin = self.position(i, first)
+        i = np.searchsorted(begin, row, "right") - 1
+        # A last query that meets nobody begins where the one before it ends.
+        i = np.minimum(i, max(t - 2 + self.include_self, 0))
+        return i, row - begin[i] + first[i]
+
+    def index(self):
+        """(query, target) index of every row, int32."""
+        n, t = len(self.query_lengths), len(self.target_lengths)
+        if self.kind == "zip":
+            return (np.arange(n, dtype=np.int32),) * 2
+        if self.kind == "cross":
+            grid = np.indices((n, t), np.int32).reshape(2, -1)
+            return grid[0], grid[1]
+        first, columns = np.arange(n) + (not self.include_self), np.arange(t)
+        columns, ends = columns.astype(np.int32), np.cumsum(t - first)
+        query, target = (np.empty(self.pairs, np.int32) for _ in range(2))
+
+        def fill(begin):
+            for i in range(begin, min(begin + FILLED, n)):
+                rows = slice(ends[i] - (t - first[i]), ends[i])
+                query[rows], target[rows] = i, columns[first[i] :]
+
+        # Long slices are assigned without Python's lock: launches go on meanwhile.
+        with ThreadPoolExecutor(FILLERS) as pool:
+            list(pool.map(fill, range(0, n, FILLED)))
+        return query, target
+
+    def meets(self, window: Window) -> Pairs:
+        """The pairs of a window, in the orientation in which it computes them."""
+        j = window.targets[None, :]
+        if window.zipped:
+            return Pairs(j, j, np.ones(j.shape, bool), np.zeros(j.shape, bool))
+        second = self.second(window)
+        i, j = np.broadcast_arrays(window.queries[:: window.each, None], j)
+        if window.each == 2:
+            partners = np.full(len(i), -1)
+            partners[: len(window.queries) // 2] = window.queries[1::2]
+            i = np.where(second, partners[:, None], i)
+            wanted = (i >= 0) & (self.include_self | (i != j))
+            return Pairs(i, j, wanted, i > j)
+        if self.kind == "cross":
+            return Pairs(i, j, np.ones(i.shape, bool), np.zeros(i.shape, bool))
+        if not self.once:
+            wanted = (i <= j) if self.include_self else (i < j)
+            return Pairs(i, j, wanted, np.zeros(i.shape, bool))
+        # Each unordered pair once, longer as query: order of length, then of input.
+        before = self.rank[i] < self.rank[j]
+        return Pairs(i, j, before | (i == j) if self.include_self else before, i > j)
+
+    def second(self, window: Window):
+        """(Q, T) bool, W = 2: which targets meet the second query of a team.
+
+        Ranks 2q and 2q + 1 make team q. Of the four pairs between two teams the upper
+        team computes first with first and second with second, the lower team the other
+        two; so every team meets every target once and no pair comes twice.
+        """
+        if window.each == 1:
+            return None
+        own = self.rank[window.queries[::2, None]] // 2
+        team, place = np.divmod(self.rank[window.targets[None, :]], 2)
+        return (team != own) & ((place == 1) ^ (team < own))
+
+    @cached_property
+    def teams(self) -> bool:
+        """Whether two queries share a sweep. That leaves nothing of a triangle's square
+        to be computed in vain, and costs a fifth more a cell; but every team sweeps all
+        lanes to the end of the longest target. So for few sequences of like lengths.
+        Half of the self pairs need a program of their own, not worth it for a moment.
+        """
+        some = self.kind == "all" and self.once and self.window != 1
+        some &= not self.include_self or self.cells > SELF_CELLS
+        some &= self.whole is None  # parts are to share their programs
+        if not some or not 0 < len(self.query_lengths) < TEAMS:
+            return False
+        lengths, _ = self.falling
+        found = spans(lengths, TEAM_LANES)
+        together = TEAM * int(lengths.sum()) * int(found[0]) / 2
+        return together < int((lengths * found).sum())
+
+    @property
+    def triangle(self) -> bool:
+        """Whether a query meets only the targets that follow it."""
+        return self.kind == "all" and self.once and not self.teams
+
+    @cached_property
+    def falling(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths of both sides, longest first."""
+        sides = self.query_lengths, self.target_lengths
+        queries, targets = (np.sort(side)[::-1] for side in sides)
+        return queries, targets
+
+    def longest(self, places: int) -> np.ndarray:
+        """Lengths of the longest targets; of a part what none of the whole exceeds, so
+        that all parts have the same sizes."""
+        return np.full(places, self.most[1]) if self.whole else self.falling[1][:places]
+
+    @cached_property
+    def rank(self) -> np.ndarray:
+        """Place of every sequence in the order longest first."""
+        order = by_length(self.query_lengths)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return rank
+
+
+def pairs(job: Job, piece) -> list[tuple[int, int]]:
+    """The single pairs (i, j) of a piece, in input orientation."""
+    if isinstance(piece, tuple):
+        return [piece]
+    i, j, wanted, flip = job.meets(piece)
+    first, last = np.where(flip, j, i)[wanted], np.where(flip, i, j)[wanted]
+    return list(zip(first.tolist(), last.tolist(), strict=True))
+
+
+def cells(job: Job, piece) -> int:
+    """Sum of m * n over the pairs asked for in a launch of a GPU, quickly."""
+    m, n = job.query_lengths[piece.queries], job.target_lengths[piece.targets]
+    if piece.zipped:
+        return int((m * n).sum())
+    if job.kind == "cross":
+        return int(m.sum()) * int(n.sum())
+    if not job.once:
+        found = job.meets(piece)
+        return int((found.wanted * (m[:, None] * n[None, :])).sum())
+    # Targets come in the order of rank: a query meets those that follow it.
+    rank = job.rank[piece.targets]
+    side = "left" if job.include_self else "right"
+    first = np.searchsorted(rank, job.rank[piece.queries], side)
+    rest = np.append(np.cumsum(n[::-1])[::-1], 0)
+    return int((m * rest[first]).sum())
+
+
+def by_length(lengths) -> np.ndarray:
+    """Indices, longest first, stable."""
+    return np.argsort(-np.asarray(lengths), kind="stable")
+
+
+def bucket(length: int, step: int = 2, size: int = 64) -> int:
+    """The next of size, size * step, size * step^2 ... that holds ``length``."""
+    while size < length:
+        size *= step
+    return size

@@ -1,1 +1,0 @@
-"""Where and when: which window, which batch, which implementation."""

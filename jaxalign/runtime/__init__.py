@@ -1,0 +1,1 @@
+"""What runs a job, whatever it aligns: devices, memory, threads."""

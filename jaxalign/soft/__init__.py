@@ -1,0 +1,1 @@
+"""Differentiable alignment."""

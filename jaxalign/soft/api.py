@@ -1,0 +1,300 @@
+"""The public functions of soft (differentiable) alignment.
+
+They take what the hard functions take, a mode, free ends and gap costs (a gap of k
+residues costs ``gap_open + (k - 1) * gap_extend``), and are JAX functions: ``jit``,
+``vmap``, ``grad``, ``jacfwd``, ``jvp`` and ``hessian`` of them work. An alignment is a
+set of pairs of residues, and every set counts once.
+
+Arguments that most of them share
+---------------------------------
+similarity : (..., m, n) array, or (query codes, target codes, matrix), or (query,
+    target) embeddings (..., m, k), (..., n, k), whose dot products are meant
+    Any leading batch axes; narrower floats are computed in float32. Entries at or
+    below -1e29 (and -inf) forbid the pair.
+lengths : (query lengths, target lengths), each of the batch shape; or (..., 2)
+    What lies beyond them never counts, and its gradient is exactly 0.
+gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pair
+    A pair gives (costs of the query's residues, costs of the target's): a number, a
+    vector (..., m) or (..., n) over the sequence, or (..., m, n). A number in a pair
+    goes for every position.
+temperature : number or array of the batch shape, above 0
+mode, free_ends : as in ``align``
+adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
+implementation : {"log", "blocked", "scaled", "pallas"}, optional
+    ``log`` keeps all diagonals for the gradient, ``blocked`` some of them and computes
+    the others anew; by default the second where the first needs more than 128 MiB. In
+    its scores, gradients and log probabilities the product of embeddings is not stored.
+    ``scaled`` works without logarithms, faster, and refuses (nan inside ``jit``) where
+    it cannot prove that less than 1e-7 of the probability is lost. ``pallas``, for a
+    GPU, is the default for what it takes. Entropies, dF/dT are always those of ``log``.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.model.alignment import Alignment
+from jaxalign.model.pairing import most_accurate, partners_of, written
+from jaxalign.model.scoring import as_scoring, resolve_ends
+from jaxalign.soft import engine
+from jaxalign.soft.engine import over_batch
+from jaxalign.soft.options import prepare, with_options
+
+
+@with_options
+def soft_score(similarity, lengths=None, **options):
+    """T log of the sum of exp(score / T) over all alignments.
+
+    Parameters
+    ----------
+    similarity, lengths, **options : see the module
+
+    Returns
+    -------
+    (...) array of the batch shape, in the units of the similarity
+        At least the score of the best alignment, and it tends to that as T -> 0.
+        -inf only where no alignment is legal (global without adjacent gaps); its
+        gradients are 0 then. The gradient by similarity is ``soft_posterior``, by a
+        gap cost minus ``expected_gaps``, by the temperature ``alignment_entropy``.
+
+    Raises
+    ------
+    UsageError
+        Shapes, mode or implementation break a rule; a temperature not above 0.
+
+    Notes
+    -----
+    Miyazawa, Protein Eng. 8:999 (1995); Mensch and Blondel, ICML 2018.
+
+    Examples
+    --------
+    With nothing to gain or to pay, exp(score) counts alignments: C(5 + 7, 5).
+
+    >>> import jax.numpy as jnp, jaxalign
+    >>> f = jaxalign.soft_score(jnp.zeros((5, 7)), gap_open=0, gap_extend=0)
+    >>> round(float(jnp.exp(f)))
+    792
+    """
+    return over_batch(engine.score, *prepare(similarity, lengths, **options))
+
+
+@with_options
+def soft_posterior(similarity, lengths=None, **options):
+    """Probability of every pair: the expected alignment.
+
+    Parameters as in ``soft_score``.
+
+    Returns
+    -------
+    (..., m, n)
+        Rows and columns sum to at most 1; exactly 0 beyond the lengths. Its reverse
+        rule is a forward-mode pass; ``jax.grad(soft_score)`` has a ``jvp`` too.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, jaxalign
+    >>> p = jaxalign.soft_posterior(9.0 * jnp.eye(3), gap_open=5, gap_extend=1)
+    >>> p.round(2).tolist()[0]
+    [1.0, 0.0, 0.0]
+    """
+    return over_batch(engine.posterior, *prepare(similarity, lengths, **options))
+
+
+@with_options
+def expected_gaps(similarity, lengths=None, *, gap_open, gap_extend, **options):
+    """Expected number of residues that open a gap, and of those that extend one.
+
+    Parameters as in ``soft_score``.
+
+    Returns
+    -------
+    opens, extensions
+        Of the batch shape. Where the cost was given as a pair, or by position, the
+        expectation has its form and shape: who pays how often.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, jaxalign
+    >>> s = jnp.array([[5.0, 0, 0, 0], [0, 0, 0, 5.0]])
+    >>> opens, extensions = jaxalign.expected_gaps(s, gap_open=2, gap_extend=0.5)
+    >>> round(float(opens), 2), round(float(extensions), 2)
+    (1.0, 1.0)
+    """
+    options |= {"gap_open": gap_open, "gap_extend": gap_extend}
+    found = over_batch(engine.gaps, *prepare(similarity, lengths, **options))
+    return tuple(
+        gap if isinstance(cost, (tuple, list)) else gap.e + gap.f
+        for gap, cost in zip(found, (gap_open, gap_extend), strict=True)
+    )
+
+
+@with_options
+def alignment_entropy(similarity, lengths=None, **options):
+    """Entropy of the distribution over alignments, in nats; of the batch shape.
+
+    Parameters as in ``soft_score``. Summed from entropies of single choices, none
+    negative: accurate at any temperature.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, jaxalign
+    >>> h = jaxalign.alignment_entropy(jnp.zeros((5, 7)), gap_open=0, gap_extend=0)
+    >>> round(float(jnp.exp(h)))
+    792
+    """
+    return over_batch(engine.entropy, *prepare(similarity, lengths, **options))
+
+
+@with_options
+def sample_alignments(key, count, similarity, lengths=None, **options):
+    """Alignments drawn from the distribution, by stochastic traceback.
+
+    Parameters
+    ----------
+    key : JAX random key
+    count : int
+    similarity, lengths, **options : as in ``soft_score``
+
+    Returns
+    -------
+    int32 (count, ..., m)
+        Partners: for each residue of the query that of the target it is paired with,
+        from 0, or -1.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, jaxalign
+    >>> gaps, key = {"gap_open": 5, "gap_extend": 1}, jax.random.key(0)
+    >>> jaxalign.sample_alignments(key, 2, 50.0 * jnp.eye(3), **gaps).tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    pair, axes, batch, settings = prepare(similarity, lengths, **options)
+    keys = jax.random.split(key, int(np.prod(batch)))
+    keys = keys if batch else keys[0]
+    both = (pair, keys), (axes, 0)
+    found = over_batch(engine.draw, *both, batch, settings, (count,))
+    return jnp.moveaxis(found, len(batch), 0)
+
+
+@with_options
+def alignment_log_prob(alignment, similarity, lengths=None, **options):
+    """Log probability of a given alignment, (score - soft score) / T; a CRF's loss.
+
+    Parameters
+    ----------
+    alignment : Alignment, or int32 (..., m) partners as from ``sample_alignments``
+        Partners rise; a set of pairs that the mode does not allow has -inf.
+    similarity, lengths, **options : as in ``soft_score``
+
+    Returns
+    -------
+    (...) array of the batch shape, at most 0; differentiable
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, jaxalign
+    >>> flat, gaps = jnp.zeros((5, 7)), {"gap_open": 0, "gap_extend": 0}
+    >>> log_p = jaxalign.alignment_log_prob(jnp.arange(5), flat, **gaps)
+    >>> round(float(jnp.exp(-log_p)))
+    792
+    """
+    pair, axes, batch, settings = prepare(similarity, lengths, **options)
+    known = isinstance(alignment, Alignment)
+    partners = jnp.asarray(partners_of(alignment) if known else alignment, jnp.int32)
+    shape = (*batch, pair.similarity.shape[-2])
+    if partners.shape[-1:] != shape[-1:]:
+        raise UsageError(f"partners of shape {partners.shape}, not {shape}")
+    partners = jnp.broadcast_to(partners, shape).reshape(-1, shape[-1])
+    partners = partners if batch else partners[0]
+    return over_batch(engine.log_prob, (pair, partners), (axes, 0), batch, settings)
+
+
+def kl_divergence(p, q, lengths=None, **options):
+    """Kullback-Leibler divergence of two distributions over alignments, in nats.
+
+    Parameters
+    ----------
+    p, q : dict of ``similarity``, ``gap_open``, ``gap_extend``, ``temperature``
+        The two models; shapes as in ``soft_score``, of one batch shape.
+    lengths, **options : what both share, as in ``soft_score``
+
+    Returns
+    -------
+    (...) array of the batch shape, at least 0; inf where q forbids what p does
+
+    Notes
+    -----
+    (F_q / T_q - F_p / T_p) + E_p[score_p / T_p - score_q / T_q], where expected scores
+    are directional derivatives of F_p: scores are linear in similarity and costs.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, jaxalign
+    >>> p = dict(similarity=jnp.eye(4), gap_open=2.0, gap_extend=1.0)
+    >>> round(float(jaxalign.kl_divergence(p, p | {"gap_open": 3.0})), 3)
+    0.053
+    """
+    pair, axes, batch, settings = prepare(**p, lengths=lengths, **options)
+    other, other_axes, other_batch, _ = prepare(**q, lengths=lengths, **options)
+    if batch != other_batch or pair.similarity.shape != other.similarity.shape:
+        raise UsageError("the two models differ in shape")
+    both, axes = (pair, other), (axes, other_axes)
+    return over_batch(engine.divergence, both, axes, batch, settings)
+
+
+def mea_alignment(
+    posterior,
+    query=None,
+    target=None,
+    scoring=None,
+    *,
+    threshold=0.0,
+    mode="global",
+    free_ends=None,
+):
+    """The alignment of maximum expected accuracy under a posterior.
+
+    Parameters
+    ----------
+    posterior : (m, n) probabilities, without padding
+    query, target : str, optional
+        The sequences; wildcards of the alphabet where they are left out.
+    scoring : Scoring, optional
+        For ``rescore`` and identities of the result; ``Scoring()`` by default.
+    threshold : float
+        Subtracted from every pair: higher values leave doubtful pairs out.
+    mode, free_ends : how overhanging residues are written
+
+    Returns
+    -------
+    Alignment
+        ``score`` is the expected number of correct pairs: the sum of the posterior
+        over the pairs of the alignment.
+
+    Notes
+    -----
+    Do et al., Genome Res. 15:330 (2005).
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, jaxalign
+    >>> p = jaxalign.soft_posterior(9.0 * jnp.eye(3), gap_open=5, gap_extend=1)
+    >>> jaxalign.mea_alignment(p, "MKV", "MRV").rows()
+    ('MKV', 'MRV')
+    """
+    posterior = np.asarray(posterior)
+    if posterior.ndim != 2:
+        raise UsageError(f"a posterior of shape {posterior.shape}: one pair is needed")
+    scoring, free = as_scoring(scoring), resolve_ends(mode, free_ends)
+    letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
+    m, n = posterior.shape
+    query, target = query or letter * m, target or letter * n
+    if (len(query), len(target)) != (m, n):
+        raise UsageError(f"sequences of {len(query)}, {len(target)} for {m} x {n}")
+    partners = most_accurate(posterior, threshold)
+    spans, operations = written(partners, m, n, mode, free)
+    rows = np.flatnonzero(partners >= 0)
+    score = float(posterior[rows, partners[rows]].sum())
+    return Alignment(query, target, score, *spans, operations, scoring,
+                     mode, free, implementation="mea")  # fmt: skip

@@ -1,0 +1,1 @@
+"""The mathematics of soft alignment: jax only."""

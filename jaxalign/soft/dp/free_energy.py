@@ -1,0 +1,287 @@
+"""Soft alignment of one pair: free energy, posterior, gradients of every order.
+
+The soft score F is T log of the sum of exp(score / T) over all alignments, each set of
+pairs counted once; T -> 0 gives the hard score of the same rules. Its gradient is the
+expected alignment: dF/dS[i,j] is the probability that i and j are a pair, dF/d(gap
+cost) minus the expected number of residues that pay it, dF/dT the entropy.
+
+The derivative is written out (``soft.dp.scan.reverse``): one more wavefront instead of
+autodiff through the first, with shares that are normalised cell by cell. The rule is a
+``custom_jvp``, linear in the tangents, so ``jvp``, ``vjp``, ``vmap`` and ``hessian``
+follow. Miyazawa 1995 and Mensch and Blondel 2018 give the mathematics.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
+
+from jaxalign.soft.dp import blocks, scaled_scan, scan
+from jaxalign.soft.dp.blocks import VECTORS, Factors
+from jaxalign.soft.dp.ends import Gap, Overhang, Rules
+from jaxalign.soft.dp.kernels import Block, Kernels, log_z
+from jaxalign.soft.dp.skew import unskew
+from jaxalign.soft.dp.table import (
+    COSTLY,
+    FORBIDDEN,
+    Table,
+    Weights,
+    diagonals,
+    successors,
+)
+
+GAPS = ("open_e", "extend_e", "open_f", "extend_f")
+HANGS = ("start_query", "start_target", "end_query", "end_target")
+SCALED = "scaled"
+EVERYTHING = frozenset(("similarity", *GAPS, *HANGS, "empty", "entropy"))
+
+
+class Expected(NamedTuple):
+    """Score and what an alignment holds on average; None where it was not asked for.
+
+    ``gradient`` has the shapes of ``Weights``; ``entropy`` is a scalar, in nats.
+    """
+
+    score: jax.Array
+    gradient: Weights
+    entropy: jax.Array | None
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(3,))
+def score(weights: Weights, temperature, rules: Rules, block: Block):
+    """The soft score, a scalar; -inf where no alignment is legal.
+
+    ``block`` is the number of diagonals that are recomputed at a time in the reverse
+    pass; None keeps all of them; "scaled" is ``soft.dp.scaled_scan``, nan where that
+    refuses."""
+    if isinstance(block, Kernels):
+        scaled = over_temperature(weights, temperature, rules)
+        return log_z(block.score, scaled, temperature, rules)[0]
+    if block == SCALED:
+        return expected(weights, temperature, rules, block, frozenset()).score
+    scaled = over_temperature(weights, temperature, rules)
+    table = Table(scaled, rules)
+    if isinstance(block, int) and isinstance(scaled.similarity, Factors):
+        ends, _ = blocks.run(block, table, scaled.similarity)
+        return sum_up(*ends, scaled.overhang.empty, temperature)[0]
+    xs = diagonals(table, scaled.similarity, lambda _, x: x)
+    carry = scan.first_carry(table, scaled.similarity.dtype)
+    _, ends = scan.forward_ends(table, carry, xs)
+    return sum_up(*ends, scaled.overhang.empty, temperature)[0]
+
+
+@partial(score.defjvp, symbolic_zeros=True)
+def _score_jvp(block, primals, tangents):
+    weights, temperature, rules = primals
+    d_weights, d_temperature, _ = tangents
+    named = _named(d_weights) | {"entropy": d_temperature}
+    named = {k: t for k, t in named.items() if not isinstance(t, SymbolicZero)}
+    found = expected(weights, temperature, rules, block, frozenset(named))
+    gradient = _named(found.gradient) | {"entropy": found.entropy}
+    tangent = jnp.zeros_like(found.score)
+    for name, t in named.items():
+        if gradient[name] is not None:  # kernels count overhangs with the costs
+            tangent = tangent + jnp.sum(gradient[name] * t)
+    return found.score, tangent
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(3,))
+def posterior(weights: Weights, temperature, rules: Rules, block: Block):
+    """(M, N): the probability that residues i and j are a pair.
+
+    Made for losses on the posterior. Its Jacobian is a covariance, hence symmetric:
+    the reverse rule is one forward-mode pass. For that it has no ``jvp`` of its own;
+    ``jax.grad`` of ``score`` is the same posterior with one.
+    """
+    wanted = frozenset(("similarity",))
+    return expected(weights, temperature, rules, block, wanted).gradient.similarity
+
+
+def _posterior_forward(weights, temperature, rules, block):
+    leaves = _named(weights) | {"entropy": temperature}
+    # A dictionary of None: names that need a derivative, known while tracing.
+    wanted = dict.fromkeys(name for name, x in leaves.items() if x.perturbed)
+    plain = jax.tree.map(lambda x: x.value, (weights, temperature, rules))
+    return posterior(*plain, block), (*plain, wanted)
+
+
+def _posterior_backward(block, residual, cotangent):
+    weights, temperature, rules, wanted = residual
+
+    def gradient(similarity):
+        at = weights._replace(similarity=similarity)
+        found = expected(at, temperature, rules, block, frozenset(wanted))
+        return found.gradient, found.entropy
+
+    if isinstance(cotangent, SymbolicZero):
+        return None, None, None
+    _, out = jax.jvp(gradient, (weights.similarity,), (cotangent,))
+    named = _named(out[0]) | {"entropy": out[1]}
+    zero = _named(weights) | {"entropy": temperature}
+    filled = {
+        name: jnp.zeros_like(x) if named[name] is None else named[name]
+        for name, x in zero.items()
+    }
+    return _weights(filled), filled["entropy"], None
+
+
+posterior.defvjp(_posterior_forward, _posterior_backward, symbolic_zeros=True)
+
+
+def expected(weights, temperature, rules, block=None, wanted=EVERYTHING) -> Expected:
+    """Score and expectations in one forward and one reverse wavefront."""
+    if isinstance(block, Kernels):
+        if "entropy" not in wanted:
+            return _by_kernels(block, weights, temperature, rules)
+        block = block.otherwise
+    scaled = over_temperature(weights, temperature, rules)
+    table = Table(scaled, rules)
+    if block == SCALED and "entropy" not in wanted:
+        return _linear(table, scaled, temperature, wanted)
+    if isinstance(block, int):
+        ends, finish = blocks.run(block, table, scaled.similarity)
+    else:  # linear weights have no entropy without cancellation
+        ends, finish = _whole(table, scaled)
+    value, on_diagonal, empty, _ = sum_up(*ends, scaled.overhang.empty, temperature)
+    flow, out = finish(on_diagonal, wanted)
+    if "target_vectors" in out:  # those of the query were divided by T
+        out["target_vectors"] = out["target_vectors"] * temperature
+    entropy = None
+    if "entropy" in wanted:
+        entropy = jnp.sum(flow.sums["entropy"]) - scan.xlogx(empty)
+    gradient = _gradient(table, scaled, flow.sums, out, empty, wanted)
+    return Expected(value, gradient, entropy)
+
+
+def _linear(table: Table, weights: Weights, temperature, wanted) -> Expected:
+    """``soft.dp.scaled_scan``; nan where it cannot prove what it found."""
+    values, xs = scaled_scan.forward(table, weights)
+    ends = scaled_scan.logs(values)
+    value, _, empty, log_z = sum_up(*ends, weights.overhang.empty, temperature)
+    sums, out, lost = scaled_scan.reverse(table, weights, values, xs, log_z, wanted)
+    gradient = _gradient(table, weights, sums, out, empty, wanted)
+    # No legal alignment is known for certain: nothing is positive then.
+    refused = ~(scaled_scan.is_proved(lost) | (value == -jnp.inf))
+    refuse = jax.tree.map(lambda x: jnp.where(refused, jnp.nan, x), (value, gradient))
+    return Expected(*refuse, None)
+
+
+def _by_kernels(kernels: Kernels, weights: Weights, temperature, rules) -> Expected:
+    """Overhangs are counted with the gap costs; their own gradients are None."""
+    scaled = over_temperature(weights, temperature, rules)
+    given = kernels.expected, scaled, temperature, rules
+    value, pairs, payers = log_z(*given)
+    gaps = dict(zip(GAPS, -payers, strict=True))
+    return Expected(value, _weights({"similarity": pairs} | gaps), None)
+
+
+def _whole(table: Table, weights: Weights):
+    """Keep every diagonal."""
+    xs = diagonals(table, weights.similarity, lambda _, x: x)
+    dtype = weights.similarity.dtype
+    start = scan.first_carry(table, dtype)
+    _, values = scan.forward(table, start, xs)
+
+    def finish(on_diagonal, wanted):
+        later = successors(table, lambda _, x: x)
+        flow = scan.first_flow(table, dtype, wanted)
+        return scan.reverse(table, flow, later, values, on_diagonal, wanted)
+
+    return (values.high, values.low, values.ends), finish
+
+
+def over_temperature(weights: Weights, temperature, rules: Rules) -> Weights:
+    """Everything over T; masks come first, so that nothing infinite is divided."""
+    s = weights.similarity
+    if isinstance(s, Factors):
+        s = s._replace(query=s.query / temperature)
+    else:
+        s = _scores_over(s, temperature, rules)
+
+    def cost(x):
+        payable = x < COSTLY
+        x = jnp.minimum(jnp.where(payable, x, 0) / temperature, COSTLY)
+        return jnp.where(payable, x, COSTLY)
+
+    opening, extending = jax.tree.map(cost, (weights.opening, weights.extending))
+    *hangs, empty = weights.overhang
+    hangs = [cost(x) for x in hangs]
+    return Weights(s, opening, extending, Overhang(*hangs, -cost(-empty)))
+
+
+def _scores_over(s, temperature, rules: Rules):
+    row = jnp.arange(s.shape[0], dtype=jnp.int32)[:, None] < rules.m
+    column = jnp.arange(s.shape[1], dtype=jnp.int32)[None, :] < rules.n
+    alive = row & column & (s > FORBIDDEN / 10)
+    s = jnp.maximum(jnp.where(alive, s, 0) / temperature, FORBIDDEN)
+    return jnp.where(alive, s, FORBIDDEN)
+
+
+def sum_up(high, low, ends, empty, temperature):
+    """Score, probability of ending on each diagonal, that of no pairs, and log Z.
+
+    log Z is (high, rest), to be added.
+    Bases differ by whole numbers that may be large; the largest is taken out first.
+    """
+    zero = jnp.zeros(1, high.dtype)
+    high = jnp.concatenate([high, jax.lax.stop_gradient(empty)[None]])
+    low = jnp.concatenate([low, zero])
+    rest = jnp.concatenate([ends, (empty - jax.lax.stop_gradient(empty))[None]])
+    best = jax.lax.stop_gradient(jnp.argmax(high + rest))
+    top_high, top_low = high[best], low[best]
+    logs = jnp.maximum((high - top_high) + (low - top_low) + rest, FORBIDDEN)
+    alive = rest[best] + top_high > -COSTLY / 2
+    largest = jax.lax.stop_gradient(jnp.max(logs))
+    parts = jnp.exp(logs - largest)
+    total = jnp.sum(parts)
+    log = jnp.log(total) + largest
+    value = temperature * top_high + temperature * (top_low + log)
+    share = jnp.where(alive, parts / total, 0)
+    value = jnp.where(alive, value, -jnp.inf)
+    return value, share[:-1], share[-1], (top_high, top_low + log)
+
+
+def _gradient(table, weights, sums, out, empty, wanted) -> Weights:
+    """Sums by lane and by diagonal -> arrays of the shapes of the weights."""
+    grown = {"empty": empty}
+    m, n = table.shape
+    if "similarity" in wanted:
+        grown["similarity"] = unskew(out["similarity"], n + 1)[1:, 1:]
+    grown |= {name: out[name] for name in VECTORS if name in out}
+    for name, (x, axis) in (table.costs | table.hangs).items():
+        if name not in wanted:
+            continue
+        moved = name in table.costs  # kept with the cell before the one that pays
+        if x.ndim == 2:
+            whole = unskew(out[name], n + 1)
+            cut = (whole[:-1, 1:], whole[1:, :-1])[axis] if moved else whole
+        elif x.ndim == 1:
+            line = out[name] if axis else sums[name]
+            cut = line[: x.shape[0]]
+        else:
+            cut = jnp.sum(sums[name])
+        grown[name] = cut
+    return _weights(grown)
+
+
+def _named(weights: Weights) -> dict:
+    """The leaves by name."""
+    s = weights.similarity
+    pairs = dict(zip(VECTORS, s, strict=True)) if isinstance(s, Factors) else {}
+    pairs = pairs or {"similarity": s}
+    names = ("open_e", "open_f", "extend_e", "extend_f", *HANGS, "empty")
+    leaves = (*weights.opening, *weights.extending, *weights.overhang)
+    return pairs | dict(zip(names, leaves, strict=True))
+
+
+def _weights(named: dict) -> Weights:
+    get = named.get
+    vectors = [named[name] for name in VECTORS if name in named]
+    return Weights(
+        Factors(*vectors) if vectors else get("similarity"),
+        Gap(get("open_e"), get("open_f")),
+        Gap(get("extend_e"), get("extend_f")),
+        Overhang(*(get(name) for name in HANGS), get("empty")),
+    )

@@ -1,0 +1,47 @@
+"""Functions that stand in for the two passes of ``soft.dp.free_energy``: compiled for a
+device."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxalign.soft.dp.ends import Rules
+from jaxalign.soft.dp.table import COSTLY, Weights
+
+
+class Kernels(NamedTuple):
+    """Two functions of one pair that replace the two passes, for gap costs that are
+    numbers and with adjacent gaps; what hangs over they derive from the costs.
+
+    Both take (similarity, costs (4,): open and extend of the query's residues, then of
+    the target's, rules, unit), all over T; ``unit`` is a power of two near 1 / T.
+    ``score`` returns log Z as (high, rest), ``expected`` these, the posterior (M, N)
+    and the expected payers (4,). ``otherwise`` is the ``block`` for entropies.
+    """
+
+    score: Callable
+    expected: Callable
+    otherwise: int | None
+
+
+Block = int | str | Kernels | None
+
+
+def log_z(function, scaled: Weights, temperature, rules: Rules):
+    """Score by a function of ``Kernels``, and what else that returns; ``scaled`` are
+    weights over T."""
+    (open_e, open_f), (extend_e, extend_f) = scaled.opening, scaled.extending
+    costs = jnp.stack([open_e, extend_e, open_f, extend_f])
+    high, rest, *more = function(scaled.similarity, costs, rules, _unit(temperature))
+    high = jax.lax.stop_gradient(high)
+    value = temperature * high + temperature * rest
+    return jnp.where(high + rest > -COSTLY / 2, value, -jnp.inf), *more
+
+
+def _unit(temperature):
+    """A power of two near 1 / T, at least 1; from its bits, since exp2 may round."""
+    exponent = jnp.floor(-jnp.log2(jax.lax.stop_gradient(temperature)))
+    bits = (jnp.clip(exponent, 0, 100).astype(jnp.int32) + 127) << 23
+    return jax.lax.bitcast_convert_type(bits, jnp.float32)

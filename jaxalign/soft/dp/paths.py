@@ -1,0 +1,153 @@
+"""Single alignments under the soft model: the score of a given one, random ones.
+
+An alignment is the vector of *partners*: for each residue of the query the residue of
+the target it is paired with (from 0, rising), -1 for none.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from jaxalign.soft.dp import free_energy, scan
+from jaxalign.soft.dp.blocks import Factors
+from jaxalign.soft.dp.ends import Rules, weight
+from jaxalign.soft.dp.table import FORBIDDEN, Table, Weights, diagonals
+
+M, E, F, START = 0, 1, 2, 3
+
+
+def path_score(weights: Weights, rules: Rules, partners):
+    """The score of one alignment, partners int32 (M,); -inf where it is not legal.
+
+    Differentiable in the weights. Partners beyond the lengths do not count.
+    """
+    rows, columns = weights.similarity.shape
+    i = jnp.arange(rows, dtype=jnp.int32)
+    j = jnp.arange(columns, dtype=jnp.int32)
+    paired = (partners >= 0) & (i < rules.m)
+    if rows == 0 or columns == 0:
+        return weights.overhang.empty
+    to = jnp.where(paired, partners, 0)
+    s = jnp.where(paired, _pairs(weights.similarity, i, to), 0)
+    back = jnp.full(columns, -1, jnp.int32)
+    back = back.at[jnp.where(paired, to, columns)].set(i, mode="drop")
+    first, last = jnp.argmax(paired), rows - 1 - jnp.argmax(paired[::-1])
+    first, last = first.astype(jnp.int32), last.astype(jnp.int32)
+    # E after a pair stands in its column; F before a pair stands in the row above it.
+    before = jax.lax.cummax(jnp.where(paired, i, -1))
+    after = jax.lax.cummin(jnp.where(back >= 0, back, rows), reverse=True)
+    inside_e = ~paired & (i > first) & (i < last)
+    inside_f = (back < 0) & (j > to[first]) & (j < to[last])
+    new_e = inside_e & (before == i - 1)
+    new_f = inside_f & (jnp.concatenate([back[:1], back[:-1]]) >= 0)
+    column = to[jnp.maximum(before, 0)]
+    row = jnp.clip(after - 1, 0, rows - 1)
+    opening, extending = weights.opening, weights.extending
+    cost_e = jnp.where(new_e, _at(opening.e, i, column, 0), 0)
+    cost_e += jnp.where(inside_e & ~new_e, _at(extending.e, i, column, 0), 0)
+    cost_f = jnp.where(new_f, _at(opening.f, row, j, 1), 0)
+    cost_f += jnp.where(inside_f & ~new_f, _at(extending.f, row, j, 1), 0)
+    ends = _ends(weights, rules, first, last, to)
+    total = jnp.sum(s) - jnp.sum(cost_e) - jnp.sum(cost_f) + ends
+    beside = back[jnp.minimum(column + 1, columns - 1)] < 0
+    illegal = ~rules.adjacent & jnp.any(new_e & beside)
+    total = jnp.where(illegal, FORBIDDEN, total)
+    total = jnp.where(jnp.any(paired), total, weights.overhang.empty)
+    return jnp.where(total > FORBIDDEN / 10, total, -jnp.inf)
+
+
+def _pairs(similarity, i, j):
+    """Scores of given pairs, from an array or from vectors."""
+    if isinstance(similarity, Factors):
+        return jnp.sum(similarity.query[i] * similarity.target[j], axis=-1)
+    return similarity[i, j]
+
+
+def _at(cost, i, j, axis):
+    """The cost of residue i of the query (axis 0) or j of the target at that place."""
+    if cost.ndim == 0:
+        return cost
+    return cost[i, j] if cost.ndim == 2 else cost[(i, j)[axis]]
+
+
+def _ends(weights, rules, first, last, to):
+    """Log weight of what hangs over before the first pair and after the last."""
+    hang = weights.overhang
+    k, l = first, to[first]
+    query, target = _at(hang.start_query, k, l, 0), _at(hang.start_target, k, l, 1)
+    free = rules.query_start, rules.target_start
+    start = weight(query, target, k, l, *free, rules, FORBIDDEN)[0]
+    k, l = last + 1, to[last] + 1
+    query, target = _at(hang.end_query, k, l, 0), _at(hang.end_target, k, l, 1)
+    free = rules.query_end, rules.target_end
+    left = rules.m - k, rules.n - l
+    return start + weight(query, target, *left, *free, rules, FORBIDDEN)[0]
+
+
+def sample(key, weights: Weights, temperature, rules: Rules, count: int):
+    """``count`` alignments drawn from the model: partners, int32 (count, M).
+
+    A walk back from a drawn end cell, each move by the shares of the reverse pass
+    (stochastic traceback). Where none is legal, the
+    empty one is returned.
+    """
+    scaled = free_energy.over_temperature(weights, temperature, rules)
+    table = Table(scaled, rules)
+    xs = diagonals(table, scaled.similarity, lambda _, x: x)
+    start = scan.first_carry(table, scaled.similarity.dtype)
+    _, values = scan.forward(table, start, xs)
+    ends = values.high, values.low, values.ends
+    _, on, empty, _ = free_energy.sum_up(*ends, scaled.overhang.empty, temperature)
+    chances = jnp.log(jnp.concatenate([on, empty[None]]))
+
+    def one(key):
+        end, lane, walk = jax.random.split(key, 3)
+        d = jax.random.categorical(end, chances).astype(jnp.int32)
+        done = d >= on.shape[0]
+        d = jnp.where(done, 0, d)
+        rows = {name: x[d] for name, x in table.scanned.items()}
+        logs = values.m[d] + table.end(rows, d)[0]
+        i = jax.random.categorical(lane, logs).astype(jnp.int32)
+        return _walk(walk, table, scaled, values, (i, d - i, done))
+
+    return jax.vmap(one)(jax.random.split(key, count))
+
+
+def _walk(key, table: Table, weights: Weights, values, begin):
+    """From the cell (i, j) of the last pair back to the start."""
+    rows, columns = table.shape
+    steps = rows + columns + 1
+    noise = jax.random.gumbel(key, (steps, 4), values.m.dtype)
+    turn = jnp.where(table.rules.adjacent, 0, FORBIDDEN)
+    hang, forbidden = weights.overhang, jnp.asarray(FORBIDDEN, values.m.dtype)
+
+    def step(state, noise):
+        i, j, kind, done, partners = state
+        at = jnp.where((kind == M) & ~done, i - 1, rows)
+        partners = partners.at[at].set(j - 1, mode="drop")
+        k, l = jnp.where(kind == F, i, i - 1), jnp.where(kind == E, j, j - 1)
+        d = jnp.clip(k + l, 0, steps - 1)
+        m, e, f = (x[d, jnp.maximum(k, 0)] for x in values[:3])
+        query, target = _at(hang.start_query, k, l, 0), _at(hang.start_target, k, l, 1)
+        free = table.rules.query_start, table.rules.target_start
+        new = weight(query, target, k, l, *free, table.rules, FORBIDDEN)[0]
+        new = new - values.high[d] - values.low[d]
+        a, b = jnp.maximum(i - 1, 0), jnp.maximum(j - 1, 0)
+        open_e, more_e = (
+            _at(x.e, a, b, 0) for x in (weights.opening, weights.extending)
+        )
+        open_f, more_f = (
+            _at(x.f, a, b, 1) for x in (weights.opening, weights.extending)
+        )
+        into = jnp.stack([
+            jnp.stack([m, e, f, new]),
+            jnp.stack([m - open_e, e - more_e, forbidden, forbidden]),
+            jnp.stack([m - open_f, e - open_f + turn, f - more_f, forbidden]),
+        ])  # fmt: skip
+        chosen = jnp.argmax(into[jnp.minimum(kind, F)] + noise).astype(jnp.int32)
+        done = done | (chosen == START)
+        return (k, l, chosen, done, partners), None
+
+    partners = jnp.full(rows, -1, jnp.int32)
+    i, j, done = begin
+    state = (i, j, jnp.int32(M), done, partners)
+    return jax.lax.scan(step, state, noise)[0][4]

@@ -1,0 +1,138 @@
+"""One pair as the loops of ``soft.dp.scan`` see it: constants, and rows by diagonal.
+
+Costs that are one number or a vector over a sequence are kept as they are; full ones
+(M, N) are skewed and scanned with the similarity.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxalign.soft.dp.ends import Gap, Overhang, Rules, weight
+from jaxalign.soft.dp.skew import columns_at, reversed_columns, skew, up
+
+# Finite, so that a difference of two is 0 and never NaN; -inf is read as this.
+FORBIDDEN = -1e30
+# Costs are cut here: exp(-COSTLY) is 0 already, and FORBIDDEN minus it stays finite.
+COSTLY = 1e29
+
+
+class Weights(NamedTuple):
+    """What an alignment is scored by; arrays of one floating dtype.
+
+    ``similarity`` (M, N); ``opening``, ``extending`` the gap costs; ``overhang`` the
+    costs at the ends (``soft.dp.ends``).
+    """
+
+    similarity: jax.Array
+    opening: Gap
+    extending: Gap
+    overhang: Overhang
+
+
+class Table:
+    """The loop's view of a problem: what is constant, and what comes by diagonal."""
+
+    def __init__(self, weights: Weights, rules: Rules):
+        self.shape = weights.similarity.shape
+        self.rules = rules
+        self.rows = self.shape[0] + 1
+        self.i = jnp.arange(self.rows, dtype=jnp.int32)
+        self.costs = {
+            "open_e": (weights.opening.e, 0),
+            "extend_e": (weights.extending.e, 0),
+            "open_f": (weights.opening.f, 1),
+            "extend_f": (weights.extending.f, 1),
+        }
+        self.hangs = {
+            "start_query": (weights.overhang.start_query, 0),
+            "start_target": (weights.overhang.start_target, 1),
+            "end_query": (weights.overhang.end_query, 0),
+            "end_target": (weights.overhang.end_target, 1),
+        }
+        self.constant = {}
+        self.scanned = {}
+        for name, (x, axis) in self.costs.items():
+            if x.ndim:
+                self._keep(name, jnp.pad(x, ((1, 0),) * x.ndim), axis)
+            else:
+                self.constant[name] = x
+        for name, (x, axis) in self.hangs.items():
+            self._keep(name, x, axis)
+
+    def _keep(self, name, x, axis):
+        if x.ndim == 2:
+            self.scanned[name] = skew(x, 0)
+        elif axis == 1:
+            self.constant[name] = reversed_columns(x, self.rows)
+        else:
+            self.constant[name] = x
+
+    def at(self, name, given, d):
+        """The value of each lane on diagonal d; ``given`` holds rows of full ones."""
+        if name in given:
+            return given[name]
+        x = self.constant[name]
+        axis = (self.costs | self.hangs)[name][1]
+        return columns_at(x, self.rows, d) if x.ndim and axis else x
+
+    def after(self, name, given, d):
+        """Costs of the move out of a lane of diagonal d into its cell on d + 1."""
+        x = self.at(name, {}, d + 1) if name not in given else given[name]
+        return up(x) if name.endswith("_e") and x.ndim else x
+
+    def start(self, given, d):
+        """Log weight of starting behind each cell, and the shares of its costs."""
+        rules, j = self.rules, d - self.i
+        a, b = (
+            _lanes(self.at(name, given, d), self.rows)
+            for name in ("start_query", "start_target")
+        )
+        free = rules.query_start, rules.target_start
+        return weight(a, b, self.i, j, *free, rules, FORBIDDEN)
+
+    def end(self, given, d):
+        """Log weight of ending in each cell, and the shares of its costs."""
+        rules, j = self.rules, d - self.i
+        a, b = (
+            _lanes(self.at(name, given, d), self.rows)
+            for name in ("end_query", "end_target")
+        )
+        free = rules.query_end, rules.target_end
+        left = rules.m - self.i, rules.n - j
+        value, a, b = weight(a, b, *left, *free, rules, FORBIDDEN)
+        return jnp.where(self.core(d), value, FORBIDDEN), a, b
+
+    def core(self, d):
+        """Lanes whose cell is a pair of residues that exist."""
+        j = d - self.i
+        return (self.i >= 1) & (self.i <= self.rules.m) & (j >= 1) & (j <= self.rules.n)
+
+
+def _lanes(x, rows):
+    return jnp.broadcast_to(x, (rows,))
+
+
+def diagonals(table: Table, similarity, rows_of):
+    """What the forward scan reads: d, the scores and the full costs, all skewed.
+
+    Without ``similarity`` its scores are left out. ``rows_of`` cuts arrays (D, ...)
+    into what one scan takes (blocks, or itself).
+    """
+    count = table.rows + table.shape[1]
+    xs = {"d": jnp.arange(count, dtype=jnp.int32)}
+    if similarity is not None:
+        whole = jnp.pad(similarity, ((1, 0), (1, 0)), constant_values=FORBIDDEN)
+        xs["similarity"] = skew(whole, FORBIDDEN)
+    return {name: rows_of(name, x) for name, x in (xs | table.scanned).items()}
+
+
+def successors(table: Table, rows_of):
+    """What the reverse scan reads: full gap costs one diagonal later."""
+    count = table.rows + table.shape[1]
+    xs = {"d": jnp.arange(count, dtype=jnp.int32)}
+    for name, x in table.scanned.items():
+        later = jnp.pad(x[1:], ((0, 1), (0, 0))) if name in table.costs else x
+        xs[name] = later
+    return {name: rows_of(name, x) for name, x in xs.items()}

@@ -1,0 +1,196 @@
+"""The soft kernels as JAX primitives: how they are batched and differentiated.
+
+Three functions of a batch of tables, scores (B, m, n), gap costs (B, 4), units (B,)
+and rules (B, 3), as ``kernels_pallas.soft.align`` takes them: log Z; log Z with its
+gradient; and the product of its Hessian with a direction. ``vmap`` adds its axes to
+B. The product is linear in the direction, and the Hessian is symmetric: transposed it
+is itself, so forward over reverse and reverse over reverse both run as kernels. Higher
+derivatives, and devices without the kernels, take ``soft.dp.free_energy``.
+"""
+
+from functools import lru_cache, partial
+
+import jax
+import jax.numpy as jnp
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from jaxalign.soft.dp import free_energy
+from jaxalign.soft.dp.ends import Gap, Rules, no_overhang, overhang
+from jaxalign.soft.dp.kernels import Kernels
+from jaxalign.soft.dp.table import FORBIDDEN, Weights
+
+NAMES = ("score", "expected", "product")
+FLAGS = ("query_start", "query_end", "target_start", "target_end", "local")
+
+
+@lru_cache
+def kernels(package, otherwise: int | None) -> Kernels:
+    """What ``soft.dp.free_energy`` takes for its two passes; the same object for the
+    same input.
+
+    ``package`` has the functions ``soft_score``, ``soft_expected``, ``soft_product``;
+    ``otherwise`` is the ``block`` where ``soft.dp.free_energy`` computes derivatives
+    itself."""
+    run = package.soft_score, package.soft_expected, package.soft_product
+    return Kernels(
+        partial(_of_one, _score, run), partial(_of_one, _expected, run), otherwise
+    )
+
+
+def _of_one(primitive, run, similarity, costs, rules: Rules, unit):
+    """A batch of one pair; ``vmap`` makes it larger."""
+    flags = sum(
+        jnp.where(getattr(rules, name), 1 << k, 0) for k, name in enumerate(FLAGS)
+    )
+    numbers = jnp.stack([jnp.asarray(x, jnp.int32) for x in (rules.m, rules.n, flags)])
+    given = (x[None] for x in (similarity, costs, unit, numbers))
+    return [x[0] for x in primitive.bind(*given, run=run)]
+
+
+def _shapes(scores, costs, unit, rules, *_, run):
+    return {
+        "score": [unit, unit],
+        "expected": [unit, unit, scores, costs],
+        "product": [scores, costs],
+    }
+
+
+def _primitive(name: str) -> Primitive:
+    made = Primitive(f"soft_{name}")
+    made.multiple_results = True
+    made.def_impl(lambda *given, run: jax.jit(partial(made.bind, run=run))(*given))
+    made.def_abstract_eval(
+        lambda *given, run: [
+            ShapedArray(x.shape, x.dtype) for x in _shapes(*given, run=run)[name]
+        ]
+    )
+    batching.primitive_batchers[made] = partial(_batched, made)
+    plain, kernel = partial(_plainly, name), partial(_by_kernel, name)
+    mlir.register_lowering(made, mlir.lower_fun(plain, multiple_results=True))
+    mlir.register_lowering(
+        made, mlir.lower_fun(kernel, multiple_results=True), platform="cuda"
+    )
+    return made
+
+
+def _by_kernel(name, *given, run):
+    function = run[NAMES.index(name)]
+    return jax.tree.leaves(function(given[:4], *given[4:]))
+
+
+def _plainly(name, *given, run):  # noqa: ARG001
+    return list(PLAIN[name](*given))
+
+
+def _batched(primitive, given, axes, *, run):
+    """Fold the new axis into the batch."""
+    count = next(
+        x.shape[axis] for x, axis in zip(given, axes, strict=True) if axis is not None
+    )
+
+    def folded(x, axis):
+        if axis is None:
+            x = jnp.broadcast_to(x, (count, *x.shape))
+        else:
+            x = jnp.moveaxis(x, axis, 0)
+        return x.reshape(-1, *x.shape[2:])
+
+    found = primitive.bind(*map(folded, given, axes), run=run)
+    split = [x.reshape(count, -1, *x.shape[1:]) for x in found]
+    return split, [0] * len(split)
+
+
+_score, _expected, _product = map(_primitive, NAMES)
+
+
+def _expected_jvp(primals, tangents, *, run):
+    """Payers are minus the gradient by their costs."""
+    found = _expected.bind(*primals, run=run)
+    d_scores, d_costs = map(ad.instantiate_zeros, tangents[:2])
+    _, _, posterior, payers = found
+    of_rest = jnp.sum(posterior * d_scores, (1, 2)) - jnp.sum(payers * d_costs, 1)
+    changed = _product.bind(*primals, d_scores, d_costs, run=run)
+    return found, [jnp.zeros_like(found[0]), of_rest, *changed]
+
+
+ad.primitive_jvps[_expected] = _expected_jvp
+
+
+def _product_jvp(primals, tangents, *, run):
+    """Linear in the direction; the third derivative is that of
+    ``soft.dp.free_energy``."""
+    found = _product.bind(*primals, run=run)
+    tables, direction = primals[:4], primals[4:]
+    directions = [ad.instantiate_zeros(x) for x in tangents[4:]]
+    changed = _product.bind(*tables, *directions, run=run)
+    moved = tangents[:2]
+    if all(isinstance(x, ad.Zero) for x in moved):
+        return found, changed
+
+    def product(scores, costs):
+        return _plain_product(scores, costs, *tables[2:], *direction)
+
+    _, third = jax.jvp(product, tables[:2], tuple(map(ad.instantiate_zeros, moved)))
+    return found, [x + y for x, y in zip(changed, third, strict=True)]
+
+
+ad.primitive_jvps[_product] = _product_jvp
+
+
+def _product_transpose(cotangents, *given, run):
+    """The Hessian by scores and costs is symmetric; payers bring a minus on each
+    side."""
+    like = given[4:]
+    of_scores, of_payers = (
+        jnp.zeros(x.aval.shape, x.aval.dtype) if isinstance(ct, ad.Zero) else ct
+        for x, ct in zip(like, cotangents, strict=True)
+    )
+    scores, payers = _product.bind(*given[:4], of_scores, -of_payers, run=run)
+    return [None] * 4 + [scores, -payers]
+
+
+ad.primitive_transposes[_product] = _product_transpose
+
+
+def _log_z(scores, costs, unit, rules):
+    """One pair by ``soft.dp.free_energy``."""
+    m, n, flags = rules
+    free = [(flags & (1 << k)) != 0 for k in range(len(FLAGS))]
+    rules = Rules(m, n, *free, jnp.bool_(True))
+    opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
+    paid = overhang(opening, extending, scores.shape, rules, FORBIDDEN)
+    local = no_overhang(*scores.shape, scores.dtype)
+    hang = jax.tree.map(lambda x, y: jnp.where(rules.local, x, y), local, paid)
+    weights = Weights(scores, opening, extending, hang)
+    return free_energy.score(weights, jnp.ones((), scores.dtype), rules, BLOCK)
+
+
+BLOCK = 64
+
+
+def _plain_score(*tables):
+    rest = jax.vmap(_log_z)(*tables)
+    return jnp.zeros_like(rest), rest
+
+
+def _plain_expected(*tables):
+    both = jax.vmap(jax.value_and_grad(_log_z, (0, 1)))(*tables)
+    rest, (posterior, costs) = both
+    return jnp.zeros_like(rest), rest, posterior, -costs
+
+
+def _plain_product(scores, costs, unit, rules, d_scores, d_costs):
+    gradient = jax.vmap(jax.grad(_log_z, (0, 1)))
+    _, (of_scores, of_costs) = jax.jvp(
+        lambda s, c: gradient(s, c, unit, rules), (scores, costs), (d_scores, d_costs)
+    )
+    return of_scores, -of_costs
+
+
+PLAIN = {
+    "score": _plain_score,
+    "expected": _plain_expected,
+    "product": _plain_product,
+}

@@ -1,0 +1,1 @@
+"""The mathematics of three sequences: jax only."""

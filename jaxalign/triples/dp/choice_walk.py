@@ -1,0 +1,59 @@
+"""Linear-time traceback of three sequences: from stored choices to columns."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.triples.dp.recurrence import Model
+
+
+class Walked(NamedTuple):
+    """Where a walk ended, int32 (4,) u, v, w, state; the number of columns; and the
+    columns themselves, uint8 (T,), **from the end to the start**, 0 after the last."""
+
+    at: jax.Array
+    count: jax.Array
+    columns: jax.Array
+
+
+def walk(model: Model, choice_at, begin, longest: int, seeded=True) -> Walked:
+    """Walk from ``begin`` to the seed (1, 1, 1), or to the layer before the box.
+
+    Parameters
+    ----------
+    choice_at : (u, v, w, state) -> int32
+        The stored choice of a cell of the box.
+    begin : int32 (4,)
+        u, v, w and state of the end of the path.
+    longest : static
+        Columns at most: u + v + w.
+    seeded : bool
+        Whether paths start at (1, 1, 1); a box may lie further inside the table.
+    """
+    sources = _table(model, [[m.source for m in moves] for moves in model.moves])
+    columns = _table(model, [[m.column for m in moves] for moves in model.moves])
+    bits = jnp.asarray((4, 2, 1), jnp.int32)
+
+    def unfinished(walked):
+        at = walked.at[:3]
+        return jnp.all(at > 0) & (jnp.any(at > 1) | ~jnp.asarray(seeded))
+
+    def step(walked):
+        *cell, state = walked.at
+        choice = choice_at(*cell, state)
+        column = columns[state, choice]
+        taken = ((column & bits) > 0).astype(jnp.int32)
+        at = jnp.append(walked.at[:3] - taken, sources[state, choice])
+        kept = walked.columns.at[walked.count].set(column.astype(jnp.uint8))
+        return Walked(at, walked.count + 1, kept)
+
+    empty = Walked(begin, jnp.int32(0), jnp.zeros(longest, jnp.uint8))
+    return lax.while_loop(unfinished, step, empty)
+
+
+def _table(model, rows):
+    """Ragged rows -> int32 (S, 2^bits), 0 where there is no move."""
+    full = [row + [0] * (2**model.bits - len(row)) for row in rows]
+    return jnp.asarray(full, jnp.int32)

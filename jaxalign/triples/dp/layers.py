@@ -1,0 +1,283 @@
+"""Three sequences by layers: w after w, and in a layer its anti-diagonals u + v.
+
+LAYERED of Li, Ranka and Sahni (section 4.1): a layer needs the one before it, an
+anti-diagonal the two before it. It takes (u + v) * w steps where ``planes`` takes
+u + v + w, and stands here for the comparison. Same arguments, same results.
+
+A layer is kept skewed, (D, U): row d = u + v, entry u. Entries with v outside the box
+hold minus infinity on the left, and on the right values that nothing inside reads.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.affine import neg_inf
+from jaxalign.triples.dp import boxes
+from jaxalign.triples.dp.boxes import Box, Costs, Faces, Filled, Want
+from jaxalign.triples.dp.recurrence import Model
+
+
+def stored_cells(shape) -> int:
+    """Cells whose choices ``fill`` stores for a box of ``shape``."""
+    return shape[2] * (shape[0] + shape[1] - 1) * (shape[0] + shape[0] % 2)
+
+
+def last_step(size) -> int:
+    """The layer that ends a box of ``size``."""
+    return int(size[2])
+
+
+def fill(
+    model: Model, want: Want, box: Box, costs: Costs, faces: Faces | None, stop=None
+) -> Filled:
+    """Fill a box by layers; see ``planes.fill``. ``stop`` is the last layer."""
+    stop = box.size[2] if stop is None else stop
+    state = begin(model, want, box, costs, faces)
+    state = advance(model, want, box, costs, faces, state, 1, stop)
+    return finish(model, want, box, state)
+
+
+def steps(size) -> tuple[int, int]:
+    """The first and the last layer of a box of ``size``."""
+    return 1, last_step(size)
+
+
+def begin(model: Model, want: Want, box: Box, costs: Costs, faces: Faces | None):
+    """What ``advance`` carries, before the first layer."""
+    return _begin(model, want, faces, _shape(box), costs.gaps.open.dtype)
+
+
+def advance(model, want, box: Box, costs: Costs, faces, state, first, stop):
+    """The carry after the layers ``first`` to ``stop``; a fill may go in pieces."""
+    shape = _shape(box)
+    ab = _skew(costs.ab[box.a[:, None], box.b[None, :]].astype(costs.gaps.open.dtype))
+
+    def layer(w, state):
+        new, choices = _layer(model, want, box, costs, ab, faces, state["layer"], w)
+        state = state | _keep(model, want, state, new, choices, w, shape)
+        return state | {"layer": new}
+
+    bounds = jnp.asarray(first, jnp.int32), jnp.asarray(stop, jnp.int32) + 1
+    return lax.fori_loop(*bounds, layer, state)
+
+
+def _shape(box):
+    return len(box.a), len(box.b), len(box.c)
+
+
+def _begin(model, want, faces, shape, dtype):
+    """The carry before the first layer: the top face, or minus infinity."""
+    rows, columns, deep = shape
+    minus = jnp.full((rows + columns - 1, rows), neg_inf(dtype), dtype)
+    h = (minus,) * model.states
+    if faces is not None and faces.top is not None:
+        h = tuple(_skew(faces.top[s]) for s in range(model.states))
+    pointers = _above(model, shape, faces) if want.pointers else None
+    state = {"layer": (h, pointers)}
+    channels = model.states * (2 if want.pointers else 1)
+    if want.best:
+        state["best"], state["best_w"] = minus, jnp.zeros(minus.shape, jnp.int32)
+    if want.choices:
+        each = boxes.pack_choices(
+            model, (jnp.zeros((1, rows), jnp.uint32),) * model.states
+        )
+        state["choices"] = jnp.zeros((deep, rows + columns - 1, *each.shape), jnp.uint8)
+    if want.faces:
+        state["south"] = jnp.full((deep, channels, columns), neg_inf(dtype), dtype)
+        state["east"] = jnp.full((deep, channels, rows), neg_inf(dtype), dtype)
+    if want.height:
+        full = ((deep - 1) // want.height + 1, channels, rows, columns)
+        state["bottoms"] = jnp.full(full, neg_inf(dtype), dtype)
+    return state
+
+
+def _above(model, shape, faces):
+    """Pointers of layer 0: to its own cells, where it is a face; skewed."""
+    rows, columns, _ = shape
+    u = jnp.arange(rows, dtype=jnp.int32)[None, :]
+    v = jnp.arange(rows + columns - 1, dtype=jnp.int32)[:, None] - u
+    if faces is None or faces.top is None:
+        return (jnp.full_like(v, boxes.BEGIN),) * model.states
+    return tuple(
+        boxes.pointer(u, v, 0, s, shape, model.states) for s in range(model.states)
+    )
+
+
+def _layer(model, want, box, costs, ab, faces, above, w):
+    """Layer w: ((H, pointers), packed choices), by a scan over its anti-diagonals."""
+    rows, columns = len(box.a), len(box.b)
+    u = jnp.arange(1, rows, dtype=jnp.int32)
+    dtype = costs.gaps.open.dtype
+    ac = costs.ac[box.a[1:], box.c[w]].astype(dtype)
+    bc = costs.bc[box.b, box.c[w]].astype(dtype)
+    bc = jnp.pad(bc[::-1], (rows, rows))  # entry rows + columns - 1 - v
+    first, last = boxes.gap_costs, box.free
+    gap_c = first(costs.gaps, last[2], jnp.full_like(u, 0) + w, want.free)
+
+    def diagonal(carry, row):
+        d, ab_row, here = row
+        back1, back2, above1, above2 = carry
+        v = d - u
+        start = rows + columns - 1 - d
+        scores = ab_row[1:], ac, lax.dynamic_slice(bc, (start + 1,), (rows - 1,))
+        gaps = (
+            first(costs.gaps, last[0], u, want.free),
+            first(costs.gaps, last[1], v, want.free),
+            gap_c,
+        )
+        sources = {
+            4: _part(back1, 0),
+            2: _part(back1, 1),
+            6: _part(back2, 0),
+            1: _part(here, 1),
+            5: _part(above1, 0),
+            3: _part(above1, 1),
+            7: _part(above2, 0),
+        }
+        places, shape = (u, v, jnp.zeros_like(u) + w), (rows, columns, len(box.c))
+        new = boxes.cell(model, want, sources, scores, gaps, places, shape)
+        kept = _borders(model, want, new[:2], box, faces, d, w)
+        out = None
+        if want.choices:
+            wide = tuple(jnp.pad(x, (1, 0))[None, :] for x in new[2])
+            out = boxes.pack_choices(model, wide)
+        return (kept, back1, here, above1), (kept, out)
+
+    nothing = _row(above, 0, neg_inf(dtype))
+    steps = jnp.arange(rows + columns - 1, dtype=jnp.int32)
+    _, made = lax.scan(diagonal, (nothing,) * 4, (steps, ab, above))
+    return made
+
+
+def _row(layer, at, minus):
+    """Rows before the first: minus infinity."""
+    h, pointers = layer
+    empty = tuple(jnp.full_like(x[at], minus) for x in h)
+    lost = pointers and tuple(jnp.full_like(x[at], boxes.BEGIN) for x in pointers)
+    return empty, lost
+
+
+def _part(row, shift):
+    """Entries u - 1 (shift 0) or u (shift 1) for u = 1 .. U - 1."""
+    h, pointers = row
+
+    def moved(x):
+        return x[shift : x.shape[0] - 1 + shift]
+
+    return tuple(map(moved, h)), pointers and tuple(map(moved, pointers))
+
+
+def _borders(model, want, new, box, faces, d, w):
+    """A whole row: north at u = 0, west at v = 0, the seed, nothing where v < 0."""
+    h, pointers = new
+    rows, columns, deep = len(box.a), len(box.b), len(box.c)
+    u = jnp.arange(rows, dtype=jnp.int32)
+    v, minus = d - u, neg_inf(h[0].dtype)
+    inside, seeded = (u >= 1) & (v >= 1), (u == 1) & (v == 1) & (w == 1)
+    h = tuple(jnp.pad(x, (1, 0)) for x in h)
+    rim = jnp.full((model.states, rows), minus, h[0].dtype)
+    if faces is not None:
+        north = faces.north[:, jnp.clip(d, 0, columns - 1), w][:, None]
+        rim = jnp.where(((u == 0) & (d < columns))[None, :], north, rim)
+        rim = jnp.where(((v == 0) & (u > 0))[None, :], faces.west[:, :, w], rim)
+    seeds = [seeded & (box.seed[s] > x) for s, x in enumerate(h)]
+    h = tuple(
+        jnp.where(seeds[s], box.seed[s], jnp.where(inside, x, rim[s]))
+        for s, x in enumerate(h)
+    )
+    if pointers is not None:
+        shape = rows, columns, deep
+        pointers = tuple(
+            jnp.where(
+                seeds[s],
+                boxes.BEGIN,
+                jnp.where(
+                    inside,
+                    jnp.pad(x, (1, 0)),
+                    boxes.pointer(u, v, w, s, shape, model.states),
+                ),
+            )
+            for s, x in enumerate(pointers)
+        )
+    return h, pointers
+
+
+def _keep(model, want, state, new, choices, w, shape):
+    """What this layer adds to what is wanted."""
+    (h, pointers), out = new, {}
+    rows, columns, _ = shape
+    channels = (
+        h if pointers is None else h + tuple(x.astype(h[0].dtype) for x in pointers)
+    )
+    if want.best:
+        top = h[0]
+        for x in h[1 : want.best]:
+            top = lax.max(top, x)
+        better = top > state["best"]
+        out["best"] = jnp.where(better, top, state["best"])
+        out["best_w"] = jnp.where(better, w, state["best_w"])
+    if choices is not None:
+        out["choices"] = boxes.put(state["choices"], choices, w)
+    if want.faces:
+        v, u = (jnp.arange(n, dtype=jnp.int32) for n in (columns, rows))
+        south = jnp.stack([x[rows - 1 + v, rows - 1] for x in channels])
+        east = jnp.stack([x[u + columns - 1, u] for x in channels])
+        out["south"] = boxes.put(state["south"], south, w)
+        out["east"] = boxes.put(state["east"], east, w)
+    if want.height:
+        out["bottoms"] = lax.cond(
+            w % want.height == 0,
+            lambda kept: boxes.put(
+                kept,
+                jnp.stack([_unskew(x, columns) for x in channels]),
+                w // want.height,
+            ),
+            lambda kept: kept,
+            state["bottoms"],
+        )
+    return out
+
+
+def finish(model: Model, want: Want, box: Box, state) -> Filled:
+    """What was wanted, from the last carry."""
+    (h, pointers), columns = state["layer"], len(box.b)
+    u, v = box.size[0], box.size[1]
+
+    def along(name):
+        return jnp.moveaxis(state[name], 0, 2) if want.faces else None
+
+    return Filled(
+        jnp.stack([x[u + v, u] for x in h]),
+        jnp.stack([x[u + v, u] for x in pointers]) if want.pointers else None,
+        jnp.stack([_unskew(x, columns) for x in h]) if want.layer else None,
+        _unskew(state["best"], columns) if want.best else None,
+        _unskew(state["best_w"], columns) if want.best else None,
+        state.get("choices"),
+        along("south"),
+        along("east"),
+        state.get("bottoms"),
+    )
+
+
+def _skew(layer):
+    """(U, V) -> (D, U), minus infinity where v lies outside."""
+    rows, columns = layer.shape
+    u = jnp.arange(rows, dtype=jnp.int32)[None, :]
+    v = jnp.arange(rows + columns - 1, dtype=jnp.int32)[:, None] - u
+    held = layer[u, jnp.clip(v, 0, columns - 1)]
+    return jnp.where((v >= 0) & (v < columns), held, neg_inf(layer.dtype))
+
+
+def _unskew(layer, columns):
+    """(D, U) -> (U, V)."""
+    u = jnp.arange(layer.shape[1], dtype=jnp.int32)[:, None]
+    return layer[u + jnp.arange(columns, dtype=jnp.int32)[None, :], u]
+
+
+def choice_at(model: Model, choices, u, v, w, state):
+    """The choice stored for one cell and state by ``fill``; int32."""
+
+    def held(column):
+        return choices.at[w, u + v, :, 0, column].get(mode="clip")
+
+    return boxes.read_choice(model, held, u, state).astype(jnp.int32)

@@ -1,0 +1,57 @@
+"""Data of three sequences laid so that what a sloped plane needs lies together.
+
+Plane Q of a box holds the cells (u, v) with w = Q - u - v.
+"""
+
+import jax.numpy as jnp
+
+from jaxalign.affine import neg_inf
+
+
+def last_plane(shape) -> int:
+    """The greatest u + v + w of a box of ``shape``."""
+    return sum(shape) - 3
+
+
+def sums(shape):
+    """u + v of the cells of a plane, int32 (U, V)."""
+    u = jnp.arange(shape[0], dtype=jnp.int32)[:, None]
+    return u + jnp.arange(shape[1], dtype=jnp.int32)[None, :]
+
+
+def scores(box, costs):
+    """Substitution scores laid so that those of a plane are one contiguous slice.
+
+    ac[x, y] of plane Q at (u, v) is S(a[u], c[Q - u - v]): row u of ``ac`` holds
+    c backwards, moved by u, and the plane begins at column Qmax - Q.
+    """
+    shape = rows, columns, deep = len(box.a), len(box.b), len(box.c)
+    top = last_plane(shape)
+    u = jnp.arange(rows, dtype=jnp.int32)[:, None]
+    v = jnp.arange(columns, dtype=jnp.int32)[None, :]
+    ac_at = top - jnp.arange(top + columns, dtype=jnp.int32)[None, :] - u
+    bc_at = top - jnp.arange(top + rows, dtype=jnp.int32)[:, None] - v
+    c_ac, c_bc = (box.c[jnp.clip(at, 0, deep - 1)] for at in (ac_at, bc_at))
+    dtype = costs.gaps.open.dtype
+    return {
+        "uv": sums(shape),
+        "ab": costs.ab[box.a[:, None], box.b[None, :]].astype(dtype),
+        "ac": costs.ac[box.a[:, None], c_ac],
+        "bc": costs.bc[box.b[None, :], c_bc],
+    }
+
+
+def edge(face, q):
+    """(S, X, W) -> (S, X): the cells of a face on plane q, minus infinity beside it."""
+    x = jnp.arange(face.shape[1], dtype=jnp.int32)
+    w = q - x
+    held = face[:, x, jnp.clip(w, 0, face.shape[2] - 1)]
+    inside = jnp.broadcast_to(((w >= 0) & (w < face.shape[2]))[None], held.shape)
+    return jnp.where(inside, held, neg_inf(face.dtype))
+
+
+def unweave(kept, fixed, wide, deep):
+    """(Q, C, X) by plane -> (C, X, W) by w; ``fixed`` is the other index."""
+    x = jnp.arange(wide, dtype=jnp.int32)[:, None]
+    w = jnp.arange(deep, dtype=jnp.int32)[None, :]
+    return jnp.moveaxis(kept[fixed + x + w, :, x], 2, 0)

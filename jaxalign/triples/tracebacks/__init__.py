@@ -1,0 +1,1 @@
+"""From a filled box, or a part of it, to a path."""

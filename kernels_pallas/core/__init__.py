@@ -1,0 +1,1 @@
+"""What Pallas lacks, and what all kernels share."""

@@ -1,0 +1,186 @@
+"""How programs of one launch hand results to each other through global memory.
+
+A program announces with ``announce`` how far it is; another waits for that number with
+``await_number``. What was stored before the announcement is seen by ``fetch`` after the
+wait, which reads past the first-level cache. Programs take their work by ``ticket``, so
+whoever waits waits for a program that runs already: nothing can lock.
+Every function has a twin in plain ``jnp`` for the interpreter, where programs run one
+after the other: nobody waits there.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.core.access_check import check_access
+from kernels_pallas.core.mosaic import (
+    LANES,
+    WORD,
+    Threads,
+    _address,
+    _dialects,
+    _register,
+    _word,
+    word_of,
+)
+
+
+def uniform(th: Threads, value):
+    """A word that all threads of a warp share, as a scalar that may steer loops."""
+    if th.plain:
+        return value[0]
+    out = plgpu.ShapeDtypeStruct((), jnp.int32, layout=plgpu.Layout.WG_SPLAT)
+
+    @plgpu.inline_mgpu(arg_types=(LANES,), return_type=out)
+    def read(_, x):
+        mgpu, utils, ir, *_ = _dialects()
+        bits = utils.bitcast(_register(x), ir.IntegerType.get_signless(32))
+        return mgpu.FragmentedArray.splat(bits, (), is_signed=True)
+
+    return read(value)
+
+
+def fetch(th: Threads, ref, index, count, base, stride):
+    """``Threads.load`` of words that other programs may have stored."""
+    if th.plain:
+        return th.load(ref, index, count, base, stride)
+
+    types = (plgpu.RefType(), LANES, LANES)
+
+    @plgpu.inline_mgpu(arg_types=types, return_type=(WORD,) * count)
+    def loads(_, ref, at, base):
+        mgpu, utils, ir, _, llvm, _ = _dialects()
+        i32 = ir.IntegerType.get_signless(32)
+        pointer = _address(ref, at, [base], stride)
+        names = ", ".join(f"${k}" for k in range(count))
+        names = f"{{{names}}}" if count > 1 else names
+        vector = f".v{count}" if count > 1 else ""
+        asm = f"ld.relaxed.gpu.global{vector}.b32 {names}, [${count}];"
+        kinds = ",".join(["=r"] * count + ["l"])
+        if count == 1:
+            out = llvm.inline_asm(i32, [pointer], asm, kinds, has_side_effects=True)
+            return (_word(mgpu, utils, ir, out),)
+        kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
+        out = llvm.inline_asm(kind, [pointer], asm, kinds, has_side_effects=True)
+        values = [llvm.extractvalue(i32, out, [k]) for k in range(count)]
+        return tuple(_word(mgpu, utils, ir, x) for x in values)
+
+    return loads(ref, index, base)
+
+
+def await_number(th: Threads, ref, index, least, seen):
+    """Wait until word ``index`` is at least ``least``; returns the number seen.
+
+    ``seen`` is what an earlier wait returned: where it is enough nothing is read.
+    """
+    if th.plain:
+        check_access(ref.size, index)
+        return seen
+
+    types = (plgpu.RefType(), LANES, LANES, LANES)
+
+    @plgpu.inline_mgpu(arg_types=types, return_type=WORD)
+    def wait(_, ref, at, least, seen):
+        mgpu, utils, ir, _, llvm, _ = _dialects()
+        i32 = ir.IntegerType.get_signless(32)
+        pointer = _address(ref, at, [], 0)
+        operands = [pointer, *(utils.bitcast(_register(x), i32) for x in (least, seen))]
+        asm = "{ .reg .pred p; mov.b32 $0, $3; setp.ge.s32 p, $0, $2; @p bra done;"
+        asm += " again: ld.acquire.gpu.global.b32 $0, [$1]; setp.lt.s32 p, $0, $2;"
+        asm += " @p bra again; done: }"
+        out = llvm.inline_asm(i32, operands, asm, "=&r,l,r,r", has_side_effects=True)
+        return _word(mgpu, utils, ir, out)
+
+    return wait(ref, index, least, seen)
+
+
+def announce(th: Threads, ref, index, number, where):
+    """Store a number, in threads where ``where`` is not 0, after all that their
+    program stored before the last ``Threads.wait``."""
+    if th.plain:
+        return th.store(ref, index, (number,), where=where)
+
+    types = (plgpu.RefType(), LANES, LANES, LANES)
+
+    @plgpu.inline_mgpu(arg_types=types)
+    def release(_, ref, at, number, where):
+        _, utils, ir, _, llvm, _ = _dialects()
+        i32 = ir.IntegerType.get_signless(32)
+        pointer = _address(ref, at, [], 0)
+        operands = [
+            pointer,
+            *(utils.bitcast(_register(x), i32) for x in (number, where)),
+        ]
+        asm = "{ .reg .pred p; setp.ne.b32 p, $2, 0;"
+        asm += " @p st.release.gpu.global.b32 [$0], $1; }"
+        void = ir.Type.parse("!llvm.void")
+        llvm.inline_asm(void, operands, asm, "l,r,r", has_side_effects=True)
+
+    return release(ref, index, number, where)
+
+
+def ticket(th: Threads, ref, shared, program):
+    """The next number of ``ref``'s word 0, in all threads of the program; ``shared``
+    is a word of shared memory. The twin gives the number of the program."""
+    if th.plain:
+        return th.splat(program)
+
+    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), LANES), return_type=WORD)
+    def take(_, ref, first):
+        mgpu, utils, ir, _, llvm, _ = _dialects()
+        i32 = ir.IntegerType.get_signless(32)
+        zero = _address_of(utils, llvm, ir, ref)
+        asm = "{ .reg .pred p; setp.ne.b32 p, $2, 0; mov.b32 $0, 0;"
+        asm += " @p atom.relaxed.gpu.global.add.u32 $0, [$1], 1; }"
+        operands = [zero, utils.bitcast(_register(first), i32)]
+        out = llvm.inline_asm(i32, operands, asm, "=&r,l,r", has_side_effects=True)
+        return _word(mgpu, utils, ir, out)
+
+    first = (th.index() == 0).astype(jnp.int32)
+    number = take(ref, first)
+    th.store(shared, th.splat(0), (number,), where=first)
+    th.wait()
+    return th.load(shared, th.splat(0))[0]
+
+
+def _address_of(utils, llvm, ir, ref):
+    pointer = utils.memref_ptr(ref)
+    return llvm.addrspacecast(ir.Type.parse("!llvm.ptr<1>"), pointer)
+
+
+def low_bytes(th: Threads, a, b, c, d):
+    """The lowest bytes of four words as one, the first lowest; int32 (128,)."""
+    if th.plain:
+        return (a & 255) | ((b & 255) << 8) | ((c & 255) << 16) | (d << 24)
+
+    asm = "{ .reg .b32 x, y; prmt.b32 x, $1, $2, 0x0040;"
+    asm += " prmt.b32 y, $3, $4, 0x0040; prmt.b32 $0, x, y, 0x5410; }"
+    return word_of(asm, a, b, c, d, alone=True)
+
+
+def ballot(th: Threads, flags):
+    """The lanes of the warp whose word is not 0, a bit each, in all of them."""
+    if th.plain:
+        bits = lax.shift_left(jnp.ones(32, jnp.int32), jnp.arange(32, dtype=jnp.int32))
+        return th.splat(jnp.sum(jnp.where(flags[:32] != 0, bits, 0), dtype=jnp.int32))
+
+    asm = "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.ballot.b32 $0, p, -1; }"
+    return word_of(asm, flags)
+
+
+def prefetch(th: Threads, ref, index, base, stride, where):
+    """Bring a word to the second-level cache, in threads where ``where`` is not 0."""
+    if th.plain:
+        return check_access(ref.size, index + base * stride, where=where)
+
+    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), LANES, LANES, LANES))
+    def bring(_, ref, at, base, where):
+        _, utils, ir, _, llvm, _ = _dialects()
+        i32 = ir.IntegerType.get_signless(32)
+        pointer = _address(ref, at, [base], stride)
+        asm = "{ .reg .pred p; setp.ne.b32 p, $1, 0; @p prefetch.global.L2 [$0]; }"
+        operands = [pointer, utils.bitcast(_register(where), i32)]
+        void = ir.Type.parse("!llvm.void")
+        llvm.inline_asm(void, operands, asm, "l,r", has_side_effects=True)
+
+    bring(ref, index, base, where)

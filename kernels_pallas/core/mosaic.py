@@ -1,0 +1,316 @@
+"""What Pallas Mosaic GPU lacks, in one place: version shims and per-thread helpers.
+
+A warpgroup is 128 threads. Arrays of 128 int32 (*words*) are one
+register a thread; arrays of 256 int16 (*halves*) are the same register seen as two
+16-bit lanes, which Hopper's DPX instructions work on. Every helper that has to be
+written in MLIR or PTX has a twin in plain ``jnp``: with ``plain=True`` a kernel runs
+in the GPU interpreter (JAX 0.11 or newer), values and all.
+"""
+
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.core.access_check import check_access
+
+THREADS = 128
+WARPGROUP = "warpgroup"
+LANES = plgpu.Layout.WG_STRIDED((THREADS,), vec_size=1)
+PAIRS = plgpu.Layout.WG_STRIDED((2 * THREADS,), vec_size=2)
+WORD = plgpu.ShapeDtypeStruct((THREADS,), jnp.int32, layout=LANES)
+HALF = plgpu.ShapeDtypeStruct((2 * THREADS,), jnp.int16, layout=PAIRS)
+
+
+def _dialects():
+    """The MLIR dialects that the helpers emit; looked up late, they load slowly."""
+    from jax.experimental.mosaic import gpu as mgpu
+    from jax.experimental.mosaic.gpu import utils
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import arith, llvm, vector
+
+    return mgpu, utils, ir, arith, llvm, vector
+
+
+def kernel(body, out_type, scratch_types, grid, names, interpret, warpgroups=1):
+    """``plgpu.kernel`` without automatic barriers.
+
+    One warpgroup alone, or two, may have 255 registers a thread; with four in a
+    program a thread has 128, and twice the warps hide what a thread waits for.
+    """
+
+    def named(*refs):
+        return body(*refs)
+
+    # Its name in profiles; Mosaic finds none in a ``partial``.
+    named.__name__ = getattr(body, "func", body).__name__.strip("_")
+    keywords = {} if interpret is None else {"interpret": interpret}
+    if warpgroups > 1:
+        keywords |= {"num_threads": warpgroups, "thread_name": WARPGROUP}
+    return plgpu.kernel(
+        named,
+        out_type=out_type,
+        scratch_types=scratch_types,
+        grid=grid,
+        grid_names=names,
+        compiler_params=plgpu.CompilerParams(
+            unsafe_no_auto_barriers=True,
+            lowering_semantics=plgpu.LoweringSemantics.Lane,
+        ),
+        **keywords,
+    )
+
+
+def interpreter():
+    """Parameters of the GPU interpreter, or None where JAX is too old for values."""
+    made = getattr(plgpu, "InterpretGPUParams", None)
+    if tuple(int(x) for x in version("jax").split(".")[:2]) < (0, 11):
+        return None
+    return made and made()
+
+
+def where(mask, yes, no):
+    """``jnp.where`` on words whose cases may be scalars.
+
+    A scalar first case would make Mosaic forget that the result is signed.
+    """
+    yes, no = (
+        x if jnp.ndim(x) else plgpu.layout_cast(
+            lax.broadcast(jnp.asarray(x, jnp.int32), (THREADS,)), LANES
+        )
+        for x in (yes, no)
+    )  # fmt: skip
+    return lax.select(mask, yes, no)
+
+
+def _register(array):
+    return array.registers.flat[0]
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Per-thread operations. ``plain`` (static) takes the ``jnp`` twins."""
+
+    plain: bool = False
+    count: int = THREADS  # of the twin, which has those of all warpgroups in one array
+
+    def index(self):
+        """Number of the thread, int32 (128,)."""
+        if self.plain:
+            return jnp.arange(self.count, dtype=jnp.int32)
+        return plgpu.broadcasted_iota(jnp.int32, (THREADS,), 0, layout=LANES)
+
+    def splat(self, value):
+        """A scalar in every thread, int32 (128,)."""
+        array = lax.broadcast(jnp.asarray(value, jnp.int32), (self.count,))
+        return array if self.plain else plgpu.layout_cast(array, LANES)
+
+    def _each(self, value):
+        return value if value.ndim else self.splat(value)
+
+    def any(self, flags):
+        """1 where a thread of this warp has a flag (int32) other than 0, else 0.
+
+        A scalar that differs between warps: it may steer loops in which threads do
+        not wait for those of other warps. The twin asks all 128 threads.
+        """
+        if self.plain:
+            return jnp.any(flags != 0).astype(jnp.int32)
+        out = plgpu.ShapeDtypeStruct((), jnp.int32, layout=plgpu.Layout.WG_SPLAT)
+
+        @plgpu.inline_mgpu(arg_types=(LANES,), return_type=out)
+        def vote(_, x):
+            mgpu, utils, ir, _, llvm, _ = _dialects()
+            i32 = ir.IntegerType.get_signless(32)
+            asm = "{ .reg .pred p, q; setp.ne.b32 p, $1, 0;"
+            asm += " vote.sync.any.pred q, p, -1; selp.b32 $0, 1, 0, q; }"
+            bits = utils.bitcast(_register(x), i32)
+            said = llvm.inline_asm(i32, [bits], asm, "=r,r", has_side_effects=True)
+            return mgpu.FragmentedArray.splat(said, (), is_signed=True)
+
+        return vote(flags)
+
+    def words(self, halves):
+        """int16 (256,) -> int32 (128,), the same registers."""
+        if halves.dtype == jnp.int32:
+            return halves
+        if self.plain:
+            return lax.bitcast_convert_type(halves.reshape(THREADS, 2), jnp.int32)
+        return self._reinterpret(halves, PAIRS, WORD)
+
+    def halves(self, words):
+        """int32 (128,) -> int16 (256,), the same registers."""
+        if self.plain:
+            return lax.bitcast_convert_type(words, jnp.int16).reshape(-1)
+        return self._reinterpret(words, LANES, HALF)
+
+    def _reinterpret(self, value, layout, out):
+        @plgpu.inline_mgpu(arg_types=(layout,), return_type=out)
+        def cast(_, x):
+            mgpu, _, ir, _, _, vector = _dialects()
+            element = ir.IntegerType.get_signless(jnp.dtype(out.dtype).itemsize * 8)
+            made = out.layout.to_mgpu()
+            kind = made.registers_element_type(element)
+            return _fragment(mgpu, vector.bitcast(kind, _register(x)), made)
+
+        return cast(value)
+
+    def shift_up(self, value, width):
+        """The value of the thread before, within groups of ``width`` threads; the
+        first of a group keeps its own."""
+        if self.plain:
+            thread = jnp.arange(THREADS, dtype=jnp.int32)
+            before = jnp.where(thread % width == 0, thread, thread - 1)
+            return value[before]
+
+        asm = f"shfl.sync.up.b32 $0, $1, 1, {(32 - width) << 8}, -1;"
+        return word_of(asm, value)
+
+    def held(self, ref):
+        """A ref that is only read; the twin reads it once, which is faster there."""
+        return ref[...].reshape(-1) if self.plain else ref
+
+    def load(self, ref, index, count=1, base=None, stride=0, more=0):
+        """``count`` (1, 2 or 4) consecutive words a thread, as a tuple of (128,).
+
+        ``ref`` is flat int32; a thread's first word is ``base * stride + index +
+        more``, a multiple of ``count``; ``base``, a scalar or one a thread, is widened
+        before it is multiplied. ``more`` is static: loads that differ in it alone share
+        one address.
+        """
+        if self.plain:
+            flat = ref if isinstance(ref, jax.Array) else ref[...].reshape(-1)
+            first = more + (index if base is None else index + base * stride)
+            check_access(flat.size, first, count)
+            at = (first + k for k in range(count))
+            return tuple(flat.at[i].get(mode="fill", fill_value=0) for i in at)
+        types = (plgpu.RefType(), LANES) + (() if base is None else (LANES,))
+
+        @plgpu.inline_mgpu(arg_types=types, return_type=(WORD,) * count)
+        def loads(_, ref, at, *base):
+            mgpu, utils, ir, _, llvm, _ = _dialects()
+            i32 = ir.IntegerType.get_signless(32)
+            pointer = _address(ref, at, base, stride, more)
+            if count == 1:
+                values = [llvm.load(i32, pointer, alignment=4)]
+            else:
+                kind = ir.VectorType.get((count,), i32)
+                read = llvm.load(kind, pointer, alignment=4 * count)
+                values = [
+                    llvm.extractelement(read, utils.c(k, i32)) for k in range(count)
+                ]
+            return tuple(_word(mgpu, utils, ir, v) for v in values)
+
+        return loads(ref, index, *(() if base is None else (self._each(base),)))
+
+    def store(self, ref, index, values, base=None, stride=0, where=None, more=0):
+        """Store ``len(values)`` (1, 2 or 4) consecutive words a thread, in threads
+        where the int32 ``where`` is not 0; addresses as in ``load``."""
+        count = len(values)
+        if self.plain:
+            kept = ref[...]
+            first = more + (index if base is None else index + base * stride)
+            check_access(kept.size, first, count, where)
+            if where is not None:
+                first = jnp.where(where != 0, first, kept.size)
+            flat = kept.reshape(-1)
+            for k, value in enumerate(values):
+                flat = flat.at[first + k].set(value, mode="drop")
+            ref[...] = flat.reshape(kept.shape)
+            return
+        extra = [x for x in (where, base) if x is not None]
+        types = (plgpu.RefType(),) + (LANES,) * (1 + count + len(extra))
+
+        @plgpu.inline_mgpu(arg_types=types)
+        def stores(_, ref, at, *rest):
+            mgpu, utils, ir, arith, llvm, _ = _dialects()
+            i32 = ir.IntegerType.get_signless(32)
+            data = [utils.bitcast(_register(v), i32) for v in rest[:count]]
+            others = list(rest[count:])
+            mask = None if where is None else others.pop(0)
+            pointer = _address(ref, at, others, stride, more)
+            vector = f".v{count}" if count > 1 else ""
+            body = f"st{_space(ref)}{vector}.b32 [$0], "
+            names = ", ".join(f"${k + 1}" for k in range(count))
+            body += f"{{{names}}};" if count > 1 else f"{names};"
+            operands, kinds = [pointer, *data], "l" if _space(ref) != ".shared" else "r"
+            if mask is not None:
+                operands.append(utils.bitcast(_register(mask), i32))
+                body = f"{{ .reg .pred p; setp.ne.b32 p, ${count + 1}, 0; @p {body} }}"
+            kinds = ",".join([kinds] + ["r"] * (len(operands) - 1))
+            void = ir.Type.parse("!llvm.void")
+            llvm.inline_asm(void, operands, body, kinds, has_side_effects=True)
+
+        scalars = [] if where is None else [where]
+        scalars += [] if base is None else [self._each(base)]
+        stores(ref, index, *values, *scalars)
+
+    def wait(self):
+        """All threads of the program get here before one goes on; what they stored
+        is seen by all."""
+        if self.plain:
+            return
+
+        @plgpu.inline_mgpu()
+        def barrier(_):
+            _, _, ir, _, llvm, _ = _dialects()
+            void = ir.Type.parse("!llvm.void")
+            llvm.inline_asm(void, [], "bar.sync 0;", "", has_side_effects=True)
+
+        barrier()
+
+
+def word_of(asm, *words, alone=False):
+    """A word a thread by PTX: $0, from the words $1, $2, ...
+
+    alone : it depends on nothing but a thread's own words
+    """
+
+    @plgpu.inline_mgpu(arg_types=(LANES,) * len(words), return_type=WORD)
+    def ask(_, *words):
+        mgpu, utils, ir, _, llvm, _ = _dialects()
+        i32 = ir.IntegerType.get_signless(32)
+        bits = [utils.bitcast(_register(x), i32) for x in words]
+        kinds = ",".join(["=r"] + ["r"] * len(bits))
+        out = llvm.inline_asm(i32, bits, asm, kinds, has_side_effects=not alone)
+        return _word(mgpu, utils, ir, out)
+
+    return ask(*words)
+
+
+def _fragment(mgpu, register, layout):
+    import numpy as np
+
+    registers = np.empty((1,), dtype=object)
+    registers[0] = register
+    return mgpu.FragmentedArray(_registers=registers, _layout=layout, _is_signed=True)
+
+
+def _word(mgpu, utils, ir, bits):
+    one = ir.VectorType.get((1,), ir.IntegerType.get_signless(32))
+    return _fragment(mgpu, utils.bitcast(bits, one), LANES.to_mgpu())
+
+
+def _space(ref):
+    _, utils, ir, *_ = _dialects()
+    return ".shared" if utils.is_smem_ref(ref) else ".global"
+
+
+def _address(ref, at, base, stride, more=0):
+    """Pointer to word ``base * stride + at + more`` of a flat int32 ref."""
+    _, utils, ir, arith, llvm, _ = _dialects()
+    i32, i64 = (ir.IntegerType.get_signless(n) for n in (32, 64))
+    shared = utils.is_smem_ref(ref)
+    pointer = utils.memref_ptr(ref)
+    if not shared:
+        pointer = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<1>"), pointer)
+    index = utils.bitcast(_register(at), i32)
+    if base:
+        first = arith.extsi(i64, utils.bitcast(_register(base[0]), i32))
+        first = arith.muli(first, utils.c(stride, i64))
+        index = arith.addi(first, arith.extsi(i64, index))
+    pointer = utils.getelementptr(pointer, [index], i32)
+    return utils.getelementptr(pointer, [more], i32) if more else pointer

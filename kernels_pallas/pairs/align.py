@@ -1,0 +1,242 @@
+"""Scores and paths of many pairs in a few launches: what an engine calls.
+
+Every function is compiled for the shapes of its arrays and its static arguments; the
+lengths are data. Nothing waits for the device.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from kernels_pallas.pairs import config, ends, layout, tiles, walk
+from kernels_pallas.pairs.end_tiles import end_tiles
+from kernels_pallas.pairs.fill import fill
+from kernels_pallas.pairs.layout import Problem
+from kernels_pallas.pairs.shapes import Fill
+from kernels_pallas.pairs.target_letters import Letters
+
+
+class Result(NamedTuple):
+    """Of every pair: (Q, N) for a block, (N,) for a list; int32.
+
+    Without paths only ``score`` is there. ``runs`` is (R, Q, N) or (R, N), length << 4
+    | operation (0 M, 1 I, 2 D, as BAM does), from the end of the path to its start;
+    the first ``count`` are valid. ``overflow`` (bool; local int16 only) marks pairs
+    that have to be aligned again in int32; all others are right.
+    """
+
+    score: jax.Array
+    end_i: jax.Array | None = None
+    end_j: jax.Array | None = None
+    start_i: jax.Array | None = None
+    start_j: jax.Array | None = None
+    identities: jax.Array | None = None
+    columns: jax.Array | None = None
+    gap_openings: jax.Array | None = None
+    gaps: jax.Array | None = None
+    count: jax.Array | None = None
+    runs: jax.Array | None = None
+    overflow: jax.Array | None = None
+
+
+STATIC = ("local", "dtype", "paths", "way", "runs", "shape", "interpret")
+IDENTITY_BASE = 2**13
+
+
+def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Problem:
+    """A ``Problem`` from plain numbers.
+
+    Parameters
+    ----------
+    scores : int (A, A), row = query letter, A <= 30
+    gap_open, gap_extend : int, a gap of k costs gap_open + (k - 1) * gap_extend
+    free_ends : some of query_start, query_end, target_start, target_end: residues of
+        that sequence which hang over there cost nothing; without meaning in local mode
+    wildcard : code that is identical to nothing
+    """
+    number = partial(jnp.asarray, dtype=jnp.int32)
+    names = ("query_start", "query_end", "target_start", "target_end")
+    ends_free = (jnp.asarray(name in free_ends) for name in names)
+    return Problem(
+        number(scores), number(gap_open), number(gap_extend), *ends_free,
+        number(wildcard),
+    )  # fmt: skip
+
+
+def identity_problem(problem: Problem) -> Problem:
+    """Scores that count matches too: score * 2^13 + matches, for int32 without paths.
+
+    The best such score is the best score, and the most identities over all alignments
+    that have it; ``split_identity`` takes them apart. Right for min(m, n) < 2^13.
+    """
+    size = problem.scores.shape[0]
+    letter = jnp.arange(size, dtype=jnp.int32)
+    same = jnp.diag((letter != problem.wildcard).astype(jnp.int32))
+    return problem._replace(
+        scores=problem.scores * IDENTITY_BASE + same,
+        gap_open=problem.gap_open * IDENTITY_BASE,
+        gap_extend=problem.gap_extend * IDENTITY_BASE,
+    )
+
+
+def split_identity(score) -> tuple[jax.Array, jax.Array]:
+    """(score, matches) of a score under ``identity_problem``."""
+    return score >> 13, score & (IDENTITY_BASE - 1)
+
+
+@partial(jax.jit, static_argnames=(*STATIC, "records"))
+def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
+                dtype: str = "int16", paths: bool = False, way: str = "tiles",
+                runs: int = 0, shape=None, records: int = 0,
+                interpret=None) -> Result:  # fmt: skip
+    """Every query against every target.
+
+    Parameters
+    ----------
+    problem : Problem, see ``problem_of``
+    queries, targets : uint8 (Q, M) and (N, L), anything after a sequence's end; targets
+        may be ``Letters`` instead, of ``letters`` with the same ``shape``
+    m, n : int32 (Q,) and (N,), their lengths; 0 is a length too
+    tie : bool (Q, N), pairs computed with their two sides swapped, or None
+    local : static
+    dtype : static, "int16" (two tables a register) or "int32"; ``config.fits`` says
+        whether the values stay in range, ``config.safe_score`` which local int16
+        scores do
+    paths : static, whether to walk
+    way : static, "tiles" keeps checkpoints and fills again the tiles that a path
+        crosses, "words" keeps packed backtrack of all cells
+    runs : static, how many runs of operations to keep of a path; 0 for counts alone
+    shape : static ``Fill``, left out: ``config.choose`` by M
+    records : static, with paths, what is kept of steps, at least ``config.records_of``;
+        left out, for targets of L letters and queries of M
+
+    Returns
+    -------
+    Result
+        (Q, N) int32, ``runs`` (runs, Q, N). A path of more runs than were kept has a
+        ``count`` above ``runs``: call again with more.
+    """
+    s = _shape(shape, queries.shape[1], True, local, dtype, paths and way, interpret)
+    q, t = m.shape[0], n.shape[0]
+    queries, m = _pad(s.tables, queries, m)
+    targets, n = _pad(s.block, targets, n)
+    if tie is None:
+        tie = jnp.zeros((q, t), bool)
+    tie = jnp.pad(tie, ((0, m.shape[0] - q), (0, n.shape[0] - t)))
+    if isinstance(targets, Letters):
+        assert shape and (records or not paths), "no sizes for Letters"
+    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret,
+                records)  # fmt: skip
+    return jax.tree.map(lambda x: x[..., :q, :t], found)
+
+
+@partial(jax.jit, static_argnames=(*STATIC, "records"))
+def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
+               dtype: str = "int16", paths: bool = False, way: str = "tiles",
+               runs: int = 0, shape=None, records: int = 0,
+               interpret=None) -> Result:  # fmt: skip
+    """Query k against target k; parameters as in ``align_block``, uint8 (N, M), (N, L).
+
+    Neighbours should have similar lengths, since they share registers and warps.
+    Results are (N,), ``runs`` (runs, N).
+    """
+    s = _shape(shape, queries.shape[1], False, local, dtype, paths and way, interpret)
+    count = m.shape[0]
+    queries, m = _pad(s.block, queries, m)
+    targets, n = _pad(s.block, targets, n)
+    tie = jnp.zeros(count, bool) if tie is None else tie
+    tie = jnp.pad(tie, (0, m.shape[0] - count))
+    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret,
+                records)  # fmt: skip
+    return jax.tree.map(lambda x: x[..., :count], found)
+
+
+def _shape(shape, longest, shared, local, dtype, way, interpret) -> Fill:
+    if shape is not None:
+        return shape
+    packed, plain = dtype == "int16", interpret is not None
+    return config.choose(longest, local=local, packed=packed, shared=shared,
+                         way=way or None, plain=plain)  # fmt: skip
+
+
+def _pad(multiple, codes, lengths):
+    """Empty sequences up to the next multiple."""
+    spare = -lengths.shape[0] % multiple
+    lengths = jnp.pad(lengths, (0, spare))
+    if isinstance(codes, Letters):
+        return codes, lengths
+    return jnp.pad(codes, ((0, spare), (0, 0))), lengths
+
+
+def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
+        interpret=None, records=0) -> Result:  # fmt: skip
+    """Fill, end cells and walks of one launch; sizes fit ``s`` (see ``layout``)."""
+    most = max(-(-queries.shape[1] // s.strip), 1)
+    if s.shared:
+        inputs = layout.shared_inputs(problem, queries, m, targets, n, s, most)
+    else:
+        inputs = layout.list_inputs(problem, queries, m, targets, n, s, most)
+    if s.words:
+        words = ends.by_item(tie.astype(jnp.int32), s)
+        words = jnp.stack([words[..., 0], words[..., -1]], -1)
+        inputs = inputs._replace(tie=words.reshape(-1))
+    filled = fill(inputs, s, most, records, interpret)
+    numbers = layout.numbers(problem, s)
+    if s.shared:
+        shape = m.shape[0], n.shape[0]
+        rows, columns = jnp.broadcast_to(m[:, None], shape), jnp.broadcast_to(n, shape)
+    else:
+        rows, columns = m, n
+    if s.local:
+        score = ends.local_score(filled, numbers, s, m.shape[0])
+        end = ends.End(score, jnp.zeros_like(score), jnp.zeros_like(score))
+    else:
+        end = ends.border_end(filled, problem, numbers, s, rows, columns, tie)
+    overflow = None
+    if s.local and s.packed:
+        highest = jnp.max(problem.scores)
+        overflow = end.score > config.safe(highest, problem.gap_open, s.scale)
+    if not paths:
+        return Result(end.score, overflow=overflow)
+    pairs = _pairs(problem, queries, m, end, tie, most, s)
+    if s.local:
+        by_item = (ends.by_item(x, s) for x in (end.score, tie))
+        first, last = end_tiles(inputs, filled, s, *by_item, interpret)
+        pairs = pairs._replace(i=first.reshape(-1), j=last.reshape(-1))
+        i, j = walk.find(inputs, filled, pairs, s, interpret)
+        pairs = pairs._replace(i=i, j=j)
+    walks = walk.walk(inputs, filled, pairs, s, runs, interpret)
+
+    def back(words):
+        values = words.reshape(-1, s.groups, s.tables)
+        return ends.by_pair(values, s, m.shape[0])
+
+    found = walks._asdict()
+    kept = found.pop("runs")
+    kept = None if kept is None else jax.vmap(back)(kept)
+    found = {name: back(words) for name, words in found.items()}
+    start = {"start_i": found.pop("i"), "start_j": found.pop("j")}
+    return Result(end.score, back(pairs.i), back(pairs.j), **start, **found, runs=kept,
+                  overflow=overflow)  # fmt: skip
+
+
+def _pairs(problem, queries, m, end, tie, most, s: Fill) -> walk.Pairs:
+    """Inputs of the walks; words of pairs in the order (item, group, table)."""
+
+    def words(values):
+        return ends.by_item(values.astype(jnp.int32), s).reshape(-1)
+
+    local = jnp.asarray(s.local)
+    free = jnp.stack([problem.target_start | local, problem.query_start | local])
+    return walk.Pairs(
+        layout.row_bytes(queries, m, ends.tallest(m, s), most, s),
+        layout.walk_table(problem, s, tiles.SCALE, tiles.DIAGONAL),
+        words(end.score),
+        words(end.i),
+        words(end.j),
+        words(tie),
+        free.astype(jnp.int32),
+        (problem.wildcard + 1).reshape(1),
+    )

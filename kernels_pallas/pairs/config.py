@@ -1,0 +1,192 @@
+"""Which shape a fill takes, how long the arrays of a launch are, and what they weigh.
+
+Lengths are run-time values: a compilation serves all queries of a bucket and targets of
+any length, and of a list all pairs of two buckets. docs/gpu-kernels.md counts them.
+"""
+
+import numpy as np
+
+from kernels_pallas.pairs.shapes import SCALE, Fill, held_steps, shapes_of, size_of
+
+# Rows a lane and lanes a group of score-only blocks: strips of 256, 320 and 384 rows.
+# Queries take as many strips of the height that fits them best; few heights, since each
+# is a compilation. Measured in docs/logs/gpu-pairs.md.
+LOCAL = ((96, 4), (80, 4), (64, 4))
+BORDER = ((48, 8), (40, 8), (32, 8))
+FITTED = 1536  # letters; longer queries take the first height
+DEEP = 9216  # letters; longer ones a whole warp a group: one program is not the last
+DEEPEST = 48, 32  # … and no more rows, since their scores have to fit shared memory
+# Few queries: the program of the longest targets must not be what all wait for, so
+# more lanes take its rows. A step of a program takes as long as ALONE cells more of a
+# lane than it has; side by side SHARED more, and PROGRAMS take as long as one: fitted
+# to the shapes of docs/logs/gpu-pairs.md.
+FEW = ((96, 4), (64, 4), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16), (8, 16),
+       (16, 32))  # fmt: skip
+ALONE, SHARED, PROGRAMS = 27, 6, 170
+# Otherwise by the longest query of a launch; longer queries take strips of the last.
+LISTS = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
+TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))  # beyond: BORDER
+WORDS = ((192, 48, 4), (384, 48, 8))
+COLUMNS = 2  # columns a step
+TILE = 8  # steps between checkpoints: 16 columns
+END_TILE = 32  # with packed backtrack they only serve to find end cells
+BUCKETS = (384, 1536, 9216, 36864)
+
+
+def bucket(length: int) -> int:
+    """The static length of arrays that hold ``length`` letters."""
+    for size in BUCKETS:
+        if length <= size:
+            return size
+    return -(-length // BUCKETS[-1]) * BUCKETS[-1]
+
+
+def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
+           way: str | None = None, plain: bool = False) -> Fill:  # fmt: skip
+    """The shape for queries of at most ``longest`` letters; ``way`` None for scores
+    alone, "tiles" or "words" for paths."""
+    table = {"tiles": TILES, "words": WORDS}.get(way, LISTS)
+    if shared and (way is None or (way == "tiles" and longest > TILES[-1][0])):
+        rows, lanes = _fitted(LOCAL if local and way is None else BORDER, longest)
+    elif way == "tiles" and longest > TILES[-1][0]:
+        rows, lanes = BORDER[0]
+    else:
+        rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
+    tile = {"tiles": TILE, "words": END_TILE * local}.get(way, 0)
+    words = way == "words"
+    return Fill(rows, lanes, COLUMNS, local, packed, shared, tile, words, plain)
+
+
+def _fitted(heights, longest):
+    """The height of strips that leaves the fewest rows over."""
+    if longest > DEEP:
+        return DEEPEST
+    if longest > FITTED:
+        return heights[0]
+    return min(heights, key=lambda x: -(-longest // (x[0] * x[1])) * x[0] * x[1])
+
+
+def spread(m, n, *, local: bool, packed: bool) -> Fill:
+    """The shape in which all of some queries meet all of some targets soonest, scores
+    alone: for few queries.
+
+    m, n : lengths, longest first
+    """
+    heights = [x for x in FEW if local or x[0] <= BORDER[0][0]]
+    made = (Fill(*x, COLUMNS, local, packed) for x in heights)
+    return min(made, key=lambda s: soonest(m, n, s))
+
+
+def soonest(m, n, s: Fill) -> float:
+    """When a launch ends, in cells of a lane: its longest program, which begins first,
+    or all of them side by side."""
+    strips = -(-np.asarray(m, np.int64)[:: s.tables] // s.strip)
+    steps = -(-np.asarray(n, np.int64)[:: s.groups] // s.columns) + s.lanes - 1
+    cells = s.rows * s.columns
+    longest = strips.max(initial=0) * steps.max(initial=0) * (cells + ALONE)
+    shared = strips.sum() * steps.sum() * (cells + SHARED) / PROGRAMS
+    return float(max(longest, shared))
+
+
+def rows_of(lengths, s: Fill) -> np.ndarray:
+    """Rows of ``Letters`` that targets of these lengths take up to the end of
+    every block, int64 (blocks,)."""
+    most = -(-_highest(lengths, s.block) // s.columns)
+    return np.cumsum((most + 1) * (most > 0))
+
+
+def records_of(m, n, s: Fill) -> np.ndarray:
+    """Records of a launch up to the end of every block, int64 (blocks,): queries and
+    targets of a block call, or pairs, of lengths m and n."""
+    ends = -(-_highest(n, s.block) // s.columns)
+    rows = _highest(m, s.tables if s.shared else s.block)
+    strips = np.maximum(-(-rows // s.strip), 1)
+    return np.cumsum((strips.sum() if s.shared else strips) * held_steps(s, ends))
+
+
+def _highest(values, size: int) -> np.ndarray:
+    """The highest of every so many values that are not negative, int64."""
+    values = np.asarray(values, np.int64)
+    return np.maximum.reduceat(values, np.arange(0, len(values), size))
+
+
+def record_bytes(s: Fill) -> int:
+    """Device bytes of a record."""
+    tile = s.tile or 1
+    one, two = (sum_bytes(shapes_of(s, 1, 1, 1, 1, k * tile)) for k in (1, 2))
+    return (two - one) // tile
+
+
+def sum_bytes(shapes) -> int:
+    return 4 * sum(size_of(shape) for shape in shapes.values())
+
+
+def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
+         highest: int | None = None, dtype: str = "int16", way: str | None = None,
+         ) -> bool:  # fmt: skip
+    """Whether no stored value of a table of m rows and n columns leaves ``dtype``.
+
+    Parameters
+    ----------
+    scores : int (A, A)
+    highest : a bound on the score of every pair of prefixes, by composition say; left
+        out, min(m, n) times the largest score
+
+    Border modes store H + gap_extend * (i + j) with a bias (``layout.numbers``), local
+    mode H + gap_open.
+    """
+    scores = np.asarray(scores, np.int64)
+    if highest is None:
+        highest = min(m, n) * max(int(scores.max(initial=0)), 0)
+    limit = 2**15 - 1 if dtype == "int16" else 2**30
+    low = max(-int(scores.min(initial=0)), gap_extend)
+    if low >= limit - gap_open or (not local and max(m, n) >= limit // 2):
+        return False
+    # Tags take 3 bits of a fill with packed backtrack, 5 of a tile filled again.
+    limit //= {"words": 8}.get(way, 1)
+    if way is not None:
+        limit = min(limit, 2**25)
+    best = max(int(scores.max(initial=0)), 0)
+    if local:
+        return highest + best + gap_open < limit
+    # Rows and columns are counted in the same type; values are skewed and biased.
+    cost = gap_open - gap_extend
+    worst = max(-int(scores.min(initial=0)) - 2 * gap_extend - cost, 0)
+    skew = gap_extend * (m + n + 8)
+    # What is compared along row m is not skewed any more: it may be negative.
+    low = gap_extend * (m + n) + 4 * cost
+    return max(highest, 0) + best + skew + 4 * cost + worst < limit and low < limit
+
+
+def safe_score(scores, gap_open: int, way: str | None = None) -> int:
+    """Local int16: a score above this says that the pair has to be filled in int32,
+    one up to it that nothing wrapped on the way."""
+    highest = max(int(np.asarray(scores).max(initial=0)), 0)
+    return safe(highest, gap_open, SCALE if way == "words" else 1)
+
+
+def detects(scores, gap_open: int, gap_extend: int, way: str | None = None) -> bool:
+    """Whether local int16 can go unproved: ``safe_score`` leaves a range worth having,
+    and no single score or cost leaves it."""
+    largest = max(int(np.abs(np.asarray(scores, np.int64)).max(initial=0)), gap_extend)
+    safe_from = safe_score(scores, gap_open, way)
+    return safe_from >= 2**10 and largest + gap_open < 2**15 - 1
+
+
+def safe(highest, gap_open, scale: int):
+    """Whoever wraps was before that within one substitution of the limit; H is stored
+    with gap_open added and, beside packed backtrack, scaled and tagged."""
+    return 2**15 // scale - 2 - gap_open - highest
+
+
+def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int,
+               room: int = 0, records: int = 0) -> int:  # fmt: skip
+    """Device bytes of what a fill writes, for arrays of lengths m and n, or ``room``
+    rows of ``Letters``, and ``records``."""
+    strips = -(-m // s.strip)
+    blocks = -(-targets // s.block)
+    queries = -(-queries // s.tables) if s.shared else 1
+    ends = -(-n // s.columns)
+    whole = queries * strips * blocks * held_steps(s, ends)
+    rows = room or blocks * (ends + 1)
+    return sum_bytes(shapes_of(s, queries, blocks, strips, rows, records or whole))

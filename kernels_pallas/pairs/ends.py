@@ -1,0 +1,187 @@
+"""Where the score is read, from what the lanes of a fill left; plain ``jnp``.
+
+Candidates: (m, n) always; row m where the target's end is free; column n where the
+query's end is free; in local mode every cell. Among equals the smallest query index
+wins, then the smallest target index; the other way round where ``tie`` is set (the two
+sides of the pair are swapped).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from kernels_pallas.pairs.layout import Problem, strips_of
+from kernels_pallas.pairs.shapes import Fill, Filled, Numbers
+
+
+class End(NamedTuple):
+    """Score and end cell of every pair, int32."""
+
+    score: jax.Array
+    i: jax.Array
+    j: jax.Array
+
+
+def by_table(words, s: Fill) -> jax.Array:
+    """Words of threads (items, ..., 128) -> (items, ..., groups, tables, lanes)."""
+    words = words.reshape(*words.shape[:-1], s.groups, s.lanes)
+    if not s.packed:
+        return words[..., None, :]
+    halves = lax.bitcast_convert_type(words, jnp.int16).astype(jnp.int32)
+    return jnp.swapaxes(halves, -1, -2)
+
+
+def by_pair(values, s: Fill, queries: int) -> jax.Array:
+    """(items, groups, tables, ...) -> (queries, targets, ...), or (pairs, ...)."""
+    rest = values.shape[3:]
+    if not s.shared:
+        return values.reshape(-1, *rest)
+    blocks = values.shape[0] * s.tables // queries
+    shape = queries // s.tables, blocks, s.groups, s.tables, *rest
+    order = jnp.moveaxis(values.reshape(shape), 3, 1)
+    return order.reshape(queries, blocks * s.groups, *rest)
+
+
+def by_item(values, s: Fill) -> jax.Array:
+    """The inverse of ``by_pair``: (queries, targets) or (pairs,) to (items, ...)."""
+    if not s.shared:
+        return values.reshape(-1, s.groups, s.tables)
+    queries, targets = values.shape
+    shape = queries // s.tables, s.tables, targets // s.groups, s.groups
+    return jnp.moveaxis(values.reshape(shape), 1, 3).reshape(-1, s.groups, s.tables)
+
+
+def local_score(filled: Filled, n: Numbers, s: Fill, queries: int) -> jax.Array:
+    """Best H of every pair."""
+    best = by_table(filled.best, s).max(-1) // s.scale - n.floor
+    return by_pair(best, s, queries)
+
+
+def border_end(filled: Filled, problem: Problem, n: Numbers, s: Fill, m, columns, tie):
+    """End cells of border modes.
+
+    Parameters
+    ----------
+    m, columns : int32, lengths of query and target, of the shape of the result
+    tie : bool, likewise
+    """
+    queries, skew = m.shape[0], n.corner + n.unskew * (m + columns)
+
+    def last(words):
+        return by_pair(by_table(words, s)[..., -1], s, queries)
+
+    # Strips of queries that share a register are counted together.
+    highest = tallest(m, s)
+    strip = (strips_of(highest, s) - 1)[..., None]
+    bottom = _column(filled, s, queries, slice(s.rows - 1, None))
+    corner = jnp.take_along_axis(bottom, (strip + 1) * s.lanes - 1, -1)[..., 0] - skew
+    value = last(filled.row_best) // s.scale - n.corner - n.unskew * m
+    row = End(value, m, last(filled.row_column))
+    corner = End(corner, m, columns)
+
+    def best_of_column():
+        h, i = _best_of_column(filled, n, s, m, (strip[..., 0] + 1) * s.strip)
+        best = h - n.corner - n.unskew * columns
+        found = End(best, i, columns)
+        top = border(columns, problem.target_start, problem)
+        none = (top >= best) | (m == 0)
+        return _choose(none, End(top, jnp.zeros_like(m), columns), found)
+
+    column = lax.cond(problem.query_end, best_of_column, lambda: corner)
+    empty = _empty_target(problem, m, columns)
+    ends = (corner, column, row)
+    ends = [_choose(columns == 0, a, b) for a, b in zip(empty, ends, strict=True)]
+    return best_end(*ends, problem, tie)
+
+
+def tallest(m, s: Fill):
+    """Longest query among those that a program takes together, for every pair."""
+    if s.shared:
+        pairs = m.reshape(-1, s.tables, *m.shape[1:])
+        return jnp.repeat(pairs.max(1), s.tables, 0)
+    blocks = m.reshape(-1, s.block)
+    return jnp.repeat(blocks.max(1), blocks.shape[1])
+
+
+def _best_of_column(filled: Filled, n: Numbers, s: Fill, m, rows):
+    """The largest U - unskew * i of column n in rows 1 to m, and its first row, where
+    ``rows`` are those of all strips of a pair: (pairs...), int32.
+
+    One reduction a table reads the column as it lies; a copy with the rows of a pair
+    side by side would take as much memory again.
+    """
+    lowest, strips = jnp.int32(-(2**31) + 1), filled.column.shape[1]
+    words = filled.column.reshape(-1, strips, s.slots, s.groups, s.lanes, s.rows)
+    place = jnp.arange(strips * s.strip, dtype=jnp.int32) + 1
+    place = place.reshape(1, strips, 1, s.lanes, s.rows)
+    found = []
+    for table in range(s.tables):
+        above, last = (
+            by_item(x, s)[:, None, :, table, None, None] for x in (m - rows, m)
+        )
+        i = place + above
+        u = _half(words[:, :, table % s.slots], table, s) // s.scale
+        h = jnp.where((i > 0) & (i <= last), u - n.unskew * jnp.maximum(i, 0), lowest)
+        found.append(_first_best(*_first_best(h, i, (3, 4)), (1,)))
+    return (by_pair(jnp.stack(x, -1), s, m.shape[0]) for x in zip(*found, strict=True))
+
+
+def _half(words, table, s: Fill):
+    """The values of a table in words of threads, int32."""
+    if not s.packed:
+        return words
+    return (words if table else words << 16) >> 16
+
+
+def _first_best(h, i, axes):
+    """The largest h over some axes, and the smallest i among equals."""
+
+    def better(x, y):
+        (h, i), (other, j) = x, y
+        first = (h > other) | ((h == other) & (i < j))
+        return jnp.where(first, h, other), jnp.where(first, i, j)
+
+    none = jnp.int32(-(2**31)), jnp.int32(2**31 - 1)
+    return lax.reduce((h, jnp.broadcast_to(i, h.shape)), none, better, axes)
+
+
+def _column(filled: Filled, s: Fill, queries, part):
+    """U of column n, some rows of every lane: (pairs..., S * lanes * rows)."""
+    words = jnp.swapaxes(filled.column[..., part], -1, -2)  # items, S, slots, row, 128
+    values = by_table(words, s) // s.scale
+    # items, S, slots, row, groups, tables, lanes
+    if s.slots > 1:  # a table's column is in its own slot
+        values = jnp.stack([values[:, :, k, :, :, k] for k in range(s.slots)], -2)
+    else:
+        values = values[:, :, 0]
+    values = values.transpose(0, 3, 4, 1, 5, 2)  # items, groups, tables, S, lane, row
+    return by_pair(values.reshape(*values.shape[:3], -1), s, queries)
+
+
+def border(index, free, problem: Problem) -> jax.Array:
+    """H on row 0 or column 0 at distance ``index``."""
+    cost = problem.gap_open + (index - 1) * problem.gap_extend
+    return jnp.where(free | (index <= 0), 0, -cost)
+
+
+def _empty_target(problem, m, columns):
+    """Corner, best of column n and of row m where n = 0."""
+    zero = jnp.zeros_like(m)
+    corner = End(border(m, problem.query_start, problem), m, zero)
+    # Column 0 falls from 0 (or stays there): its first row is best.
+    return corner, End(zero, zero, zero), corner
+
+
+def best_end(corner: End, column: End, row: End, problem: Problem, tie) -> End:
+    """The end cell among (m, n), column n and row m, which both include (m, n)."""
+    by_column = problem.query_end & (column.i < corner.i)
+    by_row = problem.target_end & (row.j < corner.j)
+    row_first = (row.score > column.score) | ((row.score == column.score) & tie)
+    rest = _choose(by_row, row, corner)
+    return _choose(by_column & ~(by_row & row_first), column, rest)
+
+
+def _choose(which, yes, no):
+    return End(*(jnp.where(which, a, b) for a, b in zip(yes, no, strict=True)))

@@ -1,0 +1,209 @@
+"""The fill of many tables at once: scores, end cells, checkpoints.
+
+A group of G lanes of a warp shares one table, or two in the 16-bit halves of its
+registers. Lane g keeps K rows of a strip of G * K and works on the U columns of step
+t - g, so that the lanes work on one anti-diagonal of blocks. What the last row of a
+lane hands down goes to the next lane by ``shfl``; only queries longer than a strip
+have a boundary row in memory.
+
+Borders are data, not branches. Queries stand at the bottom of their strips, and the
+pad rows above them copy row 0; columns before a target's first copy column 0. Both
+follow from the scores of pad letters (``layout.extended_scores``), so the four free
+ends are numbers given at run time, of which the inner loop knows nothing.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.core.mosaic import THREADS, Threads, kernel
+from kernels_pallas.pairs.shapes import (
+    FIRST,
+    OPENED,
+    SCALE,
+    SECOND,
+    Fill,
+    Filled,
+    Inputs,
+    Numbers,
+    held_steps,
+    shapes_of,
+    size_of,
+)
+from kernels_pallas.pairs.step import fill_step, handed_down
+from kernels_pallas.pairs.values import Values, View, column_zero, log_of, same_bits
+
+
+def fill(inputs: Inputs, s: Fill, strips: int, records: int = 0,
+         interpret=None) -> Filled:  # fmt: skip
+    """Fill every table of a launch; ``strips`` is S, ``records`` what there is room
+    for, left out: for targets of one length and queries of S strips."""
+    blocks = inputs.steps.shape[0] // 2
+    queries = inputs.strips.shape[0] if s.shared else 1
+    rows = inputs.targets.shape[0] // s.groups
+    whole = queries * strips * blocks * held_steps(s, rows // blocks - 1)
+    shapes = shapes_of(s, queries, blocks, strips, rows, records or whole)
+    run = kernel(
+        partial(_fill_program, s=s, names=tuple(shapes), sizes=(blocks, strips, rows)),
+        [jax.ShapeDtypeStruct((size_of(x),), jnp.int32) for x in shapes.values()],
+        [plgpu.SMEM(inputs.scores.shape[1:], jnp.int32), plgpu.Barrier()],
+        (queries, blocks),
+        ("query", "block"),
+        interpret,
+    )
+    out = {
+        name: array.reshape(shape)
+        for (name, shape), array in zip(shapes.items(), run(*inputs), strict=True)
+    }
+    out.pop("boundary", None)
+    return Filled(**out)
+
+
+def _fill_program(numbers, strips, starts, steps, heights, lengths, targets, scores,
+             letters, tie, first, held, *refs, s: Fill, names, sizes):  # fmt: skip
+    """One query (or two) against the targets of one block."""
+    blocks, most, room = sizes
+    *out, table, barrier = refs
+    out = dict(zip(names, out, strict=True))
+    th = Threads(s.plain)
+    heights, lengths, targets, letters = map(
+        th.held, (heights, lengths, targets, letters)
+    )
+    query, block = lax.axis_index("query"), lax.axis_index("block")
+    item = query * blocks + block
+    thread = th.index()
+    lane = thread & (s.lanes - 1)
+    group = lax.shift_right_logical(thread, th.splat(s.lanes.bit_length() - 1))
+    n = Numbers(*(numbers[k] * s.scale for k in range(len(Numbers._fields))))
+    if s.words:
+        tagged = ("corner", "row_base", "column_base")
+        n = n._replace(**{name: getattr(n, name) + OPENED for name in tagged})
+    v = Values(th, s, n)
+    place = block * s.groups + group
+    m = th.load(heights, th.splat(2 * query) if s.shared else 2 * place, 2)
+    columns = th.load(lengths, 2 * place, 2)
+    # Targets end in the last column of a step: ``lead`` columns come before them.
+    ends = [
+        lax.shift_right_logical(x + (s.columns - 1), log_of(th, s)) for x in columns
+    ]
+    lead = [x * s.columns - y for x, y in zip(ends, columns, strict=True)]
+    tail, total = steps[2 * block], steps[2 * block + 1]
+    count = jnp.where(total > 0, strips[query if s.shared else block], 0)
+    pad = [count * s.strip - x for x in m]
+    view = View(
+        th, s, n, v, item, block, thread, lane, group, columns, ends, lead, pad,
+        count, tail, total, starts[block], query * room if s.shared else 0, targets,
+        table, out, most, first[item], held[block], None, None,
+    )  # fmt: skip
+    if s.words:
+        up, left = _tags(view, tie)
+        view = view._replace(up=up, left=left)
+
+    def strip(k, track):
+        if s.shared:
+            _load_table(th, scores.at[query * most + k], table, barrier)
+        rows = _own_letters(view, letters, k) if not s.shared else None
+        return _strip(view._replace(table=th.held(table)), k, rows, track)
+
+    if not s.shared:
+        _load_table(th, scores.at[0], table, barrier)
+    track = lax.fori_loop(jnp.int32(0), count, strip, _start(view, m))
+    for name, value in zip(names, track[-1:] if s.local else track, strict=False):
+        th.store(out[name], thread, (th.words(value),), item, THREADS)
+
+
+def _tags(view, tie):
+    """Words that tag E and F: FIRST for up and SECOND for left, or the reverse."""
+    th, s = view.th, view.s
+    place = view.item * s.groups + view.group
+    swapped = view.v.both(*(x != 0 for x in th.load(tie, 2 * place, 2)))
+    first, second = view.v.of(FIRST), view.v.of(SECOND)
+    up, left = jnp.where(swapped, second, first), jnp.where(swapped, first, second)
+    return th.words(up), th.words(left)
+
+
+def _load_table(th, source, table, barrier):
+    """Scores of a strip to shared memory, once nobody reads those before them."""
+    th.wait()
+    plgpu.copy_gmem_to_smem(source, table, barrier)
+    plgpu.barrier_wait(barrier)
+
+
+def _start(view, m):
+    """Bests before the first strip; of row m, H[m, 0] is known."""
+    v, n = view.v, view.n
+    if view.s.local:
+        return (v.of(n.floor),) * (2 if view.s.tile else 1)
+    return column_zero(view, v.join(*m)), v.of(0)
+
+
+def _own_letters(view, letters, k):
+    """Lists: what picks a row of the table, for the K rows of this lane."""
+    s, th = view.s, view.th
+    base = view.block * view.most + k
+    at = view.thread * s.rows
+    words = ()
+    for c in range(0, s.rows, 4):
+        words += th.load(letters, at + c, 4, base, THREADS * s.rows)
+    return words
+
+
+def _strip(view, k, rows, track):
+    """All columns of strip ``k``."""
+    s, th, v = view.s, view.th, view.v
+    top = v.join(*(k * s.strip + view.lane * s.rows - x for x in view.pad))
+    u = tuple(column_zero(view, top + v.of(r + 1)) for r in range(s.rows))
+    bottom = top + v.of(s.rows)
+    e = v.of(view.n.column_base + view.n.cost)
+    e = jnp.where(bottom <= v.of(0), v.of(view.n.corner), e)
+    out = (th.words(u[-1]), th.words(e)) * s.columns
+    f = u
+    if s.words:
+        bare = same_bits(s, -SCALE)
+        e = v.read((th.words(e) & bare) | view.up)
+        f = tuple(v.read((th.words(x) & bare) | view.left) for x in u)
+        out = (th.words(u[-1]), th.words(e)) * s.columns
+    before = th.splat(BEFORE_BYTES)
+    fresh = handed_down(view, k, jnp.int32(0))
+    carry = (u, f, column_zero(view, top), out + (before,), fresh, track)
+    step = partial(fill_step, view, k, rows)
+    if not s.tile:
+        return lax.fori_loop(jnp.int32(0), view.total, step, carry)[-1]
+
+    def tile(x, carry):
+        _keep(view, k, x, carry)
+        carry = lax.fori_loop(x * s.tile, (x + 1) * s.tile, step, carry)
+        return _peak(view, k, x, carry)
+
+    tiles = lax.div(view.total + (s.tile - 1), jnp.int32(s.tile))
+    return lax.fori_loop(jnp.int32(0), tiles, tile, carry)[-1]
+
+
+# Letter 0 of the extended alphabet, "before the target", in every byte.
+BEFORE_BYTES = 0
+
+
+def _keep(view, k, x, carry):
+    """Checkpoint of columns: U and F of all rows, before tile ``x``."""
+    s, th = view.s, view.th
+    values = [th.words(value) for value in carry[0] + carry[1]]
+    base = lax.div(view.record(k), jnp.int32(s.tile)) + x
+    for c in range(s.rows // 2):
+        at = view.thread * 4 + c * 4 * THREADS
+        words = values[4 * c : 4 * c + 4]
+        th.store(view.out["kept"], at, words, base, 2 * s.rows * THREADS)
+
+
+def _peak(view, k, x, carry):
+    """Local mode: keep the best of tile ``x`` and begin anew."""
+    s, th = view.s, view.th
+    if not s.local:
+        return carry
+    best, total = carry[-1]
+    base = lax.div(view.record(k), jnp.int32(s.tile)) + x
+    th.store(view.out["peaks"], view.thread, (th.words(best),), base, THREADS)
+    floor = view.v.of(view.n.floor)
+    return carry[:-1] + ((floor, jnp.maximum(best, total)),)

@@ -1,0 +1,235 @@
+"""Codes and lengths laid out as a fill reads them; plain ``jnp``, small beside it.
+
+Letters are extended by pads that stand for what a border does. Of a row: 0 is a row
+above the query, a + 1 residue a. Of a column: 0 comes before the target, 1 after it,
+a + 2 is residue a.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from kernels_pallas.pairs.shapes import SCALE, Fill, Inputs, Numbers, held_steps
+from kernels_pallas.pairs.target_letters import before, columns, in_blocks, in_bytes
+
+BLOCK = 256  # words of a row of the table in shared memory: one copy's limit
+
+
+class Problem(NamedTuple):
+    """What all pairs of a call share.
+
+    scores : int32 (A, A), row = query letter; gap_open, gap_extend : int32 (),
+    non-negative, a gap of k costs gap_open + (k - 1) * gap_extend; the four free ends :
+    bool (), no meaning in local mode; wildcard : int32 (), the code whose identities
+    do not count, or 255.
+    """
+
+    scores: jax.Array
+    gap_open: jax.Array
+    gap_extend: jax.Array
+    query_start: jax.Array
+    query_end: jax.Array
+    target_start: jax.Array
+    target_end: jax.Array
+    wildcard: jax.Array
+
+
+def extended_scores(problem: Problem, s: Fill) -> jax.Array:
+    """int32 (A + 1, A + 2): what is added to U of the diagonal neighbour."""
+    size = problem.scores.shape[0]
+    if s.local:
+        low = -(2**15) if s.packed else -(2**30)
+        real = problem.scores + problem.gap_open
+        return jnp.pad(real, ((1, 0), (2, 0)), constant_values=low)
+    # Stored values are H + extend * (i + j): a diagonal step gains 2 * extend, a copy
+    # of row or column 0 that is free gains extend. Where a border is not free, its
+    # values come down as a gap, and the diagonal (here -cost) must only not win.
+    cost = problem.gap_open - problem.gap_extend
+    above = jnp.where(problem.target_start, problem.gap_extend, -cost) + cost
+    before = jnp.where(problem.query_start, problem.gap_extend, -cost) + cost
+    real = problem.scores + (2 * problem.gap_extend + cost)
+    top = jnp.broadcast_to(above, (1, size))
+    left = jnp.broadcast_to(before, (size, 1))
+    left = jnp.concatenate([jnp.broadcast_to(cost, (1, 1)), left])
+    after = jnp.broadcast_to(cost, (size + 1, 1))
+    return jnp.concatenate([left, after, jnp.concatenate([top, real])], 1)
+
+
+def numbers(problem: Problem, s: Fill) -> Numbers:
+    """The run-time scalars of a fill."""
+    zero = jnp.int32(0)
+    if s.local:
+        gap = problem.gap_open
+        return Numbers(gap, problem.gap_extend, gap, *[zero] * 8)
+    extend = problem.gap_extend
+    cost = problem.gap_open - extend
+    # No value may be negative (``_Values.add``). H >= -2 * cost, as two gaps reach
+    # every cell; one more column after the target's end and U take a cost each.
+    bias = 4 * cost + jnp.maximum(-jnp.min(extended_scores(problem, s)), 0)
+    corner = bias - cost
+    row = jnp.where(problem.target_start, corner, corner - cost)
+    column = jnp.where(problem.query_start, corner, corner - cost)
+    return Numbers(
+        cost,
+        zero,
+        zero,
+        corner,
+        row,
+        jnp.where(problem.target_start, extend, 0),
+        column,
+        jnp.where(problem.query_start, extend, 0),
+        bias - 4 * cost,
+        extend,
+        problem.target_end.astype(jnp.int32),
+    )
+
+
+def _tagged(table, s: Fill):
+    """Scores as a fill with packed backtrack takes them."""
+    if not s.words:
+        return table
+    lowest = -(2**15) if s.packed else -(2**30)
+    return jnp.maximum(table, lowest // SCALE) * SCALE
+
+
+def _packed(low, high, s: Fill):
+    """Two biased scores in a word. In border modes the fill adds the word as one
+    number, so a negative low half borrows from the high one; in local mode it adds
+    halves."""
+    if s.local:
+        return (low & 0xFFFF) | (high << 16)
+    return low + (high << 16)
+
+
+def _rows(codes, lengths, strips, most, s: Fill):
+    """Row letters of queries, at the bottom of their strips: (Q, most * strip)."""
+    place = jnp.arange(most * s.strip, dtype=jnp.int32)[None, :]
+    i = place - (strips * s.strip - lengths)[:, None]
+    found = jnp.take_along_axis(codes, jnp.clip(i, 0), axis=1, mode="clip")
+    inside = (i >= 0) & (i < lengths[:, None])
+    return jnp.where(inside, found.astype(jnp.int32) + 1, 0)
+
+
+def strips_of(lengths, s: Fill) -> jax.Array:
+    """Strips of queries; one at least, unless nothing is lost without it."""
+    least = 0 if s.local and not s.tile and not s.words else 1
+    return jnp.maximum(-(-lengths // s.strip), least)
+
+
+def _steps(lengths, s: Fill) -> jax.Array:
+    """(B * 2,): first step with a last column, and number of steps, of a block; none
+    where all targets are empty: what ``ends`` says of them needs no fill."""
+    ends = -(-lengths // s.columns)
+    total = jnp.where(ends.max(1) > 0, ends.max(1) + s.lanes - 1, 0)
+    return jnp.stack([ends.min(1) - 1, total], 1).reshape(-1)
+
+
+def _records(strips, lengths, s: Fill):
+    """(first, held) of ``Inputs``, for lengths (B, targets of a block)."""
+    held = held_steps(s, (-(-lengths // s.columns)).max(1))
+    if not s.shared:
+        return before(strips * held), held
+    first = before(strips)[:, None] * held.sum()
+    first += strips[:, None] * before(held)[None, :]
+    return jnp.where(held > 0, first, 0).reshape(-1), held
+
+
+def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
+    """Inputs of a fill of every query against every target.
+
+    Parameters
+    ----------
+    queries : uint8 (Q, M), Q a multiple of ``s.tables``
+    targets : uint8 (N, L) or ``Letters``, N a multiple of ``s.groups``
+    m, n : int32 (Q,) and (N,)
+    most : strips that the longest query may take
+    """
+    table = _tagged(extended_scores(problem, s), s)
+    pairs = m.reshape(-1, s.tables)
+    strips = strips_of(pairs.max(1), s)
+    rows = _rows(queries, m, jnp.repeat(strips, s.tables), most, s)
+    # (Q, strip, lane, row / 4, row % 4, letter) -> lanes side by side, see ``_scores``
+    profile = table[rows].reshape(-1, most, s.lanes, s.rows // 4, 4, table.shape[1])
+    profile = profile.transpose(0, 1, 5, 3, 2, 4).reshape(len(rows) * most, -1)
+    profile = profile.reshape(-1, s.tables, most, profile.shape[-1])
+    if s.packed:
+        profile = _packed(profile[:, 0], profile[:, 1], s)
+    heights = jnp.stack([pairs[:, 0], pairs[:, -1]], 1).reshape(-1)
+    starts, words = in_blocks(targets, n, s)
+    blocks = n.reshape(-1, s.block)
+    return Inputs(
+        jnp.stack(numbers(problem, s)),
+        strips,
+        starts,
+        _steps(blocks, s),
+        heights,
+        jnp.stack([n, n], 1).reshape(-1),
+        words,
+        _table_rows(profile.reshape(-1, profile.shape[-1])),
+        jnp.zeros(4, jnp.int32),
+        jnp.zeros(2, jnp.int32),
+        *_records(strips, blocks, s),
+    )
+
+
+def _table_rows(flat):
+    """(X, words) -> (X, ..., 256), as much as one copy moves at once."""
+    spare = -flat.shape[1] % BLOCK
+    return jnp.pad(flat, ((0, 0), (0, spare))).reshape(flat.shape[0], -1, BLOCK)
+
+
+def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
+    """Inputs of a fill of pair k: query k against target k, uint8 (N, M), (N, L).
+
+    N is a multiple of ``s.block``; neighbours share a register.
+    """
+    table = _tagged(extended_scores(problem, s), s)
+    low = table & 0xFFFF if s.local and s.packed else table
+    both = [low.reshape(-1)] + ([(table << 16).reshape(-1)] if s.packed else [])
+    per_block = m.reshape(-1, s.block)
+    strips = strips_of(per_block.max(1), s)
+    rows = _rows(queries, m, jnp.repeat(strips, per_block.shape[1]), most, s)
+    offset = rows * table.shape[1]
+    offset = offset.reshape(-1, s.groups, s.tables, most, s.lanes, s.rows)
+    word = offset[:, :, 0]
+    if s.packed:
+        word |= (offset[:, :, 1] + table.size) << 16
+    word = word.transpose(0, 2, 1, 3, 4)  # (block, strip, group, lane, row)
+    letters = columns(targets, n, s)
+    letters = letters.reshape(-1, s.groups, s.tables, letters.shape[1])
+    joined = letters[:, :, 0]
+    if s.packed:
+        joined |= letters[:, :, 1] << (8 * s.columns)
+    blocks = n.reshape(-1, s.block)
+    twice = [x.reshape(-1, s.tables) for x in (m, n)]
+    twice = [jnp.stack([x[:, 0], x[:, -1]], 1).reshape(-1) for x in twice]
+    return Inputs(
+        jnp.stack(numbers(problem, s)),
+        strips,
+        jnp.arange(len(strips), dtype=jnp.int32) * letters.shape[-1],
+        _steps(blocks, s),
+        twice[0],
+        twice[1],
+        joined.transpose(0, 2, 1).reshape(-1),
+        _table_rows(jnp.concatenate(both)[None]),
+        word.reshape(-1),
+        jnp.zeros(2, jnp.int32),
+        *_records(strips, blocks, s),
+    )
+
+
+def row_bytes(codes, lengths, tallest, most, s: Fill) -> jax.Array:
+    """Row letters of every query, four a word: (Q, most * strip / 4).
+
+    ``tallest`` (Q,) is the longest query that stands in the same strips.
+    """
+    rows = _rows(codes, lengths, strips_of(tallest, s), most, s)
+    return in_bytes(rows.reshape(rows.shape[0], -1, 4))
+
+
+def walk_table(problem: Problem, s: Fill, scale: int, tag: int) -> jax.Array:
+    """``extended_scores`` with 32 letters a row, scaled and tagged: (1, x, 256)."""
+    table = jnp.maximum(extended_scores(problem, s), -(2**25)) * scale + tag
+    table = jnp.pad(table, ((0, 0), (0, 32 - table.shape[1])))
+    return _table_rows(table.reshape(1, -1))

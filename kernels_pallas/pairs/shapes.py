@@ -1,0 +1,159 @@
+"""Static shapes, run-time numbers, inputs and outputs of a fill."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from kernels_pallas.core.mosaic import THREADS
+
+# Packed backtrack. The low bits of H say which candidate won; among equals the larger
+# tag does, so the order of the tie rule is theirs: stop, diagonal, then up or left.
+# The lowest bit of E and F says that the gap was extended. U carries OPENED, which is
+# the diagonal's tag too: what H said is then H - U without a mask.
+SCALE = 8
+
+
+STOP, OPENED, FIRST, SECOND = 6, 4, 2, 0
+
+
+EXTENDED = OPENED + 1
+
+
+@dataclass(frozen=True)
+class Fill:
+    """Static choices of a fill; every combination is one compilation."""
+
+    rows: int  # K rows a lane, a multiple of 4
+    lanes: int  # G lanes a group, a power of two up to 32
+    columns: int  # U columns a step, 1, 2 or 4
+    local: bool
+    packed: bool  # two tables a register, int16
+    shared: bool = True  # queries by profile; else every table has a query of its own
+    tile: int = 0  # steps between two checkpoints of columns, 0 for no checkpoints
+    words: bool = False  # packed backtrack: 4 bits a cell, 4 rows of both tables a word
+    plain: bool = False  # jnp twins, for the interpreter
+
+    @property
+    def scale(self) -> int:
+        """What stored values are multiplied with: tags take the low bits."""
+        return SCALE if self.words else 1
+
+    @property
+    def strip(self) -> int:
+        """Rows of a strip."""
+        return self.rows * self.lanes
+
+    @property
+    def groups(self) -> int:
+        """Groups of a program."""
+        return THREADS // self.lanes
+
+    @property
+    def block(self) -> int:
+        """Targets of a program, or pairs of a list."""
+        return self.groups if self.shared else self.groups * self.tables
+
+    @property
+    def slots(self) -> int:
+        """Last columns a thread stores: two tables of a list end apart."""
+        return 1 if self.shared else self.tables
+
+    @property
+    def tables(self) -> int:
+        """Tables a register."""
+        return 2 if self.packed else 1
+
+
+class Numbers(NamedTuple):
+    """Run-time scalars of a fill, int32: ``layout.numbers`` makes them.
+
+    Border modes store H + extend * (i + j), where extending a gap is free, plus a bias
+    that keeps every value positive; registers hold U = H - cost.
+    """
+
+    cost: jax.Array  # local: gap open; border modes: open - extend
+    extend: jax.Array  # local: gap extend; border modes: 0
+    floor: jax.Array  # local: what a score of 0 is stored as
+    corner: jax.Array  # U of cell (0, 0)
+    row_base: jax.Array  # U of (0, j) is row_base + row_slope * j
+    row_slope: jax.Array
+    column_base: jax.Array  # U of (i, 0) is column_base + column_slope * i
+    column_slope: jax.Array
+    low: jax.Array  # an E that no alignment uses
+    unskew: jax.Array  # border modes: extend
+    rows_end: jax.Array  # 1 where the best of row m is wanted
+
+
+class Filled(NamedTuple):
+    """What a fill leaves, int32; ``ends`` reads it. None where not asked for."""
+
+    best: jax.Array | None = None  # local: (items, 128), largest H
+    row_best: jax.Array | None = None  # border modes: (items, 128), best U of row m
+    row_column: jax.Array | None = None  # and its column
+    column: jax.Array | None = None  # (items, S, slots, 128, K): U of column n
+    handed: jax.Array | None = None  # (records, 128, 2U): U and E of row K - 1
+    kept: jax.Array | None = None  # (records / tile, 2K / 4, 128, 4): U, then F
+    peaks: jax.Array | None = None  # local: (records / tile, 128): best of a tile
+    nibbles: jax.Array | None = None  # (records, U, K / 16, 128, 4): words
+
+
+class Inputs(NamedTuple):
+    """Arrays of a launch, all int32 (``layout`` makes them).
+
+    Q queries (pairs of queries where two tables share a register), B blocks of
+    targets, S strips, R rows of letters: one for each step of a block, and one more.
+    A *record* is what a program keeps of a step of a strip, for paths; those of an item
+    lie strip after strip, as many as the lengths of its query and block need.
+    """
+
+    numbers: jax.Array  # (11,)
+    strips: jax.Array  # (Q,) or, for lists, (B,)
+    starts: jax.Array  # (B,): row of ``targets`` with the letters of step 0
+    steps: jax.Array  # (2 * B,): first step with a last column, number of steps
+    heights: jax.Array  # (2 * Q,) or, for lists, (2 * B * groups,): m, both tables
+    lengths: jax.Array  # (2 * B * groups,): n, both tables
+    targets: jax.Array  # (R * groups,): a byte a letter, U a table
+    scores: jax.Array  # (Q * S, x, 256) profiles, or (1, x, 256) the two tables
+    letters: jax.Array  # lists: (B * S * 128 * K,) row offsets of both tables
+    tie: jax.Array  # (items * groups * 2,): 1 where left goes before up, both tables
+    first: jax.Array  # (items,): an item's first record
+    held: jax.Array  # (B,): records of a strip of a block
+
+
+def held_steps(s: Fill, ends):
+    """Records of a strip whose last column is in step ``ends`` - 1 of the first lane:
+    the last lane's comes G - 1 steps later. None where there are no columns."""
+    xp = jnp if isinstance(ends, jax.Array) else np
+    steps = xp.where(ends > 0, ends + s.lanes, 0)
+    return -(-steps // s.tile) * s.tile if s.tile else steps
+
+
+def shapes_of(s: Fill, queries, blocks, strips, rows, records) -> dict:
+    """Names and shapes of what a launch writes; ``rows`` of letters and ``records`` in
+    all. There is one tile of records at least: threads without work read it."""
+    records = max(records, s.tile or 1)
+    items = queries * blocks
+    names = ("best",) if s.local else ("row_best", "row_column")
+    shapes = {name: (items, THREADS) for name in names}
+    if s.words:
+        shapes["nibbles"] = records, s.columns, s.rows // 16, THREADS, 4
+    if not s.local:
+        shapes["column"] = items, strips, s.slots, THREADS, s.rows
+    words = 2 * s.columns
+    if not s.tile:
+        room = rows if strips > 1 else 1
+        return shapes | {"boundary": (queries, room, s.groups, words)}
+    tiles = records // s.tile
+    shapes["handed"] = records, THREADS, words
+    shapes["kept"] = tiles, s.rows // 2, THREADS, 4
+    return shapes | ({"peaks": (tiles, THREADS)} if s.local else {})
+
+
+def size_of(shape):
+    size = 1
+    for n in shape:
+        size *= n
+    return size

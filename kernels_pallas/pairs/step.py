@@ -1,0 +1,254 @@
+"""One step of a fill: U columns of K rows in every lane."""
+
+from functools import partial
+
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+
+from kernels_pallas.core.mosaic import THREADS
+from kernels_pallas.pairs.shapes import EXTENDED, OPENED, SCALE, STOP
+from kernels_pallas.pairs.values import load_words, row_zero, same_bits, store_words
+
+
+def fill_step(view, k, rows, t, carry):
+    """U columns of every lane."""
+    s, th, v, n = view.s, view.th, view.v, view.n
+    u_rows, f_rows, corner, out, fresh, track = carry
+    first = view.lane == th.splat(0)
+    come = tuple(
+        jnp.where(first, a, th.shift_up(b, s.lanes))
+        for a, b in zip(fresh, out, strict=True)
+    )
+    fresh = handed_down(view, k, t + 1)
+    above = [v.read(word) for word in come[: 2 * s.columns : 2]]
+    e = [v.read(word) for word in come[1 : 2 * s.columns : 2]]
+    scores = scores_of(view, rows, come[-1])
+    u_rows, f_rows = list(u_rows), list(f_rows)
+    diagonal, up = [corner] + above[:-1], list(above)
+    best = track[0]
+    # Both halves in one 32-bit addition: neither borrows, see ``Values.add``.
+    cost = th.splat(-n.cost * (65537 if s.packed else 1))
+    floor = v.of(n.floor + (STOP if s.words else 0))
+    longer = v.of(-n.extend)
+    trace = Trace(view, k, t, longer) if s.words else None
+    # Letters of the 2011 paper; U = H - open is what is kept of H.
+    # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])
+    # F[i,j] = max(F[i,j-1] - extend, U[i,j-1])
+    # H[i,j] = max(U[i-1,j-1] + (S + open), E[i,j], F[i,j])     local: and 0
+    # In border modes extending a gap costs nothing (``Numbers``). Columns of a step
+    # are taken one row apart: two cells that do not wait for each other stand side by
+    # side.
+    for line in range(s.rows + s.columns - 1):
+        for c in range(s.columns):
+            r = line - c
+            if not 0 <= r < s.rows:
+                continue
+            if trace:
+                e[c] = jnp.maximum(e[c] + trace.up_longer, up[c])
+                f_rows[r] = jnp.maximum(f_rows[r] + trace.left_longer, u_rows[r])
+                e_said, f_said = e[c], f_rows[r]
+                e[c], f_rows[r] = trace.tagged(e[c], f_rows[r])
+            elif s.local:
+                e[c] = jnp.maximum(e[c] + longer, up[c])
+                f_rows[r] = jnp.maximum(f_rows[r] + longer, u_rows[r])
+            else:
+                e[c] = jnp.maximum(e[c], up[c])
+                f_rows[r] = jnp.maximum(f_rows[r], u_rows[r])
+            score = scores(c, r)
+            if s.local:
+                h = jnp.maximum(diagonal[c] + v.read(score), e[c])
+                h = jnp.maximum(jnp.maximum(h, f_rows[r]), floor)
+                best = jnp.maximum(best, h)
+            else:
+                h = jnp.maximum(v.add(diagonal[c], score), e[c])
+                h = jnp.maximum(h, f_rows[r])
+            if trace:
+                said, h = (h, e_said, f_said), trace.opened(h)
+                trace.keep(c, r, said, (h, e[c], f_rows[r]))
+            diagonal[c] = u_rows[r]
+            u_rows[r] = up[c] = v.add(h, cost)
+    words = [th.words(x) for pair in zip(up, e, strict=True) for x in pair]
+    hand_down(view, k, t, words)
+    if s.local:
+        track = (best,) + track[1:]
+    else:
+        last_column(view, k, t, u_rows)
+        track = last_row(view, k, t, up, track)
+    done = tuple(words) + (come[-1],)
+    return tuple(u_rows), tuple(f_rows), above[-1], done, fresh, track
+
+
+def handed_down(view, k, t):
+    """What row 0 of the strip needs from above in step ``t``, 2U words, and the
+    letters of that step. Only the first lane of a group uses them."""
+    th, s = view.th, view.s
+    # After its last step a block has one more row of letters, all beyond the end.
+    t = jnp.minimum(t, view.total - (s.lanes - 1))
+    letters = th.load(view.targets, view.group, 1, view.start + t, s.groups)
+
+    def from_memory():
+        if s.tile:  # step t of the first lane is step t + G - 1 of the last
+            base = view.record(k - 1) + t + s.lanes - 1
+            at, stride = view.group * s.lanes + s.lanes - 1, THREADS
+            source = view.out["handed"]
+        else:
+            base, stride = view.room + view.start + t, s.groups
+            at, source = view.group, view.out["boundary"]
+        return load_words(th, source, at, 2 * s.columns, base, stride)
+
+    if view.most == 1:
+        return row_zero(view, t) + letters
+    # Beyond the last column of the block nothing was handed down.
+    known = (k > 0) & (t < view.total - (s.lanes - 1))
+    above = lax.cond(known, from_memory, partial(row_zero, view, t))
+    return tuple(above) + letters
+
+
+class Trace:
+    """Packed backtrack of the columns of a step: 4 rows of both tables a word.
+
+    A nibble is b (which tag won H, halved), then c_left, then c_up. The row of a word
+    that was filled first is in the highest nibble of its half.
+    """
+
+    def __init__(self, view, k, t, longer):
+        self.view = view
+        s, v = view.s, view.v
+        self.base = (view.record(k) + t) * s.columns
+        # An E that is extended comes with its own tag on; it leaves with EXTENDED.
+        extended = longer + v.of(EXTENDED)
+        self.up_longer = extended + v.read(self._negative(view.up))
+        self.left_longer = extended + v.read(self._negative(view.left))
+        self.bits, self.tag = (
+            same_bits(s, -SCALE),
+            view.th.splat(same_bits(s, OPENED)),
+        )
+        # Of every row: OPENED - OPENED for H and E, tags, and F's part eight times.
+        of_f = view.left * 8 - 8 * same_bits(s, OPENED)
+        self.owed = (view.up + of_f) * 0x1111
+        self.open = [None] * s.columns
+        self.full = [[] for _ in range(s.columns)]
+
+    def _negative(self, tag):
+        th, v = self.view.th, self.view.v
+        return th.words(v.of(0) - v.read(tag))
+
+    def tagged(self, e, f):
+        """E and F without what they said, with the tags that they have in H."""
+        th, v, bare = self.view.th, self.view.v, self.bits
+        e, f = (
+            (th.words(e) & bare) | self.view.up,
+            (th.words(f) & bare) | self.view.left,
+        )
+        return v.read(e), v.read(f)
+
+    def opened(self, h):
+        """H with the tag of U."""
+        th, v = self.view.th, self.view.v
+        return v.read((th.words(h) & self.bits) | self.tag)
+
+    def keep(self, c, r, said, left):
+        """Add a row: H, E and F with what they said, and what was left of them.
+
+        A difference is a tag; sums of tags are taken over whole words, so that this
+        runs on the pipe of IMAD. Halves may borrow on the way, the sum of four rows
+        fits into them again. E and F lose their own tags too many, which ``owed``
+        gives back.
+        """
+        th, s = self.view.th, self.view.s
+        h, e, f = (th.words(x) - th.words(y) for x, y in zip(said, left, strict=True))
+        nibble = h + e + f * 8
+        self.open[c] = nibble if r % 4 == 0 else self.open[c] * 16 + nibble
+        if r % 4 == 3:
+            self.full[c].append(self.open[c] + self.owed)
+        if r % 16 == 15:
+            base = (self.base + c) * (s.rows // 16) + r // 16
+            th.store(self.view.out["nibbles"], self.view.thread * 4,
+                     tuple(self.full[c]), base, THREADS * 4)  # fmt: skip
+            self.full[c] = []
+
+
+def scores_of(view, rows, letters):
+    """A function (column of the step, row) -> word of biased substitution scores."""
+    s, th = view.s, view.th
+    loaded = {}
+
+    def letter(c):
+        return lax.shift_right_logical(letters, th.splat(8 * c)) & 255
+
+    def by_profile(c, r):
+        # Four rows a load; lanes of a group side by side, so that no two of them
+        # meet in a bank whatever letters they have.
+        if (c, r // 4) not in loaded:
+            at = letter(c) * s.strip + view.lane * 4 + (r // 4) * (4 * s.lanes)
+            loaded[c, r // 4] = th.load(view.table, at, 4)
+        return loaded[c, r // 4][r % 4]
+
+    def by_table(c, r):
+        low = (rows[r] & 0xFFFF) + letter(c)
+        (score,) = th.load(view.table, low)
+        if not s.packed:
+            return score
+        high = lax.shift_right_logical(rows[r], th.splat(16)) + letter(c + s.columns)
+        return score + th.load(view.table, high)[0]
+
+    return by_profile if s.shared else by_table
+
+
+def hand_down(view, k, t, words):
+    """What the strip below needs, or all lanes where checkpoints are kept."""
+    s, th = view.s, view.th
+    if s.tile:
+        base = view.record(k) + t
+        store_words(th, view.out["handed"], view.thread, words, base, THREADS)
+    elif view.most > 1:
+        last = (view.lane == th.splat(s.lanes - 1)).astype(jnp.int32)
+        step = t - (s.lanes - 1)
+        inside = (step >= 0) & (k + 1 < view.count)
+        last = last * th.splat(inside.astype(jnp.int32))
+        base = view.room + view.start + jnp.maximum(step, 0)
+        store_words(th, view.out["boundary"], view.group, words, base, s.groups, last)
+
+
+def last_column(view, k, t, rows):
+    """Border modes: U of column n, for ``ends`` to choose from."""
+    th, s = view.th, view.s
+    words = [th.words(x) for x in rows]
+    base = view.item * view.most + k
+
+    def store():
+        for table, end in enumerate(view.ends[: 1 if s.shared else s.tables]):
+            here = (th.splat(t) - view.lane == end - 1).astype(jnp.int32)
+            for c in range(0, s.rows, 4):
+                at = (view.thread + table * THREADS) * s.rows + c
+                room = s.slots * THREADS * s.rows
+                th.store(view.out["column"], at, words[c : c + 4], base, room, here)
+
+    pl.when(t >= view.tail)(store)
+
+
+def last_row(view, k, t, up, track):
+    """Border modes: the best of row m and its first column, where it is wanted.
+
+    What is stored is skewed; U[m,j] - extend * j compares between columns.
+    """
+    v, th, n, s = view.v, view.th, view.n, view.s
+
+    def follow():
+        best, place = track
+        step = (th.splat(t) - view.lane) * s.columns
+        for c in range(s.columns):
+            j = [step + (c + 1) - x for x in view.lead]
+            inside = v.both(
+                *((x > 0) & (x <= y) for x, y in zip(j, view.columns, strict=True))
+            )
+            at = v.join(*j)
+            value = up[c] - v.of(n.unskew) * at
+            better = inside & (value > best)
+            best = jnp.where(better, value, best)
+            place = jnp.where(better, at, place)
+        return best, place
+
+    wanted = (n.rows_end != 0) & (k == view.count - 1)
+    return tuple(lax.cond(wanted, follow, lambda: track))

@@ -1,0 +1,268 @@
+"""Tiles of checkpoints filled again, each thread the tile of its own pair.
+
+Values are scaled by 32 here: the low bits of a candidate name its direction, and the
+maximum carries the name along.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.core.mosaic import THREADS, WARPGROUP, Threads, where
+from kernels_pallas.pairs.shapes import Fill, Numbers
+
+SCALE = 32
+
+
+# Low bits of H: which candidate won. Up and left change places where tie is set.
+DIAGONAL, FIRST, SECOND, STOP = 12, 8, 4, 16
+
+
+EXTENDS_UP, EXTENDS_LEFT = 2, 1  # low bits of E and F
+
+
+_WIDTH = 32  # letters of a row of ``layout.walk_table``
+
+
+@dataclass(frozen=True)
+class Sizes:
+    pairs: int
+    blocks: int
+    rows: int  # words of a query's row letters
+
+
+class Pair(NamedTuple):
+    """The pair of every thread."""
+
+    th: Threads
+    s: Fill
+    sizes: Sizes
+    n: Numbers
+    refs: dict
+    table: jax.Ref
+    nibbles: jax.Ref
+    warpgroup: jax.Array
+    thread: jax.Array
+    pair: jax.Array
+    item: jax.Array
+    block: jax.Array
+    group: jax.Array
+    which: jax.Array  # table within its register
+    query: jax.Array  # row of ``Pairs.rows``
+    m: jax.Array
+    columns: jax.Array
+    pad: jax.Array
+    lead: jax.Array
+    tie: jax.Array
+    strips: jax.Array
+    first: jax.Array  # record of the item
+    held: jax.Array  # records of a strip
+    start: jax.Array  # row of the block's first letters
+    ends: jax.Array  # steps of its longest target
+
+    def record(self, k):
+        """The first record of strip ``k``."""
+        return self.first + k * self.held
+
+
+def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
+    """Where the pair of a thread lies; threads beyond the last repeat the last."""
+    th = Threads(s.plain)
+
+    def copy():
+        plgpu.copy_gmem_to_smem(refs["table"].at[0], table, barrier)
+
+    program, warpgroup = lax.axis_index("program"), jnp.int32(0)
+    if warpgroups == 1:
+        copy()
+    else:
+        warpgroup = lax.axis_index(WARPGROUP)
+        program = program * warpgroups + warpgroup
+        pl.when(warpgroup == 0)(copy)
+    plgpu.barrier_wait(barrier)
+    table = th.held(table)
+    refs = {k: ref if k == "table" else th.held(ref) for k, ref in refs.items()}
+    n = Numbers(*(refs["numbers"][k] for k in range(len(Numbers._fields))))
+    thread = th.index()
+    own = thread + th.splat(program * THREADS)
+    pair = jnp.minimum(own, th.splat(sizes.pairs - 1))
+    which = pair & (s.tables - 1)
+    place = shift(th, pair, s.tables)
+    group, item = place & (s.groups - 1), shift(th, place, s.groups)
+    first = lax.div(item, th.splat(sizes.blocks))
+    block = item - first * sizes.blocks if s.shared else item
+    target = block * s.groups + group
+    query = first if s.shared else target
+    (m,) = th.load(refs["heights"], 2 * query + which)
+    (columns,) = th.load(refs["lengths"], 2 * target + which)
+    (strips,) = th.load(refs["strips"], first if s.shared else block)
+    (tie,) = th.load(refs["tie"], pair)
+    (record,) = th.load(refs["first"], item)
+    (held,) = th.load(refs["held"], block)
+    (start,) = th.load(refs["starts"], block)
+    (total,) = th.load(refs["steps"], 2 * block + 1)
+    last = shift(th, columns + (s.columns - 1), s.columns) * s.columns
+    view = Pair(
+        th, s, sizes, n, refs, table, nibbles, warpgroup, thread, pair, item, block,
+        group, which, query * s.tables + which, m, columns, strips * s.strip - m,
+        last - columns, tie, strips, record, held, start,
+        jnp.maximum(total - (s.lanes - 1), 0),
+    )  # fmt: skip
+    return view, (own < th.splat(sizes.pairs)).astype(jnp.int32)
+
+
+def shift(th, value, divisor):
+    """value // a power of two."""
+    return lax.shift_right_logical(value, th.splat(divisor.bit_length() - 1))
+
+
+def value_of(view, word):
+    """The pair's own half of a fill's word, scaled, without tags of the fill."""
+    if view.s.packed:
+        other = (1 - view.which) * 16
+        word = lax.shift_right_arithmetic(word << other, view.th.splat(16))
+    if view.s.words:
+        word = word & -view.s.scale
+    return word * (SCALE // view.s.scale)
+
+
+def row_above(view, k, g, column):
+    """U and E of the row above lane ``g`` of strip ``k`` in a padded column >= 1."""
+    th, s, n = view.th, view.s, view.n
+    step = shift(th, column - 1, s.columns)
+    within = (column - 1) & (s.columns - 1)
+    # Step t of the lane is step t - 1 of the lane before; the first lane's rows come
+    # from the last lane of the strip above, G - 1 steps after its own step.
+    lane = where(g > 0, g - 1, s.lanes - 1)
+    time = where(g > 0, step + g - 1, step + s.lanes - 1)
+    strip = where(g > 0, k, k - 1)
+    time = jnp.clip(time, 0, jnp.maximum(view.held - 1, 0))
+    base = view.record(jnp.maximum(strip, 0)) + time
+    words = 2 * s.columns
+    at = (view.group * s.lanes + lane) * words + 2 * within
+    u, e = th.load(view.refs["handed"], at, 2, base, THREADS * words)
+    j = column - view.lead
+    top = where(j <= 0, n.corner, n.row_base + n.row_slope * j) * SCALE
+    inside = (g > 0) | (k > 0)
+    return (
+        where(inside, value_of(view, u), top),
+        where(inside, value_of(view, e), n.low * SCALE),
+    )
+
+
+def row_letters(view, k, g):
+    """Offsets of the table rows of a lane's K rows."""
+    th, s = view.th, view.s
+    width = view.sizes.rows
+    at = shift(th, k * s.strip + g * s.rows, 4)
+    offsets = []
+    for c in range(s.rows // 4):
+        (four,) = th.load(view.refs["rows"], at + c, 1, view.query, width)
+        for b in range(4):
+            letter = lax.shift_right_logical(four, th.splat(8 * b)) & 255
+            offsets.append(letter * _WIDTH)
+    return offsets
+
+
+def target_letter(view, column):
+    """Letter of a padded column >= 1."""
+    th, s = view.th, view.s
+    step = shift(th, column - 1, s.columns)
+    row = view.start + jnp.minimum(step, view.ends)
+    (word,) = th.load(view.refs["targets"], view.group, 1, row, s.groups)
+    byte = (column - 1) & (s.columns - 1)
+    if not s.shared:
+        byte = byte + view.which * s.columns
+    return lax.shift_right_logical(word, 8 * byte) & 255
+
+
+def first_column(view, g, x):
+    """Padded number of the column before tile ``x`` of lane ``g``; never under 0."""
+    return jnp.maximum((x * view.s.tile - g) * view.s.columns, 0)
+
+
+def _column_zero(view, i):
+    n = view.n
+    below = n.column_base + n.column_slope * i
+    return where(i <= 0, n.corner, below) * SCALE
+
+
+def refill(view, k, g, x, last, visit, state):
+    """Fill a tile again, from its first column up to the padded column ``last``.
+
+    ``visit(state, slot, column, cells, active)`` sees every column: its place in the
+    tile, its padded number, (H, E, F) of K rows with their tags, and where a thread
+    has not reached its last.
+    """
+    th, s, n = view.th, view.s, view.n
+    base = lax.div(view.record(k), th.splat(s.tile)) + x
+    lane = (view.group * s.lanes + g) * 4
+    kept = []
+    for c in range(s.rows // 2):
+        kept += th.load(view.refs["kept"], lane + c * 4 * THREADS, 4, base,
+                        2 * s.rows * THREADS)  # fmt: skip
+    u = tuple(value_of(view, w) for w in kept[: s.rows])
+    first, second = tags_of(view)
+    f = tuple(value_of(view, w) | second for w in kept[s.rows :])
+    offsets = row_letters(view, k, g)
+    start = first_column(view, g, x)
+    above, _ = row_above(view, k, g, jnp.maximum(start, 1))
+    top = k * s.strip + g * s.rows - view.pad
+    corner = where(start > 0, above, _column_zero(view, top))
+    cost, longer = n.cost * SCALE, n.extend * SCALE
+
+    def above_and_letter(at):
+        at = jnp.clip(at, 1, jnp.maximum(last, 1))
+        return *row_above(view, k, g, at), target_letter(view, at)
+
+    def column(carry):
+        _, slot, u, f, corner, (up, e, letter), state = carry
+        at = start + 1 + slot
+        active = at <= last
+        ahead = above_and_letter(at + 1)  # arrives while this column is filled
+        next_corner = up
+        u, f, cells, e = list(u), list(f), [], e | first
+        # The recurrence of ``pairs.fill``, where each maximum keeps who won: the tags
+        # of E are FIRST, with EXTENDS_UP if it came from E, those of D DIAGONAL, ...
+        for r in range(s.rows):
+            (score,) = th.load(view.table, offsets[r] + letter)
+            e_t = jnp.maximum(e + (EXTENDS_UP - first - longer), up)
+            f_t = jnp.maximum(f[r] + (EXTENDS_LEFT - second - longer), u[r])
+            e, f[r] = (e_t & -SCALE) | first, (f_t & -SCALE) | second
+            h = jnp.maximum(jnp.maximum(corner + score, e), f[r])
+            if s.local:
+                h = jnp.maximum(h, n.floor * SCALE + STOP)
+            corner = u[r]
+            u[r] = up = (h & -SCALE) - cost
+            cells.append((h, e_t, f_t))
+        state = visit(state, slot, at, cells, active)
+        more = th.any((at < last).astype(jnp.int32))
+        return more, slot + 1, tuple(u), tuple(f), next_corner, ahead, state
+
+    begin = th.any((start < last).astype(jnp.int32))
+    carry = (begin, th.splat(0), u, f, corner, above_and_letter(start + 1), state)
+    return lax.while_loop(lambda carry: carry[0] != 0, column, carry)[-1]
+
+
+def tags_of(view):
+    """Tags of up and left: which of them goes first is the pair's."""
+    swapped = view.tie != 0
+    one, two = view.th.splat(FIRST), view.th.splat(SECOND)
+    return where(swapped, two, one), where(swapped, one, two)
+
+
+def tile_of(view, i, j):
+    """Strip, lane, tile, row within the lane and padded column of a cell."""
+    th, s = view.th, view.s
+    place, column = i - 1 + view.pad, j + view.lead
+    k = lax.div(place, th.splat(s.strip))
+    inside = place - k * s.strip
+    g = lax.div(inside, th.splat(s.rows))
+    step = shift(th, column - 1, s.columns) + g
+    x = lax.div(step, th.splat(s.tile))
+    return k, g, x, inside - g * s.rows, column

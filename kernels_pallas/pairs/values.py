@@ -1,0 +1,138 @@
+"""Values of a fill, and what lies on the borders of a table.
+
+A value is int32 (128,), or int16 (256,) where two tables share a register.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from kernels_pallas.core.mosaic import Threads
+from kernels_pallas.pairs.shapes import Fill, Numbers
+
+
+class View(NamedTuple):
+    """What every step of a program sees."""
+
+    th: Threads
+    s: Fill
+    n: Numbers
+    v: "Values"
+    item: jax.Array
+    block: jax.Array
+    thread: jax.Array
+    lane: jax.Array
+    group: jax.Array
+    columns: list
+    ends: list
+    lead: list
+    pad: list
+    count: jax.Array
+    tail: jax.Array
+    total: jax.Array
+    start: jax.Array  # row of the block's first letters
+    room: jax.Array  # rows of the boundary before this query's
+    targets: jax.Ref
+    table: jax.Ref
+    out: dict
+    most: int
+    first: jax.Array  # the item's first record
+    held: jax.Array  # records of a strip
+    up: jax.Array | None  # tags of up and left
+    left: jax.Array | None
+
+    def record(self, k):
+        """The first record of strip ``k``."""
+        return self.first + k * self.held
+
+
+@dataclass(frozen=True)
+class Values:
+    """Arithmetic on values: int32 (128,), or int16 (256,) where tables are packed."""
+
+    th: Threads
+    s: Fill
+    n: Numbers
+
+    def of(self, value):
+        """A scalar as a value. A word is made first: built of two halves, it would be
+        put together again at every use."""
+        return self.read(self.word(value))
+
+    def join(self, low, high):
+        """The words of the two tables as one value."""
+        if not self.s.packed:
+            return low
+        return self.th.halves((low & 0xFFFF) | (high << 16))
+
+    def read(self, word):
+        return self.th.halves(word) if self.s.packed else word
+
+    def word(self, value):
+        """A scalar in a word, once for each table."""
+        if self.s.packed:
+            value = (value & 0xFFFF) + (value << 16)
+        return self.th.splat(value)
+
+    def add(self, value, word):
+        """value + word as one 32-bit addition, which Hopper can do beside its min-max
+        pipe. Right where no half overflows: values are biased to be positive, and a
+        negative low half of ``word`` has borrowed from the high one."""
+        if not self.s.packed:
+            return value + word
+        return self.th.halves(self.th.words(value) + word)
+
+    def both(self, low, high):
+        """Two bools (128,) as a mask of values."""
+        if not self.s.packed:
+            return low
+        one, zero = self.th.splat(1), self.th.splat(0)
+        low, high = (jnp.where(x, one, zero) for x in (low, high))
+        return self.join(low, high) != self.of(0)
+
+
+def same_bits(s, bits):
+    """The same bits in both halves of a word, as a signed 32-bit number."""
+    if not s.packed:
+        return bits
+    both = (bits & 0xFFFF) * 0x10001
+    return both - 2**32 if both >= 2**31 else both
+
+
+def column_zero(view, i):
+    """U of (i, 0) for values i; rows above the query are copies of row 0."""
+    n, v = view.n, view.v
+    below = v.of(n.column_base) + v.of(n.column_slope) * i
+    return jnp.where(i <= v.of(0), v.of(n.corner), below)
+
+
+def row_zero(view, t):
+    """Words U and E of row 0 in the columns of step ``t``, for the first strip."""
+    n, v, s = view.n, view.v, view.s
+    words = []
+    for u in range(s.columns):
+        j = v.join(*(view.th.splat(s.columns * t + u + 1) - x for x in view.lead))
+        inside = v.of(n.row_base) + v.of(n.row_slope) * j
+        words.append(view.th.words(jnp.where(j <= v.of(0), v.of(n.corner), inside)))
+        words.append(v.word(n.low))
+    return tuple(words)
+
+
+def load_words(th, ref, at, count, base, stride):
+    part = min(count, 4)
+    words = ()
+    for k in range(0, count, part):
+        words += th.load(ref, at * count + k, part, base, stride * count)
+    return words
+
+
+def store_words(th, ref, at, words, base, stride, where=None):
+    count, part = len(words), min(len(words), 4)
+    for k in range(0, count, part):
+        th.store(ref, at * count + k, words[k : k + part], base, stride * count, where)
+
+
+def log_of(th, s):
+    return th.splat(s.columns.bit_length() - 1)

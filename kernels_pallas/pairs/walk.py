@@ -1,0 +1,323 @@
+"""Paths of many pairs: one thread walks one pair.
+
+From checkpoints: a fill with ``Fill.tile`` left U and E of the last row of every lane
+(``handed``) and U and F of every row at some columns (``kept``). A lane's K rows by the
+C columns between two such checkpoints are a tile. The thread fills a tile that its path
+enters once more, keeps its 4-bit directions in shared memory, walks through it, and
+goes on with the next (BT1 of Li, Ranka and Sahni 2014, for pairs).
+
+From packed backtrack (``Fill.words``): it reads a word a step.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.core.mosaic import THREADS, kernel, where
+from kernels_pallas.pairs.shapes import Fill, Filled, Inputs, size_of
+from kernels_pallas.pairs.tiles import (
+    SCALE,
+    Sizes,
+    first_column,
+    load_pair,
+    refill,
+    shift,
+    tags_of,
+    tile_of,
+    value_of,
+)
+from kernels_pallas.pairs.walk_steps import State, finish, inside_table, take_step
+
+
+class Pairs(NamedTuple):
+    """What the walks need beside the fill; int32, a word a pair where not said."""
+
+    rows: jax.Array  # (queries, S * strip / 4): letters of rows, a byte each
+    table: jax.Array  # (1, x, 256): ``layout.extended_scores``
+    score: jax.Array
+    i: jax.Array  # end cell; for ``find``: first and last tile to look into
+    j: jax.Array
+    tie: jax.Array  # 1 where the pair's sides are swapped
+    free: jax.Array  # (2,): 1 where a walk stops on row 0, on column 0
+    wildcard: jax.Array  # (1,): letter of a row that is identical to nothing
+
+
+class Walks(NamedTuple):
+    """A word a pair, in the order (item, group, table); int32.
+
+    ``runs`` (R, pairs) holds length << 4 | operation (0 M, 1 I, 2 D, as BAM does),
+    **from the end of the path to its start**; ``count`` of them are valid.
+    """
+
+    i: jax.Array
+    j: jax.Array
+    identities: jax.Array
+    columns: jax.Array
+    gap_openings: jax.Array
+    gaps: jax.Array
+    count: jax.Array
+    runs: jax.Array | None
+
+
+def walk(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, runs: int,
+         interpret=None) -> Walks:  # fmt: skip
+    """Walk every pair from its end cell; ``runs`` (R, static) may be 0."""
+    names = [*Walks._fields[:-1], "runs"]
+    total = pairs.i.shape[0]
+    shapes = [(total,)] * 7 + [(max(runs, 1), total)]
+    scratch = 128 if s.words else s.columns * s.tile * s.rows // 8 * THREADS
+    body = _word_program if s.words else _walk_program
+    few = s.words or s.rows <= 24  # registers
+    out = _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, few,
+                  runs=runs)  # fmt: skip
+    found = Walks(**dict(zip(names, out, strict=True)))
+    return found if runs else found._replace(runs=None)
+
+
+def find(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, interpret=None):
+    """Local mode: the end cells, in the tiles that ``end_tiles`` names.
+
+    Returns i and j, (pairs,) int32; 0 where there is no tile to look into.
+    """
+    shapes = [pairs.i.shape] * 2
+    return _launch(_find_program, inputs, filled, pairs, s, shapes, 128, interpret,
+                   s.rows <= 24)  # fmt: skip
+
+
+def _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, few,
+            **more):  # fmt: skip
+    total = pairs.i.shape[0]
+    names = ("numbers", "strips", "starts", "steps", "heights", "lengths", "targets",
+             "first", "held")  # fmt: skip
+    arrays = {name: getattr(inputs, name) for name in names} | pairs._asdict()
+    for name in ("handed", "kept", "peaks", "nibbles"):
+        if getattr(filled, name) is not None:
+            arrays[name] = getattr(filled, name)
+    sizes = Sizes(total, inputs.held.shape[0], pairs.rows.shape[1])
+    warpgroups = 4 if few and not s.plain else 1
+    run = kernel(
+        partial(
+            body, names=tuple(arrays), s=s, sizes=sizes, warpgroups=warpgroups, **more
+        ),
+        [jax.ShapeDtypeStruct((size_of(x),), jnp.int32) for x in shapes],
+        [
+            plgpu.SMEM(pairs.table.shape[1:], jnp.int32),
+            plgpu.SMEM((warpgroups * scratch,), jnp.int32),
+            plgpu.Barrier(),
+        ],
+        (-(-total // (THREADS * warpgroups)),),
+        ("program",),
+        interpret,
+        warpgroups,
+    )
+    arrays = {k: v.reshape(-1) if k != "table" else v for k, v in arrays.items()}
+    out = run(*arrays.values())
+    return [x.reshape(y) for x, y in zip(out, shapes, strict=True)]
+
+
+def _walk_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int, runs: int):
+    """128 walks."""
+    inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
+    view, real = load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
+    th = view.th
+    (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
+    zero = th.splat(0)
+    state = State(i, j, *[zero] * 8, inside_table(i, j))
+    first, second = tags_of(view)
+
+    def tile(carry):
+        _, state = carry
+        going = state.going != 0
+        i, j = (where(going, x, 1) for x in (state.i, state.j))
+        k, g, x, row, column = tile_of(view, i, j)
+        # Walks that are over fill the first tile of their item in vain: where a
+        # sequence is empty, the cell (1, 1) lies in none.
+        k, g, x = (where(going, y, 0) for y in (k, g, x))
+        start = first_column(view, g, x)
+        last = where(going, column, start)
+        refill(view, k, g, x, last, partial(_keep_nibbles, view), ())
+        state = _walk_tile(
+            view, state, start, i - row, (first, second), real, out, runs
+        )
+        return th.any(state.going), state
+
+    carry = (th.any(state.going), state)
+    state = lax.while_loop(lambda carry: carry[0] != 0, tile, carry)[1]
+    finish(view, state, real, out, runs)
+
+
+def _word_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int, runs: int):
+    """128 walks over packed backtrack."""
+    inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
+    view, real = load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
+    th = view.th
+    (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
+    zero = th.splat(0)
+    state = State(i, j, *[zero] * 8, inside_table(i, j))
+    tags = tags_of(view)
+    rows = th.splat(s.rows)
+    # Lanes of all strips are counted from the first, so that one division is enough.
+    place = jnp.maximum(i - 1 + view.pad, 0)
+    line = lax.div(place, rows)
+    row = place - line * rows
+
+    def step(carry):
+        _, state, line, row = carry
+        column = jnp.maximum(state.j + view.lead - 1, 0)
+        g, k = line & (s.lanes - 1), shift(th, line, s.lanes)
+        t = shift(th, column, s.columns) + g
+        base = (view.record(k) + t) * s.columns + (column & (s.columns - 1))
+        base = base * (s.rows // 16) + shift(th, row, 16)
+        base = where(state.going != 0, base, 0)  # no steps where a target is empty
+        at = (view.group * s.lanes + g) * 4 + (shift(th, row, 4) & 3)
+        (word,) = th.load(view.refs["nibbles"], at, 1, base, THREADS * 4)
+        bit = (3 - (row & 3)) * 4 + 16 * view.which
+        nibble = _as_tags(lax.shift_right_logical(word, bit))
+        active = state.going != 0
+        before = state.i
+        state = take_step(view, state, nibble, tags, active, real, out, runs)
+        row = row - (before - state.i)
+        line = jnp.maximum(where(row < 0, line - 1, line), 0)
+        row = where(row < 0, row + s.rows, row)
+        return th.any(state.going), state, line, row
+
+    carry = (th.any(state.going), state, line, row)
+    state = lax.while_loop(lambda carry: carry[0] != 0, step, carry)[1]
+    finish(view, state, real, out, runs)
+
+
+def _as_tags(nibble):
+    """A nibble of ``pairs.fill`` in the form that tiles have: b in the two high bits
+    (0 stop, 3 diagonal), then c_up, then c_left."""
+    b = (((nibble >> 1) + 1) & 3) << 2
+    up, left = (nibble & 1) << 1, (nibble >> 3) & 1
+    return b | up | left
+
+
+def _keep_nibbles(view, state, slot, column, cells, active):
+    """Directions of a column, 8 rows a word, row 0 lowest."""
+    th, s = view.th, view.s
+    for c in range(s.rows // 8):
+        word = th.splat(0)
+        for h, e, f in cells[8 * c : 8 * c + 8]:
+            nibble = (((h & 12) | (e & -13)) & -2) | (f & 1)
+            word = lax.shift_right_logical(word, th.splat(4)) | (nibble << 28)
+        at = _nibble_place(view, slot, c)
+        th.store(view.nibbles, at, (word,), where=active.astype(jnp.int32))
+    return state
+
+
+def _nibble_place(view, slot, part):
+    """Where a thread's directions lie: its own bank, whatever the column."""
+    s = view.s
+    columns = s.columns * s.tile
+    first = view.warpgroup * columns + slot
+    return (first * (s.rows // 8) + part) * THREADS + view.thread
+
+
+def _walk_tile(view, state, start, top, tags, real, out, runs):
+    """Steps within the tile whose first row is ``top`` and whose columns come after
+    the padded column ``start``."""
+    th = view.th
+
+    def here(state):
+        inside = (state.i >= top) & (state.j + view.lead > start)
+        return state.going * (inside & (state.i > 0) & (state.j > 0)).astype(jnp.int32)
+
+    def step(carry):
+        _, state = carry
+        active = here(state) != 0
+        row = where(active, state.i - top, 0)
+        slot = where(active, state.j + view.lead - start - 1, 0)
+        at = _nibble_place(view, slot, shift(th, row, 8))
+        (word,) = th.load(view.nibbles, at)
+        nibble = lax.shift_right_logical(word, 4 * (row & 7)) & 15
+        state = take_step(view, state, nibble, tags, active, real, out, runs)
+        return th.any(here(state)), state
+
+    carry = (th.any(here(state)), state)
+    return lax.while_loop(lambda carry: carry[0] != 0, step, carry)[1]
+
+
+def _find_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int):
+    """128 searches among the tiles whose best is the pair's score."""
+    inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
+    view, real = load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
+    th = view.th
+    (score,) = th.load(view.refs["score"], view.pair)
+    (begin,), (end,) = (th.load(view.refs[name], view.pair) for name in "ij")
+    none = th.splat(2**30)
+    best = (score + view.n.floor) * SCALE
+
+    def seek(carry):
+        """On to the next tile that has the score, or beyond the last."""
+        _, at = carry
+        k, g, x = _tile_at(view, at, at <= end)
+        # Strips that the pair does not need hold anything.
+        here = (_peak(view, k, g, x) == best) & (k * s.strip < view.pad + view.m)
+        on = ((at <= end) & ~here).astype(jnp.int32)
+        return th.any(on), at + on
+
+    def tile(carry):
+        _, at, i, j = carry
+        at = lax.while_loop(lambda x: x[0] != 0, seek, (jnp.int32(1), at))[1]
+        going = at <= end
+        k, g, x = _tile_at(view, at, going)
+        start = first_column(view, g, x)
+        limit = (x * s.tile - g + s.tile) * s.columns
+        limit = jnp.minimum(limit, view.columns + view.lead)
+        last = where(going, limit, start)
+        visit = partial(_first_hits, view, score * SCALE)
+        hits = refill(view, k, g, x, last, visit, (none,) * s.rows)
+        top = k * s.strip + g * s.rows + 1 - view.pad
+        for r, column in enumerate(hits):
+            row, here = top + r, column - view.lead
+            by_row = (row < i) | ((row == i) & (here < j))
+            by_column = (here < j) | ((here == j) & (row < i))
+            earlier = (by_row & (view.tie == 0)) | (by_column & (view.tie != 0))
+            better = earlier & (column < none)
+            i, j = where(better, row, i), where(better, here, j)
+        at = at + 1
+        return th.any((at <= end).astype(jnp.int32)), at, i, j
+
+    carry = (th.any((begin <= end).astype(jnp.int32)), begin, none, none)
+    _, _, i, j = lax.while_loop(lambda carry: carry[0] != 0, tile, carry)
+    for ref, value in zip(out, (i, j), strict=True):
+        value = where(value < none, value, 0)
+        th.store(ref, view.pair, (value,), where=real)
+
+
+def _tile_at(view, place, some):
+    """Strip, lane and column of a tile as ``end_tiles`` counts them; of the first tile
+    in threads without ``some`` to look into. A block of empty targets has no tiles."""
+    th, s = view.th, view.s
+    tiles, lines = lax.div(view.held, th.splat(s.tile)), view.strips * s.lanes
+    length = jnp.maximum(where(view.tie != 0, lines, tiles), 1)
+    place = where(some, place, 0)
+    high = lax.div(place, length)
+    low = place - high * length
+    line, x = where(view.tie != 0, low, high), where(view.tie != 0, high, low)
+    return shift(th, line, s.lanes), line & (s.lanes - 1), x
+
+
+def _peak(view, k, g, x):
+    """Best of a tile, scaled as in a tile filled again."""
+    th, s = view.th, view.s
+    base = lax.div(view.record(k), th.splat(s.tile)) + x
+    thread = view.group * s.lanes + g
+    (word,) = th.load(view.refs["peaks"], thread, 1, base, THREADS)
+    return value_of(view, word)
+
+
+def _first_hits(view, score, hits, slot, column, cells, active):
+    """First column of every row in which H is the score."""
+    wanted = score + view.n.floor * SCALE
+    found = []
+    for hit, (h, _, _) in zip(hits, cells, strict=True):
+        here = active & ((h & -SCALE) == wanted) & (column < hit)
+        found.append(where(here, column, hit))
+    return tuple(found)

@@ -1,0 +1,173 @@
+"""One cell of the soft recurrence, forwards and backwards, and what hangs over.
+
+States as in the 2011 paper's letters: M, residues i and j are a pair; E, residue i of
+the query stands against a gap; F, residue j of the target does. Everything is divided
+by the temperature and relative to a base.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from kernels_pallas.core.reals import Reals
+
+
+class Costs(NamedTuple):
+    """Gap costs, float32 (128,)."""
+
+    open_e: jax.Array
+    extend_e: jax.Array
+    open_f: jax.Array
+    extend_f: jax.Array
+
+
+class Side(NamedTuple):
+    """What overhangs cost on one side: the cheaper one where ``both`` ends are free,
+    else weights (0 or 1) of the query's and of the target's."""
+
+    both: jax.Array
+    query: jax.Array
+    target: jax.Array
+
+
+def apply(function, *given):
+    """``function`` of numbers, or of pairs (number, tangent) by forward mode.
+
+    Every argument is a tuple of one or of two arrays, and so is every result.
+    """
+    if len(given[0]) == 1:
+        return tuple((x,) for x in function(*(x for (x,) in given)))
+    values, changes = zip(*given, strict=True)
+    return tuple(zip(*jax.jvp(function, values, changes), strict=True))
+
+
+def forward_cell(r: Reals, open_e, extend_e, open_f, extend_f, s, diagonal, e, f,
+                 start):  # fmt: skip
+    """M, A, B of a cell, E of the cell below and F of the cell to its right.
+
+    M[i,j] = s[i,j] + B[i-1,j-1]
+    A[i,j] = lse(M, E, F);  B[i,j] = lse(start[i,j], A[i,j])
+    E[i+1,j] = lse(M[i,j] - open, E[i,j] - extend)
+    F[i,j+1] = lse(lse(M, E)[i,j] - open, F[i,j] - extend)
+    """
+    lse = smooth(r, lse_of, lse_tangent)
+    m = s + diagonal
+    me = lse(m, e)
+    a = lse(me, f)
+    b = lse(start, a)
+    below = lse(m - open_e, e - extend_e)
+    right = lse(me - open_f, f - extend_f)
+    return m, a, b, below, right
+
+
+def reverse_cell(r: Reals, open_e, extend_e, open_f, extend_f, m, e, f, start, ending,
+                 to_e, to_f, to_m):  # fmt: skip
+    """Posteriors of M, E, F of a cell, what it sends through each gap move, and what
+    begins behind it.
+
+    ``ending`` is the probability to end here; ``to_e``, ``to_f``, ``to_m`` are the
+    posteriors of E[i+1,j], F[i,j+1] and M[i+1,j+1], which are split by what each
+    predecessor weighs.
+    """
+    split = smooth(r, split_of, split_tangent)
+    of_e = split(to_e, m - open_e, e - extend_e)
+    of_f = split(to_f, m - open_f, e - open_f, f - extend_f)
+    of_m = split(to_m, m, e, f, start)
+    new_m = ending + of_e[0] + of_f[0] + of_m[0]
+    new_e = of_e[1] + of_f[1] + of_m[1]
+    new_f = of_f[2] + of_m[2]
+    return new_m, new_e, new_f, *of_e, of_f[0] + of_f[1], of_f[2], of_m[3]
+
+
+def smooth(r: Reals, function, tangent):
+    """A function of numbers with its derivative written out."""
+
+    @jax.custom_jvp
+    def run(*values):
+        return function(r, *values)[0]
+
+    @run.defjvp
+    def rule(values, changes):
+        found, kept = function(r, *values)
+        return found, tangent(kept, values, changes)
+
+    def call(*values):
+        # Outside of ``jvp`` the kernel's compiler should not meet the rule.
+        return run(*values) if r.dual else function(r, *values)[0]
+
+    return call
+
+
+def lse_of(r: Reals, a, b):
+    """log(exp(a) + exp(b)), and the share of a where it is needed."""
+    found, less = r.lse(a, b)
+    if not r.dual:
+        return found, None
+    share = r.inverse(less + 1.0)
+    return found, jnp.where(a >= b, share, less * share)
+
+
+def lse_tangent(share, values, changes):
+    a, b = changes
+    return b + share * (a - b)
+
+
+def split_of(r: Reals, total, *values):
+    """``total`` among predecessors of these log weights, and their shares."""
+    largest = values[0]
+    for value in values[1:]:
+        largest = jnp.maximum(largest, value)
+    parts = [r.exp(value - largest) for value in values]
+    inverse = r.inverse(sum(parts[1:], parts[0]))
+    if not r.dual:
+        scale = total * inverse
+        return tuple(part * scale for part in parts), None
+    parts = [part * inverse for part in parts]
+    return tuple(total * part for part in parts), parts
+
+
+def split_tangent(parts, values, changes):
+    """Relative to the first change: differences are small where changes are not, and
+    what the shares lack of 1 is multiplied with them."""
+    total, (d_total, first, *others) = values[0], changes
+    moved = [x - first for x in others]
+    mean = sum(p * x for p, x in zip(parts[1:], moved, strict=True))
+    rest = (
+        p * (d_total + total * (x - mean))
+        for p, x in zip(parts[1:], moved, strict=True)
+    )
+    return parts[0] * (d_total - total * mean), *rest
+
+
+def exp_tangent(value, _, changes):
+    return value * changes[0]
+
+
+def exp_of(r: Reals, x):
+    value = r.exp(x)
+    return value, value
+
+
+def run_cost(length, opening, extending):
+    """What ``length`` residues that hang over cost, float32 (128,)."""
+    return opens(length) * opening + extensions(length) * extending
+
+
+def opens(length):
+    """1 where there is an overhang, else 0."""
+    return jnp.clip(length, 0.0, 1.0)
+
+
+def extensions(length):
+    """Its residues but the first."""
+    return jnp.maximum(length - 1.0, 0.0)
+
+
+def shares(r: Reals, side: Side, query, target):
+    """How much of two overhangs is paid, for their costs: 0 or 1, halves in a tie."""
+    one, half, zero = (r.splat(x) for x in (1.0, 0.5, 0.0))
+    cheaper = jnp.where(query == target, half, jnp.where(query < target, one, zero))
+    a = jnp.where(side.both, cheaper, side.query)
+    b = jnp.where(side.both, one - cheaper, side.target)
+    return a, b

@@ -1,0 +1,355 @@
+"""The fill of three sequences: tiles of registers that march along the longest.
+
+A thread keeps R x C cells (i, j) and walks along k, the third and longest sequence. The
+32 lanes of a warp stand side by side along j, lane l one step behind lane l - 1: what a
+lane computed last is what the next one needs now, and goes there by ``shfl``. Four
+warps of a program stand one below the other along i, each a batch of steps behind the
+one above. A program takes 4 R x 32 C cells of the (i, j) face, for all k; the rows and
+columns between programs go through global memory, each overwritten in place by the one
+who reads it. The rule of a cell is in ``triples.rules``.
+
+All in one launch, in which programs wait for those above and before them
+(``exchange``): a launch for every anti-diagonal of chunks took three times as long.
+
+Borders are data: cells outside the table hold minus infinity, letters that stand for
+"none" score 0, and cell (0, 0, 0) is given.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.core.exchange import (
+    announce,
+    await_number,
+    fetch,
+    low_bytes,
+    ticket,
+    uniform,
+)
+from kernels_pallas.core.mosaic import THREADS, Threads, kernel, where
+from kernels_pallas.triples.rules import Around, cells
+from kernels_pallas.triples.shapes import (
+    LETTERS,
+    MINUS,
+    SEEDS,
+    WARPS,
+    Arrays,
+    Shape,
+    bytes_size,
+    face_sizes,
+)
+
+PAD = 4  # words; lanes with different letters then meet in different banks
+
+
+class Held(NamedTuple):
+    """What a thread carries from step to step."""
+
+    tile: tuple
+    past: Around
+    east: tuple  # planes x rows: the tile's last column
+
+
+def fill(arrays: Arrays, s: Shape, interpret=None):
+    """(layer, bytes) of every triple.
+
+    ``layer`` (triples, states, rows, columns): skewed H (backwards: B) at k = lc;
+    ``bytes`` int32 words (triples, J, strips, steps, states, R C / 16, 32, 4): the
+    lowest bytes of all H.
+    """
+    run = kernel(
+        partial(_program, s=s),
+        [jax.ShapeDtypeStruct((bytes_size(s),), jnp.int32)],
+        [
+            plgpu.SMEM((LETTERS * 32 * s.columns,), jnp.int32),
+            plgpu.SMEM((LETTERS * (s.sides[0] + PAD),), jnp.int32),
+            plgpu.SMEM((4,), jnp.int32),
+        ],
+        (s.programs,),
+        ("program",),
+        interpret,
+    )
+    # The wrapper that gives ``vmap`` a rule does not take references on JAX 0.10.
+    run = getattr(run, "fun", run)
+    refs = [jax.new_ref(jnp.full(size, MINUS, jnp.int32)) for size in face_sizes(s)]
+    refs.append(jax.new_ref(jnp.zeros(1 + s.programs, jnp.int32)))
+    flat = [x.reshape(-1) for x in arrays]
+    (kept,) = run(*flat, *refs)
+    layer = refs[2][...]
+    return layer.reshape(s.triples, -1, *s.face) if s.layer else layer, kept
+
+
+class View(NamedTuple):
+    """What a program knows of its place; words a thread."""
+
+    th: Threads
+    s: Shape
+    lane: jax.Array
+    triple: jax.Array
+    block: tuple  # of the program along i and j
+    strip: jax.Array
+    size: tuple  # la, lb, lc
+    refs: dict
+    ab: tuple  # scores of the tile's cells
+    profiles: tuple  # of b and of the program's rows of a, in shared memory
+    seeds: tuple
+    corner: jax.Array  # whether the thread's tile begins at (0, 0)
+
+
+def _program(sizes, a, b, c, scores, seeds, north, west, layer, progress, kept,
+             *scratch, s: Shape):  # fmt: skip
+    """One chunk of the (i, j) face."""
+    th = Threads(s.plain)
+    of_b, of_a, word = scratch
+    thread = th.index()
+    lane = thread & 31
+    warp = lax.shift_right_logical(thread, th.splat(5))
+    program = lax.axis_index("program")
+    number = ticket(th, progress, word, program)
+    item = lax.div(number, th.splat(s.triples))
+    triple = number - item * s.triples
+    block_i = lax.div(item, th.splat(s.blocks[1]))
+    block_j = item - block_i * s.blocks[1]
+    strip = block_i * WARPS + warp
+    size = th.load(sizes, triple * 4, 4)
+    scores = th.held(scores)
+    _profiles(th, s, a, b, scores, of_a, of_b, triple, (block_i, block_j))
+    view = View(
+        th, s, lane, triple, (block_i, block_j), strip, size[:3],
+        dict(c=th.held(c), north=north, west=west, layer=layer, kept=kept),
+        _pairs(th, s, a, b, scores, triple, strip, block_j, lane),
+        (of_b, of_a),
+        th.load(seeds, triple * SEEDS, 4) + th.load(seeds, triple * SEEDS + 4, 4),
+        strip + block_j + lane == 0,
+    )  # fmt: skip
+    th.wait()
+    view = view._replace(profiles=(th.held(of_b), th.held(of_a)))
+    _march(view, warp, thread, progress, number)
+
+
+def _profiles(th, s, a, b, scores, of_a, of_b, triple, block):
+    """Scores of c's letters with the program's rows of a and columns of b: words
+    [letter][column] and [letter][row]."""
+    thread = th.index()
+    square = LETTERS * LETTERS
+    high, wide = s.sides
+    for first in range(0, wide, THREADS):
+        column = thread + first
+        (code,) = th.load(b, column, 1, triple * s.blocks[1] + block[1], wide)
+        for letter in range(0, LETTERS, 4):
+            at = (triple * 3 + 2) * square + code * LETTERS + letter
+            for n, value in enumerate(th.load(scores, at, 4)):
+                th.store(of_b, column + (letter + n) * wide, (value,))
+    count = LETTERS * high // THREADS  # letters a thread
+    row = thread & (high - 1)
+    part = lax.div(thread, th.splat(high)) * count
+    (code,) = th.load(a, row, 1, triple * s.blocks[0] + block[0], high)
+    for letter in range(0, count, 4):
+        at = (triple * 3 + 1) * square + code * LETTERS + letter + part
+        values = th.load(scores, at, 4)
+        for n, value in enumerate(values):
+            at = row + (part + (letter + n)) * (high + PAD)
+            th.store(of_a, at, (value,))
+
+
+def _pairs(th, s, a, b, scores, triple, strip, block_j, lane):
+    """ab of the tile's cells, row by row."""
+    rows, columns = (), ()
+    for r in range(0, s.rows, 4):
+        rows += th.load(a, strip * s.rows + r, 4, triple, s.face[0])
+    for x in range(0, s.columns, 4):
+        at = block_j * s.sides[1] + lane * s.columns + x
+        columns += th.load(b, at, 4, triple, s.face[1])
+    first = triple * (3 * LETTERS * LETTERS)
+    return tuple(
+        tuple(th.load(scores, first + x * LETTERS + y)[0] for y in columns)
+        for x in rows
+    )
+
+
+def _start(view) -> Held:
+    """Nothing lies before the first step."""
+    s, minus = view.s, view.th.splat(MINUS)
+    planes = s.rule.planes
+    past = Around(
+        ((minus,) * s.columns,) * planes,
+        ((minus,) * s.rows,) * planes,
+        (minus,) * len(s.rule.corners),
+    )
+    tile = (((minus,) * planes,) * s.columns,) * s.rows
+    return Held(tile, past, past.west)
+
+
+def _march(view, warp, thread, progress, number):
+    """All steps, a batch after the other, each warp a batch behind the one above."""
+    th, s = view.th, view.s
+    total = _batches(view)
+    behind = -(-31 // s.batch)
+    above = (view.block[0] > 0).astype(jnp.int32)
+    before = (view.block[1] > 0).astype(jnp.int32)
+    above_at = 1 + where(above != 0, number - s.blocks[1] * s.triples, 0)
+    before_at = 1 + where(before != 0, number - s.triples, 0)
+    first = (thread == 0).astype(jnp.int32)
+    last = uniform(th, total)
+
+    def batch(n, carry):
+        seen, held = carry
+        now = th.splat(n)
+        need = [
+            jnp.minimum(now + ahead, total) * flag
+            for ahead, flag in ((WARPS, above), (1 + behind, before))
+        ]
+        seen = tuple(
+            await_number(th, progress, at, least, old)
+            for at, least, old in zip((above_at, before_at), need, seen, strict=True)
+        )
+        held = _batch(view, (now - warp) * s.batch + s.front, held)
+        announce(th, progress, number + 1, now + 1, first)
+        return seen, held
+
+    start = (th.splat(0), th.splat(0)), _start(view)
+    lax.fori_loop(jnp.int32(0), last, batch, start)
+
+
+def _batches(view):
+    """Batches of a program: none where it lies outside its table."""
+    th, s = view.th, view.s
+    batches = lax.div(view.size[2] + (32 + s.batch - 1), th.splat(s.batch))
+    inside = (view.block[0] * s.sides[0] <= view.size[0]) & (
+        view.block[1] * s.sides[1] <= view.size[1]
+    )
+    return where(inside, batches + (WARPS - 1), 0)
+
+
+def _batch(view, t, held: Held) -> Held:
+    """A batch of steps, after which all warps wait for each other."""
+    s = view.s
+
+    def turn(n, carry):
+        for x in range(s.unroll):
+            carry = _step(view, t + (n * s.unroll + x), carry)
+        return carry
+
+    queue = tuple(_ahead(view, t + n) for n in range(s.early))
+    carry = held, queue, _profile(view, queue[0][0])
+    turns = jnp.int32(s.batch // s.unroll)
+    held, *_ = lax.fori_loop(jnp.int32(0), turns, turn, carry)
+    view.th.wait()
+    return held
+
+
+def _ahead(view, t):
+    """What step ``t`` reads from memory: letter, planes above, corners, planes
+    before."""
+    th, s = view.th, view.s
+    planes = s.rule.planes
+    (letter,) = th.load(view.refs["c"], t - view.lane, 1, view.triple, s.steps)
+    base = (view.triple * s.blocks[1] + view.block[1]) * s.steps + t
+    north, west = (), ()
+    for x in range(0, s.columns * planes, 4):
+        at = view.lane * 4 + x * 32
+        north += fetch(th, view.refs["north"], at, 4, base, s.sides[1] * planes)
+    base = (view.triple * s.strips + view.strip) * s.steps + t
+    for x in range(0, s.slot, 4):
+        west += fetch(th, view.refs["west"], th.splat(x), 4, base, s.slot)
+    corner = west[: len(s.rule.corners)]
+    return letter, _cut(north, s.columns), corner, _cut(west[4:], s.rows)
+
+
+def _cut(values, size):
+    return tuple(tuple(values[x : x + size]) for x in range(0, len(values), size))
+
+
+def _profile(view, letter):
+    """Scores of a letter of c: ac of the tile's rows, bc of its columns."""
+    th, s = view.th, view.s
+    ac, bc = (), ()
+    for x in range(0, s.columns, 4):
+        at = letter * s.sides[1] + view.lane * s.columns + x
+        bc += th.load(view.profiles[0], at, 4)
+    for x in range(0, s.rows, 4):
+        at = letter * (s.sides[0] + PAD) + (view.strip & (WARPS - 1)) * s.rows + x
+        ac += th.load(view.profiles[1], at, 4)
+    return ac, bc
+
+
+def _step(view, t, carry):
+    """One layer of the tile: R x C cells at k = t - lane."""
+    th, s = view.th, view.s
+    held, queue, profile = carry
+    queue = (*queue, _ahead(view, t + s.early))
+    (_, north, corner, face), *queue = queue
+    fresh = _profile(view, queue[0][0])
+    edge = view.lane == 0
+
+    # The lane before computed its last column for this k in the step before.
+    def from_west(memory, lane):
+        return jnp.where(edge, memory, th.shift_up(lane, 32))
+
+    corner = tuple(
+        from_west(x, held.past.north[p][-1])
+        for x, p in zip(corner, s.rule.corners, strict=True)
+    )
+    west = tuple(
+        tuple(map(from_west, *pair)) for pair in zip(face, held.east, strict=True)
+    )
+    around = Around(north, west, corner)
+    origin = view.corner & (t == s.front)
+    more = origin, view.seeds[:7], view.seeds[7], s.backwards
+    if s.rule.states == 1:
+        more = origin, view.seeds[:1]
+    scores = view.ab, *profile
+    tile, south, east, values = cells(
+        s.rule, held.tile, around, held.past, scores, more
+    )
+    _hand_on(view, t, around, south, east)
+    _keep(view, t, values)
+    return Held(tile, around, east), tuple(queue), fresh
+
+
+def _hand_on(view, t, around, south, east):
+    """Store the tile's last row and column for those who need them."""
+    th, s = view.th, view.s
+    planes = s.rule.planes
+    base = (view.triple * s.blocks[1] + view.block[1]) * s.steps + t
+    flat = [x for plane in south for x in plane]
+    for x in range(0, len(flat), 4):
+        at = view.lane * 4 + x * 32
+        th.store(view.refs["north"], at, tuple(flat[x : x + 4]), base,
+                 s.sides[1] * planes)  # fmt: skip
+    place = (view.triple * s.strips + view.strip) * s.steps + t - 31
+    last = (view.lane == 31).astype(jnp.int32)
+    corners = [around.north[p][-1] for p in s.rule.corners]
+    flat = (corners * 4)[:4] + [x for plane in east for x in plane]
+    for x in range(0, s.slot, 4):
+        th.store(view.refs["west"], th.splat(x), tuple(flat[x : x + 4]), place,
+                 s.slot, last)  # fmt: skip
+
+
+def _keep(view, t, values):
+    """Store the layer k = lc, and the lowest bytes of all cells."""
+    th, s = view.th, view.s
+    here = (t - view.lane == view.size[2] + s.front).astype(jnp.int32)
+    at = view.block[1] * s.sides[1] + view.lane * s.columns
+    for q in range(s.rule.states * s.layer):
+        base = (view.triple * s.rule.states + q) * s.face[0] + view.strip * s.rows
+        for r in range(s.rows):
+            for x in range(0, s.columns, 4):
+                row = tuple(values[r][x + n][q] for n in range(4))
+                th.store(view.refs["layer"], at + x, row, base + r, s.face[1], here)
+    base = (view.triple * s.blocks[1] + view.block[1]) * s.strips + view.strip
+    base = (base * s.steps + t) * s.rule.states
+    for q in range(s.rule.states * s.bytes):
+        words = [
+            low_bytes(th, *(values[r][x + n][q] for n in range(4)))
+            for r in range(s.rows)
+            for x in range(0, s.columns, 4)
+        ]
+        for x in range(0, len(words), 4):
+            th.store(view.refs["kept"], view.lane * 4 + x * 32,
+                     tuple(words[x : x + 4]), base + q, 32 * len(words))  # fmt: skip

@@ -1,0 +1,100 @@
+"""What a launch over triples takes and gives, as one array each: one transfer there and
+one back, where a dozen small ones took longer than the kernel on 700 residues."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from kernels_pallas.triples.shapes import Shape
+from kernels_pallas.triples.walk import longest
+
+WORD = 4  # bytes
+HEAD = 3 + 7 + 1  # words of a triple: sizes, seeds, end
+COSTS = 2  # words of all
+
+
+class Triples(NamedTuple):
+    """Some triples, as data.
+
+    letters : three uint8 (triples, length), garbage past the lengths
+    sizes : int32 (triples, 3), lengths; the third is the longest, or not far from it
+    scores : int32 (3, A, A) of the pairs ab, ac, bc, A < 32, the same for all
+    costs : int32 (2,), open and extend
+    seeds : int32 (triples, 7), what ``seed`` gives
+    end : int32 (triples,), the number of the state in which paths end, or -1 for any
+    """
+
+    letters: tuple
+    sizes: jax.Array
+    scores: jax.Array
+    costs: jax.Array
+    seeds: jax.Array
+    end: jax.Array
+
+
+class Found(NamedTuple):
+    """``ends`` (triples, states): scores at the end cell; ``layer`` (triples, states,
+    rows, columns): all scores at k = lc; ``columns`` uint8 (triples, longest) from the
+    **end to the start** and ``count``, -1 for a path that was not found."""
+
+    ends: jax.Array
+    layer: jax.Array | None = None
+    columns: jax.Array | None = None
+    count: jax.Array | None = None
+
+
+def packed(triples: Triples, s: Shape) -> np.ndarray:
+    """Triples on the host -> uint8: costs and scores, then a row for each triple, with
+    letters as wide as ``rooms`` says."""
+    ends = np.asarray(triples.end)[:, None]
+    head = np.concatenate([triples.sizes, triples.seeds, ends], axis=1, dtype=np.int32)
+    rows = np.concatenate([head.view(np.uint8), *triples.letters], axis=1)
+    words = [np.ravel(x).astype(np.int32) for x in (triples.costs, triples.scores)]
+    return np.concatenate([*(x.view(np.uint8) for x in words), rows.ravel()])
+
+
+def rooms(s: Shape) -> tuple[int, int, int]:
+    """Letters of a, b and c in a row."""
+    return *s.face, max(s.deep, 1)
+
+
+def unpacked(data, s: Shape, letters: int) -> Triples:
+    """The inverse of ``packed`` on the device; ``letters`` is A."""
+    shared = WORD * (COSTS + 3 * letters**2)
+    costs, scores = jnp.split(_words(data[:shared]), [COSTS])
+    ends = np.cumsum([HEAD * WORD, *rooms(s)]).tolist()
+    rows = data[shared:].reshape(s.triples, -1)
+    head, *codes = jnp.split(rows, ends[:-1], axis=1)
+    sizes, seeds, end = jnp.split(_words(head), (3, 10), axis=1)
+    scores = scores.reshape(3, letters, letters)
+    return Triples(tuple(codes), sizes, scores, costs, seeds, end[:, 0])
+
+
+def _words(found):
+    pieces = found.reshape(*found.shape[:-1], -1, WORD)
+    return lax.bitcast_convert_type(pieces, jnp.int32)
+
+
+def folded(found: Found):
+    """uint8 (triples, bytes): ends and, where there are paths, count and columns."""
+    if found.columns is None:
+        return _bytes(found.ends)
+    count = found.count[:, None]
+    return jnp.concatenate([_bytes(found.ends), _bytes(count), found.columns], axis=1)
+
+
+def _bytes(words):
+    return lax.bitcast_convert_type(words, jnp.uint8).reshape(len(words), -1)
+
+
+def answers(rows, s: Shape) -> Found:
+    """The inverse of ``folded`` on the host, without a layer."""
+    rows, states = np.asarray(rows), s.rule.states
+    ends = np.ascontiguousarray(rows[:, : states * WORD]).view(np.int32)
+    if not s.bytes:
+        return Found(ends)
+    count = np.ascontiguousarray(rows[:, states * WORD : (states + 1) * WORD])
+    return Found(ends, None, rows[:, -longest(s) :], count.view(np.int32)[:, 0])

@@ -1,0 +1,224 @@
+"""A window of a walk of three sequences: the bytes of 16 x 16 x 16 cells, and the
+scores of their pairs of letters, in shared memory, where a move is one subtraction.
+
+A place (i, j, k) of a window is held as (i ROW, j, k SLAB), bytes: their sum is where
+the byte of a cell lies. Of 20 bytes of a row 16 are cells, so that the words a warp
+stores lie in different banks, and rows of 16 slabs as well:
+
+    GUARD + number CUBE + i ROW + j + k SLAB    H modulo 256 in state ``number``, 1 to 7
+    GUARD + i ROW + 16 + k SLAB                 score of the letters of a and c
+    GUARD + j + k SLAB                          of b and c
+    i ROW + j                                   of a and b
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.core.access_check import check_access
+from kernels_pallas.core.exchange import prefetch
+from kernels_pallas.core.mosaic import (
+    LANES,
+    THREADS,
+    WORD,
+    Threads,
+    _dialects,
+    _register,
+    _word,
+)
+from kernels_pallas.triples.rules import COLUMNS
+from kernels_pallas.triples.shapes import LETTERS, Shape
+
+SIDE = 16  # cells of a window along each axis
+UNITS = SIDE**3 // 16  # of four words, 4 x 4 cells (i, j) of one k
+NEXT = 12  # cells along the diagonal to the next window, a multiple of 4
+FACE = SIDE**2  # pairs of letters of a window, for each pair of sequences
+ROW, SLAB, CUBE = 20, 320, 5120
+AXES = ROW, 1, SLAB
+GUARD = 384  # more than a cell before the window's first one lies before it
+
+
+class View(NamedTuple):
+    """What a walk knows of its triple, and its window in shared memory."""
+
+    th: Threads
+    s: Shape
+    triple: jax.Array
+    letters: tuple
+    scores: jax.Array
+    kept: jax.Array
+    window: jax.Array
+
+
+def room(s: Shape) -> int:
+    """Words of a window: scores, then a cube for each state."""
+    return (GUARD + CUBE * (s.rule.states + 1)) // 4
+
+
+def number_of(s: Shape, state: int) -> int:
+    """Where the bytes of a state lie: at its column's number; at 1, if it is the only
+    one."""
+    return COLUMNS[state] if s.rule.states > 1 else 1
+
+
+def byte(view, where, more=0):
+    """The byte at an address of the window, 0 to 255; ``more`` is static."""
+    th, ref = view.th, view.window
+    if th.plain:
+        at = where + more
+        (word,) = th.load(ref, lax.shift_right_logical(at, th.splat(2)))
+        return lax.shift_right_logical(word, (at & 3) * 8) & 255
+
+    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), LANES), return_type=WORD)
+    def load(_, ref, at):
+        mgpu, utils, ir, arith, llvm, _ = _dialects()
+        i8, i32 = (ir.IntegerType.get_signless(n) for n in (8, 32))
+        index = utils.bitcast(_register(at), i32)
+        pointer = utils.getelementptr(utils.memref_ptr(ref), [index], i8)
+        pointer = utils.getelementptr(pointer, [more], i8) if more else pointer
+        value = llvm.load(i8, pointer, alignment=1)
+        return _word(mgpu, utils, ir, arith.extui(i32, value))
+
+    return load(ref, where)
+
+
+def _put(view, where, value):
+    """Store the lowest byte of a word at an address of the window."""
+    ref = view.window
+    if view.th.plain:
+        kept = lax.bitcast_convert_type(ref[...], jnp.uint8).reshape(-1)
+        check_access(kept.size, where)
+        kept = kept.at[where].set((value & 255).astype(jnp.uint8))
+        ref[...] = lax.bitcast_convert_type(kept.reshape(-1, 4), jnp.int32)
+        return
+
+    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), LANES, LANES))
+    def store(_, ref, at, value):
+        _, utils, ir, _, llvm, _ = _dialects()
+        i8, i32 = (ir.IntegerType.get_signless(n) for n in (8, 32))
+        index, bits = (utils.bitcast(_register(x), i32) for x in (at, value))
+        pointer = utils.getelementptr(utils.memref_ptr(ref), [index], i8)
+        void = ir.Type.parse("!llvm.void")
+        asm = "st.shared.b8 [$0], $1;"
+        llvm.inline_asm(void, [pointer, bits], asm, "r,r", has_side_effects=True)
+
+    store(ref, where, value)
+
+
+def first_cell(th, place):
+    """The first cell of the window that ends in a cell, or up to three behind it."""
+    i, j, k = place
+    return _quarter(th, i) * 4 - NEXT, _quarter(th, j) * 4 - NEXT, k - (SIDE - 1)
+
+
+def inside(place):
+    """Where no index is negative: then no sign bit is set."""
+    i, j, k = place
+    return (i | j | k) >= 0
+
+
+def _quarter(th, value):
+    return lax.shift_right_arithmetic(value, th.splat(2))
+
+
+def bring(view, base, thread):
+    """Bring the window whose first cell is ``base``."""
+    th, s, kept = view.th, view.s, view.kept
+    # All loads before the first store: a store that the compiler cannot look into
+    # would make each load wait for the one before.
+    units = [thread + first for first in range(0, UNITS, THREADS)]
+    homes = [
+        _home(th, s, view.triple, _unit(th, base, unit), q)
+        for unit in units
+        for q in range(s.rule.states)
+    ]
+    found = [th.load(kept, index, 4, line, _stride(s)) for index, line in homes]
+    pairs = [thread + first for first in range(0, FACE, THREADS)]
+    scores = [_pairs(view, base, pair) for pair in pairs]
+    th.wait()  # nobody reads the window before any more
+    for unit in units:
+        for q in range(s.rule.states):
+            _put_unit(view, unit, number_of(s, q), found.pop(0))
+    for pair, (ab, ac, bc) in zip(pairs, scores, strict=True):
+        high, low = _sixteenth(th, pair), pair & (SIDE - 1)
+        _put(view, high * ROW + low, ab)
+        _put(view, high * ROW + low * SLAB + (GUARD + SIDE), ac)
+        _put(view, high + low * SLAB + GUARD, bc)
+    th.wait()
+    _expect(view, base, thread)
+
+
+def _put_unit(view, unit, number, words):
+    """Four words, one of each row."""
+    th = view.th
+    at = _sixteenth(th, unit) * (SLAB // 4) + (unit & 3)
+    at = at + (_quarter(th, unit) & 3) * ROW + (GUARD + number * CUBE) // 4
+    for row, word in enumerate(words):
+        th.store(view.window, at + row * (ROW // 4), (word,))
+
+
+def _pairs(view, base, pair):
+    """Scores ab, ac and bc of one pair of letters each of a window."""
+    th, s = view.th, view.s
+    rooms = (s.face[0], 0), (s.face[1], 0), (s.steps, s.front)
+
+    def letter(axis, shift):
+        room, front = rooms[axis]
+        index = jnp.maximum(base[axis] + shift, 0) + front
+        return th.load(view.letters[axis], index, 1, view.triple, room)[0]
+
+    high, low = _sixteenth(th, pair), pair & (SIDE - 1)
+    out = []
+    for n, (x, y) in enumerate(((0, 1), (0, 2), (1, 2))):
+        row = (view.triple * 3 + n) * LETTERS + letter(x, high)
+        out += th.load(view.scores, row * LETTERS + letter(y, low))
+    return out
+
+
+def _unit(th, base, unit):
+    """The first cell of a unit of a window."""
+    shift = (_quarter(th, unit) & 3) * 4, (unit & 3) * 4, _sixteenth(th, unit)
+    return tuple(x + more for x, more in zip(base, shift, strict=True))
+
+
+def _sixteenth(th, value):
+    return lax.shift_right_logical(value, th.splat(4))
+
+
+def _expect(view, base, thread):
+    """Fetch to the second-level cache what lies on the diagonal: a path leaves a
+    window by a face, up to three cells from the others."""
+    th, s = view.th, view.s
+    soon = base[0] - NEXT, base[1] - NEXT, base[2] - SIDE
+    units = UNITS // SIDE * (SIDE + SIDE - NEXT)
+    for first in range(0, units, THREADS):
+        at = _unit(th, soon, thread + first)
+        wanted = (inside(at) & (thread + first < units)).astype(jnp.int32)
+        for q in range(s.rule.states):
+            index, line = _home(th, s, view.triple, at, q)
+            prefetch(th, view.kept, index, line, _stride(s), wanted)
+
+
+def _stride(s):
+    return s.rule.states * s.rows * s.columns * 8
+
+
+def _home(th, s, triple, place, state):
+    """(index, line) of the first word of a unit in what the fill kept."""
+    i, j, k = (jnp.maximum(x, 0) for x in place)
+    strip, r = _split(th, i, s.rows)
+    block, rest = _split(th, j, s.sides[1])
+    lane = _quarter(th, rest)
+    line = (triple * s.blocks[1] + block) * s.strips + strip
+    line = line * s.steps + k + lane + s.front
+    group = _quarter(th, r) + state * (s.rows // 4)
+    return group * THREADS + lane * 4, line
+
+
+def _split(th, value, size):
+    """(value // size, value % size) for a power of two."""
+    bits = size.bit_length() - 1
+    return lax.shift_right_logical(value, th.splat(bits)), value & (size - 1)

@@ -1,0 +1,658 @@
+"""The command line, in process: goldens, bad input, exit codes, what is written where.
+
+``JAXALIGN_GOLDEN=write pytest tests/cli/test_cli.py`` writes the goldens anew; read the
+difference before it is kept.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import jax  # before main(), which else turns on a compilation cache in the home folder
+import numpy as np
+import pytest
+
+from jaxalign.cli import options, progress
+from jaxalign.cli.main import CACHE, CACHE_FROM, App, _keep_compilations, main
+from jaxalign.cli.request import scoring_of
+from jaxalign.errors import EXIT_CODES
+from jaxalign.io.formats import FORMATS
+from jaxalign.model import scoring
+from jaxalign.model.alphabet import UNKNOWN_POLICIES
+from jaxalign.model.identity import IDENTITIES
+from jaxalign.model.matrix import load, matrix_names
+from jaxalign.model.scoring import Scoring
+from jaxalign.model.table import OUTPUTS
+from jaxalign.pairs.engine import IMPLEMENTATIONS
+from jaxalign.pairs.parts import query_ranges
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+A = ">q1 first\nMKTAYIAKQR\nWNE\n>q2\nHEAGAWGHEE\n>q3\nMRVX\n"
+B = ">t1\nMKTAIAKQRE\n>t2\nPAWHEAE\n>t3\nMRVX\n"
+ONE = ">only\nHEAGAWGHEE\n"
+DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, INTERRUPTED = EXIT_CODES
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working directory with the inputs; names in messages stay short."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"a.fa": A, "b.fa": B, "one.fa": ONE}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder, capsys):
+    """Words of a command line -> (exit code, stdout, stderr)."""
+
+    def run(*words):
+        code = main(list(words))
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+def golden(name: str, text: str):
+    path = GOLDEN / name
+    if os.environ.get("JAXALIGN_GOLDEN") == "write":
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def without_version(text: str) -> str:
+    return re.sub(r"(jaxalign |VN:)(?!1\.6)[\w.+]+", r"\1VERSION", text)
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+# Goldens -----------------------------------------------------------------------------
+
+
+def test_align_zips(run):
+    code, out, err = run("align", "a.fa", "b.fa", "--output", "alignment")
+    assert code == DONE
+    golden("align.tsv", out)
+    heading, summary = err.splitlines()
+    assert heading.startswith(
+        "jaxalign: BLOSUM62, gap(k) = 11 + 1*(k-1); global; protein alphabet; "
+        "output alignment; sweep ("
+    )
+    assert "3 pairs computed" in summary and "GCUPS" in summary
+
+
+def test_one_against_all_is_the_same_from_either_side(run):
+    wanted = ("--columns", "query,target,score", "--output", "score", "-q")
+    code, out, err = run("align", "one.fa", "a.fa", *wanted)
+    assert (code, err) == (DONE, "")
+    rows = [line.split("\t") for line in out.splitlines()[1:]]
+    assert [row[1] for row in rows] == ["q1", "q2", "q3"]
+    _, other, _ = run("align", "a.fa", "one.fa", *wanted)
+    swapped = [line.split("\t") for line in other.splitlines()[1:]]
+    assert [[t, q, score] for q, t, score in swapped] == rows
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("all.pair", ()),
+        ("all.sam", ()),
+        ("all.paf", ()),
+        ("all.fasta", ("--include-self",)),
+        ("all_cigar.tsv", ("--columns", "qseqid,sseqid,pident,qstart,qend,cigar")),
+    ],
+)
+def test_all_with_paths(run, folder, name, words):
+    code, out, err = run("all", "a.fa", "-o", name, *words)
+    assert (code, out) == (DONE, "")
+    assert "output alignment" in err, "a format with paths raises the output"
+    golden(name, without_version((folder / name).read_text()))
+
+
+def test_blast_preset(run, folder):
+    code, _, err = run("all", "a.fa", "--preset", "blastp", "-o", "all.m8")
+    assert code == DONE
+    assert "BLOSUM62, gap(k) = 12 + 1*(k-1); local" in err
+    golden("all.m8", (folder / "all.m8").read_text())
+
+
+def test_figure_2_of_the_2006_paper(run, folder):
+    (folder / "x.fa").write_text(">x\nATCTCGTATGAT\n")
+    (folder / "y.fa").write_text(">y\nGTCTATCAC\n")
+    words = "--alphabet dna --match 2 --mismatch -1 --gap-open 1 --mode local".split()
+    code, out, err = run("align", "x.fa", "y.fa", *words, "--columns", "score,cigar")
+    assert code == DONE
+    assert out.splitlines()[1].split("\t")[0] == "10"
+    assert "match 2 / mismatch -1, gap(k) = 1 + 1*(k-1); local; dna alphabet" in err
+
+
+def test_needle_preset_is_fractional_and_semiglobal(run):
+    words = ("--preset", "needle", "--columns", "query,target,score,identity_full")
+    code, out, err = run("align", "one.fa", "b.fa", *words)
+    assert code == DONE
+    assert "gap(k) = 10 + 0.5*(k-1); semiglobal" in err
+    golden("needle.tsv", out)
+
+
+def test_empty_sequence_is_aligned(run, folder):
+    (folder / "e.fa").write_text(">none\n>some\nMKV\n")
+    code, out, _ = run("all", "e.fa", "-q", "--columns", "score,columns,gaps,cigar")
+    assert code == DONE
+    assert out.splitlines()[1] == "-13\t3\t3\t3D"
+
+
+def test_standard_input(run, monkeypatch):
+    data = io.TextIOWrapper(io.BytesIO(gzip.compress(A.encode())))
+    monkeypatch.setattr(sys, "stdin", data)
+    code, out, _ = run("align", "-", "b.fa", "-q", "-o", "-", "--output", "alignment")
+    assert code == DONE
+    golden("align.tsv", out)
+
+
+def test_min_identity_counts_what_it_drops(run):
+    words = ("--min-identity", "0.6", "--output", "score", "--identity", "shorter")
+    code, out, err = run("align", "a.fa", "b.fa", *words)
+    assert code == DONE
+    assert [line.split("\t")[0] for line in out.splitlines()[1:]] == ["q1", "q3"]
+    assert "3 pairs computed, 2 kept (identity_shorter >= 0.6)" in err
+
+
+def test_graphpart_reads_whole_headings(run):
+    words = ("--format", "graphpart", "-o", "edges.csv", "-q")
+    code, _, err = run("all", "a.fa", *words)
+    assert code == DONE
+    assert err.startswith("jaxalign: warning: a.fa: headings have descriptions")
+    code, _, err = run("all", "b.fa", *words, "--force")
+    assert (code, err) == (DONE, "")
+
+
+def test_filters_name_their_columns(run):
+    words = "--min-score 13 --min-cov 0.2 --coverage query --min-identity 0.1 -q"
+    code, out, _ = run("align", "a.fa", "b.fa", *words.split(), "--json")
+    found = json.loads(out)
+    assert code == DONE and found["filters"] == {
+        "min_score": 13,
+        "min_identity": 0.1,
+        "min_cov": 0.2,
+        "coverage": "query",
+        "identity": "alignment",
+    }
+    assert found["pairs"] == {"computed": 3, "kept": 2}
+    for wrong in (["--min-cov", "2"], ["--min-score", "nan"], ["--coverage", "any"]):
+        assert run("align", "a.fa", "b.fa", *wrong)[0] == USAGE
+
+
+def test_devices_by_number(run):
+    words = ("all", "a.fa", "--output", "score", "-q")
+    code, out, _ = run(*words)
+    assert code == DONE
+    assert run(*words, "--devices", "1,3") == (DONE, out, "")
+    assert run(*words, "--devices", "4")[0] == DEVICE
+    assert run(*words, "--devices", "one")[0] == USAGE
+
+
+def test_json(run, folder):
+    words = "--json --min-identity 0.9 --output alignment -o out.tsv -q".split()
+    code, out, err = run("align", "a.fa", "b.fa", *words)
+    assert (code, err) == (DONE, "")
+    found = json.loads(out)
+    assert found["pairs"] == {"computed": 3, "kept": 0}
+    assert found["scoring"]["formula"] == str(Scoring())
+    assert found["mode"] == "global" and found["free_ends"] == []
+    first = found["inputs"][0]
+    assert first["sha256"] == hashlib.sha256(A.encode()).hexdigest()
+    assert (first["records"], first["residues"]) == (3, 27)
+    assert found["implementation"] == "sweep" and found["reason"]
+    assert found["cells"] == 13 * 10 + 10 * 7 + 4 * 4
+    assert found["gcups"] > 0 and found["seconds"] > 0 and found["warnings"] == []
+    assert found["device"]["platform"] == jax.default_backend()
+    assert {"jaxalign", "jax", "jaxlib", "python"} <= set(found["versions"])
+    assert len((folder / "out.tsv").read_text().splitlines()) == 1
+
+
+# Scoring from options ----------------------------------------------------------------
+
+
+def made(*words):
+    """The scoring of option words, by way of the real parser."""
+    app = App(result_action="return_value")
+    app.default(_scoring_verb)
+    return app(list(words), exit_on_error=False, print_error=False)
+
+
+def _scoring_verb(*, chosen: options.ScoringOptions = options.ScoringOptions()):  # noqa: B008
+    return scoring_of(chosen)
+
+
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        ("", "BLOSUM62, gap(k) = 11 + 1*(k-1)"),
+        ("--gap-style blast", "BLOSUM62, gap(k) = 12 + 1*(k-1)"),
+        ("--gap-open 5 --gap-extend 2", "BLOSUM62, gap(k) = 5 + 2*(k-1)"),
+        ("-gapopen 5 -gapextend 2", "BLOSUM62, gap(k) = 5 + 2*(k-1)"),
+        ("--gap-open 5 --gap-extend 2 --gap-style blast", "BLOSUM62, gap(k) = 7 + 2*("),
+        ("--preset blastp --gap-style blast", "BLOSUM62, gap(k) = 12 + 1*(k-1)"),
+        ("--preset ssearch --matrix PAM30", "PAM30, gap(k) = 12 + 2*(k-1)"),
+        ("--preset blastn --mismatch -2", "match 2 / mismatch -2, gap(k) = 7 + 2*("),
+        ("--alphabet dna", "match 2 / mismatch -3, gap(k) = 11 + 1*(k-1)"),
+        ("--alphabet rna --matrix NUC", "NUC, gap(k) = 11 + 1*(k-1)"),
+        ("--gap-open 10 --gap-extend 0.5", "BLOSUM62, gap(k) = 10 + 0.5*(k-1)"),
+    ],
+)
+def test_scoring_options(words, expected):
+    assert str(made(*words.split())).startswith(expected)
+
+
+def test_no_option_is_the_default_scoring():
+    found, default = made(), Scoring()
+    assert found.scores.tolist() == default.scores.tolist()
+    assert (found.open, found.extend, found.scale) == (11, 1, 1)
+    assert found.alphabet == default.alphabet
+
+
+def test_rna_alphabet():
+    assert made("--alphabet", "rna").alphabet.kind == "rna"
+    assert made("--alphabet", "rna", "--matrix", "NUC").alphabet.kind == "rna"
+
+
+def test_nucleotides_scored_as_protein_are_told(run, folder):
+    (folder / "n.fa").write_text(">x\nACGTN\n>y\nACGN\n")
+    code, _, err = run("info", "--plan", "n.fa")
+    assert code == DONE
+    assert "warning: all letters of n.fa are ACGTUN, scored as protein" in err
+    assert "--alphabet dna" in err and "--preset blastn" in err
+
+
+def test_unknown_letters_when_asked_are_counted(run, folder):
+    (folder / "u.fa").write_text(">x\nMUOK\n>y\nMKKJ\n")
+    code, out, err = run(*"all u.fa --unknown X -q --json --output score".split())
+    assert code == DONE
+    assert json.loads(out)["inputs"][0]["substituted"] == 3
+    assert "warning: u.fa: 3 unknown letters are read as X" in err
+
+
+def test_choices_are_those_of_the_code():
+    pairs = [
+        (options.Mode, scoring.MODES),
+        (options.PresetName, scoring.PRESET_NAMES),
+        (options.Output, OUTPUTS),
+        (options.Format, FORMATS),
+        (options.Identity, IDENTITIES),
+        (options.Implementation, IMPLEMENTATIONS),
+        (options.ScoringOptions.__annotations__["unknown"], UNKNOWN_POLICIES),
+    ]
+    for choices, known in pairs:
+        assert set(get_args(choices)) == set(known)
+
+
+# Bad input ---------------------------------------------------------------------------
+
+BAD_FILES = {
+    "U": (">a\nMK\n>x\nMKU\n", ["line 4, column 3", "record 2 ('x')", "'U'"]),
+    "O": (">x\nOMK\n", ["line 2, column 1", "record 1 ('x')", "'O'"]),
+    "J": (">x\nMK\nMJ\n", ["line 3, column 2", "'J'", "--unknown X"]),
+    "digit": (">x\nMK1\n", ["line 2, column 3", "'1'", "alphabet is"]),
+    "gap": (">x\nM-K\n", ["line 2, column 2", "'-'", "unaligned"]),
+    "empty": ("", ["is empty", "'>'"]),
+    "headless": ("MKV\n", ["line 1, column 1", "'>'", "'MKV'"]),
+    "duplicate": (">x\nM\n>y\nM\n>x z\nM\n", ["line 5", "record 3", "record 1"]),
+    "truncated": (gzip.compress(A.encode() * 50)[:-12], ["gzip", "truncated"]),
+}
+
+
+def refused(run, folder, code, *words):
+    """The one message of a refusal; nothing is printed, written or traced."""
+    before = names(folder)
+    found, out, err = run(*words)
+    assert (found, out) == (code, "")
+    assert err.startswith("jaxalign: error: ") and err.count("error: ") == 1
+    assert "Traceback" not in err
+    assert names(folder) == before
+    return err
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_bad_file(run, folder, kind):
+    content, parts = BAD_FILES[kind]
+    data = content if isinstance(content, bytes) else content.encode()
+    (folder / "bad.fa").write_bytes(data)
+    message = refused(run, folder, INPUT, "all", "bad.fa", "-o", "out.tsv")
+    assert message.startswith("jaxalign: error: bad.fa")
+    assert not [part for part in parts if part not in message]
+
+
+def test_missing_file(run, folder):
+    message = refused(run, folder, INPUT, "align", "a.fa", "none.fa", "-o", "x.tsv")
+    assert "none.fa: no such file" in message
+
+
+@pytest.mark.parametrize(
+    "words, part",
+    [
+        ("--gap-open 1 --gap-extend 2", "gap_extend = 2 exceeds gap_open = 1"),
+        ("--gap-open -1", "gap_open = -1"),
+        ("--gap-extend -0.5", "gap_extend = -0.5"),
+        ("--gap-open nan", "finite"),
+        ("--matrix BLOSUM63", "unknown matrix 'BLOSUM63'"),
+        ("--matrix PAM30 --match 1", "exclude each other"),
+        ("--match 1", "match and mismatch go together"),
+        ("--alphabet dna --matrix PAM30", "PAM30 are protein"),
+        ("--mode local --free-ends q5", "free_ends goes with mode 'global'"),
+        ("--free-ends q5,x3", "--free-ends x3: any of q5, q3, t5, t3"),
+        ("--mode glocal", "Choose from"),
+        ("--min-identity 30", "a fraction from 0 to 1"),
+        ("--columns query,score,what", "column 'what' is unknown"),
+        ("--output score --columns gaps", "output='stats'"),
+        ("--output identity --identity alignment", "computes no path"),
+        ("-o none/out.tsv", "folder none does not exist"),
+        ("-o b.fa", "b.fa: exists; use --force"),
+        ("-o out.xyz", "names no format"),
+        ("--format parquet", "give a file name"),
+        ("--format sam --columns query", "fixed columns"),
+        ("--json -o -", "-o FILE"),
+        ("--json --format m8", "-o FILE"),
+        ("--memory-budget lots", "write it as 2GiB"),
+        ("--threads 0", "threads = 0"),
+        ("--no-such", "Unknown option"),
+        ("surplus", "surplus"),
+    ],
+)
+def test_bad_usage(run, folder, words, part):
+    assert part in refused(run, folder, USAGE, "all", "a.fa", *words.split())
+
+
+@pytest.mark.parametrize("words", ["align a.fa", "align --bad a.fa b.fa", "nothing"])
+def test_bad_arguments(run, folder, words):
+    refused(run, folder, USAGE, *words.split())
+
+
+def test_counts_that_do_not_pair(run, folder):
+    (folder / "two.fa").write_text(">x\nM\n>y\nM\n")
+    message = refused(run, folder, USAGE, "align", "a.fa", "two.fa")
+    assert "a.fa has 3 records, two.fa has 2" in message
+
+
+def test_standard_input_twice(run, folder):
+    assert "once" in refused(run, folder, USAGE, "align", "-", "-")
+
+
+def test_a_name_sam_cannot_hold_is_refused_before_the_work(run, folder, monkeypatch):
+    monkeypatch.setattr("jaxalign.pairs.api.align_all", None)
+    (folder / "odd.fa").write_text(">a,b\nMK\n>c\nMK\n")
+    message = refused(run, folder, USAGE, "all", "odd.fa", "-o", "out.sam")
+    assert "'a,b'" in message
+
+
+def test_force_replaces(run, folder):
+    (folder / "out.tsv").write_text("old")
+    words = ("align", "a.fa", "b.fa", "-o", "out.tsv", "--output", "alignment")
+    before = names(folder)
+    assert run(*words, "--force")[0] == DONE
+    assert names(folder) == before
+    golden("align.tsv", (folder / "out.tsv").read_text())
+
+
+def test_memory_budget_names_the_size_that_fits(run, folder):
+    words = ("align", "a.fa", "b.fa", "-o", "out.tsv", "--memory-budget")
+    message = refused(run, folder, MEMORY, *words, "10000")
+    fits = re.search(r"a budget of (\d+) bytes would fit", message)[1]
+    assert run(*words, fits)[0] == DONE
+
+
+def test_absent_device(run, folder):
+    if jax.default_backend() != "cpu":
+        pytest.skip("has a GPU")
+    message = refused(run, folder, DEVICE, "all", "a.fa", "--device", "gpu")
+    assert "--device gpu" in message
+    assert run("all", "a.fa", "--device", "gpu", "--output", "score")[0] == DEVICE
+
+
+@pytest.mark.parametrize(
+    "error, code, part",
+    [
+        (KeyboardInterrupt(), INTERRUPTED, "interrupted"),
+        (MemoryError("host"), MEMORY, "out of memory (host)"),
+        (RuntimeError("RESOURCE_EXHAUSTED: 3 GiB"), MEMORY, "RESOURCE_EXHAUSTED"),
+        (ZeroDivisionError("oops"), FAILED, "ZeroDivisionError: oops"),
+    ],
+)
+def test_failure_while_running(run, folder, monkeypatch, error, code, part):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("jaxalign.pairs.api.align_all", fail)
+    assert part in refused(run, folder, code, "all", "a.fa", "-q", "-o", "out.tsv")
+
+
+def test_failure_while_writing_leaves_nothing(run, folder, monkeypatch):
+    def break_off(table, columns, identity):
+        if len(table):
+            raise OSError("disk full")
+        return iter(())
+
+    monkeypatch.setattr("jaxalign.io.rows.tsv", break_off)
+    words = ("align", "a.fa", "b.fa", "-q", "--output", "alignment", "-o", "out.tsv")
+    assert "disk full" in refused(run, folder, FAILED, *words)
+
+
+def test_verbose_shows_the_traceback(run):
+    code, _, err = run("all", "none.fa", "-v")
+    assert code == INPUT
+    assert "Traceback" in err and err.splitlines()[-1].startswith("jaxalign: error: ")
+
+
+# Other verbs -------------------------------------------------------------------------
+
+
+def test_matrices_lists_and_prints(run, folder):
+    code, out, _ = run("matrices")
+    assert code == DONE and tuple(out.split("\n")[:-1]) == matrix_names()
+    code, out, _ = run("matrices", "PAM30")
+    (folder / "copy.mat").write_text(out)
+    letters, scores = load("copy.mat")
+    assert letters == load("PAM30")[0]
+    assert scores.tolist() == load("PAM30")[1].tolist()
+
+
+def test_unknown_matrix(run, folder):
+    assert "BLOSUM63" in refused(run, folder, USAGE, "matrices", "BLOSUM63")
+
+
+def test_info_and_plan(run):
+    code, out, _ = run("info", "--plan", "a.fa", "--output", "score", "--threads", "1")
+    assert code == DONE
+    for part in ("jaxlib: ", "platform: ", "implementation: sweep", "windows: 1"):
+        assert part in out
+    code, out, _ = run("info", "--plan", "a.fa", "--json")
+    plan = json.loads(out)["plan"]
+    assert (plan["pairs"], plan["records"], plan["dtypes"]) == (3, 3, ["int16"])
+
+
+def test_info_says_what_the_options_give(run, folder):
+    code, out, _ = run("info", "--threads", "1", "--memory-budget", "1GiB", "--json")
+    runs = json.loads(out)["runs"]
+    assert (code, runs["threads"], runs["budget_bytes"]) == (DONE, 1, 2**30)
+    assert "device 7" in refused(run, folder, DEVICE, "info", "--devices", "7")
+
+
+def test_a_u_in_dna(run, folder):
+    (folder / "u.fa").write_text(">x\nACGUU\n")
+    words = ("all", "u.fa", "--alphabet", "dna", "-o", "out.tsv")
+    message = refused(run, folder, INPUT, *words)
+    assert "--alphabet rna reads U" in message
+    assert "(and 1 more unknown letter)" in message
+
+
+def test_a_set_too_large_for_one_table_still_has_a_folder(run, folder, monkeypatch):
+    monkeypatch.setattr(query_ranges, "ROWS", 3000)
+    (folder / "n.fa").write_text("".join(f">s{k}\nMK\n" for k in range(400)))
+    words = ("--memory-budget", "3MiB", "--threads", "1", "--json")
+    code, out, _ = run("info", "--plan", "n.fa", *words)
+    found = json.loads(out)
+    assert code == DONE and found["folder_plan"]["parts"] > 20
+    assert "memory budget is 3 MiB" in found["plan"]["refused"]
+    assert "-o FOLDER/" in found["plan"]["refused"]
+    assert found["folder_plan"]["pairs"] == 400 * 399 // 2
+
+
+def test_info_refuses_a_plan_over_the_budget(run, folder):
+    words = ("info", "--plan", "a.fa", "--memory-budget", "1kB")
+    assert "would fit" in refused(run, folder, MEMORY, *words)
+
+
+def test_soft_prints_and_saves(run, folder):
+    """The first record of each file; the numbers are the library's."""
+    import jaxalign
+
+    words = ("soft", "a.fa", "b.fa", "--temperature", "0.5", "-o", "p.npz")
+    code, out, _ = run(*words)
+    assert code == DONE
+    head, numbers, _, said, *rows = out.splitlines()
+    assert head.split("\t")[2:5] == [
+        "soft_score",
+        "expected_pairs",
+        "expected_identities",
+    ]
+    hard = jaxalign.align("MKTAYIAKQRWNE", "MKTAIAKQRE")
+    assert abs(float(numbers.split("\t")[2]) - hard.score) < 0.5
+    assert tuple(rows) == hard.rows() and hard.cigar() in said
+    saved = np.load(folder / "p.npz")
+    assert saved["posterior"].shape == (13, 10) and list(saved["names"]) == ["q1", "t1"]
+    assert "--force" in refused(run, folder, USAGE, *words)
+    assert "temperature" in refused(
+        run, folder, USAGE, *words[:3], "--temperature", "0"
+    )
+
+
+@pytest.mark.slow
+def test_soft_draws_a_picture(run, folder):
+    pytest.importorskip("matplotlib")
+    words = ("soft", "a.fa", "b.fa", "--mode", "local", "--plot")
+    assert run(*words, "p.png")[0] == DONE
+    assert (folder / "p.png").read_bytes()[1:4] == b"PNG"
+    assert "picture" in refused(run, folder, USAGE, *words, "p.doc")
+
+
+def test_help_names_verbs_and_exit_codes(run):
+    code, out, _ = run("--help")
+    assert code == DONE
+    told = " ".join(out.split())
+    assert all(verb in told for verb in ("align", "all", "info", "soft"))
+    assert all(f"{code} {text}" in told for code, text in EXIT_CODES.items())
+    assert run("--version")[0] == DONE
+
+
+# Start, pipes, progress --------------------------------------------------------------
+
+
+def child(code: str, **how):
+    """Run Python in a fresh process."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, **how)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["all", "--help"], ["matrices"]])
+def test_light_verbs_import_no_jax(words):
+    code = (
+        "import sys; from jaxalign.cli.main import main; "
+        f"assert main({words}) == 0; assert not {{'jax', 'jaxlib'}} & set(sys.modules)"
+    )
+    found, _, err = child(code)
+    assert (found, err) == (DONE, "")
+
+
+def test_a_closed_pipe_is_quiet():
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "jaxalign", "matrices"]
+    with os.fdopen(writing) as pipe:
+        done = subprocess.run(words, stdout=pipe, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (FAILED, b"")
+
+
+def test_compilations_are_kept_unless_the_user_says_where(monkeypatch):
+    monkeypatch.delitem(sys.modules, "jax")
+    for name in (CACHE, CACHE_FROM):
+        monkeypatch.setenv(name, "")  # restored afterwards, whatever main() sets
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    _keep_compilations()
+    assert os.environ[CACHE] == os.path.join("/somewhere", "jaxalign")
+    monkeypatch.setenv(CACHE, "mine")
+    _keep_compilations()
+    assert os.environ[CACHE] == "mine"
+
+
+def told(kind, capsys, monkeypatch, quiet=False, terminal=False):
+    """What a report of four seconds' work prints, a report each second."""
+    clock = iter(range(100))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    with progress.reporting(kind, quiet) as report:
+        for done in (10**9, 2 * 10**9, 4 * 10**9) if report else ():
+            report(done, 4 * 10**9)
+    out, err = capsys.readouterr()
+    assert out == ""
+    return err
+
+
+def test_progress_as_json(capsys, monkeypatch):
+    lines = told("json", capsys, monkeypatch).splitlines()
+    states = [json.loads(line)["progress"] for line in lines]
+    assert [state["cells_done"] for state in states] == [10**9, 2 * 10**9, 4 * 10**9]
+    assert states[0] == {
+        "cells_done": 10**9,
+        "cells_total": 4 * 10**9,
+        "seconds": 1,
+        "gcups": 1.0,
+        "eta_seconds": 3.0,
+    }
+
+
+def test_progress_says_how_many_devices_are_at_work(capsys, monkeypatch):
+    monkeypatch.setattr(progress.time, "monotonic", iter(range(9)).__next__)
+    with progress.reporting("json") as report:
+        report.busy(2, 4)
+        report(10**9, 2 * 10**9)
+    now = json.loads(capsys.readouterr().err)["progress"]
+    assert (now["devices_busy"], now["devices"]) == (2, 4)
+    assert progress.text(now).endswith(", 2 of 4 devices busy")
+
+
+def test_progress_as_lines(capsys, monkeypatch):
+    line = "jaxalign: 100% of 4e+09 cells, 1.33 GCUPS, ETA 0:00:00\n"
+    assert told("plain", capsys, monkeypatch) == line
+
+
+def test_progress_bar(capsys, monkeypatch):
+    # rich draws from a thread of its own, so the clock may have ticked more often.
+    assert re.search(
+        r"100% of 4e\+09 cells, [\d.]+ GCUPS", told("bar", capsys, monkeypatch)
+    )
+
+
+def test_no_progress_for_short_work_or_when_quiet(capsys, monkeypatch):
+    assert told("none", capsys, monkeypatch) == ""
+    assert told("auto", capsys, monkeypatch) == ""
+    assert told("auto", capsys, monkeypatch, quiet=True, terminal=True) == ""
+    assert "GCUPS" in told("auto", capsys, monkeypatch, terminal=True)
+
+
+def test_demo(run):
+    """A table of the best and worst pairs, one alignment, and what it cost."""
+    code, out, err = run("demo")
+    assert code == DONE
+    assert "best 10, last 3 of 120 pairs" in out
+    assert "# 1: P69905" in out and "# 2: P68871" in out
+    assert "one query against many targets in lanes" in out
+    assert "120 pairs" in err and "cells" in err

@@ -1,0 +1,85 @@
+"""What tests share with ``test_gpu_windows``."""
+
+import threading
+
+import numpy as np
+import pytest
+from cases import codes
+
+import jaxalign
+import kernels_pallas as kernels
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.model.scoring import resolve_ends
+from jaxalign.pairs import engine
+from jaxalign.pairs.gpu import (
+    dispatch,
+    launch_size,
+)
+from jaxalign.pairs.plan import Task
+
+interpreted = pytest.mark.skipif(
+    kernels.interpreter() is None, reason="the GPU interpreter came with JAX 0.11"
+)
+
+
+def task_of(kind, output, mode="semiglobal", count=9, seed=0):
+    rng = np.random.default_rng(seed)
+    scoring = jaxalign.Scoring()
+    sets = [
+        as_sequences([codes(rng, n, 20) for n in rng.integers(0, 30, count)],
+                     scoring.alphabet)
+        for _ in range(2)
+    ]  # fmt: skip
+    sets = sets[:1] * 2 if kind == "all" else sets
+    free = resolve_ends(mode, None)
+    return Task(kind, *sets, scoring, mode, free, output, budget=2**30)
+
+
+class Small:
+    """The kernels in a shape of few rows for the interpreter, which is slow."""
+
+    def __getattr__(self, name):
+        return getattr(kernels, name)
+
+    def choose(self, longest, *, local, packed, shared=True, way=None):
+        tile = 4 if way else 0
+        return kernels.Fill(8, 8, 2, local, packed, shared, tile, plain=True)
+
+    def spread(self, m, n, *, local, packed):
+        return self.choose(max(m), local=local, packed=packed)
+
+    def bucket(self, length):
+        return max(32, length)
+
+
+class Interpreted(Small):
+    """… that a GPU seems to support, for the engine."""
+
+    def supported(self, device=None):
+        return True, "in the interpreter"
+
+
+def _drive(monkeypatch):
+    """Let the engine run small launches in the interpreter."""
+    monkeypatch.setattr(launch_size, "QUERIES", (4,))
+    monkeypatch.setattr(launch_size, "TARGETS", (8,))
+    monkeypatch.setattr(engine, "kernels_pallas", Interpreted())
+    prepare, alone = (
+        dispatch.prepare,
+        threading.Lock(),
+    )  # it has one state for all threads
+    monkeypatch.setattr(
+        dispatch, "prepare", lambda task, own: prepare(task, own, kernels.interpreter())
+    )
+    run, scores = dispatch.run, dispatch.scores
+
+    def run_in_turn(*args):
+        with alone:
+            run(*args)
+
+    def scores_in_turn(*args):
+        with alone:
+            return list(scores(*args))
+
+    monkeypatch.setattr(dispatch, "run", run_in_turn)
+    monkeypatch.setattr(dispatch, "scores", scores_in_turn)

@@ -1,0 +1,243 @@
+"""Encoded databases: what is written is read back, what is wrong is refused. And FASTA
+in blocks: the same records and the same messages as a file read whole."""
+
+import gzip
+import json
+import struct
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import some_texts
+
+import jaxalign
+from jaxalign.errors import InputError, UsageError
+from jaxalign.io import encoded_database, fasta, fasta_blocks
+from jaxalign.model.alphabet import as_sequences, named_alphabet
+from jaxalign.model.scoring import Scoring
+
+PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
+PROTEIN = named_alphabet("protein")
+
+
+def write(path, records):
+    path.write_text("".join(f">{name}\n{text}\n" for name, text in records))
+    return str(path)
+
+
+@pytest.fixture
+def indexed(tmp_path):
+    """The path of an index of the proteins."""
+    path = tmp_path / "p.jaxdb"
+    jaxalign.index_database(PROTEINS, path)
+    return path
+
+
+# ------------------------------------------------------------------------------- index
+
+
+def test_an_index_holds_what_the_file_holds(indexed):
+    want, found = fasta.read(PROTEINS, PROTEIN), jaxalign.open_database(indexed)
+    assert tuple(found.names) == want.names and len(found) == len(want)
+    np.testing.assert_array_equal(found.codes, want.codes)
+    np.testing.assert_array_equal(found.offsets, want.offsets)
+    assert found.alphabet == want.alphabet
+    assert found.text(7) == want.text(7)
+
+
+def test_what_the_index_says_of_itself(tmp_path):
+    path = write(tmp_path / "a.fa", [("a", "MKV"), ("b", ""), ("c", "MKUO")])
+    with pytest.raises(InputError, match="line 6, column 3"):
+        jaxalign.index_database(path, tmp_path / "a.jaxdb")
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.fa"]  # nothing is left behind
+    made = jaxalign.index_database(path, tmp_path / "a.jaxdb", unknown="X")
+    size = (tmp_path / "a.jaxdb").stat().st_size
+    assert made == {"records": 3, "residues": 7, "longest": 4, "bytes": size,
+                    "substituted": 2}  # fmt: skip
+    with pytest.raises(UsageError, match="exists"):
+        jaxalign.index_database(path, tmp_path / "a.jaxdb", unknown="X")
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", "", "A"]])
+def test_empty_ones(tmp_path, texts):
+    sequences = as_sequences(texts, PROTEIN)
+    encoded_database.create(str(tmp_path / "d"), [sequences] if texts else [], PROTEIN)
+    found = jaxalign.open_database(tmp_path / "d", verify=True)
+    assert [found.text(k) for k in range(len(found))] == texts
+
+
+def test_blocks_and_names_beyond_ascii(tmp_path):
+    texts = some_texts(1, 9)
+    named = [(f"größe{k}", text) for k, text in enumerate(texts)]
+    whole = as_sequences(named, PROTEIN)
+    blocks = [whole.between(0, 4), whole.between(4, 5), whole.between(5, 9)]
+    encoded_database.create(str(tmp_path / "d"), blocks, PROTEIN)
+    found = jaxalign.open_database(tmp_path / "d", verify=True)
+    assert list(found.names) == list(whole.names)
+    assert [found.text(k) for k in range(9)] == texts
+    assert found.names[-1] == "größe8" and len(found.names[2:5]) == 3
+    assert list(found.between(2, 5).names) == list(whole.names[2:5])
+    with pytest.raises(IndexError):
+        found.names[9]
+
+
+@pytest.mark.parametrize("alphabet", ["dna", "rna", "AB"])
+def test_other_alphabets(tmp_path, alphabet):
+    made = named_alphabet(alphabet)
+    encoded_database.create(str(tmp_path / "d"), [as_sequences(["A"], made)], made)
+    assert jaxalign.open_database(tmp_path / "d").alphabet == made
+    with pytest.raises(InputError, match="letters"):
+        encoded_database.mapped(tmp_path / "d", PROTEIN)
+
+
+def damage(path, how):
+    """Rewrite the file ``how`` says; returns what the message has to name."""
+    data = bytearray(path.read_bytes())
+    match how:
+        case "short":
+            data = data[:-1]
+        case "long":
+            data += b"\0"
+        case "page":
+            data = data[:100]
+        case "version":
+            data[8:12] = struct.pack("<I", 2)
+        case "text":
+            data[30] ^= 1
+        case "magic":
+            data[0] ^= 1
+        case "codes":
+            data[encoded_database.PAGE + 5] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "how, message",
+    [
+        ("short", "truncated"),
+        ("long", "appended"),
+        ("page", "truncated"),
+        ("version", "version 2, this program reads version 1"),
+        ("text", "damaged"),
+        ("magic", "no index"),
+    ],
+)
+def test_a_wrong_file_is_refused_at_once(indexed, how, message):
+    damage(indexed, how)
+    with pytest.raises(InputError, match=message):
+        jaxalign.open_database(indexed)
+
+
+def test_a_wrong_residue_is_found_by_the_checksum(indexed):
+    jaxalign.open_database(indexed, verify=True)
+    damage(indexed, "codes")
+    jaxalign.open_database(indexed)
+    with pytest.raises(InputError, match="codes"):
+        jaxalign.open_database(indexed, verify=True)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        jaxalign.open_database(tmp_path / "none")
+    assert not encoded_database.is_database(tmp_path / "none")
+    assert not encoded_database.is_database(tmp_path)
+
+
+def test_sections_are_aligned_and_stand_where_the_page_says(indexed):
+    data = indexed.read_bytes()
+    assert data[:8] == encoded_database.MAGIC
+    version, _, length = struct.unpack("<III", data[8:20])
+    about = json.loads(data[20 : 20 + length])
+    assert version == encoded_database.VERSION and about["alphabet"][
+        "letters"
+    ] == "".join(PROTEIN.letters)
+    starts = [about["sections"][name][0] for name in ("codes", "offsets", "places")]
+    assert all(start % 64 == 0 for start in starts)
+    start, count, _ = about["sections"]["codes"]
+    first = fasta.read(PROTEINS, PROTEIN)[0]
+    assert data[start : start + len(first)] == first.tobytes()
+    assert count == about["residues"]
+
+
+def test_opening_takes_milliseconds_whatever_the_size(tmp_path):
+    """A tenth of reading the codes even once; 64 MB of them, 200 000 names."""
+    codes = np.zeros(2**26, np.uint8)
+    offsets = np.linspace(0, len(codes), 200_001).astype(np.int64)
+    names = tuple(f"s{k}" for k in range(200_000))
+    whole = jaxalign.Sequences(names, codes, offsets, PROTEIN)
+    encoded_database.create(str(tmp_path / "d"), [whole], PROTEIN)
+    spent = []
+    for _ in range(5):
+        began = time.process_time()
+        found = jaxalign.open_database(tmp_path / "d")
+        spent.append(time.process_time() - began)
+    assert found.names[123_456] == "s123456"
+    assert min(spent) < 0.01
+
+
+def test_an_index_is_taken_where_sequences_are(indexed):
+    found = jaxalign.open_database(indexed).between(0, 5)
+    plain = fasta.read(PROTEINS, PROTEIN).between(0, 5)
+    table = jaxalign.align_all(found, output="score")
+    want = jaxalign.align_all(plain, output="score")
+    assert table["score"].tolist() == want["score"].tolist()
+    assert table.row(3) == want.row(3)
+
+
+# ------------------------------------------------------------------------------ blocks
+
+
+@pytest.mark.parametrize("residues, records", [(1, 99), (1000, 99), (10**9, 10)])
+def test_blocks_are_the_file(residues, records, tmp_path):
+    packed = tmp_path / "p.gz"
+    packed.write_bytes(gzip.compress(PROTEINS.read_bytes()))
+    want = fasta.read(PROTEINS, PROTEIN)
+    blocks = [b for b, _ in fasta_blocks.read_blocks(packed, PROTEIN, "error", residues,
+                                               records)]  # fmt: skip
+    assert all(len(block) <= records for block in blocks) and len(blocks) > 4
+    assert all(
+        block.between(0, len(block) - 1).codes.size < residues for block in blocks
+    )
+    assert [name for block in blocks for name in block.names] == list(want.names)
+    np.testing.assert_array_equal(np.concatenate([b.codes for b in blocks]), want.codes)
+
+
+BAD = {
+    "letter": [("a", "MKV"), ("b", "MK"), ("c", "M1K")],
+    "twice in a block": [("a", "MKV"), ("b", "MK"), ("b", "MM")],
+    "twice in the file": [("a", "MKV"), ("b", "MK"), ("a", "MM")],
+    "no name": [("a", "MKV"), ("b", "MK"), ("", "MM")],
+}
+
+
+@pytest.mark.parametrize("records", [1, 2, 3])
+@pytest.mark.parametrize("name", BAD)
+def test_faults_are_named_as_in_a_whole_file(tmp_path, name, records):
+    path = write(tmp_path / "a.fa", BAD[name])
+    with pytest.raises(InputError) as want:
+        fasta.read(path, PROTEIN)
+    with pytest.raises(InputError) as found:
+        list(fasta_blocks.read_blocks(path, PROTEIN, "error", 10**9, records))
+    assert str(found.value) == str(want.value)
+
+
+def test_equal_hashes_of_different_names_are_no_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(fasta_blocks, "hash", lambda _: 7, raising=False)
+    path = write(tmp_path / "a.fa", [("a", "MKV"), ("b", "MK"), ("c", "M")])
+    assert len(list(fasta_blocks.read_blocks(path, PROTEIN, "error", 10**9, 1))) == 3
+
+
+@pytest.mark.parametrize("text", ["", "\n", "MKV\n"])
+def test_a_file_that_is_no_fasta(tmp_path, text):
+    path = tmp_path / "a.fa"
+    path.write_text(text)
+    with pytest.raises(InputError):
+        list(fasta_blocks.read_blocks(path, PROTEIN))
+
+
+def test_a_truncated_gz_is_an_error(tmp_path):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(PROTEINS.read_bytes())[:-200])
+    with pytest.raises(InputError, match="truncated"):
+        jaxalign.search(["MKV"], path, Scoring(), align_top=False)

@@ -1,0 +1,62 @@
+"""Launches of the pair kernels in the interpreter, for several files of tests."""
+
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import kernels_pallas as kp
+from kernels_pallas.core import mosaic
+
+LETTERS = 5
+KINDS = list(product((True, False), repeat=3))  # local, packed, shared
+values = pytest.mark.skipif(
+    mosaic.interpreter() is None, reason="the GPU interpreter came with JAX 0.11"
+)
+
+
+def name(kind):
+    words = ("border", "local"), ("int32", "int16"), ("list", "block")
+    return "-".join(pair[which] for pair, which in zip(words, kind, strict=True))
+
+
+def matrix(seed=0):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-4, 3, (LETTERS, LETTERS))
+    np.fill_diagonal(scores, rng.integers(3, 8, LETTERS))
+    return scores.astype(np.int32)
+
+
+def padded(rng, lengths, letters=LETTERS):
+    """Random residues, garbage after each sequence's end included."""
+    return rng.integers(0, letters, (len(lengths), max(*lengths, 1))).astype(np.uint8)
+
+
+def flat(t, n, s):
+    """Padded targets one after the other, the last first, as ``letters`` of them."""
+    order = range(len(n) - 1, -1, -1)
+    parts = [t[k, : n[k]] for k in order]
+    ends = np.cumsum([len(part) for part in parts])[::-1]
+    codes = np.concatenate([*parts, np.zeros(1, np.uint8)])
+    first = jnp.asarray(ends - np.array(n), jnp.int32)
+    room = int(kp.rows_of(n, s)[-1]) + 3
+    n = jnp.asarray(n, jnp.int32)
+    return kp.letters(jnp.asarray(codes), first, n, shape=s, room=room)
+
+
+def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0,
+            ragged=False):  # fmt: skip
+    problem = kp.problem_of(scores, *gaps, free, wildcard)
+    more = {}
+    if ragged:
+        t = flat(t, n, s)
+        more["records"] = int(kp.records_of(m, n, s)[-1])
+    call = kp.align_block if s.shared else kp.align_list
+    interpret = mosaic.interpreter() if s.plain else None
+    found = call(problem, q, jnp.asarray(m, jnp.int32), t, jnp.asarray(n, jnp.int32),
+                 tie, local=s.local, dtype="int16" if s.packed else "int32", runs=runs,
+                 paths=s.words or s.tile > 0, shape=s, interpret=interpret,
+                 **more)  # fmt: skip
+    return jax.tree.map(np.asarray, found)

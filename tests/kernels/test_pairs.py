@@ -1,0 +1,434 @@
+"""The Pallas kernels lower for CUDA anywhere; their values are those of the oracle in
+the GPU interpreter (JAX 0.11 or newer) and, marked ``gpu``, on a device."""
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracle
+import pytest
+from kernel_cases import KINDS, aligned, matrix, name, padded, values
+
+import kernels_pallas as kp
+from kernels_pallas.core import mosaic
+from kernels_pallas.pairs import config
+
+ENDS = ("query_start", "query_end", "target_start", "target_end")
+SETS = [s for k in range(5) for s in combinations(ENDS, k)]
+OTHER = dict(zip(ENDS, ENDS[2:] + ENDS[:2], strict=True))
+
+
+def only(kind):
+    """All kinds, but only one of them in the quick part of the suite."""
+    slow = pytest.mark.slow
+    return [k if k == kind else pytest.param(k, marks=slow) for k in KINDS]
+
+
+def shape_of(kind, rows=4, lanes=8, columns=2, tile=0, words=False):
+    local, packed, shared = kind
+    plain = jax.default_backend() == "cpu"
+    tile = tile if local or not words else 0
+    return kp.Fill(rows, lanes, columns, local, packed, shared, tile, words, plain)
+
+
+def sequences(rng, s, m, n):
+    """Queries and targets; some targets are relatives, so that paths are long."""
+    q, t = padded(rng, m), padded(rng, n)
+    for k in range(len(t)):
+        part = min(q.shape[1], t.shape[1])
+        near = rng.random(part) < 0.8
+        t[k, :part] = np.where(near, q[k % len(q), :part], t[k, :part])
+    return q, t
+
+
+def places(s, q, t):
+    if s.shared:
+        return [((a, b), a, b) for a in range(len(q)) for b in range(len(t))]
+    return [((k,), k, k) for k in range(len(q))]
+
+
+def check_scores(s, m, n, gaps=(7, 2), free=(), seed=0, ragged=False):
+    rng = np.random.default_rng(seed)
+    scores = matrix(seed)
+    q, t = sequences(rng, s, m, n)
+    found = aligned(s, q, m, t, n, scores, gaps, free, ragged=ragged).score
+    mode = "local" if s.local else "global"
+    for at, a, b in places(s, q, t):
+        x, y = q[a, : m[a]], t[b, : n[b]]
+        assert found[at] == oracle.score(x, y, scores, *gaps, mode, free), (at, m[a])
+
+
+def expected(x, y, scores, gaps, mode, free, swapped):
+    """The oracle's alignment; of the pair the other way round where it is swapped."""
+    if not swapped:
+        return oracle.align(x, y, scores, *gaps, mode, free)
+    free = [OTHER[end] for end in free]
+    found = oracle.align(y, x, scores.T, *gaps, mode, free)
+    turned = [({"M": "M", "I": "D", "D": "I"}[op], k) for op, k in found.operations]
+    return oracle.Alignment(found.score, found.start[::-1], found.end[::-1], turned)
+
+
+def check_paths(s, m, n, gaps=(6, 2), free=(), seed=0, wildcard=2, ragged=False):
+    rng = np.random.default_rng(seed)
+    scores = matrix(seed)
+    q, t = sequences(rng, s, m, n)
+    shape = (len(q), len(t)) if s.shared else (len(q),)
+    tie = rng.integers(0, 2, shape).astype(bool)
+    runs = q.shape[1] + t.shape[1]
+    r = aligned(s, q, m, t, n, scores, gaps, free, tie, wildcard, runs, ragged)
+    mode = "local" if s.local else "global"
+    for at, a, b in places(s, q, t):
+        x, y = q[a, : m[a]], t[b, : n[b]]
+        want = expected(x, y, scores, gaps, mode, free, tie[at])
+        words = r.runs[(slice(r.count[at]), *at)][::-1]
+        operations = [("MID"[word & 15], int(word >> 4)) for word in words]
+        assert r.score[at] == want.score
+        assert (r.end_i[at], r.end_j[at]) == tuple(want.end)
+        assert (r.start_i[at], r.start_j[at]) == tuple(want.start)
+        assert operations == list(want.operations)
+        same = oracle.identities(x, y, want.start, want.operations, wildcard)
+        assert r.identities[at] == same
+        assert r.columns[at] == oracle.columns(want.operations)
+        assert r.gap_openings[at] == oracle.gap_openings(want.operations)
+        assert r.gaps[at] == oracle.gaps(want.operations)
+
+
+# Lowering, on any machine and every JAX
+
+
+def lower(s, paths, m=64, n=48, count=8):
+    def array(*shape, dtype=jnp.int32):
+        return jax.ShapeDtypeStruct(shape, dtype)
+
+    problem = kp.Problem(array(24, 24), array(), array(), *[array(dtype=bool)] * 4,
+                         array())  # fmt: skip
+    call = kp.align_block if s.shared else kp.align_list
+    rows = 2 if s.shared else count
+    traced = call.trace(
+        problem, array(rows, m, dtype=jnp.uint8), array(rows),
+        array(count, n, dtype=jnp.uint8), array(count), local=s.local,
+        dtype="int16" if s.packed else "int32", paths=paths, runs=8, shape=s,
+    )  # fmt: skip
+    return traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
+@pytest.mark.parametrize("way", (None, "tiles", "words"))
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_lowers_for_cuda(kind, way):
+    rows = 16 if way == "words" else 8
+    s = shape_of(kind, rows, 16, tile=8 if way else 0, words=way == "words")
+    assert "mosaic_gpu" in lower(replace(s, plain=False), way is not None)
+
+
+@pytest.mark.parametrize("length", (5000, 10000))
+@pytest.mark.parametrize("local", (True, False))
+def test_the_shape_for_long_queries_lowers(length, local):
+    """Mosaic refuses what shared memory cannot hold."""
+    s = kp.choose(length, local=local, packed=True)
+    assert "mosaic_gpu" in lower(s, False, length)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("packed", (True, False))
+@pytest.mark.parametrize("local", (True, False))
+def test_the_shapes_for_few_queries_lower(local, packed):
+    for rows, lanes in config.FEW:
+        if local or rows <= config.BORDER[0][0]:
+            s = kp.Fill(rows, lanes, config.COLUMNS, local, packed)
+            assert "mosaic_gpu" in lower(s, False, 2000)
+
+
+# Values, in the interpreter
+
+
+@values
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_scores_of_all_lengths(kind):
+    s = shape_of(kind)
+    k, strip = s.rows, s.strip
+    if s.shared:
+        m = [k, strip + 3]
+        n = [0, 1, k - 1, k, k + 1, 9, 6, 7]
+    else:
+        m = [0, 1, k - 1, k, k + 1, strip - 1, strip, strip + 1] * 4
+        n = [5, 0, 9, 1, 6, k, 7, 2, 8] * 4
+        n = n[: len(m)]
+    check_scores(s, m, n)
+
+
+@values
+@pytest.mark.parametrize("free", SETS, ids="-".join)
+def test_all_free_ends(free):
+    check_scores(shape_of((False, True, True), 4, 16), [7, 11], [9, 0, 1, 12] * 2,
+                 free=free)  # fmt: skip
+
+
+@values
+@pytest.mark.parametrize("local", (True, pytest.param(False, marks=pytest.mark.slow)))
+def test_targets_of_any_length_in_one_launch(local):
+    s = shape_of((local, True, True), 4, 16)
+    n = [40, 33, 9, 8, 8, 2, 1, 0, 17, 5, 5] + [0] * 13  # the last block is empty
+    check_scores(s, [70, 9], n, free=ENDS[1:3], ragged=True)
+
+
+@values
+@pytest.mark.parametrize("gaps", ((4, 4), (3, 0), (0, 0)))
+@pytest.mark.parametrize("local", (True, False))
+def test_linear_and_free_gaps(local, gaps):
+    check_scores(shape_of((local, True, True), 4, 16), [7, 11], [9, 2, 1, 12] * 2,
+                 gaps, ("target_end",))  # fmt: skip
+
+
+@values
+@pytest.mark.parametrize("columns", (1, pytest.param(4, marks=pytest.mark.slow)))
+def test_other_columns_a_step(columns):
+    s = shape_of((False, True, True), 4, 16, columns)
+    check_scores(s, [7, 70], [9, 2, 1, 12] * 2, free=ENDS)
+
+
+@values
+@pytest.mark.parametrize("kind", only((True, True, True)), ids=name)
+def test_paths(kind):
+    s = shape_of(kind, 8, 16, tile=3)
+    count = 4 if s.shared else s.groups * s.tables
+    longest = 30 if kind[0] else 150  # a second strip doubles the time
+    m = ([9, longest] if s.shared else [0, 1, 7, 8, 9, 13, 20, 5])[:count]
+    n = [11, 0, 1, 14, 8, 7, 9, 12] + [0] * 9 * s.shared  # an empty block
+    repeat = 1 if s.shared else count // 8
+    check_paths(s, m * repeat, n * repeat, free=("query_end", "target_start"),
+                ragged=s.shared)  # fmt: skip
+
+
+@values
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_paths_by_words(kind):
+    s = shape_of(kind, 16, 16, tile=3, words=True)
+    count = 2 if s.shared else s.groups * s.tables
+    m = ([9, 40] if s.shared else [0, 1, 15, 16, 17, 13, 20, 5])[:count]
+    repeat = 1 if s.shared else count // 8
+    check_paths(s, m * repeat, [9, 0, 1, 7, 8, 6, 10, 5] * repeat,
+                free=("query_start", "target_end"), ragged=s.shared)  # fmt: skip
+
+
+@values
+@pytest.mark.slow
+@pytest.mark.parametrize("local", (True, False))
+def test_paths_of_linear_gaps(local):
+    s = shape_of((local, True, True), 8, 16, tile=2)
+    check_paths(s, [12, 9], [10, 5, 11, 9], (3, 3), ENDS, seed=3)
+
+
+@values
+def test_identity_without_a_path():
+    rng = np.random.default_rng(1)
+    scores, wildcard = matrix(1), 3
+    m, n = [9, 6], [7, 10, 0, 12]
+    q, t = padded(rng, m), padded(rng, n)
+    problem = kp.identity_problem(kp.problem_of(scores, 5, 1, (), wildcard))
+    found = kp.align_block(
+        problem, q, jnp.array(m), t, jnp.array(n), local=False, dtype="int32",
+        shape=shape_of((False, False, True), 4, 16), interpret=mosaic.interpreter(),
+    ).score  # fmt: skip
+    score, matches = (np.asarray(x) for x in kp.split_identity(found))
+    for a, b in product(range(2), range(4)):
+        x, y = q[a, : m[a]], t[b, : n[b]]
+        want = oracle.max_identities(x, y, scores, 5, 1, "global", (), wildcard)
+        assert (score[a, b], matches[a, b]) == want
+
+
+@values
+def test_int16_says_when_a_score_may_have_wrapped():
+    scores = np.full((2, 2), -5, np.int32)
+    scores[0, 0], scores[1, 1] = 1000, 900
+    s = shape_of((True, True, True), 4, 16)
+    n = [40, 33, 32, 31, 30, 12, 0, 1]
+    q = np.zeros((2, 40), np.uint8)
+    q[1] = 1
+    t = np.zeros((8, 40), np.uint8)
+    found = aligned(s, q, [40, 40], t, n, scores, (11, 1), ())
+    found, overflow = found.score, found.overflow
+    right = np.array([[1000 * k for k in n], [0] * 8])
+    safe = kp.safe_score(scores, 11)
+    assert ((found == right) | ((found > safe) & (right > safe))).all()
+    assert (found[:, 3:] == right[:, 3:]).all()
+    assert (overflow == (found > safe)).all()
+    assert overflow[0, :3].all() and not overflow[:, 3:].any()
+
+
+# On a device
+
+
+def device_lengths(rng, s, longest):
+    """Lengths of queries and targets: none, one, about K, about a strip, any."""
+    k, strip = s.rows, s.strip
+    special = [0, 1, k - 1, k, k + 1, min(strip - 1, longest), min(strip + 1, longest)]
+    if s.shared:
+        m = [special[int(rng.integers(7))], int(rng.integers(longest // 2, longest))]
+        n = special[:5] + [int(x) for x in rng.integers(1, longest, 12)]
+        return m, n[: s.groups]
+    count = 2 * s.groups * s.tables
+    draw = rng.integers(0, longest, (2, count))
+    draw[0, :7] = special
+    draw[1, 5:12] = special
+    return draw[0].tolist(), draw[1].tolist()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", (None, "tiles", "words"))
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_device_agrees(kind, way):
+    local, packed, shared = kind
+    for round, longest in enumerate((70, 130)):
+        s = kp.choose(longest, local=local, packed=packed, shared=shared, way=way)
+        rng = np.random.default_rng(round)
+        m, n = device_lengths(rng, s, longest)
+        free = SETS[int(rng.integers(16))]
+        check = check_paths if way else check_scores
+        check(s, m, n, free=free, seed=round)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", (None, "tiles", "words"))
+def test_device_agrees_on_all_free_ends(way):
+    s = kp.Fill(16, 16, 2, False, True, words=way == "words", tile=8 * (way == "tiles"))
+    for free in SETS:
+        check = check_paths if way else check_scores
+        check(s, [17, 40], [0, 1, 16, 33, 25, 40, 7, 12], free=free)
+        check(s, [17, 40], [0, 1, 16, 33, 25, 40, 7, 12], (3, 3), free)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("local", (True, False))
+@pytest.mark.parametrize("longest", (200, 300, 500, 1900))
+def test_device_agrees_on_ragged_targets(longest, local):
+    s = kp.choose(longest, local=local, packed=True)
+    rng = np.random.default_rng(longest)
+    n = np.sort(rng.integers(0, 300, 70))[::-1].tolist() + [0] * 40
+    check_scores(s, [longest, longest // 2], n, free=SETS[5], ragged=True)
+    if (longest, local) in ((500, True), (1900, False)):  # a compilation each
+        s = kp.choose(longest, local=local, packed=True, way="tiles")
+        check_paths(s, [longest, longest // 2], n[::4], free=SETS[5], ragged=True)
+
+
+@pytest.mark.gpu
+def test_tryptophan_with_itself():
+    scores = np.array([[11, -4], [-4, 5]])
+    q = np.zeros((2, 3000), np.uint8)
+    m = jnp.array([3000, 2900])
+    problem = kp.problem_of(scores, 11, 1)
+    found = {
+        dtype: np.asarray(
+            kp.align_block(problem, q, m, q, m, local=True, dtype=dtype).score
+        )
+        for dtype in ("int16", "int32")
+    }
+    right = np.array([[33000, 31900], [31900, 31900]])
+    safe = kp.safe_score(scores, 11)
+    assert (found["int32"] == right).all()
+    assert ((found["int16"] == right) | (found["int16"] > safe)).all()
+    assert (found["int16"][right <= safe] == 31900).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", ("tiles", "words"))
+@pytest.mark.parametrize("local", (True, False))
+def test_the_longest_entry_with_itself(local, way):
+    length = 35213 if way == "tiles" else 9000
+    rng = np.random.default_rng(0)
+    scores = np.full((20, 20), -4)
+    np.fill_diagonal(scores, rng.integers(4, 12, 20))
+    q = rng.integers(0, 20, (1, length)).astype(np.uint8)
+    m = jnp.array([length])
+    problem = kp.problem_of(scores, 11, 1)
+    r = kp.align_block(problem, q, m, q, m, local=local, dtype="int32", paths=True,
+                       way=way, runs=4)  # fmt: skip
+    assert int(r.score[0, 0]) == np.diag(scores)[q[0]].sum()
+    assert int(r.count[0, 0]) == 1 and int(r.runs[0, 0, 0]) == length << 4
+    assert int(r.identities[0, 0]) == int(r.columns[0, 0]) == length
+
+
+# Choices
+
+
+def test_fits_counts_the_bias_and_the_skew():
+    scores = np.array([[11, -4], [-4, 5]])
+    assert kp.fits(scores, 11, 1, 384, 384, local=True)
+    assert not kp.fits(scores, 11, 1, 3000, 3000, local=True)  # tryptophan with itself
+    assert kp.fits(scores, 11, 1, 3000, 3000, local=True, highest=16000)
+    assert kp.fits(scores, 11, 1, 3000, 3000, local=False, dtype="int32")
+    assert not kp.fits(scores, 9000, 1, 20, 20, local=False)
+    assert not kp.fits(scores, 1, 0, 20000, 20, local=False, highest=10)
+
+
+@pytest.mark.parametrize("way", (None, "tiles", "words"))
+def test_few_shapes_serve_all_lengths(way):
+    lengths = np.random.default_rng(0).lognormal(5.8, 0.6, 10000).astype(int) + 1
+    pairs = {
+        (kp.bucket(m), kp.bucket(n)) for m in lengths for n in lengths[:9] if n <= m
+    }
+    assert len(pairs) <= 6
+    shapes = {kp.choose(m, local=True, packed=True, way=way) for m in lengths}
+    assert len(shapes) <= 6 and all(s.strip <= 384 for s in shapes)
+
+
+def test_strips_of_a_shape_leave_few_rows_over():
+    for m in (1, 256, 257, 320, 500, 512, 1000, 1300, 1500):
+        heights = {
+            s.strip for s in (kp.choose(m, local=x, packed=True) for x in (0, 1))
+        }
+        (height,) = heights
+        assert -(-m // height) * height == min(-(-m // h) * h for h in (256, 320, 384))
+
+
+def test_few_queries_take_more_lanes():
+    """So that the program of the longest targets is not what all wait for."""
+    rng = np.random.default_rng(0)
+    lengths = np.sort(rng.lognormal(5.8, 0.6, 20000).astype(int))[::-1]
+    for local in (True, False):
+        few = kp.spread([4095, 63], lengths, local=local, packed=True)
+        many = kp.spread([400] * 64, lengths[lengths < 900], local=local, packed=True)
+        assert few.lanes >= 16 > many.lanes
+        assert few.strip <= 1536 and kp.spread([], [], local=local, packed=True).lanes
+
+
+def test_blocks_without_targets_stay_in_the_room():
+    """Letters beyond it would be looked up beyond the profile."""
+    shape = kp.Fill(16, 16, 2, True, True)
+    lengths = np.array([40, 30, 9, 8, 7, 5, 5, 4] + [0] * 40, np.int32)
+    room = int(kp.rows_of(lengths[:8], shape)[-1])
+    first = jnp.zeros(len(lengths), jnp.int32)
+    codes, lengths = jnp.ones(50, jnp.uint8), jnp.asarray(lengths)
+    starts, words = kp.letters(codes, first, lengths, shape=shape, room=room)
+    assert len(words) == room * shape.groups and int(starts.max()) < room
+
+
+def test_the_longest_queries_fit_shared_memory():
+    """Scores of a strip for the largest alphabet, 227 KiB on Hopper."""
+    for local, packed in product((True, False), repeat=2):
+        shape = kp.choose(40000, local=local, packed=packed)
+        assert shape.lanes == 32 and shape.strip * (30 + 2) * 4 <= 227 * 1024
+
+
+def test_bytes_of_a_fill():
+    s = kp.Fill(48, 8, 2, False, True)
+    best, column = 2 * 128, 128 * 48
+    items = 64 // s.groups
+    boundary = 16 * 4  # a row of letters, since one strip hands nothing down
+    size = 4 * (items * (best + column) + boundary)
+    assert kp.fill_bytes(s, 2, 64, 384, 384) == size
+    rows = 4 * (64 // 16) * 193
+    more = kp.fill_bytes(s, 2, 64, 385, 384) - 4 * items * (best + 2 * column)
+    assert (
+        more
+        == 4 * 16 * rows
+        == kp.fill_bytes(s, 2, 64, 385, 384, 4 * 193)
+        - 4 * (items * (best + 2 * column))
+    )
+
+
+def test_supported_says_why_not():
+    works, why = kp.supported()
+    assert why and (works or "GPU" in why or "Hopper" in why)

@@ -1,0 +1,235 @@
+"""Scoring: gap conventions, fractions, presets, matrices of any kind, errors."""
+
+import copy
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign import Scoring, UsageError
+from jaxalign.model import matrix
+from jaxalign.model.scoring import PRESET_NAMES, preset, resolve_ends
+
+NCBI = """# a comment, and a matrix that is not symmetric
+   A  C  G  T
+A  5 -4 -3 -4
+C -4  5 -4 -3
+G -1 -4  5 -4
+T -4 -2 -4  6
+"""
+
+
+def gap_of(scoring, k):
+    return (scoring.open + (k - 1) * scoring.extend) / scoring.scale
+
+
+def test_default_is_blosum62_11_1():
+    s = Scoring()
+    assert (s.matrix_name, s.open, s.extend, s.scale) == ("BLOSUM62", 11, 1, 1)
+    assert str(s) == "BLOSUM62, gap(k) = 11 + 1*(k-1)"
+    at = {letter: k for k, letter in enumerate(s.alphabet.letters)}
+    pairs = {"WW": 11, "AA": 4, "XX": -1, "BZ": 1, "WA": -3, "*W": -4, "**": 1}
+    assert {p: s.scores[at[p[0]], at[p[1]]] for p in pairs} == pairs
+    assert s.scores.dtype == np.int32 and s.symmetric
+
+
+def test_blast_counts_opening_beside_the_first_residue():
+    s = Scoring.blast(11, 1)
+    assert [gap_of(s, k) for k in (1, 2, 10)] == [12, 13, 21]
+    assert str(s) == "BLOSUM62, gap(k) = 12 + 1*(k-1)"
+    assert Scoring.blast(10, 2, "BLOSUM50").matrix_name == "BLOSUM50"
+
+
+def test_fractions_are_scaled_to_integers():
+    s = Scoring("BLOSUM62", 10, 0.5)
+    assert (s.scale, s.open, s.extend) == (2, 20, 1)
+    np.testing.assert_array_equal(s.scores, 2 * Scoring().scores)
+    assert str(s) == "BLOSUM62, gap(k) = 10 + 0.5*(k-1)"
+    fine = Scoring(("AB", [[0.3, -0.125], [0, 1]]), 0.7, 0.001)
+    assert (fine.scale, fine.open, fine.extend) == (1000, 700, 1)
+    assert fine.scores.tolist() == [[300, -125], [0, 1000]]
+    assert Scoring(gap_open=np.float64(1.5), gap_extend=np.int64(1)).scale == 2
+
+
+@pytest.mark.parametrize("name", PRESET_NAMES)
+def test_presets(name):
+    costs = {"blastp": (12, 1), "blastn": (7, 2), "needle": (10, 0.5)}
+    costs |= {"ssearch": (12, 2), "mmseqs": (11, 1), "parasail": (10, 1)}
+    s = Scoring.preset(name)
+    assert (gap_of(s, 1), gap_of(s, 2) - gap_of(s, 1)) == costs[name]
+    modes = {"needle": ("semiglobal", "full")}
+    wanted = modes.get(name, ("local", "alignment"))
+    assert (preset(name).mode, preset(name).identity) == wanted
+    names = {"blastn": "match 2 / mismatch -3", "ssearch": "BLOSUM50"}
+    assert s.matrix_name == names.get(name, "BLOSUM62")
+
+
+def test_match_mismatch_and_alphabets():
+    dna = Scoring(match=1, mismatch=-1)
+    codes = dna.alphabet.encode("ACGTN")
+    assert dna.alphabet.kind == "dna"
+    same = dna.scores[codes, codes].tolist()
+    assert same == [1, 1, 1, 1, -1]  # unknown matches nothing
+    assert dna.identical[codes, codes].tolist() == [True] * 4 + [False]
+    rna = Scoring("NUC", 10, 1, alphabet="rna")
+    assert rna.alphabet.encode("ACGU").tolist() == codes[:4].tolist()
+    own = Scoring(match=2, mismatch=0, alphabet="xyz")
+    assert own.alphabet.letters == "xyz" and own.identical.all() == own.identical[0, 1]
+    protein = Scoring(match=3, mismatch=-2, alphabet="protein")
+    assert protein.alphabet == Scoring().alphabet
+
+
+def test_x_is_identical_to_nothing():
+    s = Scoring()
+    x, w = s.alphabet.encode("XW")
+    assert s.identical[w, w] and not s.identical[x, x] and not s.identical[w, x]
+
+
+def test_ncbi_file(tmp_path):
+    path = tmp_path / "own.mat"
+    path.write_text(NCBI)
+    s = Scoring(str(path), 5, 2)
+    assert s.alphabet.letters == "ACGT" and not s.symmetric
+    a, g = s.alphabet.encode("AG")
+    assert (s.scores[a, g], s.scores[g, a]) == (-3, -1)  # row: the query's letter
+    score = jaxalign.align("AG", "GG", s).score
+    assert score == jaxalign.align("AG", "GG", Scoring(("ACGT", s.scores), 5, 2)).score
+
+
+def test_shuffled_columns_are_put_in_order(tmp_path):
+    path = tmp_path / "shuffled.mat"
+    path.write_text("  C A\nA -1 2\nC 3 -2\n")
+    s = Scoring(str(path))
+    a, c = s.alphabet.encode("AC")
+    assert (s.scores[a, a], s.scores[a, c], s.scores[c, a]) == (2, -1, -2)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "no header line"),
+        ("# only\n", "no header line"),
+        ("A C\nA 1\nC 1 2\n", "line 2: row 'A' has 1 scores of 2"),
+        (
+            "#\nA C\nA 1 2\nG 1 2\n",
+            "line 4: row 'G' is no letter of the header, line 2",
+        ),
+        ("A C\nA 1 x\nC 1 2\n", "line 2: row 'A', column 'C': 'x' is no number"),
+        ("AA C\nAA 1 2\nC 1 2\n", "line 1: 'AA' is no single letter"),
+        ("A C\nA 1 2\n", "no row for 'C'"),
+    ],
+)
+def test_bad_matrix_files(tmp_path, text, message):
+    path = tmp_path / "bad.mat"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=f"bad.mat.*{message}"):
+        _ = Scoring(str(path)).scores
+
+
+def test_a_folder_is_no_matrix(tmp_path):
+    with pytest.raises(UsageError, match="is a folder"):
+        Scoring(str(tmp_path))
+
+
+def test_every_bundled_matrix_loads():
+    """With either biotite, J left out, in an order of our own."""
+    for name in matrix.matrix_names():
+        s = Scoring(name)
+        assert s.scores.shape == (s.alphabet.size,) * 2
+    assert Scoring("blosum62").alphabet == Scoring("EBLOSUM62").alphabet
+    assert Scoring("EDNAFULL").alphabet.letters[:4] == "ACGT"
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(gap_open=-1), "gap_open = -1"),
+        (dict(gap_extend=-0.5), "gap_extend = -0.5"),
+        (dict(gap_open=1, gap_extend=2), "gap_extend = 2 exceeds gap_open"),
+        (dict(gap_open=float("nan")), "gap_open"),
+        (dict(gap_open="11"), "gap_open"),
+        (dict(gap_open=2**15), "gap_open"),
+        (dict(match=1), "go together"),
+        (dict(match=float("nan"), mismatch=0), "match"),
+        (dict(matrix="BLOSUM26"), "unknown matrix 'BLOSUM26'"),
+        (dict(gap_open=10.0001), "10.0001: gap costs and scores finer than 1/1000"),
+        (dict(gap_extend=1 / 3), "finer than 1/1000"),
+        (dict(matrix=("AB", [[1]])), "shape"),
+        (dict(matrix=np.eye(3)), "an array needs its letters"),
+        (dict(matrix=("AA", [[1, 2], [3, 4]])), "differ"),
+        (dict(matrix=("AB", [[1, 2], [3, np.inf]])), "finite"),
+        (dict(matrix=("AB", [[1, 2], [3, 40000]])), "32768"),
+    ],
+    ids=str,
+)
+def test_errors_when_made(arguments, message):
+    with pytest.raises(UsageError, match=message):
+        Scoring(**arguments)
+
+
+def test_a_scoring_is_a_value():
+    """``Scoring() != Scoring()``, and ``dataclasses.replace`` raised."""
+    own = ("ACDWX", np.arange(25.0).reshape(5, 5))
+    makers = [
+        Scoring,
+        lambda: Scoring("PAM250"),
+        lambda: Scoring(gap_open=12),
+        lambda: Scoring("NUC", 8, 2),
+        lambda: Scoring("NUC", 8, 2, alphabet="rna"),
+        lambda: Scoring(match=2, mismatch=-3),
+        lambda: Scoring(match=2, mismatch=-3, alphabet="rna"),
+        lambda: Scoring(match=2, mismatch=-3, alphabet="protein"),
+        lambda: Scoring(own, 4, 2),
+        lambda: Scoring(("ACDWY", own[1]), 4, 2),
+        lambda: Scoring((own[0], own[1] + 1), 4, 2),
+    ]
+    assert len({make() for make in makers}) == len(makers)
+    for make in makers:
+        made = make()
+        for other in (make(), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+            assert other == made and hash(other) == hash(made)
+        assert replace(made) == made and made != "BLOSUM62"
+        assert "\n" not in repr(made) and len(repr(made)) < 90
+    assert Scoring("eblosum62", 11.0, np.int64(1)) == Scoring()
+    assert Scoring("EDNAFULL") == Scoring("NUC.4.4") == Scoring("NUC")
+    assert Scoring("PAM250", match=1, mismatch=0) == Scoring(match=1, mismatch=0)
+
+
+def test_replaced_fields():
+    assert replace(Scoring(), gap_open=5) == Scoring(gap_open=5)
+    assert replace(Scoring(), matrix="PAM250") == Scoring("PAM250")
+    rna = Scoring(match=1, mismatch=-1, alphabet="rna")
+    assert replace(rna, mismatch=-2) == Scoring(match=1, mismatch=-2, alphabet="rna")
+    assert replace(rna, alphabet_name="dna") == Scoring(match=1, mismatch=-1)
+    with pytest.raises(UsageError, match="gap_open = -1"):
+        replace(Scoring(), gap_open=-1)
+
+
+def test_an_array_is_copied():
+    scores = np.eye(2)
+    made, other = Scoring(("AC", scores)), Scoring((list("AC"), np.eye(2).tolist()))
+    scores[0, 0] = 7
+    assert made == other and made.scores.tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(ValueError, match="read-only"):
+        made.matrix[1][0, 0] = 7
+
+
+def test_unknown_preset():
+    with pytest.raises(UsageError, match="unknown preset 'blast'"):
+        Scoring.preset("blast")
+
+
+def test_modes_and_free_ends():
+    four = {"query_start", "query_end", "target_start", "target_end"}
+    assert resolve_ends("semiglobal") == four and resolve_ends("local") == set()
+    assert resolve_ends("global", ["query_end"]) == {"query_end"}
+    assert resolve_ends("global", iter(["query_end"])) == {"query_end"}
+    with pytest.raises(UsageError, match="unknown mode 'glocal'"):
+        resolve_ends("glocal")
+    with pytest.raises(UsageError, match="unknown free end 'q5'"):
+        resolve_ends("global", ["q5"])
+    for mode in ("local", "semiglobal"):
+        with pytest.raises(UsageError, match="free_ends goes with mode 'global'"):
+            resolve_ends(mode, ["query_end"])

@@ -1,0 +1,536 @@
+"""The public functions: results against the oracle, inputs, outputs, errors."""
+
+import subprocess
+import sys
+
+import biotite.sequence as seq
+import numpy as np
+import oracle
+import pytest
+from cases import (
+    SETTINGS,
+    check_rescored,
+    check_rows,
+    codes,
+    same_tables,
+    some_texts,
+    swap_sides,
+)
+
+import jaxalign
+from jaxalign import InputError, Scoring, UsageError
+from jaxalign.model import bounds
+from jaxalign.model.alignment import Alignment
+from jaxalign.model.identity import BY_PATH, IDENTITIES
+from jaxalign.model.operations import parse_cigar
+from jaxalign.pairs import api
+
+SKEW = Scoring(("ACDWX", np.arange(25).reshape(5, 5) % 7 - 3), 4, 2)
+TEXTS = some_texts(1, 12)
+OTHERS = some_texts(2, 12)[::-1]
+settings = pytest.mark.parametrize("mode, free", SETTINGS, ids=["g", "s", "l", "ends"])
+SLOW_SETTINGS = [pytest.param(*one, marks=pytest.mark.slow) for one in SETTINGS[1:]]
+
+
+def chosen(mode, free, output="alignment"):
+    return {"mode": mode, "free_ends": free, "output": output}
+
+
+def ends_of(mode, free):
+    return free or frozenset()
+
+
+# ----------------------------------------------------------------------------- results
+
+
+@settings
+def test_align_pairs(mode, free):
+    table = jaxalign.align_pairs(TEXTS, OTHERS, **chosen(mode, free))
+    check_rows(table)
+    check_rescored(table)
+    assert table["query"].tolist() == table["target"].tolist() == list(range(12))
+
+
+@settings
+def test_align_all(mode, free):
+    table = jaxalign.align_all(TEXTS, **chosen(mode, free))
+    check_rows(table)
+    check_rescored(table)
+    i, j = np.triu_indices(12, 1)
+    assert table["query"].tolist() == i.tolist()
+    assert table["target"].tolist() == j.tolist()
+
+
+@settings
+def test_include_self(mode, free):
+    table = jaxalign.align_all(TEXTS, include_self=True, **chosen(mode, free))
+    apart = table["query"] != table["target"]
+    assert len(table) == 12 * 13 // 2
+    same_tables(table.filter(apart), jaxalign.align_all(TEXTS, **chosen(mode, free)))
+    check_rows(table.filter(~apart))
+
+
+@settings
+def test_one_against_many(mode, free):
+    one = jaxalign.align_pairs(TEXTS[5:6], OTHERS, **chosen(mode, free))
+    other = jaxalign.align_pairs(OTHERS, TEXTS[5:6], **chosen(mode, free))
+    assert len(one) == len(other) == 12
+    for table in (one, other):
+        check_rows(table)
+
+
+@pytest.mark.parametrize("mode, free", SETTINGS[:1] + SLOW_SETTINGS)
+def test_outputs_agree(mode, free):
+    """Scores and stats are those of the alignment, zipped and all against all."""
+    for run in (
+        lambda **o: jaxalign.align_all(TEXTS, **o),
+        lambda **o: jaxalign.align_pairs(TEXTS, OTHERS, **o),
+    ):
+        full = run(**chosen(mode, free))
+        stats = run(**chosen(mode, free, "stats"))
+        score = run(**chosen(mode, free, "score"))
+        assert stats.operations is None and list(full.columns) == list(stats.columns)
+        for name in stats.columns:
+            np.testing.assert_array_equal(stats[name], full[name])
+        np.testing.assert_array_equal(score["score"], full["score"])
+        assert list(score.columns) == ["query", "target", "score"]
+        assert {stats[name].dtype for name in stats.columns} == {np.dtype("int32")}
+
+
+@pytest.mark.parametrize("mode, free", SETTINGS[:1] + SLOW_SETTINGS)
+def test_matrix_that_is_not_symmetric(mode, free):
+    rng = np.random.default_rng(3)
+    sets = [codes(rng, n, 5) for n in (0, 64, 17, 30, 8, 1)]
+    check_rows(jaxalign.align_all(sets, SKEW, **chosen(mode, free)))
+    check_rows(jaxalign.align_pairs(sets, sets[::-1], SKEW, **chosen(mode, free)))
+
+
+@settings
+@pytest.mark.parametrize("scoring", [Scoring(), SKEW], ids=["symmetric", "skew"])
+def test_scores_matrix(mode, free, scoring):
+    rng = np.random.default_rng(4)
+    sets = [codes(rng, n, 5) for n in (0, 64, 17, 30, 8)]
+    problem = (scoring.scores, scoring.open, scoring.extend, mode, ends_of(mode, free))
+    want = [[oracle.score(a, b, *problem) for b in sets] for a in sets]
+    options = {"mode": mode, "free_ends": free}
+    square = jaxalign.scores_matrix(sets, scoring=scoring, **options)
+    np.testing.assert_array_equal(square, want)
+    wide = jaxalign.scores_matrix(sets[:2], sets, scoring, **options)
+    np.testing.assert_array_equal(wide, want[:2])
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
+def test_fractions_are_exact(mode):
+    """EMBOSS's 10/0.5, against the oracle on doubled integers."""
+    needle = Scoring("BLOSUM62", 10, 0.5)
+    table = jaxalign.align_pairs(TEXTS, OTHERS, needle, **chosen(mode, None))
+    check_rows(table)
+    check_rescored(table)
+    assert table["score"].dtype == np.float64
+    assert (table["score"] % 1 == 0.5).any()
+    one = jaxalign.align(TEXTS[3], OTHERS[3], needle, mode=mode)
+    assert one.score == one.rescore() == table["score"][3]
+    H = jaxalign.dp_table(TEXTS[3], OTHERS[3], needle, mode=mode)
+    assert mode != "global" or H[-1, -1] == 2 * one.score
+
+
+def test_figure_2_of_the_2006_paper():
+    scoring = Scoring(match=2, mismatch=-1, gap_open=1, gap_extend=1)
+    found = jaxalign.align("ATCTCGTATGAT", "GTCTATCAC", scoring, mode="local")
+    assert (found.score, found.cigar()) == (10, "2M1I5M")
+    assert found.cigar(eqx=True) == "2=1I3=1X1="
+    assert found.rows() == ("TCGTATGA", "TC-TATCA")
+    H = jaxalign.dp_table("ATCTCGTATGAT", "GTCTATCAC", scoring, mode="local")
+    assert H.max() == 10
+
+
+# ------------------------------------------------------------------------------ tables
+
+
+@settings
+@pytest.mark.parametrize("scoring", [Scoring(), SKEW], ids=["protein", "skew"])
+def test_dp_table(mode, free, scoring):
+    """H, E and F are the oracle's; its minus infinity is any huge negative number."""
+    rng = np.random.default_rng(6)
+    for m, n in [(13, 9), (1, 20), (0, 4), (4, 0), (0, 0)]:
+        a, b = codes(rng, m, 5), codes(rng, n, 5)
+        problem = (scoring.scores, scoring.open, scoring.extend)
+        want = oracle.tables(a, b, *problem, mode, ends_of(mode, free))
+        options = {"mode": mode, "free_ends": free}
+        found = jaxalign.dp_table(a, b, scoring, gaps=True, **options)
+        h = jaxalign.dp_table(a, b, scoring, **options)
+        np.testing.assert_array_equal(h, found[0])
+        for one, other in zip(found, want, strict=True):
+            assert one.shape == (m + 1, n + 1) and one.dtype == np.int32
+            finite = other > oracle.NEG_INF // 2
+            np.testing.assert_array_equal(one[finite], other[finite])
+            assert (one[~finite] < -(2**29)).all()
+
+
+# ---------------------------------------------------------------------------- identity
+
+
+@settings
+def test_max_identities(mode, free):
+    table = jaxalign.align_all(TEXTS, **chosen(mode, free, "identity"))
+    s = table.scoring
+    for k in range(len(table)):
+        a, b = (table.queries[table["query"][k]], table.queries[table["target"][k]])
+        problem = (s.scores, s.open, s.extend, mode, ends_of(mode, free))
+        want = oracle.max_identities(a, b, *problem, s.alphabet.wildcard_code)
+        assert (table["score"][k], table["max_identities"][k]) == want
+    path = jaxalign.align_all(TEXTS, **chosen(mode, free, "stats"))
+    assert (path["identities"] <= table["max_identities"]).all()
+
+
+@settings
+def test_max_identities_do_not_depend_on_the_order(mode, free):
+    other = free and swap_sides(free)
+    one = jaxalign.align_pairs(TEXTS, OTHERS, **chosen(mode, free, "identity"))
+    two = jaxalign.align_pairs(OTHERS, TEXTS, **chosen(mode, other, "identity"))
+    same_tables(one, two)
+
+
+@pytest.mark.parametrize(
+    "mode", ["global", pytest.param("local", marks=pytest.mark.slow)]
+)
+def test_max_identities_are_widened(mode):
+    """A proven |score| of 2^18 and more goes to int64: never wrapped."""
+    big = Scoring(("ACGT", 30000 * np.eye(4) - 20000), 30000, 10000)
+    rng = np.random.default_rng(8)
+    sets = [codes(rng, n, 4) for n in (60, 64, 31, 0, 7)]
+    table = jaxalign.align_all(sets, big, mode=mode, output="identity")
+    assert table.info["dtypes"] == ["int64"]
+    for k in range(len(table)):
+        a, b = sets[table["query"][k]], sets[table["target"][k]]
+        want = oracle.max_identities(a, b, big.scores, big.open, big.extend, mode)
+        assert (table["score"][k], table["max_identities"][k]) == want
+    check_rows(jaxalign.align_all(sets, big, **chosen(mode, None)))
+
+
+def test_dtype_of_identities():
+    plain = Scoring(match=1, mismatch=0, gap_open=0, gap_extend=0)
+    short, long = 2**13 - 1, 2**13
+    assert bounds.identity_dtype(short, 10**5, plain, "global") == "int32"
+    assert bounds.identity_dtype(long, long, plain, "local") == "int64"
+    assert bounds.identity_dtype(60, 60, Scoring(), "global") == "int32"
+    # 11 W ... W > 2^18 only past 23,831; the gaps reach 2^17 in global mode before.
+    assert bounds.identity_dtype(8000, 8000, Scoring(), "local") == "int32"
+    assert bounds.identity_dtype(8000, 130000, Scoring(), "local") == "int32"
+    assert bounds.identity_dtype(8000, 130000, Scoring(), "global") == "int64"
+
+
+def test_x_on_x_is_no_identity():
+    found = jaxalign.align("WXXW", "WXXW")
+    assert (found.identities, found.columns, found.cigar()) == (2, 4, "4M")
+    table = jaxalign.align_pairs(["WXXW"], ["WXXW"], output="identity")
+    assert table["max_identities"].tolist() == [2]
+    dna = Scoring(match=1, mismatch=-1)
+    assert jaxalign.align("ANNA", "ANNA", dna).identities == 2
+
+
+def test_identity_kinds():
+    """Query PPPWWWCW against target WWWW, ends free: the core is WWWCW over WWW-W."""
+    scoring = Scoring(gap_open=3, gap_extend=1)
+    options = dict(mode="semiglobal", output="alignment")
+    table = jaxalign.align_pairs(["PPPWWWCW", ""], ["WWWW", ""], scoring, **options)
+    one = table.alignment(0)
+    assert one.rows() == ("WWWCW", "WWW-W")
+    want = dict(alignment=5, full=8, aligned=4, shorter=4, longer=8, mean=6)
+    want |= dict(query=8, target=4)
+    assert sorted(want) == sorted(IDENTITIES)
+    for kind, below in want.items():
+        assert one.identity(kind) == table.identity(kind)[0] == 4 / below
+        assert np.isnan(table.identity(kind)[1])
+    paths = jaxalign.align_pairs(["WW"], ["WW"], output="identity")
+    for kind in BY_PATH:
+        with pytest.raises(UsageError, match="needs the path"):
+            paths.identity(kind)
+    assert paths.identity("shorter").tolist() == [1.0]
+    with pytest.raises(UsageError, match="unknown identity 'blast'"):
+        table.identity("blast")
+    with pytest.raises(UsageError, match="no identities"):
+        jaxalign.align_pairs(["WW"], ["WW"], output="score").identity()
+
+
+@pytest.mark.parametrize("identity", ["shorter", "longer", "mean"])
+def test_distance_matrix(identity):
+    distance = jaxalign.distance_matrix(TEXTS, identity=identity, mode="semiglobal")
+    table = jaxalign.align_all(TEXTS, mode="semiglobal", output="identity")
+    assert distance.shape == (12, 12) and distance.dtype == np.float64
+    np.testing.assert_array_equal(distance, distance.T)
+    assert not distance.diagonal().any()
+    want = 1 - np.nan_to_num(table.identity(identity))
+    np.testing.assert_array_equal(distance[np.triu_indices(12, 1)], want)
+    if identity == "shorter":
+        assert (distance[0, 1:] == 1).all()  # an empty sequence is like none
+
+
+def test_distance_matrix_refuses_what_is_not_symmetric():
+    for identity in ("alignment", "query", "target"):
+        with pytest.raises(UsageError, match="symmetric"):
+            jaxalign.distance_matrix(["WW"], identity=identity)
+
+
+# ------------------------------------------------------------------------ edges of size
+
+
+@settings
+def test_empty_sequences(mode, free):
+    for output in ("alignment", "identity", "score"):
+        table = jaxalign.align_pairs(
+            ["", "", "WWW"], ["", "WWW", ""], **chosen(mode, free, output)
+        )
+        gap = {"global": -13, "semiglobal": 0, "local": 0}[mode]
+        want = [0, gap, gap]
+        if free:  # query_start and target_end
+            want = [0, 0, 0]
+        assert table["score"].tolist() == want
+        if output == "alignment":
+            check_rows(table)
+            rows = [table.alignment(k).rows() for k in range(3)]
+            gaps = [("", ""), ("---", "WWW"), ("WWW", "---")]
+            assert rows == (gaps if gap and not free else [("", "")] * 3)
+            empty = table.filter([True, False, False])
+            assert empty.cigar(0) == "*" and empty["columns"].tolist() == [0]
+        if output == "identity":
+            assert table["max_identities"].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("output", ["score", "identity", "stats", "alignment"])
+def test_no_sequences_and_one(output):
+    for table in (
+        jaxalign.align_all([], output=output),
+        jaxalign.align_all(["WW"], output=output),
+        jaxalign.align_pairs([], [], output=output),
+        jaxalign.align_pairs(["WW"], [], output=output),
+        jaxalign.align_pairs([], ["WW"], output=output),
+    ):
+        assert len(table) == 0 and not len(table["score"])
+        assert (table.operations is None) == (output != "alignment")
+        assert len(table.to_pandas()) == 0
+    alone = jaxalign.align_all(["WW"], include_self=True, output=output)
+    assert alone["score"].tolist() == [22]
+
+
+def test_no_sequences_in_matrices():
+    assert jaxalign.scores_matrix([]).shape == (0, 0)
+    assert jaxalign.scores_matrix(["WW"], []).shape == (1, 0)
+    assert jaxalign.distance_matrix([]).shape == (0, 0)
+    assert jaxalign.distance_matrix(["WW"]).tolist() == [[0.0]]
+
+
+# ------------------------------------------------------------------------------ inputs
+
+
+def test_inputs_of_every_kind():
+    want = jaxalign.align_pairs(["MKTAYIA", "MKX"], ["MKTAIA", "MRV"])
+    encode = Scoring().alphabet.encode
+    flat = encode("MKTAYIAMKX"), np.array([0, 7, 10])
+    for queries in (
+        ("mktayia", "mkx"),
+        [b"MKTAYIA", b"MKX"],
+        [("a", "MKTAYIA"), ("b", "MKX")],
+        (text for text in ("MKTAYIA", "MKX")),
+        [encode("MKTAYIA"), encode("MKX")],
+        flat,
+        want.queries,
+        [seq.ProteinSequence("MKTAYIA"), seq.ProteinSequence("MKX")],
+    ):
+        table = jaxalign.align_pairs(queries, ["MKTAIA", "MRV"])
+        assert [table.queries.text(k) for k in (0, 1)] == ["MKTAYIA", "MKX"]
+        same_tables(table, want)
+    named = jaxalign.align_pairs([("a", "MK")], [("b", "MK")])
+    assert named.row(0)["query"] == "a" and named.row(0)["target"] == "b"
+    assert want.row(1)["query"] == "seq2"
+    dna = [seq.NucleotideSequence("ACGTN"), "ACGTN"]
+    assert len(set(jaxalign.align_all(dna * 2, Scoring("NUC"))["score"].tolist())) == 1
+
+
+def test_codes_of_another_alphabet_are_read_as_letters():
+    dna = jaxalign.align_pairs(["ACGT"], ["ACGT"], Scoring(match=1, mismatch=-1))
+    protein = jaxalign.align_pairs(dna.queries, ["ACGT"])
+    assert protein["score"].tolist() == [4 + 9 + 6 + 5]
+
+
+@pytest.mark.parametrize(
+    "queries, message",
+    [
+        (["MKV", "MK-V"], r"record 2 \(seq2\), column 3: '-' is no letter"),
+        ([("a", "MKV"), ("b", "MKVU")], r"record 2 \(b\), column 4: 'U'"),
+        ([b"1MK", "W"], r"record 1 \(seq1\), column 1: '1'"),
+        (["M\u00e4", "W"], "column 2"),
+        (["M\u03b1", "W"], "column 2"),
+        ("MKV", "MKV: no such file. Where a set of sequences is wanted"),
+        (b"MKV", "not one string"),
+        ([np.array([3, 24], np.uint8), "W"], "record 1"),
+        ((np.array([1, 99], np.uint8), np.array([0, 1, 2])), "codes must lie in 0..23"),
+        ((np.array([1, 2], np.uint8), np.array([0, 1, 3])), "offsets must rise"),
+        ((np.array([1, 2], np.uint8), np.array([0, 3, 2])), "offsets must rise"),
+        (["W", "W", "W"], "3 queries and 2 targets"),
+    ],
+    ids=str,
+)
+def test_bad_input(queries, message):
+    with pytest.raises(InputError, match=message):
+        jaxalign.align_pairs(queries, ["MKV", "MKV"])
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(mode="glocal"), "unknown mode"),
+        (dict(free_ends=["q5"]), "unknown free end"),
+        (dict(mode="local", free_ends=["query_end"]), "free_ends goes with"),
+        (dict(output="paths"), "unknown output 'paths'"),
+        (dict(implementation="fast"), "unknown implementation 'fast'"),
+        (dict(threads=0), "threads = 0"),
+        (dict(memory_budget="2 apples"), "memory budget"),
+        (dict(memory_budget=0), "memory budget"),
+    ],
+    ids=str,
+)
+def test_bad_usage(options, message):
+    with pytest.raises(UsageError, match=message):
+        jaxalign.align_pairs(["MKV"], ["MKV"], **options)
+
+
+def test_pallas_is_never_replaced_by_another():
+    with pytest.raises(jaxalign.DeviceError):
+        jaxalign.align("MKV", "MKV", implementation="pallas")
+
+
+# ----------------------------------------------------------------------- to other forms
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
+@pytest.mark.parametrize(
+    "scoring, letters",
+    [(Scoring(gap_open=5), "ACDW"), (Scoring("NUC", 8, 2), "ACGT"), (SKEW, "ACDW"),
+     (Scoring("NUC", 8, 2, alphabet="rna"), "ACGU")],
+    ids=["protein", "dna", "own", "rna"],
+)  # fmt: skip
+def test_biotite_and_back(mode, scoring, letters):
+    rng = np.random.default_rng(9)
+    a, b = ("".join(rng.choice(list(letters), n)) for n in (40, 64))
+    queries, targets = [a, b, "A", a], [b, b[20:], "C", ""]
+    options = dict(mode=mode, output="alignment")
+    table = jaxalign.align_pairs(queries, targets, scoring, **options)
+    for k in range(4):
+        one = table.alignment(k)
+        other = one.to_biotite()
+        assert [str(s) for s in other.sequences] == [queries[k], targets[k]]
+        again = Alignment.from_biotite(other, scoring, mode)
+        assert again.cigar() == one.cigar() and again.rows() == one.rows()
+        assert again.score == one.score == again.rescore()
+        if one.columns:
+            spans = ("query_start", "query_end", "target_start", "target_end")
+            assert [getattr(again, n) for n in spans] == [
+                getattr(one, n) for n in spans
+            ]
+
+
+def test_from_biotite_wants_two_sequences():
+    from biotite.sequence.align import Alignment as BiotiteAlignment
+
+    three = [seq.ProteinSequence("MK")] * 3
+    trace = np.array([[0, 0, 0], [1, 1, 1]])
+    with pytest.raises(InputError):
+        Alignment.from_biotite(BiotiteAlignment(three, trace, 0), Scoring())
+    two = BiotiteAlignment(three[:2], np.array([[0, 0], [-1, -1], [1, 1]]), 0)
+    with pytest.raises(InputError):
+        Alignment.from_biotite(two, Scoring())
+
+
+def test_cigars():
+    scoring = Scoring(gap_open=3, gap_extend=1)
+    one = jaxalign.align("WWWWCCAWW", "WWWWAXW", scoring)
+    assert one.cigar() == "4M2I3M" and one.cigar(eqx=True) == "4=2I1=1X1="
+    assert (one.gaps, one.gap_openings, one.columns) == (2, 1, 9)
+    assert one.rows() == ("WWWWCCAWW", "WWWW--AXW")
+    assert parse_cigar(one.cigar()).tolist() == one.operations.tolist()
+    local = jaxalign.align("CCCWWWW", "WWDWWCC", scoring, mode="local")
+    assert (local.cigar(), local.query_start, local.target_start) == ("2M1D2M", 3, 0)
+    assert local.cigar(eqx=True) == "2=1D2="
+
+
+def test_table_to_pandas_and_arrow():
+    options = dict(mode="local", output="alignment")
+    table = jaxalign.align_all([("a", "WWCW"), ("b", "WWW"), ("c", "")], **options)
+    frame, arrow = table.to_pandas(), table.to_arrow()
+    assert frame["query"].tolist() == ["a", "a", "b"]
+    assert frame["target"].tolist() == ["b", "c", "c"]
+    assert list(frame.columns) == arrow.column_names == [*table.columns, "cigar"]
+    for name in frame.columns:
+        assert arrow[name].to_pylist() == frame[name].tolist()
+    assert frame["cigar"].tolist() == [table.cigar(k) for k in range(3)]
+    assert table.row(0)["score"] == frame["score"][0]
+
+
+def test_filter_keeps_paths():
+    table = jaxalign.align_all(TEXTS, mode="local", output="alignment")
+    mask = table["score"] > np.median(table["score"])
+    kept = table.filter(mask)
+    assert len(kept) == mask.sum() == len(kept.operation_offsets) - 1
+    for new, old in enumerate(np.flatnonzero(mask)):
+        assert kept.row(new) == table.row(old) and kept.cigar(new) == table.cigar(old)
+        assert kept.alignment(new).rescore() == kept["score"][new]
+    assert len(table.filter(np.zeros(len(table), bool))) == 0
+    with pytest.raises(UsageError, match="output='alignment'"):
+        jaxalign.align_pairs(["W"], ["W"]).cigar(0)
+
+
+# ----------------------------------------------------------------------- lazy importing
+
+
+def test_importing_imports_no_jax():
+    program = (
+        "import sys, jaxalign; jaxalign.Scoring(); jaxalign.UsageError; dir(jaxalign)\n"
+        "assert 'jax' not in sys.modules, 'jax came in'\n"
+        "assert jaxalign.align('MK', 'MK').score == 10 and 'jax' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_public_names():
+    for name in jaxalign.__all__:
+        assert getattr(jaxalign, name).__doc__, name
+    assert set(jaxalign.__all__) <= set(dir(jaxalign))
+    with pytest.raises(AttributeError, match="no attribute 'alignment'"):
+        _ = jaxalign.alignment
+
+
+def test_the_package_has_no_other_names():
+    """``jaxalign.version`` was a function of importlib."""
+    program = (
+        "import jaxalign\n"
+        "names = {name for name in dir(jaxalign) if name[:2] != '__'}\n"
+        "assert names == set(jaxalign.__all__), names ^ set(jaxalign.__all__)\n"
+        "for name in ('version', 'import_module', 'PackageNotFoundError'):\n"
+        "    assert not hasattr(jaxalign, name), name\n"
+        "assert jaxalign.__version__"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_plan_does_nothing_but_count():
+    made = jaxalign.plan(TEXTS)
+    lengths = np.array([len(t) for t in TEXTS])
+    assert made["pairs"] == 66
+    i, j = np.triu_indices(12, 1)
+    assert made["cells"] == (lengths[i] * lengths[j]).sum()
+    assert made["implementation"] == "sweep" and made["dtypes"] == ["int16"]
+    zipped = jaxalign.plan(TEXTS, OTHERS)
+    assert zipped["cells"] == sum(map(lambda a, b: len(a) * len(b), TEXTS, OTHERS))
+    assert api.plan(TEXTS[:1], OTHERS)["pairs"] == 12
+
+
+@pytest.mark.parametrize("item", [3, ["MK"], None])
+def test_what_is_no_sequence(item):
+    with pytest.raises(InputError, match="is no sequence"):
+        jaxalign.align(item, "MK")
+
+
+def test_align_takes_no_output():
+    with pytest.raises(UsageError, match="no output"):
+        jaxalign.align("MK", "MK", output="score")

@@ -1,0 +1,384 @@
+"""Several devices, a mesh, parts and filters: the rows are always the same."""
+
+import threading
+import time
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from cases import check_rows, same_tables, some_texts
+
+import jaxalign
+import kernels_pallas
+from jaxalign import DeviceError, UsageError
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.model.filters import Filters
+from jaxalign.model.scoring import Scoring
+from jaxalign.model.table import join
+from jaxalign.pairs import engine, large_jobs
+from jaxalign.pairs.gpu import dispatch, launch_plan
+from jaxalign.pairs.options import make_task
+from jaxalign.pairs.parts import query_ranges
+from jaxalign.pairs.windows import Job
+from jaxalign.runtime import pipeline
+
+TEXTS = some_texts(1, 30)
+OPTIONS = {"output": "alignment", "mode": "local"}
+
+
+@pytest.fixture(scope="module")
+def whole():
+    table = jaxalign.align_all(TEXTS, **OPTIONS)
+    check_rows(table, every=7)
+    return table
+
+
+# Devices -----------------------------------------------------------------------------
+
+
+def test_the_default_device_is_that_of_all_threads():
+    """A context of ``jax.default_device`` is not inherited by threads."""
+    chosen = jax.devices()[2]
+    with jax.default_device(chosen):
+        found = jaxalign.align_all(TEXTS[:4], **OPTIONS)
+    assert found.info["devices"] == [f"{chosen.platform}:{chosen.id}"]
+    assert (
+        jaxalign.align_all(TEXTS[:4], **OPTIONS).info["devices"]
+        != found.info["devices"]
+    )
+
+
+@pytest.mark.parametrize("devices", [[2], "1,3", "all"])
+def test_rows_do_not_depend_on_devices(whole, devices):
+    """Windows of 8, so that each device has some."""
+    used = set()
+    table = jaxalign.align_all(
+        TEXTS,
+        devices=devices,
+        window=8,
+        busy=lambda at_work, of: used.add((at_work, of)),
+        **OPTIONS,
+    )
+    same_tables(table, whole)
+    count = {"1,3": 2, "all": 4}.get(str(devices), 1)
+    assert len(table.info["device_cells"]) == count
+    assert len(table.info["devices"]) == count and table.info["windows"] > 4
+    assert table.info["threads"] >= count
+    assert {of for _, of in used} == {count}
+    assert max(at_work for at_work, _ in used) <= count
+    assert (0, count) in used
+
+
+def test_each_thread_stays_on_its_device(monkeypatch):
+    seen = []
+
+    def window(task, piece, scratch):
+        seen.append(jax.numpy.zeros(1).devices())
+        raise RuntimeError("no further")
+
+    monkeypatch.setattr(engine.execute, "run_window", window)
+    for device in (1, 3):
+        with pytest.raises(RuntimeError, match="no further"):
+            jaxalign.align_all(TEXTS, devices=device, threads=1)
+    assert seen == [{jax.devices()[1]}, {jax.devices()[3]}]
+
+
+@pytest.mark.parametrize(
+    "devices, error, text",
+    [
+        (4, DeviceError, "device 4: there are 4 of cpu, counted from 0"),
+        ("0,x", UsageError, "'x'"),
+        ([1, 1], UsageError, "each once"),
+        ([], UsageError, "one or more"),
+    ],
+)
+def test_devices_that_are_not(devices, error, text):
+    with pytest.raises(error, match=text):
+        jaxalign.align_all(TEXTS, devices=devices)
+
+
+# A mesh ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    return jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("a", "b"))
+
+
+def test_pairs_over_a_mesh(mesh):
+    """More windows than devices, and a last round with idle ones."""
+    others = some_texts(2, 30)
+    options = {"output": "alignment", "mode": "semiglobal"}
+    want = jaxalign.align_pairs(TEXTS, others, **options)
+    table = jaxalign.align_pairs(TEXTS, others, mesh=mesh, window=6, **options)
+    same_tables(table, want)
+    assert table.info["windows"] == 5 and len(table.info["devices"]) == 4
+    assert "mesh of 4" in table.info["reason"]
+    with jax.set_mesh(mesh):
+        same_tables(jaxalign.align_pairs(TEXTS, others, window=6, **options), want)
+
+
+def test_a_mesh_runs_one_program(mesh, monkeypatch):
+    programs = []
+    spmd = engine.spmd._spmd
+
+    def watched(stacked, problem, **static):
+        found = spmd(stacked, problem, **static)
+        programs.append(found.score.sharding.device_set)
+        return found
+
+    monkeypatch.setattr(engine.spmd, "_spmd", watched)
+    jaxalign.align_pairs(TEXTS[:8], TEXTS[8:16], mesh=mesh, window=2, output="score")
+    assert programs == [set(jax.devices())]
+
+
+def test_what_a_mesh_refuses(mesh):
+    with pytest.raises(UsageError, match="sweep"):
+        jaxalign.align_pairs(["M"], ["M"], mesh=mesh, implementation="wavefront")
+
+
+# Parts -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("include_self", [False, True])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 65, 200])
+def test_parts_cover_every_row_once(n, include_self):
+    lengths = np.random.default_rng(n).integers(0, 90, n)
+    job = Job("all", lengths, lengths, include_self)
+    for rows, cells in ((1, 10**9), (700, 10**9), (10**6, 40_000), (10**6, 10**9)):
+        made = query_ranges.cut(lengths, include_self, rows, cells)
+        assert [part.index for part in made] == list(range(len(made)))
+        edges = [part.start for part in made] + [made[-1].stop]
+        assert edges[0] == 0 and edges[-1] == job.pairs
+        assert edges[1:] == [part.stop for part in made]
+        assert sum(part.cells for part in made) == job.cells
+        for part in made:
+            most = 1.5 if part is made[-1] else 1
+            assert part.last - part.first <= 1 or (
+                part.stop - part.start <= most * rows and part.cells <= most * cells
+            )
+        shares = [query_ranges.shard(made, k, 3) for k in (1, 2, 3)]
+        assert sorted(p.index for share in shares for p in share) == list(
+            range(len(made))
+        )
+
+
+def test_parts_of_a_job_of_minutes_are_many():
+    """So that machines end together; 64 queries at least, so few sequences are one."""
+    for n, parted in ((60, 1), (1000, 9), (5000, 44), (32_071, 143)):
+        made = query_ranges.cut(np.full(n, 300))
+        assert len(made) == parted
+        assert all(part.last - part.first >= 64 for part in made) or len(made) == 1
+
+
+def test_the_job_of_a_part():
+    """Its rows, its cells, and which pair a row is."""
+    lengths = np.arange(9) % 4 + 1
+    for include_self in (False, True):
+        job = Job("all", lengths[2:5], lengths[2:], include_self)
+        i, j = job.index()
+        pairs = [(a, b) for a in range(3) for b in range(a + 1 - include_self, 7)]
+        assert list(zip(i.tolist(), j.tolist(), strict=True)) == pairs
+        assert job.pairs == len(pairs)
+        assert job.cells == sum(lengths[2 + a] * lengths[2 + b] for a, b in pairs)
+        np.testing.assert_array_equal(job.position(i, j), np.arange(len(pairs)))
+        np.testing.assert_array_equal(job.pair(np.arange(len(pairs))), (i, j))
+
+
+@pytest.mark.parametrize("include_self", [False, True])
+def test_parts_are_the_whole(whole, include_self):
+    options = OPTIONS | {"include_self": include_self}
+    found = list(jaxalign.stream_all(TEXTS, part_rows=100, **options))
+    assert len(found) > 4
+    assert all(len(table) == part.stop - part.start for part, table in found)
+    want = jaxalign.align_all(TEXTS, **options) if include_self else whole
+    same_tables(join([table for _, table in found], {}), want)
+
+
+def test_small_parts_share_their_programs():
+    """As few compilations as the whole, which has them for two queries a row."""
+    rng = np.random.default_rng(0)
+    lengths = rng.lognormal(5.6, 0.6, 90).astype(int).clip(20, 900)
+    sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], Scoring().alphabet)
+    task = make_task("all", sets, sets, Scoring(), mode="local", memory_budget=2**31)
+
+    def shapes(one):
+        cut = [w for w in engine.plan(one)[1] if not isinstance(w, tuple)]
+        sizes = ("rows", "columns", "longest", "slots", "each", "places", "capacity")
+        return {(*(getattr(w, name) for name in sizes), w.lanes) for w in cut}
+
+    for rows in (60, 1000):
+        some = query_ranges.cut_of(task, rows)
+        computed = (
+            one for _, _, own in query_ranges.iterate(task, some, 0) for one in own
+        )
+        assert len(set().union(*map(shapes, computed))) <= len(shapes(task))
+
+
+def test_parts_of_a_gpu_share_their_programs():
+    """Launches of all parts have the static sizes of one another."""
+    rng = np.random.default_rng(0)
+    lengths = rng.lognormal(5.8, 0.6, 6000).astype(int).clip(20, 5000)
+    sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], Scoring().alphabet)
+    task = make_task("all", sets, sets, Scoring(), mode="local", output="identity")
+
+    def shapes(one):
+        made = launch_plan.cut(one, kernels_pallas, 2**33)
+        return {(x.rows, x.columns, x.room, x.slots, x.places, x.shape) for x in made}
+
+    def arrays(one):
+        job = dispatch.prepare(one, kernels_pallas)
+        return str([x.shape for x in jax.tree.leaves((job.sides, job.order))])
+
+    some = query_ranges.cut_of(task, 2**20)
+    some = some[::4] + some[-1:]
+    computed = [one for _, _, own in query_ranges.iterate(task, some, 0) for one in own]
+    assert len(set().union(*map(shapes, computed))) <= len(shapes(task)) + 1
+    assert len({arrays(one) for one in computed}) == 1
+
+
+def test_shards_and_skipped_parts(whole):
+    options = OPTIONS | {"part_rows": 100}
+    by_index = {}
+    for k in (1, 2):
+        share = {"shard": (k, 2), "skip": [3]} | options
+        by_index |= {p.index: t for p, t in jaxalign.stream_all(TEXTS, **share)}
+    count = len(large_jobs.parts_all(whole.queries, part_rows=100))
+    assert sorted(by_index) == [k for k in range(count) if k != 3]
+    with pytest.raises(UsageError, match="shard 3 of 2"):
+        jaxalign.stream_all(TEXTS, shard=(3, 2), **options)
+    with pytest.raises(UsageError, match="part_rows"):
+        jaxalign.stream_all(TEXTS, part_rows=-1)
+
+
+def test_a_caller_who_leaves_stops_the_work():
+    before = threading.active_count()
+    stream = jaxalign.stream_all(TEXTS, part_rows=30, **OPTIONS)
+    next(stream)
+    stream.close()
+    late = time.monotonic() + 10  # the index of a part ahead has a thread of its own
+    while threading.active_count() > before and time.monotonic() < late:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def test_only_a_few_parts_are_ahead():
+    planned = []
+
+    def works():
+        for k in range(20):
+            planned.append(k)
+            yield pipeline.Work(k, [k])
+
+    def worker():
+        return lambda work, piece: None
+
+    stream = pipeline.run(works(), [worker] * 2, ahead=2)
+    for k in range(5):
+        assert next(stream).content == k
+        assert max(planned) <= k + 2
+    stream.close()
+
+
+@pytest.mark.parametrize("where", ["plan", "piece"])
+def test_a_failure_reaches_the_caller(where):
+    def works():
+        yield pipeline.Work("fine", [1, 2])
+        if where == "plan":
+            raise ValueError("no plan")
+        yield pipeline.Work("bad", [1, 0])
+
+    def worker():
+        return lambda work, piece: 1 // piece
+
+    with pytest.raises((ValueError, ZeroDivisionError)):
+        list(pipeline.run(works(), [worker] * 2))
+
+
+# Filters -----------------------------------------------------------------------------
+
+
+def test_filters_drop_rows_and_nothing_else(whole):
+    filters = {"min_score": 10, "min_identity": 0.3, "min_cov": 0.1}
+    table = jaxalign.align_all(TEXTS, **filters, **OPTIONS)
+    m, n = whole.lengths()
+    kept = (whole["score"] >= 10) & (whole.identity("alignment") >= 0.3)
+    for side, length in (("query", m), ("target", n)):
+        span = whole[f"{side}_end"] - whole[f"{side}_start"]
+        kept &= span >= 0.1 * length
+    assert 0 < kept.sum() < len(whole)
+    same_tables(table, whole.filter(kept))
+    assert table.info["pairs"] == len(whole)
+
+
+def test_each_filter_names_its_column():
+    filters = Filters(50, 0.4, "shorter", 0.8)
+    text = "score >= 50, identity_shorter >= 0.4, qcov and tcov >= 0.8"
+    assert str(filters) == text and filters
+    assert not Filters() and str(Filters()) == ""
+    assert str(replace(filters, coverage="query")).endswith("qcov >= 0.8")
+
+
+def test_thresholds_hold_exactly_on_the_host_and_never_drop_more_on_a_device():
+    """Every fraction of small numbers as a threshold of every other one."""
+    count, length = (x.ravel() for x in np.meshgrid(np.arange(12), np.arange(12)))
+    columns = {"score": count / 10, "max_identities": count}
+    narrow = {name: values.astype(np.float32) for name, values in columns.items()}
+    sides = [length.astype(np.float32)] * 2
+    for least in np.unique(count[length > 0] / length[length > 0]):
+        if least <= 1:
+            filters = Filters(None, float(least), "shorter")
+            with np.errstate(all="ignore"):
+                want = count / length >= least
+            want &= length > 0
+            found = filters.mask(columns, length, length)
+            np.testing.assert_array_equal(found, want)
+            device = filters.mask(narrow, *sides, jax.numpy, 1e-5)
+            assert not (want & ~np.asarray(device)).any()
+        filters = Filters(min_score=float(least))
+        want = columns["score"] >= least
+        assert (filters.mask(columns, length, length) == want).all()
+        device = filters.mask(narrow, *sides, jax.numpy, 1e-5)
+        assert not (want & ~np.asarray(device)).any()
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"min_identity": 1.5}, "fraction"),
+        ({"min_cov": -0.1}, "fraction"),
+        ({"min_score": np.inf}, "number"),
+        ({"min_cov": 0.5, "output": "score"}, "spans"),
+        ({"min_identity": 0.5, "output": "score"}, "identity"),
+        ({"min_identity": 0.5, "output": "identity", "identity": "full"}, "path"),
+        ({"min_cov": 0.5, "coverage": "any"}, "coverage"),
+        ({"min_identity": 0.5, "identity": "any"}, "unknown identity"),
+    ],
+)
+def test_filters_that_mean_nothing(options, text):
+    with pytest.raises(UsageError, match=text):
+        jaxalign.align_all(["MK", "MR"], **options)
+
+
+def test_filters_are_refused_where_every_pair_is_needed():
+    for verb in (jaxalign.scores_matrix, jaxalign.distance_matrix):
+        with pytest.raises(UsageError, match="min_score"):
+            verb(["MK", "MR"], min_score=3)
+    with pytest.raises(UsageError, match="min_cov"):
+        jaxalign.align("MK", "MR", min_cov=0.5)
+
+
+# Plans -------------------------------------------------------------------------------
+
+
+def test_the_plan_of_parts():
+    sequences = as_sequences(TEXTS, jaxalign.Scoring().alphabet)
+    plan = jaxalign.plan(sequences, part_rows=100, threads=1)
+    some = large_jobs.parts_all(sequences, part_rows=100)
+    assert plan["parts"] == len(some) and plan["pairs"] == some[-1].stop
+    assert plan["budget_bytes"] > plan["result_bytes"]
+    rows = sorted((part.stop - part.start for part in some), reverse=True)
+    assert plan["result_bytes"] == 44 * sum(rows[: pipeline.AHEAD + pipeline.WRITERS])
+    with pytest.raises(jaxalign.MemoryPlanError):
+        jaxalign.plan(sequences, part_rows=100, threads=1, memory_budget=4000)

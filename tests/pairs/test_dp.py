@@ -1,0 +1,450 @@
+"""Both fills, the end cells, the walk and the packed words, against the oracle.
+
+One test is one compiled program: the loops over free ends, gap costs and matrices are
+inside it.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import nullcontext
+from functools import partial
+from itertools import groupby, product
+from pathlib import Path
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracle
+import pytest
+from cases import END_SETS, GAPS, SWAPPED_OPS, matrices, some_pairs, swap_sides
+
+from jaxalign.affine import Gaps
+from jaxalign.model import bounds
+from jaxalign.model.scoring import FREE_ENDS, Scoring
+from jaxalign.pairs import api
+from jaxalign.pairs.dp import directions, wavefront, window_program
+from jaxalign.pairs.dp.sweep.cell_blocks import Constants
+from jaxalign.pairs.dp.sweep.lane_fill import TILE, Block
+
+LANES, ROWS, SIZE, LETTERS = 16, 80, 80, 24
+WILDCARD = 22
+DTYPES = ("int16", "int32", "int64")
+join_halves = jax.jit(directions.join_halves)
+# All scores and costs times this: values that the next narrower dtype cannot hold.
+FACTOR = {"int16": 1, "int32": 2**14, "int64": 2**40}
+
+
+def precision(dtype):
+    return jax.enable_x64(True) if dtype == "int64" else nullcontext()
+
+
+def settings(local):
+    """(mode, free ends) of one compiled program."""
+    return [("local", frozenset())] if local else [("global", s) for s in END_SETS]
+
+
+def cases(rng, local):
+    """Settings x gaps, any tie, any matrix; local has one setting, so it repeats."""
+    every = list(product(settings(local), GAPS.values())) * (4 if local else 1)
+    tables = list(matrices().values())
+    for setting, gaps in every:
+        yield *setting, gaps, int(rng.integers(2)), tables[rng.integers(len(tables))]
+
+
+def padded_matrix(S):
+    """To one size for all alphabets, so that they share a program."""
+    wide = np.full((LETTERS, LETTERS), -9)
+    wide[: len(S), : len(S)] = S
+    return wide
+
+
+def problem_of(S, gaps, ends, dtype):
+    small = "int8" if dtype == "int16" else dtype
+    factor = FACTOR[dtype]
+    return window_program.Problem(
+        jnp.asarray(S * factor, small),
+        Gaps(*(jnp.asarray(g * factor, dtype) for g in gaps)),
+        {end: jnp.asarray(end in ends) for end in FREE_ENDS},
+        jnp.int32(WILDCARD),
+    )
+
+
+def stacked(sequences, length, dtype=np.uint8):
+    """(count, length) codes with rubbish after each end, and int32 lengths."""
+    rows = np.full((len(sequences), length), 3, dtype)
+    for row, sequence in zip(rows, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    return rows, np.array([len(s) for s in sequences], np.int32)
+
+
+def packed_block(targets, per_lane):
+    """Targets packed by hand, there and back: ``per_lane`` in a lane, no scores."""
+    lanes, tiles = len(targets) // per_lane, SIZE // TILE * per_lane
+    codes = np.full((tiles * TILE, lanes), LETTERS, np.uint8)
+    target = np.zeros((tiles, lanes), np.int32)
+    begins = np.zeros((tiles, lanes), bool)
+    turn = np.arange(len(targets), dtype=np.int32) % (2 * lanes)
+    lane = np.minimum(turn, 2 * lanes - 1 - turn)
+    length = np.array([len(t) for t in targets], np.int32)
+    used, first = np.zeros(lanes, int), np.zeros_like(lane)
+    for t, letters in enumerate(targets):
+        k, begin = lane[t], used[lane[t]]
+        used[k] += max(1, -(-len(letters) // TILE))
+        target[begin : used[k], k], begins[begin, k] = t, True
+        first[t] = used[k] * TILE - len(letters)
+        codes[first[t] : used[k] * TILE, k] = letters
+    places = target, first[target], begins, lane, first, length
+    return Block(codes, *places, np.int32(max(used)), np.int32(len(targets)))
+
+
+def swept(queries, targets, problem, local, shared, tie, **static):
+    """One window of a query a lane, of one query, or of a team, whose second query
+    the odd targets meet: (result, words of each pair)."""
+    block = packed_block(targets, 2 if shared else 1)
+    lanes, columns = block.codes.shape[1], int(block.tiles) * TILE
+    query_codes, m = stacked(queries, ROWS)
+    wide = shared or LANES
+    query_codes, m_of = query_codes[:wide].T[None], m[None, :wide]
+    second = np.arange(LANES)[None] % 2 == 1 if wide == 2 else None
+    static = {"rows": 8, "paths": True, "steps": True, "fused": True} | static
+    halves = jnp.zeros(ROWS // 4 * len(block.codes) * lanes, jnp.uint16)
+    ties = np.full((1, LANES), bool(tie))
+    result, halves = window_program.run_window(
+        window_program.load_block(block, problem, local, shared=shared),
+        query_codes, m_of, np.zeros(1, np.int32), np.int32(1), ties, problem, halves,
+        second, local=local, longest=SIZE, **static,
+    )  # fmt: skip
+    kept = np.asarray(halves)[: ROWS // 4 * columns * lanes]
+    wide = np.zeros((ROWS // 4, len(block.codes), lanes), np.uint16)  # one program
+    wide[:, :columns] = kept.reshape(-1, columns, lanes)
+    words = np.asarray(join_halves(wide))
+    places = zip(m, block.first, block.length, block.lane, strict=True)
+    own = [words[: -(-k // 8), first : first + n, lane] for k, first, n, lane in places]
+    return jax.tree.map(np.asarray, result), own
+
+
+def own_nibbles(words, m):
+    """Rows past m of the last word are nobody's: leave them out."""
+    return np.asarray(directions.unpack(jnp.asarray(words)))[:m]
+
+
+def packed(nibbles):
+    """The words of nibbles (m, n), by numpy."""
+    m, n = nibbles.shape
+    rows = np.zeros((-(-m // 8), 8, n), np.uint32)
+    rows.reshape(len(rows) * 8, n)[:m] = nibbles
+    shifts = 4 * np.arange(7, -1, -1, dtype=np.uint32)[None, :, None]
+    return (rows << shifts).sum(axis=1).astype(np.uint32)
+
+
+def same_words(words, want, m):
+    """Word for word, in the pair's own 4 * ceil(m / 8) * n bytes."""
+    assert words.dtype == np.uint32 and words.shape == want.shape
+    mask = np.full(want.shape, 0xFFFFFFFF, np.uint32)
+    if m % 8:
+        mask[-1:] <<= np.uint32(4 * (8 - m % 8))
+    np.testing.assert_array_equal(words & mask, want & mask)
+
+
+def reference(a, b, problem):
+    """The oracle's (alignment, nibbles), as ``oracle.align`` puts them together."""
+    H, _, _ = oracle.tables(a, b, *problem)
+    end = oracle.end_cell(H, *problem[3:])
+    nibbles = oracle.directions(a, b, *problem)
+    walked = oracle.walk(nibbles, end, *problem[3:])
+    return oracle.Alignment(int(H[end]), *walked), nibbles
+
+
+def swapped_reference(a, b, problem):
+    """The oracle's alignment of (b, a), with its two sides swapped back."""
+    S, open, ext, mode, ends = problem
+    found, _ = reference(b, a, (S.T, open, ext, mode, swap_sides(ends)))
+    ops = [(SWAPPED_OPS[op], length) for op, length in found.operations]
+    return oracle.Alignment(found.score, found.start[::-1], found.end[::-1], ops), None
+
+
+def unscaled(score):
+    """The score, where a factor was in it."""
+    whole, rest = divmod(int(score), FACTOR[str(score.dtype)])
+    assert rest == 0
+    return whole
+
+
+def lane_alignment(result, lane):
+    walked = result.walked
+    steps = walked.steps[0, :, lane]
+    steps = steps[steps != 3][::-1]
+    ops = [("MID"[op], len(list(run))) for op, run in groupby(steps)]
+    start = int(walked.i[0, lane]), int(walked.j[0, lane])
+    end = int(result.end_i[0, lane]), int(result.end_j[0, lane])
+    return oracle.Alignment(unscaled(result.score[0, lane]), start, end, ops)
+
+
+def lane_counts(walked, lane):
+    names = ("columns", "gap_openings", "gaps", "identities")
+    return tuple(int(getattr(walked, name)[0, lane]) for name in names)
+
+
+def check_lanes(result, words, queries, targets, problem, tie):
+    for lane, (a, b) in enumerate(zip(queries, targets, strict=True)):
+        want, nibbles = (swapped_reference if tie else reference)(a, b, problem)
+        assert lane_alignment(result, lane) == want, (problem[1:], tie, a, b)
+        ops = want.operations
+        counts = oracle.columns(ops), oracle.gap_openings(ops), oracle.gaps(ops)
+        counts += (oracle.identities(a, b, want.start, ops, WILDCARD),)
+        assert lane_counts(result.walked, lane) == counts
+        if not tie:
+            same_words(words[lane], packed(nibbles), len(a))
+
+
+def test_packed_is_the_oracles():
+    rng = np.random.default_rng(2)
+    S = padded_matrix(Scoring().scores)
+    for m in (0, 5, 8, 19):
+        a, b = rng.integers(0, 20, m), rng.integers(0, 20, 7)
+        problem = (S, 5, 1, "local", frozenset())
+        want, nibbles = reference(a, b, problem)
+        assert want == oracle.align(a, b, *problem)
+        np.testing.assert_array_equal(packed(nibbles), oracle.words(a, b, *problem))
+
+
+@pytest.mark.parametrize("shared", [1, 2, 0], ids=["shared", "team", "query-a-lane"])
+@pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
+@pytest.mark.parametrize(
+    "dtype", ["int16", "int32", pytest.param("int64", marks=pytest.mark.slow)]
+)
+def test_sweep(dtype, local, shared):
+    rng = np.random.default_rng([DTYPES.index(dtype), local, shared])
+    for mode, ends, gaps, tie, (letters, S) in cases(rng, local):
+        queries, targets = some_pairs(rng, LANES, letters, one_query=shared == 1)
+        queries = queries[:2] * (LANES // 2) if shared == 2 else queries
+        S = padded_matrix(S)
+        with precision(dtype):
+            problem = problem_of(S, gaps, ends, dtype)
+            out = swept(queries, targets, problem, local, shared, tie)
+        assert out[0].score.dtype == dtype
+        check_lanes(*out, queries, targets, (S, *gaps, mode, ends), tie)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [pytest.param({"rows": 16}, marks=pytest.mark.slow), {"fused": False}],
+    ids=str,
+)
+@pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
+def test_sweep_forms(local, form):
+    """Strips of 16 rows, and without the calls that make XLA:CPU fast: the same."""
+    rng = np.random.default_rng(11)
+    for k, (mode, ends) in enumerate(settings(local)[::3]):
+        queries, targets = some_pairs(rng, LANES, 20)
+        gaps = list(GAPS.values())[k % 4]
+        S = padded_matrix(Scoring().scores)
+        problem = problem_of(S, gaps, ends, "int16")
+        out = swept(queries, targets, problem, local, False, k % 2, **form)
+        check_lanes(*out, queries, targets, (S, *gaps, mode, ends), k % 2)
+
+
+@pytest.mark.parametrize("constant", [False, True], ids=["costs", "constant-costs"])
+def test_eight_bits_say_when_they_do_not_hold(constant):
+    """Up to the bound a score of int8 is the oracle's; beyond it the score found is
+    beyond it, too, however often the values have wrapped."""
+    rng = np.random.default_rng(13)
+    held, upper, beyond = 0, 0, 0
+    for _, ends, gaps, _, (letters, S) in cases(rng, local=True):
+        scoring = SimpleNamespace(scores=S, open=gaps[0], extend=gaps[1])
+        zero = bounds.least_zero(scoring, "int8") if constant else 0
+        high = bounds.narrow_high(scoring, "local", "int8", zero)
+        assert high == 127 - zero - S.max()
+        assert not bounds.narrow_high(scoring, "global", "int8", zero)
+        _, targets = some_pairs(rng, LANES, letters)
+        half = len(targets) // 2  # likeness of all degrees
+        query = rng.integers(0, letters, SIZE).astype(np.uint8)
+        for k in range(half):
+            change = rng.random(SIZE) < (k / half) ** 3
+            targets[k] = np.where(change, rng.integers(0, letters, SIZE), query)
+        S = padded_matrix(S)
+        small = problem_of(S, gaps, ends, "int16")
+        small = small._replace(gaps=Gaps(*(np.int8(g) for g in gaps)))
+        costs = Constants(*map(int, gaps), zero) if constant else None
+        found = scores_alone([query], targets, small, costs)
+        assert found.dtype == ("int16" if constant else "int8")
+        want = [oracle.score(query, b, S, *gaps, "local") for b in targets]
+        for got, score in zip(found.tolist(), want, strict=True):
+            assert got == score if score <= high else got > high
+        held += sum(20 < score <= high for score in want)
+        upper += sum(high // 2 < score <= high for score in want)
+        beyond += sum(score > high + 84 for score in want)
+    assert held > 20 and upper > 20 and beyond > 20
+
+
+def scores_alone(queries, targets, problem, costs=None):
+    """Local scores, no paths: of a query, or of a team whose second one the odd
+    targets meet."""
+    block = window_program.load_block(packed_block(targets, 2), problem, True)
+    codes, m = stacked(queries, ROWS)
+    second = np.arange(LANES)[None] % 2 == 1 if len(queries) == 2 else None
+    result, _ = window_program.run_window(
+        block, codes.T[None], m[None], np.zeros(1, np.int32), np.int32(1),
+        np.zeros((1, LANES), bool), problem, None, second, local=True, rows=8,
+        longest=SIZE, paths=False, steps=False, fused=True, costs=costs,
+    )  # fmt: skip
+    return np.asarray(result.score[0])
+
+
+@pytest.mark.parametrize("dtype, count", [("int16", 1), ("int16", 2), ("int32", 2)])
+def test_constant_costs(dtype, count):
+    """Gap costs as constants of the program, all lanes in one loop: the oracle's."""
+    rng = np.random.default_rng([14, count])
+    S = padded_matrix(Scoring().scores)
+    for turn in range(4):
+        queries, targets = some_pairs(rng, LANES, 20)
+        queries = [queries[turn], queries[-1]][:count]
+        problem = problem_of(S, (7, 2), set(), dtype)
+        costs = Constants(*(int(gap) for gap in problem.gaps))
+        found = scores_alone(queries, targets, problem, costs)
+        want = [oracle.score(queries[k % count], b, S, 7, 2, "local")
+                for k, b in enumerate(targets)]  # fmt: skip
+        assert [unscaled(score) for score in found] == want
+
+
+IN_LANES = """
+import sys; sys.path[:0] = [{tests!r}, {tests!r} + '/pairs']
+import test_dp
+from test_dp import *
+test_dp.LANES = 256
+queries, targets = some_pairs(np.random.default_rng(0), 256, 20)
+S = padded_matrix(Scoring().scores)
+problem = problem_of(S, (11, 1), set(), "int16")
+scores_alone(queries[:2], targets, problem, Constants(11, 1))
+"""
+
+
+def test_lanes_of_a_block_are_vectors(tmp_path):
+    """A loop of cells that LLVM leaves as it is takes a hundred times as long."""
+    flags = f"--xla_dump_to={tmp_path} --xla_dump_emitter_re=llvm"
+    more = {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    more |= {"JAX_ENABLE_COMPILATION_CACHE": "0", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
+    script = IN_LANES.format(tests=str(Path(__file__).parents[1]))
+    subprocess.run([sys.executable, "-c", script], env=os.environ | more, check=True)
+    texts = [path.read_text() for path in tmp_path.glob("*run_window*ir-with-opt.ll")]
+    [text] = [text for text in texts if "reduce_fusion" in text]
+    loops = re.split(r"(?m)^vector\.body\d*:", text)[1:]
+    cells = [part.split("\n\n")[0].count("@llvm.smax.v") for part in loops]
+    # Two steps of a turn, four blocks of four cells each, with five maxima or more.
+    assert sum(count >= 20 for count in cells) == 8
+
+
+def test_window_computes_what_it_is_told_to():
+    """The first ``count`` queries, each from its ``start`` in the targets on."""
+    rng = np.random.default_rng(12)
+    queries, targets = some_pairs(rng, LANES, 4)
+    targets = sorted(targets, key=len, reverse=True)
+    S = padded_matrix(Scoring().scores)
+    problem = problem_of(S, (5, 2), set(), "int32")
+    block = window_program.load_block(packed_block(targets, 2), problem, False)
+    query_codes, m = stacked(queries[3:6], ROWS)
+    query_codes, m = query_codes[..., None], m[:, None]
+    start = np.array([0, 9, 0], np.int32)
+    result, none = window_program.run_window(
+        block, query_codes, m, start, np.int32(2), np.zeros((3, LANES), bool), problem,
+        local=False, rows=8, longest=SIZE, paths=False, steps=False, fused=True,
+    )  # fmt: skip
+    want = [[oracle.score(a, b, S, 5, 2, "global") for b in targets]
+            for a in queries[3:5]]  # fmt: skip
+    assert none is None and result.walked is None
+    scores = np.array([*want, [0] * LANES]) * FACTOR["int32"]
+    for found, wanted, first in zip(result.score, scores, start, strict=True):
+        np.testing.assert_array_equal(found[first:], wanted[first:])
+
+
+@pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_wavefront(dtype, local):
+    """Under jit and vmap; the words are the sweep's, as both are the oracle's."""
+    rng = np.random.default_rng([7, DTYPES.index(dtype), local])
+    fill = partial(wavefront.fill, local=local, words=True)
+    fill = jax.jit(jax.vmap(fill, in_axes=(0, 0, 0, 0, None, None, None)))
+    for mode, ends, gaps, _, (letters, S) in cases(rng, local):
+        queries, targets = some_pairs(rng, LANES, letters)
+        S = padded_matrix(S)
+        with precision(dtype):
+            problem = problem_of(S, gaps, ends, dtype)
+            (a, m), (b, n) = (stacked(x, SIZE, np.int32) for x in (queries, targets))
+            end, words = fill(a, b, m, n, problem.scores, problem.gaps, problem.free)
+            end, words = jax.tree.map(np.asarray, (end, words))
+        assert end.score.dtype == dtype
+        for k, (x, y) in enumerate(zip(queries, targets, strict=True)):
+            want, nibbles = reference(x, y, (S, *gaps, mode, ends))
+            found = unscaled(end.score[k]), (end.i[k], end.j[k])
+            assert found == (want.score, want.end)
+            inside = words[k][: -(-len(x) // 8), : len(y)]
+            same_words(inside, packed(nibbles), len(x))
+
+
+@pytest.mark.parametrize("name", ["dna", "custom"])
+def test_wavefront_without_jit(name):
+    """Any alphabet size; score only; op by op."""
+    letters, S = matrices()[name]
+    rng = np.random.default_rng(letters)
+    a, b = (jnp.asarray(rng.integers(0, letters, n), "int32") for n in (9, 14))
+    ends = frozenset({"target_start"})
+    problem = problem_of(S, (6, 2), ends, "int32")
+    args = (problem.scores, problem.gaps, problem.free)
+    end, words = wavefront.fill(a, b, jnp.int32(9), jnp.int32(14), *args)
+    assert words is None
+    assert unscaled(end.score) == oracle.score(a, b, S, 6, 2, "global", ends)
+
+
+# ------------------------------------------------------------------------- directions
+
+
+def test_pack_and_unpack_are_inverses():
+    rng = np.random.default_rng(3)
+    nibbles = rng.integers(0, 16, (24, 7)).astype(np.uint8)
+    words = directions.pack(jnp.asarray(nibbles))
+    assert words.shape == (3, 7) and words.dtype == jnp.uint32
+    np.testing.assert_array_equal(directions.unpack(words), nibbles)
+    text = "".join(f"{d:x}" for d in nibbles[8:16, 2])
+    assert f"{int(words[1, 2]):08x}" == text  # row 0 of a group is the highest
+    again = directions.pack(directions.unpack(words))
+    np.testing.assert_array_equal(again, words)
+
+
+def test_join_halves_makes_words():
+    rng = np.random.default_rng(4)
+    nibbles = rng.integers(0, 16, (16, 5)).astype(np.uint16)
+    shifts = np.array([12, 8, 4, 0], np.uint16)[None, :, None]
+    halves = (nibbles.reshape(-1, 4, 5) << shifts).sum(axis=1).astype(np.uint16)
+    words = directions.join_halves(jnp.asarray(halves))
+    np.testing.assert_array_equal(words, directions.pack(jnp.asarray(nibbles)))
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
+def test_boolean_matrices_are_what_they_say(mode, gap):
+    """From H, E, F of dp_table, as papers and contract define them."""
+    rng = np.random.default_rng(5)
+    scoring = Scoring("BLOSUM62", *GAPS[gap])
+    a, b = (rng.integers(0, 4, n).astype(np.uint8) for n in (37, 29))
+    H, E, F = api.dp_table(a, b, scoring, mode=mode, gaps=True)
+    found = api.directions(a, b, scoring, mode=mode)
+    h, e, f = (table[1:, 1:] for table in (H, E, F))
+    diagonal = h == H[:-1, :-1] + scoring.scores[a][:, b]
+    stop = (h == 0) & (mode == "local")
+    want = {
+        "b_left": ~stop & (diagonal | (h != e)),
+        "b_up": ~stop & (diagonal | (h == e)),
+        "c_up": e == E[:-1, 1:] - scoring.extend,
+        "c_left": f == F[1:, :-1] - scoring.extend,
+    }
+    for name, matrix in want.items():
+        assert found[name].dtype == bool
+        np.testing.assert_array_equal(found[name], matrix, err_msg=name)
+    bits = [found[name].astype(np.uint8) for name in want]
+    nibbles = bits[0] << 3 | bits[1] << 2 | bits[2] << 1 | bits[3]
+    np.testing.assert_array_equal(own_nibbles(found["words"], len(a)), nibbles)
+    problem = (scoring.scores, scoring.open, scoring.extend, mode)
+    same_words(found["words"], oracle.words(a, b, *problem), len(a))

@@ -1,0 +1,572 @@
+"""Windows, threads, memory and score types change nothing; long pairs in strips."""
+
+import re
+
+import jax.numpy as jnp
+import numpy as np
+import oracle
+import pytest
+from cases import (
+    SETTINGS,
+    check_rescored,
+    check_rows,
+    codes,
+    expected,
+    related,
+    same_tables,
+    some_texts,
+    text_of,
+)
+
+import jaxalign
+from jaxalign import MemoryPlanError, Scoring, UsageError
+from jaxalign.affine import Gaps
+from jaxalign.model import bounds
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.model.operations import run_lengths
+from jaxalign.model.scoring import FREE_ENDS, resolve_ends
+from jaxalign.pairs import windows
+from jaxalign.pairs.cpu import execute, lane_packing, long_pair, partition
+from jaxalign.pairs.dp import window_program
+from jaxalign.pairs.dp.sweep import lane_fill
+from jaxalign.pairs.dp.window_program import Problem
+from jaxalign.runtime import memory
+
+TEXTS = some_texts(1, 12)
+ALPHABET = Scoring().alphabet
+settings = pytest.mark.parametrize("mode, free", SETTINGS, ids=["g", "s", "l", "ends"])
+
+
+def run_all(texts=TEXTS, output="alignment", mode="semiglobal", **options):
+    return jaxalign.align_all(texts, mode=mode, output=output, **options)
+
+
+def run_zip(**options):
+    options = {"mode": "local", "output": "alignment"} | options
+    return jaxalign.align_pairs(TEXTS, TEXTS[::-1], **options)
+
+
+# ----------------------------------------------------------- the same, however computed
+
+
+@settings
+def test_both_implementations(mode, free):
+    options = dict(mode=mode, free_ends=free)
+    texts = TEXTS[:4] + TEXTS[7:8]
+    for output in ("score", "identity", "alignment"):
+        sweep = run_all(texts, output, implementation="sweep", **options)
+        other = run_all(texts, output, implementation="wavefront", **options)
+        assert (sweep.implementation, other.implementation) == ("sweep", "wavefront")
+        same_tables(sweep, other)
+
+
+@pytest.mark.parametrize("output", ["identity", "alignment"])
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_both_implementations_in_int64(mode, output):
+    size = 30000 if output == "identity" else 32000
+    big = Scoring(("ACGT", size * np.eye(4) - 20000), 30000, 10000)
+    rng = np.random.default_rng(8)
+    sets = [codes(rng, n, 4) for n in (60, 64, 0, 7)]
+    options = dict(scoring=big, mode=mode, output=output)
+    sweep = jaxalign.align_all(sets, implementation="sweep", **options)
+    other = jaxalign.align_all(sets, implementation="wavefront", **options)
+    same_tables(sweep, other)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads(threads):
+    rng = np.random.default_rng(2)
+    texts = [text_of(rng, n) for n in rng.integers(0, 65, 40)]
+    want = run_all(texts, "stats", threads=1)
+    seen = []
+    table = run_all(
+        texts, "stats", threads=threads, progress=lambda *cells: seen.append(cells)
+    )
+    same_tables(table, want)
+    cells = windows.Job("all", table.queries.lengths, table.queries.lengths).cells
+    assert [total for _, total in seen] == [cells] * len(seen)
+    done = [part for part, _ in seen]
+    assert done == sorted(done) and done[-1] == cells
+
+
+def test_an_error_in_progress_stops_the_run():
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all(TEXTS, "score", progress=stop)
+
+
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_permuted_input_gives_permuted_results(mode):
+    order = np.random.default_rng(3).permutation(12)
+    for output in ("alignment", "identity"):
+        table = jaxalign.align_pairs(TEXTS, TEXTS[::-1], mode=mode, output=output)
+        mixed = jaxalign.align_pairs(
+            [TEXTS[k] for k in order],
+            [TEXTS[::-1][k] for k in order],
+            mode=mode,
+            output=output,
+        )
+        for name in table.columns:
+            if name not in ("query", "target"):
+                np.testing.assert_array_equal(mixed[name], table[name][order])
+        if output == "alignment":
+            cigars = [table.cigar(k) for k in order]
+            assert [mixed.cigar(k) for k in range(12)] == cigars
+
+
+@pytest.mark.parametrize("mode", ["semiglobal", "local"])
+def test_permuted_sets_give_the_same_alignments(mode):
+    """All against all: the tie rule does not see which of two is longer."""
+    order = np.random.default_rng(4).permutation(12)
+    table = run_all(mode=mode)
+    mixed = run_all([TEXTS[k] for k in order], mode=mode)
+    pairs = zip(table["query"], table["target"], strict=True)
+    at = {(int(i), int(j)): k for k, (i, j) in enumerate(pairs)}
+    for k, (x, y) in enumerate(zip(mixed["query"], mixed["target"], strict=True)):
+        i, j = int(order[x]), int(order[y])
+        if (i, j) in at:
+            assert mixed.cigar(k) == table.cigar(at[i, j])
+        assert mixed["score"][k] == table["score"][at[min(i, j), max(i, j)]]
+
+
+@pytest.mark.parametrize("window", [1, 5, 11, 12, 13])
+def test_any_window_gives_the_same(window):
+    """Windows of 1, some, one less than all, all, and more."""
+    for run in (run_all, run_zip):
+        same_tables(run(window=window), run())
+    assert jaxalign.plan(TEXTS, window=window)["windows"] >= 12 / window
+
+
+def test_a_window_has_a_size():
+    with pytest.raises(UsageError, match="window = 0"):
+        run_all(window=0)
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17])
+def test_around_the_lanes(count, monkeypatch):
+    """15, 16 and 17 targets, with the narrowest windows being 16 lanes; self pairs
+    beside teams of two queries."""
+    monkeypatch.setattr(windows, "SELF_CELLS", 0)
+    rng = np.random.default_rng(count)
+    texts = [text_of(rng, n, "ACD") for n in rng.integers(20, 64, count)]
+    texts[0] = text_of(rng, 64)
+    one = run_all(texts, mode="local", include_self=True)
+    assert len(one) == count * (count + 1) // 2
+    check_rows(one, every=7)
+    check_rescored(one)
+    zipped = jaxalign.align_pairs(texts, texts[::-1], mode="local", output="alignment")
+    check_rows(zipped, every=3)
+    queries = ["ACDACAD" * 8, *texts[:2]]
+    wide = jaxalign.scores_matrix(queries, texts, mode="local")
+    assert wide.shape == (len(queries), count)
+    for k, j in [(0, count - 1), (1, 0)]:
+        a, b = (as_sequences([x], ALPHABET)[0] for x in (queries[k], texts[j]))
+        assert wide[k, j] == oracle.score(a, b, Scoring().scores, 11, 1, "local")
+
+
+def test_spans():
+    """Columns from a target's first to the end of all that follow; none shares any."""
+    lengths = np.array([100, 40, 33, 20, 16, 5, 0])
+    lane, last = lane_packing.pack(lengths, 2)
+    first = last - lane_packing.tiled(lengths)
+    for one in (0, 1):
+        mine = lane == one
+        assert (first[mine][1:] == last[mine][:-1]).all() and first[mine][0] == 0
+    assert lane_packing.spans(lengths, 2).tolist() == [
+        int(last[k:].max()) - int(first[k]) for k in range(len(lengths))
+    ]
+
+
+@pytest.mark.parametrize(
+    "lengths, teams",
+    [([9] * 9, True), ([5000] + [300] * 99, False), ([30] * 1500, False), ([], False)],
+)
+def test_two_queries_share_a_sweep_where_that_pays(lengths, teams):
+    lengths = np.array(lengths, np.int64)
+    assert windows.Job("all", lengths, lengths).teams is teams
+
+
+def test_a_long_one_among_short_ones(monkeypatch):
+    """Queries that sweep to the end of what they need, and teams: the same."""
+    rng = np.random.default_rng(8)
+    texts = [text_of(rng, n, "ACDW") for n in (300, *rng.integers(0, 40, 20))]
+    alone = run_all(texts, mode="local")
+    check_rows(alone, every=9)
+    monkeypatch.setattr(windows, "TEAM", 0)
+    same_tables(run_all(texts, mode="local"), alone)
+
+
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_columns_in_chunks(mode, monkeypatch):
+    """Chunks of two tiles, through targets and between them: the same alignments."""
+    rng = np.random.default_rng(9)
+    texts = [text_of(rng, n, "ACDW") for n in (130, *rng.integers(0, 90, 12))]
+    whole = run_all(texts, mode=mode)
+    check_rows(whole, every=9)
+    monkeypatch.setattr(lane_fill, "CHUNK", 2 * lane_fill.TILE * partition.LANES[1])
+    try:
+        for count in (0, 10**9):  # two queries a sweep, and one
+            monkeypatch.setattr(windows, "TEAM", count)
+            window_program.run_window.clear_cache()
+            same_tables(run_all(texts, mode=mode), whole)
+    finally:
+        window_program.run_window.clear_cache()
+
+
+def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
+    """Local scores in blocks of cells, in chunks of two tiles, of one and of two
+    queries a sweep: the same."""
+    rng = np.random.default_rng(10)
+    texts = [text_of(rng, n, "ACDW") for n in (130, *rng.integers(0, 90, 12))]
+    whole = run_all(texts, mode="local")
+    check_rows(whole, every=9)
+    seen, run = [], window_program.run_window
+    monkeypatch.setattr(execute, "LARGE", 0)
+    monkeypatch.setattr(lane_fill, "CHUNK", 2 * lane_fill.TILE * partition.LANES[1])
+    monkeypatch.setattr(
+        window_program, "run_window",
+        lambda *some, **more: seen.append((more["costs"], some[-1] is None))
+        or run(*some, **more),
+    )  # fmt: skip
+    try:
+        for count in (0, 10**9):
+            monkeypatch.setattr(windows, "TEAM", count)
+            run.clear_cache()
+            found = run_all(texts, "score", "local")
+            np.testing.assert_array_equal(found["score"], whole["score"])
+            run_all(texts[:3], "score", "global")
+    finally:
+        run.clear_cache()
+    assert set(seen) == {
+        ((11, 1, 0), True),
+        ((11, 1, 0), False),
+        (None, True),
+        (None, False),
+    }
+
+
+@pytest.mark.parametrize("kind", ["all", "cross", "zip"])
+@pytest.mark.parametrize("self_cells, team", [(0, 0), (10**9, 0), (0, 10**9)])
+def test_each_pair_is_computed_once(kind, self_cells, team, monkeypatch):
+    """Whatever the budget: the cut covers every pair, and none twice."""
+    monkeypatch.setattr(windows, "SELF_CELLS", self_cells)
+    monkeypatch.setattr(windows, "TEAM", team)
+    rng = np.random.default_rng(5)
+    for budget in (2**19, 2**20, 2**24, 2**30):
+        for count, self_too, once in (
+            (0, 0, 1),
+            (1, 1, 1),
+            (70, 0, 1),
+            (70, 1, 0),
+            (71, 1, 1),
+        ):
+            lengths = rng.integers(0, 400, count)
+            job = windows.Job(
+                kind, lengths, lengths, bool(self_too), bool(once), True, True
+            )
+            seen = np.zeros(job.pairs, int)
+            for piece in partition.cut(job, budget):
+                np.add.at(seen, rows_of(job, piece), 1)
+            assert (seen == 1).all()
+
+
+def rows_of(job, piece):
+    """Result rows that a piece of the cut fills."""
+    found = np.array(windows.pairs(job, piece), int).reshape(-1, 2)
+    return job.position(found[:, 0], found[:, 1])
+
+
+# ------------------------------------------------------------------------------ memory
+
+
+@pytest.mark.slow
+def test_small_budgets_give_the_same():
+    """Fewer lanes, then single pairs by checkpoints: one table."""
+    rng = np.random.default_rng(6)
+    texts = [text_of(rng, n, "ACDW") for n in (250, 200, 140, 90, 30, 0)]
+    for mode in ("global", "local"):
+        want = run_all(texts, mode=mode)
+        small = run_all(texts, mode=mode, memory_budget=2**20 + 2000, threads=1)
+        assert want.info["checkpointed_pairs"] == 0
+        assert small.info["checkpointed_pairs"] > 0
+        same_tables(small, want)
+        check_rows(want, every=6)
+
+
+def test_fewer_lanes():
+    """70 targets in wide windows, and in windows of 16 lanes: the same."""
+    rng = np.random.default_rng(7)
+    texts = [text_of(rng, n, "ACDW") for n in rng.integers(0, 65, 70)]
+    plans, tables = [], []
+    for budget in (2**30, 2**20 + 70 * 92):
+        options = dict(memory_budget=budget, threads=1, output="alignment")
+        plans.append(jaxalign.plan(texts[:1], texts, **options))
+        tables.append(jaxalign.align_pairs(texts[:1], texts, **options))
+    assert plans[0]["windows"] < plans[1]["windows"] == 5
+    assert not plans[1]["checkpointed_pairs"]
+    same_tables(*tables)
+
+
+@pytest.mark.parametrize("output", ["score", "identity", "stats", "alignment"])
+def test_a_plan_over_the_budget_is_refused(output):
+    """Before it starts, with the size that would fit; and that size does."""
+    options = dict(threads=1, output=output)
+    with pytest.raises(MemoryPlanError, match="66 pairs: .* needed") as refused:
+        jaxalign.align_all(TEXTS, memory_budget=1000, **options)
+    size = int(re.search(r"budget of (\d+) bytes would fit", str(refused.value))[1])
+    for budget in (size - 1, f"{size - 1} B"):
+        with pytest.raises(MemoryPlanError):
+            jaxalign.plan(TEXTS, memory_budget=budget, **options)
+    fitting = jaxalign.align_all(TEXTS, memory_budget=size, **options)
+    assert len(fitting) == 66 and issubclass(MemoryPlanError, MemoryError)
+    same_tables(fitting, jaxalign.align_all(TEXTS, **options))
+
+
+@pytest.mark.parametrize("implementation", [None, "sweep", "wavefront"])
+def test_a_long_pair_over_the_budget_is_refused(implementation):
+    """The size that is named holds the pair too."""
+    long = ["A" * 6000]
+    options = dict(implementation=implementation, threads=1, output="alignment")
+    for budget in (1000, 2**21):
+        with pytest.raises(MemoryPlanError, match="would fit") as refused:
+            jaxalign.plan(long, long, memory_budget=budget, **options)
+        size = int(re.search(r"budget of (\d+) bytes", str(refused.value))[1])
+        assert jaxalign.plan(long, long, memory_budget=size, **options)["pairs"] == 1
+
+
+def test_a_pair_too_long_for_any_window_needs_the_wavefront():
+    long = ["A" * 20000]
+    with pytest.raises(MemoryPlanError, match="name wavefront"):
+        jaxalign.plan(
+            long, long, implementation="sweep", output="alignment", memory_budget=2**33
+        )
+    plan = jaxalign.plan(long, long, output="alignment", memory_budget=2**33)
+    assert plan["implementation"] == "wavefront" and plan["checkpointed_pairs"] == 1
+
+
+def test_a_few_long_pairs_are_aligned_one_by_one():
+    long, short = ["A" * 600] * 6, ["A" * 500]
+    for count, found in ((1, 0), (3, 0), (6, 1)):
+        assert jaxalign.plan(long[:count], long[:count])["windows"] == found
+    assert jaxalign.plan(short, short)["windows"] == 1
+    assert jaxalign.plan(long[:1], long[:1], implementation="sweep")["windows"] == 1
+    plan = jaxalign.plan(long[:2], long[:2])
+    assert plan["implementation"] == "wavefront" and "too few" in plan["reason"]
+    few = [["A" * 5000, "", "A" * 4600, "MKV"], ["A" * 1000] * 8, ["A" * 1000] * 16]
+    few.append(["A" * 150] * 30)
+    assert [jaxalign.plan(texts)["windows"] for texts in few] == [0, 0, 1, 1]
+
+
+def test_budgets_are_read():
+    assert memory.parse_bytes("2GiB") == 2**31 and memory.parse_bytes("1.5 kB") == 1500
+    assert memory.parse_bytes(77) == 77 and memory.parse_bytes("64mib") == 2**26
+    assert memory.budget() > 2**20
+    for bad in ("", "2 apples", "-1", "GiB", 0, -5, "0"):
+        with pytest.raises(UsageError, match="memory budget"):
+            memory.parse_bytes(bad)
+
+
+# --------------------------------------------------------------------------- long pairs
+
+
+def strips(a, b, scoring, mode, free, rows, paths=True):
+    """align_long of two code arrays, as the row that ``expected`` gives."""
+    ends = resolve_ends(mode, free)
+    problem = Problem(
+        jnp.asarray(scoring.scores),
+        Gaps(jnp.int32(scoring.open), jnp.int32(scoring.extend)),
+        {end: jnp.asarray(end in ends) for end in FREE_ENDS},
+        jnp.int32(scoring.alphabet.wildcard_code),
+    )
+    found = long_pair.align_long(a, b, problem, mode == "local", paths, rows)
+    if not paths:
+        return found.score
+    runs, _ = run_lengths(found.steps, np.array([len(found.steps)]))
+    return {
+        "score": found.score,
+        "query_start": found.start_i,
+        "query_end": found.end_i,
+        "target_start": found.start_j,
+        "target_end": found.end_j,
+        "columns": found.columns,
+        "identities": found.identities,
+        "gap_openings": found.gap_openings,
+        "gaps": found.gaps,
+        "operations": [("MID"[run & 15], run >> 4) for run in runs.tolist()],
+    }
+
+
+@settings
+def test_strips(mode, free):
+    """Strips of 16 rows: lengths around their edges, gaps across them, ties."""
+    rng = np.random.default_rng(9)
+    flat = Scoring(gap_open=2, gap_extend=0)
+    for m, n in [(0, 0), (0, 9), (9, 0), (15, 40), (16, 16), (17, 40), (33, 64),
+                 (64, 33), (64, 5)]:  # fmt: skip
+        a, b = codes(rng, m, 3), codes(rng, n, 3)
+        for scoring in (Scoring(), flat):
+            ends = resolve_ends(mode, free)
+            want = expected(a, b, scoring, mode, ends)
+            assert strips(a, b, scoring, mode, free, 16) == want
+            assert strips(a, b, scoring, mode, free, 16, False) == want["score"]
+
+
+@settings
+def test_a_pair_of_700_and_900(mode, free):
+    """Strips of 64 rows walk the path that the whole table gives."""
+    rng = np.random.default_rng(10)
+    a = codes(rng, 700, 20)
+    b = np.concatenate([codes(rng, 210, 20), related(rng, a, 20), codes(rng, 300, 20)])
+    b = np.delete(b, np.s_[300:480])[:900].astype(np.uint8)  # a gap over three strips
+    table = jaxalign.align_pairs(
+        [a], [b], mode=mode, free_ends=free, output="alignment"
+    )
+    check_rescored(table)
+    found = strips(a, b, Scoring(), mode, free, 64)
+    assert found.pop("operations") == [
+        ("MID"[run & 15], run >> 4) for run in table.runs(0).tolist()
+    ]
+    assert found == {name: table[name][0] for name in found}
+    assert free or table["gaps"][0] >= 180
+
+
+def test_a_gap_of_whole_strips():
+    """Insertions of 200 residues pass strips of 16 rows without a column of target."""
+    rng = np.random.default_rng(11)
+    core = codes(rng, 60, 20)
+    a = np.concatenate([core[:30], codes(rng, 200, 3), core[30:]])
+    for mode in ("global", "local"):
+        scoring = Scoring(gap_open=5, gap_extend=0)
+        want = expected(a, core, scoring, mode)
+        assert ("I", 200) in want["operations"] or want["gaps"] >= 100
+        assert strips(a, core, scoring, mode, None, 16) == want
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode, length", [("global", 30000), ("local", 12000)])
+def test_a_long_pair_in_little_memory(mode, length):
+    rng = np.random.default_rng(12)
+    a = codes(rng, length, 20)
+    b = related(rng, a, 20).astype(np.uint8)[:length]
+    options = dict(memory_budget="256MiB", output="alignment", mode=mode, threads=1)
+    table = jaxalign.align_pairs([a], [b], **options)
+    assert table.info["checkpointed_pairs"] == 1
+    check_rescored(table)
+    score = jaxalign.align_pairs([a], [b], mode=mode, output="score")
+    assert score["score"][0] == table["score"][0] > 20000
+
+
+# -------------------------------------------------------------------------- score types
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
+def test_bounds_are_proofs(mode):
+    """Brute force: no H, E or F of any small table leaves the range."""
+    rng = np.random.default_rng(13)
+    for _ in range(150):
+        size = int(rng.integers(1, 5))
+        low, high = np.sort(rng.integers(-9, 10, 2))
+        S = rng.integers(low, high + 1, (size, size))
+        open = int(rng.integers(0, 9))
+        extend = int(rng.integers(0, open + 1))
+        letters = "ACGTW"[:size]
+        scoring = Scoring((letters, S), open, extend)
+        a, b = (rng.integers(0, size, n) for n in rng.integers(0, 9, 2))
+        found = bounds.score_range(len(a), len(b), scoring, mode)
+        tables = oracle.tables(a, b, S, open, extend, mode)
+        for values in tables:
+            finite = values[values > oracle.NEG_INF // 2]
+            if finite.size:
+                assert found.low <= finite.min() and finite.max() <= found.high
+
+
+def longest(scoring, mode, dtype="int16"):
+    """The longest n x n table that is proven for a dtype."""
+    sizes = range(1, 2**15)
+    return max(n for n in sizes if bounds.score_dtype(n, n, scoring, mode) == dtype)
+
+
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_tryptophans_are_never_saturated(mode):
+    """W against itself: the last length of int16, the first of int32, and 3,000."""
+    last = longest(Scoring(), mode)
+    assert 2900 < last < 2**15 // 11
+    texts = ["W" * n for n in (last, last + 1, 3000)]
+    for text in texts:
+        table = jaxalign.align_pairs([text], [text], mode=mode, output="score")
+        dtype = "int16" if len(text) == last else "int32"
+        assert table.info["dtypes"] == [dtype]
+        assert table["score"].tolist() == [11 * len(text)]
+    assert 11 * 3000 == 33000 > np.iinfo(np.int16).max
+
+
+def test_tryptophans_with_their_path():
+    text = "W" * 3000
+    one = jaxalign.align(text, text)
+    assert (one.score, one.cigar(), one.identities) == (33000, "3000M", 3000)
+
+
+def test_a_local_pair_is_tried_in_int16(monkeypatch):
+    """Where the score found proves that nothing has wrapped it is kept, paths too."""
+    tried, align = [], long_pair.align_long
+
+    def watched(query, target, problem, *some, **more):
+        found = align(query, target, problem, *some, **more)
+        tried.append((str(problem.gaps.open.dtype), found is None))
+        return found
+
+    monkeypatch.setattr(long_pair, "align_long", watched)
+    rng = np.random.default_rng(15)
+    text = text_of(rng, 3000)
+    part = text[:1400] + text[1500:]
+    for a, b, score in (("W" * 2990, "W" * 3000, 32890), (text, part, None)):
+        options = dict(mode="local", output="alignment", implementation="wavefront")
+        one = jaxalign.align_pairs([a], [b], **options)
+        check_rescored(one)
+        assert one["score"].dtype == np.int32
+        assert one["score"][0] == score or one["score"][0] > 10_000
+    assert tried == [("int16", True), ("int32", False), ("int16", False)]
+
+
+def test_the_low_end_of_int16():
+    """The longest pair of 8 residues and many that is proven: gaps of 16,000."""
+    n = max(n for n in range(2**15)
+            if bounds.score_dtype(8, n, Scoring(), "global") == "int16")  # fmt: skip
+    assert n > 16000
+    table = jaxalign.align_pairs(["ARNDARND"], ["W" * n])
+    assert table.info["dtypes"] == ["int16"]
+    a, b = table.queries[0], table.targets[0]
+    assert table["score"][0] == oracle.score(a, b, Scoring().scores, 11, 1, "global")
+
+
+@pytest.mark.slow
+def test_wide_gaps_in_int16():
+    """Costs beyond int8 beside scores within it."""
+    for scoring in (Scoring(gap_open=300, gap_extend=1), Scoring(match=200,
+                    mismatch=-150, gap_open=200, gap_extend=90)):  # fmt: skip
+        texts = ["ACGT" * 4, "ACGTTACG" * 2, "", "TTT", "A" * 64]
+        table = jaxalign.align_all(
+            texts, scoring, mode="semiglobal", output="alignment"
+        )
+        check_rows(table)
+
+
+def test_dtypes():
+    plain = Scoring()
+    assert bounds.score_dtype(64, 64, plain, "global") == "int16"
+    assert bounds.score_dtype(2**17, 1, plain, "local") == "int16"
+    assert bounds.score_dtype(64, 64, plain, "global", widest=True) == "int32"
+    big = Scoring(("AC", [[32767, -32767], [0, 0]]), 32767, 32767)
+    assert bounds.score_dtype(10, 10, big, "local") == "int32"
+    assert bounds.score_dtype(40000, 40000, big, "global") == "int64"
+
+
+def test_a_score_beyond_int32():
+    """A gap of 70,000 at 32,767 each: the cost does not fit int32."""
+    scoring = Scoring("BLOSUM62", 32767, 32767)
+    for text in ("A", ""):
+        table = jaxalign.align_pairs([text], ["W" * 70000], scoring, output="score")
+        gap = 70000 - len(text)
+        assert table["score"].tolist() == [-3 * len(text) - 32767 * gap]

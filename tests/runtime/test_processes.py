@@ -1,0 +1,212 @@
+"""Forked and spawned processes. What would wait for JAX's threads runs in a script of
+its own, which a timeout ends."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign.cli.main import main
+from jaxalign.io import fasta
+from jaxalign.runtime import fork
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "how-to" / "multiprocessing.md"
+# What the page shows, in its order: a pool, a loader, a loader whose workers align.
+POOL, LOAD, ALIGN = re.findall(
+    r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+)
+SECONDS = 120
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+torch = pytest.mark.skipif(find_spec("torch") is None, reason="no torch")
+
+SOME = ["MKTAY", "MKTA", "MRTAY"]
+SIMILARITY, GAPS = np.eye(3, dtype=np.float32), {"gap_open": 2.0, "gap_extend": 1.0}
+MODEL = {"similarity": SIMILARITY, **GAPS}
+CALLS = {
+    "align": lambda: jaxalign.align("MKV", "MRV"),
+    "align_pairs": lambda: jaxalign.align_pairs(SOME, SOME),
+    "align_all": lambda: jaxalign.align_all(SOME, devices="all"),
+    "stream_all": lambda: list(jaxalign.stream_all(SOME)),
+    "scores_matrix": lambda: jaxalign.scores_matrix(SOME),
+    "distance_matrix": lambda: jaxalign.distance_matrix(SOME),
+    "directions": lambda: jaxalign.directions("MKV", "MRV"),
+    "dp_table": lambda: jaxalign.dp_table("MKV", "MRV"),
+    "plan": lambda: jaxalign.plan(SOME),
+    "search": lambda: jaxalign.search(SOME, SOME),
+    "stream_search": lambda: list(jaxalign.stream_search(SOME, SOME)),
+    "align_three": lambda: jaxalign.align_three(*SOME),
+    "align_triples": lambda: jaxalign.align_triples([SOME]),
+    "plan_three": lambda: jaxalign.plan_three(*SOME),
+    "soft_score": lambda: jaxalign.soft_score(**MODEL),
+    "soft_posterior": lambda: jaxalign.soft_posterior(**MODEL),
+    "expected_gaps": lambda: jaxalign.expected_gaps(**MODEL),
+    "alignment_entropy": lambda: jaxalign.alignment_entropy(**MODEL),
+    "sample_alignments": lambda: jaxalign.sample_alignments(None, 2, **MODEL),
+    "alignment_log_prob": lambda: jaxalign.alignment_log_prob([0, 1, 2], **MODEL),
+    "kl_divergence": lambda: jaxalign.kl_divergence(MODEL, MODEL),
+}
+NO_JAX = {"index_database", "open_database", "mea_alignment"}
+
+
+def run_script(folder: Path, text: str, *words: str) -> list[str]:
+    """The lines that a script prints; it and its children end after ``SECONDS``."""
+    script = folder / "script.py"
+    script.write_text(text, encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, str(script), *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        lines, errors = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    assert process.returncode == 0, errors
+    return lines.splitlines()
+
+
+@pytest.fixture
+def without_threads(monkeypatch):
+    """As in a child that was forked after JAX had started."""
+    monkeypatch.setattr(fork, "_threads_lost", True)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_that_need_jax_are_refused(name, without_threads):
+    with pytest.raises(jaxalign.DeviceError, match="spawn"):
+        CALLS[name]()
+
+
+def test_every_public_function_is_refused_or_needs_no_jax():
+    values = ("jaxalign.model.", "jaxalign.errors")
+    functions = {
+        n for n, home in jaxalign._HOMES.items() if not home.startswith(values)
+    }
+    assert functions == set(CALLS) | NO_JAX
+
+
+def test_the_command_line_is_refused(without_threads, tmp_path, capsys):
+    path = tmp_path / "some.fasta"
+    path.write_text("".join(f">{k}\n{text}\n" for k, text in enumerate(SOME)))
+    for verb in (["all"], ["three"], ["align", str(path)], ["soft", str(path)]):
+        assert main([*verb, str(path)]) == jaxalign.DeviceError.exit_code
+        assert "spawn" in capsys.readouterr().err
+
+
+def test_what_needs_no_jax_goes_on(without_threads, tmp_path):
+    path, index = tmp_path / "some.fasta", tmp_path / "some.index"
+    path.write_text(">a\nMKV\n")
+    assert fasta.read(path, jaxalign.Scoring().alphabet).texts() == ["MKV"]
+    jaxalign.index_database(path, index)
+    assert len(jaxalign.open_database(index)) == 1
+    assert jaxalign.mea_alignment(SIMILARITY, "MKV", "MRV").cigar() == "3M"
+
+
+WORKER = """
+import multiprocessing
+import sys
+
+import jaxalign
+
+
+def score(pair):
+    return jaxalign.align(*pair).score
+
+
+def cost(gap_open):
+    return jaxalign.Scoring(gap_open=gap_open).gap_open
+
+
+def ask(pool, function, argument):
+    try:
+        return pool.apply_async(function, [argument]).get(60)
+    except jaxalign.DeviceError as error:
+        return error
+"""
+AFTER = """
+
+if __name__ == "__main__":
+    START
+    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+        print(ask(pool, cost, 12))
+        print(ask(pool, score, ("MKV", "MRV")))
+        print(ask(pool, cost, 13))
+"""
+BEFORE = """
+
+if __name__ == "__main__":
+    import jax
+
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        print(ask(pool, score, ("MKV", "MRV")))
+        print(score(("MKTAYIA", "MKTAIA")))
+        print(ask(pool, score, ("MKV", "MRV")))
+"""
+
+
+@forks
+@pytest.mark.parametrize(
+    "start", ['score(("MKV", "MRV"))', "import jax; jax.devices()"], ids=["we", "user"]
+)
+def test_a_fork_after_jax_has_started(start, tmp_path):
+    before, refused, after = run_script(
+        tmp_path, WORKER + AFTER.replace("START", start), "fork"
+    )
+    assert "forked after JAX had started" in refused and '"spawn"' in refused
+    assert (float(before), float(after)) == (12, 13)
+
+
+@forks
+def test_a_fork_before_jax_starts(tmp_path):
+    assert run_script(tmp_path, WORKER + BEFORE) == ["11", "16", "11"]
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["spawn", pytest.param("forkserver", marks=[forks, pytest.mark.slow])],
+)
+def test_other_start_methods(method, tmp_path):
+    text = WORKER + AFTER.replace("START", "import jax; jax.devices()")
+    before, score, after = map(float, run_script(tmp_path, text, method))
+    assert (before, score, after) == (12, 11, 13)
+
+
+@pytest.mark.slow
+def test_the_pool_of_the_page(tmp_path):
+    assert run_script(tmp_path, POOL) == ["[16, 11]"]
+
+
+@torch
+@pytest.mark.slow
+@pytest.mark.parametrize("script", [LOAD, ALIGN], ids=["load", "align"])
+def test_the_loaders_of_the_page(script, tmp_path):
+    assert run_script(tmp_path, script) == ["[16, 11]"]
+
+
+@forks
+@torch
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "script, aligns", [(LOAD, False), (ALIGN, True)], ids=["load", "align"]
+)
+def test_a_loader_that_forks_after_jax_has_started(script, aligns, tmp_path):
+    started = 'jaxalign.align("MKV", "MRV")\n    options'
+    script = script.replace('"spawn"', '"fork"').replace("options", started, 1)
+    if not aligns:
+        assert run_script(tmp_path, script) == ["[16, 11]"]
+        return
+    with pytest.raises(AssertionError, match="forked after JAX had started"):
+        run_script(tmp_path, script)

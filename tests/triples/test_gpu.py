@@ -1,0 +1,410 @@
+"""The kernels of three sequences: they lower for CUDA anywhere; in the GPU interpreter
+(JAX 0.11 or newer) and, marked ``gpu``, on a device their scores are the oracle's, and
+their paths are worth them."""
+
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from triple_cases import check, costs, oracle, related
+
+import jaxalign
+from jaxalign.errors import CertificateError, DeviceError, UsageError
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.model.scoring import Scoring
+from jaxalign.runtime import backend
+from jaxalign.triples import engine, gpu
+from jaxalign.triples.paths import COLUMNS, letters_of, scores_of
+from jaxalign.triples.plan import Asked, triples_of
+from jaxalign.triples.tracebacks import divide_and_conquer
+from kernels_pallas.core import mosaic
+from kernels_pallas.triples import api, rules, shapes
+
+MODELS = ("linear", "quasi-natural")
+slow = pytest.mark.slow
+values = pytest.mark.skipif(
+    mosaic.interpreter() is None, reason="the GPU interpreter came with JAX 0.11"
+)
+
+
+def lowered(shape):
+    """The program of a launch for CUDA, as text."""
+    number, letters = shape.triples, 24
+    triples = api.Triples(
+        tuple(np.zeros((number, size), np.uint8) for size in api.rooms(shape)),
+        np.ones((number, 3), np.int32),
+        np.zeros((3, letters, letters), np.int32),
+        np.ones(2, np.int32),
+        np.zeros((number, 7), np.int32),
+        np.zeros(number, np.int32),
+    )
+    traced = api.answer.trace(api.packed(triples, shape), shape, letters)
+    return traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
+@pytest.mark.parametrize("paths", [False, True], ids=["score", "paths"])
+@pytest.mark.parametrize("model", MODELS)
+def test_kernels_lower_for_cuda(model, paths):
+    shape = api.shape_of((40, 130, 33), api.RULES[model], triples=2, bytes=paths)
+    assert lowered(shape).count("mosaic_gpu") >= 1 + paths
+
+
+def test_backwards_lowers_for_cuda():
+    shape = api.shape_of((9, 9, 9), api.RULES["quasi-natural"], backwards=True)
+    assert "mosaic_gpu" in lowered(shape)
+
+
+class Small:
+    """The kernels as they run in the interpreter, in tiles of few rows."""
+
+    def __init__(self, **more):
+        self.more = more
+        self.shapes = []
+
+    def __getattr__(self, name):
+        return getattr(api, name)
+
+    def shape_of(self, lengths, rule, **more):
+        shape = api.shape_of(
+            lengths, rule, rows=4, batch=4, unroll=1, early=1, plain=True, **more
+        )._replace(**self.more)
+        self.shapes.append(shape)
+        return shape
+
+    def solve(self, triples, shape):
+        return api.solve(triples, shape, mosaic.interpreter())
+
+    def answering(self, device):
+        return self.answer
+
+    def answer(self, rows, shape, letters):
+        return api.answer(rows, shape, letters, mosaic.interpreter())
+
+
+def put(monkeypatch, made):
+    """Let the engine have these kernels of triples."""
+    package = SimpleNamespace(three=made)
+    monkeypatch.setattr(backend, "kernels", lambda: (package, "made here"))
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    """``align_three`` by the kernels, without a GPU."""
+    small = Small()
+    put(monkeypatch, small)
+    monkeypatch.setattr(gpu, "_rounded", lambda count: -(-count // 16) * 16)
+    return small
+
+
+@pytest.fixture
+def addresses(monkeypatch):
+    """Every address of the kernels' loads and stores is in its array, and aligned: on
+    a device what lies outside may end the process."""
+    wrong = []
+
+    def watched(plain):
+        def access(th, ref, index, what=1, base=None, stride=0, where=None):
+            count = what if isinstance(what, int) else len(what)
+            size = ref.size
+
+            def look(index, base, used):
+                first = np.asarray(base, np.int64) * stride + np.asarray(index)
+                first = first[np.asarray(used) != 0]
+                if first.size and not 0 <= first.min() <= first.max() <= size - count:
+                    wrong.append((size, first.min(), first.max()))
+                wrong.extend(first[first % count != 0].tolist())
+
+            index = th.splat(0) + index
+            some = th.splat(0) + (0 if base is None else base)
+            used = th.splat(1) if where is None else where
+            jax.debug.callback(look, index, some, used)
+            more = {} if where is None else {"where": where}
+            return plain(th, ref, index, what, base, stride, **more)
+
+        return access
+
+    for name in ("load", "store"):
+        watch = watched(getattr(mosaic.Threads, name))
+        monkeypatch.setattr(mosaic.Threads, name, watch)
+    yield
+    jax.effects_barrier()
+    assert wrong == []
+
+
+FEW = (1, 1, 1), (5, 6, 7)
+MORE = (0, 0, 0), (0, 0, 1), (0, 5, 9), (11, 17, 36), (16, 4, 47), (9, 9, 2)
+
+
+@values
+@pytest.mark.parametrize(
+    "model, lengths",
+    [
+        ("linear", FEW),
+        pytest.param("linear", MORE, marks=slow),
+        pytest.param("quasi-natural", FEW + MORE, marks=slow),
+    ],
+)
+def test_paths_have_the_oracles_score(model, lengths, interpreted, addresses):
+    triples = [related(n, some) for n, some in enumerate(lengths)]
+    found = jaxalign.align_triples(triples, costs(model), gap_model=model)
+    for one, texts in zip(found, triples, strict=True):
+        check(one, oracle(texts, costs(model), model, "global"))
+        assert (one.implementation, one.schedule) == ("pallas", "tiles")
+    assert all(shape.bytes for shape in interpreted.shapes)
+
+
+@values
+@slow
+def test_many_triples_by_an_asymmetric_matrix(interpreted):
+    matrix = ("ABCD", np.random.default_rng(9).integers(-4, 6, (4, 4)))
+    scoring = Scoring(matrix, gap_open=3, gap_extend=3)
+    lengths = (5, 6, 7), (6, 7, 5), (7, 5, 6), (6, 5, 7)
+    triples = [related(n, some, "ABCD") for n, some in enumerate(lengths)]
+    found = jaxalign.align_triples(triples, scoring, gap_model="linear")
+    for one, texts in zip(found, triples, strict=True):
+        check(one, oracle(texts, scoring, "linear", "global"))
+        assert one.implementation == "pallas"
+
+
+def marched(texts, scoring, model):
+    """The score by one tile as large as the face, marching along k on the host."""
+    rule = api.RULES[model]
+    a, b, c = (scoring.alphabet.encode(text) for text in texts)
+    extend, cost = scoring.extend, scoring.open - scoring.extend
+
+    def score(x, n, y, m):
+        inside = n > 0 and m > 0
+        return jnp.int32(
+            scoring.scores[x[n - 1], y[m - 1]] + 2 * extend if inside else 0
+        )
+
+    rows, columns = range(len(a) + 1), range(len(b) + 1)
+    minus = jnp.int32(shapes.MINUS)
+    past = rules.Around(
+        ((minus,) * len(columns),) * rule.planes,
+        ((minus,) * len(rows),) * rule.planes,
+        (minus,) * len(rule.corners),
+    )
+    ab = [[score(a, i, b, j) for j in columns] for i in rows]
+    seeds = [jnp.int32(x) for x in api.seed(0, cost)]
+    tile = (((minus,) * rule.planes,) * len(columns),) * len(rows)
+    for k in range(len(c) + 1):
+        scores = (
+            ab,
+            [score(a, i, c, k) for i in rows],
+            [score(b, j, c, k) for j in columns],
+        )
+        more = jnp.bool_(k == 0), seeds, jnp.int32(cost), False
+        tile, _, _, found = rules.cells(rule, tile, past, past, scores, more)
+    return max(map(int, found[-1][-1])) - 2 * extend * sum(map(len, (a, b, c)))
+
+
+@pytest.mark.parametrize("lengths", [(3, 4, 5), (2, 0, 3), (0, 1, 1)])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_rules_of_a_tile(model, lengths):
+    texts = related(sum(lengths), lengths)
+    found = marched(texts, costs(model), model)
+    assert found == oracle(texts, costs(model), model, "global")
+
+
+@values
+@slow
+@pytest.mark.parametrize("model", MODELS)
+def test_scores_without_paths(model, interpreted):
+    texts = related(3, (11, 17, 36))
+    words = {"gap_model": model, "traceback": None, "implementation": "pallas"}
+    found = jaxalign.align_three(*texts, costs(model), **words)
+    assert found.score == oracle(texts, costs(model), model, "global")
+    assert found.gapped is None and found.implementation == "pallas"
+
+
+def triple_of(texts, model="quasi-natural"):
+    sequences = as_sequences([(str(n), text) for n, text in enumerate(texts)],
+                             costs(model).alphabet)  # fmt: skip
+    asked = Asked(model, "global", "sloped", "store", 2**30)
+    return triples_of(sequences, costs(model), asked)[0]
+
+
+@values
+@slow
+@pytest.mark.parametrize(
+    "start, end, reverse", [(0, None, False), (4, None, False), (3, 2, True)]
+)
+def test_layers_are_those_of_planes(start, end, reverse):
+    triple = triple_of(related(5, (9, 13, 18)))
+    part = replace(engine.whole(triple), start=start, end=end)
+    want = np.asarray(engine.sweep(triple, part, reverse, layer=True).layer)
+    by_kernels = replace(triple, kernels=Small())
+    found = np.asarray(engine.sweep(by_kernels, part, reverse, layer=True).layer)
+    inside = np.s_[:, 1:11, 1:15]
+    reached = want[inside] > -(2**28)
+    assert (found[inside] > -(2**28)).tolist() == reached.tolist()
+    assert found[inside][reached].tolist() == want[inside][reached].tolist()
+
+
+@values
+@slow
+@pytest.mark.parametrize("model", MODELS)
+def test_splits_by_kernels(model, interpreted):
+    texts = related(6, (7, 9, 12))
+    triple = replace(triple_of(texts, model), kernels=interpreted)
+    part = engine.whole(triple)
+    score, columns = divide_and_conquer.aligned(
+        triple, part, engine.store_bytes(triple, part) - 1
+    )
+    assert score == oracle(texts, costs(model), model, "global")
+    assert counted([triple], [part], [columns]) == [score]
+    assert sum(shape.bytes for shape in interpreted.shapes) > 2  # two halves and plans
+
+
+@values
+@slow
+def test_a_local_core_by_kernels(interpreted):
+    texts = related(8, (12, 15, 15))
+    found = jaxalign.align_three(
+        *texts, costs("linear"), gap_model="linear", mode="local"
+    )
+    check(found, oracle(texts, costs("linear"), "linear", "local"))
+    assert found.implementation == "layers, pallas"
+
+
+def counted(triples, parts, paths):
+    letters = letters_of(triples, parts)
+    return scores_of(triples, parts, letters, paths)
+
+
+class Wrong(Small):
+    """Kernels whose paths are all gaps."""
+
+    def answer(self, rows, shape, letters):
+        return rows
+
+    def answers(self, rows, shape):
+        shared = 4 * (2 + 3 * 24**2)  # bytes of costs and scores
+        la, lb, lc = rows[shared : shared + 12].view(np.int32)
+        columns = np.array([[4] * la + [2] * lb + [1] * lc], np.uint8)
+        ends = np.zeros((1, shape.rule.states), np.int32)
+        return api.Found(ends, None, columns, np.array([la + lb + lc], np.int32))
+
+
+def test_a_path_without_its_score_is_not_returned(monkeypatch):
+    put(monkeypatch, Wrong())
+    texts = related(4, (5, 6, 7))
+    found = jaxalign.align_three(*texts)
+    assert found.implementation == "layers"
+    check(found, oracle(texts, costs("quasi-natural"), "quasi-natural", "global"))
+    with pytest.raises(CertificateError, match="best score"):
+        jaxalign.align_three(*texts, implementation="pallas")
+    (many,) = jaxalign.align_triples([texts])
+    assert (many.score, many.implementation) == (found.score, "planes")
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("start", [0, 4])
+def test_the_certificate_counts_as_rescoring_does(model, start):
+    triple = triple_of(related(9, (7, 9, 11)), model)
+    start = start if model == "quasi-natural" else 0
+    part = replace(engine.whole(triple), start=start)
+    score, columns = engine.stored(triple, part)
+    count = partial(counted, [triple] * 2)
+    assert count([part] * 2, [columns] * 2) == [score] * 2
+    assert count([part] * 2, [columns, columns[:-1]]) is None
+    assert count([part] * 2, [columns[:0], columns]) is None
+    assert count([part] * 2, [columns, columns + 8]) is None
+    other = replace(part, end=(COLUMNS.index(columns[-1]) + 1) % 7)
+    if model == "quasi-natural":
+        assert count([other, part], [columns] * 2) is None
+
+
+@pytest.mark.parametrize(
+    "words, why",
+    [
+        ({"mode": "semiglobal"}, "semiglobal"),
+        ({"mode": "local"}, "local"),
+        ({"gap_model": "natural"}, "natural"),
+        ({"traceback": "bt1"}, "traceback"),
+        ({"schedule": "layered"}, "schedule"),
+        ({"scoring": Scoring(match=3000, mismatch=-900, alphabet="dna")}, "large"),
+    ],
+)
+def test_what_the_kernels_do_not_know_is_refused_by_name(words, why, interpreted):
+    texts = "ACGTAC", "ACTTAC", "AGGTAC"
+    with pytest.raises(UsageError, match=why):
+        jaxalign.plan_three(*texts, implementation="pallas", **words)
+    plan = jaxalign.plan_three(*texts, **words)
+    assert plan["implementation"].startswith(("planes", "layers"))
+
+
+def test_the_range_of_the_kernels_is_proved():
+    assert api.reach(11, 11, 1, 15_000)
+    assert not api.reach(32_767, 40_000, 40_000, 2_000)
+    # One residue more or less: two substitutions and two gaps, three times.
+    assert api.spread(np.array([[5, -4], [-4, 5]]), 3, 3) == 6 * 11
+
+
+def test_pallas_by_name_needs_a_gpu():
+    if jax.default_backend() == "cpu":
+        with pytest.raises(DeviceError, match="pallas"):
+            jaxalign.align_three("MK", "MR", "MK", implementation="pallas")
+
+
+def test_planes_and_layers_by_name():
+    found = [
+        jaxalign.align_three("MKTA", "MTA", "MKT", implementation=name)
+        for name in ("planes", "layers")
+    ]
+    assert [one.implementation for one in found] == ["planes", "layers"]
+    assert [one.schedule for one in found] == ["sloped", "layered"]
+    with pytest.raises(UsageError, match="sloped"):
+        jaxalign.plan_three("M", "M", "M", implementation="planes", schedule="layered")
+    with pytest.raises(UsageError, match="one of planes, layers, pallas"):
+        jaxalign.plan_three("M", "M", "M", implementation="cuda")
+    with pytest.raises(UsageError, match="layers"):
+        jaxalign.align_triples([("M", "M", "M")], implementation="layers")
+
+
+def test_a_plan_states_the_bytes_of_the_kernels(interpreted):
+    texts = related(2, (11, 17, 36))
+    plans = [jaxalign.plan_three(*texts, traceback=way) for way in ("store", None)]
+    for plan, paths in zip(plans, (True, False), strict=True):
+        shape = interpreted.shape_of(
+            (15, 31, 47), api.RULES["quasi-natural"], bytes=paths
+        )
+        assert plan["bytes"] == api.solve_bytes(shape)
+        assert (plan["implementation"], plan["schedule"]) == ("pallas", "tiles")
+
+
+# On a device -------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("model", MODELS)
+def test_a_device_agrees_with_planes(model):
+    texts = related(1, (113, 166, 364))
+    scores = [
+        jaxalign.align_three(*texts, costs(model), gap_model=model, **words).score
+        for words in ({"traceback": None, "implementation": "planes"}, {})
+    ]
+    assert scores[0] == scores[1]
+    found = jaxalign.align_three(*texts, costs(model), gap_model=model)
+    assert found.implementation == "pallas"
+    check(found, scores[0])
+
+
+@pytest.mark.gpu
+def test_many_triples_on_a_device():
+    rng = np.random.default_rng(1)
+    triples = [related(n, rng.integers(66, 95, 3)) for n in range(60)]
+    found = jaxalign.align_triples(triples, costs("linear"), gap_model="linear")
+    assert {one.implementation for one in found} == {"pallas"}
+    for one in found:
+        check(one)
+    want = jaxalign.align_triples(
+        triples, costs("linear"), gap_model="linear", implementation="planes",
+        traceback=None,
+    )  # fmt: skip
+    assert [one.score for one in found] == [one.score for one in want]

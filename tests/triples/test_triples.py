@@ -1,0 +1,499 @@
+"""Three sequences: every model, mode, schedule and traceback against an oracle written
+apart, which is itself held to the enumeration of all alignments."""
+
+import re
+from itertools import permutations, product
+from types import SimpleNamespace
+
+import enumerate_triples as brute
+import jax
+import numpy as np
+import pytest
+from triple_cases import AFFINE, LINEAR, check, costs, oracle, related
+
+import jaxalign
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.model.bounds import triple_dtype
+from jaxalign.model.scoring import Scoring
+from jaxalign.runtime import programs
+from jaxalign.triples import batch, engine, plan
+from jaxalign.triples.dp.recurrence import MODELS as MODELS3
+from jaxalign.triples.tracebacks import chunk_faces, divide_and_conquer
+
+MODELS = ("quasi-natural", "natural", "linear")
+MODES = ("global", "semiglobal", "local")
+CASES = list(product(MODELS, MODES))
+SLOW = pytest.mark.slow
+HEAVY = ("natural", "semiglobal"), ("natural", "local")
+MOST = [pytest.param(*c, marks=SLOW) if c in HEAVY else c for c in CASES]
+
+
+def cheap(model):
+    equal = {"gap_extend": 2} if model == "linear" else {"gap_extend": 1}
+    return Scoring(match=3, mismatch=-2, gap_open=2, alphabet="dna", **equal)
+
+
+def brute_best(texts, scoring, model, mode):
+    encode, S = scoring.alphabet.encode, scoring.scores
+
+    def sub(x, y):
+        return int(S[encode(x)[0], encode(y)[0]])
+
+    return brute.best(texts, sub, scoring.open, scoring.extend, model, mode)
+
+
+# The oracle itself -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model, mode", CASES)
+def test_oracle_is_the_best_of_all_alignments(model, mode):
+    rng = np.random.default_rng(7)
+    scoring = cheap(model)
+    for lengths in [(2, 2, 2), (1, 2, 2), (2, 0, 1), (0, 0, 2), (2, 1, 2)]:
+        texts = ["".join(rng.choice(list("ACG"), n)) for n in lengths]
+        want = brute_best(texts, scoring, model, mode)
+        assert oracle(texts, scoring, model, mode) == want
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model, mode", CASES)
+def test_oracle_is_the_best_of_all_alignments_of_more(model, mode):
+    rng = np.random.default_rng(8)
+    scoring = cheap(model)
+    for lengths in [(3, 2, 2), (3, 3, 2), (1, 4, 1), (3, 1, 3)] * 3:
+        texts = ["".join(rng.choice(list("ACG"), n)) for n in lengths]
+        want = brute_best(texts, scoring, model, mode)
+        assert oracle(texts, scoring, model, mode) == want
+
+
+# Scores and rows ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model, mode", CASES)
+def test_every_tiny_triple_is_the_best_of_all_alignments(model, mode):
+    rng = np.random.default_rng(3)
+    scoring = cheap(model)
+    for lengths in [(2, 2, 2), (0, 1, 2), (2, 1, 0), (0, 0, 0), (1, 1, 1), (2, 0, 0)]:
+        texts = ["".join(rng.choice(list("ACG"), n)) for n in lengths]
+        found = jaxalign.align_three(*texts, scoring, gap_model=model, mode=mode)
+        check(found, brute_best(texts, scoring, model, mode))
+
+
+@pytest.mark.parametrize("model, mode", MOST)
+@pytest.mark.parametrize("traceback", ["store", "split"])
+def test_tracebacks_agree_with_the_oracle(model, mode, traceback):
+    scoring = costs(model)
+    for seed, lengths in enumerate([(9, 12, 7), (4, 13, 1), (11, 11, 11), (0, 5, 9)]):
+        texts = related(seed, lengths)
+        want = oracle(texts, scoring, model, mode)
+        options = {"gap_model": model, "mode": mode}
+        options["schedule"] = "sloped"
+        found = jaxalign.align_three(*texts, scoring, traceback=traceback, **options)
+        check(found, want)
+        assert found.traceback == traceback
+        bare = jaxalign.align_three(*texts, scoring, traceback=None, **options)
+        assert bare.score == want and bare.gapped is None
+
+
+FEW = [("linear", "global"), ("quasi-natural", "semiglobal"), ("linear", "local")]
+REST = [pytest.param(*case, marks=SLOW) for case in CASES if case not in FEW]
+
+
+@pytest.mark.parametrize("model, mode", [*FEW, *REST])
+def test_layers_agree_with_planes(model, mode):
+    scoring = costs(model)
+    for seed, lengths in enumerate([(9, 12, 7), (0, 5, 9)]):
+        texts = related(seed, lengths)
+        options = {"gap_model": model, "mode": mode, "traceback": "store"}
+        planes = jaxalign.align_three(*texts, scoring, schedule="sloped", **options)
+        layers = jaxalign.align_three(*texts, scoring, schedule="layered", **options)
+        assert layers.rows() == planes.rows() and layers.spans == planes.spans
+        assert layers.implementation == "layers"
+        check(layers, planes.score)
+
+
+@pytest.mark.parametrize(
+    "model", ["linear", *(pytest.param(m, marks=SLOW) for m in MODELS[:2])]
+)
+def test_layers_split_too(model):
+    texts = related(2, (9, 12, 7))
+    options = {"gap_model": model, "schedule": "layered", "traceback": "split"}
+    found = jaxalign.align_three(*texts, costs(model), **options)
+    check(found, oracle(texts, costs(model), model, "global"))
+
+
+CHUNKED = ("bt1", "bt2", "bt3")
+ALL_CHUNKED = list(product(CHUNKED, ("sloped", "layered"), CASES))
+FEW_CHUNKED = [
+    ("bt1", "sloped", FEW[0]),
+    ("bt3", "layered", FEW[0]),
+    ("bt3", "sloped", FEW[1]),
+]
+
+
+@pytest.mark.parametrize(
+    "traceback, schedule, case",
+    [
+        *FEW_CHUNKED,
+        *(pytest.param(*c, marks=SLOW) for c in ALL_CHUNKED if c not in FEW_CHUNKED),
+    ],
+)
+def test_chunks_find_the_stored_path(traceback, schedule, case):
+    model, mode = case
+    scoring = costs(model)
+    options = {"gap_model": model, "mode": mode, "schedule": schedule}
+    for seed, lengths in enumerate([(9, 12, 7), (13, 9, 2), (0, 0, 3)]):
+        texts = related(seed, lengths)
+        want = jaxalign.align_three(*texts, scoring, traceback="store", **options)
+        found = jaxalign.align_three(
+            *texts, scoring, traceback=traceback, chunk=3, height=4, **options
+        )
+        check(found, want.score)
+        assert found.rows() == want.rows()
+
+
+def test_a_path_along_the_bottom_of_a_sub_chunk():
+    """It stays in the sub-chunk: only a step down starts a new local path."""
+    texts = "MKTAYIAKQR", "MKTAIAKQRE", "MRTAYLAR"
+    want = jaxalign.align_three(*texts, LINEAR, gap_model="linear")
+    sizes = {"chunk": 4, "height": 5, "gap_model": "linear"}
+    found = jaxalign.align_three(*texts, LINEAR, traceback="bt3", **sizes)
+    assert found.rows() == want.rows()
+
+
+@pytest.mark.parametrize(
+    "traceback, depth",
+    [("bt2", 8), *(pytest.param(x, None, marks=SLOW) for x in CHUNKED)],
+)
+def test_chunks_and_segments_filled_together(traceback, depth, monkeypatch):
+    texts = related(4, (11, 12, 13))
+    want = jaxalign.align_three(*texts, LINEAR, gap_model="linear")
+    for name in ("together", "group"):
+        monkeypatch.setattr(
+            f"jaxalign.triples.tracebacks.chunks.{name}", lambda grid: 3
+        )
+    sizes = {"chunk": 3, "height": 4, "depth": depth, "gap_model": "linear"}
+    found = jaxalign.align_three(*texts, LINEAR, traceback=traceback, **sizes)
+    assert found.rows() == want.rows()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "chunk, height, depth",
+    [(1, 1, None), (2, 5, None), (7, 3, None), (40, 40, None), (1, 1, 1), (4, 3, 6),
+     (5, None, 5)],
+)  # fmt: skip
+@pytest.mark.parametrize("schedule", ["sloped", "layered"])
+@pytest.mark.parametrize("traceback", CHUNKED)
+def test_any_chunk_will_do(traceback, schedule, chunk, height, depth):
+    texts = related(4, (11, 14, 17))
+    want = jaxalign.align_three(*texts, traceback="store")
+    sizes = {"chunk": chunk, "height": height, "depth": depth, "schedule": schedule}
+    found = jaxalign.align_three(*texts, traceback=traceback, **sizes)
+    assert found.rows() == want.rows() and found.score == want.score
+    assert {"phase 1", "phase 2", "phase 3"} <= set(found.seconds)
+    assert found.bytes["faces"] > 0
+
+
+@pytest.mark.parametrize(
+    "model, mode",
+    [pytest.param(*c, marks=SLOW) if c[0] == "natural" else c for c in CASES],
+)
+def test_batches_agree_with_single_triples(model, mode):
+    scoring, options = costs(model), {"gap_model": model, "mode": mode}
+    triples = [related(s, n) for s, n in enumerate([(9, 12, 7), (0, 5, 9), (3, 3, 3)])]
+    found = jaxalign.align_triples(triples, scoring, **options)
+    bare = jaxalign.align_triples(triples, scoring, traceback=None, **options)
+    for texts, one, score in zip(triples, found, bare, strict=True):
+        check(one, oracle(texts, scoring, model, mode))
+        assert score.score == one.score and score.gapped is None
+
+
+def test_batches_keep_the_order_and_send_large_ones_alone():
+    sizes = [(3, 4, 5), (9, 20, 30), (2, 2, 2)]
+    triples = [related(seed, lengths) for seed, lengths in enumerate(sizes)]
+    alone = [jaxalign.align_three(*texts).score for texts in triples]
+    for budget in ("1GiB", "320KiB"):
+        found = jaxalign.align_triples(triples, memory_budget=budget)
+        assert [one.score for one in found] == alone
+        assert [one.sequences for one in found] == [tuple(t) for t in triples]
+    assert jaxalign.align_triples([]) == []
+
+
+# Properties --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_order_of_the_sequences_does_not_change_the_score(mode):
+    texts = related(5, (6, 11, 9))
+    found = [jaxalign.align_three(*t, mode=mode) for t in permutations(texts)]
+    for one in found:
+        check(one, found[0].score)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_equal_costs_make_all_models_linear(mode):
+    texts = related(6, (10, 8, 12))
+    linear = jaxalign.align_three(*texts, LINEAR, gap_model="linear", mode=mode)
+    for model in MODELS[:2]:
+        found = jaxalign.align_three(*texts, LINEAR, gap_model=model, mode=mode)
+        check(found, linear.score)
+
+
+def test_bounds_of_the_score():
+    texts = related(7, (12, 9, 13))
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    best = [jaxalign.align(texts[x], texts[y]).score for x, y in pairs]
+    natural = jaxalign.align_three(*texts, gap_model="natural")
+    quasi = jaxalign.align_three(*texts)
+    assert quasi.score <= quasi.score_natural <= natural.score <= sum(best)
+    assert all(got <= most for got, most in zip(natural.pair_scores, best, strict=True))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_identical_sequences(mode):
+    text = "MKTAYIAKQRWN"
+    alone = jaxalign.align(text, text).score
+    found = jaxalign.align_three(text, text, text, mode=mode)
+    assert found.rows() == (text,) * 3 and found.score == 3 * alone
+    two = jaxalign.align_three(text, text, text[:7])
+    assert two.rows()[0] == two.rows()[1] == text
+    check(two)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_empty_sequences_and_single_residues(model):
+    scoring = costs(model)
+    open, gap = scoring.gap_open, scoring.gap_extend
+    cases = {
+        ("", "", ""): 0,
+        ("W", "", ""): -2 * open,
+        ("", "WW", ""): -2 * (open + gap),
+        ("W", "W", ""): 11 - 2 * open,
+        ("W", "W", "W"): 33,
+    }
+    for texts, want in cases.items():
+        found = jaxalign.align_three(*texts, scoring, gap_model=model)
+        check(found, want)
+    nothing = jaxalign.align_three("", "W", "", scoring, gap_model=model, mode="local")
+    assert nothing.score == 0 and nothing.rows() == ("", "", "")
+    free = jaxalign.align_three(
+        "", "WA", "A", scoring, gap_model=model, mode="semiglobal"
+    )
+    check(free, 4)
+
+
+def test_an_asymmetric_matrix_is_read_in_the_order_of_the_arguments():
+    rng = np.random.default_rng(9)
+    matrix = ("ABCD", rng.integers(-4, 6, (4, 4)))
+    scoring = Scoring(matrix, gap_open=3, gap_extend=1)
+    for lengths in [(9, 12, 7), (12, 7, 9), (7, 9, 12)]:
+        texts = related(1, lengths, "ABCD")
+        found = jaxalign.align_three(*texts, scoring)
+        check(found, oracle(texts, scoring, "quasi-natural", "global"))
+
+
+@pytest.mark.parametrize("skewed, count", [(False, 1), (True, 3)])
+def test_a_batch_has_one_set_of_matrices(skewed, count):
+    scores = np.arange(16).reshape(4, 4)
+    scoring = Scoring(("ABCD", scores if skewed else scores + scores.T), 3, 1)
+    lengths = (9, 12, 7), (12, 7, 9), (7, 9, 12), (12, 7, 9)
+    texts = [text for some in lengths for text in related(1, some, "ABCD")]
+    sequences = as_sequences(texts, scoring.alphabet)
+    asked = plan.Asked("natural", "global", "sloped", "store", 2**30)
+    triples = plan.triples_of(sequences, scoring, asked)
+    found = batch.batches(triples, asked.budget)
+    assert len(found) == count and sorted(sum(found, [])) == [0, 1, 2, 3]
+    for triple in triples:
+        for pair, matrix in zip(((0, 1), (0, 2), (1, 2)), triple.matrices, strict=True):
+            x, y = (triple.order[axis] for axis in pair)
+            want = scoring.scores if x < y else scoring.scores.T
+            assert matrix.tolist() == want.tolist()
+
+
+def test_fractional_costs_are_exact():
+    scoring = Scoring(gap_open=10, gap_extend=0.5)
+    texts = related(1, (9, 12, 7))
+    found = jaxalign.align_three(*texts, scoring)
+    check(found)
+    assert 2 * found.score == oracle(texts, scoring, "quasi-natural", "global")
+
+
+def test_wide_scores_give_the_same_answer(monkeypatch):
+    texts, options = related(1, (9, 12, 7)), {"gap_model": "linear"}
+    want = jaxalign.align_three(*texts, LINEAR, traceback="split", **options)
+    monkeypatch.setattr("jaxalign.model.bounds.triple_dtype", lambda *_: "int64")
+    for sizes in (
+        {"traceback": "split"},
+        {"traceback": "bt3", "chunk": 5, "height": 6},
+    ):
+        found = jaxalign.align_three(*texts, LINEAR, **sizes, **options)
+        check(found, want.score)
+
+
+def test_range_is_proved():
+    big = Scoring(match=30000, mismatch=-30000, gap_open=30000, gap_extend=1)
+    assert triple_dtype([300] * 3, big) == "int32"
+    assert triple_dtype([3000] * 3, big) == "int64"
+    assert triple_dtype([10000] * 3, AFFINE) == "int32"
+
+
+def test_states_and_moves_of_the_models():
+    sizes = {m.name: (m.states, sum(map(len, m.moves))) for m in MODELS3.values()}
+    assert sizes == {"linear": (1, 7), "quasi-natural": (7, 49), "natural": (13, 91)}
+    assert {m.column for moves in MODELS3["linear"].moves for m in moves} == {
+        *range(1, 8)
+    }
+
+
+@pytest.mark.parametrize("schedule", ["sloped", "layered"])
+def test_a_fill_in_pieces_tells_how_far_it_is(schedule, monkeypatch):
+    """Progress rises within one fill to all cells, and changes no result."""
+    texts = related(3, (9, 12, 7))
+    options = {"gap_model": "linear", "schedule": schedule}
+    want = jaxalign.align_three(*texts, LINEAR, **options)
+    monkeypatch.setattr("jaxalign.triples.engine.PIECE_CELLS", 200)
+    seen = []
+    found = jaxalign.align_three(
+        *texts, LINEAR, progress=lambda *told: seen.append(told), **options
+    )
+    assert found.rows() == want.rows() and found.score == want.score
+    assert found.cells == want.cells == 10 * 13 * 8
+    done, totals = zip(*seen, strict=True)
+    assert set(totals) == {want.cells} and done[-1] == want.cells
+    assert len(done) == 5 and list(done) == sorted(set(done))
+
+
+def test_the_order_of_the_cells_is_chosen_by_device(monkeypatch):
+    texts = related(3, (9, 12, 7))
+    assert jaxalign.plan_three(*texts)["schedule"] == "layered"
+    gpu = SimpleNamespace(platform="gpu")
+    monkeypatch.setattr("jaxalign.triples.fill_choice.first_device", lambda: gpu)
+    assert jaxalign.plan_three(*texts)["schedule"] == "sloped"
+
+
+# Plans and refusals ------------------------------------------------------------------
+
+
+def test_auto_stores_what_fits_and_splits_what_does_not():
+    texts = related(3, (30, 33, 40))
+    roomy = jaxalign.plan_three(*texts, schedule="sloped")
+    tight = jaxalign.plan_three(
+        *texts, schedule="sloped", memory_budget=roomy["bytes"] - 1
+    )
+    assert (roomy["traceback"], tight["traceback"]) == ("store", "split")
+    found = jaxalign.align_three(
+        *texts, schedule="sloped", memory_budget=roomy["bytes"] - 1
+    )
+    check(found, jaxalign.align_three(*texts).score)
+    assert found.traceback == "split"
+
+
+@pytest.mark.parametrize("schedule, way", [("sloped", "split"), ("layered", "store")])
+def test_a_plan_that_does_not_fit_is_refused_with_one_that_would(schedule, way):
+    texts = related(3, (30, 33, 40))
+    with pytest.raises(jaxalign.MemoryPlanError, match="residues each") as refused:
+        jaxalign.plan_three(*texts, memory_budget="64KiB", schedule=schedule)
+    fits = int(re.search(r"budget of (\d+) bytes", str(refused.value))[1])
+    plan = jaxalign.plan_three(*texts, memory_budget=fits, schedule=schedule)
+    assert plan["traceback"] == way and plan["bytes"] == fits
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"gap_model": "linear"}, "gap_open == gap_extend"),
+        ({"gap_model": "cubic"}, "quasi-natural, natural, linear"),
+        ({"mode": "glocal"}, "global, semiglobal, local"),
+        ({"schedule": "random"}, "auto, sloped, layered"),
+        ({"traceback": "bt4"}, "bt1, bt2, bt3"),
+        ({"traceback": "bt1", "chunk": 0}, "1 or more"),
+        ({"traceback": "split", "chunk": 9}, "bt1, bt2 and bt3"),
+        ({"traceback": "bt3", "height": 2, "depth": 3}, "does not divide"),
+    ],
+)
+def test_words_are_refused(options, words):
+    with pytest.raises(jaxalign.UsageError, match=words):
+        jaxalign.align_three("MK", "MK", "MK", **options)
+
+
+def test_chunks_that_do_not_fit_are_refused():
+    texts, sizes = related(3, (30, 33, 40)), {"chunk": 200, "traceback": "bt2"}
+    with pytest.raises(jaxalign.MemoryPlanError, match="with traceback bt2"):
+        jaxalign.plan_three(*texts, memory_budget="1MiB", **sizes)
+
+
+def test_a_gpu_fills_cubes_where_memory_holds_them(monkeypatch):
+    gpu = SimpleNamespace(platform="gpu")
+    monkeypatch.setattr(
+        "jaxalign.triples.tracebacks.chunk_grid.first_device", lambda: gpu
+    )
+    texts = related(3, (60, 70, 90))
+
+    def needed(**words):
+        return jaxalign.plan_three(*texts, traceback="bt1", **words)["bytes"]
+
+    cubes, slabs = needed(height=47, depth=47), needed(height=40)
+    assert needed() == cubes > slabs
+    assert needed(memory_budget=cubes) == cubes
+    assert needed(memory_budget=cubes - 1) == slabs
+
+
+def test_pointers_that_32_bits_cannot_name_are_refused():
+    with pytest.raises(jaxalign.MemoryPlanError, match="smaller chunks"):
+        jaxalign.align_three("MK", "MK", "MK", traceback="bt1", chunk=5000)
+
+
+def test_consensus_and_agreement():
+    found = jaxalign.align_three("MKWI", "MKWL", "MRWV")
+    assert found.agreement() == ["three", "similar", "three", "similar"]
+    assert found.consensus() == "MkW+"
+
+
+@pytest.mark.skipif(not programs.MAPS.exists(), reason="counts memory maps of Linux")
+def test_programs_are_forgotten_beyond_a_number_of_maps(monkeypatch):
+    traced = []
+
+    @jax.jit
+    def next_one(x):
+        traced.append(x)
+        return x + 1
+
+    monkeypatch.setattr(programs, "EVERY", 1)
+    for most, want in ((2**20, 1), (0, 2)):
+        monkeypatch.setattr(programs, "MOST", most)
+        assert next_one(2) == 3
+        programs.forget([next_one])
+        assert next_one(2) == 3 and len(traced) == want
+
+
+def test_no_program_of_triples_is_kept_for_ever():
+    for room in (engine, batch, chunk_faces, divide_and_conquer):
+        made = [x for x in vars(room).values() if hasattr(x, "clear_cache")]
+        assert made and set(made) <= set(plan.COMPILED), room
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model, mode", CASES)
+def test_triples_up_to_forty_residues(model, mode):
+    for seed, lengths in enumerate([(40, 31, 25), (17, 40, 38)]):
+        texts = related(seed, lengths)
+        want = oracle(texts, costs(model), model, mode)
+        for traceback in ("store", "split", "bt2"):
+            options = {"gap_model": model, "mode": mode, "traceback": traceback}
+            options |= {"chunk": 11} if traceback == "bt2" else {}
+            found = jaxalign.align_three(*texts, costs(model), **options)
+            check(found, want)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+def test_unequal_lengths_of_the_paper(model):
+    texts = related(1, (113, 166, 364))
+    options = {"gap_model": model}
+    found = [
+        jaxalign.align_three(*texts, costs(model), traceback=traceback, **options)
+        for traceback in ("store", "split", "bt1", "bt3")
+    ]
+    for one in found:
+        check(one, found[0].score)
