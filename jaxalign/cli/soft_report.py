@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxalign.io import output, picture
+from jaxalign.model.names import written
 from jaxalign.soft import api
 
 
@@ -43,7 +44,8 @@ def lines(found: Found, query, target, scoring, settings: dict, threshold: float
     mea = api.mea_alignment(found.posterior, *texts, scoring, **options)
     yield "query\ttarget\tsoft_score\texpected_pairs\texpected_identities\tentropy"
     numbers = found.score, found.posterior.sum(), found.identities, found.entropy
-    yield "\t".join([*found.names, *(f"{number:.4f}" for number in numbers)])
+    names = map(written, found.names)
+    yield "\t".join([*names, *(f"{number:.4f}" for number in numbers)])
     yield ""
     yield f"most accurate alignment: {mea.cigar()}, {mea.score:.2f} pairs expected"
     yield from mea.rows()

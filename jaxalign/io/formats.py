@@ -51,7 +51,9 @@ def write(
     Parameters
     ----------
     table : Table
-        What `align_pairs` or `align_all` returned.
+        What `align_pairs` or `align_all` returned. A control character in a name is
+        an escape in the formats of text (``jaxalign.model.names``); SAM and the
+        splitters' formats refuse it, Parquet holds names as they are.
     path : path or "-"
         The output file; "-" is standard output, where the default format is tsv.
     format : {"tsv", "m8", "sam", "paf", "fasta", "pair", "parquet"}, optional

@@ -1,12 +1,13 @@
 """Alignments for people: aligned FASTA rows and the EMBOSS srspair look."""
 
 from collections.abc import Iterator
-
-import numpy as np
+from dataclasses import replace
 
 from jaxalign.io.columns import chunks, require
 from jaxalign.io.sam_paf import program_version, score_text
+from jaxalign.model import show
 from jaxalign.model.alignment import Alignment
+from jaxalign.model.names import all_written
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import Table
 
@@ -39,9 +40,9 @@ def pair(table: Table) -> Iterator[str]:
     yield _file_header(table)
     for _, alignment in _alignments(table):
         query, target = with_overhang(alignment)
-        marks = _marks(query, target, table.scoring)
-        yield _pair_header(alignment, table.scoring, query, target, marks)
-        yield _blocks(alignment, query, marks, target)
+        signs = show.marks(query, target, table.scoring)
+        yield _pair_header(alignment, table.scoring, query, target, signs)
+        yield _blocks(alignment, query, signs, target)
     yield "#" + "-" * 39 + "\n" + "#" + "-" * 39 + "\n"
 
 
@@ -67,17 +68,16 @@ def _alignments(table: Table) -> Iterator[tuple[int, Alignment]]:
     for part in chunks(table):
         for row in range(len(part)):
             number += 1
-            yield number, part.alignment(row)
+            yield number, _named(part.alignment(row))
 
 
-def _marks(query: str, target: str, scoring: Scoring) -> str:
-    q, t = (np.frombuffer(row.encode(), np.uint8) for row in (query, target))
-    paired = (q != ord(GAP)) & (t != ord(GAP))
-    a, b = scoring.alphabet.encode(q[paired]), scoring.alphabet.encode(t[paired])
-    kinds = np.where(scoring.scores[a, b] > 0, ord(":"), ord("."))
-    marks = np.full(len(q), ord(" "), np.uint8)
-    marks[paired] = np.where(scoring.identical[a, b], ord("|"), kinds)
-    return marks.tobytes().decode()
+def _named(alignment: Alignment) -> Alignment:
+    """With names that end no line, as in tsv (``jaxalign.model.names``)."""
+    names = alignment.query_name, alignment.target_name
+    query, target = all_written(names)
+    if (query, target) == names:
+        return alignment
+    return replace(alignment, query_name=query, target_name=target)
 
 
 def _file_header(table: Table) -> str:
@@ -91,10 +91,10 @@ def _file_header(table: Table) -> str:
 
 
 def _pair_header(
-    alignment: Alignment, scoring: Scoring, query: str, target: str, marks: str
+    alignment: Alignment, scoring: Scoring, query: str, target: str, signs: str
 ) -> str:
-    a, rule, length = alignment, "#" + "=" * 39, len(marks)
-    same = marks.count("|")
+    a, rule, length = alignment, "#" + "=" * 39, len(signs)
+    same = signs.count("|")
     return (
         f"{rule}\n#\n# Aligned_sequences: 2\n"
         f"# 1: {a.query_name}\n# 2: {a.target_name}\n"
@@ -103,7 +103,7 @@ def _pair_header(
         f"# Extend_penalty: {scoring.extend / scoring.scale}\n"
         f"#\n# Length: {length}\n"
         f"# Identity:   {_share(same, length)}\n"
-        f"# Similarity: {_share(same + marks.count(':'), length)}\n"
+        f"# Similarity: {_share(same + signs.count(':'), length)}\n"
         f"# Gaps:       {_share(query.count(GAP) + target.count(GAP), length)}\n"
         f"# Score: {score_text(a.score)}\n"
         f"{_overhang_line(a)}#\n#\n{rule}\n\n"
@@ -127,16 +127,16 @@ def _overhang_line(alignment: Alignment) -> str:
     )
 
 
-def _blocks(alignment: Alignment, query: str, marks: str, target: str) -> str:
+def _blocks(alignment: Alignment, query: str, signs: str, target: str) -> str:
     a, local = alignment, alignment.mode == "local"
     width = max(13, len(a.query_name), len(a.target_name))
     q, t = (a.query_start, a.target_start) if local else (0, 0)
     lines = []
-    for start in range(0, len(marks), WIDTH):
+    for start in range(0, len(signs), WIDTH):
         piece = slice(start, start + WIDTH)
         upper, lower = query[piece], target[piece]
         first = _row(a.query_name, width, q, upper)
-        middle = f"{'':{width + 8}}{marks[piece]}\n"
+        middle = f"{'':{width + 8}}{signs[piece]}\n"
         last = _row(a.target_name, width, t, lower)
         q += len(upper) - upper.count(GAP)
         t += len(lower) - lower.count(GAP)

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.io.columns import chunks, require
+from jaxalign.model.names import written
 from jaxalign.model.table import Table
 
 UNMAPPED, SECONDARY, NO_QUALITY = 4, 256, 255
@@ -39,7 +40,10 @@ def sam(table: Table) -> Iterator[str]:
 
 
 def paf(table: Table) -> Iterator[str]:
-    """Yield PAF: 12 columns, from 0, half-open; cg:Z where paths were kept."""
+    """Yield PAF: 12 columns, from 0, half-open; cg:Z where paths were kept.
+
+    Names are as in tsv (``jaxalign.model.names``).
+    """
     require(table, "stats", "format 'paf'")
     for part in chunks(table):
         yield "".join(_paf_lines(part))
@@ -122,9 +126,10 @@ def _paf_lines(part: Table) -> Iterator[str]:
     m, n = queries.lengths.tolist(), targets.lengths.tolist()
     for i, (q, t, score, qs, qe, ts, te, same, columns) in enumerate(rows):
         path = f"\tcg:Z:{part.cigar(i)}" if paths and columns else ""
+        query, target = written(queries.names[q]), written(targets.names[t])
         yield (
-            f"{queries.names[q]}\t{m[q]}\t{qs}\t{qe}\t+\t"
-            f"{targets.names[t]}\t{n[t]}\t{ts}\t{te}\t{same}\t{columns}\t"
+            f"{query}\t{m[q]}\t{qs}\t{qe}\t+\t"
+            f"{target}\t{n[t]}\t{ts}\t{te}\t{same}\t{columns}\t"
             f"{NO_QUALITY}\t{_score_tag(score)}{path}\n"
         )
 

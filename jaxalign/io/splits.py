@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.io.columns import chunks, require
+from jaxalign.model.names import CONTROL
 from jaxalign.model.table import Table
 
 
@@ -81,11 +82,12 @@ def _ids(names: Sequence[str], separator: str, format: str, end: str | None = No
     Raises
     ------
     UsageError
-        A name holds the separator, or two are the same.
+        A name holds the separator or a control character, or two are the same.
     """
     found = [name.split(end, 1)[0] if end else name for name in names]
     for name in found:
-        if separator in name or name != name.strip() or not name:
+        held = separator not in name and not CONTROL.search(name)
+        if not held or name != name.strip() or not name:
             raise UsageError(f"format {format!r} cannot hold the name {name!r}")
     if len(set(found)) < len(found):
         raise UsageError(f"format {format!r} needs names that differ")

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 from jaxalign.errors import UsageError
 from jaxalign.io import output
 from jaxalign.io.sam_paf import program_version, score_text
+from jaxalign.model.names import written
 from jaxalign.model.triple import PAIRS, TripleAlignment
 
 WIDTH = 60
@@ -19,6 +21,8 @@ def write(
     Parameters
     ----------
     format : {"pretty", "fasta", "clustal", "json"}
+        In all but json a control character in a name is an escape
+        (``jaxalign.model.names``).
 
     Raises
     ------
@@ -32,6 +36,8 @@ def write(
     if found.gapped is None and format in ("fasta", "clustal"):
         raise UsageError(f"format {format!r} needs rows: ask for a traceback")
     output.check(path, force)
+    if format != "json":  # which has escapes of its own
+        found = replace(found, names=tuple(map(written, found.names)))
     output.write_text(path, FORMATS[format](found))
 
 

@@ -15,6 +15,7 @@ from jaxalign.io import sam_paf
 from jaxalign.io.formats import FORMATS, SUFFIXES, resolve_format, write
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.alphabet import as_sequences
+from jaxalign.model.names import read_back
 from jaxalign.model.operations import parse_cigar
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.model.table import Table
@@ -507,6 +508,55 @@ def test_links_are_followed_and_devices_are_not_replaced(tmp_path):
     assert (tmp_path / "real.tsv").read_text().startswith("query\t")
     write(table_of(), os.devnull, "tsv")
     assert not os.path.isfile(os.devnull)
+
+
+# ---- names that hold a tab or a line feed
+
+ODD = ["a\tb", "two\nlines", "back\\tslash\x1b"]
+
+
+def odd_table(output="alignment"):
+    table = table_of(output=output)
+    names = {side: replace(getattr(table, side), names=tuple(ODD))
+             for side in ("queries", "targets")}  # fmt: skip
+    return replace(table, **names)
+
+
+@pytest.mark.parametrize("format", ["tsv", "m8", "paf"])
+def test_a_name_shifts_no_row(capsys, format):
+    """A tab in a name made a field more, a line feed a line more."""
+    rows = lines_of(capsys, odd_table(), format)
+    plain = lines_of(capsys, table_of(), format)
+    assert [len(row) for row in rows] == [len(row) for row in plain]
+    second = 5 if format == "paf" else 1
+    numbers = {"q1": 0, "q2": 1, "q3": 2, "t1": 0, "t2": 1, "t3": 2}
+    for row, want in zip(rows, plain, strict=True):
+        for at in (0, second):
+            if want[at] in numbers:
+                assert read_back(row[at]) == ODD[numbers[want[at]]]
+
+
+@pytest.mark.parametrize("format", ["fasta", "pair"])
+def test_a_name_breaks_no_line(capsys, format):
+    text = text_of(capsys, odd_table(), format)
+    says(text, "a\\tb", "two\\nlines", "back\\\\tslash\\x1b")
+    assert len(text.splitlines()) == len(
+        text_of(capsys, table_of(), format).splitlines()
+    )
+    assert "\t" not in text and "\x1b" not in text
+
+
+def test_parquet_holds_names_as_they_are(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    write(odd_table(), str(tmp_path / "r.parquet"))
+    back = pq.read_table(str(tmp_path / "r.parquet"))
+    assert back["query"].to_pylist()[:2] == [ODD[0], ODD[1]]
+
+
+@pytest.mark.parametrize("format", ["sam", "graphpart"])
+def test_formats_of_others_refuse_such_names(format):
+    table = odd_table(output="alignment")
+    says(refused(table, "-", format), f"format {format!r} cannot hold", "'a\\tb'")
 
 
 # ---- columns and data that are not there
