@@ -1,0 +1,33 @@
+"""Results are those of ``golden/jobs.json``, bit for bit; see ``golden_jobs``."""
+
+from pathlib import Path
+
+import golden_jobs
+import pytest
+
+PATH = Path(__file__).parent / "golden" / "jobs.json"
+GROUPS = golden_jobs.groups()
+QUICK = {group.name for group in golden_jobs.quick()}
+PARAMETERS = [
+    pytest.param(
+        k, id=group.name, marks=() if group.name in QUICK else pytest.mark.slow
+    )
+    for k, group in enumerate(GROUPS)
+]
+
+
+@pytest.fixture(scope="module")
+def known():
+    return golden_jobs.read(PATH)
+
+
+def test_the_file_has_all_groups(known):
+    assert list(known) == [group.name for group in GROUPS]
+    assert sum(one["jobs"] for one in known.values()) >= 5000
+
+
+@pytest.mark.parametrize("k", PARAMETERS)
+def test_group(k, known):
+    found = golden_jobs.entry(GROUPS[k])
+    show = f"rows: python tests/golden_jobs.py --show {k}"
+    assert found == known[GROUPS[k].name], show
