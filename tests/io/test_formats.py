@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxalign.errors import UsageError
-from jaxalign.io import sam_paf
+from jaxalign.io import sam_paf, triples
 from jaxalign.io.formats import FORMATS, SUFFIXES, resolve_format, write
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.alphabet import as_sequences
@@ -19,6 +19,7 @@ from jaxalign.model.names import read_back
 from jaxalign.model.operations import parse_cigar
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.model.table import Table
+from jaxalign.model.triple import TripleAlignment
 
 SPANS = ("query_start", "query_end", "target_start", "target_end")
 STATS = ("columns", "identities", "gap_openings", "gaps")
@@ -540,10 +541,25 @@ def test_a_name_shifts_no_row(capsys, format):
 def test_a_name_breaks_no_line(capsys, format):
     text = text_of(capsys, odd_table(), format)
     says(text, "a\\tb", "two\\nlines", "back\\\\tslash\\x1b")
-    assert len(text.splitlines()) == len(
-        text_of(capsys, table_of(), format).splitlines()
-    )
+    plain = text_of(capsys, table_of(), format)
+    assert len(text.splitlines()) == len(plain.splitlines())
     assert "\t" not in text and "\x1b" not in text
+
+
+@pytest.mark.parametrize("format", ["pretty", "fasta", "clustal"])
+def test_a_name_breaks_no_line_of_three(capsys, format):
+    rows, spans = ("MK", "MR", "M-"), ((0, 2), (0, 2), (0, 1))
+    how = Scoring(), "quasi-natural", "global"
+    odd, plain = (
+        TripleAlignment(("MK", "MR", "M"), names, 5, rows, spans, *how)
+        for names in (tuple(ODD), ("a", "b", "c"))
+    )
+    texts = []
+    for found in (odd, plain):
+        triples.write(found, "-", format)
+        texts.append(capsys.readouterr().out)
+    assert len(texts[0].splitlines()) == len(texts[1].splitlines())
+    says(texts[0], "a\\tb", "two\\nlines", "back\\\\tslash\\x1b")
 
 
 def test_parquet_holds_names_as_they_are(tmp_path):

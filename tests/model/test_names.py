@@ -6,20 +6,7 @@ import pytest
 
 from jaxalign.model.names import CONTROL, all_written, read_back, written
 
-PIECES = [
-    "a",
-    "\t",
-    "\n",
-    "\r",
-    "\\",
-    "t",
-    "x09",
-    "\x1b",
-    "\x7f",
-    "\x85",
-    "\u2028",
-    "é",
-]
+PIECES = ("a", "\t", "\n", "\r", "\\", "t", "x09", "\x1b", "\x85", "\u2028", "é")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +26,6 @@ PIECES = [
 )
 def test_written(name, text):
     assert written(name) == text and read_back(text) == name
-    assert all_written(["plain", name]) == ["plain", text] or text != name
     assert list(all_written(["plain", name])) == ["plain", text]
 
 
