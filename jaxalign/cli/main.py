@@ -3,7 +3,6 @@
 import os
 import sys
 import traceback
-from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
@@ -14,6 +13,7 @@ from jaxalign.cli.demo import demo
 from jaxalign.cli.index import index
 from jaxalign.cli.info import info
 from jaxalign.cli.matrices import matrices
+from jaxalign.cli.program_folder import keep_compilations
 from jaxalign.cli.search import search
 from jaxalign.cli.soft import soft
 from jaxalign.cli.three import three
@@ -27,8 +27,6 @@ from jaxalign.errors import (
 
 VERBOSE = {"-v", "--verbose"}
 FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
-CACHE = "JAX_COMPILATION_CACHE_DIR"
-CACHE_FROM = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 XLA_LOG, FATAL = "TF_CPP_MIN_LOG_LEVEL", "3"
 
 
@@ -72,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
         One of ``jaxalign.errors.EXIT_CODES``.
     """
     program, argv = argv is None, sys.argv[1:] if argv is None else argv
-    _keep_compilations()
+    keep_compilations()
     _hush(argv)
     try:
         result = app()(argv, exit_on_error=False, print_error=False)
@@ -88,15 +86,6 @@ def main(argv: list[str] | None = None) -> int:
         code = _fail(_message(error), _exit_code(error), argv)
         return _leave(code) if program and _device_failed(error, code) else code
     return result or 0
-
-
-def _keep_compilations() -> None:
-    """Let JAX keep what it compiles, so that the next run starts at once."""
-    if "jax" in sys.modules or CACHE in os.environ:
-        return
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    os.environ[CACHE] = str(Path(home) / "jaxalign")
-    os.environ.setdefault(CACHE_FROM, "0.1")
 
 
 def _hush(argv) -> None:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 from jaxalign.errors import InputError
 from jaxalign.io.source import label, open_text
 
+STRETCH = 2**16  # characters of a line that are looked at together
+
 
 class Place(NamedTuple):
     """A letter with its line and column, both counted from 1."""
@@ -31,10 +33,16 @@ def letter_place(source: str, kept: bytes | None, record: int, inside: int) -> P
             continue
         if current > record:
             break
-        columns = [c for c, letter in enumerate(line) if not letter.isspace()]
-        if left < len(columns):
-            return Place(number, columns[left] + 1, line[columns[left]])
-        left -= len(columns)
+        for start in range(0, len(line), STRETCH):
+            stretch = line[start : start + STRETCH]
+            count = len("".join(stretch.split()))
+            if left < count:
+                columns = [
+                    c for c, letter in enumerate(stretch) if not letter.isspace()
+                ]
+                at = columns[left]
+                return Place(number, start + at + 1, stretch[at])
+            left -= count
     raise _changed(source)
 
 

@@ -16,6 +16,7 @@ from jaxalign.model.items import item_of, items_of, place, text_of
 PROTEIN = "ARNDCQEGHILKMFPSTWYVBZX*"
 DNA = "ACGTRYSWKMBDHVN"
 BAD = 255
+NO_LETTERS = ">;#-."  # they mean something else in FASTA, matrix files and alignments
 UNKNOWN_POLICIES = ("error", "X", "mask")
 
 
@@ -30,6 +31,11 @@ class Alphabet:
     letters: str
     wildcard: str | None = None
     kind: str = "custom"
+
+    def __post_init__(self):
+        check_letters(self.letters)
+        if self.wildcard is not None and self.wildcard not in self.letters:
+            raise UsageError(f"the wildcard {self.wildcard!r} is no letter")
 
     @property
     def size(self) -> int:
@@ -64,8 +70,33 @@ class Alphabet:
         return f"the {self.kind} alphabet is {self.letters}"
 
 
+def check_letters(letters: str) -> None:
+    """Refuse what cannot be the letters of an alphabet.
+
+    Raises
+    ------
+    UsageError
+        None at all, one that comes twice, or one that is no visible ASCII letter or
+        means something else in a file.
+    """
+    if not isinstance(letters, str) or not letters:
+        raise UsageError(f"the letters of an alphabet are a str, not {letters!r}")
+    for index, letter in enumerate(letters):
+        if not "!" <= letter <= "~" or letter in NO_LETTERS:
+            raise UsageError(
+                f"{letter!r} cannot be a letter of an alphabet: letters are visible "
+                f"ASCII characters other than {' '.join(NO_LETTERS)}"
+            )
+        if letter in letters[:index]:
+            raise UsageError(f"letters must differ, and {letter!r} comes twice")
+
+
 def named_alphabet(kind: str) -> Alphabet:
     """``protein``, ``dna``, ``rna``, or the letters themselves."""
+    if not isinstance(kind, str):
+        raise UsageError(
+            f"alphabet = {kind!r}: protein, dna, rna or letters are needed"
+        )
     known = {
         "protein": Alphabet(PROTEIN, "X", "protein"),
         "dna": Alphabet(DNA, "N", "dna"),
@@ -217,13 +248,27 @@ def is_flat(data) -> bool:
 
 
 def _from_flat(codes, offsets, alphabet) -> Sequences:
-    offsets = offsets.astype(np.int64)
-    ordered = len(offsets) and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
-    if not ordered or offsets[-1] != len(codes):
-        raise InputError("offsets must rise from 0 to the length of the flat codes")
     check_codes(codes, alphabet, "flat codes")
+    if offsets.ndim != 1 or offsets.dtype.kind not in "iu":
+        raise InputError(
+            f"offsets are integers in one dimension, not {offsets.dtype} of shape "
+            f"{offsets.shape}"
+        )
+    if (
+        not len(offsets)
+        or offsets[0] != 0
+        or offsets[-1] != len(codes)
+        or falls(offsets)
+    ):
+        raise InputError("offsets must rise from 0 to the length of the flat codes")
+    offsets = offsets.astype(np.int64)
     names = tuple(f"seq{i + 1}" for i in range(len(offsets) - 1))
     return Sequences(names, codes.astype(np.uint8), offsets, alphabet)
+
+
+def falls(offsets: np.ndarray) -> bool:
+    """Whether an offset is smaller than the one before it."""
+    return bool((offsets[1:] < offsets[:-1]).any())
 
 
 def check_codes(codes, alphabet: Alphabet, what: str) -> None:

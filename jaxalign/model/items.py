@@ -133,7 +133,14 @@ def _of_array(one) -> Item | None:
     """Codes in an array of numpy, of JAX, or of whoever offers one as numpy's."""
     if not isinstance(one, np.ndarray) and not hasattr(one, "__array__"):
         return None
-    return Item(None, np.asarray(one))
+    try:
+        return Item(None, np.asarray(one))
+    except Exception as error:  # whatever the owner of an array may raise
+        why = next(iter(str(error).splitlines()), "")
+        raise InputError(
+            f"a {type(one).__name__} has no values that can be read ({why}). Inside "
+            "jax.jit there are none yet: call this function outside of it"
+        ) from error
 
 
 def _numbers(array: np.ndarray) -> bool:

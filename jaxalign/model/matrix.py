@@ -3,15 +3,19 @@
 A matrix is (letters, float array); rows are the query's letters.
 """
 
+import os
+import re
 from functools import cache
-from pathlib import Path
+from math import isfinite
 
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model.alphabet import DNA, PROTEIN
+from jaxalign.model.alphabet import DNA, PROTEIN, check_letters
 
 ALIASES = {"EDNAFULL": "NUC", "DNAFULL": "NUC", "NUC.4.4": "NUC"}
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+MAX_FILE_BYTES = 2**22  # of a matrix of all letters there are, a tenth would do
 
 
 @cache
@@ -32,9 +36,11 @@ def plain_name(name: str) -> str:
     return by_upper.get(plain.upper(), name)
 
 
-@cache
 def load(name: str) -> tuple[str, np.ndarray]:
     """A bundled matrix by any of its names, else an NCBI-format file.
+
+    A file is read anew at every call: it may have changed, and so may the folder that
+    its name is relative to.
 
     Raises
     ------
@@ -43,16 +49,32 @@ def load(name: str) -> tuple[str, np.ndarray]:
     """
     if (plain := plain_name(name)) in matrix_names():
         return _from_biotite(plain)
-    if Path(name).is_file():
-        return parse(Path(name).read_text(), name)
-    if Path(name).is_dir():
+    if os.path.isfile(name):
+        return parse(_text(name), name)
+    if os.path.isdir(name):
         raise UsageError(f"matrix {name} is a folder")
     raise UsageError(
-        f"unknown matrix {name!r}: neither a file nor one of the "
+        f"unknown matrix {name[:60]!r}: neither a file nor one of the "
         f"{len(matrix_names())} bundled matrices (`jaxalign matrices` lists them)"
     )
 
 
+def _text(name: str) -> str:
+    """The text of a matrix file; what is no ASCII stays visible, for messages."""
+    try:
+        with open(name, "rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"matrix {name}: cannot be read ({error.strerror})") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"matrix {name}: larger than {MAX_FILE_BYTES} bytes")
+    if b"\0" in data:
+        line = data[: data.index(0)].count(b"\n") + 1
+        raise UsageError(f"{name}, line {line}: a zero byte; a matrix file is text")
+    return data.decode("utf-8-sig", "replace")
+
+
+@cache
 def _from_biotite(name: str):
     from biotite.sequence.align import SubstitutionMatrix
 
@@ -75,35 +97,49 @@ def parse(text: str, name: str):
     Raises
     ------
     UsageError
-        The text is no square matrix of numbers with the same letters on both sides.
+        The text is no square matrix of finite numbers with the same letters, each once,
+        on both sides. The message names file and line.
     """
-    lines = [(k, line.split()) for k, line in enumerate(text.splitlines(), 1)]
-    lines = [(k, words) for k, words in lines if words and words[0][0] != "#"]
-    if len(lines) < 2:
+    # Not splitlines, which ends lines at signs that no editor counts.
+    lines = enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)
+    rows = [(line, words) for line, row in lines if (words := row.split())]
+    rows = [(line, words) for line, words in rows if words[0][0] != "#"]
+    if len(rows) < 2:
         raise UsageError(f"matrix {name}: no header line and rows")
-    (top, header), *rows = lines
-    for letter in header:
-        if len(letter) != 1:
-            raise UsageError(f"{name}, line {top}: {letter!r} is no single letter")
-    pairs = {}
-    for k, (letter, *values) in rows:
-        where = f"{name}, line {k}: row {letter!r}"
+    (top, header), *rows = rows
+    _check_header(header, f"{name}, line {top}")
+    scores, lines_of = {}, {}
+    for line, (letter, *values) in rows:
+        where = f"{name}, line {line}: row {letter!r}"
         if letter not in header:
             raise UsageError(f"{where} is no letter of the header, line {top}")
+        if letter in lines_of:
+            raise UsageError(f"{where} stands in line {lines_of[letter]} already")
         if len(values) != len(header):
             raise UsageError(f"{where} has {len(values)} scores of {len(header)}")
-        pairs |= {
-            (letter, other): _number(value, f"{where}, column {other!r}")
-            for other, value in zip(header, values, strict=True)
-        }
-    missing = [letter for letter in header if (letter, letter) not in pairs]
+        lines_of[letter] = line
+        for other, value in zip(header, values, strict=True):
+            scores[letter, other] = _number(value, f"{where}, column {other!r}")
+    missing = [letter for letter in header if letter not in lines_of]
     if missing:
-        raise UsageError(f"matrix {name}: no row for {missing[0]!r}")
-    return canonical("".join(header), pairs)
+        raise UsageError(f"matrix {name}: no row for {missing[0]!r}, line {top}")
+    return canonical("".join(header), scores)
+
+
+def _check_header(header: list[str], where: str) -> None:
+    for letter in header:
+        if len(letter) != 1:
+            raise UsageError(f"{where}: {letter[:20]!r} is no single letter")
+    try:
+        check_letters("".join(header))
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
 
 
 def _number(text: str, where: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f"{where}: {text!r} is no number") from None
+    """Digits as everybody writes them: ``float`` would take 1_0, nan and others."""
+    if not NUMBER.fullmatch(text):
+        raise UsageError(f"{where}: {text[:20]!r} is no number")
+    if not isfinite(value := float(text)):
+        raise UsageError(f"{where}: {text[:20]!r} is no finite number")
+    return value

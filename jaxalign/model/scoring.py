@@ -137,10 +137,10 @@ class Scoring:
     @cached_property
     def scores(self) -> np.ndarray:
         """(size, size) int32, scaled; ``scores[query code, target code]``."""
-        scaled = np.rint(self._named[2] * self.scale)
-        if scaled.size and np.abs(scaled).max() >= 2**15:
+        plain = self._named[2]
+        if plain.size and np.abs(plain).max() >= 2**15 / self.scale:
             raise UsageError("substitution scores (scaled) must be below 32768")
-        return scaled.astype(np.int32)
+        return np.rint(plain * self.scale).astype(np.int32)
 
     @cached_property
     def open(self) -> int:

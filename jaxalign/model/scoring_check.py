@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model.alphabet import named_alphabet
+from jaxalign.model.alphabet import check_letters, named_alphabet
 
 
 def own_matrix(matrix):
@@ -11,9 +11,13 @@ def own_matrix(matrix):
     if isinstance(matrix, str) or not _is_pair(matrix):
         return matrix
     letters, scores = matrix
-    scores = np.array(scores)
+    try:
+        letters = "".join(letters)
+        scores = np.array(scores)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"matrix=(letters, array) cannot be read: {error}") from error
     scores.setflags(write=False)
-    return letters if isinstance(letters, str) else "".join(letters), scores
+    return letters, scores
 
 
 def _is_pair(matrix) -> bool:
@@ -40,7 +44,7 @@ def check(scoring) -> None:
         raise UsageError("match and mismatch go together")
     for name in ("gap_open", "gap_extend"):
         value = getattr(scoring, name)
-        if not (isinstance(value, (int, float, np.number)) and 0 <= value < 2**15):
+        if not (_is_number(value) and 0 <= value < 2**15):
             raise UsageError(f"{name} = {value!r}: a cost is a number, 0 or more")
     if scoring.gap_extend > scoring.gap_open:
         raise UsageError(
@@ -51,13 +55,25 @@ def check(scoring) -> None:
         if not _is_pair(scoring.matrix):
             raise UsageError("an array needs its letters: matrix=(letters, array)")
         letters, scores = scoring.matrix
+        if np.asarray(scores).dtype.kind not in "biuf":
+            raise UsageError(
+                f"matrix of {np.asarray(scores).dtype}: numbers are needed"
+            )
         if np.shape(scores) != (len(letters), len(letters)):
             raise UsageError(
                 f"matrix of shape {np.shape(scores)} for {len(letters)} letters"
             )
-        if len(set(letters)) != len(letters) or not np.isfinite(scores).all():
-            raise UsageError("matrix letters must differ and scores be finite")
+        check_letters(letters)
+        if not np.isfinite(scores).all():
+            raise UsageError("matrix scores must be finite")
     for name in ("match", "mismatch"):
-        if scoring.match is not None and not np.isfinite(getattr(scoring, name)):
-            raise UsageError(f"{name} = {getattr(scoring, name)!r}: not a number")
-    _ = scoring.scores  # loads the matrix and scales it: what is wrong shows here
+        value = getattr(scoring, name)
+        if value is not None and not (_is_number(value) and np.isfinite(value)):
+            raise UsageError(f"{name} = {value!r}: not a number")
+    # Load the matrix, name its letters and scale it: what is wrong shows here.
+    _ = scoring.alphabet, scoring.scores
+
+
+def _is_number(value) -> bool:
+    known = isinstance(value, (int, float, np.integer, np.floating))
+    return known and not isinstance(value, bool)

@@ -119,13 +119,68 @@ def test_shuffled_columns_are_put_in_order(tmp_path):
         ("A C\nA 1 x\nC 1 2\n", "line 2: row 'A', column 'C': 'x' is no number"),
         ("AA C\nAA 1 2\nC 1 2\n", "line 1: 'AA' is no single letter"),
         ("A C\nA 1 2\n", "no row for 'C'"),
+        ("A C\nA 1 nan\nC 1 2\n", "line 2: row 'A', column 'C': 'nan' is no number"),
+        ("A C\nA 1 2\nC -inf 2\n", "line 3: row 'C', column 'A': '-inf' is no number"),
+        ("A C\nA 1 1e400\nC 1 2\n", "line 2: row 'A', .*'1e400' is no finite number"),
+        ("A C\nA 1 1_0\nC 1 2\n", "line 2: row 'A', column 'C': '1_0' is no number"),
+        ("A C\nA 1 \uff12\nC 1 2\n", "line 2: row 'A', column 'C': '.' is no number"),
+        ("A C\nA 1 0x1\nC 1 2\n", "line 2: row 'A', column 'C': '0x1' is no number"),
+        ("A C\nA 1 2\nC 1 2\nA 3 4\n", "line 4: row 'A' stands in line 2 already"),
+        ("#\nA C A\nA 1 2 3\nC 1 2 3\n", "line 2: letters must differ, and 'A'"),
+        ("A >\nA 1 2\n> 1 2\n", "line 1: '>' cannot be a letter"),
+        ("A -\nA 1 2\n- 1 2\n", "line 1: '-' cannot be a letter"),
+        ("A \u00e9\nA 1 2\n\u00e9 1 2\n", "line 1: '.' cannot be a letter"),
+        ("# a\u2028b\nA C\nA 1 x\nC 1 2\n", "line 3: row 'A', column 'C': 'x'"),
+        ("A C\nA 1 2\n\0\0\n", "line 3: a zero byte"),
+        ("#" * (2**22 + 1), "larger than"),
     ],
+    ids=lambda text: ascii(text)[:40],
 )
 def test_bad_matrix_files(tmp_path, text, message):
     path = tmp_path / "bad.mat"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=f"bad.mat.*{message}"):
         _ = Scoring(str(path)).scores
+
+
+def test_a_binary_file_is_no_matrix(tmp_path):
+    path = tmp_path / "bad.mat"
+    path.write_bytes(bytes(range(128, 256)) * 9)
+    with pytest.raises(UsageError, match="bad.mat.*no header line"):
+        Scoring(str(path))
+    path.write_bytes(b"A C\n\xff\xfe 1 2\nC 1 2\n")
+    with pytest.raises(UsageError, match="bad.mat, line 2: row"):
+        Scoring(str(path))
+
+
+@pytest.mark.parametrize("name", ["a\0b", "m" * 5000, ""])
+def test_a_name_that_no_file_can_have(name):
+    with pytest.raises(UsageError, match="unknown matrix"):
+        Scoring(name)
+
+
+def test_marks_and_ends_of_lines_of_other_systems(tmp_path):
+    path = tmp_path / "own.mat"
+    path.write_bytes(b"\xef\xbb\xbfA C\r\nA 1 2e0\r\nC +3. -.5\r\n")
+    assert matrix.load(str(path))[1].tolist() == [[1, 2], [3, -0.5]]
+    path.write_bytes(b"# \xe9\rA C\rA 1 2\rC 3 4\r")
+    assert matrix.load(str(path))[1].tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_matrix_file_that_changed_is_read_again(tmp_path, monkeypatch):
+    for folder, score in (("one", 1), ("other", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "m.txt").write_text(f"A C\nA {score} 0\nC 0 {score}\n")
+    monkeypatch.chdir(tmp_path / "one")
+    first = Scoring("m.txt")
+    assert jaxalign.align("ACCA", "ACCA", first).score == 4
+    monkeypatch.chdir(tmp_path / "other")
+    assert jaxalign.align("ACCA", "ACCA", Scoring("m.txt")).score == 8
+    assert Scoring("m.txt") != first
+    (tmp_path / "other" / "m.txt").write_text("A C\nA 3 0\nC 0 3\n")
+    assert jaxalign.align("ACCA", "ACCA", Scoring("m.txt")).score == 12
+    # A scoring is a value: what it read stays.
+    assert jaxalign.align("ACCA", "ACCA", first).score == 4
 
 
 def test_a_folder_is_no_matrix(tmp_path):
@@ -158,7 +213,21 @@ def test_every_bundled_matrix_loads():
         (dict(gap_extend=1 / 3), "finer than 1/1000"),
         (dict(matrix=("AB", [[1]])), "shape"),
         (dict(matrix=np.eye(3)), "an array needs its letters"),
+        (dict(gap_open=True), "gap_open = True"),
+        (dict(gap_extend=np.bool_(False)), "gap_extend = "),
+        (dict(gap_open=1j), "gap_open = 1j"),
+        (dict(match=True, mismatch=0), "match = True"),
+        (dict(match="2", mismatch=0), "match = '2'"),
+        (dict(match=1, mismatch=0, alphabet=["A"]), "alphabet"),
+        (dict(match=1, mismatch=0, alphabet="AA"), "differ"),
+        (dict(match=1, mismatch=0, alphabet="A-"), "'-' cannot be a letter"),
+        (dict(match=1e308, mismatch=0, gap_open=0.5, gap_extend=0.5), "32768"),
         (dict(matrix=("AA", [[1, 2], [3, 4]])), "differ"),
+        (dict(matrix=("A>", [[1, 2], [3, 4]])), "'>' cannot be a letter"),
+        (dict(matrix=("AB", [["1", "2"], ["3", "4"]])), "numbers are needed"),
+        (dict(matrix=("AB", [[1, 2], [3]])), "cannot be read"),
+        (dict(matrix=([1, 2], [[1, 2], [3, 4]])), "cannot be read"),
+        (dict(matrix=("".join(map(chr, range(33, 333))), np.eye(300))), "letter"),
         (dict(matrix=("AB", [[1, 2], [3, np.inf]])), "finite"),
         (dict(matrix=("AB", [[1, 2], [3, 40000]])), "32768"),
     ],

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 import biotite.sequence as seq
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -321,3 +322,45 @@ def test_nucleotides_are_told_once_a_place():
         for _ in range(3):
             jaxalign.align(DNA, DNA)
     assert len(caught) == 1
+
+
+# ----------------------------------------------------------------- what is no sequence
+
+CODES, OFFSETS = np.zeros(4, np.uint8), np.array([0, 2, 4])
+
+
+@pytest.mark.parametrize(
+    "codes, offsets, message",
+    [
+        (CODES.astype(float), OFFSETS, "codes are integers in one dimension"),
+        (CODES.reshape(2, 2), np.array([0, 1, 2]), "codes are integers in one"),
+        (CODES, OFFSETS + 0.5, "offsets are integers in one dimension, not float64"),
+        (CODES, OFFSETS.astype(float), "offsets are integers"),
+        (CODES, OFFSETS[:, None], "offsets are integers"),
+        (CODES, np.array([0, 3, 2, 4]), "offsets must rise"),
+        (CODES, np.array([0, 3, 2, 4], np.uint8), "offsets must rise"),
+        (CODES, np.array([0, 3]), "offsets must rise"),
+        (CODES, np.zeros(0, int), "offsets must rise"),
+        (CODES + 24, OFFSETS, "codes must lie in 0..23"),
+        (CODES.astype(int) - 1, OFFSETS, "codes must lie in 0..23"),
+    ],
+)
+def test_flat_arrays_that_are_no_set(codes, offsets, message):
+    with pytest.raises(InputError, match=message):
+        jaxalign.align_all((codes, offsets), output="score")
+
+
+@pytest.mark.parametrize("codes", [[[0.5, 1]], [np.zeros((2, 2), int)], [CODES == 0]])
+def test_codes_that_are_no_sequence(codes):
+    with pytest.raises(InputError, match="codes are integers|is no sequence"):
+        jaxalign.align_all(codes, output="score")
+
+
+def test_values_that_are_not_known_yet():
+    """Inside jit an array has a shape and no values."""
+
+    def score(codes):
+        return jaxalign.align(codes, "MKV").score
+
+    with pytest.raises(InputError, match="Inside jax.jit there are none yet"):
+        jax.jit(score)(jnp.zeros(3, jnp.uint8))
