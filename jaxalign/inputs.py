@@ -88,9 +88,11 @@ def threes(scoring: Scoring, triples) -> Sequences:
 def _three(triple, scoring: Scoring) -> list:
     """The three sequences of a triple, with their names where they have any."""
     if isinstance(triple, os.PathLike):
-        triple = _read(triple, scoring)
+        read = _read(triple, scoring)
+        triple = list(zip(read.names, read.texts(), strict=True))
     if isinstance(triple, Sequences):
-        triple = list(zip(triple.names, triple.texts(), strict=True))
+        codes = as_sequences(triple, scoring.alphabet)
+        triple = [(name, codes[k]) for k, name in enumerate(triple.names)]
     found = items_of(triple)
     if len(found) != 3:
         raise InputError(f"{len(found)} sequences in a triple: three are needed")
@@ -119,18 +121,18 @@ def _named(one, name: str, scoring: Scoring):
     if type(one) is str:
         return name, one
     if isinstance(one, (Sequences, Mapping)):
-        one = _only(one, name)
+        one = _only(one, name, scoring)
     one = _loaded(one, scoring)
     return (name, one) if item_of(one, 0).name is None else one
 
 
-def _only(some, name: str):
+def _only(some, name: str, scoring: Scoring):
     """(name, sequence) of a set of one."""
     if len(some) != 1:
         raise InputError(f"{name}: {len(some)} sequences where one is needed")
     if isinstance(some, Mapping):
         return next(iter(some.items()))
-    return some.names[0], some.text(0)
+    return some.names[0], as_sequences(some, scoring.alphabet)[0]
 
 
 def _loaded(item, scoring: Scoring):

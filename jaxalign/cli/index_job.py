@@ -1,6 +1,7 @@
 """The straight line of ``jaxalign index``."""
 
 from jaxalign.cli import report
+from jaxalign.cli.nucleotides import opening, scoring_for
 from jaxalign.cli.options import IndexOptions, ScoringOptions
 from jaxalign.cli.request import scoring_of
 from jaxalign.database.api import index_database, open_database
@@ -19,7 +20,8 @@ def run(database: str, scoring: ScoringOptions, options: IndexOptions) -> int:
         raise UsageError(f"{database}: is an index already; --verify checks it")
     if options.out is None and database == "-":
         raise UsageError("an index of standard input needs a name: -o OUT")
-    made = scoring_of(scoring)
+    texts, warn = opening(database), lambda text: report.say(f"warning: {text}")
+    made = scoring_for(texts, scoring_of(scoring), scoring, database, warn)
     out = options.out or database + SUFFIX
     about = index_database(
         database, out, made, unknown=scoring.unknown, force=options.force

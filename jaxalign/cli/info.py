@@ -67,8 +67,8 @@ def planned(path: str, options: Options) -> dict:
 
     asked = request.resolve(options)
     warn = job.Messages(options.messages.quiet).warn
-    scoring = asked.scoring
-    read = inputs.read((path,), scoring.alphabet, options.scoring, False, warn)
+    read = inputs.read((path,), asked.scoring, options.scoring, False, warn)
+    scoring = read.scoring
     settings = job.settings(asked, options)
     about = {"scoring": str(scoring), "records": len(read.sequences[0])}
     about |= {"output": asked.output, "mode": asked.mode}

@@ -4,29 +4,33 @@ import hashlib
 import os
 from dataclasses import dataclass
 
-import numpy as np
-
+from jaxalign.cli.nucleotides import scoring_for
 from jaxalign.cli.options import ScoringOptions
 from jaxalign.errors import UsageError
 from jaxalign.io import fasta, source
 from jaxalign.io.encoded_database import is_database, mapped
-from jaxalign.model.alphabet import Alphabet, Sequences
-
-NUCLEIC = np.frombuffer(b"ACGTUNacgtun", np.uint8)
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The sequences of each file, in the order given."""
+    """The sequences of each file, in the order given, and how they are scored."""
 
     paths: tuple[str, ...]
     sequences: tuple[Sequences, ...]
     substituted: tuple[int, ...]
     hashes: tuple[str, ...]
+    scoring: Scoring
 
 
-def read(paths, alphabet: Alphabet, asked: ScoringOptions, hashed, warn) -> Inputs:
+def read(
+    paths, scoring: Scoring, asked: ScoringOptions, hashed, warn, beside=()
+) -> Inputs:
     """Read every file; ``warn`` takes what a person should know.
+
+    ``scoring`` is that of the options; where they leave it open, nucleotides, known by
+    the letters of the files and of the texts ``beside`` them, have another.
 
     Raises
     ------
@@ -38,11 +42,11 @@ def read(paths, alphabet: Alphabet, asked: ScoringOptions, hashed, warn) -> Inpu
     if paths.count("-") > 1:
         raise UsageError("'-' twice: standard input can be read once")
     raws = [None if is_database(path) else fasta.read_raw(path) for path in paths]
-    if alphabet.kind == "protein" and asked.alphabet == "auto" and _nucleic(raws):
-        warn(
-            f"all letters of {', '.join(paths)} are ACGTUN, scored as protein: "
-            "--alphabet dna or --preset blastn scores them as nucleotides"
-        )
+    texts = [raw.text for raw in raws if raw is not None]
+    if texts:
+        about = ", ".join(paths), warn, beside
+        scoring = scoring_for(texts, scoring, asked, *about)
+    alphabet = scoring.alphabet
     encoded = [
         (mapped(path, alphabet), 0) if raw is None
         else fasta.encode_counted(raw, alphabet, asked.unknown)
@@ -56,7 +60,7 @@ def read(paths, alphabet: Alphabet, asked: ScoringOptions, hashed, warn) -> Inpu
     for path, count in zip(paths, counts, strict=True):
         if count:
             warn(f"{path}: {count} unknown letters are read as {alphabet.wildcard}")
-    return Inputs(tuple(paths), sequences, counts, hashes)
+    return Inputs(tuple(paths), sequences, counts, hashes, scoring)
 
 
 def warn_of_headings(path: str, warn) -> None:
@@ -73,11 +77,6 @@ def warn_of_headings(path: str, warn) -> None:
             f"{path}: headings have descriptions, which GraphPart takes for a part of "
             f"the id; give it a file without: sed '/^>/s/ .*//' {path}"
         )
-
-
-def _nucleic(raws) -> bool:
-    found = [raw.text for raw in raws if raw is not None and len(raw.text)]
-    return bool(found) and all(np.isin(text, NUCLEIC).all() for text in found)
 
 
 def check(path: str) -> None:

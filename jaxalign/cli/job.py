@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,7 +51,8 @@ def _run(paths, options: Options, **which) -> int:
     # 1 check options, 2 read, 3 refuse what cannot be written, 4 plan, 5 align, 6 write
     request = resolve(options)
     messages = Messages(options.messages.quiet)
-    read = read_inputs(paths, request, options, options.output.json, messages)
+    hashed = options.output.json
+    request, read = read_inputs(paths, request, options, hashed, messages)
     _check_counts(read)
     rehearse(request, read.sequences)
     if request.format == "graphpart":
@@ -69,9 +70,10 @@ def _run(paths, options: Options, **which) -> int:
 
 
 def read_inputs(paths, request: Request, options: Options, hashed, messages):
-    """The files of a job."""
-    alphabet = request.scoring.alphabet
-    return inputs.read(paths, alphabet, options.scoring, hashed, messages.warn)
+    """(the request, scored as the letters ask for it; the files of a job)."""
+    asked = options.scoring
+    read = inputs.read(paths, request.scoring, asked, hashed, messages.warn)
+    return replace(request, scoring=read.scoring), read
 
 
 def introduce(request: Request, plan: dict, options: Options, messages) -> None:

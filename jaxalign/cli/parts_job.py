@@ -26,7 +26,7 @@ def run(
     request = resolve(options, folder=True)
     shard = shard_of(folder.shard)
     messages = job.Messages(options.messages.quiet)
-    read = job.read_inputs((path,), request, options, True, messages)
+    request, read = job.read_inputs((path,), request, options, True, messages)
     job.rehearse(request, read.sequences)
     devices = api.select_device(options.machine.device)
     which = {"include_self": include_self, "part_rows": folder.part_rows}

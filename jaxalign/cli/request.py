@@ -15,6 +15,7 @@ ENDS = {
     "t5": "target_start",
     "t3": "target_end",
 }
+EDNAFULL = "EDNAFULL"  # needle's matrix for nucleotides
 WITH_PATHS = ("sam", "paf", "fasta", "pair")
 FOR_SPLITS = ("graphpart", "hestia", "datasail")
 
@@ -103,7 +104,10 @@ def _substitution(asked, base):
         if pair != (None, None):
             raise UsageError("--matrix and --match/--mismatch exclude each other")
         return asked.matrix, None, None
-    nucleic = asked.alphabet in ("dna", "rna") and asked.preset is None
+    nucleic = asked.alphabet in ("dna", "rna")
+    if nucleic and asked.preset == "needle" and pair == (None, None):
+        return EDNAFULL, None, None
+    nucleic = nucleic and asked.preset is None
     known = (2, -3) if nucleic else (base.match, base.mismatch)
     if pair == (None, None) and not nucleic:
         return base.matrix, *known

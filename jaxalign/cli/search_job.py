@@ -1,8 +1,9 @@
 """The straight line of ``jaxalign search``."""
 
 import json
+from dataclasses import replace
 
-from jaxalign.cli import inputs, job, progress, report
+from jaxalign.cli import inputs, job, nucleotides, progress, report
 from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.database.api import search
@@ -20,7 +21,8 @@ def run(query: str, database: str, top: int, worst: float | None, options) -> in
     check(request, query, database, top, worst)
     messages = job.Messages(options.messages.quiet)
     hashed = options.output.json
-    read = read_inputs(query, database, request, options, hashed, messages)
+    which = query, database, top, worst
+    request, read = read_inputs(*which, request, options, hashed, messages)
     devices = api.select_device(options.machine.device)
     chosen = settings(request, options)
     messages.say(heading(request, chosen, len(read.sequences[0]), database))
@@ -35,13 +37,18 @@ def run(query: str, database: str, top: int, worst: float | None, options) -> in
     return 0
 
 
-def read_inputs(query, database, request: Request, options, hashed, messages):
-    """The queries; what cannot be searched or written is refused."""
-    alphabet = request.scoring.alphabet
-    read = inputs.read((query,), alphabet, options.scoring, hashed, messages.warn)
+def read_inputs(
+    query, database, top, worst, request: Request, options, hashed, messages
+):
+    """(the request, scored as the letters ask for it; the queries); what cannot be
+    searched or written is refused."""
+    asked, beside = options.scoring, nucleotides.opening(database)
+    read = inputs.read((query,), request.scoring, asked, hashed, messages.warn, beside)
     inputs.check(database)
+    request = replace(request, scoring=read.scoring)
+    check(request, query, database, top, worst)
     job.rehearse(request, read.sequences)
-    return read
+    return request, read
 
 
 def settings(request: Request, options: Options) -> dict:

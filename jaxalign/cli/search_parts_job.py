@@ -23,7 +23,8 @@ def run(query, database, top, worst, options: Options, folder: FolderOptions) ->
     _check_file(database)
     shard = parts_job.shard_of(folder.shard)
     messages = job.Messages(options.messages.quiet)
-    read = search_job.read_inputs(query, database, request, options, True, messages)
+    which = query, database, top, worst
+    request, read = search_job.read_inputs(*which, request, options, True, messages)
     devices = api.select_device(options.machine.device)
     queries, held = read.sequences[0], in_memory(database, request.scoring)
     some = large_searches.parts_search(queries, held, database, top, folder.part_rows)

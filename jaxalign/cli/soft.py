@@ -69,7 +69,8 @@ def soft(
         output.check(path, force)
     if plot:
         picture.check(plot)
-    read = inputs.read((a, b), made.alphabet, scoring, False, report.say)
+    read = inputs.read((a, b), made, scoring, False, report.say)
+    made = read.scoring
     if not all(map(len, read.sequences)):
         raise InputError(f"{a}, {b}: a record is needed in each")
     pair = [sequences.take([0]) for sequences in read.sequences]

@@ -26,13 +26,12 @@ def run(path: str, options: ThreeOptions) -> int:
     out = options.output.out or "-"
     _check(scoring, options, out)
     messages = Messages(options.messages.quiet)
-    read = inputs.read(
-        (path,), scoring.alphabet, options.scoring, False, messages.warn
-    ).sequences[0]
+    found = inputs.read((path,), scoring, options.scoring, False, messages.warn)
+    scoring, read = found.scoring, found.sequences[0]
     if len(read) != 3:
         raise UsageError(f"{path} has {len(read)} records: three are needed")
     select_device(options.machine.device)
-    named = [(name, read.text(n)) for n, name in enumerate(read.names)]
+    named = [read.take([n]) for n in range(3)]
     messages.say(describe(read, api.plan_three(*named, scoring, **chosen)))
     asked = options.messages
     with progress.reporting(asked.progress, asked.quiet) as tell:

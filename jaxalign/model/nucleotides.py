@@ -1,9 +1,9 @@
 """Do these letters look like nucleotides? For a word before they are scored as protein.
 
-They do where there are 20 letters or more, all of them IUPAC codes of nucleotides, nine
-tenths of them A, C, G, T, U or N, and three of the four bases among them. A fifth of a
-protein's residues are letters that stand for no nucleotide (E, F, I, L, P, Q): of real
-proteins one in thousands that is as short as 20 residues would be taken for DNA.
+They do where there are 20 letters or more, all of them IUPAC codes of nucleotides,
+nine tenths of them A, C, G, T, U or N, and three of the four bases among them. A third
+of a protein's residues are letters that stand for no nucleotide (E, F, I, L, P, Q), and
+only a quarter are A, C, G, T or N: no protein of 20 residues is taken for DNA by chance.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from jaxalign.model.alphabet import DNA, Sequences
 LEAST_LETTERS = 20
 LEAST_BASES = 0.9  # the share of A, C, G, T, U and N
 BASES = ("A", "C", "G", "TU")
-BLOCK = 2**16  # letters looked at before the next are decoded
+BLOCK = 2**16  # letters looked at before the next are
 
 
 def look_nucleic(texts) -> bool:
@@ -37,9 +37,10 @@ def look_nucleic(texts) -> bool:
     """
     counts = np.zeros(256, np.int64)
     for text in texts:
-        counts += np.bincount(text, minlength=256)
-        if counts[~_ALLOWED].any():
-            return False
+        for start in range(0, len(text), BLOCK):
+            counts += np.bincount(text[start : start + BLOCK], minlength=256)
+            if counts[~_ALLOWED].any():
+                return False
     total, plain = counts.sum(), counts[_marked("ACGTUN")].sum()
     present = sum(bool(counts[_marked(base)].any()) for base in BASES)
     return total >= LEAST_LETTERS and plain >= LEAST_BASES * total and present >= 3

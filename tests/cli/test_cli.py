@@ -247,6 +247,9 @@ def _scoring_verb(*, chosen: options.ScoringOptions = options.ScoringOptions()):
         ("--preset blastn --mismatch -2", "match 2 / mismatch -2, gap(k) = 7 + 2*("),
         ("--alphabet dna", "match 2 / mismatch -3, gap(k) = 11 + 1*(k-1)"),
         ("--alphabet rna --matrix NUC", "NUC, gap(k) = 11 + 1*(k-1)"),
+        ("--preset needle --alphabet dna", "EDNAFULL, gap(k) = 10 + 0.5*(k-1)"),
+        ("--preset needle --alphabet rna", "EDNAFULL, gap(k) = 10 + 0.5*(k-1)"),
+        ("--preset needle --alphabet dna --matrix NUC", "NUC, gap(k) = 10 + 0.5*(k"),
         ("--gap-open 10 --gap-extend 0.5", "BLOSUM62, gap(k) = 10 + 0.5*(k-1)"),
     ],
 )
@@ -266,12 +269,82 @@ def test_rna_alphabet():
     assert made("--alphabet", "rna", "--matrix", "NUC").alphabet.kind == "rna"
 
 
-def test_nucleotides_scored_as_protein_are_told(run, folder):
+def test_few_nucleotides_scored_as_protein_are_told(run, folder):
     (folder / "n.fa").write_text(">x\nACGTN\n>y\nACGN\n")
     code, _, err = run("info", "--plan", "n.fa")
     assert code == DONE
-    assert "warning: all letters of n.fa are ACGTUN, scored as protein" in err
+    assert "warning: all letters of n.fa are nucleotides', scored as protein" in err
     assert "--alphabet dna" in err and "--preset blastn" in err
+
+
+NUCLEIC = "ACGTTGCAAGGCTTACGATTRNA"
+CHOSEN = "match 2 / mismatch -3, gap(k) = 11 + 1*(k-1)"
+WARNING = "warning: all letters of n.fa are nucleotides', scored as"
+
+
+@pytest.mark.parametrize(
+    "words, kind, scoring",
+    [
+        ("", "dna", CHOSEN),
+        ("--gap-open 5 --gap-extend 2", "dna", "match 2 / mismatch -3, gap(k) = 5 + "),
+        ("--preset needle", "dna", "EDNAFULL, gap(k) = 10 + 0.5*(k-1)"),
+        ("--matrix PAM30", "protein", "PAM30"),
+        ("--preset blastp", "protein", "BLOSUM62, gap(k) = 12 + 1*(k-1)"),
+    ],
+)
+def test_nucleotides_are_scored_as_what_they_are(run, folder, words, kind, scoring):
+    """They were scored with BLOSUM62."""
+    (folder / "n.fa").write_text(f">x\n{NUCLEIC}\n>y\n{NUCLEIC.lower()}\n")
+    code, _, err = run("all", "n.fa", *words.split())
+    assert code == DONE and f"{WARNING} {kind}" in err
+    assert f"{scoring}" in err and f"{kind} alphabet" in err
+    assert ("--alphabet protein" in err) == (kind == "dna")
+
+
+@pytest.mark.parametrize(
+    "words, heading",
+    [
+        ("--alphabet protein", "BLOSUM62, gap(k) = 11 + 1*(k-1); global; protein"),
+        ("--alphabet dna", CHOSEN + "; global; dna alphabet"),
+        ("--preset blastn", "match 2 / mismatch -3, gap(k) = 7 + 2*(k-1); local; dna"),
+        ("--match 1 --mismatch -1", "match 1 / mismatch -1, gap(k) = 11 + 1*(k-1)"),
+    ],
+)
+def test_an_alphabet_that_is_named_is_not_told(run, folder, words, heading):
+    (folder / "n.fa").write_text(f">x\n{NUCLEIC}\n>y\n{NUCLEIC}\n")
+    code, _, err = run("all", "n.fa", *words.split())
+    assert code == DONE and heading in err and "warning" not in err
+
+
+def test_uracil_says_rna(run, folder):
+    (folder / "n.fa").write_text(f">x\n{NUCLEIC.replace('T', 'U')}\n>y\nACGU\n")
+    code, out, err = run("all", "n.fa", "--json", "-q")
+    about = json.loads(out)
+    assert code == DONE and err.startswith(f"jaxalign: {WARNING} rna ({CHOSEN})")
+    assert about["scoring"]["alphabet"] == "rna" and len(about["warnings"]) == 1
+
+
+def test_every_verb_knows_nucleotides(run, folder):
+    (folder / "n.fa").write_text("".join(f">s{k}\n{NUCLEIC}\n" for k in range(3)))
+    for words in (
+        ("align", "n.fa", "n.fa"),
+        ("all", "n.fa", "-o", "parts/"),
+        ("search", "n.fa", "n.fa"),
+        ("search", "n.fa", "n.fa", "-o", "found/"),
+        ("three", "n.fa"),
+        ("soft", "n.fa", "n.fa"),
+        ("info", "--plan", "n.fa"),
+        ("index", "n.fa"),
+    ):
+        code, _, err = run(*words)
+        assert code == DONE and "are nucleotides', scored as dna" in err, words
+        assert "UserWarning" not in err
+
+
+@pytest.mark.parametrize("preset", ["blastp", "ssearch", "mmseqs", "parasail"])
+def test_presets_of_proteins_refuse_an_alphabet_of_nucleotides(run, folder, preset):
+    words = ("all", "a.fa", "--preset", preset, "--alphabet", "dna")
+    assert "are protein" in refused(run, folder, USAGE, *words)
 
 
 def test_unknown_letters_when_asked_are_counted(run, folder):

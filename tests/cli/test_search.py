@@ -137,6 +137,25 @@ def test_refusals(run, words, code, message):
     assert (found, out) == (code, "") and message in err
 
 
+NUCLEIC = "ACGTTGCAAGGCTTACGATT"
+
+
+@pytest.mark.parametrize("alphabet", ["dna", "protein", None])
+def test_nucleotides_and_what_they_are_searched_in(run, tmp_path, alphabet):
+    """The alphabet of an index decides, or the first letters of FASTA."""
+    (tmp_path / "n.fa").write_text(f">n\n{NUCLEIC}\n")
+    database = "n.fa"
+    if alphabet:
+        assert run("index", "n.fa", "--alphabet", alphabet, "-q") == (0, "", "")
+        database = "n.fa.jaxdb"
+    code, _, err = run("search", "n.fa", database)
+    kind = alphabet or "dna"
+    assert code == 0 and f"are nucleotides', scored as {kind}" in err
+    assert f"; {kind} alphabet" in err
+    code, _, err = run("search", "n.fa", "d.fa")
+    assert code == 0 and "protein alphabet" in err
+
+
 def test_a_wrong_index(run, tmp_path):
     run("index", "d.fa", "-q")
     assert run("index", "d.fa.jaxdb")[0] == USAGE
