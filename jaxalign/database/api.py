@@ -8,10 +8,11 @@ import numpy as np
 
 from jaxalign import inputs
 from jaxalign.database import scan
-from jaxalign.errors import JaxalignError, UsageError
+from jaxalign.errors import JaxalignError
 from jaxalign.io import encoded_database, fasta_blocks
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring, as_scoring
 from jaxalign.model.table import Table, join
 from jaxalign.pairs import api
@@ -87,8 +88,7 @@ def search(
     """
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 bits
     scoring = as_scoring(scoring)
-    if not isinstance(top, (int, np.integer)) or top < 1:
-        raise UsageError(f"top = {top!r}: 1 or more hits are needed")
+    check_whole("top", top, "1 or more hits are needed", optional=False)
     queries = read_queries(queries, scoring, unknown)
     held = in_memory(database, scoring)
     substituted = [0]

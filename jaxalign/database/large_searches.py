@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxalign.database import api
 from jaxalign.errors import UsageError
+from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import as_scoring
 from jaxalign.model.table import Table
 from jaxalign.pairs.large_jobs import share
@@ -97,8 +98,7 @@ def parts_search(queries, held, database, top, part_rows=None) -> list[Part]:
 
     held : the database where it is in memory or mapped, else None
     """
-    if not isinstance(top, (int, np.integer)) or top < 1:
-        raise UsageError(f"top = {top!r}: 1 or more hits are needed")
+    check_whole("top", top, "1 or more hits are needed", optional=False)
     residues = _size(database) if held is None else int(held.lengths.sum())
     rows = query_ranges.checked(part_rows) or query_ranges.ROWS
     return query_ranges.cut_search(queries.lengths, int(top), residues, rows)

@@ -21,12 +21,13 @@ from jaxalign.database.dp import best_hits
 from jaxalign.database.window_scores import scores
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs.plan import Task, merge
-from jaxalign.runtime import device_errors
+from jaxalign.runtime import device_errors, memory
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.precision import precision
 
 RESIDUES, RECORDS = 2**26, 2**20  # of a block of the database, at most
 LANES = 128
+MIN_PLACES = 1024  # for hits of a query, where as many are asked for
 
 
 class Costs(NamedTuple):
@@ -88,6 +89,7 @@ def scan(
     for block in ahead(blocks):
         for part, index in _stages(replace(task, targets=block)):
             tells = None if tell is None else partial(_tell, tell, done)
+            part = replace(part, top=_places(task, found.sequences + len(block)))
             best, info = _fold(part, index + found.sequences, best, tells)
             known = found.info["implementation"]
             found.info = merge([found.info, info]) if known else info
@@ -156,9 +158,7 @@ def _fold(task: Task, index, best, tell) -> tuple[best_hits.Best, dict]:
     """The scores of a task joined with the best so far, and the info of the run."""
     dtype, lock = _dtype(task, best), threading.Lock()
     with precision(dtype):
-        begun = _widened(best, dtype) or best_hits.empty(
-            len(task.queries), task.top, dtype
-        )
+        begun = _begun(task, best, dtype)
     shape, home = begun.score.shape, begun.score.device
     bests = {home: begun}  # one a device: scores stay where they are
 
@@ -188,12 +188,38 @@ def _dtype(task: Task, best) -> str:
     return "int64" if wide or task.dtype(*longest) == "int64" else "int32"
 
 
-def _widened(best, dtype):
-    if best is None or best.score.dtype == dtype:
+def _places(task: Task, sequences: int) -> int:
+    """How many hits of a query have room: ``task.top``, but no more than there are
+    sequences so far, rounded up so that few programs are compiled.
+
+    Raises
+    ------
+    MemoryPlanError
+        They do not fit the budget beside their copy while hits are added.
+    """
+    places = min(task.top, max(MIN_PLACES, 2 ** (sequences - 1).bit_length()))
+    entry = np.dtype(np.int64).itemsize + np.dtype(np.int32).itemsize
+    needed = 2 * entry * len(task.queries) * places
+    what = f"the best {places:,} hits of {len(task.queries):,} queries"
+    memory.refuse_over(needed, task.budget, what)
+    return places
+
+
+def _begun(task: Task, best, dtype):
+    """The best so far, as wide in bits and places as the task has it."""
+    shape = len(task.queries), task.top
+    if best is None:
+        return best_hits.empty(*shape, dtype)
+    if best.score.dtype == dtype and best.score.shape == shape:
         return best
     lowest = [jnp.iinfo(x).min for x in (best.score.dtype, dtype)]
     score = best.score.astype(dtype)
-    return best._replace(score=jnp.where(score == lowest[0], lowest[1], score))
+    score = jnp.where(score == lowest[0], lowest[1], score)
+    more = (0, 0), (0, shape[1] - best.score.shape[1])
+    return best_hits.Best(
+        jnp.pad(score, more, constant_values=lowest[1]),
+        jnp.pad(best.index, more, constant_values=best_hits.NONE),
+    )
 
 
 def _least(task: Task, dtype):

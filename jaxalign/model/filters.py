@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.identity import BY_PATH, IDENTITIES, denominator
+from jaxalign.model.numbers import is_number
 
 COVERAGES = ("both", "query", "target")
 
@@ -94,10 +95,11 @@ def check(filters: Filters, output: str) -> None:
     """
     for name in ("min_identity", "min_cov"):
         value = getattr(filters, name)
-        if value is not None and not 0 <= value <= 1:
-            raise UsageError(f"{name} = {value:g}: a fraction from 0 to 1 is needed")
-    if filters.min_score is not None and not isfinite(filters.min_score):
-        raise UsageError(f"min_score = {filters.min_score}: a number is needed")
+        if value is not None and not (is_number(value) and 0 <= value <= 1):
+            raise UsageError(f"{name} = {value!r}: a fraction from 0 to 1 is needed")
+    least = filters.min_score
+    if least is not None and not (is_number(least) and isfinite(least)):
+        raise UsageError(f"min_score = {least!r}: a number is needed")
     if filters.coverage not in COVERAGES:
         names = ", ".join(COVERAGES)
         raise UsageError(f"unknown coverage {filters.coverage!r}: one of {names}")

@@ -4,6 +4,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import check_letters, named_alphabet
+from jaxalign.model.numbers import is_number
 
 
 def own_matrix(matrix):
@@ -44,7 +45,7 @@ def check(scoring) -> None:
         raise UsageError("match and mismatch go together")
     for name in ("gap_open", "gap_extend"):
         value = getattr(scoring, name)
-        if not (_is_number(value) and 0 <= value < 2**15):
+        if not (is_number(value) and 0 <= value < 2**15):
             raise UsageError(f"{name} = {value!r}: a cost is a number, 0 or more")
     if scoring.gap_extend > scoring.gap_open:
         raise UsageError(
@@ -68,12 +69,7 @@ def check(scoring) -> None:
             raise UsageError("matrix scores must be finite")
     for name in ("match", "mismatch"):
         value = getattr(scoring, name)
-        if value is not None and not (_is_number(value) and np.isfinite(value)):
+        if value is not None and not (is_number(value) and np.isfinite(value)):
             raise UsageError(f"{name} = {value!r}: not a number")
     # Load the matrix, name its letters and scale it: what is wrong shows here.
     _ = scoring.alphabet, scoring.scores
-
-
-def _is_number(value) -> bool:
-    known = isinstance(value, (int, float, np.integer, np.floating))
-    return known and not isinstance(value, bool)

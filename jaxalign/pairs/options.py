@@ -4,6 +4,7 @@ from jaxalign.errors import InputError, UsageError
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.filters import Filters
 from jaxalign.model.filters import check as check_filters
+from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import is_symmetric, resolve_ends
 from jaxalign.model.table import OUTPUTS, Table
 from jaxalign.pairs import engine
@@ -44,10 +45,8 @@ def make_task(
     """
     if output not in OUTPUTS:
         raise UsageError(f"unknown output {output!r}: one of {', '.join(OUTPUTS)}")
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads = {threads}: 1 or more are needed")
-    if window is not None and window < 1:
-        raise UsageError(f"window = {window}: 1 or more are needed")
+    check_whole("threads", threads)
+    check_whole("window", window)
     usual = "shorter" if output == "identity" else "alignment"
     kept = Filters(min_score, min_identity, identity or usual, min_cov, coverage)
     check_filters(kept, output)

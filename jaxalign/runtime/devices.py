@@ -1,5 +1,8 @@
 """Which device JAX computes on."""
 
+from collections.abc import Iterable
+from operator import index
+
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.runtime.fork import refuse_without_threads
 
@@ -57,7 +60,7 @@ def resolve_devices(asked=None) -> tuple:
     if asked == "all":
         return tuple(local)
     asked = asked.split(",") if isinstance(asked, str) else asked
-    asked = [asked] if isinstance(asked, int) else list(asked)
+    asked = list(asked) if isinstance(asked, Iterable) else [asked]
     chosen = tuple(_device(one, local) for one in asked)
     if not chosen or len(set(chosen)) < len(chosen):
         raise UsageError(f"devices = {asked}: one or more, each once")
@@ -91,7 +94,7 @@ def _device(one, local):
     if hasattr(one, "platform"):
         return one
     try:
-        number = int(one)
+        number = int(one) if isinstance(one, str) else index(one)
     except (TypeError, ValueError):
         raise UsageError(f"device {one!r}: a number or 'all' is needed") from None
     if not 0 <= number < len(local):

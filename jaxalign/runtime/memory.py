@@ -1,10 +1,14 @@
 """Memory, planned before work starts."""
 
 import re
+from math import inf
 from pathlib import Path
+
+import numpy as np
 
 from jaxalign.errors import MemoryPlanError, UsageError
 
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*((?:[kmgt]i?)?)b?\s*", re.ASCII)
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
@@ -15,16 +19,18 @@ def parse_bytes(text) -> int:
     Raises
     ------
     UsageError
-        Not a positive size.
+        Not a size of a byte or more.
     """
+    size = text
     if isinstance(text, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", text.lower())
+        found = SIZE.fullmatch(text.lower())
         if not found:
             raise UsageError(f"memory budget {text!r}: write it as 2GiB or 500MB")
-        text = float(found[1]) * UNITS[found[2]]
-    if not text > 0:
-        raise UsageError(f"memory budget {text!r}: a size above 0 is needed")
-    return int(text)
+        size = float(found[1]) * UNITS[found[2]]
+    numbers = int, float, np.integer, np.floating
+    if not isinstance(size, numbers) or isinstance(size, bool) or not 1 <= size < inf:
+        raise UsageError(f"memory budget {text!r}: a size of 1 byte or more is needed")
+    return int(size)
 
 
 def budget(asked=None) -> int:

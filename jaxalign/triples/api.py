@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from jaxalign import inputs
 from jaxalign.errors import UsageError
+from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import MODES, as_scoring
 from jaxalign.model.triple import GAP_MODELS, TripleAlignment
 from jaxalign.runtime.memory import show_bytes
@@ -196,8 +197,7 @@ def _asked(triples, scoring, words, budget, implementation, *chunks):
     check(scoring, *words)
     chunks = chunks or (None,) * 3
     for name, value in zip(("chunk", "height", "depth"), chunks, strict=True):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} = {value}: 1 or more are needed")
+        check_whole(name, value)
         if value is not None and words[3] not in plan.CHUNKED:
             raise UsageError(f"{name} = {value}: only bt1, bt2 and bt3 have chunks")
     sequences = inputs.threes(scoring, triples)

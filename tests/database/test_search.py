@@ -234,6 +234,27 @@ def test_top_is_a_number(bad):
         jaxalign.search(["A"], ["A"], top=bad)
 
 
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_more_hits_than_sequences_take_no_room(sets, tmp_path, monkeypatch, blocks):
+    """10^8 places for each of seven queries would be 8 GB."""
+    queries, database = sets
+    monkeypatch.setattr(scan, "RECORDS", -(-len(database) // blocks))
+    monkeypatch.setattr(scan, "MIN_PLACES", 1)
+    options = dict(align_top=False, mode="global")
+    want = rows_of(jaxalign.search(queries, database, top=90, **options))
+    assert len(want) == len(queries) * len(database)
+    path = written(tmp_path / "d.fa", database)
+    for source in (database, path):
+        found = jaxalign.search(queries, source, top=10**8, **options)
+        assert rows_of(found) == want
+
+
+def test_hits_that_have_no_room_are_refused(sets):
+    queries, database = sets
+    with pytest.raises(MemoryPlanError, match="the best 1,024 hits of 7 queries"):
+        jaxalign.search(queries, database, top=10**8, memory_budget=10**5)
+
+
 def test_refusals(sets, tmp_path):
     with pytest.raises(InputError, match="no such file"):
         jaxalign.search(["A"], str(tmp_path / "none.fa"))

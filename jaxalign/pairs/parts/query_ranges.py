@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jaxalign.errors import UsageError
+from jaxalign.model.numbers import check_whole
 from jaxalign.pairs import schedule
 from jaxalign.pairs.plan import COLUMN_BYTES, Task
 from jaxalign.pairs.windows import Whole
@@ -128,8 +129,7 @@ def checked(rows: int | None) -> int | None:
     UsageError
         Below 1.
     """
-    if rows is not None and rows < 1:
-        raise UsageError(f"part_rows = {rows}: 1 or more are needed")
+    check_whole("part_rows", rows)
     return rows
 
 

@@ -1,0 +1,28 @@
+"""Numbers that a caller gives as options: which are numbers at all, and whole ones."""
+
+from typing import Any
+
+import numpy as np
+
+from jaxalign.errors import UsageError
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number of Python or NumPy; True and False are none."""
+    known = isinstance(value, (int, float, np.integer, np.floating))
+    return known and not isinstance(value, bool)
+
+
+def check_whole(
+    name: str, value: Any, needed: str = "1 or more are needed", optional: bool = True
+) -> None:
+    """Refuse an option that is no whole number from 1 on, nor None where it may be.
+
+    Raises
+    ------
+    UsageError
+    """
+    if value is None and optional:
+        return
+    if not (isinstance(value, (int, np.integer)) and is_number(value) and value >= 1):
+        raise UsageError(f"{name} = {value!r}: {needed}")
