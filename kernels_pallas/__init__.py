@@ -44,9 +44,9 @@ def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f"{__name__}.{_HOMES[name]}")
-    found = module if name == "three" else getattr(module, name)
-    globals()[name] = found  # the next look finds it without this function
-    return found
+    value = module if name == "three" else getattr(module, name)
+    globals()[name] = value  # the next look finds it without this function
+    return value
 
 
 def __dir__():

@@ -1,1 +1,1 @@
-"""What Pallas lacks, and what all kernels share."""
+"""Helpers that Pallas lacks and all kernels share."""

@@ -2,8 +2,8 @@
 
 The twins of loads and stores read nothing and drop what they store where an index lies
 outside, as a GPU does not: there such an index meets memory of somebody else, which
-JAX's pool of memory hides. So each twin checks its indices here, and what it finds is
-listed for the test that ran the kernel.
+JAX's pool of memory hides. So each twin checks its indices here and lists the wrong
+ones for the test that ran the kernel.
 """
 
 import sys
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 OUTSIDE = []  # a sentence for each access that left its array
-_OWN = {Path(__file__).name, "mosaic.py", "reals.py", "exchange.py", "values.py"}
+_TWIN_FILES = {Path(__file__).name, "mosaic.py", "reals.py", "exchange.py", "values.py"}
 
 
 def check_access(size, first, count=1, where=None):
@@ -47,7 +47,7 @@ def _list(place, size, count, first, wrong):
 def _caller() -> str:
     """File, line and function of the kernel that loads or stores."""
     frame = sys._getframe(1)
-    while frame.f_back and Path(frame.f_code.co_filename).name in _OWN:
+    while frame.f_back and Path(frame.f_code.co_filename).name in _TWIN_FILES:
         frame = frame.f_back
     code = frame.f_code
     return f"{Path(code.co_filename).name}:{frame.f_lineno} {code.co_name}"

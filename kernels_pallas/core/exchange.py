@@ -1,8 +1,8 @@
 """How programs of one launch hand results to each other through global memory.
 
 A program announces with ``announce`` how far it is; another waits for that number with
-``await_number``. What was stored before the announcement is seen by ``fetch`` after the
-wait, which reads past the first-level cache. Programs take their work by ``ticket``, so
+``await_number``. ``fetch`` after the wait reads past the first-level cache and sees all
+that was stored before the announcement. Programs take their work by ``ticket``, so
 whoever waits waits for a program that runs already: nothing can lock.
 Every function has a twin in plain ``jnp`` for the interpreter, where programs run one
 after the other: nobody waits there.
@@ -14,8 +14,8 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.access_check import check_access
 from kernels_pallas.core.mosaic import (
-    LANES,
-    WORD,
+    WORD_LAYOUT,
+    WORD_TYPE,
     Threads,
     _address,
     _dialects,
@@ -31,7 +31,7 @@ def uniform(th: Threads, value):
         return value[0]
     out = plgpu.ShapeDtypeStruct((), jnp.int32, layout=plgpu.Layout.WG_SPLAT)
 
-    @plgpu.inline_mgpu(arg_types=(LANES,), return_type=out)
+    @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,), return_type=out)
     def read(_, x):
         mgpu, utils, ir, *_ = _dialects()
         bits = utils.bitcast(_register(x), ir.IntegerType.get_signless(32))
@@ -45,9 +45,9 @@ def fetch(th: Threads, ref, index, count, base, stride):
     if th.plain:
         return th.load(ref, index, count, base, stride)
 
-    types = (plgpu.RefType(), LANES, LANES)
+    types = (plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT)
 
-    @plgpu.inline_mgpu(arg_types=types, return_type=(WORD,) * count)
+    @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * count)
     def loads(_, ref, at, base):
         mgpu, utils, ir, _, llvm, _ = _dialects()
         i32 = ir.IntegerType.get_signless(32)
@@ -71,15 +71,15 @@ def fetch(th: Threads, ref, index, count, base, stride):
 def await_number(th: Threads, ref, index, least, seen):
     """Wait until word ``index`` is at least ``least``; returns the number seen.
 
-    ``seen`` is what an earlier wait returned: where it is enough nothing is read.
+    ``seen`` is the number of an earlier wait: where it is enough nothing is read.
     """
     if th.plain:
         check_access(ref.size, index)
         return seen
 
-    types = (plgpu.RefType(), LANES, LANES, LANES)
+    types = (plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT, WORD_LAYOUT)
 
-    @plgpu.inline_mgpu(arg_types=types, return_type=WORD)
+    @plgpu.inline_mgpu(arg_types=types, return_type=WORD_TYPE)
     def wait(_, ref, at, least, seen):
         mgpu, utils, ir, _, llvm, _ = _dialects()
         i32 = ir.IntegerType.get_signless(32)
@@ -95,12 +95,12 @@ def await_number(th: Threads, ref, index, least, seen):
 
 
 def announce(th: Threads, ref, index, number, where):
-    """Store a number, in threads where ``where`` is not 0, after all that their
-    program stored before the last ``Threads.wait``."""
+    """Store a number, in threads where ``where`` is not 0, after all stores of their
+    program before the last ``Threads.wait``."""
     if th.plain:
         return th.store(ref, index, (number,), where=where)
 
-    types = (plgpu.RefType(), LANES, LANES, LANES)
+    types = (plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT, WORD_LAYOUT)
 
     @plgpu.inline_mgpu(arg_types=types)
     def release(_, ref, at, number, where):
@@ -125,7 +125,7 @@ def ticket(th: Threads, ref, shared, program):
     if th.plain:
         return th.splat(program)
 
-    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), LANES), return_type=WORD)
+    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT), return_type=WORD_TYPE)
     def take(_, ref, first):
         mgpu, utils, ir, _, llvm, _ = _dialects()
         i32 = ir.IntegerType.get_signless(32)
@@ -173,7 +173,9 @@ def prefetch(th: Threads, ref, index, base, stride, where):
     if th.plain:
         return check_access(ref.size, index + base * stride, where=where)
 
-    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), LANES, LANES, LANES))
+    @plgpu.inline_mgpu(
+        arg_types=(plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT, WORD_LAYOUT)
+    )
     def bring(_, ref, at, base, where):
         _, utils, ir, _, llvm, _ = _dialects()
         i32 = ir.IntegerType.get_signless(32)

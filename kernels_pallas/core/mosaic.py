@@ -19,10 +19,10 @@ from kernels_pallas.core.access_check import check_access
 
 THREADS = 128
 WARPGROUP = "warpgroup"
-LANES = plgpu.Layout.WG_STRIDED((THREADS,), vec_size=1)
-PAIRS = plgpu.Layout.WG_STRIDED((2 * THREADS,), vec_size=2)
-WORD = plgpu.ShapeDtypeStruct((THREADS,), jnp.int32, layout=LANES)
-HALF = plgpu.ShapeDtypeStruct((2 * THREADS,), jnp.int16, layout=PAIRS)
+WORD_LAYOUT = plgpu.Layout.WG_STRIDED((THREADS,), vec_size=1)
+HALVES_LAYOUT = plgpu.Layout.WG_STRIDED((2 * THREADS,), vec_size=2)
+WORD_TYPE = plgpu.ShapeDtypeStruct((THREADS,), jnp.int32, layout=WORD_LAYOUT)
+HALVES_TYPE = plgpu.ShapeDtypeStruct((2 * THREADS,), jnp.int16, layout=HALVES_LAYOUT)
 
 
 def _dialects():
@@ -66,10 +66,10 @@ def kernel(body, out_type, scratch_types, grid, names, interpret, warpgroups=1):
 
 def interpreter():
     """Parameters of the GPU interpreter, or None where JAX is too old for values."""
-    made = getattr(plgpu, "InterpretGPUParams", None)
+    parameters = getattr(plgpu, "InterpretGPUParams", None)
     if tuple(int(x) for x in version("jax").split(".")[:2]) < (0, 11):
         return None
-    return made and made()
+    return parameters and parameters()
 
 
 def where(mask, yes, no):
@@ -79,7 +79,7 @@ def where(mask, yes, no):
     """
     yes, no = (
         x if jnp.ndim(x) else plgpu.layout_cast(
-            lax.broadcast(jnp.asarray(x, jnp.int32), (THREADS,)), LANES
+            lax.broadcast(jnp.asarray(x, jnp.int32), (THREADS,)), WORD_LAYOUT
         )
         for x in (yes, no)
     )  # fmt: skip
@@ -101,12 +101,12 @@ class Threads:
         """Number of the thread, int32 (128,)."""
         if self.plain:
             return jnp.arange(self.count, dtype=jnp.int32)
-        return plgpu.broadcasted_iota(jnp.int32, (THREADS,), 0, layout=LANES)
+        return plgpu.broadcasted_iota(jnp.int32, (THREADS,), 0, layout=WORD_LAYOUT)
 
     def splat(self, value):
         """A scalar in every thread, int32 (128,)."""
         array = lax.broadcast(jnp.asarray(value, jnp.int32), (self.count,))
-        return array if self.plain else plgpu.layout_cast(array, LANES)
+        return array if self.plain else plgpu.layout_cast(array, WORD_LAYOUT)
 
     def _each(self, value):
         return value if value.ndim else self.splat(value)
@@ -121,15 +121,15 @@ class Threads:
             return jnp.any(flags != 0).astype(jnp.int32)
         out = plgpu.ShapeDtypeStruct((), jnp.int32, layout=plgpu.Layout.WG_SPLAT)
 
-        @plgpu.inline_mgpu(arg_types=(LANES,), return_type=out)
+        @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,), return_type=out)
         def vote(_, x):
             mgpu, utils, ir, _, llvm, _ = _dialects()
             i32 = ir.IntegerType.get_signless(32)
             asm = "{ .reg .pred p, q; setp.ne.b32 p, $1, 0;"
             asm += " vote.sync.any.pred q, p, -1; selp.b32 $0, 1, 0, q; }"
             bits = utils.bitcast(_register(x), i32)
-            said = llvm.inline_asm(i32, [bits], asm, "=r,r", has_side_effects=True)
-            return mgpu.FragmentedArray.splat(said, (), is_signed=True)
+            some = llvm.inline_asm(i32, [bits], asm, "=r,r", has_side_effects=True)
+            return mgpu.FragmentedArray.splat(some, (), is_signed=True)
 
         return vote(flags)
 
@@ -139,22 +139,22 @@ class Threads:
             return halves
         if self.plain:
             return lax.bitcast_convert_type(halves.reshape(THREADS, 2), jnp.int32)
-        return self._reinterpret(halves, PAIRS, WORD)
+        return self._reinterpret(halves, HALVES_LAYOUT, WORD_TYPE)
 
     def halves(self, words):
         """int32 (128,) -> int16 (256,), the same registers."""
         if self.plain:
             return lax.bitcast_convert_type(words, jnp.int16).reshape(-1)
-        return self._reinterpret(words, LANES, HALF)
+        return self._reinterpret(words, WORD_LAYOUT, HALVES_TYPE)
 
     def _reinterpret(self, value, layout, out):
         @plgpu.inline_mgpu(arg_types=(layout,), return_type=out)
         def cast(_, x):
             mgpu, _, ir, _, _, vector = _dialects()
             element = ir.IntegerType.get_signless(jnp.dtype(out.dtype).itemsize * 8)
-            made = out.layout.to_mgpu()
-            kind = made.registers_element_type(element)
-            return _fragment(mgpu, vector.bitcast(kind, _register(x)), made)
+            layout = out.layout.to_mgpu()
+            kind = layout.registers_element_type(element)
+            return _fragment(mgpu, vector.bitcast(kind, _register(x)), layout)
 
         return cast(value)
 
@@ -169,7 +169,7 @@ class Threads:
         asm = f"shfl.sync.up.b32 $0, $1, 1, {(32 - width) << 8}, -1;"
         return word_of(asm, value)
 
-    def held(self, ref):
+    def read_only(self, ref):
         """A ref that is only read; the twin reads it once, which is faster there."""
         return ref[...].reshape(-1) if self.plain else ref
 
@@ -187,9 +187,11 @@ class Threads:
             check_access(flat.size, first, count)
             at = (first + k for k in range(count))
             return tuple(flat.at[i].get(mode="fill", fill_value=0) for i in at)
-        types = (plgpu.RefType(), LANES) + (() if base is None else (LANES,))
+        types = (plgpu.RefType(), WORD_LAYOUT) + (
+            () if base is None else (WORD_LAYOUT,)
+        )
 
-        @plgpu.inline_mgpu(arg_types=types, return_type=(WORD,) * count)
+        @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * count)
         def loads(_, ref, at, *base):
             mgpu, utils, ir, _, llvm, _ = _dialects()
             i32 = ir.IntegerType.get_signless(32)
@@ -211,18 +213,18 @@ class Threads:
         where the int32 ``where`` is not 0; addresses as in ``load``."""
         count = len(values)
         if self.plain:
-            kept = ref[...]
+            old = ref[...]
             first = more + (index if base is None else index + base * stride)
-            check_access(kept.size, first, count, where)
+            check_access(old.size, first, count, where)
             if where is not None:
-                first = jnp.where(where != 0, first, kept.size)
-            flat = kept.reshape(-1)
+                first = jnp.where(where != 0, first, old.size)
+            flat = old.reshape(-1)
             for k, value in enumerate(values):
                 flat = flat.at[first + k].set(value, mode="drop")
-            ref[...] = flat.reshape(kept.shape)
+            ref[...] = flat.reshape(old.shape)
             return
         extra = [x for x in (where, base) if x is not None]
-        types = (plgpu.RefType(),) + (LANES,) * (1 + count + len(extra))
+        types = (plgpu.RefType(),) + (WORD_LAYOUT,) * (1 + count + len(extra))
 
         @plgpu.inline_mgpu(arg_types=types)
         def stores(_, ref, at, *rest):
@@ -269,7 +271,7 @@ def word_of(asm, *words, alone=False):
     alone : it depends on nothing but a thread's own words
     """
 
-    @plgpu.inline_mgpu(arg_types=(LANES,) * len(words), return_type=WORD)
+    @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,) * len(words), return_type=WORD_TYPE)
     def ask(_, *words):
         mgpu, utils, ir, _, llvm, _ = _dialects()
         i32 = ir.IntegerType.get_signless(32)
@@ -291,7 +293,7 @@ def _fragment(mgpu, register, layout):
 
 def _word(mgpu, utils, ir, bits):
     one = ir.VectorType.get((1,), ir.IntegerType.get_signless(32))
-    return _fragment(mgpu, utils.bitcast(bits, one), LANES.to_mgpu())
+    return _fragment(mgpu, utils.bitcast(bits, one), WORD_LAYOUT.to_mgpu())
 
 
 def _space(ref):

@@ -10,9 +10,15 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.core.mosaic import LANES, THREADS, Threads, _dialects, _register
+from kernels_pallas.core.mosaic import (
+    THREADS,
+    WORD_LAYOUT,
+    Threads,
+    _dialects,
+    _register,
+)
 
-REAL = plgpu.ShapeDtypeStruct((THREADS,), jnp.float32, layout=LANES)
+REAL_TYPE = plgpu.ShapeDtypeStruct((THREADS,), jnp.float32, layout=WORD_LAYOUT)
 LOG2E, ONE = "0f3FB8AA3B", "0f3F800000"  # as PTX writes float32
 # log(1 + x) / x - 1 over x, on [0, 1], least absolute error 7e-9. The logarithm of the
 # special-function unit is off by 4e-8 on the average, which a path adds up.
@@ -20,13 +26,13 @@ LOG1P = ("0f3B8E3A72", "0fBCD2E984", "0f3D92E80F", "0fBE05DBBB",
          "0f3E408C20", "0fBE7D840D", "0f3EAA8838", "0fBEFFFE89", ONE)  # fmt: skip
 WARP = 32
 
-APART = f"""{{ .reg .f32 d; sub.f32 d, $1, $2; abs.f32 d, d; neg.f32 d, d;
+EXP_OF_DISTANCE = f"""{{ .reg .f32 d; sub.f32 d, $1, $2; abs.f32 d, d; neg.f32 d, d;
 mul.f32 d, d, {LOG2E}; ex2.approx.ftz.f32 $0, d; }}"""
-JOINED = f"""{{ .reg .f32 h, p; max.f32 h, $2, $3; mov.f32 p, {LOG1P[0]};
+LOG_OF_SUM = f"""{{ .reg .f32 h, p; max.f32 h, $2, $3; mov.f32 p, {LOG1P[0]};
 {" ".join(f"fma.rn.f32 p, p, $1, {c};" for c in LOG1P[1:])}
 fma.rn.f32 $0, p, $1, h; }}"""
 EXP = f"{{ .reg .f32 d; mul.f32 d, $1, {LOG2E}; ex2.approx.ftz.f32 $0, d; }}"
-# One Newton step: what is split many times over must not drift.
+# One Newton step: a probability that is split many times over must not drift.
 INVERSE = f"""{{ .reg .f32 a, e;
 rcp.approx.ftz.f32 a, $1; neg.f32 e, $1; fma.rn.f32 e, e, a, {ONE};
 fma.rn.f32 $0, a, e, a; }}"""
@@ -35,7 +41,7 @@ fma.rn.f32 $0, a, e, a; }}"""
 def _asm(body, *values):
     """One PTX fragment on numbers of a thread."""
 
-    @plgpu.inline_mgpu(arg_types=(LANES,) * len(values), return_type=REAL)
+    @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,) * len(values), return_type=REAL_TYPE)
     def run(_, *arrays):
         mgpu, _, ir, _, llvm, vector = _dialects()
         f32 = ir.F32Type.get()
@@ -53,7 +59,7 @@ def _number(mgpu, ir, vector, value):
     registers = np.empty((1,), dtype=object)
     kind = ir.VectorType.get((1,), ir.F32Type.get())
     registers[0] = vector.broadcast(kind, value)
-    layout = LANES.to_mgpu()
+    layout = WORD_LAYOUT.to_mgpu()
     return mgpu.FragmentedArray(_registers=registers, _layout=layout, _is_signed=None)
 
 
@@ -72,15 +78,15 @@ class Reals:
     def splat(self, value):
         """A scalar in every thread."""
         array = lax.broadcast(jnp.asarray(value, jnp.float32), (self.th.count,))
-        return array if self.th.plain else plgpu.layout_cast(array, LANES)
+        return array if self.th.plain else plgpu.layout_cast(array, WORD_LAYOUT)
 
     def lse(self, a, b):
         """log(exp(a) + exp(b)), and exp(-|a - b|)."""
         if self.th.plain:
             less = jnp.exp(-jnp.abs(a - b))
             return jnp.maximum(a, b) + jnp.log1p(less), less
-        less = _asm(APART, a, b)
-        return _asm(JOINED, less, a, b), less
+        less = _asm(EXP_OF_DISTANCE, a, b)
+        return _asm(LOG_OF_SUM, less, a, b), less
 
     def exp(self, x):
         return jnp.exp(x) if self.th.plain else _asm(EXP, x)
@@ -102,18 +108,18 @@ class Reals:
         self.th.store(ref, index, values, base, stride, where, more)
 
     def next_lane(self, values, lanes, down, shared, turn, thread):
-        """What the thread before (``down``: behind) holds, in groups of 32 or of all.
+        """The values of the thread before (``down``: behind), in groups of 32 or all.
 
-        What crosses from warp to warp goes through ``shared`` memory, whose two halves
-        take ``turn`` (0 or 1): then one barrier an exchange is enough. The thread at
+        From warp to warp they go through ``shared`` memory, whose two halves take
+        ``turn`` (0 or 1): then one barrier an exchange is enough. The thread at
         the border of a group gets anything.
         """
         if self.th.plain:
             other = jnp.clip(thread + (1 if down else -1), 0, self.th.count - 1)
             return tuple(x[other] for x in values)
-        got = tuple(self._shuffle(x, down) for x in values)
+        own = tuple(self._shuffle(x, down) for x in values)
         if lanes == WARP:
-            return got
+            return own
         th, count = self.th, len(values)
         warps = lanes // WARP
         lane, warp = thread & (WARP - 1), lax.shift_right_logical(thread, th.splat(5))
@@ -127,10 +133,10 @@ class Reals:
         at = (turn * warps + near) * count
         across = [self.load(shared, at + k)[0] for k in range(count)]
         takes = lane == takes
-        return tuple(jnp.where(takes, a, b) for a, b in zip(across, got, strict=True))
+        return tuple(jnp.where(takes, a, b) for a, b in zip(across, own, strict=True))
 
     def _shuffle(self, value, down):
-        @plgpu.inline_mgpu(arg_types=(LANES,), return_type=REAL)
+        @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,), return_type=REAL_TYPE)
         def shuffle(_, x):
             mgpu, _, ir, _, llvm, vector = _dialects()
             f32 = ir.F32Type.get()

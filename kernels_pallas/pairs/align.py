@@ -1,4 +1,4 @@
-"""Scores and paths of many pairs in a few launches: what an engine calls.
+"""Scores and paths of many pairs in a few launches: the functions for an engine.
 
 Every function is compiled for the shapes of its arrays and its static arguments; the
 lengths are data. Nothing waits for the device.
@@ -19,7 +19,7 @@ from kernels_pallas.pairs.target_letters import Letters
 
 
 class Result(NamedTuple):
-    """Of every pair: (Q, N) for a block, (N,) for a list; int32.
+    """The results of every pair: (Q, N) for a block, (N,) for a list; int32.
 
     Without paths only ``score`` is there. ``runs`` is (R, Q, N) or (R, N), length << 4
     | operation (0 M, 1 I, 2 D, as BAM does), from the end of the path to its start;
@@ -41,8 +41,9 @@ class Result(NamedTuple):
     overflow: jax.Array | None = None
 
 
+IDENTITY_BITS = 13  # of the matches in an int32 score of ``identity_problem``
 STATIC = ("local", "dtype", "paths", "way", "runs", "shape", "interpret")
-IDENTITY_BASE = 2**13
+INT32_IDENTITY_BASE = 2**IDENTITY_BITS
 
 
 def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Problem:
@@ -75,15 +76,15 @@ def identity_problem(problem: Problem) -> Problem:
     letter = jnp.arange(size, dtype=jnp.int32)
     same = jnp.diag((letter != problem.wildcard).astype(jnp.int32))
     return problem._replace(
-        scores=problem.scores * IDENTITY_BASE + same,
-        gap_open=problem.gap_open * IDENTITY_BASE,
-        gap_extend=problem.gap_extend * IDENTITY_BASE,
+        scores=problem.scores * INT32_IDENTITY_BASE + same,
+        gap_open=problem.gap_open * INT32_IDENTITY_BASE,
+        gap_extend=problem.gap_extend * INT32_IDENTITY_BASE,
     )
 
 
 def split_identity(score) -> tuple[jax.Array, jax.Array]:
     """(score, matches) of a score under ``identity_problem``."""
-    return score >> 13, score & (IDENTITY_BASE - 1)
+    return score >> IDENTITY_BITS, score & (INT32_IDENTITY_BASE - 1)
 
 
 @partial(jax.jit, static_argnames=(*STATIC, "records"))
@@ -105,18 +106,18 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
         whether the values stay in range, ``config.safe_score`` which local int16
         scores do
     paths : static, whether to walk
-    way : static, "tiles" keeps checkpoints and fills again the tiles that a path
-        crosses, "words" keeps packed backtrack of all cells
-    runs : static, how many runs of operations to keep of a path; 0 for counts alone
+    way : static, "tiles" stores checkpoints and fills again the tiles that a path
+        crosses, "words" stores packed backtrack of all cells
+    runs : static, the runs of operations stored of a path at most; 0 for counts alone
     shape : static ``Fill``, left out: ``config.choose`` by M
-    records : static, with paths, what is kept of steps, at least ``config.records_of``;
+    records : static, with paths, room for records, at least ``config.records_of``;
         left out, for targets of L letters and queries of M
 
     Returns
     -------
     Result
-        (Q, N) int32, ``runs`` (runs, Q, N). A path of more runs than were kept has a
-        ``count`` above ``runs``: call again with more.
+        (Q, N) int32, ``runs`` (runs, Q, N). A path of more runs than there is room for
+        has a ``count`` above ``runs``: call again with more.
     """
     s = _shape(shape, queries.shape[1], True, local, dtype, paths and way, interpret)
     q, t = m.shape[0], n.shape[0]
@@ -127,9 +128,9 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
     tie = jnp.pad(tie, ((0, m.shape[0] - q), (0, n.shape[0] - t)))
     if isinstance(targets, Letters):
         assert shape and (records or not paths), "no sizes for Letters"
-    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret,
-                records)  # fmt: skip
-    return jax.tree.map(lambda x: x[..., :q, :t], found)
+    result = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret,
+                 records)  # fmt: skip
+    return jax.tree.map(lambda x: x[..., :q, :t], result)
 
 
 @partial(jax.jit, static_argnames=(*STATIC, "records"))
@@ -148,9 +149,9 @@ def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: boo
     targets, n = _pad(s.block, targets, n)
     tie = jnp.zeros(count, bool) if tie is None else tie
     tie = jnp.pad(tie, (0, m.shape[0] - count))
-    found = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret,
-                records)  # fmt: skip
-    return jax.tree.map(lambda x: x[..., :count], found)
+    result = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret,
+                 records)  # fmt: skip
+    return jax.tree.map(lambda x: x[..., :count], result)
 
 
 def _shape(shape, longest, shared, local, dtype, way, interpret) -> Fill:
@@ -182,7 +183,7 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
         words = ends.by_item(tie.astype(jnp.int32), s)
         words = jnp.stack([words[..., 0], words[..., -1]], -1)
         inputs = inputs._replace(tie=words.reshape(-1))
-    filled = fill(inputs, s, most, records, interpret)
+    output = fill(inputs, s, most, records, interpret)
     numbers = layout.numbers(problem, s)
     if s.shared:
         shape = m.shape[0], n.shape[0]
@@ -190,49 +191,49 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
     else:
         rows, columns = m, n
     if s.local:
-        score = ends.local_score(filled, numbers, s, m.shape[0])
-        end = ends.End(score, jnp.zeros_like(score), jnp.zeros_like(score))
+        score = ends.local_score(output, numbers, s, m.shape[0])
+        end = ends.EndCells(score, jnp.zeros_like(score), jnp.zeros_like(score))
     else:
-        end = ends.border_end(filled, problem, numbers, s, rows, columns, tie)
+        end = ends.border_end(output, problem, numbers, s, rows, columns, tie)
     overflow = None
     if s.local and s.packed:
         highest = jnp.max(problem.scores)
         overflow = end.score > config.safe(highest, problem.gap_open, s.scale)
     if not paths:
         return Result(end.score, overflow=overflow)
-    pairs = _pairs(problem, queries, m, end, tie, most, s)
+    pairs = _walk_inputs(problem, queries, m, end, tie, most, s)
     if s.local:
         by_item = (ends.by_item(x, s) for x in (end.score, tie))
-        first, last = end_tiles(inputs, filled, s, *by_item, interpret)
+        first, last = end_tiles(inputs, output, s, *by_item, interpret)
         pairs = pairs._replace(i=first.reshape(-1), j=last.reshape(-1))
-        i, j = walk.find(inputs, filled, pairs, s, interpret)
+        i, j = walk.find(inputs, output, pairs, s, interpret)
         pairs = pairs._replace(i=i, j=j)
-    walks = walk.walk(inputs, filled, pairs, s, runs, interpret)
+    walks = walk.walk(inputs, output, pairs, s, runs, interpret)
 
     def back(words):
         values = words.reshape(-1, s.groups, s.tables)
         return ends.by_pair(values, s, m.shape[0])
 
-    found = walks._asdict()
-    kept = found.pop("runs")
-    kept = None if kept is None else jax.vmap(back)(kept)
-    found = {name: back(words) for name, words in found.items()}
-    start = {"start_i": found.pop("i"), "start_j": found.pop("j")}
-    return Result(end.score, back(pairs.i), back(pairs.j), **start, **found, runs=kept,
-                  overflow=overflow)  # fmt: skip
+    columns = walks._asdict()
+    words = columns.pop("runs")
+    operations = None if words is None else jax.vmap(back)(words)
+    columns = {name: back(words) for name, words in columns.items()}
+    start = {"start_i": columns.pop("i"), "start_j": columns.pop("j")}
+    return Result(end.score, back(pairs.i), back(pairs.j), **start, **columns,
+                  runs=operations, overflow=overflow)  # fmt: skip
 
 
-def _pairs(problem, queries, m, end, tie, most, s: Fill) -> walk.Pairs:
-    """Inputs of the walks; words of pairs in the order (item, group, table)."""
+def _walk_inputs(problem, queries, m, end, tie, most, s: Fill) -> walk.WalkInputs:
+    """FillInputs of the walks; words of pairs in the order (item, group, table)."""
 
     def words(values):
         return ends.by_item(values.astype(jnp.int32), s).reshape(-1)
 
     local = jnp.asarray(s.local)
     free = jnp.stack([problem.target_start | local, problem.query_start | local])
-    return walk.Pairs(
+    return walk.WalkInputs(
         layout.row_bytes(queries, m, ends.tallest(m, s), most, s),
-        layout.walk_table(problem, s, tiles.SCALE, tiles.DIAGONAL),
+        layout.walk_table(problem, s, tiles.TILE_SCALE, tiles.TILE_DIAGONAL),
         words(end.score),
         words(end.i),
         words(end.j),

@@ -1,67 +1,78 @@
-"""Which shape a fill takes, how long the arrays of a launch are, and what they weigh.
+"""The shape that a fill takes, and the lengths and bytes of the arrays of a launch.
 
 Lengths are run-time values: a compilation serves all queries of a bucket and targets of
 any length, and of a list all pairs of two buckets. docs/gpu-kernels.md counts them.
 """
 
+import math
+
 import numpy as np
 
-from kernels_pallas.pairs.shapes import SCALE, Fill, held_steps, shapes_of, size_of
+from kernels_pallas.pairs.shapes import (
+    FILL_SCALE,
+    Fill,
+    output_shapes,
+    records_of_strip,
+)
 
 # Rows a lane and lanes a group of score-only blocks: strips of 256, 320 and 384 rows.
 # Queries take as many strips of the height that fits them best; few heights, since each
 # is a compilation. Measured in docs/logs/gpu-pairs.md.
-LOCAL = ((96, 4), (80, 4), (64, 4))
-BORDER = ((48, 8), (40, 8), (32, 8))
-FITTED = 1536  # letters; longer queries take the first height
-DEEP = 9216  # letters; longer ones a whole warp a group: one program is not the last
-DEEPEST = 48, 32  # … and no more rows, since their scores have to fit shared memory
-# Few queries: the program of the longest targets must not be what all wait for, so
-# more lanes take its rows. A step of a program takes as long as ALONE cells more of a
-# lane than it has; side by side SHARED more, and PROGRAMS take as long as one: fitted
-# to the shapes of docs/logs/gpu-pairs.md.
-FEW = ((96, 4), (64, 4), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16), (8, 16),
-       (16, 32))  # fmt: skip
-ALONE, SHARED, PROGRAMS = 27, 6, 170
-# Otherwise by the longest query of a launch; longer queries take strips of the last.
-LISTS = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
-TILES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))  # beyond: BORDER
-WORDS = ((192, 48, 4), (384, 48, 8))
-COLUMNS = 2  # columns a step
-TILE = 8  # steps between checkpoints: 16 columns
-END_TILE = 32  # with packed backtrack they only serve to find end cells
-BUCKETS = (384, 1536, 9216, 36864)
+LOCAL_SHAPES = ((96, 4), (80, 4), (64, 4))
+BORDER_SHAPES = ((48, 8), (40, 8), (32, 8))
+MAX_FITTED_LENGTH = 1536  # letters; longer queries take the first height
+# Longer queries than this have a whole warp a group, or all would wait for one program;
+# and no more rows, since their scores have to fit shared memory.
+MAX_STRIP_LENGTH = 9216  # letters
+LONG_QUERY_SHAPE = 48, 32
+# Few queries: all must not wait for the program of the longest targets, so more lanes
+# take its rows. A step takes the time of its cells and of LONE_STEP_CELLS more; of
+# BUSY_STEP_CELLS more where programs run side by side, PROGRAMS_AT_ONCE in the time of
+# one. Fitted to the shapes of docs/logs/gpu-pairs.md.
+FEW_QUERY_SHAPES = ((96, 4), (64, 4), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16),
+                    (8, 16), (16, 32))  # fmt: skip
+LONE_STEP_CELLS, BUSY_STEP_CELLS, PROGRAMS_AT_ONCE = 27, 6, 170
+# (longest query of a launch, rows, lanes); longer queries take strips of the last.
+LIST_SHAPES = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
+TILE_SHAPES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))  # beyond: BORDER_SHAPES
+WORD_SHAPES = ((192, 48, 4), (384, 48, 8))
+STEP_COLUMNS = 2
+TILE_STEPS = 8  # 16 columns between checkpoints
+END_TILE_STEPS = 32  # beside packed backtrack, where tiles only serve to find end cells
+LENGTH_BUCKETS = (384, 1536, 9216, 36864)  # letters
 
 
 def bucket(length: int) -> int:
     """The static length of arrays that hold ``length`` letters."""
-    for size in BUCKETS:
+    for size in LENGTH_BUCKETS:
         if length <= size:
             return size
-    return -(-length // BUCKETS[-1]) * BUCKETS[-1]
+    return -(-length // LENGTH_BUCKETS[-1]) * LENGTH_BUCKETS[-1]
 
 
 def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
            way: str | None = None, plain: bool = False) -> Fill:  # fmt: skip
     """The shape for queries of at most ``longest`` letters; ``way`` None for scores
     alone, "tiles" or "words" for paths."""
-    table = {"tiles": TILES, "words": WORDS}.get(way, LISTS)
-    if shared and (way is None or (way == "tiles" and longest > TILES[-1][0])):
-        rows, lanes = _fitted(LOCAL if local and way is None else BORDER, longest)
-    elif way == "tiles" and longest > TILES[-1][0]:
-        rows, lanes = BORDER[0]
+    table = {"tiles": TILE_SHAPES, "words": WORD_SHAPES}.get(way, LIST_SHAPES)
+    if shared and (way is None or (way == "tiles" and longest > TILE_SHAPES[-1][0])):
+        rows, lanes = _fitted(
+            LOCAL_SHAPES if local and way is None else BORDER_SHAPES, longest
+        )
+    elif way == "tiles" and longest > TILE_SHAPES[-1][0]:
+        rows, lanes = BORDER_SHAPES[0]
     else:
         rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
-    tile = {"tiles": TILE, "words": END_TILE * local}.get(way, 0)
+    tile = {"tiles": TILE_STEPS, "words": END_TILE_STEPS * local}.get(way, 0)
     words = way == "words"
-    return Fill(rows, lanes, COLUMNS, local, packed, shared, tile, words, plain)
+    return Fill(rows, lanes, STEP_COLUMNS, local, packed, shared, tile, words, plain)
 
 
 def _fitted(heights, longest):
-    """The height of strips that leaves the fewest rows over."""
-    if longest > DEEP:
-        return DEEPEST
-    if longest > FITTED:
+    """The height of strips that leaves the fewest rows unused."""
+    if longest > MAX_STRIP_LENGTH:
+        return LONG_QUERY_SHAPE
+    if longest > MAX_FITTED_LENGTH:
         return heights[0]
     return min(heights, key=lambda x: -(-longest // (x[0] * x[1])) * x[0] * x[1])
 
@@ -72,19 +83,19 @@ def spread(m, n, *, local: bool, packed: bool) -> Fill:
 
     m, n : lengths, longest first
     """
-    heights = [x for x in FEW if local or x[0] <= BORDER[0][0]]
-    made = (Fill(*x, COLUMNS, local, packed) for x in heights)
-    return min(made, key=lambda s: soonest(m, n, s))
+    heights = [x for x in FEW_QUERY_SHAPES if local or x[0] <= BORDER_SHAPES[0][0]]
+    shapes = (Fill(*x, STEP_COLUMNS, local, packed) for x in heights)
+    return min(shapes, key=lambda s: soonest(m, n, s))
 
 
 def soonest(m, n, s: Fill) -> float:
-    """When a launch ends, in cells of a lane: its longest program, which begins first,
-    or all of them side by side."""
+    """The time of a launch, in cells of a lane: that of its longest program, which
+    begins first, or of all of them side by side."""
     strips = -(-np.asarray(m, np.int64)[:: s.tables] // s.strip)
     steps = -(-np.asarray(n, np.int64)[:: s.groups] // s.columns) + s.lanes - 1
     cells = s.rows * s.columns
-    longest = strips.max(initial=0) * steps.max(initial=0) * (cells + ALONE)
-    shared = strips.sum() * steps.sum() * (cells + SHARED) / PROGRAMS
+    longest = strips.max(initial=0) * steps.max(initial=0) * (cells + LONE_STEP_CELLS)
+    shared = strips.sum() * steps.sum() * (cells + BUSY_STEP_CELLS) / PROGRAMS_AT_ONCE
     return float(max(longest, shared))
 
 
@@ -101,7 +112,7 @@ def records_of(m, n, s: Fill) -> np.ndarray:
     ends = -(-_highest(n, s.block) // s.columns)
     rows = _highest(m, s.tables if s.shared else s.block)
     strips = np.maximum(-(-rows // s.strip), 1)
-    return np.cumsum((strips.sum() if s.shared else strips) * held_steps(s, ends))
+    return np.cumsum((strips.sum() if s.shared else strips) * records_of_strip(s, ends))
 
 
 def _highest(values, size: int) -> np.ndarray:
@@ -113,12 +124,13 @@ def _highest(values, size: int) -> np.ndarray:
 def record_bytes(s: Fill) -> int:
     """Device bytes of a record."""
     tile = s.tile or 1
-    one, two = (sum_bytes(shapes_of(s, 1, 1, 1, 1, k * tile)) for k in (1, 2))
+    one, two = (sum_bytes(output_shapes(s, 1, 1, 1, 1, k * tile)) for k in (1, 2))
     return (two - one) // tile
 
 
 def sum_bytes(shapes) -> int:
-    return 4 * sum(size_of(shape) for shape in shapes.values())
+    """Device bytes of arrays of 32-bit words."""
+    return 4 * sum(map(math.prod, shapes.values()))
 
 
 def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
@@ -159,10 +171,10 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
 
 
 def safe_score(scores, gap_open: int, way: str | None = None) -> int:
-    """Local int16: a score above this says that the pair has to be filled in int32,
-    one up to it that nothing wrapped on the way."""
+    """The largest score of local int16 that proves that nothing wrapped on the way; a
+    pair with a larger one has to be filled in int32."""
     highest = max(int(np.asarray(scores).max(initial=0)), 0)
-    return safe(highest, gap_open, SCALE if way == "words" else 1)
+    return safe(highest, gap_open, FILL_SCALE if way == "words" else 1)
 
 
 def detects(scores, gap_open: int, gap_extend: int, way: str | None = None) -> bool:
@@ -174,19 +186,20 @@ def detects(scores, gap_open: int, gap_extend: int, way: str | None = None) -> b
 
 
 def safe(highest, gap_open, scale: int):
-    """Whoever wraps was before that within one substitution of the limit; H is stored
-    with gap_open added and, beside packed backtrack, scaled and tagged."""
+    """``safe_score`` for the highest substitution score. A value that wraps was before
+    that within one substitution of the limit; H is stored with gap_open added and,
+    beside packed backtrack, scaled and tagged."""
     return 2**15 // scale - 2 - gap_open - highest
 
 
 def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int,
                room: int = 0, records: int = 0) -> int:  # fmt: skip
-    """Device bytes of what a fill writes, for arrays of lengths m and n, or ``room``
+    """Device bytes of the output of a fill, for arrays of lengths m and n, or ``room``
     rows of ``Letters``, and ``records``."""
     strips = -(-m // s.strip)
     blocks = -(-targets // s.block)
     queries = -(-queries // s.tables) if s.shared else 1
     ends = -(-n // s.columns)
-    whole = queries * strips * blocks * held_steps(s, ends)
+    whole = queries * strips * blocks * records_of_strip(s, ends)
     rows = room or blocks * (ends + 1)
-    return sum_bytes(shapes_of(s, queries, blocks, strips, rows, records or whole))
+    return sum_bytes(output_shapes(s, queries, blocks, strips, rows, records or whole))

@@ -1,4 +1,4 @@
-"""Local mode: in which tiles an end cell may lie, from the best of every tile.
+"""Local mode: the tiles in which an end cell may lie, from the best of every tile.
 
 One program an item: its 128 threads read the bests of their own lanes, strip after
 strip, tile after tile; plain ``jnp`` compares the lanes of a group.
@@ -11,12 +11,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from kernels_pallas.core.mosaic import THREADS, Threads, kernel, where
-from kernels_pallas.pairs.shapes import Fill, Filled, Inputs, Numbers
+from kernels_pallas.pairs.shapes import Fill, FillInputs, FillOutput, Numbers
 
-NONE = 2**30
+NO_TILE = 2**30  # above all places of tiles, and all scores
 
 
-def end_tiles(inputs: Inputs, filled: Filled, s: Fill, score, tie, interpret=None):
+def end_tiles(
+    inputs: FillInputs, output: FillOutput, s: Fill, score, tie, interpret=None
+):
     """First and last tile in which a local end cell may lie, (items, groups, tables).
 
     Score and tie come as ``ends.by_item`` gives them. A smaller row wins: tiles are
@@ -25,7 +27,7 @@ def end_tiles(inputs: Inputs, filled: Filled, s: Fill, score, tie, interpret=Non
     column first, and only those matter that begin before the first of them ends. Tiles
     in between may lack the score. First is above last where the score is 0.
     """
-    items, blocks, peaks = score.shape[0], inputs.held.shape[0], filled.peaks
+    items, blocks, peaks = score.shape[0], inputs.strip_records.shape[0], output.peaks
     assert peaks is not None  # a local fill with tiles
     run = kernel(
         partial(_end_program, s=s, blocks=blocks),
@@ -36,50 +38,51 @@ def end_tiles(inputs: Inputs, filled: Filled, s: Fill, score, tie, interpret=Non
         interpret,
     )
     floor = inputs.numbers[Numbers._fields.index("floor")]
-    wanted = jnp.where(score > 0, score + floor, NONE)
+    goals = jnp.where(score > 0, score + floor, NO_TILE)
     ties = tie.astype(jnp.int32)
-    (found,) = run(inputs.strips, inputs.steps, inputs.first, inputs.held,
-                   wanted.reshape(-1), ties.reshape(-1), peaks.reshape(-1))  # fmt: skip
-    found = found.reshape(items, s.tables, 3, s.groups, s.lanes)
-    key, first, last = (x.swapaxes(1, 2) for x in jnp.moveaxis(found, 2, 0))
+    (places,) = run(inputs.strips, inputs.steps, inputs.first_record,
+                    inputs.strip_records, goals.reshape(-1), ties.reshape(-1),
+                    peaks.reshape(-1))  # fmt: skip
+    places = places.reshape(items, s.tables, 3, s.groups, s.lanes)
+    key, first, last = (x.swapaxes(1, 2) for x in jnp.moveaxis(places, 2, 0))
     lane = lax.broadcasted_iota(jnp.int32, key.shape, key.ndim - 1)
     tie = tie[..., None].astype(bool)
-    some = first < NONE
-    line = jnp.where(some, key * s.lanes + lane, NONE)
+    some = first < NO_TILE
+    line = jnp.where(some, key * s.lanes + lane, NO_TILE)
     # A tile begins at step x * tile - lane of its lane.
-    begin = jnp.where(some, key * s.tile - lane, NONE)
+    begin = jnp.where(some, key * s.tile - lane, NO_TILE)
     by_column = begin < begin.min(-1, keepdims=True) + s.tile
     here = some & jnp.where(tie, by_column, line == line.min(-1, keepdims=True))
-    first = jnp.where(here, first, NONE).min(-1)
+    first = jnp.where(here, first, NO_TILE).min(-1)
     return first, jnp.where(here, last, -1).max(-1)
 
 
-def _end_program(strips, steps, firsts, helds, wanted, ties, peaks, out, *, s: Fill,
-                 blocks: int):  # fmt: skip
-    """Of every lane: the first strip (of swapped pairs: column of tiles) with the
-    wanted best, and the first and last place in it."""
+def _end_program(strips, steps, first_record, strip_records, scores, ties, peaks, out,
+                 *, s: Fill, blocks: int):  # fmt: skip
+    """Of every lane: the first strip (of swapped pairs: column of tiles) whose best is
+    the score, and the first and last place in it."""
     th, item = Threads(s.plain), lax.axis_index("item")
-    wanted, ties, peaks = map(th.held, (wanted, ties, peaks))
+    scores, ties, peaks = map(th.read_only, (scores, ties, peaks))
     query = lax.div(item, jnp.int32(blocks))
     block = item - query * blocks if s.shared else item
     count = strips[query if s.shared else item]
     tile = jnp.int32(s.tile)
-    tiles = lax.div(helds[block], tile)
+    tiles = lax.div(strip_records[block], tile)
     used = lax.div(steps[2 * block + 1] + (s.tile - 1), tile)
     thread = th.index()
     bits = th.splat(s.lanes.bit_length() - 1)
     lane, group = thread & (s.lanes - 1), lax.shift_right_logical(thread, bits)
     at = group * s.tables
     stride = s.groups * s.tables
-    goals = [th.load(wanted, at + c, 1, item, stride)[0] for c in range(s.tables)]
+    goals = [th.load(scores, at + c, 1, item, stride)[0] for c in range(s.tables)]
     swaps = [th.load(ties, at + c, 1, item, stride)[0] for c in range(s.tables)]
-    base = lax.div(firsts[item], tile)
+    base = lax.div(first_record[item], tile)
 
     def tile_of(k, x, state):
         (word,) = th.load(peaks, thread, 1, base + k * tiles + x, THREADS)
         line = lane + k * s.lanes
         by_row, by_column = line * tiles + x, line + x * (count * s.lanes)
-        kept = []
+        after = []
         for c, (goal, swap) in enumerate(zip(goals, swaps, strict=True)):
             key, first, last = state[3 * c : 3 * c + 3]
             place = where(swap != 0, by_column, by_row)
@@ -88,13 +91,13 @@ def _end_program(strips, steps, firsts, helds, wanted, ties, peaks, out, *, s: F
             better, same = here & (own < key), here & (own == key)
             first = where(better, place, first)
             last = where(better | same, place, last)
-            kept += [where(better, own, key), first, last]
-        return tuple(kept)
+            after += [where(better, own, key), first, last]
+        return tuple(after)
 
     def strip(k, state):
         return lax.fori_loop(jnp.int32(0), used, partial(tile_of, k), state)
 
-    none = th.splat(NONE)
+    none = th.splat(NO_TILE)
     state = (none, none, th.splat(-1)) * s.tables
     state = lax.fori_loop(jnp.int32(0), count, strip, state)
     for k, value in enumerate(state):

@@ -1,4 +1,4 @@
-"""Where the score is read, from what the lanes of a fill left; plain ``jnp``.
+"""Scores and end cells from the output of a fill; plain ``jnp``.
 
 Candidates: (m, n) always; row m where the target's end is free; column n where the
 query's end is free; in local mode every cell. Among equals the smallest query index
@@ -13,11 +13,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from kernels_pallas.pairs.layout import Problem, strips_of
-from kernels_pallas.pairs.shapes import Fill, Filled, Numbers
+from kernels_pallas.pairs.shapes import Fill, FillOutput, Numbers
 
 
-class End(NamedTuple):
-    """Score and end cell of every pair, int32."""
+class EndCells(NamedTuple):
+    """The score and end cell of every pair, int32."""
 
     score: jax.Array
     i: jax.Array
@@ -53,13 +53,15 @@ def by_item(values, s: Fill) -> jax.Array:
     return jnp.moveaxis(values.reshape(shape), 1, 3).reshape(-1, s.groups, s.tables)
 
 
-def local_score(filled: Filled, n: Numbers, s: Fill, queries: int) -> jax.Array:
+def local_score(output: FillOutput, n: Numbers, s: Fill, queries: int) -> jax.Array:
     """Best H of every pair."""
-    best = by_table(filled.best, s).max(-1) // s.scale - n.floor
+    best = by_table(output.best, s).max(-1) // s.scale - n.floor
     return by_pair(best, s, queries)
 
 
-def border_end(filled: Filled, problem: Problem, n: Numbers, s: Fill, m, columns, tie):
+def border_end(
+    output: FillOutput, problem: Problem, n: Numbers, s: Fill, m, columns, tie
+):
     """End cells of border modes.
 
     Parameters
@@ -75,19 +77,19 @@ def border_end(filled: Filled, problem: Problem, n: Numbers, s: Fill, m, columns
     # Strips of queries that share a register are counted together.
     highest = tallest(m, s)
     strip = (strips_of(highest, s) - 1)[..., None]
-    bottom = _column(filled, s, queries, slice(s.rows - 1, None))
+    bottom = _column(output, s, queries, slice(s.rows - 1, None))
     corner = jnp.take_along_axis(bottom, (strip + 1) * s.lanes - 1, -1)[..., 0] - skew
-    value = last(filled.row_best) // s.scale - n.corner - n.unskew * m
-    row = End(value, m, last(filled.row_column))
-    corner = End(corner, m, columns)
+    value = last(output.row_best) // s.scale - n.corner - n.unskew * m
+    row = EndCells(value, m, last(output.row_column))
+    corner = EndCells(corner, m, columns)
 
     def best_of_column():
-        h, i = _best_of_column(filled, n, s, m, (strip[..., 0] + 1) * s.strip)
+        h, i = _best_of_column(output, n, s, m, (strip[..., 0] + 1) * s.strip)
         best = h - n.corner - n.unskew * columns
-        found = End(best, i, columns)
         top = border(columns, problem.target_start, problem)
-        none = (top >= best) | (m == 0)
-        return _choose(none, End(top, jnp.zeros_like(m), columns), found)
+        on_top = (top >= best) | (m == 0)
+        top_end = EndCells(top, jnp.zeros_like(m), columns)
+        return _choose(on_top, top_end, EndCells(best, i, columns))
 
     column = lax.cond(problem.query_end, best_of_column, lambda: corner)
     empty = _empty_target(problem, m, columns)
@@ -97,7 +99,7 @@ def border_end(filled: Filled, problem: Problem, n: Numbers, s: Fill, m, columns
 
 
 def tallest(m, s: Fill):
-    """Longest query among those that a program takes together, for every pair."""
+    """The longest query among those that a program takes together, for every pair."""
     if s.shared:
         pairs = m.reshape(-1, s.tables, *m.shape[1:])
         return jnp.repeat(pairs.max(1), s.tables, 0)
@@ -105,18 +107,20 @@ def tallest(m, s: Fill):
     return jnp.repeat(blocks.max(1), blocks.shape[1])
 
 
-def _best_of_column(filled: Filled, n: Numbers, s: Fill, m, rows):
+def _best_of_column(output: FillOutput, n: Numbers, s: Fill, m, rows):
     """The largest U - unskew * i of column n in rows 1 to m, and its first row, where
     ``rows`` are those of all strips of a pair: (pairs...), int32.
 
     One reduction a table reads the column as it lies; a copy with the rows of a pair
     side by side would take as much memory again.
     """
-    lowest, strips = jnp.int32(-(2**31) + 1), filled.column.shape[1]
-    words = filled.column.reshape(-1, strips, s.slots, s.groups, s.lanes, s.rows)
+    columns = output.column
+    assert columns is not None  # border modes
+    lowest, strips = jnp.int32(-(2**31) + 1), columns.shape[1]
+    words = columns.reshape(-1, strips, s.slots, s.groups, s.lanes, s.rows)
     place = jnp.arange(strips * s.strip, dtype=jnp.int32) + 1
     place = place.reshape(1, strips, 1, s.lanes, s.rows)
-    found = []
+    bests = []
     for table in range(s.tables):
         above, last = (
             by_item(x, s)[:, None, :, table, None, None] for x in (m - rows, m)
@@ -124,8 +128,8 @@ def _best_of_column(filled: Filled, n: Numbers, s: Fill, m, rows):
         i = place + above
         u = _half(words[:, :, table % s.slots], table, s) // s.scale
         h = jnp.where((i > 0) & (i <= last), u - n.unskew * jnp.maximum(i, 0), lowest)
-        found.append(_first_best(*_first_best(h, i, (3, 4)), (1,)))
-    return (by_pair(jnp.stack(x, -1), s, m.shape[0]) for x in zip(*found, strict=True))
+        bests.append(_first_best(*_first_best(h, i, (3, 4)), (1,)))
+    return (by_pair(jnp.stack(x, -1), s, m.shape[0]) for x in zip(*bests, strict=True))
 
 
 def _half(words, table, s: Fill):
@@ -147,9 +151,9 @@ def _first_best(h, i, axes):
     return lax.reduce((h, jnp.broadcast_to(i, h.shape)), none, better, axes)
 
 
-def _column(filled: Filled, s: Fill, queries, part):
+def _column(output: FillOutput, s: Fill, queries, part):
     """U of column n, some rows of every lane: (pairs..., S * lanes * rows)."""
-    words = jnp.swapaxes(filled.column[..., part], -1, -2)  # items, S, slots, row, 128
+    words = jnp.swapaxes(output.column[..., part], -1, -2)  # items, S, slots, row, 128
     values = by_table(words, s) // s.scale
     # items, S, slots, row, groups, tables, lanes
     if s.slots > 1:  # a table's column is in its own slot
@@ -169,12 +173,14 @@ def border(index, free, problem: Problem) -> jax.Array:
 def _empty_target(problem, m, columns):
     """Corner, best of column n and of row m where n = 0."""
     zero = jnp.zeros_like(m)
-    corner = End(border(m, problem.query_start, problem), m, zero)
+    corner = EndCells(border(m, problem.query_start, problem), m, zero)
     # Column 0 falls from 0 (or stays there): its first row is best.
-    return corner, End(zero, zero, zero), corner
+    return corner, EndCells(zero, zero, zero), corner
 
 
-def best_end(corner: End, column: End, row: End, problem: Problem, tie) -> End:
+def best_end(
+    corner: EndCells, column: EndCells, row: EndCells, problem: Problem, tie
+) -> EndCells:
     """The end cell among (m, n), column n and row m, which both include (m, n)."""
     by_column = problem.query_end & (column.i < corner.i)
     by_row = problem.target_end & (row.j < corner.j)
@@ -184,4 +190,4 @@ def best_end(corner: End, column: End, row: End, problem: Problem, tie) -> End:
 
 
 def _choose(which, yes, no):
-    return End(*(jnp.where(which, a, b) for a, b in zip(yes, no, strict=True)))
+    return EndCells(*(jnp.where(which, a, b) for a, b in zip(yes, no, strict=True)))

@@ -12,6 +12,7 @@ follow from the scores of pad letters (``layout.extended_scores``), so the four 
 ends are numbers given at run time, of which the inner loop knows nothing.
 """
 
+import math
 from functools import partial
 
 import jax
@@ -21,34 +22,38 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.mosaic import THREADS, Threads, kernel
 from kernels_pallas.pairs.shapes import (
-    FIRST,
-    OPENED,
-    SCALE,
-    SECOND,
+    FILL_FIRST,
+    FILL_OPENED,
+    FILL_SCALE,
+    FILL_SECOND,
     Fill,
-    Filled,
-    Inputs,
+    FillInputs,
+    FillOutput,
     Numbers,
-    held_steps,
-    shapes_of,
-    size_of,
+    output_shapes,
+    records_of_strip,
 )
-from kernels_pallas.pairs.step import fill_step, handed_down
-from kernels_pallas.pairs.values import Values, View, column_zero, log_of, same_bits
+from kernels_pallas.pairs.step import fill_step, load_above
+from kernels_pallas.pairs.values import (
+    FillView,
+    ScoreArithmetic,
+    column_zero,
+    same_bits,
+)
 
 
-def fill(inputs: Inputs, s: Fill, strips: int, records: int = 0,
-         interpret=None) -> Filled:  # fmt: skip
-    """Fill every table of a launch; ``strips`` is S, ``records`` what there is room
-    for, left out: for targets of one length and queries of S strips."""
+def fill(inputs: FillInputs, s: Fill, strips: int, records: int = 0,
+         interpret=None) -> FillOutput:  # fmt: skip
+    """Fill every table of a launch; ``strips`` is S. There is room for ``records``;
+    left out, for targets of one length and queries of S strips."""
     blocks = inputs.steps.shape[0] // 2
     queries = inputs.strips.shape[0] if s.shared else 1
     rows = inputs.targets.shape[0] // s.groups
-    whole = queries * strips * blocks * held_steps(s, rows // blocks - 1)
-    shapes = shapes_of(s, queries, blocks, strips, rows, records or whole)
+    whole = queries * strips * blocks * records_of_strip(s, rows // blocks - 1)
+    shapes = output_shapes(s, queries, blocks, strips, rows, records or whole)
     run = kernel(
         partial(_fill_program, s=s, names=tuple(shapes), sizes=(blocks, strips, rows)),
-        [jax.ShapeDtypeStruct((size_of(x),), jnp.int32) for x in shapes.values()],
+        [jax.ShapeDtypeStruct((math.prod(x),), jnp.int32) for x in shapes.values()],
         [plgpu.SMEM(inputs.scores.shape[1:], jnp.int32), plgpu.Barrier()],
         (queries, blocks),
         ("query", "block"),
@@ -59,18 +64,19 @@ def fill(inputs: Inputs, s: Fill, strips: int, records: int = 0,
         for (name, shape), array in zip(shapes.items(), run(*inputs), strict=True)
     }
     out.pop("boundary", None)
-    return Filled(**out)
+    return FillOutput(**out)
 
 
-def _fill_program(numbers, strips, starts, steps, heights, lengths, targets, scores,
-             letters, tie, first, held, *refs, s: Fill, names, sizes):  # fmt: skip
+def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
+                  targets, scores, row_offsets, tie, first_record, strip_records, *refs,
+                  s: Fill, names, sizes):  # fmt: skip
     """One query (or two) against the targets of one block."""
     blocks, most, room = sizes
     *out, table, barrier = refs
     out = dict(zip(names, out, strict=True))
     th = Threads(s.plain)
-    heights, lengths, targets, letters = map(
-        th.held, (heights, lengths, targets, letters)
+    query_lengths, target_lengths, targets, row_offsets = map(
+        th.read_only, (query_lengths, target_lengths, targets, row_offsets)
     )
     query, block = lax.axis_index("query"), lax.axis_index("block")
     item = query * blocks + block
@@ -80,23 +86,24 @@ def _fill_program(numbers, strips, starts, steps, heights, lengths, targets, sco
     n = Numbers(*(numbers[k] * s.scale for k in range(len(Numbers._fields))))
     if s.words:
         tagged = ("corner", "row_base", "column_base")
-        n = n._replace(**{name: getattr(n, name) + OPENED for name in tagged})
-    v = Values(th, s, n)
+        n = n._replace(**{name: getattr(n, name) + FILL_OPENED for name in tagged})
+    v = ScoreArithmetic(th, s, n)
     place = block * s.groups + group
-    m = th.load(heights, th.splat(2 * query) if s.shared else 2 * place, 2)
-    columns = th.load(lengths, 2 * place, 2)
+    m = th.load(query_lengths, th.splat(2 * query) if s.shared else 2 * place, 2)
+    columns = th.load(target_lengths, 2 * place, 2)
     # Targets end in the last column of a step: ``lead`` columns come before them.
+    bits = s.columns.bit_length() - 1
     ends = [
-        lax.shift_right_logical(x + (s.columns - 1), log_of(th, s)) for x in columns
+        lax.shift_right_logical(x + (s.columns - 1), th.splat(bits)) for x in columns
     ]
     lead = [x * s.columns - y for x, y in zip(ends, columns, strict=True)]
     tail, total = steps[2 * block], steps[2 * block + 1]
     count = jnp.where(total > 0, strips[query if s.shared else block], 0)
     pad = [count * s.strip - x for x in m]
-    view = View(
+    view = FillView(
         th, s, n, v, item, block, thread, lane, group, columns, ends, lead, pad,
         count, tail, total, starts[block], query * room if s.shared else 0, targets,
-        table, out, most, first[item], held[block], None, None,
+        table, out, most, first_record[item], strip_records[block], None, None,
     )  # fmt: skip
     if s.words:
         up, left = _tags(view, tie)
@@ -105,8 +112,8 @@ def _fill_program(numbers, strips, starts, steps, heights, lengths, targets, sco
     def strip(k, track):
         if s.shared:
             _load_table(th, scores.at[query * most + k], table, barrier)
-        rows = _own_letters(view, letters, k) if not s.shared else None
-        return _strip(view._replace(table=th.held(table)), k, rows, track)
+        rows = _own_rows(view, row_offsets, k) if not s.shared else None
+        return _strip(view._replace(table=th.read_only(table)), k, rows, track)
 
     if not s.shared:
         _load_table(th, scores.at[0], table, barrier)
@@ -116,11 +123,11 @@ def _fill_program(numbers, strips, starts, steps, heights, lengths, targets, sco
 
 
 def _tags(view, tie):
-    """Words that tag E and F: FIRST for up and SECOND for left, or the reverse."""
+    """Tags of E and F: FILL_FIRST for up, FILL_SECOND for left, or the reverse."""
     th, s = view.th, view.s
     place = view.item * s.groups + view.group
     swapped = view.v.both(*(x != 0 for x in th.load(tie, 2 * place, 2)))
-    first, second = view.v.of(FIRST), view.v.of(SECOND)
+    first, second = view.v.of(FILL_FIRST), view.v.of(FILL_SECOND)
     up, left = jnp.where(swapped, second, first), jnp.where(swapped, first, second)
     return th.words(up), th.words(left)
 
@@ -133,21 +140,21 @@ def _load_table(th, source, table, barrier):
 
 
 def _start(view, m):
-    """Bests before the first strip; of row m, H[m, 0] is known."""
+    """The best values before the first strip; of row m, H[m, 0] is known."""
     v, n = view.v, view.n
     if view.s.local:
         return (v.of(n.floor),) * (2 if view.s.tile else 1)
     return column_zero(view, v.join(*m)), v.of(0)
 
 
-def _own_letters(view, letters, k):
-    """Lists: what picks a row of the table, for the K rows of this lane."""
+def _own_rows(view, row_offsets, k):
+    """Lists: offsets of the table's rows, for the K rows of this lane."""
     s, th = view.s, view.th
     base = view.block * view.most + k
     at = view.thread * s.rows
     words = ()
     for c in range(0, s.rows, 4):
-        words += th.load(letters, at + c, 4, base, THREADS * s.rows)
+        words += th.load(row_offsets, at + c, 4, base, THREADS * s.rows)
     return words
 
 
@@ -162,21 +169,21 @@ def _strip(view, k, rows, track):
     out = (th.words(u[-1]), th.words(e)) * s.columns
     f = u
     if s.words:
-        bare = same_bits(s, -SCALE)
+        bare = same_bits(s, -FILL_SCALE)
         e = v.read((th.words(e) & bare) | view.up)
         f = tuple(v.read((th.words(x) & bare) | view.left) for x in u)
         out = (th.words(u[-1]), th.words(e)) * s.columns
     before = th.splat(BEFORE_BYTES)
-    fresh = handed_down(view, k, jnp.int32(0))
-    carry = (u, f, column_zero(view, top), out + (before,), fresh, track)
+    ahead = load_above(view, k, jnp.int32(0))
+    carry = (u, f, column_zero(view, top), out + (before,), ahead, track)
     step = partial(fill_step, view, k, rows)
     if not s.tile:
         return lax.fori_loop(jnp.int32(0), view.total, step, carry)[-1]
 
     def tile(x, carry):
-        _keep(view, k, x, carry)
+        _store_checkpoint(view, k, x, carry)
         carry = lax.fori_loop(x * s.tile, (x + 1) * s.tile, step, carry)
-        return _peak(view, k, x, carry)
+        return _store_peak(view, k, x, carry)
 
     tiles = lax.div(view.total + (s.tile - 1), jnp.int32(s.tile))
     return lax.fori_loop(jnp.int32(0), tiles, tile, carry)[-1]
@@ -186,19 +193,19 @@ def _strip(view, k, rows, track):
 BEFORE_BYTES = 0
 
 
-def _keep(view, k, x, carry):
-    """Checkpoint of columns: U and F of all rows, before tile ``x``."""
+def _store_checkpoint(view, k, x, carry):
+    """Store U and F of all rows before tile ``x``."""
     s, th = view.s, view.th
     values = [th.words(value) for value in carry[0] + carry[1]]
     base = lax.div(view.record(k), jnp.int32(s.tile)) + x
     for c in range(s.rows // 2):
         at = view.thread * 4 + c * 4 * THREADS
         words = values[4 * c : 4 * c + 4]
-        th.store(view.out["kept"], at, words, base, 2 * s.rows * THREADS)
+        th.store(view.out["checkpoints"], at, words, base, 2 * s.rows * THREADS)
 
 
-def _peak(view, k, x, carry):
-    """Local mode: keep the best of tile ``x`` and begin anew."""
+def _store_peak(view, k, x, carry):
+    """Local mode: store the best of tile ``x`` and begin anew."""
     s, th = view.s, view.th
     if not s.local:
         return carry

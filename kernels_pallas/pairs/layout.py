@@ -10,14 +10,20 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.pairs.shapes import SCALE, Fill, Inputs, Numbers, held_steps
+from kernels_pallas.pairs.shapes import (
+    FILL_SCALE,
+    Fill,
+    FillInputs,
+    Numbers,
+    records_of_strip,
+)
 from kernels_pallas.pairs.target_letters import before, columns, in_blocks, in_bytes
 
-BLOCK = 256  # words of a row of the table in shared memory: one copy's limit
+COPY_WORDS = 256  # of a row of the table in shared memory: the limit of one copy
 
 
 class Problem(NamedTuple):
-    """What all pairs of a call share.
+    """The scoring that all pairs of a call share.
 
     scores : int32 (A, A), row = query letter; gap_open, gap_extend : int32 (),
     non-negative, a gap of k costs gap_open + (k - 1) * gap_extend; the four free ends :
@@ -36,7 +42,7 @@ class Problem(NamedTuple):
 
 
 def extended_scores(problem: Problem, s: Fill) -> jax.Array:
-    """int32 (A + 1, A + 2): what is added to U of the diagonal neighbour."""
+    """int32 (A + 1, A + 2): the scores to add to U of the diagonal neighbour."""
     size = problem.scores.shape[0]
     if s.local:
         low = -(2**15) if s.packed else -(2**30)
@@ -85,15 +91,15 @@ def numbers(problem: Problem, s: Fill) -> Numbers:
     )
 
 
-def _tagged(table, s: Fill):
-    """Scores as a fill with packed backtrack takes them."""
+def _scale(table, s: Fill):
+    """Scores with room for the tags of packed backtrack."""
     if not s.words:
         return table
     lowest = -(2**15) if s.packed else -(2**30)
-    return jnp.maximum(table, lowest // SCALE) * SCALE
+    return jnp.maximum(table, lowest // FILL_SCALE) * FILL_SCALE
 
 
-def _packed(low, high, s: Fill):
+def _join_scores(low, high, s: Fill):
     """Two biased scores in a word. In border modes the fill adds the word as one
     number, so a negative low half borrows from the high one; in local mode it adds
     halves."""
@@ -106,9 +112,9 @@ def _rows(codes, lengths, strips, most, s: Fill):
     """Row letters of queries, at the bottom of their strips: (Q, most * strip)."""
     place = jnp.arange(most * s.strip, dtype=jnp.int32)[None, :]
     i = place - (strips * s.strip - lengths)[:, None]
-    found = jnp.take_along_axis(codes, jnp.clip(i, 0), axis=1, mode="clip")
+    letters = jnp.take_along_axis(codes, jnp.clip(i, 0), axis=1, mode="clip")
     inside = (i >= 0) & (i < lengths[:, None])
-    return jnp.where(inside, found.astype(jnp.int32) + 1, 0)
+    return jnp.where(inside, letters.astype(jnp.int32) + 1, 0)
 
 
 def strips_of(lengths, s: Fill) -> jax.Array:
@@ -119,24 +125,24 @@ def strips_of(lengths, s: Fill) -> jax.Array:
 
 def _steps(lengths, s: Fill) -> jax.Array:
     """(B * 2,): first step with a last column, and number of steps, of a block; none
-    where all targets are empty: what ``ends`` says of them needs no fill."""
+    where all targets are empty, whose results need no fill."""
     ends = -(-lengths // s.columns)
     total = jnp.where(ends.max(1) > 0, ends.max(1) + s.lanes - 1, 0)
     return jnp.stack([ends.min(1) - 1, total], 1).reshape(-1)
 
 
 def _records(strips, lengths, s: Fill):
-    """(first, held) of ``Inputs``, for lengths (B, targets of a block)."""
-    held = held_steps(s, (-(-lengths // s.columns)).max(1))
+    """``first_record`` and ``strip_records``, for lengths (B, targets of a block)."""
+    each = records_of_strip(s, (-(-lengths // s.columns)).max(1))
     if not s.shared:
-        return before(strips * held), held
-    first = before(strips)[:, None] * held.sum()
-    first += strips[:, None] * before(held)[None, :]
-    return jnp.where(held > 0, first, 0).reshape(-1), held
+        return before(strips * each), each
+    first = before(strips)[:, None] * each.sum()
+    first += strips[:, None] * before(each)[None, :]
+    return jnp.where(each > 0, first, 0).reshape(-1), each
 
 
-def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
-    """Inputs of a fill of every query against every target.
+def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillInputs:
+    """FillInputs of a fill of every query against every target.
 
     Parameters
     ----------
@@ -145,20 +151,20 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs
     m, n : int32 (Q,) and (N,)
     most : strips that the longest query may take
     """
-    table = _tagged(extended_scores(problem, s), s)
+    table = _scale(extended_scores(problem, s), s)
     pairs = m.reshape(-1, s.tables)
     strips = strips_of(pairs.max(1), s)
     rows = _rows(queries, m, jnp.repeat(strips, s.tables), most, s)
-    # (Q, strip, lane, row / 4, row % 4, letter) -> lanes side by side, see ``_scores``
+    # (Q, strip, lane, row / 4, row % 4, letter) -> lanes side by side: ``scores_of``
     profile = table[rows].reshape(-1, most, s.lanes, s.rows // 4, 4, table.shape[1])
     profile = profile.transpose(0, 1, 5, 3, 2, 4).reshape(len(rows) * most, -1)
     profile = profile.reshape(-1, s.tables, most, profile.shape[-1])
     if s.packed:
-        profile = _packed(profile[:, 0], profile[:, 1], s)
+        profile = _join_scores(profile[:, 0], profile[:, 1], s)
     heights = jnp.stack([pairs[:, 0], pairs[:, -1]], 1).reshape(-1)
     starts, words = in_blocks(targets, n, s)
     blocks = n.reshape(-1, s.block)
-    return Inputs(
+    return FillInputs(
         jnp.stack(numbers(problem, s)),
         strips,
         starts,
@@ -175,16 +181,16 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs
 
 def _table_rows(flat):
     """(X, words) -> (X, ..., 256), as much as one copy moves at once."""
-    spare = -flat.shape[1] % BLOCK
-    return jnp.pad(flat, ((0, 0), (0, spare))).reshape(flat.shape[0], -1, BLOCK)
+    spare = -flat.shape[1] % COPY_WORDS
+    return jnp.pad(flat, ((0, 0), (0, spare))).reshape(flat.shape[0], -1, COPY_WORDS)
 
 
-def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
-    """Inputs of a fill of pair k: query k against target k, uint8 (N, M), (N, L).
+def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillInputs:
+    """FillInputs of a fill of pair k: query k against target k, uint8 (N, M), (N, L).
 
     N is a multiple of ``s.block``; neighbours share a register.
     """
-    table = _tagged(extended_scores(problem, s), s)
+    table = _scale(extended_scores(problem, s), s)
     low = table & 0xFFFF if s.local and s.packed else table
     both = [low.reshape(-1)] + ([(table << 16).reshape(-1)] if s.packed else [])
     per_block = m.reshape(-1, s.block)
@@ -204,7 +210,7 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> Inputs:
     blocks = n.reshape(-1, s.block)
     twice = [x.reshape(-1, s.tables) for x in (m, n)]
     twice = [jnp.stack([x[:, 0], x[:, -1]], 1).reshape(-1) for x in twice]
-    return Inputs(
+    return FillInputs(
         jnp.stack(numbers(problem, s)),
         strips,
         jnp.arange(len(strips), dtype=jnp.int32) * letters.shape[-1],

@@ -1,4 +1,18 @@
-"""Static shapes, run-time numbers, inputs and outputs of a fill."""
+"""Static shapes, run-time numbers, inputs and outputs of a fill.
+
+The words of the pair kernels, from large to small:
+
+program       128 threads that fill an *item*: a query, or two, against one block
+block         the targets of a program; of a list, its pairs
+group         G lanes of a warp that share a table, or two in the halves of registers
+lane          a thread of a group; it keeps K rows in registers
+strip         G * K rows of a table, filled from left to right before the strip below
+boundary row  the last row of a strip, in memory for the strip below
+step          U columns of K rows in every lane; lane g is g steps behind lane 0
+record        what a program stores of a step of a strip, for paths
+checkpoint    the values of all rows of a lane in one column, stored for paths
+tile          K rows of a lane by the columns between two checkpoints
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,35 +25,31 @@ from kernels_pallas.core.mosaic import THREADS
 
 # Packed backtrack. The low bits of H say which candidate won; among equals the larger
 # tag does, so the order of the tie rule is theirs: stop, diagonal, then up or left.
-# The lowest bit of E and F says that the gap was extended. U carries OPENED, which is
-# the diagonal's tag too: what H said is then H - U without a mask.
-SCALE = 8
-
-
-STOP, OPENED, FIRST, SECOND = 6, 4, 2, 0
-
-
-EXTENDED = OPENED + 1
+# The lowest bit of E and F says that the gap was extended. U carries
+# FILL_OPENED, the diagonal's tag too: the tag of H is then H - U without a mask.
+FILL_SCALE = 8
+FILL_STOP, FILL_OPENED, FILL_FIRST, FILL_SECOND = 6, 4, 2, 0
+FILL_EXTENDED = FILL_OPENED + 1
 
 
 @dataclass(frozen=True)
 class Fill:
-    """Static choices of a fill; every combination is one compilation."""
+    """The static choices of a fill; every combination is one compilation."""
 
-    rows: int  # K rows a lane, a multiple of 4
-    lanes: int  # G lanes a group, a power of two up to 32
-    columns: int  # U columns a step, 1, 2 or 4
+    rows: int  # K of a lane, a multiple of 4
+    lanes: int  # G of a group, a power of two up to 32
+    columns: int  # U of a step, 1, 2 or 4
     local: bool
     packed: bool  # two tables a register, int16
-    shared: bool = True  # queries by profile; else every table has a query of its own
-    tile: int = 0  # steps between two checkpoints of columns, 0 for no checkpoints
+    shared: bool = True  # blocks, queries by profile; else lists, each table its query
+    tile: int = 0  # steps between two checkpoints, 0 for no checkpoints
     words: bool = False  # packed backtrack: 4 bits a cell, 4 rows of both tables a word
     plain: bool = False  # jnp twins, for the interpreter
 
     @property
     def scale(self) -> int:
-        """What stored values are multiplied with: tags take the low bits."""
-        return SCALE if self.words else 1
+        """The factor of stored values: tags take the low bits."""
+        return FILL_SCALE if self.words else 1
 
     @property
     def strip(self) -> int:
@@ -68,7 +78,7 @@ class Fill:
 
 
 class Numbers(NamedTuple):
-    """Run-time scalars of a fill, int32: ``layout.numbers`` makes them.
+    """Run-time scalars of a fill, int32, from ``layout.numbers``.
 
     Border modes store H + extend * (i + j), where extending a gap is free, plus a bias
     that keeps every value positive; registers hold U = H - cost.
@@ -84,46 +94,48 @@ class Numbers(NamedTuple):
     column_slope: jax.Array
     low: jax.Array  # an E that no alignment uses
     unskew: jax.Array  # border modes: extend
-    rows_end: jax.Array  # 1 where the best of row m is wanted
+    rows_end: jax.Array  # 1 where an alignment may end in row m
 
 
-class Filled(NamedTuple):
-    """What a fill leaves, int32; ``ends`` reads it. None where not asked for."""
+class FillOutput(NamedTuple):
+    """Arrays that a fill writes, int32; None where its ``Fill`` has no use for one."""
 
     best: jax.Array | None = None  # local: (items, 128), largest H
     row_best: jax.Array | None = None  # border modes: (items, 128), best U of row m
     row_column: jax.Array | None = None  # and its column
-    column: jax.Array | None = None  # (items, S, slots, 128, K): U of column n
-    handed: jax.Array | None = None  # (records, 128, 2U): U and E of row K - 1
-    kept: jax.Array | None = None  # (records / tile, 2K / 4, 128, 4): U, then F
-    peaks: jax.Array | None = None  # local: (records / tile, 128): best of a tile
+    column: jax.Array | None = None  # border modes: (items, S, slots, 128, K), U of n
+    bottom_rows: jax.Array | None = None  # (records, 128, 2U): U and E of row K - 1
+    checkpoints: jax.Array | None = None  # (records / tile, 2K / 4, 128, 4): U, then F
+    peaks: jax.Array | None = None  # local: (records / tile, 128), best H of a tile
     nibbles: jax.Array | None = None  # (records, U, K / 16, 128, 4): words
 
 
-class Inputs(NamedTuple):
-    """Arrays of a launch, all int32 (``layout`` makes them).
+class FillInputs(NamedTuple):
+    """Arrays that a fill reads, int32, from ``layout``.
 
     Q queries (pairs of queries where two tables share a register), B blocks of
     targets, S strips, R rows of letters: one for each step of a block, and one more.
-    A *record* is what a program keeps of a step of a strip, for paths; those of an item
-    lie strip after strip, as many as the lengths of its query and block need.
+    The records of an item lie strip after strip, as many as the lengths of its query
+    and block need.
     """
 
     numbers: jax.Array  # (11,)
     strips: jax.Array  # (Q,) or, for lists, (B,)
     starts: jax.Array  # (B,): row of ``targets`` with the letters of step 0
     steps: jax.Array  # (2 * B,): first step with a last column, number of steps
-    heights: jax.Array  # (2 * Q,) or, for lists, (2 * B * groups,): m, both tables
-    lengths: jax.Array  # (2 * B * groups,): n, both tables
+    query_lengths: (
+        jax.Array
+    )  # (2 * Q,) or, for lists, (2 * B * groups,): m, both tables
+    target_lengths: jax.Array  # (2 * B * groups,): n, both tables
     targets: jax.Array  # (R * groups,): a byte a letter, U a table
     scores: jax.Array  # (Q * S, x, 256) profiles, or (1, x, 256) the two tables
-    letters: jax.Array  # lists: (B * S * 128 * K,) row offsets of both tables
+    row_offsets: jax.Array  # lists: (B * S * 128 * K,), into ``scores``, both tables
     tie: jax.Array  # (items * groups * 2,): 1 where left goes before up, both tables
-    first: jax.Array  # (items,): an item's first record
-    held: jax.Array  # (B,): records of a strip of a block
+    first_record: jax.Array  # (items,)
+    strip_records: jax.Array  # (B,)
 
 
-def held_steps(s: Fill, ends):
+def records_of_strip(s: Fill, ends):
     """Records of a strip whose last column is in step ``ends`` - 1 of the first lane:
     the last lane's comes G - 1 steps later. None where there are no columns."""
     xp = jnp if isinstance(ends, jax.Array) else np
@@ -131,9 +143,9 @@ def held_steps(s: Fill, ends):
     return -(-steps // s.tile) * s.tile if s.tile else steps
 
 
-def shapes_of(s: Fill, queries, blocks, strips, rows, records) -> dict:
-    """Names and shapes of what a launch writes; ``rows`` of letters and ``records`` in
-    all. There is one tile of records at least: threads without work read it."""
+def output_shapes(s: Fill, queries, blocks, strips, rows, records) -> dict:
+    """Names and shapes of the arrays that a launch writes; ``rows`` of letters and
+    ``records`` in all, a tile of them at least: threads without work read it."""
     records = max(records, s.tile or 1)
     items = queries * blocks
     names = ("best",) if s.local else ("row_best", "row_column")
@@ -147,13 +159,6 @@ def shapes_of(s: Fill, queries, blocks, strips, rows, records) -> dict:
         room = rows if strips > 1 else 1
         return shapes | {"boundary": (queries, room, s.groups, words)}
     tiles = records // s.tile
-    shapes["handed"] = records, THREADS, words
-    shapes["kept"] = tiles, s.rows // 2, THREADS, 4
+    shapes["bottom_rows"] = records, THREADS, words
+    shapes["checkpoints"] = tiles, s.rows // 2, THREADS, 4
     return shapes | ({"peaks": (tiles, THREADS)} if s.local else {})
-
-
-def size_of(shape):
-    size = 1
-    for n in shape:
-        size *= n
-    return size

@@ -7,32 +7,38 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from kernels_pallas.core.mosaic import THREADS
-from kernels_pallas.pairs.shapes import EXTENDED, OPENED, SCALE, STOP
+from kernels_pallas.pairs.shapes import (
+    FILL_EXTENDED,
+    FILL_OPENED,
+    FILL_SCALE,
+    FILL_STOP,
+)
 from kernels_pallas.pairs.values import load_words, row_zero, same_bits, store_words
 
 
 def fill_step(view, k, rows, t, carry):
-    """U columns of every lane."""
+    """The carry after step ``t`` of strip ``k``: U more columns in every lane."""
     s, th, v, n = view.s, view.th, view.v, view.n
-    u_rows, f_rows, corner, out, fresh, track = carry
+    u_rows, f_rows, corner, out, ahead, track = carry
     first = view.lane == th.splat(0)
-    come = tuple(
+    # Lane 0 has its row above and its letters from memory, others from the lane before.
+    *row_above, letters = (
         jnp.where(first, a, th.shift_up(b, s.lanes))
-        for a, b in zip(fresh, out, strict=True)
+        for a, b in zip(ahead, out, strict=True)
     )
-    fresh = handed_down(view, k, t + 1)
-    above = [v.read(word) for word in come[: 2 * s.columns : 2]]
-    e = [v.read(word) for word in come[1 : 2 * s.columns : 2]]
-    scores = scores_of(view, rows, come[-1])
+    ahead = load_above(view, k, t + 1)
+    above = [v.read(word) for word in row_above[::2]]
+    e = [v.read(word) for word in row_above[1::2]]
+    scores = scores_of(view, rows, letters)
     u_rows, f_rows = list(u_rows), list(f_rows)
     diagonal, up = [corner] + above[:-1], list(above)
     best = track[0]
-    # Both halves in one 32-bit addition: neither borrows, see ``Values.add``.
+    # Both halves in one 32-bit addition: neither borrows, see ``ScoreArithmetic.add``.
     cost = th.splat(-n.cost * (65537 if s.packed else 1))
-    floor = v.of(n.floor + (STOP if s.words else 0))
+    floor = v.of(n.floor + (FILL_STOP if s.words else 0))
     longer = v.of(-n.extend)
-    trace = Trace(view, k, t, longer) if s.words else None
-    # Letters of the 2011 paper; U = H - open is what is kept of H.
+    backtrack = StepBacktrack(view, k, t, longer) if s.words else None
+    # Letters of the 2011 paper; U = H - open is stored in place of H.
     # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])
     # F[i,j] = max(F[i,j-1] - extend, U[i,j-1])
     # H[i,j] = max(U[i-1,j-1] + (S + open), E[i,j], F[i,j])     local: and 0
@@ -44,11 +50,11 @@ def fill_step(view, k, rows, t, carry):
             r = line - c
             if not 0 <= r < s.rows:
                 continue
-            if trace:
-                e[c] = jnp.maximum(e[c] + trace.up_longer, up[c])
-                f_rows[r] = jnp.maximum(f_rows[r] + trace.left_longer, u_rows[r])
-                e_said, f_said = e[c], f_rows[r]
-                e[c], f_rows[r] = trace.tagged(e[c], f_rows[r])
+            if backtrack:
+                e[c] = jnp.maximum(e[c] + backtrack.up_longer, up[c])
+                f_rows[r] = jnp.maximum(f_rows[r] + backtrack.left_longer, u_rows[r])
+                e_won, f_won = e[c], f_rows[r]
+                e[c], f_rows[r] = backtrack.as_candidates(e[c], f_rows[r])
             elif s.local:
                 e[c] = jnp.maximum(e[c] + longer, up[c])
                 f_rows[r] = jnp.maximum(f_rows[r] + longer, u_rows[r])
@@ -63,25 +69,25 @@ def fill_step(view, k, rows, t, carry):
             else:
                 h = jnp.maximum(v.add(diagonal[c], score), e[c])
                 h = jnp.maximum(h, f_rows[r])
-            if trace:
-                said, h = (h, e_said, f_said), trace.opened(h)
-                trace.keep(c, r, said, (h, e[c], f_rows[r]))
+            if backtrack:
+                winners, h = (h, e_won, f_won), backtrack.as_opened(h)
+                backtrack.add(c, r, winners, (h, e[c], f_rows[r]))
             diagonal[c] = u_rows[r]
             u_rows[r] = up[c] = v.add(h, cost)
     words = [th.words(x) for pair in zip(up, e, strict=True) for x in pair]
-    hand_down(view, k, t, words)
+    store_below(view, k, t, words)
     if s.local:
         track = (best,) + track[1:]
     else:
         last_column(view, k, t, u_rows)
         track = last_row(view, k, t, up, track)
-    done = tuple(words) + (come[-1],)
-    return tuple(u_rows), tuple(f_rows), above[-1], done, fresh, track
+    out = (*words, letters)
+    return tuple(u_rows), tuple(f_rows), above[-1], out, ahead, track
 
 
-def handed_down(view, k, t):
-    """What row 0 of the strip needs from above in step ``t``, 2U words, and the
-    letters of that step. Only the first lane of a group uses them."""
+def load_above(view, k, t):
+    """U and E above row 0 of the strip in step ``t``, 2U words, and the letters of that
+    step. Only the first lane of a group uses them."""
     th, s = view.th, view.s
     # After its last step a block has one more row of letters, all beyond the end.
     t = jnp.minimum(t, view.total - (s.lanes - 1))
@@ -91,7 +97,7 @@ def handed_down(view, k, t):
         if s.tile:  # step t of the first lane is step t + G - 1 of the last
             base = view.record(k - 1) + t + s.lanes - 1
             at, stride = view.group * s.lanes + s.lanes - 1, THREADS
-            source = view.out["handed"]
+            source = view.out["bottom_rows"]
         else:
             base, stride = view.room + view.start + t, s.groups
             at, source = view.group, view.out["boundary"]
@@ -99,43 +105,43 @@ def handed_down(view, k, t):
 
     if view.most == 1:
         return row_zero(view, t) + letters
-    # Beyond the last column of the block nothing was handed down.
-    known = (k > 0) & (t < view.total - (s.lanes - 1))
-    above = lax.cond(known, from_memory, partial(row_zero, view, t))
+    # Beyond the last column of the block nothing was stored.
+    stored = (k > 0) & (t < view.total - (s.lanes - 1))
+    above = lax.cond(stored, from_memory, partial(row_zero, view, t))
     return tuple(above) + letters
 
 
-class Trace:
-    """Packed backtrack of the columns of a step: 4 rows of both tables a word.
+class StepBacktrack:
+    """The packed backtrack of the columns of a step: 4 rows of both tables a word.
 
-    A nibble is b (which tag won H, halved), then c_left, then c_up. The row of a word
-    that was filled first is in the highest nibble of its half.
+    A nibble is b (the tag that won H, halved), then c_left, then c_up. The first row of
+    a word is in the highest nibble of its half.
     """
 
     def __init__(self, view, k, t, longer):
         self.view = view
         s, v = view.s, view.v
         self.base = (view.record(k) + t) * s.columns
-        # An E that is extended comes with its own tag on; it leaves with EXTENDED.
-        extended = longer + v.of(EXTENDED)
+        # An E that is extended comes with its own tag on; it leaves with FILL_EXTENDED.
+        extended = longer + v.of(FILL_EXTENDED)
         self.up_longer = extended + v.read(self._negative(view.up))
         self.left_longer = extended + v.read(self._negative(view.left))
         self.bits, self.tag = (
-            same_bits(s, -SCALE),
-            view.th.splat(same_bits(s, OPENED)),
+            same_bits(s, -FILL_SCALE),
+            view.th.splat(same_bits(s, FILL_OPENED)),
         )
-        # Of every row: OPENED - OPENED for H and E, tags, and F's part eight times.
-        of_f = view.left * 8 - 8 * same_bits(s, OPENED)
-        self.owed = (view.up + of_f) * 0x1111
-        self.open = [None] * s.columns
-        self.full = [[] for _ in range(s.columns)]
+        # Of every row: the tags of H and E cancel out, and F's part counts eight times.
+        of_f = view.left * 8 - 8 * same_bits(s, FILL_OPENED)
+        self.correction = (view.up + of_f) * 0x1111
+        self.open_word = [None] * s.columns
+        self.full_words = [[] for _ in range(s.columns)]
 
     def _negative(self, tag):
         th, v = self.view.th, self.view.v
         return th.words(v.of(0) - v.read(tag))
 
-    def tagged(self, e, f):
-        """E and F without what they said, with the tags that they have in H."""
+    def as_candidates(self, e, f):
+        """E and F with the tags that they have as candidates for H."""
         th, v, bare = self.view.th, self.view.v, self.bits
         e, f = (
             (th.words(e) & bare) | self.view.up,
@@ -143,30 +149,32 @@ class Trace:
         )
         return v.read(e), v.read(f)
 
-    def opened(self, h):
+    def as_opened(self, h):
         """H with the tag of U."""
         th, v = self.view.th, self.view.v
         return v.read((th.words(h) & self.bits) | self.tag)
 
-    def keep(self, c, r, said, left):
-        """Add a row: H, E and F with what they said, and what was left of them.
+    def add(self, c, r, winners, values):
+        """Add a row: H, E and F with the tags of the winners, and with their next ones.
 
         A difference is a tag; sums of tags are taken over whole words, so that this
         runs on the pipe of IMAD. Halves may borrow on the way, the sum of four rows
-        fits into them again. E and F lose their own tags too many, which ``owed``
-        gives back.
+        fits into them again. E and F lose their own tags too many, which
+        ``correction`` gives back.
         """
         th, s = self.view.th, self.view.s
-        h, e, f = (th.words(x) - th.words(y) for x, y in zip(said, left, strict=True))
+        h, e, f = (
+            th.words(x) - th.words(y) for x, y in zip(winners, values, strict=True)
+        )
         nibble = h + e + f * 8
-        self.open[c] = nibble if r % 4 == 0 else self.open[c] * 16 + nibble
+        self.open_word[c] = nibble if r % 4 == 0 else self.open_word[c] * 16 + nibble
         if r % 4 == 3:
-            self.full[c].append(self.open[c] + self.owed)
+            self.full_words[c].append(self.open_word[c] + self.correction)
         if r % 16 == 15:
             base = (self.base + c) * (s.rows // 16) + r // 16
             th.store(self.view.out["nibbles"], self.view.thread * 4,
-                     tuple(self.full[c]), base, THREADS * 4)  # fmt: skip
-            self.full[c] = []
+                     tuple(self.full_words[c]), base, THREADS * 4)  # fmt: skip
+            self.full_words[c] = []
 
 
 def scores_of(view, rows, letters):
@@ -196,12 +204,13 @@ def scores_of(view, rows, letters):
     return by_profile if s.shared else by_table
 
 
-def hand_down(view, k, t, words):
-    """What the strip below needs, or all lanes where checkpoints are kept."""
+def store_below(view, k, t, words):
+    """Store the boundary row for the strip below; with checkpoints, the last row of
+    every lane."""
     s, th = view.s, view.th
     if s.tile:
         base = view.record(k) + t
-        store_words(th, view.out["handed"], view.thread, words, base, THREADS)
+        store_words(th, view.out["bottom_rows"], view.thread, words, base, THREADS)
     elif view.most > 1:
         last = (view.lane == th.splat(s.lanes - 1)).astype(jnp.int32)
         step = t - (s.lanes - 1)
@@ -229,9 +238,9 @@ def last_column(view, k, t, rows):
 
 
 def last_row(view, k, t, up, track):
-    """Border modes: the best of row m and its first column, where it is wanted.
+    """Border modes: the best of row m and its first column, where a path may end there.
 
-    What is stored is skewed; U[m,j] - extend * j compares between columns.
+    Stored values are skewed; U[m,j] - extend * j compares between columns.
     """
     v, th, n, s = view.v, view.th, view.n, view.s
 
@@ -250,5 +259,5 @@ def last_row(view, k, t, up, track):
             place = jnp.where(better, at, place)
         return best, place
 
-    wanted = (n.rows_end != 0) & (k == view.count - 1)
-    return tuple(lax.cond(wanted, follow, lambda: track))
+    has_row_m = (n.rows_end != 0) & (k == view.count - 1)
+    return tuple(lax.cond(has_row_m, follow, lambda: track))

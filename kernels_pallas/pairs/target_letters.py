@@ -13,7 +13,7 @@ from kernels_pallas.pairs.shapes import Fill
 
 
 class Letters(NamedTuple):
-    """Targets of any lengths as a fill reads them, block after block (``letters``)."""
+    """Letters of targets of any lengths, block after block, from ``letters``."""
 
     starts: jax.Array  # int32 (B,), the row where each block begins
     words: jax.Array  # int32 (room * groups,)
@@ -21,15 +21,16 @@ class Letters(NamedTuple):
 
 @partial(jax.jit, static_argnames=("shape", "room"))
 def letters(codes, first, lengths, *, shape: Fill, room: int) -> Letters:
-    """Targets of any lengths that lie in a flat array, each block with as many rows as
-    its longest needs; a program of its own, so that those of kernels do not depend on
-    the size of a data set.
+    """Lay out targets of any lengths from a flat array.
+
+    Each block gets as many rows as its longest target needs. This is a program of its
+    own, so that those of kernels do not depend on the size of a data set.
 
     Parameters
     ----------
     codes : uint8 (X,)
     first, lengths : int32 (N,), where each target begins, and how long it is
-    shape : static, what will fill
+    shape : static, that of the fill
     room : static, rows of letters of all blocks, at least ``config.rows_of``
     """
     s, spare = shape, -len(lengths) % shape.block
@@ -48,13 +49,13 @@ def letters(codes, first, lengths, *, shape: Fill, room: int) -> Letters:
     j = (step[:, None] * s.columns)[:, :, None] - lead
     j = j + jnp.arange(s.columns, dtype=jnp.int32).reshape(1, 1, -1)
     at = jnp.maximum(j, 0) + first[own][:, :, None]
-    found = codes.at[at].get(mode="clip")
-    found = _with_pads(found, j, lengths[own][:, :, None])
-    return Letters(starts, in_bytes(found).reshape(-1))
+    letters = codes.at[at].get(mode="clip")
+    letters = _with_pads(letters, j, lengths[own][:, :, None])
+    return Letters(starts, in_bytes(letters).reshape(-1))
 
 
 def in_blocks(targets, n, s: Fill) -> Letters:
-    """Letters of the blocks of a launch, see ``Inputs``."""
+    """Letters of the blocks of a launch, as in ``FillInputs``."""
     if isinstance(targets, Letters):
         return targets
     words = columns(targets, n, s)
@@ -70,8 +71,8 @@ def columns(codes, lengths, s: Fill) -> jax.Array:
     lead = -lengths % s.columns
     place = jnp.arange(steps * s.columns, dtype=jnp.int32)[None, :]
     j = place - lead[:, None]
-    found = jnp.take_along_axis(codes, jnp.clip(j, 0), axis=1, mode="clip")
-    letters = _with_pads(found, j, lengths[:, None])
+    letters = jnp.take_along_axis(codes, jnp.clip(j, 0), axis=1, mode="clip")
+    letters = _with_pads(letters, j, lengths[:, None])
     return in_bytes(letters.reshape(-1, steps, s.columns))
 
 
@@ -82,7 +83,8 @@ def _with_pads(codes, j, lengths):
 
 
 def before(sizes):
-    """Where each part begins; parts without a size at 0, that no place is beyond."""
+    """The place where each part begins; 0 for parts without a size, so that no place is
+    beyond the end."""
     return jnp.where(sizes > 0, jnp.cumsum(sizes) - sizes, 0)
 
 

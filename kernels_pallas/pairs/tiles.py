@@ -1,4 +1,4 @@
-"""Tiles of checkpoints filled again, each thread the tile of its own pair.
+"""Tiles between checkpoints are filled again, each thread the tile of its own pair.
 
 Values are scaled by 32 here: the low bits of a candidate name its direction, and the
 maximum carries the name along.
@@ -16,32 +16,28 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 from kernels_pallas.core.mosaic import THREADS, WARPGROUP, Threads, where
 from kernels_pallas.pairs.shapes import Fill, Numbers
 
-SCALE = 32
-
-
+TILE_SCALE = 32
 # Low bits of H: which candidate won. Up and left change places where tie is set.
-DIAGONAL, FIRST, SECOND, STOP = 12, 8, 4, 16
-
-
+TILE_DIAGONAL, TILE_FIRST, TILE_SECOND, TILE_STOP = 12, 8, 4, 16
 EXTENDS_UP, EXTENDS_LEFT = 2, 1  # low bits of E and F
-
-
-_WIDTH = 32  # letters of a row of ``layout.walk_table``
+_ROW_LETTERS = 32  # of ``layout.walk_table``
 
 
 @dataclass(frozen=True)
-class Sizes:
+class WalkSizes:
+    """Static sizes of a launch of walks."""
+
     pairs: int
     blocks: int
     rows: int  # words of a query's row letters
 
 
-class Pair(NamedTuple):
-    """The pair of every thread."""
+class PairView(NamedTuple):
+    """The pair of every thread, words a thread."""
 
     th: Threads
     s: Fill
-    sizes: Sizes
+    sizes: WalkSizes
     n: Numbers
     refs: dict
     table: jax.Ref
@@ -53,25 +49,26 @@ class Pair(NamedTuple):
     block: jax.Array
     group: jax.Array
     which: jax.Array  # table within its register
-    query: jax.Array  # row of ``Pairs.rows``
+    query: jax.Array  # row of ``WalkInputs.rows``
     m: jax.Array
-    columns: jax.Array
-    pad: jax.Array
-    lead: jax.Array
-    tie: jax.Array
+    columns: jax.Array  # n
+    pad: jax.Array  # rows of the first strip that stand above the query
+    lead: jax.Array  # columns of the first step that come before the target
+    tie: jax.Array  # 1 where the pair's sides are swapped
     strips: jax.Array
-    first: jax.Array  # record of the item
-    held: jax.Array  # records of a strip
+    first_record: jax.Array
+    strip_records: jax.Array
     start: jax.Array  # row of the block's first letters
     ends: jax.Array  # steps of its longest target
 
     def record(self, k):
         """The first record of strip ``k``."""
-        return self.first + k * self.held
+        return self.first_record + k * self.strip_records
 
 
 def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
-    """Where the pair of a thread lies; threads beyond the last repeat the last."""
+    """The pair of each thread, and 1 in threads that have one; others repeat the last
+    pair."""
     th = Threads(s.plain)
 
     def copy():
@@ -85,8 +82,8 @@ def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
         program = program * warpgroups + warpgroup
         pl.when(warpgroup == 0)(copy)
     plgpu.barrier_wait(barrier)
-    table = th.held(table)
-    refs = {k: ref if k == "table" else th.held(ref) for k, ref in refs.items()}
+    table = th.read_only(table)
+    refs = {k: ref if k == "table" else th.read_only(ref) for k, ref in refs.items()}
     n = Numbers(*(refs["numbers"][k] for k in range(len(Numbers._fields))))
     thread = th.index()
     own = thread + th.splat(program * THREADS)
@@ -98,19 +95,19 @@ def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
     block = item - first * sizes.blocks if s.shared else item
     target = block * s.groups + group
     query = first if s.shared else target
-    (m,) = th.load(refs["heights"], 2 * query + which)
-    (columns,) = th.load(refs["lengths"], 2 * target + which)
+    (m,) = th.load(refs["query_lengths"], 2 * query + which)
+    (columns,) = th.load(refs["target_lengths"], 2 * target + which)
     (strips,) = th.load(refs["strips"], first if s.shared else block)
     (tie,) = th.load(refs["tie"], pair)
-    (record,) = th.load(refs["first"], item)
-    (held,) = th.load(refs["held"], block)
+    (record,) = th.load(refs["first_record"], item)
+    (strip_records,) = th.load(refs["strip_records"], block)
     (start,) = th.load(refs["starts"], block)
     (total,) = th.load(refs["steps"], 2 * block + 1)
     last = shift(th, columns + (s.columns - 1), s.columns) * s.columns
-    view = Pair(
+    view = PairView(
         th, s, sizes, n, refs, table, nibbles, warpgroup, thread, pair, item, block,
         group, which, query * s.tables + which, m, columns, strips * s.strip - m,
-        last - columns, tie, strips, record, held, start,
+        last - columns, tie, strips, record, strip_records, start,
         jnp.maximum(total - (s.lanes - 1), 0),
     )  # fmt: skip
     return view, (own < th.splat(sizes.pairs)).astype(jnp.int32)
@@ -128,7 +125,7 @@ def value_of(view, word):
         word = lax.shift_right_arithmetic(word << other, view.th.splat(16))
     if view.s.words:
         word = word & -view.s.scale
-    return word * (SCALE // view.s.scale)
+    return word * (TILE_SCALE // view.s.scale)
 
 
 def row_above(view, k, g, column):
@@ -141,17 +138,17 @@ def row_above(view, k, g, column):
     lane = where(g > 0, g - 1, s.lanes - 1)
     time = where(g > 0, step + g - 1, step + s.lanes - 1)
     strip = where(g > 0, k, k - 1)
-    time = jnp.clip(time, 0, jnp.maximum(view.held - 1, 0))
+    time = jnp.clip(time, 0, jnp.maximum(view.strip_records - 1, 0))
     base = view.record(jnp.maximum(strip, 0)) + time
     words = 2 * s.columns
     at = (view.group * s.lanes + lane) * words + 2 * within
-    u, e = th.load(view.refs["handed"], at, 2, base, THREADS * words)
+    u, e = th.load(view.refs["bottom_rows"], at, 2, base, THREADS * words)
     j = column - view.lead
-    top = where(j <= 0, n.corner, n.row_base + n.row_slope * j) * SCALE
+    top = where(j <= 0, n.corner, n.row_base + n.row_slope * j) * TILE_SCALE
     inside = (g > 0) | (k > 0)
     return (
         where(inside, value_of(view, u), top),
-        where(inside, value_of(view, e), n.low * SCALE),
+        where(inside, value_of(view, e), n.low * TILE_SCALE),
     )
 
 
@@ -165,7 +162,7 @@ def row_letters(view, k, g):
         (four,) = th.load(view.refs["rows"], at + c, 1, view.query, width)
         for b in range(4):
             letter = lax.shift_right_logical(four, th.splat(8 * b)) & 255
-            offsets.append(letter * _WIDTH)
+            offsets.append(letter * _ROW_LETTERS)
     return offsets
 
 
@@ -182,14 +179,14 @@ def target_letter(view, column):
 
 
 def first_column(view, g, x):
-    """Padded number of the column before tile ``x`` of lane ``g``; never under 0."""
+    """The padded number of the column before tile ``x`` of lane ``g``; 0 at least."""
     return jnp.maximum((x * view.s.tile - g) * view.s.columns, 0)
 
 
 def _column_zero(view, i):
     n = view.n
     below = n.column_base + n.column_slope * i
-    return where(i <= 0, n.corner, below) * SCALE
+    return where(i <= 0, n.corner, below) * TILE_SCALE
 
 
 def refill(view, k, g, x, last, visit, state):
@@ -202,19 +199,19 @@ def refill(view, k, g, x, last, visit, state):
     th, s, n = view.th, view.s, view.n
     base = lax.div(view.record(k), th.splat(s.tile)) + x
     lane = (view.group * s.lanes + g) * 4
-    kept = []
+    words = []
     for c in range(s.rows // 2):
-        kept += th.load(view.refs["kept"], lane + c * 4 * THREADS, 4, base,
+        words += th.load(view.refs["checkpoints"], lane + c * 4 * THREADS, 4, base,
                         2 * s.rows * THREADS)  # fmt: skip
-    u = tuple(value_of(view, w) for w in kept[: s.rows])
+    u = tuple(value_of(view, w) for w in words[: s.rows])
     first, second = tags_of(view)
-    f = tuple(value_of(view, w) | second for w in kept[s.rows :])
+    f = tuple(value_of(view, w) | second for w in words[s.rows :])
     offsets = row_letters(view, k, g)
     start = first_column(view, g, x)
     above, _ = row_above(view, k, g, jnp.maximum(start, 1))
     top = k * s.strip + g * s.rows - view.pad
     corner = where(start > 0, above, _column_zero(view, top))
-    cost, longer = n.cost * SCALE, n.extend * SCALE
+    cost, longer = n.cost * TILE_SCALE, n.extend * TILE_SCALE
 
     def above_and_letter(at):
         at = jnp.clip(at, 1, jnp.maximum(last, 1))
@@ -227,18 +224,18 @@ def refill(view, k, g, x, last, visit, state):
         ahead = above_and_letter(at + 1)  # arrives while this column is filled
         next_corner = up
         u, f, cells, e = list(u), list(f), [], e | first
-        # The recurrence of ``pairs.fill``, where each maximum keeps who won: the tags
-        # of E are FIRST, with EXTENDS_UP if it came from E, those of D DIAGONAL, ...
+        # The recurrence of ``pairs.fill``, where each maximum has the winner's tag:
+        # E that of ``first``, with EXTENDS_UP if it came from E, D TILE_DIAGONAL, ...
         for r in range(s.rows):
             (score,) = th.load(view.table, offsets[r] + letter)
             e_t = jnp.maximum(e + (EXTENDS_UP - first - longer), up)
             f_t = jnp.maximum(f[r] + (EXTENDS_LEFT - second - longer), u[r])
-            e, f[r] = (e_t & -SCALE) | first, (f_t & -SCALE) | second
+            e, f[r] = (e_t & -TILE_SCALE) | first, (f_t & -TILE_SCALE) | second
             h = jnp.maximum(jnp.maximum(corner + score, e), f[r])
             if s.local:
-                h = jnp.maximum(h, n.floor * SCALE + STOP)
+                h = jnp.maximum(h, n.floor * TILE_SCALE + TILE_STOP)
             corner = u[r]
-            u[r] = up = (h & -SCALE) - cost
+            u[r] = up = (h & -TILE_SCALE) - cost
             cells.append((h, e_t, f_t))
         state = visit(state, slot, at, cells, active)
         more = th.any((at < last).astype(jnp.int32))
@@ -250,9 +247,9 @@ def refill(view, k, g, x, last, visit, state):
 
 
 def tags_of(view):
-    """Tags of up and left: which of them goes first is the pair's."""
+    """Tags of up and left; the first of the two depends on the pair."""
     swapped = view.tie != 0
-    one, two = view.th.splat(FIRST), view.th.splat(SECOND)
+    one, two = view.th.splat(TILE_FIRST), view.th.splat(TILE_SECOND)
     return where(swapped, two, one), where(swapped, one, two)
 
 

@@ -1,4 +1,4 @@
-"""Values of a fill, and what lies on the borders of a table.
+"""Values of a fill, and those on the borders of a table.
 
 A value is int32 (128,), or int16 (256,) where two tables share a register.
 """
@@ -13,43 +13,44 @@ from kernels_pallas.core.mosaic import Threads
 from kernels_pallas.pairs.shapes import Fill, Numbers
 
 
-class View(NamedTuple):
-    """What every step of a program sees."""
+class FillView(NamedTuple):
+    """A program's place and sizes, as every step needs them; lists have a word for
+    each table of a register."""
 
     th: Threads
     s: Fill
     n: Numbers
-    v: "Values"
+    v: "ScoreArithmetic"
     item: jax.Array
     block: jax.Array
     thread: jax.Array
     lane: jax.Array
     group: jax.Array
-    columns: list
-    ends: list
-    lead: list
-    pad: list
-    count: jax.Array
-    tail: jax.Array
-    total: jax.Array
+    columns: list  # n
+    ends: list  # steps up to the target's last column
+    lead: list  # columns of the first step that come before the target
+    pad: list  # rows of the first strip that stand above the query
+    count: jax.Array  # strips
+    tail: jax.Array  # first step with a last column
+    total: jax.Array  # steps of a strip
     start: jax.Array  # row of the block's first letters
     room: jax.Array  # rows of the boundary before this query's
     targets: jax.Ref
-    table: jax.Ref
+    table: jax.Ref  # scores in shared memory
     out: dict
-    most: int
-    first: jax.Array  # the item's first record
-    held: jax.Array  # records of a strip
+    most: int  # strips that the longest query may take
+    first_record: jax.Array
+    strip_records: jax.Array
     up: jax.Array | None  # tags of up and left
     left: jax.Array | None
 
     def record(self, k):
         """The first record of strip ``k``."""
-        return self.first + k * self.held
+        return self.first_record + k * self.strip_records
 
 
 @dataclass(frozen=True)
-class Values:
+class ScoreArithmetic:
     """Arithmetic on values: int32 (128,), or int16 (256,) where tables are packed."""
 
     th: Threads
@@ -57,7 +58,7 @@ class Values:
     n: Numbers
 
     def of(self, value):
-        """A scalar as a value. A word is made first: built of two halves, it would be
+        """A scalar as a value. It is a word first: built of two halves, it would be
         put together again at every use."""
         return self.read(self.word(value))
 
@@ -121,6 +122,7 @@ def row_zero(view, t):
 
 
 def load_words(th, ref, at, count, base, stride):
+    """``Threads.load`` of any multiple of 4 words, or of 1 or 2."""
     part = min(count, 4)
     words = ()
     for k in range(0, count, part):
@@ -129,10 +131,7 @@ def load_words(th, ref, at, count, base, stride):
 
 
 def store_words(th, ref, at, words, base, stride, where=None):
+    """``Threads.store`` of as many words as ``load_words`` takes."""
     count, part = len(words), min(len(words), 4)
     for k in range(0, count, part):
         th.store(ref, at * count + k, words[k : k + part], base, stride * count, where)
-
-
-def log_of(th, s):
-    return th.splat(s.columns.bit_length() - 1)

@@ -1,14 +1,15 @@
 """Paths of many pairs: one thread walks one pair.
 
-From checkpoints: a fill with ``Fill.tile`` left U and E of the last row of every lane
-(``handed``) and U and F of every row at some columns (``kept``). A lane's K rows by the
-C columns between two such checkpoints are a tile. The thread fills a tile that its path
-enters once more, keeps its 4-bit directions in shared memory, walks through it, and
+From checkpoints: a fill with ``Fill.tile`` stores U and E of the last row of every lane
+(``bottom_rows``) and U and F of every row at some columns (``checkpoints``). A lane's K
+rows by the columns between two checkpoints are a tile. The thread fills a tile that its
+path enters once more, with 4-bit directions in shared memory, walks through it, and
 goes on with the next (BT1 of Li, Ranka and Sahni 2014, for pairs).
 
 From packed backtrack (``Fill.words``): it reads a word a step.
 """
 
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -18,10 +19,10 @@ from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.mosaic import THREADS, kernel, where
-from kernels_pallas.pairs.shapes import Fill, Filled, Inputs, size_of
+from kernels_pallas.pairs.shapes import Fill, FillInputs, FillOutput
 from kernels_pallas.pairs.tiles import (
-    SCALE,
-    Sizes,
+    TILE_SCALE,
+    WalkSizes,
     first_column,
     load_pair,
     refill,
@@ -30,11 +31,11 @@ from kernels_pallas.pairs.tiles import (
     tile_of,
     value_of,
 )
-from kernels_pallas.pairs.walk_steps import State, finish, inside_table, take_step
+from kernels_pallas.pairs.walk_steps import WalkState, finish, inside_table, take_step
 
 
-class Pairs(NamedTuple):
-    """What the walks need beside the fill; int32, a word a pair where not said."""
+class WalkInputs(NamedTuple):
+    """Inputs of the walks beside the fill's; int32, a word a pair if not noted."""
 
     rows: jax.Array  # (queries, S * strip / 4): letters of rows, a byte each
     table: jax.Array  # (1, x, 256): ``layout.extended_scores``
@@ -63,7 +64,7 @@ class Walks(NamedTuple):
     runs: jax.Array | None
 
 
-def walk(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, runs: int,
+def walk(inputs: FillInputs, output: FillOutput, pairs: WalkInputs, s: Fill, runs: int,
          interpret=None) -> Walks:  # fmt: skip
     """Walk every pair from its end cell; ``runs`` (R, static) may be 0."""
     names = [*Walks._fields[:-1], "runs"]
@@ -72,38 +73,40 @@ def walk(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, runs: int,
     scratch = 128 if s.words else s.columns * s.tile * s.rows // 8 * THREADS
     body = _word_program if s.words else _walk_program
     few = s.words or s.rows <= 24  # registers
-    out = _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, few,
+    out = _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, few,
                   runs=runs)  # fmt: skip
-    found = Walks(**dict(zip(names, out, strict=True)))
-    return found if runs else found._replace(runs=None)
+    walks = Walks(**dict(zip(names, out, strict=True)))
+    return walks if runs else walks._replace(runs=None)
 
 
-def find(inputs: Inputs, filled: Filled, pairs: Pairs, s: Fill, interpret=None):
+def find(
+    inputs: FillInputs, output: FillOutput, pairs: WalkInputs, s: Fill, interpret=None
+):
     """Local mode: the end cells, in the tiles that ``end_tiles`` names.
 
     Returns i and j, (pairs,) int32; 0 where there is no tile to look into.
     """
     shapes = [pairs.i.shape] * 2
-    return _launch(_find_program, inputs, filled, pairs, s, shapes, 128, interpret,
+    return _launch(_find_program, inputs, output, pairs, s, shapes, 128, interpret,
                    s.rows <= 24)  # fmt: skip
 
 
-def _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, few,
+def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, few,
             **more):  # fmt: skip
     total = pairs.i.shape[0]
-    names = ("numbers", "strips", "starts", "steps", "heights", "lengths", "targets",
-             "first", "held")  # fmt: skip
+    names = ("numbers", "strips", "starts", "steps", "query_lengths", "target_lengths",
+             "targets", "first_record", "strip_records")  # fmt: skip
     arrays = {name: getattr(inputs, name) for name in names} | pairs._asdict()
-    for name in ("handed", "kept", "peaks", "nibbles"):
-        if getattr(filled, name) is not None:
-            arrays[name] = getattr(filled, name)
-    sizes = Sizes(total, inputs.held.shape[0], pairs.rows.shape[1])
+    for name in ("bottom_rows", "checkpoints", "peaks", "nibbles"):
+        if getattr(output, name) is not None:
+            arrays[name] = getattr(output, name)
+    sizes = WalkSizes(total, inputs.strip_records.shape[0], pairs.rows.shape[1])
     warpgroups = 4 if few and not s.plain else 1
     run = kernel(
         partial(
             body, names=tuple(arrays), s=s, sizes=sizes, warpgroups=warpgroups, **more
         ),
-        [jax.ShapeDtypeStruct((size_of(x),), jnp.int32) for x in shapes],
+        [jax.ShapeDtypeStruct((math.prod(x),), jnp.int32) for x in shapes],
         [
             plgpu.SMEM(pairs.table.shape[1:], jnp.int32),
             plgpu.SMEM((warpgroups * scratch,), jnp.int32),
@@ -119,14 +122,14 @@ def _launch(body, inputs, filled, pairs, s, shapes, scratch, interpret, few,
     return [x.reshape(y) for x, y in zip(out, shapes, strict=True)]
 
 
-def _walk_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int, runs: int):
+def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs: int):
     """128 walks."""
     inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
     view, real = load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
     th = view.th
     (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
     zero = th.splat(0)
-    state = State(i, j, *[zero] * 8, inside_table(i, j))
+    state = WalkState(i, j, *[zero] * 8, inside_table(i, j))
     first, second = tags_of(view)
 
     def tile(carry):
@@ -139,7 +142,7 @@ def _walk_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int, runs: in
         k, g, x = (where(going, y, 0) for y in (k, g, x))
         start = first_column(view, g, x)
         last = where(going, column, start)
-        refill(view, k, g, x, last, partial(_keep_nibbles, view), ())
+        refill(view, k, g, x, last, partial(_store_nibbles, view), ())
         state = _walk_tile(
             view, state, start, i - row, (first, second), real, out, runs
         )
@@ -150,14 +153,14 @@ def _walk_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int, runs: in
     finish(view, state, real, out, runs)
 
 
-def _word_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int, runs: int):
+def _word_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs: int):
     """128 walks over packed backtrack."""
     inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
     view, real = load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
     th = view.th
     (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
     zero = th.splat(0)
-    state = State(i, j, *[zero] * 8, inside_table(i, j))
+    state = WalkState(i, j, *[zero] * 8, inside_table(i, j))
     tags = tags_of(view)
     rows = th.splat(s.rows)
     # Lanes of all strips are counted from the first, so that one division is enough.
@@ -198,7 +201,7 @@ def _as_tags(nibble):
     return b | up | left
 
 
-def _keep_nibbles(view, state, slot, column, cells, active):
+def _store_nibbles(view, state, slot, column, cells, active):
     """Directions of a column, 8 rows a word, row 0 lowest."""
     th, s = view.th, view.s
     for c in range(s.rows // 8):
@@ -212,7 +215,7 @@ def _keep_nibbles(view, state, slot, column, cells, active):
 
 
 def _nibble_place(view, slot, part):
-    """Where a thread's directions lie: its own bank, whatever the column."""
+    """The word of a thread's directions: in its own bank, whatever the column."""
     s = view.s
     columns = s.columns * s.tile
     first = view.warpgroup * columns + slot
@@ -243,7 +246,7 @@ def _walk_tile(view, state, start, top, tags, real, out, runs):
     return lax.while_loop(lambda carry: carry[0] != 0, step, carry)[1]
 
 
-def _find_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int):
+def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
     """128 searches among the tiles whose best is the pair's score."""
     inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
     view, real = load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
@@ -251,7 +254,7 @@ def _find_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int):
     (score,) = th.load(view.refs["score"], view.pair)
     (begin,), (end,) = (th.load(view.refs[name], view.pair) for name in "ij")
     none = th.splat(2**30)
-    best = (score + view.n.floor) * SCALE
+    best = (score + view.n.floor) * TILE_SCALE
 
     def seek(carry):
         """On to the next tile that has the score, or beyond the last."""
@@ -271,7 +274,7 @@ def _find_program(*refs, names, s: Fill, sizes: Sizes, warpgroups: int):
         limit = (x * s.tile - g + s.tile) * s.columns
         limit = jnp.minimum(limit, view.columns + view.lead)
         last = where(going, limit, start)
-        visit = partial(_first_hits, view, score * SCALE)
+        visit = partial(_first_hits, view, score * TILE_SCALE)
         hits = refill(view, k, g, x, last, visit, (none,) * s.rows)
         top = k * s.strip + g * s.rows + 1 - view.pad
         for r, column in enumerate(hits):
@@ -295,7 +298,7 @@ def _tile_at(view, place, some):
     """Strip, lane and column of a tile as ``end_tiles`` counts them; of the first tile
     in threads without ``some`` to look into. A block of empty targets has no tiles."""
     th, s = view.th, view.s
-    tiles, lines = lax.div(view.held, th.splat(s.tile)), view.strips * s.lanes
+    tiles, lines = lax.div(view.strip_records, th.splat(s.tile)), view.strips * s.lanes
     length = jnp.maximum(where(view.tie != 0, lines, tiles), 1)
     place = where(some, place, 0)
     high = lax.div(place, length)
@@ -315,9 +318,9 @@ def _peak(view, k, g, x):
 
 def _first_hits(view, score, hits, slot, column, cells, active):
     """First column of every row in which H is the score."""
-    wanted = score + view.n.floor * SCALE
-    found = []
+    goal = score + view.n.floor * TILE_SCALE
+    first = []
     for hit, (h, _, _) in zip(hits, cells, strict=True):
-        here = active & ((h & -SCALE) == wanted) & (column < hit)
-        found.append(where(here, column, hit))
-    return tuple(found)
+        here = active & ((h & -TILE_SCALE) == goal) & (column < hit)
+        first.append(where(here, column, hit))
+    return tuple(first)

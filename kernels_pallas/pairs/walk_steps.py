@@ -1,4 +1,4 @@
-"""Steps of walks and the runs they make, as ``jaxalign.pairs.dp.walk`` defines them."""
+"""Steps of walks and their runs, as ``jaxalign.pairs.dp.walk`` defines them."""
 
 from typing import NamedTuple
 
@@ -8,9 +8,9 @@ from jax import lax
 
 from kernels_pallas.core.mosaic import where
 from kernels_pallas.pairs.tiles import (
-    DIAGONAL,
     EXTENDS_LEFT,
     EXTENDS_UP,
+    TILE_DIAGONAL,
     shift,
     target_letter,
 )
@@ -18,7 +18,7 @@ from kernels_pallas.pairs.tiles import (
 M, I, D, DONE = 0, 1, 2, 3  # BAM's codes: I consumes query, D consumes target
 
 
-class State(NamedTuple):
+class WalkState(NamedTuple):
     """A walk, as ``jaxalign.pairs.dp.walk`` has it, and its unfinished run."""
 
     i: jax.Array
@@ -41,7 +41,7 @@ def inside_table(i, j):
 def take_step(view, state, nibble, tags, active, real, out, runs):
     """One step of every active walk: the tie rule is in the nibble already."""
     b = nibble & 12
-    op = where(b == DIAGONAL, M, where(b == tags[0], I, D))
+    op = where(b == TILE_DIAGONAL, M, where(b == tags[0], I, D))
     op = where(b == 0, DONE, op)
     op = where(state.move == M, op, state.move)
     move = where((op == I) & ((nibble & EXTENDS_UP) != 0), I, M)

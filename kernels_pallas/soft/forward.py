@@ -66,7 +66,7 @@ def _forward_program(scores, numbers, blocks, steps, *refs, s, sizes):
     changes, (ends, *kept, shared) = refs[: 2 * s.dual], refs[2 * s.dual :]
     th = Threads(s.plain, s.threads // s.warpgroups)
     scores, numbers, blocks, *changes = map(
-        th.held, (scores, numbers, blocks, *changes)
+        th.read_only, (scores, numbers, blocks, *changes)
     )
     view = view_of(th, s, sizes, numbers, blocks, *changes[1:])
     scores = (scores, *changes[:1])

@@ -78,7 +78,7 @@ def _reverse_program(numbers, blocks, steps, log_z, values, bases, *refs, s, siz
     *changes, posterior, out, shared = refs
     th = Threads(s.plain, s.threads // s.warpgroups)
     numbers, blocks, log_z, values, bases, *changes = map(
-        th.held, (numbers, blocks, log_z, values, bases, *changes)
+        th.read_only, (numbers, blocks, log_z, values, bases, *changes)
     )
     view = view_of(th, s, sizes, numbers, blocks, *changes)
     r = view.r

@@ -117,18 +117,18 @@ def _program(sizes, a, b, c, scores, seeds, north, west, layer, progress, kept,
     block_j = item - block_i * s.blocks[1]
     strip = block_i * WARPS + warp
     size = th.load(sizes, triple * 4, 4)
-    scores = th.held(scores)
+    scores = th.read_only(scores)
     _profiles(th, s, a, b, scores, of_a, of_b, triple, (block_i, block_j))
     view = View(
         th, s, lane, triple, (block_i, block_j), strip, size[:3],
-        dict(c=th.held(c), north=north, west=west, layer=layer, kept=kept),
+        dict(c=th.read_only(c), north=north, west=west, layer=layer, kept=kept),
         _pairs(th, s, a, b, scores, triple, strip, block_j, lane),
         (of_b, of_a),
         th.load(seeds, triple * SEEDS, 4) + th.load(seeds, triple * SEEDS + 4, 4),
         strip + block_j + lane == 0,
     )  # fmt: skip
     th.wait()
-    view = view._replace(profiles=(th.held(of_b), th.held(of_a)))
+    view = view._replace(profiles=(th.read_only(of_b), th.read_only(of_a)))
     _march(view, warp, thread, progress, number)
 
 

@@ -98,7 +98,7 @@ def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
              s: Shape):  # fmt: skip
     """The walk of one triple."""
     th = Threads(s.plain)
-    a, b, c, scores, kept = map(th.held, (a, b, c, scores, kept))
+    a, b, c, scores, kept = map(th.read_only, (a, b, c, scores, kept))
     thread = th.index()
     triple = th.splat(lax.axis_index("triple"))
     place = th.load(sizes, triple * 4, 4)[:3]

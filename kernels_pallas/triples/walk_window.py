@@ -21,9 +21,9 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 from kernels_pallas.core.access_check import check_access
 from kernels_pallas.core.exchange import prefetch
 from kernels_pallas.core.mosaic import (
-    LANES,
     THREADS,
-    WORD,
+    WORD_LAYOUT,
+    WORD_TYPE,
     Threads,
     _dialects,
     _register,
@@ -72,7 +72,7 @@ def byte(view, where, more=0):
         (word,) = th.load(ref, lax.shift_right_logical(at, th.splat(2)))
         return lax.shift_right_logical(word, (at & 3) * 8) & 255
 
-    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), LANES), return_type=WORD)
+    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT), return_type=WORD_TYPE)
     def load(_, ref, at):
         mgpu, utils, ir, arith, llvm, _ = _dialects()
         i8, i32 = (ir.IntegerType.get_signless(n) for n in (8, 32))
@@ -95,7 +95,7 @@ def _put(view, where, value):
         ref[...] = lax.bitcast_convert_type(kept.reshape(-1, 4), jnp.int32)
         return
 
-    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), LANES, LANES))
+    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT))
     def store(_, ref, at, value):
         _, utils, ir, _, llvm, _ = _dialects()
         i8, i32 = (ir.IntegerType.get_signless(n) for n in (8, 32))

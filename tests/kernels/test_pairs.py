@@ -134,9 +134,9 @@ def test_the_shape_for_long_queries_lowers(length, local):
 @pytest.mark.parametrize("packed", (True, False))
 @pytest.mark.parametrize("local", (True, False))
 def test_the_shapes_for_few_queries_lower(local, packed):
-    for rows, lanes in config.FEW:
-        if local or rows <= config.BORDER[0][0]:
-            s = kp.Fill(rows, lanes, config.COLUMNS, local, packed)
+    for rows, lanes in config.FEW_QUERY_SHAPES:
+        if local or rows <= config.BORDER_SHAPES[0][0]:
+            s = kp.Fill(rows, lanes, config.STEP_COLUMNS, local, packed)
             assert "mosaic_gpu" in lower(s, False, 2000)
 
 

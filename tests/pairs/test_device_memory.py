@@ -38,7 +38,7 @@ from jaxalign.pairs.plan import Task
 from jaxalign.runtime import device_errors, pipeline
 from kernels_pallas.pairs.ends import border_end
 from kernels_pallas.pairs.layout import numbers
-from kernels_pallas.pairs.shapes import Filled, shapes_of
+from kernels_pallas.pairs.shapes import FillOutput, output_shapes
 
 FULL = (
     "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 36.03GiB.\n"
@@ -394,7 +394,7 @@ def test_a_launch_takes_so_much_at_most(monkeypatch):
 def test_end_cells_are_read_without_a_copy_of_the_column():
     """Of 4,096 pairs of up to 768 letters: a copy of column n takes 12 MB."""
     s = kernels.Fill(32, 8, 2, False, False, True, plain=True)
-    shapes = shapes_of(s, 64, 4, 3, 64, 0)
+    shapes = output_shapes(s, 64, 4, 3, 64, 0)
     filled = {name: jax.ShapeDtypeStruct(x, "int32") for name, x in shapes.items()}
     filled.pop("boundary")
     lengths = jax.ShapeDtypeStruct((64, 64), "int32")
@@ -403,7 +403,7 @@ def test_end_cells_are_read_without_a_copy_of_the_column():
     def read(filled, rows, columns):
         n = numbers(problem, s)
         ties = jnp.zeros(rows.shape, bool)
-        return border_end(Filled(**filled), problem, n, s, rows, columns, ties)
+        return border_end(FillOutput(**filled), problem, n, s, rows, columns, ties)
 
     compiled = jax.jit(read).lower(filled, lengths, lengths).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < 4 * 64 * 64 * 768
