@@ -29,20 +29,21 @@ def lpt(options) -> list[dict]:
 def _timed_windows(jaxalign, sequences):
     """Seconds and estimated cells of every window, in the order of the pair matrix."""
     from jaxalign.model.scoring import Scoring
-    from jaxalign.pairs import engine, schedule
+    from jaxalign.pairs import engine
     from jaxalign.pairs.options import make_task
 
     options = {"mode": "local", "output": "score", "threads": 1, "window": 64}
     task = make_task("all", sequences, sequences, Scoring(), **options)
-    _, pieces = engine.plan(task)
-    engine.run(task)  # compiles
+    plan = engine.plan(task)
+    engine.run(plan)  # compiles
     ends = [time.perf_counter()]
-    engine.run(task, lambda *_: ends.append(time.perf_counter()))
+    engine.run(plan, lambda *_: ends.append(time.perf_counter()))
     seconds = np.diff(ends)
-    cells = np.array([schedule.estimate(task.job, piece) for piece in pieces])
-    first = [int(np.min(piece.targets)) for piece in pieces]
-    order = np.lexsort(([int(np.min(p.queries)) for p in pieces], first))
-    return seconds[: len(pieces)][order].tolist(), cells[order].tolist()
+    cells = np.array([piece.cells for piece in plan.pieces])
+    windows = [piece.content for piece in plan.pieces]
+    first = [int(np.min(window.targets)) for window in windows]
+    order = np.lexsort(([int(np.min(w.queries)) for w in windows], first))
+    return seconds[: len(windows)][order].tolist(), cells[order].tolist()
 
 
 def makespans(cells, seconds, count: int) -> tuple[float, float]:

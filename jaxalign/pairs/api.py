@@ -26,6 +26,7 @@ from jaxalign.pairs.options import (
     watched_in,
 )
 from jaxalign.pairs.parts import part_stream, query_ranges
+from jaxalign.pairs.plan import Plan
 from jaxalign.runtime.devices import describe_device, select_device
 from jaxalign.runtime.mesh import ambient as ambient_mesh
 
@@ -189,7 +190,7 @@ def align_all(
     watched, options = watched_in(options)
     task = make_task("all", sequences, sequences, scoring, include_self, **options)
     if cluster is None and not task.filters:
-        return table_of(task, *engine.run(task, *watched))
+        return table_of(task, *engine.run(engine.plan(task), *watched))
     found = list(stream(task, query_ranges.cut_of(task, part_rows), watched, cluster))
     return join((table for _, table in found), part_stream.merge_all(found))
 
@@ -227,7 +228,7 @@ def directions(query, target, scoring=None, *, mode="global", free_ends=None) ->
     return directions_of(a, b, scoring, mode, free)
 
 
-def plan(queries, targets=None, scoring=None, **options) -> dict:
+def plan(queries, targets=None, scoring=None, **options) -> Plan:
     """What a run would do and need, without doing it: pairs, cells, windows, bytes.
 
     Parameters as of ``align_pairs``, or without ``targets`` of ``align_all``; with
@@ -251,7 +252,7 @@ def plan(queries, targets=None, scoring=None, **options) -> dict:
     else:
         queries, targets = inputs.sets(scoring, queries, targets)
         task = make_task(*pairing(queries, targets), scoring, **options)
-    return engine.plan(task)[0]
+    return engine.plan(task)
 
 
 __all__ = [

@@ -7,26 +7,20 @@ one of them.
 
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from functools import partial
-from types import SimpleNamespace
 
 import jax
 
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.pairs import result, schedule, windows
-from jaxalign.pairs.cpu import execute, spmd
-from jaxalign.pairs.gpu import (
-    device_memory,
-    device_result,
-    dispatch,
-    launch_plan,
-    score_types,
-)
-from jaxalign.pairs.gpu.launch_errors import job_words
-from jaxalign.pairs.plan import Task, make_plan, merge
-from jaxalign.runtime import device_errors, pipeline
+from jaxalign.pairs import schedule
+from jaxalign.pairs.cpu import execute, spmd, window_plan
+from jaxalign.pairs.gpu import device_memory, dispatch, launch_plan, score_types
+from jaxalign.pairs.plan import Piece, Plan, Task, merge
+from jaxalign.pairs.result import Output
+from jaxalign.pairs.run_state import Run, Worker
+from jaxalign.runtime import pipeline
 from jaxalign.runtime.backend import kernels_pallas
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.progress import teller, watcher
@@ -61,43 +55,50 @@ def choose(implementation: str | None, devices=()) -> tuple[str, str]:
     return "sweep", reason if no_gpu else f"{reason}; no kernels: {why}"
 
 
-def plan(task: Task) -> tuple[dict, list]:
-    """(plan, pieces) of a task; the plan says which implementation will run.
+def plan(task: Task) -> Plan:
+    """The plan of a task; it says which implementation will run, and why.
 
     Raises
     ------
     MemoryPlanError, UsageError, DeviceError
     """
-    asked = task.implementation if task.mesh is None else "sweep"
-    name, why = choose(asked, task.devices)
-    letters = len(task.scoring.scores)
-    if name == "pallas" and letters > score_types.LETTERS and not task.implementation:
-        most = score_types.LETTERS
+    name, why = _choose_for(task)
+    if name == "pallas":
+        limit = device_memory.budget(task)
+        figures, split = launch_plan.make_plan(task, kernels_pallas, limit)
+        blocks = dispatch.pieces_of(task, split.blocks)
+        others = "pairs beyond the kernels"
+    else:
+        figures, split = window_plan.make_plan(task)
+        blocks = execute.pieces_of(task, split.blocks)
+        others = "pairs too long, or too few, for a window" if name == "sweep" else None
+    if split.pairs and others:
+        others = f"{others} by wavefront, in strips"
+        why = f"{why}; {others}" if blocks else others
+        name = f"{name}, wavefront" if blocks else "wavefront"
+    pieces = [*blocks, *execute.pair_pieces_of(task, split.pairs)]
+    pieces = [pieces[k] for k in schedule.heaviest_first([x.cells for x in pieces])]
+    devices = _names(task.devices if task.mesh is None else task.mesh.devices.flat)
+    loads = schedule.plan([piece.cells for piece in pieces], len(devices)).loads
+    figures |= {"devices": devices, "device_cells": list(loads)}
+    figures |= {"budget_bytes": task.budget, "implementation": name, "reason": why}
+    if task.mesh is None:
+        pieces = _joined(task, pieces)
+    return Plan(task, tuple(pieces), figures)
+
+
+def _choose_for(task: Task) -> tuple[str, str]:
+    """``choose`` for a task, with what its alphabet, output and mesh ask for."""
+    named = task.implementation if task.mesh is None else "sweep"
+    name, why = choose(named, task.devices)
+    letters, most = len(task.scoring.scores), score_types.LETTERS
+    if name == "pallas" and letters > most and not task.implementation:
         name, why = "sweep", f"{letters} letters; the GPU kernels take {most}"
     if name == "striped" and task.paths:
         raise UsageError("striped computes scores, no paths: output score or identity")
     if task.mesh is not None:
         why = f"one program over a mesh of {task.mesh.devices.size} devices"
-    if name == "pallas":
-        made, pieces = launch_plan.make_plan(
-            task, kernels_pallas, device_memory.budget(task)
-        )
-        others = "pairs beyond the kernels"
-    else:
-        made, pieces = make_plan(task)
-        others = "pairs too long, or too few, for a window" if name == "sweep" else None
-    if made["checkpointed_pairs"] and others:
-        others = f"{others} by wavefront, in strips"
-        why = f"{why}; {others}" if made["windows"] else others
-        name = f"{name}, wavefront" if made["windows"] else "wavefront"
-    cells = [schedule.estimate(task.job, piece) for piece in pieces]
-    pieces = [pieces[k] for k in schedule.heaviest_first(cells)]
-    devices = task.devices if task.mesh is None else task.mesh.devices.flat
-    devices = _names(devices)
-    loads = schedule.plan(cells, len(devices)).loads
-    made |= {"devices": devices, "device_cells": list(loads)}
-    made |= {"budget_bytes": task.budget}
-    return made | {"implementation": name, "reason": why}, pieces
+    return name, why
 
 
 def _names(devices) -> list[str]:
@@ -105,89 +106,81 @@ def _names(devices) -> list[str]:
     return [f"{device.platform}:{device.id}" for device in devices]
 
 
-@dataclass(eq=False)
-class Content:
-    """What a ``flow.Work`` is made of: the task of its rows, its plan, its result."""
+def _joined(task: Task, pieces: list[Piece]) -> list[Piece]:
+    """Launches of a GPU in lists, since they need not wait for each other: several
+    lists for each of some devices, but one for a part of a job. A search, which looks
+    at each launch, and pieces of no group have them as they are."""
+    together = [piece for piece in pieces if piece.group == dispatch.GROUP]
+    others = [piece for piece in pieces if piece.group != dispatch.GROUP]
+    if not together or task.top is not None:
+        return pieces
+    several = len(task.devices) > 1 and task.reserved is None
+    lists = schedule.lists(together, len(task.devices)) if several else [together]
+    return [*map(dispatch.join, lists), *others]
 
-    task: Task
-    info: dict
-    output: result.Output
-    jobs: dict = field(default_factory=dict)  # (task, device) -> gpu.Job
-    locks: dict = field(default_factory=dict)  # the same
 
-
-def prepare(task: Task, computed: list[Task]) -> pipeline.Work:
-    """Plan some tasks whose rows are those of one; nothing is computed yet."""
+def plan_rows(task: Task, computed: list[Task]) -> Plan:
+    """The plan of the rows of a task that some tasks compute."""
     plans = [plan(one) for one in computed]
-    pieces = [
-        (one, piece)
-        for one, (_, pieces) in zip(computed, plans, strict=True)
-        for piece in _batched(one, pieces)
-    ]
-    info = merge([made for made, _ in plans])
-    info |= {"pairs": task.job.pairs, "cells": task.job.cells}
-    content = Content(task, info, result.Output(task))
-    return pipeline.Work(content, pieces)
+    figures = merge([one.figures for one in plans])
+    figures |= {"pairs": task.job.pairs, "cells": task.job.cells}
+    return Plan(task, tuple(piece for one in plans for piece in one.pieces), figures)
 
 
-def _batched(task: Task, pieces: list) -> list:
-    """Launches of a GPU in lists, whose launches need not wait for each other: several
-    for each of some devices, but one for a part of a job. The others as they are."""
-    launches = [piece for piece in pieces if isinstance(piece, launch_plan.Launch)]
-    others = [piece for piece in pieces if not isinstance(piece, launch_plan.Launch)]
-    if len(task.devices) <= 1 or task.reserved is not None:
-        return [*filter(None, [launches]), *others]
-    return [*schedule.lists(launches, len(task.devices)), *others]
+def start(plan: Plan) -> Run:
+    """The run of a plan; nothing is computed yet."""
+    return Run(plan, Output(plan.task), kernels_pallas)
 
 
-def run(task: Task, progress=None, busy=None):
-    """Run a job.
+def run(plan: Plan, progress=None, busy=None):
+    """Run a plan.
 
     Returns
     -------
     columns : dict of arrays, in input order
     paths : (operations, offsets) or None
     info : dict
-        The plan, and ``seconds``.
+        The figures of the plan, and ``seconds``.
     """
-    work = prepare(task, [task])
-    began = time.perf_counter()
+    task, current, began = plan.task, start(plan), time.perf_counter()
     if task.mesh is None:
-        watched = progress, busy
-        (work,) = compute(iter([work]), task, task.job.cells, *watched)
-        collect(work.content)
+        list(compute([current], task, task.job.cells, progress, busy))
+        dispatch.collect(current)
     else:
-        tell = teller(progress, task.job.cells)
-        for rows in spmd.run(task, [piece for _, piece in work.pieces]):
-            work.content.output.put(rows)
-            tell(rows.cells)
-    seconds = time.perf_counter() - began
-    return *work.content.output.finish(), summary(work.content, seconds)
+        spmd.run(current, Worker(tell=teller(progress, task.job.cells)))
+    current.seconds = time.perf_counter() - began
+    return *current.output.finish(), summary(current)
 
 
-def collect(content: Content, jobs=None) -> None:
-    """What devices hold of a result, all of its jobs or some: to the host."""
-    jobs = list(content.jobs.values()) if jobs is None else jobs
-    with device_errors.explained(f"the result of {job_words(content.task)}"):
-        device_result.collect(jobs, content.output)
+def compile_launches(run: Run) -> None:
+    """Compile what the launches of a run need, side by side, if it has any."""
+    task = run.plan.task
+    if launches := dispatch.launches_of(run, task):
+        device = next(iter(task.devices), None)
+        with on_device(device):
+            dispatch.compile_all(dispatch.job_of(run, task, device), launches)
 
 
-def summary(content: Content, seconds: float) -> dict:
-    """The plan of a task and how it went."""
-    halved = sum(len(job.halved) for job in content.jobs.values())
-    return content.info | {"seconds": seconds, "halved_launches": halved}
+def summary(run: Run) -> dict:
+    """The figures of a plan, and how its run went."""
+    halved = sum(len(job.halved) for job in run.device_jobs.values())
+    return run.plan.figures | {"seconds": run.seconds, "halved_launches": halved}
 
 
-def compute(works, task: Task, cells: int, progress, busy, ahead=pipeline.AHEAD):
-    """Works (iterator of ``flow.Work``, ``ahead`` of them at a time) of a task on its
-    devices; yields each when all its pieces are done."""
+def compute(
+    runs: Iterable[Run], task: Task, cells: int, progress, busy, ahead=pipeline.AHEAD
+) -> Iterator[Run]:
+    """Runs, ``ahead`` of them at a time, of a task on its devices; yields each when all
+    its pieces are done."""
     ending = threading.Event()
     tell = partial(_tell, ending, teller(progress, cells))
     watch = watcher(busy, len(task.devices) or 1)
     devices = places(task)
-    alone = len(devices) == len(set(devices))
-    workers = [partial(_worker, device, tell, watch, alone) for device in devices]
-    return pipeline.run(works, workers, ahead, ending)
+    only = len(devices) == len(set(devices))
+    workers = [partial(_worker, Worker(d, tell, only), watch) for d in devices]
+    works = (pipeline.Work(run, run.plan.pieces) for run in runs)
+    for work in pipeline.run(works, workers, ahead, ending):
+        yield work.content
 
 
 def _tell(ending: threading.Event, tell, cells) -> None:
@@ -207,54 +200,18 @@ def places(task: Task) -> list:
     return [devices[k % len(devices)] for k in range(count)]
 
 
-def _worker(device, tell, watch, alone):
-    """What a host thread, the only one of a device or not, needs to compute pieces."""
-    scratch = SimpleNamespace()
+def _worker(worker: Worker, watch):
+    """A host thread's function (work, piece)."""
 
-    def one(work: pipeline.Work, item):
-        watch(device, 1)
-        with jax.default_device(device) if device else nullcontext():
-            _compute(work, *item, device, scratch, tell, alone)
-        watch(device, -1)
+    def compute_one(work: pipeline.Work, piece: Piece):
+        watch(worker.device, 1)
+        with on_device(worker.device):
+            piece.compute(work.content, worker, piece)
+        watch(worker.device, -1)
 
-    return one
-
-
-def _compute(work, task, piece, device, scratch, tell, alone) -> None:
-    """Compute a piece, and put its rows where they belong; ``alone``: by the only
-    thread of its device."""
-    content = work.content
-    if isinstance(piece, list):
-        job = gpu_job(content, task, device)
-        dispatch.compile_all(
-            job, _launches(work, task)
-        )  # what others have may be next here
-        # Rows are held there if no other thread has launches for them on this device.
-        whole = task is content.task and (alone or len(work.pieces) == 1)
-        with device_errors.explained(f"the launches of {job_words(task)}", device):
-            dispatch.run(job, piece, content.output, tell, whole)
-        if task.reserved is not None:
-            collect(content, [job])
-        return
-    if isinstance(piece, windows.Window):
-        rows = execute.run_window(task, piece, scratch)
-    else:
-        rows = execute.run_pair(task, piece)
-    content.output.put(rows)
-    tell(rows.cells)
+    return compute_one
 
 
-def _launches(work: pipeline.Work, task: Task) -> list:
-    """All launches of a task."""
-    lists = (some for own, some in work.pieces if own is task)
-    return [launch for some in lists if isinstance(some, list) for launch in some]
-
-
-def gpu_job(content, task, device):
-    """What launches of a task share on a device, made by the first who asks."""
-    key = id(task), device
-    with content.locks.setdefault(key, threading.Lock()):  # devices prepare at once
-        if key not in content.jobs:
-            with device_errors.explained(f"the sequences of {job_words(task)}", device):
-                content.jobs[key] = dispatch.prepare(task, kernels_pallas)
-    return content.jobs[key]
+def on_device(device):
+    """A context in which JAX computes on a device, None: on its own choice."""
+    return jax.default_device(device) if device else nullcontext()

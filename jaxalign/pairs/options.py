@@ -76,7 +76,7 @@ def run(kind, queries, targets, scoring, **options) -> Table:
     """Compute a job of some options."""
     watched, options = watched_in(options)
     task = make_task(kind, queries, targets, scoring, **options)
-    return table_of(task, *engine.run(task, *watched))
+    return table_of(task, *engine.run(engine.plan(task), *watched))
 
 
 def table_of(task, columns, paths, info) -> Table:

@@ -1,17 +1,15 @@
-"""A job and its plan: what will be computed, with what, and how many bytes it needs."""
+"""A task, the pieces that its pairs are computed in, and the plan of all of them."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from jaxalign.errors import MemoryPlanError
 from jaxalign.model import bounds
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import Scoring, is_symmetric
 from jaxalign.pairs import windows
-from jaxalign.pairs.cpu import long_pair, partition
-from jaxalign.runtime.memory import refuse_over, show_bytes
 
 # Result bytes a pair: indices and score, counts and spans, about 12 runs of a path.
 COLUMN_BYTES = {"score": 12, "identity": 16, "stats": 44, "alignment": 44 + 48}
@@ -92,61 +90,66 @@ class Task:
         return prove(m, n, self.scoring, self.mode)
 
 
-def make_plan(task: Task) -> tuple[dict, list]:
-    """What a run will do and need, before it does: counts and bytes, and the pieces.
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some pairs of a task that one host thread computes at once.
 
-    A piece is a ``Window``, or a pair (i, j) that only checkpoints can hold.
-
-    Raises
-    ------
-    MemoryPlanError
-        The result and a piece for every thread exceed the budget; or checkpoints are
-        needed where another implementation was asked for.
+    ``compute(run, worker, piece)`` puts their rows into the result of the run.
+    ``scores(run, worker, piece)`` yields ``PieceScores`` for a search. Pieces of one
+    ``group`` may be computed together; those of None are not.
     """
-    fit = task.result_bytes + 2**20 * task.threads
-    if fit <= task.budget:
-        plan, pieces = _plan(task)
-        if _bytes(plan) <= task.budget:
-            return plan, pieces
-    # Bytes of a piece follow the budget: grow it until the plan fits, and name that.
-    while (needed := _bytes(_plan(replace(task, budget=fit))[0])) > fit:
-        fit = needed
-    refuse_over(fit, task.budget, f"{task.job.pairs:,} pairs")
-    return _plan(task)
+
+    task: Task
+    content: Any  # a window, a pair (i, j), or a list of launches
+    cells: int  # about: what it costs beside the other pieces
+    compute: Callable
+    scores: Callable
+    group: Hashable = None
 
 
-def _bytes(plan) -> int:
-    return plan["result_bytes"] + plan["window_bytes"] * plan["threads"]
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Mapping):
+    """What a run will do and need, before it does it.
+
+    It reads like a dict of its figures: ``plan["pairs"]``, ``dict(plan)``; ``print``
+    shows them one a line. A plan by parts has ``parts`` instead of pieces; bytes and
+    windows are those of the heaviest part.
+    """
+
+    task: Task
+    pieces: tuple[Piece, ...]
+    figures: dict
+    parts: tuple = ()  # of ``pairs.parts.query_ranges.Part``
+
+    def __getitem__(self, name: str) -> Any:
+        return self.figures[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.figures)
+
+    def __len__(self) -> int:
+        return len(self.figures)
+
+    def __or__(self, other: Mapping) -> dict:
+        return {**self.figures, **other}
+
+    def __repr__(self) -> str:
+        pairs, cells = self.figures["pairs"], self.figures["cells"]
+        return f"<Plan of {pairs:,} pairs, {cells:,} cells: {self['implementation']}>"
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{name.replace('_', ' ')}: {_shown(value)}" for name, value in self.items()
+        )
 
 
-def _plan(task):
-    """(plan, pieces) within the task's budget as far as the pieces can be cut."""
-    limit = task.window_budget
-    pieces = list(partition.cut(task.job, limit))
-    if task.implementation is None:
-        pieces = [one for piece in pieces for one in partition.lone(task.job, piece)]
-    if task.implementation in ("wavefront", "striped"):
-        pieces = [pair for piece in pieces for pair in windows.pairs(task.job, piece)]
-    cut = [piece for piece in pieces if isinstance(piece, windows.Window)]
-    alone = [piece for piece in pieces if not isinstance(piece, windows.Window)]
-    sizes = [(len(task.queries[i]), len(task.targets[j])) for i, j in alone]
-    if task.implementation == "sweep" and alone:
-        if limit >= partition.NARROW:
-            size = show_bytes(partition.NARROW)
-            raise MemoryPlanError(
-                f"{len(alone):,} pairs do not fit a window of {size} with "
-                "their backtrack: leave the implementation open, or name wavefront"
-            )
-        held = [partition.least_bytes(task.job, *pair) for pair in alone]
-    else:
-        held = [long_pair.bytes_needed(*size, limit) for size in sizes]
-    held += [partition.window_bytes(w, 4, task.job.steps) for w in cut]
-    shapes = [(w.m, w.n) for w in cut] + sizes
-    dtypes = {task.dtype(*shape) for shape in shapes}
-    return describe(task, len(cut), len(alone), held, dtypes), pieces
+def _shown(value) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def describe(task, windows: int, alone: int, held, dtypes) -> dict:
+def describe(task, windows: int, alone: int, needed, dtypes) -> dict:
     """A plan as a user sees it: counts, bytes of the largest piece, score types."""
     return {
         "pairs": task.job.pairs,
@@ -155,7 +158,7 @@ def describe(task, windows: int, alone: int, held, dtypes) -> dict:
         "checkpointed_pairs": alone,
         "threads": task.threads,
         "result_bytes": task.result_bytes,
-        "window_bytes": max(held, default=0),
+        "window_bytes": max(needed, default=0),
         "dtypes": sorted(dtypes),
     }
 
@@ -166,15 +169,15 @@ LARGEST = ("window_bytes", "result_bytes", "threads")
 
 def merge(plans: list[dict]) -> dict:
     """The plans of parts of a job -> one of all."""
-    made = dict(plans[0])
+    merged = dict(plans[0])
     for other in plans[1:]:
-        made |= {name: made[name] + other[name] for name in SUMS if name in made}
-        made |= {name: max(made[name], other[name]) for name in LARGEST}
-        loads = zip(made["device_cells"], other["device_cells"], strict=True)
-        made["device_cells"] = [sum(pair) for pair in loads]
-        made["dtypes"] = sorted({*made["dtypes"], *other["dtypes"]})
-        names = (made["implementation"] + ", " + other["implementation"]).split(", ")
-        made["implementation"] = ", ".join(dict.fromkeys(names))
-        if len(other["reason"]) > len(made["reason"]):  # it also names what is beyond
-            made["reason"] = other["reason"]
-    return made
+        merged |= {name: merged[name] + other[name] for name in SUMS if name in merged}
+        merged |= {name: max(merged[name], other[name]) for name in LARGEST}
+        loads = zip(merged["device_cells"], other["device_cells"], strict=True)
+        merged["device_cells"] = [sum(pair) for pair in loads]
+        merged["dtypes"] = sorted({*merged["dtypes"], *other["dtypes"]})
+        names = (merged["implementation"] + ", " + other["implementation"]).split(", ")
+        merged["implementation"] = ", ".join(dict.fromkeys(names))
+        if len(other["reason"]) > len(merged["reason"]):  # it also names what is beyond
+            merged["reason"] = other["reason"]
+    return merged

@@ -113,13 +113,10 @@ def lists(pieces: list, devices: int) -> list[list]:
     return [some for some in made if some]
 
 
-def estimate(job: Job, piece) -> int:
-    """Cells of a piece of a job: the sum of its query lengths times that of its target
-    lengths, as in the paper; of a pair its own."""
-    if isinstance(piece, tuple):
-        i, j = piece
-        return int(job.query_lengths[i] * job.target_lengths[j])
-    m, n = job.query_lengths[piece.queries], job.target_lengths[piece.targets]
-    if piece.zipped:
+def estimate(job: Job, block) -> int:
+    """Cells of a window or a launch: the sum of its query lengths times that of its
+    target lengths, as in the paper."""
+    m, n = job.query_lengths[block.queries], job.target_lengths[block.targets]
+    if block.zipped:
         return int((m * n).sum())
-    return int(m.sum()) * int(n.sum()) // piece.each
+    return int(m.sum()) * int(n.sum()) // block.each

@@ -45,6 +45,14 @@ class Window:
     n: int  # longest target
 
 
+class Partition(NamedTuple):
+    """A pair matrix in blocks (windows, or launches of a GPU), and the pairs (i, j)
+    that are better computed alone, or that no block can hold."""
+
+    blocks: list
+    pairs: list[tuple[int, int]]
+
+
 class Pairs(NamedTuple):
     """(Q, T) arrays: indices of both sides as computed, which pairs are asked for,
     and which of them the result has the other way round."""
@@ -249,11 +257,9 @@ class Job:
         return rank
 
 
-def pairs(job: Job, piece) -> list[tuple[int, int]]:
-    """The single pairs (i, j) of a piece, in input orientation."""
-    if isinstance(piece, tuple):
-        return [piece]
-    i, j, wanted, flip = job.meets(piece)
+def pairs(job: Job, block) -> list[tuple[int, int]]:
+    """The single pairs (i, j) of a window or a launch, in input orientation."""
+    i, j, wanted, flip = job.meets(block)
     first, last = np.where(flip, j, i)[wanted], np.where(flip, i, j)[wanted]
     return list(zip(first.tolist(), last.tolist(), strict=True))
 

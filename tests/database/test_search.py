@@ -100,9 +100,9 @@ def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
     monkeypatch.setattr(window_scores, "ENOUGH", enough)
     seen, real = [], execute.window_scores
 
-    def watched(task, window, scratch, high):
-        scores, beyond = real(task, window, scratch, high)
-        seen.append((high, beyond))
+    def watched(task, window, worker):
+        scores, beyond = real(task, window, worker)
+        seen.append((worker.byte_limit, beyond))
         return scores, beyond
 
     filled, fill = [], execute._scores
@@ -281,7 +281,7 @@ def test_a_failure_in_a_window_is_raised(sets, monkeypatch):
     def fail(*_):
         raise RuntimeError("lost")
 
-    monkeypatch.setattr(window_scores, "_scores", fail)
+    monkeypatch.setattr(execute, "window_scores", fail)
     with pytest.raises(RuntimeError, match="lost"):
         jaxalign.search(*sets)
 

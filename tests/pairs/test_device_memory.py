@@ -34,8 +34,9 @@ from jaxalign.pairs.gpu import (
     launch_size,
     memory_retry,
 )
-from jaxalign.pairs.plan import Task
-from jaxalign.runtime import device_errors, pipeline
+from jaxalign.pairs.plan import Piece, Plan, Task
+from jaxalign.pairs.run_state import Run
+from jaxalign.runtime import device_errors
 from kernels_pallas.pairs.ends import border_end
 from kernels_pallas.pairs.layout import numbers
 from kernels_pallas.pairs.shapes import FillOutput, output_shapes
@@ -265,7 +266,7 @@ def pairs_of(task, launches):
 @pytest.mark.parametrize("output", ["score", "identity", "alignment"])
 def test_halves_hold_every_pair_once_in_less_memory(kind, output):
     task = long_task(kind, output)
-    pieces = list(launch_plan.cut(task, kernels, 2**34))
+    pieces = launch_plan.cut(task, kernels, 2**34).blocks
     want, sizes = pairs_of(task, pieces), Counter()
     while pieces:
         taken = [launch_plan.launch_bytes(task, kernels, piece) for piece in pieces]
@@ -315,7 +316,7 @@ def queue(monkeypatch, fits, when):
 def test_the_queue_runs_every_pair_once(when, monkeypatch):
     task = long_task("all", "score", count=700)
     queue(monkeypatch, lambda launch: launch.pairs <= 2**13, when)
-    launches, job = list(launch_plan.cut(task, kernels, 2**34)), job_of(task)
+    launches, job = launch_plan.cut(task, kernels, 2**34).blocks, job_of(task)
     again = dispatch._all(job, launches)
     assert (pairs_of(task, job.looked) == 1).all()
     assert len(again) == len(job.looked) > len(launches) > 2
@@ -331,7 +332,7 @@ def test_the_queue_runs_every_pair_once(when, monkeypatch):
 
 def test_the_least_launch_is_tried_alone_and_then_refused(monkeypatch):
     task = replace(long_task("all", "score", "local"), window=2)
-    (first, *_) = launches = list(launch_plan.cut(task, kernels, 2**34))
+    (first, *_) = launches = launch_plan.cut(task, kernels, 2**34).blocks
     tries = []
 
     def fits(launch):
@@ -355,7 +356,7 @@ def test_other_errors_name_the_job_and_the_launch(monkeypatch):
         raise error(DEAD)
 
     monkeypatch.setattr(dispatch, "_issue", issue)
-    launches = list(launch_plan.cut(task, kernels, 2**34))
+    launches = launch_plan.cut(task, kernels, 2**34).blocks
     with pytest.raises(DeviceFailure) as e:
         dispatch._all(job_of(task), launches)
     message = str(e.value)
@@ -369,7 +370,7 @@ def test_a_limit_holds_for_later_jobs_and_only_falls():
     device_memory.lower("gpu:0", 2**34)
     device_memory.lower("gpu:0", 2**35)
     task = long_task("all", "score")
-    (piece, *_) = launch_plan.cut(task, kernels, 2**34)
+    ((piece, *_), _) = launch_plan.cut(task, kernels, 2**34)
     assert (
         device_memory.limit("gpu:0") == 2**34 and device_memory.limit("gpu:1") is None
     )
@@ -422,19 +423,18 @@ def test_nothing_more_is_issued_after_an_interruption(monkeypatch):
             tell(1)
 
     monkeypatch.setattr(engine, "kernels_pallas", Interpreted())
-    monkeypatch.setattr(engine, "gpu_job", lambda *_: None)
+    monkeypatch.setattr(dispatch, "job_of", lambda *_: None)
     monkeypatch.setattr(dispatch, "compile_all", lambda *_: None)
     monkeypatch.setattr(dispatch, "run", run)
-    pieces = [(task, [])]
-    content = engine.Content(task, {}, SimpleNamespace())
+    piece = Piece(task, [], 1, dispatch.compute, None, dispatch.GROUP)
 
-    def works():
-        yield pipeline.Work(content, pieces)
+    def runs():
+        yield Run(Plan(task, (piece,), {}), SimpleNamespace())
         begun.wait()
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(engine.compute(works(), task, left, None, None))
+        list(engine.compute(runs(), task, left, None, None))
     assert 0 < len(issued) < left
 
 

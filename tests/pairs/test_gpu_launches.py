@@ -28,8 +28,8 @@ from jaxalign.pairs.gpu import (
     transfer,
 )
 from jaxalign.pairs.parts import query_ranges
-from jaxalign.pairs.plan import Task
-from jaxalign.runtime import pipeline
+from jaxalign.pairs.plan import Piece, Task
+from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime.progress import teller
 
 
@@ -39,8 +39,8 @@ def run_all(task, monkeypatch, progress=None):
     monkeypatch.setattr(launch_size, "TARGETS", (8,))
     monkeypatch.setattr(launch_size, "PAIRS", (8,))
     out = result.Output(task)
-    pieces = list(launch_plan.cut(task, Small(), 2**34))
-    assert all(isinstance(piece, launch_plan.Launch) for piece in pieces)
+    pieces, beyond = launch_plan.cut(task, Small(), 2**34)
+    assert not beyond
     told = teller(progress, task.job.cells)
     job = dispatch.prepare(task, Small(), kernels.interpreter())
     dispatch.run(job, pieces, out, told)
@@ -102,10 +102,10 @@ def test_exactly_the_scores_beyond_int16_run_again(monkeypatch):
     seen, told, sizes = [], [], set()
 
     def spy(task, kernels, queries, targets, *rest, **more):
-        made = list(launch_plan.zipped(task, kernels, queries, targets, *rest, **more))
+        made = launch_plan.zipped(task, kernels, queries, targets, *rest, **more)
         if more:
             seen.extend(zip(queries.tolist(), targets.tolist(), strict=True))
-            sizes.update((x.rows, x.columns, x.places, x.shape) for x in made)
+            sizes.update((x.rows, x.columns, x.places, x.shape) for x in made.blocks)
         return made
 
     monkeypatch.setattr(dispatch, "zipped", spy)
@@ -129,7 +129,7 @@ def test_composition_proves_more_than_lengths():
         sets = as_sequences([letter * 3000] * 2, scoring.alphabet)
         free = resolve_ends(mode, None)
         task = Task("all", sets, sets, scoring, mode, free, "score", budget=2**30)
-        (piece,) = launch_plan.cut(task, kernels, 2**34)
+        ((piece,), _) = launch_plan.cut(task, kernels, 2**34)
         assert (piece.dtype, piece.proven) == want
     assert launch_plan.highest(task)[0].tolist() == [33000, 33000]
 
@@ -140,7 +140,7 @@ def test_costs_near_the_range_are_not_left_to_int16(cost, dtype):
     sets = as_sequences(["ACGT" * 10] * 2, scoring.alphabet)
     task = Task("all", sets, sets, scoring, "local", frozenset(), "score",
                 budget=2**30)  # fmt: skip
-    assert [x.dtype for x in launch_plan.cut(task, kernels, 2**34)] == [dtype]
+    assert [x.dtype for x in launch_plan.cut(task, kernels, 2**34).blocks] == [dtype]
     assert not kernels.detects(scoring.scores, 10, 32767)
     assert not kernels.detects([[1, -32767]], 10, 1)
 
@@ -149,8 +149,9 @@ def test_costs_near_the_range_are_not_left_to_int16(cost, dtype):
 @pytest.mark.parametrize("output", ["score", "alignment"])
 def test_window_bounds_a_launch(kind, output):
     task = replace(task_of(kind, output, count=30), window=7)
-    for piece in launch_plan.cut(task, kernels, 2**34):
-        assert isinstance(piece, launch_plan.Launch)
+    launches, beyond = launch_plan.cut(task, kernels, 2**34)
+    assert not beyond
+    for piece in launches:
         assert max(len(piece.queries), len(piece.targets), piece.places) <= 7
 
 
@@ -225,18 +226,18 @@ def test_the_engine_drives_launches(output, options, monkeypatch):
 @pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_rows_are_held_where_no_other_thread_has_launches(alone, pairs, monkeypatch):
-    given, task = [], SimpleNamespace(reserved=None)
+    given, task = [], task_of("all", "score", count=2)
     monkeypatch.setattr(dispatch, "run", lambda *args: given.append(args[-1]))
-    monkeypatch.setattr(engine, "gpu_job", lambda *_: None)
+    monkeypatch.setattr(dispatch, "job_of", lambda *_: None)
     monkeypatch.setattr(dispatch, "compile_all", lambda *_: None)
     pair = SimpleNamespace(cells=1)
     monkeypatch.setattr(engine.execute, "run_pair", lambda *_: pair)
     output = SimpleNamespace(put=lambda rows: given.append(rows))
-    content = SimpleNamespace(task=task, output=output)
-    work = pipeline.Work(content, [(task, []), *[(task, (0, 1))] * pairs])
-    one = engine._worker(None, lambda *_: None, lambda *_: None, alone)
-    for piece in work.pieces:
-        one(work, piece)
+    launches = Piece(task, [], 1, dispatch.compute, None, dispatch.GROUP)
+    single = Piece(task, (0, 1), 1, engine.execute.compute_pair, None)
+    plan = SimpleNamespace(task=task, pieces=[launches, *[single] * pairs])
+    for piece in plan.pieces:
+        piece.compute(Run(plan, output), Worker(only=alone), piece)
     assert given == [alone or not pairs, *[pair] * pairs]
 
 
@@ -261,10 +262,7 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
             with jax.default_device(chosen):
                 dispatch.compile_all(job, launches)
     assert seen == [device] * 2 + [None] * 2
-    wide = [
-        launch_plan.Launch(one, one, rows=128),
-        (0, 0),
-    ]  # and a pair beyond the kernels
+    wide = [launch_plan.Launch(one, one, rows=128)]
     monkeypatch.setattr(dispatch, "_in_int32", lambda *_: wide)
     for _ in range(2):
         dispatch.compile_all(
@@ -316,8 +314,7 @@ def test_a_search_by_launches(count, options, monkeypatch):
 
 def test_a_search_of_few_queries_leaves_few_slots_empty():
     task = replace(task_of("cross", "score", "local", count=3), top=4)
-    (piece, *_) = launch_plan.cut(task, kernels, 2**34)
-    assert isinstance(piece, launch_plan.Launch)
+    ((piece, *_), _) = launch_plan.cut(task, kernels, 2**34)
     assert len(piece.queries) <= piece.slots < 4 * len(task.queries)
 
 
@@ -332,11 +329,11 @@ def test_every_pair_comes_once(kind, output):
     task = Task(kind, sets, sets, scoring, "local", resolve_ends("local", None), output)
     for budget in (2**22, 2**28, 2**35):
         seen, sizes, cells = np.zeros(task.job.pairs, int), set(), 0
-        for piece in launch_plan.cut(task, kernels, budget):
-            if not isinstance(piece, launch_plan.Launch):
-                np.add.at(seen, task.job.position(*piece), 1)
-                cells += int(lengths[piece[0]] * lengths[piece[1]])
-                continue
+        launches, beyond = launch_plan.cut(task, kernels, budget)
+        for pair in beyond:
+            np.add.at(seen, task.job.position(*pair), 1)
+            cells += int(lengths[pair[0]] * lengths[pair[1]])
+        for piece in launches:
             cells += windows.cells(task.job, piece)
             assert launch_plan.launch_bytes(task, kernels, piece) <= budget
             assert len(piece.queries) <= piece.slots or piece.zipped

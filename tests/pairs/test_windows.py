@@ -267,15 +267,16 @@ def test_each_pair_is_computed_once(kind, self_cells, team, monkeypatch):
                 kind, lengths, lengths, bool(self_too), bool(once), True, True
             )
             seen = np.zeros(job.pairs, int)
-            for piece in partition.cut(job, budget):
-                np.add.at(seen, rows_of(job, piece), 1)
+            blocks, single = partition.cut(job, budget)
+            for some in [single, *(windows.pairs(job, block) for block in blocks)]:
+                np.add.at(seen, rows_of(job, some), 1)
             assert (seen == 1).all()
 
 
-def rows_of(job, piece):
-    """Result rows that a piece of the cut fills."""
-    found = np.array(windows.pairs(job, piece), int).reshape(-1, 2)
-    return job.position(found[:, 0], found[:, 1])
+def rows_of(job, pairs):
+    """Rows of the result that belong to some pairs."""
+    sides = np.array(pairs, int).reshape(-1, 2)
+    return job.position(sides[:, 0], sides[:, 1])
 
 
 # ------------------------------------------------------------------------------ memory

@@ -1,5 +1,7 @@
 """One piece of a job on the device: codes in, flat columns out."""
 
+from collections.abc import Iterator
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,20 +9,88 @@ import numpy as np
 from jaxalign.affine import Gaps
 from jaxalign.model import bounds
 from jaxalign.model.scoring import FREE_ENDS
-from jaxalign.pairs import windows
-from jaxalign.pairs.cpu import long_pair, striped_pair
+from jaxalign.pairs import schedule, windows
+from jaxalign.pairs.cpu import long_pair, partition, striped_pair
 from jaxalign.pairs.cpu.partition import ROWS
 from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.dp.sweep.cell_blocks import Constants
 from jaxalign.pairs.dp.sweep.lane_fill import TILE, Block
-from jaxalign.pairs.plan import Task
+from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.result import Rows, collect, of_pair
+from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.precision import precision
 
+STATIC_FIELDS = (
+    "lanes", "rows", "columns", "longest", "slots", "each", "places", "capacity",
+    "zipped",
+)  # fmt: skip
 LARGE = 2 * 10**10  # cells of a job that is worth a program more
 MANY = 32  # with one pair in so many beyond them, a window is filled again …
 SKIPPED = 4  # … and so many windows of that thread are not tried
+
+
+def pieces_of(task: Task, blocks: list[windows.Window]) -> list[Piece]:
+    """The pieces of some windows; those of one program are a group."""
+    return [
+        Piece(
+            task,
+            window,
+            schedule.estimate(task.job, window),
+            compute_window,
+            scores_of_window,
+            (*(getattr(window, name) for name in STATIC_FIELDS),
+             task.dtype(window.m, window.n)),
+        )
+        for window in blocks
+    ]  # fmt: skip
+
+
+def pair_pieces_of(task: Task, pairs: list[tuple[int, int]]) -> list[Piece]:
+    """The pieces of some pairs, each alone."""
+    lengths = task.queries.lengths, task.targets.lengths
+    cells = [int(lengths[0][i] * lengths[1][j]) for i, j in pairs]
+    every = zip(pairs, cells, strict=True)
+    return [Piece(task, pair, n, compute_pair, scores_of_pair) for pair, n in every]
+
+
+def regroup(task: Task, queries, targets) -> list[Piece]:
+    """The pieces, heaviest first, of some pairs of a search: each query against its
+    targets, with few programs."""
+    windows, pairs = partition.regroup(task.job, queries, targets, task.window_budget)
+    single = pair_pieces_of(task, pairs)
+    cost = [partition.swept_cells(task.job, window) for window in windows]
+    cost += [partition.ALONE[0] * piece.cells for piece in single]
+    pieces = [*pieces_of(task, windows), *single]
+    return [pieces[k] for k in schedule.heaviest_first(cost)]
+
+
+def compute_window(run: Run, worker: Worker, piece: Piece) -> None:
+    """Compute a window, and put its rows into the result of the run."""
+    _put(run, worker, run_window(piece.task, piece.content, worker))
+
+
+def compute_pair(run: Run, worker: Worker, piece: Piece) -> None:
+    """Compute a pair alone, and put its row into the result of the run."""
+    _put(run, worker, run_pair(piece.task, piece.content))
+
+
+def _put(run: Run, worker: Worker, rows: Rows) -> None:
+    run.output.put(rows)
+    worker.tell(rows.cells)
+
+
+def scores_of_window(_run: Run, worker: Worker, piece: Piece) -> Iterator[PieceScores]:
+    """The scores of a window of a search."""
+    window = piece.content
+    scores = window_scores(piece.task, window, worker)
+    yield PieceScores(window.queries, window.targets, *scores)
+
+
+def scores_of_pair(_run: Run, _worker: Worker, piece: Piece) -> Iterator[PieceScores]:
+    """The score of a pair of a search."""
+    sides = (np.array([side]) for side in piece.content)
+    yield PieceScores(*sides, pair_score(piece.task, piece.content))
 
 
 def problem_of(scoring, free, dtype: str, identity=False) -> window_program.Problem:
@@ -42,11 +112,11 @@ def _problem(task, dtype):
     return problem_of(task.scoring, task.free, dtype, task.output == "identity")
 
 
-def run_window(task: Task, w: windows.Window, scratch) -> Rows:
-    """All pairs of a window. ``scratch`` keeps a thread's backtrack buffer."""
+def run_window(task: Task, w: windows.Window, worker: Worker) -> Rows:
+    """All pairs of a window, in the backtrack buffer of a thread."""
     dtype = task.dtype(w.m, w.n)
     with precision(dtype):
-        result, found = _on_device(task, w, scratch, dtype)
+        result, found = _on_device(task, w, worker, dtype)
         result = jax.tree.map(np.asarray, result)
     return collect(task, result, found)
 
@@ -73,13 +143,9 @@ def _costs(task: Task, w: windows.Window, dtype: str) -> Constants | None:
     return Constants(task.scoring.open, task.scoring.extend, zero)
 
 
-def window_scores(task: Task, w: windows.Window, scratch, high: int = 0):
-    """The scores of a window of a ``cross`` job.
-
-    Parameters
-    ----------
-    high : int
-        Compute them in 8 bits, which hold scores up to this one; 0: in what holds all.
+def window_scores(task: Task, w: windows.Window, worker: Worker):
+    """The scores of a window of a ``cross`` job, in 8 bits where ``worker.byte_limit``
+    says up to which score these hold them.
 
     Returns
     -------
@@ -87,20 +153,21 @@ def window_scores(task: Task, w: windows.Window, scratch, high: int = 0):
     beyond : (queries, targets) or None
         Indices of the pairs whose score 8 bits do not hold; it is -1 there.
     """
-    scratch.skip = getattr(scratch, "skip", 0) - 1
-    if high and scratch.skip < 0:
-        score, over = _beyond(_scores(task, w, scratch, "int8"), np.int16(high))
+    worker.windows_to_skip -= 1
+    if worker.byte_limit and worker.windows_to_skip < 0:
+        narrow = _scores(task, w, worker, "int8")
+        score, over = _beyond(narrow, np.int16(worker.byte_limit))
         count = len(w.queries), len(w.targets)
         q, t = np.nonzero(np.asarray(over)[: count[0], : count[1]])
         if len(q) * MANY <= count[0] * count[1]:
             return score, (w.queries[q], w.targets[t])
-        scratch.skip = SKIPPED
-    return _scores(task, w, scratch, task.dtype(w.m, w.n)), None
+        worker.windows_to_skip = SKIPPED
+    return _scores(task, w, worker, task.dtype(w.m, w.n)), None
 
 
-def _scores(task, w, scratch, dtype):
+def _scores(task, w, worker, dtype):
     with precision(dtype):
-        return _on_device(task, w, scratch, dtype)[0].score
+        return _on_device(task, w, worker, dtype)[0].score
 
 
 @jax.jit
@@ -110,7 +177,7 @@ def _beyond(score, high):
     return jnp.where(over, -1, score), over
 
 
-def _on_device(task, w, scratch, dtype):
+def _on_device(task, w, worker, dtype):
     """(device result, the pairs it holds)."""
     problem = _problem(task, dtype)
     block = block_of(task, w)
@@ -128,7 +195,7 @@ def _on_device(task, w, scratch, dtype):
         np.int32(len(found.wanted)),
         wide(w, found.swapped),
         problem,
-        _halves(scratch, w.capacity) if task.paths else None,
+        _backtrack(worker, w.capacity) if task.paths else None,
         None if second is None else wide(w, second),
         local=task.local,
         rows=ROWS,
@@ -138,7 +205,7 @@ def _on_device(task, w, scratch, dtype):
         fused=_on_cpu(task),
         costs=_costs(task, w, dtype),
     )
-    scratch.halves = halves
+    worker.backtrack = halves
     return result, found
 
 
@@ -186,12 +253,12 @@ def queries_of(task, w):
     return np.ascontiguousarray(codes), m.reshape(w.slots, wide)
 
 
-def _halves(scratch, capacity):
+def _backtrack(worker: Worker, capacity: int) -> jax.Array:
     """The buffer the last window gave back, where it has the right size."""
-    held = getattr(scratch, "halves", None)
-    if held is None or held.shape[0] != capacity or held.is_deleted():
-        held = jnp.zeros(capacity, jnp.uint16)
-    return held
+    buffer = worker.backtrack
+    if buffer is None or buffer.shape[0] != capacity or buffer.is_deleted():
+        return jnp.zeros(capacity, jnp.uint16)
+    return buffer
 
 
 def _padded(sequences, indices, length, count):

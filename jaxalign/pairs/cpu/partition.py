@@ -4,15 +4,14 @@ Sequences are sorted longest first, and the targets of a block packed into its l
 after the other, so little of it is padding; results go back to input order.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import compress, pairwise
 
 import numpy as np
 
 from jaxalign.pairs.cpu.lane_packing import EMPTY, pack, spans, tiled
 from jaxalign.pairs.dp.sweep.lane_fill import TILE
-from jaxalign.pairs.windows import Job, Window, bucket, by_length, pairs
+from jaxalign.pairs.windows import Job, Partition, Window, bucket, by_length, pairs
 
 ROWS = 8  # rows of a strip: one uint32 backtrack word (docs/logs/cpu-sweep.md)
 LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
@@ -39,22 +38,28 @@ def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
     return held + 48 * window.slots * window.places
 
 
-def lone(job: Job, piece) -> list:
-    """The piece; or its pairs, where these are few and long, so that most lanes of the
-    window would be empty. A cell alone, by anti-diagonals, costs as much as ``ALONE``
-    cells of a lane."""
-    if not isinstance(piece, Window) or piece.m * piece.n < LONG:
-        return [piece]
-    if len(piece.queries) * (1 if piece.zipped else len(piece.targets)) > MANY:
-        return [piece]
-    single = pairs(job, piece)
-    asked = sum(int(job.query_lengths[i]) * int(job.target_lengths[j])
-                for i, j in single)  # fmt: skip
-    return single if asked * ALONE[piece.zipped] < _swept(job, piece) else [piece]
+def without_lone(job: Job, split: Partition) -> Partition:
+    """The same, but the pairs of a window alone where they are few and long, so that
+    most of its lanes would be empty. A cell alone, by anti-diagonals, costs as much as
+    ``ALONE`` cells of a lane."""
+    lone = [_is_lone(job, window) for window in split.blocks]
+    single = [pair for w in compress(split.blocks, lone) for pair in pairs(job, w)]
+    shared = [w for w, alone in zip(split.blocks, lone, strict=True) if not alone]
+    return Partition(shared, [*split.pairs, *single])
 
 
-def _swept(job: Job, window: Window) -> int:
-    """Cells that a window fills: all of its lanes, to the end of the longest."""
+def _is_lone(job: Job, window: Window) -> bool:
+    if window.m * window.n < LONG:
+        return False
+    if len(window.queries) * (1 if window.zipped else len(window.targets)) > MANY:
+        return False
+    cells = sum(int(job.query_lengths[i]) * int(job.target_lengths[j])
+                for i, j in pairs(job, window))  # fmt: skip
+    return cells * ALONE[window.zipped] < swept_cells(job, window)
+
+
+def swept_cells(job: Job, window: Window) -> int:
+    """The cells that a window fills: all of its lanes, to the end of the longest."""
     rows = window.m
     if not window.zipped:
         rows = int(job.query_lengths[window.queries[:: window.each]].sum())
@@ -74,41 +79,31 @@ def _coarse(job) -> bool:
     return job.cells < 2 * 10**10
 
 
-def cut(job: Job, budget: int) -> Iterator[Window | tuple[int, int]]:
+def cut(job: Job, budget: int) -> Partition:
     """Windows that need at most ``budget`` bytes each, heaviest first.
 
-    A pair whose backtrack alone exceeds the budget comes out as (i, j), to be aligned
-    by checkpoints.
+    A pair whose backtrack alone exceeds the budget is to be aligned by checkpoints.
     """
+    split = Partition([], [])
     if job.kind == "zip":
-        yield from _cut_zip(job, np.arange(job.pairs), budget)
-        return
+        _cut_zip(job, split, np.arange(job.pairs), budget)
+        return split
     order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
     lanes, start = _lanes(job, order), 0
     while start < len(order):
         block = order[start : start + _next_block(job, order[start:], lanes)]
         start += len(block)
         below = queries[:start] if job.triangle else queries
-        yield from _cut_block(job, below, block, lanes, budget)
+        _cut_block(job, split, below, block, lanes, budget)
     if job.teams and job.include_self:  # the first of a team met itself already
-        yield from _cut_zip(job, queries[1::2], budget)
+        _cut_zip(job, split, queries[1::2], budget)
+    return split
 
 
-def regroup(job: Job, queries, targets, budget: int) -> list:
-    """Pieces of some pairs (P,) of a ``cross`` job, heaviest first: each query against
-    its targets, all with few programs."""
-
-    def cells(piece):
-        if isinstance(piece, Window):
-            return _swept(job, piece)
-        i, j = piece
-        return int(job.query_lengths[i]) * int(job.target_lengths[j]) * ALONE[0]
-
-    pieces = _by_query(job, queries, targets, budget)
-    return sorted(pieces, key=cells, reverse=True)
-
-
-def _by_query(job, queries, targets, budget):
+def regroup(job: Job, queries, targets, budget: int) -> Partition:
+    """Some pairs (P,) of a ``cross`` job: each query against its targets, all with few
+    programs."""
+    split = Partition([], [])
     order = np.lexsort((-job.target_lengths[targets], queries))
     queries, targets = queries[order], targets[order]
     ends = np.flatnonzero(np.diff(queries, append=-1)) + 1
@@ -116,9 +111,9 @@ def _by_query(job, queries, targets, budget):
         query, some = queries[start : start + 1], targets[start:end]
         while len(some):
             count = _next_block(job, some, LANES[1])
-            for piece in _narrow(job, query, some[:count], LANES[1], budget, few=True):
-                yield from lone(job, piece)
+            _narrow(job, split, query, some[:count], LANES[1], budget, few=True)
             some = some[count:]
+    return without_lone(job, split)
 
 
 def _next_block(job, order, lanes) -> int:
@@ -175,33 +170,33 @@ def _fitted(job, window: Window, budget: int) -> Window | None:
     return next(fit, None)
 
 
-def _cut_block(job, queries, block, lanes, budget):
+def _cut_block(job, split: Partition, queries, block, lanes, budget):
     """One block of targets against all its queries, in windows of similar rows."""
     at = 0
     while at < len(queries):
         shape = _shape(job, queries[at:], block, lanes)
         part = queries[at : at + shape.slots * shape.each]
-        yield from _narrow(job, part, block, lanes, budget)
+        _narrow(job, split, part, block, lanes, budget)
         at += len(part)
 
 
-def _narrow(job, queries, block, lanes, budget, few=False):
+def _narrow(job, split: Partition, queries, block, lanes, budget, few=False):
     """Fewer lanes or targets until the window fits; then single pairs."""
     window = _shape(job, queries, block, lanes, few)
     if (fitted := _fitted(job, window, budget)) is not None:
-        yield fitted
+        split.blocks.append(fitted)
     elif lanes > LANES[-1]:
         fewer = next(x for x in LANES if x < lanes)
         while len(block):
             count = _next_block(job, block, fewer)
-            yield from _narrow(job, queries, block[:count], fewer, budget, few)
+            _narrow(job, split, queries, block[:count], fewer, budget, few)
             block = block[count:]
     elif len(block) > lanes:
         for start in range(0, len(block), lanes):
             part = block[start : start + lanes]
-            yield from _narrow(job, queries, part, lanes, budget, few)
+            _narrow(job, split, queries, part, lanes, budget, few)
     else:
-        yield from pairs(job, window)
+        split.pairs.extend(pairs(job, window))
 
 
 def _shape(job, queries, block, lanes, few=False) -> Window:
@@ -218,7 +213,7 @@ def _shape(job, queries, block, lanes, few=False) -> Window:
         columns = longest = bucket(used, 16)
     each = 2 if job.teams else 1
     slots = min((job.window or 2 * QUERIES) // each, QUERIES)
-    common = job.whole and lanes > LANES[-1]  # parts: one size for most of them
+    common = job.whole and lanes > LANES[-1]  # split: one size for most of them
     places = max(lanes, bucket(len(block), 4, 256 if common else 64))
     if job.steps:
         slots = min(slots, max(1, STEP_BYTES // (places * (rows + longest))))
@@ -243,13 +238,13 @@ def _shape(job, queries, block, lanes, few=False) -> Window:
     )
 
 
-def _cut_zip(job, which, budget):
+def _cut_zip(job, split: Partition, which, budget):
     """Query k with target k, for some k: sorted by size, a query a lane."""
     cells = job.query_lengths[which] * (job.target_lengths[which] + 1)
     order = which[by_length(cells)]
     lanes = job.window or (LANES[1] if len(order) > LANES[-1] else LANES[-1])
     for start in range(0, len(order), lanes):
-        yield from _narrow_zip(job, order[start : start + lanes], lanes, budget)
+        _narrow_zip(job, split, order[start : start + lanes], lanes, budget)
 
 
 def _zip_shape(job, part, lanes) -> Window:
@@ -265,13 +260,13 @@ def _zip_shape(job, part, lanes) -> Window:
     )
 
 
-def _narrow_zip(job, part, lanes, budget):
+def _narrow_zip(job, split: Partition, part, lanes, budget):
     window = _zip_shape(job, part, lanes)
     if (fitted := _fitted(job, window, budget)) is not None:
-        yield fitted
+        split.blocks.append(fitted)
     elif lanes <= LANES[-1]:
-        yield from pairs(job, window)
+        split.pairs.extend(pairs(job, window))
     else:
         fewer = next(x for x in LANES if x < lanes)
         for start in range(0, len(part), fewer):
-            yield from _narrow_zip(job, part[start : start + fewer], fewer, budget)
+            _narrow_zip(job, split, part[start : start + fewer], fewer, budget)

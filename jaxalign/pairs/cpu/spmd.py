@@ -18,10 +18,8 @@ from jaxalign.pairs import result
 from jaxalign.pairs.cpu import execute
 from jaxalign.pairs.cpu.partition import ROWS
 from jaxalign.pairs.dp import window_program
-from jaxalign.pairs.windows import Window
+from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime.precision import precision
-
-SIZES = ("lanes", "rows", "columns", "longest", "slots", "each", "places", "capacity")
 
 
 def check(mesh, implementation: str | None) -> None:
@@ -38,20 +36,20 @@ def check(mesh, implementation: str | None) -> None:
         raise UsageError("all devices of a mesh must belong to this process")
 
 
-def run(task, pieces) -> Iterator[result.Rows]:
-    """The rows of all pieces, in no order; single pairs come one by one."""
-    groups: dict = {}
-    for piece in pieces:
-        if isinstance(piece, Window):
-            sizes = tuple(getattr(piece, name) for name in SIZES)
-            key = (*sizes, piece.zipped, task.dtype(piece.m, piece.n))
-            groups.setdefault(key, []).append(piece)
-        else:
-            yield execute.run_pair(task, piece)
+def run(run: Run, worker: Worker) -> None:
+    """All pieces of a run; those of no group come one by one."""
+    task, groups = run.plan.task, {}
+    for piece in run.plan.pieces:
+        groups.setdefault(piece.group, []).append(piece)
+    for piece in groups.pop(None, []):
+        piece.compute(run, worker, piece)
     count = task.mesh.devices.size
-    for (*_, dtype), alike in groups.items():
-        for start in range(0, len(alike), count):
-            yield from _together(task, alike[start : start + count], dtype)
+    for (*_, dtype), pieces in groups.items():
+        for start in range(0, len(pieces), count):
+            alike = [piece.content for piece in pieces[start : start + count]]
+            for rows in _together(task, alike, dtype):
+                run.output.put(rows)
+                worker.tell(rows.cells)
 
 
 def _together(task, windows, dtype) -> Iterator[result.Rows]:

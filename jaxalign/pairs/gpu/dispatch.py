@@ -19,22 +19,95 @@ from dataclasses import replace
 import jax
 import numpy as np
 
+from jaxalign.pairs import schedule
 from jaxalign.pairs.gpu import device_arrays, device_result, launch_errors, transfer
 from jaxalign.pairs.gpu.device_arrays import Found
 from jaxalign.pairs.gpu.device_job import Job, shared
 from jaxalign.pairs.gpu.device_memory import budget, holds
 from jaxalign.pairs.gpu.device_result import Held
+from jaxalign.pairs.gpu.launch_errors import job_words
 from jaxalign.pairs.gpu.launch_plan import zipped
 from jaxalign.pairs.gpu.launch_size import Launch
 from jaxalign.pairs.gpu.memory_retry import halves, within
 from jaxalign.pairs.gpu.score_types import highest
+from jaxalign.pairs.plan import Piece, Task
+from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.pairs.windows import bucket, cells
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.devices import default_device
 
+GROUP = "launches"  # of pieces: they need not wait for each other
 AHEAD = 3  # launches issued and not yet looked at
 COMPILERS = 8  # compilations side by side
+
+
+def pieces_of(task: Task, launches: list[Launch]) -> list[Piece]:
+    """A piece for each of some launches; ``join`` makes one of several."""
+    return [
+        Piece(
+            task, [x], schedule.estimate(task.job, x), compute, scores_of_piece, GROUP
+        )
+        for x in launches
+    ]
+
+
+def join(pieces: list[Piece]) -> Piece:
+    """One piece of the launches of several pieces of a task."""
+    launches = [launch for piece in pieces for launch in piece.content]
+    cells = sum(piece.cells for piece in pieces)
+    return replace(pieces[0], content=launches, cells=cells)
+
+
+def compute(state: Run, worker: Worker, piece: Piece) -> None:
+    """Run the launches of a piece, and put their rows into the result of the run."""
+    task = piece.task
+    job = job_of(state, task, worker.device)
+    # What other threads have may be next here.
+    compile_all(job, launches_of(state, task))
+    # Rows are held there if no other thread has launches for them on this device.
+    alone = worker.only or len(state.plan.pieces) == 1
+    with device_errors.explained(f"the launches of {job_words(task)}", worker.device):
+        run(
+            job,
+            piece.content,
+            state.output,
+            worker.tell,
+            alone,
+        )
+    if task.reserved is not None:
+        collect(state, [job])
+
+
+def scores_of_piece(state: Run, worker: Worker, piece: Piece) -> Iterator[PieceScores]:
+    """The scores of the launches of a piece, for a search."""
+    job = job_of(state, piece.task, worker.device)
+    for launch in piece.content:
+        for part, values in scores(job, launch):
+            yield PieceScores(part.queries, part.targets, values)
+
+
+def launches_of(state: Run, task: Task) -> list[Launch]:
+    """All launches of a task in a run."""
+    pieces = (x for x in state.plan.pieces if x.task is task and x.group == GROUP)
+    return [launch for piece in pieces for launch in piece.content]
+
+
+def job_of(state: Run, task: Task, device) -> Job:
+    """What launches of a task share on a device, made by the first who asks."""
+    key = id(task), device
+    with state.lock(key):  # devices prepare at once
+        if key not in state.device_jobs:
+            with device_errors.explained(f"the sequences of {job_words(task)}", device):
+                state.device_jobs[key] = prepare(task, state.kernels)
+    return state.device_jobs[key]
+
+
+def collect(state: Run, jobs=None) -> None:
+    """What devices hold of a result, all of its jobs or some: to the host."""
+    jobs = list(state.device_jobs.values()) if jobs is None else jobs
+    with device_errors.explained(f"the result of {job_words(state.plan.task)}"):
+        device_result.collect(jobs, state.output)
 
 
 def run(job: Job, launches, out, tell, whole=True) -> None:
@@ -88,11 +161,14 @@ def _both(job: Job, launches, counted=False) -> None:
         _all(job, _in_int32(job, *sides), counted=True)
 
 
-def _in_int32(job: Job, queries, targets):
-    """Launches of pairs that share no side."""
+def _in_int32(job: Job, queries, targets) -> list[Launch]:
+    """Launches of pairs that share no side; int32 holds all that int16 may not."""
     task = job.task
-    high = highest(task)
-    return zipped(task, job.kernels, queries, targets, budget(task), high, wide=True)
+    sides, high = (queries, targets), highest(task)
+    split = zipped(task, job.kernels, *sides, budget(task), high, wide=True)
+    if split.pairs:
+        raise AssertionError(f"{split.pairs[0]} fits no launch in int32")
+    return split.blocks
 
 
 def prepare(task, kernels, interpret=None) -> Job:
@@ -205,7 +281,7 @@ def compile_all(job: Job, launches) -> None:
     unproven = next((x for x in launches if not x.proven), None)
     if distinct and unproven and not job.task.paths:
         made = _in_int32(job, unproven.queries[:1], unproven.targets[:1])
-        distinct |= _new(job, (x for x in made if isinstance(x, Launch)))
+        distinct |= _new(job, made)
     job.compiled.update(distinct)
 
     # Of this thread; others have JAX's own, and what is compiled for one is compiled

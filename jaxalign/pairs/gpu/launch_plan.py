@@ -3,7 +3,6 @@
 Pure and on the host. In what arrays they meet, ``pairs.gpu.launch_size`` says.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,16 +13,16 @@ from jaxalign.pairs.gpu import launch_size
 from jaxalign.pairs.gpu.launch_size import Launch, Sizes, held, launch_bytes
 from jaxalign.pairs.gpu.score_types import dtype_of, highest
 from jaxalign.pairs.plan import describe
-from jaxalign.pairs.windows import by_length, pairs
+from jaxalign.pairs.windows import Partition, by_length, pairs
 from jaxalign.runtime.memory import refuse_over, show_bytes
 
 GROUPS = 8  # launches of queries; fewer are full: each waits for its longest program
 IN_FLIGHT = 2  # host threads of a device, but where its result is kept there
 
 
-def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
-    """As ``pairs.plan.make_plan``: what the kernels will do, in launches of ``limit``
-    device bytes at most; a pair (i, j) beyond them needs checkpointed strips.
+def make_plan(task, kernels, limit: int) -> tuple[dict, Partition]:
+    """As ``pairs.cpu.window_plan.make_plan``: launches of ``limit`` device bytes at
+    most; a pair (i, j) beyond the kernels needs checkpointed strips.
 
     Raises
     ------
@@ -32,9 +31,8 @@ def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
         alone.
     """
     refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
-    pieces = list(cut(task, kernels, limit))
-    launches = [piece for piece in pieces if isinstance(piece, Launch)]
-    alone = len(pieces) - len(launches)
+    launches, beyond = split = cut(task, kernels, limit)
+    alone = len(beyond)
     if alone and task.implementation == "pallas":
         raise MemoryPlanError(
             f"{alone:,} pairs are beyond the kernels (letters, range of scores, or "
@@ -42,20 +40,19 @@ def make_plan(task, kernels, limit: int) -> tuple[dict, list]:
         )
     taken = [launch_bytes(task, kernels, launch) for launch in launches]
     dtypes = {launch.dtype for launch in launches}
-    made = describe(task, len(launches), alone, taken, dtypes)
-    return made | {"threads": min(task.threads, IN_FLIGHT)}, pieces
+    figures = describe(task, len(launches), alone, taken, dtypes)
+    return figures | {"threads": min(task.threads, IN_FLIGHT)}, split
 
 
-def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
-    """Launches of at most ``budget`` device bytes; a pair (i, j) that none can hold."""
+def cut(task, kernels, budget: int) -> Partition:
+    """Launches of at most ``budget`` device bytes, and the pairs that none can hold."""
     job, high = task.job, highest(task)
     if job.kind == "zip":
         order = by_length(job.query_lengths * (job.target_lengths + 1))
-        yield from zipped(task, kernels, order, order, budget, high)
-        return
+        return zipped(task, kernels, order, order, budget, high)
     order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
     parts = _by_range(task, order)
-    sizes = Sizes(task, kernels, budget)
+    sizes, split = Sizes(task, kernels, budget), Partition([], [])
     # The most that a target or one after it can score.
     most = [np.maximum.accumulate(high[1][some][::-1])[::-1] for some in parts]
     half = job.kind == "all" and job.once
@@ -66,8 +63,9 @@ def cut(task, kernels, budget: int) -> Iterator[Launch | tuple[int, int]]:
         for some, others in zip(parts, most, strict=True):
             if before < len(some):
                 limit = int(min(own, others[before]))
-                yield from _rectangle(sizes, group, some[before:], limit)
+                _rectangle(sizes, split, group, some[before:], limit)
             before = max(before - len(some), 0)
+    return split
 
 
 def _alike(task, kernels, queries):
@@ -109,7 +107,7 @@ def _by_range(task, order):
     return np.split(order, np.flatnonzero(np.diff(beyond)) + 1)
 
 
-def _rectangle(sizes: Sizes, queries, targets, most: int):
+def _rectangle(sizes: Sizes, split: Partition, queries, targets, most: int):
     """Launches for some queries against targets of one range, both longest first; no
     score is above ``most``."""
     task, kernels = sizes.task, sizes.kernels
@@ -118,9 +116,9 @@ def _rectangle(sizes: Sizes, queries, targets, most: int):
     chosen = dtype_of(task, kernels, m, n, most)
     launch = sizes.largest(queries, targets, (m, n), chosen)
     if launch is None:
-        yield from pairs(task.job, Launch(queries, targets))
-        return
-    yield from _filled(sizes, launch, queries, targets)
+        split.pairs.extend(pairs(task.job, Launch(queries, targets)))
+    else:
+        split.blocks.extend(_filled(sizes, launch, queries, targets))
 
 
 def _filled(sizes: Sizes, launch, queries, targets):
@@ -152,10 +150,10 @@ def smaller(task, kernels, launch, budget: int) -> list[Launch]:
     return made
 
 
-def zipped(task, kernels, queries, targets, budget, high, wide=False):
+def zipped(task, kernels, queries, targets, budget, high, wide=False) -> Partition:
     """Launches of pairs that share no side, of similar size; ``wide`` those that run
     again in int32, for scores in arrays for any pair of the job: they compile once."""
-    sizes = Sizes(task, kernels, budget, listed=True)
+    sizes, split = Sizes(task, kernels, budget, listed=True), Partition([], [])
     while len(queries):
         some = queries[: launch_size.PAIRS[0]], targets[: launch_size.PAIRS[0]]
         sides = task.job.query_lengths, task.job.target_lengths
@@ -167,9 +165,11 @@ def zipped(task, kernels, queries, targets, budget, high, wide=False):
             chosen = "int32", True
         launch = sizes.largest(*some, longest, chosen)
         if launch is None:
-            yield int(queries[0]), int(targets[0])
+            split.pairs.append((int(queries[0]), int(targets[0])))
             queries, targets = queries[1:], targets[1:]
             continue
         count = held(task, kernels, launch, queries, targets)
-        yield replace(launch, queries=queries[:count], targets=targets[:count])
+        own = {"queries": queries[:count], "targets": targets[:count]}
+        split.blocks.append(replace(launch, **own))
         queries, targets = queries[count:], targets[count:]
+    return split

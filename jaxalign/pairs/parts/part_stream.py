@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxalign.pairs import engine
 from jaxalign.pairs.parts import query_ranges
-from jaxalign.pairs.plan import Task, merge
+from jaxalign.pairs.plan import Plan, Task, merge
 from jaxalign.runtime import pipeline
 
 
@@ -23,17 +23,17 @@ def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
     """
     ahead, reserved = _room(task, some)
     each = query_ranges.iterate(task, some, reserved)
-    works = (engine.prepare(own, computed) for _, own, computed in each)
+    runs = (engine.start(engine.plan_rows(own, made)) for _, own, made in each)
     cells, began = sum(part.cells for part in some), time.perf_counter()
     whole = replace(task, reserved=reserved)
-    found = engine.compute(works, whole, cells, progress, busy, ahead)
-    for part, work in zip(some, found, strict=True):
-        columns, paths = work.content.output.finish()
+    finished = engine.compute(runs, whole, cells, progress, busy, ahead)
+    for part, run in zip(some, finished, strict=True):
+        columns, paths = run.output.finish()
         for side in ("query", "target"):
             columns[side] += np.int32(part.first)
         now = time.perf_counter()
-        yield part, columns, paths, engine.summary(work.content, now - began)
-        began = now
+        run.seconds, began = now - began, now
+        yield part, columns, paths, engine.summary(run)
 
 
 def _room(task: Task, some: list[query_ranges.Part]) -> tuple[int, int]:
@@ -42,17 +42,16 @@ def _room(task: Task, some: list[query_ranges.Part]) -> tuple[int, int]:
     return ahead, query_ranges.reserved_bytes(task, some, ahead + pipeline.WRITERS)
 
 
-def plan_parts(task: Task, some: list[query_ranges.Part]) -> dict:
+def plan_parts(task: Task, some: list[query_ranges.Part]) -> Plan:
     """The plan of a streamed run: that of its heaviest part, and how many there are."""
     _, reserved = _room(task, some)
     heaviest = max(some, key=lambda part: part.cells)
-    _, computed = query_ranges.tasks_of(task, heaviest, reserved)
-    made = merge([engine.plan(one)[0] for one in computed])
+    figures = engine.plan_rows(*query_ranges.tasks_of(task, heaviest, reserved)).figures
     whole = {"pairs": sum(part.stop - part.start for part in some)}
     whole |= {"cells": sum(part.cells for part in some), "parts": len(some)}
-    return made | whole
+    return Plan(task, (), figures | whole, tuple(some))
 
 
-def merge_all(found) -> dict:
+def merge_all(tables) -> dict:
     """What (part, table) say of their parts -> what they say of the job."""
-    return merge([table.info for _, table in found]) | {"parts": len(found)}
+    return merge([table.info for _, table in tables]) | {"parts": len(tables)}

@@ -1,0 +1,50 @@
+"""What changes while a plan runs, of the whole run and of each of its threads."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxalign.pairs.plan import Plan
+from jaxalign.pairs.result import Output
+
+
+@dataclass(eq=False)
+class Run:
+    """A plan while it runs: its rows so far, and what its devices hold."""
+
+    plan: Plan
+    output: Output | None  # None: a search, whose scores stay on the devices
+    kernels: Any = None  # the package ``kernels_pallas``
+    device_jobs: dict = field(default_factory=dict)  # (id of a task, device) -> its job
+    locks: dict = field(default_factory=dict)  # the same -> a lock
+    seconds: float = 0.0
+
+    def lock(self, key) -> threading.Lock:
+        """The lock of one entry of ``device_jobs``."""
+        return self.locks.setdefault(key, threading.Lock())
+
+
+@dataclass(eq=False)
+class Worker:
+    """A host thread of a run, its device, and what it leaves to its next piece."""
+
+    device: Any = None  # None: JAX chooses
+    tell: Callable = lambda _cells: None  # of cells that are done
+    only: bool = True  # no other thread has this device
+    backtrack: jax.Array | None = None  # the buffer of the last window
+    byte_limit: int = 0  # local scores up to it are tried in 8 bits; 0: none are
+    windows_to_skip: int = 0  # that are not tried in 8 bits
+
+
+class PieceScores(NamedTuple):
+    """The scores of some pairs of a search, on the device, and the pairs among them
+    that left 8 bits, or None."""
+
+    queries: np.ndarray
+    targets: np.ndarray
+    score: jax.Array  # (slots, places): the first rows and columns are theirs
+    beyond: tuple | None = None
