@@ -3,7 +3,7 @@
 They do where there are 20 letters or more, all of them IUPAC codes of nucleotides,
 nine tenths of them A, C, G, T, U or N, and three of the four bases among them. A third
 of a protein's residues are letters that stand for no nucleotide (E, F, I, L, P, Q), and
-only a quarter are A, C, G, T or N: no protein of 20 residues is taken for DNA by chance.
+only a quarter are A, C, G, T or N: chance makes no DNA of a protein of 20 residues.
 """
 
 from collections.abc import Iterator

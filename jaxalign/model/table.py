@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import overload
 
 import numpy as np
 
@@ -46,6 +47,12 @@ class Table:
     def __len__(self) -> int:
         return len(self.columns["score"])
 
+    @overload
+    def __getitem__(self, key: str) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, key: int) -> dict: ...
+    @overload
+    def __getitem__(self, key: slice | list | np.ndarray) -> "Table": ...
     def __getitem__(self, key):
         """A column by name, a row by number, a table by a slice or as ``filter``."""
         if isinstance(key, str):
@@ -164,7 +171,11 @@ class Table:
         """The rows, each as an ``Alignment``."""
         return map(self.alignment, range(len(self)))
 
-    def cigar(self, index: int | None = None, eqx: bool = False) -> str | list[str]:
+    @overload
+    def cigar(self, index: None = None, eqx: bool = False) -> list[str]: ...
+    @overload
+    def cigar(self, index: int, eqx: bool = False) -> str: ...
+    def cigar(self, index=None, eqx=False):
         """CIGAR of one row, or without an ``index`` of all, as a list."""
         if index is None:
             self._needs_paths()
