@@ -1,6 +1,5 @@
 """Read the inputs of a job, and say what was taken for what."""
 
-import hashlib
 import os
 from dataclasses import dataclass
 
@@ -55,7 +54,7 @@ def read(
     hashes = ()
     if hashed:
         kept = (None if raw is None else raw.kept for raw in raws)
-        hashes = tuple(map(sha256, paths, kept))
+        hashes = tuple(map(source.sha256, paths, kept))
     sequences, counts = zip(*encoded, strict=True)
     for path, count in zip(paths, counts, strict=True):
         if count:
@@ -92,13 +91,3 @@ def check(path: str) -> None:
     if not special and not is_database(path):
         with source.open_text(path) as handle:
             fasta.check_first_line(path, handle)
-
-
-def sha256(path: str, kept: bytes | None = None) -> str | None:
-    """Of the file as it is, compressed or not; None for what cannot be read again."""
-    if kept is not None:
-        return hashlib.sha256(kept).hexdigest()
-    if not os.path.isfile(path):
-        return None
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

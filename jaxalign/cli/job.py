@@ -10,7 +10,7 @@ from jaxalign.cli import inputs, progress, report
 from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.errors import UsageError
-from jaxalign.io import formats
+from jaxalign.io import formats, output
 from jaxalign.model.filters import Filters
 from jaxalign.model.table import SPANS, Table
 from jaxalign.pairs import api
@@ -70,7 +70,9 @@ def _run(paths, options: Options, **which) -> int:
 
 
 def read_inputs(paths, request: Request, options: Options, hashed, messages):
-    """(the request, scored as the letters ask for it; the files of a job)."""
+    """(the request, scored as the letters ask for it; the files of a job, of which
+    the result replaces none)."""
+    output.check_inputs(request.out, (*paths, options.scoring.matrix))
     asked = options.scoring
     read = inputs.read(paths, request.scoring, asked, hashed, messages.warn)
     return replace(request, scoring=read.scoring), read

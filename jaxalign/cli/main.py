@@ -1,5 +1,6 @@
 """``jaxalign``: verbs, exit codes, and one clear message for every failure."""
 
+import errno
 import os
 import sys
 import traceback
@@ -123,6 +124,10 @@ def _message(error: Exception) -> str:
         return str(error)
     if _exit_code(error) == MemoryPlanError.exit_code:
         return f"out of memory ({_line(error)}); a smaller --memory-budget needs less"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        # Errors of files were named where they were written.
+        place = error.filename or "standard output"
+        return f"{place}: cannot be written ({error.strerror})"
     return f"{type(error).__name__}: {_line(error)}\nhint: -v shows where"
 
 

@@ -34,9 +34,8 @@ def run(
     manifest = manifest_of(request, read, include_self, some)
     force = options.output.force and shard is None
     dataset.begin(request.out, manifest, folder.resume, force, shard is not None)
-    mine = [part.index for part in large_jobs.share(some, shard)]
-    done = dataset.finished(request.out, manifest, mine)
-    check_done(request.out, done, folder.resume)
+    mine = large_jobs.share(some, shard)
+    done = finished(request.out, manifest, mine, folder.resume, messages)
     chosen = job.settings(request, options)
     asked = chosen | which | {"parts": True}
     plan = api.plan(read.sequences[0], None, request.scoring, **asked)
@@ -48,16 +47,27 @@ def run(
     return 0
 
 
-def check_done(path: str, done: list[int], resume: bool) -> None:
+def finished(path: str, manifest, parts, resume: bool, messages) -> list[int]:
+    """Those of some parts that need not be computed.
+
+    Raises
+    ------
+    UsageError
+        There are some, and nobody asked to go on.
+    """
+    done, lines = dataset.finished(path, manifest, parts)
     if done and not resume:
         raise UsageError(f"{path}: {len(done):,} parts exist; use --resume to go on")
+    for line in lines:
+        messages.warn(line)
+    return done
 
 
 def shard_of(text: str | None) -> tuple[int, int] | None:
     """ "2/16" -> (2, 16)."""
     if text is None:
         return None
-    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    found = re.fullmatch(r"(\d{1,99})/(\d{1,99})", text)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise UsageError(f"--shard {text}: K/N with K from 1 to N is needed")
     return int(found[1]), int(found[2])

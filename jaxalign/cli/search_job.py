@@ -8,6 +8,8 @@ from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.database.api import search
 from jaxalign.errors import UsageError
+from jaxalign.io import output
+from jaxalign.io.source import sha256
 from jaxalign.model.filters import Filters
 from jaxalign.model.statistics import parameters
 from jaxalign.model.table import Table, compact
@@ -42,6 +44,7 @@ def read_inputs(
 ):
     """(the request, scored as the letters ask for it; the queries); what cannot be
     searched or written is refused."""
+    output.check_inputs(request.out, (query, database, options.scoring.matrix))
     asked, beside = options.scoring, nucleotides.opening(database)
     read = inputs.read((query,), request.scoring, asked, hashed, messages.warn, beside)
     inputs.check(database)
@@ -130,7 +133,7 @@ def _as_json(request, read, database, table, kept, top, worst, device, warnings)
 def as_dict(request, read, database, info, top, worst, device) -> dict:
     """What is known of a run but its hits."""
     counts = {name: info[name] for name in ("sequences", "residues")}
-    target = {"path": database, "sha256": inputs.sha256(database), **counts}
+    target = {"path": database, "sha256": sha256(database), **counts}
     return {
         "versions": report.versions(),
         "device": device,

@@ -11,6 +11,7 @@ from jaxalign.database import large_searches
 from jaxalign.database.api import in_memory
 from jaxalign.errors import UsageError
 from jaxalign.io import dataset
+from jaxalign.io.source import sha256
 from jaxalign.model.table import compact
 from jaxalign.pairs import api, large_jobs
 
@@ -31,9 +32,8 @@ def run(query, database, top, worst, options: Options, folder: FolderOptions) ->
     manifest = manifest_of(request, read, database, top, worst, options, some)
     force = options.output.force and shard is None
     dataset.begin(request.out, manifest, folder.resume, force, shard is not None)
-    mine = [part.index for part in large_jobs.share(some, shard)]
-    done = dataset.finished(request.out, manifest, mine)
-    parts_job.check_done(request.out, done, folder.resume)
+    mine = large_jobs.share(some, shard)
+    done = parts_job.finished(request.out, manifest, mine, folder.resume, messages)
     chosen = search_job.settings(request, options)
     messages.say(search_job.heading(request, chosen, len(queries), database))
     messages.say(f"{len(mine):,} of {len(some):,} parts, {len(done):,} finished before")
@@ -94,7 +94,7 @@ def manifest_of(request: Request, read, database, top, worst, options, some) -> 
     """What the rows of a result depend on."""
     about = {
         "format": "jaxalign search parts, 1",
-        "database": {"sha256": inputs.sha256(database)},
+        "database": {"sha256": sha256(database)},
         "unknown": options.scoring.unknown,
         "top": top,
         "max_evalue": worst,

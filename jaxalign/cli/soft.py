@@ -67,6 +67,7 @@ def soft(
     made, (named, ends) = scoring_of(scoring), mode_of(chosen)
     for path in filter(None, (out, plot)):
         output.check(path, force)
+        output.check_inputs(path, (a, b, scoring.matrix))
     if plot:
         picture.check(plot)
     read = inputs.read((a, b), made, scoring, False, report.say)

@@ -25,6 +25,7 @@ def run(path: str, options: ThreeOptions) -> int:
     scoring, chosen = scoring_of(options.scoring), settings(options)
     out = options.output.out or "-"
     _check(scoring, options, out)
+    output.check_inputs(out, (path, options.scoring.matrix))
     messages = Messages(options.messages.quiet)
     found = inputs.read((path,), scoring, options.scoring, False, messages.warn)
     scoring, read = found.scoring, found.sequences[0]

@@ -9,7 +9,7 @@ import numpy as np
 from jaxalign import inputs
 from jaxalign.database import scan
 from jaxalign.errors import JaxalignError
-from jaxalign.io import encoded_database, fasta_blocks
+from jaxalign.io import encoded_database, fasta_blocks, output
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.numbers import check_whole
@@ -135,6 +135,7 @@ def index_database(source, path, scoring=None, *, unknown="error", force=False) 
     ------
     InputError, UsageError
     """
+    output.check_inputs(os.fspath(path), [os.fspath(source)])
     alphabet = as_scoring(scoring).alphabet
     count = [0]
 

@@ -26,6 +26,8 @@ def parquet(
 ) -> None:
     """Write a table as zstd Parquet, a row group for every 250,000 rows.
 
+    Pages have checksums, which pyarrow compares with ``page_checksum_verification``.
+
     Parameters
     ----------
     table : Table
@@ -56,7 +58,9 @@ def parquet(
     schema = _batch(pa, part(table, 0, 0), chosen, names).schema
     schema = schema.with_metadata(_metadata(table) | (about or {}))
     with (
-        pq.ParquetWriter(path, schema, compression="zstd") as writer,
+        pq.ParquetWriter(
+            path, schema, compression="zstd", write_page_checksum=True
+        ) as writer,
         ThreadPoolExecutor(AHEAD) as pool,
     ):
         waiting = deque()

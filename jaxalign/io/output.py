@@ -1,11 +1,14 @@
 """Write beside the final name, then rename: a file is whole or it is not there."""
 
+import glob
 import os
+import platform
 import stat
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 
-from jaxalign.errors import UsageError
+from jaxalign.errors import JaxalignError, UsageError
 
 STDOUT = "-"
 
@@ -39,6 +42,43 @@ def check(path: str, force: bool) -> None:
         )
 
 
+def check_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
+    """Refuse an output that is one of the inputs, whatever the two are called.
+
+    Raises
+    ------
+    UsageError
+        They are one file; nobody means to replace an input by its result.
+    """
+    if path in (None, STDOUT) or not os.path.isfile(path):
+        return
+    for source in filter(None, inputs):
+        file = "/dev/stdin" if source == "-" else source
+        if os.path.exists(file) and os.path.samefile(path, file):
+            raise UsageError(f"{path}: is the input {source}; give another name")
+
+
+@contextmanager
+def naming(path: str, hint: str = "") -> Iterator[None]:
+    """Let an error of the system name the file that cannot be written.
+
+    Raises
+    ------
+    UsageError
+        It may not be written.
+    JaxalignError
+        Anything else, as a full disk.
+    """
+    try:
+        yield
+    except BrokenPipeError:  # the reader has enough
+        raise
+    except OSError as error:
+        kind = UsageError if isinstance(error, PermissionError) else JaxalignError
+        why = error.strerror or error
+        raise kind(f"{path}: cannot be written ({why}){hint}") from error
+
+
 def write_text(path: str, pieces: Iterable[str]) -> None:
     """Write pieces of text to a file, whole or not at all, or to standard output."""
     if path == STDOUT:
@@ -60,23 +100,77 @@ def write_file(path: str, fill: Callable[[str], None]) -> None:
     Raises
     ------
     UsageError
-        The file cannot be written there.
+        The file may not be written there.
+    JaxalignError
+        The disk is full, or fails.
     """
-    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        # A pipe or /dev/null must be written to, never replaced.
-        fill(path)
-        return
-    final = os.path.realpath(path)
-    folder, name = os.path.split(final)
-    temporary = os.path.join(folder, f".{name[:200]}.{os.getpid()}.tmp")
-    try:
+    with naming(path):
+        if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+            # A pipe or /dev/null must be written to, never replaced.
+            fill(path)
+        else:
+            replace_file(os.path.realpath(path), fill)
+
+
+def replace_file(path: str, fill: Callable[[str], None]) -> None:
+    """As ``write_file``, but a symbolic link is replaced, and the system's errors come
+    as they are."""
+    _remove_abandoned(path)
+    with _temporary(path) as temporary:
         fill(temporary)
-        os.replace(temporary, final)
-    except PermissionError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror})") from error
+        os.replace(temporary, path)
+
+
+@contextmanager
+def _temporary(path: str) -> Iterator[str]:
+    """A new file beside another, which nobody can foresee; it is locked for as long as
+    its process lives."""
+    while True:
+        name = f"{_prefix(path)}{os.urandom(8).hex()}.tmp"
+        handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        _lock(handle, wait=True)
+        if os.path.exists(name):  # else it was taken for abandoned, not locked yet
+            break
+        os.close(handle)
+    try:
+        yield name
     finally:
-        if os.path.lexists(temporary):
-            os.remove(temporary)
+        with suppress(FileNotFoundError):
+            os.remove(name)
+        os.close(handle)
+
+
+def _prefix(path: str) -> str:
+    """How temporaries of this machine begin; a name has 255 bytes at most."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name[:40]}.{platform.node()}.")
+
+
+def _lock(handle: int, wait: bool) -> bool:
+    """Lock a file if nobody else does; whether it is, for neither Windows nor every
+    file system can."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def _remove_abandoned(path: str) -> None:
+    """Remove temporaries of this machine that no process holds: theirs was killed.
+
+    Locks of another machine may be invisible here; its temporaries have its name.
+    """
+    for name in glob.glob(f"{glob.escape(_prefix(path))}*.tmp"):
+        with suppress(OSError, AttributeError):  # Windows has no such flags
+            handle = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                if _lock(handle, wait=False):
+                    os.remove(name)
+            finally:
+                os.close(handle)
 
 
 def _fill(path: str, pieces: Iterable[str]) -> None:

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import hashlib
 import io
 import lzma
 import os
@@ -76,6 +77,16 @@ def open_text(source: str, kept: bytes | None = None) -> Iterator[TextIO]:
             yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")
         except _DAMAGE as error:
             raise _damaged(source, name, error) from error
+
+
+def sha256(source: str, kept: bytes | None = None) -> str | None:
+    """Of a file as it is, compressed or not; None for what cannot be read again."""
+    if kept is not None:
+        return hashlib.sha256(kept).hexdigest()
+    if not os.path.isfile(source):
+        return None
+    with open(source, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def _open_bytes(source: str, kept: bytes | None) -> BinaryIO:

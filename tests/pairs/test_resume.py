@@ -14,11 +14,13 @@ import jaxalign
 from jaxalign.cli import parts_job
 from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES
-from jaxalign.io import dataset
+from jaxalign.io import dataset, output
+from jaxalign.pairs import schedule
+from jaxalign.pairs.parts import query_ranges
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-DONE, FAILED, USAGE, *_ = EXIT_CODES
+DONE, FAILED, USAGE, INPUT, *_ = EXIT_CODES
 OPTIONS = {"--mode": "local", "--output": "alignment", "--part-rows": "150"}
 WORDS = [*(word for pair in OPTIONS.items() for word in pair), "-q"]
 
@@ -86,12 +88,34 @@ def test_what_is_missing_or_torn_is_computed_again(fasta, want, tmp_path, capsys
     parts_in(out)[4].unlink()
     torn = parts_in(out)[7]
     torn.write_bytes(torn.read_bytes()[:500])
-    (out / f".{torn.name}.123.tmp").write_bytes(b"half")
+    Path(f"{output._prefix(str(torn))}1.tmp").write_bytes(b"half")
     capsys.readouterr()
     assert folder_of(fasta, out, "--resume", "--json") == DONE
     assert 0 < json.loads(capsys.readouterr().out)["pairs"]["computed"] <= 300
     assert rows(out).equals(want)
     assert not list(out.glob(".*.tmp"))
+
+
+def test_what_was_damaged_or_has_no_checksum_is_computed_again(
+    fasta, want, tmp_path, capsys
+):
+    out = tmp_path / "out"
+    assert folder_of(fasta, out) == DONE
+    before, parts = [path.read_bytes() for path in parts_in(out)], parts_in(out)
+    flipped = bytearray(before[2])
+    flipped[len(flipped) // 3] ^= 4
+    parts[2].write_bytes(flipped)
+    parts[1].write_bytes(before[0])
+    Path(dataset.entry_path(str(out), 5)).unlink()
+    capsys.readouterr()
+    assert folder_of(fasta, out, "--resume") == DONE
+    err = capsys.readouterr().err
+    assert "1 part is without a checksum and computed again: part-00005" in err
+    assert "2 parts are damaged and computed again: part-00001" in err
+    assert before == [path.read_bytes() for path in parts_in(out)]
+    (out / "part-99999.parquet").write_bytes(before[0])
+    assert folder_of(fasta, out, "--resume") == USAGE
+    assert "part-99999.parquet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -164,8 +188,31 @@ def test_shards_fill_one_folder(fasta, want, tmp_path, capsys):
     assert folder_of(fasta, out, "--shard", "1/3") == USAGE
     assert "--resume" in capsys.readouterr().err
     assert folder_of(fasta, out, "--shard", "1/3", "--resume") == DONE
-    for wrong in ("0/3", "4/3", "x"):
+    for wrong in ("0/3", "4/3", "x", f"1/1{'0' * 5000}"):
         assert folder_of(fasta, out, "--shard", wrong) == USAGE
+
+
+def test_shards_of_no_rows_end_at_once(fasta, want, tmp_path):
+    for k in (1, 10**20):
+        words = ["--shard", f"{k}/{10**20}", "--part-rows", str(10**20)]
+        assert folder_of(fasta, tmp_path / "out", *words) == DONE
+    assert rows(tmp_path / "out").equals(want)
+
+
+@pytest.mark.parametrize("count", [1, 2, 12, 13, 14, 40])
+def test_each_part_is_in_one_shard(count):
+    parts = query_ranges.cut(np.arange(1, 61), rows=150)
+    shards = [query_ranges.shard(parts, k + 1, count) for k in range(count)]
+    assert sorted(sum(shards, []), key=lambda part: part.index) == parts
+    plan = schedule.plan([part.cells for part in parts], count)
+    assert [{p.index for p in one} for one in shards] == list(map(set, plan.windows))
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "[" * 10**5])
+def test_a_damaged_manifest(fasta, tmp_path, capsys, text):
+    (tmp_path / dataset.MANIFEST).write_text(text)
+    assert folder_of(fasta, tmp_path, "--resume") == INPUT
+    assert dataset.MANIFEST in capsys.readouterr().err
 
 
 def test_filters_and_an_empty_set(tmp_path, fasta, want, capsys):
@@ -189,6 +236,8 @@ def test_filters_and_an_empty_set(tmp_path, fasta, want, capsys):
         ("x.tsv", ["--resume", "--format", "tsv"]),
         ("no/such/", []),
         (".", ["--resume"]),
+        ("mine.txt", ["--resume"]),
+        ("new/", ["--part-rows", "0"]),
     ],
 )
 def test_folders_that_cannot_be(fasta, tmp_path, monkeypatch, out, words):

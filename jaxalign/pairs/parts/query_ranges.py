@@ -23,6 +23,7 @@ LEAST = 2**38  # … but so many cells each, and EVEN queries
 SEARCH_CELLS = 2**42  # … of a search, which may read the database for each part
 LAST = 1.5  # parts that the last one may be: a small triangle leaves lanes empty
 FEW = 3  # times as many targets: no more cells in vain than a triangle of its own has
+MOST_ROWS = 2**61  # no job has as many; sums with it stay within int64
 EVEN = 64  # a launch on a GPU takes so many queries
 
 
@@ -65,7 +66,7 @@ def cut(
     after = np.cumsum(lengths[::-1])[::-1] - follow * lengths
     row = np.concatenate([[0], np.cumsum(partners)])
     cell = np.concatenate([[0], np.cumsum(lengths * after)])
-    rows = rows or min(ROWS, max(int(row[n]) // PARTS, EVEN * n, 1))
+    rows = checked(rows) or min(ROWS, max(int(row[n]) // PARTS, EVEN * n, 1))
     cells = cells or min(CELLS, max(int(cell[n]) // PARTS, LEAST))
     return _bands(row, cell, rows, cells, LAST)
 
@@ -118,7 +119,7 @@ def cut_of(task: Task, rows: int | None = None) -> list[Part]:
     UsageError
         ``rows`` below 1.
     """
-    return cut(task.queries.lengths, task.include_self, checked(rows))
+    return cut(task.queries.lengths, task.include_self, rows)
 
 
 def checked(rows: int | None) -> int | None:
@@ -130,11 +131,12 @@ def checked(rows: int | None) -> int | None:
         Below 1.
     """
     check_whole("part_rows", rows)
-    return rows
+    return rows and min(rows, MOST_ROWS)
 
 
 def shard(parts: list[Part], k: int, n: int) -> list[Part]:
-    """The k-th of n shares, from 1: parts by LPT on n machines that are alike.
+    """The k-th of n shares, from 1: parts by LPT on n machines that are alike; no
+    machine beyond the number of parts has one.
 
     Raises
     ------
@@ -143,7 +145,10 @@ def shard(parts: list[Part], k: int, n: int) -> list[Part]:
     """
     if not 1 <= k <= n:
         raise UsageError(f"shard {k} of {n}: from 1 to the number of shards")
-    taken = schedule.plan([part.cells for part in parts], n).windows[k - 1]
+    if k > len(parts):
+        return []
+    machines = min(n, len(parts))
+    taken = schedule.plan([part.cells for part in parts], machines).windows[k - 1]
     return [parts[index] for index in sorted(taken)]
 
 

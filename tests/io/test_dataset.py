@@ -1,0 +1,174 @@
+"""A folder of parts: what is not as it was written is computed again or refused."""
+
+import os
+import shutil
+
+import pytest
+
+import jaxalign
+from jaxalign.errors import InputError, UsageError
+from jaxalign.io import arrow, dataset
+from jaxalign.pairs.parts.query_ranges import Part
+
+pq = pytest.importorskip("pyarrow.parquet")
+RUN = {"parts": 2, "mode": "global"}
+PARTS = [Part(0, 0, 1, 0, 2, 90), Part(1, 1, 3, 2, 3, 18)]
+
+
+@pytest.fixture(scope="module")
+def table():
+    return jaxalign.align_all(["MKTAYIA", "MKTAIA", "MRV"])
+
+
+@pytest.fixture
+def folder(table, tmp_path):
+    path = str(tmp_path / "out")
+    fill(path, table)
+    return path
+
+
+def fill(path, table, run=RUN):
+    dataset.begin(path, run, False, False, False)
+    write(path, table, 0, run)
+    write(path, table, 1, run)
+
+
+def write(path, table, index, run=RUN):
+    rows = table[:2] if index == 0 else table[2:]
+    dataset.write_part(rows, path, PARTS[index], run, None, "alignment")
+
+
+def files(path, index):
+    return dataset.part_path(path, index), dataset.entry_path(path, index)
+
+
+def flip(path, place, mask=1):
+    with open(path, "r+b") as handle:
+        handle.seek(place)
+        (byte,) = handle.read(1)
+        handle.seek(place)
+        handle.write(bytes([byte ^ mask]))
+
+
+def test_whole_parts_are_known(folder):
+    assert dataset.finished(folder, RUN, PARTS) == ([0, 1], [])
+    os.remove(files(folder, 0)[0])
+    assert dataset.finished(folder, RUN, PARTS) == ([1], [])
+
+
+def test_every_flipped_bit_is_seen(folder):
+    part, _ = files(folder, 0)
+    for place in range(0, os.path.getsize(part), 13):
+        flip(part, place, 1 << place % 8)
+        done, (line,) = dataset.finished(folder, RUN, PARTS)
+        assert done == [1] and "damaged" in line and "part-00000.parquet" in line
+        flip(part, place, 1 << place % 8)
+    assert dataset.finished(folder, RUN, PARTS) == ([0, 1], [])
+
+
+def zero_body(path):
+    part, _ = files(path, 1)
+    size = os.path.getsize(part)
+    with open(part, "r+b") as handle:
+        handle.write(bytes(size // 2))
+
+
+def copy_part(path):
+    shutil.copy(files(path, 0)[0], files(path, 1)[0])
+
+
+def copy_part_and_entry(path):
+    for source, copy in zip(files(path, 0), files(path, 1), strict=True):
+        shutil.copy(source, copy)
+
+
+def damage_entry(path):
+    with open(files(path, 1)[1], "w") as handle:
+        handle.write("[]")
+
+
+def dangling_link(path):
+    os.remove(files(path, 1)[0])
+    os.symlink(os.path.join(path, "..", "elsewhere"), files(path, 1)[0])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [zero_body, copy_part, copy_part_and_entry, damage_entry, dangling_link],
+)
+def test_a_bad_part_is_written_again(folder, table, damage, tmp_path):
+    damage(folder)
+    done, (line,) = dataset.finished(folder, RUN, PARTS)
+    assert done == [0] and "1 part is damaged and computed again" in line
+    write(folder, table, 1)
+    assert dataset.finished(folder, RUN, PARTS) == ([0, 1], [])
+    assert not os.path.islink(files(folder, 1)[0])
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_parts_without_checksums_are_computed_again(folder):
+    for index in (0, 1):
+        os.remove(files(folder, index)[1])
+    done, (line,) = dataset.finished(folder, RUN, PARTS)
+    assert done == [] and "2 parts are without a checksum" in line
+
+
+def test_a_part_of_another_run_is_refused(folder, table, tmp_path):
+    other = str(tmp_path / "other")
+    fill(other, table, RUN | {"mode": "local"})
+    for source, copy in zip(files(other, 1), files(folder, 1), strict=True):
+        shutil.copy(source, copy)
+    with pytest.raises(UsageError, match="of another run"):
+        dataset.finished(folder, RUN, PARTS)
+
+
+@pytest.mark.parametrize("name", ["part-99999.parquet", "part-1.parquet", "x.parquet"])
+def test_an_unknown_part_is_refused(folder, name):
+    shutil.copy(files(folder, 0)[0], os.path.join(folder, name))
+    with pytest.raises(UsageError, match=f"{name}: is no part of this run"):
+        dataset.begin(folder, RUN, True, False, False)
+
+
+def test_pages_have_checksums(folder):
+    """A reader who asks for it sees damage too, without the entries."""
+    part, _ = files(folder, 0)
+    column = pq.read_metadata(part).row_group(0).column(2)
+    read = {"page_checksum_verification": True}
+    assert pq.read_table(part, **read).num_rows == 2
+    flip(part, column.data_page_offset + column.total_compressed_size - 1)
+    with pytest.raises(OSError, match="(?i)crc|checksum"):
+        pq.read_table(part, **read)
+
+
+def test_a_part_that_another_process_writes_is_left_alone(folder, table, monkeypatch):
+    """Two runs without shards may meet at one part: both write it."""
+    parquet = arrow.parquet
+
+    def meet(*args):
+        monkeypatch.setattr(arrow, "parquet", parquet)
+        parquet(*args)
+        write(folder, table, 0)  # the other one, meanwhile
+
+    monkeypatch.setattr(arrow, "parquet", meet)
+    write(folder, table, 0)
+    assert dataset.finished(folder, RUN, PARTS) == ([0, 1], [])
+    assert not [name for name in os.listdir(folder) if name.endswith(".tmp")]
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "[" * 100_000, "{", "\ud800"])
+def test_damaged_manifests(folder, text):
+    with open(os.path.join(folder, dataset.MANIFEST), "wb") as handle:
+        handle.write(text.encode(errors="surrogatepass"))
+    with pytest.raises(InputError, match=dataset.MANIFEST):
+        dataset.begin(folder, RUN, True, False, False)
+    dataset.begin(folder, RUN, False, True, False)
+    assert dataset.finished(folder, RUN, PARTS) == ([], [])
+
+
+def test_a_file_is_no_folder(tmp_path):
+    path = tmp_path / "there.parquet"
+    path.write_text("mine")
+    for force in (False, True):
+        with pytest.raises(UsageError, match="is no folder"):
+            dataset.begin(str(path), RUN, True, force, False)
+    assert path.read_text() == "mine"
