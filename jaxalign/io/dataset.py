@@ -12,6 +12,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from jaxalign.io import arrow, output, source
 from jaxalign.model.table import Table
 
 MANIFEST = "_manifest.json"
+PART = re.compile(r"part-(\d{5,18})\.parquet", re.ASCII)
 FREE = ("versions",)  # entries that may differ: results do not depend on them
 ABSENT, WHOLE = "absent", "whole"
 UNCHECKED, DAMAGED = "without a checksum", "damaged"
@@ -208,9 +210,18 @@ def _entry(manifest: dict, part: Any) -> dict:
 
 
 def complete(path: str) -> tuple[int, int]:
-    """(parts that are there, parts in all) of a dataset."""
-    count = read_manifest(path)["parts"]
-    return sum(os.path.exists(part_path(path, k)) for k in range(count)), count
+    """(parts that are there, parts in all) of a dataset.
+
+    Raises
+    ------
+    InputError
+        The manifest is damaged.
+    """
+    count = read_manifest(path).get("parts")
+    if type(count) is not int or count < 0:
+        raise InputError(f"{path}: {MANIFEST} is damaged: parts = {count!r}")
+    names = (PART.fullmatch(name) for name in os.listdir(path))
+    return sum(int(name[1]) < count for name in names if name), count
 
 
 def part_path(path: str, index: int) -> str:

@@ -78,11 +78,9 @@ class Scoring:
         alphabet=None,
         alphabet_name=None,  # the field's name, which ``dataclasses.replace`` uses
     ):
-        values = (own_matrix(matrix), gap_open, gap_extend, match, mismatch)
-        names = self.__dataclass_fields__
-        for name, value in zip(
-            names, (*values, alphabet or alphabet_name), strict=True
-        ):
+        letters = alphabet_name if alphabet is None else alphabet
+        values = (own_matrix(matrix), gap_open, gap_extend, match, mismatch, letters)
+        for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
         check(self)
 
@@ -282,13 +280,14 @@ def resolve_ends(mode: str, free_ends=None) -> frozenset[str]:
         return frozenset(FREE_ENDS if mode == "semiglobal" else ())
     if mode != "global":
         raise UsageError(f"free_ends goes with mode 'global', not with {mode!r}")
-    free_ends = frozenset(free_ends)
-    unknown = free_ends - set(FREE_ENDS)
-    if unknown:
-        raise UsageError(
-            f"unknown free end {sorted(unknown)[0]!r}: any of {', '.join(FREE_ENDS)}"
-        )
-    return free_ends
+    choices = f"any of {', '.join(FREE_ENDS)}"
+    try:
+        ends = frozenset(free_ends)
+    except TypeError:
+        raise UsageError(f"free_ends = {free_ends!r}: {choices}") from None
+    if unknown := sorted(map(repr, ends - set(FREE_ENDS))):
+        raise UsageError(f"unknown free end {unknown[0]}: {choices}")
+    return ends
 
 
 def is_symmetric(scoring: Scoring, free_ends) -> bool:

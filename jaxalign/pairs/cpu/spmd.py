@@ -32,6 +32,8 @@ def check(mesh, implementation: str | None) -> None:
     """
     if implementation not in (None, "sweep"):
         raise UsageError(f"a mesh runs implementation 'sweep', not {implementation!r}")
+    if not hasattr(mesh, "is_multi_process"):
+        raise UsageError(f"mesh = {mesh!r}: a jax.sharding.Mesh is needed")
     if mesh.is_multi_process:
         raise UsageError("all devices of a mesh must belong to this process")
 

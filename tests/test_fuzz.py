@@ -1,0 +1,352 @@
+"""Whatever comes in, an answer or a documented refusal goes out, no other exception.
+
+Hypothesis draws files and options that are nearly right. `make test` draws a few dozen
+of each, always the same ones; `make test-all` draws others each time, and more.
+"""
+
+import json
+import struct
+import zlib
+from functools import partial
+
+import jax  # noqa: F401  (before main(): else it turns on a compilation cache)
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import jaxalign
+from jaxalign.cli.main import main
+from jaxalign.errors import EXIT_CODES, JaxalignError
+from jaxalign.io import dataset, encoded_database, fasta, fasta_blocks
+from jaxalign.model import matrix
+from jaxalign.model.alphabet import UNKNOWN_POLICIES
+from jaxalign.model.scoring import Scoring
+
+SHORT, LONG = 60, 1500
+PROTEIN = Scoring().alphabet
+QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
+every_length = pytest.mark.parametrize(
+    "run",
+    [
+        partial(settings, max_examples=SHORT, derandomize=True),
+        pytest.param(partial(settings, max_examples=LONG), marks=pytest.mark.slow),
+    ],
+    ids=["short", "long"],
+)
+
+
+def fuzz(run, check, *drawn):
+    """Run a check on examples."""
+    bounds = run(deadline=None, database=None, suppress_health_check=QUIET)
+    bounds(given(st.tuples(*drawn))(lambda values: check(*values)))()
+
+
+def answered(function, *arguments, **options):
+    """The answer, or None where it is refused in words."""
+    try:
+        return function(*arguments, **options)
+    except JaxalignError as error:
+        assert error.exit_code in EXIT_CODES and str(error)
+        return None
+
+
+def command(capsys, *words) -> str:
+    """Run a command; what it prints to standard error."""
+    code = main(list(words))
+    said = capsys.readouterr().err
+    assert code in EXIT_CODES and "hint: -v shows where" not in said, (code, said)
+    return said
+
+
+def pieces(*words, more=None):
+    """Files put together from words."""
+    some = st.sampled_from(words)
+    some = some if more is None else st.one_of(some, some, some, more)
+    return st.lists(some, max_size=12)
+
+
+# ------------------------------------------------------------------------------- FASTA
+
+FASTA = pieces(
+    *(
+        b">a\n",
+        b">b\n",
+        b">",
+        b">c d\n",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b";x\n",
+        b"MKV\n",
+        b"MKU\n",
+    ),
+    *(b"acgt", b" ", b"\t", b"1", b"-", b"*", b"\0", b"\xff", b"\xc3\xa9", b"@a\n"),
+    *(b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\x0b", b"\x1c", b"\x1f\x8b", b"BZh9"),
+    b"\xfd7zXZ\0",
+    more=st.binary(max_size=6),
+)
+
+
+@every_length
+def test_fasta(run, tmp_path):
+    path = tmp_path / "a.fa"
+
+    def check(words, unknown):
+        path.write_bytes(b"".join(words))
+        whole = answered(fasta.read, path, PROTEIN, unknown)
+        few = partial(fasta_blocks.read_blocks, path, PROTEIN, unknown, 4, 2)
+        blocks = answered(lambda: [block for block, _ in few()])
+        assert (whole is None) == (blocks is None)
+        if whole is not None:
+            texts = [text for block in blocks for text in block.texts()]
+            assert whole.texts() == texts and set("".join(texts)) <= set(
+                PROTEIN.letters
+            )
+
+    fuzz(run, check, FASTA, st.sampled_from(UNKNOWN_POLICIES))
+
+
+# ---------------------------------------------------------------------------- matrices
+
+MATRIX = pieces(
+    *("A C\n", "A", "C", "A 1 2\n", "C 3 4\n", "C -1 0.5\n", " ", "\n", "\t", "#x\n"),
+    *(
+        "nan",
+        "inf",
+        "1e400",
+        "1e9",
+        "1_0",
+        "\uff11",
+        "-",
+        ">",
+        "*",
+        "\0",
+        "\u2028",
+        "é",
+    ),
+    *(" 1", " -2", "0x1", "1e-9", "A 1 2\nC 2 1\n", "A C\nA 1 2\nC 2 1\n"),
+    more=st.text(max_size=4),
+)
+
+
+@every_length
+def test_matrix_files(run, tmp_path):
+    path = tmp_path / "m.txt"
+
+    def check(words, opening):
+        path.write_bytes("".join(words).encode("utf-8", "surrogatepass"))
+        if (loaded := answered(matrix.load, str(path))) is not None:
+            letters, scores = loaded
+            assert len(set(letters)) == len(letters) == len(scores)
+            assert np.isfinite(scores).all()
+        made = answered(Scoring, str(path), opening, 1)
+        assert made is None or made.scores.shape == (made.alphabet.size,) * 2
+
+    fuzz(run, check, MATRIX, st.sampled_from([1, 1.5, 11, 1e9, 1 / 3, np.nan]))
+
+
+@every_length
+def test_matrices_as_arrays(run):
+    letters = st.one_of(
+        st.text(max_size=4), st.sampled_from(["AC", "ACGT", "", None, 7])
+    )
+    cells = st.one_of(st.integers(), st.floats(), st.sampled_from([True, "1", None]))
+    rows = st.lists(st.lists(cells, max_size=3), max_size=3)
+
+    def check(names, values):
+        answered(Scoring, (names, values))
+        answered(Scoring, (names, np.full((2, 2), 3)))
+        answered(Scoring, match=1, mismatch=0, alphabet=names)
+
+    fuzz(run, check, letters, rows)
+
+
+# ------------------------------------------------------------- manifests and indices
+
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 5), st.integers(), st.floats(),
+    st.sampled_from(["", "A", "ACGT", "codes", "parts", 2**62, -64, 64, 4096, 4160]),
+)  # fmt: skip
+JSON = st.recursive(
+    LEAVES,
+    lambda x: st.one_of(
+        st.lists(x, max_size=4), st.dictionaries(st.text(max_size=3), x, max_size=3)
+    ),
+    max_leaves=6,
+)
+WRONG_JSON = st.sampled_from(
+    [b"", b"{", b"\xff", b"[" * 3000, b"null", b'{"a":1', b"1e999"]
+)
+
+
+@st.composite
+def changed(draw, about):
+    """A document of JSON in which some entries are others, missing or new."""
+    about = json.loads(json.dumps(about))
+    for _ in range(draw(st.integers(1, 2))):
+        place = about
+        while True:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            key = draw(st.sampled_from(keys)) if keys else None
+            inner = place[key] if keys else None
+            if not isinstance(inner, (dict, list)) or not inner or draw(st.booleans()):
+                break
+            place = inner
+        if key is None or (isinstance(place, dict) and draw(st.booleans())):
+            key = key if key is not None and isinstance(place, dict) else "new"
+        if isinstance(place, dict) and draw(st.integers(0, 4)) == 0:
+            place.pop(key, None)
+        elif isinstance(place, dict) or keys:
+            place[key] = draw(JSON)
+    return json.dumps(about).encode()
+
+
+MANIFEST = {
+    "format": 1, "inputs": [{"path": "a.fa", "sha256": "00"}], "filters": {"a": 1},
+    "mode": "local", "parts": 3, "part_rows": 100, "versions": {"jaxalign": "0.1.0"},
+}  # fmt: skip
+
+
+@every_length
+def test_manifests(run, tmp_path):
+    def check(text, resume):
+        (tmp_path / dataset.MANIFEST).write_bytes(text)
+        answered(dataset.begin, str(tmp_path), MANIFEST, resume, False, False)
+        answered(dataset.complete, str(tmp_path))
+        found = answered(dataset.read_manifest, str(tmp_path))
+        assert found is None or dataset.digest(found)
+
+    texts = st.one_of(changed(MANIFEST), changed(MANIFEST), WRONG_JSON)
+    fuzz(run, check, texts, st.booleans())
+
+
+@pytest.fixture
+def index(tmp_path):
+    """An index of three sequences."""
+    (tmp_path / "a.fa").write_text(">a\nMKV\n>b\nACDEFG\n>c\n\n")
+    jaxalign.index_database(tmp_path / "a.fa", tmp_path / "a.jaxdb")
+    return tmp_path / "a.jaxdb"
+
+
+def opened(path, capsys):
+    """What is opened can be read to its end."""
+    if (found := answered(jaxalign.open_database, path)) is not None:
+        assert len(found.texts()) == len(list(found.names)) == len(found)
+    command(capsys, "index", "--verify", str(path))
+
+
+@every_length
+def test_pages_of_an_index(run, index, capsys):
+    data = index.read_bytes()
+    length = struct.unpack("<I", data[16:20])[0]
+    about = json.loads(data[20 : 20 + length])
+
+    def check(text):
+        head = struct.pack("<8sIII", b"JAXALNDB", 1, zlib.crc32(text), len(text))
+        page = (head + text)[: encoded_database.PAGE]
+        rest = data[encoded_database.PAGE :]
+        index.write_bytes(page.ljust(encoded_database.PAGE, b"\0") + rest)
+        opened(index, capsys)
+
+    fuzz(run, check, st.one_of(changed(about), changed(about), WRONG_JSON))
+
+
+@every_length
+def test_bytes_of_an_index(run, index, capsys):
+    whole = index.read_bytes()
+    places = st.one_of(st.integers(0, 600), st.integers(4096, len(whole) - 1))
+
+    def check(changes, end):
+        data = bytearray(whole[:end])
+        for place, value in changes:
+            data[min(place, len(data) - 1)] = value
+        index.write_bytes(data)
+        opened(index, capsys)
+
+    changes = st.lists(st.tuples(places, st.integers(0, 255)), max_size=4)
+    ends = st.one_of(st.just(len(whole)), st.integers(1, len(whole)))
+    fuzz(run, check, changes, ends)
+
+
+# ----------------------------------------------------------------------------- options
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 9), st.floats(), st.text(max_size=4),
+    st.sampled_from([
+        10**8, 1e400, "inf", "2GiB", "1e3", "local", "global", "score", "stats", "q5",
+        ["query_start"], "query_start", [1], (1, 2), {}, b"x", 1j, np.int64(2),
+        np.float32(0.5), np.True_, "identity", "shorter", "sweep",
+    ]),
+)  # fmt: skip
+NAMES = (
+    "mode", "free_ends", "output", "implementation", "memory_budget", "threads",
+    "window", "devices", "min_score", "min_identity", "min_cov", "coverage",
+    "identity", "mesh",
+)  # fmt: skip
+
+
+@every_length
+def test_options_of_python(run):
+    def check(options):
+        plan = answered(jaxalign.plan, ["MKV", "MK"], ["MKV"] * 2, **options)
+        assert plan is None or plan["pairs"] == 2
+
+    fuzz(run, check, st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=2))
+
+
+@every_length
+def test_arguments_of_a_scoring(run):
+    names = ("matrix", "gap_open", "gap_extend", "match", "mismatch", "alphabet")
+
+    def check(options):
+        made = answered(Scoring, **options)
+        assert made is None or made.open >= made.extend >= 0
+
+    fuzz(run, check, st.dictionaries(st.sampled_from(names), VALUES, max_size=3))
+
+
+FORMS = st.recursive(
+    st.one_of(VALUES, st.sampled_from(["MKV", "", "MK1", ("a", "MK"), b"MK"])),
+    lambda x: st.one_of(st.lists(x, max_size=3), st.tuples(x, x)),
+    max_leaves=4,
+)
+
+
+@every_length
+def test_sequences_in_any_form(run):
+    def check(queries):
+        answered(jaxalign.plan, queries, output="score")
+        answered(jaxalign.plan, [queries], output="score")
+
+    fuzz(run, check, FORMS)
+
+
+WORDS = (
+    "--mode", "--free-ends", "--identity", "--min-identity", "--min-score", "--min-cov",
+    "--coverage", "--output", "-o", "--format", "--columns", "--force", "--json",
+    "--memory-budget", "--threads", "--implementation", "--device", "--devices", "-q",
+    "--preset", "--matrix", "--match", "--mismatch", "--gap-open", "--gap-extend",
+    "--gap-style", "--alphabet", "--unknown", "--top", "--max-evalue", "--shard",
+    "--part-rows", "--resume", "--progress", "--help", "--", "-", "--no-force", "--x",
+)  # fmt: skip
+GIVEN = (
+    "local", "global", "q5,q3", "shorter", "0.5", "2", "-1", "nan", "inf", "1e400",
+    "1_0", "", " ", "score", "m8", "tsv", "out/", ".", "/", "cigar,x", "1GiB",
+    "9" * 400, "5i", "blastn", "BLOSUM62", "m\0", "m" * 300, "blast", "dna",
+    "mask", "1/2", "0/0", "\u00e9", "true", "false", "0,1", "cpu", "striped", "query",
+)  # fmt: skip
+
+
+@every_length
+def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
+    """There is no such input: what is right ends with exit code 3."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", None)
+    verbs = st.sampled_from(["align", "all", "search", "three", "index", "soft"])
+    words = st.lists(st.sampled_from([*WORDS, *GIVEN]), max_size=5)
+
+    def check(verb, more, files):
+        command(capsys, verb, *["none.fa"] * files, *more)
+
+    fuzz(run, check, verbs, words, st.integers(1, 3))
