@@ -7,7 +7,7 @@ from jaxalign.cli import job, progress, report
 from jaxalign.cli.options import FolderOptions, Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.errors import UsageError
-from jaxalign.io import dataset
+from jaxalign.io import dataset, part_files
 from jaxalign.pairs import api, large_jobs
 
 
@@ -55,7 +55,7 @@ def finished(path: str, manifest, parts, resume: bool, messages) -> list[int]:
     UsageError
         There are some, and nobody asked to go on.
     """
-    done, lines = dataset.finished(path, manifest, parts)
+    done, lines = part_files.finished(path, manifest, parts)
     if done and not resume:
         raise UsageError(f"{path}: {len(done):,} parts exist; use --resume to go on")
     for line in lines:

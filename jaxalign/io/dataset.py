@@ -9,27 +9,30 @@ names that begin with ``_`` or a dot.
 """
 
 import glob
-import hashlib
-import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import arrow, output, source
+from jaxalign.io.part_files import (
+    FREE,
+    UNREADABLE,
+    entry_of,
+    entry_path,
+    part_path,
+    read_json,
+    synchronise,
+    write_json,
+)
 from jaxalign.model.table import Table
 
 MANIFEST = "_manifest.json"
 PART = re.compile(r"part-(\d{5,18})\.parquet", re.ASCII)
-FREE = ("versions",)  # entries that may differ: results do not depend on them
-ABSENT, WHOLE = "absent", "whole"
-UNCHECKED, DAMAGED = "without a checksum", "damaged"
-UNREADABLE = (OSError, ValueError, RecursionError)  # of JSON
-NAMED = 3  # parts of a message
 
 
 def is_dataset(path: str) -> bool:
@@ -76,10 +79,15 @@ def begin(path: str, manifest: dict, resume: bool, force: bool, join: bool) -> N
                     "anew"
                 )
             return
-        for pattern in ("part-*.parquet", "_part-*.json"):
-            for name in glob.glob(os.path.join(glob.escape(path), pattern)):
-                os.remove(name)
-        _write_json(os.path.join(path, MANIFEST), manifest)
+        if there:  # else another run may have begun meanwhile
+            _remove_parts(path)
+        write_json(os.path.join(path, MANIFEST), manifest)
+
+
+def _remove_parts(path: str) -> None:
+    for pattern in ("part-*.parquet", "_part-*.json"):
+        for name in glob.glob(os.path.join(glob.escape(path), pattern)):
+            os.remove(name)
 
 
 def _names(path: str) -> list[str]:
@@ -114,10 +122,8 @@ def _check_names(path: str, names: list[str], count: int) -> None:
     parts = {os.path.basename(part_path(path, index)) for index in range(count)}
     for name in sorted(set(names) - parts):
         if name.startswith("part-") or name.endswith(".parquet"):
-            raise UsageError(
-                f"{os.path.join(path, name)}: is no part of this run; remove it, or "
-                "use --force to begin anew"
-            )
+            file = os.path.join(path, name)
+            raise UsageError(f"{file}: is no part of this run; remove it")
 
 
 def read_manifest(path: str) -> dict:
@@ -129,84 +135,9 @@ def read_manifest(path: str) -> dict:
         There is none, or it is damaged.
     """
     try:
-        return _read_json(os.path.join(path, MANIFEST))
+        return read_json(os.path.join(path, MANIFEST))
     except UNREADABLE as error:
         raise InputError(f"{path}: no {MANIFEST} that can be read ({error})") from error
-
-
-def digest(manifest: dict) -> str:
-    """SHA-256 of the entries that results depend on; each part carries it."""
-    held = {name: value for name, value in manifest.items() if name not in FREE}
-    return hashlib.sha256(json.dumps(held, sort_keys=True).encode()).hexdigest()
-
-
-def finished(
-    path: str, manifest: dict, parts: Iterable[Any]
-) -> tuple[list[int], list[str]]:
-    """Which of some parts are there as they were written, by their SHA-256.
-
-    Parameters
-    ----------
-    parts : iterable of ``pairs.parts.query_ranges.Part``
-
-    Returns
-    -------
-    list of int
-        Their indices.
-    list of str
-        Lines for a user about those that are there and have to be computed again.
-
-    Raises
-    ------
-    UsageError
-        A part is of another run.
-    """
-    parts = list(parts)
-    with ThreadPoolExecutor() as pool:
-        states = list(pool.map(lambda part: _state(path, manifest, part), parts))
-    some = list(zip(parts, states, strict=True))
-    lines = [
-        _line(path, kind, [part.index for part, state in some if state == kind])
-        for kind in (UNCHECKED, DAMAGED)
-        if kind in states
-    ]
-    return [part.index for part, state in some if state == WHOLE], lines
-
-
-def _state(path: str, manifest: dict, part: Any) -> str:
-    """One of the four states of a part."""
-    name = part_path(path, part.index)
-    if not os.path.lexists(name):
-        return ABSENT
-    try:
-        entry = _read_json(entry_path(path, part.index))
-        whole = source.sha256(name) == entry["sha256"] is not None
-    except FileNotFoundError:
-        return UNCHECKED
-    except (*UNREADABLE, KeyError):
-        return DAMAGED
-    expected = _entry(manifest, part)
-    if whole and entry.get("run") != expected["run"]:
-        raise UsageError(f"{name}: is of another run; remove it or use --force")
-    return WHOLE if whole and entry | expected == entry else DAMAGED
-
-
-def _line(path: str, state: str, indices: list[int]) -> str:
-    names = [os.path.basename(part_path(path, index)) for index in indices[:NAMED]]
-    names += ["…"] * (len(indices) > NAMED)
-    count = "1 part is" if len(indices) == 1 else f"{len(indices):,} parts are"
-    again = f"{count} {state} and computed again"
-    return f"{path}: {again}: {', '.join(names)}"
-
-
-def _entry(manifest: dict, part: Any) -> dict:
-    """What is known of a part before it is computed."""
-    return {
-        "run": digest(manifest),
-        "part": part.index,
-        "queries": [part.first, part.last],
-        "rows": [part.start, part.stop],
-    }
 
 
 def complete(path: str) -> tuple[int, int]:
@@ -222,16 +153,6 @@ def complete(path: str) -> tuple[int, int]:
         raise InputError(f"{path}: {MANIFEST} is damaged: parts = {count!r}")
     names = (PART.fullmatch(name) for name in os.listdir(path))
     return sum(int(name[1]) < count for name in names if name), count
-
-
-def part_path(path: str, index: int) -> str:
-    """The file of a part."""
-    return os.path.join(path, f"part-{index:05}.parquet")
-
-
-def entry_path(path: str, index: int) -> str:
-    """The file that holds the checksum of a part."""
-    return os.path.join(path, f"_part-{index:05}.json")
 
 
 def write_part(
@@ -257,18 +178,18 @@ def write_part(
     JaxalignError
         It cannot be written, the disk is full; parts that are finished stay.
     """
-    name, entry = part_path(path, part.index), _entry(manifest, part)
+    name, entry = part_path(path, part.index), entry_of(manifest, part)
     about = {"jaxalign.run": entry["run"], "jaxalign.rows": f"{part.start}:{part.stop}"}
 
     def fill(temporary: str) -> None:
         arrow.parquet(table, temporary, columns, identity, about)
-        _synchronise(temporary)
+        synchronise(temporary)
         known = {"kept": len(table), "sha256": source.sha256(temporary)}
-        _write_json(entry_path(path, part.index), entry | known)
+        write_json(entry_path(path, part.index), entry | known)
 
     with output.naming(name, "; what is finished stays, --resume goes on from there"):
         output.replace_file(name, fill)
-        _synchronise(path)
+        synchronise(path)
 
 
 @contextmanager
@@ -293,30 +214,3 @@ def writing(path: str, writers: int, *about) -> Iterator[Callable[[Table, Any], 
         yield write
         for one in waiting:
             one.result()
-
-
-def _read_json(path: str) -> dict:
-    with open(path, encoding="utf-8") as handle:
-        content = json.load(handle)
-    if not isinstance(content, dict):
-        raise ValueError("no JSON object")
-    repr(content)  # a RecursionError here, and not in a message about it
-    return content
-
-
-def _write_json(path: str, content: dict) -> None:
-    def fill(temporary: str) -> None:
-        with open(temporary, "w", encoding="utf-8") as handle:
-            handle.write(json.dumps(content, indent=2) + "\n")
-        _synchronise(temporary)
-
-    output.replace_file(path, fill)
-
-
-def _synchronise(path: str) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
-    handle = os.open(path or ".", os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

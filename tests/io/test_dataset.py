@@ -7,7 +7,7 @@ import pytest
 
 import jaxalign
 from jaxalign.errors import InputError, UsageError
-from jaxalign.io import arrow, dataset
+from jaxalign.io import arrow, dataset, part_files
 from jaxalign.pairs.parts.query_ranges import Part
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -39,7 +39,7 @@ def write(path, table, index, run=RUN):
 
 
 def files(path, index):
-    return dataset.part_path(path, index), dataset.entry_path(path, index)
+    return part_files.part_path(path, index), part_files.entry_path(path, index)
 
 
 def flip(path, place, mask=1):
@@ -51,19 +51,19 @@ def flip(path, place, mask=1):
 
 
 def test_whole_parts_are_known(folder):
-    assert dataset.finished(folder, RUN, PARTS) == ([0, 1], [])
+    assert part_files.finished(folder, RUN, PARTS) == ([0, 1], [])
     os.remove(files(folder, 0)[0])
-    assert dataset.finished(folder, RUN, PARTS) == ([1], [])
+    assert part_files.finished(folder, RUN, PARTS) == ([1], [])
 
 
 def test_every_flipped_bit_is_seen(folder):
     part, _ = files(folder, 0)
     for place in range(0, os.path.getsize(part), 13):
         flip(part, place, 1 << place % 8)
-        done, (line,) = dataset.finished(folder, RUN, PARTS)
+        done, (line,) = part_files.finished(folder, RUN, PARTS)
         assert done == [1] and "damaged" in line and "part-00000.parquet" in line
         flip(part, place, 1 << place % 8)
-    assert dataset.finished(folder, RUN, PARTS) == ([0, 1], [])
+    assert part_files.finished(folder, RUN, PARTS) == ([0, 1], [])
 
 
 def zero_body(path):
@@ -98,10 +98,10 @@ def dangling_link(path):
 )
 def test_a_bad_part_is_written_again(folder, table, damage, tmp_path):
     damage(folder)
-    done, (line,) = dataset.finished(folder, RUN, PARTS)
+    done, (line,) = part_files.finished(folder, RUN, PARTS)
     assert done == [0] and "1 part is damaged and computed again" in line
     write(folder, table, 1)
-    assert dataset.finished(folder, RUN, PARTS) == ([0, 1], [])
+    assert part_files.finished(folder, RUN, PARTS) == ([0, 1], [])
     assert not os.path.islink(files(folder, 1)[0])
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -109,7 +109,7 @@ def test_a_bad_part_is_written_again(folder, table, damage, tmp_path):
 def test_parts_without_checksums_are_computed_again(folder):
     for index in (0, 1):
         os.remove(files(folder, index)[1])
-    done, (line,) = dataset.finished(folder, RUN, PARTS)
+    done, (line,) = part_files.finished(folder, RUN, PARTS)
     assert done == [] and "2 parts are without a checksum" in line
 
 
@@ -119,7 +119,7 @@ def test_a_part_of_another_run_is_refused(folder, table, tmp_path):
     for source, copy in zip(files(other, 1), files(folder, 1), strict=True):
         shutil.copy(source, copy)
     with pytest.raises(UsageError, match="of another run"):
-        dataset.finished(folder, RUN, PARTS)
+        part_files.finished(folder, RUN, PARTS)
 
 
 @pytest.mark.parametrize("name", ["part-99999.parquet", "part-1.parquet", "x.parquet"])
@@ -151,8 +151,17 @@ def test_a_part_that_another_process_writes_is_left_alone(folder, table, monkeyp
 
     monkeypatch.setattr(arrow, "parquet", meet)
     write(folder, table, 0)
-    assert dataset.finished(folder, RUN, PARTS) == ([0, 1], [])
+    assert part_files.finished(folder, RUN, PARTS) == ([0, 1], [])
     assert not [name for name in os.listdir(folder) if name.endswith(".tmp")]
+
+
+def test_two_runs_begin_one_folder(folder, monkeypatch):
+    """The first has written parts before the second writes the same manifest."""
+    with monkeypatch.context() as patch:
+        patch.setattr(dataset, "_names", lambda path: [])
+        patch.setattr(dataset, "is_dataset", lambda path: False)
+        dataset.begin(folder, RUN, True, False, False)
+    assert part_files.finished(folder, RUN, PARTS) == ([0, 1], [])
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "[" * 100_000, "{", "\ud800"])
@@ -162,7 +171,7 @@ def test_damaged_manifests(folder, text):
     with pytest.raises(InputError, match=dataset.MANIFEST):
         dataset.begin(folder, RUN, True, False, False)
     dataset.begin(folder, RUN, False, True, False)
-    assert dataset.finished(folder, RUN, PARTS) == ([], [])
+    assert part_files.finished(folder, RUN, PARTS) == ([], [])
 
 
 def test_a_file_is_no_folder(tmp_path):

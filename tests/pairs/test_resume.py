@@ -14,7 +14,7 @@ import jaxalign
 from jaxalign.cli import parts_job
 from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES
-from jaxalign.io import dataset, output
+from jaxalign.io import dataset, output, part_files
 from jaxalign.pairs import schedule
 from jaxalign.pairs.parts import query_ranges
 
@@ -106,7 +106,7 @@ def test_what_was_damaged_or_has_no_checksum_is_computed_again(
     flipped[len(flipped) // 3] ^= 4
     parts[2].write_bytes(flipped)
     parts[1].write_bytes(before[0])
-    Path(dataset.entry_path(str(out), 5)).unlink()
+    Path(part_files.entry_path(str(out), 5)).unlink()
     capsys.readouterr()
     assert folder_of(fasta, out, "--resume") == DONE
     err = capsys.readouterr().err
@@ -286,5 +286,5 @@ def test_the_manifest_says_what_was_run(fasta, tmp_path):
     assert held["filters"]["min_cov"] == 0.5 and held["rows"] == 1770
     assert len(held["inputs"][0]["sha256"]) == 64
     part = pq.read_metadata(parts_in(out)[0]).metadata
-    assert part[b"jaxalign.run"].decode() == dataset.digest(held)
+    assert part[b"jaxalign.run"].decode() == part_files.digest(held)
     assert part[b"jaxalign.rows"].startswith(b"0:")
