@@ -8,7 +8,8 @@ file where a set is wanted. All other forms are those of ``jaxalign.model.items`
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from jaxalign.errors import InputError
 from jaxalign.model.alphabet import Sequences, as_sequences, is_flat
@@ -19,7 +20,27 @@ from jaxalign.model.scoring import Scoring
 PATH = (str, os.PathLike)
 
 
-def sets(scoring: Scoring, *data, unknown: str = "error") -> list[Sequences]:
+class Residues(Protocol):
+    """Letters or codes: a str, bytes, an array, a biotite or Biopython sequence, and a
+    (name, sequence) pair."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+
+# A sequence and a set of sequences as a caller may hold them.
+SequenceLike = Residues | os.PathLike[str]
+SetLike = (
+    str
+    | os.PathLike[str]
+    | Sequences
+    | Mapping[str, SequenceLike]
+    | Iterable[SequenceLike]
+)
+
+
+def sets(scoring: Scoring, *data: SetLike, unknown: str = "error") -> list[Sequences]:
     """Sets of sequences, each in any form; nucleotides scored as protein are told.
 
     Parameters
@@ -51,7 +72,7 @@ def sets(scoring: Scoring, *data, unknown: str = "error") -> list[Sequences]:
     return [sequences for sequences, _ in encoded]
 
 
-def singles(scoring: Scoring, **data) -> list[Sequences]:
+def singles(scoring: Scoring, **data: SequenceLike) -> list[Sequences]:
     """Single sequences, as sets of one; each is called as its argument, if it has no
     name of its own.
 
@@ -64,7 +85,7 @@ def singles(scoring: Scoring, **data) -> list[Sequences]:
     return [sequences for sequences, _ in encoded]
 
 
-def threes(scoring: Scoring, triples) -> Sequences:
+def threes(scoring: Scoring, triples: Iterable[Any]) -> Sequences:
     """Triples one after the other, as one set; called a, b, c if they have no names.
 
     Parameters

@@ -15,7 +15,7 @@ PACKAGES = ("jaxalign", "kernels_pallas")
 OPERATIONS = ("pairs", "database", "triples", "soft")
 FLOORS = ("api", "dp", "cpu", "gpu", "parts", "tracebacks")
 # Files of public functions beside ``api.py``.
-PUBLIC = ("matrices", "large_jobs", "large_searches")
+PUBLIC = ("accuracy", "large_jobs", "large_searches", "matrices", "pair_tables")
 COMMON = {"model", "runtime"}
 PAIRS = {"pairs", "pairs.api", "pairs.cpu", "pairs.gpu", "pairs.parts"}
 # Place -> places it may import; a place may always import itself, and ``errors``.
@@ -27,7 +27,7 @@ ARROWS = {
     "cli": {"", "io", "model", *(f"{operation}.api" for operation in OPERATIONS)},
     "data": set(),
     "database": COMMON | PAIRS | {"database.dp"},
-    "database.api": COMMON | PAIRS | {"database", "inputs", "io"},
+    "database.api": COMMON | PAIRS | {"database", "inputs", "io", "signatures"},
     "database.dp": set(),
     "errors": set(),
     "inputs": {"io", "model"},
@@ -39,17 +39,18 @@ ARROWS = {
     "kernels_pallas.triples": {"kernels_pallas.core"},
     "model": set(),
     "pairs": COMMON | {"pairs.cpu", "pairs.dp", "pairs.gpu", "pairs.parts"},
-    "pairs.api": COMMON | {"inputs", "pairs", "pairs.parts"},
+    "pairs.api": COMMON | {"inputs", "pairs", "pairs.parts", "signatures"},
     "pairs.cpu": COMMON | {"affine", "pairs", "pairs.dp"},
     "pairs.dp": {"affine"},
     "pairs.gpu": COMMON | {"pairs"},
     "pairs.parts": COMMON | {"pairs", "pairs.gpu"},
     "runtime": set(),
+    "signatures": {"model"},
     "soft": COMMON | {"soft.dp"},
-    "soft.api": COMMON | {"soft"},
+    "soft.api": COMMON | {"signatures", "soft"},
     "soft.dp": set(),
     "triples": COMMON | {"affine", "triples.dp", "triples.gpu", "triples.tracebacks"},
-    "triples.api": COMMON | {"inputs", "triples"},
+    "triples.api": COMMON | {"inputs", "signatures", "triples"},
     "triples.dp": {"affine"},
     "triples.gpu": COMMON | {"affine", "triples", "triples.dp"},
     "triples.tracebacks": COMMON | {"affine", "triples", "triples.dp"},

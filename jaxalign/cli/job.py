@@ -11,7 +11,6 @@ from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
-from jaxalign.model.filters import Filters
 from jaxalign.model.table import SPANS, Table
 from jaxalign.pairs import api
 
@@ -42,8 +41,6 @@ def pairs(a: str, b: str, options: Options) -> int:
 
 def all_pairs(path: str, options: Options, include_self, cluster) -> int:
     """``jaxalign all SEQS``."""
-    if cluster is None:
-        return _run((path,), options, include_self=include_self)
     return _run((path,), options, include_self=include_self, cluster=cluster)
 
 
@@ -58,9 +55,8 @@ def _run(paths, options: Options, **which) -> int:
     if request.format == "graphpart":
         inputs.warn_of_headings(paths[0], messages.warn)
     devices = api.select_device(options.machine.device)
-    chosen = settings(request, options) | which
-    asked = {name: value for name, value in chosen.items() if name != "cluster"}
-    plan = api.plan(*_sides(read.sequences), request.scoring, **asked)
+    chosen = replace(request.options, **which)
+    plan = api.plan_of(*_sides(read.sequences), request.scoring, chosen)
     introduce(request, plan, options, messages)
     table = _align(read.sequences, request, options, chosen)
     write(table, request, options.output.force)
@@ -106,30 +102,16 @@ def rehearse(request: Request, sequences) -> None:
     """Write a table of no rows, so that a refusal comes before the work."""
     if request.format is None:
         return
-    names = ("query", "target", "score", *HELD.get(request.output, STATS))
+    names = ("query", "target", "score", *HELD.get(request.options.output, STATS))
     columns = {name: np.zeros(0, np.int32) for name in names}
     paths = (np.zeros(0, np.uint32), np.zeros(1, np.int64))
-    runs = paths if request.output == "alignment" else (None, None)
+    runs = paths if request.options.output == "alignment" else (None, None)
     sides = sequences[0], sequences[-1]
-    table = Table(
-        columns, *sides, request.scoring, request.mode, frozenset(), "", {}, *runs
-    )
+    about = request.scoring, request.options.mode, frozenset(), "", {}
+    table = Table(columns, *sides, *about, *runs)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "rehearsal")
         formats.write(table, path, request.format, request.columns, request.identity)
-
-
-def settings(request: Request, options: Options) -> dict:
-    """What ``api.plan`` and the verbs of ``api`` take."""
-    return {
-        "mode": request.mode,
-        "free_ends": request.free_ends,
-        "output": request.output,
-        "implementation": options.machine.implementation,
-        "memory_budget": options.machine.memory_budget,
-        "threads": options.machine.threads,
-        "devices": options.machine.devices,
-    } | request.filters
 
 
 def _sides(sequences):
@@ -137,12 +119,16 @@ def _sides(sequences):
     return sequences if len(sequences) == 2 else (sequences[0], None)
 
 
-def _align(sequences, request: Request, options: Options, chosen: dict) -> Table:
-    verb = api.align_pairs if len(sequences) == 2 else api.align_all
-    asked = options.messages
-    with progress.reporting(asked.progress, asked.quiet) as tell:
-        watched = {"progress": tell, "busy": tell.busy} if tell else {}
-        return verb(*sequences, request.scoring, **watched, **chosen)
+def _align(sequences, request: Request, options: Options, chosen) -> Table:
+    verb = api.pairs_table if len(sequences) == 2 else api.all_table
+    messages = options.messages
+    with progress.reporting(messages.progress, messages.quiet) as tell:
+        return verb(*sequences, request.scoring, watched(chosen, tell))
+
+
+def watched(options: api.PairOptions, tell) -> api.PairOptions:
+    """Options with somebody who is told of progress, None for nobody."""
+    return replace(options, progress=tell, busy=tell.busy) if tell else options
 
 
 def write(table: Table, request: Request, force: bool) -> None:
@@ -154,7 +140,7 @@ def write(table: Table, request: Request, force: bool) -> None:
 
 def finish(request, read, info, rows, options, devices, messages) -> None:
     """What has been done."""
-    filters = str(Filters(**request.filters))
+    filters = str(api.filters_of(request.options))
     messages.say(report.summary(info, rows["kept"], filters))
     if options.output.json:
         about = (api.describe_device(devices), messages.warnings)

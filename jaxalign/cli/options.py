@@ -9,16 +9,13 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
+from jaxalign.model.choices import Coverage, Identity, Mode, Output, UnknownLetters
+
 PresetName = Literal["blastp", "blastn", "needle", "ssearch", "mmseqs", "parasail"]
-Mode = Literal["global", "semiglobal", "local"]
-Output = Literal["score", "identity", "stats", "alignment"]
 Format = Literal[
     "tsv", "m8", "sam", "paf", "fasta", "pair", "parquet",
     "graphpart", "hestia", "datasail",
 ]  # fmt: skip
-Identity = Literal[
-    "alignment", "full", "aligned", "shorter", "longer", "mean", "query", "target"
-]
 Implementation = Literal["sweep", "wavefront", "pallas", "striped"]
 
 
@@ -63,7 +60,7 @@ class ScoringOptions:
     """dna, rna: match 2, mismatch -3 if no matrix. auto: the letters of the matrix, or
     dna or rna where all letters say so and no matrix is named."""
 
-    unknown: Literal["error", "X", "mask"] = "error"
+    unknown: UnknownLetters = "error"
     """X reads U, O, J as the wildcard; mask reads every unknown letter so."""
 
 
@@ -90,7 +87,7 @@ class ModeOptions:
     min_cov: Annotated[float | None, Parameter(metavar="F")] = None
     """Keep pairs with at least this share of the sequences in the alignment, 0 to 1."""
 
-    coverage: Literal["both", "query", "target"] = "both"
+    coverage: Coverage = "both"
     """Whose share --min-cov is about (columns qcov and tcov)."""
 
 

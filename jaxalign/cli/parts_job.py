@@ -2,6 +2,7 @@
 
 import re
 from contextlib import closing
+from dataclasses import replace
 
 from jaxalign.cli import job, progress, report
 from jaxalign.cli.options import FolderOptions, Options
@@ -36,13 +37,14 @@ def run(
     dataset.begin(request.out, manifest, folder.resume, force, shard is not None)
     mine = large_jobs.share(some, shard)
     done = finished(request.out, manifest, mine, folder.resume, messages)
-    chosen = job.settings(request, options)
-    asked = chosen | which | {"parts": True}
-    plan = api.plan(read.sequences[0], None, request.scoring, **asked)
+    chosen = replace(request.options, **which)
+    plan = api.plan_of(
+        read.sequences[0], None, request.scoring, replace(chosen, parts=True)
+    )
     job.introduce(request, plan, options, messages)
     messages.say(f"{len(mine):,} of {len(some):,} parts, {len(done):,} finished before")
-    settings = chosen | which | {"skip": done, "shard": shard, "cluster": cluster}
-    info, rows = _compute(read.sequences[0], request, manifest, options, settings)
+    chosen = replace(chosen, skip=done, shard=shard, cluster=cluster)
+    info, rows = _compute(read.sequences[0], request, manifest, options, chosen)
     job.finish(request, read, plan | info, rows, options, devices, messages)
     return 0
 
@@ -73,17 +75,15 @@ def shard_of(text: str | None) -> tuple[int, int] | None:
     return int(found[1]), int(found[2])
 
 
-def _compute(sequences, request: Request, manifest, options, settings):
+def _compute(sequences, request: Request, manifest, options, chosen):
     """Align and write; what was computed, and what of it was kept."""
     info = {"pairs": 0, "cells": 0, "seconds": 0.0, "halved_launches": 0}
     rows = {"kept": 0, "max_score": None}
     asked = options.messages
     with progress.reporting(asked.progress, asked.quiet) as tell:
-        watched = {"progress": tell, "busy": tell.busy} if tell else {}
         written = large_jobs.WRITERS, manifest, request.columns, request.identity
-        stream = large_jobs.stream_all(
-            sequences, request.scoring, **watched, **settings
-        )
+        chosen = job.watched(chosen, tell)
+        stream = large_jobs.parts_of(sequences, request.scoring, chosen)
         with closing(stream), dataset.writing(request.out, *written) as write:
             for part, table in stream:
                 write(table, part)
@@ -118,9 +118,9 @@ def depends(request: Request, read, some) -> dict:
         ],
         "scoring": report.scoring(request.scoring)
         | {"scores_sha256": report.digest(request.scoring.scores)},
-        "mode": request.mode,
+        "mode": request.options.mode,
         "free_ends": report.free_ends(request),
-        "output": request.output,
+        "output": request.options.output,
         "identity": request.identity,
         "columns": list(request.columns) if request.columns else None,
         "filters": request.filters,

@@ -39,7 +39,7 @@ def heading(request, plan: dict) -> str:
             str(request.scoring),
             mode(request),
             f"{request.scoring.alphabet.kind} alphabet",
-            f"output {request.output}",
+            f"output {request.options.output}",
             f"{plan['implementation']} ({plan['reason']})",
             f"{pairs(plan)}, {plan['cells']:,} cells",
         )
@@ -48,9 +48,9 @@ def heading(request, plan: dict) -> str:
 
 def mode(request) -> str:
     """The mode, and the ends that are free."""
-    if not request.free_ends:
-        return request.mode
-    return f"{request.mode} with free {', '.join(request.free_ends)}"
+    if not request.options.free_ends:
+        return request.options.mode
+    return f"{request.options.mode} with free {', '.join(request.options.free_ends)}"
 
 
 def plan_lines(plan: dict) -> list[str]:
@@ -99,11 +99,11 @@ def as_json(request, inputs, info, rows, device, warnings) -> str:
             "implementation": info["implementation"],
             "reason": info["reason"],
             "scoring": scoring(request.scoring),
-            "mode": request.mode,
+            "mode": request.options.mode,
             "free_ends": free_ends(request),
             "identity": request.identity,
             "filters": request.filters,
-            "output": request.output,
+            "output": request.options.output,
             "out": request.out,
             "format": request.format,
             "inputs": files(inputs),
@@ -121,7 +121,7 @@ def as_json(request, inputs, info, rows, device, warnings) -> str:
 
 def free_ends(request) -> list[str]:
     """The ends that are free, whatever says so."""
-    return sorted(resolve_ends(request.mode, request.free_ends))
+    return sorted(resolve_ends(request.options.mode, request.options.free_ends))
 
 
 def digest(numbers) -> str:

@@ -1,4 +1,4 @@
-"""Options -> a request: scoring, mode, identity, what to compute and where to write."""
+"""Flags -> a request: scoring, the options of ``api``, and where to write."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -8,6 +8,7 @@ from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
 from jaxalign.model.identity import BY_PATH
 from jaxalign.model.scoring import Scoring, preset, resolve_ends
+from jaxalign.pairs.api import PairOptions
 
 ENDS = {
     "q5": "query_start",
@@ -16,6 +17,7 @@ ENDS = {
     "t3": "target_end",
 }
 EDNAFULL = "EDNAFULL"  # needle's matrix for nucleotides
+THRESHOLDS = ("min_score", "min_identity", "min_cov")
 WITH_PATHS = ("sam", "paf", "fasta", "pair")
 FOR_SPLITS = ("graphpart", "hestia", "datasail")
 
@@ -25,15 +27,20 @@ class Request:
     """A checked request; ``out`` is None where no table is written."""
 
     scoring: Scoring
-    mode: str
-    free_ends: tuple[str, ...] | None
+    options: PairOptions
     identity: str
-    output: str
     out: str | None
     format: str | None
     columns: tuple[str, ...] | None
-    filters: dict  # options of api, by name
     folder: bool = False  # out is a folder of parts
+
+    @property
+    def filters(self) -> dict:
+        """The filters by name, with what they are about; empty where there is none."""
+        named = {name: getattr(self.options, name) for name in THRESHOLDS}
+        named = {name: value for name, value in named.items() if value is not None}
+        about = {"coverage": self.options.coverage, "identity": self.identity}
+        return named and named | about
 
 
 def resolve(options: Options, mode: str = "global", folder: bool = False) -> Request:
@@ -58,9 +65,22 @@ def resolve(options: Options, mode: str = "global", folder: bool = False) -> Req
     _check_filters(options.mode)
     out, format = _folder(options) if folder else _destination(options)
     level, identity = _level(options, format, columns)
-    filters = _filters(options.mode, identity)
-    named = scoring, mode, free_ends, identity, level, out, format, columns
-    return Request(*named, filters, folder)
+    chosen, machine = options.mode, options.machine
+    packed = PairOptions(
+        mode=mode,
+        free_ends=free_ends,
+        output=level,
+        implementation=machine.implementation,
+        memory_budget=machine.memory_budget,
+        threads=machine.threads,
+        devices=machine.devices,
+        min_score=chosen.min_score,
+        min_identity=chosen.min_identity,
+        identity=None if chosen.min_identity is None else identity,
+        min_cov=chosen.min_cov,
+        coverage=chosen.coverage,
+    )
+    return Request(scoring, packed, identity, out, format, columns, folder)
 
 
 def scoring_of(asked: ScoringOptions) -> Scoring:
@@ -166,14 +186,6 @@ def _folder(options: Options):
     return out.rstrip("/") or out, "parquet"
 
 
-def _filters(asked, identity: str) -> dict:
-    """Filters as ``api`` takes them."""
-    names = ("min_score", "min_identity", "min_cov")
-    given = {name: getattr(asked, name) for name in names}
-    given = {name: value for name, value in given.items() if value is not None}
-    return given and given | {"coverage": asked.coverage, "identity": identity}
-
-
 def _level(options: Options, format, columns) -> tuple[str, str]:
     """(output, identity): enough for the format, the columns and the filter."""
     identity, level = _identity(options), options.output.output or "stats"
@@ -218,6 +230,8 @@ def _check_filters(asked) -> None:
             raise UsageError(f"{option} {least:g}: a fraction from 0 to 1 is needed")
     if asked.min_score is not None and not isfinite(asked.min_score):
         raise UsageError(f"--min-score {asked.min_score}: a finite number is needed")
+    if asked.coverage != "both" and asked.min_cov is None:
+        raise UsageError(f"--coverage {asked.coverage}: whose --min-cov?")
 
 
 def _split(text: str | None) -> tuple[str, ...] | None:

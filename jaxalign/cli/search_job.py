@@ -6,11 +6,10 @@ from dataclasses import replace
 from jaxalign.cli import inputs, job, nucleotides, progress, report
 from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
-from jaxalign.database.api import search
+from jaxalign.database.api import SearchOptions, hits_of
 from jaxalign.errors import UsageError
 from jaxalign.io import output
 from jaxalign.io.source import sha256
-from jaxalign.model.filters import Filters
 from jaxalign.model.statistics import parameters
 from jaxalign.model.table import Table, compact
 from jaxalign.pairs import api
@@ -26,9 +25,9 @@ def run(query: str, database: str, top: int, worst: float | None, options) -> in
     which = query, database, top, worst
     request, read = read_inputs(*which, request, options, hashed, messages)
     devices = api.select_device(options.machine.device)
-    chosen = settings(request, options)
-    messages.say(heading(request, chosen, len(read.sequences[0]), database))
-    table = _search(read.sequences[0], database, top, request, options, chosen)
+    chosen = settings(request, options, top)
+    messages.say(heading(request, len(read.sequences[0]), database))
+    table = _search(read.sequences[0], database, request, options, chosen)
     warn_of_letters(table, database, request, messages)
     kept = compact(filtered(table, request, worst))
     job.write(kept, request, options.output.force)
@@ -54,10 +53,20 @@ def read_inputs(
     return request, read
 
 
-def settings(request: Request, options: Options) -> dict:
-    """What ``search`` takes."""
-    chosen = job.settings(request, options)
-    return {k: v for k, v in chosen.items() if k not in {"output", *request.filters}}
+def settings(request: Request, options: Options, top: int) -> SearchOptions:
+    """The options of the search; filters are for its table."""
+    chosen = request.options
+    return SearchOptions(
+        mode=chosen.mode,
+        free_ends=chosen.free_ends,
+        top=top,
+        align_top=chosen.output != "score",
+        unknown=options.scoring.unknown,
+        implementation=chosen.implementation,
+        memory_budget=chosen.memory_budget,
+        threads=chosen.threads,
+        devices=chosen.devices,
+    )
 
 
 def warn_of_letters(table: Table, database, request: Request, messages) -> None:
@@ -74,37 +83,34 @@ def check(request: Request, query, database, top, worst) -> None:
         raise UsageError("'-' twice: standard input can be read once")
     if top < 1:
         raise UsageError(f"--top {top}: 1 or more hits are needed")
-    if request.output == "identity":
+    if request.options.output == "identity":
         raise UsageError("--output identity: search has score, stats and alignment")
-    known = parameters(request.scoring, request.mode)
+    known = parameters(request.scoring, request.options.mode)
     if worst is not None and not (worst >= 0 and known):
         why = "no statistics are published for it" if not known else "0 or more"
         raise UsageError(f"--max-evalue {worst:g}: {why} ({request.scoring})")
 
 
 def _search(
-    queries, database, top, request: Request, options: Options, chosen
+    queries, database, request: Request, options: Options, chosen: SearchOptions
 ) -> Table:
-    asked = options.messages
-    with progress.reporting(asked.progress, asked.quiet) as tell:
-        return search(
-            queries, database, request.scoring, top=top,
-            align_top=request.output != "score", unknown=options.scoring.unknown,
-            progress=tell, **chosen,
-        )  # fmt: skip
+    messages = options.messages
+    with progress.reporting(messages.progress, messages.quiet) as tell:
+        chosen = replace(chosen, progress=tell)
+        return hits_of(queries, database, request.scoring, chosen)
 
 
 def filtered(table: Table, request: Request, worst) -> Table:
     """Hits within all bounds."""
     if worst is not None:
         table = table.filter(table["evalue"] <= worst)
-    filters = Filters(**request.filters)
+    filters = api.filters_of(request.options)
     return table.filter(filters.mask(table.columns, *table.lengths()))
 
 
-def heading(request: Request, chosen: dict, queries: int, database: str) -> str:
+def heading(request: Request, queries: int, database: str) -> str:
     """What will be done."""
-    named = chosen["implementation"]
+    named = request.options.implementation
     plan = api.plan(["A"], ["A"], implementation=named, output="score")
     ran = f"{plan['implementation']} ({plan['reason']})"
     what = f"{queries:,} queries against {database}"
@@ -140,7 +146,7 @@ def as_dict(request, read, database, info, top, worst, device) -> dict:
         "implementation": info["implementation"],
         "reason": info["reason"],
         "scoring": report.scoring(request.scoring),
-        "mode": request.mode,
+        "mode": request.options.mode,
         "out": request.out,
         "format": request.format,
         "inputs": report.files(read),

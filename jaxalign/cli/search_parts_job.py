@@ -3,6 +3,7 @@
 import json
 import os
 from contextlib import closing
+from dataclasses import replace
 
 from jaxalign.cli import inputs, job, parts_job, progress, report, search_job
 from jaxalign.cli.options import FolderOptions, Options
@@ -34,14 +35,12 @@ def run(query, database, top, worst, options: Options, folder: FolderOptions) ->
     dataset.begin(request.out, manifest, folder.resume, force, shard is not None)
     mine = large_jobs.share(some, shard)
     done = parts_job.finished(request.out, manifest, mine, folder.resume, messages)
-    chosen = search_job.settings(request, options)
-    messages.say(search_job.heading(request, chosen, len(queries), database))
+    chosen = search_job.settings(request, options, top)
+    messages.say(search_job.heading(request, len(queries), database))
     messages.say(f"{len(mine):,} of {len(some):,} parts, {len(done):,} finished before")
-    which = {"top": top, "part_rows": folder.part_rows, "skip": done, "shard": shard}
-    which |= {"unknown": options.scoring.unknown}
-    which |= {"align_top": request.output != "score"}
+    which = {"part_rows": folder.part_rows, "skip": done, "shard": shard}
     source = database if held is None else held
-    stream = (queries, source, request.scoring, chosen | which)
+    stream = (queries, source, request.scoring, replace(chosen, **which))
     info, hits = _search(stream, request, manifest, worst, options, messages, database)
     messages.say(search_job.summary(info, hits["found"], hits["kept"]))
     if options.output.json:
@@ -70,7 +69,8 @@ def _search(stream, request: Request, manifest, worst, options, messages, databa
     *sets, chosen = stream
     asked, written = options.messages, (manifest, request.columns, request.identity)
     with progress.reporting(asked.progress, asked.quiet) as tell:
-        found = large_searches.stream_search(*sets, progress=tell, **chosen)
+        chosen = replace(chosen, progress=tell)
+        found = large_searches.hits_by_parts(*sets, chosen)
         with closing(found):
             for part, table in found:
                 if not info["cells"]:

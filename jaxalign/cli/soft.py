@@ -8,12 +8,12 @@ from jaxalign.cli.options import (
     FILE,
     FLAG,
     Fasta,
-    Mode,
     ModeOptions,
     Options,
     ScoringOptions,
 )
 from jaxalign.errors import InputError
+from jaxalign.model.choices import Mode
 
 
 def soft(

@@ -7,6 +7,7 @@ import numpy as np
 from jaxalign.io import output, picture
 from jaxalign.model.names import written
 from jaxalign.soft import api
+from jaxalign.soft.accuracy import mea_alignment
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ def lines(found: Found, query, target, scoring, settings: dict, threshold: float
     """The lines for standard output: numbers, then the alignment of its core."""
     texts = query.text(0), target.text(0)
     options = settings | {"threshold": threshold}
-    mea = api.mea_alignment(found.posterior, *texts, scoring, **options)
+    mea = mea_alignment(found.posterior, *texts, scoring, **options)
     yield "query\ttarget\tsoft_score\texpected_pairs\texpected_identities\tentropy"
     numbers = found.score, found.posterior.sum(), found.identities, found.entropy
     names = map(written, found.names)

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from jaxalign.cli.options import FILE, FLAG, MessageOptions, Mode, ScoringOptions
+from jaxalign.cli.options import FILE, FLAG, MessageOptions, ScoringOptions
+from jaxalign.model.choices import GapModel, Mode
 
-GapModel = Literal["quasi-natural", "natural", "linear"]
 Schedule = Literal["auto", "sloped", "layered"]
 TripleFill = Literal["planes", "layers", "pallas"]
 Traceback = Literal["auto", "store", "split", "bt1", "bt2", "bt3", "none"]

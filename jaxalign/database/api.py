@@ -1,37 +1,45 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """The public functions of database search: each a numbered straight line."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any, Unpack
 
 import numpy as np
 
 from jaxalign import inputs
 from jaxalign.database import scan
+from jaxalign.database.options import (
+    IndexKeywords,
+    SearchKeywords,
+    SearchOptions,
+    pair_options,
+)
 from jaxalign.errors import JaxalignError
+from jaxalign.inputs import SetLike
 from jaxalign.io import encoded_database, fasta_blocks, output
 from jaxalign.model import statistics
-from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
+from jaxalign.model.choices import UnknownLetters
 from jaxalign.model.numbers import check_whole
-from jaxalign.model.scoring import Scoring, as_scoring
+from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.table import Table, join
-from jaxalign.pairs import api
-from jaxalign.pairs.options import every_pair, make_task
+from jaxalign.pairs.api import pairs_table
+from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.plan import Task
+from jaxalign.signatures import with_options
 
-TOP = 300
 
-
+@with_options(SearchOptions)
 def search(
-    queries,
-    database,
-    scoring=None,
-    *,
-    top=TOP,
-    mode="local",
-    align_top=True,
-    unknown="error",
-    progress=None,
-    **options,
+    queries: SetLike,
+    database: SetLike,
+    scoring: ScoringLike = None,
+    **options: Unpack[SearchKeywords],
 ) -> Table:
     """Align every query with every sequence of a database, and report the best.
 
@@ -54,8 +62,9 @@ def search(
     unknown : {"error", "X", "mask"}
         For FASTA: what to do with a letter the alphabet lacks.
     progress : callable (cells done, cells in all or None), optional
-    **options : free_ends, implementation, memory_budget, threads, window
-        As in ``align_pairs``; an implementation is that of the scan.
+    implementation, memory_budget, threads, devices, window
+        As in ``align_pairs``; an implementation is that of the scan, which the first
+        device computes.
 
     Returns
     -------
@@ -86,31 +95,43 @@ def search(
     >>> [hits.row(k)["target"] for k in range(len(hits))], hits["score"].tolist()
     (['a', 'c'], [34, 19])
     """
+    return hits_of(queries, database, scoring, SearchOptions(**options))
+
+
+def hits_of(
+    queries: SetLike, database: SetLike, scoring: ScoringLike, options: SearchOptions
+) -> Table:
+    """``search``, its options packed."""
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 bits
     scoring = as_scoring(scoring)
-    check_whole("top", top, "1 or more hits are needed", optional=False)
-    queries = read_queries(queries, scoring, unknown)
-    held = in_memory(database, scoring)
-    substituted = [0]
-    if held is None:
-        blocks = _read(database, scoring.alphabet, unknown, substituted)
+    check_whole("top", options.top, "1 or more hits are needed", optional=False)
+    queries = read_queries(queries, scoring, options.unknown)
+    sequences, substituted = in_memory(database, scoring), [0]
+    if sequences is None:
+        blocks = _read(database, scoring.alphabet, options.unknown, substituted)
     else:
-        blocks = _parts(held)
+        blocks = _parts(sequences)
     nothing = from_parts((), [], scoring.alphabet)
-    options = every_pair(options)
-    asked = options | {"mode": mode, "output": "score"}
-    task = replace(make_task("cross", queries, nothing, scoring, **asked), top=int(top))
-    tell = _teller(progress, queries, held)
-    found = scan.scan(task, blocks, keep=held is None, tell=tell)
+    task = make_task("cross", queries, nothing, scoring, pair_options(options, "score"))
+    task = replace(task, top=int(options.top))
+    tell = _teller(options, queries, sequences)
+    found = scan.scan(task, blocks, keep=sequences is None, tell=tell)
     found.info["substituted"] = substituted[0]
-    table = _rows(task, found, held)
-    if align_top:
-        options |= {"mode": mode, "implementation": _with_paths(task.implementation)}
-        table = _aligned(table, options)
+    table = _rows(task, found, sequences)
+    if options.align_top:
+        table = _aligned(table, pair_options(options, "alignment"))
     return _with_statistics(table, found)
 
 
-def index_database(source, path, scoring=None, *, unknown="error", force=False) -> dict:
+@with_options(SearchOptions)
+def index_database(
+    source: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    scoring: ScoringLike = None,
+    *,
+    force: bool = False,
+    **options: Unpack[IndexKeywords],
+) -> dict[str, int]:
     """Encode a FASTA file once, for ``search`` and wherever sequences are taken.
 
     Parameters
@@ -136,19 +157,20 @@ def index_database(source, path, scoring=None, *, unknown="error", force=False) 
     InputError, UsageError
     """
     output.check_inputs(os.fspath(path), [os.fspath(source)])
-    alphabet = as_scoring(scoring).alphabet
+    alphabet, unknown = as_scoring(scoring).alphabet, SearchOptions(**options).unknown
     count = [0]
 
-    def blocks():
+    def blocks() -> Iterator[Sequences]:
         for block, substituted in fasta_blocks.read_blocks(source, alphabet, unknown):
             count[0] += substituted
             yield block
 
-    made = encoded_database.create(os.fspath(path), blocks(), alphabet, force)
-    return made | {"substituted": count[0]}
+    sizes = encoded_database.create(os.fspath(path), blocks(), alphabet, force)
+    return sizes | {"substituted": count[0]}
 
 
-def open_database(path, verify=False) -> Sequences:
+@with_options(SearchOptions)
+def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequences:
     """Map an index made by ``index_database``: 15 ms for 10^8 residues.
 
     Parameters
@@ -170,12 +192,14 @@ def open_database(path, verify=False) -> Sequences:
     return encoded_database.open_database(path, verify)
 
 
-def read_queries(queries, scoring: Scoring, unknown) -> Sequences:
+def read_queries(
+    queries: SetLike, scoring: Scoring, unknown: UnknownLetters
+) -> Sequences:
     """The queries, those of a file too."""
     return inputs.sets(scoring, queries, unknown=unknown)[0]
 
 
-def in_memory(database, scoring: Scoring) -> Sequences | None:
+def in_memory(database: SetLike, scoring: Scoring) -> Sequences | None:
     """The database where it is in memory or mapped, None for FASTA."""
     if not isinstance(database, inputs.PATH) or encoded_database.is_database(database):
         return inputs.sets(scoring, database)[0]
@@ -193,33 +217,33 @@ def _parts(sequences: Sequences) -> Iterator[Sequences]:
         start = stop
 
 
-def _read(path, alphabet, unknown, substituted: list) -> Iterator[Sequences]:
+def _read(
+    path: Any, alphabet: Alphabet, unknown: UnknownLetters, substituted: list[int]
+) -> Iterator[Sequences]:
     sizes = scan.RESIDUES, scan.RECORDS
     for block, count in fasta_blocks.read_blocks(path, alphabet, unknown, *sizes):
         substituted[0] += count
         yield block
 
 
-def _teller(progress, queries, held):
+def _teller(
+    options: SearchOptions, queries: Sequences, database: Sequences | None
+) -> Callable[[int], object] | None:
     """Cells done, and in all where the size of the database is known."""
-    if progress is None:
+    if (progress := options.progress) is None:
         return None
     total = None
-    if held is not None:
-        total = int(queries.lengths.sum()) * int(held.lengths.sum())
-    return lambda done: progress(done, total)
+    if database is not None:
+        total = int(queries.lengths.sum()) * int(database.lengths.sum())
+    return lambda cells: progress(cells, total)
 
 
-def _with_paths(implementation):
-    return None if implementation == "striped" else implementation
-
-
-def _rows(task, found, held) -> Table:
+def _rows(task: Task, found: Any, database: Sequences | None) -> Table:
     """The hits as a table of scores."""
     query, place = np.nonzero(found.index >= 0)
     index, score = found.index[query, place], found.score[query, place]
-    targets = held
-    if held is None:
+    targets = database
+    if targets is None:
         kept = sorted(found.kept)
         index = np.searchsorted(np.array(kept, np.int64), index)
         names, codes = ([found.kept[i][k] for i in kept] for k in (0, 1))
@@ -235,7 +259,7 @@ def _rows(task, found, held) -> Table:
                  ran, found.info)  # fmt: skip
 
 
-def _aligned(table: Table, options) -> Table:
+def _aligned(table: Table, options: PairOptions) -> Table:
     """The same rows with their paths: a ``zip`` job of the hits, in blocks."""
     parts = [_paths(table, hits, options) for hits in _blocks_of_hits(table)]
     whole = join(parts, {})
@@ -255,17 +279,16 @@ def _blocks_of_hits(table: Table) -> list[np.ndarray]:
     return np.split(np.arange(len(table)), np.flatnonzero(np.diff(run)) + 1)
 
 
-def _paths(table: Table, hits, options) -> Table:
+def _paths(table: Table, hits: np.ndarray, options: PairOptions) -> Table:
     queries = table.queries.take(table["query"][hits])
     targets = table.targets.take(table["target"][hits])
-    options = options | {"output": "alignment"}
-    made = api.align_pairs(queries, targets, table.scoring, **options)
-    if (made["score"] != table["score"][hits]).any():
+    paths = pairs_table(queries, targets, table.scoring, options)
+    if (paths["score"] != table["score"][hits]).any():
         raise JaxalignError("a hit's path scores other than its scan: this is a bug")
-    return made
+    return paths
 
 
-def _with_statistics(table: Table, found) -> Table:
+def _with_statistics(table: Table, found: Any) -> Table:
     known = statistics.parameters(table.scoring, table.mode)
     score, m = table["score"], table.lengths()[0]
     database = found.residues, found.sequences
@@ -275,3 +298,14 @@ def _with_statistics(table: Table, found) -> Table:
     }
     info = table.info | dict(zip(("residues", "sequences"), database, strict=True))
     return replace(table, columns=table.columns | columns, info=info)
+
+
+__all__ = [
+    "SearchOptions",
+    "hits_of",
+    "in_memory",
+    "index_database",
+    "open_database",
+    "read_queries",
+    "search",
+]

@@ -1,35 +1,41 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """The public function of searches with many queries: part by part."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any, Unpack
 
 import numpy as np
 
 from jaxalign.database import api
+from jaxalign.database.options import (
+    SearchOptions,
+    StreamSearchKeywords,
+)
 from jaxalign.errors import UsageError
+from jaxalign.inputs import SetLike
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.numbers import check_whole
-from jaxalign.model.scoring import as_scoring
+from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.table import Table
 from jaxalign.pairs.large_jobs import share
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
+from jaxalign.signatures import with_options
 
 PACKED = 4  # residues a byte of a compressed file, about
 
 
+@with_options(SearchOptions)
 def stream_search(
-    queries,
-    database,
-    scoring=None,
-    *,
-    top=api.TOP,
-    unknown="error",
-    skip=(),
-    shard=None,
-    part_rows=None,
-    progress=None,
-    **options,
+    queries: SetLike,
+    database: SetLike,
+    scoring: ScoringLike = None,
+    **options: Unpack[StreamSearchKeywords],
 ) -> Iterator[tuple[Part, Table]]:
     """Search part by part, some queries at a time against the whole database.
 
@@ -67,44 +73,65 @@ def stream_search(
     0 [0, 0] [34, 19]
     1 [1] [18]
     """
+    return hits_by_parts(queries, database, scoring, SearchOptions(**options))
+
+
+def hits_by_parts(
+    queries: SetLike, database: SetLike, scoring: ScoringLike, options: SearchOptions
+) -> Iterator[tuple[Part, Table]]:
+    """``stream_search``, its options packed."""
     scoring = as_scoring(scoring)
-    queries = api.read_queries(queries, scoring, unknown)
-    held = api.in_memory(database, scoring)
-    some = share(parts_search(queries, held, database, top, part_rows), shard)
-    some = [part for part in some if part.index not in skip]
-    source = database if held is None else held
-    options |= {"top": top, "unknown": unknown}
-    return _parts(queries, source, scoring, some, progress, options)
+    queries = api.read_queries(queries, scoring, options.unknown)
+    sequences = api.in_memory(database, scoring)
+    parts = parts_search(queries, sequences, database, options.top, options.part_rows)
+    parts = [x for x in share(parts, options.shard) if x.index not in options.skip]
+    source = database if sequences is None else sequences
+    return _parts(queries, source, scoring, parts, options)
 
 
-def _parts(queries, database, scoring, some, progress, options):
-    before = 0
-    total = sum(part.cells for part in some) if hasattr(database, "lengths") else None
-    for part in some:
+def _parts(
+    queries: Sequences,
+    database: Any,
+    scoring: Scoring,
+    parts: list[Part],
+    options: SearchOptions,
+) -> Iterator[tuple[Part, Table]]:
+    before, progress = 0, options.progress
+    known = isinstance(database, Sequences)
+    total = sum(part.cells for part in parts) if known else None
+    for part in parts:
         tell = progress and _teller(progress, before, total)
-        few = queries.between(part.first, part.last)
-        found = api.search(few, database, scoring, progress=tell, **options)
-        before += found.info["cells"]
-        columns = found.columns | {"query": found["query"] + np.int32(part.first)}
-        yield part, replace(found, columns=columns, queries=queries)
+        some = queries.between(part.first, part.last)
+        hits = api.hits_of(some, database, scoring, replace(options, progress=tell))
+        before += hits.info["cells"]
+        columns = hits.columns | {"query": hits["query"] + np.int32(part.first)}
+        yield part, replace(hits, columns=columns, queries=queries)
 
 
-def _teller(progress, before, total):
+def _teller(
+    progress: Callable[[int, int | None], object], before: int, total: int | None
+) -> Callable[[int, int | None], object]:
     return lambda done, _all: progress(before + done, total)
 
 
-def parts_search(queries, held, database, top, part_rows=None) -> list[Part]:
+def parts_search(
+    queries: Sequences,
+    sequences: Sequences | None,
+    database: Any,
+    top: int,
+    part_rows: int | None = None,
+) -> list[Part]:
     """The parts that ``stream_search`` makes.
 
-    held : the database where it is in memory or mapped, else None
+    sequences : the database where it is in memory or mapped, else None
     """
     check_whole("top", top, "1 or more hits are needed", optional=False)
-    residues = _size(database) if held is None else int(held.lengths.sum())
+    residues = _size(database) if sequences is None else int(sequences.lengths.sum())
     rows = query_ranges.checked(part_rows) or query_ranges.ROWS
     return query_ranges.cut_search(queries.lengths, int(top), residues, rows)
 
 
-def _size(path) -> int:
+def _size(path: Any) -> int:
     """Residues of a FASTA file, about, without reading it."""
     if not os.path.isfile(path):
         raise UsageError(f"{path}: parts need a file, which can be read again")

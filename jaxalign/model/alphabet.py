@@ -7,17 +7,19 @@ codes, so no biotite code is ever stored.
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
+from typing import get_args
 
 import numpy as np
 
 from jaxalign.errors import InputError, UsageError
+from jaxalign.model.choices import UnknownLetters
 from jaxalign.model.items import item_of, items_of, place, text_of
 
 PROTEIN = "ARNDCQEGHILKMFPSTWYVBZX*"
 DNA = "ACGTRYSWKMBDHVN"
 BAD = 255
 NO_LETTERS = ">;#-."  # they mean something else in FASTA, matrix files and alignments
-UNKNOWN_POLICIES = ("error", "X", "mask")
+UNKNOWN_POLICIES: tuple[str, ...] = get_args(UnknownLetters)
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,16 @@ a slack, so that it drops only what the host would drop too).
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from jaxalign.errors import UsageError
+from jaxalign.model.choices import Coverage
 from jaxalign.model.identity import BY_PATH, IDENTITIES, denominator
 from jaxalign.model.numbers import is_number
 
-COVERAGES = ("both", "query", "target")
+COVERAGES: tuple[str, ...] = get_args(Coverage)
 
 
 @dataclass(frozen=True)

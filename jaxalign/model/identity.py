@@ -12,22 +12,14 @@ target      the target
 ==========  ==================================================================
 """
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from jaxalign.errors import UsageError
+from jaxalign.model.choices import Identity
 
-IDENTITIES = (
-    "alignment",
-    "full",
-    "aligned",
-    "shorter",
-    "longer",
-    "mean",
-    "query",
-    "target",
-)
+IDENTITIES: tuple[str, ...] = get_args(Identity)
 BY_PATH = ("alignment", "full", "aligned")
 
 

@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model import matrix
 from jaxalign.model.alphabet import DNA, PROTEIN, Alphabet, named_alphabet
+from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.scoring_check import check, match_matrix, own_matrix
 
-MODES = ("global", "semiglobal", "local")
-FREE_ENDS = ("query_start", "query_end", "target_start", "target_end")
+MODES: tuple[str, ...] = get_args(Mode)
+FREE_ENDS: tuple[str, ...] = get_args(FreeEnd)
 # Scores are scaled to integers; a fraction finer than this is refused, not rounded.
 MAX_SCALE = 1000
 
@@ -194,7 +195,11 @@ class Scoring:
         return f"{self.matrix_name}, gap(k) = {gap}"
 
 
-def as_scoring(scoring) -> Scoring:
+# A scoring as a caller may give it; None is ``Scoring()``.
+ScoringLike = Scoring | str | os.PathLike[str] | tuple[str, Any] | None
+
+
+def as_scoring(scoring: ScoringLike) -> Scoring:
     """What a caller gives for ``scoring`` -> a ``Scoring``.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import overload
+from typing import get_args, overload
 
 import numpy as np
 
@@ -10,11 +10,12 @@ from jaxalign.errors import UsageError
 from jaxalign.model import frames, operations, show
 from jaxalign.model.alignment import SPANS, Alignment
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.choices import Output
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.selection import gather_runs, row_numbers
 
-OUTPUTS = ("score", "identity", "stats", "alignment")
+OUTPUTS: tuple[str, ...] = get_args(Output)
 BLOCK = 2**16  # rows made into Python objects at a time, by an iteration
 
 

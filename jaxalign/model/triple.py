@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model import frames, operations, show
 from jaxalign.model.alignment import Alignment
+from jaxalign.model.choices import GapModel
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 
-GAP_MODELS = ("quasi-natural", "natural", "linear")
+GAP_MODELS: tuple[str, ...] = get_args(GapModel)
 PAIRS = ((0, 1), (0, 2), (1, 2))
 SIGNS = {"three": "*", "similar": ":", "two": ".", "none": " "}
 

@@ -1,3 +1,5 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """The public functions: each a numbered straight line, with no arithmetic of its own.
 
 Modes: ``global``, ``semiglobal`` (all four ends free, the empty overlap counts as 0),
@@ -6,41 +8,70 @@ Modes: ``global``, ``semiglobal`` (all four ends free, the empty overlap counts 
 over there cost nothing. An insertion may stand next to a deletion.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import Literal, Unpack, overload
 
 import numpy as np
 
 from jaxalign import inputs
 from jaxalign.errors import UsageError
-from jaxalign.model.scoring import as_scoring, resolve_ends
+from jaxalign.inputs import SequenceLike, SetLike
+from jaxalign.model.alignment import Alignment
+from jaxalign.model.choices import EndKeywords
+from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.model.table import Table, join
 from jaxalign.pairs import engine
-from jaxalign.pairs.dp_table import directions_of, whole
 from jaxalign.pairs.options import (
-    every_pair,
+    AlignKeywords,
+    AllKeywords,
+    PairOptions,
+    PairsKeywords,
+    PlanKeywords,
+    filters_of,
     make_task,
-    pairing,
-    run,
-    stream,
-    table_of,
-    watched_in,
 )
+from jaxalign.pairs.pair_tables import directions, dp_table
 from jaxalign.pairs.parts import part_stream, query_ranges
 from jaxalign.pairs.plan import Plan
+from jaxalign.pairs.tables import pairing, run, run_task, stream
 from jaxalign.runtime.devices import describe_device, select_device
 from jaxalign.runtime.mesh import ambient as ambient_mesh
+from jaxalign.signatures import with_options
 
 
+@overload
 def align(
-    query,
-    target,
-    scoring=None,
+    query: SequenceLike,
+    target: SequenceLike,
+    scoring: ScoringLike = None,
     *,
-    mode="global",
-    free_ends=None,
-    return_directions=False,
-    **options,
-):
+    return_directions: Literal[False] = False,
+    **options: Unpack[AlignKeywords],
+) -> Alignment: ...
+
+
+@overload
+def align(
+    query: SequenceLike,
+    target: SequenceLike,
+    scoring: ScoringLike = None,
+    *,
+    return_directions: Literal[True],
+    **options: Unpack[AlignKeywords],
+) -> tuple[Alignment, dict[str, np.ndarray]]: ...
+
+
+@with_options(PairOptions)
+def align(
+    query: SequenceLike,
+    target: SequenceLike,
+    scoring: ScoringLike = None,
+    *,
+    return_directions: bool = False,
+    **options: Unpack[AlignKeywords],
+) -> Alignment | tuple[Alignment, dict[str, np.ndarray]]:
     """Align two sequences.
 
     Parameters
@@ -52,7 +83,7 @@ def align(
     mode, free_ends : see the module
     return_directions : bool
         Return (Alignment, the result of ``directions``) instead.
-    **options : as in ``align_pairs``
+    **options : those of ``align_pairs`` without ``output``, ``window`` and filters
 
     Returns
     -------
@@ -70,19 +101,22 @@ def align(
     >>> a.score, a.cigar(), a.rows()
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
-    if options.get("output", "alignment") != "alignment":
-        raise UsageError("align gives a whole alignment: it takes no output")
-    scoring = as_scoring(scoring)
+    scoring, chosen = as_scoring(scoring), PairOptions(**options, output="alignment")
     query, target = inputs.singles(scoring, query=query, target=target)
-    options = every_pair(options) | {"output": "alignment"}
-    options |= {"mode": mode, "free_ends": free_ends}
-    found = align_pairs(query, target, scoring, **options).alignment(0)
+    alignment = pairs_table(query, target, scoring, chosen).alignment(0)
     if not return_directions:
-        return found
-    return found, directions(query, target, scoring, mode=mode, free_ends=free_ends)
+        return alignment
+    ends: EndKeywords = {"mode": chosen.mode, "free_ends": chosen.free_ends}
+    return alignment, directions(query, target, scoring, **ends)
 
 
-def align_pairs(queries, targets, scoring=None, **options) -> Table:
+@with_options(PairOptions)
+def align_pairs(
+    queries: SetLike,
+    targets: SetLike,
+    scoring: ScoringLike = None,
+    **options: Unpack[PairsKeywords],
+) -> Table:
     """Align query k with target k; one sequence on a side meets all of the other.
 
     Parameters
@@ -144,34 +178,36 @@ def align_pairs(queries, targets, scoring=None, **options) -> Table:
     >>> table["score"].tolist(), table["identities"].tolist()
     ([16, 11], [6, 2])
     """
+    return pairs_table(queries, targets, scoring, PairOptions(**options))
+
+
+def pairs_table(
+    queries: SetLike, targets: SetLike, scoring: ScoringLike, options: PairOptions
+) -> Table:
+    """``align_pairs``, its options packed."""
     # 1 validate and encode, 2 decide who meets whom, 3 run
     scoring = as_scoring(scoring)
     queries, targets = inputs.sets(scoring, queries, targets)
     kind, queries, paired = pairing(queries, targets)
-    if options.get("mesh") is None and not options.get("devices"):
-        options["mesh"] = ambient_mesh()
-    table = run(kind, queries, paired, scoring, **options)
+    if options.mesh is None and options.devices is None:
+        options = replace(options, mesh=ambient_mesh())
+    table = run(kind, queries, paired, scoring, options)
     if len(paired) == len(targets):
         return table
     only = np.zeros_like(table["target"])  # one target, paired with every query
     return replace(table, columns=table.columns | {"target": only}, targets=targets)
 
 
+@with_options(PairOptions)
 def align_all(
-    sequences,
-    scoring=None,
-    *,
-    include_self=False,
-    cluster=None,
-    part_rows=None,
-    **options,
+    sequences: SetLike, scoring: ScoringLike = None, **options: Unpack[AllKeywords]
 ) -> Table:
     """Align all pairs i < j of a set (i <= j with ``include_self``), row by row.
 
     Parameters and errors as in ``align_pairs``; ``cluster`` is the address of a Ray
-    cluster, or "auto", whose machines get parts of ``part_rows`` rows. Every
-    pair is computed once; results do not depend on windows, threads, devices, machines
-    or the order of work.
+    cluster, or "auto", whose machines get parts of ``part_rows`` rows; filters leave
+    out rows part by part, too. Every pair is computed once; results do not depend on
+    windows, threads, devices, machines or the order of work.
 
     Returns
     -------
@@ -185,50 +221,32 @@ def align_all(
     >>> list(zip(table["query"].tolist(), table["target"].tolist()))
     [(0, 1), (0, 2), (1, 2)]
     """
+    return all_table(sequences, scoring, PairOptions(**options))
+
+
+def all_table(sequences: SetLike, scoring: ScoringLike, options: PairOptions) -> Table:
+    """``align_all``, its options packed."""
     scoring = as_scoring(scoring)
     (sequences,) = inputs.sets(scoring, sequences)
-    watched, options = watched_in(options)
-    task = make_task("all", sequences, sequences, scoring, include_self, **options)
-    if cluster is None and not task.filters:
-        return table_of(task, *engine.run(engine.plan(task), *watched))
-    found = list(stream(task, query_ranges.cut_of(task, part_rows), watched, cluster))
-    return join((table for _, table in found), part_stream.merge_all(found))
+    task = make_task("all", sequences, sequences, scoring, options)
+    if options.cluster is None and not task.filters:
+        if options.part_rows is not None:
+            raise UsageError(
+                "part_rows: there are parts with a cluster or a filter only"
+            )
+        return run_task(task, options)
+    parts = query_ranges.cut_of(task, options.part_rows)
+    tables = list(stream(task, parts, options))
+    return join((table for _, table in tables), part_stream.merge_all(tables))
 
 
-def dp_table(query, target, scoring=None, *, mode="global", free_ends=None, gaps=False):
-    """H of one pair, and E, F on request: (m + 1, n + 1) int32, scaled integers.
-
-    E ends in a gap in the target (vertical), F in the query (horizontal); minus
-    infinity is a large negative number. Divide by ``scoring.scale`` for real scores.
-
-    Examples
-    --------
-    >>> import jaxalign
-    >>> jaxalign.dp_table("MK", "MK", mode="local")
-    array([[ 0,  0,  0],
-           [ 0,  5,  0],
-           [ 0,  0, 10]], dtype=int32)
-    """
-    scoring = as_scoring(scoring)
-    free = resolve_ends(mode, free_ends)
-    a, b = (one[0] for one in inputs.singles(scoring, query=query, target=target))
-    h, e, f = whole(a, b, scoring, mode, free)
-    return (h, e, f) if gaps else h
-
-
-def directions(query, target, scoring=None, *, mode="global", free_ends=None) -> dict:
-    """The four boolean matrices of one pair, (m, n) each, as the 2011 paper has them.
-
-    Keys ``b_left, b_up, c_up, c_left``; also ``words``, uint32 (ceil(m / 8), n), the
-    packed form the walk reads (``pairs.dp.directions``).
-    """
-    scoring = as_scoring(scoring)
-    free = resolve_ends(mode, free_ends)
-    a, b = (one[0] for one in inputs.singles(scoring, query=query, target=target))
-    return directions_of(a, b, scoring, mode, free)
-
-
-def plan(queries, targets=None, scoring=None, **options) -> Plan:
+@with_options(PairOptions)
+def plan(
+    queries: SetLike,
+    targets: SetLike | None = None,
+    scoring: ScoringLike = None,
+    **options: Unpack[PlanKeywords],
+) -> Plan:
     """What a run would do and need, without doing it: pairs, cells, windows, bytes.
 
     Parameters as of ``align_pairs``, or without ``targets`` of ``align_all``; with
@@ -240,28 +258,44 @@ def plan(queries, targets=None, scoring=None, **options) -> Plan:
     MemoryPlanError
         It exceeds the budget.
     """
-    scoring = as_scoring(scoring)
-    include_self = options.pop("include_self", False)
-    part_rows = options.pop("part_rows", None)
-    by_parts = options.pop("parts", part_rows is not None)
+    return plan_of(queries, targets, scoring, PairOptions(**options))
+
+
+def plan_of(
+    queries: SetLike,
+    targets: SetLike | None,
+    scoring: ScoringLike,
+    options: PairOptions,
+) -> Plan:
+    """``plan``, its options packed."""
+    scoring, by_parts = as_scoring(scoring), options.parts
     if targets is None:
         (queries,) = inputs.sets(scoring, queries)
-        task = make_task("all", queries, queries, scoring, include_self, **options)
-        if by_parts or task.filters:
-            return part_stream.plan_parts(task, query_ranges.cut_of(task, part_rows))
+        task = make_task("all", queries, queries, scoring, options)
+        if by_parts or options.part_rows is not None or task.filters:
+            parts = query_ranges.cut_of(task, options.part_rows)
+            return part_stream.plan_parts(task, parts)
     else:
+        for name in ("include_self", "parts", "part_rows"):
+            if getattr(options, name):
+                raise UsageError(f"{name} is for all pairs of one set, without targets")
         queries, targets = inputs.sets(scoring, queries, targets)
-        task = make_task(*pairing(queries, targets), scoring, **options)
+        task = make_task(*pairing(queries, targets), scoring, options)
     return engine.plan(task)
 
 
 __all__ = [
+    "PairOptions",
     "align",
     "align_all",
     "align_pairs",
     "describe_device",
+    "all_table",
     "directions",
     "dp_table",
+    "filters_of",
+    "pairs_table",
     "plan",
+    "plan_of",
     "select_device",
 ]

@@ -1,28 +1,30 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """The public functions of jobs too large for one table: all pairs of a set in parts."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import Unpack
 
 from jaxalign import inputs
-from jaxalign.model.scoring import as_scoring
+from jaxalign.inputs import SetLike
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.model.table import Table
-from jaxalign.pairs.options import make_task, stream, watched_in
+from jaxalign.pairs.options import PairOptions, StreamKeywords, make_task
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
+from jaxalign.pairs.tables import stream
 from jaxalign.runtime import pipeline
+from jaxalign.signatures import with_options
 
 WRITERS = pipeline.WRITERS  # parts that a caller of ``stream_all`` may write at a time
 
 
+@with_options(PairOptions)
 def stream_all(
-    sequences,
-    scoring=None,
-    *,
-    include_self=False,
-    skip=(),
-    shard=None,
-    part_rows=None,
-    cluster=None,
-    **options,
+    sequences: SetLike, scoring: ScoringLike = None, **options: Unpack[StreamKeywords]
 ) -> Iterator[tuple[Part, Table]]:
     """Align all pairs of a set, part by part: for results that memory cannot hold.
 
@@ -59,20 +61,28 @@ def stream_all(
     0 0 2 [16, -7]
     1 2 3 [-6]
     """
+    return parts_of(sequences, scoring, PairOptions(**options))
+
+
+def parts_of(
+    sequences: SetLike, scoring: ScoringLike, options: PairOptions
+) -> Iterator[tuple[Part, Table]]:
+    """``stream_all``, its options packed."""
     scoring = as_scoring(scoring)
     (sequences,) = inputs.sets(scoring, sequences)
-    watched, options = watched_in(options)
-    task = make_task("all", sequences, sequences, scoring, include_self, **options)
-    some = share(query_ranges.cut_of(task, part_rows), shard)
-    some = [part for part in some if part.index not in skip]
-    return stream(task, some, watched, cluster)
+    task = make_task("all", sequences, sequences, scoring, options)
+    parts = share(query_ranges.cut_of(task, options.part_rows), options.shard)
+    parts = [part for part in parts if part.index not in options.skip]
+    return stream(task, parts, options)
 
 
-def parts_all(sequences, *, include_self=False, part_rows=None) -> list[Part]:
+def parts_all(
+    sequences: Sequences, *, include_self: bool = False, part_rows: int | None = None
+) -> list[Part]:
     """The parts that ``stream_all`` makes of some ``Sequences``."""
     return query_ranges.cut(sequences.lengths, include_self, part_rows)
 
 
-def share(some: list[Part], shard=None) -> list[Part]:
+def share(parts: list[Part], shard: tuple[int, int] | None = None) -> list[Part]:
     """The parts of a shard (k, n); all where it is None."""
-    return some if shard is None else query_ranges.shard(some, *shard)
+    return parts if shard is None else query_ranges.shard(parts, *shard)

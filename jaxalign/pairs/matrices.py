@@ -1,21 +1,42 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """All pairs as square or rectangular matrices, for guide trees and clusterings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, Unpack, get_args
 
 import numpy as np
 
 from jaxalign import inputs
 from jaxalign.errors import UsageError
-from jaxalign.model.identity import BY_PATH, denominator, ratio
-from jaxalign.model.scoring import as_scoring
-from jaxalign.pairs.api import align_all
-from jaxalign.pairs.options import every_pair, run, symmetric
+from jaxalign.inputs import SetLike
+from jaxalign.model.identity import denominator, ratio
+from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.model.table import Table
+from jaxalign.pairs.api import all_table
+from jaxalign.pairs.options import MatrixKeywords, PairOptions
+from jaxalign.pairs.tables import run, symmetric
+from jaxalign.signatures import with_options
+
+SymmetricIdentity = Literal["shorter", "longer", "mean"]  # and without a path
 
 
-def scores_matrix(queries, targets=None, scoring=None, **options) -> np.ndarray:
+@with_options(PairOptions)
+def scores_matrix(
+    queries: SetLike,
+    targets: SetLike | None = None,
+    scoring: ScoringLike = None,
+    **options: Unpack[MatrixKeywords],
+) -> np.ndarray:
     """Scores of all queries against all targets, or of a set against itself.
 
     Returns
     -------
     (n, m) int32, or float64 where the scoring is fractional
+
+    Options and errors are those of ``align_pairs``, without ``output`` and filters.
 
     Examples
     --------
@@ -25,18 +46,23 @@ def scores_matrix(queries, targets=None, scoring=None, **options) -> np.ndarray:
            [11, 14]], dtype=int32)
     """
     scoring = as_scoring(scoring)
-    given = (queries,) if targets is None else (queries, targets)
-    queries, *rest = inputs.sets(scoring, *given)
-    options = every_pair(options) | {"output": "score"}
-    if not rest and symmetric(scoring, options):
-        return _square(align_all(queries, scoring, include_self=True, **options))
+    sets = (queries,) if targets is None else (queries, targets)
+    queries, *rest = inputs.sets(scoring, *sets)
+    chosen = PairOptions(**options, output="score")
+    if not rest and symmetric(scoring, chosen):
+        return _square(all_table(queries, scoring, replace(chosen, include_self=True)))
     targets = rest[0] if rest else queries
-    table = run("cross", queries, targets, scoring, **options)
+    table = run("cross", queries, targets, scoring, chosen)
     return table["score"].reshape(len(queries), len(targets))
 
 
+@with_options(PairOptions)
 def distance_matrix(
-    sequences, scoring=None, *, identity="shorter", **options
+    sequences: SetLike,
+    scoring: ScoringLike = None,
+    *,
+    identity: SymmetricIdentity = "shorter",
+    **options: Unpack[MatrixKeywords],
 ) -> np.ndarray:
     """1 - identity of all pairs, for guide trees; symmetric, zero diagonal.
 
@@ -45,18 +71,19 @@ def distance_matrix(
     Parameters
     ----------
     identity : {"shorter", "longer", "mean"}
+    **options : as in ``scores_matrix``
 
     Returns
     -------
     (n, n) float64, 1 where the denominator is 0
     """
-    if identity in BY_PATH or identity in ("query", "target"):
+    if identity not in get_args(SymmetricIdentity):
         raise UsageError(f"identity {identity!r} is not symmetric, or needs a path")
     scoring = as_scoring(scoring)
-    if not symmetric(scoring, options):
+    chosen = PairOptions(**options, output="identity")
+    if not symmetric(scoring, chosen):
         raise UsageError("a distance needs a symmetric matrix and symmetric free ends")
-    options = every_pair(options) | {"output": "identity"}
-    table = align_all(sequences, scoring, **options)
+    table = all_table(sequences, scoring, chosen)
     below = denominator(identity, table.columns, *table.lengths())
     distance = np.zeros((len(table.queries),) * 2)
     values = 1 - np.nan_to_num(ratio(table["max_identities"], below))
@@ -64,7 +91,7 @@ def distance_matrix(
     return distance + distance.T
 
 
-def _square(table):
+def _square(table: Table) -> np.ndarray:
     n = len(table.queries)
     matrix = np.zeros((n, n), table["score"].dtype)
     matrix[table["query"], table["target"]] = table["score"]

@@ -1,140 +1,210 @@
-"""Options of the public functions -> a task; what a run returns -> a table."""
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""The options of functions of two sequences, and a task of them.
 
-from jaxalign.errors import InputError, UsageError
+``PairOptions`` is where an option has its default. A typed dictionary names the options
+that a function takes; ``pairs.api.align_pairs`` says what each means.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypedDict
+
+import jax
+from jax.sharding import Mesh
+
+from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.choices import (
+    Coverage,
+    EndKeywords,
+    FreeEnd,
+    Identity,
+    Mode,
+    Output,
+)
 from jaxalign.model.filters import Filters
 from jaxalign.model.filters import check as check_filters
 from jaxalign.model.numbers import check_whole
-from jaxalign.model.scoring import is_symmetric, resolve_ends
-from jaxalign.model.table import OUTPUTS, Table
-from jaxalign.pairs import engine
+from jaxalign.model.scoring import Scoring, resolve_ends
+from jaxalign.model.table import OUTPUTS
 from jaxalign.pairs.cpu.spmd import check as check_mesh
-from jaxalign.pairs.parts import part_stream, ray_tasks
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime import memory, pipeline
 from jaxalign.runtime.devices import resolve_devices
 
+Implementation = Literal["sweep", "wavefront", "pallas", "striped"]
+Devices = str | int | Sequence[int | jax.Device] | None
+Progress = Callable[[int, int], object] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """Every option of a function of two sequences, with its default."""
+
+    mode: Mode = "global"
+    free_ends: Iterable[FreeEnd] | None = None
+    implementation: Implementation | None = None
+    memory_budget: int | str | None = None
+    threads: int | None = None
+    devices: Devices = None
+    mesh: Mesh | None = None
+    window: int | None = None
+    output: Output = "stats"
+    min_score: float | None = None
+    min_identity: float | None = None
+    identity: Identity | None = None
+    min_cov: float | None = None
+    coverage: Coverage = "both"
+    progress: Progress = None
+    busy: Progress = None
+    include_self: bool = False
+    cluster: str | None = None
+    part_rows: int | None = None
+    parts: bool = False
+    skip: Collection[int] = ()
+    shard: tuple[int, int] | None = None
+
+
+class MachineKeywords(EndKeywords, total=False):
+    """Options of every function: ends, and what computes."""
+
+    implementation: Implementation | None
+    memory_budget: int | str | None
+    threads: int | None
+    devices: Devices
+    mesh: Mesh | None
+
+
+class ProgressKeywords(TypedDict, total=False):
+    """Options of what computes a whole job."""
+
+    progress: Progress
+    busy: Progress
+
+
+class AlignKeywords(MachineKeywords, ProgressKeywords, total=False):
+    """Options of ``align``."""
+
+
+class WindowKeywords(MachineKeywords, total=False):
+    """Options of functions of many pairs."""
+
+    window: int | None
+
+
+class MatrixKeywords(WindowKeywords, ProgressKeywords, total=False):
+    """Options of ``scores_matrix`` and ``distance_matrix``."""
+
+
+class TableKeywords(WindowKeywords, total=False):
+    """Options of functions whose pairs are rows of a table."""
+
+    output: Output
+    min_score: float | None
+    min_identity: float | None
+    identity: Identity | None
+    min_cov: float | None
+    coverage: Coverage
+
+
+class PairsKeywords(TableKeywords, ProgressKeywords, total=False):
+    """Options of ``align_pairs``."""
+
+
+class AllKeywords(PairsKeywords, total=False):
+    """Options of ``align_all``."""
+
+    include_self: bool
+    cluster: str | None
+    part_rows: int | None
+
+
+class StreamKeywords(AllKeywords, total=False):
+    """Options of ``stream_all``."""
+
+    skip: Collection[int]
+    shard: tuple[int, int] | None
+
+
+class PlanKeywords(TableKeywords, total=False):
+    """Options of ``plan``."""
+
+    include_self: bool
+    parts: bool
+    part_rows: int | None
+
 
 def make_task(
-    kind,
-    queries,
-    targets,
-    scoring,
-    include_self=False,
-    *,
-    mode="global",
-    free_ends=None,
-    output="stats",
-    implementation=None,
-    memory_budget=None,
-    threads=None,
-    window=None,
-    devices=None,
-    mesh=None,
-    min_score=None,
-    min_identity=None,
-    min_cov=None,
-    coverage="both",
-    identity=None,
+    kind: str,
+    queries: Sequences,
+    targets: Sequences,
+    scoring: Scoring,
+    options: PairOptions = PairOptions(),  # noqa: B008
 ) -> Task:
-    """The task of some options; see ``api.align_pairs`` for what they mean.
+    """The task of some options.
 
     Raises
     ------
     UsageError, DeviceError
     """
-    if output not in OUTPUTS:
-        raise UsageError(f"unknown output {output!r}: one of {', '.join(OUTPUTS)}")
-    check_whole("threads", threads)
-    check_whole("window", window)
-    usual = "shorter" if output == "identity" else "alignment"
-    kept = Filters(min_score, min_identity, identity or usual, min_cov, coverage)
-    check_filters(kept, output)
-    chosen = resolve_devices(devices)
-    if mesh is not None:
-        check_mesh(mesh, implementation)
+    check(options)
+    devices = resolve_devices(options.devices)
     return Task(
         kind,
         queries,
         targets,
         scoring,
-        mode,
-        resolve_ends(mode, free_ends),
-        output,
-        include_self,
-        implementation,
-        memory.budget(memory_budget),
-        max(threads or pipeline.default_threads(), len(chosen)),
-        window,
-        kept,
-        chosen,
-        mesh,
+        options.mode,
+        resolve_ends(options.mode, options.free_ends),
+        options.output,
+        options.include_self,
+        options.implementation,
+        memory.budget(options.memory_budget),
+        max(options.threads or pipeline.default_threads(), len(devices)),
+        options.window,
+        filters_of(options),
+        devices,
+        options.mesh,
     )
 
 
-def run(kind, queries, targets, scoring, **options) -> Table:
-    """Compute a job of some options."""
-    watched, options = watched_in(options)
-    task = make_task(kind, queries, targets, scoring, **options)
-    return table_of(task, *engine.run(engine.plan(task), *watched))
-
-
-def table_of(task, columns, paths, info) -> Table:
-    """What ``engine.run`` returns, as a table."""
-    runs, offsets = paths or (None, None)
-    return Table(
-        columns,
-        task.queries,
-        task.targets,
-        task.scoring,
-        task.mode,
-        task.free,
-        info["implementation"],
-        info,
-        runs,
-        offsets,
+def filters_of(options: PairOptions) -> Filters:
+    """Which rows are kept; identities without paths are over the shorter sequence."""
+    usual = "shorter" if options.output == "identity" else "alignment"
+    return Filters(
+        options.min_score,
+        options.min_identity,
+        options.identity or usual,
+        options.min_cov,
+        options.coverage,
     )
 
 
-def stream(task, some, watched, cluster):
-    """Parts and their tables, computed here or on a cluster."""
-    if cluster is None:
-        found = part_stream.stream(task, some, *watched)
-    else:
-        found = ray_tasks.stream(task, some, cluster, *watched)
-    for part, columns, paths, info in found:
-        yield part, table_of(task, columns, paths, info)
+def check(options: PairOptions) -> None:
+    """Refuse values that are none, and options that mean nothing beside the others.
 
-
-def watched_in(options: dict):
-    """((progress, busy), the other options)."""
-    names = ("progress", "busy")
-    rest = {name: value for name, value in options.items() if name not in names}
-    return tuple(options.get(name) for name in names), rest
-
-
-def pairing(queries: Sequences, targets: Sequences):
-    """zip, or one against all."""
-    if len(queries) == 1 and len(targets) != 1:
-        return "cross", queries, targets
-    if len(targets) == 1 and len(queries) != 1:
-        targets = targets.take([0] * len(queries))
-    if len(queries) != len(targets):
-        raise InputError(
-            f"{len(queries)} queries and {len(targets)} targets: pairs are zipped, so "
-            "there must be as many, or one on a side"
-        )
-    return "zip", queries, targets
-
-
-def symmetric(scoring, options) -> bool:
-    ends = resolve_ends(options.get("mode", "global"), options.get("free_ends"))
-    return is_symmetric(scoring, ends)
-
-
-def every_pair(options: dict) -> dict:
-    """Refuse filters where each pair has its place in the answer."""
-    for name in ("min_score", "min_identity", "min_cov"):
-        if options.get(name) is not None:
-            raise UsageError(f"{name}: use align_pairs or align_all, which drop rows")
-    return dict(options)
+    Raises
+    ------
+    UsageError
+    """
+    if options.output not in OUTPUTS:
+        names = ", ".join(OUTPUTS)
+        raise UsageError(f"unknown output {options.output!r}: one of {names}")
+    check_whole("threads", options.threads)
+    check_whole("window", options.window)
+    check_filters(filters_of(options), options.output)
+    if options.identity is not None and options.min_identity is None:
+        raise UsageError(f"identity = {options.identity!r} is that of min_identity")
+    if options.coverage != "both" and options.min_cov is None:
+        raise UsageError(f"coverage = {options.coverage!r} is that of min_cov")
+    if options.mesh is not None:
+        if options.devices is not None:
+            raise UsageError("devices and mesh: either says which devices compute")
+        check_mesh(options.mesh, options.implementation)
+    if options.cluster is not None:
+        for name in ("devices", "mesh", "threads"):
+            if getattr(options, name) is not None:
+                raise UsageError(
+                    f"a cluster chooses devices by itself: leave out {name}"
+                )

@@ -1,3 +1,5 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """The public functions of soft (differentiable) alignment.
 
 They take what the hard functions take, a mode, free ends and gap costs (a gap of k
@@ -29,21 +31,38 @@ implementation : {"log", "blocked", "scaled", "pallas"}, optional
     GPU, is the default for what it takes. Entropies, dF/dT are always those of ``log``.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alignment import Alignment
-from jaxalign.model.pairing import most_accurate, partners_of, written
-from jaxalign.model.scoring import as_scoring, resolve_ends
+from jaxalign.model.pairing import partners_of
+from jaxalign.signatures import with_options
 from jaxalign.soft import engine
 from jaxalign.soft.engine import over_batch
-from jaxalign.soft.options import prepare, with_options
+from jaxalign.soft.options import (
+    Lengths,
+    SharedKeywords,
+    SoftKeywords,
+    SoftOptions,
+    prepare,
+)
+
+# One array, or a tuple of those that it is made of.
+Similarity = jax.typing.ArrayLike | tuple[jax.typing.ArrayLike, ...]
+MODEL = ("gap_open", "gap_extend", "temperature")
 
 
-@with_options
-def soft_score(similarity, lengths=None, **options):
+@with_options(SoftOptions)
+def soft_score(
+    similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
+) -> jax.Array:
     """T log of the sum of exp(score / T) over all alignments.
 
     Parameters
@@ -76,11 +95,14 @@ def soft_score(similarity, lengths=None, **options):
     >>> round(float(jnp.exp(f)))
     792
     """
-    return over_batch(engine.score, *prepare(similarity, lengths, **options))
+    model = SoftOptions(**options)
+    return over_batch(engine.score, *prepare(similarity, lengths, model))
 
 
-@with_options
-def soft_posterior(similarity, lengths=None, **options):
+@with_options(SoftOptions)
+def soft_posterior(
+    similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
+) -> jax.Array:
     """Probability of every pair: the expected alignment.
 
     Parameters as in ``soft_score``.
@@ -98,11 +120,14 @@ def soft_posterior(similarity, lengths=None, **options):
     >>> p.round(2).tolist()[0]
     [1.0, 0.0, 0.0]
     """
-    return over_batch(engine.posterior, *prepare(similarity, lengths, **options))
+    model = SoftOptions(**options)
+    return over_batch(engine.posterior, *prepare(similarity, lengths, model))
 
 
-@with_options
-def expected_gaps(similarity, lengths=None, *, gap_open, gap_extend, **options):
+@with_options(SoftOptions)
+def expected_gaps(
+    similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
+) -> tuple[Any, Any]:
     """Expected number of residues that open a gap, and of those that extend one.
 
     Parameters as in ``soft_score``.
@@ -121,16 +146,22 @@ def expected_gaps(similarity, lengths=None, *, gap_open, gap_extend, **options):
     >>> round(float(opens), 2), round(float(extensions), 2)
     (1.0, 1.0)
     """
-    options |= {"gap_open": gap_open, "gap_extend": gap_extend}
-    found = over_batch(engine.gaps, *prepare(similarity, lengths, **options))
-    return tuple(
-        gap if isinstance(cost, (tuple, list)) else gap.e + gap.f
-        for gap, cost in zip(found, (gap_open, gap_extend), strict=True)
-    )
+    model = SoftOptions(**options)
+    opens, extensions = over_batch(engine.gaps, *prepare(similarity, lengths, model))
+    opens = opens if _by_side(model.gap_open) else opens.e + opens.f
+    by_side = _by_side(model.gap_extend)
+    return opens, extensions if by_side else extensions.e + extensions.f
 
 
-@with_options
-def alignment_entropy(similarity, lengths=None, **options):
+def _by_side(cost: Any) -> bool:
+    """Whether a cost was given as a pair (of the query's residues, of the target's)."""
+    return isinstance(cost, (tuple, list))
+
+
+@with_options(SoftOptions)
+def alignment_entropy(
+    similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
+) -> jax.Array:
     """Entropy of the distribution over alignments, in nats; of the batch shape.
 
     Parameters as in ``soft_score``. Summed from entropies of single choices, none
@@ -143,11 +174,18 @@ def alignment_entropy(similarity, lengths=None, **options):
     >>> round(float(jnp.exp(h)))
     792
     """
-    return over_batch(engine.entropy, *prepare(similarity, lengths, **options))
+    model = SoftOptions(**options)
+    return over_batch(engine.entropy, *prepare(similarity, lengths, model))
 
 
-@with_options
-def sample_alignments(key, count, similarity, lengths=None, **options):
+@with_options(SoftOptions)
+def sample_alignments(
+    key: jax.Array,
+    count: int,
+    similarity: Similarity,
+    lengths: Lengths = None,
+    **options: Unpack[SoftKeywords],
+) -> jax.Array:
     """Alignments drawn from the distribution, by stochastic traceback.
 
     Parameters
@@ -169,7 +207,8 @@ def sample_alignments(key, count, similarity, lengths=None, **options):
     >>> jaxalign.sample_alignments(key, 2, 50.0 * jnp.eye(3), **gaps).tolist()
     [[0, 1, 2], [0, 1, 2]]
     """
-    pair, axes, batch, settings = prepare(similarity, lengths, **options)
+    model = SoftOptions(**options)
+    pair, axes, batch, settings = prepare(similarity, lengths, model)
     keys = jax.random.split(key, int(np.prod(batch)))
     keys = keys if batch else keys[0]
     both = (pair, keys), (axes, 0)
@@ -177,8 +216,13 @@ def sample_alignments(key, count, similarity, lengths=None, **options):
     return jnp.moveaxis(found, len(batch), 0)
 
 
-@with_options
-def alignment_log_prob(alignment, similarity, lengths=None, **options):
+@with_options(SoftOptions)
+def alignment_log_prob(
+    alignment: Alignment | jax.typing.ArrayLike,
+    similarity: Similarity,
+    lengths: Lengths = None,
+    **options: Unpack[SoftKeywords],
+) -> jax.Array:
     """Log probability of a given alignment, (score - soft score) / T; a CRF's loss.
 
     Parameters
@@ -199,9 +243,11 @@ def alignment_log_prob(alignment, similarity, lengths=None, **options):
     >>> round(float(jnp.exp(-log_p)))
     792
     """
-    pair, axes, batch, settings = prepare(similarity, lengths, **options)
-    known = isinstance(alignment, Alignment)
-    partners = jnp.asarray(partners_of(alignment) if known else alignment, jnp.int32)
+    model = SoftOptions(**options)
+    pair, axes, batch, settings = prepare(similarity, lengths, model)
+    if isinstance(alignment, Alignment):
+        alignment = partners_of(alignment)
+    partners = jnp.asarray(alignment, jnp.int32)
     shape = (*batch, pair.similarity.shape[-2])
     if partners.shape[-1:] != shape[-1:]:
         raise UsageError(f"partners of shape {partners.shape}, not {shape}")
@@ -210,14 +256,20 @@ def alignment_log_prob(alignment, similarity, lengths=None, **options):
     return over_batch(engine.log_prob, (pair, partners), (axes, 0), batch, settings)
 
 
-def kl_divergence(p, q, lengths=None, **options):
+def kl_divergence(
+    p: Mapping[str, Any],
+    q: Mapping[str, Any],
+    lengths: Lengths = None,
+    **options: Unpack[SharedKeywords],
+) -> jax.Array:
     """Kullback-Leibler divergence of two distributions over alignments, in nats.
 
     Parameters
     ----------
     p, q : dict of ``similarity``, ``gap_open``, ``gap_extend``, ``temperature``
         The two models; shapes as in ``soft_score``, of one batch shape.
-    lengths, **options : what both share, as in ``soft_score``
+    lengths, mode, free_ends, adjacent_gaps, implementation : of both
+        As in ``soft_score``.
 
     Returns
     -------
@@ -235,66 +287,19 @@ def kl_divergence(p, q, lengths=None, **options):
     >>> round(float(jaxalign.kl_divergence(p, p | {"gap_open": 3.0})), 3)
     0.053
     """
-    pair, axes, batch, settings = prepare(**p, lengths=lengths, **options)
-    other, other_axes, other_batch, _ = prepare(**q, lengths=lengths, **options)
+    pair, axes, batch, settings = _model(p, lengths, options)
+    other, other_axes, other_batch, _ = _model(q, lengths, options)
     if batch != other_batch or pair.similarity.shape != other.similarity.shape:
         raise UsageError("the two models differ in shape")
     both, axes = (pair, other), (axes, other_axes)
     return over_batch(engine.divergence, both, axes, batch, settings)
 
 
-def mea_alignment(
-    posterior,
-    query=None,
-    target=None,
-    scoring=None,
-    *,
-    threshold=0.0,
-    mode="global",
-    free_ends=None,
-):
-    """The alignment of maximum expected accuracy under a posterior.
-
-    Parameters
-    ----------
-    posterior : (m, n) probabilities, without padding
-    query, target : str, optional
-        The sequences; wildcards of the alphabet where they are left out.
-    scoring : Scoring, optional
-        For ``rescore`` and identities of the result; ``Scoring()`` by default.
-    threshold : float
-        Subtracted from every pair: higher values leave doubtful pairs out.
-    mode, free_ends : how overhanging residues are written
-
-    Returns
-    -------
-    Alignment
-        ``score`` is the expected number of correct pairs: the sum of the posterior
-        over the pairs of the alignment.
-
-    Notes
-    -----
-    Do et al., Genome Res. 15:330 (2005).
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp, jaxalign
-    >>> p = jaxalign.soft_posterior(9.0 * jnp.eye(3), gap_open=5, gap_extend=1)
-    >>> jaxalign.mea_alignment(p, "MKV", "MRV").rows()
-    ('MKV', 'MRV')
-    """
-    posterior = np.asarray(posterior)
-    if posterior.ndim != 2:
-        raise UsageError(f"a posterior of shape {posterior.shape}: one pair is needed")
-    scoring, free = as_scoring(scoring), resolve_ends(mode, free_ends)
-    letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
-    m, n = posterior.shape
-    query, target = query or letter * m, target or letter * n
-    if (len(query), len(target)) != (m, n):
-        raise UsageError(f"sequences of {len(query)}, {len(target)} for {m} x {n}")
-    partners = most_accurate(posterior, threshold)
-    spans, operations = written(partners, m, n, mode, free)
-    rows = np.flatnonzero(partners >= 0)
-    score = float(posterior[rows, partners[rows]].sum())
-    return Alignment(query, target, score, *spans, operations, scoring,
-                     mode, free, implementation="mea")  # fmt: skip
+def _model(
+    model: Mapping[str, Any], lengths: Lengths, shared: SharedKeywords
+) -> tuple[Any, ...]:
+    """What ``prepare`` makes of one of two models."""
+    numbers = {name: value for name, value in model.items() if name != "similarity"}
+    if unknown := numbers.keys() - MODEL:
+        raise UsageError(f"a model has similarity, {', '.join(MODEL)}, not {unknown}")
+    return prepare(model["similarity"], lengths, SoftOptions(**numbers, **shared))

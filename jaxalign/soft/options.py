@@ -1,8 +1,9 @@
 """Arguments of the soft functions -> arrays of one pair, batch axes and settings."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from inspect import Signature, signature
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, Required, get_args
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxalign.errors import DeviceError, UsageError
+from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.runtime import backend
 from jaxalign.runtime.fork import refuse_without_threads
@@ -20,8 +22,41 @@ from jaxalign.soft.dp.kernels import Block
 
 BLOCK = 64
 KEEP_BYTES = 128 << 20
-IMPLEMENTATIONS = ("log", "blocked", "scaled", "pallas")
+SoftImplementation = Literal["log", "blocked", "scaled", "pallas"]
+IMPLEMENTATIONS: tuple[str, ...] = get_args(SoftImplementation)
 ROWS, COLUMNS = 4096, 2**18  # of the similarity, which the GPU kernels take
+
+# A gap cost: one, or a pair (of the query's residues, of the target's).
+GapCost = jax.typing.ArrayLike | Sequence[Any]
+Lengths = jax.typing.ArrayLike | Sequence[Any] | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SoftOptions:
+    """Every option of a soft function, with its default; gap costs have none."""
+
+    gap_open: GapCost
+    gap_extend: GapCost
+    temperature: jax.typing.ArrayLike = 1.0
+    mode: Mode = "global"
+    free_ends: Iterable[FreeEnd] | None = None
+    adjacent_gaps: bool = True
+    implementation: SoftImplementation | None = None
+
+
+class SharedKeywords(EndKeywords, total=False):
+    """Options that are no numbers, so that models to be compared share them."""
+
+    adjacent_gaps: bool
+    implementation: SoftImplementation | None
+
+
+class SoftKeywords(SharedKeywords, total=False):
+    """Options of the soft functions."""
+
+    gap_open: Required[GapCost]
+    gap_extend: Required[GapCost]
+    temperature: jax.typing.ArrayLike
 
 
 class Pair(NamedTuple):
@@ -41,51 +76,31 @@ class Settings(NamedTuple):
     block: Block
 
 
-def prepare(
-    similarity,
-    lengths=None,
-    *,
-    gap_open,
-    gap_extend,
-    temperature=1.0,
-    mode="global",
-    free_ends=None,
-    adjacent_gaps=True,
-    implementation=None,
-):
+def prepare(similarity: Any, lengths: Any, options: SoftOptions) -> tuple[Any, ...]:
     """Arguments -> (Pair, axes of its leaves for vmap, batch shape, Settings)."""
     refuse_without_threads()
-    free = resolve_ends(mode, free_ends)
+    mode, adjacent_gaps = options.mode, options.adjacent_gaps
+    free = resolve_ends(mode, options.free_ends)
     s = _similarity(similarity)
     *batch, m, n = s.shape
     batch = tuple(batch)
     fit = partial(_fitted, batch=batch, dtype=s.dtype)
-    costs = [_gap(cost, fit, batch, m, n) for cost in (gap_open, gap_extend)]
-    _check_temperature(temperature)
-    block = _block(implementation, s, costs, adjacent_gaps)
+    costs = [
+        _gap(cost, fit, batch, m, n) for cost in (options.gap_open, options.gap_extend)
+    ]
+    _check_temperature(options.temperature)
+    block = _block(options.implementation, s, costs, adjacent_gaps)
     settings = Settings(mode == "local", block)
     arrays = (
         Factors(*(fit(x, rank=2) for x in s))
         if isinstance(s, Factors)
         else fit(s, rank=2),
         *costs,
-        fit(temperature, rank=0),
+        fit(options.temperature, rank=0),
         Rules(*_lengths(lengths, batch, m, n), *_flags(free, mode, adjacent_gaps)),
     )
     pair, axes = (Pair(*(_pick(x, k) for x in arrays)) for k in (0, 1))
     return pair, axes, batch, settings
-
-
-def with_options(function):
-    """Show the options of ``prepare`` in the signature of what hands them on."""
-    shown = [
-        x for x in signature(function).parameters.values() if x.kind != x.VAR_KEYWORD
-    ]
-    own = {x.name for x in shown}
-    options = signature(prepare).parameters.values()
-    shown += [x for x in options if x.kind == x.KEYWORD_ONLY and x.name not in own]
-    vars(function)["__signature__"] = Signature(shown)
-    return function
 
 
 def _pick(x, k):

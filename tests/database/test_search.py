@@ -19,7 +19,7 @@ from jaxalign.model import statistics
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.cpu import execute
-from jaxalign.pairs.options import make_task
+from jaxalign.pairs.options import PairOptions, make_task
 
 PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
 SETTINGS = {
@@ -324,7 +324,7 @@ def test_scores_of_windows_stay_device_arrays(sets, monkeypatch):
 def scanning_task(sets, scoring=None):
     scoring = scoring or Scoring()
     both = (as_sequences(x, scoring.alphabet) for x in sets)
-    task = make_task("cross", *both, scoring, mode="local", output="score")
+    task = make_task("cross", *both, scoring, PairOptions(mode="local", output="score"))
     return replace(task, top=5)
 
 

@@ -18,7 +18,7 @@ from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import join
 from jaxalign.pairs import engine, large_jobs
 from jaxalign.pairs.gpu import dispatch, launch_plan
-from jaxalign.pairs.options import make_task
+from jaxalign.pairs.options import PairOptions, make_task
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.windows import Job
 from jaxalign.runtime import pipeline
@@ -201,7 +201,9 @@ def test_small_parts_share_their_programs():
     rng = np.random.default_rng(0)
     lengths = rng.lognormal(5.6, 0.6, 90).astype(int).clip(20, 900)
     sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], Scoring().alphabet)
-    task = make_task("all", sets, sets, Scoring(), mode="local", memory_budget=2**31)
+    task = make_task(
+        "all", sets, sets, Scoring(), PairOptions(mode="local", memory_budget=2**31)
+    )
 
     def shapes(one):
         cut = [piece.content for piece in engine.plan(one).pieces if piece.group]
@@ -221,7 +223,9 @@ def test_parts_of_a_gpu_share_their_programs():
     rng = np.random.default_rng(0)
     lengths = rng.lognormal(5.8, 0.6, 6000).astype(int).clip(20, 5000)
     sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], Scoring().alphabet)
-    task = make_task("all", sets, sets, Scoring(), mode="local", output="identity")
+    task = make_task(
+        "all", sets, sets, Scoring(), PairOptions(mode="local", output="identity")
+    )
 
     def shapes(one):
         made = launch_plan.cut(one, kernels_pallas, 2**33).blocks

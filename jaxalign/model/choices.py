@@ -1,0 +1,21 @@
+"""The words that options take, as types; nothing else is imported for them."""
+
+from collections.abc import Iterable
+from typing import Literal, TypedDict
+
+Mode = Literal["global", "semiglobal", "local"]
+FreeEnd = Literal["query_start", "query_end", "target_start", "target_end"]
+Output = Literal["score", "identity", "stats", "alignment"]
+Identity = Literal[
+    "alignment", "full", "aligned", "shorter", "longer", "mean", "query", "target"
+]
+Coverage = Literal["both", "query", "target"]
+UnknownLetters = Literal["error", "X", "mask"]
+GapModel = Literal["quasi-natural", "natural", "linear"]
+
+
+class EndKeywords(TypedDict, total=False):
+    """Which ends may hang over: options of whatever aligns two sequences."""
+
+    mode: Mode
+    free_ends: Iterable[FreeEnd] | None

@@ -1,0 +1,82 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""Run a task and make a table of what comes back; which pairs a call means."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from jaxalign.errors import InputError
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
+from jaxalign.model.table import Table
+from jaxalign.pairs import engine
+from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.parts import part_stream, ray_tasks
+from jaxalign.pairs.parts.query_ranges import Part
+from jaxalign.pairs.plan import Task
+
+
+def run(
+    kind: str,
+    queries: Sequences,
+    targets: Sequences,
+    scoring: Scoring,
+    options: PairOptions,
+) -> Table:
+    """Compute a job of some options."""
+    return run_task(make_task(kind, queries, targets, scoring, options), options)
+
+
+def run_task(task: Task, options: PairOptions) -> Table:
+    """Compute a task, and say how far it is."""
+    results: Any = engine.run(engine.plan(task), options.progress, options.busy)
+    return table_of(task, *results)
+
+
+def table_of(task: Task, columns: Any, paths: Any, info: Any) -> Table:
+    """What ``engine.run`` returns, as a table."""
+    operations, offsets = paths or (None, None)
+    return Table(
+        columns,
+        task.queries,
+        task.targets,
+        task.scoring,
+        task.mode,
+        task.free,
+        info["implementation"],
+        info,
+        operations,
+        offsets,
+    )
+
+
+def stream(
+    task: Task, some: list[Part], options: PairOptions
+) -> Iterator[tuple[Part, Table]]:
+    """Parts and their tables, computed here or on a cluster."""
+    progress = options.progress, options.busy
+    if options.cluster is None:
+        parts = part_stream.stream(task, some, *progress)
+    else:
+        parts = ray_tasks.stream(task, some, options.cluster, *progress)
+    for part, columns, paths, info in parts:
+        yield part, table_of(task, columns, paths, info)
+
+
+def pairing(queries: Sequences, targets: Sequences) -> tuple[str, Sequences, Sequences]:
+    """zip, or one against all."""
+    if len(queries) == 1 and len(targets) != 1:
+        return "cross", queries, targets
+    if len(targets) == 1 and len(queries) != 1:
+        targets = targets.take([0] * len(queries))
+    if len(queries) != len(targets):
+        raise InputError(
+            f"{len(queries)} queries and {len(targets)} targets: pairs are zipped, so "
+            "there must be as many, or one on a side"
+        )
+    return "zip", queries, targets
+
+
+def symmetric(scoring: Scoring, options: PairOptions) -> bool:
+    """Whether swapping the sides of a pair changes no score."""
+    return is_symmetric(scoring, resolve_ends(options.mode, options.free_ends))

@@ -1,0 +1,86 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""The signature of a public function shows every option, its type and its default.
+
+The ``Options`` of an operation hold the defaults of its options, and a typed dictionary
+names those that a function takes (PEP 692): type checkers read that one, ``help()`` and
+``inspect.signature`` what is set here. Any other name is refused.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from jaxalign.errors import UsageError
+from jaxalign.model.scoring import Scoring
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+SCORES = frozenset(signature(Scoring).parameters)
+
+
+def with_options(options: type) -> Callable[[Function], Function]:
+    """Give a function of ``**options`` its full signature, and refuse other names.
+
+    Parameters
+    ----------
+    options : dataclass
+        Its fields have the defaults.
+
+    Raises
+    ------
+    UsageError
+        When the function is called with an option that it does not have.
+    """
+
+    def decorate(function: Function) -> Function:
+        name, shown = function.__name__, full_signature(function, options)
+
+        @wraps(function)
+        def checked(*arguments: Any, **given: Any) -> Any:
+            for option in given:
+                if option not in shown.parameters:
+                    raise UsageError(_refusal(name, option, given, shown.parameters))
+            return function(*arguments, **given)
+
+        vars(checked)["__signature__"] = shown
+        return checked  # pyright: ignore[reportReturnType]
+
+    return decorate
+
+
+def full_signature(function: Callable[..., Any], options: type) -> Signature:
+    """The signature with an option in the place of each key of ``**options``."""
+    shown = signature(function)
+    own = [x for x in shown.parameters.values() if x.kind != Parameter.VAR_KEYWORD]
+    (keywords,) = get_args(get_type_hints(function).get("options")) or (None,)
+    defaults = {field.name: _default(field) for field in fields(options)}
+    types = {} if keywords is None else get_type_hints(keywords)
+    own += [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=type)
+        for name, type in types.items()
+    ]
+    return shown.replace(parameters=own)
+
+
+def _default(field: Any) -> Any:
+    return Parameter.empty if field.default is MISSING else field.default
+
+
+def _refusal(
+    name: str, option: str, given: Mapping[str, Any], known: Mapping[str, Parameter]
+) -> str:
+    """Why an option is refused, and which one may be meant."""
+    text = f"{name} has no option {option!r}"
+    if option in SCORES:
+        some = [x for x in given if x in SCORES and x not in known]
+        values = ", ".join(f"{x}={given[x]!r}" for x in some)
+        pair = {"match", "mismatch"} - {*some}
+        values += f", {pair.pop()}=…" if len(pair) == 1 else ""
+        return f"{text}: it belongs to the scoring, scoring=Scoring({values})"
+    if near := get_close_matches(option, known, 1):
+        return f"{text}: did you mean {near[0]!r}?"
+    names = [x.name for x in known.values() if x.kind == Parameter.KEYWORD_ONLY]
+    return f"{text}; it has {', '.join(names)}"
