@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -65,16 +66,16 @@ def planned(path: str, options: Options) -> dict:
     from jaxalign.cli import inputs, job, request
     from jaxalign.pairs import api
 
-    asked = request.resolve(options)
+    plain = request.resolve(options)
     warn = job.Messages(options.messages.quiet).warn
-    read = inputs.read((path,), asked.scoring, options.scoring, False, warn)
-    scoring = read.scoring
-    settings = job.settings(asked, options)
+    read = inputs.read((path,), plain.scoring, options.scoring, False, warn)
+    scoring, chosen = read.scoring, plain.options
     about = {"scoring": str(scoring), "records": len(read.sequences[0])}
-    about |= {"output": asked.output, "mode": asked.mode}
-    folder = api.plan(read.sequences[0], None, scoring, parts=True, **settings)
+    about |= {"output": chosen.output, "mode": chosen.mode}
+    sides = read.sequences[0], None
+    folder = api.plan_of(*sides, scoring, replace(chosen, parts=True))
     try:
-        table = api.plan(read.sequences[0], None, scoring, **settings)
+        table = api.plan_of(*sides, scoring, chosen)
     except MemoryPlanError as error:
         table = {"refused": f"{error}; a folder of parts (-o FOLDER/) needs less"}
     return {"plan": about | table, "folder_plan": folder}

@@ -504,7 +504,7 @@ def test_failure_while_running(run, folder, monkeypatch, error, code, part):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("jaxalign.pairs.api.align_all", fail)
+    monkeypatch.setattr("jaxalign.pairs.api.all_table", fail)
     assert part in refused(run, folder, code, "all", "a.fa", "-q", "-o", "out.tsv")
 
 
