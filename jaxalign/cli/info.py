@@ -78,7 +78,7 @@ def planned(path: str, options: Options) -> dict:
         table = api.plan_of(*sides, scoring, chosen)
     except MemoryPlanError as error:
         table = {"refused": f"{error}; a folder of parts (-o FOLDER/) needs less"}
-    return {"plan": {**about, **table}, "folder_plan": folder}
+    return {"plan": {**about, **table}, "folder_plan": dict(folder)}
 
 
 def _memory(devices) -> dict:

@@ -256,6 +256,7 @@ def alignment_log_prob(
     return over_batch(engine.log_prob, (pair, partners), (axes, 0), batch, settings)
 
 
+@with_options(SoftOptions)
 def kl_divergence(
     p: Mapping[str, Any],
     q: Mapping[str, Any],

@@ -1,0 +1,221 @@
+"""Options: real signatures, which function takes which, and what is refused."""
+
+import inspect
+import typing
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign.database import options as searches
+from jaxalign.database.options import SearchOptions
+from jaxalign.errors import UsageError
+from jaxalign.model.choices import EndKeywords
+from jaxalign.pairs import options as pairs
+from jaxalign.pairs.options import PairOptions
+from jaxalign.soft import options as soft
+from jaxalign.soft.options import SoftOptions
+
+FUNCTIONS = sorted(
+    name for name in jaxalign.__all__ if inspect.isfunction(getattr(jaxalign, name))
+)
+SET, PAIR, SCORES = ["MKTAYIA", "MKTAIA", "MRV"], ("MKTAYIA", "MRV"), np.eye(3)
+COSTS = {"gap_open": 2.0, "gap_extend": 1.0}
+CALLS = {
+    "align": PAIR,
+    "align_pairs": (SET, SET),
+    "align_all": (SET,),
+    "stream_all": (SET,),
+    "scores_matrix": (SET,),
+    "distance_matrix": (SET,),
+    "plan": (SET,),
+    "dp_table": PAIR,
+    "directions": PAIR,
+    "search": (SET, SET),
+    "stream_search": (SET, SET),
+}
+ENDS = {"mode", "free_ends"}
+MACHINE = {"implementation", "memory_budget", "threads", "devices"}
+WATCH = {"progress", "busy"}
+FILTERS = {"min_score", "min_identity", "identity", "min_cov", "coverage"}
+TABLE = ENDS | MACHINE | {"mesh", "window", "output"} | FILTERS
+SEARCH = ENDS | MACHINE | {"window", "top", "align_top", "unknown", "progress"}
+SOFT = ENDS | {*COSTS, "temperature", "adjacent_gaps", "implementation"}
+TAKES = {
+    "align": ENDS | MACHINE | WATCH | {"mesh", "return_directions"},
+    "align_pairs": TABLE | WATCH,
+    "align_all": TABLE | WATCH | {"include_self", "cluster", "part_rows"},
+    "stream_all": TABLE
+    | WATCH
+    | {"include_self", "cluster", "part_rows", "skip", "shard"},
+    "scores_matrix": ENDS | MACHINE | WATCH | {"mesh", "window"},
+    "distance_matrix": ENDS | MACHINE | WATCH | {"mesh", "window", "identity"},
+    "plan": TABLE | {"include_self", "parts", "part_rows"},
+    "dp_table": ENDS | {"gaps"},
+    "directions": ENDS,
+    "search": SEARCH,
+    "stream_search": SEARCH | {"skip", "shard", "part_rows"},
+    "index_database": {"unknown", "force"},
+    "open_database": set(),
+    "soft_score": SOFT,
+    "soft_posterior": SOFT,
+    "expected_gaps": SOFT,
+    "alignment_entropy": SOFT,
+    "sample_alignments": SOFT,
+    "alignment_log_prob": SOFT,
+    "kl_divergence": SOFT - {*COSTS, "temperature"},
+    "mea_alignment": ENDS | {"threshold"},
+}
+# A value of each option that is well formed, so that only its name can be refused.
+VALUES = {
+    "mode": "local",
+    "free_ends": None,
+    "implementation": None,
+    "memory_budget": "1GiB",
+    "threads": 1,
+    "devices": 0,
+    "mesh": None,
+    "window": 2,
+    "output": "score",
+    "min_score": 1,
+    "min_identity": 0.1,
+    "identity": "shorter",
+    "min_cov": 0.1,
+    "coverage": "both",
+    "progress": None,
+    "busy": None,
+    "return_directions": False,
+    "include_self": True,
+    "cluster": None,
+    "part_rows": 2,
+    "parts": True,
+    "skip": (),
+    "shard": (1, 1),
+    "gaps": False,
+    "top": 2,
+    "align_top": False,
+    "unknown": "error",
+}
+# Options that a function takes beside another one only.
+BESIDE = {
+    ("align_all", "part_rows"): {"min_score": 1},
+    **{
+        (name, "identity"): {"min_identity": 0.1}
+        for name in ("align_pairs", "align_all", "stream_all", "plan")
+    },
+}
+
+
+def keyword_only(name):
+    shown = inspect.signature(getattr(jaxalign, name)).parameters.values()
+    return [x for x in shown if x.kind == x.KEYWORD_ONLY]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_signatures_are_full_and_annotated(name):
+    function = getattr(jaxalign, name)
+    signature = inspect.signature(function)
+    for shown in signature.parameters.values():
+        assert shown.kind != shown.VAR_KEYWORD, shown
+        assert shown.annotation is not shown.empty, shown
+    assert signature.return_annotation is not signature.empty
+    hints = typing.get_type_hints(function)
+    assert typing.get_origin(hints.get("options", typing.Unpack[EndKeywords]))
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_which_function_has_which_option(name):
+    assert {shown.name for shown in keyword_only(name)} == TAKES[name]
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("option", VALUES)
+def test_an_option_is_taken_or_refused(name, option):
+    given = {option: VALUES[option]} | BESIDE.get((name, option), {})
+    call = getattr(jaxalign, name)
+    if option in TAKES[name]:
+        result = call(*CALLS[name], **given)
+        _ = [*result] if inspect.isgenerator(result) else result
+    else:
+        with pytest.raises(UsageError, match=f"{name} has no option '{option}'"):
+            call(*CALLS[name], **given)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_name_that_nobody_knows_is_refused(name):
+    with pytest.raises(UsageError, match=f"{name} has no option 'colour'"):
+        getattr(jaxalign, name)(colour="red")
+
+
+@pytest.mark.parametrize(
+    "name, given, words",
+    [
+        ("align", {"match": 2}, r"scoring=Scoring\(match=2, mismatch=…\)"),
+        ("align", {"match": 2, "mismatch": -1}, r"Scoring\(match=2, mismatch=-1\)"),
+        ("search", {"gap_open": 5}, r"scoring=Scoring\(gap_open=5\)"),
+        ("align_pairs", {"min_idenity": 0.3}, "did you mean 'min_identity'"),
+        ("align_all", {"free_end": ()}, "did you mean 'free_ends'"),
+        ("search", {"colour": 1}, "it has mode, free_ends, top"),
+    ],
+)
+def test_the_message_says_what_may_be_meant(name, given, words):
+    with pytest.raises(UsageError, match=words):
+        getattr(jaxalign, name)(*CALLS[name], **given)
+
+
+@pytest.mark.parametrize(
+    "name, given, words",
+    [
+        ("align_pairs", {"identity": "shorter"}, "min_identity"),
+        ("align_pairs", {"coverage": "query"}, "min_cov"),
+        ("align_all", {"part_rows": 3}, "part_rows"),
+        ("align_all", {"cluster": "auto", "threads": 2}, "leave out threads"),
+        ("align_all", {"cluster": "auto", "devices": 0}, "leave out devices"),
+    ],
+)
+def test_an_option_that_means_nothing_here_is_refused(name, given, words):
+    with pytest.raises(UsageError, match=words):
+        getattr(jaxalign, name)(*CALLS[name], **given)
+
+
+@pytest.mark.parametrize("given", [{"include_self": True}, {"parts": True}])
+def test_a_plan_of_two_sets_has_no_parts(given):
+    with pytest.raises(UsageError, match="all pairs of one set"):
+        jaxalign.plan(SET, SET, **given)
+
+
+def keyword_types(module):
+    return [x for x in vars(module).values() if typing.is_typeddict(x)]
+
+
+@pytest.mark.parametrize(
+    "module, options",
+    [(pairs, PairOptions), (searches, SearchOptions), (soft, SoftOptions)],
+)
+def test_keywords_have_the_types_of_the_options(module, options):
+    types = typing.get_type_hints(options)
+    assert {field.name for field in fields(options)} == {
+        name for one in keyword_types(module) for name in one.__annotations__
+    }
+    for one in keyword_types(module):
+        for name, type in typing.get_type_hints(one).items():
+            assert type == types[name], (one, name)
+
+
+def test_defaults_are_those_of_the_options():
+    defaults = {x.name: x.default for x in keyword_only("stream_all")}
+    assert defaults == {
+        field.name: field.default
+        for field in fields(PairOptions)
+        if field.name != "parts"
+    }
+    assert inspect.signature(jaxalign.search).parameters["mode"].default == "local"
+
+
+def test_models_that_are_compared_have_known_numbers():
+    model = {"similarity": SCORES, **COSTS}
+    with pytest.raises(UsageError, match="colour"):
+        jaxalign.kl_divergence(model, model | {"colour": 1})
+    with pytest.raises(UsageError, match="gap_open"):
+        jaxalign.kl_divergence(model, model, gap_open=3)
