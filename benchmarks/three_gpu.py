@@ -88,11 +88,11 @@ def kernel(job, **shape):
         sizes = (*(n - 1 for n in usual.face), usual.deep)
         usual = kernels.shape_of(sizes, usual.rule, triples=count, **shape)
     rows, letters = (
-        jax.device_put(kernels.packed(data, usual)), len(triples[0].matrices[0]),
+        jax.device_put(kernels.pack_triples(data, usual)), len(triples[0].matrices[0]),
     )  # fmt: skip
 
     def launch(wait=True):
-        found = kernels.answer(rows, usual, letters)
+        found = kernels.solve_packed(rows, usual, letters)
         return jax.block_until_ready(found) if wait else found
 
     return launch

@@ -28,7 +28,7 @@ def refusal(triple, kernels) -> str | None:
         return f"gap model {triple.model.name}: the kernels know linear, quasi-natural"
     if triple.mode == "semiglobal":
         return "mode semiglobal: the kernels know global, and the core of local"
-    if len(triple.matrices[0]) >= kernels.LETTERS:
+    if len(triple.matrices[0]) >= kernels.MAX_CODES:
         return f"{len(triple.matrices[0])} letters: the kernels know fewer than 32"
     if triple.dtype != "int32" or not kernels.reach(
         largest, *triple.cost, sum(triple.lengths)
@@ -86,8 +86,9 @@ def solved(triples, parts, paths):
     kernels, size = triples[0].kernels, len(triples[0].matrices[0])
     letters = letters_of(triples, parts)
     data, shape = launch(triples, parts, paths, letters=letters)
-    answer = kernels.answering(first_device())
-    found = kernels.answers(answer(kernels.packed(data, shape), shape, size), shape)
+    solve = kernels.solve_packed_on(first_device())
+    rows = solve(kernels.pack_triples(data, shape), shape, size)
+    found = kernels.unpack_results(rows, shape)
     scores, columns = _end_scores(found.ends, parts), [None] * len(parts)
     if paths:
         columns = _paths(triples, parts, letters, found, scores)

@@ -1,4 +1,4 @@
-"""Soft scores of many tables by the kernels: inputs, and what is summed up outside.
+"""Soft scores of many tables by the kernels: their inputs, and sums over lanes.
 
 Arrays of B pairs: scores (B, m, n), gap costs (B, 4): open and extend of the query's
 residues, then of the target's; all float32 and divided by the temperature. ``rules``
@@ -14,13 +14,15 @@ import jax.numpy as jnp
 
 from kernels_pallas.soft.forward import forward
 from kernels_pallas.soft.reverse import reverse
-from kernels_pallas.soft.shapes import DEAD, Inputs, Sizes, Soft
+from kernels_pallas.soft.shapes import LOG_ZERO, Soft, SoftInputs, SoftSizes
 
-QUERY_START, QUERY_END, TARGET_START, TARGET_END, LOCAL = (1 << k for k in range(5))
+QUERY_START, QUERY_END, TARGET_START, TARGET_END, LOCAL_MODE = (
+    1 << k for k in range(5)
+)
 
 
 class Tables(NamedTuple):
-    """What the kernels take."""
+    """Scores, gap costs, units and rules of a batch of pairs."""
 
     scores: jax.Array
     costs: jax.Array
@@ -35,7 +37,7 @@ def soft_score(tables: Tables, s: Soft | None = None, interpret=None):
     sizes = sizes_of(tables.scores.shape, s)
     inputs = inputs_of(tables, s, sizes)
     (ends,) = forward(inputs, s, sizes, False, interpret)
-    return summed(*by_lane(ends, tables, s)[:2], tables)
+    return log_sum(*by_lane(ends, tables, s)[:2], tables)
 
 
 def soft_expected(tables: Tables, s: Soft | None = None, interpret=None):
@@ -50,12 +52,12 @@ def _expected(tables: Tables, s: Soft, interpret):
     sizes = sizes_of(tables.scores.shape, s)
     inputs = inputs_of(tables, s, sizes)
     ends, *values = forward(inputs, s, sizes, True, interpret)
-    high, rest = summed(*by_lane(ends, tables, s)[:2], tables)
-    z = over(sizes.programs * s.groups, high, rest, jnp.zeros_like(rest))
+    high, rest = log_sum(*by_lane(ends, tables, s)[:2], tables)
+    z = pad_log_z(sizes.programs * s.groups, high, rest, jnp.zeros_like(rest))
     posterior, sums = reverse(inputs, values, z, tables.scores.shape[1:], s, sizes,
                               interpret)  # fmt: skip
-    gaps = sums[: len(rest)].sum(2) + empty_gaps(tables, high, rest)
-    return (high, rest), within(posterior, tables), gaps
+    gaps = sums[: len(rest)].sum(2) + empty_payers(tables, high, rest)
+    return (high, rest), zero_outside(posterior, tables), gaps
 
 
 def soft_product(
@@ -73,36 +75,36 @@ def _product(tables: Tables, d_scores, d_costs, s: Soft, interpret):
     sizes = sizes_of(tables.scores.shape, s)
     pairs = sizes.programs * s.groups
     changed = numbers_of(tables._replace(costs=d_costs), pairs - len(d_costs))
-    changes = laid(d_scores, s, sizes, 0), changed
+    changes = pad_scores(d_scores, s, sizes, 0), changed
     inputs = inputs_of(tables, s, sizes)._replace(changes=changes)
     ends, *values = forward(inputs, s, sizes, True, interpret)
     rests, base, d_rests = by_lane(ends, tables, s)
 
     def total(rests, costs):
-        high, rest = summed(rests, base, tables._replace(costs=costs))
+        high, rest = log_sum(rests, base, tables._replace(costs=costs))
         return rest, high
 
     now, changes = (rests, tables.costs), (d_rests, d_costs)
     rest, d_rest, high = jax.jvp(total, now, changes, has_aux=True)
-    z = over(pairs, high, rest, d_rest)
+    z = pad_log_z(pairs, high, rest, d_rest)
     posterior, sums = reverse(inputs, values, z, tables.scores.shape[1:], s, sizes,
                               interpret)  # fmt: skip
 
-    def empty_payers(costs, rest):
-        return empty_gaps(tables._replace(costs=costs), high, rest)
+    def payers_of(costs, rest):
+        return empty_payers(tables._replace(costs=costs), high, rest)
 
-    _, d_empty = jax.jvp(empty_payers, (tables.costs, rest), (d_costs, d_rest))
-    return within(posterior, tables), sums[: len(rest)].sum(2) + d_empty
+    _, d_empty = jax.jvp(payers_of, (tables.costs, rest), (d_costs, d_rest))
+    return zero_outside(posterior, tables), sums[: len(rest)].sum(2) + d_empty
 
 
-def over(pairs, high, rest, change):
-    """log Z and its tangent for the kernel, flat."""
+def pad_log_z(pairs, high, rest, change):
+    """log Z and its tangent as the kernel reads them, flat."""
     four = jnp.stack([high, rest, change, jnp.zeros_like(rest)], axis=1)
     return jnp.pad(four, ((0, pairs - len(four)), (0, 0))).reshape(-1)
 
 
-def within(posterior, tables: Tables):
-    """Zero beyond the lengths, where the kernel wrote nothing."""
+def zero_outside(posterior, tables: Tables):
+    """The posterior, 0 beyond the lengths, where the kernel writes nothing."""
     count, m, n = tables.scores.shape
     i, j = jnp.arange(m, dtype=jnp.int32), jnp.arange(n, dtype=jnp.int32)
     rows = i[None, :] < tables.rules[:, :1]
@@ -111,18 +113,22 @@ def within(posterior, tables: Tables):
     return jnp.where(inside, posterior[:count, :, :n], 0)
 
 
-def empty_gaps(tables: Tables, high, rest):
-    """What the alignment without pairs adds to the expected payers."""
-    log, pull = jax.vjp(lambda costs: empty(tables._replace(costs=costs)), tables.costs)
+def empty_payers(tables: Tables, high, rest):
+    """The share of the alignment without pairs in the expected payers."""
+
+    def log_of(costs):
+        return log_empty(tables._replace(costs=costs))
+
+    log, pull = jax.vjp(log_of, tables.costs)
     return -pull(jnp.exp(log - high - rest))[0]
 
 
 def in_parts(run, tables: Tables, s: Soft, *more):
-    """As many pairs at a time as their values have room for."""
+    """``run`` for as many pairs at a time as there is room for their values."""
     count = len(tables.scores)
     sizes = sizes_of(tables.scores.shape, s)
     each = sizes.steps * s.quads * s.threads * 16
-    most = max(1, KEPT_BYTES // each) * s.groups
+    most = max(1, FORWARD_BYTES // each) * s.groups
     if count <= most:
         return run(tables, *more)
     parts = -(-count // most)
@@ -132,13 +138,13 @@ def in_parts(run, tables: Tables, s: Soft, *more):
         x = jnp.pad(x, ((0, parts * each - count),) + ((0, 0),) * (x.ndim - 1))
         return x.reshape(parts, each, *x.shape[1:])
 
-    given = jax.tree.map(cut, (tables, *more))
-    found = jax.lax.map(lambda one: run(*one), given)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], found)
+    cut_tables = jax.tree.map(cut, (tables, *more))
+    results = jax.lax.map(lambda one: run(*one), cut_tables)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], results)
 
 
-KEPT_BYTES = 8 << 30  # values of the forward pass that are kept at a time
-ROWS = 4096  # of a table at most
+FORWARD_BYTES = 8 << 30  # of the forward pass's values at a time
+MAX_ROWS = 4096  # of a table
 
 
 def choose(count: int, m: int, n: int) -> Soft:
@@ -146,7 +152,7 @@ def choose(count: int, m: int, n: int) -> Soft:
     eight warps of a program. Steps of few cells compile in a fraction of the time, and
     more columns a step have not been faster."""
     wide = 32 if m <= 128 else 128 if m <= 512 else 256
-    rows = next(k for k in (2, 4, 8, 16, 32) if k * wide >= min(m, ROWS))
+    rows = next(k for k in (2, 4, 8, 16, 32) if k * wide >= min(m, MAX_ROWS))
     return Soft(rows, wide, 2 if rows <= 8 else 1)
 
 
@@ -155,15 +161,15 @@ def narrow(s: Soft) -> Soft:
     return replace(s, columns=1) if s.cells > 8 else s
 
 
-def sizes_of(shape, s: Soft) -> Sizes:
+def sizes_of(shape, s: Soft) -> SoftSizes:
     count, m, n = shape
     blocks = -(-n // s.columns)
-    return Sizes(
+    return SoftSizes(
         -(-count // s.groups), s.strip, (blocks + 1) * s.columns, blocks + s.lanes - 1
     )
 
 
-def inputs_of(tables: Tables, s: Soft, sizes: Sizes) -> Inputs:
+def inputs_of(tables: Tables, s: Soft, sizes: SoftSizes) -> SoftInputs:
     """Arrays of a launch, padded with pairs of length 0."""
     spare = sizes.programs * s.groups - len(tables.scores)
     rules = jnp.pad(tables.rules, ((0, spare), (0, 0)))
@@ -171,15 +177,15 @@ def inputs_of(tables: Tables, s: Soft, sizes: Sizes) -> Inputs:
     rows = -(-rules[:, 0] // s.rows)
     steps = jnp.where((blocks > 0) & (rows > 0), blocks + rows - 1, 0)
     steps = jnp.max(steps.reshape(-1, s.groups), axis=1)
-    return Inputs(
-        laid(tables.scores, s, sizes, DEAD),
+    return SoftInputs(
+        pad_scores(tables.scores, s, sizes, LOG_ZERO),
         numbers_of(tables, spare),
         jnp.stack([blocks, rows], axis=1).reshape(-1),
         steps,
     )
 
 
-def laid(scores, s: Soft, sizes: Sizes, fill):
+def pad_scores(scores, s: Soft, sizes: SoftSizes, fill):
     """Scores with a step of columns before the first, flat."""
     count, m, n = scores.shape
     more = (
@@ -192,7 +198,7 @@ def laid(scores, s: Soft, sizes: Sizes, fill):
 
 
 def numbers_of(tables: Tables, spare: int):
-    """float32 (B * 16,): see ``View``."""
+    """float32 (B * 16,): see ``SoftView``."""
     m, n, flags = tables.rules.T
     start = _side(flags, QUERY_START, TARGET_START)
     end = _side(flags, QUERY_END, TARGET_END)
@@ -204,7 +210,7 @@ def numbers_of(tables: Tables, spare: int):
 
 def _side(flags, query, target):
     """1 where both ends are free; 1 where the query's overhang costs, the target's."""
-    local = (flags & LOCAL) != 0
+    local = (flags & LOCAL_MODE) != 0
     query, target = (flags & query) != 0, (flags & target) != 0
     return query & target & ~local, ~(query | local), ~(target | local)
 
@@ -214,24 +220,24 @@ def by_lane(ends, tables: Tables, s: Soft):
     top, sums, base, change = (
         x.reshape(-1, s.lanes)[: len(tables.scores)] for x in jnp.moveaxis(ends, 1, 0)
     )
-    alive = top > DEAD / 20
-    logs = jnp.where(alive, top + jnp.log(jnp.maximum(sums, 1e-30)), DEAD)
+    alive = top > LOG_ZERO / 20
+    logs = jnp.where(alive, top + jnp.log(jnp.maximum(sums, 1e-30)), LOG_ZERO)
     change = jnp.where(alive, change / jnp.maximum(sums, 1e-30), 0)
     return logs, base * tables.unit[:, None], change
 
 
-def summed(rests, high, tables: Tables):
-    """Sum over lanes, and the alignment without pairs: (high, rest)."""
+def log_sum(rests, high, tables: Tables):
+    """The sum over lanes and the alignment without pairs: (high, rest)."""
     high = jnp.pad(high, ((0, 0), (0, 1)))
-    rest = jnp.concatenate([rests, empty(tables)[:, None]], axis=1)
+    rest = jnp.concatenate([rests, log_empty(tables)[:, None]], axis=1)
     best = jnp.argmax(high + rest, axis=1)[:, None]
     ground = jnp.take_along_axis(high, best, axis=1)
     rest = jax.nn.logsumexp((high - ground) + rest, axis=1)
     return ground[:, 0], rest
 
 
-def empty(tables: Tables):
-    """Log weight of the alignment without pairs, (B,)."""
+def log_empty(tables: Tables):
+    """The log weight of the alignment without pairs, (B,)."""
     m, n, flags = tables.rules.T
     open_e, extend_e, open_f, extend_f = tables.costs.T
     e, f = _run(m, open_e, extend_e), _run(n, open_f, extend_f)
@@ -242,7 +248,7 @@ def empty(tables: Tables):
 
     e_first = cost(e, QUERY_START) + cost(f, TARGET_END)
     f_first = cost(f, TARGET_START) + cost(e, QUERY_END)
-    return jnp.where((flags & LOCAL) != 0, zero, -jnp.minimum(e_first, f_first))
+    return jnp.where((flags & LOCAL_MODE) != 0, zero, -jnp.minimum(e_first, f_first))
 
 
 def _run(length, opening, extending):

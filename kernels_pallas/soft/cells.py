@@ -1,4 +1,4 @@
-"""One cell of the soft recurrence, forwards and backwards, and what hangs over.
+"""One cell of the soft recurrence, forwards and backwards, and its overhangs.
 
 States as in the 2011 paper's letters: M, residues i and j are a pair; E, residue i of
 the query stands against a gap; F, residue j of the target does. Everything is divided
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from kernels_pallas.core.reals import Reals
 
 
-class Costs(NamedTuple):
+class GapCosts(NamedTuple):
     """Gap costs, float32 (128,)."""
 
     open_e: jax.Array
@@ -23,7 +23,7 @@ class Costs(NamedTuple):
 
 
 class Side(NamedTuple):
-    """What overhangs cost on one side: the cheaper one where ``both`` ends are free,
+    """The cost of overhangs on one side: the cheaper one where ``both`` ends are free,
     else weights (0 or 1) of the query's and of the target's."""
 
     both: jax.Array
@@ -31,14 +31,14 @@ class Side(NamedTuple):
     target: jax.Array
 
 
-def apply(function, *given):
+def apply(function, *arguments):
     """``function`` of numbers, or of pairs (number, tangent) by forward mode.
 
     Every argument is a tuple of one or of two arrays, and so is every result.
     """
-    if len(given[0]) == 1:
-        return tuple((x,) for x in function(*(x for (x,) in given)))
-    values, changes = zip(*given, strict=True)
+    if len(arguments[0]) == 1:
+        return tuple((x,) for x in function(*(x for (x,) in arguments)))
+    values, changes = zip(*arguments, strict=True)
     return tuple(zip(*jax.jvp(function, values, changes), strict=True))
 
 
@@ -63,12 +63,12 @@ def forward_cell(r: Reals, open_e, extend_e, open_f, extend_f, s, diagonal, e, f
 
 def reverse_cell(r: Reals, open_e, extend_e, open_f, extend_f, m, e, f, start, ending,
                  to_e, to_f, to_m):  # fmt: skip
-    """Posteriors of M, E, F of a cell, what it sends through each gap move, and what
-    begins behind it.
+    """Posteriors of M, E, F of a cell, of each gap move from it, and of a beginning
+    behind it.
 
     ``ending`` is the probability to end here; ``to_e``, ``to_f``, ``to_m`` are the
-    posteriors of E[i+1,j], F[i,j+1] and M[i+1,j+1], which are split by what each
-    predecessor weighs.
+    posteriors of E[i+1,j], F[i,j+1] and M[i+1,j+1], which are split by the weights of
+    their predecessors.
     """
     split = smooth(r, split_of, split_tangent)
     of_e = split(to_e, m - open_e, e - extend_e)
@@ -89,8 +89,8 @@ def smooth(r: Reals, function, tangent):
 
     @run.defjvp
     def rule(values, changes):
-        found, kept = function(r, *values)
-        return found, tangent(kept, values, changes)
+        value, parts = function(r, *values)
+        return value, tangent(parts, values, changes)
 
     def call(*values):
         # Outside of ``jvp`` the kernel's compiler should not meet the rule.
@@ -101,11 +101,11 @@ def smooth(r: Reals, function, tangent):
 
 def lse_of(r: Reals, a, b):
     """log(exp(a) + exp(b)), and the share of a where it is needed."""
-    found, less = r.lse(a, b)
+    value, less = r.lse(a, b)
     if not r.dual:
-        return found, None
+        return value, None
     share = r.inverse(less + 1.0)
-    return found, jnp.where(a >= b, share, less * share)
+    return value, jnp.where(a >= b, share, less * share)
 
 
 def lse_tangent(share, values, changes):
@@ -129,7 +129,7 @@ def split_of(r: Reals, total, *values):
 
 def split_tangent(parts, values, changes):
     """Relative to the first change: differences are small where changes are not, and
-    what the shares lack of 1 is multiplied with them."""
+    they alone are multiplied with the error of the shares, whose sum is not quite 1."""
     total, (d_total, first, *others) = values[0], changes
     moved = [x - first for x in others]
     mean = sum(p * x for p, x in zip(parts[1:], moved, strict=True))
@@ -150,7 +150,7 @@ def exp_of(r: Reals, x):
 
 
 def run_cost(length, opening, extending):
-    """What ``length`` residues that hang over cost, float32 (128,)."""
+    """The cost of an overhang of ``length`` residues, float32 (128,)."""
     return opens(length) * opening + extensions(length) * extending
 
 
@@ -160,12 +160,13 @@ def opens(length):
 
 
 def extensions(length):
-    """Its residues but the first."""
+    """The residues of an overhang but the first."""
     return jnp.maximum(length - 1.0, 0.0)
 
 
 def shares(r: Reals, side: Side, query, target):
-    """How much of two overhangs is paid, for their costs: 0 or 1, halves in a tie."""
+    """The shares of two overhangs that are paid, for their costs: 0 or 1, halves in a
+    tie."""
     one, half, zero = (r.splat(x) for x in (1.0, 0.5, 0.0))
     cheaper = jnp.where(query == target, half, jnp.where(query < target, one, zero))
     a = jnp.where(side.both, cheaper, side.query)

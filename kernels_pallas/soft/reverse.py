@@ -1,14 +1,15 @@
-"""Posteriors of many soft tables, from the values that ``soft.forward`` kept.
+"""Posteriors of many soft tables, from the values that ``soft.forward`` stores.
 
 The march goes back over the same steps: each cell splits the posteriors that arrive
-from E below, F to the right and M on the diagonal among its own states by what these
-weigh. Every split is normalised on its own, so nothing exceeds 1, and the flows
+from E below, F to the right and M on the diagonal among its own states by their
+weights. Every split is normalised on its own, so nothing exceeds 1, and the flows
 through the gap moves are the expected numbers of residues that pay for them.
 
-With ``dual`` every number is a pair, itself and its tangent, and the tangents are what
-leaves the kernel.
+With ``dual`` every number is a pair, itself and its tangent, and the tangents leave the
+kernel.
 """
 
+import math
 from functools import partial
 
 import jax
@@ -30,44 +31,43 @@ from kernels_pallas.soft.cells import (
 )
 from kernels_pallas.soft.forward import hang
 from kernels_pallas.soft.shapes import (
-    DEAD,
-    Inputs,
-    Sizes,
+    LOG_ZERO,
     Soft,
+    SoftInputs,
+    SoftSizes,
     block_of,
     scratch,
-    size_of,
     view_of,
 )
 
 
-def reverse(inputs: Inputs, values, log_z, shape, s: Soft, sizes: Sizes,
+def reverse(inputs: SoftInputs, values, log_z, shape, s: Soft, sizes: SoftSizes,
             interpret=None):  # fmt: skip
-    """Run it.
+    """Run the reverse pass.
 
     Parameters
     ----------
-    values : as ``forward`` keeps them
+    values : as ``forward`` returns them
     log_z : float32 (pairs * 4,), (high, rest, tangent, 0) of each
     shape : (m, n)
 
     Returns
     -------
     posterior : (pairs, m, columns of all steps); nothing is written beyond the lengths
-    sums : (pairs, 4, lanes): payers of ``Costs`` in a lane's rows
+    sums : (pairs, 4, lanes): payers of ``GapCosts`` in a lane's rows
     """
     pairs = sizes.programs * s.groups
     wide = sizes.width - s.columns
     shapes = [(pairs, shape[0], wide), (sizes.programs, 4, s.threads)]
-    flat = [jax.ShapeDtypeStruct((size_of(x),), jnp.float32) for x in shapes]
+    flat = [jax.ShapeDtypeStruct((math.prod(x),), jnp.float32) for x in shapes]
     run = kernel(
         partial(_reverse_program, s=s, sizes=sizes, height=shape[0]), flat,
         [plgpu.SMEM((scratch(s),), jnp.float32)], (sizes.programs,), ("program",),
         interpret, s.warpgroups,
     )  # fmt: skip
     values = [x.reshape(-1) for x in values]
-    given = inputs.numbers, inputs.blocks, inputs.steps, log_z, *values
-    posterior, sums = run(*given, *inputs.changes[1:])
+    arrays = inputs.numbers, inputs.blocks, inputs.steps, log_z, *values
+    posterior, sums = run(*arrays, *inputs.changes[1:])
     sums = sums.reshape(sizes.programs, 4, s.groups, s.lanes)
     sums = jnp.moveaxis(sums, 1, 2).reshape(pairs, 4, s.lanes)
     return posterior.reshape(shapes[0]), sums
@@ -85,9 +85,9 @@ def _reverse_program(numbers, blocks, steps, log_z, values, bases, *refs, s, siz
     none = (r.splat(0.0),) * (1 + s.dual)
     z = r.load(log_z, 4 * view.pair, 4)
     count = steps[view.program]
-    fresh = _values(view, values, bases, count - 1)
+    ahead = _values(view, values, bases, count - 1)
     nothing = (none,) * s.rows
-    carry = nothing, nothing, none, (none,) * (2 * s.columns), (none,) * 4, fresh
+    carry = nothing, nothing, none, (none,) * (2 * s.columns), (none,) * 4, ahead
     step = partial(_step, view, values, bases, posterior, shared, z, height, count)
     m, _, _, _, sums, _ = lax.fori_loop(jnp.int32(0), count, step, carry)
     for k in range(s.rows):  # M of column 1 starts behind column 0
@@ -117,16 +117,16 @@ def _step(view, values, bases, posterior, shared, z, height, count, x, carry):
     s, r = view.s, view.r
     t = count - 1 - x
     m_last, to_f, corner, out, sums, now = carry
-    come = _handed(view, out, shared, x & 1)
-    fresh = _values(view, values, bases, jnp.maximum(t - 1, 0))
+    row_below = _from_below(view, out, shared, x & 1)
+    ahead = _values(view, values, bases, jnp.maximum(t - 1, 0))
     zero = r.splat(0.0)
     c, inside = block_of(view, t)
     j = [(c * s.columns + (u + 1)).astype(jnp.float32) for u in range(s.columns)]
     base = now[-1] * view.unit
-    over_z = jnp.where(inside, (base - z[0]) - z[1], r.splat(DEAD))
+    over_z = jnp.where(inside, (base - z[0]) - z[1], r.splat(LOG_ZERO))
     over_z = (over_z, -z[2])[: 1 + s.dual]
-    to_e, to_m, to_f = list(come[::2]), list(m_last), list(to_f)
-    diagonal, added, p = [*come[3::2], corner], sums, {}
+    to_e, to_m, to_f = list(row_below[::2]), list(m_last), list(to_f)
+    diagonal, added, p = [*row_below[3::2], corner], sums, {}
     for line in reversed(range(s.rows + s.columns - 1)):
         for u in reversed(range(s.columns)):
             k = line - u
@@ -150,14 +150,14 @@ def _step(view, values, bases, posterior, shared, z, height, count, x, carry):
         first = tuple(jnp.where(view.first, x, zero) for x in p[0, u])
         added = _pay(view, added, first, view.start, zero, j[u] - 1.0)
     sums = tuple(_either(inside, x, y) for x, y in zip(added, sums, strict=True))
-    held = tuple(_either(inside, x, y) for x, y in zip(to_m, m_last, strict=True))
+    m_first = tuple(_either(inside, x, y) for x, y in zip(to_m, m_last, strict=True))
     _store(view, posterior, p, c, inside, height)
     out = tuple(y for u in range(s.columns) for y in (to_e[u], p[0, u]))
-    return held, tuple(to_f), come[1], out, sums, fresh
+    return m_first, tuple(to_f), row_below[1], out, sums, ahead
 
 
-def _handed(view, out, shared, turn):
-    """What the lane below handed up; nothing comes from beyond the last row."""
+def _from_below(view, out, shared, turn):
+    """The values of the lane below; 0 from beyond the last row."""
     s, r = view.s, view.r
     flat = [x for y in out for x in y]
     flat = r.next_lane(flat, s.lanes, True, shared, turn, view.thread)
@@ -181,7 +181,7 @@ def _ending(r, m, trail, over_z):
 
 
 def _pay(view, sums, weight, side, k, l):
-    """Add what overhangs of k and l residues pay, with that probability.
+    """Add the payers of overhangs of k and l residues, with the probability ``weight``.
 
     Which of two free ends is the cheaper changes nowhere but in a tie.
     """

@@ -9,15 +9,15 @@ from jax import lax
 
 from kernels_pallas.core.mosaic import THREADS, WARPGROUP, Threads
 from kernels_pallas.core.reals import WARP, Reals
-from kernels_pallas.soft.cells import Costs, Side
+from kernels_pallas.soft.cells import GapCosts, Side
 
-DEAD = -1e30  # finite: a difference of two is 0, never nan
-NUMBERS = 16  # float32 of a pair, ``numbers_of``
+LOG_ZERO = -1e30  # the log of weight 0; finite: a difference of two is 0, never nan
+PAIR_NUMBERS = 16  # float32 of a pair, from ``numbers_of``
 
 
 @dataclass(frozen=True)
 class Soft:
-    """Static choices; every combination is one compilation."""
+    """The static choices of a soft kernel; every combination is one compilation."""
 
     rows: int  # K rows a lane
     lanes: int  # G lanes a pair, 32, 128 or 256
@@ -52,13 +52,13 @@ class Soft:
 
     @property
     def quads(self) -> int:
-        """Groups of four numbers of a thread and step that are kept."""
+        """Groups of four numbers that a thread stores of a step."""
         return 3 * self.cells * (1 + self.dual) // 4
 
 
-class Sizes(NamedTuple):
-    """Static sizes of arrays: programs, rows and columns of a table (columns begin
-    with one step of forbidden ones), steps there is room for."""
+class SoftSizes(NamedTuple):
+    """Static sizes of arrays: programs, rows and columns of a table (its first step has
+    forbidden columns), steps that there is room for."""
 
     programs: int
     rows: int
@@ -66,22 +66,22 @@ class Sizes(NamedTuple):
     steps: int
 
 
-class Inputs(NamedTuple):
-    """Arrays of a launch; P programs of g pairs."""
+class SoftInputs(NamedTuple):
+    """Arrays that a launch reads; P programs of g pairs."""
 
     scores: jax.Array  # float32 (P * g * rows * width,)
-    numbers: jax.Array  # float32 (P * g * NUMBERS,)
+    numbers: jax.Array  # float32 (P * g * PAIR_NUMBERS,)
     blocks: jax.Array  # int32 (P * g * 2,): of U columns, of K rows of each pair
     steps: jax.Array  # int32 (P,)
     changes: tuple = ()  # tangents of scores and numbers
 
 
-class View(NamedTuple):
-    """What every step of a program sees; numbers are one a thread."""
+class SoftView(NamedTuple):
+    """A thread's place, sizes and costs, as every step needs them."""
 
     r: Reals
     s: Soft
-    sizes: Sizes
+    sizes: SoftSizes
     program: jax.Array
     thread: jax.Array
     pair: jax.Array
@@ -90,7 +90,7 @@ class View(NamedTuple):
     top: jax.Array  # rows above the lane's
     blocks: jax.Array  # of U columns of this table
     bands: jax.Array  # of K rows
-    cost: Costs  # each a tuple: the cost, its tangent
+    cost: GapCosts  # each a tuple: the cost, its tangent
     unit: jax.Array  # bases are multiples of it
     per_unit: jax.Array
     m: jax.Array
@@ -99,7 +99,9 @@ class View(NamedTuple):
     end: Side
 
 
-def view_of(th: Threads, s: Soft, sizes: Sizes, numbers, blocks, *changes) -> View:
+def view_of(
+    th: Threads, s: Soft, sizes: SoftSizes, numbers, blocks, *changes
+) -> SoftView:
     """The constants of this thread."""
     r = Reals(th, s.dual)
     program = lax.axis_index("program")
@@ -110,46 +112,40 @@ def view_of(th: Threads, s: Soft, sizes: Sizes, numbers, blocks, *changes) -> Vi
     shift = s.lanes.bit_length() - 1
     pair = program * s.groups + lax.shift_right_logical(thread, th.splat(shift))
     x = []
-    for k in range(0, NUMBERS, 4):
-        x += r.load(numbers, th.splat(k), 4, pair, NUMBERS)
-    costs = [x[:4]] + [r.load(more, th.splat(0), 4, pair, NUMBERS) for more in changes]
+    for k in range(0, PAIR_NUMBERS, 4):
+        x += r.load(numbers, th.splat(k), 4, pair, PAIR_NUMBERS)
+    costs = [x[:4]]
+    costs += [r.load(more, th.splat(0), 4, pair, PAIR_NUMBERS) for more in changes]
     costs = zip(*costs, strict=True)
     own = th.load(blocks, 2 * pair, 2)
     top = (lane * s.rows).astype(jnp.float32)
     sides = [Side(x[k] != r.splat(0.0), *x[k + 1 : k + 3]) for k in (8, 11)]
     first = lane == th.splat(0)
-    return View(r, s, sizes, program, thread, pair, lane, first, top, *own,
-                Costs(*costs), *x[4:8], *sides)  # fmt: skip
+    return SoftView(r, s, sizes, program, thread, pair, lane, first, top, *own,
+                    GapCosts(*costs), *x[4:8], *sides)  # fmt: skip
 
 
-def block_of(view: View, t):
-    """Which block of columns a lane has in step ``t``, and whether there is one."""
+def block_of(view: SoftView, t):
+    """The block of columns of a lane in step ``t``, and whether there is one."""
     c = t - view.lane
     inside = (c >= view.r.th.splat(0)) & (c < view.blocks)
     return c, inside & (view.lane < view.bands)
 
 
-def load_scores(view: View, arrays, t):
+def load_scores(view: SoftView, arrays, t):
     """K lists of U scores, each a tuple by array; those of no column outside."""
     s, sizes = view.s, view.sizes
     c, inside = block_of(view, t)
     at = jnp.where(inside, (c + 1) * s.columns, view.r.th.splat(0))
     at = at + view.lane * (s.rows * sizes.width)
-    found = []
+    scores = []
     for k in range(s.rows):
         where = at, s.columns, view.pair, sizes.rows * sizes.width, k * sizes.width
         loads = [view.r.load(x, *where) for x in arrays]
-        found.append(tuple(zip(*loads, strict=True)))
-    return tuple(found)
+        scores.append(tuple(zip(*loads, strict=True)))
+    return tuple(scores)
 
 
 def scratch(s: Soft):
     """Words of shared memory through which warps hand over."""
     return 2 * (s.threads // WARP) * (4 * s.columns + 1)
-
-
-def size_of(shape) -> int:
-    size = 1
-    for n in shape:
-        size *= n
-    return size

@@ -34,9 +34,9 @@ from kernels_pallas.core.exchange import (
 from kernels_pallas.core.mosaic import THREADS, Threads, kernel, where
 from kernels_pallas.triples.rules import Around, cells
 from kernels_pallas.triples.shapes import (
-    LETTERS,
-    MINUS,
-    SEEDS,
+    MAX_CODES,
+    MINUS_INFINITY,
+    SEED_WORDS,
     WARPS,
     Arrays,
     Shape,
@@ -44,11 +44,11 @@ from kernels_pallas.triples.shapes import (
     face_sizes,
 )
 
-PAD = 4  # words; lanes with different letters then meet in different banks
+PAD_WORDS = 4  # of a row; lanes with different letters then meet in different banks
 
 
-class Held(NamedTuple):
-    """What a thread carries from step to step."""
+class MarchState(NamedTuple):
+    """The values that a thread carries from step to step."""
 
     tile: tuple
     past: Around
@@ -56,18 +56,18 @@ class Held(NamedTuple):
 
 
 def fill(arrays: Arrays, s: Shape, interpret=None):
-    """(layer, bytes) of every triple.
+    """(layer, score_bytes) of every triple.
 
     ``layer`` (triples, states, rows, columns): skewed H (backwards: B) at k = lc;
-    ``bytes`` int32 words (triples, J, strips, steps, states, R C / 16, 32, 4): the
+    ``score_bytes`` int32 (triples, J, strips, steps, states, R C / 16, 32, 4): the
     lowest bytes of all H.
     """
     run = kernel(
         partial(_program, s=s),
         [jax.ShapeDtypeStruct((bytes_size(s),), jnp.int32)],
         [
-            plgpu.SMEM((LETTERS * 32 * s.columns,), jnp.int32),
-            plgpu.SMEM((LETTERS * (s.sides[0] + PAD),), jnp.int32),
+            plgpu.SMEM((MAX_CODES * 32 * s.columns,), jnp.int32),
+            plgpu.SMEM((MAX_CODES * (s.sides[0] + PAD_WORDS),), jnp.int32),
             plgpu.SMEM((4,), jnp.int32),
         ],
         (s.programs,),
@@ -76,16 +76,18 @@ def fill(arrays: Arrays, s: Shape, interpret=None):
     )
     # The wrapper that gives ``vmap`` a rule does not take references on JAX 0.10.
     run = getattr(run, "fun", run)
-    refs = [jax.new_ref(jnp.full(size, MINUS, jnp.int32)) for size in face_sizes(s)]
+    refs = [
+        jax.new_ref(jnp.full(size, MINUS_INFINITY, jnp.int32)) for size in face_sizes(s)
+    ]
     refs.append(jax.new_ref(jnp.zeros(1 + s.programs, jnp.int32)))
     flat = [x.reshape(-1) for x in arrays]
-    (kept,) = run(*flat, *refs)
+    (score_bytes,) = run(*flat, *refs)
     layer = refs[2][...]
-    return layer.reshape(s.triples, -1, *s.face) if s.layer else layer, kept
+    return layer.reshape(s.triples, -1, *s.face) if s.layer else layer, score_bytes
 
 
-class View(NamedTuple):
-    """What a program knows of its place; words a thread."""
+class TripleFillView(NamedTuple):
+    """The place of a program, words a thread."""
 
     th: Threads
     s: Shape
@@ -101,7 +103,7 @@ class View(NamedTuple):
     corner: jax.Array  # whether the thread's tile begins at (0, 0)
 
 
-def _program(sizes, a, b, c, scores, seeds, north, west, layer, progress, kept,
+def _program(sizes, a, b, c, scores, seeds, north, west, layer, progress, score_bytes,
              *scratch, s: Shape):  # fmt: skip
     """One chunk of the (i, j) face."""
     th = Threads(s.plain)
@@ -119,12 +121,14 @@ def _program(sizes, a, b, c, scores, seeds, north, west, layer, progress, kept,
     size = th.load(sizes, triple * 4, 4)
     scores = th.read_only(scores)
     _profiles(th, s, a, b, scores, of_a, of_b, triple, (block_i, block_j))
-    view = View(
+    view = TripleFillView(
         th, s, lane, triple, (block_i, block_j), strip, size[:3],
-        dict(c=th.read_only(c), north=north, west=west, layer=layer, kept=kept),
+        dict(c=th.read_only(c), north=north, west=west, layer=layer,
+             score_bytes=score_bytes),
         _pairs(th, s, a, b, scores, triple, strip, block_j, lane),
         (of_b, of_a),
-        th.load(seeds, triple * SEEDS, 4) + th.load(seeds, triple * SEEDS + 4, 4),
+        th.load(seeds, triple * SEED_WORDS, 4)
+        + th.load(seeds, triple * SEED_WORDS + 4, 4),
         strip + block_j + lane == 0,
     )  # fmt: skip
     th.wait()
@@ -136,24 +140,24 @@ def _profiles(th, s, a, b, scores, of_a, of_b, triple, block):
     """Scores of c's letters with the program's rows of a and columns of b: words
     [letter][column] and [letter][row]."""
     thread = th.index()
-    square = LETTERS * LETTERS
+    square = MAX_CODES * MAX_CODES
     high, wide = s.sides
     for first in range(0, wide, THREADS):
         column = thread + first
         (code,) = th.load(b, column, 1, triple * s.blocks[1] + block[1], wide)
-        for letter in range(0, LETTERS, 4):
-            at = (triple * 3 + 2) * square + code * LETTERS + letter
+        for letter in range(0, MAX_CODES, 4):
+            at = (triple * 3 + 2) * square + code * MAX_CODES + letter
             for n, value in enumerate(th.load(scores, at, 4)):
                 th.store(of_b, column + (letter + n) * wide, (value,))
-    count = LETTERS * high // THREADS  # letters a thread
+    count = MAX_CODES * high // THREADS  # letters a thread
     row = thread & (high - 1)
     part = lax.div(thread, th.splat(high)) * count
     (code,) = th.load(a, row, 1, triple * s.blocks[0] + block[0], high)
     for letter in range(0, count, 4):
-        at = (triple * 3 + 1) * square + code * LETTERS + letter + part
+        at = (triple * 3 + 1) * square + code * MAX_CODES + letter + part
         values = th.load(scores, at, 4)
         for n, value in enumerate(values):
-            at = row + (part + (letter + n)) * (high + PAD)
+            at = row + (part + (letter + n)) * (high + PAD_WORDS)
             th.store(of_a, at, (value,))
 
 
@@ -165,16 +169,16 @@ def _pairs(th, s, a, b, scores, triple, strip, block_j, lane):
     for x in range(0, s.columns, 4):
         at = block_j * s.sides[1] + lane * s.columns + x
         columns += th.load(b, at, 4, triple, s.face[1])
-    first = triple * (3 * LETTERS * LETTERS)
+    first = triple * (3 * MAX_CODES * MAX_CODES)
     return tuple(
-        tuple(th.load(scores, first + x * LETTERS + y)[0] for y in columns)
+        tuple(th.load(scores, first + x * MAX_CODES + y)[0] for y in columns)
         for x in rows
     )
 
 
-def _start(view) -> Held:
-    """Nothing lies before the first step."""
-    s, minus = view.s, view.th.splat(MINUS)
+def _start(view) -> MarchState:
+    """The state before the first step: no cell lies there."""
+    s, minus = view.s, view.th.splat(MINUS_INFINITY)
     planes = s.rule.planes
     past = Around(
         ((minus,) * s.columns,) * planes,
@@ -182,7 +186,7 @@ def _start(view) -> Held:
         (minus,) * len(s.rule.corners),
     )
     tile = (((minus,) * planes,) * s.columns,) * s.rows
-    return Held(tile, past, past.west)
+    return MarchState(tile, past, past.west)
 
 
 def _march(view, warp, thread, progress, number):
@@ -198,7 +202,7 @@ def _march(view, warp, thread, progress, number):
     last = uniform(th, total)
 
     def batch(n, carry):
-        seen, held = carry
+        seen, state = carry
         now = th.splat(n)
         need = [
             jnp.minimum(now + ahead, total) * flag
@@ -208,9 +212,9 @@ def _march(view, warp, thread, progress, number):
             await_number(th, progress, at, least, old)
             for at, least, old in zip((above_at, before_at), need, seen, strict=True)
         )
-        held = _batch(view, (now - warp) * s.batch + s.front, held)
+        state = _batch(view, (now - warp) * s.batch + s.front, state)
         announce(th, progress, number + 1, now + 1, first)
-        return seen, held
+        return seen, state
 
     start = (th.splat(0), th.splat(0)), _start(view)
     lax.fori_loop(jnp.int32(0), last, batch, start)
@@ -226,7 +230,7 @@ def _batches(view):
     return where(inside, batches + (WARPS - 1), 0)
 
 
-def _batch(view, t, held: Held) -> Held:
+def _batch(view, t, state: MarchState) -> MarchState:
     """A batch of steps, after which all warps wait for each other."""
     s = view.s
 
@@ -236,15 +240,15 @@ def _batch(view, t, held: Held) -> Held:
         return carry
 
     queue = tuple(_ahead(view, t + n) for n in range(s.early))
-    carry = held, queue, _profile(view, queue[0][0])
+    carry = state, queue, _profile(view, queue[0][0])
     turns = jnp.int32(s.batch // s.unroll)
-    held, *_ = lax.fori_loop(jnp.int32(0), turns, turn, carry)
+    state, *_ = lax.fori_loop(jnp.int32(0), turns, turn, carry)
     view.th.wait()
-    return held
+    return state
 
 
 def _ahead(view, t):
-    """What step ``t`` reads from memory: letter, planes above, corners, planes
+    """The inputs of step ``t`` from memory: letter, planes above, corners, planes
     before."""
     th, s = view.th, view.s
     planes = s.rule.planes
@@ -273,7 +277,7 @@ def _profile(view, letter):
         at = letter * s.sides[1] + view.lane * s.columns + x
         bc += th.load(view.profiles[0], at, 4)
     for x in range(0, s.rows, 4):
-        at = letter * (s.sides[0] + PAD) + (view.strip & (WARPS - 1)) * s.rows + x
+        at = letter * (s.sides[0] + PAD_WORDS) + (view.strip & (WARPS - 1)) * s.rows + x
         ac += th.load(view.profiles[1], at, 4)
     return ac, bc
 
@@ -281,10 +285,10 @@ def _profile(view, letter):
 def _step(view, t, carry):
     """One layer of the tile: R x C cells at k = t - lane."""
     th, s = view.th, view.s
-    held, queue, profile = carry
+    state, queue, profile = carry
     queue = (*queue, _ahead(view, t + s.early))
     (_, north, corner, face), *queue = queue
-    fresh = _profile(view, queue[0][0])
+    next_profile = _profile(view, queue[0][0])
     edge = view.lane == 0
 
     # The lane before computed its last column for this k in the step before.
@@ -292,11 +296,11 @@ def _step(view, t, carry):
         return jnp.where(edge, memory, th.shift_up(lane, 32))
 
     corner = tuple(
-        from_west(x, held.past.north[p][-1])
+        from_west(x, state.past.north[p][-1])
         for x, p in zip(corner, s.rule.corners, strict=True)
     )
     west = tuple(
-        tuple(map(from_west, *pair)) for pair in zip(face, held.east, strict=True)
+        tuple(map(from_west, *pair)) for pair in zip(face, state.east, strict=True)
     )
     around = Around(north, west, corner)
     origin = view.corner & (t == s.front)
@@ -305,15 +309,15 @@ def _step(view, t, carry):
         more = origin, view.seeds[:1]
     scores = view.ab, *profile
     tile, south, east, values = cells(
-        s.rule, held.tile, around, held.past, scores, more
+        s.rule, state.tile, around, state.past, scores, more
     )
-    _hand_on(view, t, around, south, east)
-    _keep(view, t, values)
-    return Held(tile, around, east), tuple(queue), fresh
+    _store_faces(view, t, around, south, east)
+    _store_cells(view, t, values)
+    return MarchState(tile, around, east), tuple(queue), next_profile
 
 
-def _hand_on(view, t, around, south, east):
-    """Store the tile's last row and column for those who need them."""
+def _store_faces(view, t, around, south, east):
+    """Store the tile's last row and column for the programs below and behind."""
     th, s = view.th, view.s
     planes = s.rule.planes
     base = (view.triple * s.blocks[1] + view.block[1]) * s.steps + t
@@ -331,7 +335,7 @@ def _hand_on(view, t, around, south, east):
                  s.slot, last)  # fmt: skip
 
 
-def _keep(view, t, values):
+def _store_cells(view, t, values):
     """Store the layer k = lc, and the lowest bytes of all cells."""
     th, s = view.th, view.s
     here = (t - view.lane == view.size[2] + s.front).astype(jnp.int32)
@@ -351,5 +355,5 @@ def _keep(view, t, values):
             for x in range(0, s.columns, 4)
         ]
         for x in range(0, len(words), 4):
-            th.store(view.refs["kept"], view.lane * 4 + x * 32,
+            th.store(view.refs["score_bytes"], view.lane * 4 + x * 32,
                      tuple(words[x : x + 4]), base + q, 32 * len(words))  # fmt: skip

@@ -1,5 +1,5 @@
-"""What a launch over triples takes and gives, as one array each: one transfer there and
-one back, where a dozen small ones took longer than the kernel on 700 residues."""
+"""Input and output of a launch over triples as one array each: one transfer there and
+one back, where a dozen small ones take longer than the kernel on 700 residues."""
 
 from typing import NamedTuple
 
@@ -11,19 +11,19 @@ from jax import lax
 from kernels_pallas.triples.shapes import Shape
 from kernels_pallas.triples.walk import longest
 
-WORD = 4  # bytes
-HEAD = 3 + 7 + 1  # words of a triple: sizes, seeds, end
-COSTS = 2  # words of all
+WORD_BYTES = 4
+HEAD_WORDS = 3 + 7 + 1  # of a triple: sizes, seeds, end
+COST_WORDS = 2  # of all triples
 
 
 class Triples(NamedTuple):
-    """Some triples, as data.
+    """Some triples, as arrays.
 
     letters : three uint8 (triples, length), garbage past the lengths
     sizes : int32 (triples, 3), lengths; the third is the longest, or not far from it
     scores : int32 (3, A, A) of the pairs ab, ac, bc, A < 32, the same for all
     costs : int32 (2,), open and extend
-    seeds : int32 (triples, 7), what ``seed`` gives
+    seeds : int32 (triples, 7), from ``seed``
     end : int32 (triples,), the number of the state in which paths end, or -1 for any
     """
 
@@ -35,10 +35,10 @@ class Triples(NamedTuple):
     end: jax.Array
 
 
-class Found(NamedTuple):
+class TripleResults(NamedTuple):
     """``ends`` (triples, states): scores at the end cell; ``layer`` (triples, states,
     rows, columns): all scores at k = lc; ``columns`` uint8 (triples, longest) from the
-    **end to the start** and ``count``, -1 for a path that was not found."""
+    **end to the start** and ``count``, -1 for a path that does not attain its score."""
 
     ends: jax.Array
     layer: jax.Array | None = None
@@ -46,7 +46,7 @@ class Found(NamedTuple):
     count: jax.Array | None = None
 
 
-def packed(triples: Triples, s: Shape) -> np.ndarray:
+def pack_triples(triples: Triples, s: Shape) -> np.ndarray:
     """Triples on the host -> uint8: costs and scores, then a row for each triple, with
     letters as wide as ``rooms`` says."""
     ends = np.asarray(triples.end)[:, None]
@@ -61,11 +61,11 @@ def rooms(s: Shape) -> tuple[int, int, int]:
     return *s.face, max(s.deep, 1)
 
 
-def unpacked(data, s: Shape, letters: int) -> Triples:
-    """The inverse of ``packed`` on the device; ``letters`` is A."""
-    shared = WORD * (COSTS + 3 * letters**2)
-    costs, scores = jnp.split(_words(data[:shared]), [COSTS])
-    ends = np.cumsum([HEAD * WORD, *rooms(s)]).tolist()
+def unpack_triples(data, s: Shape, letters: int) -> Triples:
+    """The inverse of ``pack_triples`` on the device; ``letters`` is A."""
+    shared = WORD_BYTES * (COST_WORDS + 3 * letters**2)
+    costs, scores = jnp.split(_words(data[:shared]), [COST_WORDS])
+    ends = np.cumsum([HEAD_WORDS * WORD_BYTES, *rooms(s)]).tolist()
     rows = data[shared:].reshape(s.triples, -1)
     head, *codes = jnp.split(rows, ends[:-1], axis=1)
     sizes, seeds, end = jnp.split(_words(head), (3, 10), axis=1)
@@ -73,28 +73,30 @@ def unpacked(data, s: Shape, letters: int) -> Triples:
     return Triples(tuple(codes), sizes, scores, costs, seeds, end[:, 0])
 
 
-def _words(found):
-    pieces = found.reshape(*found.shape[:-1], -1, WORD)
+def _words(data):
+    pieces = data.reshape(*data.shape[:-1], -1, WORD_BYTES)
     return lax.bitcast_convert_type(pieces, jnp.int32)
 
 
-def folded(found: Found):
+def pack_results(results: TripleResults):
     """uint8 (triples, bytes): ends and, where there are paths, count and columns."""
-    if found.columns is None:
-        return _bytes(found.ends)
-    count = found.count[:, None]
-    return jnp.concatenate([_bytes(found.ends), _bytes(count), found.columns], axis=1)
+    if results.columns is None or results.count is None:
+        return _bytes(results.ends)
+    count = results.count[:, None]
+    return jnp.concatenate([_bytes(results.ends), _bytes(count), results.columns], 1)
 
 
 def _bytes(words):
     return lax.bitcast_convert_type(words, jnp.uint8).reshape(len(words), -1)
 
 
-def answers(rows, s: Shape) -> Found:
-    """The inverse of ``folded`` on the host, without a layer."""
+def unpack_results(rows, s: Shape) -> TripleResults:
+    """The inverse of ``pack_results`` on the host, without a layer."""
     rows, states = np.asarray(rows), s.rule.states
-    ends = np.ascontiguousarray(rows[:, : states * WORD]).view(np.int32)
+    ends = np.ascontiguousarray(rows[:, : states * WORD_BYTES]).view(np.int32)
     if not s.bytes:
-        return Found(ends)
-    count = np.ascontiguousarray(rows[:, states * WORD : (states + 1) * WORD])
-    return Found(ends, None, rows[:, -longest(s) :], count.view(np.int32)[:, 0])
+        return TripleResults(ends)
+    count = np.ascontiguousarray(
+        rows[:, states * WORD_BYTES : (states + 1) * WORD_BYTES]
+    )
+    return TripleResults(ends, None, rows[:, -longest(s) :], count.view(np.int32)[:, 0])

@@ -51,8 +51,8 @@ RULES = {rule.name: rule for rule in (LINEAR, QUASI)}
 
 
 class Around(NamedTuple):
-    """What a tile meets: planes x columns above it, planes x rows before it, corners,
-    for this k; and for the k before."""
+    """The cells around a tile: planes x columns above it, planes x rows before it,
+    corners, for one k."""
 
     north: tuple
     west: tuple
@@ -69,7 +69,7 @@ def opened(before: int, column: int) -> int:
 def cells(rule: Rule, old, around: Around, past: Around, scores, more):
     """(tile, south, east, values) of one layer.
 
-    ``old`` and ``tile`` (rows, columns, planes) are what a cell keeps for the next
+    ``old`` and ``tile`` (rows, columns, planes) are the values of cells for the next
     layer; ``south`` and ``east`` as ``Around.north`` and ``west``; ``values`` (rows,
     columns, states). ``scores`` are ab (rows, columns), ac (rows,), bc (columns,);
     ``more`` the step's origin mask, seeds, D, and whether it goes backwards.
@@ -115,7 +115,7 @@ def _quasi(old, around, past, scores, more):
         before3 = past.west[2][r]
         row, row_values = [], []
         for x in range(len(bc)):
-            x1, *kept = old[r][x]
+            x1, *old_values = old[r][x]
             h = {
                 7: x7[x] + (ab[r][x] + (ac[r] + bc[x])),
                 6: x6[x] + ab[r][x],
@@ -128,9 +128,9 @@ def _quasi(old, around, past, scores, more):
             go, value = _leave(h, more, r == x == 0)
             row4.append(go[4])
             row6.append(go[6])
-            row5.append(kept[0])
-            row7.append(kept[2])
-            before3, x2 = kept[1], go[2]
+            row5.append(old_values[0])
+            row7.append(old_values[2])
+            before3, x2 = old_values[1], go[2]
             row.append((go[1], go[5], go[3], go[7]))
             row_values.append(value)
         x4, x6, x5, x7 = row4, row6, row5, row7
@@ -148,7 +148,7 @@ def _quasi(old, around, past, scores, more):
 
 
 def _leave(h, more, first):
-    """X of all columns from H of all states, and the values that are kept."""
+    """X of all columns from H of all states, and the values of the cell."""
     origin, seeds, d, backwards = more
     less = {t: x - d for t, x in h.items() if t != 7}
     if backwards:

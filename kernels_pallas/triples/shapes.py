@@ -9,13 +9,13 @@ from kernels_pallas.core.mosaic import THREADS
 from kernels_pallas.triples.rules import LINEAR, Rule
 
 WARPS = THREADS // 32
-LETTERS = 32  # of a score table; the last stands for "none"
-NONE = LETTERS - 1
-MINUS = -(2**29)
-SEEDS = 8  # words: X of cell (0, 0, 0), and D
-# Programs that run at a time on the 132 processors of an H100: fewer wait for each
-# other's batches, more for arithmetic.
-AT_ONCE = 264
+MAX_CODES = 32  # letters of a score table; the last stands for "none"
+PAD_CODE = MAX_CODES - 1
+MINUS_INFINITY = -(2**29)
+SEED_WORDS = 8  # words: X of cell (0, 0, 0), and D
+# At a time on the 132 processors of an H100: fewer programs wait for each other's
+# batches, more for arithmetic.
+RESIDENT_PROGRAMS = 264
 
 
 class Shape(NamedTuple):
@@ -23,7 +23,7 @@ class Shape(NamedTuple):
 
     ``rows`` (R) and ``columns`` (C, 4 or 8) of a thread's tile, ``batch`` steps between
     two barriers, ``blocks`` programs along i and j of each of ``triples``, ``deep``
-    letters along k at most. ``layer`` and ``bytes`` say what is kept.
+    letters along k at most. ``layer`` and ``bytes`` say which scores are stored.
     """
 
     rule: Rule
@@ -97,7 +97,7 @@ def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
     sides = WARPS * rows, 32 * columns
     blocks = -(-(la + 1) // sides[0]), -(-(lb + 1) // sides[1])
     # A quasi-natural step takes so long that the waits at its barriers count for less.
-    few = triples * blocks[0] * blocks[1] < AT_ONCE or rule.states > 1
+    few = triples * blocks[0] * blocks[1] < RESIDENT_PROGRAMS or rule.states > 1
     batch = batch or (4 if few else 8)
     return Shape(rule, rows, columns, batch, blocks, lc, triples, **more)
 
@@ -105,7 +105,7 @@ def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
 def table_of(scores, extend):
     """Scores (A, A) of a pair -> int32 (32, 32) for a fill; letters past A score 0."""
     scores = jnp.asarray(scores, jnp.int32) + 2 * jnp.asarray(extend, jnp.int32)
-    spare = LETTERS - scores.shape[0]
+    spare = MAX_CODES - scores.shape[0]
     return jnp.pad(scores, ((0, spare), (0, spare)))
 
 
@@ -118,9 +118,11 @@ def arrays_of(s: Shape, letters, sizes, scores, seeds) -> Arrays:
     for n in range(3):
         count = min(letters[n].shape[1], room[n] - front[n])
         inside = jnp.arange(count, dtype=jnp.int32)[None] < sizes[:, n : n + 1]
-        codes = jnp.where(inside, letters[n][:, :count].astype(jnp.int32), NONE)
+        codes = jnp.where(inside, letters[n][:, :count].astype(jnp.int32), PAD_CODE)
         after = room[n] - front[n] - count
-        rows.append(jnp.pad(codes, ((0, 0), (front[n], after)), constant_values=NONE))
+        rows.append(
+            jnp.pad(codes, ((0, 0), (front[n], after)), constant_values=PAD_CODE)
+        )
     sizes = jnp.pad(sizes, ((0, 0), (0, 1)))
     return Arrays(sizes, *rows, scores, seeds)
 
@@ -140,6 +142,6 @@ def bytes_size(s: Shape) -> int:
 
 
 def fill_bytes(s: Shape) -> int:
-    """Device bytes of a fill: faces, what is kept, letters."""
-    letters = s.triples * (sum(s.face) + s.steps + 4 + SEEDS)
+    """Device bytes of a fill: faces, stored scores, letters."""
+    letters = s.triples * (sum(s.face) + s.steps + 4 + SEED_WORDS)
     return 4 * (sum(face_sizes(s)) + bytes_size(s) + letters + s.programs)

@@ -1,15 +1,15 @@
 """Paths of three sequences, from the lowest bytes of all scores.
 
-A fill with ``Shape.bytes`` kept H modulo 256 of every cell and state. Of the moves into
-a cell one attains its score, and two candidates that differ by less than 256 differ
-modulo 256: so the bytes say which move it was, and a path costs the fill one byte a
-state and hardly an instruction. Whoever gave costs so large that candidates differ by
-more must compare the score of the path with the score of the fill.
+A fill with ``Shape.bytes`` stores H modulo 256 of every cell and state. Of the moves
+into a cell one attains its score, and two candidates that differ by less than 256
+differ modulo 256: so the bytes say which move it was, and a path costs the fill one
+byte a state and hardly an instruction. Where costs are so large that candidates differ
+by more, the caller must compare the score of the path with the score of the fill.
 
 A warp walks a path, a lane for each of the seven columns (linear) or states that it
 may have come from, through windows of 16 x 16 x 16 cells (``triples/walk_window.py``).
-What counts is the chain from a place to the next one: addresses and a load, a vote, and
-by the lowest bit of the vote the subtractions.
+The time is that of the chain from a place to the next one: addresses and a load, a
+vote, and by the lowest bit of the vote the subtractions.
 """
 
 from functools import partial
@@ -25,29 +25,29 @@ from kernels_pallas.core.mosaic import Threads, kernel, where
 from kernels_pallas.triples.rules import COLUMNS, opened
 from kernels_pallas.triples.shapes import Arrays, Shape
 from kernels_pallas.triples.walk_window import (
-    AXES,
+    AXIS_BYTES,
     CUBE,
     GUARD,
     SIDE,
-    View,
-    bring,
-    byte,
+    TripleWalkView,
     first_cell,
     inside,
-    room,
+    load_byte,
+    load_window,
+    window_words,
 )
 
 # COLUMNS, four bits each, the first lowest.
-PACKED = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
-STEPS = 4  # a turn of the loop; those after the one that left the window do nothing
+PACKED_COLUMNS = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
+STEPS_PER_TURN = 4  # of the loop; those after one that leaves the window do nothing
 MOST_NEGATIVE = -(2**31)
 
 
-def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
+def walk(arrays: Arrays, score_bytes, state, s: Shape, interpret=None):
     """(columns, count) of every triple: int32 (triples, longest), **from the end to
     the start**, and (triples,); -1 where no move attains a score.
 
-    Tiles are 4 columns wide. ``kept`` is that of ``triples.fill.fill``; ``state``
+    Tiles are 4 columns wide. ``score_bytes`` is that of ``triples.fill``; ``state``
     (triples,) the number of the state, in the order of COLUMNS, in which a path ends.
     """
     most = longest(s)
@@ -57,12 +57,12 @@ def walk(arrays: Arrays, kept, state, s: Shape, interpret=None):
             jax.ShapeDtypeStruct((s.triples * most,), jnp.int32),
             jax.ShapeDtypeStruct((s.triples * 4,), jnp.int32),
         ],
-        [plgpu.SMEM((room(s),), jnp.int32)],
+        [plgpu.SMEM((window_words(s),), jnp.int32)],
         (s.triples,),
         ("triple",),
         interpret,
     )
-    columns, count = run(*(x.reshape(-1) for x in arrays), kept, state)
+    columns, count = run(*(x.reshape(-1) for x in arrays), score_bytes, state)
     return columns.reshape(s.triples, most), count.reshape(s.triples, 4)[:, 0]
 
 
@@ -72,12 +72,12 @@ def longest(s: Shape) -> int:
 
 
 class Lane(NamedTuple):
-    """What a lane asks about: column (linear) or state COLUMNS[n], lane n; lanes from 7
-    on about none. ``near`` and ``far`` are sets of columns, a bit each in the order of
-    COLUMNS, that open one gap or two after the lane's."""
+    """The move that a lane tests: column (linear) or state COLUMNS[n] in lane n, none
+    in lanes from 7 on. ``near`` and ``far`` are sets of columns, a bit each in the
+    order of COLUMNS, that open one gap or two after the lane's."""
 
     bit: jax.Array
-    none: jax.Array  # 1 where it asks about none
+    none: jax.Array  # 1 where it tests none
     residues: tuple
     pairs: tuple
     number: jax.Array
@@ -94,62 +94,67 @@ class Walk(NamedTuple):
     length: jax.Array
 
 
-def _program(sizes, a, b, c, scores, seeds, kept, state, columns, count, window,
+def _program(sizes, a, b, c, scores, seeds, score_bytes, state, columns, count, window,
              s: Shape):  # fmt: skip
     """The walk of one triple."""
     th = Threads(s.plain)
-    a, b, c, scores, kept = map(th.read_only, (a, b, c, scores, kept))
+    a, b, c, scores, score_bytes = map(th.read_only, (a, b, c, scores, score_bytes))
     thread = th.index()
     triple = th.splat(lax.axis_index("triple"))
     place = th.load(sizes, triple * 4, 4)[:3]
     (q,) = th.load(state, triple)
     (d,) = th.load(seeds, triple * 8 + 7)
     first = (thread == 0).astype(jnp.int32)
-    view = View(th, s, triple, (a, b, c), scores, kept, window)
+    view = TripleWalkView(th, s, triple, (a, b, c), scores, score_bytes, window)
     lane = _lane(th, thread & 31)
 
-    def tell(length, column):
+    def store_column(length, column):
         th.store(columns, length, (column,), triple, longest(s), first)
 
     def windows(carry):
         _, cell, state, length = carry
         base = first_cell(th, cell)
-        bring(view, base, thread)
-        zero = tuple(-x * size for x, size in zip(base, AXES, strict=True))
+        load_window(view, base, thread)
+        zero = tuple(-x * size for x, size in zip(base, AXIS_BYTES, strict=True))
         if s.rule.states == 1:
-            step = partial(_linear, view, lane, zero, tell)
+            step = partial(_linear, view, lane, zero, store_column)
             inner = _may_go
         else:
-            step = partial(_quasi, view, lane, zero, d, tell)
+            step = partial(_quasi, view, lane, zero, d, store_column)
             inner = partial(_inner, zero=zero)
 
         def within(carry):
             now = carry[1]
-            for _ in range(STEPS):
+            for _ in range(STEPS_PER_TURN):
                 now = step(now)
             on = inner(now.place) & (now.state != 0)
             return uniform(th, on.astype(jnp.int32)), now
 
-        place = tuple(x * size for x, size in zip(_from(cell, base), AXES, strict=True))
+        near = zip(_from(cell, base), AXIS_BYTES, strict=True)
+        place = tuple(x * size for x, size in near)
         carry = carry[0], Walk(place, state, length)
         _, now = lax.while_loop(lambda x: x[0] != 0, within, carry)
-        cells = (lax.div(x, th.splat(n)) for x, n in zip(now.place, AXES, strict=True))
+        cells = (
+            lax.div(x, th.splat(n)) for x, n in zip(now.place, AXIS_BYTES, strict=True)
+        )
         cell = tuple(x + y for x, y in zip(base, cells, strict=True))
-        return uniform(th, _left(cell, now.state)), cell, now.state, now.length
+        return uniform(th, _goes_on(cell, now.state)), cell, now.state, now.length
 
     # All threads hold the same place: no vote is needed to steer them.
     carry = place, lax.shift_left(th.splat(1), q), th.splat(0)
-    carry = uniform(th, _left(*carry[:2])), *carry
+    carry = uniform(th, _goes_on(*carry[:2])), *carry
     _, cell, state, length = lax.while_loop(lambda x: x[0] != 0, windows, carry)
-    lost = _left(cell, th.splat(1)) & (state == 0).astype(jnp.int32)
+    lost = _goes_on(cell, th.splat(1)) & (state == 0).astype(jnp.int32)
     th.store(count, triple * 4, (where(lost != 0, -1, length),), where=first)
 
 
 def _lane(th, lane):
-    """What a lane asks about."""
-    mine = lax.shift_right_logical(th.splat(PACKED), jnp.minimum(lane, 7) * 4) & 7
+    """The move that a lane tests."""
+    mine = (
+        lax.shift_right_logical(th.splat(PACKED_COLUMNS), jnp.minimum(lane, 7) * 4) & 7
+    )
     bits = tuple((mine & bit) != 0 for bit in (4, 2, 1))
-    residues = tuple(where(bit, n, 0) for bit, n in zip(bits, AXES, strict=True))
+    residues = tuple(where(bit, n, 0) for bit, n in zip(bits, AXIS_BYTES, strict=True))
     pairs = tuple(where((mine & two) == two, 255, 0) for two in (6, 5, 3))
     near, far = (_openers(mine, gaps) for gaps in (1, 2))
     bit = where(mine == 0, 0, lax.shift_left(th.splat(1), lane & 7))
@@ -173,27 +178,27 @@ def _has(residues):
     return _set(lambda column: column & residues == residues)
 
 
-def _linear(view, lane, zero, tell, now):
+def _linear(view, lane, zero, store_column, now):
     """One column back, in a window in which cell (0, 0, 0) is ``zero``."""
     i, j, k = place = now.place
-    wrong = byte(view, (i + j) + (k - sum(lane.residues)), GUARD + CUBE)
-    wrong = wrong - byte(view, i + j + k, GUARD + CUBE)
+    wrong = load_byte(view, (i + j) + (k - sum(lane.residues)), GUARD + CUBE)
+    wrong = wrong - load_byte(view, i + j + k, GUARD + CUBE)
     for score, mask in zip(_scores(view, place), lane.pairs, strict=True):
         wrong = wrong + (score & mask)
     # What forbids a move is known before the bytes: it joins them in one instruction.
     left = _or(_from(_from(place, lane.residues), zero))
-    left = left | _or(_from(place, AXES))
+    left = left | _or(_from(place, AXIS_BYTES))
     go = _may_go(place)
     valid = ((wrong & 255) | ((left & MOST_NEGATIVE) | lane.none)) == 0
     # The first lane wins; where none may move, at cell (0, 0, 0) too, nothing does.
     votes = ballot(view.th, valid.astype(jnp.int32))
     taken = votes & -votes
-    tell(now.length, _column(taken))
+    store_column(now.length, _column(taken))
     length = now.length + (taken != 0).astype(jnp.int32)
     return Walk(_less(place, taken), where(go, taken, now.state), length)
 
 
-def _quasi(view, lane, zero, d, tell, now):
+def _quasi(view, lane, zero, d, store_column, now):
     """One column back: which it is, the state says; the vote is on the state before.
     Where none may move, all stays as it is."""
     i, j, k = place = now.place
@@ -201,8 +206,8 @@ def _quasi(view, lane, zero, d, tell, now):
     taken = where(go, now.state, 0)
     before = _less(place, taken)
     number = _column(now.state) * CUBE
-    wrong = byte(view, sum(before) + lane.number, GUARD)
-    wrong = wrong - byte(view, (i + j + k) + number, GUARD)
+    wrong = load_byte(view, sum(before) + lane.number, GUARD)
+    wrong = wrong - load_byte(view, (i + j + k) + number, GUARD)
     wrong = wrong - where((taken & lane.near) != 0, d, 0)
     wrong = wrong - where((taken & lane.far) != 0, 2 * d, 0)
     for score, two in zip(_scores(view, place), (6, 5, 3), strict=True):
@@ -216,23 +221,24 @@ def _quasi(view, lane, zero, d, tell, now):
     barred = where(sure, 0, barred | where(go, 0, 1))
     valid = ((wrong & where(sure, 0, 255)) | barred) == 0
     votes = ballot(view.th, valid.astype(jnp.int32))
-    tell(now.length, _column(taken))
+    store_column(now.length, _column(taken))
     return Walk(before, votes & -votes, now.length + go.astype(jnp.int32))
 
 
 def _scores(view, place):
     """Scores of the letters of a cell, modulo 256: ab, ac, bc."""
     i, j, k = place
-    return byte(view, i + j), byte(view, i + k, GUARD + SIDE), byte(view, j + k, GUARD)
+    ab = load_byte(view, i + j)
+    return ab, load_byte(view, i + k, GUARD + SIDE), load_byte(view, j + k, GUARD)
 
 
 def _may_go(place):
-    """Where all cells before a place are of the window."""
-    return inside(_from(place, AXES))
+    """Whether all cells before a place are in the window."""
+    return inside(_from(place, AXIS_BYTES))
 
 
 def _inner(place, zero):
-    """Where also the place is not cell (0, 0, 0)."""
+    """Whether also the place is not cell (0, 0, 0)."""
     return _may_go(place) & (_or(_from(place, zero)) != 0)
 
 
@@ -245,7 +251,7 @@ def _or(place):
 def _less(place, taken):
     """A place without the residues of a column, the bit of which is ``taken``."""
     residues = (where((taken & _has(bit)) != 0, size, 0)
-                for bit, size in zip((4, 2, 1), AXES, strict=True))  # fmt: skip
+                for bit, size in zip((4, 2, 1), AXIS_BYTES, strict=True))  # fmt: skip
     return _from(place, residues)
 
 
@@ -254,8 +260,8 @@ def _column(taken):
     return sum(where((taken & _has(bit)) != 0, bit, 0) for bit in (4, 2, 1))
 
 
-def _left(cell, state):
-    """1 where a path goes on: it is not at cell (0, 0, 0), and a move was found."""
+def _goes_on(cell, state):
+    """1 where a path goes on: it is not at cell (0, 0, 0), and a move attains H."""
     return ((_or(cell) != 0) & (state != 0)).astype(jnp.int32)
 
 

@@ -1,8 +1,8 @@
 """A window of a walk of three sequences: the bytes of 16 x 16 x 16 cells, and the
 scores of their pairs of letters, in shared memory, where a move is one subtraction.
 
-A place (i, j, k) of a window is held as (i ROW, j, k SLAB), bytes: their sum is where
-the byte of a cell lies. Of 20 bytes of a row 16 are cells, so that the words a warp
+A place (i, j, k) of a window is (i ROW, j, k SLAB), bytes: their sum is the address of
+the byte of a cell. Of 20 bytes of a row 16 are cells, so that the words a warp
 stores lie in different banks, and rows of 16 slabs as well:
 
     GUARD + number CUBE + i ROW + j + k SLAB    H modulo 256 in state ``number``, 1 to 7
@@ -30,41 +30,40 @@ from kernels_pallas.core.mosaic import (
     _word,
 )
 from kernels_pallas.triples.rules import COLUMNS
-from kernels_pallas.triples.shapes import LETTERS, Shape
+from kernels_pallas.triples.shapes import MAX_CODES, Shape
 
 SIDE = 16  # cells of a window along each axis
-UNITS = SIDE**3 // 16  # of four words, 4 x 4 cells (i, j) of one k
-NEXT = 12  # cells along the diagonal to the next window, a multiple of 4
-FACE = SIDE**2  # pairs of letters of a window, for each pair of sequences
-ROW, SLAB, CUBE = 20, 320, 5120
-AXES = ROW, 1, SLAB
-GUARD = 384  # more than a cell before the window's first one lies before it
+COPY_UNITS = SIDE**3 // 16  # of four words, 4 x 4 cells (i, j) of one k
+WINDOW_SHIFT = 12  # cells along i and j to the next window, a multiple of 4
+FACE_PAIRS = SIDE**2  # pairs of letters of a window, for each pair of sequences
+ROW, SLAB, CUBE = 20, 320, 5120  # bytes
+AXIS_BYTES = ROW, 1, SLAB
+GUARD = 384  # bytes, more than from a cell before the window to its first cell
 
 
-class View(NamedTuple):
-    """What a walk knows of its triple, and its window in shared memory."""
+class TripleWalkView(NamedTuple):
+    """The triple of a walk, and its window in shared memory."""
 
     th: Threads
     s: Shape
     triple: jax.Array
     letters: tuple
     scores: jax.Array
-    kept: jax.Array
+    score_bytes: jax.Array
     window: jax.Array
 
 
-def room(s: Shape) -> int:
+def window_words(s: Shape) -> int:
     """Words of a window: scores, then a cube for each state."""
     return (GUARD + CUBE * (s.rule.states + 1)) // 4
 
 
 def number_of(s: Shape, state: int) -> int:
-    """Where the bytes of a state lie: at its column's number; at 1, if it is the only
-    one."""
+    """The number of a state's bytes: that of its column; 1, if it is the only state."""
     return COLUMNS[state] if s.rule.states > 1 else 1
 
 
-def byte(view, where, more=0):
+def load_byte(view, where, more=0):
     """The byte at an address of the window, 0 to 255; ``more`` is static."""
     th, ref = view.th, view.window
     if th.plain:
@@ -85,14 +84,14 @@ def byte(view, where, more=0):
     return load(ref, where)
 
 
-def _put(view, where, value):
+def _store_byte(view, where, value):
     """Store the lowest byte of a word at an address of the window."""
     ref = view.window
     if view.th.plain:
-        kept = lax.bitcast_convert_type(ref[...], jnp.uint8).reshape(-1)
-        check_access(kept.size, where)
-        kept = kept.at[where].set((value & 255).astype(jnp.uint8))
-        ref[...] = lax.bitcast_convert_type(kept.reshape(-1, 4), jnp.int32)
+        cells = lax.bitcast_convert_type(ref[...], jnp.uint8).reshape(-1)
+        check_access(cells.size, where)
+        cells = cells.at[where].set((value & 255).astype(jnp.uint8))
+        ref[...] = lax.bitcast_convert_type(cells.reshape(-1, 4), jnp.int32)
         return
 
     @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT))
@@ -111,11 +110,15 @@ def _put(view, where, value):
 def first_cell(th, place):
     """The first cell of the window that ends in a cell, or up to three behind it."""
     i, j, k = place
-    return _quarter(th, i) * 4 - NEXT, _quarter(th, j) * 4 - NEXT, k - (SIDE - 1)
+    return (
+        _quarter(th, i) * 4 - WINDOW_SHIFT,
+        _quarter(th, j) * 4 - WINDOW_SHIFT,
+        k - (SIDE - 1),
+    )
 
 
 def inside(place):
-    """Where no index is negative: then no sign bit is set."""
+    """Whether no index is negative: then no sign bit is set."""
     i, j, k = place
     return (i | j | k) >= 0
 
@@ -124,31 +127,32 @@ def _quarter(th, value):
     return lax.shift_right_arithmetic(value, th.splat(2))
 
 
-def bring(view, base, thread):
-    """Bring the window whose first cell is ``base``."""
-    th, s, kept = view.th, view.s, view.kept
+def load_window(view, base, thread):
+    """Load the window whose first cell is ``base``."""
+    th, s = view.th, view.s
     # All loads before the first store: a store that the compiler cannot look into
     # would make each load wait for the one before.
-    units = [thread + first for first in range(0, UNITS, THREADS)]
-    homes = [
-        _home(th, s, view.triple, _unit(th, base, unit), q)
+    units = [thread + first for first in range(0, COPY_UNITS, THREADS)]
+    places = [
+        _source(th, s, view.triple, _unit(th, base, unit), q)
         for unit in units
         for q in range(s.rule.states)
     ]
-    found = [th.load(kept, index, 4, line, _stride(s)) for index, line in homes]
-    pairs = [thread + first for first in range(0, FACE, THREADS)]
+    source = view.score_bytes
+    words = [th.load(source, index, 4, line, _stride(s)) for index, line in places]
+    pairs = [thread + first for first in range(0, FACE_PAIRS, THREADS)]
     scores = [_pairs(view, base, pair) for pair in pairs]
     th.wait()  # nobody reads the window before any more
     for unit in units:
         for q in range(s.rule.states):
-            _put_unit(view, unit, number_of(s, q), found.pop(0))
+            _put_unit(view, unit, number_of(s, q), words.pop(0))
     for pair, (ab, ac, bc) in zip(pairs, scores, strict=True):
         high, low = _sixteenth(th, pair), pair & (SIDE - 1)
-        _put(view, high * ROW + low, ab)
-        _put(view, high * ROW + low * SLAB + (GUARD + SIDE), ac)
-        _put(view, high + low * SLAB + GUARD, bc)
+        _store_byte(view, high * ROW + low, ab)
+        _store_byte(view, high * ROW + low * SLAB + (GUARD + SIDE), ac)
+        _store_byte(view, high + low * SLAB + GUARD, bc)
     th.wait()
-    _expect(view, base, thread)
+    _prefetch_diagonal(view, base, thread)
 
 
 def _put_unit(view, unit, number, words):
@@ -173,8 +177,8 @@ def _pairs(view, base, pair):
     high, low = _sixteenth(th, pair), pair & (SIDE - 1)
     out = []
     for n, (x, y) in enumerate(((0, 1), (0, 2), (1, 2))):
-        row = (view.triple * 3 + n) * LETTERS + letter(x, high)
-        out += th.load(view.scores, row * LETTERS + letter(y, low))
+        row = (view.triple * 3 + n) * MAX_CODES + letter(x, high)
+        out += th.load(view.scores, row * MAX_CODES + letter(y, low))
     return out
 
 
@@ -188,26 +192,26 @@ def _sixteenth(th, value):
     return lax.shift_right_logical(value, th.splat(4))
 
 
-def _expect(view, base, thread):
-    """Fetch to the second-level cache what lies on the diagonal: a path leaves a
+def _prefetch_diagonal(view, base, thread):
+    """Fetch the next window on the diagonal to the second-level cache: a path leaves a
     window by a face, up to three cells from the others."""
     th, s = view.th, view.s
-    soon = base[0] - NEXT, base[1] - NEXT, base[2] - SIDE
-    units = UNITS // SIDE * (SIDE + SIDE - NEXT)
+    soon = base[0] - WINDOW_SHIFT, base[1] - WINDOW_SHIFT, base[2] - SIDE
+    units = COPY_UNITS // SIDE * (SIDE + SIDE - WINDOW_SHIFT)
     for first in range(0, units, THREADS):
         at = _unit(th, soon, thread + first)
-        wanted = (inside(at) & (thread + first < units)).astype(jnp.int32)
+        needed = (inside(at) & (thread + first < units)).astype(jnp.int32)
         for q in range(s.rule.states):
-            index, line = _home(th, s, view.triple, at, q)
-            prefetch(th, view.kept, index, line, _stride(s), wanted)
+            index, line = _source(th, s, view.triple, at, q)
+            prefetch(th, view.score_bytes, index, line, _stride(s), needed)
 
 
 def _stride(s):
     return s.rule.states * s.rows * s.columns * 8
 
 
-def _home(th, s, triple, place, state):
-    """(index, line) of the first word of a unit in what the fill kept."""
+def _source(th, s, triple, place, state):
+    """(index, line) of the first word of a unit in ``score_bytes``."""
     i, j, k = (jnp.maximum(x, 0) for x in place)
     strip, r = _split(th, i, s.rows)
     block, rest = _split(th, j, s.sides[1])

@@ -22,7 +22,7 @@ from jaxalign.soft import primitives
 from jaxalign.soft.primitives import FLAGS
 from kernels_pallas.core import mosaic
 from kernels_pallas.soft import align
-from kernels_pallas.soft.shapes import DEAD
+from kernels_pallas.soft.shapes import LOG_ZERO
 
 SCORE, PROBABILITY = 2e-5, 2e-6
 MODES = [("global", ends) for ends in END_SETS] + [("local", frozenset())]
@@ -44,7 +44,7 @@ def tables(s, costs, temperature, lengths, flags):
     inside = inside & (np.arange(s.shape[2])[None, None] < n[:, None, None])
     inside &= np.isfinite(s)
     t = np.broadcast_to(np.float32(temperature), len(s))
-    scores = np.where(inside, np.where(inside, s, 0) / t[:, None, None], DEAD)
+    scores = np.where(inside, np.where(inside, s, 0) / t[:, None, None], LOG_ZERO)
     unit = 2.0 ** np.maximum(np.floor(-np.log2(t)), 0)
     rules = np.stack([m, n, np.broadcast_to(flags, len(s))], 1)
     floats = scores, np.broadcast_to(costs, (len(s), 4)) / t[:, None], unit
@@ -137,7 +137,7 @@ def in_double(function, *given):
 def size_of_numbers(given):
     """What is added up and partly cancels: scores, overhangs, logs of counts."""
     m, n = np.asarray(given.rules)[:, :2].T
-    scores = np.where(np.asarray(given.scores) > DEAD / 10, given.scores, 0)
+    scores = np.where(np.asarray(given.scores) > LOG_ZERO / 10, given.scores, 0)
     hang = (m + n) * (1 + np.asarray(given.costs).max(1))
     return 1 + np.abs(scores).max((1, 2)) * np.minimum(m, n) + hang
 
@@ -185,7 +185,7 @@ def test_products(s):
 def test_parts_of_a_batch(monkeypatch):
     given = batch(4, (5, 6), (15,))
     whole = kp.soft_expected(given, WARP, mosaic.interpreter())
-    monkeypatch.setattr(align, "KEPT_BYTES", 1)
+    monkeypatch.setattr(align, "FORWARD_BYTES", 1)
     parts = kp.soft_expected(given, WARP, mosaic.interpreter())
     for x, y in zip(jax.tree.leaves(whole), jax.tree.leaves(parts), strict=True):
         np.testing.assert_allclose(x, y, atol=1e-6)

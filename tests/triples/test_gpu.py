@@ -42,7 +42,7 @@ def lowered(shape):
         np.zeros((number, 7), np.int32),
         np.zeros(number, np.int32),
     )
-    traced = api.answer.trace(api.packed(triples, shape), shape, letters)
+    traced = api.solve_packed.trace(api.pack_triples(triples, shape), shape, letters)
     return traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
@@ -82,7 +82,7 @@ class Small:
         return self.answer
 
     def answer(self, rows, shape, letters):
-        return api.answer(rows, shape, letters, mosaic.interpreter())
+        return api.solve_packed(rows, shape, letters, mosaic.interpreter())
 
 
 def put(monkeypatch, made):
@@ -183,7 +183,7 @@ def marched(texts, scoring, model):
         )
 
     rows, columns = range(len(a) + 1), range(len(b) + 1)
-    minus = jnp.int32(shapes.MINUS)
+    minus = jnp.int32(shapes.MINUS_INFINITY)
     past = rules.Around(
         ((minus,) * len(columns),) * rule.planes,
         ((minus,) * len(rows),) * rule.planes,
@@ -288,7 +288,9 @@ class Wrong(Small):
         la, lb, lc = rows[shared : shared + 12].view(np.int32)
         columns = np.array([[4] * la + [2] * lb + [1] * lc], np.uint8)
         ends = np.zeros((1, shape.rule.states), np.int32)
-        return api.Found(ends, None, columns, np.array([la + lb + lc], np.int32))
+        return api.TripleResults(
+            ends, None, columns, np.array([la + lb + lc], np.int32)
+        )
 
 
 def test_a_path_without_its_score_is_not_returned(monkeypatch):
