@@ -31,11 +31,9 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import measure  # noqa: E402
-import problems  # noqa: E402
-import tools  # noqa: E402
+import measure
+import problems
+import tools
 
 LENGTHS = (63, 127, 255, 361, 511, 1023, 2047, 4095)
 SETS = ("swissprot12071.fasta", "uniprot20000.fasta")

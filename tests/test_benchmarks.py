@@ -1,6 +1,7 @@
 """The benchmarks' own arithmetic: problems repeat, cells and ratios are right."""
 
 import json
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,39 @@ from triples import triple_problems  # noqa: E402
 
 from jaxalign.model.alphabet import as_sequences  # noqa: E402
 from jaxalign.model.scoring import Scoring  # noqa: E402
+
+SCRIPTS = sorted(
+    file.stem for file in BENCHMARKS.glob("*.py") if "__main__" in file.read_text()
+)
+HELP = """
+import runpy, sys
+from pathlib import Path
+
+folder, path = Path(sys.argv[1]), list(sys.path)
+by_module = sys.argv[2] == "module"
+for name in sys.argv[3:]:
+    for key, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(folder)):
+            del sys.modules[key]
+    sys.path[:] = [str(folder.parent if by_module else folder), *path]
+    sys.argv[1:] = ["--help"]
+    try:
+        if by_module:
+            runpy.run_module(f"benchmarks.{name}", run_name="__main__")
+        else:
+            runpy.run_path(str(folder / f"{name}.py"), run_name="__main__")
+    except SystemExit as end:
+        assert end.code == 0, name
+"""
+
+
+@pytest.mark.parametrize("way", ["module", "file"])
+def test_every_benchmark_runs_as_a_module_and_as_a_file(way, tmp_path):
+    """All in one process, which imports jax once, and each script's neighbours anew."""
+    command = [sys.executable, "-c", HELP, str(BENCHMARKS), way, *SCRIPTS]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert run.stdout.count("usage:") == len(SCRIPTS) >= 15
 
 
 def test_random_problems_repeat():
