@@ -61,8 +61,8 @@ class Interpreted(Small):
 
 def _drive(monkeypatch):
     """Let the engine run small launches in the interpreter."""
-    monkeypatch.setattr(launch_size, "QUERIES", (4,))
-    monkeypatch.setattr(launch_size, "TARGETS", (8,))
+    monkeypatch.setattr(launch_size, "QUERY_COUNTS", (4,))
+    monkeypatch.setattr(launch_size, "TARGET_COUNTS", (8,))
     monkeypatch.setattr(engine, "kernels_pallas", Interpreted())
     prepare, alone = (
         dispatch.prepare,

@@ -210,9 +210,9 @@ def _parts(sequences: Sequences) -> Iterator[Sequences]:
     """Blocks of a set, as ``io.fasta_blocks`` cuts them."""
     start, count = 0, len(sequences)
     while start < count:
-        limit = sequences.offsets[start] + scan.RESIDUES
+        limit = sequences.offsets[start] + scan.BLOCK_RESIDUES
         stop = int(np.searchsorted(sequences.offsets, limit, side="left"))
-        stop = min(max(stop, start + 1), start + scan.RECORDS, count)
+        stop = min(max(stop, start + 1), start + scan.BLOCK_RECORDS, count)
         yield sequences.between(start, stop)
         start = stop
 
@@ -220,7 +220,7 @@ def _parts(sequences: Sequences) -> Iterator[Sequences]:
 def _read(
     path: Any, alphabet: Alphabet, unknown: UnknownLetters, substituted: list[int]
 ) -> Iterator[Sequences]:
-    sizes = scan.RESIDUES, scan.RECORDS
+    sizes = scan.BLOCK_RESIDUES, scan.BLOCK_RECORDS
     for block, count in fasta_blocks.read_blocks(path, alphabet, unknown, *sizes):
         substituted[0] += count
         yield block
@@ -275,7 +275,7 @@ def _aligned(table: Table, options: PairOptions) -> Table:
 def _blocks_of_hits(table: Table) -> list[np.ndarray]:
     """Row numbers, in runs of as many residues as a block of the database has."""
     m, n = table.lengths()
-    run = np.cumsum(m + n) // scan.RESIDUES
+    run = np.cumsum(m + n) // scan.BLOCK_RESIDUES
     return np.split(np.arange(len(table)), np.flatnonzero(np.diff(run)) + 1)
 
 

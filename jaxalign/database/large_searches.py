@@ -127,7 +127,7 @@ def parts_search(
     """
     check_whole("top", top, "1 or more hits are needed", optional=False)
     residues = _size(database) if sequences is None else int(sequences.lengths.sum())
-    rows = query_ranges.checked(part_rows) or query_ranges.ROWS
+    rows = query_ranges.checked(part_rows) or query_ranges.PART_ROWS
     return query_ranges.cut_search(queries.lengths, int(top), residues, rows)
 
 

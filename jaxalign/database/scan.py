@@ -25,12 +25,12 @@ from jaxalign.runtime import device_errors, memory
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.precision import precision
 
-RESIDUES, RECORDS = 2**26, 2**20  # of a block of the database, at most
-LANES = 128
+BLOCK_RESIDUES, BLOCK_RECORDS = 2**26, 2**20  # of a block of the database, at most
+STAGE_LANES = 128
 MIN_PLACES = 1024  # for hits of a query, where as many are asked for
 
 
-class Costs(NamedTuple):
+class StageCosts(NamedTuple):
     """What a row of the query costs on one core, in one unit (docs/kernels.md)."""
 
     lanes: float  # a column of all lanes
@@ -38,7 +38,7 @@ class Costs(NamedTuple):
     start: float  # of a job: the program of the second stage is loaded or compiled
 
 
-COSTS = {"cpu": Costs(50, 4, 2e9)}  # on a GPU nothing is set apart
+STAGE_COSTS = {"cpu": StageCosts(50, 4, 2e9)}  # on a GPU nothing is set apart
 
 
 NO_WORK = dict.fromkeys(("pairs", "cells", "windows", "checkpointed_pairs"), 0)
@@ -53,7 +53,7 @@ NO_WORK |= {
 
 
 @dataclass
-class Found:
+class Hits:
     """What a scan has found so far, and counted."""
 
     score: np.ndarray  # (Q, K) int32 or int64, scaled integers
@@ -66,7 +66,7 @@ class Found:
 
 def scan(
     task: Task, blocks: Iterable[Sequences], keep: bool, tell: Callable | None = None
-) -> Found:
+) -> Hits:
     """The best ``task.top`` of each query in all blocks of a database.
 
     Parameters
@@ -85,7 +85,7 @@ def scan(
     """
     best, done = None, 0
     shape = len(task.queries), 0
-    found = Found(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
+    found = Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
     for block in ahead(blocks):
         for part, index in _stages(replace(task, targets=block)):
             tells = None if tell is None else partial(_tell, tell, done)
@@ -122,7 +122,7 @@ def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
     """(task, index of its targets in the block): subjects in lanes, then long ones."""
     count = len(task.targets)
     long = np.zeros(count, bool)
-    costs = COSTS.get(first_device(task.devices).platform)
+    costs = STAGE_COSTS.get(first_device(task.devices).platform)
     if task.implementation is None and costs:
         rows = int(task.queries.lengths.sum())
         lengths = task.targets.lengths
@@ -138,23 +138,24 @@ def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
             yield replace(task, targets=targets, implementation=implementation), index
 
 
-def longest_in_lanes(lengths, rows: int, costs: Costs) -> int:
+def longest_in_lanes(lengths, rows: int, costs: StageCosts) -> int:
     """The length above which a subject is better aligned alone.
 
-    A block is as long as its longest subject, and as its residues need in ``LANES``
-    lanes: a subject that the others cannot fill the lanes beside leaves them empty.
-    With the k longest set apart, the rest costs that length times ``costs.lanes``, they
-    cost their length times ``costs.alone``, both for every one of ``rows`` rows.
+    A block is as long as its longest subject, and as its residues need in
+    ``STAGE_LANES`` lanes: a subject that the others cannot fill the lanes beside leaves
+    them empty. With the k longest set apart, the rest costs that length times
+    ``costs.lanes``, they cost their length times ``costs.alone``, both for every one of
+    ``rows`` rows.
     """
     falling = np.append(np.sort(lengths)[::-1], 0)
     apart = np.cumsum(falling) - falling
-    columns = np.maximum(falling, (apart[-1] - apart) / LANES)
+    columns = np.maximum(falling, (apart[-1] - apart) / STAGE_LANES)
     cost = rows * (columns * costs.lanes + apart * costs.alone)
     cost[1:] += costs.start
     return int(falling[np.argmin(cost)])
 
 
-def _fold(task: Task, index, best, tell) -> tuple[best_hits.Best, dict]:
+def _fold(task: Task, index, best, tell) -> tuple[best_hits.BestHits, dict]:
     """The scores of a task joined with the best so far, and the info of the run."""
     dtype, lock = _dtype(task, best), threading.Lock()
     with precision(dtype):
@@ -216,9 +217,9 @@ def _begun(task: Task, best, dtype):
     score = best.score.astype(dtype)
     score = jnp.where(score == lowest[0], lowest[1], score)
     more = (0, 0), (0, shape[1] - best.score.shape[1])
-    return best_hits.Best(
+    return best_hits.BestHits(
         jnp.pad(score, more, constant_values=lowest[1]),
-        jnp.pad(best.index, more, constant_values=best_hits.NONE),
+        jnp.pad(best.index, more, constant_values=best_hits.NO_HIT),
     )
 
 
@@ -233,7 +234,10 @@ def _window(rows: int, queries, targets, index, scores):
     row = np.full(slots, rows, np.int32)
     row[: len(queries)] = queries
     order = np.argsort(index[targets])
-    column, ids = np.zeros(places, np.int32), np.full(places, best_hits.NONE, np.int32)
+    column, ids = (
+        np.zeros(places, np.int32),
+        np.full(places, best_hits.NO_HIT, np.int32),
+    )
     column[: len(order)], ids[: len(order)] = order, index[targets][order]
     return row, column, ids
 

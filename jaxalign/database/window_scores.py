@@ -17,7 +17,7 @@ from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.progress import teller
 
-ENOUGH = 2**16  # pairs: their indices take a megabyte
+PAIRS_TO_REGROUP = 2**16  # pairs: their indices take a megabyte
 
 
 def scores(task: Task, take, tell=None) -> dict:
@@ -89,7 +89,7 @@ class OverflowPairs:
         with self._lock:
             self._sides.append((queries, targets))
             self._count += len(queries)
-            return self._all() if self._count >= ENOUGH else None
+            return self._all() if self._count >= PAIRS_TO_REGROUP else None
 
     def rest(self):
         """All that are left, or None."""

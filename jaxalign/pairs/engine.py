@@ -91,7 +91,7 @@ def _choose_for(task: Task) -> tuple[str, str]:
     """``choose`` for a task, with what its alphabet, output and mesh ask for."""
     named = task.implementation if task.mesh is None else "sweep"
     name, why = choose(named, task.devices)
-    letters, most = len(task.scoring.scores), score_types.LETTERS
+    letters, most = len(task.scoring.scores), score_types.MAX_LETTERS
     if name == "pallas" and letters > most and not task.implementation:
         name, why = "sweep", f"{letters} letters; the GPU kernels take {most}"
     if name == "striped" and task.paths:
@@ -168,7 +168,12 @@ def summary(run: Run) -> dict:
 
 
 def compute(
-    runs: Iterable[Run], task: Task, cells: int, progress, busy, ahead=pipeline.AHEAD
+    runs: Iterable[Run],
+    task: Task,
+    cells: int,
+    progress,
+    busy,
+    ahead=pipeline.PARTS_AHEAD,
 ) -> Iterator[Run]:
     """Runs, ``ahead`` of them at a time, of a task on its devices; yields each when all
     its pieces are done."""

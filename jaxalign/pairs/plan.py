@@ -13,7 +13,7 @@ from jaxalign.pairs import windows
 
 # Result bytes a pair: indices and score, counts and spans, about 12 runs of a path.
 COLUMN_BYTES = {"score": 12, "identity": 16, "stats": 44, "alignment": 44 + 48}
-LARGEST_WINDOW = 2**32 - 1  # its backtrack has int32 places of two bytes
+MAX_WINDOW_BYTES = 2**32 - 1  # its backtrack has int32 places of two bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Task:
     # (``pairs.parts.query_ranges``):
     size: int | None = None
     shift: int = 0
-    whole: windows.Whole | None = None
+    whole: windows.WholeJob | None = None
     once: bool = True  # pairs may be computed with their sides swapped
     reserved: int | None = None  # bytes of results in memory, not only of these pairs
     top: int | None = None  # keep only the best of each query, the scores on the device
@@ -53,9 +53,9 @@ class Task:
         return self.output in ("stats", "alignment")
 
     @cached_property
-    def job(self) -> windows.Job:
+    def job(self) -> windows.PairMatrix:
         """The pairs, by lengths; each once where swapping its sides changes nothing."""
-        return windows.Job(
+        return windows.PairMatrix(
             self.kind,
             self.queries.lengths,
             self.targets.lengths,
@@ -81,7 +81,7 @@ class Task:
     @property
     def window_budget(self) -> int:
         """Bytes for one window: what the result leaves, shared by the threads."""
-        return min((self.budget - self.result_bytes) // self.threads, LARGEST_WINDOW)
+        return min((self.budget - self.result_bytes) // self.threads, MAX_WINDOW_BYTES)
 
     def dtype(self, m: int, n: int) -> str:
         """The proven dtype of tables of up to m rows and n columns."""
@@ -163,16 +163,25 @@ def describe(task, windows: int, alone: int, needed, dtypes) -> dict:
     }
 
 
-SUMS = ("pairs", "cells", "windows", "checkpointed_pairs", "seconds", "halved_launches")
-LARGEST = ("window_bytes", "result_bytes", "threads")
+SUMMED = (
+    "pairs",
+    "cells",
+    "windows",
+    "checkpointed_pairs",
+    "seconds",
+    "halved_launches",
+)
+MAX_FIGURES = ("window_bytes", "result_bytes", "threads")
 
 
 def merge(plans: list[dict]) -> dict:
     """The plans of parts of a job -> one of all."""
     merged = dict(plans[0])
     for other in plans[1:]:
-        merged |= {name: merged[name] + other[name] for name in SUMS if name in merged}
-        merged |= {name: max(merged[name], other[name]) for name in LARGEST}
+        merged |= {
+            name: merged[name] + other[name] for name in SUMMED if name in merged
+        }
+        merged |= {name: max(merged[name], other[name]) for name in MAX_FIGURES}
         loads = zip(merged["device_cells"], other["device_cells"], strict=True)
         merged["device_cells"] = [sum(pair) for pair in loads]
         merged["dtypes"] = sorted({*merged["dtypes"], *other["dtypes"]})

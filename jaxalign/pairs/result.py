@@ -8,8 +8,8 @@ import numpy as np
 from jaxalign.model import bounds, operations
 from jaxalign.model.table import SPANS, gather_runs
 
-PAGE = 4096  # bytes; an item of each is written so that there is memory for it
-COUNTS = ("identities", "columns", "gap_openings", "gaps")
+MEMORY_PAGE = 4096  # bytes; an item of each is written so that there is memory for it
+PATH_COUNTS = ("identities", "columns", "gap_openings", "gaps")
 
 
 class Rows(NamedTuple):
@@ -28,7 +28,7 @@ def collect(task, result, found) -> Rows:
     if task.paths:
         spans = walked.i, result.end_i, walked.j, result.end_j
     spans = [x[q, t] for x in spans]
-    counts = [getattr(walked, name)[q, t] for name in COUNTS] if task.paths else ()
+    counts = [getattr(walked, name)[q, t] for name in PATH_COUNTS] if task.paths else ()
     at, columns = _columns(task, found, result.score[q, t], spans, counts)
     cells = cells_of(task, found)
     if not task.paths or walked.steps is None:
@@ -54,7 +54,7 @@ def _columns(task, found, score, spans, counts):
         others = spans[2:] + spans[:2]
         for name, own, other in zip(SPANS, spans, others, strict=True):
             columns[name] = np.where(flip, other, own)
-        columns |= dict(zip(COUNTS, counts, strict=True))
+        columns |= dict(zip(PATH_COUNTS, counts, strict=True))
     return at, columns
 
 
@@ -71,15 +71,15 @@ def _paths(steps, q, t, counts, flip):
 
 
 def of_pair(task, pair, found, dtype) -> Rows:
-    """The result of a pair computed alone (``long_pair.Pair``)."""
+    """The result of a pair computed alone (``long_pair.PairResult``)."""
     columns = _scores(task, np.array([found.score], np.int64), dtype)
     at = np.array([task.job.position(*pair)])
     cells = int(task.queries.lengths[pair[0]] * task.targets.lengths[pair[1]])
     if not task.paths:
         return Rows(at, columns, None, cells)
     spans = (found.start_i, found.end_i, found.start_j, found.end_j)
-    counts = (getattr(found, name) for name in COUNTS)
-    for name, value in zip(SPANS + COUNTS, (*spans, *counts), strict=True):
+    counts = (getattr(found, name) for name in PATH_COUNTS)
+    for name, value in zip(SPANS + PATH_COUNTS, (*spans, *counts), strict=True):
         columns[name] = np.array([value], np.int32)
     if task.output != "alignment":
         return Rows(at, columns, None, cells)
@@ -107,7 +107,7 @@ def score_dtype(task):
 def dtypes(task) -> dict:
     """Name and dtype of every column of a result, in order."""
     names = ("max_identities",) if task.output == "identity" else ()
-    names = (*SPANS, *COUNTS) if task.paths else names
+    names = (*SPANS, *PATH_COUNTS) if task.paths else names
     found = {"query": np.int32, "target": np.int32, "score": score_dtype(task)}
     return found | dict.fromkeys(names, np.int32)
 
@@ -201,7 +201,7 @@ class Output:
 def _touch(columns) -> None:
     """Have the system find memory for columns before results are waiting for it."""
     for column in columns:
-        column[:: PAGE // column.itemsize] = 0
+        column[:: MEMORY_PAGE // column.itemsize] = 0
 
 
 def _passing(task, rows: Rows) -> Rows:

@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 from jaxalign.pairs.plan import Plan
-from jaxalign.pairs.result import Output
 
 
 @dataclass(eq=False)
@@ -17,7 +16,7 @@ class Run:
     """A plan while it runs: its rows so far, and what its devices hold."""
 
     plan: Plan
-    output: Output | None  # None: a search, whose scores stay on the devices
+    output: Any  # ``pairs.result.Output``; None: scores of a search stay on the devices
     kernels: Any = None  # the package ``kernels_pallas``
     device_jobs: dict = field(default_factory=dict)  # (id of a task, device) -> its job
     locks: dict = field(default_factory=dict)  # the same -> a lock

@@ -12,9 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from jaxalign.pairs.windows import Job
+from jaxalign.pairs.windows import PairMatrix
 
-HALVINGS = 6  # of the lists that devices take
+MAX_HALVINGS = 6  # of the lists that devices take
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def lists(pieces: list, devices: int) -> list[list]:
     [[0, 2], [1, 3], [4], [5], [6], [7]]
     """
     shares = [pieces[k::devices] for k in range(devices)]
-    parts = 2 ** min(HALVINGS, max(len(shares[-1]), 1).bit_length() - 1)
+    parts = 2 ** min(MAX_HALVINGS, max(len(shares[-1]), 1).bit_length() - 1)
     ends = [0, *(parts - parts // 2**k for k in range(1, parts.bit_length())), parts]
     made = [
         [one for k, one in enumerate(share) if begin <= k % parts < end]
@@ -113,7 +113,7 @@ def lists(pieces: list, devices: int) -> list[list]:
     return [some for some in made if some]
 
 
-def estimate(job: Job, block) -> int:
+def estimate(job: PairMatrix, block) -> int:
     """Cells of a window or a launch: the sum of its query lengths times that of its
     target lengths, as in the paper."""
     m, n = job.query_lengths[block.queries], job.target_lengths[block.targets]

@@ -13,11 +13,13 @@ import numpy as np
 
 from jaxalign.pairs.cpu.lane_packing import spans
 
-TEAMS = 1500  # sequences; from here on the triangle's waste is less than a tenth
-TEAM = 1.2  # a sweep of two queries by that of one …
+# Sequences; from here on the triangle's waste is less than a tenth
+MAX_TEAM_SEQUENCES = 1500
+TEAM_COST = 1.2  # a sweep of two queries by that of one …
 TEAM_LANES = 128  # … in so many lanes
-SELF_CELLS = 10**9  # below, a set with its self pairs does without teams
-FILLERS, FILLED = 4, 1024  # threads that write indices of rows, queries at a time
+MIN_SELF_TEAM_CELLS = 10**9  # below, a set with its self pairs does without teams
+# Threads that write indices of rows, queries at a time
+INDEX_THREADS, INDEX_QUERIES = 4, 1024
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Partition(NamedTuple):
     pairs: list[tuple[int, int]]
 
 
-class Pairs(NamedTuple):
+class WindowPairs(NamedTuple):
     """(Q, T) arrays: indices of both sides as computed, which pairs are asked for,
     and which of them the result has the other way round."""
 
@@ -63,7 +65,7 @@ class Pairs(NamedTuple):
     swapped: np.ndarray
 
 
-class Whole(NamedTuple):
+class WholeJob(NamedTuple):
     """What a part of a job has to know of all of it, so that parts have the same static
     sizes: the longest sequences of both sides, cells, targets and their letters."""
 
@@ -74,7 +76,7 @@ class Whole(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
+class PairMatrix:
     """Which pairs, by lengths only: ``all`` (i < j), ``cross`` or ``zip``.
 
     ``all`` may have fewer queries than targets: then the first of them are the queries.
@@ -94,7 +96,7 @@ class Job:
     window: int | None = None  # pairs of a side of a window, None: what pays
     size: int | None = None
     shift: int = 0
-    whole: Whole | None = None
+    whole: WholeJob | None = None
 
     @cached_property
     def most(self) -> tuple[int, int]:
@@ -170,20 +172,20 @@ class Job:
         query, target = (np.empty(self.pairs, np.int32) for _ in range(2))
 
         def fill(begin):
-            for i in range(begin, min(begin + FILLED, n)):
+            for i in range(begin, min(begin + INDEX_QUERIES, n)):
                 rows = slice(ends[i] - (t - first[i]), ends[i])
                 query[rows], target[rows] = i, columns[first[i] :]
 
         # Long slices are assigned without Python's lock: launches go on meanwhile.
-        with ThreadPoolExecutor(FILLERS) as pool:
-            list(pool.map(fill, range(0, n, FILLED)))
+        with ThreadPoolExecutor(INDEX_THREADS) as pool:
+            list(pool.map(fill, range(0, n, INDEX_QUERIES)))
         return query, target
 
-    def meets(self, window: Window) -> Pairs:
+    def meets(self, window: Window) -> WindowPairs:
         """The pairs of a window, in the orientation in which it computes them."""
         j = window.targets[None, :]
         if window.zipped:
-            return Pairs(j, j, np.ones(j.shape, bool), np.zeros(j.shape, bool))
+            return WindowPairs(j, j, np.ones(j.shape, bool), np.zeros(j.shape, bool))
         second = self.second(window)
         i, j = np.broadcast_arrays(window.queries[:: window.each, None], j)
         if window.each == 2:
@@ -191,15 +193,17 @@ class Job:
             partners[: len(window.queries) // 2] = window.queries[1::2]
             i = np.where(second, partners[:, None], i)
             wanted = (i >= 0) & (self.include_self | (i != j))
-            return Pairs(i, j, wanted, i > j)
+            return WindowPairs(i, j, wanted, i > j)
         if self.kind == "cross":
-            return Pairs(i, j, np.ones(i.shape, bool), np.zeros(i.shape, bool))
+            return WindowPairs(i, j, np.ones(i.shape, bool), np.zeros(i.shape, bool))
         if not self.once:
             wanted = (i <= j) if self.include_self else (i < j)
-            return Pairs(i, j, wanted, np.zeros(i.shape, bool))
+            return WindowPairs(i, j, wanted, np.zeros(i.shape, bool))
         # Each unordered pair once, longer as query: order of length, then of input.
         before = self.rank[i] < self.rank[j]
-        return Pairs(i, j, before | (i == j) if self.include_self else before, i > j)
+        return WindowPairs(
+            i, j, before | (i == j) if self.include_self else before, i > j
+        )
 
     def second(self, window: Window):
         """(Q, T) bool, W = 2: which targets meet the second query of a team.
@@ -222,13 +226,13 @@ class Job:
         Half of the self pairs need a program of their own, not worth it for a moment.
         """
         some = self.kind == "all" and self.once and self.window != 1
-        some &= not self.include_self or self.cells > SELF_CELLS
+        some &= not self.include_self or self.cells > MIN_SELF_TEAM_CELLS
         some &= self.whole is None  # parts are to share their programs
-        if not some or not 0 < len(self.query_lengths) < TEAMS:
+        if not some or not 0 < len(self.query_lengths) < MAX_TEAM_SEQUENCES:
             return False
         lengths, _ = self.falling
         found = spans(lengths, TEAM_LANES)
-        together = TEAM * int(lengths.sum()) * int(found[0]) / 2
+        together = TEAM_COST * int(lengths.sum()) * int(found[0]) / 2
         return together < int((lengths * found).sum())
 
     @property
@@ -257,14 +261,14 @@ class Job:
         return rank
 
 
-def pairs(job: Job, block) -> list[tuple[int, int]]:
+def pairs(job: PairMatrix, block) -> list[tuple[int, int]]:
     """The single pairs (i, j) of a window or a launch, in input orientation."""
     i, j, wanted, flip = job.meets(block)
     first, last = np.where(flip, j, i)[wanted], np.where(flip, i, j)[wanted]
     return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
-def cells(job: Job, piece) -> int:
+def cells(job: PairMatrix, piece) -> int:
     """Sum of m * n over the pairs asked for in a launch of a GPU, quickly."""
     m, n = job.query_lengths[piece.queries], job.target_lengths[piece.targets]
     if piece.zipped:

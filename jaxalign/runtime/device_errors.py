@@ -7,8 +7,8 @@ import jax
 from jaxalign.errors import DeviceFailure, JaxalignError, MemoryPlanError
 
 RuntimeFailure = jax.errors.JaxRuntimeError
-SIGNS = "RESOURCE_EXHAUSTED", "OUT_OF_MEMORY"  # of XLA, of CUDA
-WIDTH = 200  # letters of JAX's message
+MEMORY_SIGNS = "RESOURCE_EXHAUSTED", "OUT_OF_MEMORY"  # of XLA, of CUDA
+MESSAGE_LETTERS = 200  # letters of JAX's message
 REMEDY = (
     "`--device cpu` (in Python jax.default_device) does without the GPU; with "
     "XLA_PYTHON_CLIENT_ALLOCATOR=platform the launch at fault is named; please report "
@@ -18,7 +18,7 @@ REMEDY = (
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether memory was missing, which smaller launches may need less of."""
-    return any(sign in str(error) for sign in SIGNS)
+    return any(sign in str(error) for sign in MEMORY_SIGNS)
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def explained(what: str, device=None):
 def first_line(error) -> str:
     """The first line of a message of JAX, not all of it."""
     line = next(iter(str(error).splitlines()), type(error).__name__)
-    return line if len(line) <= WIDTH else f"{line[:WIDTH]} …"
+    return line if len(line) <= MESSAGE_LETTERS else f"{line[:MESSAGE_LETTERS]} …"
 
 
 def _plain(what, device, error) -> JaxalignError:

@@ -9,8 +9,8 @@ import numpy as np
 from jaxalign.errors import MemoryPlanError, UsageError
 
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*((?:[kmgt]i?)?)b?\s*", re.ASCII)
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+BYTE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+BYTE_UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 def parse_bytes(text) -> int:
@@ -26,7 +26,7 @@ def parse_bytes(text) -> int:
         found = SIZE.fullmatch(text.lower())
         if not found:
             raise UsageError(f"memory budget {text!r}: write it as 2GiB or 500MB")
-        size = float(found[1]) * UNITS[found[2]]
+        size = float(found[1]) * BYTE_UNITS[found[2]]
     numbers = int, float, np.integer, np.floating
     if not isinstance(size, numbers) or isinstance(size, bool) or not 1 <= size < inf:
         raise UsageError(f"memory budget {text!r}: a size of 1 byte or more is needed")

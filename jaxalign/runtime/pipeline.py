@@ -20,7 +20,7 @@ def default_threads() -> int:
         return os.cpu_count() or 1
 
 
-AHEAD = 2  # parts planned or at work while the caller has one
+PARTS_AHEAD = 2  # parts planned or at work while the caller has one
 # Parts that whoever has them may write at a time; memory is planned so. One thread
 # writes 3 million rows of identities a second, a GPU computes 14 million.
 WRITERS = min(6, max(2, default_threads() // 4))
@@ -42,7 +42,7 @@ class Stopped(Exception):
     """What a long piece raises to end early, since nobody waits for its result."""
 
 
-class _Shared:
+class _PipelineState:
     """What the threads of one run share."""
 
     def __init__(self, ahead: int, workers: int, ending: threading.Event):
@@ -67,7 +67,7 @@ class _Shared:
 def run(
     works: Iterable[Work],
     workers: list[Callable[[], Callable]],
-    ahead: int = AHEAD,
+    ahead: int = PARTS_AHEAD,
     ending: threading.Event | None = None,
 ) -> Iterator[Work]:
     """Compute works piece by piece, and give them back whole and in order.
@@ -87,7 +87,7 @@ def run(
     ------
     Whatever planning or computing has raised; threads end at their next piece.
     """
-    shared = _Shared(ahead, len(workers), ending or threading.Event())
+    shared = _PipelineState(ahead, len(workers), ending or threading.Event())
     threads = [threading.Thread(target=_plan, args=(shared, works))]
     threads += [threading.Thread(target=_work, args=(shared, w)) for w in workers]
     for thread in threads:
@@ -108,7 +108,7 @@ def run(
             thread.join()
 
 
-def _plan(shared: _Shared, works: Iterable[Work]) -> None:
+def _plan(shared: _PipelineState, works: Iterable[Work]) -> None:
     try:
         works = iter(works)
         while True:
@@ -126,7 +126,7 @@ def _plan(shared: _Shared, works: Iterable[Work]) -> None:
         shared.stop(error)
 
 
-def _work(shared: _Shared, worker: Callable[[], Callable]) -> None:
+def _work(shared: _PipelineState, worker: Callable[[], Callable]) -> None:
     try:
         compute = worker()
         while (item := shared.pieces.get()) is not None and not shared.stopped:

@@ -10,16 +10,17 @@ from itertools import count
 from pathlib import Path
 
 MAPS = Path("/proc/self/maps")  # on Linux
-MOST = 2**15
-EVERY = 4  # calls between looks: counting takes up to 0.04 s, a triple adds up to 4,000
+MAX_MAPS = 2**15
+# Calls between looks: counting takes up to 0.04 s, a triple adds up to 4,000
+CALLS_BETWEEN_LOOKS = 4
 _calls = count(1)
 
 
 def crowded() -> bool:
-    """Whether the process has more than ``MOST`` maps; looks at every fourth call."""
-    if next(_calls) % EVERY or not MAPS.exists():
+    """Whether the process has over ``MAX_MAPS`` maps; looks at every fourth call."""
+    if next(_calls) % CALLS_BETWEEN_LOOKS or not MAPS.exists():
         return False
-    return MAPS.read_bytes().count(b"\n") > MOST
+    return MAPS.read_bytes().count(b"\n") > MAX_MAPS
 
 
 def forget(functions) -> None:

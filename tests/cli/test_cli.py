@@ -568,7 +568,7 @@ def test_a_u_in_dna(run, folder):
 
 
 def test_a_set_too_large_for_one_table_still_has_a_folder(run, folder, monkeypatch):
-    monkeypatch.setattr(query_ranges, "ROWS", 3000)
+    monkeypatch.setattr(query_ranges, "PART_ROWS", 3000)
     (folder / "n.fa").write_text("".join(f">s{k}\nMK\n" for k in range(400)))
     words = ("--memory-budget", "3MiB", "--threads", "1", "--json")
     code, out, _ = run("info", "--plan", "n.fa", *words)

@@ -79,8 +79,8 @@ def test_paths_are_the_oracles(sets):
 @pytest.mark.parametrize("residues, records", [(1, 99), (200, 99), (2**20, 7)])
 def test_no_hit_depends_on_the_blocks(sets, monkeypatch, residues, records):
     want = expected(*sets, 5, mode="local")
-    monkeypatch.setattr(scan, "RESIDUES", residues)
-    monkeypatch.setattr(scan, "RECORDS", records)
+    monkeypatch.setattr(scan, "BLOCK_RESIDUES", residues)
+    monkeypatch.setattr(scan, "BLOCK_RECORDS", records)
     few = sets[0][:3] if residues == 1 else sets[0]
     found = jaxalign.search(few, sets[1], top=5, align_top=False)
     assert rows_of(found) == [row for row in want if row[0] < len(few)]
@@ -95,9 +95,9 @@ def test_no_hit_depends_on_windows_or_threads(sets, options):
 @pytest.mark.parametrize("many, enough", [(1, 2**16), (1, 3), (2**20, 3)])
 def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
     """Tried in 8 bits, computed again in windows of such pairs or in whole windows."""
-    monkeypatch.setattr(execute, "LARGE", 0)
-    monkeypatch.setattr(execute, "MANY", many)
-    monkeypatch.setattr(window_scores, "ENOUGH", enough)
+    monkeypatch.setattr(execute, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr(execute, "MAX_OVERFLOW_RATIO", many)
+    monkeypatch.setattr(window_scores, "PAIRS_TO_REGROUP", enough)
     seen, real = [], execute.window_scores
 
     def watched(task, window, worker):
@@ -128,7 +128,7 @@ def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
 
 def test_the_second_stage_changes_nothing(sets, monkeypatch):
     """Long subjects by wavefront: here every one is worth it, up to the last lane."""
-    monkeypatch.setattr(scan, "COSTS", {"cpu": scan.Costs(99, 0.01, 0)})
+    monkeypatch.setattr(scan, "STAGE_COSTS", {"cpu": scan.StageCosts(99, 0.01, 0)})
     few = [text[:20] for text in sets[0][:3]], sets[1][:6]
     found = jaxalign.search(*few, top=5, align_top=False)
     assert "wavefront" in found.implementation
@@ -163,7 +163,7 @@ def test_sources_of_a_database(sets, tmp_path):
 
 def test_the_hits_of_a_stream_are_kept_from_block_to_block(sets, tmp_path, monkeypatch):
     want = jaxalign.search(*sets, top=3)
-    monkeypatch.setattr(scan, "RESIDUES", 300)
+    monkeypatch.setattr(scan, "BLOCK_RESIDUES", 300)
     found = jaxalign.search(sets[0], written(tmp_path / "d.fa", sets[1]), top=3)
     texts = [found.targets.text(t) for t in found["target"]]
     assert texts == [want.targets.text(t) for t in want["target"]]
@@ -197,7 +197,7 @@ def test_scores_beyond_int32(sets, monkeypatch):
         return "int64" if len(kept) == 4 else real(task, best)
 
     monkeypatch.setattr(scan, "_dtype", widen)
-    monkeypatch.setattr(scan, "RESIDUES", 300)
+    monkeypatch.setattr(scan, "BLOCK_RESIDUES", 300)
     found = jaxalign.search(*sets, top=5, align_top=False)
     assert {str(best.score.dtype) for best in kept[2:]} == {"int32", "int64"}
     assert str(kept[-1].score.dtype) == "int64"
@@ -238,7 +238,7 @@ def test_top_is_a_number(bad):
 def test_more_hits_than_sequences_take_no_room(sets, tmp_path, monkeypatch, blocks):
     """10^8 places for each of seven queries would be 8 GB."""
     queries, database = sets
-    monkeypatch.setattr(scan, "RECORDS", -(-len(database) // blocks))
+    monkeypatch.setattr(scan, "BLOCK_RECORDS", -(-len(database) // blocks))
     monkeypatch.setattr(scan, "MIN_PLACES", 1)
     options = dict(align_top=False, mode="global")
     want = rows_of(jaxalign.search(queries, database, top=90, **options))
@@ -298,7 +298,7 @@ def test_the_best_of_windows_in_any_order(dtype):
     places = np.split(rng.permutation(40), [7, 8, 30])
     for part in places:
         column = np.zeros(32, np.int32)
-        index = np.full(32, best_hits.NONE, np.int32)
+        index = np.full(32, best_hits.NO_HIT, np.int32)
         order = np.argsort(part)
         column[: len(part)], index[: len(part)] = order, part[order]
         wide = np.full((8, 32), 99, dtype)
@@ -332,7 +332,7 @@ def scanning_task(sets, scoring=None):
 def test_which_subjects_are_set_apart(rows):
     """The threshold is the cheapest of all."""
     rng = np.random.default_rng(rows)
-    costs = scan.Costs(160, 11, 2e9)
+    costs = scan.StageCosts(160, 11, 2e9)
     for lengths in ([], [5], [300] * 50, [35000, *rng.integers(50, 900, 400)],
                     rng.integers(1, 9000, 3000)):  # fmt: skip
         lengths = np.array(lengths, np.int64)
@@ -340,7 +340,7 @@ def test_which_subjects_are_set_apart(rows):
 
         def cost(limit, lengths=lengths):
             rest, apart = lengths[lengths <= limit], lengths[lengths > limit]
-            columns = max(rest.max(initial=0), rest.sum() / scan.LANES)
+            columns = max(rest.max(initial=0), rest.sum() / scan.STAGE_LANES)
             start = costs.start if len(apart) else 0
             return rows * (columns * costs.lanes + apart.sum() * costs.alone) + start
 

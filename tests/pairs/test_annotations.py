@@ -30,7 +30,7 @@ def of(kind, shape):
 
 INT, FLAG, LANES = of(Int32, ""), of(Bool, ""), of(Int32, "B")
 FREE = dict.fromkeys(FREE_ENDS, FLAG)
-WALKED = walk.Walked(*[LANES] * 8, of(UInt8, "T B"))
+WALKED = walk.PathCounts(*[LANES] * 8, of(UInt8, "T B"))
 HALVES = of(UInt16, "M//4*L*B")
 
 
@@ -41,8 +41,8 @@ def claims(Score):
     row, column, cells = (of(Score, x) for x in ("N+1", "M+1", "M+1 N+1"))
     gaps, top, words = Gaps(score, score), wavefront.Top(row, row), of(UInt32, "M//8 N")
     pair = of(Int32, "M"), of(Int32, "N"), INT, INT
-    end = ends.End(lane, LANES, LANES)
-    best = best_hits.Best(of(Score, "H W"), of(Int32, "H W"))
+    end = ends.EndCell(lane, LANES, LANES)
+    best = best_hits.BestHits(of(Score, "H W"), of(Int32, "H W"))
     tile, targets, tie = of(Int32, "L//16 B"), of(Int32, "P"), of(Score, "L//16 B")
     block = of(UInt8, "L B"), tile, tile, of(Bool, "L//16 B"), *[targets] * 3, INT, INT
     block = lane_fill.Block(*block, of(Int8, "L K B"))
@@ -72,17 +72,17 @@ def claims(Score):
             best),
         "wavefront.fill": (
             partial(wavefront.fill, words=True), [*pair, matrix, gaps, FREE],
-            (ends.End(score, INT, INT), words)),
+            (ends.EndCell(score, INT, INT), words)),
         "wavefront.strip": (
             partial(wavefront.strip, tables=True),
             [*pair, INT, top, matrix, gaps, FREE, INT, codes], wavefront.Strip(*strip)),
         "border_end": (ends.border_end, [end, end, end, FREE, lane], end),
         "walk": (
             lambda begun, rules: walk.walk(begun, nibble_at, jnp.equal, rules),
-            [WALKED, walk.Rules(FLAG, FLAG, INT)], WALKED),
+            [WALKED, walk.WalkBorders(FLAG, FLAG, INT)], WALKED),
         "sweep.fill": (
             partial(lane_fill.fill, local=True, rows=8),
-            [block, query, gaps, FREE, HALVES], lane_fill.Filled(*filled)),
+            [block, query, gaps, FREE, HALVES], lane_fill.BlockFill(*filled)),
     }  # fmt: skip
 
 

@@ -94,7 +94,7 @@ def fail(monkeypatch, when):
 
     def issued(job, launch):
         if full(job, launch):
-            return device_arrays.Found({}, None, None, None, None, Failed(FULL))
+            return device_arrays.LaunchResult({}, None, None, None, None, Failed(FULL))
         return issue(job, launch)
 
     def scored(job, launch):
@@ -108,9 +108,9 @@ def fail(monkeypatch, when):
 def drive(monkeypatch):
     """The engine with small launches in the interpreter, in several sizes."""
     _drive(monkeypatch)
-    monkeypatch.setattr(launch_size, "QUERIES", (4, 2))
-    monkeypatch.setattr(launch_size, "TARGETS", (8, 4))
-    monkeypatch.setattr(launch_size, "PAIRS", (8, 4))
+    monkeypatch.setattr(launch_size, "QUERY_COUNTS", (4, 2))
+    monkeypatch.setattr(launch_size, "TARGET_COUNTS", (8, 4))
+    monkeypatch.setattr(launch_size, "LIST_SIZES", (8, 4))
 
 
 SCORE = {"mode": "semiglobal", "output": "score"}
@@ -387,7 +387,7 @@ def test_a_launch_takes_so_much_at_most(monkeypatch):
     """However much a device has, or does not say that it has."""
     device = SimpleNamespace(memory_stats=lambda: {"bytes_limit": 2**40})
     task = replace(long_task("all", "score"), devices=(device,))
-    assert device_memory.budget(task) == device_memory.LAUNCH
+    assert device_memory.budget(task) == device_memory.MAX_LAUNCH_BYTES
     device.memory_stats = lambda: None  # the platform allocator
     assert device_memory.budget(task) == 2**30
 

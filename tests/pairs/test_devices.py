@@ -20,7 +20,7 @@ from jaxalign.pairs import engine, large_jobs
 from jaxalign.pairs.gpu import dispatch, launch_plan
 from jaxalign.pairs.options import PairOptions, make_task
 from jaxalign.pairs.parts import query_ranges
-from jaxalign.pairs.windows import Job
+from jaxalign.pairs.windows import PairMatrix
 from jaxalign.runtime import pipeline
 
 TEXTS = some_texts(1, 30)
@@ -145,7 +145,7 @@ def test_what_a_mesh_refuses(mesh):
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 65, 200])
 def test_parts_cover_every_row_once(n, include_self):
     lengths = np.random.default_rng(n).integers(0, 90, n)
-    job = Job("all", lengths, lengths, include_self)
+    job = PairMatrix("all", lengths, lengths, include_self)
     for rows, cells in ((1, 10**9), (700, 10**9), (10**6, 40_000), (10**6, 10**9)):
         made = query_ranges.cut(lengths, include_self, rows, cells)
         assert [part.index for part in made] == list(range(len(made)))
@@ -176,7 +176,7 @@ def test_the_job_of_a_part():
     """Its rows, its cells, and which pair a row is."""
     lengths = np.arange(9) % 4 + 1
     for include_self in (False, True):
-        job = Job("all", lengths[2:5], lengths[2:], include_self)
+        job = PairMatrix("all", lengths[2:5], lengths[2:], include_self)
         i, j = job.index()
         pairs = [(a, b) for a in range(3) for b in range(a + 1 - include_self, 7)]
         assert list(zip(i.tolist(), j.tolist(), strict=True)) == pairs
@@ -383,6 +383,8 @@ def test_the_plan_of_parts():
     assert plan["parts"] == len(some) and plan["pairs"] == some[-1].stop
     assert plan["budget_bytes"] > plan["result_bytes"]
     rows = sorted((part.stop - part.start for part in some), reverse=True)
-    assert plan["result_bytes"] == 44 * sum(rows[: pipeline.AHEAD + pipeline.WRITERS])
+    assert plan["result_bytes"] == 44 * sum(
+        rows[: pipeline.PARTS_AHEAD + pipeline.WRITERS]
+    )
     with pytest.raises(jaxalign.MemoryPlanError):
         jaxalign.plan(sequences, part_rows=100, threads=1, memory_budget=4000)

@@ -64,7 +64,7 @@ def padded_matrix(S):
 def problem_of(S, gaps, ends, dtype):
     small = "int8" if dtype == "int16" else dtype
     factor = FACTOR[dtype]
-    return window_program.Problem(
+    return window_program.WindowProblem(
         jnp.asarray(S * factor, small),
         Gaps(*(jnp.asarray(g * factor, dtype) for g in gaps)),
         {end: jnp.asarray(end in ends) for end in FREE_ENDS},

@@ -35,9 +35,9 @@ from jaxalign.runtime.progress import teller
 
 def run_all(task, monkeypatch, progress=None):
     """The result columns and paths of a task."""
-    monkeypatch.setattr(launch_size, "QUERIES", (4,))
-    monkeypatch.setattr(launch_size, "TARGETS", (8,))
-    monkeypatch.setattr(launch_size, "PAIRS", (8,))
+    monkeypatch.setattr(launch_size, "QUERY_COUNTS", (4,))
+    monkeypatch.setattr(launch_size, "TARGET_COUNTS", (8,))
+    monkeypatch.setattr(launch_size, "LIST_SIZES", (8,))
     out = result.Output(task)
     pieces, beyond = launch_plan.cut(task, Small(), 2**34)
     assert not beyond
@@ -286,7 +286,7 @@ def test_parts_by_launches(output, devices, scoring, monkeypatch):
     scoring = scoring and jaxalign.Scoring((letters, scores), 11, 1)
     options = {"mode": "local", "output": output}
     want = jaxalign.align_all(sets, scoring, **options)
-    monkeypatch.setattr(query_ranges, "FEW", 3)
+    monkeypatch.setattr(query_ranges, "MIN_TARGET_RATIO", 3)
     _drive(monkeypatch)
     options |= {"part_rows": 15, "devices": devices}
     found = list(jaxalign.stream_all(sets, scoring, **options))
@@ -371,7 +371,7 @@ def test_what_a_filter_drops_stays_on_the_device(output):
     want = jaxalign.align_all(task.queries, mode=task.mode, output=output)
     ids, row, found = as_found(task, want)
     job = SimpleNamespace(task=task, sides=(device_arrays.load(task.queries),) * 2)
-    at, columns = transfer.crossed(job, ids, False, found)
+    at, columns = transfer.columns_to_host(job, ids, False, found)
     mask = chosen.mask(want.columns, *want.lengths())
     assert 0 < mask.sum() == len(at) < len(want)
     out = result.Output(task)
@@ -392,5 +392,7 @@ def as_found(task, table):
     columns = {name: jnp.asarray(table[name][row]) for name in names}
     ids = jnp.asarray(ids)
     nothing = (None,) * 2
-    found = device_arrays.Found(columns, None, jnp.asarray(wanted), *nothing, None)
+    found = device_arrays.LaunchResult(
+        columns, None, jnp.asarray(wanted), *nothing, None
+    )
     return (ids, ids), row, found

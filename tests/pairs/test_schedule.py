@@ -8,7 +8,7 @@ import pytest
 
 from jaxalign.pairs import schedule
 from jaxalign.pairs.cpu import partition
-from jaxalign.pairs.windows import Job, pairs
+from jaxalign.pairs.windows import PairMatrix, pairs
 
 
 def best(cells, devices):
@@ -86,7 +86,7 @@ def test_every_window_is_taken_once():
 @pytest.mark.parametrize("kind", ["zip", "cross", "all"])
 def test_estimates_hold_the_cells_of_a_piece(kind):
     lengths = np.random.default_rng(1).integers(0, 300, 60)
-    job = Job(kind, lengths, lengths, paths=False)
+    job = PairMatrix(kind, lengths, lengths, paths=False)
     total = 0
     windows, single = partition.cut(job, 2**24)
     assert not single

@@ -29,7 +29,7 @@ from jaxalign.pairs import windows
 from jaxalign.pairs.cpu import execute, lane_packing, long_pair, partition
 from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.dp.sweep import lane_fill
-from jaxalign.pairs.dp.window_program import Problem
+from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.runtime import memory
 
 TEXTS = some_texts(1, 12)
@@ -83,7 +83,9 @@ def test_threads(threads):
         texts, "stats", threads=threads, progress=lambda *cells: seen.append(cells)
     )
     same_tables(table, want)
-    cells = windows.Job("all", table.queries.lengths, table.queries.lengths).cells
+    cells = windows.PairMatrix(
+        "all", table.queries.lengths, table.queries.lengths
+    ).cells
     assert [total for _, total in seen] == [cells] * len(seen)
     done = [part for part, _ in seen]
     assert done == sorted(done) and done[-1] == cells
@@ -148,7 +150,7 @@ def test_a_window_has_a_size():
 def test_around_the_lanes(count, monkeypatch):
     """15, 16 and 17 targets, with the narrowest windows being 16 lanes; self pairs
     beside teams of two queries."""
-    monkeypatch.setattr(windows, "SELF_CELLS", 0)
+    monkeypatch.setattr(windows, "MIN_SELF_TEAM_CELLS", 0)
     rng = np.random.default_rng(count)
     texts = [text_of(rng, n, "ACD") for n in rng.integers(20, 64, count)]
     texts[0] = text_of(rng, 64)
@@ -185,7 +187,7 @@ def test_spans():
 )
 def test_two_queries_share_a_sweep_where_that_pays(lengths, teams):
     lengths = np.array(lengths, np.int64)
-    assert windows.Job("all", lengths, lengths).teams is teams
+    assert windows.PairMatrix("all", lengths, lengths).teams is teams
 
 
 def test_a_long_one_among_short_ones(monkeypatch):
@@ -194,7 +196,7 @@ def test_a_long_one_among_short_ones(monkeypatch):
     texts = [text_of(rng, n, "ACDW") for n in (300, *rng.integers(0, 40, 20))]
     alone = run_all(texts, mode="local")
     check_rows(alone, every=9)
-    monkeypatch.setattr(windows, "TEAM", 0)
+    monkeypatch.setattr(windows, "TEAM_COST", 0)
     same_tables(run_all(texts, mode="local"), alone)
 
 
@@ -205,10 +207,12 @@ def test_columns_in_chunks(mode, monkeypatch):
     texts = [text_of(rng, n, "ACDW") for n in (130, *rng.integers(0, 90, 12))]
     whole = run_all(texts, mode=mode)
     check_rows(whole, every=9)
-    monkeypatch.setattr(lane_fill, "CHUNK", 2 * lane_fill.TILE * partition.LANES[1])
+    monkeypatch.setattr(
+        lane_fill, "CHUNK_CELLS", 2 * lane_fill.TILE * partition.LANES[1]
+    )
     try:
         for count in (0, 10**9):  # two queries a sweep, and one
-            monkeypatch.setattr(windows, "TEAM", count)
+            monkeypatch.setattr(windows, "TEAM_COST", count)
             window_program.run_window.clear_cache()
             same_tables(run_all(texts, mode=mode), whole)
     finally:
@@ -223,8 +227,10 @@ def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
     whole = run_all(texts, mode="local")
     check_rows(whole, every=9)
     seen, run = [], window_program.run_window
-    monkeypatch.setattr(execute, "LARGE", 0)
-    monkeypatch.setattr(lane_fill, "CHUNK", 2 * lane_fill.TILE * partition.LANES[1])
+    monkeypatch.setattr(execute, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr(
+        lane_fill, "CHUNK_CELLS", 2 * lane_fill.TILE * partition.LANES[1]
+    )
     monkeypatch.setattr(
         window_program, "run_window",
         lambda *some, **more: seen.append((more["costs"], some[-1] is None))
@@ -232,7 +238,7 @@ def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
     )  # fmt: skip
     try:
         for count in (0, 10**9):
-            monkeypatch.setattr(windows, "TEAM", count)
+            monkeypatch.setattr(windows, "TEAM_COST", count)
             run.clear_cache()
             found = run_all(texts, "score", "local")
             np.testing.assert_array_equal(found["score"], whole["score"])
@@ -251,8 +257,8 @@ def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
 @pytest.mark.parametrize("self_cells, team", [(0, 0), (10**9, 0), (0, 10**9)])
 def test_each_pair_is_computed_once(kind, self_cells, team, monkeypatch):
     """Whatever the budget: the cut covers every pair, and none twice."""
-    monkeypatch.setattr(windows, "SELF_CELLS", self_cells)
-    monkeypatch.setattr(windows, "TEAM", team)
+    monkeypatch.setattr(windows, "MIN_SELF_TEAM_CELLS", self_cells)
+    monkeypatch.setattr(windows, "TEAM_COST", team)
     rng = np.random.default_rng(5)
     for budget in (2**19, 2**20, 2**24, 2**30):
         for count, self_too, once in (
@@ -263,7 +269,7 @@ def test_each_pair_is_computed_once(kind, self_cells, team, monkeypatch):
             (71, 1, 1),
         ):
             lengths = rng.integers(0, 400, count)
-            job = windows.Job(
+            job = windows.PairMatrix(
                 kind, lengths, lengths, bool(self_too), bool(once), True, True
             )
             seen = np.zeros(job.pairs, int)
@@ -375,7 +381,7 @@ def test_budgets_are_read():
 def strips(a, b, scoring, mode, free, rows, paths=True):
     """align_long of two code arrays, as the row that ``expected`` gives."""
     ends = resolve_ends(mode, free)
-    problem = Problem(
+    problem = WindowProblem(
         jnp.asarray(scoring.scores),
         Gaps(jnp.int32(scoring.open), jnp.int32(scoring.extend)),
         {end: jnp.asarray(end in ends) for end in FREE_ENDS},

@@ -459,9 +459,9 @@ def test_programs_are_forgotten_beyond_a_number_of_maps(monkeypatch):
         traced.append(x)
         return x + 1
 
-    monkeypatch.setattr(programs, "EVERY", 1)
+    monkeypatch.setattr(programs, "CALLS_BETWEEN_LOOKS", 1)
     for most, want in ((2**20, 1), (0, 2)):
-        monkeypatch.setattr(programs, "MOST", most)
+        monkeypatch.setattr(programs, "MAX_MAPS", most)
         assert next_one(2) == 3
         programs.forget([next_one])
         assert next_one(2) == 3 and len(traced) == want

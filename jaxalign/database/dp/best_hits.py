@@ -11,26 +11,26 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-NONE = -1  # the index where there is no hit
+NO_HIT = -1  # the index where there is no hit
 
 
-class Best(NamedTuple):
-    """The best K of every query, best first; ``NONE`` and the lowest score where there
-    are fewer: (Q, K)."""
+class BestHits(NamedTuple):
+    """The best K of every query, best first; ``NO_HIT`` and the lowest score where
+    there are fewer: (Q, K)."""
 
     score: jax.Array
     index: jax.Array  # int32, of the database
 
 
-def empty(queries: int, top: int, dtype="int32") -> Best:
+def empty(queries: int, top: int, dtype="int32") -> BestHits:
     """No hits yet."""
     lowest = jnp.iinfo(dtype).min
     shape = queries, top
-    return Best(jnp.full(shape, lowest, dtype), jnp.full(shape, NONE, jnp.int32))
+    return BestHits(jnp.full(shape, lowest, dtype), jnp.full(shape, NO_HIT, jnp.int32))
 
 
 @partial(jax.jit, donate_argnames=("best",))
-def add(best: Best, scores, queries, targets, index, least) -> Best:
+def add(best: BestHits, scores, queries, targets, index, least) -> BestHits:
     """Take the scores of a window.
 
     Parameters
@@ -39,7 +39,7 @@ def add(best: Best, scores, queries, targets, index, least) -> Best:
     queries : int32 (S,), rows of ``best``; beyond its end where a row is not used
     targets : int32 (P,), columns of ``scores`` in the order of the database, the
         columns that are not used last
-    index : int32 (P,), database indices in that order; ``NONE`` where not used
+    index : int32 (P,), database indices in that order; ``NO_HIT`` where not used
     least : scalar of the dtype of ``best``; lower scores are no hits
 
     Returns
@@ -52,17 +52,19 @@ def add(best: Best, scores, queries, targets, index, least) -> Best:
     scores = jnp.where(hit, scores, lowest)
     # Among equals top_k takes the first column, and columns are in database order.
     found, place = lax.top_k(scores, min(best.score.shape[1], scores.shape[1]))
-    found_index = jnp.where(found == lowest, NONE, index[place])
+    found_index = jnp.where(found == lowest, NO_HIT, index[place])
     rows = jnp.minimum(queries, best.score.shape[0] - 1)
-    merged = merge(Best(best.score[rows], best.index[rows]), Best(found, found_index))
+    merged = merge(
+        BestHits(best.score[rows], best.index[rows]), BestHits(found, found_index)
+    )
     return jax.tree.map(lambda x, y: x.at[queries].set(y, mode="drop"), best, merged)
 
 
 @jax.jit
-def merge(one: Best, other: Best) -> Best:
+def merge(one: BestHits, other: BestHits) -> BestHits:
     """The best K of two sets of hits, K as in ``one``."""
     score, index = (jnp.concatenate(x, axis=1) for x in zip(one, other, strict=True))
     # ~score falls as score rises and, unlike -score, never wraps.
     falling, index = lax.sort((~score, index), dimension=1, num_keys=2)
     top = one.score.shape[1]
-    return Best(~falling[:, :top], index[:, :top])
+    return BestHits(~falling[:, :top], index[:, :top])

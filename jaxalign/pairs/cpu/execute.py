@@ -11,10 +11,11 @@ from jaxalign.model import bounds
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.pairs import schedule, windows
 from jaxalign.pairs.cpu import long_pair, partition, striped_pair
-from jaxalign.pairs.cpu.partition import ROWS
+from jaxalign.pairs.cpu.partition import STRIP_ROWS
 from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.dp.sweep.cell_blocks import Constants
 from jaxalign.pairs.dp.sweep.lane_fill import TILE, Block
+from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.result import Rows, collect, of_pair
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
@@ -25,9 +26,10 @@ STATIC_FIELDS = (
     "lanes", "rows", "columns", "longest", "slots", "each", "places", "capacity",
     "zipped",
 )  # fmt: skip
-LARGE = 2 * 10**10  # cells of a job that is worth a program more
-MANY = 32  # with one pair in so many beyond them, a window is filled again …
-SKIPPED = 4  # … and so many windows of that thread are not tried
+LARGE_JOB_CELLS = 2 * 10**10  # cells of a job that is worth a program more
+# With one pair in so many beyond them, a window is filled again …
+MAX_OVERFLOW_RATIO = 32
+WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
 
 
 def pieces_of(task: Task, blocks: list[windows.Window]) -> list[Piece]:
@@ -60,7 +62,7 @@ def regroup(task: Task, queries, targets) -> list[Piece]:
     windows, pairs = partition.regroup(task.job, queries, targets, task.window_budget)
     single = pair_pieces_of(task, pairs)
     cost = [partition.swept_cells(task.job, window) for window in windows]
-    cost += [partition.ALONE[0] * piece.cells for piece in single]
+    cost += [partition.LONE_CELL_COST[0] * piece.cells for piece in single]
     pieces = [*pieces_of(task, windows), *single]
     return [pieces[k] for k in schedule.heaviest_first(cost)]
 
@@ -93,14 +95,14 @@ def scores_of_pair(_run: Run, _worker: Worker, piece: Piece) -> Iterator[PieceSc
     yield PieceScores(*sides, pair_score(piece.task, piece.content))
 
 
-def problem_of(scoring, free, dtype: str, identity=False) -> window_program.Problem:
+def problem_of(scoring, free, dtype: str, identity=False) -> WindowProblem:
     """Scores and gaps of the proven dtype, in NumPy: a program takes them sooner than
     the device has them one by one."""
     scores, *gaps = bounds.scaled(scoring, dtype, identity)
     pad = gaps[0]
     small = dtype != "int64" and np.abs(scores).max(initial=0) < 128 and pad < 128
     wildcard = scoring.alphabet.wildcard_code
-    return window_program.Problem(
+    return WindowProblem(
         np.asarray(scores, "int8" if small else dtype),
         Gaps(*(np.asarray(g, dtype) for g in gaps)),
         {end: np.asarray(end in free) for end in FREE_ENDS},
@@ -130,14 +132,14 @@ def narrow(task: Task) -> int:
     instruction on a CPU; 0: they are not. They take a program more."""
     zero = bounds.least_zero(task.scoring, "int8")
     high = bounds.narrow_high(task.scoring, task.mode, "int8", zero)
-    return high if _on_cpu(task) and task.job.cells >= LARGE else 0
+    return high if _on_cpu(task) and task.job.cells >= LARGE_JOB_CELLS else 0
 
 
 def _costs(task: Task, w: windows.Window, dtype: str) -> Constants | None:
     """Gap costs as constants of the program: local scores are then a third faster on a
     CPU (``pairs/dp/sweep/cell_blocks.py``), and other costs take another program."""
     scores = task.local and task.output == "score" and not w.zipped
-    if not (scores and _on_cpu(task) and task.job.cells >= LARGE):
+    if not (scores and _on_cpu(task) and task.job.cells >= LARGE_JOB_CELLS):
         return None
     zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
     return Constants(task.scoring.open, task.scoring.extend, zero)
@@ -159,9 +161,9 @@ def window_scores(task: Task, w: windows.Window, worker: Worker):
         score, over = _beyond(narrow, np.int16(worker.byte_limit))
         count = len(w.queries), len(w.targets)
         q, t = np.nonzero(np.asarray(over)[: count[0], : count[1]])
-        if len(q) * MANY <= count[0] * count[1]:
+        if len(q) * MAX_OVERFLOW_RATIO <= count[0] * count[1]:
             return score, (w.queries[q], w.targets[t])
-        worker.windows_to_skip = SKIPPED
+        worker.windows_to_skip = WINDOWS_SKIPPED
     return _scores(task, w, worker, task.dtype(w.m, w.n)), None
 
 
@@ -198,7 +200,7 @@ def _on_device(task, w, worker, dtype):
         _backtrack(worker, w.capacity) if task.paths else None,
         None if second is None else wide(w, second),
         local=task.local,
-        rows=ROWS,
+        rows=STRIP_ROWS,
         longest=w.longest,
         paths=task.paths,
         steps=task.output == "alignment",
@@ -287,7 +289,7 @@ def pair_score(task: Task, pair: tuple[int, int]) -> jax.Array:
 
 
 def _alone(task, i, j):
-    """(long_pair.Pair, dtype) of one pair."""
+    """(long_pair.PairResult, dtype) of one pair."""
     query, target = task.queries[i], task.targets[j]
     dtype = task.dtype(len(query), len(target))
     kept = "int32" if dtype == "int16" else dtype  # what its indices are anyway

@@ -6,8 +6,8 @@ import numpy as np
 
 from jaxalign.pairs.dp.sweep.lane_fill import TILE
 
-EMPTY = 32  # lanes that a column costs as much as, even with none
-KNOWN = 8
+EMPTY_COLUMN_LANES = 32  # lanes that a column costs as much as, even with none
+MAX_KNOWN_BLOCKS = 8
 # (lengths, lanes) -> lane, last: a block is packed to find where it ends, then shaped.
 _known: dict[tuple[bytes, int], tuple[np.ndarray, np.ndarray]] = {}
 
@@ -33,7 +33,7 @@ def pack(lengths, lanes: int, limit: int | None = None):
     found = _known.get((lengths.tobytes(), lanes)) if limit is None else None
     if found is None:
         found = _packed(lengths, lanes, limit)
-        if len(_known) >= KNOWN:  # threads may have added one each
+        if len(_known) >= MAX_KNOWN_BLOCKS:  # threads may have added one each
             _known.clear()
         _known[lengths[: len(found[0])].tobytes(), lanes] = found
     return found

@@ -17,13 +17,13 @@ from jaxalign.pairs.dp import ends, walk, wavefront
 from jaxalign.pairs.dp.call import CPU_OPTIONS
 from jaxalign.pairs.windows import bucket
 
-ROWS = 1024
+MAX_STRIP_ROWS = 1024
 # On a CPU: a diagonal of so many rows stays in the first cache, and JAX 0.10 has no way
 # to spread a larger one over threads from within one function.
-CPU_ROWS = 512
+MAX_CPU_STRIP_ROWS = 512
 
 
-class Pair(NamedTuple):
+class PairResult(NamedTuple):
     """Result of one pair: Python ints, and one uint8 operation a step, start to end."""
 
     score: int
@@ -70,7 +70,10 @@ def strip_rows(m: int, n: int, budget: int) -> int:
     """Rows of a strip: 64 to 1024, its nibbles in half the budget and 64 MB."""
     rows, wide = 64, columns_for(n)
     limit = min(budget // 2, 2**26)
-    while rows < min(ROWS, bucket(m)) and 3 * 2 * rows * (wide + 2 * rows) <= limit:
+    while (
+        rows < min(MAX_STRIP_ROWS, bucket(m))
+        and 3 * 2 * rows * (wide + 2 * rows) <= limit
+    ):
         rows *= 2
     return rows
 
@@ -81,7 +84,7 @@ def bytes_needed(m: int, n: int, budget: int) -> int:
     wide = columns_for(n)
     return max(
         -(-max(m, 1) // rows) * 8 * wide + 3 * rows * (wide + rows)
-        for rows in (rows, min(rows, CPU_ROWS))
+        for rows in (rows, min(rows, MAX_CPU_STRIP_ROWS))
     )
 
 
@@ -97,7 +100,7 @@ def align_long(
     problem,
     local,
     paths=True,
-    rows=ROWS,
+    rows=MAX_STRIP_ROWS,
     progress=None,
     fused=False,
     high=None,
@@ -107,14 +110,16 @@ def align_long(
     Parameters
     ----------
     query, target : uint8 codes (m,), (n,)
-    problem : pairs.dp.window_program.Problem; its gaps' dtype is proven for the whole
-        pair
+    problem : pairs.dp.window_program.WindowProblem
+        The dtype of its gaps is proven for the whole pair.
     rows : rows of a strip; the smaller, the less memory
-    fused : as in ``wavefront.strip``; ``CPU_ROWS`` at most
+    fused : as in ``wavefront.strip``; ``MAX_CPU_STRIP_ROWS`` at most
     high : None is returned where the score is above it
     progress : called with the cells done so far, the second pass not counted
     """
-    rows = min(rows, bucket(len(query)), CPU_ROWS if fused else ROWS)
+    rows = min(
+        rows, bucket(len(query)), MAX_CPU_STRIP_ROWS if fused else MAX_STRIP_ROWS
+    )
     m, n = len(query), len(target)
     # Without ``fused`` all diagonals of the padded table are computed.
     padded = np.zeros(columns_for(n) if fused else bucket(n), np.int32)
@@ -135,7 +140,7 @@ def align_long(
     if high is not None and end.score > high:
         return None
     if not paths:
-        return Pair(end.score, end.i, end.j, *[0] * 6, None)
+        return PairResult(end.score, end.i, end.j, *[0] * 6, None)
     return _walk_up(query, padded, end, n, checkpoints, problem, local, rows, fused)
 
 
@@ -166,11 +171,11 @@ def _end(found, done, m, n, free, local):
     """The end cell of the whole pair; strips come in order, so the first best wins."""
     inner = max((best for best, _ in found), key=lambda best: best[0])
     if local:
-        return ends.End(*(inner if inner[0] > 0 else (0, 0, 0)))
+        return ends.EndCell(*(inner if inner[0] > 0 else (0, 0, 0)))
     column = max((best for _, best in found), key=lambda best: best[0])
     row = np.asarray(done.bottom.h)[: n + 1]
     j = int(row.argmax())
-    corner = ends.End(int(row[n]), m, n)
+    corner = ends.EndCell(int(row[n]), m, n)
     end = ends.border_end(
         _arrays(corner),
         _arrays(column),
@@ -178,11 +183,11 @@ def _end(found, done, m, n, free, local):
         free,
         0,
     )
-    return ends.End(*map(int, end))
+    return ends.EndCell(*map(int, end))
 
 
 def _arrays(cell):
-    return ends.End(*map(jnp.asarray, cell))
+    return ends.EndCell(*map(jnp.asarray, cell))
 
 
 def _walk_up(query, target, end, n, checkpoints, problem, local, rows, fused):
@@ -210,7 +215,9 @@ def _walk_up(query, target, end, n, checkpoints, problem, local, rows, fused):
     steps = np.concatenate(pieces)[::-1]
     counts = (walked.identities, walked.columns, walked.gap_openings, walked.gaps)
     start = int(walked.i[0]), int(walked.j[0])
-    return Pair(end.score, end.i, end.j, *start, *(int(c[0]) for c in counts), steps)
+    return PairResult(
+        end.score, end.i, end.j, *start, *(int(c[0]) for c in counts), steps
+    )
 
 
 def _stops(walked, problem, local):
@@ -222,7 +229,7 @@ def _stops(walked, problem, local):
 def _walk_strip(walked, codes, query, target, above, problem, local):
     """Walk one pair (B = 1) within the codes of a strip of rows."""
     free = problem.free
-    rules = walk.Rules(
+    rules = walk.WalkBorders(
         free["target_start"] | local,
         free["query_start"] | local,
         jnp.where(above == 0, -1, above).astype(jnp.int32),

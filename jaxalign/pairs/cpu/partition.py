@@ -9,19 +9,29 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from jaxalign.pairs.cpu.lane_packing import EMPTY, pack, spans, tiled
+from jaxalign.pairs.cpu.lane_packing import EMPTY_COLUMN_LANES, pack, spans, tiled
 from jaxalign.pairs.dp.sweep.lane_fill import TILE
-from jaxalign.pairs.windows import Job, Partition, Window, bucket, by_length, pairs
+from jaxalign.pairs.windows import (
+    PairMatrix,
+    Partition,
+    Window,
+    bucket,
+    by_length,
+    pairs,
+)
 
-ROWS = 8  # rows of a strip: one uint32 backtrack word (docs/logs/cpu-sweep.md)
+STRIP_ROWS = 8  # rows of a strip: one uint32 backtrack word (docs/logs/cpu-sweep.md)
 LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
-QUERIES = 32  # rows of queries of a window at most
-COLUMNS = 1024  # of a block; or half as much again as its longest target, if more
-SMALL_BACKTRACK = 2**21  # halves, 4 MB
-LARGE_BACKTRACK = 2**25
-LONG, MANY = 2**18, 128  # cells of a pair; pairs of a window: when to think of each
-ALONE = (9, 3)  # cells of a lane for one alone; a lane that looks up is slower
-NARROW = 2**30  # bytes of a window of the fewest lanes: larger pairs are faster alone
+WINDOW_QUERIES = 32  # rows of queries of a window at most
+# Of a block; or half as much again as its longest target, if more
+WINDOW_COLUMNS = 1024
+SMALL_BACKTRACK_HALVES = 2**21  # halves, 4 MB
+LARGE_BACKTRACK_HALVES = 2**25
+# Cells of a pair; pairs of a window: when to think of each
+LONG_PAIR_CELLS, MANY_PAIRS = 2**18, 128
+LONE_CELL_COST = (9, 3)  # cells of a lane for one alone; a lane that looks up is slower
+# Bytes of a window of the fewest lanes: larger pairs are faster alone
+MAX_NARROW_BYTES = 2**30
 STEP_BYTES = 2**25  # operations kept by one window at most
 
 
@@ -38,27 +48,27 @@ def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
     return held + 48 * window.slots * window.places
 
 
-def without_lone(job: Job, split: Partition) -> Partition:
+def without_lone(job: PairMatrix, split: Partition) -> Partition:
     """The same, but the pairs of a window alone where they are few and long, so that
     most of its lanes would be empty. A cell alone, by anti-diagonals, costs as much as
-    ``ALONE`` cells of a lane."""
+    ``LONE_CELL_COST`` cells of a lane."""
     lone = [_is_lone(job, window) for window in split.blocks]
     single = [pair for w in compress(split.blocks, lone) for pair in pairs(job, w)]
     shared = [w for w, alone in zip(split.blocks, lone, strict=True) if not alone]
     return Partition(shared, [*split.pairs, *single])
 
 
-def _is_lone(job: Job, window: Window) -> bool:
-    if window.m * window.n < LONG:
+def _is_lone(job: PairMatrix, window: Window) -> bool:
+    if window.m * window.n < LONG_PAIR_CELLS:
         return False
-    if len(window.queries) * (1 if window.zipped else len(window.targets)) > MANY:
+    if len(window.queries) * (1 if window.zipped else len(window.targets)) > MANY_PAIRS:
         return False
     cells = sum(int(job.query_lengths[i]) * int(job.target_lengths[j])
                 for i, j in pairs(job, window))  # fmt: skip
-    return cells * ALONE[window.zipped] < swept_cells(job, window)
+    return cells * LONE_CELL_COST[window.zipped] < swept_cells(job, window)
 
 
-def swept_cells(job: Job, window: Window) -> int:
+def swept_cells(job: PairMatrix, window: Window) -> int:
     """The cells that a window fills: all of its lanes, to the end of the longest."""
     rows = window.m
     if not window.zipped:
@@ -66,7 +76,7 @@ def swept_cells(job: Job, window: Window) -> int:
     return rows * int(window.last.max(initial=TILE)) * window.lanes
 
 
-def least_bytes(job: Job, i: int, j: int) -> int:
+def least_bytes(job: PairMatrix, i: int, j: int) -> int:
     """Bytes of the narrowest window that holds pair (i, j)."""
     q, t = np.array([i]), np.array([j])
     if job.kind == "zip":
@@ -79,7 +89,7 @@ def _coarse(job) -> bool:
     return job.cells < 2 * 10**10
 
 
-def cut(job: Job, budget: int) -> Partition:
+def cut(job: PairMatrix, budget: int) -> Partition:
     """Windows that need at most ``budget`` bytes each, heaviest first.
 
     A pair whose backtrack alone exceeds the budget is to be aligned by checkpoints.
@@ -100,7 +110,7 @@ def cut(job: Job, budget: int) -> Partition:
     return split
 
 
-def regroup(job: Job, queries, targets, budget: int) -> Partition:
+def regroup(job: PairMatrix, queries, targets, budget: int) -> Partition:
     """Some pairs (P,) of a ``cross`` job: each query against its targets, all with few
     programs."""
     split = Partition([], [])
@@ -121,7 +131,7 @@ def _next_block(job, order, lanes) -> int:
     if job.window:
         return job.window
     lengths = job.target_lengths[order]
-    room = max(COLUMNS, 3 * int(lengths[0]) // 2 + TILE)
+    room = max(WINDOW_COLUMNS, 3 * int(lengths[0]) // 2 + TILE)
     most = int(np.searchsorted(np.cumsum(tiled(lengths)), lanes * room)) + 1
     return len(pack(lengths[:most], lanes, room)[0])
 
@@ -138,7 +148,7 @@ def _lanes(job, order) -> int:
         else:  # about what they take packed: all queries sweep to the end
             columns = tiled(lengths)
             swept = max(columns.max(initial=0), columns.sum() / lanes)
-        return swept * (lanes + EMPTY)
+        return swept * (lanes + EMPTY_COLUMN_LANES)
 
     return min(LANES[:2], key=cost)
 
@@ -150,20 +160,20 @@ def _capacity(job, m, used, rows, columns, lanes) -> int:
     if not job.paths:
         return 0
     whole = rows * columns * lanes // 4
-    if whole <= (LARGE_BACKTRACK if job.whole else SMALL_BACKTRACK):
+    if whole <= (LARGE_BACKTRACK_HALVES if job.whole else SMALL_BACKTRACK_HALVES):
         return whole
     needed = _backtrack(m, used, lanes)
-    return bucket(needed, 4 if needed < LARGE_BACKTRACK else 2)
+    return bucket(needed, 4 if needed < LARGE_BACKTRACK_HALVES else 2)
 
 
 def _backtrack(m, used, lanes) -> int:
-    return max(1, -(-m // ROWS)) * (ROWS // 4) * used * lanes
+    return max(1, -(-m // STRIP_ROWS)) * (STRIP_ROWS // 4) * used * lanes
 
 
 def _fitted(job, window: Window, budget: int) -> Window | None:
     """The window within the budget: as it is, else without room for others (a program
     of its own, but no fewer lanes); None where it does not fit."""
-    limit = budget if window.lanes > LANES[-1] else min(budget, NARROW)
+    limit = budget if window.lanes > LANES[-1] else min(budget, MAX_NARROW_BYTES)
     needed = _backtrack(window.m, int(window.last.max(initial=TILE)), window.lanes)
     tight = replace(window, capacity=min(window.capacity, needed))
     fit = (x for x in (window, tight) if window_bytes(x, 4, job.steps) <= limit)
@@ -212,7 +222,7 @@ def _shape(job, queries, block, lanes, few=False) -> Window:
     if few and not job.paths:  # nothing else asks how long a target is
         columns = longest = bucket(used, 16)
     each = 2 if job.teams else 1
-    slots = min((job.window or 2 * QUERIES) // each, QUERIES)
+    slots = min((job.window or 2 * WINDOW_QUERIES) // each, WINDOW_QUERIES)
     common = job.whole and lanes > LANES[-1]  # split: one size for most of them
     places = max(lanes, bucket(len(block), 4, 256 if common else 64))
     if job.steps:

@@ -16,7 +16,7 @@ from jax.sharding import PartitionSpec
 from jaxalign.errors import UsageError
 from jaxalign.pairs import result
 from jaxalign.pairs.cpu import execute
-from jaxalign.pairs.cpu.partition import ROWS
+from jaxalign.pairs.cpu.partition import STRIP_ROWS
 from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime.precision import precision
@@ -124,7 +124,7 @@ def _spmd(stacked, problem, *, mesh, local, shared, capacity, **static):
             problem=problem,
             halves=halves,
             local=local,
-            rows=ROWS,
+            rows=STRIP_ROWS,
             fused=mesh.devices.flat[0].platform == "cpu",
             **own,
             **static,

@@ -5,7 +5,7 @@ from functools import partial
 import jax
 import numpy as np
 
-from jaxalign.pairs.cpu.long_pair import Pair
+from jaxalign.pairs.cpu.long_pair import PairResult
 from jaxalign.pairs.dp import striped
 from jaxalign.pairs.windows import bucket
 
@@ -13,14 +13,15 @@ from jaxalign.pairs.windows import bucket
 SHAPES = ((64, 512), (16, 128), (8, 64))
 
 
-def score(query, target, problem, local) -> Pair:
+def score(query, target, problem, local) -> PairResult:
     """The score of a pair.
 
     Parameters
     ----------
     query, target : uint8 codes (m,), (n,)
-    problem : pairs.dp.window_program.Problem; its gaps' dtype is proven for the whole
-    pair"""
+    problem : pairs.dp.window_program.WindowProblem
+        The dtype of its gaps is proven for the whole pair.
+    """
     lanes, part = next((s for s in SHAPES if len(query) >= s[1]), SHAPES[-1])
     sizes = bucket(len(query), 2, part), bucket(len(target))
     padded = [np.zeros(size, np.int32) for size in sizes]
@@ -28,7 +29,7 @@ def score(query, target, problem, local) -> Pair:
         wide[: len(codes)] = codes
     lengths = np.int32(len(query)), np.int32(len(target))
     found = _fill(*padded, *lengths, problem, local=local, lanes=lanes, part=part)
-    return Pair(int(found), 0, 0, *[0] * 6, None)
+    return PairResult(int(found), 0, 0, *[0] * 6, None)
 
 
 @partial(jax.jit, static_argnames=("local", "lanes", "part"))

@@ -46,8 +46,8 @@ def _plan(task):
         split = Partition([], [*single, *split.pairs])
     sizes = [(len(task.queries[i]), len(task.targets[j])) for i, j in split.pairs]
     if task.implementation == "sweep" and sizes:
-        if limit >= partition.NARROW:
-            size = show_bytes(partition.NARROW)
+        if limit >= partition.MAX_NARROW_BYTES:
+            size = show_bytes(partition.MAX_NARROW_BYTES)
             raise MemoryPlanError(
                 f"{len(sizes):,} pairs do not fit a window of {size} with "
                 "their backtrack: leave the implementation open, or name wavefront"

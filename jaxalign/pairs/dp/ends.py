@@ -18,7 +18,7 @@ from jaxalign.pairs.dp.recurrence import border
 from jaxalign.pairs.dp.sweep import lane_fill
 
 
-class End(NamedTuple):
+class EndCell(NamedTuple):
     """Score and end cell; rows i and columns j count residues consumed."""
 
     score: jax.Array
@@ -45,7 +45,7 @@ def border_end(corner, column, row, free, tie):
 
 
 def _choose(which, yes, no):
-    return End(*(jnp.where(which, a, b) for a, b in zip(yes, no, strict=True)))
+    return EndCell(*(jnp.where(which, a, b) for a, b in zip(yes, no, strict=True)))
 
 
 def sweep_end(filled, block, m, gaps, free, tie, *, local, fused):
@@ -55,28 +55,30 @@ def sweep_end(filled, block, m, gaps, free, tie, *, local, fused):
     all the same: from any such cell a walk ends.
     """
     found = _sweep_end(filled, block, m, gaps, free, tie, local, fused)
-    return End(found.score, jnp.clip(found.i, 0, m), jnp.clip(found.j, 0, block.length))
+    return EndCell(
+        found.score, jnp.clip(found.i, 0, m), jnp.clip(found.j, 0, block.length)
+    )
 
 
 def _sweep_end(filled, block, m, gaps, free, tie, local, fused):
     last = (block.first + block.length) // lane_fill.TILE - 1, block.lane
     if local:
-        best = End(filled.best, filled.row, filled.column)
+        best = EndCell(filled.best, filled.row, filled.column)
         best = _running(best, block, tie, fused)
         score, i, column = jax.tree.map(lambda x: x[last], best)
         if i is None:
-            return End(score, m, block.length)
+            return EndCell(score, m, block.length)
         inside = score > 0
         j = jnp.where(inside, column - block.first + 1, 0)
-        return End(score, jnp.where(inside, i, 0), j)
+        return EndCell(score, jnp.where(inside, i, 0), j)
     n = block.length
-    corner = End(filled.last_row[block.first + n - 1, block.lane], m, n)
-    column = End(filled.best[last], filled.row[last], n)
+    corner = EndCell(filled.last_row[block.first + n - 1, block.lane], m, n)
+    column = EndCell(filled.best[last], filled.row[last], n)
     along = _best_of_row(filled.last_row, block, fused)
     row = jax.tree.map(lambda x: x[last], along)
     first = border(m, free["query_start"], gaps)  # H[m, 0]
     j = jnp.where(first >= row.score, 0, row.j - block.first + 1)
-    row = End(jnp.maximum(row.score, first), m, j)
+    row = EndCell(jnp.maximum(row.score, first), m, j)
     return border_end(corner, column, row, free, tie)
 
 
@@ -87,7 +89,7 @@ def _best_of_row(last_row, block, fused):
     h = h.reshape(-1, lane_fill.TILE, h.shape[-1])
     place = jnp.argmax(h, axis=1).astype(jnp.int32)
     tile = jnp.arange(len(h), dtype=jnp.int32)[:, None]
-    found = End(jnp.max(h, axis=1), None, tile * lane_fill.TILE + place)
+    found = EndCell(jnp.max(h, axis=1), None, tile * lane_fill.TILE + place)
     return _running(found, block, jnp.zeros_like(block.lane), fused)
 
 

@@ -2,7 +2,7 @@
 
 from jax import lax
 
-MOST = 32  # entries: beyond them a gather is better
+MAX_SELECT_CODES = 32  # entries: beyond them a gather is better
 
 
 def by_code(entries, codes):
@@ -10,7 +10,7 @@ def by_code(entries, codes):
 
     Parameters
     ----------
-    entries : list of at most ``MOST`` arrays of the shape of ``codes``
+    entries : list of at most ``MAX_SELECT_CODES`` arrays of the shape of ``codes``
     codes : integers below ``len(entries)``
     """
     bit = 1

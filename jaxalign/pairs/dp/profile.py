@@ -34,7 +34,7 @@ def database_profile(scores, targets):
         the cache.
     """
     targets = jnp.pad(targets, ((0, 2), (0, 0)))
-    if len(scores) > lookup.MOST:
+    if len(scores) > lookup.MAX_SELECT_CODES:
         return scores[:, targets]
     shape = len(scores), *targets.shape
     entries = [lax.broadcast_in_dim(x, shape, (0,)) for x in scores.T]

@@ -41,7 +41,7 @@ class Stripes(NamedTuple):
     f: jax.Array  # of the next column
 
 
-class Best(NamedTuple):
+class ScoreCandidates(NamedTuple):
     """Candidates for the score so far: scalars."""
 
     cell: jax.Array  # any H, local mode
@@ -91,13 +91,13 @@ def fill(query, target, m, n, scores, gaps, free, *, local=False, lanes=16, part
     return jnp.max(jnp.stack(ends))
 
 
-def _borders(row0, j, m, n, free, gaps, local) -> Best:
+def _borders(row0, j, m, n, free, gaps, local) -> ScoreCandidates:
     """The candidates in row 0 and column 0."""
     below = border(m, free["query_start"] | local, gaps)  # H[m, 0]
     along = jnp.max(jnp.where(j <= n, row0, neg_inf(row0.dtype)))
     row = jnp.where(m == 0, along, below)
     corner = jnp.where(m == 0, row0[n], below)
-    return Best(jnp.zeros_like(below), row0[n], row, corner)
+    return ScoreCandidates(jnp.zeros_like(below), row0[n], row, corner)
 
 
 def _partition(top, best, profile, above, target, m, n, gaps, free, *, local):
@@ -179,7 +179,7 @@ def _shift(vector, first):
     return jnp.concatenate([first[None].astype(vector.dtype), vector[:-1]])
 
 
-def _follow(best: Best, h, i, j, m, n, local) -> Best:
+def _follow(best: ScoreCandidates, h, i, j, m, n, local) -> ScoreCandidates:
     """Column j joins the candidates."""
     lowest = neg_inf(h.dtype)
     if local:
@@ -189,7 +189,7 @@ def _follow(best: Best, h, i, j, m, n, local) -> Best:
     real = jnp.max(jnp.where(i <= m, h, lowest))
     on_row = jnp.max(jnp.where(i == m, h, lowest))
     last = (j == n) & jnp.any(i == m)
-    return Best(
+    return ScoreCandidates(
         best.cell,
         jnp.where(j == n, jnp.maximum(best.column, real), best.column),
         jnp.where(j <= n, jnp.maximum(best.row, on_row), best.row),

@@ -14,7 +14,7 @@ M, I, D = 0, 1, 2  # noqa: E741  (BAM's codes: I consumes query, D consumes targ
 DONE = 3
 
 
-class Walked(NamedTuple):
+class PathCounts(NamedTuple):
     """Counts of the paths; all int32 (B,).
 
     ``steps`` is uint8 (T, B), one operation a step **from the end to the start**,
@@ -32,7 +32,7 @@ class Walked(NamedTuple):
     steps: jax.Array | None
 
 
-class Rules(NamedTuple):
+class WalkBorders(NamedTuple):
     """Where a walk ends: ``top`` stops it on row 0 (target_start is free or the mode
     is local), ``left`` on column 0, ``floor`` on the given row whatever is free."""
 
@@ -41,13 +41,13 @@ class Rules(NamedTuple):
     floor: jax.Array
 
 
-def start(end_i, end_j, steps=None) -> Walked:
+def start(end_i, end_j, steps=None) -> PathCounts:
     """A walk that has not begun, at its end cell."""
     zero = end_i * 0  # of NumPy, where the ends are
-    return Walked(end_i, end_j, zero, zero, zero, zero, zero, zero, steps)
+    return PathCounts(end_i, end_j, zero, zero, zero, zero, zero, zero, steps)
 
 
-def walk(begin: Walked, nibble_at, same_at, rules: Rules) -> Walked:
+def walk(begin: PathCounts, nibble_at, same_at, rules: WalkBorders) -> PathCounts:
     """Walk every pair to its start cell.
 
     Parameters
@@ -104,7 +104,7 @@ def _advance(walked, op, move, same, t):
         row = op.astype(jnp.uint8)[None]
         steps = lax.dynamic_update_slice(steps, row, (t, jnp.int32(0)))
     add = jnp.int32
-    return Walked(
+    return PathCounts(
         walked.i - add(going & (op != D)),
         walked.j - add(going & (op != I)),
         walked.identities + add((op == M) & same),

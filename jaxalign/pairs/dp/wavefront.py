@@ -66,7 +66,7 @@ def fill(query, target, m, n, scores, gaps, free, *, local=False, words=False):
 
     Returns
     -------
-    ends.End
+    ends.EndCell
         Score and end cell, int32 scalars.
     words : uint32 (M / 8, N) or None
     """
@@ -89,12 +89,12 @@ def words_of(codes, columns):
     return directions.pack(_unskew(codes, columns)[1:])
 
 
-def strip_end(done: Strip, m, n, free, local) -> ends.End:
+def strip_end(done: Strip, m, n, free, local) -> ends.EndCell:
     """The end cell of a table filled in one strip."""
     if local:
         i = jnp.argmax(done.row_best).astype(jnp.int32)
         j = jnp.where(done.row_best[i] > 0, done.row_column[i], 0)
-        return ends.End(done.row_best[i], jnp.where(j > 0, i, 0), j)
+        return ends.EndCell(done.row_best[i], jnp.where(j > 0, i, 0), j)
     lowest = jnp.iinfo(done.bottom.h.dtype).min
     row = jnp.where(
         jnp.arange(done.bottom.h.shape[0], dtype=jnp.int32) <= n, done.bottom.h, lowest
@@ -103,9 +103,9 @@ def strip_end(done: Strip, m, n, free, local) -> ends.End:
     column = jnp.where(inside, done.last_column, lowest)
     i, j = jnp.argmax(column).astype(jnp.int32), jnp.argmax(row).astype(jnp.int32)
     return ends.border_end(
-        ends.End(done.last_column[m], m, n),
-        ends.End(column[i], i, n),
-        ends.End(row[j], m, j),
+        ends.EndCell(done.last_column[m], m, n),
+        ends.EndCell(column[i], i, n),
+        ends.EndCell(row[j], m, j),
         free,
         0,
     )
@@ -138,7 +138,7 @@ def strip(
     """
     rows, columns = query.shape[0], target.shape[0]
     # Wider look-ups would be spread over threads, for which JAX 0.10 has no way there.
-    fused &= scores.dtype == jnp.int8 and scores.shape[0] <= lookup.MOST
+    fused &= scores.dtype == jnp.int8 and scores.shape[0] <= lookup.MAX_SELECT_CODES
     fused &= gaps.open.dtype != jnp.int64
     i = jnp.arange(rows + 1, dtype=jnp.int32)
     left = border(above + i, free["query_start"] | local, gaps)

@@ -19,7 +19,7 @@ from jaxalign.pairs.dp.sweep import lane_fill
 TOGETHER = 128  # paths walked side by side
 
 
-class Problem(NamedTuple):
+class WindowProblem(NamedTuple):
     """What all pairs of a job share."""
 
     scores: jax.Array  # (A, A), row = query letter
@@ -28,18 +28,18 @@ class Problem(NamedTuple):
     wildcard: jax.Array  # int32 (), its identities do not count; 255 for none
 
 
-class Result(NamedTuple):
+class WindowResult(NamedTuple):
     """One row a query. Scores are of the score dtype, counts int32 (Q, T); ``steps``
     is uint8 (Q, longest path, T). Without paths all but the score is None."""
 
     score: jax.Array
     end_i: jax.Array | None = None
     end_j: jax.Array | None = None
-    walked: walk.Walked | None = None
+    walked: walk.PathCounts | None = None
 
 
 @partial(jax.jit, static_argnames=("shared",), compiler_options=CPU_OPTIONS)
-def load_block(block, problem: Problem, local, shared: bool = True):
+def load_block(block, problem: WindowProblem, local, shared: bool = True):
     """Lay out the scores of packed targets: the block with its ``scores``.
 
     Parameters
@@ -78,7 +78,7 @@ def run_window(
     second=None,
     costs=None,
     **static,
-) -> tuple[Result, jax.Array | None]:
+) -> tuple[WindowResult, jax.Array | None]:
     """Align the first ``count`` queries against targets of a block.
 
     Parameters
@@ -120,11 +120,11 @@ def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
     count = jnp.zeros(shape, jnp.int32)
     score = jnp.zeros(shape, problem.gaps.open.dtype)
     if not paths:
-        return Result(score)
+        return WindowResult(score)
     kept = None
     if steps:
         kept = jnp.zeros((shape[0], rows_in_all + longest, shape[1]), jnp.uint8)
-    return Result(score, count, count, walk.Walked(*[count] * 8, kept))
+    return WindowResult(score, count, count, walk.PathCounts(*[count] * 8, kept))
 
 
 def _one_query(block, codes, m, start, tie, problem, halves, second, costs, **static):
@@ -156,9 +156,9 @@ def _one_query(block, codes, m, start, tie, problem, halves, second, costs, **st
         filled, block, m[own], gaps, free, tie, local=local, fused=fused
     )
     if not paths:
-        return Result(end.score), None
+        return WindowResult(end.score), None
     walked = _walk_all(block, codes, own, start, end, filled.halves, problem, **static)
-    return Result(end.score, end.i, end.j, walked), filled.halves
+    return WindowResult(end.score, end.i, end.j, walked), filled.halves
 
 
 def _tiles(block, start):
@@ -180,7 +180,7 @@ def _walk_all(
     if steps:
         kept = jnp.full((codes.shape[0] + longest, count), walk.DONE, jnp.uint8)
     zero = jnp.zeros_like(end.i)
-    empty = walk.Walked(*[zero] * 8, kept)
+    empty = walk.PathCounts(*[zero] * 8, kept)
 
     def part(k, walked):
         def some(x):
@@ -206,7 +206,7 @@ def _walk(block, codes, begin, places, halves, problem, *, local, fused, **_):
     places : lane, first column, and which of the W queries, of each.
     """
     lanes, columns = block.codes.shape[1], block.tiles * lane_fill.TILE
-    rules = walk.Rules(
+    rules = walk.WalkBorders(
         problem.free["target_start"] | local,
         problem.free["query_start"] | local,
         jnp.int32(-1),

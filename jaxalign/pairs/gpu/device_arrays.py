@@ -14,18 +14,19 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from jaxalign.model.table import SPANS
-from jaxalign.pairs.result import COUNTS
+from jaxalign.pairs.result import PATH_COUNTS
 from jaxalign.pairs.windows import bucket
 from jaxalign.runtime import device_errors
 
-CHUNK = 2**24  # rows of a column copied to the host at once, by one of COPIERS threads
-COPIERS = 16
-HOST = "pinned_host"  # the kind of memory that a device writes and the host reads
+# Rows of a column copied to the host at once, by one of COPY_THREADS
+TRANSFER_ROWS = 2**24
+COPY_THREADS = 16
+HOST_MEMORY = "pinned_host"  # a device writes it, and the host reads it
 # Room in arrays of a side, beyond which it is a power of two.
-LETTERS, SEQUENCES = (2**20, 2**26), (2**12, 2**17)
+LETTER_ROOMS, SEQUENCE_ROOMS = (2**20, 2**26), (2**12, 2**17)
 
 
-class Loaded(NamedTuple):
+class DeviceSequences(NamedTuple):
     """One side on the device: flat codes, where each sequence begins, its length."""
 
     codes: jax.Array  # uint8, one more than there are residues
@@ -41,7 +42,7 @@ class Order(NamedTuple):
     rank: jax.Array  # int32
 
 
-class Asked(NamedTuple):
+class RequestedPairs(NamedTuple):
     """What a launch is asked for, (Q, T) or (N,)."""
 
     row: jax.Array  # of the result, beyond its last for pairs that are not asked for
@@ -49,28 +50,28 @@ class Asked(NamedTuple):
     swapped: jax.Array  # computed with their sides swapped
 
 
-class Found(NamedTuple):
+class LaunchResult(NamedTuple):
     """What a launch found, sides swapped back, (Q, T) or (N,) where not said."""
 
     columns: dict
-    row: jax.Array  # as of ``Asked``
+    row: jax.Array  # as of ``RequestedPairs``
     wanted: jax.Array
     again: jax.Array | None  # pairs whose score may have left int16
     runs: jax.Array | None  # joined, one path after the other, start to end
     totals: jax.Array  # (3,): pairs to run again, runs of the longest path, all runs
 
 
-def load(sequences, letters=0, count=0) -> Loaded:
+def load(sequences, letters=0, count=0) -> DeviceSequences:
     """One side of a task, to the device, in arrays for so many letters at least and so
     many sequences."""
     offsets, codes = sequences.offsets, np.append(sequences.codes, np.uint8(0))
-    numbers = (numbered(x, count) for x in (offsets[:-1], np.diff(offsets)))
-    return Loaded(_long(codes, np.uint8, letters + 1, LETTERS), *numbers)
+    numbers = (padded_integers(x, count) for x in (offsets[:-1], np.diff(offsets)))
+    return DeviceSequences(_long(codes, np.uint8, letters + 1, LETTER_ROOMS), *numbers)
 
 
-def numbered(values, count=0):
+def padded_integers(values, count=0):
     """Values of so many sequences at least, int32, on the device."""
-    return _long(values, np.int32, count, SEQUENCES)
+    return _long(values, np.int32, count, SEQUENCE_ROOMS)
 
 
 def _long(values, dtype, least, sizes):
@@ -94,7 +95,7 @@ def padded_ids(indices, size):
     jax.jit,
     static_argnames=("sizes", "letters", "zipped", "kind", "once", "inclusive"),
 )
-def gathered(
+def gather(
     queries,
     targets,
     i,
@@ -136,7 +137,8 @@ def gathered(
     first, last = jnp.where(swapped, j, i), jnp.where(swapped, i, j)
     beyond = jnp.arange(wanted.size, dtype=jnp.int32).reshape(wanted.shape) + pairs
     row = jnp.where(wanted, order.base[first] + last, beyond)
-    return (q, m, t, n, swapped if swaps else None), Asked(row, wanted, swapped)
+    arrays = q, m, t, n, swapped if swaps else None
+    return arrays, RequestedPairs(row, wanted, swapped)
 
 
 def _padded(side, ids, size):
@@ -151,21 +153,23 @@ def _lengths(side, ids):
 
 
 @partial(jax.jit, static_argnames=("split", "capacity"))
-def found(made, asked: Asked, *, split, capacity) -> Found:
-    """``kernels.Result`` of a launch -> ``Found``."""
+def launch_result(made, asked: RequestedPairs, *, split, capacity) -> LaunchResult:
+    """``kernels.Result`` of a launch -> ``LaunchResult``."""
     row, wanted, swapped = asked
     columns = _oriented(made, swapped, split)
     again = None if made.overflow is None else made.overflow & wanted
     zero = jnp.int32(0)
     repeat = zero if again is None else again.sum(dtype=jnp.int32)
     if not capacity:
-        return Found(columns, row, wanted, again, None, jnp.stack([repeat, zero, zero]))
+        return LaunchResult(
+            columns, row, wanted, again, None, jnp.stack([repeat, zero, zero])
+        )
     kept = wanted if again is None else wanted & ~again
     count = jnp.where(kept, made.count, 0)
     runs, begin = _join(made.runs, count, swapped, capacity)
     columns |= {"count": count, "first": begin}
     totals = jnp.stack([repeat, count.max(), count.sum(dtype=jnp.int32)])
-    return Found(columns, row, kept, again, runs, totals)
+    return LaunchResult(columns, row, kept, again, runs, totals)
 
 
 def _oriented(made, swapped, split) -> dict:
@@ -179,7 +183,7 @@ def _oriented(made, swapped, split) -> dict:
     others = spans[2:] + spans[:2]
     for name, own, other in zip(SPANS, spans, others, strict=True):
         columns[name] = jnp.where(swapped, other, own)
-    return columns | {name: getattr(made, name) for name in COUNTS}
+    return columns | {name: getattr(made, name) for name in PATH_COUNTS}
 
 
 def _join(runs, count, swapped, capacity):
@@ -198,12 +202,13 @@ def _join(runs, count, swapped, capacity):
 
 def column(rows: int) -> jax.Array:
     """int32, zero, of so many rows at least: whole pieces, or a power of two."""
-    size = -(-rows // CHUNK) * CHUNK if rows > CHUNK else bucket(rows, 2, 1024)
+    pieces = -(-rows // TRANSFER_ROWS)
+    size = pieces * TRANSFER_ROWS if pieces > 1 else bucket(rows, 2, 1024)
     return jnp.zeros(size, jnp.int32)
 
 
 @partial(jax.jit, donate_argnames=("columns", "runs"))
-def put(columns, runs, end, found: Found):
+def put(columns, runs, end, found: LaunchResult):
     """Columns and runs with those of a launch in place."""
     values = found.columns
     if found.runs is not None:
@@ -221,7 +226,7 @@ def put(columns, runs, end, found: Found):
 
 
 @partial(jax.jit, static_argnames="size")
-def grown(runs, *, size):
+def grow(runs, *, size):
     return jnp.zeros(size, runs.dtype).at[: len(runs)].set(runs)
 
 
@@ -241,7 +246,7 @@ def add(parts, into) -> None:
     its own to the host. Four H200 brought 1.7e9 rows in 0.27 s so, by memory that is
     not pinned in 1.3 (docs/logs/gpu-scaling.md, cause 5).
     """
-    size = min(CHUNK, len(parts[0]))
+    size = min(TRANSFER_ROWS, len(parts[0]))
 
     def piece(k, start):
         device = parts[k % len(parts)].device
@@ -257,7 +262,7 @@ def add(parts, into) -> None:
                 values += np.asarray(whole)[start : start + size]
         part += values[: len(part)]
 
-    with ThreadPoolExecutor(COPIERS) as pool:
+    with ThreadPoolExecutor(COPY_THREADS) as pool:
         list(pool.map(piece, *zip(*enumerate(range(0, len(into), size)), strict=True)))
 
 
@@ -276,9 +281,9 @@ def _sum(parts, start, size, device):
 def _near(values, device):
     """Values in memory of the host, where its device writes there itself."""
     kinds = {memory.kind for memory in device.addressable_memories()}
-    if device.platform == "cpu" or HOST not in kinds:
+    if device.platform == "cpu" or HOST_MEMORY not in kinds:
         return values
-    return jax.device_put(values, SingleDeviceSharding(device, memory_kind=HOST))
+    return jax.device_put(values, SingleDeviceSharding(device, memory_kind=HOST_MEMORY))
 
 
 @partial(jax.jit, static_argnames="size")

@@ -7,13 +7,13 @@ import numpy as np
 
 from jaxalign.pairs.gpu import device_arrays
 from jaxalign.pairs.gpu.device_arrays import Order
-from jaxalign.pairs.gpu.device_result import Held
-from jaxalign.pairs.gpu.launch_size import MEAN_RUNS, RUNS
+from jaxalign.pairs.gpu.device_result import DeviceResult
+from jaxalign.pairs.gpu.launch_size import MEAN_RUNS, PATH_RUNS
 from jaxalign.pairs.gpu.score_types import numbers
 
 
 @dataclass
-class Job:
+class DeviceJob:
     """What all launches of a run share; ``kept`` and ``mean`` runs grow as needed."""
 
     task: Any
@@ -21,11 +21,11 @@ class Job:
     sides: tuple  # of Loaded
     order: Order
     problem: Any
-    held: Held | None = None  # None where rows go to the host, launch by launch
+    held: DeviceResult | None = None  # None where rows go to the host, launch by launch
     out: Any = None  # results.Output
     tell: Any = None  # callable (cells more done)
     interpret: Any = None
-    kept: int = RUNS  # of a path
+    kept: int = PATH_RUNS  # of a path
     mean: int = MEAN_RUNS  # of all paths of a launch, a pair
     compiled: set = field(default_factory=set)  # static sizes
     spilled: bool = False  # rows go to the host: there was no memory to hold them
@@ -43,7 +43,7 @@ class Job:
         return self.mean * launch.pairs
 
 
-def shared(task, kernels):
+def load_sides(task, kernels):
     """(the two sides, the order, the problem) on the device."""
     job, count = task.job, len(task.queries)
     sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
@@ -53,7 +53,7 @@ def shared(task, kernels):
         queries = device_arrays.load(task.queries, *sizes)
     rank = job.rank if job.kind == "all" and job.once else np.arange(len(task.targets))
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
-    order = Order(*(device_arrays.numbered(x, sizes[1]) for x in (base, rank)))
+    order = Order(*(device_arrays.padded_integers(x, sizes[1]) for x in (base, rank)))
     wildcard = task.scoring.alphabet.wildcard_code
     problem = kernels.problem_of(*numbers(task), task.free, wildcard)
     return (queries, targets), order, problem

@@ -2,15 +2,16 @@
 
 import jax
 
-from jaxalign.pairs.gpu.launch_plan import IN_FLIGHT
+from jaxalign.pairs.gpu.launch_plan import THREADS_OF_A_DEVICE
 from jaxalign.pairs.gpu.launch_size import MEAN_RUNS
-from jaxalign.pairs.gpu.transfer import ROWS
+from jaxalign.pairs.gpu.transfer import MAX_ROWS
 
-SHARE = 0.8  # of the device memory that JAX may have
-UNKNOWN = 2**32  # bytes of a device whose allocator does not say (``platform``)
+MEMORY_SHARE = 0.8  # of the device memory that JAX may have
+# Bytes of a device whose allocator does not say (``platform``)
+UNKNOWN_DEVICE_BYTES = 2**32
 # Bytes of a launch at most: a pool that grows finds so much in one piece, and more buy
 # little (docs/gpu-kernels.md).
-LAUNCH = 2**34
+MAX_LAUNCH_BYTES = 2**34
 
 _limits: dict = {}  # device -> bytes of launches, once a larger one found no memory
 
@@ -25,8 +26,8 @@ def budget(task) -> int:
     """
     threads = threads_of(task)
     held = threads * _result_bytes(task) if _fits(task) else 0
-    free = int(SHARE * _limit(task) - held) // (2 * threads)
-    return power(min(free, LAUNCH))
+    free = int(MEMORY_SHARE * _limit(task) - held) // (2 * threads)
+    return power(min(free, MAX_LAUNCH_BYTES))
 
 
 def power(count: int) -> int:
@@ -48,7 +49,7 @@ def lower(device, count: int) -> None:
 def threads_of(task) -> int:
     """Host threads of a device; one is enough where no rows go to the host between."""
     several = task.reserved is not None or (len(task.devices) > 1 and not holds(task))
-    return IN_FLIGHT if several or task.top else 1
+    return THREADS_OF_A_DEVICE if several or task.top else 1
 
 
 def holds(task) -> bool:
@@ -65,7 +66,7 @@ def _devices(task):
 def _limit(task) -> int:
     """Bytes of the smallest device of a task."""
     stats = [one.memory_stats() or {} for one in _devices(task)]
-    return min(one.get("bytes_limit", UNKNOWN) for one in stats)
+    return min(one.get("bytes_limit", UNKNOWN_DEVICE_BYTES) for one in stats)
 
 
 def _result_bytes(task) -> int:
@@ -78,4 +79,4 @@ def _result_bytes(task) -> int:
 def _fits(task) -> bool:
     """Whether the result is kept on the device; its rows are counted in int32."""
     rows = task.job.pairs * (2 * MEAN_RUNS if task.output == "alignment" else 1)
-    return rows < ROWS and _result_bytes(task) < SHARE * _limit(task) / 3
+    return rows < MAX_ROWS and _result_bytes(task) < MEMORY_SHARE * _limit(task) / 3

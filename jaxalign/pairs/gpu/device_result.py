@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxalign.model.table import SPANS
 from jaxalign.pairs.gpu import device_arrays, transfer
-from jaxalign.pairs.result import COUNTS
+from jaxalign.pairs.result import PATH_COUNTS
 from jaxalign.pairs.windows import bucket
 from jaxalign.runtime import device_errors
 
@@ -25,7 +25,7 @@ class Lost(Exception):
 
 
 @dataclass
-class Held:
+class DeviceResult:
     """A result as it grows on the device."""
 
     columns: dict
@@ -46,7 +46,7 @@ def _lost():
         raise
 
 
-def empty(task) -> Held:
+def empty(task) -> DeviceResult:
     """Columns of the result on the device; runs of a path begin at ``first``.
 
     Raises
@@ -55,16 +55,16 @@ def empty(task) -> Held:
     """
     names = ["score"]
     names += ["max_identities"] if task.output == "identity" else []
-    names += [*SPANS, *COUNTS] if task.paths else []
+    names += [*SPANS, *PATH_COUNTS] if task.paths else []
     names += ["count", "first"] if task.output == "alignment" else []
     with _lost():
         columns = {name: device_arrays.column(task.job.pairs) for name in names}
         runs, end = jnp.zeros(1024, jnp.uint32), jnp.zeros((), jnp.int32)
         jax.block_until_ready((columns, runs, end))
-    return Held(columns, runs, end)
+    return DeviceResult(columns, runs, end)
 
 
-def put(held: Held, found, total: int) -> None:
+def put(held: DeviceResult, found, total: int) -> None:
     """Put the findings of a launch, which are there, into the result.
 
     total : runs of all its paths
@@ -78,14 +78,14 @@ def put(held: Held, found, total: int) -> None:
             needed = held.known + len(found.runs)
             if needed > len(held.runs):
                 size = bucket(needed, 2, 1024)
-                held.runs = device_arrays.grown(held.runs, size=size)
+                held.runs = device_arrays.grow(held.runs, size=size)
             held.known += min(total, len(found.runs))
         held.columns, held.runs, held.end = device_arrays.put(
             held.columns, held.runs, held.end, found
         )
 
 
-def settled(held: Held) -> None:
+def wait_for(held: DeviceResult) -> None:
     """Wait until all launches are put into a result.
 
     Raises
@@ -111,7 +111,7 @@ def collect(jobs, out) -> None:
         job.held = None
 
 
-def _paths(held: Held, columns: dict, rows: int):
+def _paths(held: DeviceResult, columns: dict, rows: int):
     """(runs, how many of each row) of the paths of one device, in input order."""
     (count,), (first,) = columns.pop("count"), columns.pop("first")
     counts = np.zeros(rows, np.int32)

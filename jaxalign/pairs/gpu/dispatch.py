@@ -21,10 +21,10 @@ import numpy as np
 
 from jaxalign.pairs import schedule
 from jaxalign.pairs.gpu import device_arrays, device_result, launch_errors, transfer
-from jaxalign.pairs.gpu.device_arrays import Found
-from jaxalign.pairs.gpu.device_job import Job, shared
+from jaxalign.pairs.gpu.device_arrays import LaunchResult
+from jaxalign.pairs.gpu.device_job import DeviceJob, load_sides
 from jaxalign.pairs.gpu.device_memory import budget, holds
-from jaxalign.pairs.gpu.device_result import Held
+from jaxalign.pairs.gpu.device_result import DeviceResult
 from jaxalign.pairs.gpu.launch_errors import job_words
 from jaxalign.pairs.gpu.launch_plan import zipped
 from jaxalign.pairs.gpu.launch_size import Launch
@@ -38,8 +38,8 @@ from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.devices import default_device
 
 GROUP = "launches"  # of pieces: they need not wait for each other
-AHEAD = 3  # launches issued and not yet looked at
-COMPILERS = 8  # compilations side by side
+LAUNCHES_AHEAD = 3  # launches issued and not yet looked at
+COMPILE_THREADS = 8  # compilations side by side
 
 
 def pieces_of(task: Task, launches: list[Launch]) -> list[Piece]:
@@ -93,7 +93,7 @@ def launches_of(state: Run, task: Task) -> list[Launch]:
     return [launch for piece in pieces for launch in piece.content]
 
 
-def job_of(state: Run, task: Task, device) -> Job:
+def job_of(state: Run, task: Task, device) -> DeviceJob:
     """What launches of a task share on a device, made by the first who asks."""
     key = id(task), device
     with state.lock(key):  # devices prepare at once
@@ -110,7 +110,7 @@ def collect(state: Run, jobs=None) -> None:
         device_result.collect(jobs, state.output)
 
 
-def run(job: Job, launches, out, tell, whole=True) -> None:
+def run(job: DeviceJob, launches, out, tell, whole=True) -> None:
     """Some launches of a task; rows to ``out`` (``results.Output``).
 
     whole : no other thread has launches on this device for ``out``, so that rows may be
@@ -130,14 +130,14 @@ def run(job: Job, launches, out, tell, whole=True) -> None:
         _both(job, launches)
         if held is not None:
             held.launches.extend(launches)
-            device_result.settled(held)
+            device_result.wait_for(held)
     except device_result.Lost:
         shared.held, shared.spilled = None, True
         _again(replace(job, held=None), held, launches)
     shared.kept, shared.mean = max(shared.kept, job.kept), max(shared.mean, job.mean)
 
 
-def _held(job: Job) -> Held | None:
+def _held(job: DeviceJob) -> DeviceResult | None:
     """The result as a device holds it; None where there is no memory for it."""
     try:
         job.held = job.held or device_result.empty(job.task)
@@ -146,14 +146,14 @@ def _held(job: Job) -> Held | None:
     return job.held
 
 
-def _again(job: Job, held: Held, launches) -> None:
+def _again(job: DeviceJob, held: DeviceResult, launches) -> None:
     """Launches whose rows a device has lost, and the others, to the host."""
     every = list({id(x): x for x in (*held.launches, *launches)}.values())
     _both(job, every, counted=True)
     job.tell(sum(cells(job.task.job, launch) for launch in every) - held.told)
 
 
-def _both(job: Job, launches, counted=False) -> None:
+def _both(job: DeviceJob, launches, counted=False) -> None:
     """Launches, and in int32 exactly the pairs whose score may have left int16."""
     again = _all(job, launches, counted)
     if again:
@@ -161,7 +161,7 @@ def _both(job: Job, launches, counted=False) -> None:
         _all(job, _in_int32(job, *sides), counted=True)
 
 
-def _in_int32(job: Job, queries, targets) -> list[Launch]:
+def _in_int32(job: DeviceJob, queries, targets) -> list[Launch]:
     """Launches of pairs that share no side; int32 holds all that int16 may not."""
     task = job.task
     sides, high = (queries, targets), highest(task)
@@ -171,15 +171,15 @@ def _in_int32(job: Job, queries, targets) -> list[Launch]:
     return split.blocks
 
 
-def prepare(task, kernels, interpret=None) -> Job:
+def prepare(task, kernels, interpret=None) -> DeviceJob:
     """The codes and what else launches read, on JAX's default device.
 
     interpret : parameters of the GPU interpreter, for tests.
     """
-    return Job(task, kernels, *shared(task, kernels), interpret=interpret)
+    return DeviceJob(task, kernels, *load_sides(task, kernels), interpret=interpret)
 
 
-def scores(job: Job, launch) -> Iterator[tuple]:
+def scores(job: DeviceJob, launch) -> Iterator[tuple]:
     """(launch, its scores on the device: int32 (slots, places)), of a launch whole or
     in halves; the scores are there.
 
@@ -201,18 +201,18 @@ def scores(job: Job, launch) -> Iterator[tuple]:
             yield launch, made
 
 
-def _scores(job: Job, launch) -> jax.Array:
+def _scores(job: DeviceJob, launch) -> jax.Array:
     call, options = _call(job, launch)
     arrays, _ = _gathered(job, launch)
     return call(job.problem, *arrays, **options).score
 
 
-def _all(job: Job, launches, counted=False) -> list:
+def _all(job: DeviceJob, launches, counted=False) -> list:
     """Issue launches, some ahead of those looked at; pairs that have to run again."""
     todo, waiting, failed, again = deque(launches), deque(), deque(), []
     while todo or waiting or failed:
         try:
-            if todo and not failed and len(waiting) < AHEAD:
+            if todo and not failed and len(waiting) < LAUNCHES_AHEAD:
                 launch, *rest = _within(job, todo.popleft())
                 todo.extendleft(reversed(rest))
                 waiting.append((launch, _issue(job, launch), job.kept))
@@ -230,14 +230,14 @@ def _all(job: Job, launches, counted=False) -> list:
     return again
 
 
-def _within(job: Job, launch) -> list:
+def _within(job: DeviceJob, launch) -> list:
     """A launch, in smaller ones where one like it found no memory before."""
     parts = within(job, launch)
     job.halved.extend([launch] * (len(parts) > 1))
     return parts
 
 
-def _apart(job: Job, launch, error, counted) -> list:
+def _apart(job: DeviceJob, launch, error, counted) -> list:
     """A launch that found no memory beside others in halves, one after the other; pairs
     that have to run again."""
     todo, again = deque(halves(job, launch, error)), []
@@ -250,7 +250,7 @@ def _apart(job: Job, launch, error, counted) -> list:
     return again
 
 
-def _look(job: Job, launch, found, kept, counted) -> list:
+def _look(job: DeviceJob, launch, found, kept, counted) -> list:
     """Wait for a launch, and put its rows where they belong; if its paths are longer
     than thought, issue it again before. Pairs that have to run again.
 
@@ -273,7 +273,7 @@ def _look(job: Job, launch, found, kept, counted) -> list:
     return [] if at is None else [(launch.queries[at[0]], launch.targets[at[-1]])]
 
 
-def compile_all(job: Job, launches) -> None:
+def compile_all(job: DeviceJob, launches) -> None:
     """Compile what launches need that is new, side by side: a kernel takes seconds.
     Scores that may leave int16 will need int32, too, on whichever device."""
     launches = [part for launch in launches for part in within(job, launch)]
@@ -301,11 +301,11 @@ def compile_all(job: Job, launches) -> None:
                 raise launch_errors.failure(job.task, launch, device, error) from error
 
     if len(distinct) > 1 and job.interpret is None:
-        with ThreadPoolExecutor(COMPILERS) as pool:
+        with ThreadPoolExecutor(COMPILE_THREADS) as pool:
             list(pool.map(make, distinct.values()))
 
 
-def _new(job: Job, launches) -> dict:
+def _new(job: DeviceJob, launches) -> dict:
     """Launches of static sizes that are not compiled, one of each."""
     distinct = {
         (x.rows, x.columns, x.room, x.records, x.slots, x.places, x.dtype, x.shape): x
@@ -323,17 +323,17 @@ def _ids(launch) -> list:
     ]
 
 
-def _gathered(job: Job, launch) -> tuple:
+def _gathered(job: DeviceJob, launch) -> tuple:
     """The arrays that a launch aligns, and ``Asked``."""
     task, letters = job.task.job, None
     if launch.room:
         options = ("room", launch.room), ("shape", launch.shape)
         letters = job.kernels.letters, options
-    return device_arrays.gathered(
+    return device_arrays.gather(
         *job.sides,
         *_ids(launch),
         job.order,
-        np.int32(min(task.pairs, transfer.ROWS)),
+        np.int32(min(task.pairs, transfer.MAX_ROWS)),
         sizes=(launch.rows, launch.columns),
         letters=letters,
         zipped=launch.zipped,
@@ -343,7 +343,7 @@ def _gathered(job: Job, launch) -> tuple:
     )
 
 
-def _call(job: Job, launch) -> tuple:
+def _call(job: DeviceJob, launch) -> tuple:
     """The function of the kernels that a launch calls, and its static arguments."""
     kernels, task = job.kernels, job.task
     options = {
@@ -358,12 +358,12 @@ def _call(job: Job, launch) -> tuple:
     return kernels.align_list if launch.zipped else kernels.align_block, options
 
 
-def _issue(job: Job, launch) -> Found:
+def _issue(job: DeviceJob, launch) -> LaunchResult:
     """Issue a launch; nothing waits."""
     call, options = _call(job, launch)
     arrays, asked = _gathered(job, launch)
     made = call(job.problem, *arrays, **options)
-    return device_arrays.found(
+    return device_arrays.launch_result(
         made._replace(overflow=None) if launch.proven else made,
         asked,
         split=job.kernels.split_identity if job.task.output == "identity" else None,

@@ -10,14 +10,21 @@ import numpy as np
 from jaxalign.errors import MemoryPlanError
 from jaxalign.model import bounds
 from jaxalign.pairs.gpu import launch_size
-from jaxalign.pairs.gpu.launch_size import Launch, Sizes, held, launch_bytes
+from jaxalign.pairs.gpu.launch_size import (
+    COARSE_CELLS,
+    Launch,
+    LaunchSizes,
+    launch_bytes,
+    targets_in,
+)
 from jaxalign.pairs.gpu.score_types import dtype_of, highest
 from jaxalign.pairs.plan import describe
 from jaxalign.pairs.windows import Partition, by_length, pairs
 from jaxalign.runtime.memory import refuse_over, show_bytes
 
-GROUPS = 8  # launches of queries; fewer are full: each waits for its longest program
-IN_FLIGHT = 2  # host threads of a device, but where its result is kept there
+# Launches of queries; fewer are full: each waits for its longest program
+MIN_GROUPS = 8
+THREADS_OF_A_DEVICE = 2  # host threads of a device, but where its result is kept there
 
 
 def make_plan(task, kernels, limit: int) -> tuple[dict, Partition]:
@@ -41,7 +48,7 @@ def make_plan(task, kernels, limit: int) -> tuple[dict, Partition]:
     taken = [launch_bytes(task, kernels, launch) for launch in launches]
     dtypes = {launch.dtype for launch in launches}
     figures = describe(task, len(launches), alone, taken, dtypes)
-    return figures | {"threads": min(task.threads, IN_FLIGHT)}, split
+    return figures | {"threads": min(task.threads, THREADS_OF_A_DEVICE)}, split
 
 
 def cut(task, kernels, budget: int) -> Partition:
@@ -52,7 +59,7 @@ def cut(task, kernels, budget: int) -> Partition:
         return zipped(task, kernels, order, order, budget, high)
     order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
     parts = _by_range(task, order)
-    sizes, split = Sizes(task, kernels, budget), Partition([], [])
+    sizes, split = LaunchSizes(task, kernels, budget), Partition([], [])
     # The most that a target or one after it can score.
     most = [np.maximum.accumulate(high[1][some][::-1])[::-1] for some in parts]
     half = job.kind == "all" and job.once
@@ -71,8 +78,9 @@ def cut(task, kernels, budget: int) -> Partition:
 def _alike(task, kernels, queries):
     """(start, stop) of queries, longest first, of one launch; at most as many as the
     largest takes. Where there are many, their best shapes are one, too."""
-    lengths, most = task.job.query_lengths[queries].tolist(), launch_size.QUERIES[0]
-    many = len(lengths) >= GROUPS * most and task.job.total >= launch_size.COARSE
+    lengths = task.job.query_lengths[queries].tolist()
+    most, large = launch_size.QUERY_COUNTS[0], task.job.total >= COARSE_CELLS
+    many = large and len(lengths) >= MIN_GROUPS * most
     kind = _kind if many else _range
     known = {length: kind(task, kernels, length) for length in set(lengths)}
     start = 0
@@ -107,7 +115,7 @@ def _by_range(task, order):
     return np.split(order, np.flatnonzero(np.diff(beyond)) + 1)
 
 
-def _rectangle(sizes: Sizes, split: Partition, queries, targets, most: int):
+def _rectangle(sizes: LaunchSizes, split: Partition, queries, targets, most: int):
     """Launches for some queries against targets of one range, both longest first; no
     score is above ``most``."""
     task, kernels = sizes.task, sizes.kernels
@@ -121,13 +129,13 @@ def _rectangle(sizes: Sizes, split: Partition, queries, targets, most: int):
         split.blocks.extend(_filled(sizes, launch, queries, targets))
 
 
-def _filled(sizes: Sizes, launch, queries, targets):
+def _filled(sizes: LaunchSizes, launch, queries, targets):
     """Launches like one, as many as queries and targets fill."""
     for q in range(0, len(queries), launch.slots):
         rest = targets
         while len(rest):
             part = queries[q : q + launch.slots]
-            count = held(sizes.task, sizes.kernels, launch, part, rest)
+            count = targets_in(sizes.task, sizes.kernels, launch, part, rest)
             yield replace(launch, queries=part, targets=rest[:count])
             rest = rest[count:]
 
@@ -135,7 +143,7 @@ def _filled(sizes: Sizes, launch, queries, targets):
 def smaller(task, kernels, launch, budget: int) -> list[Launch]:
     """The pairs of a launch in launches of at most so many device bytes, and of fewer
     pairs or checkpoints; none where the least one takes more."""
-    sizes = Sizes(task, kernels, budget, listed=launch.zipped)
+    sizes = LaunchSizes(task, kernels, budget, listed=launch.zipped)
     like = sizes.smaller(launch)
     if like is None:
         return []
@@ -144,7 +152,7 @@ def smaller(task, kernels, launch, budget: int) -> list[Launch]:
         return list(_filled(sizes, like, queries, targets))
     made = []
     while len(queries):
-        count = held(task, kernels, like, queries, targets)
+        count = targets_in(task, kernels, like, queries, targets)
         made.append(replace(like, queries=queries[:count], targets=targets[:count]))
         queries, targets = queries[count:], targets[count:]
     return made
@@ -153,9 +161,10 @@ def smaller(task, kernels, launch, budget: int) -> list[Launch]:
 def zipped(task, kernels, queries, targets, budget, high, wide=False) -> Partition:
     """Launches of pairs that share no side, of similar size; ``wide`` those that run
     again in int32, for scores in arrays for any pair of the job: they compile once."""
-    sizes, split = Sizes(task, kernels, budget, listed=True), Partition([], [])
+    sizes, split = LaunchSizes(task, kernels, budget, listed=True), Partition([], [])
     while len(queries):
-        some = queries[: launch_size.PAIRS[0]], targets[: launch_size.PAIRS[0]]
+        most = launch_size.LIST_SIZES[0]
+        some = queries[:most], targets[:most]
         sides = task.job.query_lengths, task.job.target_lengths
         longest = tuple(int(x[of].max()) for x, of in zip(sides, some, strict=True))
         most = min(int(x[of].max()) for x, of in zip(high, some, strict=True))
@@ -168,7 +177,7 @@ def zipped(task, kernels, queries, targets, budget, high, wide=False) -> Partiti
             split.pairs.append((int(queries[0]), int(targets[0])))
             queries, targets = queries[1:], targets[1:]
             continue
-        count = held(task, kernels, launch, queries, targets)
+        count = targets_in(task, kernels, launch, queries, targets)
         own = {"queries": queries[:count], "targets": targets[:count]}
         split.blocks.append(replace(launch, **own))
         queries, targets = queries[count:], targets[count:]

@@ -12,14 +12,16 @@ import numpy as np
 from jaxalign.pairs.windows import bucket
 
 # Queries, targets and zipped pairs of a launch; what fits and is needed is taken.
-QUERIES, PAIRS = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
-TARGETS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
-CHECKPOINTED = 4096  # targets of a launch that keeps checkpoints
-ROOM = 2**22  # words of letters of targets
-WIDE, MORE = 32768, 2  # targets, and times the room, for few queries: fewer last ones
-COARSE = 2 * 10**10  # cells; fewer take one height of strips: compiling costs more
-STRIP = 384  # rows
-RUNS = 256  # kept of a path; a launch with a longer one is compiled and runs again
+QUERY_COUNTS, LIST_SIZES = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
+TARGET_COUNTS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
+CHECKPOINTED_TARGETS = 4096  # targets of a launch that keeps checkpoints
+LETTER_WORDS = 2**22  # words of letters of targets
+# Targets, and times the room, for few queries: fewer last ones
+WIDE_TARGETS, WIDE_ROOM_RATIO = 32768, 2
+# Cells; fewer take one height of strips: compiling costs more
+COARSE_CELLS = 2 * 10**10
+MIN_STRIP_ROWS = 384  # rows
+PATH_RUNS = 256  # kept of a path; a launch with a longer one is compiled and runs again
 MEAN_RUNS = 16  # … and of all paths of a launch, a pair
 
 
@@ -48,7 +50,7 @@ class Launch:
 
 
 @dataclass
-class Sizes:
+class LaunchSizes:
     """The largest launches of a task that fit some device bytes, of each kind of
     queries looked for once; ``listed``: of pairs that share no side."""
 
@@ -66,7 +68,7 @@ class Sizes:
         if chosen is None:
             return None
         task, kernels, m = self.task, self.kernels, longest[0]
-        if not self.listed and (task.job.total < COARSE or _few(task)):
+        if not self.listed and (task.job.total < COARSE_CELLS or _few(task)):
             m = task.job.most[0]  # one shape for all
         s = shape(task, kernels, m, chosen[0], self.listed)
         if self.listed:
@@ -76,8 +78,11 @@ class Sizes:
         empty = Launch(queries, targets, rows, columns, 0, 0, 0, 0,
                        self.listed, *chosen, s)  # fmt: skip
         if task.paths:  # whether checkpoints fit depends on who is there
-            fits = (x for x in self._fitting(empty)
-                    if held(task, kernels, x, queries[: x.slots], targets))  # fmt: skip
+            fits = (
+                x
+                for x in self._fitting(empty)
+                if targets_in(task, kernels, x, queries[: x.slots], targets)
+            )
             return next(fits, None)
         key = s, rows, columns, chosen
         if key not in self.known:
@@ -92,7 +97,7 @@ class Sizes:
         for made in self._fitting(empty):
             if made.pairs < launch.pairs or made.records < launch.records:
                 first = launch.queries[: made.slots]
-                if held(task, kernels, made, first, launch.targets):
+                if targets_in(task, kernels, made, first, launch.targets):
                     return made
         return None
 
@@ -110,15 +115,15 @@ class Sizes:
     def _sides(self):
         """(slots, places) to try, most pairs first; ``Task.window`` bounds both."""
         task, whole = self.task, self.task.job.whole
-        wide = (WIDE, *TARGETS) if _few(task) else TARGETS
+        wide = (WIDE_TARGETS, *TARGET_COUNTS) if _few(task) else TARGET_COUNTS
         limit = task.window or wide[0]
         if self.listed:
-            return [(min(p, limit),) * 2 for p in PAIRS]
+            return [(min(p, limit),) * 2 for p in LIST_SIZES]
         needed = bucket(whole.targets if whole else len(task.job.target_lengths))
-        needed = min(needed, CHECKPOINTED) if task.paths else needed
-        few = QUERIES[0] if whole else bucket(len(task.job.query_lengths), 4, 4)
+        needed = min(needed, CHECKPOINTED_TARGETS) if task.paths else needed
+        few = QUERY_COUNTS[0] if whole else bucket(len(task.job.query_lengths), 4, 4)
         places = [t for t in wide if t <= needed]
-        slots = [q for q in QUERIES if q <= few]
+        slots = [q for q in QUERY_COUNTS if q <= few]
         sizes = [(min(q, limit), min(t, limit)) for q, t in product(slots, places)]
         return sorted(sizes, key=lambda size: -size[0] * size[1])
 
@@ -131,7 +136,7 @@ def shape(task, kernels, longest, dtype, listed=False):
         sides = task.job.falling
         return kernels.spread(*sides, local=task.local, packed=packed)
     if task.paths:
-        longest = max(longest, min(task.job.most[0], STRIP))
+        longest = max(longest, min(task.job.most[0], MIN_STRIP_ROWS))
     return kernels.choose(
         longest,
         local=task.local,
@@ -143,7 +148,7 @@ def shape(task, kernels, longest, dtype, listed=False):
 
 def _few(task) -> bool:
     """Whether all queries are in one launch, and its shape is chosen for all of it."""
-    few = len(task.job.query_lengths) <= QUERIES[0] and task.job.whole is None
+    few = len(task.job.query_lengths) <= QUERY_COUNTS[0] and task.job.whole is None
     return few and task.job.kind == "cross" and not task.paths
 
 
@@ -157,7 +162,7 @@ def _room(task, kernels, s, places) -> int:
     sensible. The same for all launches of these sizes."""
     ends = kernels.rows_of(task.job.longest(places), s)
     needed = bucket(int(ends[-1]), 2, 256)
-    room = ROOM * (MORE if _few(task) else 1)
+    room = LETTER_WORDS * (WIDE_ROOM_RATIO if _few(task) else 1)
     return max(min(needed, room // s.groups), int(ends[0]))
 
 
@@ -179,7 +184,7 @@ def _with_records(task, kernels, launch, budget):
     return replace(launch, records=min(needed, rest // each) // least * least)
 
 
-def held(task, kernels, launch, queries, targets) -> int:
+def targets_in(task, kernels, launch, queries, targets) -> int:
     """How many of the targets (or pairs), longest first, a launch has room for."""
     n = task.job.target_lengths[targets[: launch.places]]
     blocks, s = len(n), launch.shape
@@ -200,7 +205,7 @@ def launch_bytes(task, kernels, launch) -> int:
     sizes = launch.slots, launch.places, launch.rows, launch.columns
     fill = kernels.fill_bytes(launch.shape, *sizes, launch.room, launch.records)
     letters = launch.places * launch.columns + launch.room * launch.shape.groups
-    kept = 4 * (2 * RUNS + MEAN_RUNS) if task.output == "alignment" else 0
+    kept = 4 * (2 * PATH_RUNS + MEAN_RUNS) if task.output == "alignment" else 0
     profile = 0 if launch.zipped else 160 * launch.slots * launch.rows
     codes = 8 * launch.slots * launch.rows + 40 * letters
     return fill + codes + profile + launch.pairs * (64 + kept)

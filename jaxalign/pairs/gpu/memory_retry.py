@@ -1,13 +1,13 @@
 """Launches for which a device has no memory, in smaller ones."""
 
 from jaxalign.pairs.gpu import device_memory, launch_errors
-from jaxalign.pairs.gpu.device_job import Job
+from jaxalign.pairs.gpu.device_job import DeviceJob
 from jaxalign.pairs.gpu.launch_plan import smaller
 from jaxalign.pairs.gpu.launch_size import launch_bytes
 from jaxalign.runtime import device_errors
 
 
-def within(job: Job, launch) -> list:
+def within(job: DeviceJob, launch) -> list:
     """A launch, in smaller ones where one like it found no memory before."""
     task, most = job.task, device_memory.limit(job.device)
     if most is None or launch_bytes(task, job.kernels, launch) <= most:
@@ -15,7 +15,7 @@ def within(job: Job, launch) -> list:
     return smaller(task, job.kernels, launch, most) or [launch]
 
 
-def halves(job: Job, launch, error, alone=False) -> list:
+def halves(job: DeviceJob, launch, error, alone=False) -> list:
     """The pairs of a launch that found no memory in smaller ones, or the same again
     where there are none and others were in flight beside it."""
     task, kernels = job.task, job.kernels

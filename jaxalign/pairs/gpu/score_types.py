@@ -6,8 +6,8 @@ import numpy as np
 
 from jaxalign.model import bounds
 
-LETTERS = 30  # an alphabet of the kernels
-FAR = 2**13  # a quarter of int16
+MAX_LETTERS = 30  # an alphabet of the kernels
+SAFE_SCORE = 2**13  # a quarter of int16
 
 
 def numbers(task):
@@ -28,7 +28,7 @@ def highest(task) -> tuple[np.ndarray, np.ndarray]:
 def _most(side, best) -> np.ndarray:
     """By composition; by length where that is far from any limit, which is faster."""
     made = side.lengths * int(best.max(initial=0))
-    for k in np.flatnonzero(made >= FAR).tolist():
+    for k in np.flatnonzero(made >= SAFE_SCORE).tolist():
         made[k] = best[side[k]].sum()
     return made
 
@@ -41,7 +41,7 @@ def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | Non
     search, whose scores are used as they come.
     """
     identity = task.output == "identity"
-    if len(task.scoring.scores) > LETTERS:
+    if len(task.scoring.scores) > MAX_LETTERS:
         return None
     if identity and min(m, n) >= bounds.IDENTITY_BASE["int32"]:
         return None

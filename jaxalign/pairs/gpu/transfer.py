@@ -13,8 +13,8 @@ import numpy as np
 from jaxalign.pairs.result import Rows
 from jaxalign.pairs.windows import bucket
 
-ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch
-SLACK = 1e-5  # of a threshold, above what float32 loses
+MAX_ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch
+FILTER_SLACK = 1e-5  # of a threshold, above what float32 loses
 
 
 def to_host(job, launch, ids, found, total, done) -> Rows:
@@ -22,7 +22,7 @@ def to_host(job, launch, ids, found, total, done) -> Rows:
 
     As ``crossed``; total : runs of all its paths; done : cells
     """
-    at, columns = crossed(job, ids, launch.zipped, found)
+    at, columns = columns_to_host(job, ids, launch.zipped, found)
     rows, paths = _rows(job.task.job, launch, found, at), None
     if found.runs is not None:
         first, counts = columns.pop("first"), columns.pop("count").astype(np.int64)
@@ -39,7 +39,7 @@ def in_order(runs, first, counts) -> np.ndarray:
 
 def _rows(job, launch, found, at):
     """Rows of the result of some places of a launch."""
-    if job.pairs < ROWS:
+    if job.pairs < MAX_ROWS:
         return np.asarray(found.row).reshape(-1)[at].astype(np.int64)
     q, t = (at, at) if launch.zipped else np.unravel_index(at, found.wanted.shape)
     i, j = launch.queries[q], launch.targets[t]
@@ -48,10 +48,10 @@ def _rows(job, launch, found, at):
     return job.position(i, j)
 
 
-def crossed(job, ids, zipped, found):
+def columns_to_host(job, ids, zipped, found):
     """(places in the grid (P,), columns (P,)) of a launch, on the host.
 
-    job : ``gpu.Job``; ids : of both sides; found : ``pairs.gpu.device_arrays.Found``.
+    job : DeviceJob; ids : of both sides; found : LaunchResult
     Pairs that run again are left out.
     """
     task = job.task
@@ -64,7 +64,7 @@ def crossed(job, ids, zipped, found):
     options = {"filters": task.filters, "scale": task.scoring.scale}
     options |= {"zipped": zipped, "swaps": swaps}
     lengths = [side.length for side in job.sides]
-    mask, count = passing(found.columns, wanted, *ids, *lengths, **options)
+    mask, count = filter_mask(found.columns, wanted, *ids, *lengths, **options)
     count = int(count)
     size = min(bucket(count, 4, 256), mask.size)
     index, columns = _compact(mask, found.columns, size=size)
@@ -73,7 +73,7 @@ def crossed(job, ids, zipped, found):
 
 
 @partial(jax.jit, static_argnames=("filters", "scale", "zipped", "swaps"))
-def passing(columns, wanted, i, j, m, n, *, filters, scale, zipped, swaps):
+def filter_mask(columns, wanted, i, j, m, n, *, filters, scale, zipped, swaps):
     """(mask, count): all pairs that pass, and some that miss by a hair (float32).
 
     columns, wanted : grids of a launch; i, j : its ids; m, n : lengths of all
@@ -85,7 +85,7 @@ def passing(columns, wanted, i, j, m, n, *, filters, scale, zipped, swaps):
     m, n = (x[jnp.maximum(k, 0)].astype(jnp.float32) for x, k in ((m, i), (n, j)))
     seen = {name: values.astype(jnp.float32) for name, values in columns.items()}
     seen["score"] = seen["score"] / scale
-    mask = wanted & filters.mask(seen, m, n, jnp, SLACK)
+    mask = wanted & filters.mask(seen, m, n, jnp, FILTER_SLACK)
     return mask, mask.sum(dtype=jnp.int32)
 
 

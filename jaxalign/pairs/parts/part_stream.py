@@ -38,7 +38,7 @@ def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
 
 def _room(task: Task, some: list[query_ranges.Part]) -> tuple[int, int]:
     """How many parts are planned or at work ahead, and the bytes of those in memory."""
-    ahead = pipeline.AHEAD * max(len(task.devices), 1)
+    ahead = pipeline.PARTS_AHEAD * max(len(task.devices), 1)
     return ahead, query_ranges.reserved_bytes(task, some, ahead + pipeline.WRITERS)
 
 

@@ -14,17 +14,18 @@ from jaxalign.errors import UsageError
 from jaxalign.model.numbers import check_whole
 from jaxalign.pairs import schedule
 from jaxalign.pairs.plan import COLUMN_BYTES, Task
-from jaxalign.pairs.windows import Whole
+from jaxalign.pairs.windows import WholeJob
 
-ROWS = 2**22  # of a part, about; 184 MB of statistics
-CELLS = 2**40  # of a part; a minute or two on a few cores, a second on a GPU
-PARTS = 32  # of a smaller job, so that several machines end together …
-LEAST = 2**38  # … but so many cells each, and EVEN queries
+PART_ROWS = 2**22  # of a part, about; 184 MB of statistics
+PART_CELLS = 2**40  # of a part; a minute or two on a few cores, a second on a GPU
+MIN_PARTS = 32  # of a smaller job, so that several machines end together …
+MIN_CELLS = 2**38  # … but so many cells each, and QUERIES_STEP queries
 SEARCH_CELLS = 2**42  # … of a search, which may read the database for each part
-LAST = 1.5  # parts that the last one may be: a small triangle leaves lanes empty
-FEW = 3  # times as many targets: no more cells in vain than a triangle of its own has
+LAST_RATIO = 1.5  # parts that the last one may be: a small triangle leaves lanes empty
+# Times as many targets: no more cells in vain than a triangle of its own has
+MIN_TARGET_RATIO = 3
 MOST_ROWS = 2**61  # no job has as many; sums with it stay within int64
-EVEN = 64  # a launch on a GPU takes so many queries
+QUERIES_STEP = 64  # a launch on a GPU takes so many queries
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def cut(
     lengths : int64 (n,)
     rows, cells : int, optional
         Of a part at most, unless a single query has more; of the last half as many
-        more. By default ``ROWS`` and ``CELLS``, or a share of a smaller job.
+        more. By default ``PART_ROWS`` and ``PART_CELLS``, or a share of a smaller job.
 
     Returns
     -------
@@ -66,13 +67,15 @@ def cut(
     after = np.cumsum(lengths[::-1])[::-1] - follow * lengths
     row = np.concatenate([[0], np.cumsum(partners)])
     cell = np.concatenate([[0], np.cumsum(lengths * after)])
-    rows = checked(rows) or min(ROWS, max(int(row[n]) // PARTS, EVEN * n, 1))
-    cells = cells or min(CELLS, max(int(cell[n]) // PARTS, LEAST))
-    return _bands(row, cell, rows, cells, LAST)
+    rows = checked(rows) or min(
+        PART_ROWS, max(int(row[n]) // MIN_PARTS, QUERIES_STEP * n, 1)
+    )
+    cells = cells or min(PART_CELLS, max(int(cell[n]) // MIN_PARTS, MIN_CELLS))
+    return _bands(row, cell, rows, cells, LAST_RATIO)
 
 
 def cut_search(
-    lengths, top: int, residues: int, rows: int = ROWS, cells: int = SEARCH_CELLS
+    lengths, top: int, residues: int, rows: int = PART_ROWS, cells: int = SEARCH_CELLS
 ) -> list[Part]:
     """The parts of a search: some queries against the whole database.
 
@@ -102,8 +105,8 @@ def _bands(row, cell, rows: int, cells: int, most: float = 1) -> list[Part]:
         if all(total[n] - total[first] <= most * limit for total, limit in totals):
             last = n
         last = max(last, min(first + 1, n))
-        if last < n and last - first > EVEN:
-            last = first + (last - first) // EVEN * EVEN
+        if last < n and last - first > QUERIES_STEP:
+            last = first + (last - first) // QUERIES_STEP * QUERIES_STEP
         start, stop = int(row[first]), int(row[last])
         held = int(cell[last] - cell[first])
         made.append(Part(len(made), first, last, start, stop, held))
@@ -171,11 +174,11 @@ def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
         whole = replace(task, reserved=reserved)
         return whole, [whole]
     longest = (int(task.queries.lengths.max(initial=0)),) * 2
-    whole = Whole(longest, task.job.cells, n, len(task.queries.codes))
+    whole = WholeJob(longest, task.job.cells, n, len(task.queries.codes))
     same = replace(task, whole=whole, reserved=reserved)
     band = task.queries.between(part.first, part.last)
     rows = replace(same, queries=band, targets=task.queries.between(part.first, n))
-    if len(band) * FEW <= len(rows.targets):
+    if len(band) * MIN_TARGET_RATIO <= len(rows.targets):
         rows = replace(rows, once=False)
         return rows, [rows]
     corner = replace(same, queries=band, targets=band, size=n - part.first)

@@ -22,8 +22,8 @@ from jaxalign.runtime.ray_cluster import (
     share_of,
 )
 
-AGAIN = 20  # times a part is computed anew after a loss
-WAITING = 2  # parts handed out for each worker; those beyond one wait
+MAX_RETRIES = 20  # times a part is computed anew after a loss
+PARTS_PER_WORKER = 2  # parts handed out for each worker; those beyond one wait
 
 
 def stream(task: Task, some: list[Part], address: str, progress=None, busy=None):
@@ -45,14 +45,14 @@ def stream(task: Task, some: list[Part], address: str, progress=None, busy=None)
         raise UsageError("a cluster chooses devices by itself: leave out devices")
     ray = connect(address)
     share = share_of(ray.nodes())
-    work = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_retries=AGAIN)
+    work = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_retries=MAX_RETRIES)
     work = work(_compute)
     whole = ray.put(task)
     ready = Arrivals(ray, sum(part.cells for part in some), progress, busy, share)
     todo, pending = iter(some), []
     try:
         while True:
-            while len(pending) < WAITING * share.workers:
+            while len(pending) < PARTS_PER_WORKER * share.workers:
                 if (part := next(todo, None)) is None:
                     break
                 pending.append(
@@ -74,7 +74,7 @@ def _compute(task: Task, part: Part, share: Share, version: str):
     if version != installed_version():
         raise DeviceError(f"jaxalign {installed_version()} on a worker, {version} here")
     # Ray limits OpenMP to the CPUs of a task; XLA's loops are threads of our own.
-    threads = launch_plan.IN_FLIGHT if share.gpus else share.cpus
+    threads = launch_plan.THREADS_OF_A_DEVICE if share.gpus else share.cpus
     budget = min(task.budget, memory.budget() // share.on_a_node)
     task = replace(task, threads=threads, budget=budget)
     ((_, columns, paths, info),) = part_stream.stream(task, [part])

@@ -24,7 +24,7 @@ from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import row_of
 from jaxalign.pairs.dp.sweep.lane_scores import from_profile
 
-ROWS, COLUMNS = 2, 2  # of a block
+BLOCK_ROWS, BLOCK_COLUMNS = 2, 2  # of a block
 
 
 class Constants(NamedTuple):
@@ -69,11 +69,11 @@ def columns_of(rows: int, scores, letters, second, dtype, costs):
     The carry is that of ``sweep``: H and F of the rows, the diagonal, then H and E of
     the row above, (L / 2, 2 * B) each, and the best H so far.
     """
-    lanes = scores.shape[2] // COLUMNS
+    lanes = scores.shape[2] // BLOCK_COLUMNS
 
     def halves(pair):
         return [lax.slice_in_dim(pair, c * lanes, (c + 1) * lanes)
-                for c in range(COLUMNS)]  # fmt: skip
+                for c in range(BLOCK_COLUMNS)]  # fmt: skip
 
     # Functions of their own, so that the loops of a block read plain arrays.
     score = one_function(partial(from_profile, dtype=dtype))
@@ -83,16 +83,16 @@ def columns_of(rows: int, scores, letters, second, dtype, costs):
         h, f, diag, above_h, above_e, nothing, (best,) = carry
         pair_h, pair_e = row(above_h, p), row(above_e, p)
         up, e, left, new_h, new_f = halves(pair_h), halves(pair_e), diag, [], []
-        for k in range(0, rows, ROWS):
-            some = slice(k, k + ROWS)
+        for k in range(0, rows, BLOCK_ROWS):
+            some = slice(k, k + BLOCK_ROWS)
             s = [halves(score(scores, x, p, second)) for x in letters[some]]
             h_k, f_k, up, e, best = _block(
                 h[some], f[some], left, up, e, s, best, costs
             )
-            left = h[k + ROWS - 1]
+            left = h[k + BLOCK_ROWS - 1]
             new_h += h_k
             new_f += f_k
-        for c in range(COLUMNS):
+        for c in range(BLOCK_COLUMNS):
             above_h = _put(above_h, up[c], p, c)
             above_e = _put(above_e, e[c], p, c)
         diag = last(pair_h)
@@ -109,9 +109,9 @@ def _block(h, f, diag, up, e, s, best, costs):
     """
     gaps = Gaps(lax.full_like(diag, costs.open), lax.full_like(diag, costs.extend))
     h, f, up, e, found = list(h), list(f), list(up), list(e), []
-    for k in range(ROWS):
+    for k in range(BLOCK_ROWS):
         corner, diag = diag, h[k]  # H to the left of the row above, and of this row
-        for c in range(COLUMNS):
+        for c in range(BLOCK_COLUMNS):
             e[c] = recurrence.gap(e[c], up[c], gaps)
             f[k] = recurrence.gap(f[k], h[k], gaps)
             h[k] = recurrence.best(corner, s[k][c], e[c], f[k], True, costs.zero)

@@ -29,8 +29,9 @@ from jaxalign.pairs.dp.recurrence import border
 from jaxalign.pairs.dp.sweep import cell_blocks, lane_best, lane_scores
 
 TILE = 16  # columns; half of it is lost on every target, and every tile costs a fold
-STEPS = 2  # a turn of the loop takes without paths, which leave the time as it is
-CHUNK = 2**17  # columns of a lane that a chunk has, all lanes together
+# A turn of the loop takes without paths, which leave the time as it is
+UNROLLED_STEPS = 2
+CHUNK_CELLS = 2**17  # columns of a lane that a chunk has, all lanes together
 
 
 class Block(NamedTuple):
@@ -60,7 +61,7 @@ class Query(NamedTuple):
     second: jax.Array | None = None  # W = 2: bool (L / TILE, B), meets the second
 
 
-class Filled(NamedTuple):
+class BlockFill(NamedTuple):
     """What the end-cell rule needs (``ends``), tile by tile, and the backtrack.
 
     ``best`` is the best cell among the columns of a tile in local mode; else the best
@@ -103,7 +104,7 @@ def fill(
     strip = partial(_strip, local=local, fused=fused, alone=fused and own, costs=costs)
 
     def chunks(state, block, query, gaps, borders):
-        size = jnp.int32(max(1, CHUNK // (TILE * lanes)))  # tiles of a chunk
+        size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
 
         def chunk(c, state):
             first = lax.max(query.tile, c * size)
@@ -134,7 +135,7 @@ def fill(
 def _in_pairs(columns):
     """(..., L, B) -> (..., L / 2, 2 * B): two columns a row."""
     *more, count, lanes = columns.shape
-    wide = cell_blocks.COLUMNS
+    wide = cell_blocks.BLOCK_COLUMNS
     return columns.reshape(*more, count // wide, wide * lanes)
 
 
@@ -152,7 +153,9 @@ def _before(block, gaps, free, halves, local):
     best = jnp.where(local, 0, best).astype(h.dtype)
     zero = jnp.zeros(best.shape, jnp.int32)
     row = None if local and halves is None else zero
-    filled = Filled(h, best, row, zero if local and row is not None else None, halves)
+    filled = BlockFill(
+        h, best, row, zero if local and row is not None else None, halves
+    )
     return filled, jnp.full_like(h, neg_inf(h.dtype))
 
 
@@ -241,11 +244,12 @@ def _tiles(
         else:
             both = None if second is None else twice(second)
             given = rows, block.scores, letters, both, gaps.open.dtype
-            column, wide = cell_blocks.columns_of(*given, costs), cell_blocks.COLUMNS
+            column = cell_blocks.columns_of(*given, costs)
+            wide = cell_blocks.BLOCK_COLUMNS
         inner = h, f, diag, filled.last_row, e_row, filled.halves
         zero = 0 if costs is None else costs.zero
         inner += (lane_best.track(h, local, paths, zero),)
-        many = 1 if paths else STEPS
+        many = 1 if paths else UNROLLED_STEPS
         turns = TILE // (wide * many)
         inner = lax.fori_loop(t * turns, (t + 1) * turns, _times(many, column), inner)
         h, f, diag, last_row, e_row, halves, track = inner
