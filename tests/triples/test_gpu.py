@@ -78,10 +78,10 @@ class Small:
     def solve(self, triples, shape):
         return api.solve(triples, shape, mosaic.interpreter())
 
-    def answering(self, device):
-        return self.answer
+    def solve_packed_on(self, device):
+        return self.solve_packed
 
-    def answer(self, rows, shape, letters):
+    def solve_packed(self, rows, shape, letters):
         return api.solve_packed(rows, shape, letters, mosaic.interpreter())
 
 
@@ -280,10 +280,10 @@ def counted(triples, parts, paths):
 class Wrong(Small):
     """Kernels whose paths are all gaps."""
 
-    def answer(self, rows, shape, letters):
+    def solve_packed(self, rows, shape, letters):
         return rows
 
-    def answers(self, rows, shape):
+    def unpack_results(self, rows, shape):
         shared = 4 * (2 + 3 * 24**2)  # bytes of costs and scores
         la, lb, lc = rows[shared : shared + 12].view(np.int32)
         columns = np.array([[4] * la + [2] * lb + [1] * lc], np.uint8)
