@@ -16,6 +16,8 @@ from jaxalign.pairs import options as pairs
 from jaxalign.pairs.options import PairOptions
 from jaxalign.soft import options as soft
 from jaxalign.soft.options import SoftOptions
+from jaxalign.triples import options as triples
+from jaxalign.triples.options import TripleOptions
 
 FUNCTIONS = sorted(
     name for name in jaxalign.__all__ if inspect.isfunction(getattr(jaxalign, name))
@@ -35,6 +37,7 @@ CALLS = {
     "search": (SET, SET),
     "stream_search": (SET, SET),
 }
+ARGUMENTS = CALLS | {"align_three": SET}
 ENDS = {"mode", "free_ends"}
 MACHINE = {"implementation", "memory_budget", "threads", "devices"}
 WATCH = {"progress", "busy"}
@@ -42,6 +45,8 @@ FILTERS = {"min_score", "min_identity", "identity", "min_cov", "coverage"}
 TABLE = ENDS | MACHINE | {"mesh", "window", "output"} | FILTERS
 SEARCH = ENDS | MACHINE | {"window", "top", "align_top", "unknown", "progress"}
 SOFT = ENDS | {*COSTS, "temperature", "adjacent_gaps", "implementation"}
+THREE = {"gap_model", "mode", "memory_budget", "implementation", "schedule"}
+THREE |= {"traceback", "chunk", "height", "depth"}
 TAKES = {
     "align": ENDS | MACHINE | WATCH | {"mesh", "return_directions"},
     "align_pairs": TABLE | WATCH,
@@ -66,6 +71,9 @@ TAKES = {
     "alignment_log_prob": SOFT,
     "kl_divergence": SOFT - {*COSTS, "temperature"},
     "mea_alignment": ENDS | {"threshold"},
+    "align_three": THREE | {"progress"},
+    "plan_three": THREE,
+    "align_triples": THREE - {"schedule", "chunk", "height", "depth"} | {"progress"},
 }
 # A value of each option that is well formed, so that only its name can be refused.
 VALUES = {
@@ -167,6 +175,7 @@ def test_the_message_says_what_may_be_meant(name, given, words):
 @pytest.mark.parametrize(
     "name, given, words",
     [
+        ("align_three", {"chunk": 3}, "only bt1, bt2 and bt3 have chunks"),
         ("align_pairs", {"identity": "shorter"}, "min_identity"),
         ("align_pairs", {"coverage": "query"}, "min_cov"),
         ("align_all", {"part_rows": 3}, "part_rows"),
@@ -176,7 +185,7 @@ def test_the_message_says_what_may_be_meant(name, given, words):
 )
 def test_an_option_that_means_nothing_here_is_refused(name, given, words):
     with pytest.raises(UsageError, match=words):
-        getattr(jaxalign, name)(*CALLS[name], **given)
+        getattr(jaxalign, name)(*ARGUMENTS[name], **given)
 
 
 @pytest.mark.parametrize("given", [{"include_self": True}, {"parts": True}])
@@ -191,13 +200,17 @@ def keyword_types(module):
 
 @pytest.mark.parametrize(
     "module, options",
-    [(pairs, PairOptions), (searches, SearchOptions), (soft, SoftOptions)],
+    [
+        (pairs, PairOptions),
+        (searches, SearchOptions),
+        (soft, SoftOptions),
+        (triples, TripleOptions),
+    ],
 )
 def test_keywords_have_the_types_of_the_options(module, options):
     types = typing.get_type_hints(options)
-    assert {field.name for field in fields(options)} == {
-        name for one in keyword_types(module) for name in one.__annotations__
-    }
+    named = {name for one in keyword_types(module) for name in one.__annotations__}
+    assert named == {field.name for field in fields(options)}
     for one in keyword_types(module):
         for name, type in typing.get_type_hints(one).items():
             assert type == types[name], (one, name)

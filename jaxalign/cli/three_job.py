@@ -1,5 +1,7 @@
 """The straight line of ``jaxalign three``: options -> input -> plan -> alignment."""
 
+from dataclasses import replace
+
 from jaxalign.cli import inputs, progress
 from jaxalign.cli.job import Messages
 from jaxalign.cli.request import scoring_of
@@ -33,38 +35,37 @@ def run(path: str, options: ThreeOptions) -> int:
         raise UsageError(f"{path} has {len(read)} records: three are needed")
     select_device(options.machine.device)
     named = [read.take([n]) for n in range(3)]
-    messages.say(describe(read, api.plan_three(*named, scoring, **chosen)))
+    messages.say(describe(read, api.plan_of_triple(*named, scoring, chosen)))
     asked = options.messages
     with progress.reporting(asked.progress, asked.quiet) as tell:
-        found = api.align_three(*named, scoring, progress=tell, **chosen)
+        found = api.triple_of(*named, scoring, replace(chosen, progress=tell))
     triples.write(found, out, options.output.format, options.output.force)
     messages.say(_summary(found))
     return 0
 
 
-def settings(options: ThreeOptions) -> dict:
-    """What ``three.plan_three`` and ``three.align_three`` take."""
+def settings(options: ThreeOptions) -> api.TripleOptions:
+    """The options of the plan and of the alignment."""
     machine, name = options.machine, options.scoring.preset
     usual = preset(name).mode if name else "global"
-    return {
-        "gap_model": options.mode.gap_model,
-        "mode": options.mode.mode or usual,
-        "schedule": machine.schedule,
-        "traceback": None if machine.traceback == "none" else machine.traceback,
-        "memory_budget": machine.memory_budget,
-        "chunk": machine.chunk,
-        "height": machine.height,
-        "depth": machine.depth,
-        "implementation": machine.implementation,
-    }
+    return api.TripleOptions(
+        gap_model=options.mode.gap_model,
+        mode=options.mode.mode or usual,
+        schedule=machine.schedule,
+        traceback=None if machine.traceback == "none" else machine.traceback,
+        memory_budget=machine.memory_budget,
+        chunk=machine.chunk,
+        height=machine.height,
+        depth=machine.depth,
+        implementation=machine.implementation,
+    )
 
 
 def _check(scoring, options: ThreeOptions, out: str) -> None:
     """What can be refused before a file is read."""
     chosen = settings(options)
-    words = ("gap_model", "mode", "schedule", "traceback")
-    api.check(scoring, *(chosen[word] for word in words))
-    if chosen["traceback"] is None and options.output.format in ("fasta", "clustal"):
+    api.check(scoring, chosen)
+    if chosen.traceback is None and options.output.format in ("fasta", "clustal"):
         raise UsageError(f"--format {options.output.format} needs a traceback")
     output.check(out, options.output.force)
 
@@ -76,7 +77,7 @@ def describe(sequences, plan: dict) -> str:
         f"{lengths} residues, {plan['cells']:.3g} cells of {plan['states']} states "
         f"({plan['gap_model']}); {plan['implementation']}, {plan['schedule']}, "
         f"traceback {plan['traceback'] or 'none'}; "
-        f"{api.show_bytes(plan['bytes'])} of {api.show_bytes(plan['budget'])}"
+        f"{api.show_bytes(plan['bytes'])} of {api.show_bytes(plan['budget_bytes'])}"
     )
 
 

@@ -1,32 +1,38 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """Three sequences: ``align_three`` and ``align_triples``, numbered straight lines."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any, Literal, Unpack
 
 from jaxalign import inputs
 from jaxalign.errors import UsageError
-from jaxalign.model.numbers import check_whole
-from jaxalign.model.scoring import MODES, as_scoring
-from jaxalign.model.triple import GAP_MODELS, TripleAlignment
+from jaxalign.inputs import SequenceLike
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.model.triple import TripleAlignment
 from jaxalign.runtime.memory import show_bytes
+from jaxalign.signatures import with_options
 from jaxalign.triples import fill_choice, plan
+from jaxalign.triples.options import (
+    AlignThreeKeywords,
+    AlignTriplesKeywords,
+    PlanThreeKeywords,
+    TripleOptions,
+    check,
+)
 
 
+@with_options(TripleOptions)
 def align_three(
-    a,
-    b,
-    c,
-    scoring=None,
-    *,
-    gap_model="quasi-natural",
-    mode="global",
-    schedule="auto",
-    traceback="auto",
-    memory_budget=None,
-    chunk=None,
-    height=None,
-    depth=None,
-    implementation=None,
-    progress=None,
+    a: SequenceLike,
+    b: SequenceLike,
+    c: SequenceLike,
+    scoring: ScoringLike = None,
+    **options: Unpack[AlignThreeKeywords],
 ) -> TripleAlignment:
     """Align three sequences exactly: the sum of the scores of the three induced pairs.
 
@@ -97,31 +103,31 @@ def align_three(
     MKTA-IAKQR
     MRTAYLA--R
     """
+    return triple_of(a, b, c, scoring, TripleOptions(**options))
+
+
+def triple_of(
+    a: SequenceLike,
+    b: SequenceLike,
+    c: SequenceLike,
+    scoring: ScoringLike,
+    options: TripleOptions,
+) -> TripleAlignment:
+    """``align_three``, its options packed."""
     # 1 check and encode, 2 plan and run
     scoring = as_scoring(scoring)
-    words = gap_model, mode, schedule, traceback
-    sequences, asked = _asked(
-        [(a, b, c)], scoring, words, memory_budget, implementation, chunk, height, depth
-    )
-    return plan.run(sequences, scoring, asked, progress)
+    sequences, request = _request([(a, b, c)], scoring, options)
+    return plan.run(sequences, scoring, request, options.progress)
 
 
+@with_options(TripleOptions)
 def plan_three(
-    a,
-    b,
-    c,
-    scoring=None,
-    *,
-    gap_model="quasi-natural",
-    mode="global",
-    schedule="auto",
-    traceback="auto",
-    memory_budget=None,
-    chunk=None,
-    height=None,
-    depth=None,
-    implementation=None,
-) -> dict:
+    a: SequenceLike,
+    b: SequenceLike,
+    c: SequenceLike,
+    scoring: ScoringLike = None,
+    **options: Unpack[PlanThreeKeywords],
+) -> dict[str, Any]:
     """What ``align_three`` would do and need, without doing it.
 
     Parameters and errors are those of ``align_three``.
@@ -133,25 +139,30 @@ def plan_three(
     >>> plan["cells"], plan["states"], plan["traceback"], plan["dtype"]
     (180, 7, 'store', 'int32')
     """
+    return plan_of_triple(a, b, c, scoring, TripleOptions(**options))
+
+
+def plan_of_triple(
+    a: SequenceLike,
+    b: SequenceLike,
+    c: SequenceLike,
+    scoring: ScoringLike,
+    options: TripleOptions,
+) -> dict[str, Any]:
+    """``plan_three``, its options packed."""
     scoring = as_scoring(scoring)
-    words = gap_model, mode, schedule, traceback
-    sequences, asked = _asked(
-        [(a, b, c)], scoring, words, memory_budget, implementation, chunk, height, depth
-    )
-    (triple,) = plan.triples_of(sequences, scoring, asked)
-    return plan.make_plan(triple, asked)
+    sequences, request = _request([(a, b, c)], scoring, options)
+    (triple,) = plan.triples_of(sequences, scoring, request)
+    return plan.make_plan(triple, request)
 
 
+@with_options(TripleOptions)
 def align_triples(
-    triples,
-    scoring=None,
+    triples: Iterable[Any],
+    scoring: ScoringLike = None,
     *,
-    gap_model="quasi-natural",
-    mode="global",
-    traceback="auto",
-    memory_budget=None,
-    implementation=None,
-    progress=None,
+    traceback: Literal["auto"] | None = "auto",
+    **options: Unpack[AlignTriplesKeywords],
 ) -> list[TripleAlignment]:
     """Align many triples, those of like lengths together in one compiled program.
 
@@ -182,51 +193,46 @@ def align_triples(
     [36, 6]
     """
     scoring = as_scoring(scoring)
-    if traceback not in ("auto", None):
+    chosen = TripleOptions(**options, traceback=traceback)
+    if chosen.traceback not in ("auto", None):
         raise UsageError(f"traceback {traceback!r}: auto or None for many triples")
-    if implementation == "layers":
+    if chosen.implementation == "layers":
         raise UsageError("implementation layers: many triples run by planes or pallas")
-    words = gap_model, mode, "auto", traceback
-    sequences, asked = _asked(triples, scoring, words, memory_budget, implementation)
-    asked = replace(asked, schedule="sloped")
-    return plan.run_many(sequences, scoring, asked, progress)
+    sequences, request = _request(triples, scoring, chosen)
+    request = replace(request, schedule="sloped")
+    return plan.run_many(sequences, scoring, request, chosen.progress)
 
 
-def _asked(triples, scoring, words, budget, implementation, *chunks):
-    """(encoded sequences, the checked words)."""
-    check(scoring, *words)
-    chunks = chunks or (None,) * 3
-    for name, value in zip(("chunk", "height", "depth"), chunks, strict=True):
-        check_whole(name, value)
-        if value is not None and words[3] not in plan.CHUNKED:
-            raise UsageError(f"{name} = {value}: only bt1, bt2 and bt3 have chunks")
+def _request(
+    triples: Iterable[Any], scoring: Scoring, options: TripleOptions
+) -> tuple[Sequences, plan.Asked]:
+    """Encoded sequences, and the checked options with what is to run."""
+    check(scoring, options)
     sequences = inputs.threes(scoring, triples)
-    model, mode, schedule, traceback = words
     schedule, kernels, _ = fill_choice.choose(
-        implementation, schedule, traceback, plan.CHUNKED
+        options.implementation, options.schedule, options.traceback, plan.CHUNKED
     )
-    words = model, mode, schedule, traceback, fill_choice.budget(budget)
-    named = implementation == "pallas"
-    return sequences, plan.Asked(*words, *chunks, kernels, named)
+    return sequences, plan.Asked(
+        options.gap_model,
+        options.mode,
+        schedule,
+        options.traceback,
+        fill_choice.budget(options.memory_budget),
+        options.chunk,
+        options.height,
+        options.depth,
+        kernels,
+        options.implementation == "pallas",
+    )
 
 
-def check(scoring, gap_model, mode, schedule, traceback) -> None:
-    """Refuse unknown words, and affine costs where the model is linear."""
-    words = {
-        "gap_model": (gap_model, GAP_MODELS),
-        "mode": (mode, MODES),
-        "schedule": (schedule, plan.SCHEDULES),
-        "traceback": (traceback, (*plan.TRACEBACKS, None)),
-    }
-    for name, (word, known) in words.items():
-        if word not in known:
-            names = ", ".join(map(str, known))
-            raise UsageError(f"unknown {name} {word!r}: one of {names}")
-    if gap_model == "linear" and scoring.open != scoring.extend:
-        raise UsageError(
-            f"gap_model 'linear' needs gap_open == gap_extend, not "
-            f"{scoring.gap_open:g} and {scoring.gap_extend:g}"
-        )
-
-
-__all__ = ["align_three", "align_triples", "check", "plan_three", "show_bytes"]
+__all__ = [
+    "TripleOptions",
+    "align_three",
+    "align_triples",
+    "check",
+    "plan_of_triple",
+    "plan_three",
+    "show_bytes",
+    "triple_of",
+]

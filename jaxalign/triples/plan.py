@@ -126,7 +126,7 @@ def make_plan(triple: Triple, asked: Asked) -> dict:
         "traceback": chosen,
         "dtype": triple.dtype,
         "bytes": needed,
-        "budget": asked.budget,
+        "budget_bytes": asked.budget,
     }
 
 
