@@ -1,4 +1,4 @@
-"""What is wrong with the result of a job: sentences, none where nothing is.
+"""Checks of the result of a job: a sentence for each fault, none where it is right.
 
 Scores, ends, identities and paths of a sample are those of ``fuzz_oracle``; every path,
 or as many as have ``COLUMNS`` columns, is worth its row; and every row is where it
@@ -156,7 +156,7 @@ def kept(columns, m, n, least: dict):
 
 
 def _below(columns, m, n, least):
-    """What identities are divided by."""
+    """The denominators of identities."""
     if least["identity"] in ("alignment", "full", "aligned"):
         spans = sum(np.subtract(columns[f"{x}_end"], columns[f"{x}_start"])
                     for x in ("query", "target"))  # fmt: skip
@@ -175,7 +175,7 @@ def _share(count, below):
 
 
 def _whole(problem: Problem, table, least):
-    """What holds for all rows."""
+    """Checks of all rows."""
     columns = table.columns
     m = problem.lengths[0][columns["query"]]
     n = problem.lengths[1][columns["target"]]

@@ -17,7 +17,7 @@ ENDS = ("query_start", "query_end", "target_start", "target_end")
 
 
 class Problem(NamedTuple):
-    """What is maximised; integers. ``wildcard`` is identical to nothing; 255: none."""
+    """The scoring of a pair; integers. ``wildcard`` is no identity; 255: none."""
 
     scores: np.ndarray
     open: int
@@ -28,7 +28,7 @@ class Problem(NamedTuple):
 
 
 def gap(length, p: Problem):
-    """What a gap of some length costs."""
+    """The cost of a gap of some length."""
     return np.where(length > 0, p.open + (length - 1) * p.extend, 0)
 
 
@@ -142,7 +142,7 @@ def _counted(a, b, score, start, end, steps, p: Problem) -> dict:
 
 
 def positions(i, j, steps):
-    """Where each step of a path that starts at (i, j) stands."""
+    """The cell of each step of a path that starts at (i, j)."""
     return (
         i + np.cumsum(steps != DELETION) - (steps != DELETION),
         j + np.cumsum(steps != INSERTION) - (steps != INSERTION),
@@ -184,7 +184,7 @@ def rescored(a, b, row: dict, runs, p: Problem) -> dict:
 
 
 def _at_free_ends(i, j, kinds, m, n, p: Problem):
-    """Which gaps lie wholly at a free end."""
+    """Whether each gap lies wholly at a free end."""
     rows, columns = kinds == INSERTION, kinds == DELETION
     free = np.zeros(len(kinds), bool)
     for side, of, at, last in (("query", rows, j, n), ("target", columns, i, m)):

@@ -87,7 +87,7 @@ def _least(problem, rows) -> dict:
 
 
 def _value(problem, k, row):
-    """What a filter looks at, if the oracle knows it and it is a threshold."""
+    """The column that a filter tests, if the oracle has it and it is a threshold."""
     if problem.job.threshold == "min_score":
         return row["score"]
     m, n = checks.sizes(problem, k)

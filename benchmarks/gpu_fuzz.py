@@ -40,7 +40,7 @@ STARTS = 3  # processes in a row that end before their first job: then the fuzz 
 
 @dataclass
 class Log:
-    """What has happened so far, of all workers."""
+    """The progress of all workers."""
 
     options: argparse.Namespace
     until: float
@@ -163,7 +163,7 @@ def _timer(child, seconds, hangs):
 
 
 def _job(begun, told, allocator) -> dict:
-    """What is kept of a job."""
+    """The record of a job."""
     words = dict(x.split("=", 1) for x in begun["job"].split(" ") if "=" in x)
     job = {"number": begun["begin"], "job": begun["job"], "allocator": allocator}
     job |= {x: words.get(x, "-") for x in ("kind", "mode", "output", "letters")}

@@ -1,4 +1,4 @@
-"""What every benchmark shares: cell counts, timing in turns, tables, the machine."""
+"""Helpers of all benchmarks: cell counts, timing in turns, tables, the machine."""
 
 import json
 import os

@@ -165,7 +165,7 @@ def rows(asked, records, files, arguments, name: str) -> list[dict]:
 
 
 def stages(repeats: int) -> list[dict]:
-    """What sets a subject apart: a full block of lanes, and one subject alone."""
+    """Seconds of a long subject: in a full block of lanes, and alone."""
     import numpy as np
 
     import jaxalign

@@ -75,7 +75,7 @@ def entrants(count: int, length: int) -> dict:
 
 
 def forms(function, args) -> dict:
-    """What is timed of a function: compiled calls, seconds to compile, bytes."""
+    """Compiled calls of a function, its seconds to compile, and its bytes."""
     import jax
 
     both = jax.value_and_grad(function, tuple(range(len(args))))

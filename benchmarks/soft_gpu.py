@@ -156,7 +156,7 @@ def precision(implementations, length: int, made, in_double) -> list[dict]:
 
 
 def direction(s):
-    """What is multiplied with the Hessian."""
+    """The factors of the Hessian."""
     import jax
 
     return jax.random.normal(jax.random.key(0), s.shape, s.dtype)

@@ -1,4 +1,4 @@
-"""What the card can do: bytes a second of a copy, min-max instructions a second."""
+"""Rates of the card: bytes a second of a copy, min-max instructions a second."""
 
 import time
 from functools import partial

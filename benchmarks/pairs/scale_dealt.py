@@ -90,7 +90,7 @@ def ray(options) -> list[dict]:
 
 
 def _of_seconds(jaxalign, options, chosen) -> int:
-    """How many proteins keep two cores busy for the seconds asked for."""
+    """The number of proteins that keep two cores busy for ``--seconds``."""
     for _ in range(2):
         table = jaxalign.align_all(scale_rows.proteins(900), threads=2, **chosen)
     rate = table.info["cells"] / table.info["seconds"]

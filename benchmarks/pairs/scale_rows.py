@@ -69,7 +69,7 @@ def _sample(sequences):
 
 
 def _needed(mode: str, options) -> int:
-    """How many proteins keep one device busy for the seconds asked for."""
+    """The number of proteins that keep one device busy for ``--seconds``."""
     import jaxalign
 
     some = _sample(proteins())

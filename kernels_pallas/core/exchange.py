@@ -1,4 +1,4 @@
-"""How programs of one launch hand results to each other through global memory.
+"""Programs of one launch hand results to each other through global memory.
 
 A program announces with ``announce`` how far it is; another waits for that number with
 ``await_number``. ``fetch`` after the wait reads past the first-level cache and sees all

@@ -1,4 +1,4 @@
-"""What Pallas Mosaic GPU lacks, in one place: version shims and per-thread helpers.
+"""Helpers that Pallas Mosaic GPU lacks: per-thread arithmetic and memory, versions.
 
 A warpgroup is 128 threads. Arrays of 128 int32 (*words*) are one
 register a thread; arrays of 256 int16 (*halves*) are the same register seen as two

@@ -122,15 +122,20 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, few,
     return [x.reshape(y) for x, y in zip(out, shapes, strict=True)]
 
 
-def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs: int):
-    """128 walks."""
+def _begin(refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
+    """The pair of each thread, 1 in threads that have one, outputs and first state."""
     inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
     view, real = load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
     th = view.th
     (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
     zero = th.splat(0)
-    state = WalkState(i, j, *[zero] * 8, inside_table(i, j))
-    first, second = tags_of(view)
+    return view, real, out, WalkState(i, j, *[zero] * 8, inside_table(i, j))
+
+
+def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs: int):
+    """128 walks."""
+    view, real, out, state = _begin(refs, names, s, sizes, warpgroups)
+    th, tags = view.th, tags_of(view)
 
     def tile(carry):
         _, state = carry
@@ -143,9 +148,7 @@ def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs
         start = first_column(view, g, x)
         last = where(going, column, start)
         refill(view, k, g, x, last, partial(_store_nibbles, view), ())
-        state = _walk_tile(
-            view, state, start, i - row, (first, second), real, out, runs
-        )
+        state = _walk_tile(view, state, start, i - row, tags, real, out, runs)
         return th.any(state.going), state
 
     carry = (th.any(state.going), state)
@@ -155,16 +158,11 @@ def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs
 
 def _word_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs: int):
     """128 walks over packed backtrack."""
-    inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
-    view, real = load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
-    th = view.th
-    (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
-    zero = th.splat(0)
-    state = WalkState(i, j, *[zero] * 8, inside_table(i, j))
-    tags = tags_of(view)
+    view, real, out, state = _begin(refs, names, s, sizes, warpgroups)
+    th, tags = view.th, tags_of(view)
     rows = th.splat(s.rows)
     # Lanes of all strips are counted from the first, so that one division is enough.
-    place = jnp.maximum(i - 1 + view.pad, 0)
+    place = jnp.maximum(state.i - 1 + view.pad, 0)
     line = lax.div(place, rows)
     row = place - line * rows
 

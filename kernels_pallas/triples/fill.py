@@ -12,7 +12,7 @@ All in one launch, in which programs wait for those above and before them
 (``exchange``): a launch for every anti-diagonal of chunks took three times as long.
 
 Borders are data: cells outside the table hold minus infinity, letters that stand for
-"none" score 0, and cell (0, 0, 0) is given.
+"none" score 0, and cell (0, 0, 0) is an input.
 """
 
 from functools import partial
