@@ -58,7 +58,7 @@ def _run(paths, options: Options, **which) -> int:
     chosen = replace(request.options, **which)
     plan = api.plan_of(*_sides(read.sequences), request.scoring, chosen)
     introduce(request, plan, options, messages)
-    table = _align(read.sequences, request, options, chosen)
+    table = _align(plan, options, chosen)
     write(table, request, options.output.force)
     rows = {"kept": len(table), "max_score": best_score(table)}
     finish(request, read, table.info, rows, options, devices, messages)
@@ -119,11 +119,10 @@ def _sides(sequences):
     return sequences if len(sequences) == 2 else (sequences[0], None)
 
 
-def _align(sequences, request: Request, options: Options, chosen) -> Table:
-    verb = api.pairs_table if len(sequences) == 2 else api.all_table
+def _align(plan, options: Options, chosen) -> Table:
     messages = options.messages
     with progress.reporting(messages.progress, messages.quiet) as tell:
-        return verb(*sequences, request.scoring, watched(chosen, tell))
+        return api.run_plan(plan, watched(chosen, tell))
 
 
 def watched(options: api.PairOptions, tell) -> api.PairOptions:

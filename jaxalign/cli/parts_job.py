@@ -44,7 +44,7 @@ def run(
     job.introduce(request, plan, options, messages)
     messages.say(f"{len(mine):,} of {len(some):,} parts, {len(done):,} finished before")
     chosen = replace(chosen, skip=done, shard=shard, cluster=cluster)
-    info, rows = _compute(read.sequences[0], request, manifest, options, chosen)
+    info, rows = _compute(plan, request, manifest, options, chosen)
     job.finish(request, read, plan | info, rows, options, devices, messages)
     return 0
 
@@ -75,7 +75,7 @@ def shard_of(text: str | None) -> tuple[int, int] | None:
     return int(found[1]), int(found[2])
 
 
-def _compute(sequences, request: Request, manifest, options, chosen):
+def _compute(plan, request: Request, manifest, options, chosen):
     """Align and write; what was computed, and what of it was kept."""
     info = {"pairs": 0, "cells": 0, "seconds": 0.0, "halved_launches": 0}
     rows = {"kept": 0, "max_score": None}
@@ -83,7 +83,7 @@ def _compute(sequences, request: Request, manifest, options, chosen):
     with progress.reporting(asked.progress, asked.quiet) as tell:
         written = large_jobs.WRITERS, manifest, request.columns, request.identity
         chosen = job.watched(chosen, tell)
-        stream = large_jobs.parts_of(sequences, request.scoring, chosen)
+        stream = large_jobs.stream_parts(plan.task, plan.parts, chosen)
         with closing(stream), dataset.writing(request.out, *written) as write:
             for part, table in stream:
                 write(table, part)

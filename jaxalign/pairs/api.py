@@ -11,7 +11,7 @@ over there cost nothing. An insertion may stand next to a deletion.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -34,8 +34,9 @@ from jaxalign.pairs.options import (
 )
 from jaxalign.pairs.pair_tables import directions, dp_table
 from jaxalign.pairs.parts import part_stream, query_ranges
-from jaxalign.pairs.plan import Plan
-from jaxalign.pairs.tables import pairing, run, run_task, stream
+from jaxalign.pairs.parts.query_ranges import Part
+from jaxalign.pairs.plan import Plan, Task
+from jaxalign.pairs.tables import pairing, stream, table_of
 from jaxalign.runtime.devices import describe_device, select_device
 from jaxalign.runtime.mesh import ambient as ambient_mesh
 from jaxalign.signatures import with_options
@@ -185,17 +186,7 @@ def pairs_table(
     queries: SetLike, targets: SetLike, scoring: ScoringLike, options: PairOptions
 ) -> Table:
     """``align_pairs``, its options packed."""
-    # 1 validate and encode, 2 decide who meets whom, 3 run
-    scoring = as_scoring(scoring)
-    queries, targets = inputs.sets(scoring, queries, targets)
-    kind, queries, paired = pairing(queries, targets)
-    if options.mesh is None and options.devices is None:
-        options = replace(options, mesh=ambient_mesh())
-    table = run(kind, queries, paired, scoring, options)
-    if len(paired) == len(targets):
-        return table
-    only = np.zeros_like(table["target"])  # one target, paired with every query
-    return replace(table, columns=table.columns | {"target": only}, targets=targets)
+    return run_plan(plan_of(queries, targets, scoring, options), options)
 
 
 @with_options(PairOptions)
@@ -234,8 +225,25 @@ def all_table(sequences: SetLike, scoring: ScoringLike, options: PairOptions) ->
             raise UsageError(
                 "part_rows: there are parts with a cluster or a filter only"
             )
-        return run_task(task, options)
-    parts = query_ranges.cut_of(task, options.part_rows)
+        return run_plan(engine.plan(task), options)
+    return _joined(task, query_ranges.cut_of(task, options.part_rows), options)
+
+
+def run_plan(plan: Plan, options: PairOptions) -> Table:
+    """The table of a plan: what ``align_pairs`` or ``align_all`` returns.
+
+    options : those of the plan; of them the cluster, and who is told of progress
+    """
+    if plan.parts:
+        return _joined(plan.task, list(plan.parts), options)
+    if options.cluster is not None:
+        parts = query_ranges.cut_of(plan.task, options.part_rows)
+        return _joined(plan.task, parts, options)
+    results: Any = engine.run(plan, options.progress, options.busy)
+    return table_of(plan.task, *results)
+
+
+def _joined(task: Task, parts: list[Part], options: PairOptions) -> Table:
     tables = list(stream(task, parts, options))
     return join((table for _, table in tables), part_stream.merge_all(tables))
 
@@ -279,8 +287,13 @@ def plan_of(
         for name in ("include_self", "parts", "part_rows"):
             if getattr(options, name):
                 raise UsageError(f"{name} is for all pairs of one set, without targets")
+        if options.mesh is None and options.devices is None:
+            options = replace(options, mesh=ambient_mesh())
         queries, targets = inputs.sets(scoring, queries, targets)
-        task = make_task(*pairing(queries, targets), scoring, options)
+        kind, queries, paired = pairing(queries, targets)
+        task = make_task(kind, queries, paired, scoring, options)
+        if len(paired) != len(targets):
+            task = replace(task, single_target=targets)
     return engine.plan(task)
 
 
@@ -297,5 +310,6 @@ __all__ = [
     "pairs_table",
     "plan",
     "plan_of",
+    "run_plan",
     "select_device",
 ]

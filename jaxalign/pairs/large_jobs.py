@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Unpack
 
 from jaxalign import inputs
@@ -15,6 +15,7 @@ from jaxalign.model.table import Table
 from jaxalign.pairs.options import PairOptions, StreamKeywords, make_task
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
+from jaxalign.pairs.plan import Task
 from jaxalign.pairs.tables import stream
 from jaxalign.runtime import pipeline
 from jaxalign.signatures import with_options
@@ -71,7 +72,14 @@ def parts_of(
     scoring = as_scoring(scoring)
     (sequences,) = inputs.sets(scoring, sequences)
     task = make_task("all", sequences, sequences, scoring, options)
-    parts = share(query_ranges.cut_of(task, options.part_rows), options.shard)
+    return stream_parts(task, query_ranges.cut_of(task, options.part_rows), options)
+
+
+def stream_parts(
+    task: Task, parts: Sequence[Part], options: PairOptions
+) -> Iterator[tuple[Part, Table]]:
+    """Those parts of a task, or of a plan by parts, that the options ask for."""
+    parts = share(list(parts), options.shard)
     parts = [part for part in parts if part.index not in options.skip]
     return stream(task, parts, options)
 

@@ -35,6 +35,7 @@ class Task:
     filters: Filters = Filters()
     devices: tuple = ()  # of JAX; none: the default one
     mesh: Any = None  # jax.sharding.Mesh: one program over all of it instead
+    single_target: Sequences | None = None  # which ``targets`` repeats for every query
     # Of a task that computes a part of another one's rows
     # (``pairs.parts.query_ranges``):
     size: int | None = None

@@ -5,6 +5,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from jaxalign.errors import InputError
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
@@ -24,11 +26,7 @@ def run(
     options: PairOptions,
 ) -> Table:
     """Compute a job of some options."""
-    return run_task(make_task(kind, queries, targets, scoring, options), options)
-
-
-def run_task(task: Task, options: PairOptions) -> Table:
-    """Compute a task, and say how far it is."""
+    task = make_task(kind, queries, targets, scoring, options)
     results: Any = engine.run(engine.plan(task), options.progress, options.busy)
     return table_of(task, *results)
 
@@ -36,10 +34,14 @@ def run_task(task: Task, options: PairOptions) -> Table:
 def table_of(task: Task, columns: Any, paths: Any, info: Any) -> Table:
     """What ``engine.run`` returns, as a table."""
     operations, offsets = paths or (None, None)
+    targets = task.targets
+    if task.single_target is not None:
+        targets = task.single_target
+        columns = columns | {"target": np.zeros_like(columns["target"])}
     return Table(
         columns,
         task.queries,
-        task.targets,
+        targets,
         task.scoring,
         task.mode,
         task.free,
