@@ -15,7 +15,7 @@ COUNTS = ("identities", "columns", "gap_openings", "gaps")
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """An alignment and its score, a ``Result`` (``jaxalign.model.result``).
+    """An alignment and its score, an ``AlignmentResult`` (``model.result``).
 
     ``operations`` cover the core, from start cell to end cell; residues that
     overhang at free ends (or lie outside a local alignment) are outside the spans,

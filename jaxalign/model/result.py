@@ -4,7 +4,7 @@ from typing import Any, Protocol, runtime_checkable
 
 
 @runtime_checkable
-class Result(Protocol):
+class AlignmentResult(Protocol):
     """The calls that ``Alignment``, ``Table`` and ``TripleAlignment`` share.
 
     Of an ``Alignment`` each call gives one answer. Of a ``Table`` it gives one answer

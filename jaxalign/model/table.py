@@ -229,7 +229,7 @@ class Table:
     def _named_columns(self) -> dict:
         columns = dict(self.columns)
         for side, names in (("query", self.queries), ("target", self.targets)):
-            columns[side] = np.array(names.names, object)[self.columns[side]]
+            columns[side] = _spelled(names.names, self.columns[side])
         if self.operations is not None:
             columns["cigar"] = self.cigar()
         return columns
@@ -268,6 +268,13 @@ class Table:
         return heading, [
             dots if row is None else list(map(show.cell, row.values())) for row in rows
         ]
+
+
+def _spelled(names, index) -> np.ndarray:
+    """Names of an index column, objects; a mapped database has more than the rows."""
+    if len(index) < len(names):
+        return np.array([names[k] for k in index.tolist()], object)
+    return np.array(names, object)[index]
 
 
 def compact(table: Table) -> Table:

@@ -6,7 +6,7 @@ from cases import some_texts
 
 import jaxalign
 from jaxalign import Scoring, UsageError
-from jaxalign.model.result import Result
+from jaxalign.model.result import AlignmentResult
 
 TEXTS = some_texts(1, 12)
 TRIPLE = ("MKTAYIAKQRWWW", "CCCMKTAIAKQR", "MRTAYLAR")
@@ -34,7 +34,7 @@ def empty_table():
     ids=["table", "alignment", "triple", "empty"],
 )
 def test_every_result_has_the_calls_of_the_protocol(result):
-    assert isinstance(result, Result)
+    assert isinstance(result, AlignmentResult)
     assert len(result.rows()) == len(result.cigar()) or isinstance(result.cigar(), str)
     assert "\n" not in repr(result) and len(repr(result)) < 200
     assert str(result) in f"{result}" and result._repr_html_().startswith("<")
