@@ -22,8 +22,7 @@ from jaxalign.database.window_scores import scores
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs.plan import Task, merge
 from jaxalign.runtime import device_errors, memory
-from jaxalign.runtime.devices import first_device
-from jaxalign.runtime.precision import precision
+from jaxalign.runtime.devices import first_device, precision
 
 BLOCK_RESIDUES, BLOCK_RECORDS = 2**26, 2**20  # of a block of the database, at most
 STAGE_LANES = 128

@@ -37,8 +37,7 @@ from jaxalign.pairs.parts import part_stream, query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.pairs.plan import Plan, Task
 from jaxalign.pairs.tables import pairing, stream, table_of
-from jaxalign.runtime.devices import describe_device, select_device
-from jaxalign.runtime.mesh import ambient as ambient_mesh
+from jaxalign.runtime.devices import ambient_mesh, describe_device, select_device
 from jaxalign.signatures import with_options
 
 

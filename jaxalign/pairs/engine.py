@@ -145,7 +145,8 @@ def run(plan: Plan, progress=None, busy=None):
     task, current, began = plan.task, start(plan), time.perf_counter()
     if task.mesh is None:
         list(compute([current], task, task.job.cells, progress, busy))
-        dispatch.collect(current)
+        if current.device_jobs:
+            dispatch.collect(current)
     else:
         spmd.run(current, Worker(tell=teller(progress, task.job.cells)))
     current.seconds = time.perf_counter() - began

@@ -1,6 +1,7 @@
-"""Which device JAX computes on."""
+"""Which device JAX computes on, in which precision, and the mesh of the caller."""
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from operator import index
 
 from jaxalign.errors import DeviceError, UsageError
@@ -101,3 +102,18 @@ def _device(one, local):
         kinds = f"{len(local)} of {local[0].platform}"
         raise DeviceError(f"device {number}: there are {kinds}, counted from 0")
     return local[number]
+
+
+def precision(dtype: str):
+    """The 64-bit mode of JAX, which int64 needs, for some computations only."""
+    import jax
+
+    return jax.enable_x64(True) if dtype == "int64" else nullcontext()
+
+
+def ambient_mesh():
+    """The mesh of ``with jax.set_mesh(mesh):``, None outside of one."""
+    import jax
+
+    mesh = jax.sharding.get_mesh()
+    return None if mesh.empty else mesh

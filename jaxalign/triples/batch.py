@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.runtime.precision import precision
+from jaxalign.runtime.devices import precision
 from jaxalign.triples import engine, gpu
 from jaxalign.triples.dp import choice_walk, planes
 from jaxalign.triples.dp.boxes import Box, Costs, Want

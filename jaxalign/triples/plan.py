@@ -11,8 +11,8 @@ from jaxalign.errors import CertificateError, MemoryPlanError
 from jaxalign.model import bounds
 from jaxalign.model.triple import TripleAlignment
 from jaxalign.runtime import device_errors, programs
+from jaxalign.runtime.devices import precision
 from jaxalign.runtime.memory import show_bytes
-from jaxalign.runtime.precision import precision
 from jaxalign.triples import engine, fill_choice
 from jaxalign.triples.batch import aligned, batches, fills, walks
 from jaxalign.triples.dp.recurrence import MODELS, matrices_in

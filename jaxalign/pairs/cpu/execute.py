@@ -19,8 +19,7 @@ from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.result import Rows, collect, of_pair
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
-from jaxalign.runtime.devices import first_device
-from jaxalign.runtime.precision import precision
+from jaxalign.runtime.devices import first_device, precision
 
 STATIC_FIELDS = (
     "lanes", "rows", "columns", "longest", "slots", "each", "places", "capacity",

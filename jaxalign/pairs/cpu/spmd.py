@@ -19,7 +19,7 @@ from jaxalign.pairs.cpu import execute
 from jaxalign.pairs.cpu.partition import STRIP_ROWS
 from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.run_state import Run, Worker
-from jaxalign.runtime.precision import precision
+from jaxalign.runtime.devices import precision
 
 
 def check(mesh, implementation: str | None) -> None:
