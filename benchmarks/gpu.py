@@ -133,9 +133,10 @@ def main(argv=None):
     overheads(rows)
     seconds = time.perf_counter() - begin
     print(f"{len(rows)} rows in {seconds:.0f} s")
-    found = dict(device=device, jax=jax.__version__, **card, seconds=seconds, rows=rows)
+    versions = {"device": device, "jax": jax.__version__}
+    report = versions | card | {"seconds": seconds, "rows": rows}
     if options.json:
-        Path(options.json).write_text(json.dumps(found, indent=1, default=float))
+        Path(options.json).write_text(json.dumps(report, indent=1, default=float))
     return 0 if all(row.get("right") for row in rows) else 1
 
 

@@ -90,11 +90,11 @@ def environment(options, allocator: str) -> dict:
 def has_gpu() -> bool:
     """Asked in a process of its own, since JAX takes memory where it looks."""
     code = "import jax; print(jax.default_backend())"
-    asked = subprocess.run(
+    listing = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True,
         env=os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
     )  # fmt: skip
-    return "gpu" in asked.stdout
+    return "gpu" in listing.stdout
 
 
 def run_batch(log: Log, first: int, last: int, allocator: str) -> None:
@@ -112,7 +112,7 @@ def process(log: Log, first: int, last: int, allocator: str) -> int | None:
     words = [sys.executable, str(HERE / "fuzz_run.py"), f"--seed={options.seed}"]
     words += [f"--first={first}", f"--last={last}", f"--cells={options.cells}"]
     words += [] if options.job else [f"--until={log.until}"]
-    begun, hangs, told = None, [], {}
+    begun, hangs, message = None, [], {}
     own = environment(options, allocator)
     with (
         tempfile.TemporaryFile("w+") as errors,
@@ -124,13 +124,13 @@ def process(log: Log, first: int, last: int, allocator: str) -> int | None:
         for line in child.stdout:
             timer.cancel()
             timer = _timer(child, options.timeout, hangs)
-            told = json.loads(line) if line.startswith("{") else {}
-            if "device" in told:
-                log.machine, log.failed_starts = told, 0
-            elif "begin" in told:
-                begun = told
-            elif "end" in told:
-                log.end(_job(begun, told, allocator))
+            message = json.loads(line) if line.startswith("{") else {}
+            if "device" in message:
+                log.machine, log.failed_starts = message, 0
+            elif "begin" in message:
+                begun = message
+            elif "end" in message:
+                log.end(_job(begun, message, allocator))
         code = child.wait()
         timer.cancel()
         errors.seek(0)
@@ -144,7 +144,7 @@ def process(log: Log, first: int, last: int, allocator: str) -> int | None:
         log.failed_starts += 1
         print(f"FAULT before the first job: {why}\n{tail}", flush=True)
         return None
-    if not told.get("fault"):
+    if not message.get("fault"):
         log.end(_job(begun, {"fault": f"{why}\n{tail}"}, allocator))
     return begun["begin"]
 
@@ -162,7 +162,7 @@ def _timer(child, seconds, hangs):
     return timer
 
 
-def _job(begun, told, allocator) -> dict:
+def _job(begun, message, allocator) -> dict:
     """The record of a job."""
     words = dict(x.split("=", 1) for x in begun["job"].split(" ") if "=" in x)
     job = {"number": begun["begin"], "job": begun["job"], "allocator": allocator}
@@ -170,7 +170,7 @@ def _job(begun, told, allocator) -> dict:
     if job["kind"] in ("three", "soft"):
         job |= {"output": "-", "letters": "-"}
     usual = {"seconds": 0.0, "differences": [], "fault": None, "ran": "-", "cells": 0}
-    return job | usual | {x: y for x, y in told.items() if x != "end"}
+    return job | usual | {x: y for x, y in message.items() if x != "end"}
 
 
 def work(log: Log) -> None:

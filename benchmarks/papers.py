@@ -196,11 +196,11 @@ def main() -> None:
     parser.add_argument("--json", metavar="PATH", help="write the rows here too")
     options = parser.parse_args()
     pinned = measure.pin(options.threads)
-    found = measure.machine()
-    measure.show_machine(found)
+    machine = measure.machine()
+    measure.show_machine(machine)
     print(f"# {pinned}; BLOSUM62; medians of {options.repeats}")
     rows = run_all(options.names, options)
-    measure.save(options.json, {"machine": found, "pinned": pinned, "rows": rows})
+    measure.save(options.json, {"machine": machine, "pinned": pinned, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -59,17 +59,17 @@ def sample(problem, cells: int) -> list[tuple[int, int]]:
 
 def contestants(problem, mode: str, outputs, threads: int, few) -> list[Contestant]:
     """Everyone who can do this problem in this mode."""
-    every, found = problem.pairs(), []
+    every, entries = problem.pairs(), []
     for output in outputs:
-        found += _fast(problem, mode, output, threads, every)
+        entries += _fast(problem, mode, output, threads, every)
     if threads == 1:  # neither releases the interpreter lock
-        made = tools.biopython_call(problem, mode, few, path=False)
-        found.append(Contestant("Biopython", "score", few, made))
-        made = tools.biopython_call(problem, mode, few, path=True)
-        found.append(Contestant("Biopython", "alignment", few, made))
-        made = tools.biotite_call(problem, mode, few)
-        found.append(Contestant("biotite", "alignment", few, made))
-    return found
+        call = tools.biopython_call(problem, mode, few, path=False)
+        entries.append(Contestant("Biopython", "score", few, call))
+        call = tools.biopython_call(problem, mode, few, path=True)
+        entries.append(Contestant("Biopython", "alignment", few, call))
+        call = tools.biotite_call(problem, mode, few)
+        entries.append(Contestant("biotite", "alignment", few, call))
+    return entries
 
 
 def _fast(problem, mode, output, threads, pairs) -> list[Contestant]:
@@ -148,8 +148,8 @@ def _best_parasail(rows, output: str) -> float:
 def run(arguments, threads: int) -> dict:
     """All problems and modes on one number of threads, printed as they come."""
     pinned = measure.pin(threads)
-    found = measure.machine()
-    measure.show_machine(found)
+    machine = measure.machine()
+    measure.show_machine(machine)
     print(f"# {pinned}; BLOSUM62, gap(k) = 11 + (k - 1); parasail in 16 bits")
     rows, few_cells = [], SLOW_CELLS_QUICK if arguments.quick else SLOW_CELLS
     for name in arguments.problems:
@@ -159,7 +159,7 @@ def run(arguments, threads: int) -> dict:
             options = (arguments.outputs, threads, few, arguments.repeats)
             rows += (table := measure_problem(problem, mode, *options))
             measure.show(table)
-    return {"machine": found, "pinned": pinned, "rows": rows}
+    return {"machine": machine, "pinned": pinned, "rows": rows}
 
 
 def _problem(name: str, quick: bool):
@@ -192,22 +192,23 @@ def _numbers(text: str) -> list[int]:
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     names = [*problems.RANDOM, *problems.MIXED]
-    made.add_argument("--threads", type=_numbers, default=[1], metavar="1,2")
-    made.add_argument(
+    parser.add_argument("--threads", type=_numbers, default=[1], metavar="1,2")
+    parser.add_argument(
         "--quick",
         action="store_true",
         help="too small for figures",
     )
-    made.add_argument("--problems", type=_words, default=names, metavar=",".join(names))
-    made.add_argument("--modes", type=_words, default=["local", "global"])
-    made.add_argument("--outputs", type=_words, default=["score", "alignment"])
-    made.add_argument("--repeats", type=int, default=3)
-    made.add_argument("--json", metavar="PATH", help="write the rows here too")
-    return made
+    every = ",".join(names)
+    parser.add_argument("--problems", type=_words, default=names, metavar=every)
+    parser.add_argument("--modes", type=_words, default=["local", "global"])
+    parser.add_argument("--outputs", type=_words, default=["score", "alignment"])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", metavar="PATH", help="write the rows here too")
+    return parser
 
 
 def main() -> None:

@@ -42,10 +42,10 @@ def references() -> dict:
 
 def drawn(family, count: int, seed: int = 0) -> list[tuple]:
     """Distinct triples of rows of a family."""
-    rng, found = np.random.default_rng(seed), {}
-    while len(found) < count:
-        found[tuple(sorted(rng.choice(len(family), 3, replace=False).tolist()))] = None
-    return list(found)
+    rng, chosen = np.random.default_rng(seed), {}
+    while len(chosen) < count:
+        chosen[tuple(sorted(rng.choice(len(family), 3, replace=False).tolist()))] = None
+    return list(chosen)
 
 
 def partners_of_rows(x: str, y: str) -> np.ndarray:
@@ -70,22 +70,22 @@ def together(triples, scoring, gap_model):
     """For each triple the partners of its three pairs, aligned at once."""
     from jaxalign import align_triples
 
-    found = align_triples(triples, scoring, gap_model=gap_model)
+    alignments = align_triples(triples, scoring, gap_model=gap_model)
     return [
         [partners_of_rows(one.rows()[x], one.rows()[y]) for x, y in PAIRS]
-        for one in found
+        for one in alignments
     ]
 
 
-def counts(found, truth) -> np.ndarray:
-    """(triples, 3): right pairs, pairs of the reference, pairs found."""
+def counts(columns, truth) -> np.ndarray:
+    """(triples, 3): right pairs, pairs of the reference, pairs of the alignments."""
     return np.array([
         [
             sum(int(((f == t) & (t >= 0)).sum()) for f, t in zip(fs, ts, strict=True)),
             sum(int((t >= 0).sum()) for t in ts),
             sum(int((f >= 0).sum()) for f in fs),
         ]
-        for fs, ts in zip(found, truth, strict=True)
+        for fs, ts in zip(columns, truth, strict=True)
     ])  # fmt: skip
 
 
@@ -106,17 +106,17 @@ def row_of(name, family, count: int, natural: bool) -> dict:
     }
     if natural:
         ways["natural"] = together(texts, affine, "natural")
-    held = {way: counts(found, truth) for way, found in ways.items()}
+    totals = {way: counts(columns, truth) for way, columns in ways.items()}
     same = np.mean([identity(family, t[x], t[y]) for t in at for x, y in PAIRS])
     row = {"family": name, "triples": count, "identity": round(float(same), 2)}
-    for way, each in held.items():
+    for way, each in totals.items():
         row[f"{way} recall"] = float(each[:, 0].sum() / each[:, 1].sum())
-    gain = [each[:, 0] / each[:, 1] for each in (held["quasi"], held["pairwise"])]
+    gain = [each[:, 0] / each[:, 1] for each in (totals["quasi"], totals["pairwise"])]
     gain = gain[0] - gain[1]
     row["gain"] = float(gain.mean())
     row["error"] = float(gain.std(ddof=1) / np.sqrt(len(gain)))
     for way in ("pairwise", "quasi"):
-        each = held[way]
+        each = totals[way]
         row[f"{way} precision"] = float(each[:, 0].sum() / each[:, 2].sum())
     return row
 
@@ -130,17 +130,17 @@ def main(argv=None) -> None:
     parser.add_argument("--natural", action="store_true")
     parser.add_argument("--families", nargs="*", choices=list(TRIPLES))
     parser.add_argument("--json", metavar="PATH")
-    asked = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     report = {"machine": measure.machine()}
     measure.show_machine(report["machine"])
-    found = references()
-    wanted = QUICK if asked.quick else TRIPLES
-    names = asked.families or wanted
+    families = references()
+    wanted = QUICK if options.quick else TRIPLES
+    names = options.families or wanted
     report["rows"] = [
-        row_of(name, found[name], wanted[name], asked.natural) for name in names
+        row_of(name, families[name], wanted[name], options.natural) for name in names
     ]
     measure.show(report["rows"])
-    measure.save(asked.json, report)
+    measure.save(options.json, report)
 
 
 if __name__ == "__main__":

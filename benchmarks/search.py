@@ -44,12 +44,12 @@ def database(quick: bool) -> list[tuple[str, str]]:
     """(name, text) of all proteins; letters that BLOSUM62 lacks become X."""
     swap = str.maketrans("UOJ", "XXX")
     paths = [problems.HERE / "data" / name for name in SETS]
-    found = [r for path in paths if path.exists() for r in problems.read_fasta(path)]
-    if not found:
+    records = [r for path in paths if path.exists() for r in problems.read_fasta(path)]
+    if not records:
         raise FileNotFoundError(f"{paths[0]} is missing: python benchmarks/fetch.py")
-    found = found[:: max(1, len(found) // QUICK)] if quick else found
+    records = records[:: max(1, len(records) // QUICK)] if quick else records
     return [
-        (f"{k}_{name}", text.translate(swap)) for k, (name, text) in enumerate(found)
+        (f"{k}_{name}", text.translate(swap)) for k, (name, text) in enumerate(records)
     ]
 
 
@@ -61,26 +61,28 @@ def queries(records, lengths) -> list[tuple[str, str]]:
     return [(f"q{n}", text[:n]) for n, text in texts.items() if len(text) >= n]
 
 
-def jaxalign_calls(asked, fasta: Path, index: Path, threads: int) -> dict:
+def jaxalign_calls(query_list, fasta: Path, index: Path, threads: int) -> dict:
     """Name -> function: the best scores of each query."""
     import jaxalign
 
-    held, options = jaxalign.open_database(index), {"top": TOP, "threads": threads}
+    encoded = jaxalign.open_database(index)
+    options = {"top": TOP, "threads": threads}
 
     def best(table):
-        return [table["score"][table["query"] == q].tolist() for q in range(len(asked))]
+        numbers = range(len(query_list))
+        return [table["score"][table["query"] == q].tolist() for q in numbers]
 
     def scan(database):
-        return best(jaxalign.search(asked, database, align_top=False, **options))
+        return best(jaxalign.search(query_list, database, align_top=False, **options))
 
     return {
-        "jaxalign scan": lambda: scan(held),
+        "jaxalign scan": lambda: scan(encoded),
         "jaxalign scan of FASTA": lambda: scan(fasta),
-        "jaxalign search": lambda: best(jaxalign.search(asked, fasta, **options)),
+        "jaxalign search": lambda: best(jaxalign.search(query_list, fasta, **options)),
     }
 
 
-def parasail_call(asked, records, threads: int, kernel: str):
+def parasail_call(query_list, records, threads: int, kernel: str):
     """One profile a query; pieces of the database on a pool of threads."""
     import parasail
 
@@ -89,8 +91,8 @@ def parasail_call(asked, records, threads: int, kernel: str):
     pieces = [texts[k :: 8 * threads] for k in range(8 * threads)]
 
     def call():
-        found = []
-        for _, query in asked:
+        best = []
+        for _, query in query_list:
             profile = parasail.profile_create_sat(query, parasail.blosum62)
 
             def some(piece, profile=profile):
@@ -99,16 +101,16 @@ def parasail_call(asked, records, threads: int, kernel: str):
 
             with ThreadPoolExecutor(threads) as pool:
                 scores = [score for part in pool.map(some, pieces) for score in part]
-            found.append(sorted(scores, reverse=True)[:TOP])
-        return found
+            best.append(sorted(scores, reverse=True)[:TOP])
+        return best
 
     return call
 
 
-def ssearch_call(asked, fasta: Path, folder: Path, threads: int, aligned: int):
+def ssearch_call(query_list, fasta: Path, folder: Path, threads: int, aligned: int):
     """ssearch36 as a process; its gap costs leave the first residue out."""
-    own = folder / f"queries{len(asked)}_{asked[0][0]}.fa"
-    own.write_text("".join(f">{name}\n{text}\n" for name, text in asked))
+    own = folder / f"queries{len(query_list)}_{query_list[0][0]}.fa"
+    own.write_text("".join(f">{name}\n{text}\n" for name, text in query_list))
     costs = [
         "-f",
         f"-{tools.GAP_OPEN - tools.GAP_EXTEND}",
@@ -133,35 +135,35 @@ def _listed(text: str) -> list[int]:
     return [int(score) for score in scores]
 
 
-def contestants(asked, records, files, arguments) -> dict:
-    """Everyone asked for who is there: name -> call."""
+def contestants(query_list, records, files, arguments) -> dict:
+    """The tools of ``--peers`` that are installed: name -> call."""
     fasta, index, folder = files
-    calls = jaxalign_calls(asked, fasta, index, arguments.threads)
+    calls = jaxalign_calls(query_list, fasta, index, arguments.threads)
     if "parasail" in arguments.peers and find_spec("parasail"):
-        made = parasail_call(asked, records, arguments.threads, arguments.kernel)
-        calls["parasail"] = made
+        call = parasail_call(query_list, records, arguments.threads, arguments.kernel)
+        calls["parasail"] = call
     if "ssearch36" in arguments.peers and shutil.which("ssearch36"):
-        given = asked, fasta, folder, arguments.threads
-        calls["ssearch36"] = ssearch_call(*given, 0)
-        calls["ssearch36 aligned"] = ssearch_call(*given, TOP)
+        arguments_of = query_list, fasta, folder, arguments.threads
+        calls["ssearch36"] = ssearch_call(*arguments_of, 0)
+        calls["ssearch36 aligned"] = ssearch_call(*arguments_of, TOP)
     return calls
 
 
-def rows(asked, records, files, arguments, name: str) -> list[dict]:
+def rows(query_list, records, files, arguments, name: str) -> list[dict]:
     """One problem: all tools in turns."""
-    calls = contestants(asked, records, files, arguments)
+    calls = contestants(query_list, records, files, arguments)
     timed = measure.in_turns(calls, arguments.repeats)
-    cells = sum(len(q) for _, q in asked) * sum(len(t) for _, t in records)
+    cells = sum(len(q) for _, q in query_list) * sum(len(t) for _, t in records)
     want = timed["jaxalign scan"]["result"]
-    made = []
+    report = []
     for tool, times in timed.items():
         differ = sum(a != b for a, b in zip(want, times["result"], strict=True))
-        made.append({
+        report.append({
             "queries": name, "tool": tool, "seconds": times["seconds"],
             "GCUPS": measure.gcups(cells, times["seconds"]), "spread": times["spread"],
             "cores": times["cores"], "first": times["first"], "differ": differ,
         })  # fmt: skip
-    return made
+    return report
 
 
 def stages(repeats: int) -> list[dict]:
@@ -176,26 +178,26 @@ def stages(repeats: int) -> list[dict]:
     def text(n):
         return "".join(rng.choice(letters, n))
 
-    asked, made = [text(511)], []
+    query_list, report = [text(511)], []
     for length in (1024, 4096):
         lanes = [text(length - 16) for _ in range(128)]
         cases = {"sweep": lanes, "wavefront": lanes[:1], "striped": lanes[:1]}
         calls = {
             name: lambda name=name, some=some: jaxalign.search(
-                asked, some, align_top=False, threads=1, implementation=name
+                query_list, some, align_top=False, threads=1, implementation=name
             )
             for name, some in cases.items()
         }
         for name, times in measure.in_turns(calls, repeats).items():
             cells = 511 * (length - 16) * len(cases[name])
             busy = times["seconds"] * times["cores"]  # others may use the machine
-            made.append({
+            report.append({
                 "subject": length, "form": name, "subjects": len(cases[name]),
                 "GCUPS a core": measure.gcups(cells, busy),
                 "ns a column and row": busy / 511 / (length - 16) * 1e9,
                 "spread": times["spread"],
             })  # fmt: skip
-    return made
+    return report
 
 
 def run(arguments) -> dict:
@@ -204,45 +206,45 @@ def run(arguments) -> dict:
         "not pinned" if arguments.threads is None else measure.pin(arguments.threads)
     )
     arguments.threads = arguments.threads or len(os.sched_getaffinity(0))
-    found = measure.machine()
-    measure.show_machine(found)
+    machine = measure.machine()
+    measure.show_machine(machine)
     print(f"# {pinned}")
     if arguments.stages:
-        made = stages(arguments.repeats)
-        measure.show(made)
-        return {"machine": found, "pinned": pinned, "rows": made}
+        report = stages(arguments.repeats)
+        measure.show(report)
+        return {"machine": machine, "pinned": pinned, "rows": report}
     records = database(arguments.quick)
-    asked = queries(records, arguments.lengths)
+    query_list = queries(records, arguments.lengths)
     residues = sum(len(text) for _, text in records)
     print(
         f"# {len(records)} sequences, {residues} residues; queries {arguments.lengths}"
     )
-    made = []
+    report = []
     with tempfile.TemporaryDirectory() as folder:
         files = _files(records, Path(folder))
-        problems_of = {"all": asked} if len(asked) > 1 else {}
+        problems_of = {"all": query_list} if len(query_list) > 1 else {}
         if not arguments.all_only:
-            problems_of |= {name[1:]: [(name, text)] for name, text in asked}
+            problems_of |= {name[1:]: [(name, text)] for name, text in query_list}
         if arguments.gpu:
-            made = on_gpu(problems_of, files, arguments.repeats)
-            return {"machine": found, "pinned": pinned, "rows": made}
+            report = on_gpu(problems_of, files, arguments.repeats)
+            return {"machine": machine, "pinned": pinned, "rows": report}
         for name, some in problems_of.items():
-            made += (table := rows(some, records, files, arguments, name))
+            report += (table := rows(some, records, files, arguments, name))
             measure.show(table)
-    return {"machine": found, "pinned": pinned, "rows": made}
+    return {"machine": machine, "pinned": pinned, "rows": report}
 
 
 def on_gpu(problems_of, files, repeats: int) -> list[dict]:
     """The rows of a GPU, printed as they come."""
     from database import search_gpu
 
-    made = []
+    report = []
     for row in search_gpu.rows(problems_of, files[1], repeats):
-        made.append(row)
+        report.append(row)
         measure.show([{k: v for k, v in row.items() if k not in ("best", "largest")}])
-    made.append(search_gpu.whole(next(iter(problems_of.values())), files[0], repeats))
-    measure.show(made[-1:])
-    return made
+    report.append(search_gpu.whole(next(iter(problems_of.values())), files[0], repeats))
+    measure.show(report[-1:])
+    return report
 
 
 def _files(records, folder: Path):
@@ -257,21 +259,21 @@ def _files(records, folder: Path):
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--threads", type=int, help="pin to so many cores")
-    made.add_argument("--lengths", type=lambda x: [int(n) for n in x.split(",")],
+    parser.add_argument("--threads", type=int, help="pin to so many cores")
+    parser.add_argument("--lengths", type=lambda x: [int(n) for n in x.split(",")],
                       default=list(LENGTHS))  # fmt: skip
-    made.add_argument("--peers", default="parasail,ssearch36", help="or none")
-    made.add_argument("--kernel", default="striped", choices=("striped", "scan"))
-    made.add_argument("--stages", action="store_true")
-    made.add_argument("--gpu", action="store_true", help="kernel times")
-    made.add_argument("--all-only", action="store_true", help="no query alone")
-    made.add_argument("--quick", action="store_true", help="too small for figures")
-    made.add_argument("--repeats", type=int, default=3)
-    made.add_argument("--json", metavar="PATH", help="write the rows here too")
-    return made
+    parser.add_argument("--peers", default="parasail,ssearch36", help="or none")
+    parser.add_argument("--kernel", default="striped", choices=("striped", "scan"))
+    parser.add_argument("--stages", action="store_true")
+    parser.add_argument("--gpu", action="store_true", help="kernel times")
+    parser.add_argument("--all-only", action="store_true", help="no query alone")
+    parser.add_argument("--quick", action="store_true", help="too small for figures")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", metavar="PATH", help="write the rows here too")
+    return parser
 
 
 def main() -> None:

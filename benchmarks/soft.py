@@ -60,18 +60,18 @@ def ours(**options):
 def entrants(count: int, length: int) -> dict:
     """name -> (function, its arguments)."""
     _, s = problem(count, length)
-    made = {name: (ours(**options), (s,)) for name, options in OURS.items()}
-    made["autodiff, linear"] = autodiff, (s,)
+    calls = {name: (ours(**options), (s,)) for name, options in OURS.items()}
+    calls["autodiff, linear"] = autodiff, (s,)
     try:
-        made["ott SoftDTW"] = soft_dtw(), series(count, length)
+        calls["ott SoftDTW"] = soft_dtw(), series(count, length)
     except ImportError as missing:
         print(f"# ott left out: {missing}")
     try:
         if length <= 500:  # beyond, a call takes many seconds
-            made["DiffBio, linear"] = diffbio(length), (s,)
+            calls["DiffBio, linear"] = diffbio(length), (s,)
     except ImportError as missing:
         print(f"# DiffBio left out: {missing}")
-    return made
+    return calls
 
 
 def forms(function, args) -> dict:
@@ -83,7 +83,7 @@ def forms(function, args) -> dict:
     def product(*args):
         return jax.jvp(jax.grad(function), args, args)[1]
 
-    made = {}
+    programs = {}
     for name, form in (("score", function), ("score+grad", both), ("hvp", product)):
         try:
             lowered = jax.jit(form).lower(*args)
@@ -93,32 +93,32 @@ def forms(function, args) -> dict:
         compiled = lowered.compile()
         seconds = time.perf_counter() - began
         call = ready(compiled, args)
-        made[name] = call, seconds, compiled.memory_analysis().temp_size_in_bytes
-    return made
+        programs[name] = call, seconds, compiled.memory_analysis().temp_size_in_bytes
+    return programs
 
 
 def table(count: int, length: int, repeats: int, smurf=None) -> list[dict]:
     """A row an entrant; ratios are to ott's score and gradient in the same run."""
-    made = {name: forms(*one) for name, one in entrants(count, length).items()}
+    programs = {name: forms(*one) for name, one in entrants(count, length).items()}
     calls = {
         (name, form): call
-        for name, found in made.items()
-        for form, (call, *_) in found.items()
+        for name, forms_of in programs.items()
+        for form, (call, *_) in forms_of.items()
     }
     nwgrad = nwgrad_call(count, length)
     if nwgrad:
         calls["nwgrad", "score+grad"] = nwgrad
-        made["nwgrad"] = {"score+grad": (nwgrad, None, None)}
+        programs["nwgrad"] = {"score+grad": (nwgrad, None, None)}
     if smurf:
-        found = made["SMURF sw_affine"] = smurf_forms(smurf, count, length)
-        calls["SMURF sw_affine", "score+grad"] = found["score+grad"][0]
+        forms_of = programs["SMURF sw_affine"] = smurf_forms(smurf, count, length)
+        calls["SMURF sw_affine", "score+grad"] = forms_of["score+grad"][0]
     timed = {
         key: one["seconds"] for key, one in measure.in_turns(calls, repeats).items()
     }
     rows = []
-    for name, found in made.items():
+    for name, forms_of in programs.items():
         ms = {form: timed.get((name, form)) for form in ("score", "score+grad", "hvp")}
-        _, compile_s, temporary = found["score+grad"]
+        _, compile_s, temporary = forms_of["score+grad"]
         both, yardstick = ms["score+grad"], timed.get(("ott SoftDTW", "score+grad"))
         row = {"tool": name}
         row |= {f"{form} ms": t and 1e3 * t for form, t in ms.items()}
@@ -180,22 +180,22 @@ def main(argv=None) -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--smurf", metavar="FOLDER")
     parser.add_argument("--json", metavar="PATH")
-    asked = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     report = {"machine": measure.machine()}
     measure.show_machine(report["machine"])
-    count, short, long = (2, 20, 40) if asked.quick else (16, 200, 2000)
+    count, short, long = (2, 20, 40) if options.quick else (16, 200, 2000)
     makers = {
-        "small": lambda: table(count, short, asked.repeats, asked.smurf),
-        "large": lambda: table(1, long, max(2, asked.repeats // 2), asked.smurf),
+        "small": lambda: table(count, short, options.repeats, options.smurf),
+        "large": lambda: table(1, long, max(2, options.repeats // 2), options.smurf),
         "precision": lambda: precision(long),
     }
-    for name in asked.names:
+    for name in options.names:
         print(f"\n# {name}")
         report[name] = makers[name]()
         measure.show(report[name])
-    if "small" in asked.names:
+    if "small" in options.names:
         print(f"# tracing score and gradient: {traced():.2f} s")
-    measure.save(asked.json, report)
+    measure.save(options.json, report)
 
 
 if __name__ == "__main__":

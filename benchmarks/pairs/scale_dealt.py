@@ -14,16 +14,16 @@ def lpt(options) -> list[dict]:
 
     sequences = scale_rows.proteins(options.count or 1200)
     seconds, cells = _timed_windows(jaxalign, sequences)
-    made = []
+    report = []
     for count in (2, 4, 8):
         pulled, static = makespans(cells, seconds, count)
-        made.append({
+        report.append({
             "devices": count, "windows": len(seconds), "proteins": len(sequences),
             "total s": sum(seconds), "share s": sum(seconds) / count,
             "LPT s": pulled, "static s": static, "static/LPT": static / pulled,
             "LPT/least": pulled / max(sum(seconds) / count, max(seconds)),
         })  # fmt: skip
-    return made
+    return report
 
 
 def _timed_windows(jaxalign, sequences):
@@ -78,15 +78,15 @@ def ray(options) -> list[dict]:
         cluster.wait_for_nodes()
         there = chosen | {"cluster": cluster.address}
         calls = {"one process, 2 threads": chosen | {"threads": 2}, "Ray": there}
-        made = [_row(jaxalign, name, sequences, how) for name, how in calls.items()]
+        rows = [_row(jaxalign, name, sequences, how) for name, how in calls.items()]
     finally:
         import ray as own
 
         own.shutdown()
         cluster.shutdown()
-    for row in made:
-        row["overhead"] = row["seconds"] / made[0]["seconds"] - 1
-    return made
+    for row in rows:
+        row["overhead"] = row["seconds"] / rows[0]["seconds"] - 1
+    return rows
 
 
 def _of_seconds(jaxalign, options, chosen) -> int:

@@ -43,7 +43,7 @@ def devices(options) -> list[dict]:
     """All against all on 1 ... n devices, three modes."""
     import jax
 
-    made = []
+    report = []
     there = [count for count in options.counts if count <= len(jax.devices())]
     for mode in options.modes.split(","):
         sequences = proteins(options.count or _needed(mode, options))
@@ -53,8 +53,8 @@ def devices(options) -> list[dict]:
             row["speed-up"] = rows[0]["seconds"] / row["seconds"]
             row["of device"] = rows[0]["device"] / row["device"]
             print(row, flush=True)  # a run that is cut off has something to show
-        made += rows
-    return made
+        report += rows
+    return report
 
 
 SAMPLE = 1500, 20000  # proteins that compile what long jobs need, on a CPU, on a GPU
@@ -87,23 +87,23 @@ def _on(sequences, mode: str, count: int, options) -> dict:
 
     chosen = {"devices": list(range(count))} if count > 1 else {}
     chosen |= {"mode": mode, "output": options.output}
-    made = {}
+    last_run = {}
 
     def call(sequences):
         begin = time.perf_counter()
         table = jaxalign.align_all(sequences, **chosen)
-        made["seconds"] = time.perf_counter() - begin
-        made["cells"] = float(table.info["cells"])
+        last_run["seconds"] = time.perf_counter() - begin
+        last_run["cells"] = float(table.info["cells"])
         # the same for every count
-        made["sum of scores"] = int(table["score"].sum(dtype=np.int64))
+        last_run["sum of scores"] = int(table["score"].sum(dtype=np.int64))
 
     call(_sample(sequences))
-    first = made["seconds"]
+    first = last_run["seconds"]
     busy = traced_seconds(lambda: call(sequences))
     return {
         "device kind": jax.devices()[0].device_kind, **chosen, "devices": count,
-        "proteins": len(sequences), **made, "device": max(busy),
-        "GCUPS": made["cells"] / made["seconds"] / 1e9, "first": first,
+        "proteins": len(sequences), **last_run, "device": max(busy),
+        "GCUPS": last_run["cells"] / last_run["seconds"] / 1e9, "first": first,
     }  # fmt: skip
 
 
@@ -130,8 +130,8 @@ def parquet(options) -> list[dict]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, str(HERE / "pairs" / "scale_parquet.py"), folder]
         command += [str(options.count or 0)]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return [json.loads(done.stdout.splitlines()[-1])]
+        process = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return [json.loads(process.stdout.splitlines()[-1])]
 
 
 # X1.9 ---------------------------------------------------------------------------------
@@ -146,11 +146,11 @@ def longest(options) -> list[dict]:
     chosen = {"mode": "local", "implementation": "pallas" if on_gpu else "sweep"}
     if not on_gpu:
         chosen |= {"memory_budget": options.budget, "threads": 1}
-    made = []
+    report = []
     for size in sizes:
-        made.append(_longest(size, chosen))
-        print(made[-1], flush=True)
-    return made
+        report.append(_longest(size, chosen))
+        print(report[-1], flush=True)
+    return report
 
 
 def _longest(size: int, chosen: dict) -> dict:
@@ -177,8 +177,8 @@ def _longest(size: int, chosen: dict) -> dict:
 
 
 def _fits(size: int, length: int, chosen: dict) -> bool:
-    found = _planned(size, length, chosen)
-    return bool(found) and found["windows"] == 1 and not found["checkpointed_pairs"]
+    plan = _planned(size, length, chosen)
+    return bool(plan) and plan["windows"] == 1 and not plan["checkpointed_pairs"]
 
 
 def _planned(size: int, length: int, chosen: dict) -> dict | None:
@@ -194,8 +194,8 @@ def _planned(size: int, length: int, chosen: dict) -> dict | None:
 def _alike(size: int, length: int):
     """W x W pairs of random protein of one length."""
     rng = np.random.default_rng(length)
-    made = rng.integers(0, 20, (2, size * size, length), dtype=np.uint8)
-    return list(made[0]), list(made[1])
+    codes = rng.integers(0, 20, (2, size * size, length), dtype=np.uint8)
+    return list(codes[0]), list(codes[1])
 
 
 def _peak() -> int:
