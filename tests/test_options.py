@@ -1,8 +1,11 @@
 """Options: real signatures, which function takes which, and what is refused."""
 
 import inspect
+import tomllib
 import typing
 from dataclasses import fields
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -232,3 +235,10 @@ def test_models_that_are_compared_have_known_numbers():
         jaxalign.kl_divergence(model, model | {"colour": 1})
     with pytest.raises(UsageError, match="gap_open"):
         jaxalign.kl_divergence(model, model, gap_open=3)
+
+
+def test_types_ship():
+    assert files("jaxalign").joinpath("py.typed").is_file()
+    settings = Path(__file__).parents[1] / "pyproject.toml"
+    shipped = tomllib.loads(settings.read_text())["tool"]["setuptools"]["package-data"]
+    assert "py.typed" in shipped["jaxalign"]

@@ -1,7 +1,5 @@
 """``jaxalign demo``: the main job on a family of globins that ships with jaxalign."""
 
-import numpy as np
-
 PAIR = "P69905", "P68871"  # human haemoglobin, alpha and beta
 
 
@@ -39,7 +37,7 @@ def _show(table, best: int = 10, least: int = 3) -> None:
         view.add_column(
             name, justify="left" if name in ("query", "target") else "right"
         )
-    order = np.argsort(-table["score"], kind="stable")
+    order = (-table["score"]).argsort(kind="stable")
     identity = table.identity("alignment")
     for place, row in enumerate((*order[:best], *order[-least:]), 1):
         view.add_row(*_cells(table.row(row), identity[row]), end_section=place == best)

@@ -231,7 +231,7 @@ def _check_filters(asked) -> None:
     if asked.min_score is not None and not isfinite(asked.min_score):
         raise UsageError(f"--min-score {asked.min_score}: a finite number is needed")
     if asked.coverage != "both" and asked.min_cov is None:
-        raise UsageError(f"--coverage {asked.coverage}: whose --min-cov?")
+        raise UsageError(f"--coverage {asked.coverage}: there is no --min-cov")
 
 
 def _split(text: str | None) -> tuple[str, ...] | None:

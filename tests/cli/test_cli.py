@@ -369,6 +369,11 @@ def test_choices_are_those_of_the_code():
         assert set(get_args(choices)) == set(known)
 
 
+def test_coverage_says_whose_share_is_meant(run, folder):
+    words = ("all", "a.fa", "--coverage", "query")
+    assert "no --min-cov" in refused(run, folder, USAGE, *words)
+
+
 # Bad input ---------------------------------------------------------------------------
 
 BAD_FILES = {
@@ -635,11 +640,19 @@ def child(code: str, **how):
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
-@pytest.mark.parametrize("words", [["--help"], ["all", "--help"], ["matrices"]])
-def test_light_verbs_import_no_jax(words):
+@pytest.mark.parametrize(
+    "words, without",
+    [
+        (["--help"], "jax jaxlib numpy"),
+        (["align", "--help"], "jax jaxlib numpy"),
+        (["all", "--help"], "jax jaxlib numpy"),
+        (["matrices"], "jax jaxlib"),
+    ],
+)
+def test_light_verbs_import_no_jax(words, without):
     code = (
-        "import sys; from jaxalign.cli.main import main; "
-        f"assert main({words}) == 0; assert not {{'jax', 'jaxlib'}} & set(sys.modules)"
+        "import sys; from jaxalign.cli.main import main; assert main("
+        f"{words}) == 0; assert not {set(without.split())} & set(sys.modules)"
     )
     found, _, err = child(code)
     assert (found, err) == (DONE, "")
