@@ -17,9 +17,9 @@ os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 def few_programs():
     """All tests together compile more programs than a process may have."""
     yield
-    from jaxalign.runtime import programs
+    from jaxalign.runtime.memory import maps_run_short
 
-    if programs.crowded():
+    if maps_run_short():
         import jax
 
         jax.clear_caches()

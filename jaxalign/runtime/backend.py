@@ -1,10 +1,14 @@
+# pyright: strict
 """The GPU kernels, where they run; the only importer of ``kernels_pallas``."""
+
+from typing import Any
 
 import kernels_pallas
 from jaxalign.runtime.devices import first_device
 
 
-def kernels():
+def kernels() -> tuple[Any, str]:
     """The package of kernels where it runs, else None; and why (not)."""
-    works, why = kernels_pallas.supported(first_device())
-    return kernels_pallas if works else None, why
+    package: Any = kernels_pallas  # it loads its names when they are used
+    works, why = package.supported(first_device())
+    return package if works else None, why

@@ -1,33 +1,39 @@
-"""Which device JAX computes on, in which precision, and the mesh of the caller."""
+# pyright: strict
+"""The device, the mesh of devices and the precision with which JAX computes.
 
-from collections.abc import Iterable
-from contextlib import nullcontext
+JAX is imported by the functions: a process chooses its device before it starts.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from operator import index
+from typing import Any
 
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.runtime.fork import refuse_without_threads
 
+Device = Any  # of JAX, whose stubs do not name the type
 
-def select_device(asked: str) -> list:
-    """Make JAX use the device asked for; returns its devices.
+
+def select_device(platform: str) -> list[Device]:
+    """Make JAX use a platform (auto, cpu, gpu); returns its devices.
 
     Raises
     ------
     DeviceError
         There is no such device, or its plugin does not start.
     """
-    import jax
-
-    if asked == "cpu":
-        jax.config.update("jax_platforms", "cpu")
+    if platform == "cpu":
+        _jax().config.update("jax_platforms", "cpu")
     try:
-        return jax.devices(None if asked == "auto" else asked)
+        return _jax().devices(None if platform == "auto" else platform)
     except RuntimeError as error:
-        hint = "\nhint: install jaxalign[cuda12] or [cuda13]" if asked == "gpu" else ""
-        raise DeviceError(f"--device {asked}: {error}{hint}") from error
+        gpu = "\nhint: install jaxalign[cuda12] or [cuda13]"
+        hint = gpu if platform == "gpu" else ""
+        raise DeviceError(f"--device {platform}: {error}{hint}") from error
 
 
-def describe_device(devices: list) -> dict:
+def describe_device(devices: Sequence[Device]) -> dict[str, str | int]:
     """Platform, kind and number of devices."""
     first = devices[0]
     return {
@@ -37,12 +43,12 @@ def describe_device(devices: list) -> dict:
     }
 
 
-def resolve_devices(asked=None) -> tuple:
+def resolve_devices(devices: Any = None) -> tuple[Device, ...]:
     """The devices of a run.
 
     Parameters
     ----------
-    asked : "all", int or str of ints ("0,1"), sequence of ints or of jax devices
+    devices : "all", int or str of ints ("0,1"), sequence of ints or of jax devices
         Numbers count this process's devices of JAX's platform. None: the one of
         ``jax.default_device``, which threads do not inherit, or none in particular.
 
@@ -53,22 +59,21 @@ def resolve_devices(asked=None) -> tuple:
     UsageError
         No number, or one twice.
     """
-    import jax
-
-    if asked is None:
+    if devices is None:
         return () if default_device() is None else (first_device(),)
-    local = jax.local_devices()
-    if asked == "all":
+    local = _jax().local_devices()
+    if devices == "all":
         return tuple(local)
-    asked = asked.split(",") if isinstance(asked, str) else asked
-    asked = list(asked) if isinstance(asked, Iterable) else [asked]
-    chosen = tuple(_device(one, local) for one in asked)
+    if isinstance(devices, str):
+        devices = devices.split(",")
+    names: list[Any] = [*devices] if hasattr(devices, "__iter__") else [devices]
+    chosen = tuple(_device(name, local) for name in names)
     if not chosen or len(set(chosen)) < len(chosen):
-        raise UsageError(f"devices = {asked}: one or more, each once")
+        raise UsageError(f"devices = {names}: one or more, each once")
     return chosen
 
 
-def first_device(devices=()):
+def first_device(devices: Iterable[Device | str] = ()) -> Device:
     """The first of some devices or names of platforms, or JAX's default device.
 
     Raises
@@ -76,44 +81,45 @@ def first_device(devices=()):
     DeviceError
         JAX cannot compute in this process (``fork``). All that compute pass here.
     """
-    import jax
-
     refuse_without_threads()
     first = next(iter(devices), default_device())
-    return first if hasattr(first, "platform") else jax.devices(first)[0]
+    return (
+        _jax().devices(first)[0] if first is None or isinstance(first, str) else first
+    )
 
 
-def default_device():
+def default_device() -> Device | str | None:
     """This thread's default device or the name of its platform; None if none is set."""
+    return _jax().config.jax_default_device
+
+
+def ambient_mesh() -> Any:
+    """The mesh of ``with jax.set_mesh(mesh):``, None outside of one."""
+    mesh = _jax().sharding.get_mesh()
+    return None if mesh.empty else mesh
+
+
+def precision(dtype: str) -> AbstractContextManager[Any]:
+    """int64 needs JAX's 64-bit mode, for this computation only."""
+    return _jax().enable_x64(True) if dtype == "int64" else nullcontext()
+
+
+def _jax() -> Any:
+    """JAX, imported by the first function that needs it."""
     import jax
 
-    # The types of JAX 0.10 do not name it.
-    return jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    return jax
 
 
-def _device(one, local):
-    if hasattr(one, "platform"):
-        return one
+def _device(name: Any, local: Sequence[Device]) -> Device:
+    """A device, or the one of a number."""
+    if hasattr(name, "platform"):
+        return name
     try:
-        number = int(one) if isinstance(one, str) else index(one)
+        number = int(name) if isinstance(name, str) else index(name)
     except (TypeError, ValueError):
-        raise UsageError(f"device {one!r}: a number or 'all' is needed") from None
+        raise UsageError(f"device {name!r}: a number or 'all' is needed") from None
     if not 0 <= number < len(local):
         kinds = f"{len(local)} of {local[0].platform}"
         raise DeviceError(f"device {number}: there are {kinds}, counted from 0")
     return local[number]
-
-
-def precision(dtype: str):
-    """The 64-bit mode of JAX, which int64 needs, for some computations only."""
-    import jax
-
-    return jax.enable_x64(True) if dtype == "int64" else nullcontext()
-
-
-def ambient_mesh():
-    """The mesh of ``with jax.set_mesh(mesh):``, None outside of one."""
-    import jax
-
-    mesh = jax.sharding.get_mesh()
-    return None if mesh.empty else mesh

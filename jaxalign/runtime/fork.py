@@ -1,3 +1,4 @@
+# pyright: strict
 """Calls that need JAX, in a process that was forked after JAX had started.
 
 JAX computes in threads, and a forked child has only the thread that forked: what it

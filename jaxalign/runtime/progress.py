@@ -1,27 +1,33 @@
-"""What a caller hears of a run: cells done, devices at work."""
+# pyright: strict
+"""Progress of a run, as a caller hears of it: cells computed, devices at work."""
 
 import threading
+from collections.abc import Callable
 
 
-def teller(progress, total):
+def teller(
+    progress: Callable[[int, int], object] | None, total: int
+) -> Callable[[int], None]:
     """A function that adds up cells, whichever thread they come from."""
-    lock, done = threading.Lock(), 0
+    lock, sum_of_cells = threading.Lock(), 0
 
-    def tell(cells):
-        nonlocal done
+    def tell(cells: int) -> None:
+        nonlocal sum_of_cells
         with lock:
-            done += cells
+            sum_of_cells += cells
             if progress:
-                progress(done, total)
+                progress(sum_of_cells, total)
 
     return tell
 
 
-def watcher(busy, devices):
+def watcher(
+    busy: Callable[[int, int], object] | None, devices: int
+) -> Callable[[object, int], None]:
     """A function that counts devices at work; each may have several threads."""
-    lock, at_work = threading.Lock(), {}
+    lock, at_work = threading.Lock(), dict[object, int]()
 
-    def watch(device, change):
+    def watch(device: object, change: int) -> None:
         with lock:
             at_work[device] = at_work.get(device, 0) + change
             if busy:

@@ -10,9 +10,9 @@ import numpy as np
 from jaxalign.errors import CertificateError, MemoryPlanError
 from jaxalign.model import bounds
 from jaxalign.model.triple import TripleAlignment
-from jaxalign.runtime import device_errors, programs
+from jaxalign.runtime import device_errors
 from jaxalign.runtime.devices import precision
-from jaxalign.runtime.memory import show_bytes
+from jaxalign.runtime.memory import forget_programs, show_bytes
 from jaxalign.triples import engine, fill_choice
 from jaxalign.triples.batch import aligned, batches, fills, walks
 from jaxalign.triples.dp.recurrence import MODELS, matrices_in
@@ -168,7 +168,7 @@ def _fits(triple, asked, way, length) -> bool:
 
 def run(sequences, scoring, asked: Asked, progress=None) -> TripleAlignment:
     """Plan and align the three sequences of a set."""
-    programs.forget(COMPILED)
+    forget_programs(COMPILED)
     (triple,) = triples_of(sequences, scoring, asked)
     plan = make_plan(triple, asked)
     if progress:
@@ -240,7 +240,7 @@ def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlig
     out: dict[int, TripleAlignment] = {}
     cells, done = [_cells(t) for t in triples], 0
     for batch in batches(triples, asked.budget):
-        programs.forget(COMPILED)
+        forget_programs(COMPILED)
         paths = asked.traceback is not None
         some = [triples[n] for n in batch]
         try:

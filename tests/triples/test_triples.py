@@ -15,7 +15,7 @@ import jaxalign
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.bounds import triple_dtype
 from jaxalign.model.scoring import Scoring
-from jaxalign.runtime import programs
+from jaxalign.runtime import memory
 from jaxalign.triples import batch, engine, plan
 from jaxalign.triples.dp.recurrence import MODELS as MODELS3
 from jaxalign.triples.tracebacks import chunk_faces, divide_and_conquer
@@ -450,7 +450,7 @@ def test_consensus_and_agreement():
     assert found.consensus() == "MkW+"
 
 
-@pytest.mark.skipif(not programs.MAPS.exists(), reason="counts memory maps of Linux")
+@pytest.mark.skipif(not memory.MAPS.exists(), reason="counts memory maps of Linux")
 def test_programs_are_forgotten_beyond_a_number_of_maps(monkeypatch):
     traced = []
 
@@ -459,11 +459,11 @@ def test_programs_are_forgotten_beyond_a_number_of_maps(monkeypatch):
         traced.append(x)
         return x + 1
 
-    monkeypatch.setattr(programs, "CALLS_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr(memory, "CALLS_BETWEEN_LOOKS", 1)
     for most, want in ((2**20, 1), (0, 2)):
-        monkeypatch.setattr(programs, "MAX_MAPS", most)
+        monkeypatch.setattr(memory, "MAX_MEMORY_MAPS", most)
         assert next_one(2) == 3
-        programs.forget([next_one])
+        memory.forget_programs([next_one])
         assert next_one(2) == 3 and len(traced) == want
 
 
