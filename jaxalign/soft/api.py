@@ -212,8 +212,8 @@ def sample_alignments(
     keys = jax.random.split(key, int(np.prod(batch)))
     keys = keys if batch else keys[0]
     both = (pair, keys), (axes, 0)
-    found = over_batch(engine.draw, *both, batch, settings, (count,))
-    return jnp.moveaxis(found, len(batch), 0)
+    partners = over_batch(engine.draw, *both, batch, settings, (count,))
+    return jnp.moveaxis(partners, len(batch), 0)
 
 
 @with_options(SoftOptions)

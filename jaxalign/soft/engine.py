@@ -1,4 +1,4 @@
-"""The soft functions of one pair, and what makes a batch of them."""
+"""The soft functions of one pair, and one program for a batch of them."""
 
 from functools import partial
 
@@ -9,9 +9,9 @@ from jax.core import Tracer
 from jaxalign.errors import UsageError
 from jaxalign.soft.dp import free_energy, paths
 from jaxalign.soft.dp.blocks import Factors, masked, multiplied
+from jaxalign.soft.dp.diagonals import COSTLY, FORBIDDEN, Weights
 from jaxalign.soft.dp.ends import no_overhang, overhang
-from jaxalign.soft.dp.table import COSTLY, FORBIDDEN, Weights
-from jaxalign.soft.options import Pair, Settings
+from jaxalign.soft.options import Settings, SoftPair
 
 
 def over_batch(function, arrays, axes, batch, settings, more=()):
@@ -24,44 +24,49 @@ def over_batch(function, arrays, axes, batch, settings, more=()):
     UsageError
         ``scaled`` weights cannot prove the result; inside ``jit`` it is nan instead.
     """
-    found = _program(function, arrays, axes, batch, settings, more)
-    first = jax.tree.leaves(found)[0]
+    values = _program(function, arrays, axes, batch, settings, more)
+    first = jax.tree.leaves(values)[0]
     if settings.block == free_energy.SCALED and not isinstance(first, Tracer):
         if jnp.any(jnp.isnan(first)):
             raise UsageError(
                 "implementation 'scaled' loses too much here: scores are too large "
                 "for the temperature; 'log' and 'blocked' hold"
             )
-    return found
+    return values
 
 
 @partial(jax.jit, static_argnums=(0, 2, 3, 4, 5))
 def _program(function, arrays, axes, batch, settings, more):
     if not batch:
         return function(arrays, settings, *more)
-    found = jax.vmap(lambda one: function(one, settings, *more), (axes,))(arrays)
-    return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), found)
+    values = jax.vmap(lambda one: function(one, settings, *more), (axes,))(arrays)
+    return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
 
 
-def score(pair: Pair, settings: Settings):
+def score(pair: SoftPair, settings: Settings):
+    """The soft score of a pair, a scalar."""
     weights, rules = model(pair, settings)
     return free_energy.score(weights, pair.temperature, rules, settings.block)
 
 
-def posterior(pair: Pair, settings: Settings):
+def posterior(pair: SoftPair, settings: Settings):
+    """Probabilities (m, n) of the pairs of residues."""
     pair = _written_out(pair)
     weights, rules = model(pair, settings)
     return free_energy.posterior(weights, pair.temperature, rules, settings.block)
 
 
-def gaps(pair: Pair, settings: Settings):
+def gaps(pair: SoftPair, settings: Settings):
+    """Expected payers of gap_open and of gap_extend, in the shapes of the costs."""
+
     def of_costs(costs):
         return -score(pair._replace(gap_open=costs[0], gap_extend=costs[1]), settings)
 
     return jax.grad(of_costs)((pair.gap_open, pair.gap_extend))
 
 
-def entropy(pair: Pair, settings: Settings):
+def entropy(pair: SoftPair, settings: Settings):
+    """Entropy of the distribution, a scalar in nats: the derivative by T."""
     return jax.grad(lambda t: score(pair._replace(temperature=t), settings))(
         pair.temperature
     )
@@ -89,13 +94,13 @@ def _finite(x):
 
 
 def log_prob(pair_and_partners, settings: Settings):
-    """Log probability of given partners (m,)."""
+    """Log probability of the alignment with these partners (m,)."""
     pair, partners = pair_and_partners
     weights, rules = model(pair, settings)
-    given = paths.path_score(weights, rules, partners)
+    path = paths.path_score(weights, rules, partners)
     every = free_energy.score(weights, pair.temperature, rules, settings.block)
-    legal = given > -jnp.inf
-    gap = jnp.where(legal, given, 0) - jnp.where(legal, every, 0)
+    legal = path > -jnp.inf
+    gap = jnp.where(legal, path, 0) - jnp.where(legal, every, 0)
     return jnp.where(legal, jnp.minimum(gap / pair.temperature, 0), -jnp.inf)
 
 
@@ -107,14 +112,14 @@ def draw(pair_and_key, settings: Settings, count: int):
     return paths.sample(key, weights, pair.temperature, rules, count)
 
 
-def _written_out(pair: Pair) -> Pair:
+def _written_out(pair: SoftPair) -> SoftPair:
     """With the product of its vectors; nothing beyond the lengths gets into it."""
     if not isinstance(pair.similarity, Factors):
         return pair
     return pair._replace(similarity=multiplied(masked(pair.similarity, pair.rules)))
 
 
-def model(pair: Pair, settings: Settings):
+def model(pair: SoftPair, settings: Settings):
     """Weights and rules of one pair, differentiable."""
     rules = pair.rules
     if not isinstance(settings.block, int):  # arrays of that size are kept anyway

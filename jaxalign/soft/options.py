@@ -16,15 +16,14 @@ from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.runtime import backend
 from jaxalign.runtime.fork import refuse_without_threads
 from jaxalign.soft import primitives
-from jaxalign.soft.dp.blocks import Factors
-from jaxalign.soft.dp.ends import Gap, Rules
+from jaxalign.soft.dp.blocks import BLOCK_DIAGONALS, Factors
+from jaxalign.soft.dp.ends import Gap, ModeRules
 from jaxalign.soft.dp.kernels import Block
 
-BLOCK = 64
-KEEP_BYTES = 128 << 20
+MAX_KEPT_BYTES = 128 << 20  # of all diagonals; beyond, ``blocked``
 SoftImplementation = Literal["log", "blocked", "scaled", "pallas"]
 IMPLEMENTATIONS: tuple[str, ...] = get_args(SoftImplementation)
-ROWS, COLUMNS = 4096, 2**18  # of the similarity, which the GPU kernels take
+MAX_KERNEL_ROWS, MAX_KERNEL_COLUMNS = 4096, 2**18  # of the similarity
 
 # A gap cost: one, or a pair (of the query's residues, of the target's).
 GapCost = jax.typing.ArrayLike | Sequence[Any]
@@ -59,25 +58,25 @@ class SoftKeywords(SharedKeywords, total=False):
     temperature: jax.typing.ArrayLike
 
 
-class Pair(NamedTuple):
+class SoftPair(NamedTuple):
     """The arrays of one pair, or of a batch of them."""
 
     similarity: jax.Array | Factors
     gap_open: Gap
     gap_extend: Gap
     temperature: jax.Array
-    rules: Rules
+    rules: ModeRules
 
 
 class Settings(NamedTuple):
-    """What is known while tracing; hashable."""
+    """Static while tracing, hashable: the mode and the engine."""
 
     local: bool
     block: Block
 
 
 def prepare(similarity: Any, lengths: Any, options: SoftOptions) -> tuple[Any, ...]:
-    """Arguments -> (Pair, axes of its leaves for vmap, batch shape, Settings)."""
+    """Arguments -> (SoftPair, axes of its leaves for vmap, batch shape, Settings)."""
     refuse_without_threads()
     mode, adjacent_gaps = options.mode, options.adjacent_gaps
     free = resolve_ends(mode, options.free_ends)
@@ -97,15 +96,19 @@ def prepare(similarity: Any, lengths: Any, options: SoftOptions) -> tuple[Any, .
         else fit(s, rank=2),
         *costs,
         fit(options.temperature, rank=0),
-        Rules(*_lengths(lengths, batch, m, n), *_flags(free, mode, adjacent_gaps)),
+        ModeRules(*_lengths(lengths, batch, m, n), *_flags(free, mode, adjacent_gaps)),
     )
-    pair, axes = (Pair(*(_pick(x, k) for x in arrays)) for k in (0, 1))
+    pair, axes = (SoftPair(*(_pick(x, k) for x in arrays)) for k in (0, 1))
     return pair, axes, batch, settings
 
 
 def _pick(x, k):
-    """The arrays (k = 0) or the axes (k = 1) of what ``_fitted`` made."""
-    return type(x)(*(y[k] for y in x)) if isinstance(x, (Factors, Gap, Rules)) else x[k]
+    """The arrays (k = 0) or the axes (k = 1) of the pairs that ``_fitted`` gives."""
+    return (
+        type(x)(*(y[k] for y in x))
+        if isinstance(x, (Factors, Gap, ModeRules))
+        else x[k]
+    )
 
 
 def _flags(free, mode, adjacent):
@@ -179,12 +182,12 @@ def _lengths(lengths, batch, m, n):
     if not isinstance(lengths, (tuple, list)):
         lengths = jnp.asarray(lengths)
         lengths = lengths[..., 0], lengths[..., 1]
-    for given, size in zip(lengths, (m, n), strict=True):
-        if isinstance(given, Tracer):
+    for length, size in zip(lengths, (m, n), strict=True):
+        if isinstance(length, Tracer):
             continue
-        known = np.asarray(given)
-        if known.size and (known.max() > size or known.min() < 0):
-            raise UsageError(f"lengths {known.min()} to {known.max()}: 0 to {size}")
+        length = np.asarray(length)
+        if length.size and (length.max() > size or length.min() < 0):
+            raise UsageError(f"lengths {length.min()} to {length.max()}: 0 to {size}")
     return [_fitted(x, batch=batch, dtype=jnp.int32, rank=0) for x in lengths]
 
 
@@ -206,34 +209,35 @@ def _block(implementation, similarity, costs, adjacent) -> Block:
         ``pallas`` where they do not run.
     """
     if implementation not in (None, *IMPLEMENTATIONS):
-        known = ", ".join(IMPLEMENTATIONS)
-        raise UsageError(f"unknown implementation {implementation!r}: one of {known}")
+        names = ", ".join(IMPLEMENTATIONS)
+        raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
     if implementation == "scaled":
         return implementation
     *batch, m, n = similarity.shape
-    kept = 5 * int(np.prod(batch)) * (m + n + 1) * (m + 1) * similarity.dtype.itemsize
-    large = implementation != "log" and kept > KEEP_BYTES
-    block = BLOCK if large or implementation == "blocked" else None
+    size = 5 * int(np.prod(batch)) * (m + n + 1) * (m + 1) * similarity.dtype.itemsize
+    large = implementation != "log" and size > MAX_KEPT_BYTES
+    block = BLOCK_DIAGONALS if large or implementation == "blocked" else None
     if implementation in ("log", "blocked"):
         return block
     refused = _beyond_kernels(similarity, costs, adjacent)
     if implementation == "pallas" and refused:
         raise UsageError(f"implementation 'pallas' does not take {refused}")
-    found, why = (None, "") if refused else backend.kernels()
-    if implementation == "pallas" and found is None:
+    package, why = (None, "") if refused else backend.kernels()
+    if implementation == "pallas" and package is None:
         raise DeviceError(f"pallas: {why}")
-    return block if found is None else primitives.kernels(found, block)
+    return block if package is None else primitives.kernels(package, block)
 
 
 def _beyond_kernels(similarity, costs, adjacent) -> str:
-    """What the GPU kernels do not take of this problem; empty where they do."""
+    """The part of this problem that the GPU kernels do not take; empty for none."""
     m, n = similarity.shape[-2:]
     ranks = [len(shape) for shape in _cost_shapes(costs)]
     reasons = {
         f"a similarity of {similarity.dtype}": similarity.dtype != jnp.float32,
         "an empty similarity": 0 in similarity.shape,
-        f"a similarity of more than {ROWS} rows": m > ROWS,
-        f"a similarity of more than {COLUMNS} columns": n > COLUMNS,
+        f"a similarity of more than {MAX_KERNEL_ROWS} rows": m > MAX_KERNEL_ROWS,
+        f"a similarity of more than {MAX_KERNEL_COLUMNS} columns": n
+        > MAX_KERNEL_COLUMNS,
         "gap costs by position": any(ranks),
         "adjacent_gaps=False": not adjacent,
     }

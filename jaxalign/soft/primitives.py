@@ -17,18 +17,19 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from jaxalign.soft.dp import free_energy
-from jaxalign.soft.dp.ends import Gap, Rules, no_overhang, overhang
+from jaxalign.soft.dp.blocks import BLOCK_DIAGONALS
+from jaxalign.soft.dp.diagonals import FORBIDDEN, Weights
+from jaxalign.soft.dp.ends import Gap, ModeRules, no_overhang, overhang
 from jaxalign.soft.dp.kernels import Kernels
-from jaxalign.soft.dp.table import FORBIDDEN, Weights
 
-NAMES = ("score", "expected", "product")
+PRIMITIVE_NAMES = ("score", "expected", "product")
 FLAGS = ("query_start", "query_end", "target_start", "target_end", "local")
 
 
 @lru_cache
 def kernels(package, otherwise: int | None) -> Kernels:
-    """What ``soft.dp.free_energy`` takes for its two passes; the same object for the
-    same input.
+    """The kernels that stand in for the two passes of ``soft.dp.free_energy``; the same
+    object for the same input.
 
     ``package`` has the functions ``soft_score``, ``soft_expected``, ``soft_product``;
     ``otherwise`` is the ``block`` where ``soft.dp.free_energy`` computes derivatives
@@ -39,14 +40,14 @@ def kernels(package, otherwise: int | None) -> Kernels:
     )
 
 
-def _of_one(primitive, run, similarity, costs, rules: Rules, unit):
+def _of_one(primitive, run, similarity, costs, rules: ModeRules, unit):
     """A batch of one pair; ``vmap`` makes it larger."""
     flags = sum(
         jnp.where(getattr(rules, name), 1 << k, 0) for k, name in enumerate(FLAGS)
     )
     numbers = jnp.stack([jnp.asarray(x, jnp.int32) for x in (rules.m, rules.n, flags)])
-    given = (x[None] for x in (similarity, costs, unit, numbers))
-    return [x[0] for x in primitive.bind(*given, run=run)]
+    arrays = (x[None] for x in (similarity, costs, unit, numbers))
+    return [x[0] for x in primitive.bind(*arrays, run=run)]
 
 
 def _shapes(scores, costs, unit, rules, *_, run):
@@ -58,61 +59,63 @@ def _shapes(scores, costs, unit, rules, *_, run):
 
 
 def _primitive(name: str) -> Primitive:
-    made = Primitive(f"soft_{name}")
-    made.multiple_results = True
-    made.def_impl(lambda *given, run: jax.jit(partial(made.bind, run=run))(*given))
-    made.def_abstract_eval(
-        lambda *given, run: [
-            ShapedArray(x.shape, x.dtype) for x in _shapes(*given, run=run)[name]
+    primitive = Primitive(f"soft_{name}")
+    primitive.multiple_results = True
+    primitive.def_impl(
+        lambda *arrays, run: jax.jit(partial(primitive.bind, run=run))(*arrays)
+    )
+    primitive.def_abstract_eval(
+        lambda *arrays, run: [
+            ShapedArray(x.shape, x.dtype) for x in _shapes(*arrays, run=run)[name]
         ]
     )
-    batching.primitive_batchers[made] = partial(_batched, made)
+    batching.primitive_batchers[primitive] = partial(_batched, primitive)
     plain, kernel = partial(_plainly, name), partial(_by_kernel, name)
-    mlir.register_lowering(made, mlir.lower_fun(plain, multiple_results=True))
+    mlir.register_lowering(primitive, mlir.lower_fun(plain, multiple_results=True))
     mlir.register_lowering(
-        made, mlir.lower_fun(kernel, multiple_results=True), platform="cuda"
+        primitive, mlir.lower_fun(kernel, multiple_results=True), platform="cuda"
     )
-    return made
+    return primitive
 
 
-def _by_kernel(name, *given, run):
-    function = run[NAMES.index(name)]
-    return jax.tree.leaves(function(given[:4], *given[4:]))
+def _by_kernel(name, *arrays, run):
+    function = run[PRIMITIVE_NAMES.index(name)]
+    return jax.tree.leaves(function(arrays[:4], *arrays[4:]))
 
 
-def _plainly(name, *given, run):  # noqa: ARG001
-    return list(PLAIN[name](*given))
+def _plainly(name, *arrays, run):  # noqa: ARG001
+    return list(PLAIN_FORMS[name](*arrays))
 
 
-def _batched(primitive, given, axes, *, run):
+def _batched(primitive, arrays, axes, *, run):
     """Fold the new axis into the batch."""
     count = next(
-        x.shape[axis] for x, axis in zip(given, axes, strict=True) if axis is not None
+        x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None
     )
 
-    def folded(x, axis):
+    def fold(x, axis):
         if axis is None:
             x = jnp.broadcast_to(x, (count, *x.shape))
         else:
             x = jnp.moveaxis(x, axis, 0)
         return x.reshape(-1, *x.shape[2:])
 
-    found = primitive.bind(*map(folded, given, axes), run=run)
-    split = [x.reshape(count, -1, *x.shape[1:]) for x in found]
+    values = primitive.bind(*map(fold, arrays, axes), run=run)
+    split = [x.reshape(count, -1, *x.shape[1:]) for x in values]
     return split, [0] * len(split)
 
 
-_score, _expected, _product = map(_primitive, NAMES)
+_score, _expected, _product = map(_primitive, PRIMITIVE_NAMES)
 
 
 def _expected_jvp(primals, tangents, *, run):
     """Payers are minus the gradient by their costs."""
-    found = _expected.bind(*primals, run=run)
+    means = _expected.bind(*primals, run=run)
     d_scores, d_costs = map(ad.instantiate_zeros, tangents[:2])
-    _, _, posterior, payers = found
+    _, _, posterior, payers = means
     of_rest = jnp.sum(posterior * d_scores, (1, 2)) - jnp.sum(payers * d_costs, 1)
     changed = _product.bind(*primals, d_scores, d_costs, run=run)
-    return found, [jnp.zeros_like(found[0]), of_rest, *changed]
+    return means, [jnp.zeros_like(means[0]), of_rest, *changed]
 
 
 ad.primitive_jvps[_expected] = _expected_jvp
@@ -121,33 +124,33 @@ ad.primitive_jvps[_expected] = _expected_jvp
 def _product_jvp(primals, tangents, *, run):
     """Linear in the direction; the third derivative is that of
     ``soft.dp.free_energy``."""
-    found = _product.bind(*primals, run=run)
+    product = _product.bind(*primals, run=run)
     tables, direction = primals[:4], primals[4:]
     directions = [ad.instantiate_zeros(x) for x in tangents[4:]]
     changed = _product.bind(*tables, *directions, run=run)
     moved = tangents[:2]
     if all(isinstance(x, ad.Zero) for x in moved):
-        return found, changed
+        return product, changed
 
-    def product(scores, costs):
+    def by_tables(scores, costs):
         return _plain_product(scores, costs, *tables[2:], *direction)
 
-    _, third = jax.jvp(product, tables[:2], tuple(map(ad.instantiate_zeros, moved)))
-    return found, [x + y for x, y in zip(changed, third, strict=True)]
+    _, third = jax.jvp(by_tables, tables[:2], tuple(map(ad.instantiate_zeros, moved)))
+    return product, [x + y for x, y in zip(changed, third, strict=True)]
 
 
 ad.primitive_jvps[_product] = _product_jvp
 
 
-def _product_transpose(cotangents, *given, run):
+def _product_transpose(cotangents, *arrays, run):
     """The Hessian by scores and costs is symmetric; payers bring a minus on each
     side."""
-    like = given[4:]
+    like = arrays[4:]
     of_scores, of_payers = (
         jnp.zeros(x.aval.shape, x.aval.dtype) if isinstance(ct, ad.Zero) else ct
         for x, ct in zip(like, cotangents, strict=True)
     )
-    scores, payers = _product.bind(*given[:4], of_scores, -of_payers, run=run)
+    scores, payers = _product.bind(*arrays[:4], of_scores, -of_payers, run=run)
     return [None] * 4 + [scores, -payers]
 
 
@@ -158,16 +161,15 @@ def _log_z(scores, costs, unit, rules):
     """One pair by ``soft.dp.free_energy``."""
     m, n, flags = rules
     free = [(flags & (1 << k)) != 0 for k in range(len(FLAGS))]
-    rules = Rules(m, n, *free, jnp.bool_(True))
+    rules = ModeRules(m, n, *free, jnp.bool_(True))
     opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
     paid = overhang(opening, extending, scores.shape, rules, FORBIDDEN)
     local = no_overhang(*scores.shape, scores.dtype)
     hang = jax.tree.map(lambda x, y: jnp.where(rules.local, x, y), local, paid)
     weights = Weights(scores, opening, extending, hang)
-    return free_energy.score(weights, jnp.ones((), scores.dtype), rules, BLOCK)
-
-
-BLOCK = 64
+    return free_energy.score(
+        weights, jnp.ones((), scores.dtype), rules, BLOCK_DIAGONALS
+    )
 
 
 def _plain_score(*tables):
@@ -189,7 +191,7 @@ def _plain_product(scores, costs, unit, rules, d_scores, d_costs):
     return of_scores, -of_costs
 
 
-PLAIN = {
+PLAIN_FORMS = {
     "score": _plain_score,
     "expected": _plain_expected,
     "product": _plain_product,

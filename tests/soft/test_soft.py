@@ -23,8 +23,8 @@ from jaxalign.errors import UsageError
 from jaxalign.model.pairing import most_accurate
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.soft.dp import blocks, free_energy
-from jaxalign.soft.dp.ends import Gap, Rules, no_overhang, overhang
-from jaxalign.soft.dp.table import FORBIDDEN, Weights
+from jaxalign.soft.dp.diagonals import FORBIDDEN, Weights
+from jaxalign.soft.dp.ends import Gap, ModeRules, no_overhang, overhang
 
 SCORE, PROBABILITY = 2e-5, 2e-6
 OPEN, EXTEND = 1.5, 0.375
@@ -44,7 +44,7 @@ def run_time(settings):
         for (mode, free), adjacent, (m, n) in settings
     ]
     columns = np.array(rows, np.int32).T
-    return Rules(*columns[:2], *(columns[2:] > 0))
+    return ModeRules(*columns[:2], *(columns[2:] > 0))
 
 
 def model_score(block, s, opening, extending, temperature, rules):
@@ -481,7 +481,7 @@ def test_inputs_of_three_kinds():
 
 def test_products_of_vectors_by_diagonal():
     """The blocked products are the skewed product, for blocks that fit and do not."""
-    from jaxalign.soft.dp.skew import skew
+    from jaxalign.soft.dp.diagonals import skew
 
     for m, n, k, block in ((5, 7, 3, 3), (9, 2, 1, 4), (1, 1, 4, 16)):
         products = jax.jit(blocks.products)

@@ -1,8 +1,8 @@
-"""Soft alignment with some diagonals kept: the others are computed anew in reverse.
+"""Soft alignment with few diagonals in memory: the others are computed anew in reverse.
 
-What enters every block of diagonals is kept. Where the similarity is given as vectors,
-a block's scores are computed from them too, and its posterior is spent on them at once,
-so that no array of the size of the table exists.
+Only the carry into every block of diagonals stays. Where the similarity is given as
+vectors, a block's scores are computed from them too, and its posterior is spent on them
+at once, so that no array of the size of the table exists.
 """
 
 from typing import NamedTuple
@@ -12,9 +12,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.soft.dp import scan
-from jaxalign.soft.dp.ends import Rules
-from jaxalign.soft.dp.table import FORBIDDEN, Table, diagonals, successors
+from jaxalign.soft.dp.diagonals import FORBIDDEN, SoftTable, diagonals, successors
+from jaxalign.soft.dp.ends import ModeRules
 
+BLOCK_DIAGONALS = 64  # computed anew at a time
 VECTORS = ("query_vectors", "target_vectors")
 
 
@@ -43,7 +44,7 @@ def multiplied(similarity):
     return jnp.einsum("...ik,...jk->...ij", query, target)
 
 
-def masked(factors: Factors, rules: Rules) -> Factors:
+def masked(factors: Factors, rules: ModeRules) -> Factors:
     """Zero vectors beyond the lengths, whatever stands there."""
     a, b = factors
     rows = jnp.arange(a.shape[0], dtype=jnp.int32)[:, None] < rules.m
@@ -51,7 +52,7 @@ def masked(factors: Factors, rules: Rules) -> Factors:
     return Factors(jnp.where(rows, a, 0), jnp.where(columns, b, 0))
 
 
-def run(block: int, table: Table, similarity):
+def run(block: int, table: SoftTable, similarity):
     """(high, low, ends) of all diagonals, and the function of the reverse pass."""
     dtype = similarity.dtype
     count = table.rows + table.shape[1]
@@ -85,9 +86,9 @@ def run(block: int, table: Table, similarity):
     start = scan.first_carry(table, dtype)
     _, (entering, ends) = lax.scan(ahead, start, xs)
 
-    def finish(on_diagonal, wanted):
-        spent = wanted & set(VECTORS)
-        inner = wanted - spent | ({"similarity"} if spent else frozenset())
+    def finish(on_diagonal, outputs):
+        spent = outputs & set(VECTORS)
+        inner = outputs - spent | ({"similarity"} if spent else frozenset())
 
         def back(carry, x):
             flow, sums = carry
@@ -101,7 +102,7 @@ def run(block: int, table: Table, similarity):
             return (flow, sums), out
 
         later = successors(table, cut)
-        flow = scan.first_flow(table, dtype, wanted)
+        flow = scan.first_flow(table, dtype, outputs)
         sums = jax.tree.map(jnp.zeros_like, vectors)
         every = entering, xs, later, cut("shares", on_diagonal)
         (flow, sums), out = lax.scan(back, (flow, sums), every, reverse=True)
@@ -130,9 +131,9 @@ def products(factors: Factors, d):
     starts = d[0] - jnp.arange(tiles, dtype=d.dtype) * block - (block - 1) + before
     starts = jnp.clip(starts, 0, b.shape[0] - wide)
     b = jax.vmap(lambda start: lax.dynamic_slice_in_dim(b, start, wide))(starts)
-    found = jnp.einsum("tpk,tck->tpc", a, b).reshape(tiles, block * wide)
+    dots = jnp.einsum("tpk,tck->tpc", a, b).reshape(tiles, block * wide)
     # Cell (p, q) of a tile stands in column q - p + B - 1: rows one shorter undo that.
-    found = jnp.pad(found, ((0, 0), (0, block)))[:, block - 1 :]
-    found = found[:, : block * (wide - 1)].reshape(tiles, block, wide - 1)
-    found = jnp.pad(found, ((0, 0), (0, 0), (0, 1)))[:, :, :block]
-    return found.transpose(2, 0, 1).reshape(block, tiles * block)[:, :rows]
+    dots = jnp.pad(dots, ((0, 0), (0, block)))[:, block - 1 :]
+    dots = dots[:, : block * (wide - 1)].reshape(tiles, block, wide - 1)
+    dots = jnp.pad(dots, ((0, 0), (0, 0), (0, 1)))[:, :, :block]
+    return dots.transpose(2, 0, 1).reshape(block, tiles * block)[:, :rows]

@@ -1,4 +1,4 @@
-"""What hangs over: the weights of starting and ending an alignment in a cell.
+"""Overhangs: the weights of starting and ending an alignment in a cell.
 
 In the soft recurrence a path starts and ends with a pair of residues, and the mode only
 says what k residues of the query and l of the target cost that hang over on one side:
@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 
-class Rules(NamedTuple):
+class ModeRules(NamedTuple):
     """Run-time mode: scalars, so that one program serves every mode.
 
     ``m``, ``n`` int32 lengths; the others bool.
@@ -67,7 +67,9 @@ def no_overhang(rows, columns, dtype) -> Overhang:
     return Overhang(query, target, query, target, jnp.zeros((), dtype))
 
 
-def overhang(opening: Gap, extending: Gap, shape, rules: Rules, forbidden) -> Overhang:
+def overhang(
+    opening: Gap, extending: Gap, shape, rules: ModeRules, forbidden
+) -> Overhang:
     """The overhang costs of a table of ``shape`` (M, N); differentiable in the costs.
 
     ``forbidden`` is the (finite) score of an alignment that does not exist.
@@ -144,7 +146,7 @@ def _first(x, axis):
     return jax.lax.slice_in_dim(x, 0, 1, axis=axis)
 
 
-def _empty(e: _Runs, f: _Runs, rules: Rules, forbidden):
+def _empty(e: _Runs, f: _Runs, rules: ModeRules, forbidden):
     """The better of E before F and F before E; no such path without adjacent gaps."""
 
     def whole(runs, free, at, axis):
@@ -161,7 +163,7 @@ def _empty(e: _Runs, f: _Runs, rules: Rules, forbidden):
     return jnp.where(exists, score, forbidden)
 
 
-def weight(query, target, k, l, free_query, free_target, rules: Rules, forbidden):
+def weight(query, target, k, l, free_query, free_target, rules: ModeRules, forbidden):
     """Log weight of an overhang of k and l residues, vectors over lanes.
 
     Returns the weight and the shares of the costs ``query`` and ``target`` in it.

@@ -20,26 +20,27 @@ from jax.custom_derivatives import SymbolicZero
 
 from jaxalign.soft.dp import blocks, scaled_scan, scan
 from jaxalign.soft.dp.blocks import VECTORS, Factors
-from jaxalign.soft.dp.ends import Gap, Overhang, Rules
-from jaxalign.soft.dp.kernels import Block, Kernels, log_z
-from jaxalign.soft.dp.skew import unskew
-from jaxalign.soft.dp.table import (
+from jaxalign.soft.dp.diagonals import (
     COSTLY,
     FORBIDDEN,
-    Table,
+    SoftTable,
     Weights,
     diagonals,
     successors,
+    unskew,
 )
+from jaxalign.soft.dp.ends import Gap, ModeRules, Overhang
+from jaxalign.soft.dp.kernels import Block, Kernels, log_z
 
-GAPS = ("open_e", "extend_e", "open_f", "extend_f")
-HANGS = ("start_query", "start_target", "end_query", "end_target")
+GAP_NAMES = ("open_e", "extend_e", "open_f", "extend_f")
+OVERHANG_NAMES = ("start_query", "start_target", "end_query", "end_target")
 SCALED = "scaled"
-EVERYTHING = frozenset(("similarity", *GAPS, *HANGS, "empty", "entropy"))
+EVERYTHING = frozenset(("similarity", *GAP_NAMES, *OVERHANG_NAMES, "empty", "entropy"))
 
 
-class Expected(NamedTuple):
-    """Score and what an alignment holds on average; None where it was not asked for.
+class Expectation(NamedTuple):
+    """Score and what an alignment holds on average; None where it is not among
+    the outputs.
 
     ``gradient`` has the shapes of ``Weights``; ``entropy`` is a scalar, in nats.
     """
@@ -50,7 +51,7 @@ class Expected(NamedTuple):
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(3,))
-def score(weights: Weights, temperature, rules: Rules, block: Block):
+def score(weights: Weights, temperature, rules: ModeRules, block: Block):
     """The soft score, a scalar; -inf where no alignment is legal.
 
     ``block`` is the number of diagonals that are recomputed at a time in the reverse
@@ -62,7 +63,7 @@ def score(weights: Weights, temperature, rules: Rules, block: Block):
     if block == SCALED:
         return expected(weights, temperature, rules, block, frozenset()).score
     scaled = over_temperature(weights, temperature, rules)
-    table = Table(scaled, rules)
+    table = SoftTable(scaled, rules)
     if isinstance(block, int) and isinstance(scaled.similarity, Factors):
         ends, _ = blocks.run(block, table, scaled.similarity)
         return sum_up(*ends, scaled.overhang.empty, temperature)[0]
@@ -78,42 +79,42 @@ def _score_jvp(block, primals, tangents):
     d_weights, d_temperature, _ = tangents
     named = _named(d_weights) | {"entropy": d_temperature}
     named = {k: t for k, t in named.items() if not isinstance(t, SymbolicZero)}
-    found = expected(weights, temperature, rules, block, frozenset(named))
-    gradient = _named(found.gradient) | {"entropy": found.entropy}
-    tangent = jnp.zeros_like(found.score)
+    means = expected(weights, temperature, rules, block, frozenset(named))
+    gradient = _named(means.gradient) | {"entropy": means.entropy}
+    tangent = jnp.zeros_like(means.score)
     for name, t in named.items():
         if gradient[name] is not None:  # kernels count overhangs with the costs
             tangent = tangent + jnp.sum(gradient[name] * t)
-    return found.score, tangent
+    return means.score, tangent
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(3,))
-def posterior(weights: Weights, temperature, rules: Rules, block: Block):
+def posterior(weights: Weights, temperature, rules: ModeRules, block: Block):
     """(M, N): the probability that residues i and j are a pair.
 
     Made for losses on the posterior. Its Jacobian is a covariance, hence symmetric:
     the reverse rule is one forward-mode pass. For that it has no ``jvp`` of its own;
     ``jax.grad`` of ``score`` is the same posterior with one.
     """
-    wanted = frozenset(("similarity",))
-    return expected(weights, temperature, rules, block, wanted).gradient.similarity
+    outputs = frozenset(("similarity",))
+    return expected(weights, temperature, rules, block, outputs).gradient.similarity
 
 
 def _posterior_forward(weights, temperature, rules, block):
     leaves = _named(weights) | {"entropy": temperature}
     # A dictionary of None: names that need a derivative, known while tracing.
-    wanted = dict.fromkeys(name for name, x in leaves.items() if x.perturbed)
+    outputs = dict.fromkeys(name for name, x in leaves.items() if x.perturbed)
     plain = jax.tree.map(lambda x: x.value, (weights, temperature, rules))
-    return posterior(*plain, block), (*plain, wanted)
+    return posterior(*plain, block), (*plain, outputs)
 
 
 def _posterior_backward(block, residual, cotangent):
-    weights, temperature, rules, wanted = residual
+    weights, temperature, rules, outputs = residual
 
     def gradient(similarity):
         at = weights._replace(similarity=similarity)
-        found = expected(at, temperature, rules, block, frozenset(wanted))
-        return found.gradient, found.entropy
+        means = expected(at, temperature, rules, block, frozenset(outputs))
+        return means.gradient, means.entropy
 
     if isinstance(cotangent, SymbolicZero):
         return None, None, None
@@ -130,69 +131,70 @@ def _posterior_backward(block, residual, cotangent):
 posterior.defvjp(_posterior_forward, _posterior_backward, symbolic_zeros=True)
 
 
-def expected(weights, temperature, rules, block=None, wanted=EVERYTHING) -> Expected:
+def expected(
+    weights, temperature, rules, block=None, outputs=EVERYTHING
+) -> Expectation:
     """Score and expectations in one forward and one reverse wavefront."""
     if isinstance(block, Kernels):
-        if "entropy" not in wanted:
+        if "entropy" not in outputs:
             return _by_kernels(block, weights, temperature, rules)
         block = block.otherwise
     scaled = over_temperature(weights, temperature, rules)
-    table = Table(scaled, rules)
-    if block == SCALED and "entropy" not in wanted:
-        return _linear(table, scaled, temperature, wanted)
+    table = SoftTable(scaled, rules)
+    if block == SCALED and "entropy" not in outputs:
+        return _linear(table, scaled, temperature, outputs)
     if isinstance(block, int):
         ends, finish = blocks.run(block, table, scaled.similarity)
     else:  # linear weights have no entropy without cancellation
         ends, finish = _whole(table, scaled)
     value, on_diagonal, empty, _ = sum_up(*ends, scaled.overhang.empty, temperature)
-    flow, out = finish(on_diagonal, wanted)
+    flow, out = finish(on_diagonal, outputs)
     if "target_vectors" in out:  # those of the query were divided by T
         out["target_vectors"] = out["target_vectors"] * temperature
     entropy = None
-    if "entropy" in wanted:
+    if "entropy" in outputs:
         entropy = jnp.sum(flow.sums["entropy"]) - scan.xlogx(empty)
-    gradient = _gradient(table, scaled, flow.sums, out, empty, wanted)
-    return Expected(value, gradient, entropy)
+    gradient = _gradient(table, scaled, flow.sums, out, empty, outputs)
+    return Expectation(value, gradient, entropy)
 
 
-def _linear(table: Table, weights: Weights, temperature, wanted) -> Expected:
-    """``soft.dp.scaled_scan``; nan where it cannot prove what it found."""
+def _linear(table: SoftTable, weights: Weights, temperature, outputs) -> Expectation:
+    """``soft.dp.scaled_scan``; nan where it cannot prove its result."""
     values, xs = scaled_scan.forward(table, weights)
     ends = scaled_scan.logs(values)
     value, _, empty, log_z = sum_up(*ends, weights.overhang.empty, temperature)
-    sums, out, lost = scaled_scan.reverse(table, weights, values, xs, log_z, wanted)
-    gradient = _gradient(table, weights, sums, out, empty, wanted)
+    sums, out, lost = scaled_scan.reverse(table, weights, values, xs, log_z, outputs)
+    gradient = _gradient(table, weights, sums, out, empty, outputs)
     # No legal alignment is known for certain: nothing is positive then.
     refused = ~(scaled_scan.is_proved(lost) | (value == -jnp.inf))
     refuse = jax.tree.map(lambda x: jnp.where(refused, jnp.nan, x), (value, gradient))
-    return Expected(*refuse, None)
+    return Expectation(*refuse, None)
 
 
-def _by_kernels(kernels: Kernels, weights: Weights, temperature, rules) -> Expected:
+def _by_kernels(kernels: Kernels, weights: Weights, temperature, rules) -> Expectation:
     """Overhangs are counted with the gap costs; their own gradients are None."""
     scaled = over_temperature(weights, temperature, rules)
-    given = kernels.expected, scaled, temperature, rules
-    value, pairs, payers = log_z(*given)
-    gaps = dict(zip(GAPS, -payers, strict=True))
-    return Expected(value, _weights({"similarity": pairs} | gaps), None)
+    value, pairs, payers = log_z(kernels.expected, scaled, temperature, rules)
+    gaps = dict(zip(GAP_NAMES, -payers, strict=True))
+    return Expectation(value, _weights({"similarity": pairs} | gaps), None)
 
 
-def _whole(table: Table, weights: Weights):
+def _whole(table: SoftTable, weights: Weights):
     """Keep every diagonal."""
     xs = diagonals(table, weights.similarity, lambda _, x: x)
     dtype = weights.similarity.dtype
     start = scan.first_carry(table, dtype)
     _, values = scan.forward(table, start, xs)
 
-    def finish(on_diagonal, wanted):
+    def finish(on_diagonal, outputs):
         later = successors(table, lambda _, x: x)
-        flow = scan.first_flow(table, dtype, wanted)
-        return scan.reverse(table, flow, later, values, on_diagonal, wanted)
+        flow = scan.first_flow(table, dtype, outputs)
+        return scan.reverse(table, flow, later, values, on_diagonal, outputs)
 
     return (values.high, values.low, values.ends), finish
 
 
-def over_temperature(weights: Weights, temperature, rules: Rules) -> Weights:
+def over_temperature(weights: Weights, temperature, rules: ModeRules) -> Weights:
     """Everything over T; masks come first, so that nothing infinite is divided."""
     s = weights.similarity
     if isinstance(s, Factors):
@@ -211,7 +213,7 @@ def over_temperature(weights: Weights, temperature, rules: Rules) -> Weights:
     return Weights(s, opening, extending, Overhang(*hangs, -cost(-empty)))
 
 
-def _scores_over(s, temperature, rules: Rules):
+def _scores_over(s, temperature, rules: ModeRules):
     row = jnp.arange(s.shape[0], dtype=jnp.int32)[:, None] < rules.m
     column = jnp.arange(s.shape[1], dtype=jnp.int32)[None, :] < rules.n
     alive = row & column & (s > FORBIDDEN / 10)
@@ -243,15 +245,15 @@ def sum_up(high, low, ends, empty, temperature):
     return value, share[:-1], share[-1], (top_high, top_low + log)
 
 
-def _gradient(table, weights, sums, out, empty, wanted) -> Weights:
+def _gradient(table, weights, sums, out, empty, outputs) -> Weights:
     """Sums by lane and by diagonal -> arrays of the shapes of the weights."""
-    grown = {"empty": empty}
+    named = {"empty": empty}
     m, n = table.shape
-    if "similarity" in wanted:
-        grown["similarity"] = unskew(out["similarity"], n + 1)[1:, 1:]
-    grown |= {name: out[name] for name in VECTORS if name in out}
+    if "similarity" in outputs:
+        named["similarity"] = unskew(out["similarity"], n + 1)[1:, 1:]
+    named |= {name: out[name] for name in VECTORS if name in out}
     for name, (x, axis) in (table.costs | table.hangs).items():
-        if name not in wanted:
+        if name not in outputs:
             continue
         moved = name in table.costs  # kept with the cell before the one that pays
         if x.ndim == 2:
@@ -262,8 +264,8 @@ def _gradient(table, weights, sums, out, empty, wanted) -> Weights:
             cut = line[: x.shape[0]]
         else:
             cut = jnp.sum(sums[name])
-        grown[name] = cut
-    return _weights(grown)
+        named[name] = cut
+    return _weights(named)
 
 
 def _named(weights: Weights) -> dict:
@@ -271,7 +273,7 @@ def _named(weights: Weights) -> dict:
     s = weights.similarity
     pairs = dict(zip(VECTORS, s, strict=True)) if isinstance(s, Factors) else {}
     pairs = pairs or {"similarity": s}
-    names = ("open_e", "open_f", "extend_e", "extend_f", *HANGS, "empty")
+    names = ("open_e", "open_f", "extend_e", "extend_f", *OVERHANG_NAMES, "empty")
     leaves = (*weights.opening, *weights.extending, *weights.overhang)
     return pairs | dict(zip(names, leaves, strict=True))
 
@@ -283,5 +285,5 @@ def _weights(named: dict) -> Weights:
         Factors(*vectors) if vectors else get("similarity"),
         Gap(get("open_e"), get("open_f")),
         Gap(get("extend_e"), get("extend_f")),
-        Overhang(*(get(name) for name in HANGS), get("empty")),
+        Overhang(*(get(name) for name in OVERHANG_NAMES), get("empty")),
     )

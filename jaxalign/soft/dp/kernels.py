@@ -7,8 +7,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxalign.soft.dp.ends import Rules
-from jaxalign.soft.dp.table import COSTLY, Weights
+from jaxalign.soft.dp.diagonals import COSTLY, Weights
+from jaxalign.soft.dp.ends import ModeRules
 
 
 class Kernels(NamedTuple):
@@ -29,7 +29,7 @@ class Kernels(NamedTuple):
 Block = int | str | Kernels | None
 
 
-def log_z(function, scaled: Weights, temperature, rules: Rules):
+def log_z(function, scaled: Weights, temperature, rules: ModeRules):
     """Score by a function of ``Kernels``, and what else that returns; ``scaled`` are
     weights over T."""
     (open_e, open_f), (extend_e, extend_f) = scaled.opening, scaled.extending

@@ -1,4 +1,4 @@
-"""Single alignments under the soft model: the score of a given one, random ones.
+"""Single alignments under the soft model: the score of one, and random ones.
 
 An alignment is the vector of *partners*: for each residue of the query the residue of
 the target it is paired with (from 0, rising), -1 for none.
@@ -9,13 +9,13 @@ import jax.numpy as jnp
 
 from jaxalign.soft.dp import free_energy, scan
 from jaxalign.soft.dp.blocks import Factors
-from jaxalign.soft.dp.ends import Rules, weight
-from jaxalign.soft.dp.table import FORBIDDEN, Table, Weights, diagonals
+from jaxalign.soft.dp.diagonals import FORBIDDEN, SoftTable, Weights, diagonals
+from jaxalign.soft.dp.ends import ModeRules, weight
 
-M, E, F, START = 0, 1, 2, 3
+MATCH, GAP_E, GAP_F, START = 0, 1, 2, 3  # states of a walk
 
 
-def path_score(weights: Weights, rules: Rules, partners):
+def path_score(weights: Weights, rules: ModeRules, partners):
     """The score of one alignment, partners int32 (M,); -inf where it is not legal.
 
     Differentiable in the weights. Partners beyond the lengths do not count.
@@ -56,7 +56,7 @@ def path_score(weights: Weights, rules: Rules, partners):
 
 
 def _pairs(similarity, i, j):
-    """Scores of given pairs, from an array or from vectors."""
+    """Scores of pairs of residues, from an array or from vectors."""
     if isinstance(similarity, Factors):
         return jnp.sum(similarity.query[i] * similarity.target[j], axis=-1)
     return similarity[i, j]
@@ -83,15 +83,14 @@ def _ends(weights, rules, first, last, to):
     return start + weight(query, target, *left, *free, rules, FORBIDDEN)[0]
 
 
-def sample(key, weights: Weights, temperature, rules: Rules, count: int):
+def sample(key, weights: Weights, temperature, rules: ModeRules, count: int):
     """``count`` alignments drawn from the model: partners, int32 (count, M).
 
     A walk back from a drawn end cell, each move by the shares of the reverse pass
-    (stochastic traceback). Where none is legal, the
-    empty one is returned.
+    (stochastic traceback). Where none is legal, the empty one is returned.
     """
     scaled = free_energy.over_temperature(weights, temperature, rules)
-    table = Table(scaled, rules)
+    table = SoftTable(scaled, rules)
     xs = diagonals(table, scaled.similarity, lambda _, x: x)
     start = scan.first_carry(table, scaled.similarity.dtype)
     _, values = scan.forward(table, start, xs)
@@ -102,17 +101,17 @@ def sample(key, weights: Weights, temperature, rules: Rules, count: int):
     def one(key):
         end, lane, walk = jax.random.split(key, 3)
         d = jax.random.categorical(end, chances).astype(jnp.int32)
-        done = d >= on.shape[0]
-        d = jnp.where(done, 0, d)
+        ended = d >= on.shape[0]
+        d = jnp.where(ended, 0, d)
         rows = {name: x[d] for name, x in table.scanned.items()}
         logs = values.m[d] + table.end(rows, d)[0]
         i = jax.random.categorical(lane, logs).astype(jnp.int32)
-        return _walk(walk, table, scaled, values, (i, d - i, done))
+        return _walk(walk, table, scaled, values, (i, d - i, ended))
 
     return jax.vmap(one)(jax.random.split(key, count))
 
 
-def _walk(key, table: Table, weights: Weights, values, begin):
+def _walk(key, table: SoftTable, weights: Weights, values, begin):
     """From the cell (i, j) of the last pair back to the start."""
     rows, columns = table.shape
     steps = rows + columns + 1
@@ -121,10 +120,10 @@ def _walk(key, table: Table, weights: Weights, values, begin):
     hang, forbidden = weights.overhang, jnp.asarray(FORBIDDEN, values.m.dtype)
 
     def step(state, noise):
-        i, j, kind, done, partners = state
-        at = jnp.where((kind == M) & ~done, i - 1, rows)
+        i, j, kind, ended, partners = state
+        at = jnp.where((kind == MATCH) & ~ended, i - 1, rows)
         partners = partners.at[at].set(j - 1, mode="drop")
-        k, l = jnp.where(kind == F, i, i - 1), jnp.where(kind == E, j, j - 1)
+        k, l = jnp.where(kind == GAP_F, i, i - 1), jnp.where(kind == GAP_E, j, j - 1)
         d = jnp.clip(k + l, 0, steps - 1)
         m, e, f = (x[d, jnp.maximum(k, 0)] for x in values[:3])
         query, target = _at(hang.start_query, k, l, 0), _at(hang.start_target, k, l, 1)
@@ -143,11 +142,11 @@ def _walk(key, table: Table, weights: Weights, values, begin):
             jnp.stack([m - open_e, e - more_e, forbidden, forbidden]),
             jnp.stack([m - open_f, e - open_f + turn, f - more_f, forbidden]),
         ])  # fmt: skip
-        chosen = jnp.argmax(into[jnp.minimum(kind, F)] + noise).astype(jnp.int32)
-        done = done | (chosen == START)
-        return (k, l, chosen, done, partners), None
+        chosen = jnp.argmax(into[jnp.minimum(kind, GAP_F)] + noise).astype(jnp.int32)
+        ended = ended | (chosen == START)
+        return (k, l, chosen, ended, partners), None
 
     partners = jnp.full(rows, -1, jnp.int32)
-    i, j, done = begin
-    state = (i, j, jnp.int32(M), done, partners)
+    i, j, ended = begin
+    state = (i, j, jnp.int32(MATCH), ended, partners)
     return jax.lax.scan(step, state, noise)[0][4]

@@ -5,7 +5,8 @@ return weights far below the largest of their diagonal vanish. How much that can
 is bounded afterwards, from the values of both directions: a weight lost on diagonal d
 is below the smallest normal number, and what it could have become is that times the
 largest weight of the other direction. The sum of these bounds over the cells
-is a bound on the probability lost; above ``LOST`` the result is refused (nan).
+is a bound on the probability lost; above ``MAX_LOST_PROBABILITY`` the result is refused
+(nan).
 
 Everything added is positive, so that rounding is relative: at most some eight
 operations a diagonal, of half a unit each.
@@ -15,19 +16,26 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxalign.soft.dp.diagonals import (
+    FORBIDDEN,
+    SoftTable,
+    Weights,
+    diagonals,
+    down,
+    successors,
+    up,
+)
 from jaxalign.soft.dp.scan import collect, first_flow
-from jaxalign.soft.dp.skew import down, up
-from jaxalign.soft.dp.table import FORBIDDEN, Table, Weights, diagonals, successors
 
-# The probability that may vanish, as large as the rounding of one probability.
-LOST = 1e-7
+# As large as the rounding of one probability.
+MAX_LOST_PROBABILITY = 1e-7
 # Sums, products and factors of a cell that may fall below the smallest number.
-CHANCES = 16
+LOSSES_PER_CELL = 16
 # log 2 in two parts; products of the first with whole numbers below 2^13 are exact.
 LN2_HIGH, LN2_LOW = 0.693115234375, 3.1946184945309417e-05
 
 
-def forward(table: Table, weights: Weights):
+def forward(table: SoftTable, weights: Weights):
     """Values by diagonal: m, e, f (D, R), exponent c (D,), sum of what ends there, and
     the largest of a cell, so that e and f are kept only for gradients of gap costs."""
     xs = diagonals(table, weights.similarity, lambda _, x: x)
@@ -65,14 +73,14 @@ def _power(x):
 
 
 def logs(values):
-    """(high, low, ends) as ``soft.sum_up`` takes them: natural logs by diagonal."""
+    """(high, low, ends) of ``free_energy.sum_up``: natural logs by diagonal."""
     *_, c, ends, _ = values
     alive = ends > 0
     log = jnp.where(alive, jnp.log(jnp.where(alive, ends, 1)), FORBIDDEN)
     return lax.stop_gradient(c * LN2_HIGH), lax.stop_gradient(c * LN2_LOW), log
 
 
-def reverse(table: Table, weights: Weights, values, xs, log_z, wanted):
+def reverse(table: SoftTable, weights: Weights, values, xs, log_z, outputs):
     """Flow and output as those of ``soft.dp.scan.reverse``, and the bound on what is
     lost.
 
@@ -82,8 +90,8 @@ def reverse(table: Table, weights: Weights, values, xs, log_z, wanted):
     dtype = weights.similarity.dtype
     later = successors(table, lambda _, x: x)
     zero = jnp.zeros(table.rows, dtype)
-    sums = first_flow(table, dtype, wanted).sums
-    tiny = jnp.finfo(dtype).tiny * CHANCES * table.rows
+    sums = first_flow(table, dtype, outputs).sums
+    tiny = jnp.finfo(dtype).tiny * LOSSES_PER_CELL * table.rows
 
     def over_z(exponent):
         return (exponent * LN2_HIGH - log_z[0]) + (exponent * LN2_LOW - log_z[1])
@@ -116,8 +124,8 @@ def reverse(table: Table, weights: Weights, values, xs, log_z, wanted):
         }
         largest = jnp.max(of_m + of_e + of_f) + largest + 1
         lost = lost + lax.stop_gradient(tiny * largest * share)
-        out = {"similarity": m * of_m * share} if "similarity" in wanted else {}
-        sums = collect(table, sums, flows, out, wanted)
+        out = {"similarity": m * of_m * share} if "similarity" in outputs else {}
+        sums = collect(table, sums, flows, out, outputs)
         q = similarity * of_m
         shift, k = _power(lax.max(of_m, q))
         q, q1, of_e, of_f = (y * shift for y in (q, q1, of_e, of_f))
@@ -125,11 +133,11 @@ def reverse(table: Table, weights: Weights, values, xs, log_z, wanted):
 
     nothing = jnp.zeros((), dtype)
     begin = (zero, zero, zero, zero, nothing, sums, nothing)
-    given = later, (m, e, f, c, largest), xs["similarity"]
-    carry, out = lax.scan(step, begin, given, reverse=True)
+    reads = later, (m, e, f, c, largest), xs["similarity"]
+    carry, out = lax.scan(step, begin, reads, reverse=True)
     return carry[5], out, carry[6]
 
 
 def is_proved(lost):
     """Whether the bound holds; false for nan and for what overflowed."""
-    return jax.lax.stop_gradient(lost) <= LOST
+    return jax.lax.stop_gradient(lost) <= MAX_LOST_PROBABILITY

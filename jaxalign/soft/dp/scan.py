@@ -15,11 +15,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.soft.dp.skew import down, up
-from jaxalign.soft.dp.table import COSTLY, FORBIDDEN, Table
+from jaxalign.soft.dp.diagonals import COSTLY, FORBIDDEN, SoftTable, down, up
 
 
-class Values(NamedTuple):
+class ForwardValues(NamedTuple):
     """A forward pass, by diagonal.
 
     ``m, e, f`` (D, R) relative to ``base`` = ``high + low``, all (D,); ``ends`` (D,)
@@ -35,7 +34,7 @@ class Values(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """``base`` and ``ends`` of ``Values``, (D,) each."""
+    """``base`` and ``ends`` of ``ForwardValues``, (D,) each."""
 
     high: jax.Array
     low: jax.Array
@@ -53,19 +52,19 @@ def lse(a, b):
     return large + jnp.log1p(jnp.exp(small - large))
 
 
-def first_carry(table: Table, dtype):
+def first_carry(table: SoftTable, dtype):
     """Before diagonal 0: M, E, F, M or E (before F), B of two diagonals, and base."""
     dead = jnp.full(table.rows, FORBIDDEN, dtype)
     zero = jnp.zeros((), dtype)
     return (dead, dead, dead, dead, dead, dead, zero, zero)
 
 
-def forward(table: Table, carry, xs) -> tuple[tuple, Values]:
+def forward(table: SoftTable, carry, xs) -> tuple[tuple, ForwardValues]:
     """Diagonals ``xs["d"]`` in order -> (carry, everything they hold)."""
     return lax.scan(partial(_advance, table), carry, xs)
 
 
-def forward_ends(table: Table, carry, xs) -> tuple[tuple, Ends]:
+def forward_ends(table: SoftTable, carry, xs) -> tuple[tuple, Ends]:
     """The same without the tables: all that a score needs."""
 
     def step(carry, x):
@@ -75,7 +74,7 @@ def forward_ends(table: Table, carry, xs) -> tuple[tuple, Ends]:
     return lax.scan(step, carry, xs)
 
 
-def _advance(table: Table, carry, x) -> tuple[tuple, Values]:
+def _advance(table: SoftTable, carry, x) -> tuple[tuple, ForwardValues]:
     """One diagonal.
 
     M[i,j] = s[i,j] + B[i-1,j-1]            B = lse(start[i,j], M, E, F)
@@ -100,7 +99,7 @@ def _advance(table: Table, carry, x) -> tuple[tuple, Values]:
     m, e, f, t, b, b1 = (lax.max(y - shift, _floor(y)) for y in (m, e, f, t, b, b1))
     high, low = _two_sum(high, low, shift)
     ends = _log_sum(m + table.end(x, d)[0])
-    return (m, e, f, t, b, b1, high, low), Values(m, e, f, high, low, ends)
+    return (m, e, f, t, b, b1, high, low), ForwardValues(m, e, f, high, low, ends)
 
 
 def _floor(x):
@@ -129,11 +128,11 @@ class Flow(NamedTuple):
     sums: dict  # (R,) each: by row, or by column in the lane where the column is
 
 
-def first_flow(table: Table, dtype, wanted) -> Flow:
+def first_flow(table: SoftTable, dtype, outputs) -> Flow:
     zero = jnp.zeros(table.rows, dtype)
     arrays = table.costs | table.hangs | {"entropy": (zero, 0)}
     sums = {
-        name: zero for name in sorted(wanted & set(arrays)) if not _full(arrays, name)
+        name: zero for name in sorted(outputs & set(arrays)) if not _full(arrays, name)
     }
     return Flow(zero, zero, zero, zero, sums)
 
@@ -142,7 +141,7 @@ def _full(arrays, name):
     return arrays[name][0].ndim == 2
 
 
-def reverse(table: Table, flow: Flow, xs, values: Values, shares, wanted):
+def reverse(table: SoftTable, flow: Flow, xs, values: ForwardValues, shares, outputs):
     """Push the posterior back: each cell splits what arrives among its predecessors.
 
     ``shares`` (D,) is the probability that the path ends on the diagonal. Every split
@@ -150,7 +149,7 @@ def reverse(table: Table, flow: Flow, xs, values: Values, shares, wanted):
     The cell at hand is the predecessor: it sees its own M, E, F and takes its share of
     the posteriors of E[i+1,j], F[i,j+1] and M[i+1,j+1].
 
-    Returns (flow, by diagonal: posterior, column sums and full flows as asked).
+    Returns (flow, by diagonal: posterior, column sums and full flows of ``outputs``).
     """
     adjacent = table.rules.adjacent
 
@@ -182,19 +181,19 @@ def reverse(table: Table, flow: Flow, xs, values: Values, shares, wanted):
             "end_query": -ending * end_a,
             "end_target": -ending * end_b,
         }
-        if "entropy" in wanted:
+        if "entropy" in outputs:
             splits = ((to_e, of_e), (to_f, of_f), (to_m, of_m))
             flows["entropy"] = sum(_surprise(*split) for split in splits) - xlogx(
                 ending
             )
-        out = {"similarity": new_m} if "similarity" in wanted else {}
-        sums = collect(table, flow.sums, flows, out, wanted)
+        out = {"similarity": new_m} if "similarity" in outputs else {}
+        sums = collect(table, flow.sums, flows, out, outputs)
         return Flow(new_m, new_e, new_f, flow.m1, sums), out
 
     return lax.scan(step, flow, (xs, values, shares), reverse=True)
 
 
-def collect(table: Table, sums, flows, out, wanted):
+def collect(table: SoftTable, sums, flows, out, outputs):
     """Add the flows of a diagonal to their sums; into ``out`` what leaves the loop.
 
     A sum by column stands in the lane where its column is, one lane down a step, and
@@ -207,7 +206,7 @@ def collect(table: Table, sums, flows, out, wanted):
             out[name] = added[name][0]
         else:
             added[name] = total + flows[name]
-    for name in sorted(wanted & set(table.scanned)):
+    for name in sorted(outputs & set(table.scanned)):
         out[name] = flows[name]
     return added
 

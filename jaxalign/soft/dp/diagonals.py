@@ -1,16 +1,19 @@
 """One pair as the loops of ``soft.dp.scan`` see it: constants, and rows by diagonal.
 
-Costs that are one number or a vector over a sequence are kept as they are; full ones
-(M, N) are skewed and scanned with the similarity.
+Lanes are the rows i of a table, row d of a skewed one holds j = d - i: (R, C) becomes
+(R + C - 1, R). It is done by padding each row and reading the flat array with rows one
+shorter, so that row i slips i places to the right; a gather or a scatter would cost
+more than the recurrence. Costs that are one number or a vector over a sequence stay as
+they are; full ones (M, N) are skewed and scanned with the similarity.
 """
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
-from jaxalign.soft.dp.ends import Gap, Overhang, Rules, weight
-from jaxalign.soft.dp.skew import columns_at, reversed_columns, skew, up
+from jaxalign.soft.dp.ends import Gap, ModeRules, Overhang, weight
 
 # Finite, so that a difference of two is 0 and never NaN; -inf is read as this.
 FORBIDDEN = -1e30
@@ -19,7 +22,7 @@ COSTLY = 1e29
 
 
 class Weights(NamedTuple):
-    """What an alignment is scored by; arrays of one floating dtype.
+    """The numbers that score an alignment; arrays of one floating dtype.
 
     ``similarity`` (M, N); ``opening``, ``extending`` the gap costs; ``overhang`` the
     costs at the ends (``soft.dp.ends``).
@@ -31,10 +34,10 @@ class Weights(NamedTuple):
     overhang: Overhang
 
 
-class Table:
+class SoftTable:
     """The loop's view of a problem: what is constant, and what comes by diagonal."""
 
-    def __init__(self, weights: Weights, rules: Rules):
+    def __init__(self, weights: Weights, rules: ModeRules):
         self.shape = weights.similarity.shape
         self.rules = rules
         self.rows = self.shape[0] + 1
@@ -69,34 +72,34 @@ class Table:
         else:
             self.constant[name] = x
 
-    def at(self, name, given, d):
-        """The value of each lane on diagonal d; ``given`` holds rows of full ones."""
-        if name in given:
-            return given[name]
+    def at(self, name, rows, d):
+        """The value of each lane on diagonal d; ``rows`` are those of full costs."""
+        if name in rows:
+            return rows[name]
         x = self.constant[name]
         axis = (self.costs | self.hangs)[name][1]
         return columns_at(x, self.rows, d) if x.ndim and axis else x
 
-    def after(self, name, given, d):
+    def after(self, name, rows, d):
         """Costs of the move out of a lane of diagonal d into its cell on d + 1."""
-        x = self.at(name, {}, d + 1) if name not in given else given[name]
+        x = self.at(name, {}, d + 1) if name not in rows else rows[name]
         return up(x) if name.endswith("_e") and x.ndim else x
 
-    def start(self, given, d):
+    def start(self, rows, d):
         """Log weight of starting behind each cell, and the shares of its costs."""
         rules, j = self.rules, d - self.i
         a, b = (
-            _lanes(self.at(name, given, d), self.rows)
+            _lanes(self.at(name, rows, d), self.rows)
             for name in ("start_query", "start_target")
         )
         free = rules.query_start, rules.target_start
         return weight(a, b, self.i, j, *free, rules, FORBIDDEN)
 
-    def end(self, given, d):
+    def end(self, rows, d):
         """Log weight of ending in each cell, and the shares of its costs."""
         rules, j = self.rules, d - self.i
         a, b = (
-            _lanes(self.at(name, given, d), self.rows)
+            _lanes(self.at(name, rows, d), self.rows)
             for name in ("end_query", "end_target")
         )
         free = rules.query_end, rules.target_end
@@ -114,8 +117,8 @@ def _lanes(x, rows):
     return jnp.broadcast_to(x, (rows,))
 
 
-def diagonals(table: Table, similarity, rows_of):
-    """What the forward scan reads: d, the scores and the full costs, all skewed.
+def diagonals(table: SoftTable, similarity, rows_of):
+    """The input of the forward scan: d, the scores and the full costs, all skewed.
 
     Without ``similarity`` its scores are left out. ``rows_of`` cuts arrays (D, ...)
     into what one scan takes (blocks, or itself).
@@ -128,11 +131,49 @@ def diagonals(table: Table, similarity, rows_of):
     return {name: rows_of(name, x) for name, x in (xs | table.scanned).items()}
 
 
-def successors(table: Table, rows_of):
-    """What the reverse scan reads: full gap costs one diagonal later."""
+def successors(table: SoftTable, rows_of):
+    """The input of the reverse scan: full gap costs one diagonal later."""
     count = table.rows + table.shape[1]
     xs = {"d": jnp.arange(count, dtype=jnp.int32)}
     for name, x in table.scanned.items():
         later = jnp.pad(x[1:], ((0, 1), (0, 0))) if name in table.costs else x
         xs[name] = later
     return {name: rows_of(name, x) for name, x in xs.items()}
+
+
+def skew(table, fill):
+    """(R, C) -> (R + C - 1, R), ``out[d, i] = table[i, d - i]``, else ``fill``."""
+    rows, columns = table.shape
+    diagonals = rows + columns - 1
+    wide = jnp.pad(
+        table, ((0, 0), (0, diagonals + 1 - columns)), constant_values=fill
+    ).reshape(-1)
+    return wide[: rows * diagonals].reshape(rows, diagonals).T
+
+
+def unskew(diagonals, columns):
+    """(R + C - 1, R) -> (R, C): the inverse of ``skew``."""
+    count, rows = diagonals.shape
+    flat = jnp.pad(diagonals.T.reshape(-1), (0, rows))
+    return flat.reshape(rows, count + 1)[:, :columns]
+
+
+def down(x, fill):
+    """x[i - 1] at lane i: what the row above holds."""
+    return jnp.concatenate([jnp.full(1, fill, x.dtype), x[:-1]])
+
+
+def up(x):
+    """x[i + 1] at lane i, 0 in the last lane."""
+    return jnp.concatenate([x[1:], jnp.zeros(1, x.dtype)])
+
+
+def reversed_columns(x, rows, beyond=2):
+    """Prepare a vector over columns (C,) for ``columns_at``, zeros outside it."""
+    return jnp.pad(x, (rows, rows + beyond))[::-1]
+
+
+def columns_at(prepared, rows, d):
+    """x[d - i] at lane i, from ``reversed_columns(x, rows)``; 0 outside."""
+    start = prepared.shape[0] - 1 - rows - d
+    return lax.dynamic_slice(prepared, (start,), (rows,))
