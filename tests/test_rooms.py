@@ -53,7 +53,7 @@ ARROWS = {
     "triples.api": COMMON | {"inputs", "signatures", "triples"},
     "triples.dp": {"affine"},
     "triples.gpu": COMMON | {"affine", "triples", "triples.dp"},
-    "triples.tracebacks": COMMON | {"affine", "triples", "triples.dp"},
+    "triples.tracebacks": COMMON | {"affine", "triples", "triples.dp", "triples.gpu"},
 }
 # Place -> distributions it may import, beside the standard library.
 OUTSIDE = {

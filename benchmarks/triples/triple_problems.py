@@ -118,48 +118,54 @@ def ready(lengths, schedule, way, chunk=None, height=None, depth=None) -> None:
     """Compile what a call needs, on a table of one cell in boxes of the same shape."""
     import jax
 
-    from jaxalign.triples import engine, plan
-    from jaxalign.triples.dp.boxes import Want
-    from jaxalign.triples.tracebacks import chunk_faces, chunk_grid
+    from jaxalign.triples import engine
+    from jaxalign.triples.dp.boxes import FillOutputs
+    from jaxalign.triples.options import CHUNKED
+    from jaxalign.triples.tracebacks import chunk_faces, chunk_grid, stored_box
 
     triple = _problem(lengths, schedule)
-    part, one = engine.whole(triple), np.ones(3, np.int32)
-    if way in plan.CHUNKED:
-        sizes = chunk_grid.sizes(triple, chunk, height, depth)
-        grid = chunk_grid.grid_of(triple, part, way, *sizes)
-        cut, whole = chunk_faces.cut_of(grid), chunk_faces.whole_of(grid)
-        count, again = chunk_grid.group(grid), chunk_grid.together(grid)
+    region, one = engine.whole(triple), np.ones(3, np.int32)
+    if way in CHUNKED:
+        sizes = chunk_grid.chunk_sizes(triple, chunk, height, depth)
+        grid = chunk_grid.grid_of(triple, region, way, *sizes)
+        static, padded = chunk_faces.static_of(grid), chunk_faces.padded_region(grid)
+        count = chunk_grid.chunks_at_once(grid)
+        again = chunk_grid.segments_at_once(grid)
         none = np.zeros((count, 3), np.int32), np.ones((count, 3), np.int32)
-        kept = chunk_faces.nothing(grid)
-        kept = chunk_faces.fill(cut, kept, whole, *none, np.int32(1))
+        store = chunk_faces.empty_store(grid)
+        store = chunk_faces.fill(static, store, padded, *none, np.int32(1))
         at = np.zeros(3, np.int32), np.ones(4, np.int32)
-        chunk_faces.start_point(cut, kept, *at)
+        chunk_faces.start_point(static, store, *at)
         few = np.zeros((again, 3), np.int32), np.zeros(again, np.int32)
         ends = np.tile(np.array([1, 1, 1, 0], np.int32), (again, 1))
         deep = grid.height + 1 if way == "bt3" else None
-        done = chunk_faces.again(cut, kept, whole, *few, ends, np.ones(again, bool),
-                                 deep=deep, stop=np.int32(1))  # fmt: skip
-    else:
-        want = Want(choices=way == "store")
-        seed = engine.seed_of(triple, (0,))
-        box = engine.box_of(triple, part, seed)._replace(size=one)
-        done = engine.fill(schedule, triple.model, want, box, triple.costs)
-        if way == "store":
-            at = np.array([1, 1, 1, 0], np.int32)
-            longest = engine.padded(sum(triple.lengths) + 3)
-            words = done.choices, at, True, longest
-            done = engine.walk(schedule, triple.model, *words)
-    jax.block_until_ready(done)
+        path = chunk_faces.fill_and_walk(
+            static, store, padded, *few, ends, np.ones(again, bool),
+            deep=deep, stop=np.int32(1),
+        )  # fmt: skip
+        jax.block_until_ready(path)
+        return
+    outputs = FillOutputs(choices=way == "store")
+    seed = engine.seed_of(triple, (0,))
+    box = engine.box_of(triple, region, seed)._replace(size=one)
+    filled = engine.fill(schedule, triple.model, outputs, box, triple.scoring)
+    if way == "store":
+        at = np.array([1, 1, 1, 0], np.int32)
+        longest = engine.padded_length(sum(triple.lengths) + 3)
+        words = schedule, triple.model, filled.choices, at, longest
+        jax.block_until_ready(stored_box.walk(*words))
+    jax.block_until_ready(filled)
 
 
 def _problem(lengths, schedule):
     """The problem of ``call`` as the fills take it."""
     from jaxalign import Scoring
     from jaxalign.model.alphabet import as_sequences
-    from jaxalign.triples import plan
+    from jaxalign.triples.options import TripleRequest
+    from jaxalign.triples.plan import triples_of
 
     scoring = Scoring(gap_open=4, gap_extend=4)
     named = [(str(n), text) for n, text in enumerate(triple(lengths))]
-    asked = plan.Asked("linear", "global", schedule, "store", 2**40)
+    request = TripleRequest("linear", "global", schedule, "store", 2**40)
     sequences = as_sequences(named, scoring.alphabet)
-    return plan.triples_of(sequences, scoring, asked)[0]
+    return triples_of(sequences, scoring, request)[0]

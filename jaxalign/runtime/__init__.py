@@ -1,1 +1,1 @@
-"""What runs a job, whatever it aligns: devices, memory, threads."""
+"""Devices, memory and threads: the machinery of every job, whatever it aligns."""

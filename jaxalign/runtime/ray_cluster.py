@@ -18,7 +18,7 @@ COPIED_VARIABLES = (  # of the environment, to every worker
 
 @dataclass(frozen=True)
 class Share:
-    """What one task gets, and how many of them run at once."""
+    """The CPUs or the GPU of one task, and how many tasks run at once."""
 
     cpus: int
     gpus: int

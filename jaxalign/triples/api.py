@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Literal, Unpack
 
 from jaxalign import inputs
@@ -16,13 +16,15 @@ from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.triple import TripleAlignment
 from jaxalign.runtime.memory import show_bytes
 from jaxalign.signatures import with_options
-from jaxalign.triples import fill_choice, plan
+from jaxalign.triples import plan
 from jaxalign.triples.options import (
     AlignThreeKeywords,
     AlignTriplesKeywords,
     PlanThreeKeywords,
     TripleOptions,
+    TripleRequest,
     check,
+    make_request,
 )
 
 
@@ -128,7 +130,7 @@ def plan_three(
     scoring: ScoringLike = None,
     **options: Unpack[PlanThreeKeywords],
 ) -> dict[str, Any]:
-    """What ``align_three`` would do and need, without doing it.
+    """The plan of ``align_three``: how it would compute, and in how many bytes.
 
     Parameters and errors are those of ``align_three``.
 
@@ -153,7 +155,7 @@ def plan_of_triple(
     scoring = as_scoring(scoring)
     sequences, request = _request([(a, b, c)], scoring, options)
     (triple,) = plan.triples_of(sequences, scoring, request)
-    return plan.make_plan(triple, request)
+    return asdict(plan.make_plan(triple, request))
 
 
 @with_options(TripleOptions)
@@ -205,25 +207,11 @@ def align_triples(
 
 def _request(
     triples: Iterable[Any], scoring: Scoring, options: TripleOptions
-) -> tuple[Sequences, plan.Asked]:
-    """Encoded sequences, and the checked options with what is to run."""
+) -> tuple[Sequences, TripleRequest]:
+    """Encoded sequences, and the checked options with the fill that runs."""
     check(scoring, options)
     sequences = inputs.threes(scoring, triples)
-    schedule, kernels, _ = fill_choice.choose(
-        options.implementation, options.schedule, options.traceback, plan.CHUNKED
-    )
-    return sequences, plan.Asked(
-        options.gap_model,
-        options.mode,
-        schedule,
-        options.traceback,
-        fill_choice.budget(options.memory_budget),
-        options.chunk,
-        options.height,
-        options.depth,
-        kernels,
-        options.implementation == "pallas",
-    )
+    return sequences, make_request(options)
 
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Triples on a GPU: the fills and walks of ``kernels_pallas`` for ``triples.engine``.
 
-``Triple.kernels`` is the package of kernels, and says that they do the work. What they
-cannot do is in ``refusal``.
+``Triple.kernels`` is the package of kernels, and says that they do the work;
+``refusal`` names the triples that they do not take.
 """
 
 from functools import cache
@@ -11,18 +11,37 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.affine import neg_inf
-from jaxalign.errors import CertificateError
+from jaxalign.errors import CertificateError, UsageError
 from jaxalign.runtime.devices import first_device
-from jaxalign.triples.dp.boxes import Filled
-from jaxalign.triples.paths import letters_of, scores_of
+from jaxalign.triples.dp.boxes import BoxFill
+from jaxalign.triples.result import letters_of, scores_of
 
-SHARE = 0.8  # of the device memory that JAX may have
-COARSE = 512  # cells of an axis up to which shapes are few
-FARTHEST = 1024  # a bound on the difference of two moves with which a walk is tried
+MEMORY_SHARE = 0.8  # of the device memory that JAX may have
+COARSE_UP_TO_CELLS = 512  # of an axis: up to it shapes are few
+MAX_MOVE_DIFFERENCE = 1024  # between two moves into a cell, for a walk to be tried
 
 
-def refusal(triple, kernels) -> str | None:
-    """Why the kernels cannot do a triple; None where they can."""
+def refusal(triple, kernels, named: bool, paths: bool) -> str | None:
+    """Why the kernels do not take a triple, or None; what refuses one refuses a longer
+    one of the same costs.
+
+    Raises
+    ------
+    UsageError
+        The kernels were named.
+    """
+    why = _beyond_kernels(triple, kernels)
+    if why is None and triple.mode == "local" and (named or not paths):
+        why = "mode local: the kernels know global, and the core of local"
+    if why is None and paths and not _paths_are_tried(triple, kernels):
+        why = "scores and costs too large for the kernels' paths"
+    if why and named:
+        raise UsageError(f"implementation pallas: {why}")
+    return why
+
+
+def _beyond_kernels(triple, kernels) -> str | None:
+    """The property of a triple that the kernels do not know, or None."""
     largest = int(max(np.abs(matrix).max(initial=0) for matrix in triple.matrices))
     if triple.model.name not in kernels.RULES:
         return f"gap model {triple.model.name}: the kernels know linear, quasi-natural"
@@ -37,78 +56,72 @@ def refusal(triple, kernels) -> str | None:
     return None
 
 
-def walks(triple, kernels) -> bool:
-    """Whether paths are worth a try: moves into a cell differ by little enough."""
+def _paths_are_tried(triple, kernels) -> bool:
+    """Whether moves into a cell differ by little enough for the kernels' walks."""
     matrices = np.stack(triple.matrices)
-    return kernels.spread(matrices, *triple.cost) < FARTHEST
+    return kernels.spread(matrices, *triple.cost) < MAX_MOVE_DIFFERENCE
 
 
 def budget() -> int:
     """Device bytes that are free, but for a reserve."""
     stats = jax.devices()[0].memory_stats() or {}
     free = stats.get("bytes_limit", 2**32) - stats.get("bytes_in_use", 0)
-    return int(SHARE * free)
+    return int(MEMORY_SHARE * free)
 
 
-def layer(triple, part, reverse=False) -> Filled:
+def layer(triple, region, reverse=False) -> BoxFill:
     """``triples.engine.sweep`` of the last layer, forwards or backwards."""
-    found = triple.kernels.solve(*launch([triple], [part], False, reverse))
-    return _framed(found.ends, found.layer)
+    answer = triple.kernels.solve(*launch([triple], [region], False, reverse))
+    return _frame(answer.ends, answer.layer)
 
 
 @jax.jit
-def _framed(ends, layer) -> Filled:
-    """Of the first triple; cell (0, 0) of a layer of kernels is (1, 1) of a box."""
+def _frame(ends, layer) -> BoxFill:
+    """The first triple; cell (0, 0) of a layer of the kernels is (1, 1) of a box."""
     around = (0, 0), (1, 1), (1, 1)
     inner = jnp.pad(layer[0], around, constant_values=neg_inf(jnp.int32))
-    return Filled(ends[0], layer=inner)
+    return BoxFill(ends[0], layer=inner)
 
 
-def stored(triple, part):
-    """``triples.engine.stored``: (score, columns from start to end)."""
-    with triple.timed("fill and walk"):
-        return solved([triple], [part], True)[0]
-
-
-def solved(triples, parts, paths):
-    """[(score, columns or None)] of parts of triples of one model, cost and matrices.
+def solve(triples, regions, paths):
+    """[(score, columns or None)] of regions of triples of one model, cost and matrices.
 
     Raises
     ------
     CertificateError
         A path is not worth its score.
     """
-    out: list = [(0, np.zeros(0, np.uint8) if paths else None)] * len(parts)
-    some = [n for n, part in enumerate(parts) if any(part.extent)]
+    out: list = [(0, np.zeros(0, np.uint8) if paths else None)] * len(regions)
+    some = [n for n, region in enumerate(regions) if any(region.extent)]
     if not some:
         return out
-    triples, parts = [triples[n] for n in some], [parts[n] for n in some]
+    triples, regions = [triples[n] for n in some], [regions[n] for n in some]
     kernels, size = triples[0].kernels, len(triples[0].matrices[0])
-    letters = letters_of(triples, parts)
-    data, shape = launch(triples, parts, paths, letters=letters)
-    solve = kernels.solve_packed_on(first_device())
-    rows = solve(kernels.pack_triples(data, shape), shape, size)
-    found = kernels.unpack_results(rows, shape)
-    scores, columns = _end_scores(found.ends, parts), [None] * len(parts)
+    letters = letters_of(triples, regions)
+    data, shape = launch(triples, regions, paths, letters=letters)
+    program = kernels.solve_packed_on(first_device())
+    rows = program(kernels.pack_triples(data, shape), shape, size)
+    answers = kernels.unpack_results(rows, shape)
+    scores, columns = _end_scores(answers.ends, regions), [None] * len(regions)
     if paths:
-        columns = _paths(triples, parts, letters, found, scores)
+        columns = _paths(triples, regions, letters, answers, scores)
     for n, solution in zip(some, zip(scores, columns, strict=True), strict=True):
         out[n] = solution
     return out
 
 
-def _end_scores(ends, parts):
-    """The score in the state in which each part ends."""
+def _end_scores(ends, regions):
+    """The score in the state in which each region ends."""
     best = ends.max(axis=1).tolist()
-    pairs = enumerate(parts)
+    pairs = enumerate(regions)
     return [best[n] if p.end is None else int(ends[n, p.end]) for n, p in pairs]
 
 
-def _paths(triples, parts, letters, found, scores):
-    """Columns of each path from its start to its end, counted again."""
-    counts = found.count[: len(parts)].tolist()
-    columns = [found.columns[n, : max(x, 0)][::-1] for n, x in enumerate(counts)]
-    if scores_of(triples, parts, letters, columns) != scores:
+def _paths(triples, regions, letters, answers, scores):
+    """Columns of each path from its start to its end, their scores counted again."""
+    counts = answers.count[: len(regions)].tolist()
+    columns = [answers.columns[n, : max(x, 0)][::-1] for n, x in enumerate(counts)]
+    if scores_of(triples, regions, letters, columns) != scores:
         raise CertificateError(
             "the path that the kernels found does not have the best score: scores lie "
             "too far apart for their bytes"
@@ -116,10 +129,10 @@ def _paths(triples, parts, letters, found, scores):
     return columns
 
 
-def bytes_of(triple, part, paths: bool, triples=1) -> int:
-    """Device bytes of one part, or of a launch of so many like it."""
+def bytes_of(triple, region, paths: bool, triples=1) -> int:
+    """Device bytes of one region, or of a launch of so many like it."""
     kernels = triple.kernels
-    extent = part.extent
+    extent = region.extent
     return kernels.solve_bytes(launch_shape(triple, extent, triples, paths))
 
 
@@ -149,43 +162,44 @@ def _rounded(count: int) -> int:
     shape that is compiled some seconds.
     """
     power = 1 << max(count - 1, 1).bit_length()
-    step = max(128, power) if count <= COARSE else power // 16
+    step = max(128, power) if count <= COARSE_UP_TO_CELLS else power // 16
     return -(-count // step) * step
 
 
-def launch(triples, parts, paths, reverse=False, letters=None):
-    """(data, shape) of some parts in one launch, filled up to a power of two with the
-    first; ``letters`` are those of ``triples.paths.letters_of``, if they are known."""
+def launch(triples, regions, paths, reverse=False, letters=None):
+    """(data, shape) of some regions in one launch, filled up to a power of two with the
+    first; ``letters`` are those of ``triples.result.letters_of``, if the caller has
+    them."""
     triple, kernels = triples[0], triples[0].kernels
-    count = 2 ** (len(parts) - 1).bit_length()
-    extents = np.array([part.extent for part in parts], np.int32)
+    count = 2 ** (len(regions) - 1).bit_length()
+    extents = np.array([region.extent for region in regions], np.int32)
     longest = extents.max(axis=0).tolist()
     shape = launch_shape(triple, longest, count, paths, reverse)
-    letters = letters or letters_of(triples, parts, reverse)
-    letters = map(_padded, letters, extents.T, kernels.rooms(shape))
+    letters = letters or letters_of(triples, regions, reverse)
+    letters = map(_rows_of, letters, extents.T, kernels.rooms(shape))
     cost = triple.cost[0] - triple.cost[1]
     backwards = reverse and triple.model.states > 1
-    states = [part.end if reverse else part.start for part in parts]
+    states = [region.end if reverse else region.start for region in regions]
     seeds = {state: kernels.seed(state, cost, backwards) for state in set(states)}
-    ends = [-1 if part.end is None or reverse else part.end for part in parts]
+    ends = [-1 if region.end is None or reverse else region.end for region in regions]
     data = kernels.Triples(
-        tuple(_filled_up(rows, count) for rows in letters),
-        _filled_up(extents, count),
+        tuple(_fill_up(rows, count) for rows in letters),
+        _fill_up(extents, count),
         np.array(triple.matrices, np.int32),
         np.array(triple.cost, np.int32),
-        _filled_up(np.array([seeds[state] for state in states], np.int32), count),
-        _filled_up(np.array(ends, np.int32), count),
+        _fill_up(np.array([seeds[state] for state in states], np.int32), count),
+        _fill_up(np.array(ends, np.int32), count),
     )
     return data, shape
 
 
-def _padded(codes, lengths, size):
-    """Codes of parts, a row each, zeros behind them."""
+def _rows_of(codes, lengths, size):
+    """Codes of regions, a row each, zeros behind them."""
     rows = np.zeros((len(lengths), size), np.uint8)
     rows[np.arange(size) < lengths[:, None]] = codes
     return rows
 
 
-def _filled_up(rows, count):
+def _fill_up(rows, count):
     """Rows with the first repeated, up to a number of them."""
     return np.concatenate([rows, rows[:1].repeat(count - len(rows), axis=0)])

@@ -1,20 +1,28 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""The options of functions of three sequences, with their defaults."""
+"""Options of three sequences and their defaults; checked: with a fill, and bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
-from jaxalign.errors import UsageError
+from jaxalign.errors import DeviceError, UsageError
 from jaxalign.model.choices import GapModel, Mode
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import MODES, Scoring
 from jaxalign.model.triple import GAP_MODELS
-from jaxalign.triples import plan
+from jaxalign.runtime import backend, memory
+from jaxalign.runtime.devices import first_device
+from jaxalign.triples import gpu
 
+SCHEDULE_OF_FILL = {"planes": "sloped", "layers": "layered"}  # of the fills in ``dp``
+KERNEL_SCHEDULE = "tiles"  # the order of the kernels
+SCHEDULE_NAMES = ("auto", *SCHEDULE_OF_FILL.values())
+CHUNKED = ("bt1", "bt2", "bt3")
+TRACEBACKS = ("auto", "store", "split", *CHUNKED)
+IMPLEMENTATIONS = (*SCHEDULE_OF_FILL, "pallas")
 Schedule = Literal["auto", "sloped", "layered"]
 Traceback = Literal["auto", "store", "split", "bt1", "bt2", "bt3"]
 TripleImplementation = Literal["planes", "layers", "pallas"]
@@ -79,8 +87,8 @@ def check(scoring: Scoring, options: TripleOptions) -> None:
     words = {
         "gap_model": GAP_MODELS,
         "mode": MODES,
-        "schedule": plan.SCHEDULES,
-        "traceback": (*plan.TRACEBACKS, None),
+        "schedule": SCHEDULE_NAMES,
+        "traceback": (*TRACEBACKS, None),
     }
     for name, known in words.items():
         if (word := getattr(options, name)) not in known:
@@ -93,5 +101,86 @@ def check(scoring: Scoring, options: TripleOptions) -> None:
         )
     for name in ("chunk", "height", "depth"):
         check_whole(name, value := getattr(options, name))
-        if value is not None and options.traceback not in plan.CHUNKED:
+        if value is not None and options.traceback not in CHUNKED:
             raise UsageError(f"{name} = {value}: only bt1, bt2 and bt3 have chunks")
+
+
+@dataclass(frozen=True)
+class TripleRequest:
+    """Checked options, with the fill that runs. ``kernels`` are those of a GPU, where
+    they may be used; ``named`` says that nothing else may."""
+
+    gap_model: str
+    mode: str
+    schedule: str
+    traceback: str | None
+    budget: int
+    chunk: int | None = None
+    height: int | None = None
+    depth: int | None = None
+    kernels: Any = None
+    named: bool = False
+
+
+def make_request(options: TripleOptions) -> TripleRequest:
+    """Checked options with their fill, their kernels and their bytes.
+
+    Raises
+    ------
+    UsageError, DeviceError
+        Names contradict each other, or do not run here.
+    """
+    named = options.implementation
+    schedule, kernels = _choose_fill(named, options.schedule, options.traceback)
+    return TripleRequest(
+        options.gap_model,
+        options.mode,
+        schedule,
+        options.traceback,
+        _budget(options.memory_budget),
+        options.chunk,
+        options.height,
+        options.depth,
+        kernels,
+        named == "pallas",
+    )
+
+
+def _choose_fill(
+    implementation: str | None, schedule: str, traceback: str | None
+) -> tuple[str, Any]:
+    """(schedule of planes or layers, kernels or None).
+
+    A schedule or a traceback that is named is one of ``dp``'s fills; kernels are for
+    the rest. ``auto`` is ``layered`` on a CPU, where a layer's rows stay in the cache;
+    elsewhere its many small steps would wait for each other, and a plane is one large
+    one.
+    """
+    if implementation not in (None, *IMPLEMENTATIONS):
+        names = ", ".join(IMPLEMENTATIONS)
+        raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
+    usual = "layered" if first_device().platform == "cpu" else "sloped"
+    if implementation in SCHEDULE_OF_FILL:
+        its = SCHEDULE_OF_FILL[implementation]
+        if schedule not in ("auto", its):
+            raise UsageError(f"implementation {implementation} has schedule {its}")
+        return its, None
+    own_order = schedule != "auto" or traceback in CHUNKED
+    if implementation == "pallas" and own_order:
+        raise UsageError(
+            "implementation pallas has an order of its own: schedule auto, and "
+            f"traceback auto, store, split or None, not {schedule} and {traceback}"
+        )
+    if own_order:
+        return (usual if schedule == "auto" else schedule), None
+    kernels, why = backend.kernels()
+    if kernels is None and implementation == "pallas":
+        raise DeviceError(f"pallas: {why}")
+    return usual, kernels and kernels.three
+
+
+def _budget(size: int | str | None) -> int:
+    """Bytes to plan with: by default those free on a GPU, elsewhere half of them."""
+    if size is None and first_device().platform != "cpu":
+        return gpu.budget()
+    return memory.budget(size)

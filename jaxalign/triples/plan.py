@@ -1,9 +1,8 @@
-"""Align one triple: what it needs, which traceback, and the result."""
+"""The plan of a triple, which is shown and then run: its traceback, and its bytes."""
 
 import time
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -13,265 +12,275 @@ from jaxalign.model.triple import TripleAlignment
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.devices import precision
 from jaxalign.runtime.memory import forget_programs, show_bytes
-from jaxalign.triples import engine, fill_choice
-from jaxalign.triples.batch import aligned, batches, fills, walks
+from jaxalign.triples import batch, engine, gpu
 from jaxalign.triples.dp.recurrence import MODELS, matrices_in
-from jaxalign.triples.engine import Part, Triple
-from jaxalign.triples.result import results
+from jaxalign.triples.engine import Region, Tally, Triple
+from jaxalign.triples.options import (
+    CHUNKED,
+    KERNEL_SCHEDULE,
+    SCHEDULE_OF_FILL,
+    TripleRequest,
+)
+from jaxalign.triples.result import ScoredPath, alignments
 from jaxalign.triples.tracebacks import (
+    bt1_bt2_bt3,
     chunk_faces,
     chunk_grid,
-    chunks,
     divide_and_conquer,
+    stored_box,
 )
 
-SCHEDULES = ("auto", *engine.FILLS)
-CHUNKED = ("bt1", "bt2", "bt3")
-TRACEBACKS = ("auto", "store", "split", *CHUNKED)
-# What is compiled for each shape of a box.
+# Compiled for each shape of a box.
 COMPILED = (
-    *(engine.fill, engine.begin, engine.advance, engine.finish, engine.walk),
-    *(chunk_faces.fill, chunk_faces.start_point, chunk_faces.again),
-    *(fills, walks, divide_and_conquer.joined),
+    *(engine.fill, engine.begin, engine.advance, engine.finish, stored_box.walk),
+    *(chunk_faces.fill, chunk_faces.start_point, chunk_faces.fill_and_walk),
+    *(batch.fills, batch.walks, divide_and_conquer.join),
 )
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The words of a call, checked."""
+class TriplePlan:
+    """One triple, or a batch of one shape: who fills its boxes, how its path is traced
+    back (None: not at all), and the bytes that this takes of the budget."""
 
+    cells: int
     gap_model: str
-    mode: str
+    states: int
+    implementation: str
     schedule: str
     traceback: str | None
-    budget: int
-    chunk: int | None = None
-    height: int | None = None
-    depth: int | None = None
-    kernels: Any = None  # those of a GPU, where they may be used
-    named: bool = False  # whether nothing else may be
+    dtype: str
+    bytes: int
+    budget_bytes: int
 
 
-def triples_of(sequences, scoring, asked: Asked) -> list[Triple]:
+def triples_of(sequences, scoring, request: TripleRequest) -> list[Triple]:
     """Sequences 3n, 3n + 1, 3n + 2 of a call as a ``Triple``, the longest last."""
-    lengths, kernels = sequences.lengths.reshape(-1, 3), asked.kernels
+    lengths, kernels = sequences.lengths.reshape(-1, 3), request.kernels
     if not len(lengths):
         return []
-    made = _maker(sequences, lengths, scoring, asked)
-    all_of, how = range(len(lengths)), (asked.named, asked.traceback is not None)
+    make = _triple_maker(sequences, lengths, scoring, request)
+    numbers, paths = range(len(lengths)), request.traceback is not None
 
     def refused(n):
-        return kernels is None or fill_choice.refusal(made(n), kernels, *how)
+        return kernels is None or gpu.refusal(make(n), kernels, request.named, paths)
 
     if not refused(lengths.sum(axis=1).argmax()):  # nor any that is shorter
-        return [made(n, kernels) for n in all_of]
-    return [made(n, None if refused(n) else kernels) for n in all_of]
+        return [make(n, kernels) for n in numbers]
+    return [make(n, None if refused(n) else kernels) for n in numbers]
 
 
-def _maker(sequences, lengths, scoring, asked):
-    """A function of n that makes triple n; what all have in common is found once."""
+def _triple_maker(sequences, lengths, scoring, request):
+    """A function of n that makes triple n; their common parts are computed once."""
     orders = np.argsort(lengths, axis=1, kind="stable").tolist()
     dtypes, cost = _dtypes(lengths, scoring), (scoring.open, scoring.extend)
     plain, symmetric = (scoring.scores,) * 3, scoring.symmetric
     matrices = cache(lambda order: matrices_in(order, plain))
     codes, at = sequences.codes, sequences.offsets.tolist()
-    words = MODELS[asked.gap_model], asked.mode, asked.schedule
+    words = MODELS[request.gap_model], request.mode, request.schedule
 
-    def made(n, kernels=None) -> Triple:
+    def make(n, kernels=None) -> Triple:
         order = tuple(orders[n])
-        some = [codes[at[m] : at[m + 1]] for m in (3 * n + axis for axis in order)]
+        letters = [codes[at[m] : at[m + 1]] for m in (3 * n + axis for axis in order)]
         scores = plain if symmetric else matrices(order)
-        done = {"seconds": {}, "cells": 0}
-        return Triple(
-            tuple(some), order, scores, cost, dtypes[n], *words, kernels, done
-        )
+        return Triple(tuple(letters), order, scores, cost, dtypes[n], *words, kernels)
 
-    return made
+    return make
 
 
 def _dtypes(lengths, scoring) -> list[str]:
-    """Of the scores of each triple; where the longest is fine, all are."""
+    """The dtype of the scores of each triple; one that holds the longest holds all."""
     totals = lengths.sum(axis=1)
-    if (all_of := bounds.triple_dtype([totals.max()], scoring)) == "int32":
-        return [all_of] * len(totals)
+    if (dtype := bounds.triple_dtype([totals.max()], scoring)) == "int32":
+        return [dtype] * len(totals)
     return [bounds.triple_dtype([total], scoring) for total in totals]
 
 
-def make_plan(triple: Triple, asked: Asked) -> dict:
-    """Which traceback will run, and in how many bytes.
+def make_plan(triple: Triple, request: TripleRequest) -> TriplePlan:
+    """The plan of a triple.
 
     ``auto`` is ``store`` where that fits the budget, or needs no more than ``split``,
-    which divides until each part fits.
+    which divides until each region fits.
 
     Raises
     ------
     MemoryPlanError
-        Nothing that was asked for fits.
+        The plan exceeds the budget.
     """
-    part = engine.whole(triple)
-    chosen = asked.traceback
-    if chosen == "auto":
-        stored, split = (bytes_of(triple, part, asked, x) for x in ("store", "split"))
-        chosen = "store" if stored <= max(asked.budget, split) else "split"
-    needed = bytes_of(triple, part, asked, chosen)
-    if needed > asked.budget:
-        _refuse(triple, asked, chosen, needed)
-    implementation, schedule = fill_choice.name_of(triple, asked.schedule)
-    return {
-        "cells": _cells(triple),
-        "gap_model": asked.gap_model,
-        "states": triple.model.states,
-        "implementation": implementation,
-        "schedule": schedule,
-        "traceback": chosen,
-        "dtype": triple.dtype,
-        "bytes": needed,
-        "budget_bytes": asked.budget,
-    }
+    region, traceback = engine.whole(triple), request.traceback
+    if traceback == "auto":
+        stored, split = (
+            bytes_of(triple, region, request, way) for way in ("store", "split")
+        )
+        traceback = "store" if stored <= max(request.budget, split) else "split"
+    plan = _plan_with(traceback, triple, request)
+    if plan.bytes > request.budget:
+        _refuse(triple, request, plan)
+    return plan
 
 
-def bytes_of(triple: Triple, part: Part, asked: Asked, way: str | None) -> int:
-    """Bytes that a traceback needs for a part, the least it can do with."""
-    if way == "store":
-        return engine.store_bytes(triple, part)
-    if way in CHUNKED:
-        return sum(chunk_grid.bytes_needed(_grid(triple, part, asked)).values())
-    return engine.sweep_bytes(triple, part) * (2 if way == "split" else 1)
+def _plan_with(traceback: str | None, triple: Triple, request: TripleRequest):
+    region = engine.whole(triple)
+    return TriplePlan(
+        region.cells,
+        request.gap_model,
+        triple.model.states,
+        *_fill_names(triple),
+        traceback,
+        triple.dtype,
+        bytes_of(triple, region, request, traceback),
+        request.budget,
+    )
 
 
-def _refuse(triple, asked, way, needed):
+def _fill_names(triple: Triple) -> tuple[str, str]:
+    """(implementation, schedule) as a plan and a result name them."""
+    names = {schedule: fill for fill, schedule in SCHEDULE_OF_FILL.items()}
+    fill, schedule = names[triple.schedule], triple.schedule
+    if not triple.kernels:
+        return fill, schedule
+    if triple.mode == "local":  # ends by planes, the cells between them by kernels
+        return f"{fill}, pallas", f"{schedule}, {KERNEL_SCHEDULE}"
+    return "pallas", KERNEL_SCHEDULE
+
+
+def bytes_of(
+    triple: Triple, region: Region, request: TripleRequest, traceback: str | None
+) -> int:
+    """Bytes that a traceback needs for a region, the least it can do with."""
+    if traceback == "store":
+        return stored_box.device_bytes(triple, region)
+    if traceback in CHUNKED:
+        return sum(chunk_grid.grid_bytes(_grid(triple, region, request)).values())
+    return engine.sweep_bytes(triple, region) * (2 if traceback == "split" else 1)
+
+
+def _refuse(triple, request, plan):
     """Name a budget that would do, and equal lengths that would fit this one."""
     fits, over = 0, 2**16
     while over - fits > 1:
         middle = (fits + over) // 2
-        if _fits(triple, asked, way, middle):
+        if _fits(triple, request, plan.traceback, middle):
             fits = middle
         else:
             over = middle
     lengths = " x ".join(str(n) for n in sorted(triple.lengths))
     raise MemoryPlanError(
-        f"{lengths} residues with traceback {way or 'none'} need "
-        f"{show_bytes(needed)}, the "
-        f"memory budget is {show_bytes(asked.budget)}: a budget of {needed} bytes "
-        f"would fit, or sequences of about {fits} residues each"
+        f"{lengths} residues with traceback {plan.traceback or 'none'} need "
+        f"{show_bytes(plan.bytes)}, the "
+        f"memory budget is {show_bytes(plan.budget_bytes)}: a budget of {plan.bytes} "
+        f"bytes would fit, or sequences of about {fits} residues each"
     )
 
 
-def _fits(triple, asked, way, length) -> bool:
+def _fits(triple, request, traceback, length) -> bool:
     """Whether three sequences of this length fit the budget."""
     try:
-        part = Part((0, 0, 0), (length,) * 3)
-        return bytes_of(triple, part, asked, way) <= asked.budget
+        region = Region((0, 0, 0), (length,) * 3)
+        return bytes_of(triple, region, request, traceback) <= request.budget
     except MemoryPlanError:  # chunks of more points than a pointer can name
         return False
 
 
-def run(sequences, scoring, asked: Asked, progress=None) -> TripleAlignment:
+def _grid(triple, region, request):
+    """The chunks of the request; else those of the paper or, where many are filled at
+    once and memory holds their faces, cubes."""
+    sizes = chunk_grid.chunk_sizes(triple, request.chunk, request.height, request.depth)
+    problem = triple, region, request.traceback
+    if not (request.height or request.depth) and chunk_grid.many_at_once():
+        cubes = chunk_grid.grid_of(*problem, *sizes[:1] * 3)
+        if sum(chunk_grid.grid_bytes(cubes).values()) <= request.budget:
+            return cubes
+    return chunk_grid.grid_of(*problem, *sizes)
+
+
+def run(sequences, scoring, request: TripleRequest, progress=None) -> TripleAlignment:
     """Plan and align the three sequences of a set."""
     forget_programs(COMPILED)
-    (triple,) = triples_of(sequences, scoring, asked)
-    plan = make_plan(triple, asked)
+    (triple,) = triples_of(sequences, scoring, request)
+    plan = make_plan(triple, request)
     if progress:
-        total = plan["cells"] * (2 if plan["traceback"] == "split" else 1)
-        triple.done["progress"] = lambda done: progress(min(done, total), total)
+        total = plan.cells * (2 if plan.traceback == "split" else 1)
+        triple.tally.listener = lambda cells: progress(min(cells, total), total)
     began = time.perf_counter()
     try:
         with precision(triple.dtype), device_errors.explained(_letters(triple)):
-            score, part, columns = _solved(triple, asked, plan)
+            path = _align(triple, request, plan)
     except CertificateError:
-        if asked.named:
+        if request.named:
             raise
-        return run(sequences, scoring, replace(asked, kernels=None), progress)
-    triple.done["seconds"]["total"] = time.perf_counter() - began
+        return run(sequences, scoring, replace(request, kernels=None), progress)
+    triple.tally.seconds["total"] = time.perf_counter() - began
     texts, names = [tuple(sequences.texts())], [sequences.names]
-    solved = [(score, part, columns)]
-    return results(texts, names, scoring, asked, plan, [triple], solved)[0]
+    return alignments(texts, names, scoring, plan, [triple], [path])[0]
 
 
-def _solved(triple: Triple, asked: Asked, plan: dict):
-    """(score, the part aligned, its columns or None)."""
-    part, way = engine.whole(triple), plan["traceback"]
+def _align(triple: Triple, request: TripleRequest, plan: TriplePlan) -> ScoredPath:
+    region = engine.whole(triple)
     if triple.mode == "local":
-        with triple.timed("ends"):
-            if way is None:
-                return max(engine.best_cell(triple, part)[0], 0), part, None
-            score, part = engine.local_part(triple)
-        if score == 0:
-            return 0, part, np.zeros(0, np.uint8)
+        with triple.tally.timed("ends"):
+            if plan.traceback is None:
+                best = engine.best_cell(triple, region)[0]
+                return ScoredPath(max(best, 0), region)
+            best, region = engine.local_region(triple)
+        if best == 0:
+            return ScoredPath(0, region, np.zeros(0, np.uint8))
         triple = replace(triple, mode="global")
-    if way is None:
-        with triple.timed("fill"):
-            return engine.score(triple, part), part, None
-    score, columns = _traced(triple, part, asked, way)
-    return score, part, columns
+    if plan.traceback is None:
+        with triple.tally.timed("fill"):
+            return ScoredPath(engine.score(triple, region), region)
+    score, columns = _trace_back(triple, region, request, plan.traceback)
+    return ScoredPath(score, region, columns)
 
 
-def _traced(triple, part, asked, way):
-    """(score, columns) of a part, by a named traceback."""
-    if way == "store":
-        return engine.stored(triple, part)
-    if way == "split":
-        # Asked for by name, it divides even what could be stored whole.
-        limit = asked.budget
-        if asked.traceback == "split":
-            limit = min(limit, engine.store_bytes(triple, part) // 16)
-        return divide_and_conquer.aligned(triple, part, limit)
-    grid = _grid(triple, part, asked)
-    triple.done["bytes"] = chunk_grid.bytes_needed(grid)
-    return chunks.aligned(grid)
+def _trace_back(triple, region, request, traceback):
+    """(score, columns) of a region, by a traceback."""
+    if traceback == "store":
+        return stored_box.align(triple, region)
+    if traceback == "split":
+        # One that is named divides even a region which could be stored whole.
+        limit = request.budget
+        if request.traceback == "split":
+            limit = min(limit, stored_box.device_bytes(triple, region) // 16)
+        return divide_and_conquer.align(triple, region, limit)
+    grid = _grid(triple, region, request)
+    triple.tally.face_bytes = chunk_grid.grid_bytes(grid)
+    return bt1_bt2_bt3.align(grid)
 
 
-def _grid(triple, part, asked):
-    """The chunks asked for; else those of the paper or, where many are filled at once
-    and memory holds their faces, cubes."""
-    sizes = chunk_grid.sizes(triple, asked.chunk, asked.height, asked.depth)
-    what = triple, part, asked.traceback
-    if not (asked.height or asked.depth) and chunk_grid.many_at_once():
-        cubes = chunk_grid.grid_of(*what, *sizes[:1] * 3)
-        if sum(chunk_grid.bytes_needed(cubes).values()) <= asked.budget:
-            return cubes
-    return chunk_grid.grid_of(*what, *sizes)
-
-
-def run_many(sequences, scoring, asked: Asked, progress=None) -> list[TripleAlignment]:
+def run_many(
+    sequences, scoring, request: TripleRequest, progress=None
+) -> list[TripleAlignment]:
     """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
-    triples = triples_of(sequences, scoring, asked)
+    triples = triples_of(sequences, scoring, request)
     texts, names = _threes(sequences.texts()), _threes(sequences.names)
     out: dict[int, TripleAlignment] = {}
-    cells, done = [_cells(t) for t in triples], 0
-    for batch in batches(triples, asked.budget):
+    total, tally = sum(engine.whole(t).cells for t in triples), Tally()
+    if progress:
+        tally.listener = lambda cells: progress(cells, total)
+    for numbers in batch.batches(triples, request.budget):
         forget_programs(COMPILED)
-        paths = asked.traceback is not None
-        some = [triples[n] for n in batch]
+        some = [triples[n] for n in numbers]
         try:
             with device_errors.explained(f"{len(some):,} triples"):
-                solved = aligned(some, paths)
+                paths = batch.align(some, request.traceback is not None)
         except (CertificateError, MemoryPlanError):  # those run alone, below
             continue
-        one = engine.store_bytes if paths else engine.sweep_bytes
-        needed = one(some[0], engine.whole(some[0]))  # of one shape, so are their bytes
-        plan = {"traceback": "store" if paths else None, "bytes": needed}
-        told = [texts[n] for n in batch], [names[n] for n in batch]
-        found = results(*told, scoring, asked, plan, some, solved)
-        out |= zip(batch, found, strict=True)
-        done += sum(cells[n] for n in batch)
-        if progress:
-            progress(done, sum(cells))
+        labels = [texts[n] for n in numbers], [names[n] for n in numbers]
+        plan = _plan_with(request.traceback and "store", some[0], request)
+        results = alignments(*labels, scoring, plan, some, paths)
+        out |= zip(numbers, results, strict=True)
+        tally.add(sum(engine.whole(t).cells for t in some))
     for n in set(range(len(triples))) - set(out):
-        out[n] = run(sequences.between(3 * n, 3 * n + 3), scoring, asked)
+        out[n] = run(sequences.between(3 * n, 3 * n + 3), scoring, request)
     return [out[n] for n in range(len(triples))]
 
 
 def _letters(triple: Triple) -> str:
-    """What it is, for a message."""
+    """The three lengths, for a message."""
     a, b, c = triple.lengths
     return f"three sequences of {a:,} x {b:,} x {c:,} letters"
 
 
 def _threes(items) -> list[tuple]:
     return list(zip(*[iter(items)] * 3, strict=True))
-
-
-def _cells(triple: Triple) -> int:
-    a, b, c = triple.lengths
-    return (a + 1) * (b + 1) * (c + 1)

@@ -12,7 +12,7 @@ from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io.triples import FORMATS
 from jaxalign.model.triple import GAP_MODELS
-from jaxalign.triples.plan import SCHEDULES, TRACEBACKS
+from jaxalign.triples.options import SCHEDULE_NAMES, TRACEBACKS
 
 ABC = ">one first\nMKTAYIAKQR\n>two\nMKTAIAKQRE\n>three\nMRTAYLAR\n"
 DONE, FAILED, USAGE, INPUT, MEMORY, *_ = EXIT_CODES
@@ -39,7 +39,7 @@ def run(tmp_path, monkeypatch, capsys):
 def test_choices_are_those_of_the_rooms():
     pairs = [
         (three_options.GapModel, GAP_MODELS),
-        (three_options.Schedule, SCHEDULES),
+        (three_options.Schedule, SCHEDULE_NAMES),
         (three_options.Traceback, (*TRACEBACKS, "none")),
         (three_options.ThreeFormat, FORMATS),
     ]

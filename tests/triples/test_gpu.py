@@ -18,9 +18,11 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.runtime import backend
 from jaxalign.triples import engine, gpu
-from jaxalign.triples.paths import COLUMNS, letters_of, scores_of
-from jaxalign.triples.plan import Asked, triples_of
-from jaxalign.triples.tracebacks import divide_and_conquer
+from jaxalign.triples.dp.recurrence import COLUMN_ORDER
+from jaxalign.triples.options import TripleRequest
+from jaxalign.triples.plan import triples_of
+from jaxalign.triples.result import letters_of, scores_of
+from jaxalign.triples.tracebacks import divide_and_conquer, stored_box
 from kernels_pallas.core import mosaic
 from kernels_pallas.triples import api, rules, shapes
 
@@ -225,8 +227,8 @@ def test_scores_without_paths(model, interpreted):
 def triple_of(texts, model="quasi-natural"):
     sequences = as_sequences([(str(n), text) for n, text in enumerate(texts)],
                              costs(model).alphabet)  # fmt: skip
-    asked = Asked(model, "global", "sloped", "store", 2**30)
-    return triples_of(sequences, costs(model), asked)[0]
+    request = TripleRequest(model, "global", "sloped", "store", 2**30)
+    return triples_of(sequences, costs(model), request)[0]
 
 
 @values
@@ -254,7 +256,7 @@ def test_splits_by_kernels(model, interpreted):
     triple = replace(triple_of(texts, model), kernels=interpreted)
     part = engine.whole(triple)
     score, columns = divide_and_conquer.aligned(
-        triple, part, engine.store_bytes(triple, part) - 1
+        triple, part, stored_box.device_bytes(triple, part) - 1
     )
     assert score == oracle(texts, costs(model), model, "global")
     assert counted([triple], [part], [columns]) == [score]
@@ -311,13 +313,13 @@ def test_the_certificate_counts_as_rescoring_does(model, start):
     triple = triple_of(related(9, (7, 9, 11)), model)
     start = start if model == "quasi-natural" else 0
     part = replace(engine.whole(triple), start=start)
-    score, columns = engine.stored(triple, part)
+    score, columns = stored_box.align(triple, part)
     count = partial(counted, [triple] * 2)
     assert count([part] * 2, [columns] * 2) == [score] * 2
     assert count([part] * 2, [columns, columns[:-1]]) is None
     assert count([part] * 2, [columns[:0], columns]) is None
     assert count([part] * 2, [columns, columns + 8]) is None
-    other = replace(part, end=(COLUMNS.index(columns[-1]) + 1) % 7)
+    other = replace(part, end=(COLUMN_ORDER.index(columns[-1]) + 1) % 7)
     if model == "quasi-natural":
         assert count([other, part], [columns] * 2) is None
 

@@ -18,7 +18,12 @@ from jaxalign.model.scoring import Scoring
 from jaxalign.runtime import memory
 from jaxalign.triples import batch, engine, plan
 from jaxalign.triples.dp.recurrence import MODELS as MODELS3
-from jaxalign.triples.tracebacks import chunk_faces, divide_and_conquer
+from jaxalign.triples.options import TripleRequest
+from jaxalign.triples.tracebacks import (
+    chunk_faces,
+    divide_and_conquer,
+    stored_box,
+)
 
 MODELS = ("quasi-natural", "natural", "linear")
 MODES = ("global", "semiglobal", "local")
@@ -168,9 +173,9 @@ def test_a_path_along_the_bottom_of_a_sub_chunk():
 def test_chunks_and_segments_filled_together(traceback, depth, monkeypatch):
     texts = related(4, (11, 12, 13))
     want = jaxalign.align_three(*texts, LINEAR, gap_model="linear")
-    for name in ("together", "group"):
+    for name in ("segments_at_once", "chunks_at_once"):
         monkeypatch.setattr(
-            f"jaxalign.triples.tracebacks.chunks.{name}", lambda grid: 3
+            f"jaxalign.triples.tracebacks.bt1_bt2_bt3.{name}", lambda grid: 3
         )
     sizes = {"chunk": 3, "height": 4, "depth": depth, "gap_model": "linear"}
     found = jaxalign.align_three(*texts, LINEAR, traceback=traceback, **sizes)
@@ -300,10 +305,10 @@ def test_a_batch_has_one_set_of_matrices(skewed, count):
     lengths = (9, 12, 7), (12, 7, 9), (7, 9, 12), (12, 7, 9)
     texts = [text for some in lengths for text in related(1, some, "ABCD")]
     sequences = as_sequences(texts, scoring.alphabet)
-    asked = plan.Asked("natural", "global", "sloped", "store", 2**30)
-    triples = plan.triples_of(sequences, scoring, asked)
-    found = batch.batches(triples, asked.budget)
-    assert len(found) == count and sorted(sum(found, [])) == [0, 1, 2, 3]
+    request = TripleRequest("natural", "global", "sloped", "store", 2**30)
+    triples = plan.triples_of(sequences, scoring, request)
+    batches = batch.batches(triples, request.budget)
+    assert len(batches) == count and sorted(sum(batches, [])) == [0, 1, 2, 3]
     for triple in triples:
         for pair, matrix in zip(((0, 1), (0, 2), (1, 2)), triple.matrices, strict=True):
             x, y = (triple.order[axis] for axis in pair)
@@ -352,7 +357,7 @@ def test_a_fill_in_pieces_tells_how_far_it_is(schedule, monkeypatch):
     texts = related(3, (9, 12, 7))
     options = {"gap_model": "linear", "schedule": schedule}
     want = jaxalign.align_three(*texts, LINEAR, **options)
-    monkeypatch.setattr("jaxalign.triples.engine.PIECE_CELLS", 200)
+    monkeypatch.setattr("jaxalign.triples.engine.MIN_PIECE_CELLS", 200)
     seen = []
     found = jaxalign.align_three(
         *texts, LINEAR, progress=lambda *told: seen.append(told), **options
@@ -368,7 +373,7 @@ def test_the_order_of_the_cells_is_chosen_by_device(monkeypatch):
     texts = related(3, (9, 12, 7))
     assert jaxalign.plan_three(*texts)["schedule"] == "layered"
     gpu = SimpleNamespace(platform="gpu")
-    monkeypatch.setattr("jaxalign.triples.fill_choice.first_device", lambda: gpu)
+    monkeypatch.setattr("jaxalign.triples.options.first_device", lambda: gpu)
     assert jaxalign.plan_three(*texts)["schedule"] == "sloped"
 
 
@@ -468,7 +473,7 @@ def test_programs_are_forgotten_beyond_a_number_of_maps(monkeypatch):
 
 
 def test_no_program_of_triples_is_kept_for_ever():
-    for room in (engine, batch, chunk_faces, divide_and_conquer):
+    for room in (engine, batch, chunk_faces, divide_and_conquer, stored_box):
         made = [x for x in vars(room).values() if hasattr(x, "clear_cache")]
         assert made and set(made) <= set(plan.COMPILED), room
 

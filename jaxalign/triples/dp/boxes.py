@@ -1,4 +1,4 @@
-"""A box of cells of three sequences: what a fill takes and what it gives.
+"""A box of cells of three sequences: the input and the output of a fill.
 
 The table of a triple has the cells i = 0..la, j = 0..lb, k = 0..lc. A *box* is any
 block of it: local indices u, v, w count from 1, and index 0 is the layer of cells
@@ -47,7 +47,7 @@ class Faces(NamedTuple):
     top: jax.Array | None
 
 
-class Costs(NamedTuple):
+class TripleScoring(NamedTuple):
     """Substitution scores (A, A) of the pairs ab, ac, bc, and ``Gaps`` of scalars."""
 
     ab: jax.Array
@@ -56,10 +56,10 @@ class Costs(NamedTuple):
     gaps: Gaps
 
 
-class Want(NamedTuple):
-    """What a fill keeps, static. ``height`` is that of the paper's sub-chunks, 0 for
-    none; with ``reset`` pointers begin anew below each (BT3). ``best`` is taken over
-    the first so many states. A ``local`` fill starts paths at any cell.
+class FillOutputs(NamedTuple):
+    """The outputs of a fill, static. ``height`` is that of the paper's sub-chunks, 0
+    for none; with ``reset`` pointers begin anew below each (BT3). ``best`` is taken
+    over the first so many states. A ``local`` fill starts paths at any cell.
     """
 
     local: bool = False
@@ -73,8 +73,8 @@ class Want(NamedTuple):
     reset: bool = False
 
 
-class Filled(NamedTuple):
-    """What a fill gives; None for what was not wanted.
+class BoxFill(NamedTuple):
+    """The result of a fill; None for every field that is not among its outputs.
 
     ``end`` (S,) is H at the cell ``size``, ``begin`` (S,) its pointers; ``layer``
     (S, U, V) H at w = size[2]; ``best`` and ``best_w`` (U, V) the best H over states
@@ -108,15 +108,15 @@ def point(number: int, shape, states) -> tuple[int, int, int, int]:
     return u, v, w, state
 
 
-def gap_costs(gaps: Gaps, free, index, wanted: bool) -> Gaps:
+def gap_costs(gaps: Gaps, free, index, ends_free: bool) -> Gaps:
     """Costs of a gap in a sequence at ``index``: nothing at its two free indices."""
-    if not wanted:
+    if not ends_free:
         return gaps
     inside = (index != free[0]) & (index != free[1])
     return Gaps(*(jnp.where(inside, cost, jnp.zeros_like(cost)) for cost in gaps))
 
 
-def cell(model: Model, want: Want, sources, scores, gaps, places, shape):
+def cell(model: Model, outputs: FillOutputs, sources, scores, gaps, places, shape):
     """One step of any fill: the rule, its choices, its pointers.
 
     ``sources[t]`` is a pair (H of each state, pointers of each state or None) of the
@@ -126,24 +126,24 @@ def cell(model: Model, want: Want, sources, scores, gaps, places, shape):
     before = {column: values for column, (values, _) in sources.items()}
     weights = weigh(model, scores, gaps)
     floor = None
-    if want.local:
+    if outputs.local:
         zero, minus = jnp.zeros_like(scores[0]), neg_inf(scores[0].dtype)
         floor = jnp.where(places[2] >= 1, zero, jnp.full_like(zero, minus))
     h = triple_cell(model, before, weights, floor)
     pointers = choices = None
-    if want.choices:
+    if outputs.choices:
         choices = choose(model, h, before, weights, _numbers(h[0]))
-    if want.pointers:
+    if outputs.pointers:
 
         def pointer_of(state, move):
             source, column, _ = model.moves[state][move]
-            held = sources[column][1][source]
-            if not (want.reset and column & 1):
-                return held
+            before = sources[column][1][source]
+            if not (outputs.reset and column & 1):
+                return before
             # A path that leaves the bottom of a sub-chunk starts anew from there.
             u, v, w = (x - b for x, b in zip(places, bits(column), strict=True))
             own = pointer(u, v, w, source, shape, model.states)
-            return jnp.where((w % want.height == 0) & (w > 0), own, held)
+            return jnp.where((w % outputs.height == 0) & (w > 0), own, before)
 
         pointers = choose(model, h, before, weights, pointer_of)
     return h, pointers, choices
@@ -191,14 +191,14 @@ def read_choice(model: Model, column_of_bytes, v, state):
     """The choice of ``state`` at v; ``column_of_bytes(v)`` -> uint8 (L,) there."""
     if model.states == 1:
         return (column_of_bytes(v // 2)[0] >> (4 * (v % 2)).astype(jnp.uint8)) & 7
-    held = column_of_bytes(v).astype(jnp.uint32)
+    stored = column_of_bytes(v).astype(jnp.uint32)
     each = -(-model.bits * min(8, model.states) // 8)
     first = (state // 8) * each
     word = jnp.zeros((), jnp.uint32)
     for byte in range(each):
-        at = jnp.clip(first + byte, 0, held.shape[0] - 1)
-        inside = first + byte < held.shape[0]
-        word = word | jnp.where(inside, held[at] << (8 * byte), jnp.uint32(0))
+        at = jnp.clip(first + byte, 0, stored.shape[0] - 1)
+        inside = first + byte < stored.shape[0]
+        word = word | jnp.where(inside, stored[at] << (8 * byte), jnp.uint32(0))
     shift = (model.bits * (state % 8)).astype(jnp.uint32)
     return (word >> shift) & jnp.uint32(2**model.bits - 1)
 

@@ -9,16 +9,16 @@ from jax import lax
 from jaxalign.triples.dp.recurrence import Model
 
 
-class Walked(NamedTuple):
-    """Where a walk ended, int32 (4,) u, v, w, state; the number of columns; and the
-    columns themselves, uint8 (T,), **from the end to the start**, 0 after the last."""
+class ColumnPath(NamedTuple):
+    """A walk: the point ``at`` which it ended, int32 (4,) u, v, w, state; the number of
+    columns; and the columns, uint8 (T,), **from the end to the start**, then zeros."""
 
     at: jax.Array
     count: jax.Array
     columns: jax.Array
 
 
-def walk(model: Model, choice_at, begin, longest: int, seeded=True) -> Walked:
+def walk(model: Model, choice_at, begin, longest: int, seeded=True) -> ColumnPath:
     """Walk from ``begin`` to the seed (1, 1, 1), or to the layer before the box.
 
     Parameters
@@ -36,20 +36,20 @@ def walk(model: Model, choice_at, begin, longest: int, seeded=True) -> Walked:
     columns = _table(model, [[m.column for m in moves] for moves in model.moves])
     bits = jnp.asarray((4, 2, 1), jnp.int32)
 
-    def unfinished(walked):
-        at = walked.at[:3]
+    def unfinished(path):
+        at = path.at[:3]
         return jnp.all(at > 0) & (jnp.any(at > 1) | ~jnp.asarray(seeded))
 
-    def step(walked):
-        *cell, state = walked.at
+    def step(path):
+        *cell, state = path.at
         choice = choice_at(*cell, state)
         column = columns[state, choice]
-        taken = ((column & bits) > 0).astype(jnp.int32)
-        at = jnp.append(walked.at[:3] - taken, sources[state, choice])
-        kept = walked.columns.at[walked.count].set(column.astype(jnp.uint8))
-        return Walked(at, walked.count + 1, kept)
+        residues = ((column & bits) > 0).astype(jnp.int32)
+        at = jnp.append(path.at[:3] - residues, sources[state, choice])
+        steps = path.columns.at[path.count].set(column.astype(jnp.uint8))
+        return ColumnPath(at, path.count + 1, steps)
 
-    empty = Walked(begin, jnp.int32(0), jnp.zeros(longest, jnp.uint8))
+    empty = ColumnPath(begin, jnp.int32(0), jnp.zeros(longest, jnp.uint8))
     return lax.while_loop(unfinished, step, empty)
 
 

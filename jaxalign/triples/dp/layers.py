@@ -4,7 +4,7 @@ LAYERED of Li, Ranka and Sahni (section 4.1): a layer needs the one before it, a
 anti-diagonal the two before it. It takes (u + v) * w steps where ``planes`` takes
 u + v + w, and stands here for the comparison. Same arguments, same results.
 
-A layer is kept skewed, (D, U): row d = u + v, entry u. Entries with v outside the box
+A layer is skewed, (D, U): row d = u + v, entry u. Entries with v outside the box
 hold minus infinity on the left, and on the right values that nothing inside reads.
 """
 
@@ -13,7 +13,7 @@ from jax import lax
 
 from jaxalign.affine import neg_inf
 from jaxalign.triples.dp import boxes
-from jaxalign.triples.dp.boxes import Box, Costs, Faces, Filled, Want
+from jaxalign.triples.dp.boxes import Box, BoxFill, Faces, FillOutputs, TripleScoring
 from jaxalign.triples.dp.recurrence import Model
 
 
@@ -28,13 +28,18 @@ def last_step(size) -> int:
 
 
 def fill(
-    model: Model, want: Want, box: Box, costs: Costs, faces: Faces | None, stop=None
-) -> Filled:
+    model: Model,
+    outputs: FillOutputs,
+    box: Box,
+    costs: TripleScoring,
+    faces: Faces | None,
+    stop=None,
+) -> BoxFill:
     """Fill a box by layers; see ``planes.fill``. ``stop`` is the last layer."""
     stop = box.size[2] if stop is None else stop
-    state = begin(model, want, box, costs, faces)
-    state = advance(model, want, box, costs, faces, state, 1, stop)
-    return finish(model, want, box, state)
+    state = begin(model, outputs, box, costs, faces)
+    state = advance(model, outputs, box, costs, faces, state, 1, stop)
+    return finish(model, outputs, box, state)
 
 
 def steps(size) -> tuple[int, int]:
@@ -42,19 +47,25 @@ def steps(size) -> tuple[int, int]:
     return 1, last_step(size)
 
 
-def begin(model: Model, want: Want, box: Box, costs: Costs, faces: Faces | None):
-    """What ``advance`` carries, before the first layer."""
-    return _begin(model, want, faces, _shape(box), costs.gaps.open.dtype)
+def begin(
+    model: Model,
+    outputs: FillOutputs,
+    box: Box,
+    costs: TripleScoring,
+    faces: Faces | None,
+):
+    """The carry of ``advance`` before the first layer."""
+    return _begin(model, outputs, faces, _shape(box), costs.gaps.open.dtype)
 
 
-def advance(model, want, box: Box, costs: Costs, faces, state, first, stop):
+def advance(model, outputs, box: Box, costs: TripleScoring, faces, state, first, stop):
     """The carry after the layers ``first`` to ``stop``; a fill may go in pieces."""
     shape = _shape(box)
     ab = _skew(costs.ab[box.a[:, None], box.b[None, :]].astype(costs.gaps.open.dtype))
 
     def layer(w, state):
-        new, choices = _layer(model, want, box, costs, ab, faces, state["layer"], w)
-        state = state | _keep(model, want, state, new, choices, w, shape)
+        new, choices = _layer(model, outputs, box, costs, ab, faces, state["layer"], w)
+        state = state | _record(model, outputs, state, new, choices, w, shape)
         return state | {"layer": new}
 
     bounds = jnp.asarray(first, jnp.int32), jnp.asarray(stop, jnp.int32) + 1
@@ -65,28 +76,28 @@ def _shape(box):
     return len(box.a), len(box.b), len(box.c)
 
 
-def _begin(model, want, faces, shape, dtype):
+def _begin(model, outputs, faces, shape, dtype):
     """The carry before the first layer: the top face, or minus infinity."""
     rows, columns, deep = shape
     minus = jnp.full((rows + columns - 1, rows), neg_inf(dtype), dtype)
     h = (minus,) * model.states
     if faces is not None and faces.top is not None:
         h = tuple(_skew(faces.top[s]) for s in range(model.states))
-    pointers = _above(model, shape, faces) if want.pointers else None
+    pointers = _above(model, shape, faces) if outputs.pointers else None
     state = {"layer": (h, pointers)}
-    channels = model.states * (2 if want.pointers else 1)
-    if want.best:
+    channels = model.states * (2 if outputs.pointers else 1)
+    if outputs.best:
         state["best"], state["best_w"] = minus, jnp.zeros(minus.shape, jnp.int32)
-    if want.choices:
+    if outputs.choices:
         each = boxes.pack_choices(
             model, (jnp.zeros((1, rows), jnp.uint32),) * model.states
         )
         state["choices"] = jnp.zeros((deep, rows + columns - 1, *each.shape), jnp.uint8)
-    if want.faces:
+    if outputs.faces:
         state["south"] = jnp.full((deep, channels, columns), neg_inf(dtype), dtype)
         state["east"] = jnp.full((deep, channels, rows), neg_inf(dtype), dtype)
-    if want.height:
-        full = ((deep - 1) // want.height + 1, channels, rows, columns)
+    if outputs.height:
+        full = ((deep - 1) // outputs.height + 1, channels, rows, columns)
         state["bottoms"] = jnp.full(full, neg_inf(dtype), dtype)
     return state
 
@@ -103,7 +114,7 @@ def _above(model, shape, faces):
     )
 
 
-def _layer(model, want, box, costs, ab, faces, above, w):
+def _layer(model, outputs, box, costs, ab, faces, above, w):
     """Layer w: ((H, pointers), packed choices), by a scan over its anti-diagonals."""
     rows, columns = len(box.a), len(box.b)
     u = jnp.arange(1, rows, dtype=jnp.int32)
@@ -112,7 +123,7 @@ def _layer(model, want, box, costs, ab, faces, above, w):
     bc = costs.bc[box.b, box.c[w]].astype(dtype)
     bc = jnp.pad(bc[::-1], (rows, rows))  # entry rows + columns - 1 - v
     first, last = boxes.gap_costs, box.free
-    gap_c = first(costs.gaps, last[2], jnp.full_like(u, 0) + w, want.free)
+    gap_c = first(costs.gaps, last[2], jnp.full_like(u, 0) + w, outputs.free)
 
     def diagonal(carry, row):
         d, ab_row, here = row
@@ -121,8 +132,8 @@ def _layer(model, want, box, costs, ab, faces, above, w):
         start = rows + columns - 1 - d
         scores = ab_row[1:], ac, lax.dynamic_slice(bc, (start + 1,), (rows - 1,))
         gaps = (
-            first(costs.gaps, last[0], u, want.free),
-            first(costs.gaps, last[1], v, want.free),
+            first(costs.gaps, last[0], u, outputs.free),
+            first(costs.gaps, last[1], v, outputs.free),
             gap_c,
         )
         sources = {
@@ -135,18 +146,18 @@ def _layer(model, want, box, costs, ab, faces, above, w):
             7: _part(above2, 0),
         }
         places, shape = (u, v, jnp.zeros_like(u) + w), (rows, columns, len(box.c))
-        new = boxes.cell(model, want, sources, scores, gaps, places, shape)
-        kept = _borders(model, want, new[:2], box, faces, d, w)
+        new = boxes.cell(model, outputs, sources, scores, gaps, places, shape)
+        cells = _borders(model, outputs, new[:2], box, faces, d, w)
         out = None
-        if want.choices:
+        if outputs.choices:
             wide = tuple(jnp.pad(x, (1, 0))[None, :] for x in new[2])
             out = boxes.pack_choices(model, wide)
-        return (kept, back1, here, above1), (kept, out)
+        return (cells, back1, here, above1), (cells, out)
 
     nothing = _row(above, 0, neg_inf(dtype))
     steps = jnp.arange(rows + columns - 1, dtype=jnp.int32)
-    _, made = lax.scan(diagonal, (nothing,) * 4, (steps, ab, above))
-    return made
+    _, rows_of_layer = lax.scan(diagonal, (nothing,) * 4, (steps, ab, above))
+    return rows_of_layer
 
 
 def _row(layer, at, minus):
@@ -167,7 +178,7 @@ def _part(row, shift):
     return tuple(map(moved, h)), pointers and tuple(map(moved, pointers))
 
 
-def _borders(model, want, new, box, faces, d, w):
+def _borders(model, outputs, new, box, faces, d, w):
     """A whole row: north at u = 0, west at v = 0, the seed, nothing where v < 0."""
     h, pointers = new
     rows, columns, deep = len(box.a), len(box.b), len(box.c)
@@ -202,56 +213,56 @@ def _borders(model, want, new, box, faces, d, w):
     return h, pointers
 
 
-def _keep(model, want, state, new, choices, w, shape):
-    """What this layer adds to what is wanted."""
+def _record(model, outputs, state, new, choices, w, shape):
+    """The changes of the carry by this layer, output by output."""
     (h, pointers), out = new, {}
     rows, columns, _ = shape
     channels = (
         h if pointers is None else h + tuple(x.astype(h[0].dtype) for x in pointers)
     )
-    if want.best:
+    if outputs.best:
         top = h[0]
-        for x in h[1 : want.best]:
+        for x in h[1 : outputs.best]:
             top = lax.max(top, x)
         better = top > state["best"]
         out["best"] = jnp.where(better, top, state["best"])
         out["best_w"] = jnp.where(better, w, state["best_w"])
     if choices is not None:
         out["choices"] = boxes.put(state["choices"], choices, w)
-    if want.faces:
+    if outputs.faces:
         v, u = (jnp.arange(n, dtype=jnp.int32) for n in (columns, rows))
         south = jnp.stack([x[rows - 1 + v, rows - 1] for x in channels])
         east = jnp.stack([x[u + columns - 1, u] for x in channels])
         out["south"] = boxes.put(state["south"], south, w)
         out["east"] = boxes.put(state["east"], east, w)
-    if want.height:
+    if outputs.height:
         out["bottoms"] = lax.cond(
-            w % want.height == 0,
-            lambda kept: boxes.put(
-                kept,
+            w % outputs.height == 0,
+            lambda layers: boxes.put(
+                layers,
                 jnp.stack([_unskew(x, columns) for x in channels]),
-                w // want.height,
+                w // outputs.height,
             ),
-            lambda kept: kept,
+            lambda layers: layers,
             state["bottoms"],
         )
     return out
 
 
-def finish(model: Model, want: Want, box: Box, state) -> Filled:
-    """What was wanted, from the last carry."""
+def finish(model: Model, outputs: FillOutputs, box: Box, state) -> BoxFill:
+    """The outputs of a fill, from its last carry."""
     (h, pointers), columns = state["layer"], len(box.b)
     u, v = box.size[0], box.size[1]
 
     def along(name):
-        return jnp.moveaxis(state[name], 0, 2) if want.faces else None
+        return jnp.moveaxis(state[name], 0, 2) if outputs.faces else None
 
-    return Filled(
+    return BoxFill(
         jnp.stack([x[u + v, u] for x in h]),
-        jnp.stack([x[u + v, u] for x in pointers]) if want.pointers else None,
-        jnp.stack([_unskew(x, columns) for x in h]) if want.layer else None,
-        _unskew(state["best"], columns) if want.best else None,
-        _unskew(state["best_w"], columns) if want.best else None,
+        jnp.stack([x[u + v, u] for x in pointers]) if outputs.pointers else None,
+        jnp.stack([_unskew(x, columns) for x in h]) if outputs.layer else None,
+        _unskew(state["best"], columns) if outputs.best else None,
+        _unskew(state["best_w"], columns) if outputs.best else None,
         state.get("choices"),
         along("south"),
         along("east"),
@@ -264,8 +275,8 @@ def _skew(layer):
     rows, columns = layer.shape
     u = jnp.arange(rows, dtype=jnp.int32)[None, :]
     v = jnp.arange(rows + columns - 1, dtype=jnp.int32)[:, None] - u
-    held = layer[u, jnp.clip(v, 0, columns - 1)]
-    return jnp.where((v >= 0) & (v < columns), held, neg_inf(layer.dtype))
+    h = layer[u, jnp.clip(v, 0, columns - 1)]
+    return jnp.where((v >= 0) & (v < columns), h, neg_inf(layer.dtype))
 
 
 def _unskew(layer, columns):
@@ -277,7 +288,7 @@ def _unskew(layer, columns):
 def choice_at(model: Model, choices, u, v, w, state):
     """The choice stored for one cell and state by ``fill``; int32."""
 
-    def held(column):
+    def stored(column):
         return choices.at[w, u + v, :, 0, column].get(mode="clip")
 
-    return boxes.read_choice(model, held, u, state).astype(jnp.int32)
+    return boxes.read_choice(model, stored, u, state).astype(jnp.int32)

@@ -14,11 +14,11 @@ from jax import lax
 
 from jaxalign.affine import neg_inf
 from jaxalign.triples.dp import boxes, shear
-from jaxalign.triples.dp.boxes import Box, Costs, Faces, Filled, Want
-from jaxalign.triples.dp.recurrence import COLUMNS, Model
+from jaxalign.triples.dp.boxes import Box, BoxFill, Faces, FillOutputs, TripleScoring
+from jaxalign.triples.dp.recurrence import COLUMN_ORDER, Model
 from jaxalign.triples.dp.shear import last_plane
 
-FIRST = 3  # u + v + w of the first cell
+FIRST_PLANE = 3  # u + v + w of the first cell
 
 
 def last_step(size) -> int:
@@ -36,13 +36,18 @@ def stored_cells(shape) -> int:
 
 
 def fill(
-    model: Model, want: Want, box: Box, costs: Costs, faces: Faces | None, stop=None
-) -> Filled:
+    model: Model,
+    outputs: FillOutputs,
+    box: Box,
+    costs: TripleScoring,
+    faces: Faces | None,
+    stop=None,
+) -> BoxFill:
     """Fill a box by sloped planes.
 
     Parameters
     ----------
-    model, want : static
+    model, outputs : static
     box, costs : see ``triples.dp.boxes``; the dtype of the scores is that of
         ``costs.gaps``
     faces : Faces or None
@@ -51,40 +56,48 @@ def fill(
         The last plane, sum(box.size) by default; give one value to a vmapped batch.
     """
     stop = _end_plane(box) if stop is None else stop
-    state = begin(model, want, box, costs, faces)
-    first = FIRST + 1 if faces is None else 0
-    state = advance(model, want, box, costs, faces, state, first, stop)
-    return finish(model, want, box, state)
+    state = begin(model, outputs, box, costs, faces)
+    first = FIRST_PLANE + 1 if faces is None else 0
+    state = advance(model, outputs, box, costs, faces, state, first, stop)
+    return finish(model, outputs, box, state)
 
 
 def steps(size) -> tuple[int, int]:
     """The first and the last plane of a box of ``size`` without faces."""
-    return FIRST + 1, last_step(size)
+    return FIRST_PLANE + 1, last_step(size)
 
 
-def begin(model: Model, want: Want, box: Box, costs: Costs, faces: Faces | None):
-    """What ``advance`` carries, before the first plane."""
+def begin(
+    model: Model,
+    outputs: FillOutputs,
+    box: Box,
+    costs: TripleScoring,
+    faces: Faces | None,
+):
+    """The carry of ``advance`` before the first plane."""
     shape, dtype = _shape(box), costs.gaps.open.dtype
-    state = _begin(model, want, box, shape, dtype)
+    state = _begin(model, outputs, box, shape, dtype)
     if faces is not None:
-        return state | {"planes": (_nothing(model, want, shape, dtype),) * 3}
-    if want.layer or want.best:
-        w = FIRST - shear.sums(shape)
-        state |= _keep(want, state, state["planes"][0], None, FIRST, w, box, model)
+        return state | {"planes": (_nothing(model, outputs, shape, dtype),) * 3}
+    if outputs.layer or outputs.best:
+        w = FIRST_PLANE - shear.sums(shape)
+        state |= _record(
+            outputs, state, state["planes"][0], None, FIRST_PLANE, w, box, model
+        )
     return state
 
 
-def advance(model, want, box: Box, costs: Costs, faces, state, first, stop):
+def advance(model, outputs, box: Box, costs: TripleScoring, faces, state, first, stop):
     """The carry after the planes ``first`` to ``stop``; a fill may go in pieces."""
     shape, weave = _shape(box), shear.scores(box, costs)
 
     def plane(q, state):
         w = q - weave["uv"]
-        new, choices = _inner(model, want, box, costs, weave, state["planes"], q, w)
-        new = _borders(model, want, new, faces, q, w, shape)
+        new, choices = _inner(model, outputs, box, costs, weave, state["planes"], q, w)
+        new = _borders(model, outputs, new, faces, q, w, shape)
         if faces is not None:
-            new = _seed(want, new, box, q)
-        state = state | _keep(want, state, new, choices, q, w, box, model)
+            new = _seed(outputs, new, box, q)
+        state = state | _record(outputs, state, new, choices, q, w, box, model)
         return state | {"planes": (new, *state["planes"][:2])}
 
     bounds = jnp.asarray(first, jnp.int32), jnp.asarray(stop, jnp.int32) + 1
@@ -95,42 +108,42 @@ def _shape(box):
     return len(box.a), len(box.b), len(box.c)
 
 
-def _nothing(model, want, shape, dtype):
+def _nothing(model, outputs, shape, dtype):
     """A plane of minus infinity: (H of each state, pointers or None)."""
     h = (jnp.full(shape[:2], neg_inf(dtype), dtype),) * model.states
     lost = jnp.full(shape[:2], boxes.BEGIN, jnp.int32)
-    return h, ((lost,) * model.states if want.pointers else None)
+    return h, ((lost,) * model.states if outputs.pointers else None)
 
 
-def _begin(model, want, box, shape, dtype):
+def _begin(model, outputs, box, shape, dtype):
     """The carry before the first plane: the seed lies on plane 3, nothing before."""
-    h, pointers = empty = _nothing(model, want, shape, dtype)
+    h, pointers = empty = _nothing(model, outputs, shape, dtype)
     seeded = tuple(x.at[1, 1].set(box.seed[s]) for s, x in enumerate(h))
     state = {"planes": ((seeded, pointers), empty, empty)}
     minus = jnp.full(shape[:2], neg_inf(dtype), dtype)
-    channels = model.states * (2 if want.pointers else 1)
+    channels = model.states * (2 if outputs.pointers else 1)
     steps = last_plane(shape) + 1
-    lone = jnp.where(_end_plane(box) == FIRST, box.seed, neg_inf(dtype))
+    lone = jnp.where(_end_plane(box) == FIRST_PLANE, box.seed, neg_inf(dtype))
     state["end"] = jnp.pad(lone, (0, channels - model.states))
-    if want.layer:
+    if outputs.layer:
         state["layer"] = (minus,) * model.states
-    if want.best:
+    if outputs.best:
         state["best"], state["best_w"] = minus, jnp.zeros(shape[:2], jnp.int32)
-    if want.choices:
+    if outputs.choices:
         choice = (jnp.zeros((shape[0], shape[1]), jnp.uint32),) * model.states
         one = jax.eval_shape(partial(boxes.pack_choices, model), choice)
         state["choices"] = jnp.zeros((steps, *one.shape), jnp.uint8)
-    if want.faces:
+    if outputs.faces:
         state["south"] = jnp.full((steps, channels, shape[1]), neg_inf(dtype), dtype)
         state["east"] = jnp.full((steps, channels, shape[0]), neg_inf(dtype), dtype)
-    if want.height:
-        count = (shape[2] - 1) // want.height + 1
+    if outputs.height:
+        count = (shape[2] - 1) // outputs.height + 1
         full = (count, channels, *shape[:2])
         state["bottoms"] = jnp.full(full, neg_inf(dtype), dtype)
     return state
 
 
-def _inner(model, want, box, costs, weave, planes, q, w):
+def _inner(model, outputs, box, costs, weave, planes, q, w):
     """The cells u, v >= 1 of plane q: ((H, pointers), choices), (U - 1, V - 1)."""
     rows, columns = weave["uv"].shape
     at, zero = last_plane((rows, columns, len(box.c))) - q, jnp.zeros((), jnp.int32)
@@ -142,11 +155,12 @@ def _inner(model, want, box, costs, weave, planes, q, w):
     v = jnp.arange(1, columns, dtype=jnp.int32)[None, :]
     places = u + jnp.zeros_like(v), v + jnp.zeros_like(u), w[1:, 1:]
     gaps = [
-        boxes.gap_costs(costs.gaps, box.free[n], places[n], want.free) for n in range(3)
+        boxes.gap_costs(costs.gaps, box.free[n], places[n], outputs.free)
+        for n in range(3)
     ]
-    sources = {t: _source(planes, t) for t in COLUMNS}
+    sources = {t: _source(planes, t) for t in COLUMN_ORDER}
     shape = rows, columns, len(box.c)
-    *new, choices = boxes.cell(model, want, sources, scores, gaps, places, shape)
+    *new, choices = boxes.cell(model, outputs, sources, scores, gaps, places, shape)
     return tuple(new), choices
 
 
@@ -161,7 +175,7 @@ def _source(planes, column):
     return tuple(map(moved, h)), pointers and tuple(map(moved, pointers))
 
 
-def _borders(model, want, new, faces, q, w, shape):
+def _borders(model, outputs, new, faces, q, w, shape):
     """The layer before the box, put around the inner cells."""
     h, pointers = new
     minus = neg_inf(h[0].dtype)
@@ -195,10 +209,10 @@ def _own(model, pointers, where, w, shape):
     )
 
 
-def _seed(want, new, box, q):
+def _seed(outputs, new, box, q):
     """Put the seed into its cell, where it beats what came from the faces."""
     h, pointers = new
-    here = [(q == FIRST) & (box.seed[s] > x[1, 1]) for s, x in enumerate(h)]
+    here = [(q == FIRST_PLANE) & (box.seed[s] > x[1, 1]) for s, x in enumerate(h)]
     h = tuple(
         x.at[1, 1].set(jnp.where(here[s], box.seed[s], x[1, 1]))
         for s, x in enumerate(h)
@@ -211,21 +225,21 @@ def _seed(want, new, box, q):
     return h, pointers
 
 
-def _keep(want, state, new, choices, q, w, box, model):
-    """What this plane adds to what is wanted."""
+def _record(outputs, state, new, choices, q, w, box, model):
+    """The changes of the carry by this plane, output by output."""
     h, pointers = new
     dtype, out = h[0].dtype, {}
     channels = h if pointers is None else h + tuple(x.astype(dtype) for x in pointers)
     u, v = box.size[0], box.size[1]
     here = q == _end_plane(box)
     out["end"] = jnp.where(here, jnp.stack([x[u, v] for x in channels]), state["end"])
-    if want.layer:
+    if outputs.layer:
         last = w == box.size[2]
         pairs = zip(h, state["layer"], strict=True)
-        out["layer"] = tuple(jnp.where(last, x, kept) for x, kept in pairs)
-    if want.best:
+        out["layer"] = tuple(jnp.where(last, x, before) for x, before in pairs)
+    if outputs.best:
         top = h[0]
-        for x in h[1 : want.best]:
+        for x in h[1 : outputs.best]:
             top = lax.max(top, x)
         better = (top > state["best"]) & (w >= 1) & (w <= box.size[2])
         out["best"] = jnp.where(better, top, state["best"])
@@ -234,43 +248,43 @@ def _keep(want, state, new, choices, q, w, box, model):
         whole = tuple(jnp.pad(x, ((1, 0), (1, 0))) for x in choices)
         packed = boxes.pack_choices(model, whole)
         out["choices"] = boxes.put(state["choices"], packed, q)
-    if want.faces:
+    if outputs.faces:
         south, east = (jnp.stack([x[-1, :] for x in channels]),
                        jnp.stack([x[:, -1] for x in channels]))  # fmt: skip
         out["south"] = boxes.put(state["south"], south, q)
         out["east"] = boxes.put(state["east"], east, q)
-    if want.height:
-        out["bottoms"] = _bottoms(want, state["bottoms"], channels, q, w)
+    if outputs.height:
+        out["bottoms"] = _bottoms(outputs, state["bottoms"], channels, q, w)
     return out
 
 
-def _bottoms(want, kept, channels, q, w):
+def _bottoms(outputs, layers, channels, q, w):
     """Cells at w = 0, height, 2 * height ...: few such layers cross a plane."""
     widest = w.shape[0] + w.shape[1] - 2
-    newest = q // want.height
-    for back in range(widest // want.height + 2):
-        layer = jnp.clip(newest - back, 0, kept.shape[0] - 1)
-        old = lax.dynamic_index_in_dim(kept, layer, keepdims=False)
-        here = w == layer * want.height
+    newest = q // outputs.height
+    for back in range(widest // outputs.height + 2):
+        layer = jnp.clip(newest - back, 0, layers.shape[0] - 1)
+        old = lax.dynamic_index_in_dim(layers, layer, keepdims=False)
+        here = w == layer * outputs.height
         merged = [jnp.where(here, x, old[n]) for n, x in enumerate(channels)]
-        kept = boxes.put(kept, jnp.stack(merged), layer)
-    return kept
+        layers = boxes.put(layers, jnp.stack(merged), layer)
+    return layers
 
 
-def finish(model: Model, want: Want, box: Box, state) -> Filled:
-    """What was wanted, from the last carry."""
+def finish(model: Model, outputs: FillOutputs, box: Box, state) -> BoxFill:
+    """The outputs of a fill, from its last carry."""
     rows, columns, deep = _shape(box)
     states = model.states
     faces = (None, None)
-    if want.faces:
+    if outputs.faces:
         faces = (
             shear.unweave(state["south"], rows - 1, columns, deep),
             shear.unweave(state["east"], columns - 1, rows, deep),
         )
-    return Filled(
+    return BoxFill(
         state["end"][:states],
-        state["end"][states:] if want.pointers else None,
-        jnp.stack(state["layer"]) if want.layer else None,
+        state["end"][states:] if outputs.pointers else None,
+        jnp.stack(state["layer"]) if outputs.layer else None,
         state.get("best"),
         state.get("best_w"),
         state.get("choices"),
@@ -282,7 +296,7 @@ def finish(model: Model, want: Want, box: Box, state) -> Filled:
 def choice_at(model: Model, choices, u, v, w, state):
     """The choice stored for one cell and state by ``fill``; int32."""
 
-    def held(column):
+    def stored(column):
         return choices.at[u + v + w, :, u, column].get(mode="clip")
 
-    return boxes.read_choice(model, held, v, state).astype(jnp.int32)
+    return boxes.read_choice(model, stored, v, state).astype(jnp.int32)

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 from jax import lax
 
 # Ties between columns: the first of this order wins, in every fill.
-COLUMNS = (7, 6, 5, 3, 4, 2, 1)
-PAIRS = ((0, 1), (0, 2), (1, 2))
-BOTH, FIRST, SECOND, NEITHER = 3, 2, 1, 0
+COLUMN_ORDER = (7, 6, 5, 3, 4, 2, 1)
+SEQUENCE_PAIRS = ((0, 1), (0, 2), (1, 2))
+BOTH, FIRST_ONLY, SECOND_ONLY, NEITHER = 3, 2, 1, 0
 
 
 class Move(NamedTuple):
@@ -46,23 +46,23 @@ class Model(NamedTuple):
 
 
 def pattern(column: int, pair: tuple[int, int]) -> int:
-    """BOTH, FIRST (residue/gap), SECOND (gap/residue) or NEITHER of a pair."""
+    """Who of a pair has a residue: BOTH, FIRST_ONLY, SECOND_ONLY or NEITHER."""
     x, y = ((column >> (2 - sequence)) & 1 for sequence in pair)
     return 2 * x + y
 
 
 def _gaps(before, column):
-    """What a column costs after the patterns ``before`` of the three pairs."""
+    """The gaps that a column pays after the patterns ``before`` of the three pairs."""
     paid = []
-    for pair, old in zip(PAIRS, before, strict=True):
+    for pair, old in zip(SEQUENCE_PAIRS, before, strict=True):
         new = pattern(column, pair)
-        if new in (FIRST, SECOND):
-            paid.append((pair[new == FIRST], new != old))
+        if new in (FIRST_ONLY, SECOND_ONLY):
+            paid.append((pair[new == FIRST_ONLY], new != old))
     return tuple(sorted(paid))
 
 
 def _patterns(column):
-    return tuple(pattern(column, pair) for pair in PAIRS)
+    return tuple(pattern(column, pair) for pair in SEQUENCE_PAIRS)
 
 
 def _after(before, column):
@@ -72,14 +72,14 @@ def _after(before, column):
 
 
 def _model(name, start, step, patterns, bits):
-    """States reachable from ``start``, in the order of COLUMNS, and their moves."""
+    """States that ``start`` reaches, in the order of COLUMN_ORDER, and their moves."""
     states = [start]
     for state in states:  # grows while it is read
-        found = (step(state, column) for column in COLUMNS)
-        states += [new for new in dict.fromkeys(found) if new not in states]
+        after = (step(state, column) for column in COLUMN_ORDER)
+        states += [new for new in dict.fromkeys(after) if new not in states]
     into = [[] for _ in states]
     for source, state in enumerate(states):
-        for column in COLUMNS:
+        for column in COLUMN_ORDER:
             target = states.index(step(state, column))
             into[target].append(Move(source, column, _gaps(patterns(state), column)))
     return Model(name, tuple(map(tuple, into)), bits)
@@ -100,20 +100,20 @@ def backwards(model: Model) -> Model:
     return model._replace(moves=tuple(map(tuple, into)))
 
 
-def relabelled(model: Model, order) -> list[int]:
+def relabel(model: Model, order) -> list[int]:
     """state -> the state that means the same once axis n is old axis ``order[n]``."""
     step = {(m.source, m.column): q for q, into in enumerate(model.moves) for m in into}
     same, ready = {0: 0}, [0]
     for state in ready:
-        for column in COLUMNS:
+        for column in COLUMN_ORDER:
             target = step[state, column]
             if target not in same:
-                same[target] = step[same[state], turned(column, order)]
+                same[target] = step[same[state], turn(column, order)]
                 ready.append(target)
     return [same[state] for state in range(model.states)]
 
 
-def turned(column, order):
+def turn(column, order):
     """A column number once axis n is old axis ``order[n]``; arrays too."""
     return sum(
         ((column >> (2 - old)) & 1) << (2 - new) for new, old in enumerate(order)
@@ -122,37 +122,37 @@ def turned(column, order):
 
 def matrices_in(order, matrices) -> tuple:
     """The scores of the pairs once axis n is old axis ``order[n]``."""
-    found = []
-    for x, y in ((order[x], order[y]) for x, y in PAIRS):
-        matrix = matrices[PAIRS.index((min(x, y), max(x, y)))]
-        found.append(matrix if x < y else matrix.T)
-    return tuple(found)
+    ordered = []
+    for x, y in ((order[x], order[y]) for x, y in SEQUENCE_PAIRS):
+        matrix = matrices[SEQUENCE_PAIRS.index((min(x, y), max(x, y)))]
+        ordered.append(matrix if x < y else matrix.T)
+    return tuple(ordered)
 
 
 def weigh(model: Model, pairs, gaps) -> dict:
-    """(column, gaps) -> what that column adds, for all moves of a model.
+    """(column, gaps) -> the score that it adds, for all moves of a model.
 
     Parameters
     ----------
     pairs : (ab, ac, bc)
         Substitution scores of the cell's three residue pairs, arrays.
-    gaps : three ``recurrence.Gaps``
-        Costs of a gap in a, b, c at this cell: scalars or arrays.
+    gaps : three ``affine.Gaps``
+        TripleScoring of a gap in a, b, c at this cell: scalars or arrays.
     """
-    found = {}
+    sums = {}
     for move in (move for moves in model.moves for move in moves):
-        if (key := (move.column, move.gaps)) not in found:
+        if (key := (move.column, move.gaps)) not in sums:
             terms = [
                 score
-                for pair, score in zip(PAIRS, pairs, strict=True)
+                for pair, score in zip(SEQUENCE_PAIRS, pairs, strict=True)
                 if pattern(move.column, pair) == BOTH
             ]
             value = sum(terms[1:], terms[0]) if terms else jnp.zeros_like(pairs[0])
             for sequence, opens in move.gaps:
                 cost = gaps[sequence].open if opens else gaps[sequence].extend
                 value = value - cost
-            found[key] = value
-    return found
+            sums[key] = value
+    return sums
 
 
 def triple_cell(model: Model, sources, weights, floor=None) -> tuple[jax.Array, ...]:

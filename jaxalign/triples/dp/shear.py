@@ -1,4 +1,4 @@
-"""Data of three sequences laid so that what a sloped plane needs lies together.
+"""Data of three sequences in the order in which sloped planes read them.
 
 Plane Q of a box holds the cells (u, v) with w = Q - u - v.
 """
@@ -20,7 +20,7 @@ def sums(shape):
 
 
 def scores(box, costs):
-    """Substitution scores laid so that those of a plane are one contiguous slice.
+    """Substitution scores so ordered that those of a plane are one contiguous slice.
 
     ac[x, y] of plane Q at (u, v) is S(a[u], c[Q - u - v]): row u of ``ac`` holds
     c backwards, moved by u, and the plane begins at column Qmax - Q.
@@ -45,13 +45,13 @@ def edge(face, q):
     """(S, X, W) -> (S, X): the cells of a face on plane q, minus infinity beside it."""
     x = jnp.arange(face.shape[1], dtype=jnp.int32)
     w = q - x
-    held = face[:, x, jnp.clip(w, 0, face.shape[2] - 1)]
-    inside = jnp.broadcast_to(((w >= 0) & (w < face.shape[2]))[None], held.shape)
-    return jnp.where(inside, held, neg_inf(face.dtype))
+    h = face[:, x, jnp.clip(w, 0, face.shape[2] - 1)]
+    inside = jnp.broadcast_to(((w >= 0) & (w < face.shape[2]))[None], h.shape)
+    return jnp.where(inside, h, neg_inf(face.dtype))
 
 
-def unweave(kept, fixed, wide, deep):
+def unweave(planes, fixed, wide, deep):
     """(Q, C, X) by plane -> (C, X, W) by w; ``fixed`` is the other index."""
     x = jnp.arange(wide, dtype=jnp.int32)[:, None]
     w = jnp.arange(deep, dtype=jnp.int32)[None, :]
-    return jnp.moveaxis(kept[fixed + x + w, :, x], 2, 0)
+    return jnp.moveaxis(planes[fixed + x + w, :, x], 2, 0)

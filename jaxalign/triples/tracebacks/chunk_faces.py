@@ -1,4 +1,5 @@
-"""What phase 1 keeps of all chunks, in a few arrays, and the fills that read them.
+"""The faces of all chunks of BT1, BT2 and BT3 in a few arrays, and the fills that read
+them.
 
 A face is stored once, at the chunk that makes it: the chunk below it, beside it or
 under it reads it from there.
@@ -15,18 +16,16 @@ from jax import lax
 from jaxalign.affine import neg_inf
 from jaxalign.triples import engine
 from jaxalign.triples.dp import choice_walk
-from jaxalign.triples.dp.boxes import Box, Costs, Faces, Want
+from jaxalign.triples.dp.boxes import Box, Faces, FillOutputs, TripleScoring
 from jaxalign.triples.dp.recurrence import Model
-from jaxalign.triples.tracebacks.chunk_grid import Grid, bottoms, wanted
-
-NOWHERE = -9  # no free end
+from jaxalign.triples.tracebacks.chunk_grid import Grid, bottom_count, outputs_of
 
 
-class Kept(NamedTuple):
+class FaceStore(NamedTuple):
     """H of every chunk's last layers and, as many channels again, start points.
 
     south (I, J, K, C, V, W), east (I, J, K, C, U, W), bottoms (I, J, K, L, C, U, V);
-    ``end`` and ``begin`` (S,) are H and start points at the end of the part.
+    ``end`` and ``begin`` (S,) are H and start points at the end of the region.
     """
 
     south: jax.Array
@@ -36,152 +35,168 @@ class Kept(NamedTuple):
     begin: jax.Array
 
 
-class Whole(NamedTuple):
-    """The part that is cut: padded letters, free ends, ``seed`` of its first cell."""
+class PaddedRegion(NamedTuple):
+    """A region that is cut into chunks: its letters, with padding, its free ends, and
+    the ``seed`` of its first cell."""
 
     letters: tuple
     free: jax.Array
     seed: jax.Array
-    costs: Costs
+    costs: TripleScoring
 
 
-class Cut(NamedTuple):
-    """The static part of a ``Grid``: what programs are compiled for."""
+class StaticGrid(NamedTuple):
+    """The static part of a ``Grid``, for which programs are compiled."""
 
     schedule: str
     model: Model
-    want: Want
+    outputs: FillOutputs
     steps: tuple
     shape: tuple
     cubes: bool  # whether the third axis is cut, too
 
 
-def cut_of(grid: Grid) -> Cut:
+def static_of(grid: Grid) -> StaticGrid:
+    """The static part of a grid."""
     triple = grid.triple
-    words = triple.schedule, triple.model, wanted(grid)
-    return Cut(*words, grid.steps, grid.shape, grid.cut)
+    words = triple.schedule, triple.model, outputs_of(grid)
+    return StaticGrid(*words, grid.steps, grid.shape, grid.cubes)
 
 
-def whole_of(grid: Grid) -> Whole:
-    """The letters of a part, with room for its last chunk's box."""
+def padded_region(grid: Grid) -> PaddedRegion:
+    """The letters of a region, with room for its last chunk's box."""
     pairs = zip(grid.room, grid.steps, grid.shape, strict=True)
     room = tuple(count * step + size + grid.height for count, step, size in pairs)
-    box = engine.box_of(grid.triple, grid.part, np.zeros(0), room)
-    seed = engine.seed_of(grid.triple, (grid.part.start,))
-    return Whole(tuple(box[:3]), box.free, seed, grid.triple.costs)
+    box = engine.box_of(grid.triple, grid.region, np.zeros(0), room)
+    seed = engine.seed_of(grid.triple, (grid.region.start,))
+    return PaddedRegion(tuple(box[:3]), box.free, seed, grid.triple.scoring)
 
 
-def nothing(grid: Grid) -> Kept:
+def empty_store(grid: Grid) -> FaceStore:
     """Faces of minus infinity, before the first chunk."""
     (rows, columns, deep), states = grid.shape, grid.triple.model.states
     dtype = jnp.dtype(grid.triple.dtype)
     full = partial(jnp.full, fill_value=neg_inf(dtype), dtype=dtype)
-    return Kept(
+    return FaceStore(
         full((*grid.room, 2 * states, columns, deep)),
         full((*grid.room, 2 * states, rows, deep)),
-        full((*grid.room, bottoms(grid), 2 * states, rows, columns)),
+        full((*grid.room, bottom_count(grid), 2 * states, rows, columns)),
         full((states,)),
         jnp.zeros(states, jnp.int32),
     )
 
 
-@partial(jax.jit, static_argnames="cut", donate_argnames="kept")
-def fill(cut: Cut, kept: Kept, whole: Whole, chunks, sizes, stop) -> Kept:
+@partial(jax.jit, static_argnames="static", donate_argnames="store")
+def fill(
+    static: StaticGrid, store: FaceStore, padded: PaddedRegion, chunks, sizes, stop
+) -> FaceStore:
     """Fill some chunks (n, 3) of ``sizes`` (n, 3) that do not need each other."""
 
     def one(chunk, size):
-        box, faces = _inputs(cut, kept, whole, chunk, size)
-        room = engine.FILLS[cut.schedule]
-        return room.fill(cut.model, cut.want, box, whole.costs, faces, stop)
+        box, faces = _inputs(static, store, padded, chunk, size)
+        fills = engine.FILLS[static.schedule]
+        return fills.fill(static.model, static.outputs, box, padded.costs, faces, stop)
 
     filled = jax.vmap(one)(chunks, sizes)
     at = tuple(chunks.T)
-    lowest = kept.bottoms
+    lowest = store.bottoms
     if filled.bottoms is not None:
         lowest = lowest.at[at].set(filled.bottoms)
-    return Kept(
-        kept.south.at[at].set(filled.south),
-        kept.east.at[at].set(filled.east),
+    return FaceStore(
+        store.south.at[at].set(filled.south),
+        store.east.at[at].set(filled.east),
         lowest,
         filled.end[0],
         filled.begin[0].astype(jnp.int32),
     )
 
 
-def _inputs(cut: Cut, kept, whole, chunk, size, above=None, deep=None):
+def _inputs(static: StaticGrid, store, padded, chunk, size, above=None, deep=None):
     """(box, faces) of a chunk; of its layers from ``above`` on, ``deep`` with the one
     before them."""
-    (rows, columns, all_deep), states = cut.shape, cut.model.states
-    minus, zero = neg_inf(kept.south.dtype), jnp.zeros((), jnp.int32)
+    (rows, columns, all_deep), states = static.shape, static.model.states
+    minus, zero = neg_inf(store.south.dtype), jnp.zeros((), jnp.int32)
     first = zero if above is None else above
     shape = rows, columns, deep or all_deep
-    origin = chunk * jnp.asarray(cut.steps, jnp.int32) + jnp.stack([zero, zero, first])
+    origin = chunk * jnp.asarray(static.steps, jnp.int32) + jnp.stack(
+        [zero, zero, first]
+    )
     letters = [
         lax.dynamic_slice(x, (origin[n],), (shape[n],))
-        for n, x in enumerate(whole.letters)
+        for n, x in enumerate(padded.letters)
     ]
-    seed = jnp.where(jnp.all(origin == 0), jnp.asarray(whole.seed), minus)
-    inside = whole.free >= 0
-    free = jnp.where(inside, whole.free - origin[:, None], NOWHERE)
-    box = Box(*letters, seed, size, jnp.maximum(free, NOWHERE))
+    seed = jnp.where(jnp.all(origin == 0), jnp.asarray(padded.seed), minus)
+    inside = padded.free >= 0
+    free = jnp.where(inside, padded.free - origin[:, None], engine.NO_FREE_END)
+    box = Box(*letters, seed, size, jnp.maximum(free, engine.NO_FREE_END))
 
     def face(array, axis):
         before = chunk.at[axis].add(-1)
-        held = array[tuple(before)][..., :states, :, :]  # of the last one, for none
-        held = jnp.where(before[axis] >= 0, held, minus)
+        h = array[tuple(before)][..., :states, :, :]  # of the last one, for none
+        h = jnp.where(before[axis] >= 0, h, minus)
         if above is None:
-            return held
+            return h
         padding = [(0, 0)] * 2 + [(0, shape[2])]
-        held = jnp.pad(held, padding, constant_values=minus)
-        return lax.dynamic_slice_in_dim(held, first, shape[2], axis=2)
+        h = jnp.pad(h, padding, constant_values=minus)
+        return lax.dynamic_slice_in_dim(h, first, shape[2], axis=2)
 
     return box, Faces(
-        face(kept.south, 0), face(kept.east, 1), _top(cut, kept, chunk, above)
+        face(store.south, 0), face(store.east, 1), _top(static, store, chunk, above)
     )
 
 
-def _top(cut: Cut, kept, chunk, above):
+def _top(static: StaticGrid, store, chunk, above):
     """The layer before a chunk, or before its layer ``above``; None at the table's
     edge, where chunks are as deep as it."""
-    height, states = cut.want.height, cut.model.states
-    if not height or (not cut.cubes and above is None):
+    height, states = static.outputs.height, static.model.states
+    if not height or (not static.cubes and above is None):
         return None
-    minus = neg_inf(kept.bottoms.dtype)
+    minus = neg_inf(store.bottoms.dtype)
     before = chunk.at[2].add(-1)
-    last = cut.steps[2] // height if cut.cubes else 0
-    top = jnp.where(before[2] >= 0, kept.bottoms[tuple(before)][last, :states], minus)
+    last = static.steps[2] // height if static.cubes else 0
+    top = jnp.where(before[2] >= 0, store.bottoms[tuple(before)][last, :states], minus)
     if above is None:
         return top
-    own = kept.bottoms[tuple(chunk)][above // height, :states]
+    own = store.bottoms[tuple(chunk)][above // height, :states]
     return jnp.where(above > 0, own, top)
 
 
-@partial(jax.jit, static_argnames="cut")
-def start_point(cut: Cut, kept: Kept, chunk, at):
-    """The start point kept for a point (u, v, w, state) of a chunk's last layers."""
+@partial(jax.jit, static_argnames="static")
+def start_point(static: StaticGrid, store: FaceStore, chunk, at):
+    """The start point stored for a point (u, v, w, state) of a chunk's last layers."""
     (u, v, w, state), own = at, tuple(chunk)
-    channel = cut.model.states + state
-    rows, columns = cut.shape[:2]
-    south, east = (x[own][channel] for x in (kept.south, kept.east))
-    found = jnp.where(u == rows - 1, south[v, w], east[u, w])
-    if cut.want.height:
-        lowest = kept.bottoms[own][w // cut.want.height, channel, u, v]
-        found = jnp.where((u == rows - 1) | (v == columns - 1), found, lowest)
-    return found.astype(jnp.int32)
+    channel = static.model.states + state
+    rows, columns = static.shape[:2]
+    south, east = (x[own][channel] for x in (store.south, store.east))
+    start = jnp.where(u == rows - 1, south[v, w], east[u, w])
+    if static.outputs.height:
+        lowest = store.bottoms[own][w // static.outputs.height, channel, u, v]
+        start = jnp.where((u == rows - 1) | (v == columns - 1), start, lowest)
+    return start.astype(jnp.int32)
 
 
-@partial(jax.jit, static_argnames=("cut", "deep"))
-def again(cut: Cut, kept: Kept, whole: Whole, chunks, above, ends, seeded, deep, stop):
+@partial(jax.jit, static_argnames=("static", "deep"))
+def fill_and_walk(
+    static: StaticGrid,
+    store: FaceStore,
+    padded: PaddedRegion,
+    chunks,
+    above,
+    ends,
+    seeded,
+    deep,
+    stop,
+):
     """Fill segments once more, with choices, and walk each from its end."""
-    want = Want(free=cut.want.free, choices=True)
-    room, shape = engine.FILLS[cut.schedule], (*cut.shape[:2], deep or cut.shape[2])
+    outputs = FillOutputs(free=static.outputs.free, choices=True)
+    fills = engine.FILLS[static.schedule]
+    shape = *static.shape[:2], deep or static.shape[2]
 
     def one(chunk, above, end, seeded):
-        first = None if deep is None and cut.want.height == 0 else above
-        what = cut, kept, whole, chunk, end[:3], first, deep
-        box, faces = _inputs(*what)
-        choices = room.fill(cut.model, want, box, whole.costs, faces, stop).choices
-        choice_at = partial(room.choice_at, cut.model, choices)
-        return choice_walk.walk(cut.model, choice_at, end, sum(shape), seeded)
+        first = None if deep is None and static.outputs.height == 0 else above
+        box, faces = _inputs(static, store, padded, chunk, end[:3], first, deep)
+        filled = fills.fill(static.model, outputs, box, padded.costs, faces, stop)
+        choice_at = partial(fills.choice_at, static.model, filled.choices)
+        return choice_walk.walk(static.model, choice_at, end, sum(shape), seeded)
 
     return jax.vmap(one)(chunks, above, ends, seeded)

@@ -1,4 +1,4 @@
-"""The plan of the paper's tracebacks: chunks, sub-chunks, and what they need."""
+"""The geometry of BT1, BT2 and BT3: chunks, sub-chunks, and the bytes they need."""
 
 from typing import NamedTuple
 
@@ -8,23 +8,23 @@ from jaxalign.errors import MemoryPlanError, UsageError
 from jaxalign.runtime.devices import first_device
 from jaxalign.triples import engine
 from jaxalign.triples.dp import boxes
-from jaxalign.triples.dp.boxes import Want
-from jaxalign.triples.engine import Part, Triple, padded
+from jaxalign.triples.dp.boxes import FillOutputs
+from jaxalign.triples.engine import Region, Triple, padded_length
 
-# s and h of the paper's section 6.2.
-SIZES = {"sloped": (31, 100), "layered": (47, 40)}
-# Filled at once on a GPU, where a step of many chunks takes as long as that of one.
-LARGEST_BATCH, BATCH_BYTES = 32, 2**28
-LARGEST_GROUP, GROUP_BYTES = 1024, 2**30
+# s and h of Li, Ranka and Sahni, section 6.2.
+CHUNK_SIZES = {"sloped": (31, 100), "layered": (47, 40)}
+# BoxFill at once on a GPU, where a step of many chunks takes as long as that of one.
+MAX_SEGMENTS, MAX_SEGMENT_BYTES = 32, 2**28
+MAX_CHUNKS, MAX_CHUNK_BYTES = 1024, 2**30
 
 
 class Grid(NamedTuple):
-    """A part cut into chunks: ``side`` is s, ``height`` h, ``depth`` the cells of a
+    """A region cut into chunks: ``side`` is s, ``height`` h, ``depth`` the cells of a
     chunk along the third axis, ``shape`` that of a box."""
 
     triple: Triple
-    part: Part
-    way: str
+    region: Region
+    traceback: str
     side: int
     height: int
     depth: int
@@ -38,7 +38,7 @@ class Grid(NamedTuple):
     @property
     def counts(self):
         """Chunks along the three axes."""
-        pairs = zip(self.part.extent, self.steps, strict=True)
+        pairs = zip(self.region.extent, self.steps, strict=True)
         return tuple(-(-(n + 1) // step) for n, step in pairs)
 
     @property
@@ -46,16 +46,16 @@ class Grid(NamedTuple):
         """Chunks that arrays have room for: rounded up, so that few programs are
         compiled."""
         *face, deep = self.counts
-        return *map(_rounded, face), _rounded(deep) if self.cut else 1
+        return *map(_rounded, face), _rounded(deep) if self.cubes else 1
 
     @property
-    def cut(self):
-        """Whether the third axis is cut, too: cubes."""
+    def cubes(self):
+        """Whether the third axis is cut, too."""
         return self.counts[2] > 1
 
     def sizes(self, chunks):
         """Cells of chunks (n, 3) along the three axes, int32 (n, 3)."""
-        ends = np.array(self.part.extent, np.int32) + 1
+        ends = np.array(self.region.extent, np.int32) + 1
         steps = np.array(self.steps, np.int32)
         return np.minimum(steps, ends - chunks * steps)
 
@@ -75,67 +75,70 @@ class Segment(NamedTuple):
     end: tuple
 
 
-def sizes(triple: Triple, chunk=None, height=None, depth=None) -> tuple:
-    """(s, h, depth or None): those asked for, else the paper's.
+def chunk_sizes(triple: Triple, chunk=None, height=None, depth=None) -> tuple:
+    """(s, h, depth or None): those of a call, else the paper's.
 
     Raises
     ------
     UsageError
         Sub-chunks do not fill a chunk.
     """
-    side, deep = SIZES[triple.schedule]
+    side, deep = CHUNK_SIZES[triple.schedule]
     height = height or depth or deep
     if depth and depth % height:
         raise UsageError(f"height = {height} does not divide depth = {depth}")
     return chunk or side, height, depth
 
 
-def grid_of(triple: Triple, part: Part, way: str, side: int, height, depth=None):
-    """The chunks of a part.
+def grid_of(
+    triple: Triple, region: Region, traceback: str, side: int, height, depth=None
+):
+    """The chunks of a region.
 
     Raises
     ------
     MemoryPlanError
         A chunk has more points than a 32-bit pointer can name.
     """
-    if depth is None or depth > part.extent[2]:
-        deep = padded(part.extent[2] + 2)
+    if depth is None or depth > region.extent[2]:
+        deep = padded_length(region.extent[2] + 2)
         depth = deep - 1
     else:
         deep = depth + 1
-        height = depth if way == "bt1" else height
+        height = depth if traceback == "bt1" else height
     shape = side + 1, side + 1, deep
     points = (side + 1) ** 2 * (shape[2] + height) * triple.model.states
     if points >= 2**31:
         raise MemoryPlanError(f"chunk = {side}: {points:,} points need smaller chunks")
-    return Grid(triple, part, way, side, height, depth, shape)
+    return Grid(triple, region, traceback, side, height, depth, shape)
 
 
-def wanted(grid: Grid) -> Want:
-    """What phase 1 keeps of a chunk."""
-    return Want(
+def outputs_of(grid: Grid) -> FillOutputs:
+    """The outputs of a chunk's fill in phase 1."""
+    return FillOutputs(
         free=grid.triple.mode == "semiglobal",
         faces=True,
         pointers=True,
-        height=grid.height if grid.way != "bt1" or grid.cut else 0,
-        reset=grid.way == "bt3",
+        height=grid.height if grid.traceback != "bt1" or grid.cubes else 0,
+        reset=grid.traceback == "bt3",
     )
 
 
-def bottoms(grid: Grid) -> int:
-    """Layers w = 0, h, 2 h ... that phase 1 keeps of a chunk."""
-    height = wanted(grid).height
+def bottom_count(grid: Grid) -> int:
+    """Layers w = 0, h, 2 h ... of a chunk that phase 1 stores."""
+    height = outputs_of(grid).height
     return (grid.shape[2] - 1) // height + 1 if height else 0
 
 
-def bytes_needed(grid: Grid) -> dict:
-    """Bytes kept by phase 1, and of the largest fill of phases 1 and 3."""
+def grid_bytes(grid: Grid) -> dict:
+    """Bytes of the faces of all chunks, and of the largest fill of phases 1 and 3."""
     states, item = grid.triple.model.states, np.dtype(grid.triple.dtype).itemsize
     (rows, columns, deep), each = grid.shape, 2 * states * item
-    chunk = (rows + columns) * deep + bottoms(grid) * rows * columns
+    chunk = (rows + columns) * deep + bottom_count(grid) * rows * columns
     faces = int(np.prod(grid.room, dtype=object)) * chunk * each
     first, again = _fill_bytes(grid)
-    return {"faces": faces, "fill": max(group(grid) * first, together(grid) * again)}
+    fill = max(chunks_at_once(grid) * first, segments_at_once(grid) * again)
+    return {"faces": faces, "fill": fill}
 
 
 def _fill_bytes(grid: Grid) -> tuple[int, int]:
@@ -145,7 +148,7 @@ def _fill_bytes(grid: Grid) -> tuple[int, int]:
     (rows, columns, _), each = grid.shape, 2 * states * item
     steps = engine.FILLS[grid.triple.schedule].stored_cells(grid.shape)
     sweep = 3 * each * sum(grid.shape) * (rows + columns) + 8 * each * rows * columns
-    sweep += bottoms(grid) * rows * columns * each
+    sweep += bottom_count(grid) * rows * columns * each
     return sweep, boxes.choice_bytes(grid.triple.model, steps) + sweep
 
 
@@ -162,18 +165,18 @@ def many_at_once() -> bool:
     return first_device().platform != "cpu"
 
 
-def group(grid: Grid) -> int:
+def chunks_at_once(grid: Grid) -> int:
     """Chunks filled at once in phase 1."""
     if not many_at_once():
         return 1
     i, j, k = (np.ones(n, np.int64) for n in grid.counts)
     widest = int(np.convolve(np.convolve(i, j), k).max())
     each = _fill_bytes(grid)[0]
-    return max(1, min(widest, LARGEST_GROUP, GROUP_BYTES // each))
+    return max(1, min(widest, MAX_CHUNKS, MAX_CHUNK_BYTES // each))
 
 
-def together(grid: Grid) -> int:
+def segments_at_once(grid: Grid) -> int:
     """Segments filled at once in phase 3."""
     if not many_at_once():
         return 1
-    return max(1, min(LARGEST_BATCH, BATCH_BYTES // _fill_bytes(grid)[1]))
+    return max(1, min(MAX_SEGMENTS, MAX_SEGMENT_BYTES // _fill_bytes(grid)[1]))
