@@ -1,6 +1,7 @@
 """Options: real signatures, which function takes which, and what is refused."""
 
 import inspect
+import re
 import tomllib
 import typing
 from dataclasses import fields
@@ -241,4 +242,10 @@ def test_types_ship():
     assert files("jaxalign").joinpath("py.typed").is_file()
     settings = Path(__file__).parents[1] / "pyproject.toml"
     shipped = tomllib.loads(settings.read_text())["tool"]["setuptools"]["package-data"]
-    assert "py.typed" in shipped["jaxalign"]
+    assert shipped["jaxalign"] == ["py.typed", "__init__.pyi"]
+
+
+def test_type_checkers_know_every_public_name():
+    stub = files("jaxalign").joinpath("__init__.pyi").read_text()
+    known = re.findall(r"from ([\w.]+) import (\w+) as \2$", stub, re.MULTILINE)
+    assert {name: home for home, name in known} == jaxalign._HOMES

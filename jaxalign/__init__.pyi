@@ -1,0 +1,39 @@
+# For type checkers: the names that `__init__.py` loads on first use.
+from jaxalign.database.api import index_database as index_database
+from jaxalign.database.api import open_database as open_database
+from jaxalign.database.api import search as search
+from jaxalign.database.large_searches import stream_search as stream_search
+from jaxalign.errors import DeviceError as DeviceError
+from jaxalign.errors import DeviceFailure as DeviceFailure
+from jaxalign.errors import InputError as InputError
+from jaxalign.errors import JaxalignError as JaxalignError
+from jaxalign.errors import MemoryPlanError as MemoryPlanError
+from jaxalign.errors import UsageError as UsageError
+from jaxalign.model.alignment import Alignment as Alignment
+from jaxalign.model.alphabet import Alphabet as Alphabet
+from jaxalign.model.alphabet import Sequences as Sequences
+from jaxalign.model.scoring import Scoring as Scoring
+from jaxalign.model.table import Table as Table
+from jaxalign.model.triple import TripleAlignment as TripleAlignment
+from jaxalign.pairs.api import align as align
+from jaxalign.pairs.api import align_all as align_all
+from jaxalign.pairs.api import align_pairs as align_pairs
+from jaxalign.pairs.api import plan as plan
+from jaxalign.pairs.large_jobs import stream_all as stream_all
+from jaxalign.pairs.matrices import distance_matrix as distance_matrix
+from jaxalign.pairs.matrices import scores_matrix as scores_matrix
+from jaxalign.pairs.pair_tables import directions as directions
+from jaxalign.pairs.pair_tables import dp_table as dp_table
+from jaxalign.soft.accuracy import mea_alignment as mea_alignment
+from jaxalign.soft.api import alignment_entropy as alignment_entropy
+from jaxalign.soft.api import alignment_log_prob as alignment_log_prob
+from jaxalign.soft.api import expected_gaps as expected_gaps
+from jaxalign.soft.api import kl_divergence as kl_divergence
+from jaxalign.soft.api import sample_alignments as sample_alignments
+from jaxalign.soft.api import soft_posterior as soft_posterior
+from jaxalign.soft.api import soft_score as soft_score
+from jaxalign.triples.api import align_three as align_three
+from jaxalign.triples.api import align_triples as align_triples
+from jaxalign.triples.api import plan_three as plan_three
+
+__version__: str
