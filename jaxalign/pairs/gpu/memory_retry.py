@@ -8,11 +8,15 @@ from jaxalign.runtime import device_errors
 
 
 def within(job: DeviceJob, launch) -> list:
-    """A launch, in smaller ones where one like it found no memory before."""
+    """A launch, in smaller ones where one like it found no memory before: in the
+    smallest that hold its pairs where none is as small as that one."""
     task, most = job.task, device_memory.limit(job.device)
-    if most is None or launch_bytes(task, job.kernels, launch) <= most:
-        return [launch]
-    return smaller(task, job.kernels, launch, most) or [launch]
+    needed = launch_bytes(task, job.kernels, launch)
+    while most is not None and most < needed:
+        if parts := smaller(task, job.kernels, launch, most):
+            return parts
+        most *= 2
+    return [launch]
 
 
 def halves(job: DeviceJob, launch, error, alone=False) -> list:
