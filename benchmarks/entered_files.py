@@ -89,7 +89,10 @@ def soft_gradient() -> Callable:
 
 
 def main() -> None:
+    import argparse
     import tempfile
+
+    argparse.ArgumentParser(description=__doc__).parse_args()
 
     with tempfile.TemporaryDirectory() as folder:
         calls = {"all": command_line(Path(folder)), "triple": triple()}

@@ -509,7 +509,7 @@ def test_failure_while_running(run, folder, monkeypatch, error, code, part):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("jaxalign.pairs.api.all_table", fail)
+    monkeypatch.setattr("jaxalign.pairs.api.run_plan", fail)
     assert part in refused(run, folder, code, "all", "a.fa", "-q", "-o", "out.tsv")
 
 

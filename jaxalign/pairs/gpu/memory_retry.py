@@ -11,8 +11,7 @@ def within(job: DeviceJob, launch) -> list:
     """A launch, in smaller ones where one like it found no memory before: in the
     smallest that hold its pairs where none is as small as that one."""
     task, most = job.task, device_memory.limit(job.device)
-    needed = launch_bytes(task, job.kernels, launch)
-    while most is not None and most < needed:
+    while most is not None and most < launch_bytes(task, job.kernels, launch):
         if parts := smaller(task, job.kernels, launch, most):
             return parts
         most *= 2
