@@ -549,3 +549,11 @@ def test_what_is_no_sequence(item):
 def test_align_takes_no_output():
     with pytest.raises(UsageError, match="align has no option 'output'"):
         jaxalign.align("MK", "MK", output="score")
+
+
+@pytest.mark.parametrize("query, target", [("MKT", ""), ("", "MKT"), ("", "")])
+def test_directions_of_an_empty_sequence(query, target):
+    matrices = jaxalign.directions(query, target)
+    words = matrices.pop("words")
+    assert words.shape == (-(-len(query) // 8), len(target))
+    assert {m.shape for m in matrices.values()} == {(len(query), len(target))}

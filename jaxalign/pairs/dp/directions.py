@@ -49,12 +49,10 @@ def pack(nibbles):
 
 def unpack(words):
     """(w, n) uint32 words -> (8 * w, n) nibbles; the inverse of ``pack``."""
+    rows, columns = words.shape
     shifts = jnp.arange(28, -1, -4, dtype=jnp.uint32)[None, :, None]
-    return (
-        ((words[:, None, :] >> shifts) & 15)
-        .astype(jnp.uint8)
-        .reshape(-1, words.shape[-1])
-    )
+    nibbles = (words[:, None, :] >> shifts) & 15
+    return nibbles.astype(jnp.uint8).reshape(8 * rows, columns)
 
 
 def join_halves(halves):
