@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 START = (ROOT / "README.md", ROOT / "docs" / "tutorial.md")
 FENCE = re.compile(r"^```.*$", re.MULTILINE)
-LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -47,11 +48,34 @@ def test_examples(page, tmp_path, monkeypatch):
     assert tried and not failed
 
 
+def _anchors(page: Path) -> set[str]:
+    """The anchors that GitHub makes of the headings of a page, outside of its code."""
+    prose = "".join(FENCE.split(page.read_text(encoding="utf-8"))[::2])
+    headings = [heading.strip().lower() for heading in HEADING.findall(prose)]
+    return {re.sub(r"[^\w\- ]", "", words).replace(" ", "-") for words in headings}
+
+
+def _dead_links(page: Path) -> list[tuple[str, str]]:
+    """Links to a file that is not there, or to an anchor that the file lacks."""
+    dead = []
+    for path, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        target = page.parent / path if path else page
+        if not target.exists() or anchor and anchor not in _anchors(target):
+            dead.append((path, anchor))
+    return dead
+
+
 @pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_links(page):
-    targets = LINK.findall(page.read_text(encoding="utf-8"))
-    missing = [target for target in targets if not (page.parent / target).exists()]
-    assert not missing
+    assert not _dead_links(page)
+
+
+def test_a_dead_link_is_noticed(tmp_path):
+    page, other = tmp_path / "page.md", tmp_path / "other.md"
+    other.write_text("# X2.1 (`f`): m, n\n```\n# no heading\n```\n", encoding="utf-8")
+    links = "[a](other.md#x21-f-m-n) [b](#a-b) [c](other.md#no-heading) [d](#b)"
+    page.write_text(f"## A b\n{links} [e](lost.md)\n", encoding="utf-8")
+    assert _dead_links(page) == [("other.md", "no-heading"), ("", "b"), ("lost.md", "")]
 
 
 def test_the_pages_a_reader_starts_from_have_examples():
