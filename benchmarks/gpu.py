@@ -60,7 +60,7 @@ def overheads(rows):
     speeds = {row["name"].removeprefix("score, "): row["tcups"] for row in rows}
     for row in rows:
         way, _, rest = row["name"].partition(", ")
-        if way in ("tiles", "words") and speeds.get(rest) and row["tcups"]:
+        if way == "tiles" and speeds.get(rest) and row["tcups"]:
             row["over_score"] = speeds[rest] / row["tcups"]
             print(f"X1.8 {row['name']}: {row['over_score']:.2f} x the score alone")
 

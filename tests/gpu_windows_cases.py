@@ -41,8 +41,8 @@ class Small:
     def __getattr__(self, name):
         return getattr(kernels, name)
 
-    def choose(self, longest, *, local, packed, shared=True, way=None):
-        tile = 4 if way else 0
+    def choose(self, longest, *, local, packed, shared=True, paths=False):
+        tile = 4 if paths else 0
         return kernels.Fill(8, 8, 2, local, packed, shared, tile, plain=True)
 
     def spread(self, m, n, *, local, packed):

@@ -57,6 +57,6 @@ def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0,
     interpret = mosaic.interpreter() if s.plain else None
     found = call(problem, q, jnp.asarray(m, jnp.int32), t, jnp.asarray(n, jnp.int32),
                  tie, local=s.local, dtype="int16" if s.packed else "int32", runs=runs,
-                 paths=s.words or s.tile > 0, shape=s, interpret=interpret,
+                 paths=s.tile > 0, shape=s, interpret=interpret,
                  **more)  # fmt: skip
     return jax.tree.map(np.asarray, found)

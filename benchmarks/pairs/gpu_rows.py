@@ -27,7 +27,6 @@ QUERIES += (1500, 2005, 2504, 3005, 3564, 4061, 4548, 4743, 5147, 5478)
 # Min-max instructions a cell and bytes a cell, counted in docs/logs/gpu-pairs.md.
 LOCAL, BORDER, WIDE = (2.25, 0.0), (1.5, 0.0), (4.5, 0.0)
 TILES_LOCAL, TILES_BORDER, LONG_TILES = (2.25, 0.42), (1.5, 0.42), (2.25, 0.33)
-WORDS_LOCAL, WORDS_BORDER = (2.3, 0.65), (1.5, 0.5)
 
 
 def matrix():
@@ -70,10 +69,10 @@ def reference(q, t, local, free, gaps=(OPEN, EXTEND)):
 class Row:
     """One row: inputs on the device, compiled functions, cells."""
 
-    def __init__(self, name, m, n, q, t, *, local=True, dtype="int16", way=None,
+    def __init__(self, name, m, n, q, t, *, local=True, dtype="int16", paths=False,
                  shared=True, free=(), identity=False, fill_only=False, aim=None,
                  cost=None, gaps=(OPEN, EXTEND), shape=None):  # fmt: skip
-        self.name, self.local, self.free, self.way = name, local, free, way
+        self.name, self.local, self.free = name, local, free
         self.shared, self.identity, self.dtype = shared, identity, dtype
         self.aim, self.cost, self.gaps = aim, cost, gaps
         rng = np.random.default_rng(len(name))
@@ -86,11 +85,11 @@ class Row:
         arrays = self.host[0], lengths[0], self.host[1], lengths[1]
         self.arrays = [jnp.asarray(x) for x in arrays]
         self.cells = (q if shared else 1) * t * m * n
-        options = dict(local=local, dtype=dtype, paths=way is not None, way=way or "")
+        options = dict(local=local, dtype=dtype, paths=paths)
         self.shape = shape or kp.choose(
-            m, local=local, packed=dtype == "int16", shared=shared, way=way
+            m, local=local, packed=dtype == "int16", shared=shared, paths=paths
         )
-        options |= dict(runs=128 if way else 0, shape=self.shape)
+        options |= dict(runs=128 if paths else 0, shape=self.shape)
         self.prepare = partial(call.lower, self.problem, *self.arrays, **options)
         self.fill_only, self.filled = fill_only, None
 
@@ -153,15 +152,12 @@ def kernel_rows():
     }  # fmt: skip
     for local in (True, False):
         mode = "local" if local else "global"
-        tiles, words = (
-            (TILES_LOCAL, WORDS_LOCAL) if local else (TILES_BORDER, WORDS_BORDER)
-        )
-        more = dict(local=local, fill_only=True)
-        made[f"tiles, {mode}"] = dict(block, **more, way="tiles", cost=tiles)
-        made[f"words, {mode}"] = dict(fewer, **more, way="words", cost=words, aim=2.3)
+        cost = TILES_LOCAL if local else TILES_BORDER
+        more = dict(local=local, fill_only=True, paths=True)
+        made[f"tiles, {mode}"] = dict(block, **more, cost=cost)
     longer = dict(m=1152, n=1152, q=32, t=1344, fill_only=True)
     made["score, local 1152"] = dict(longer, cost=LOCAL)
-    made["tiles, local 1152"] = dict(longer, way="tiles", cost=LONG_TILES)
+    made["tiles, local 1152"] = dict(longer, paths=True, cost=LONG_TILES)
     for n in (16, 64, 256, 1024):
         made[f"X1.6 local, {n} x {n}"] = dict(m=384, n=384, q=n, t=n, cost=LOCAL)
     linear = dict(m=2000, n=2000, local=False, shared=False, gaps=(8, 8), cost=BORDER)

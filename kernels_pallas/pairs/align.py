@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
 
 IDENTITY_BITS = 13  # of the matches in an int32 score of ``identity_problem``
-STATIC = ("local", "dtype", "paths", "way", "runs", "shape", "interpret")
+STATIC = ("local", "dtype", "paths", "runs", "shape", "records", "interpret")
 INT32_IDENTITY_BASE = 2**IDENTITY_BITS
 
 
@@ -87,11 +87,10 @@ def split_identity(score) -> tuple[jax.Array, jax.Array]:
     return score >> IDENTITY_BITS, score & (INT32_IDENTITY_BASE - 1)
 
 
-@partial(jax.jit, static_argnames=(*STATIC, "records"))
+@partial(jax.jit, static_argnames=STATIC)
 def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
-                dtype: str = "int16", paths: bool = False, way: str = "tiles",
-                runs: int = 0, shape=None, records: int = 0,
-                interpret=None) -> Result:  # fmt: skip
+                dtype: str = "int16", paths: bool = False, runs: int = 0, shape=None,
+                records: int = 0, interpret=None) -> Result:  # fmt: skip
     """Every query against every target.
 
     Parameters
@@ -105,9 +104,7 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
     dtype : static, "int16" (two tables a register) or "int32"; ``config.fits`` says
         whether the values stay in range, ``config.safe_score`` which local int16
         scores do
-    paths : static, whether to walk
-    way : static, "tiles" stores checkpoints and fills again the tiles that a path
-        crosses, "words" stores packed backtrack of all cells
+    paths : static, whether to store checkpoints and to walk
     runs : static, the runs of operations stored of a path at most; 0 for counts alone
     shape : static ``Fill``, left out: ``config.choose`` by M
     records : static, with paths, room for records, at least ``config.records_of``;
@@ -119,7 +116,7 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
         (Q, N) int32, ``runs`` (runs, Q, N). A path of more runs than there is room for
         has a ``count`` above ``runs``: call again with more.
     """
-    s = _shape(shape, queries.shape[1], True, local, dtype, paths and way, interpret)
+    s = _shape(shape, queries.shape[1], True, local, dtype, paths, interpret)
     q, t = m.shape[0], n.shape[0]
     queries, m = _pad(s.tables, queries, m)
     targets, n = _pad(s.block, targets, n)
@@ -133,17 +130,16 @@ def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bo
     return jax.tree.map(lambda x: x[..., :q, :t], result)
 
 
-@partial(jax.jit, static_argnames=(*STATIC, "records"))
+@partial(jax.jit, static_argnames=STATIC)
 def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
-               dtype: str = "int16", paths: bool = False, way: str = "tiles",
-               runs: int = 0, shape=None, records: int = 0,
-               interpret=None) -> Result:  # fmt: skip
+               dtype: str = "int16", paths: bool = False, runs: int = 0, shape=None,
+               records: int = 0, interpret=None) -> Result:  # fmt: skip
     """Query k against target k; parameters as in ``align_block``, uint8 (N, M), (N, L).
 
     Neighbours should have similar lengths, since they share registers and warps.
     Results are (N,), ``runs`` (runs, N).
     """
-    s = _shape(shape, queries.shape[1], False, local, dtype, paths and way, interpret)
+    s = _shape(shape, queries.shape[1], False, local, dtype, paths, interpret)
     count = m.shape[0]
     queries, m = _pad(s.block, queries, m)
     targets, n = _pad(s.block, targets, n)
@@ -154,12 +150,12 @@ def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: boo
     return jax.tree.map(lambda x: x[..., :count], result)
 
 
-def _shape(shape, longest, shared, local, dtype, way, interpret) -> Fill:
+def _shape(shape, longest, shared, local, dtype, paths, interpret) -> Fill:
     if shape is not None:
         return shape
     packed, plain = dtype == "int16", interpret is not None
     return config.choose(longest, local=local, packed=packed, shared=shared,
-                         way=way or None, plain=plain)  # fmt: skip
+                         paths=paths, plain=plain)  # fmt: skip
 
 
 def _pad(multiple, codes, lengths):
@@ -179,10 +175,6 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
         inputs = layout.shared_inputs(problem, queries, m, targets, n, s, most)
     else:
         inputs = layout.list_inputs(problem, queries, m, targets, n, s, most)
-    if s.words:
-        words = ends.by_item(tie.astype(jnp.int32), s)
-        words = jnp.stack([words[..., 0], words[..., -1]], -1)
-        inputs = inputs._replace(tie=words.reshape(-1))
     output = fill(inputs, s, most, records, interpret)
     numbers = layout.numbers(problem, s)
     if s.shared:
@@ -198,7 +190,7 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
     overflow = None
     if s.local and s.packed:
         highest = jnp.max(problem.scores)
-        overflow = end.score > config.safe(highest, problem.gap_open, s.scale)
+        overflow = end.score > config.safe(highest, problem.gap_open)
     if not paths:
         return Result(end.score, overflow=overflow)
     pairs = _walk_inputs(problem, queries, m, end, tie, most, s)

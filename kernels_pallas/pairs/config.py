@@ -8,12 +8,7 @@ import math
 
 import numpy as np
 
-from kernels_pallas.pairs.shapes import (
-    FILL_SCALE,
-    Fill,
-    output_shapes,
-    records_of_strip,
-)
+from kernels_pallas.pairs.shapes import Fill, output_shapes, records_of_strip
 
 # Rows a lane and lanes a group of score-only blocks: strips of 256, 320 and 384 rows.
 # Queries take as many strips of the height that fits them best; few heights, since each
@@ -35,10 +30,8 @@ LONE_STEP_CELLS, BUSY_STEP_CELLS, PROGRAMS_AT_ONCE = 27, 6, 170
 # (longest query of a launch, rows, lanes); longer queries take strips of the last.
 LIST_SHAPES = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
 TILE_SHAPES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))  # beyond: BORDER_SHAPES
-WORD_SHAPES = ((192, 48, 4), (384, 48, 8))
 STEP_COLUMNS = 2
 TILE_STEPS = 8  # 16 columns between checkpoints
-END_TILE_STEPS = 32  # beside packed backtrack, where tiles only serve to find end cells
 LENGTH_BUCKETS = (384, 1536, 9216, 36864)  # letters
 
 
@@ -51,21 +44,19 @@ def bucket(length: int) -> int:
 
 
 def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
-           way: str | None = None, plain: bool = False) -> Fill:  # fmt: skip
-    """The shape for queries of at most ``longest`` letters; ``way`` None for scores
-    alone, "tiles" or "words" for paths."""
-    table = {"tiles": TILE_SHAPES, "words": WORD_SHAPES}.get(way, LIST_SHAPES)
-    if shared and (way is None or (way == "tiles" and longest > TILE_SHAPES[-1][0])):
-        rows, lanes = _fitted(
-            LOCAL_SHAPES if local and way is None else BORDER_SHAPES, longest
-        )
-    elif way == "tiles" and longest > TILE_SHAPES[-1][0]:
+           paths: bool = False, plain: bool = False) -> Fill:  # fmt: skip
+    """The shape for queries of at most ``longest`` letters, for scores or paths."""
+    short = paths and longest <= TILE_SHAPES[-1][0]
+    if shared and not short:
+        heights = LOCAL_SHAPES if local and not paths else BORDER_SHAPES
+        rows, lanes = _fitted(heights, longest)
+    elif paths and not short:
         rows, lanes = BORDER_SHAPES[0]
     else:
+        table = TILE_SHAPES if paths else LIST_SHAPES
         rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
-    tile = {"tiles": TILE_STEPS, "words": END_TILE_STEPS * local}.get(way, 0)
-    words = way == "words"
-    return Fill(rows, lanes, STEP_COLUMNS, local, packed, shared, tile, words, plain)
+    tile = TILE_STEPS if paths else 0
+    return Fill(rows, lanes, STEP_COLUMNS, local, packed, shared, tile, plain)
 
 
 def _fitted(heights, longest):
@@ -122,10 +113,9 @@ def _highest(values, size: int) -> np.ndarray:
 
 
 def record_bytes(s: Fill) -> int:
-    """Device bytes of a record."""
-    tile = s.tile or 1
-    one, two = (sum_bytes(output_shapes(s, 1, 1, 1, 1, k * tile)) for k in (1, 2))
-    return (two - one) // tile
+    """Device bytes of a record of a fill with checkpoints."""
+    one, two = (sum_bytes(output_shapes(s, 1, 1, 1, 1, k * s.tile)) for k in (1, 2))
+    return (two - one) // s.tile
 
 
 def sum_bytes(shapes) -> int:
@@ -134,7 +124,7 @@ def sum_bytes(shapes) -> int:
 
 
 def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
-         highest: int | None = None, dtype: str = "int16", way: str | None = None,
+         highest: int | None = None, dtype: str = "int16", paths: bool = False,
          ) -> bool:  # fmt: skip
     """Whether no stored value of a table of m rows and n columns leaves ``dtype``.
 
@@ -154,9 +144,7 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
     low = max(-int(scores.min(initial=0)), gap_extend)
     if low >= limit - gap_open or (not local and max(m, n) >= limit // 2):
         return False
-    # Tags take 3 bits of a fill with packed backtrack, 5 of a tile filled again.
-    limit //= {"words": 8}.get(way, 1)
-    if way is not None:
+    if paths:  # tags take 5 bits of a tile that is filled again
         limit = min(limit, 2**25)
     best = max(int(scores.max(initial=0)), 0)
     if local:
@@ -170,26 +158,25 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
     return max(highest, 0) + best + skew + 4 * cost + worst < limit and low < limit
 
 
-def safe_score(scores, gap_open: int, way: str | None = None) -> int:
+def safe_score(scores, gap_open: int) -> int:
     """The largest score of local int16 that proves that nothing wrapped on the way; a
     pair with a larger one has to be filled in int32."""
     highest = max(int(np.asarray(scores).max(initial=0)), 0)
-    return safe(highest, gap_open, FILL_SCALE if way == "words" else 1)
+    return safe(highest, gap_open)
 
 
-def detects(scores, gap_open: int, gap_extend: int, way: str | None = None) -> bool:
+def detects(scores, gap_open: int, gap_extend: int) -> bool:
     """Whether local int16 can go unproved: ``safe_score`` leaves a range worth having,
     and no single score or cost leaves it."""
     largest = max(int(np.abs(np.asarray(scores, np.int64)).max(initial=0)), gap_extend)
-    safe_from = safe_score(scores, gap_open, way)
+    safe_from = safe_score(scores, gap_open)
     return safe_from >= 2**10 and largest + gap_open < 2**15 - 1
 
 
-def safe(highest, gap_open, scale: int):
+def safe(highest, gap_open):
     """``safe_score`` for the highest substitution score. A value that wraps was before
-    that within one substitution of the limit; H is stored with gap_open added and,
-    beside packed backtrack, scaled and tagged."""
-    return 2**15 // scale - 2 - gap_open - highest
+    that within one substitution of the limit; H is stored with gap_open added."""
+    return 2**15 - 2 - gap_open - highest
 
 
 def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int,

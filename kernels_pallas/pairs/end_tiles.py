@@ -105,8 +105,7 @@ def _end_program(strips, steps, first_record, strip_records, scores, ties, peaks
 
 
 def _best(th, word, table, s: Fill):
-    """The best of a tile of one table, without tags."""
-    if s.packed:
-        word = word << 16 if table == 0 else word
-        word = lax.shift_right_arithmetic(word, th.splat(16))
-    return lax.shift_right_arithmetic(word, th.splat(s.scale.bit_length() - 1))
+    """The best of a tile of one table."""
+    if not s.packed:
+        return word
+    return lax.shift_right_arithmetic(word << 16 if table == 0 else word, th.splat(16))

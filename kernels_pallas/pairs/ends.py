@@ -55,7 +55,7 @@ def by_item(values, s: Fill) -> jax.Array:
 
 def local_score(output: FillOutput, n: Numbers, s: Fill, queries: int) -> jax.Array:
     """Best H of every pair."""
-    best = by_table(output.best, s).max(-1) // s.scale - n.floor
+    best = by_table(output.best, s).max(-1) - n.floor
     return by_pair(best, s, queries)
 
 
@@ -79,7 +79,7 @@ def border_end(
     strip = (strips_of(highest, s) - 1)[..., None]
     bottom = _column(output, s, queries, slice(s.rows - 1, None))
     corner = jnp.take_along_axis(bottom, (strip + 1) * s.lanes - 1, -1)[..., 0] - skew
-    value = last(output.row_best) // s.scale - n.corner - n.unskew * m
+    value = last(output.row_best) - n.corner - n.unskew * m
     row = EndCells(value, m, last(output.row_column))
     corner = EndCells(corner, m, columns)
 
@@ -126,7 +126,7 @@ def _best_of_column(output: FillOutput, n: Numbers, s: Fill, m, rows):
             by_item(x, s)[:, None, :, table, None, None] for x in (m - rows, m)
         )
         i = place + above
-        u = _half(words[:, :, table % s.slots], table, s) // s.scale
+        u = _half(words[:, :, table % s.slots], table, s)
         h = jnp.where((i > 0) & (i <= last), u - n.unskew * jnp.maximum(i, 0), lowest)
         bests.append(_first_best(*_first_best(h, i, (3, 4)), (1,)))
     return (by_pair(jnp.stack(x, -1), s, m.shape[0]) for x in zip(*bests, strict=True))
@@ -154,7 +154,7 @@ def _first_best(h, i, axes):
 def _column(output: FillOutput, s: Fill, queries, part):
     """U of column n, some rows of every lane: (pairs..., S * lanes * rows)."""
     words = jnp.swapaxes(output.column[..., part], -1, -2)  # items, S, slots, row, 128
-    values = by_table(words, s) // s.scale
+    values = by_table(words, s)
     # items, S, slots, row, groups, tables, lanes
     if s.slots > 1:  # a table's column is in its own slot
         values = jnp.stack([values[:, :, k, :, :, k] for k in range(s.slots)], -2)

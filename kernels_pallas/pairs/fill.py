@@ -22,10 +22,6 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.mosaic import THREADS, Threads, kernel
 from kernels_pallas.pairs.shapes import (
-    FILL_FIRST,
-    FILL_OPENED,
-    FILL_SCALE,
-    FILL_SECOND,
     Fill,
     FillInputs,
     FillOutput,
@@ -34,12 +30,7 @@ from kernels_pallas.pairs.shapes import (
     records_of_strip,
 )
 from kernels_pallas.pairs.step import fill_step, load_above
-from kernels_pallas.pairs.values import (
-    FillView,
-    ScoreArithmetic,
-    column_zero,
-    same_bits,
-)
+from kernels_pallas.pairs.values import FillView, ScoreArithmetic, column_zero
 
 
 def fill(inputs: FillInputs, s: Fill, strips: int, records: int = 0,
@@ -68,7 +59,7 @@ def fill(inputs: FillInputs, s: Fill, strips: int, records: int = 0,
 
 
 def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
-                  targets, scores, row_offsets, tie, first_record, strip_records, *refs,
+                  targets, scores, row_offsets, first_record, strip_records, *refs,
                   s: Fill, names, sizes):  # fmt: skip
     """One query (or two) against the targets of one block."""
     blocks, most, room = sizes
@@ -83,10 +74,7 @@ def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
     thread = th.index()
     lane = thread & (s.lanes - 1)
     group = lax.shift_right_logical(thread, th.splat(s.lanes.bit_length() - 1))
-    n = Numbers(*(numbers[k] * s.scale for k in range(len(Numbers._fields))))
-    if s.words:
-        tagged = ("corner", "row_base", "column_base")
-        n = n._replace(**{name: getattr(n, name) + FILL_OPENED for name in tagged})
+    n = Numbers(*(numbers[k] for k in range(len(Numbers._fields))))
     v = ScoreArithmetic(th, s, n)
     place = block * s.groups + group
     m = th.load(query_lengths, th.splat(2 * query) if s.shared else 2 * place, 2)
@@ -103,11 +91,8 @@ def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
     view = FillView(
         th, s, n, v, item, block, thread, lane, group, columns, ends, lead, pad,
         count, tail, total, starts[block], query * room if s.shared else 0, targets,
-        table, out, most, first_record[item], strip_records[block], None, None,
+        table, out, most, first_record[item], strip_records[block],
     )  # fmt: skip
-    if s.words:
-        up, left = _tags(view, tie)
-        view = view._replace(up=up, left=left)
 
     def strip(k, track):
         if s.shared:
@@ -120,16 +105,6 @@ def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
     track = lax.fori_loop(jnp.int32(0), count, strip, _start(view, m))
     for name, value in zip(names, track[-1:] if s.local else track, strict=False):
         th.store(out[name], thread, (th.words(value),), item, THREADS)
-
-
-def _tags(view, tie):
-    """Tags of E and F: FILL_FIRST for up, FILL_SECOND for left, or the reverse."""
-    th, s = view.th, view.s
-    place = view.item * s.groups + view.group
-    swapped = view.v.both(*(x != 0 for x in th.load(tie, 2 * place, 2)))
-    first, second = view.v.of(FILL_FIRST), view.v.of(FILL_SECOND)
-    up, left = jnp.where(swapped, second, first), jnp.where(swapped, first, second)
-    return th.words(up), th.words(left)
 
 
 def _load_table(th, source, table, barrier):
@@ -167,15 +142,9 @@ def _strip(view, k, rows, track):
     e = v.of(view.n.column_base + view.n.cost)
     e = jnp.where(bottom <= v.of(0), v.of(view.n.corner), e)
     out = (th.words(u[-1]), th.words(e)) * s.columns
-    f = u
-    if s.words:
-        bare = same_bits(s, -FILL_SCALE)
-        e = v.read((th.words(e) & bare) | view.up)
-        f = tuple(v.read((th.words(x) & bare) | view.left) for x in u)
-        out = (th.words(u[-1]), th.words(e)) * s.columns
     before = th.splat(BEFORE_BYTES)
     ahead = load_above(view, k, jnp.int32(0))
-    carry = (u, f, column_zero(view, top), out + (before,), ahead, track)
+    carry = (u, u, column_zero(view, top), out + (before,), ahead, track)
     step = partial(fill_step, view, k, rows)
     if not s.tile:
         return lax.fori_loop(jnp.int32(0), view.total, step, carry)[-1]

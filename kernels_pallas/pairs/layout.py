@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 
 from kernels_pallas.pairs.shapes import (
-    FILL_SCALE,
     Fill,
     FillInputs,
     Numbers,
@@ -91,14 +90,6 @@ def numbers(problem: Problem, s: Fill) -> Numbers:
     )
 
 
-def _scale(table, s: Fill):
-    """Scores with room for the tags of packed backtrack."""
-    if not s.words:
-        return table
-    lowest = -(2**15) if s.packed else -(2**30)
-    return jnp.maximum(table, lowest // FILL_SCALE) * FILL_SCALE
-
-
 def _join_scores(low, high, s: Fill):
     """Two biased scores in a word. In border modes the fill adds the word as one
     number, so a negative low half borrows from the high one; in local mode it adds
@@ -119,7 +110,7 @@ def _rows(codes, lengths, strips, most, s: Fill):
 
 def strips_of(lengths, s: Fill) -> jax.Array:
     """Strips of queries; one at least, unless nothing is lost without it."""
-    least = 0 if s.local and not s.tile and not s.words else 1
+    least = 0 if s.local and not s.tile else 1
     return jnp.maximum(-(-lengths // s.strip), least)
 
 
@@ -151,7 +142,7 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillIn
     m, n : int32 (Q,) and (N,)
     most : strips that the longest query may take
     """
-    table = _scale(extended_scores(problem, s), s)
+    table = extended_scores(problem, s)
     pairs = m.reshape(-1, s.tables)
     strips = strips_of(pairs.max(1), s)
     rows = _rows(queries, m, jnp.repeat(strips, s.tables), most, s)
@@ -174,7 +165,6 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillIn
         words,
         _table_rows(profile.reshape(-1, profile.shape[-1])),
         jnp.zeros(4, jnp.int32),
-        jnp.zeros(2, jnp.int32),
         *_records(strips, blocks, s),
     )
 
@@ -190,7 +180,7 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillInpu
 
     N is a multiple of ``s.block``; neighbours share a register.
     """
-    table = _scale(extended_scores(problem, s), s)
+    table = extended_scores(problem, s)
     low = table & 0xFFFF if s.local and s.packed else table
     both = [low.reshape(-1)] + ([(table << 16).reshape(-1)] if s.packed else [])
     per_block = m.reshape(-1, s.block)
@@ -220,7 +210,6 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillInpu
         joined.transpose(0, 2, 1).reshape(-1),
         _table_rows(jnp.concatenate(both)[None]),
         word.reshape(-1),
-        jnp.zeros(2, jnp.int32),
         *_records(strips, blocks, s),
     )
 

@@ -23,14 +23,6 @@ import numpy as np
 
 from kernels_pallas.core.mosaic import THREADS
 
-# Packed backtrack. The low bits of H say which candidate won; among equals the larger
-# tag does, so the order of the tie rule is theirs: stop, diagonal, then up or left.
-# The lowest bit of E and F says that the gap was extended. U carries
-# FILL_OPENED, the diagonal's tag too: the tag of H is then H - U without a mask.
-FILL_SCALE = 8
-FILL_STOP, FILL_OPENED, FILL_FIRST, FILL_SECOND = 6, 4, 2, 0
-FILL_EXTENDED = FILL_OPENED + 1
-
 
 @dataclass(frozen=True)
 class Fill:
@@ -43,13 +35,7 @@ class Fill:
     packed: bool  # two tables a register, int16
     shared: bool = True  # blocks, queries by profile; else lists, each table its query
     tile: int = 0  # steps between two checkpoints, 0 for no checkpoints
-    words: bool = False  # packed backtrack: 4 bits a cell, 4 rows of both tables a word
     plain: bool = False  # jnp twins, for the interpreter
-
-    @property
-    def scale(self) -> int:
-        """The factor of stored values: tags take the low bits."""
-        return FILL_SCALE if self.words else 1
 
     @property
     def strip(self) -> int:
@@ -107,7 +93,6 @@ class FillOutput(NamedTuple):
     bottom_rows: jax.Array | None = None  # (records, 128, 2U): U and E of row K - 1
     checkpoints: jax.Array | None = None  # (records / tile, 2K / 4, 128, 4): U, then F
     peaks: jax.Array | None = None  # local: (records / tile, 128), best H of a tile
-    nibbles: jax.Array | None = None  # (records, U, K / 16, 128, 4): words
 
 
 class FillInputs(NamedTuple):
@@ -130,7 +115,6 @@ class FillInputs(NamedTuple):
     targets: jax.Array  # (R * groups,): a byte a letter, U a table
     scores: jax.Array  # (Q * S, x, 256) profiles, or (1, x, 256) the two tables
     row_offsets: jax.Array  # lists: (B * S * 128 * K,), into ``scores``, both tables
-    tie: jax.Array  # (items * groups * 2,): 1 where left goes before up, both tables
     first_record: jax.Array  # (items,)
     strip_records: jax.Array  # (B,)
 
@@ -150,8 +134,6 @@ def output_shapes(s: Fill, queries, blocks, strips, rows, records) -> dict:
     items = queries * blocks
     names = ("best",) if s.local else ("row_best", "row_column")
     shapes = {name: (items, THREADS) for name in names}
-    if s.words:
-        shapes["nibbles"] = records, s.columns, s.rows // 16, THREADS, 4
     if not s.local:
         shapes["column"] = items, strips, s.slots, THREADS, s.rows
     words = 2 * s.columns

@@ -7,13 +7,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from kernels_pallas.core.mosaic import THREADS
-from kernels_pallas.pairs.shapes import (
-    FILL_EXTENDED,
-    FILL_OPENED,
-    FILL_SCALE,
-    FILL_STOP,
-)
-from kernels_pallas.pairs.values import load_words, row_zero, same_bits, store_words
+from kernels_pallas.pairs.values import load_words, row_zero, store_words
 
 
 def fill_step(view, k, rows, t, carry):
@@ -35,9 +29,7 @@ def fill_step(view, k, rows, t, carry):
     best = track[0]
     # Both halves in one 32-bit addition: neither borrows, see ``ScoreArithmetic.add``.
     cost = th.splat(-n.cost * (65537 if s.packed else 1))
-    floor = v.of(n.floor + (FILL_STOP if s.words else 0))
-    longer = v.of(-n.extend)
-    backtrack = StepBacktrack(view, k, t, longer) if s.words else None
+    floor, longer = v.of(n.floor), v.of(-n.extend)
     # Letters of the 2011 paper; U = H - open is stored in place of H.
     # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])
     # F[i,j] = max(F[i,j-1] - extend, U[i,j-1])
@@ -50,12 +42,7 @@ def fill_step(view, k, rows, t, carry):
             r = line - c
             if not 0 <= r < s.rows:
                 continue
-            if backtrack:
-                e[c] = jnp.maximum(e[c] + backtrack.up_longer, up[c])
-                f_rows[r] = jnp.maximum(f_rows[r] + backtrack.left_longer, u_rows[r])
-                e_won, f_won = e[c], f_rows[r]
-                e[c], f_rows[r] = backtrack.as_candidates(e[c], f_rows[r])
-            elif s.local:
+            if s.local:
                 e[c] = jnp.maximum(e[c] + longer, up[c])
                 f_rows[r] = jnp.maximum(f_rows[r] + longer, u_rows[r])
             else:
@@ -69,9 +56,6 @@ def fill_step(view, k, rows, t, carry):
             else:
                 h = jnp.maximum(v.add(diagonal[c], score), e[c])
                 h = jnp.maximum(h, f_rows[r])
-            if backtrack:
-                winners, h = (h, e_won, f_won), backtrack.as_opened(h)
-                backtrack.add(c, r, winners, (h, e[c], f_rows[r]))
             diagonal[c] = u_rows[r]
             u_rows[r] = up[c] = v.add(h, cost)
     words = [th.words(x) for pair in zip(up, e, strict=True) for x in pair]
@@ -109,72 +93,6 @@ def load_above(view, k, t):
     stored = (k > 0) & (t < view.total - (s.lanes - 1))
     above = lax.cond(stored, from_memory, partial(row_zero, view, t))
     return tuple(above) + letters
-
-
-class StepBacktrack:
-    """The packed backtrack of the columns of a step: 4 rows of both tables a word.
-
-    A nibble is b (the tag that won H, halved), then c_left, then c_up. The first row of
-    a word is in the highest nibble of its half.
-    """
-
-    def __init__(self, view, k, t, longer):
-        self.view = view
-        s, v = view.s, view.v
-        self.base = (view.record(k) + t) * s.columns
-        # An E that is extended comes with its own tag on; it leaves with FILL_EXTENDED.
-        extended = longer + v.of(FILL_EXTENDED)
-        self.up_longer = extended + v.read(self._negative(view.up))
-        self.left_longer = extended + v.read(self._negative(view.left))
-        self.bits, self.tag = (
-            same_bits(s, -FILL_SCALE),
-            view.th.splat(same_bits(s, FILL_OPENED)),
-        )
-        # Of every row: the tags of H and E cancel out, and F's part counts eight times.
-        of_f = view.left * 8 - 8 * same_bits(s, FILL_OPENED)
-        self.correction = (view.up + of_f) * 0x1111
-        self.open_word = [None] * s.columns
-        self.full_words = [[] for _ in range(s.columns)]
-
-    def _negative(self, tag):
-        th, v = self.view.th, self.view.v
-        return th.words(v.of(0) - v.read(tag))
-
-    def as_candidates(self, e, f):
-        """E and F with the tags that they have as candidates for H."""
-        th, v, bare = self.view.th, self.view.v, self.bits
-        e, f = (
-            (th.words(e) & bare) | self.view.up,
-            (th.words(f) & bare) | self.view.left,
-        )
-        return v.read(e), v.read(f)
-
-    def as_opened(self, h):
-        """H with the tag of U."""
-        th, v = self.view.th, self.view.v
-        return v.read((th.words(h) & self.bits) | self.tag)
-
-    def add(self, c, r, winners, values):
-        """Add a row: H, E and F with the tags of the winners, and with their next ones.
-
-        A difference is a tag; sums of tags are taken over whole words, so that this
-        runs on the pipe of IMAD. Halves may borrow on the way, the sum of four rows
-        fits into them again. E and F lose their own tags too many, which
-        ``correction`` gives back.
-        """
-        th, s = self.view.th, self.view.s
-        h, e, f = (
-            th.words(x) - th.words(y) for x, y in zip(winners, values, strict=True)
-        )
-        nibble = h + e + f * 8
-        self.open_word[c] = nibble if r % 4 == 0 else self.open_word[c] * 16 + nibble
-        if r % 4 == 3:
-            self.full_words[c].append(self.open_word[c] + self.correction)
-        if r % 16 == 15:
-            base = (self.base + c) * (s.rows // 16) + r // 16
-            th.store(self.view.out["nibbles"], self.view.thread * 4,
-                     tuple(self.full_words[c]), base, THREADS * 4)  # fmt: skip
-            self.full_words[c] = []
 
 
 def scores_of(view, rows, letters):

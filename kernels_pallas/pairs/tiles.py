@@ -119,13 +119,11 @@ def shift(th, value, divisor):
 
 
 def value_of(view, word):
-    """The pair's own half of a fill's word, scaled, without tags of the fill."""
+    """The pair's own half of a fill's word, scaled."""
     if view.s.packed:
         other = (1 - view.which) * 16
         word = lax.shift_right_arithmetic(word << other, view.th.splat(16))
-    if view.s.words:
-        word = word & -view.s.scale
-    return word * (TILE_SCALE // view.s.scale)
+    return word * TILE_SCALE
 
 
 def row_above(view, k, g, column):

@@ -41,8 +41,6 @@ class FillView(NamedTuple):
     most: int  # strips that the longest query may take
     first_record: jax.Array
     strip_records: jax.Array
-    up: jax.Array | None  # tags of up and left
-    left: jax.Array | None
 
     def record(self, k):
         """The first record of strip ``k``."""
@@ -92,14 +90,6 @@ class ScoreArithmetic:
         one, zero = self.th.splat(1), self.th.splat(0)
         low, high = (jnp.where(x, one, zero) for x in (low, high))
         return self.join(low, high) != self.of(0)
-
-
-def same_bits(s, bits):
-    """The same bits in both halves of a word, as a signed 32-bit number."""
-    if not s.packed:
-        return bits
-    both = (bits & 0xFFFF) * 0x10001
-    return both - 2**32 if both >= 2**31 else both
 
 
 def column_zero(view, i):

@@ -5,8 +5,6 @@ From checkpoints: a fill with ``Fill.tile`` stores U and E of the last row of ev
 rows by the columns between two checkpoints are a tile. The thread fills a tile that its
 path enters once more, with 4-bit directions in shared memory, walks through it, and
 goes on with the next (BT1 of Li, Ranka and Sahni 2014, for pairs).
-
-From packed backtrack (``Fill.words``): it reads a word a step.
 """
 
 import math
@@ -70,10 +68,8 @@ def walk(inputs: FillInputs, output: FillOutput, pairs: WalkInputs, s: Fill, run
     names = [*Walks._fields[:-1], "runs"]
     total = pairs.i.shape[0]
     shapes = [(total,)] * 7 + [(max(runs, 1), total)]
-    scratch = 128 if s.words else s.columns * s.tile * s.rows // 8 * THREADS
-    body = _word_program if s.words else _walk_program
-    few = s.words or s.rows <= 24  # registers
-    out = _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, few,
+    scratch = s.columns * s.tile * s.rows // 8 * THREADS
+    out = _launch(_walk_program, inputs, output, pairs, s, shapes, scratch, interpret,
                   runs=runs)  # fmt: skip
     walks = Walks(**dict(zip(names, out, strict=True)))
     return walks if runs else walks._replace(runs=None)
@@ -87,21 +83,19 @@ def find(
     Returns i and j, (pairs,) int32; 0 where there is no tile to look into.
     """
     shapes = [pairs.i.shape] * 2
-    return _launch(_find_program, inputs, output, pairs, s, shapes, 128, interpret,
-                   s.rows <= 24)  # fmt: skip
+    return _launch(_find_program, inputs, output, pairs, s, shapes, 128, interpret)
 
 
-def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, few,
-            **more):  # fmt: skip
+def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **more):
     total = pairs.i.shape[0]
     names = ("numbers", "strips", "starts", "steps", "query_lengths", "target_lengths",
              "targets", "first_record", "strip_records")  # fmt: skip
     arrays = {name: getattr(inputs, name) for name in names} | pairs._asdict()
-    for name in ("bottom_rows", "checkpoints", "peaks", "nibbles"):
+    for name in ("bottom_rows", "checkpoints", "peaks"):
         if getattr(output, name) is not None:
             arrays[name] = getattr(output, name)
     sizes = WalkSizes(total, inputs.strip_records.shape[0], pairs.rows.shape[1])
-    warpgroups = 4 if few and not s.plain else 1
+    warpgroups = 4 if s.rows <= 24 and not s.plain else 1  # registers
     run = kernel(
         partial(
             body, names=tuple(arrays), s=s, sizes=sizes, warpgroups=warpgroups, **more
@@ -154,49 +148,6 @@ def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs
     carry = (th.any(state.going), state)
     state = lax.while_loop(lambda carry: carry[0] != 0, tile, carry)[1]
     finish(view, state, real, out, runs)
-
-
-def _word_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs: int):
-    """128 walks over packed backtrack."""
-    view, real, out, state = _begin(refs, names, s, sizes, warpgroups)
-    th, tags = view.th, tags_of(view)
-    rows = th.splat(s.rows)
-    # Lanes of all strips are counted from the first, so that one division is enough.
-    place = jnp.maximum(state.i - 1 + view.pad, 0)
-    line = lax.div(place, rows)
-    row = place - line * rows
-
-    def step(carry):
-        _, state, line, row = carry
-        column = jnp.maximum(state.j + view.lead - 1, 0)
-        g, k = line & (s.lanes - 1), shift(th, line, s.lanes)
-        t = shift(th, column, s.columns) + g
-        base = (view.record(k) + t) * s.columns + (column & (s.columns - 1))
-        base = base * (s.rows // 16) + shift(th, row, 16)
-        base = where(state.going != 0, base, 0)  # no steps where a target is empty
-        at = (view.group * s.lanes + g) * 4 + (shift(th, row, 4) & 3)
-        (word,) = th.load(view.refs["nibbles"], at, 1, base, THREADS * 4)
-        bit = (3 - (row & 3)) * 4 + 16 * view.which
-        nibble = _as_tags(lax.shift_right_logical(word, bit))
-        active = state.going != 0
-        before = state.i
-        state = take_step(view, state, nibble, tags, active, real, out, runs)
-        row = row - (before - state.i)
-        line = jnp.maximum(where(row < 0, line - 1, line), 0)
-        row = where(row < 0, row + s.rows, row)
-        return th.any(state.going), state, line, row
-
-    carry = (th.any(state.going), state, line, row)
-    state = lax.while_loop(lambda carry: carry[0] != 0, step, carry)[1]
-    finish(view, state, real, out, runs)
-
-
-def _as_tags(nibble):
-    """A nibble of ``pairs.fill`` in the form that tiles have: b in the two high bits
-    (0 stop, 3 diagonal), then c_up, then c_left."""
-    b = (((nibble >> 1) + 1) & 3) << 2
-    up, left = (nibble & 1) << 1, (nibble >> 3) & 1
-    return b | up | left
 
 
 def _store_nibbles(view, state, slot, column, cells, active):

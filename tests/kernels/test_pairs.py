@@ -26,11 +26,10 @@ def only(kind):
     return [k if k == kind else pytest.param(k, marks=slow) for k in KINDS]
 
 
-def shape_of(kind, rows=4, lanes=8, columns=2, tile=0, words=False):
+def shape_of(kind, rows=4, lanes=8, columns=2, tile=0):
     local, packed, shared = kind
     plain = jax.default_backend() == "cpu"
-    tile = tile if local or not words else 0
-    return kp.Fill(rows, lanes, columns, local, packed, shared, tile, words, plain)
+    return kp.Fill(rows, lanes, columns, local, packed, shared, tile, plain)
 
 
 def sequences(rng, s, m, n):
@@ -114,12 +113,11 @@ def lower(s, paths, m=64, n=48, count=8):
     return traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
-@pytest.mark.parametrize("way", (None, "tiles", "words"))
+@pytest.mark.parametrize("paths", (False, True))
 @pytest.mark.parametrize("kind", KINDS, ids=name)
-def test_lowers_for_cuda(kind, way):
-    rows = 16 if way == "words" else 8
-    s = shape_of(kind, rows, 16, tile=8 if way else 0, words=way == "words")
-    assert "mosaic_gpu" in lower(replace(s, plain=False), way is not None)
+def test_lowers_for_cuda(kind, paths):
+    s = shape_of(kind, 8, 16, tile=8 * paths)
+    assert "mosaic_gpu" in lower(replace(s, plain=False), paths)
 
 
 @pytest.mark.parametrize("length", (5000, 10000))
@@ -203,18 +201,6 @@ def test_paths(kind):
 
 @values
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS, ids=name)
-def test_paths_by_words(kind):
-    s = shape_of(kind, 16, 16, tile=3, words=True)
-    count = 2 if s.shared else s.groups * s.tables
-    m = ([9, 40] if s.shared else [0, 1, 15, 16, 17, 13, 20, 5])[:count]
-    repeat = 1 if s.shared else count // 8
-    check_paths(s, m * repeat, [9, 0, 1, 7, 8, 6, 10, 5] * repeat,
-                free=("query_start", "target_end"), ragged=s.shared)  # fmt: skip
-
-
-@values
-@pytest.mark.slow
 @pytest.mark.parametrize("local", (True, False))
 def test_paths_of_linear_gaps(local):
     s = shape_of((local, True, True), 8, 16, tile=2)
@@ -277,25 +263,25 @@ def device_lengths(rng, s, longest):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("way", (None, "tiles", "words"))
+@pytest.mark.parametrize("paths", (False, True))
 @pytest.mark.parametrize("kind", KINDS, ids=name)
-def test_device_agrees(kind, way):
+def test_device_agrees(kind, paths):
     local, packed, shared = kind
     for round, longest in enumerate((70, 130)):
-        s = kp.choose(longest, local=local, packed=packed, shared=shared, way=way)
+        s = kp.choose(longest, local=local, packed=packed, shared=shared, paths=paths)
         rng = np.random.default_rng(round)
         m, n = device_lengths(rng, s, longest)
         free = SETS[int(rng.integers(16))]
-        check = check_paths if way else check_scores
+        check = check_paths if paths else check_scores
         check(s, m, n, free=free, seed=round)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("way", (None, "tiles", "words"))
-def test_device_agrees_on_all_free_ends(way):
-    s = kp.Fill(16, 16, 2, False, True, words=way == "words", tile=8 * (way == "tiles"))
+@pytest.mark.parametrize("paths", (False, True))
+def test_device_agrees_on_all_free_ends(paths):
+    s = kp.Fill(16, 16, 2, False, True, tile=8 * paths)
     for free in SETS:
-        check = check_paths if way else check_scores
+        check = check_paths if paths else check_scores
         check(s, [17, 40], [0, 1, 16, 33, 25, 40, 7, 12], free=free)
         check(s, [17, 40], [0, 1, 16, 33, 25, 40, 7, 12], (3, 3), free)
 
@@ -309,7 +295,7 @@ def test_device_agrees_on_ragged_targets(longest, local):
     n = np.sort(rng.integers(0, 300, 70))[::-1].tolist() + [0] * 40
     check_scores(s, [longest, longest // 2], n, free=SETS[5], ragged=True)
     if (longest, local) in ((500, True), (1900, False)):  # a compilation each
-        s = kp.choose(longest, local=local, packed=True, way="tiles")
+        s = kp.choose(longest, local=local, packed=True, paths=True)
         check_paths(s, [longest, longest // 2], n[::4], free=SETS[5], ragged=True)
 
 
@@ -333,10 +319,9 @@ def test_tryptophan_with_itself():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("way", ("tiles", "words"))
 @pytest.mark.parametrize("local", (True, False))
-def test_the_longest_entry_with_itself(local, way):
-    length = 35213 if way == "tiles" else 9000
+def test_the_longest_entry_with_itself(local):
+    length = 35213
     rng = np.random.default_rng(0)
     scores = np.full((20, 20), -4)
     np.fill_diagonal(scores, rng.integers(4, 12, 20))
@@ -344,7 +329,7 @@ def test_the_longest_entry_with_itself(local, way):
     m = jnp.array([length])
     problem = kp.problem_of(scores, 11, 1)
     r = kp.align_block(problem, q, m, q, m, local=local, dtype="int32", paths=True,
-                       way=way, runs=4)  # fmt: skip
+                       runs=4)  # fmt: skip
     assert int(r.score[0, 0]) == np.diag(scores)[q[0]].sum()
     assert int(r.count[0, 0]) == 1 and int(r.runs[0, 0, 0]) == length << 4
     assert int(r.identities[0, 0]) == int(r.columns[0, 0]) == length
@@ -363,14 +348,14 @@ def test_fits_counts_the_bias_and_the_skew():
     assert not kp.fits(scores, 1, 0, 20000, 20, local=False, highest=10)
 
 
-@pytest.mark.parametrize("way", (None, "tiles", "words"))
-def test_few_shapes_serve_all_lengths(way):
+@pytest.mark.parametrize("paths", (False, True))
+def test_few_shapes_serve_all_lengths(paths):
     lengths = np.random.default_rng(0).lognormal(5.8, 0.6, 10000).astype(int) + 1
     pairs = {
         (kp.bucket(m), kp.bucket(n)) for m in lengths for n in lengths[:9] if n <= m
     }
     assert len(pairs) <= 6
-    shapes = {kp.choose(m, local=True, packed=True, way=way) for m in lengths}
+    shapes = {kp.choose(m, local=True, packed=True, paths=paths) for m in lengths}
     assert len(shapes) <= 6 and all(s.strip <= 384 for s in shapes)
 
 

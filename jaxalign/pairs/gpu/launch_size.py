@@ -142,7 +142,7 @@ def shape(task, kernels, longest, dtype, listed=False):
         local=task.local,
         packed=packed,
         shared=not listed and task.job.kind != "zip",
-        way="tiles" if task.paths else None,
+        paths=task.paths,
     )
 
 
@@ -170,7 +170,7 @@ def _with_records(task, kernels, launch, budget):
     """A launch with room for checkpoints: for the longest sequences of the job, or all
     that is left of the budget."""
     s, of = launch.shape, task.job
-    each, least = kernels.record_bytes(s), s.tile or 1
+    each, least = kernels.record_bytes(s), s.tile
     rest = budget - launch_bytes(task, kernels, replace(launch, records=least))
     if launch.zipped:
         m, n = (np.full(launch.places, x) for x in (launch.rows, launch.columns))

@@ -45,8 +45,8 @@ def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | Non
         return None
     if identity and min(m, n) >= bounds.IDENTITY_BASE["int32"]:
         return None
-    way = "tiles" if task.paths else None
-    holds = partial(kernels.fits, *numbers(task), m, n, task.local, high, way=way)
+    holds = partial(kernels.fits, *numbers(task), m, n, task.local, high)
+    holds = partial(holds, paths=task.paths)
     if not identity and holds(dtype="int16"):
         return "int16", True
     free = task.local and not identity and task.top is None
