@@ -40,32 +40,12 @@ def uniform(th: Threads, value):
     return read(value)
 
 
-def fetch(th: Threads, ref, index, count, base, stride):
-    """``Threads.load`` of words that other programs may have stored."""
+def fetch(th: Threads, ref, index, base, stride):
+    """``Threads.load`` of four words that other programs may have stored."""
     if th.plain:
-        return th.load(ref, index, count, base, stride)
-
-    types = (plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT)
-
-    @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * count)
-    def loads(_, ref, at, base):
-        mgpu, utils, ir, _, llvm, _ = _dialects()
-        i32 = ir.IntegerType.get_signless(32)
-        pointer = _address(ref, at, [base], stride)
-        names = ", ".join(f"${k}" for k in range(count))
-        names = f"{{{names}}}" if count > 1 else names
-        vector = f".v{count}" if count > 1 else ""
-        asm = f"ld.relaxed.gpu.global{vector}.b32 {names}, [${count}];"
-        kinds = ",".join(["=r"] * count + ["l"])
-        if count == 1:
-            out = llvm.inline_asm(i32, [pointer], asm, kinds, has_side_effects=True)
-            return (_word(mgpu, utils, ir, out),)
-        kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
-        out = llvm.inline_asm(kind, [pointer], asm, kinds, has_side_effects=True)
-        values = [llvm.extractvalue(i32, out, [k]) for k in range(count)]
-        return tuple(_word(mgpu, utils, ir, x) for x in values)
-
-    return loads(ref, index, base)
+        return th.load(ref, index, 4, base, stride)
+    asm = "ld.relaxed.gpu.global.v4.b32 {$0, $1, $2, $3}, [$4];"
+    return _access(asm, "=r,=r,=r,=r", ref, index, base=base, stride=stride)
 
 
 def await_number(th: Threads, ref, index, least, seen):
@@ -77,21 +57,10 @@ def await_number(th: Threads, ref, index, least, seen):
         check_access(ref.size, index)
         return seen
 
-    types = (plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT, WORD_LAYOUT)
-
-    @plgpu.inline_mgpu(arg_types=types, return_type=WORD_TYPE)
-    def wait(_, ref, at, least, seen):
-        mgpu, utils, ir, _, llvm, _ = _dialects()
-        i32 = ir.IntegerType.get_signless(32)
-        pointer = _address(ref, at, [], 0)
-        operands = [pointer, *(utils.bitcast(_register(x), i32) for x in (least, seen))]
-        asm = "{ .reg .pred p; mov.b32 $0, $3; setp.ge.s32 p, $0, $2; @p bra done;"
-        asm += " again: ld.acquire.gpu.global.b32 $0, [$1]; setp.lt.s32 p, $0, $2;"
-        asm += " @p bra again; done: }"
-        out = llvm.inline_asm(i32, operands, asm, "=&r,l,r,r", has_side_effects=True)
-        return _word(mgpu, utils, ir, out)
-
-    return wait(ref, index, least, seen)
+    asm = "{ .reg .pred p; mov.b32 $0, $3; setp.ge.s32 p, $0, $2; @p bra done;"
+    asm += " again: ld.acquire.gpu.global.b32 $0, [$1]; setp.lt.s32 p, $0, $2;"
+    asm += " @p bra again; done: }"
+    return _access(asm, "=&r", ref, index, least, seen)[0]
 
 
 def announce(th: Threads, ref, index, number, where):
@@ -100,23 +69,37 @@ def announce(th: Threads, ref, index, number, where):
     if th.plain:
         return th.store(ref, index, (number,), where=where)
 
-    types = (plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT, WORD_LAYOUT)
+    asm = "{ .reg .pred p; setp.ne.b32 p, $2, 0;"
+    asm += " @p st.release.gpu.global.b32 [$0], $1; }"
+    return _access(asm, "", ref, index, number, where)
 
-    @plgpu.inline_mgpu(arg_types=types)
-    def release(_, ref, at, number, where):
-        _, utils, ir, _, llvm, _ = _dialects()
+
+def _access(asm, results, ref, index, *words, base=None, stride=0):
+    """PTX at a word of global memory; its results come first, then the pointer, then
+    words. ``results`` are their constraints, separated by commas."""
+    results = results.split(",") if results else []
+    scalars = () if base is None else (base,)
+    types = plgpu.RefType(), *(WORD_LAYOUT,) * (1 + len(words) + len(scalars))
+
+    @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * len(results))
+    def run(_, ref, at, *rest):
+        mgpu, utils, ir, _, llvm, _ = _dialects()
         i32 = ir.IntegerType.get_signless(32)
-        pointer = _address(ref, at, [], 0)
-        operands = [
-            pointer,
-            *(utils.bitcast(_register(x), i32) for x in (number, where)),
-        ]
-        asm = "{ .reg .pred p; setp.ne.b32 p, $2, 0;"
-        asm += " @p st.release.gpu.global.b32 [$0], $1; }"
-        void = ir.Type.parse("!llvm.void")
-        llvm.inline_asm(void, operands, asm, "l,r,r", has_side_effects=True)
+        pointer = _address(ref, at, rest[len(words) :], stride)
+        bits = (utils.bitcast(_register(x), i32) for x in rest[: len(words)])
+        operands = [pointer, *bits]
+        kinds = ",".join([*results, "l", *["r"] * len(words)])
+        kind = f"!llvm.struct<({', '.join(['i32'] * len(results))})>"
+        kind = ir.Type.parse(kind if len(results) > 1 else "!llvm.void")
+        kind = i32 if len(results) == 1 else kind
+        out = llvm.inline_asm(kind, operands, asm, kinds, has_side_effects=True)
+        if len(results) > 1:
+            values = [llvm.extractvalue(i32, out, [k]) for k in range(len(results))]
+        else:
+            values = [out] * len(results)
+        return tuple(_word(mgpu, utils, ir, x) for x in values)
 
-    return release(ref, index, number, where)
+    return run(ref, index, *words, *scalars)
 
 
 def ticket(th: Threads, ref, shared, program):
@@ -166,23 +149,3 @@ def ballot(th: Threads, flags):
 
     asm = "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.ballot.b32 $0, p, -1; }"
     return word_of(asm, flags)
-
-
-def prefetch(th: Threads, ref, index, base, stride, where):
-    """Bring a word to the second-level cache, in threads where ``where`` is not 0."""
-    if th.plain:
-        return check_access(ref.size, index + base * stride, where=where)
-
-    @plgpu.inline_mgpu(
-        arg_types=(plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT, WORD_LAYOUT)
-    )
-    def bring(_, ref, at, base, where):
-        _, utils, ir, _, llvm, _ = _dialects()
-        i32 = ir.IntegerType.get_signless(32)
-        pointer = _address(ref, at, [base], stride)
-        asm = "{ .reg .pred p; setp.ne.b32 p, $1, 0; @p prefetch.global.L2 [$0]; }"
-        operands = [pointer, utils.bitcast(_register(where), i32)]
-        void = ir.Type.parse("!llvm.void")
-        llvm.inline_asm(void, operands, asm, "l,r", has_side_effects=True)
-
-    bring(ref, index, base, where)

@@ -38,8 +38,8 @@ rcp.approx.ftz.f32 a, $1; neg.f32 e, $1; fma.rn.f32 e, e, a, {ONE};
 fma.rn.f32 $0, a, e, a; }}"""
 
 
-def _asm(body, *values):
-    """One PTX fragment on numbers of a thread."""
+def _asm(body, *values, alone=True):
+    """One PTX fragment on numbers of a thread; ``alone`` as of ``word_of``."""
 
     @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,) * len(values), return_type=REAL_TYPE)
     def run(_, *arrays):
@@ -47,7 +47,7 @@ def _asm(body, *values):
         f32 = ir.F32Type.get()
         operands = [_scalar(x) for x in arrays]
         kinds = ",".join(["=f"] + ["f"] * len(operands))
-        out = llvm.inline_asm(f32, operands, body, kinds, has_side_effects=False)
+        out = llvm.inline_asm(f32, operands, body, kinds, has_side_effects=not alone)
         return _number(mgpu, ir, vector, out)
 
     return run(*values)
@@ -117,7 +117,9 @@ class Reals:
         if self.th.plain:
             other = jnp.clip(thread + (1 if down else -1), 0, self.th.count - 1)
             return tuple(x[other] for x in values)
-        own = tuple(self._shuffle(x, down) for x in values)
+        way, mask = ("down", 31) if down else ("up", 0)
+        asm = f"shfl.sync.{way}.b32 $0, $1, 1, {mask}, -1;"
+        own = tuple(_asm(asm, x, alone=False) for x in values)
         if lanes == WARP:
             return own
         th, count = self.th, len(values)
@@ -134,15 +136,3 @@ class Reals:
         across = [self.load(shared, at + k)[0] for k in range(count)]
         takes = lane == takes
         return tuple(jnp.where(takes, a, b) for a, b in zip(across, own, strict=True))
-
-    def _shuffle(self, value, down):
-        @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,), return_type=REAL_TYPE)
-        def shuffle(_, x):
-            mgpu, _, ir, _, llvm, vector = _dialects()
-            f32 = ir.F32Type.get()
-            way, mask = ("down", 31) if down else ("up", 0)
-            asm = f"shfl.sync.{way}.b32 $0, $1, 1, {mask}, -1;"
-            out = llvm.inline_asm(f32, [_scalar(x)], asm, "=f,f", has_side_effects=True)
-            return _number(mgpu, ir, vector, out)
-
-        return shuffle(value)

@@ -257,10 +257,10 @@ def _ahead(view, t):
     north, west = (), ()
     for x in range(0, s.columns * planes, 4):
         at = view.lane * 4 + x * 32
-        north += fetch(th, view.refs["north"], at, 4, base, s.sides[1] * planes)
+        north += fetch(th, view.refs["north"], at, base, s.sides[1] * planes)
     base = (view.triple * s.strips + view.strip) * s.steps + t
     for x in range(0, s.slot, 4):
-        west += fetch(th, view.refs["west"], th.splat(x), 4, base, s.slot)
+        west += fetch(th, view.refs["west"], th.splat(x), base, s.slot)
     corner = west[: len(s.rule.corners)]
     return letter, _cut(north, s.columns), corner, _cut(west[4:], s.rows)
 

@@ -19,7 +19,6 @@ from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.access_check import check_access
-from kernels_pallas.core.exchange import prefetch
 from kernels_pallas.core.mosaic import (
     THREADS,
     WORD_LAYOUT,
@@ -152,7 +151,6 @@ def load_window(view, base, thread):
         _store_byte(view, high * ROW + low * SLAB + (GUARD + SIDE), ac)
         _store_byte(view, high + low * SLAB + GUARD, bc)
     th.wait()
-    _prefetch_diagonal(view, base, thread)
 
 
 def _put_unit(view, unit, number, words):
@@ -190,20 +188,6 @@ def _unit(th, base, unit):
 
 def _sixteenth(th, value):
     return lax.shift_right_logical(value, th.splat(4))
-
-
-def _prefetch_diagonal(view, base, thread):
-    """Fetch the next window on the diagonal to the second-level cache: a path leaves a
-    window by a face, up to three cells from the others."""
-    th, s = view.th, view.s
-    soon = base[0] - WINDOW_SHIFT, base[1] - WINDOW_SHIFT, base[2] - SIDE
-    units = COPY_UNITS // SIDE * (SIDE + SIDE - WINDOW_SHIFT)
-    for first in range(0, units, THREADS):
-        at = _unit(th, soon, thread + first)
-        needed = (inside(at) & (thread + first < units)).astype(jnp.int32)
-        for q in range(s.rule.states):
-            index, line = _source(th, s, view.triple, at, q)
-            prefetch(th, view.score_bytes, index, line, _stride(s), needed)
 
 
 def _stride(s):
