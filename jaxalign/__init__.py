@@ -7,7 +7,7 @@ Public names load on first use, so that ``import jaxalign`` imports no jax.
 import importlib as _importlib
 import importlib.metadata as _metadata
 
-from jaxalign.runtime.fork import watch as _watch
+from jaxalign.runtime.devices import watch_forks as _watch_forks
 
 try:
     __version__ = _metadata.version("jaxalign")
@@ -54,7 +54,7 @@ _HOMES = {
 }
 __all__ = sorted(_HOMES)
 
-_watch()
+_watch_forks()
 
 
 def __getattr__(name: str):

@@ -14,7 +14,7 @@ from jaxalign.errors import DeviceError, UsageError
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.runtime import backend
-from jaxalign.runtime.fork import refuse_without_threads
+from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.soft import primitives
 from jaxalign.soft.dp.blocks import BLOCK_DIAGONALS, Factors
 from jaxalign.soft.dp.ends import Gap, ModeRules

@@ -209,8 +209,9 @@ def sweep(triple: Triple, region: Region, reverse=False, **outputs):
 
 def _fill_in_pieces(tally: Tally, cells: int, pieces: int, problem):
     """A fill that tells how far it is, and can be interrupted, after each piece."""
-    first, last = FILLS[problem[0]].steps(problem[3].size)
-    ends = np.linspace(first - 1, last, pieces + 1).astype(np.int32)
+    fills, size = FILLS[problem[0]], problem[3].size
+    last = fills.last_step(size)
+    ends = np.linspace(fills.FIRST_STEP - 1, last, pieces + 1).astype(np.int32)
     state, before = begin(*problem), 0
     for n in range(pieces):
         state = advance(*problem, state, ends[n] + 1, ends[n + 1])

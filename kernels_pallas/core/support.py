@@ -1,10 +1,12 @@
 """Whether the kernels run here; imports no more of Pallas than it has to."""
 
+from functools import cache
 from importlib import import_module
 
 import jax
 
 
+@cache
 def supported(device=None) -> tuple[bool, str]:
     """Whether the kernels run on a device, JAX's first by default, and why (not)."""
     device = device or jax.devices()[0]

@@ -15,7 +15,7 @@ import pytest
 import jaxalign
 from jaxalign.cli.main import main
 from jaxalign.io import fasta
-from jaxalign.runtime import fork
+from jaxalign.runtime import devices
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "how-to" / "multiprocessing.md"
@@ -81,7 +81,7 @@ def run_script(folder: Path, text: str, *words: str) -> list[str]:
 @pytest.fixture
 def without_threads(monkeypatch):
     """As in a child that was forked after JAX had started."""
-    monkeypatch.setattr(fork, "_threads_lost", True)
+    monkeypatch.setattr(devices, "_threads_lost", True)
 
 
 @pytest.mark.parametrize("name", CALLS)

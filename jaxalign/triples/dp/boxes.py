@@ -37,6 +37,11 @@ class Box(NamedTuple):
     size: jax.Array
     free: jax.Array
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(U, V, W)."""
+        return len(self.a), len(self.b), len(self.c)
+
 
 class Faces(NamedTuple):
     """H of the layer before a box: u = 0 (S, V, W), v = 0 (S, U, W), w = 0 (S, U, V)
@@ -201,6 +206,43 @@ def read_choice(model: Model, column_of_bytes, v, state):
         word = word | jnp.where(inside, stored[at] << (8 * byte), jnp.uint32(0))
     shift = (model.bits * (state % 8)).astype(jnp.uint32)
     return (word >> shift) & jnp.uint32(2**model.bits - 1)
+
+
+def output_buffers(model: Model, outputs: FillOutputs, shape, plane, choices, dtype):
+    """The outputs of a fill of a box of ``shape`` in its carry, before its first step.
+
+    ``plane`` is the shape of a plane or layer, ``choices`` that of all choices.
+    """
+    rows, columns, deep = shape
+    steps, channels = choices[0], model.states * (2 if outputs.pointers else 1)
+    state, minus = {}, neg_inf(dtype)
+    if outputs.best:
+        state["best"] = jnp.full(plane, minus, dtype)
+        state["best_w"] = jnp.zeros(plane, jnp.int32)
+    if outputs.choices:
+        state["choices"] = jnp.zeros(choices, jnp.uint8)
+    if outputs.faces:
+        state["south"] = jnp.full((steps, channels, columns), minus, dtype)
+        state["east"] = jnp.full((steps, channels, rows), minus, dtype)
+    if outputs.height:
+        count = (deep - 1) // outputs.height + 1
+        state["bottoms"] = jnp.full((count, channels, rows, columns), minus, dtype)
+    return state
+
+
+def record_best(outputs: FillOutputs, state, h, w, inside=True):
+    """``best`` and ``best_w`` once the cells of a step are seen; H of each state."""
+    top = h[0]
+    for x in h[1 : outputs.best]:
+        top = lax.max(top, x)
+    better = (top > state["best"]) & inside
+    best = jnp.where(better, top, state["best"])
+    return {"best": best, "best_w": jnp.where(better, w, state["best_w"])}
+
+
+def channels_of(h, pointers):
+    """H of each state and, where there are pointers, these as scores."""
+    return h + tuple(x.astype(h[0].dtype) for x in pointers or ())
 
 
 def put(buffer, value, index):

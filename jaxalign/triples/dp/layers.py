@@ -8,6 +8,9 @@ A layer is skewed, (D, U): row d = u + v, entry u. Entries with v outside the bo
 hold minus infinity on the left, and on the right values that nothing inside reads.
 """
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -15,6 +18,8 @@ from jaxalign.affine import neg_inf
 from jaxalign.triples.dp import boxes
 from jaxalign.triples.dp.boxes import Box, BoxFill, Faces, FillOutputs, TripleScoring
 from jaxalign.triples.dp.recurrence import Model
+
+FIRST_STEP = 1  # the first layer of a box
 
 
 def stored_cells(shape) -> int:
@@ -38,13 +43,8 @@ def fill(
     """Fill a box by layers; see ``planes.fill``. ``stop`` is the last layer."""
     stop = box.size[2] if stop is None else stop
     state = begin(model, outputs, box, costs, faces)
-    state = advance(model, outputs, box, costs, faces, state, 1, stop)
+    state = advance(model, outputs, box, costs, faces, state, FIRST_STEP, stop)
     return finish(model, outputs, box, state)
-
-
-def steps(size) -> tuple[int, int]:
-    """The first and the last layer of a box of ``size``."""
-    return 1, last_step(size)
 
 
 def begin(
@@ -54,13 +54,25 @@ def begin(
     costs: TripleScoring,
     faces: Faces | None,
 ):
-    """The carry of ``advance`` before the first layer."""
-    return _begin(model, outputs, faces, _shape(box), costs.gaps.open.dtype)
+    """The carry of ``advance`` before the first layer: the top face, or minus
+    infinity."""
+    shape, dtype = box.shape, costs.gaps.open.dtype
+    rows, columns, deep = shape
+    plane = rows + columns - 1, rows
+    h = (jnp.full(plane, neg_inf(dtype), dtype),) * model.states
+    if faces is not None and faces.top is not None:
+        h = tuple(_skew(faces.top[s]) for s in range(model.states))
+    pointers = _above(model, shape, faces) if outputs.pointers else None
+    choice = (jnp.zeros((1, rows), jnp.uint32),) * model.states
+    each = jax.eval_shape(partial(boxes.pack_choices, model), choice)
+    choices = deep, plane[0], *each.shape
+    more = boxes.output_buffers(model, outputs, shape, plane, choices, dtype)
+    return {"layer": (h, pointers)} | more
 
 
 def advance(model, outputs, box: Box, costs: TripleScoring, faces, state, first, stop):
     """The carry after the layers ``first`` to ``stop``; a fill may go in pieces."""
-    shape = _shape(box)
+    shape = box.shape
     ab = _skew(costs.ab[box.a[:, None], box.b[None, :]].astype(costs.gaps.open.dtype))
 
     def layer(w, state):
@@ -70,36 +82,6 @@ def advance(model, outputs, box: Box, costs: TripleScoring, faces, state, first,
 
     bounds = jnp.asarray(first, jnp.int32), jnp.asarray(stop, jnp.int32) + 1
     return lax.fori_loop(*bounds, layer, state)
-
-
-def _shape(box):
-    return len(box.a), len(box.b), len(box.c)
-
-
-def _begin(model, outputs, faces, shape, dtype):
-    """The carry before the first layer: the top face, or minus infinity."""
-    rows, columns, deep = shape
-    minus = jnp.full((rows + columns - 1, rows), neg_inf(dtype), dtype)
-    h = (minus,) * model.states
-    if faces is not None and faces.top is not None:
-        h = tuple(_skew(faces.top[s]) for s in range(model.states))
-    pointers = _above(model, shape, faces) if outputs.pointers else None
-    state = {"layer": (h, pointers)}
-    channels = model.states * (2 if outputs.pointers else 1)
-    if outputs.best:
-        state["best"], state["best_w"] = minus, jnp.zeros(minus.shape, jnp.int32)
-    if outputs.choices:
-        each = boxes.pack_choices(
-            model, (jnp.zeros((1, rows), jnp.uint32),) * model.states
-        )
-        state["choices"] = jnp.zeros((deep, rows + columns - 1, *each.shape), jnp.uint8)
-    if outputs.faces:
-        state["south"] = jnp.full((deep, channels, columns), neg_inf(dtype), dtype)
-        state["east"] = jnp.full((deep, channels, rows), neg_inf(dtype), dtype)
-    if outputs.height:
-        full = ((deep - 1) // outputs.height + 1, channels, rows, columns)
-        state["bottoms"] = jnp.full(full, neg_inf(dtype), dtype)
-    return state
 
 
 def _above(model, shape, faces):
@@ -217,16 +199,9 @@ def _record(model, outputs, state, new, choices, w, shape):
     """The changes of the carry by this layer, output by output."""
     (h, pointers), out = new, {}
     rows, columns, _ = shape
-    channels = (
-        h if pointers is None else h + tuple(x.astype(h[0].dtype) for x in pointers)
-    )
+    channels = boxes.channels_of(h, pointers)
     if outputs.best:
-        top = h[0]
-        for x in h[1 : outputs.best]:
-            top = lax.max(top, x)
-        better = top > state["best"]
-        out["best"] = jnp.where(better, top, state["best"])
-        out["best_w"] = jnp.where(better, w, state["best_w"])
+        out |= boxes.record_best(outputs, state, h, w)
     if choices is not None:
         out["choices"] = boxes.put(state["choices"], choices, w)
     if outputs.faces:

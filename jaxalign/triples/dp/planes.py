@@ -19,6 +19,7 @@ from jaxalign.triples.dp.recurrence import COLUMN_ORDER, Model
 from jaxalign.triples.dp.shear import last_plane
 
 FIRST_PLANE = 3  # u + v + w of the first cell
+FIRST_STEP = FIRST_PLANE + 1  # of a box without faces
 
 
 def last_step(size) -> int:
@@ -57,14 +58,9 @@ def fill(
     """
     stop = _end_plane(box) if stop is None else stop
     state = begin(model, outputs, box, costs, faces)
-    first = FIRST_PLANE + 1 if faces is None else 0
+    first = FIRST_STEP if faces is None else 0
     state = advance(model, outputs, box, costs, faces, state, first, stop)
     return finish(model, outputs, box, state)
-
-
-def steps(size) -> tuple[int, int]:
-    """The first and the last plane of a box of ``size`` without faces."""
-    return FIRST_PLANE + 1, last_step(size)
 
 
 def begin(
@@ -75,8 +71,8 @@ def begin(
     faces: Faces | None,
 ):
     """The carry of ``advance`` before the first plane."""
-    shape, dtype = _shape(box), costs.gaps.open.dtype
-    state = _begin(model, outputs, box, shape, dtype)
+    shape, dtype = box.shape, costs.gaps.open.dtype
+    state = _begin(model, outputs, box, dtype)
     if faces is not None:
         return state | {"planes": (_nothing(model, outputs, shape, dtype),) * 3}
     if outputs.layer or outputs.best:
@@ -89,7 +85,7 @@ def begin(
 
 def advance(model, outputs, box: Box, costs: TripleScoring, faces, state, first, stop):
     """The carry after the planes ``first`` to ``stop``; a fill may go in pieces."""
-    shape, weave = _shape(box), shear.scores(box, costs)
+    shape, weave = box.shape, shear.scores(box, costs)
 
     def plane(q, state):
         w = q - weave["uv"]
@@ -104,10 +100,6 @@ def advance(model, outputs, box: Box, costs: TripleScoring, faces, state, first,
     return lax.fori_loop(*bounds, plane, state)
 
 
-def _shape(box):
-    return len(box.a), len(box.b), len(box.c)
-
-
 def _nothing(model, outputs, shape, dtype):
     """A plane of minus infinity: (H of each state, pointers or None)."""
     h = (jnp.full(shape[:2], neg_inf(dtype), dtype),) * model.states
@@ -115,32 +107,21 @@ def _nothing(model, outputs, shape, dtype):
     return h, ((lost,) * model.states if outputs.pointers else None)
 
 
-def _begin(model, outputs, box, shape, dtype):
+def _begin(model, outputs, box, dtype):
     """The carry before the first plane: the seed lies on plane 3, nothing before."""
+    shape = box.shape
     h, pointers = empty = _nothing(model, outputs, shape, dtype)
     seeded = tuple(x.at[1, 1].set(box.seed[s]) for s, x in enumerate(h))
     state = {"planes": ((seeded, pointers), empty, empty)}
-    minus = jnp.full(shape[:2], neg_inf(dtype), dtype)
-    channels = model.states * (2 if outputs.pointers else 1)
-    steps = last_plane(shape) + 1
     lone = jnp.where(_end_plane(box) == FIRST_PLANE, box.seed, neg_inf(dtype))
-    state["end"] = jnp.pad(lone, (0, channels - model.states))
+    state["end"] = jnp.pad(lone, (0, model.states if outputs.pointers else 0))
     if outputs.layer:
-        state["layer"] = (minus,) * model.states
-    if outputs.best:
-        state["best"], state["best_w"] = minus, jnp.zeros(shape[:2], jnp.int32)
-    if outputs.choices:
-        choice = (jnp.zeros((shape[0], shape[1]), jnp.uint32),) * model.states
-        one = jax.eval_shape(partial(boxes.pack_choices, model), choice)
-        state["choices"] = jnp.zeros((steps, *one.shape), jnp.uint8)
-    if outputs.faces:
-        state["south"] = jnp.full((steps, channels, shape[1]), neg_inf(dtype), dtype)
-        state["east"] = jnp.full((steps, channels, shape[0]), neg_inf(dtype), dtype)
-    if outputs.height:
-        count = (shape[2] - 1) // outputs.height + 1
-        full = (count, channels, *shape[:2])
-        state["bottoms"] = jnp.full(full, neg_inf(dtype), dtype)
-    return state
+        state["layer"] = h
+    choice = (jnp.zeros(shape[:2], jnp.uint32),) * model.states
+    one = jax.eval_shape(partial(boxes.pack_choices, model), choice)
+    choices = last_plane(shape) + 1, *one.shape
+    more = boxes.output_buffers(model, outputs, shape, shape[:2], choices, dtype)
+    return state | more
 
 
 def _inner(model, outputs, box, costs, weave, planes, q, w):
@@ -228,8 +209,7 @@ def _seed(outputs, new, box, q):
 def _record(outputs, state, new, choices, q, w, box, model):
     """The changes of the carry by this plane, output by output."""
     h, pointers = new
-    dtype, out = h[0].dtype, {}
-    channels = h if pointers is None else h + tuple(x.astype(dtype) for x in pointers)
+    channels, out = boxes.channels_of(h, pointers), {}
     u, v = box.size[0], box.size[1]
     here = q == _end_plane(box)
     out["end"] = jnp.where(here, jnp.stack([x[u, v] for x in channels]), state["end"])
@@ -238,21 +218,16 @@ def _record(outputs, state, new, choices, q, w, box, model):
         pairs = zip(h, state["layer"], strict=True)
         out["layer"] = tuple(jnp.where(last, x, before) for x, before in pairs)
     if outputs.best:
-        top = h[0]
-        for x in h[1 : outputs.best]:
-            top = lax.max(top, x)
-        better = (top > state["best"]) & (w >= 1) & (w <= box.size[2])
-        out["best"] = jnp.where(better, top, state["best"])
-        out["best_w"] = jnp.where(better, w, state["best_w"])
+        inside = (w >= 1) & (w <= box.size[2])
+        out |= boxes.record_best(outputs, state, h, w, inside)
     if choices is not None:
         whole = tuple(jnp.pad(x, ((1, 0), (1, 0))) for x in choices)
         packed = boxes.pack_choices(model, whole)
         out["choices"] = boxes.put(state["choices"], packed, q)
     if outputs.faces:
-        south, east = (jnp.stack([x[-1, :] for x in channels]),
-                       jnp.stack([x[:, -1] for x in channels]))  # fmt: skip
-        out["south"] = boxes.put(state["south"], south, q)
-        out["east"] = boxes.put(state["east"], east, q)
+        south, east = ([x[-1, :] for x in channels], [x[:, -1] for x in channels])
+        out["south"] = boxes.put(state["south"], jnp.stack(south), q)
+        out["east"] = boxes.put(state["east"], jnp.stack(east), q)
     if outputs.height:
         out["bottoms"] = _bottoms(outputs, state["bottoms"], channels, q, w)
     return out
@@ -273,9 +248,7 @@ def _bottoms(outputs, layers, channels, q, w):
 
 def finish(model: Model, outputs: FillOutputs, box: Box, state) -> BoxFill:
     """The outputs of a fill, from its last carry."""
-    rows, columns, deep = _shape(box)
-    states = model.states
-    faces = (None, None)
+    (rows, columns, deep), states, faces = box.shape, model.states, (None, None)
     if outputs.faces:
         faces = (
             shear.unweave(state["south"], rows - 1, columns, deep),
