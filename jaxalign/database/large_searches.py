@@ -12,10 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from jaxalign.database import api
-from jaxalign.database.options import (
-    SearchOptions,
-    StreamSearchKeywords,
-)
+from jaxalign.database.options import SearchOptions, StreamSearchKeywords
 from jaxalign.errors import UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.model.alphabet import Sequences

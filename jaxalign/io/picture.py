@@ -34,9 +34,7 @@ def _kind(path: str) -> str:
 def _canvas():
     """A canvas and its figure, beside whatever backend the process has."""
     try:
-        from matplotlib.backends.backend_agg import (  # pyright: ignore[reportMissingImports]
-            FigureCanvasAgg,
-        )
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # pyright: ignore[reportMissingImports]
         from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise UsageError("a picture needs matplotlib: jaxalign[plot]") from error

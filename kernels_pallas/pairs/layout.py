@@ -10,12 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.pairs.shapes import (
-    Fill,
-    FillInputs,
-    Numbers,
-    records_of_strip,
-)
+from kernels_pallas.pairs.shapes import Fill, FillInputs, Numbers, records_of_strip
 from kernels_pallas.pairs.target_letters import before, columns, in_blocks, in_bytes
 
 COPY_WORDS = 256  # of a row of the table in shared memory: the limit of one copy

@@ -92,8 +92,7 @@ def padded_ids(indices, size):
 
 
 @partial(
-    jax.jit,
-    static_argnames=("sizes", "letters", "zipped", "kind", "once", "inclusive"),
+    jax.jit, static_argnames=("sizes", "letters", "zipped", "kind", "once", "inclusive")
 )
 def gather(
     queries,

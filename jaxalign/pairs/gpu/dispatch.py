@@ -68,13 +68,7 @@ def compute(state: Run, worker: Worker, piece: Piece) -> None:
     # Rows are held there if no other thread has launches for them on this device.
     alone = worker.only or len(state.plan.pieces) == 1
     with device_errors.explained(f"the launches of {job_words(task)}", worker.device):
-        run(
-            job,
-            piece.content,
-            state.output,
-            worker.tell,
-            alone,
-        )
+        run(job, piece.content, state.output, worker.tell, alone)
     if task.reserved is not None:
         collect(state, [job])
 

@@ -27,10 +27,7 @@ def _launch(task, launch) -> str:
     """``a launch of 64 queries x 4,096 targets (up to 900 x 812 letters, int16)``."""
     sides = (
         (task.job.query_lengths, launch.queries),
-        (
-            task.job.target_lengths,
-            launch.targets,
-        ),
+        (task.job.target_lengths, launch.targets),
     )
     m, n = (int(lengths[some].max(initial=0)) for lengths, some in sides)
     count = f"{len(launch.queries):,} queries x {len(launch.targets):,} targets"
