@@ -1,7 +1,5 @@
 """The straight line of ``jaxalign three``: options -> input -> plan -> alignment."""
 
-from dataclasses import replace
-
 from jaxalign.cli import inputs, progress
 from jaxalign.cli.job import Messages
 from jaxalign.cli.request import scoring_of
@@ -35,10 +33,11 @@ def run(path: str, options: ThreeOptions) -> int:
         raise UsageError(f"{path} has {len(read)} records: three are needed")
     select_device(options.machine.device)
     named = [read.take([n]) for n in range(3)]
-    messages.say(describe(read, api.plan_of_triple(*named, scoring, chosen)))
+    words = {name: x for name, x in vars(chosen).items() if name != "progress"}
+    messages.say(describe(read, api.plan_three(*named, scoring, **words)))
     asked = options.messages
     with progress.reporting(asked.progress, asked.quiet) as tell:
-        found = api.triple_of(*named, scoring, replace(chosen, progress=tell))
+        found = api.align_three(*named, scoring, progress=tell, **words)
     triples.write(found, out, options.output.format, options.output.force)
     messages.say(_summary(found))
     return 0
@@ -70,7 +69,7 @@ def _check(scoring, options: ThreeOptions, out: str) -> None:
     output.check(out, options.output.force)
 
 
-def describe(sequences, plan: dict) -> str:
+def describe(sequences, plan) -> str:
     """The plan in one line."""
     lengths = " x ".join(str(n) for n in sequences.lengths)
     return (

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 from jaxalign import inputs
@@ -105,21 +105,10 @@ def align_three(
     MKTA-IAKQR
     MRTAYLA--R
     """
-    return triple_of(a, b, c, scoring, TripleOptions(**options))
-
-
-def triple_of(
-    a: SequenceLike,
-    b: SequenceLike,
-    c: SequenceLike,
-    scoring: ScoringLike,
-    options: TripleOptions,
-) -> TripleAlignment:
-    """``align_three``, its options packed."""
     # 1 check and encode, 2 plan and run
-    scoring = as_scoring(scoring)
-    sequences, request = _request([(a, b, c)], scoring, options)
-    return plan.run(sequences, scoring, request, options.progress)
+    scoring, chosen = as_scoring(scoring), TripleOptions(**options)
+    sequences, request = _request([(a, b, c)], scoring, chosen)
+    return plan.run(sequences, scoring, request, chosen.progress)
 
 
 @with_options(TripleOptions)
@@ -129,7 +118,7 @@ def plan_three(
     c: SequenceLike,
     scoring: ScoringLike = None,
     **options: Unpack[PlanThreeKeywords],
-) -> dict[str, Any]:
+) -> plan.TriplePlan:
     """The plan of ``align_three``: how it would compute, and in how many bytes.
 
     Parameters and errors are those of ``align_three``.
@@ -141,21 +130,10 @@ def plan_three(
     >>> plan["cells"], plan["states"], plan["traceback"], plan["dtype"]
     (180, 7, 'store', 'int32')
     """
-    return plan_of_triple(a, b, c, scoring, TripleOptions(**options))
-
-
-def plan_of_triple(
-    a: SequenceLike,
-    b: SequenceLike,
-    c: SequenceLike,
-    scoring: ScoringLike,
-    options: TripleOptions,
-) -> dict[str, Any]:
-    """``plan_three``, its options packed."""
     scoring = as_scoring(scoring)
-    sequences, request = _request([(a, b, c)], scoring, options)
+    sequences, request = _request([(a, b, c)], scoring, TripleOptions(**options))
     (triple,) = plan.triples_of(sequences, scoring, request)
-    return asdict(plan.make_plan(triple, request))
+    return plan.make_plan(triple, request)
 
 
 @with_options(TripleOptions)
@@ -219,8 +197,6 @@ __all__ = [
     "align_three",
     "align_triples",
     "check",
-    "plan_of_triple",
     "plan_three",
     "show_bytes",
-    "triple_of",
 ]

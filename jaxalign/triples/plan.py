@@ -1,8 +1,10 @@
 """The plan of a triple, which is shown and then run: its traceback, and its bytes."""
 
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -38,10 +40,13 @@ COMPILED = (
 )
 
 
-@dataclass(frozen=True)
-class TriplePlan:
+@dataclass(frozen=True, eq=False)
+class TriplePlan(Mapping[str, Any]):
     """One triple, or a batch of one shape: who fills its boxes, how its path is traced
-    back (None: not at all), and the bytes that this takes of the budget."""
+    back (None: not at all), and the bytes that this takes of the budget.
+
+    It reads like a dict, ``plan["cells"]``; ``print`` shows its figures one a line.
+    """
 
     cells: int
     gap_model: str
@@ -52,6 +57,19 @@ class TriplePlan:
     dtype: str
     bytes: int
     budget_bytes: int
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(vars(self))
+
+    def __len__(self) -> int:
+        return len(vars(self))
+
+    def __str__(self) -> str:
+        lines = (f"{name.replace('_', ' ')}: {x}" for name, x in self.items())
+        return "\n".join(lines)
 
 
 def triples_of(sequences, scoring, request: TripleRequest) -> list[Triple]:
