@@ -9,6 +9,8 @@ import pytest
 os.environ["XLA_FLAGS"] = (
     os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
 )
+# Tests change constants that programs are made of; few of them want the folder.
+os.environ["JAXALIGN_CACHE_DIR"] = "off"
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 
@@ -22,6 +24,9 @@ def few_programs():
     if maps_run_short():
         import jax
 
+        from jaxalign.runtime import programs
+
+        programs.clear()
         jax.clear_caches()
 
 

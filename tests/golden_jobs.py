@@ -47,6 +47,8 @@ from golden_pairs import (
 from golden_search import hits, hits_in_parts, unknown_letters
 from golden_three import three, triples
 
+from jaxalign.runtime import programs
+
 MODES = ("global", "semiglobal", "local")
 OUTPUTS = ("alignment", "stats", "score", "identity")
 MAPS = 30_000  # memory maps of a process with too many compiled programs
@@ -287,6 +289,7 @@ def entries(some: list[Group]):
         print(f"{k:4} {seconds:6.2f} s {one['jobs']:4} {group.name}", file=sys.stderr)
         yield one
         if len(Path("/proc/self/maps").read_text().splitlines()) > MAPS:
+            programs.clear()
             jax.clear_caches()
 
 

@@ -61,7 +61,7 @@ OUTSIDE = {
     "cli": {"cyclopts", "numpy", "rich"},
     "database": {"jax", "numpy"},
     "database.api": {"numpy"},
-    "database.dp": {"jax"},
+    "database.dp": {"jax", "numpy"},
     "io": {"biotite", "matplotlib", "numpy", "pyarrow"},
     # jaxlib.mlir: inline instructions
     "kernels_pallas.core": {"jax", "jaxlib", "numpy"},

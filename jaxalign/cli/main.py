@@ -14,7 +14,6 @@ from jaxalign.cli.demo import demo
 from jaxalign.cli.index import index
 from jaxalign.cli.info import info
 from jaxalign.cli.matrices import matrices
-from jaxalign.cli.program_folder import keep_compilations
 from jaxalign.cli.search import search
 from jaxalign.cli.soft import soft
 from jaxalign.cli.three import three
@@ -71,7 +70,6 @@ def main(argv: list[str] | None = None) -> int:
         One of ``jaxalign.errors.EXIT_CODES``.
     """
     program, argv = argv is None, sys.argv[1:] if argv is None else argv
-    keep_compilations()
     _hush(argv)
     try:
         result = app()(argv, exit_on_error=False, print_error=False)

@@ -23,10 +23,13 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs.plan import Task, merge
 from jaxalign.runtime import device_errors, memory
 from jaxalign.runtime.devices import first_device, precision
+from jaxalign.runtime.programs import stored
 
 BLOCK_RESIDUES, BLOCK_RECORDS = 2**26, 2**20  # of a block of the database, at most
 STAGE_LANES = 128
 MIN_PLACES = 1024  # for hits of a query, where as many are asked for
+
+add_hits, merge_hits = stored(best_hits.add), stored(best_hits.merge)
 
 
 class StageCosts(NamedTuple):
@@ -168,16 +171,14 @@ def _fold(task: Task, index, best, tell) -> tuple[best_hits.BestHits, dict]:
             with jax.default_device(device):
                 so_far = bests.get(device) or best_hits.empty(*shape, dtype)
                 window = _window(len(task.queries), queries, targets, index, scores)
-                bests[device] = best_hits.add(
-                    so_far, scores, *window, _least(task, dtype)
-                )
+                bests[device] = add_hits(so_far, scores, *window, _least(task, dtype))
 
     with device_errors.explained("the best hits of each query"):
         info = scores(task, take, tell)
         with precision(dtype):
             first, *others = (jax.device_put(b, home) for b in bests.values())
             for other in others:
-                first = best_hits.merge(first, other)
+                first = merge_hits(first, other)
         return jax.block_until_ready(first), info
 
 

@@ -4,11 +4,10 @@
 XLA's programs for a CPU lie in memory maps, some 40 of one box of three sequences with
 JAX 0.12 and 180 with 0.10. Linux lets a process have 65,530 (``vm.max_map_count``), and
 XLA ends a process that is refused one. Programs of pairs come in few sizes; those of
-triples come in thousands.
+triples come in thousands, and are forgotten where maps run short (``programs``).
 """
 
 import re
-from collections.abc import Iterable
 from itertools import count
 from math import inf
 from pathlib import Path
@@ -94,10 +93,3 @@ def maps_run_short() -> bool:
     if next(_calls) % CALLS_BETWEEN_LOOKS or not MAPS.exists():
         return False
     return MAPS.read_bytes().count(b"\n") > MAX_MEMORY_MAPS
-
-
-def forget_programs(functions: Iterable[Any]) -> None:
-    """Let jitted functions forget what they compiled where memory maps run short."""
-    if maps_run_short():
-        for function in functions:
-            function.clear_cache()

@@ -11,6 +11,7 @@ from typing import Any
 from jaxalign.errors import DeviceError, UsageError
 
 COPIED_VARIABLES = (  # of the environment, to every worker
+    "JAXALIGN_CACHE_DIR",
     "JAX_COMPILATION_CACHE_DIR",
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
 )

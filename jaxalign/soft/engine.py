@@ -1,12 +1,11 @@
 """The soft functions of one pair, and one program for a batch of them."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
 from jaxalign.errors import UsageError
+from jaxalign.runtime.programs import program
 from jaxalign.soft.dp import free_energy, paths
 from jaxalign.soft.dp.blocks import Factors, masked, multiplied
 from jaxalign.soft.dp.diagonals import COSTLY, FORBIDDEN, Weights
@@ -35,7 +34,7 @@ def over_batch(function, arrays, axes, batch, settings, more=()):
     return values
 
 
-@partial(jax.jit, static_argnums=(0, 2, 3, 4, 5))
+@program(("function", "axes", "batch", "settings", "more"))
 def _program(function, arrays, axes, batch, settings, more):
     if not batch:
         return function(arrays, settings, *more)

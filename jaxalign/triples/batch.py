@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.runtime.devices import precision
+from jaxalign.runtime.programs import program
 from jaxalign.triples import engine, gpu
 from jaxalign.triples.dp import choice_walk, planes
 from jaxalign.triples.dp.boxes import Box, FillOutputs, TripleScoring
@@ -122,7 +123,7 @@ def _sweep(triples, regions, reverse=False, **outputs):
     return fills(backwards(model) if reverse else model, outputs, box, costs, stop)
 
 
-@partial(jax.jit, static_argnames=("model", "outputs"))
+@program(("model", "outputs"))
 def fills(model, outputs, box: Box, costs: TripleScoring, stop):
     """``planes.fill`` of every box of a batch."""
 
@@ -132,7 +133,7 @@ def fills(model, outputs, box: Box, costs: TripleScoring, stop):
     return jax.vmap(one)(box, costs)
 
 
-@partial(jax.jit, static_argnames=("model", "longest"))
+@program(("model", "longest"))
 def walks(model, choices, begin, longest):
     """The path through every box of a batch."""
 

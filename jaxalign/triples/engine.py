@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.affine import Gaps, neg_inf
+from jaxalign.runtime.programs import program
 from jaxalign.triples import gpu
 from jaxalign.triples.dp import layers, planes
 from jaxalign.triples.dp.boxes import Box, FillOutputs, TripleScoring
@@ -164,27 +165,25 @@ def seed_of(triple: Triple, states) -> np.ndarray:
     return seed
 
 
-@partial(jax.jit, static_argnames=("schedule", "model", "outputs"))
+@program(("schedule", "model", "outputs"))
 def fill(schedule, model, outputs, box, costs):
     """``fill`` of the planes or layers, compiled for each shape; so are the next three,
     the same fill in pieces."""
     return FILLS[schedule].fill(model, outputs, box, costs, None)
 
 
-@partial(jax.jit, static_argnames=("schedule", "model", "outputs"))
+@program(("schedule", "model", "outputs"))
 def begin(schedule, model, outputs, box, costs):
     return FILLS[schedule].begin(model, outputs, box, costs, None)
 
 
-@partial(
-    jax.jit, static_argnames=("schedule", "model", "outputs"), donate_argnames="state"
-)
+@program(("schedule", "model", "outputs"), donate_argnames="state")
 def advance(schedule, model, outputs, box, costs, state, first, last):
     room = FILLS[schedule]
     return room.advance(model, outputs, box, costs, None, state, first, last)
 
 
-@partial(jax.jit, static_argnames=("schedule", "model", "outputs"))
+@program(("schedule", "model", "outputs"))
 def finish(schedule, model, outputs, box, state):
     return FILLS[schedule].finish(model, outputs, box, state)
 

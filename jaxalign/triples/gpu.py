@@ -13,6 +13,7 @@ import numpy as np
 from jaxalign.affine import neg_inf
 from jaxalign.errors import CertificateError, UsageError
 from jaxalign.runtime.devices import first_device
+from jaxalign.runtime.programs import program
 from jaxalign.triples.dp.boxes import BoxFill
 from jaxalign.triples.result import letters_of, scores_of
 
@@ -75,7 +76,7 @@ def layer(triple, region, reverse=False) -> BoxFill:
     return _frame(answer.ends, answer.layer)
 
 
-@jax.jit
+@program()
 def _frame(ends, layer) -> BoxFill:
     """The first triple; cell (0, 0) of a layer of the kernels is (1, 1) of a box."""
     around = (0, 0), (1, 1), (1, 1)

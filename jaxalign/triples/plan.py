@@ -13,7 +13,7 @@ from jaxalign.model import bounds
 from jaxalign.model.triple import TripleAlignment
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.devices import precision
-from jaxalign.runtime.memory import forget_programs, show_bytes
+from jaxalign.runtime.memory import show_bytes
 from jaxalign.triples import batch, engine, gpu
 from jaxalign.triples.dp.recurrence import MODELS, matrices_in
 from jaxalign.triples.engine import Region, Tally, Triple
@@ -26,17 +26,9 @@ from jaxalign.triples.options import (
 from jaxalign.triples.result import ScoredPath, alignments
 from jaxalign.triples.tracebacks import (
     bt1_bt2_bt3,
-    chunk_faces,
     chunk_grid,
     divide_and_conquer,
     stored_box,
-)
-
-# Compiled for each shape of a box.
-COMPILED = (
-    *(engine.fill, engine.begin, engine.advance, engine.finish, stored_box.walk),
-    *(chunk_faces.fill, chunk_faces.start_point, chunk_faces.fill_and_walk),
-    *(batch.fills, batch.walks, divide_and_conquer.join),
 )
 
 
@@ -214,7 +206,6 @@ def _grid(triple, region, request):
 
 def run(sequences, scoring, request: TripleRequest, progress=None) -> TripleAlignment:
     """Plan and align the three sequences of a set."""
-    forget_programs(COMPILED)
     (triple,) = triples_of(sequences, scoring, request)
     plan = make_plan(triple, request)
     if progress:
@@ -277,7 +268,6 @@ def run_many(
     if progress:
         tally.listener = lambda cells: progress(cells, total)
     for numbers in batch.batches(triples, request.budget):
-        forget_programs(COMPILED)
         some = [triples[n] for n in numbers]
         try:
             with device_errors.explained(f"{len(some):,} triples"):

@@ -19,9 +19,8 @@ import jax  # before main(), which else turns on a compilation cache in the home
 import numpy as np
 import pytest
 
-from jaxalign.cli import options, program_folder, progress
+from jaxalign.cli import options, progress
 from jaxalign.cli.main import App, main
-from jaxalign.cli.program_folder import CACHE, CACHE_FROM, keep_compilations
 from jaxalign.cli.request import scoring_of
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io.formats import FORMATS
@@ -665,100 +664,6 @@ def test_a_closed_pipe_is_quiet():
     with os.fdopen(writing) as pipe:
         done = subprocess.run(words, stdout=pipe, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (FAILED, b"")
-
-
-@pytest.fixture
-def no_cache_yet(monkeypatch):
-    """As in a process of the command: no JAX, and nobody said where its cache is."""
-    monkeypatch.delitem(sys.modules, "jax")
-    for name in (CACHE, CACHE_FROM):
-        monkeypatch.setenv(name, "")  # restored afterwards, whatever main() sets
-        monkeypatch.delenv(name)
-
-
-def test_compilations_are_kept_unless_the_user_says_where(
-    no_cache_yet, monkeypatch, tmp_path
-):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "some" / "where"))
-    keep_compilations()
-    folder = tmp_path / "some" / "where" / "jaxalign"
-    assert os.environ[CACHE] == str(folder)
-    assert folder.stat().st_mode & 0o777 == 0o700
-    monkeypatch.setenv(CACHE, "mine")
-    keep_compilations()
-    assert os.environ[CACHE] == "mine"
-
-
-def folder_of_mode(tmp_path, mode):
-    folder = tmp_path / "jaxalign"
-    folder.mkdir()
-    folder.chmod(mode)
-    return folder
-
-
-@pytest.mark.parametrize("mode", [0o755, 0o700, 0o750])
-def test_a_cache_that_others_could_read_is_closed(
-    no_cache_yet, monkeypatch, tmp_path, mode
-):
-    folder = folder_of_mode(tmp_path, mode)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    keep_compilations()
-    assert os.environ[CACHE] == str(folder)
-    assert folder.stat().st_mode & 0o777 == 0o700
-
-
-@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
-def test_a_cache_that_others_may_write_to_is_not_used(
-    no_cache_yet, monkeypatch, tmp_path, mode
-):
-    folder_of_mode(tmp_path, mode)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    keep_compilations()
-    assert CACHE not in os.environ and CACHE_FROM not in os.environ
-
-
-def test_a_cache_of_somebody_else_is_not_used(no_cache_yet, monkeypatch, tmp_path):
-    folder_of_mode(tmp_path, 0o755)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(program_folder.os, "getuid", lambda: 12345)
-    keep_compilations()
-    assert CACHE not in os.environ
-
-
-@pytest.mark.parametrize("kind", ["link", "file", "below a file"])
-def test_a_cache_that_is_no_folder_is_not_used(
-    no_cache_yet, monkeypatch, tmp_path, kind
-):
-    if kind == "link":
-        (tmp_path / "other").mkdir(0o700)
-        (tmp_path / "jaxalign").symlink_to(tmp_path / "other")
-    else:
-        (tmp_path / "jaxalign").touch()
-    home = tmp_path / "jaxalign" if kind == "below a file" else tmp_path
-    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
-    keep_compilations()
-    assert CACHE not in os.environ
-
-
-@pytest.mark.parametrize("asked", ["relative", ".", ""])
-def test_a_relative_cache_home_is_ignored(no_cache_yet, monkeypatch, tmp_path, asked):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", asked)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    keep_compilations()
-    assert os.environ[CACHE] == str(tmp_path / "home" / ".cache" / "jaxalign")
-    assert [path.name for path in tmp_path.iterdir()] == ["home"]
-
-
-def test_a_number_without_a_home_can_ask_for_the_version(
-    no_cache_yet, monkeypatch, capsys
-):
-    """As in a container that is run with ``--user 54321``."""
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.delenv("HOME")
-    monkeypatch.setattr(os, "getuid", lambda: 54321)
-    assert main(["--version"]) == DONE
-    assert capsys.readouterr().err == "" and CACHE not in os.environ
 
 
 def told(kind, capsys, monkeypatch, quiet=False, terminal=False):

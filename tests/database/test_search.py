@@ -313,8 +313,8 @@ def test_the_best_of_windows_in_any_order(dtype):
 
 def test_scores_of_windows_stay_device_arrays(sets, monkeypatch):
     seen = []
-    real = best_hits.add
-    monkeypatch.setattr(best_hits, "add", lambda *x: seen.append(x[1]) or real(*x))
+    real = scan.add_hits
+    monkeypatch.setattr(scan, "add_hits", lambda *x: seen.append(x[1]) or real(*x))
     task = scanning_task(sets)
     best, _ = scan._fold(task, np.arange(len(sets[1])), None, None)
     assert seen and all(isinstance(scores, jax.Array) for scores in seen)

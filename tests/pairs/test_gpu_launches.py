@@ -245,13 +245,15 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
     """In threads JAX's default device is another one."""
     device, seen = jax.devices()[1], []
 
-    def lower(*_):
+    def prepare(*_):
         seen.append(jax.config.jax_default_device)
-        return SimpleNamespace(compile=lambda: None)
 
-    monkeypatch.setattr(
-        dispatch, "_call", lambda *_: (SimpleNamespace(lower=lower), {})
-    )
+    def compile_all(job, launches):
+        for future in dispatch.compile_all(job, launches):
+            future.result()
+
+    call = SimpleNamespace(prepare=prepare)
+    monkeypatch.setattr(dispatch, "_call", lambda *_: (call, {}))
     monkeypatch.setattr(dispatch, "_gathered", lambda *_: ((), None))
     one, task = np.zeros(1, int), SimpleNamespace(paths=False)
     launches = [launch_plan.Launch(one, one, rows=rows) for rows in (32, 64, 32)]
@@ -260,14 +262,12 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
                               device=device)  # fmt: skip
         for _ in range(2):
             with jax.default_device(chosen):
-                dispatch.compile_all(job, launches)
+                compile_all(job, launches)
     assert seen == [device] * 2 + [None] * 2
     wide = [launch_plan.Launch(one, one, rows=128)]
     monkeypatch.setattr(dispatch, "_in_int32", lambda *_: wide)
     for _ in range(2):
-        dispatch.compile_all(
-            job, [*launches, replace(launches[0], rows=96, proven=False)]
-        )
+        compile_all(job, [*launches, replace(launches[0], rows=96, proven=False)])
         monkeypatch.setattr(dispatch, "_in_int32", None)  # asked for once
     assert len(seen) == 6
 

@@ -27,7 +27,6 @@ from jaxalign.model.operations import run_lengths
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.pairs import windows
 from jaxalign.pairs.cpu import execute, lane_packing, long_pair, partition
-from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.dp.sweep import lane_fill
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.runtime import memory
@@ -213,10 +212,10 @@ def test_columns_in_chunks(mode, monkeypatch):
     try:
         for count in (0, 10**9):  # two queries a sweep, and one
             monkeypatch.setattr(windows, "TEAM_COST", count)
-            window_program.run_window.clear_cache()
+            execute.run_window_program.clear_cache()
             same_tables(run_all(texts, mode=mode), whole)
     finally:
-        window_program.run_window.clear_cache()
+        execute.run_window_program.clear_cache()
 
 
 def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
@@ -226,13 +225,13 @@ def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
     texts = [text_of(rng, n, "ACDW") for n in (130, *rng.integers(0, 90, 12))]
     whole = run_all(texts, mode="local")
     check_rows(whole, every=9)
-    seen, run = [], window_program.run_window
+    seen, run = [], execute.run_window_program
     monkeypatch.setattr(execute, "LARGE_JOB_CELLS", 0)
     monkeypatch.setattr(
         lane_fill, "CHUNK_CELLS", 2 * lane_fill.TILE * partition.LANES[1]
     )
     monkeypatch.setattr(
-        window_program, "run_window",
+        execute, "run_window_program",
         lambda *some, **more: seen.append((more["costs"], some[-1] is None))
         or run(*some, **more),
     )  # fmt: skip

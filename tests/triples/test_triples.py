@@ -6,7 +6,6 @@ from itertools import permutations, product
 from types import SimpleNamespace
 
 import enumerate_triples as brute
-import jax
 import numpy as np
 import pytest
 from triple_cases import AFFINE, LINEAR, check, costs, oracle, related
@@ -15,15 +14,9 @@ import jaxalign
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.bounds import triple_dtype
 from jaxalign.model.scoring import Scoring
-from jaxalign.runtime import memory
-from jaxalign.triples import batch, engine, plan
+from jaxalign.triples import batch, plan
 from jaxalign.triples.dp.recurrence import MODELS as MODELS3
 from jaxalign.triples.options import TripleRequest
-from jaxalign.triples.tracebacks import (
-    chunk_faces,
-    divide_and_conquer,
-    stored_box,
-)
 
 MODELS = ("quasi-natural", "natural", "linear")
 MODES = ("global", "semiglobal", "local")
@@ -453,29 +446,6 @@ def test_consensus_and_agreement():
     found = jaxalign.align_three("MKWI", "MKWL", "MRWV")
     assert found.agreement() == ["three", "similar", "three", "similar"]
     assert found.consensus() == "MkW+"
-
-
-@pytest.mark.skipif(not memory.MAPS.exists(), reason="counts memory maps of Linux")
-def test_programs_are_forgotten_beyond_a_number_of_maps(monkeypatch):
-    traced = []
-
-    @jax.jit
-    def next_one(x):
-        traced.append(x)
-        return x + 1
-
-    monkeypatch.setattr(memory, "CALLS_BETWEEN_LOOKS", 1)
-    for most, want in ((2**20, 1), (0, 2)):
-        monkeypatch.setattr(memory, "MAX_MEMORY_MAPS", most)
-        assert next_one(2) == 3
-        memory.forget_programs([next_one])
-        assert next_one(2) == 3 and len(traced) == want
-
-
-def test_no_program_of_triples_is_kept_for_ever():
-    for room in (engine, batch, chunk_faces, divide_and_conquer, stored_box):
-        made = [x for x in vars(room).values() if hasattr(x, "clear_cache")]
-        assert made and set(made) <= set(plan.COMPILED), room
 
 
 @pytest.mark.slow

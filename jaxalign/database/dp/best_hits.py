@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 NO_HIT = -1  # the index where there is no hit
@@ -24,9 +25,10 @@ class BestHits(NamedTuple):
 
 def empty(queries: int, top: int, dtype="int32") -> BestHits:
     """No hits yet."""
-    lowest = jnp.iinfo(dtype).min
-    shape = queries, top
-    return BestHits(jnp.full(shape, lowest, dtype), jnp.full(shape, NO_HIT, jnp.int32))
+    shape, lowest = (queries, top), jnp.iinfo(dtype).min
+    # Made in NumPy, since JAX would compile a program for each.
+    made = np.full(shape, lowest, dtype), np.full(shape, NO_HIT, np.int32)
+    return BestHits(*map(jnp.asarray, made))
 
 
 @partial(jax.jit, donate_argnames=("best",))

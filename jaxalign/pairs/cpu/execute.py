@@ -20,11 +20,14 @@ from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.result import Rows, collect, of_pair
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.runtime.devices import first_device, precision
+from jaxalign.runtime.programs import program, stored
 
 STATIC_FIELDS = (
     "lanes", "rows", "columns", "longest", "slots", "each", "places", "capacity",
     "zipped",
 )  # fmt: skip
+load_block = stored(window_program.load_block, ("shared",))
+run_window_program = stored(window_program.run_window, window_program.STATIC)
 LARGE_JOB_CELLS = 2 * 10**10  # cells of a job that is worth a program more
 # With one pair in so many beyond them, a window is filled again …
 MAX_OVERFLOW_RATIO = 32
@@ -171,7 +174,7 @@ def _scores(task, w, worker, dtype):
         return _on_device(task, w, worker, dtype)[0].score
 
 
-@jax.jit
+@program()
 def _beyond(score, high):
     """Scores, -1 instead of those above ``high``; and which these are."""
     over = score > high
@@ -182,13 +185,13 @@ def _on_device(task, w, worker, dtype):
     """(device result, the pairs it holds)."""
     problem = _problem(task, dtype)
     block = block_of(task, w)
-    block = window_program.load_block(block, problem, task.local, shared=not w.zipped)
+    block = load_block(block, problem, task.local, shared=not w.zipped)
     found = task.job.meets(w)
     queries, m = queries_of(task, w)
     start = np.zeros(w.slots, np.int32)
     start[: len(found.wanted)] = found.wanted.argmax(axis=1)
     second = task.job.second(w)
-    result, halves = window_program.run_window(
+    result, halves = run_window_program(
         block,
         queries,
         m,

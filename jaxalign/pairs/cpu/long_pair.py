@@ -6,7 +6,6 @@ filled again, with backtrack, one at a time (checkpoint and recompute, the BT1 o
 Ranka and Sahni used for a pair). Memory is O((m / rows + rows) * n), time twice a fill.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -16,6 +15,7 @@ import numpy as np
 from jaxalign.pairs.dp import ends, walk, wavefront
 from jaxalign.pairs.dp.call import CPU_OPTIONS
 from jaxalign.pairs.windows import bucket
+from jaxalign.runtime.programs import program
 
 MAX_STRIP_ROWS = 1024
 # On a CPU: a diagonal of so many rows stays in the first cache, and JAX 0.10 has no way
@@ -38,9 +38,8 @@ class PairResult(NamedTuple):
     steps: np.ndarray | None
 
 
-@partial(
-    jax.jit,
-    static_argnames=("local", "tables", "fused"),
+@program(
+    ("local", "tables", "fused"),
     donate_argnames=("codes",),
     compiler_options=CPU_OPTIONS,
 )
@@ -144,7 +143,7 @@ def align_long(
     return _walk_up(query, padded, end, n, checkpoints, problem, local, rows, fused)
 
 
-@partial(jax.jit, static_argnums=(1, 2))
+@program(("columns", "local"))
 def _top(problem, columns, local):
     free = problem.free["target_start"] | local
     return wavefront.top_border(columns, free, problem.gaps)
@@ -225,7 +224,7 @@ def _stops(walked, problem, local):
     return int(walked.j[0]) == 0 and bool(problem.free["query_start"] | local)
 
 
-@partial(jax.jit, static_argnames=("local",))
+@program(("local",))
 def _walk_strip(walked, codes, query, target, above, problem, local):
     """Walk one pair (B = 1) within the codes of a strip of rows."""
     free = problem.free

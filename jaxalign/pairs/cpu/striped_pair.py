@@ -1,13 +1,11 @@
 """One pair by the striped fill: lengths in buckets, lanes by length. Scores alone."""
 
-from functools import partial
-
-import jax
 import numpy as np
 
 from jaxalign.pairs.cpu.long_pair import PairResult
 from jaxalign.pairs.dp import striped
 from jaxalign.pairs.windows import bucket
+from jaxalign.runtime.programs import program
 
 # (VL, PL) on a CPU, the first from queries of its PL on: docs/logs/search-cpu.md.
 SHAPES = ((64, 512), (16, 128), (8, 64))
@@ -32,7 +30,7 @@ def score(query, target, problem, local) -> PairResult:
     return PairResult(int(found), 0, 0, *[0] * 6, None)
 
 
-@partial(jax.jit, static_argnames=("local", "lanes", "part"))
+@program(("local", "lanes", "part"))
 def _fill(query, target, m, n, problem, **static):
     scores, gaps, free, _ = problem
     return striped.fill(query, target, m, n, scores, gaps, free, **static)

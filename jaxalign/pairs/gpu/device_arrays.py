@@ -5,7 +5,6 @@ Jitted functions on arrays; nothing here waits but ``add``.
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -17,6 +16,7 @@ from jaxalign.model.table import SPANS
 from jaxalign.pairs.result import PATH_COUNTS
 from jaxalign.pairs.windows import bucket
 from jaxalign.runtime import device_errors
+from jaxalign.runtime.programs import program
 
 # Rows of a column copied to the host at once, by one of COPY_THREADS
 TRANSFER_ROWS = 2**24
@@ -91,9 +91,7 @@ def padded_ids(indices, size):
     return ids
 
 
-@partial(
-    jax.jit, static_argnames=("sizes", "letters", "zipped", "kind", "once", "inclusive")
-)
+@program(("sizes", "letters", "zipped", "kind", "once", "inclusive"))
 def gather(
     queries,
     targets,
@@ -151,7 +149,7 @@ def _lengths(side, ids):
     return jnp.where(ids >= 0, side.length[jnp.maximum(ids, 0)], 0)
 
 
-@partial(jax.jit, static_argnames=("split", "capacity"))
+@program(("split", "capacity"))
 def launch_result(made, asked: RequestedPairs, *, split, capacity) -> LaunchResult:
     """``kernels.Result`` of a launch -> ``LaunchResult``."""
     row, wanted, swapped = asked
@@ -206,7 +204,7 @@ def column(rows: int) -> jax.Array:
     return jnp.zeros(size, jnp.int32)
 
 
-@partial(jax.jit, donate_argnames=("columns", "runs"))
+@program(donate_argnames=("columns", "runs"))
 def put(columns, runs, end, found: LaunchResult):
     """Columns and runs with those of a launch in place."""
     values = found.columns
@@ -224,12 +222,12 @@ def put(columns, runs, end, found: LaunchResult):
     return {name: put(x, values[name]) for name, x in columns.items()}, runs, end
 
 
-@partial(jax.jit, static_argnames="size")
+@program(("size",))
 def grow(runs, *, size):
     return jnp.zeros(size, runs.dtype).at[: len(runs)].set(runs)
 
 
-@partial(jax.jit, static_argnames="size")
+@program(("size",))
 def in_order(runs, count, first, *, size):
     """Joined runs of all launches in the order of the rows: (size,)."""
     begin = jnp.cumsum(count) - count
@@ -285,6 +283,6 @@ def _near(values, device):
     return jax.device_put(values, SingleDeviceSharding(device, memory_kind=HOST_MEMORY))
 
 
-@partial(jax.jit, static_argnames="size")
+@program(("size",))
 def _piece(values, start, *, size):
     return jax.lax.dynamic_slice(values, (start,), (size,))

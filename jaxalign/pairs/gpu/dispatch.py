@@ -13,7 +13,8 @@ result before all of it is there.
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
 import jax
@@ -36,10 +37,13 @@ from jaxalign.pairs.windows import bucket, cells
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.devices import default_device
+from jaxalign.runtime.programs import stored
 
 GROUP = "launches"  # of pieces: they need not wait for each other
 LAUNCHES_AHEAD = 3  # launches issued and not yet looked at
 COMPILE_THREADS = 8  # compilations side by side
+# Static arguments of the kernels.
+STATIC = ("local", "dtype", "paths", "runs", "shape", "interpret", "records")
 
 
 def pieces_of(task: Task, launches: list[Launch]) -> list[Piece]:
@@ -267,9 +271,10 @@ def _look(job: DeviceJob, launch, found, kept, counted) -> list:
     return [] if at is None else [(launch.queries[at[0]], launch.targets[at[-1]])]
 
 
-def compile_all(job: DeviceJob, launches) -> None:
-    """Compile what launches need that is new, side by side: a kernel takes seconds.
-    Scores that may leave int16 will need int32, too, on whichever device."""
+def compile_all(job: DeviceJob, launches) -> list[Future]:
+    """Begin to compile what launches need that is new, side by side: a kernel takes
+    seconds. A launch waits for its own program alone. Scores that may leave int16 will
+    need int32, too, on whichever device."""
     launches = [part for launch in launches for part in within(job, launch)]
     distinct = _new(job, launches)
     unproven = next((x for x in launches if not x.proven), None)
@@ -282,21 +287,19 @@ def compile_all(job: DeviceJob, launches) -> None:
     # again when it is called with another.
     device = default_device()
 
-    def make(launch):
+    def prepare_one(launch):
         call, options = _call(job, launch)
-        try:
-            with jax.default_device(device):
-                arrays, _ = _gathered(job, launch)
-                call.lower(job.problem, *arrays, **options).compile()  # JAX keeps it
-        except RuntimeFailure as error:
-            # Where several programs are tuned at once there may be no memory; one is
-            # compiled when it is issued, or one of half the size.
-            if not device_errors.out_of_memory(error):
-                raise launch_errors.failure(job.task, launch, device, error) from error
+        # What fails here fails again where the launch is issued: that says what to do.
+        with suppress(RuntimeFailure), jax.default_device(device):
+            arrays, _ = _gathered(job, launch)
+            call.prepare(job.problem, *arrays, **options)
 
-    if len(distinct) > 1 and job.interpret is None:
-        with ThreadPoolExecutor(COMPILE_THREADS) as pool:
-            list(pool.map(make, distinct.values()))
+    if len(distinct) < 2 or job.interpret is not None:
+        return []
+    pool = ThreadPoolExecutor(COMPILE_THREADS)
+    futures = [pool.submit(prepare_one, launch) for launch in distinct.values()]
+    pool.shutdown(wait=False)
+    return futures
 
 
 def _new(job: DeviceJob, launches) -> dict:
@@ -349,7 +352,8 @@ def _call(job: DeviceJob, launch) -> tuple:
         "interpret": job.interpret,
     }
     options |= {"records": launch.records} if launch.records else {}
-    return kernels.align_list if launch.zipped else kernels.align_block, options
+    call = kernels.align_list if launch.zipped else kernels.align_block
+    return stored(call, STATIC), options
 
 
 def _issue(job: DeviceJob, launch) -> LaunchResult:

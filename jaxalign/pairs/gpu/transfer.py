@@ -4,14 +4,12 @@ A filter is decided twice: on the device in float32 with some slack, so that mos
 what it drops never crosses, then on the host exactly (``pairs.result``).
 """
 
-from functools import partial
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.pairs.result import Rows
 from jaxalign.pairs.windows import bucket
+from jaxalign.runtime.programs import program
 
 MAX_ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch
 FILTER_SLACK = 1e-5  # of a threshold, above what float32 loses
@@ -72,7 +70,7 @@ def columns_to_host(job, ids, zipped, found):
     return np.asarray(index)[:count], columns
 
 
-@partial(jax.jit, static_argnames=("filters", "scale", "zipped", "swaps"))
+@program(("filters", "scale", "zipped", "swaps"))
 def filter_mask(columns, wanted, i, j, m, n, *, filters, scale, zipped, swaps):
     """(mask, count): all pairs that pass, and some that miss by a hair (float32).
 
@@ -89,7 +87,7 @@ def filter_mask(columns, wanted, i, j, m, n, *, filters, scale, zipped, swaps):
     return mask, mask.sum(dtype=jnp.int32)
 
 
-@partial(jax.jit, static_argnames=("size",))
+@program(("size",))
 def _compact(mask, columns, size):
     """Places (size,) of the pairs of a mask, and their columns."""
     (index,) = jnp.nonzero(mask.reshape(-1), size=size, fill_value=0)

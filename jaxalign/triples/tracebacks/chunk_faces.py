@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 
 from jaxalign.affine import neg_inf
+from jaxalign.runtime.programs import program
 from jaxalign.triples import engine
 from jaxalign.triples.dp import choice_walk
 from jaxalign.triples.dp.boxes import Box, Faces, FillOutputs, TripleScoring
@@ -86,7 +87,7 @@ def empty_store(grid: Grid) -> FaceStore:
     )
 
 
-@partial(jax.jit, static_argnames="static", donate_argnames="store")
+@program(("static",), donate_argnames="store")
 def fill(
     static: StaticGrid, store: FaceStore, padded: PaddedRegion, chunks, sizes, stop
 ) -> FaceStore:
@@ -161,7 +162,7 @@ def _top(static: StaticGrid, store, chunk, above):
     return jnp.where(above > 0, own, top)
 
 
-@partial(jax.jit, static_argnames="static")
+@program(("static",))
 def start_point(static: StaticGrid, store: FaceStore, chunk, at):
     """The start point stored for a point (u, v, w, state) of a chunk's last layers."""
     (u, v, w, state), own = at, tuple(chunk)
@@ -175,7 +176,7 @@ def start_point(static: StaticGrid, store: FaceStore, chunk, at):
     return start.astype(jnp.int32)
 
 
-@partial(jax.jit, static_argnames=("static", "deep"))
+@program(("static", "deep"))
 def fill_and_walk(
     static: StaticGrid,
     store: FaceStore,

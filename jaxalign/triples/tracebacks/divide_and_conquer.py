@@ -8,11 +8,11 @@ their sum is greatest. Parts that fit the budget go to ``stored_box``.
 
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.affine import neg_inf
+from jaxalign.runtime.programs import program
 from jaxalign.triples.dp.recurrence import relabel, turn
 from jaxalign.triples.engine import Region, Triple, sweep
 from jaxalign.triples.tracebacks import stored_box
@@ -67,7 +67,7 @@ def meet(triple: Triple, region: Region):
     return int(score), cell, state
 
 
-@jax.jit
+@program()
 def join(f, b, extent):
     """(score, flat index) of the best meeting of layers (S, U, V), the second reversed.
 

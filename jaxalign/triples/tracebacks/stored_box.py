@@ -6,9 +6,9 @@ kind and join their paths.
 
 from functools import partial
 
-import jax
 import numpy as np
 
+from jaxalign.runtime.programs import program
 from jaxalign.triples import engine, gpu
 from jaxalign.triples.dp import boxes, choice_walk
 from jaxalign.triples.engine import FILLS, Region, Triple, padded_length
@@ -30,7 +30,7 @@ def align(triple: Triple, region: Region) -> tuple[int, np.ndarray]:
         return score, np.asarray(path.columns)[: int(path.count)][::-1]
 
 
-@partial(jax.jit, static_argnames=("schedule", "model", "longest"))
+@program(("schedule", "model", "longest"))
 def walk(schedule, model, choices, begin, longest):
     """``choice_walk.walk`` to the seed, over choices in the order of a schedule."""
     choice_at = partial(FILLS[schedule].choice_at, model, choices)

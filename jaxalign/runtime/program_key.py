@@ -1,0 +1,165 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""What a compiled program depends on, as the name of its file.
+
+Versions of JAX, of Python and of this code; the device with its driver; the flags of
+XLA and of JAX; the function, its static arguments, and the shapes and dtypes of the
+others. Two processes that agree on all of these may run the same program.
+"""
+
+import os
+import platform
+import sys
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache, partial
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import jax
+import numpy as np
+
+PACKAGES = ("jaxalign", "kernels_pallas")
+# Settings of JAX that change no program: folders, messages, places.
+INDIFFERENT = (
+    "cache", "coordin", "debug_log", "device", "dump", "explain", "log", "platform",
+    "timeout", "traceback", "transfer", "visible",
+)  # fmt: skip
+
+
+class Unnamed(Exception):
+    """A static argument has no name that another process would know."""
+
+
+def name_of(function: Any, static: dict[str, Any], tree: Any, types: Any, device: Any):
+    """The name of a program's file.
+
+    Parameters
+    ----------
+    function : the function that is compiled
+    static : its static arguments
+    tree, types : structure of the others; shape, dtype and weak type of each leaf
+    device : jax.Device
+
+    Raises
+    ------
+    Unnamed
+    """
+    home = f"{function.__module__}.{function.__qualname__}"
+    said = [f"{name}={_text(value)}" for name, value in sorted(static.items())]
+    text = "\n".join([home, *said, str(tree), str(types), _settings()])
+    return f"{environment(device)}-{function.__name__.strip('_')}-{_short(text, 16)}"
+
+
+@cache
+def environment(device: Any) -> str:
+    """A short name of what all programs of a device depend on."""
+    client = device.client
+    known = {
+        "jax": jax.__version__,
+        "jaxlib": version("jaxlib"),
+        "python": sys.version,
+        "numpy": np.__version__,
+        "code": _code(),
+        "platform": device.platform,
+        "kind": device.device_kind,
+        "number": device.id,
+        "capability": getattr(device, "compute_capability", None),
+        "runtime": client.platform_version,
+        "driver": _first_line("/proc/driver/nvidia/version"),
+        "devices": len(client.local_devices()),
+        "cpu": _cpu() if device.platform == "cpu" else None,
+        "flags": [os.environ.get(x) for x in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")],
+    }
+    return f"{device.platform}-{_short(repr(known), 6)}"
+
+
+def _text(value: Any) -> str:
+    """A static argument in words that mean the same in every process.
+
+    Raises
+    ------
+    Unnamed
+    """
+    kind: Any = type(value)
+    home = f"{kind.__module__}.{kind.__qualname__}"
+    if value is None or isinstance(value, (bool, int, float, str, bytes, np.dtype)):
+        return repr(value)
+    if isinstance(value, Enum):
+        return f"{home}.{value.name}"
+    if isinstance(value, np.generic):
+        return f"{value.dtype}({value.item()!r})"
+    if isinstance(value, (tuple, list)):
+        parts: Any = value
+        return f"{home}({', '.join(map(_text, parts))})"
+    if isinstance(value, (frozenset, set)):
+        members: Any = value
+        return f"{home}({', '.join(sorted(map(_text, members)))})"
+    if isinstance(value, dict):
+        pairs: Any = value
+        return (
+            f"{home}({', '.join(f'{_text(k)}: {_text(v)}' for k, v in pairs.items())})"
+        )
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {field.name: getattr(value, field.name) for field in fields(value)}
+        return f"{home}{_text(own)}"
+    if isinstance(value, partial):
+        made: Any = value
+        return f"partial({_text((made.func, made.args, made.keywords))})"
+    if isinstance(value, (FunctionType, type)) and "<" not in value.__qualname__:
+        return f"{value.__module__}.{value.__qualname__}"
+    wrapped: Any = getattr(value, "__wrapped__", None)  # by jax.jit
+    if wrapped is not None:
+        return _text(wrapped)
+    raise Unnamed(home)
+
+
+def _settings() -> str:
+    """JAX's settings, this thread's where it has its own."""
+    values: dict[str, Any] = jax.config.values
+    own = [
+        (name, repr(getattr(jax.config, name, value)))
+        for name, value in sorted(values.items())
+        if not any(word in name for word in INDIFFERENT)
+    ]
+    return repr(own)
+
+
+@cache
+def _code() -> str:
+    """A digest of all our sources: a program of other code is another program."""
+    digest = blake2b(digest_size=16)
+    root = Path(__file__).resolve().parents[2]
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode() + b"\0")
+            digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _cpu() -> str:
+    """Model and features of the processor, and how many of them XLA has threads for."""
+    count = os.cpu_count()
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    known = f"{platform.machine()} {platform.processor()} {count}"
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        return known
+    told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features")
+    return known + "".join(x for x in lines if x.startswith(told))
+
+
+def _first_line(path: str) -> str | None:
+    try:
+        return Path(path).read_text().splitlines()[0]
+    except (OSError, IndexError):
+        return None
+
+
+def _short(text: str, size: int) -> str:
+    return blake2b(text.encode(), digest_size=size).hexdigest()
