@@ -226,7 +226,7 @@ def test_no_room_has_the_name_of_a_public_function():
         ("pairs", "from jaxalign.database import scan"),
         ("database", "from jaxalign.triples import plan"),
         ("database", "from jaxalign.pairs.dp import walk"),
-        ("database.dp", "import numpy as np"),
+        ("database.dp", "import pandas"),
         ("triples", "from jaxalign.pairs.plan import Task"),
         ("triples", "from jaxalign.soft import engine"),
         ("soft", "from jaxalign.pairs import engine"),
