@@ -26,19 +26,9 @@ def parquet(
 ) -> None:
     """Write a table as zstd Parquet, a row group for every 250,000 rows.
 
-    Pages have checksums, which pyarrow compares with ``page_checksum_verification``.
-
-    Parameters
-    ----------
-    table : Table
-    path : str
-        The file to write; replaced when there.
-    columns : sequence of str, optional
-        As for tsv; by default also `cigar` where paths were kept.
-    identity : str
-        As for tsv.
-    about : dict, optional
-        More of the file's metadata.
+    Columns and identity are as for tsv; by default there is also ``cigar`` where paths
+    were kept. ``about`` is more of the file's metadata. Pages have checksums, which
+    pyarrow compares with ``page_checksum_verification``.
 
     Raises
     ------

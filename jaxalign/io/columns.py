@@ -36,21 +36,10 @@ class Column:
 def resolve(
     table: Table, columns: Sequence[str] | None, identity: str
 ) -> tuple[Column, ...]:
-    """Turn column names into columns, or refuse them by name.
+    """The columns of some names, or all that the table holds by default.
 
-    Parameters
-    ----------
-    table : Table
-        The result to be written.
-    columns : sequence of str, optional
-        Own names, or those of BLAST and MMseqs2; all that the table holds by
-        default.
-    identity : str
-        The identity definition behind the default columns and `fident`.
-
-    Returns
-    -------
-    columns : tuple of Column
+    Names are the table's own, or those of BLAST and MMseqs2. ``identity`` is the
+    definition behind the default columns and ``fident``.
 
     Raises
     ------

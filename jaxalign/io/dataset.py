@@ -43,18 +43,10 @@ def is_dataset(path: str) -> bool:
 def begin(path: str, manifest: dict, resume: bool, force: bool, join: bool) -> None:
     """Make the folder, or check that it is of the same run.
 
-    Parameters
-    ----------
-    path : str
-        The folder.
-    manifest : dict
-        What the run depends on (JSON); entries named in ``FREE`` may differ.
-    resume : bool
-        There may be parts already.
-    force : bool
-        Remove the parts and the manifest that are there.
-    join : bool
-        Others write parts of the same run (shards).
+    ``manifest`` holds what the run depends on; its entries named in ``FREE`` may
+    differ. With ``resume`` there may be parts already, and with ``join`` others
+    (shards) write parts of the same run. ``force`` removes the parts and the manifest
+    that are there.
 
     Raises
     ------
@@ -163,20 +155,13 @@ def write_part(
     columns: Sequence[str] | None,
     identity: str,
 ) -> None:
-    """Write one part: it has its name when it is whole and on the disk.
-
-    Parameters
-    ----------
-    table : Table
-        Its rows.
-    part : ``pairs.parts.query_ranges.Part``
-        ``index``; ``first`` and ``last``, its queries; ``start`` and ``stop``, its rows
-        before filters.
+    """Write one part, a ``pairs.parts.query_ranges.Part``, and its entry; it has its
+    name when it is whole and on the disk.
 
     Raises
     ------
     JaxalignError
-        It cannot be written, the disk is full; parts that are finished stay.
+        It cannot be written, or the disk is full; parts that are finished stay.
     """
     name, entry = part_path(path, part.index), entry_of(manifest, part)
     about = {"jaxalign.run": entry["run"], "jaxalign.rows": f"{part.start}:{part.stop}"}
@@ -194,9 +179,8 @@ def write_part(
 
 @contextmanager
 def writing(path: str, writers: int, *about) -> Iterator[Callable[[Table, Any], None]]:
-    """A function (table, part) that lets threads write parts, so many at a time.
-
-    about : manifest, columns and identity, as of ``write_part``
+    """A function (table, part) that lets threads write parts, so many at a time;
+    ``about`` is manifest, columns and identity, as of ``write_part``.
 
     Raises
     ------

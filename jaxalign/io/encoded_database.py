@@ -70,23 +70,10 @@ def is_database(path: str | os.PathLike[str]) -> bool:
 def create(
     path: str, blocks: Iterable[Sequences], alphabet: Alphabet, force: bool = False
 ) -> dict:
-    """Write an index; the file appears under its name when it is complete.
+    """Write an index of blocks in the order of the database, one in memory at a time;
+    the file appears under its name when it is complete.
 
-    Parameters
-    ----------
-    path : str
-        The file to write.
-    blocks : iterable of Sequences
-        In the order of the database; one is in memory at a time.
-    alphabet : Alphabet
-        That of the blocks.
-    force : bool
-        Replace an existing file.
-
-    Returns
-    -------
-    dict
-        ``records``, ``residues``, ``longest``, ``bytes``.
+    Returns its ``records``, ``residues``, ``longest`` and ``bytes``.
 
     Raises
     ------
@@ -144,20 +131,11 @@ def _append(file: BinaryIO, values: np.ndarray) -> list[int]:
 
 
 def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequences:
-    """Map an index that ``create`` wrote.
+    """Map an index that ``create`` wrote; names are decoded when they are asked for.
 
-    Parameters
-    ----------
-    path : path
-    verify : bool
-        Read all of it and compare the checksums as well. Without, the page, the size of
-        the file, every offset and the largest code are checked: 15 ms for 10^8 residues
-        that are in memory, and no copy of them.
-
-    Returns
-    -------
-    Sequences
-        Codes and offsets are mapped, names are decoded when asked for.
+    The page, the size of the file, every offset and the largest code are checked: 15 ms
+    for 10^8 residues that are in memory, and no copy of them. ``verify`` reads all of
+    it and compares the checksums as well.
 
     Raises
     ------

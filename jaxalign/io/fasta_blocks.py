@@ -17,27 +17,11 @@ def read_blocks(
     residues: int = 2**26,
     records: int = 2**20,
 ) -> Iterator[tuple[Sequences, int]]:
-    """Yield blocks of a FASTA file, encoded; checks are those of `fasta.read`.
+    """Blocks of a FASTA file, encoded, and how many residues of each were read as the
+    wildcard because of ``unknown``; checks and errors are those of ``fasta.read``.
 
-    Parameters
-    ----------
-    path : path or "-"
-        Plain, gzip, bzip2 or xz; "-" reads standard input.
-    alphabet, unknown
-        See `fasta.encode`.
-    residues, records : int
-        A block ends with the record that reaches either number.
-
-    Yields
-    ------
-    block : Sequences
-    substituted : int
-        Number of its residues read as the wildcard because of `unknown`.
-
-    Raises
-    ------
-    InputError
-        When the block at fault is read; earlier blocks have been yielded by then.
+    A block ends with the record that reaches either number. An error comes when its
+    block is read; earlier blocks have been yielded by then.
     """
     known = np.zeros(0, np.int64)
     for raw in _raw_blocks(os.fspath(path), residues, records):

@@ -91,18 +91,7 @@ def write(
 
 
 def resolve_format(path: str, format: str | None = None) -> str:
-    """Return the format of a path: the one asked for, or the one of its suffix.
-
-    Parameters
-    ----------
-    path : str
-        The output path, or "-".
-    format : str, optional
-        One of `FORMATS`; wins over the suffix.
-
-    Returns
-    -------
-    format : str
+    """The format asked for, one of ``FORMATS``, or the one of the path's suffix.
 
     Raises
     ------

@@ -14,20 +14,13 @@ STDOUT = "-"
 
 
 def check(path: str, force: bool) -> None:
-    """Refuse an output path before any work is done for it.
-
-    Parameters
-    ----------
-    path : str
-        A file name, or "-" for standard output.
-    force : bool
-        Allow to replace a file that exists.
+    """Refuse an output path, a file name or "-", before any work is done for it.
 
     Raises
     ------
     UsageError
-        The folder is missing, the path is a folder, or the file exists and
-        `force` is false.
+        The folder is missing, the path is a folder, or the file exists and ``force`` is
+        false.
     """
     if path == STDOUT:
         return
@@ -88,14 +81,8 @@ def write_text(path: str, pieces: Iterable[str]) -> None:
 
 
 def write_file(path: str, fill: Callable[[str], None]) -> None:
-    """Let `fill` write a temporary file in the same folder, then rename it.
-
-    Parameters
-    ----------
-    path : str
-        The final name; a symbolic link is followed.
-    fill : callable
-        Given a path, writes the content there.
+    """Let ``fill`` write a temporary file in the same folder, then rename it; a
+    symbolic link is followed.
 
     Raises
     ------

@@ -30,18 +30,9 @@ def digest(manifest: dict) -> str:
 def finished(
     path: str, manifest: dict, parts: Iterable[Any]
 ) -> tuple[list[int], list[str]]:
-    """Which of some parts are there as they were written, by their SHA-256.
-
-    Parameters
-    ----------
-    parts : iterable of ``pairs.parts.query_ranges.Part``
-
-    Returns
-    -------
-    list of int
-        Their indices.
-    list of str
-        Lines for a user about those that are there and have to be computed again.
+    """Which of some parts are there as they were written, by their SHA-256: their
+    indices, and lines for a user about those that are there and have to be computed
+    again.
 
     Raises
     ------

@@ -31,10 +31,9 @@ def label(source: str) -> str:
 
 
 def keep(source: str) -> bytes | None:
-    """Read an input that can be read only once into memory, as it came.
+    """The bytes of an input that can be read only once, None for a regular file.
 
-    Standard input and pipes cannot be opened again to look for the line of an
-    error, so their bytes stay; for a regular file the answer is None.
+    Standard input and pipes cannot be opened again to look for the line of an error.
     """
     if source == STDIN:
         if sys.stdin is None:
@@ -53,18 +52,8 @@ def keep(source: str) -> bytes | None:
 def open_text(source: str, kept: bytes | None = None) -> Iterator[TextIO]:
     """Open an input as text lines, whatever its compression.
 
-    Parameters
-    ----------
-    source : str
-        A path, or "-" for standard input.
-    kept : bytes, optional
-        What `keep` returned; read in place of the path when not None.
-
-    Yields
-    ------
-    text : io.TextIOWrapper
-        UTF-8 text; any line end counts as a newline, a byte that is no UTF-8
-        becomes U+FFFD.
+    The text is UTF-8; any line end counts as a newline, and a byte that is no UTF-8
+    becomes U+FFFD. What ``keep`` returned is read in place of the path.
 
     Raises
     ------
