@@ -71,15 +71,10 @@ def scan(
 ) -> Hits:
     """The best ``task.top`` of each query in all blocks of a database.
 
-    Parameters
-    ----------
-    task : Task
-        Of kind ``cross`` and output ``score``; its targets are not used.
-    blocks : iterable of Sequences
-        In the order of the database; the next is read while one is computed.
-    keep : bool
-        Keep names and codes of the hits, for a database that cannot be read twice.
-    tell : callable (cells done), optional
+    The task is of kind ``cross`` and output ``score``, and its targets are not used.
+    Blocks come in the order of the database; the next is read while one is computed.
+    ``keep`` keeps names and codes of the hits, for a database that cannot be read
+    twice. ``tell`` is called with the cells so far.
 
     Raises
     ------

@@ -21,21 +21,13 @@ PAIRS_TO_REGROUP = 2**16  # pairs: their indices take a megabyte
 
 
 def scores(task: Task, take, tell=None) -> dict:
-    """Fill the windows of a ``cross`` job of scores, which stay on the device.
+    """Fill the windows of a ``cross`` job of scores, which stay on the device; returns
+    the plan and ``seconds``.
 
-    Parameters
-    ----------
-    task : Task
-    take : callable (queries, targets, scores)
-        Indices of the two sets and a device array (slots, places) whose first rows and
-        columns are theirs; called from several threads. A local score of -1 comes
-        again, in another window.
-    tell : callable (cells done, cells in all), optional
-
-    Returns
-    -------
-    dict
-        The plan, and ``seconds``.
+    ``take(queries, targets, scores)`` gets indices of the two sets and a device array
+    (slots, places) whose first rows and columns are theirs; several threads call it. A
+    local score of -1 comes again, in another window. ``tell`` is called with the cells
+    so far and those of the job.
     """
     plan = engine.plan(task)
     run, began = Run(plan, None, engine.kernels_pallas), time.perf_counter()

@@ -16,13 +16,9 @@ WIDTH = 60
 def write(
     found: TripleAlignment, path: str, format: str = "pretty", force: bool = False
 ) -> None:
-    """Write one alignment to a file, or with ``"-"`` to standard output.
-
-    Parameters
-    ----------
-    format : {"pretty", "fasta", "clustal", "json"}
-        In all but json a control character in a name is an escape
-        (``jaxalign.model.names``).
+    """Write one alignment to a file, or with ``"-"`` to standard output, in one of
+    ``FORMATS``. In all but json a control character in a name is an escape
+    (``jaxalign.model.names``).
 
     Raises
     ------

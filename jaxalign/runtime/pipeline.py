@@ -1,7 +1,8 @@
 """Planning, computing and writing at the same time, in three kinds of threads.
 
-One thread plans part n + 1 while others compute part n, a piece each, and the caller
-writes part n - 1. Pieces wait in one queue, and whoever is idle takes the next one.
+One thread plans part n + 1 while others compute part n, piece by piece, and the caller
+writes part n - 1. Pieces wait in one queue, from which every idle thread takes the next
+one.
 """
 
 import os
@@ -20,15 +21,15 @@ def default_threads() -> int:
         return os.cpu_count() or 1
 
 
-PARTS_AHEAD = 2  # parts planned or at work while the caller has one
-# Parts that whoever has them may write at a time; memory is planned so. One thread
-# writes 3 million rows of identities a second, a GPU computes 14 million.
+PARTS_AHEAD = 2  # parts planned or computed while the caller has one
+# Parts that are written at a time; memory is planned for them. One thread writes 3
+# million rows of identities a second, and a GPU computes 14 million.
 WRITERS = min(6, max(2, default_threads() // 4))
 
 
 @dataclass(eq=False)
 class Work:
-    """Some rows of a result: what is to be computed for them, and how much is left."""
+    """Some rows of a result, their pieces, and how many of these are not computed yet."""
 
     content: Any
     pieces: list
@@ -39,11 +40,11 @@ class Work:
 
 
 class Stopped(Exception):
-    """What a long piece raises to end early, since nobody waits for its result."""
+    """A long piece raises this to end early, because nobody waits for its result."""
 
 
 class _PipelineState:
-    """What the threads of one run share."""
+    """The queues, the error and the end of one run, which its threads share."""
 
     def __init__(self, ahead: int, workers: int, ending: threading.Event):
         self.room = threading.Semaphore(ahead + 1)
@@ -70,22 +71,15 @@ def run(
     ahead: int = PARTS_AHEAD,
     ending: threading.Event | None = None,
 ) -> Iterator[Work]:
-    """Compute works piece by piece, and give them back whole and in order.
+    """Compute works piece by piece, and yield them whole and in order.
 
-    Parameters
-    ----------
-    works : iterable of Work
-        Read in a thread of its own, at most ``ahead`` beyond the one given back.
-    workers : list of callables
-        One a thread: called there once, it gives the callable (work, piece) that
-        computes a piece.
-    ending : threading.Event, optional
-        Set when no more results are wanted: a long piece may look at it and raise
-        ``Stopped``.
+    A thread of its own reads ``works``, at most ``ahead`` beyond the one that was
+    yielded. Each of ``workers`` is called once, in its thread, and returns a function
+    (work, piece) that computes a piece. ``ending`` is set when no more results are
+    wanted: a long piece may look at it and raise ``Stopped``.
 
-    Raises
-    ------
-    Whatever planning or computing has raised; threads end at their next piece.
+    An error of planning or computing ends all threads at their next piece, and is
+    raised here.
     """
     shared = _PipelineState(ahead, len(workers), ending or threading.Event())
     threads = [threading.Thread(target=_plan, args=(shared, works))]

@@ -77,22 +77,12 @@ def letters_of(triples, regions, reverse=False) -> list[np.ndarray]:
 
 
 def scores_of(triples, regions, letters, paths) -> list[int] | None:
-    """Scores of paths, counted from their columns alone.
+    """Scores of paths, counted from their columns alone; None where a path does not
+    lead from the start of its region to its end, in its end state.
 
-    Parameters
-    ----------
-    triples, regions
-        Of one model, cost and matrices; no region is empty.
-    letters : three uint8 arrays
-        As ``letters_of`` gives them.
-    paths : list of uint8 arrays
-        Columns from the start of each region to its end.
-
-    Returns
-    -------
-    list of int, or None
-        None where a path does not lead from the start of its region to its end, in its
-        end state.
+    The triples have one model, cost and matrices, and no region is empty. ``letters``
+    are those of ``letters_of``; ``paths`` are uint8 columns from the start of each
+    region to its end.
     """
     steps, (starts, ends) = _join(paths)
     if not len(steps) or steps.max() > 7 or (starts == ends).any():

@@ -43,18 +43,12 @@ from kernels_pallas.soft.shapes import (
 
 def reverse(inputs: SoftInputs, values, log_z, shape, s: Soft, sizes: SoftSizes,
             interpret=None):  # fmt: skip
-    """Run the reverse pass.
+    """Run the reverse pass on the values that ``forward`` returned.
 
-    Parameters
-    ----------
-    values : as ``forward`` returns them
-    log_z : float32 (pairs * 4,), (high, rest, tangent, 0) of each
-    shape : (m, n)
-
-    Returns
-    -------
-    posterior : (pairs, m, columns of all steps); nothing is written beyond the lengths
-    sums : (pairs, 4, lanes): payers of ``GapCosts`` in a lane's rows
+    ``log_z`` float32 (pairs * 4,) has (high, rest, tangent, 0) of each pair, ``shape``
+    is (m, n). Returns the posterior (pairs, m, columns of all steps), of which nothing
+    is written beyond the lengths, and sums (pairs, 4, lanes), the payers of
+    ``GapCosts`` in a lane's rows.
     """
     pairs = sizes.programs * s.groups
     wide = sizes.width - s.columns

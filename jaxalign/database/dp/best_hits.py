@@ -33,20 +33,13 @@ def empty(queries: int, top: int, dtype="int32") -> BestHits:
 
 @partial(jax.jit, donate_argnames=("best",))
 def add(best: BestHits, scores, queries, targets, index, least) -> BestHits:
-    """Take the scores of a window.
+    """The best hits with those of a window.
 
-    Parameters
-    ----------
-    scores : integers (S, P), of whatever dtype the fill had
-    queries : int32 (S,), rows of ``best``; beyond its end where a row is not used
-    targets : int32 (P,), columns of ``scores`` in the order of the database, the
-        columns that are not used last
-    index : int32 (P,), database indices in that order; ``NO_HIT`` where not used
-    least : scalar of the dtype of ``best``; lower scores are no hits
-
-    Returns
-    -------
-    Best
+    ``scores`` (S, P) has whatever dtype the fill had. ``queries`` int32 (S,) are rows
+    of ``best``, beyond its end where a row is not used; ``targets`` int32 (P,) are
+    columns of ``scores`` in the order of the database, those that are not used last,
+    and ``index`` int32 (P,) their database indices, or ``NO_HIT``. Scores lower than
+    ``least``, a scalar of the dtype of ``best``, are no hits.
     """
     lowest = jnp.iinfo(best.score.dtype).min
     scores = scores[:, targets].astype(best.score.dtype)

@@ -1,8 +1,9 @@
-"""Soft alignment with few diagonals in memory: the others are computed anew in reverse.
+"""Soft alignment in little memory: most diagonals are computed again in the reverse
+pass.
 
-Only the carry into every block of diagonals stays. Where the similarity is given as
-vectors, a block's scores are computed from them too, and its posterior is spent on them
-at once, so that no array of the size of the table exists.
+The forward pass keeps the carry into every block of diagonals. Where the similarity is
+given as vectors, the scores of a block are computed from them, and its posterior is
+multiplied with them at once. So no array has the size of the table.
 """
 
 from typing import NamedTuple
@@ -37,7 +38,7 @@ class Factors(NamedTuple):
 
 
 def multiplied(similarity):
-    """The product of ``Factors``; an array as it is."""
+    """The product of ``Factors``; an array stays as it is."""
     if not isinstance(similarity, Factors):
         return similarity
     query, target = (x.astype(similarity.dtype) for x in similarity)
@@ -45,7 +46,7 @@ def multiplied(similarity):
 
 
 def masked(factors: Factors, rules: ModeRules) -> Factors:
-    """Zero vectors beyond the lengths, whatever stands there."""
+    """Factors with zero vectors beyond the lengths."""
     a, b = factors
     rows = jnp.arange(a.shape[0], dtype=jnp.int32)[:, None] < rules.m
     columns = jnp.arange(b.shape[0], dtype=jnp.int32)[:, None] < rules.n
@@ -115,11 +116,11 @@ def run(block: int, table: SoftTable, similarity):
 
 
 def products(factors: Factors, d):
-    """Dot products of the cells of diagonals ``d`` (B,), consecutive: (B, M + 1).
+    """Dot products of the cells of consecutive diagonals ``d`` (B,): (B, M + 1).
 
-    Rows go in tiles of B, whose cells on these diagonals lie in 2 B - 1 columns: one
-    small matrix product a tile, of which half is used. Lane i of row q holds the pair
-    (i - 1, d[q] - i - 1); zero outside.
+    Lane i of row q holds the pair (i - 1, d[q] - i - 1), or zero outside of the table.
+    Rows go in tiles of B, whose cells on these diagonals lie in 2 B - 1 columns. A tile
+    is one small matrix product, half of which is used.
     """
     (size, width), block = factors.query.shape, d.shape[0]
     rows, columns = size + 1, factors.target.shape[0] + 1

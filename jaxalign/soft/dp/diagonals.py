@@ -87,25 +87,23 @@ class SoftTable:
 
     def start(self, rows, d):
         """Log weight of starting behind each cell, and the shares of its costs."""
-        rules, j = self.rules, d - self.i
-        a, b = (
-            _lanes(self.at(name, rows, d), self.rows)
-            for name in ("start_query", "start_target")
-        )
-        free = rules.query_start, rules.target_start
-        return weight(a, b, self.i, j, *free, rules, FORBIDDEN)
+        return self._hang("start", rows, d, self.i, d - self.i)
 
     def end(self, rows, d):
         """Log weight of ending in each cell, and the shares of its costs."""
-        rules, j = self.rules, d - self.i
-        a, b = (
-            _lanes(self.at(name, rows, d), self.rows)
-            for name in ("end_query", "end_target")
-        )
-        free = rules.query_end, rules.target_end
-        left = rules.m - self.i, rules.n - j
-        value, a, b = weight(a, b, *left, *free, rules, FORBIDDEN)
+        left = self.rules.m - self.i, self.rules.n - (d - self.i)
+        value, a, b = self._hang("end", rows, d, *left)
         return jnp.where(self.core(d), value, FORBIDDEN), a, b
+
+    def _hang(self, side, rows, d, k, l):
+        """``ends.weight`` of overhangs of k and l residues on one side."""
+        a, b = (
+            jnp.broadcast_to(self.at(f"{side}_{name}", rows, d), (self.rows,))
+            for name in ("query", "target")
+        )
+        rules = self.rules
+        free = (getattr(rules, f"{name}_{side}") for name in ("query", "target"))
+        return weight(a, b, k, l, *free, rules, FORBIDDEN)
 
     def core(self, d):
         """Lanes whose cell is a pair of residues that exist."""
@@ -113,11 +111,7 @@ class SoftTable:
         return (self.i >= 1) & (self.i <= self.rules.m) & (j >= 1) & (j <= self.rules.n)
 
 
-def _lanes(x, rows):
-    return jnp.broadcast_to(x, (rows,))
-
-
-def diagonals(table: SoftTable, similarity, rows_of):
+def diagonals(table: SoftTable, similarity, rows_of=lambda _, x: x):
     """The input of the forward scan: d, the scores and the full costs, all skewed.
 
     Without ``similarity`` its scores are left out. ``rows_of`` cuts arrays (D, ...)
@@ -131,7 +125,7 @@ def diagonals(table: SoftTable, similarity, rows_of):
     return {name: rows_of(name, x) for name, x in (xs | table.scanned).items()}
 
 
-def successors(table: SoftTable, rows_of):
+def successors(table: SoftTable, rows_of=lambda _, x: x):
     """The input of the reverse scan: full gap costs one diagonal later."""
     count = table.rows + table.shape[1]
     xs = {"d": jnp.arange(count, dtype=jnp.int32)}
@@ -168,9 +162,9 @@ def up(x):
     return jnp.concatenate([x[1:], jnp.zeros(1, x.dtype)])
 
 
-def reversed_columns(x, rows, beyond=2):
+def reversed_columns(x, rows):
     """Prepare a vector over columns (C,) for ``columns_at``, zeros outside it."""
-    return jnp.pad(x, (rows, rows + beyond))[::-1]
+    return jnp.pad(x, (rows, rows + 2))[::-1]
 
 
 def columns_at(prepared, rows, d):

@@ -67,7 +67,7 @@ def score(weights: Weights, temperature, rules: ModeRules, block: Block):
     if isinstance(block, int) and isinstance(scaled.similarity, Factors):
         ends, _ = blocks.run(block, table, scaled.similarity)
         return sum_up(*ends, scaled.overhang.empty, temperature)[0]
-    xs = diagonals(table, scaled.similarity, lambda _, x: x)
+    xs = diagonals(table, scaled.similarity)
     carry = scan.first_carry(table, scaled.similarity.dtype)
     _, ends = scan.forward_ends(table, carry, xs)
     return sum_up(*ends, scaled.overhang.empty, temperature)[0]
@@ -165,8 +165,10 @@ def _linear(table: SoftTable, weights: Weights, temperature, outputs) -> Expecta
     value, _, empty, log_z = sum_up(*ends, weights.overhang.empty, temperature)
     sums, out, lost = scaled_scan.reverse(table, weights, values, xs, log_z, outputs)
     gradient = _gradient(table, weights, sums, out, empty, outputs)
-    # No legal alignment is known for certain: nothing is positive then.
-    refused = ~(scaled_scan.is_proved(lost) | (value == -jnp.inf))
+    # False for nan and for what overflowed. That no alignment is legal is certain:
+    # nothing is positive then.
+    proved = jax.lax.stop_gradient(lost) <= scaled_scan.MAX_LOST_PROBABILITY
+    refused = ~(proved | (value == -jnp.inf))
     refuse = jax.tree.map(lambda x: jnp.where(refused, jnp.nan, x), (value, gradient))
     return Expectation(*refuse, None)
 
@@ -181,13 +183,13 @@ def _by_kernels(kernels: Kernels, weights: Weights, temperature, rules) -> Expec
 
 def _whole(table: SoftTable, weights: Weights):
     """Keep every diagonal."""
-    xs = diagonals(table, weights.similarity, lambda _, x: x)
+    xs = diagonals(table, weights.similarity)
     dtype = weights.similarity.dtype
     start = scan.first_carry(table, dtype)
     _, values = scan.forward(table, start, xs)
 
     def finish(on_diagonal, outputs):
-        later = successors(table, lambda _, x: x)
+        later = successors(table)
         flow = scan.first_flow(table, dtype, outputs)
         return scan.reverse(table, flow, later, values, on_diagonal, outputs)
 

@@ -91,7 +91,7 @@ def sample(key, weights: Weights, temperature, rules: ModeRules, count: int):
     """
     scaled = free_energy.over_temperature(weights, temperature, rules)
     table = SoftTable(scaled, rules)
-    xs = diagonals(table, scaled.similarity, lambda _, x: x)
+    xs = diagonals(table, scaled.similarity)
     start = scan.first_carry(table, scaled.similarity.dtype)
     _, values = scan.forward(table, start, xs)
     ends = values.high, values.low, values.ends

@@ -12,7 +12,6 @@ Everything added is positive, so that rounding is relative: at most some eight
 operations a diagonal, of half a unit each.
 """
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -38,7 +37,7 @@ LN2_HIGH, LN2_LOW = 0.693115234375, 3.1946184945309417e-05
 def forward(table: SoftTable, weights: Weights):
     """Values by diagonal: m, e, f (D, R), exponent c (D,), sum of what ends there, and
     the largest of a cell, so that e and f are kept only for gradients of gap costs."""
-    xs = diagonals(table, weights.similarity, lambda _, x: x)
+    xs = diagonals(table, weights.similarity)
     xs["similarity"] = jnp.exp(xs["similarity"])
     dtype = weights.similarity.dtype
     zero = jnp.zeros(table.rows, dtype)
@@ -88,7 +87,7 @@ def reverse(table: SoftTable, weights: Weights, values, xs, log_z, outputs):
     """
     m, e, f, c, _, largest = values
     dtype = weights.similarity.dtype
-    later = successors(table, lambda _, x: x)
+    later = successors(table)
     zero = jnp.zeros(table.rows, dtype)
     sums = first_flow(table, dtype, outputs).sums
     tiny = jnp.finfo(dtype).tiny * LOSSES_PER_CELL * table.rows
@@ -136,8 +135,3 @@ def reverse(table: SoftTable, weights: Weights, values, xs, log_z, outputs):
     reads = later, (m, e, f, c, largest), xs["similarity"]
     carry, out = lax.scan(step, begin, reads, reverse=True)
     return carry[5], out, carry[6]
-
-
-def is_proved(lost):
-    """Whether the bound holds; false for nan and for what overflowed."""
-    return jax.lax.stop_gradient(lost) <= MAX_LOST_PROBABILITY

@@ -19,18 +19,12 @@ class ColumnPath(NamedTuple):
 
 
 def walk(model: Model, choice_at, begin, longest: int, seeded=True) -> ColumnPath:
-    """Walk from ``begin`` to the seed (1, 1, 1), or to the layer before the box.
+    """Walk from ``begin``, int32 (4,) u, v, w and state, to the seed (1, 1, 1), or to
+    the layer before the box.
 
-    Parameters
-    ----------
-    choice_at : (u, v, w, state) -> int32
-        The stored choice of a cell of the box.
-    begin : int32 (4,)
-        u, v, w and state of the end of the path.
-    longest : static
-        Columns at most: u + v + w.
-    seeded : bool
-        Whether paths start at (1, 1, 1); a box may lie further inside the table.
+    ``choice_at(u, v, w, state)`` is the stored choice of a cell, int32. A path has at
+    most ``longest`` columns (static), u + v + w. Without ``seeded`` no path starts at
+    (1, 1, 1): the box lies further inside the table.
     """
     sources = _table(model, [[m.source for m in moves] for moves in model.moves])
     columns = _table(model, [[m.column for m in moves] for moves in model.moves])

@@ -132,12 +132,8 @@ def matrices_in(order, matrices) -> tuple:
 def weigh(model: Model, pairs, gaps) -> dict:
     """(column, gaps) -> the score that it adds, for all moves of a model.
 
-    Parameters
-    ----------
-    pairs : (ab, ac, bc)
-        Substitution scores of the cell's three residue pairs, arrays.
-    gaps : three ``affine.Gaps``
-        TripleScoring of a gap in a, b, c at this cell: scalars or arrays.
+    ``pairs`` are the substitution scores of the cell's three residue pairs, and
+    ``gaps`` the ``affine.Gaps`` of a gap in a, b and c at this cell: scalars or arrays.
     """
     sums = {}
     for move in (move for moves in model.moves for move in moves):
