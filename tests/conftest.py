@@ -1,5 +1,6 @@
 """Tests start strict: rank and dtype promotion are errors, so are warnings; four
-virtual CPU devices. XLA must be told before jax is imported."""
+virtual CPU devices. XLA must be told before jax is imported. Small jobs are compiled
+too, but in the tests that run as users do."""
 
 import os
 import sys
@@ -13,6 +14,25 @@ os.environ["XLA_FLAGS"] = (
 os.environ["JAXALIGN_CACHE_DIR"] = "off"
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
+os.environ["JAXALIGN_ROWS"] = "off"  # most tests are of what XLA compiles
+
+# Tests that run as users do: small jobs by rows.
+AS_USERS = {
+    "test_api.py",
+    "test_cli.py",
+    "test_docs.py",
+    "test_inputs.py",
+    "test_options.py",
+    "test_search.py",
+    "test_small_jobs.py",
+}
+
+
+@pytest.fixture(autouse=True)
+def as_users_run(request, monkeypatch):
+    """Small jobs by rows, in the tests of ``AS_USERS``."""
+    if request.path.name in AS_USERS:
+        monkeypatch.delenv("JAXALIGN_ROWS")
 
 
 @pytest.fixture(autouse=True)

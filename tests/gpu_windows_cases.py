@@ -10,7 +10,7 @@ import jaxalign
 import kernels_pallas as kernels
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import resolve_ends
-from jaxalign.pairs import engine
+from jaxalign.pairs import compiled
 from jaxalign.pairs.gpu import (
     dispatch,
     launch_size,
@@ -63,7 +63,7 @@ def _drive(monkeypatch):
     """Let the engine run small launches in the interpreter."""
     monkeypatch.setattr(launch_size, "QUERY_COUNTS", (4,))
     monkeypatch.setattr(launch_size, "TARGET_COUNTS", (8,))
-    monkeypatch.setattr(engine, "kernels_pallas", Interpreted())
+    monkeypatch.setattr(compiled, "kernels_pallas", Interpreted())
     prepare, alone = (
         dispatch.prepare,
         threading.Lock(),

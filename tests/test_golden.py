@@ -26,6 +26,19 @@ def test_the_file_has_all_groups(known):
     assert sum(one["jobs"] for one in known.values()) >= 5000
 
 
+OF_THREE = "align_three", "align_triples"
+OF_TWO = [
+    one for one in PARAMETERS if not GROUPS[one.values[0]].name.startswith(OF_THREE)
+]
+
+
+@pytest.mark.parametrize("k", OF_TWO)
+def test_group_by_rows(k, known, monkeypatch):
+    """The same results without a compiler: all jobs of two sequences are small."""
+    monkeypatch.delenv("JAXALIGN_ROWS")
+    assert golden_jobs.entry(GROUPS[k]) == known[GROUPS[k].name]
+
+
 @pytest.mark.parametrize("k", PARAMETERS)
 def test_group(k, known):
     found = golden_jobs.entry(GROUPS[k])

@@ -46,6 +46,9 @@ def machine(options: Options) -> dict:
     )  # fmt: skip
     names = "implementation", "reason", "devices", "threads", "budget_bytes"
     chosen = {name: tiny[name] for name in names}
+    named = machine.implementation, machine.devices
+    large = api.PairOptions(implementation=named[0], devices=named[1])
+    chosen["implementation"], chosen["reason"] = api.implementation_of(large)
     return {
         "versions": report.versions(),
         "device": api.describe_device(devices),

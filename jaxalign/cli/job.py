@@ -54,8 +54,10 @@ def _run(paths, options: Options, **which) -> int:
     rehearse(request, read.sequences)
     if request.format == "graphpart":
         inputs.warn_of_headings(paths[0], messages.warn)
-    devices = api.select_device(options.machine.device)
+    devices = select_device(options)
     chosen = replace(request.options, **which)
+    if chosen.cluster:  # which chooses by itself
+        chosen = replace(chosen, devices=options.machine.devices)
     plan = api.plan_of(*_sides(read.sequences), request.scoring, chosen)
     introduce(request, plan, options, messages)
     table = _align(plan, options, chosen)
@@ -142,5 +144,19 @@ def finish(request, read, info, rows, options, devices, messages) -> None:
     filters = str(api.filters_of(request.options))
     messages.say(report.summary(info, rows["kept"], filters))
     if options.output.json:
-        about = (api.describe_device(devices), messages.warnings)
+        about = (device_of(info, devices), messages.warnings)
         print(report.as_json(request, read, info, rows, *about))
+
+
+def select_device(options: Options) -> list:
+    """The devices of the platform that is named; none where it is left open, since a
+    small job needs no JAX to look for them."""
+    named = options.machine.device
+    return [] if named == "auto" else api.select_device(named)
+
+
+def device_of(info: dict, devices: list) -> dict:
+    """The platform, kind and number of what has computed."""
+    if info["implementation"] == "rows":
+        return {"platform": "cpu", "kind": "NumPy", "count": 1}
+    return api.describe_device(devices or api.select_device("auto"))

@@ -29,7 +29,7 @@ def run(
     messages = job.Messages(options.messages.quiet)
     request, read = job.read_inputs((path,), request, options, True, messages)
     job.rehearse(request, read.sequences)
-    devices = api.select_device(options.machine.device)
+    devices = job.select_device(options)
     which = {"include_self": include_self, "part_rows": folder.part_rows}
     some = large_jobs.parts_all(read.sequences[0], **which)
     manifest = manifest_of(request, read, include_self, some)
@@ -38,6 +38,8 @@ def run(
     mine = large_jobs.share(some, shard)
     done = finished(request.out, manifest, mine, folder.resume, messages)
     chosen = replace(request.options, **which)
+    if cluster:  # which chooses by itself
+        chosen = replace(chosen, devices=options.machine.devices)
     plan = api.plan_of(
         read.sequences[0], None, request.scoring, replace(chosen, parts=True)
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import isfinite
 
-from jaxalign.cli.options import Options, ScoringOptions
+from jaxalign.cli.options import MachineOptions, Options, ScoringOptions
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
 from jaxalign.model.identity import BY_PATH
@@ -73,7 +73,7 @@ def resolve(options: Options, mode: str = "global", folder: bool = False) -> Req
         implementation=machine.implementation,
         memory_budget=machine.memory_budget,
         threads=machine.threads,
-        devices=machine.devices,
+        devices=devices_of(machine),
         min_score=chosen.min_score,
         min_identity=chosen.min_identity,
         identity=None if chosen.min_identity is None else identity,
@@ -81,6 +81,12 @@ def resolve(options: Options, mode: str = "global", folder: bool = False) -> Req
         coverage=chosen.coverage,
     )
     return Request(scoring, packed, identity, out, format, columns, folder)
+
+
+def devices_of(machine: MachineOptions) -> str | None:
+    """The devices that are named; of a GPU the first one, if no number is: a small job
+    is computed there too then, not in NumPy."""
+    return machine.devices or ("0" if machine.device == "gpu" else None)
 
 
 def scoring_of(asked: ScoringOptions) -> Scoring:

@@ -24,7 +24,7 @@ def run(query: str, database: str, top: int, worst: float | None, options) -> in
     hashed = options.output.json
     which = query, database, top, worst
     request, read = read_inputs(*which, request, options, hashed, messages)
-    devices = api.select_device(options.machine.device)
+    devices = job.select_device(options)
     chosen = settings(request, options, top)
     messages.say(heading(request, len(read.sequences[0]), database))
     table = _search(read.sequences[0], database, request, options, chosen)
@@ -33,7 +33,7 @@ def run(query: str, database: str, top: int, worst: float | None, options) -> in
     job.write(kept, request, options.output.force)
     messages.say(summary(table.info, len(table), len(kept)))
     if options.output.json:
-        about = (api.describe_device(devices), messages.warnings)
+        about = (job.device_of(table.info, devices), messages.warnings)
         print(_as_json(request, read, database, table, len(kept), top, worst, *about))
     return 0
 

@@ -14,7 +14,7 @@ from jaxalign.errors import UsageError
 from jaxalign.io import dataset
 from jaxalign.io.source import sha256
 from jaxalign.model.table import compact
-from jaxalign.pairs import api, large_jobs
+from jaxalign.pairs import large_jobs
 
 
 def run(query, database, top, worst, options: Options, folder: FolderOptions) -> int:
@@ -27,7 +27,7 @@ def run(query, database, top, worst, options: Options, folder: FolderOptions) ->
     messages = job.Messages(options.messages.quiet)
     which = query, database, top, worst
     request, read = search_job.read_inputs(*which, request, options, True, messages)
-    devices = api.select_device(options.machine.device)
+    devices = job.select_device(options)
     queries, held = read.sequences[0], in_memory(database, request.scoring)
     some = large_searches.parts_search(queries, held, database, top, folder.part_rows)
     manifest = manifest_of(request, read, database, top, worst, options, some)
@@ -44,7 +44,7 @@ def run(query, database, top, worst, options: Options, folder: FolderOptions) ->
     info, hits = _search(stream, request, manifest, worst, options, messages, database)
     messages.say(search_job.summary(info, hits["found"], hits["kept"]))
     if options.output.json:
-        about = top, worst, api.describe_device(devices)
+        about = top, worst, job.device_of(info, devices)
         found = search_job.as_dict(request, read, database, info, *about)
         print(
             json.dumps(found | {"hits": hits, "warnings": messages.warnings}, indent=2)

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from jaxalign.pairs import engine
+from jaxalign.pairs import compiled, engine
 from jaxalign.pairs.cpu import execute
 from jaxalign.pairs.plan import Task
 from jaxalign.pairs.run_state import Run, Worker
@@ -29,8 +29,8 @@ def scores(task: Task, take, tell=None) -> dict:
     local score of -1 comes again, in another window. ``tell`` is called with the cells
     so far and those of the job.
     """
-    plan = engine.plan(task)
-    run, began = Run(plan, None, engine.kernels_pallas), time.perf_counter()
+    plan = compiled.plan(task)
+    run, began = Run(plan, None, compiled.kernels_pallas), time.perf_counter()
     overflow, quiet = OverflowPairs(), teller(None, 0)  # cells are told once
     limit = execute.narrow(task) if plan["windows"] else 0
     tell_all = teller(tell, task.job.cells)
@@ -40,7 +40,7 @@ def scores(task: Task, take, tell=None) -> dict:
         again = worker(device, 0, quiet) if byte_limit else None
 
         def take_all(_, piece):
-            with engine.on_device(device):
+            with compiled.on_device(device):
                 for part in piece.scores(run, state, piece):
                     take_one(*part)
 
@@ -56,12 +56,12 @@ def scores(task: Task, take, tell=None) -> dict:
         return take_all
 
     def fill(pieces, byte_limit, tell):
-        places = engine.places(task)
+        places = compiled.places(task)
         workers = [partial(worker, device, byte_limit, tell) for device in places]
         for _ in pipeline.run(iter([pipeline.Work(run, pieces)]), workers):
             pass
 
-    engine.compile_launches(run)
+    compiled.compile_launches(run)
     fill(plan.pieces, limit, tell_all)
     if left := overflow.rest():
         fill(execute.regroup(task, *left), 0, quiet)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 import numpy as np
-from biotite.sequence.io.fasta import FastaFile
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io.locate import Place, header_line, letter_place
@@ -187,17 +186,29 @@ def encode_counted(
 
 def records(handle: TextIO) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the letters of each record."""
-    for header, sequence in FastaFile.read_iter(handle):
-        letters = "".join(sequence.split())
-        if not letters.isascii():
-            # One byte per character keeps columns right; 0 is never a letter.
-            letters = "".join(c if c.isascii() else "\0" for c in letters)
-        yield (header.split(maxsplit=1) or [""])[0], letters.encode("ascii")
+    header, lines = None, []
+    for line in map(str.strip, handle):
+        if line.startswith(">"):
+            if header is not None:
+                yield _record(header, lines)
+            header, lines = line[1:], []
+        elif line and line[0] != ";":
+            lines.append(line)
+    if header is not None:
+        yield _record(header, lines)
+
+
+def _record(header: str, lines: list[str]) -> tuple[str, bytes]:
+    letters = "".join("".join(lines).split())
+    if not letters.isascii():
+        # One byte per character keeps columns right; 0 is never a letter.
+        letters = "".join(c if c.isascii() else "\0" for c in letters)
+    return (header.split(maxsplit=1) or [""])[0], letters.encode("ascii")
 
 
 def check_first_line(source: str, handle: TextIO) -> None:
     """Refuse a file that is empty or does not begin with a header."""
-    # read_iter drops what stands before the first ">" without a word.
+    # ``records`` drops what stands before the first ">" without a word.
     number = 0
     for number, line in enumerate(handle, 1):  # noqa: B007
         line = line.strip()

@@ -6,7 +6,9 @@ A matrix is (letters, float array); rows are the query's letters.
 import os
 import re
 from functools import cache
+from importlib.util import find_spec
 from math import isfinite
+from pathlib import Path
 
 import numpy as np
 
@@ -21,9 +23,20 @@ MAX_FILE_BYTES = 2**22  # of a matrix of all letters there are, a tenth would do
 @cache
 def matrix_names() -> tuple[str, ...]:
     """The names of all bundled matrices (biotite's), sorted."""
+    if folder := _matrix_folder():
+        return tuple(sorted(path.stem for path in folder.glob("*.mat")))
     from biotite.sequence.align import SubstitutionMatrix
 
     return tuple(sorted(SubstitutionMatrix.list_db()))
+
+
+@cache
+def _matrix_folder() -> Path | None:
+    """Where biotite has its matrices; importing it to read one takes half a second."""
+    spec = find_spec("biotite")
+    places = (spec and spec.submodule_search_locations) or []
+    folders = (Path(place) / "sequence/align/matrix_data" for place in places)
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 @cache
@@ -76,10 +89,25 @@ def _text(name: str) -> str:
 
 @cache
 def _from_biotite(name: str):
-    from biotite.sequence.align import SubstitutionMatrix
+    if folder := _matrix_folder():
+        scores = _scores_of((folder / f"{name}.mat").read_text())
+    else:
+        from biotite.sequence.align import SubstitutionMatrix
 
-    scores = SubstitutionMatrix.dict_from_db(name)
+        scores = SubstitutionMatrix.dict_from_db(name)
     return canonical("".join(dict.fromkeys(a for a, _ in scores)), scores)
+
+
+def _scores_of(text: str) -> dict:
+    """Scores by letters as biotite has them, which reads the columns as rows."""
+    rows = [line.split() for line in text.splitlines() if line.strip()]
+    header, *rows = (row for row in rows if row[0][0] != "#")
+    by_column = zip(*(row[1:] for row in rows), strict=True)
+    return {
+        (row[0], letter): int(value)
+        for row, values in zip(rows, by_column, strict=True)
+        for letter, value in zip(header, values, strict=True)
+    }
 
 
 def canonical(letters: str, scores: dict):

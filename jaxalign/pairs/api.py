@@ -296,6 +296,21 @@ def plan_of(
     return engine.plan(task)
 
 
+def implementation_of(options: PairOptions) -> tuple[str, str]:
+    """(implementation, why) of a job that is not small.
+
+    Raises
+    ------
+    UsageError, DeviceError
+    """
+    from jaxalign.pairs import compiled
+    from jaxalign.runtime.devices import resolve_devices
+
+    if options.implementation == "rows":
+        return "rows", "asked for"
+    return compiled.choose(options.implementation, resolve_devices(options.devices))
+
+
 __all__ = [
     "PairOptions",
     "align",
@@ -306,6 +321,7 @@ __all__ = [
     "directions",
     "dp_table",
     "filters_of",
+    "implementation_of",
     "pairs_table",
     "plan",
     "plan_of",

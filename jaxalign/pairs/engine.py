@@ -1,8 +1,9 @@
-"""Choose an implementation, say why, and run a job on it.
+"""Choose who computes a job, and run its plan.
 
-Pieces of a job are independent, so each host thread takes the next one; XLA's loop uses
-one core, so threads are what fills a CPU. With several devices, each thread belongs to
-one of them.
+A small job is computed by rows in NumPy (``pairs.small_jobs``), any other one by what
+XLA compiles (``pairs.compiled``), which is imported for it. Pieces of a job are
+independent, so each host thread takes the next one; XLA's loop uses one core, so
+threads are what fills a CPU. With several devices, each thread belongs to one of them.
 """
 
 import threading
@@ -10,49 +11,14 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from functools import partial
+from itertools import chain, islice
 
-import jax
-
-from jaxalign.errors import DeviceError, UsageError
-from jaxalign.pairs import schedule
-from jaxalign.pairs.cpu import execute, spmd, window_plan
-from jaxalign.pairs.gpu import device_memory, dispatch, launch_plan, score_types
+from jaxalign.pairs import small_jobs
 from jaxalign.pairs.plan import Piece, Plan, Task, merge
 from jaxalign.pairs.result import Output
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime import pipeline
-from jaxalign.runtime.backend import kernels_pallas
-from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.progress import teller, watcher
-
-IMPLEMENTATIONS = ("sweep", "wavefront", "pallas", "striped")
-
-
-def choose(implementation: str | None, devices=()) -> tuple[str, str]:
-    """(implementation, why) on some devices, or on JAX's default one. A named one is
-    never exchanged for another.
-
-    Raises
-    ------
-    UsageError
-        Unknown name.
-    DeviceError
-        ``pallas`` where its kernels cannot run.
-    """
-    if implementation is not None and implementation not in IMPLEMENTATIONS:
-        names = ", ".join(IMPLEMENTATIONS)
-        raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
-    device = first_device(devices)
-    works, why = kernels_pallas.supported(device)
-    if implementation == "pallas" and not works:
-        raise DeviceError(f"pallas: {why}")
-    if implementation:
-        return implementation, "asked for"
-    if works:
-        return "pallas", f"GPU kernels, {why}"
-    reason = f"one query against many targets in lanes, on {device.platform}"
-    no_gpu = device.platform == "cpu"
-    return "sweep", reason if no_gpu else f"{reason}; no kernels: {why}"
 
 
 def plan(task: Task) -> Plan:
@@ -62,61 +28,15 @@ def plan(task: Task) -> Plan:
     ------
     MemoryPlanError, UsageError, DeviceError
     """
-    name, why = _choose_for(task)
-    if name == "pallas":
-        limit = device_memory.budget(task)
-        figures, split = launch_plan.make_plan(task, kernels_pallas, limit)
-        blocks = dispatch.pieces_of(task, split.blocks)
-        others = "pairs beyond the kernels"
-    else:
-        figures, split = window_plan.make_plan(task)
-        blocks = execute.pieces_of(task, split.blocks)
-        others = "pairs too long, or too few, for a window" if name == "sweep" else None
-    if split.pairs and others:
-        others = f"{others} by wavefront, in strips"
-        why = f"{why}; {others}" if blocks else others
-        name = f"{name}, wavefront" if blocks else "wavefront"
-    pieces = [*blocks, *execute.pair_pieces_of(task, split.pairs)]
-    pieces = [pieces[k] for k in schedule.heaviest_first([x.cells for x in pieces])]
-    devices = _names(task.devices if task.mesh is None else task.mesh.devices.flat)
-    loads = schedule.plan([piece.cells for piece in pieces], len(devices)).loads
-    figures |= {"devices": devices, "device_cells": list(loads)}
-    figures |= {"budget_bytes": task.budget, "implementation": name, "reason": why}
-    if task.mesh is None:
-        pieces = _joined(task, pieces)
-    return Plan(task, tuple(pieces), figures)
+    by_rows = small_jobs.plan(task)
+    return _compiled().plan(task) if by_rows is None else by_rows
 
 
-def _choose_for(task: Task) -> tuple[str, str]:
-    """``choose`` for a task, with what its alphabet, output and mesh ask for."""
-    named = task.implementation if task.mesh is None else "sweep"
-    name, why = choose(named, task.devices)
-    letters, most = len(task.scoring.scores), score_types.MAX_LETTERS
-    if name == "pallas" and letters > most and not task.implementation:
-        name, why = "sweep", f"{letters} letters; the GPU kernels take {most}"
-    if name == "striped" and task.paths:
-        raise UsageError("striped computes scores, no paths: output score or identity")
-    if task.mesh is not None:
-        why = f"one program over a mesh of {task.mesh.devices.size} devices"
-    return name, why
+def _compiled():
+    """What JAX computes, imported by the first job that needs it."""
+    from jaxalign.pairs import compiled
 
-
-def _names(devices) -> list[str]:
-    devices = list(devices) or jax.devices()[:1]
-    return [f"{device.platform}:{device.id}" for device in devices]
-
-
-def _joined(task: Task, pieces: list[Piece]) -> list[Piece]:
-    """Launches of a GPU in lists, since they need not wait for each other: several
-    lists for each of some devices, but one for a part of a job. A search, which looks
-    at each launch, and pieces of no group have them as they are."""
-    together = [piece for piece in pieces if piece.group == dispatch.GROUP]
-    others = [piece for piece in pieces if piece.group != dispatch.GROUP]
-    if not together or task.top is not None:
-        return pieces
-    several = len(task.devices) > 1 and task.reserved is None
-    lists = schedule.lists(together, len(task.devices)) if several else [together]
-    return [*map(dispatch.join, lists), *others]
+    return compiled
 
 
 def plan_rows(task: Task, computed: list[Task]) -> Plan:
@@ -129,7 +49,8 @@ def plan_rows(task: Task, computed: list[Task]) -> Plan:
 
 def start(plan: Plan) -> Run:
     """The run of a plan; nothing is computed yet."""
-    return Run(plan, Output(plan.task), kernels_pallas)
+    kernels = None if small_jobs.is_by_rows(plan) else _compiled().kernels_pallas
+    return Run(plan, Output(plan.task), kernels)
 
 
 def run(plan: Plan, progress=None, busy=None):
@@ -146,20 +67,12 @@ def run(plan: Plan, progress=None, busy=None):
     if task.mesh is None:
         list(compute([current], task, task.job.cells, progress, busy))
         if current.device_jobs:
-            dispatch.collect(current)
+            _compiled().collect(current)
     else:
-        spmd.run(current, Worker(tell=teller(progress, task.job.cells)))
+        worker = Worker(tell=teller(progress, task.job.cells))
+        _compiled().run_mesh(current, worker)
     current.seconds = time.perf_counter() - began
     return *current.output.finish(), summary(current)
-
-
-def compile_launches(run: Run) -> None:
-    """Compile what the launches of a run need, side by side, if it has any."""
-    task = run.plan.task
-    if launches := dispatch.launches_of(run, task):
-        device = next(iter(task.devices), None)
-        with on_device(device):
-            dispatch.compile_all(dispatch.job_of(run, task, device), launches)
 
 
 def summary(run: Run) -> dict:
@@ -178,14 +91,17 @@ def compute(
 ) -> Iterator[Run]:
     """Runs, ``ahead`` of them at a time, of a task on its devices; yields each when all
     its pieces are done."""
-    ending = threading.Event()
+    ending, runs = threading.Event(), iter(runs)
     tell = partial(_tell, ending, teller(progress, cells))
     watch = watcher(busy, len(task.devices) or 1)
-    devices = places(task)
+    first = list(islice(runs, 1))
+    by_rows = all(small_jobs.is_by_rows(run.plan) for run in first)
+    devices = [None] * task.threads if by_rows else _compiled().places(task)
     only = len(devices) == len(set(devices))
     workers = [partial(_worker, Worker(d, tell, only), watch) for d in devices]
-    works = (pipeline.Work(run, run.plan.pieces) for run in runs)
+    works = (pipeline.Work(run, run.plan.pieces) for run in chain(first, runs))
     for work in pipeline.run(works, workers, ahead, ending):
+        small_jobs.note(work.content.plan)
         yield work.content
 
 
@@ -196,28 +112,14 @@ def _tell(ending: threading.Event, tell, cells) -> None:
     tell(cells)
 
 
-def places(task: Task) -> list:
-    """The device of every host thread, None where JAX chooses; a GPU may have several,
-    so that it has work while one brings results to the host."""
-    devices = task.devices or (None,)
-    count = task.threads
-    if choose(task.implementation, task.devices)[0] == "pallas":
-        count = min(count, device_memory.threads_of(task)) * len(devices)
-    return [devices[k % len(devices)] for k in range(count)]
-
-
 def _worker(worker: Worker, watch):
     """A host thread's function (work, piece)."""
 
     def compute_one(work: pipeline.Work, piece: Piece):
         watch(worker.device, 1)
-        with on_device(worker.device):
+        device = worker.device
+        with _compiled().on_device(device) if device else nullcontext():
             piece.compute(work.content, worker, piece)
         watch(worker.device, -1)
 
     return compute_one
-
-
-def on_device(device):
-    """A context in which JAX computes on a device, None: on its own choice."""
-    return jax.default_device(device) if device else nullcontext()

@@ -8,10 +8,7 @@ that a function takes; ``pairs.api.align_pairs`` says what each means.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypedDict
-
-import jax
-from jax.sharding import Mesh
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import Sequences
@@ -28,13 +25,19 @@ from jaxalign.model.filters import check as check_filters
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.model.table import OUTPUTS
-from jaxalign.pairs.cpu.spmd import check as check_mesh
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime import memory, pipeline
 from jaxalign.runtime.devices import resolve_devices
 
-Implementation = Literal["sweep", "wavefront", "pallas", "striped"]
-Devices = str | int | Sequence[int | jax.Device] | None
+if TYPE_CHECKING:  # a job by rows imports no JAX
+    from jax import Device
+    from jax.sharding import Mesh
+else:
+    Device = Mesh = Any
+
+Implementation = Literal["rows", "sweep", "wavefront", "pallas", "striped"]
+IMPLEMENTATIONS: tuple[str, ...] = get_args(Implementation)
+Devices = str | int | Sequence[int | Device] | None
 Progress = Callable[[int, int], object] | None
 
 
@@ -201,7 +204,9 @@ def check(options: PairOptions) -> None:
     if options.mesh is not None:
         if options.devices is not None:
             raise UsageError("devices and mesh: either says which devices compute")
-        check_mesh(options.mesh, options.implementation)
+        from jaxalign.pairs.cpu import spmd
+
+        spmd.check(options.mesh, options.implementation)
     if options.cluster is not None:
         for name in ("devices", "mesh", "threads"):
             if getattr(options, name) is not None:

@@ -12,7 +12,6 @@ from jaxalign import inputs
 from jaxalign.inputs import SequenceLike
 from jaxalign.model.choices import EndKeywords
 from jaxalign.model.scoring import ScoringLike, as_scoring, resolve_ends
-from jaxalign.pairs.dp_table import directions_of, whole
 from jaxalign.pairs.options import PairOptions
 from jaxalign.signatures import with_options
 
@@ -61,6 +60,8 @@ def dp_table(
            [ 0,  5,  0],
            [ 0,  0, 10]], dtype=int32)
     """
+    from jaxalign.pairs.dp_table import whole
+
     h, e, f = whole(*_one_pair(query, target, scoring, options))
     return (h, e, f) if gaps else h
 
@@ -77,6 +78,8 @@ def directions(
     Keys ``b_left, b_up, c_up, c_left``; also ``words``, uint32 (ceil(m / 8), n), the
     packed form the walk reads (``pairs.dp.directions``).
     """
+    from jaxalign.pairs.dp_table import directions_of
+
     return directions_of(*_one_pair(query, target, scoring, options))
 
 

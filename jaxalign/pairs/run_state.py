@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxalign.pairs.plan import Plan
+
+if TYPE_CHECKING:  # a job by rows imports no JAX
+    import jax
 
 
 @dataclass(eq=False)
@@ -34,7 +36,7 @@ class Worker:
     device: Any = None  # None: JAX chooses
     tell: Callable = lambda _cells: None  # of cells that are done
     only: bool = True  # no other thread has this device
-    backtrack: jax.Array | None = None  # the buffer of the last window
+    backtrack: "jax.Array | None" = None  # the buffer of the last window
     byte_limit: int = 0  # local scores up to it are tried in 8 bits; 0: none are
     windows_to_skip: int = 0  # that are not tried in 8 bits
 
@@ -45,5 +47,5 @@ class PieceScores(NamedTuple):
 
     queries: np.ndarray
     targets: np.ndarray
-    score: jax.Array  # (slots, places): the first rows and columns are theirs
+    score: "jax.Array"  # (slots, places): the first rows and columns are theirs
     beyond: tuple | None = None

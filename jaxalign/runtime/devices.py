@@ -96,12 +96,15 @@ def first_device(devices: Iterable[Device | str] = ()) -> Device:
 
 
 def default_device() -> Device | str | None:
-    """This thread's default device or the name of its platform; None if none is set."""
-    return _jax().config.jax_default_device
+    """This thread's default device or the name of its platform; None if none is set,
+    as where nobody has imported JAX."""
+    return _jax().config.jax_default_device if "jax" in sys.modules else None
 
 
 def ambient_mesh() -> Any:
     """The mesh of ``with jax.set_mesh(mesh):``, None outside of one."""
+    if "jax" not in sys.modules:
+        return None
     mesh = _jax().sharding.get_mesh()
     return None if mesh.empty else mesh
 

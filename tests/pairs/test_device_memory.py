@@ -24,7 +24,7 @@ from jaxalign.cli.main import main
 from jaxalign.errors import DeviceError, DeviceFailure, MemoryPlanError
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import resolve_ends
-from jaxalign.pairs import engine
+from jaxalign.pairs import compiled, engine
 from jaxalign.pairs.gpu import (
     device_arrays,
     device_memory,
@@ -426,7 +426,7 @@ def test_nothing_more_is_issued_after_an_interruption(monkeypatch):
             time.sleep(0.01)
             tell(1)
 
-    monkeypatch.setattr(engine, "kernels_pallas", Interpreted())
+    monkeypatch.setattr(compiled, "kernels_pallas", Interpreted())
     monkeypatch.setattr(dispatch, "job_of", lambda *_: None)
     monkeypatch.setattr(dispatch, "compile_all", lambda *_: None)
     monkeypatch.setattr(dispatch, "run", run)
@@ -466,7 +466,7 @@ def test_a_device_that_fails_leaves_one_line_and_no_file(
     text, code, out, fasta, monkeypatch, capsys
 ):
     """Injected where a launch is looked at; the planner and the writers are real."""
-    monkeypatch.setattr(engine, "kernels_pallas", Interpreted())
+    monkeypatch.setattr(compiled, "kernels_pallas", Interpreted())
 
     def issue(*_):
         raise error(text)

@@ -16,7 +16,7 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import join
-from jaxalign.pairs import engine, large_jobs
+from jaxalign.pairs import compiled, engine, large_jobs
 from jaxalign.pairs.gpu import dispatch, launch_plan
 from jaxalign.pairs.options import PairOptions, make_task
 from jaxalign.pairs.parts import query_ranges
@@ -77,7 +77,7 @@ def test_each_thread_stays_on_its_device(monkeypatch):
         seen.append(jax.numpy.zeros(1).devices())
         raise RuntimeError("no further")
 
-    monkeypatch.setattr(engine.execute, "run_window", window)
+    monkeypatch.setattr(compiled.execute, "run_window", window)
     for device in (1, 3):
         with pytest.raises(RuntimeError, match="no further"):
             jaxalign.align_all(TEXTS, devices=device, threads=1)
@@ -121,14 +121,14 @@ def test_pairs_over_a_mesh(mesh):
 
 def test_a_mesh_runs_one_program(mesh, monkeypatch):
     programs = []
-    spmd = engine.spmd._spmd
+    spmd = compiled.spmd._spmd
 
     def watched(stacked, problem, **static):
         found = spmd(stacked, problem, **static)
         programs.append(found.score.sharding.device_set)
         return found
 
-    monkeypatch.setattr(engine.spmd, "_spmd", watched)
+    monkeypatch.setattr(compiled.spmd, "_spmd", watched)
     jaxalign.align_pairs(TEXTS[:8], TEXTS[8:16], mesh=mesh, window=2, output="score")
     assert programs == [set(jax.devices())]
 

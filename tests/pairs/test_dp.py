@@ -26,8 +26,9 @@ from jaxalign.model import bounds
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.pairs import api
 from jaxalign.pairs.dp import directions, wavefront, window_program
+from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.dp.sweep.cell_blocks import Constants
-from jaxalign.pairs.dp.sweep.lane_fill import TILE, Block
+from jaxalign.pairs.dp.sweep.lane_fill import Block
 
 LANES, ROWS, SIZE, LETTERS = 16, 80, 80, 24
 WILDCARD = 22

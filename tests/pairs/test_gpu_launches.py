@@ -18,7 +18,7 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.model.table import join
-from jaxalign.pairs import engine, result, windows
+from jaxalign.pairs import compiled, result, windows
 from jaxalign.pairs.gpu import (
     device_arrays,
     device_result,
@@ -231,10 +231,10 @@ def test_rows_are_held_where_no_other_thread_has_launches(alone, pairs, monkeypa
     monkeypatch.setattr(dispatch, "job_of", lambda *_: None)
     monkeypatch.setattr(dispatch, "compile_all", lambda *_: None)
     pair = SimpleNamespace(cells=1)
-    monkeypatch.setattr(engine.execute, "run_pair", lambda *_: pair)
+    monkeypatch.setattr(compiled.execute, "run_pair", lambda *_: pair)
     output = SimpleNamespace(put=lambda rows: given.append(rows))
     launches = Piece(task, [], 1, dispatch.compute, None, dispatch.GROUP)
-    single = Piece(task, (0, 1), 1, engine.execute.compute_pair, None)
+    single = Piece(task, (0, 1), 1, compiled.execute.compute_pair, None)
     plan = SimpleNamespace(task=task, pieces=[launches, *[single] * pairs])
     for piece in plan.pieces:
         piece.compute(Run(plan, output), Worker(only=alone), piece)

@@ -27,7 +27,7 @@ from jaxalign.model.operations import run_lengths
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.pairs import windows
 from jaxalign.pairs.cpu import execute, lane_packing, long_pair, partition
-from jaxalign.pairs.dp.sweep import lane_fill
+from jaxalign.pairs.dp.sweep import TILE, lane_fill
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.runtime import memory
 
@@ -206,9 +206,7 @@ def test_columns_in_chunks(mode, monkeypatch):
     texts = [text_of(rng, n, "ACDW") for n in (130, *rng.integers(0, 90, 12))]
     whole = run_all(texts, mode=mode)
     check_rows(whole, every=9)
-    monkeypatch.setattr(
-        lane_fill, "CHUNK_CELLS", 2 * lane_fill.TILE * partition.LANES[1]
-    )
+    monkeypatch.setattr(lane_fill, "CHUNK_CELLS", 2 * TILE * partition.LANES[1])
     try:
         for count in (0, 10**9):  # two queries a sweep, and one
             monkeypatch.setattr(windows, "TEAM_COST", count)
@@ -227,9 +225,7 @@ def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
     check_rows(whole, every=9)
     seen, run = [], execute.run_window_program
     monkeypatch.setattr(execute, "LARGE_JOB_CELLS", 0)
-    monkeypatch.setattr(
-        lane_fill, "CHUNK_CELLS", 2 * lane_fill.TILE * partition.LANES[1]
-    )
+    monkeypatch.setattr(lane_fill, "CHUNK_CELLS", 2 * TILE * partition.LANES[1])
     monkeypatch.setattr(
         execute, "run_window_program",
         lambda *some, **more: seen.append((more["costs"], some[-1] is None))

@@ -13,8 +13,9 @@ from jaxalign.pairs import schedule, windows
 from jaxalign.pairs.cpu import long_pair, partition, striped_pair
 from jaxalign.pairs.cpu.partition import STRIP_ROWS
 from jaxalign.pairs.dp import window_program
+from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.dp.sweep.cell_blocks import Constants
-from jaxalign.pairs.dp.sweep.lane_fill import TILE, Block
+from jaxalign.pairs.dp.sweep.lane_fill import Block
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.result import Rows, collect, of_pair

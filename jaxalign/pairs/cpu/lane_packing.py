@@ -4,7 +4,7 @@ from heapq import heapreplace
 
 import numpy as np
 
-from jaxalign.pairs.dp.sweep.lane_fill import TILE
+from jaxalign.pairs.dp.sweep import TILE
 
 EMPTY_COLUMN_LANES = 32  # lanes that a column costs as much as, even with none
 MAX_KNOWN_BLOCKS = 8

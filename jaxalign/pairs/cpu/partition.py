@@ -10,7 +10,7 @@ from itertools import compress, pairwise
 import numpy as np
 
 from jaxalign.pairs.cpu.lane_packing import EMPTY_COLUMN_LANES, pack, spans, tiled
-from jaxalign.pairs.dp.sweep.lane_fill import TILE
+from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.windows import (
     PairMatrix,
     Partition,

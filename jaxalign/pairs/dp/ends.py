@@ -15,7 +15,7 @@ from jax import lax
 from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.recurrence import border
-from jaxalign.pairs.dp.sweep import lane_fill
+from jaxalign.pairs.dp.sweep import TILE, lane_fill
 
 
 class EndCell(NamedTuple):
@@ -61,7 +61,7 @@ def sweep_end(filled, block, m, gaps, free, tie, *, local, fused):
 
 
 def _sweep_end(filled, block, m, gaps, free, tie, local, fused):
-    last = (block.first + block.length) // lane_fill.TILE - 1, block.lane
+    last = (block.first + block.length) // TILE - 1, block.lane
     if local:
         best = EndCell(filled.best, filled.row, filled.column)
         best = _running(best, block, tie, fused)
@@ -86,10 +86,10 @@ def _best_of_row(last_row, block, fused):
     """The best of row m so far in the target of each tile; columns of the block."""
     lowest = jnp.iinfo(last_row.dtype).min
     h = jnp.where(lane_fill.inside_index(block) >= 1, last_row, lowest)
-    h = h.reshape(-1, lane_fill.TILE, h.shape[-1])
+    h = h.reshape(-1, TILE, h.shape[-1])
     place = jnp.argmax(h, axis=1).astype(jnp.int32)
     tile = jnp.arange(len(h), dtype=jnp.int32)[:, None]
-    found = EndCell(jnp.max(h, axis=1), None, tile * lane_fill.TILE + place)
+    found = EndCell(jnp.max(h, axis=1), None, tile * TILE + place)
     return _running(found, block, jnp.zeros_like(block.lane), fused)
 
 

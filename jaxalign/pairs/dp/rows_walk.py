@@ -14,6 +14,7 @@ from jaxalign.pairs.dp import rows
 M, I, D, DONE = 0, 1, 2, 3  # noqa: E741  (as in ``pairs.dp.walk``)
 MOVES = 64  # the key of a step is its directions + MOVES * the move of an open gap
 STEPS_BETWEEN_LOOKS = 16
+OTHER = np.array([M, D, I, DONE], np.uint8)  # an operation with the sides swapped
 
 
 class RowsPaths(NamedTuple):
@@ -26,7 +27,7 @@ class RowsPaths(NamedTuple):
     columns: np.ndarray
     gap_openings: np.ndarray
     gaps: np.ndarray
-    steps: np.ndarray
+    steps: np.ndarray | None
 
 
 def _step(directions: int, move: int) -> tuple[int, int]:

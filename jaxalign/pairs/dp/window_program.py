@@ -14,7 +14,7 @@ from jax import lax
 from jaxalign.affine import Gaps
 from jaxalign.pairs.dp import ends, profile, walk
 from jaxalign.pairs.dp.call import CPU_OPTIONS, one_function
-from jaxalign.pairs.dp.sweep import lane_fill
+from jaxalign.pairs.dp.sweep import TILE, lane_fill
 
 TOGETHER = 128  # paths walked side by side
 
@@ -140,8 +140,7 @@ def _one_query(block, codes, m, start, tie, problem, halves, second, costs, **st
         codes,
         m,
         -(-jnp.max(m) // rows),
-        jnp.minimum(block.first, block.first + block.length - 1)[start]
-        // lane_fill.TILE,
+        jnp.minimum(block.first, block.first + block.length - 1)[start] // TILE,
         tie[block.target].astype(dtype),
         None if second is None else second[block.target],
     )
@@ -164,7 +163,7 @@ def _one_query(block, codes, m, start, tie, problem, halves, second, costs, **st
 def _tiles(block, start):
     """Tiles up to the end of the last of the targets from ``start`` on: the longest
     ones, which stand first, may end far behind all others."""
-    last = -(-(block.first + block.length) // lane_fill.TILE)
+    last = -(-(block.first + block.length) // TILE)
     met = jnp.arange(len(last), dtype=jnp.int32) >= start
     return jnp.minimum(block.tiles, jnp.max(jnp.where(met, last, 0)))
 
@@ -205,7 +204,7 @@ def _walk(block, codes, begin, places, halves, problem, *, local, fused, **_):
 
     places : lane, first column, and which of the W queries, of each.
     """
-    lanes, columns = block.codes.shape[1], block.tiles * lane_fill.TILE
+    lanes, columns = block.codes.shape[1], block.tiles * TILE
     rules = walk.WalkBorders(
         problem.free["target_start"] | local,
         problem.free["query_start"] | local,

@@ -26,9 +26,8 @@ from jaxalign.pairs.dp import directions, recurrence
 from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import row_of
 from jaxalign.pairs.dp.recurrence import border
-from jaxalign.pairs.dp.sweep import cell_blocks, lane_best, lane_scores
+from jaxalign.pairs.dp.sweep import TILE, cell_blocks, lane_best, lane_scores
 
-TILE = 16  # columns; half of it is lost on every target, and every tile costs a fold
 # A turn of the loop takes without paths, which leave the time as it is
 UNROLLED_STEPS = 2
 CHUNK_CELLS = 2**17  # columns of a lane that a chunk has, all lanes together

@@ -1,0 +1,145 @@
+"""Plans for what XLA compiles: windows of a CPU, launches of a GPU, pairs alone.
+
+Nothing else of ``pairs.engine`` imports JAX, which takes longer than a small job by
+rows (``pairs.small_jobs``).
+"""
+
+from contextlib import nullcontext
+
+import jax
+
+from jaxalign.errors import DeviceError, UsageError
+from jaxalign.pairs import schedule
+from jaxalign.pairs.cpu import execute, spmd, window_plan
+from jaxalign.pairs.gpu import device_memory, dispatch, launch_plan, score_types
+from jaxalign.pairs.options import IMPLEMENTATIONS
+from jaxalign.pairs.plan import Piece, Plan, Task
+from jaxalign.pairs.run_state import Run, Worker
+from jaxalign.runtime.backend import kernels_pallas
+from jaxalign.runtime.devices import first_device
+
+
+def choose(implementation: str | None, devices=()) -> tuple[str, str]:
+    """(implementation, why) on some devices, or on JAX's default one. A named one is
+    never exchanged for another.
+
+    Raises
+    ------
+    UsageError
+        Unknown name.
+    DeviceError
+        ``pallas`` where its kernels cannot run.
+    """
+    if implementation is not None and implementation not in IMPLEMENTATIONS:
+        names = ", ".join(IMPLEMENTATIONS)
+        raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
+    device = first_device(devices)
+    works, why = kernels_pallas.supported(device)
+    if implementation == "pallas" and not works:
+        raise DeviceError(f"pallas: {why}")
+    if implementation:
+        return implementation, "asked for"
+    if works:
+        return "pallas", f"GPU kernels, {why}"
+    reason = f"one query against many targets in lanes, on {device.platform}"
+    no_gpu = device.platform == "cpu"
+    return "sweep", reason if no_gpu else f"{reason}; no kernels: {why}"
+
+
+def plan(task: Task) -> Plan:
+    """The plan of a task; it says which implementation will run, and why.
+
+    Raises
+    ------
+    MemoryPlanError, UsageError, DeviceError
+    """
+    name, why = _choose_for(task)
+    if name == "pallas":
+        limit = device_memory.budget(task)
+        figures, split = launch_plan.make_plan(task, kernels_pallas, limit)
+        blocks = dispatch.pieces_of(task, split.blocks)
+        others = "pairs beyond the kernels"
+    else:
+        figures, split = window_plan.make_plan(task)
+        blocks = execute.pieces_of(task, split.blocks)
+        others = "pairs too long, or too few, for a window" if name == "sweep" else None
+    if split.pairs and others:
+        others = f"{others} by wavefront, in strips"
+        why = f"{why}; {others}" if blocks else others
+        name = f"{name}, wavefront" if blocks else "wavefront"
+    pieces = [*blocks, *execute.pair_pieces_of(task, split.pairs)]
+    pieces = [pieces[k] for k in schedule.heaviest_first([x.cells for x in pieces])]
+    devices = _names(task.devices if task.mesh is None else task.mesh.devices.flat)
+    loads = schedule.plan([piece.cells for piece in pieces], len(devices)).loads
+    figures |= {"devices": devices, "device_cells": list(loads)}
+    figures |= {"budget_bytes": task.budget, "implementation": name, "reason": why}
+    if task.mesh is None:
+        pieces = _joined(task, pieces)
+    return Plan(task, tuple(pieces), figures)
+
+
+def _choose_for(task: Task) -> tuple[str, str]:
+    """``choose`` for a task, with what its alphabet, output and mesh ask for."""
+    named = task.implementation if task.mesh is None else "sweep"
+    name, why = choose(named, task.devices)
+    letters, most = len(task.scoring.scores), score_types.MAX_LETTERS
+    if name == "pallas" and letters > most and not task.implementation:
+        name, why = "sweep", f"{letters} letters; the GPU kernels take {most}"
+    if name == "striped" and task.paths:
+        raise UsageError("striped computes scores, no paths: output score or identity")
+    if task.mesh is not None:
+        why = f"one program over a mesh of {task.mesh.devices.size} devices"
+    return name, why
+
+
+def _names(devices) -> list[str]:
+    devices = list(devices) or jax.devices()[:1]
+    return [f"{device.platform}:{device.id}" for device in devices]
+
+
+def _joined(task: Task, pieces: list[Piece]) -> list[Piece]:
+    """Launches of a GPU in lists, since they need not wait for each other: several
+    lists for each of some devices, but one for a part of a job. A search, which looks
+    at each launch, and pieces of no group have them as they are."""
+    together = [piece for piece in pieces if piece.group == dispatch.GROUP]
+    others = [piece for piece in pieces if piece.group != dispatch.GROUP]
+    if not together or task.top is not None:
+        return pieces
+    several = len(task.devices) > 1 and task.reserved is None
+    lists = schedule.lists(together, len(task.devices)) if several else [together]
+    return [*map(dispatch.join, lists), *others]
+
+
+def run_mesh(run: Run, worker: Worker) -> None:
+    """All pieces of a run on a mesh."""
+    spmd.run(run, worker)
+
+
+def collect(run: Run) -> None:
+    """Bring what devices hold of a run into its result."""
+    if run.device_jobs:
+        dispatch.collect(run)
+
+
+def compile_launches(run: Run) -> None:
+    """Compile what the launches of a run need, side by side, if it has any."""
+    task = run.plan.task
+    if launches := dispatch.launches_of(run, task):
+        device = next(iter(task.devices), None)
+        with on_device(device):
+            dispatch.compile_all(dispatch.job_of(run, task, device), launches)
+
+
+def places(task: Task) -> list:
+    """The device of every host thread, None where JAX chooses; a GPU may have several,
+    so that it has work while one brings results to the host."""
+    devices = task.devices or (None,)
+    count = task.threads
+    if choose(task.implementation, task.devices)[0] == "pallas":
+        count = min(count, device_memory.threads_of(task)) * len(devices)
+    return [devices[k % len(devices)] for k in range(count)]
+
+
+def on_device(device):
+    """A context in which JAX computes on a device, None: on its own choice."""
+    return jax.default_device(device) if device else nullcontext()

@@ -1,0 +1,193 @@
+"""A window by rows: some pairs of a task side by side, computed in NumPy.
+
+Any pairs may be together, since nothing is compiled for them. Those of like longer
+sides are: the longer side of a pair is its columns, and a row is as wide as the longest
+of them. A pair leaves the rows when its shorter side ends.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxalign.model import bounds
+from jaxalign.pairs.dp import rows, rows_walk
+from jaxalign.pairs.plan import Piece, Task, describe
+from jaxalign.pairs.result import Rows, collect
+from jaxalign.pairs.run_state import Run, Worker
+from jaxalign.pairs.windows import WindowPairs
+
+ROW_CELLS = 2**14  # of all pairs of a window: a dozen such arrays stay in the cache
+OTHER_SIDE = {"query": "target", "target": "query"}
+DTYPES = ("int16", "int32", "int64")
+
+
+@dataclass(frozen=True, eq=False)
+class RowsWindow:
+    """Some pairs, those of the most rows first; ``swapped``: rows are the target."""
+
+    query: np.ndarray
+    target: np.ndarray
+    m: np.ndarray  # rows of each, falling
+    n: np.ndarray  # columns
+    swapped: bool
+    dtype: str
+
+    @property
+    def filled_cells(self) -> int:
+        """The cells that are filled: every row to the end of the longest."""
+        return int(self.m.sum()) * int(self.n.max(initial=0))
+
+
+class RowsResult(NamedTuple):
+    """One row of arrays, (1, P), as ``pairs.result.collect`` takes them."""
+
+    score: np.ndarray
+    end_i: np.ndarray | None = None
+    end_j: np.ndarray | None = None
+    walked: rows_walk.RowsPaths | None = None
+
+
+def partition(task: Task, budget: int) -> list[RowsWindow] | None:
+    """All pairs of a task in windows of at most ``budget`` bytes each; None where a
+    pair needs more."""
+    query, target = task.job.index()
+    m, n = task.queries.lengths[query], task.targets.lengths[target]
+    windows = []
+    for swapped in (False, True):
+        some = np.flatnonzero((m > n) == swapped)
+        columns = np.maximum(m, n)[some]
+        some = some[np.argsort(-columns, kind="stable")]
+        while len(some):
+            window = _next(task, budget, query, target, some, swapped)
+            if window is None:
+                return None
+            windows.append(window)
+            some = some[len(window.query) :]
+    return windows
+
+
+def _next(task: Task, budget: int, query, target, some, swapped) -> RowsWindow | None:
+    """The window of the first of some pairs, as many of them as fit."""
+    m, n = task.queries.lengths, task.targets.lengths
+    widest = max(int(m[query[some[0]]]), int(n[target[some[0]]]))
+    count = min(len(some), max(ROW_CELLS // (widest + 1), 1), task.window or len(some))
+    while count:
+        pairs = some[:count]
+        sides = m[query[pairs]], n[target[pairs]]
+        short, long = sides[::-1] if swapped else sides
+        order = np.argsort(-short, kind="stable")
+        pairs, short, long = pairs[order], short[order], long[order]
+        dtype = _dtype(task, int(short[0]), int(long.max()))
+        window = RowsWindow(query[pairs], target[pairs], short, long, swapped, dtype)
+        if window_bytes(task, window) <= budget:
+            return window
+        count //= 2
+    return None
+
+
+def window_bytes(task: Task, window: RowsWindow) -> int:
+    """Bytes of a window: profile, rows, directions, and the walk."""
+    pairs, size = len(window.m), np.dtype(window.dtype).itemsize
+    m, n = int(window.m.max(initial=0)) + 1, int(window.n.max(initial=0)) + 1
+    row = pairs * n
+    held = row * (size * (len(task.scoring.scores) + 12) + 16) + 8 * pairs * m * 2
+    return held + row * m + 48 * pairs * (m + n) if task.paths else held
+
+
+def _dtype(task: Task, m: int, n: int) -> str:
+    """The narrowest dtype that holds all scores; rows are held with their extend."""
+    identity = task.output == "identity"
+    known = bounds.score_range(m, n, task.scoring, task.mode)
+    known = replace(known, high=known.high + (m + n + 2) * task.scoring.extend)
+    if not identity:
+        fit = (dtype for dtype in DTYPES if bounds.fits(known, dtype))
+        return next(fit, DTYPES[-1])
+    narrow = task.dtype(m, n) == "int32"
+    fit = bounds.fits(known, "int32", bounds.IDENTITY_BASE["int32"])
+    return "int32" if narrow and fit else "int64"
+
+
+def pieces_of(task: Task, windows: list[RowsWindow]) -> list[Piece]:
+    """The pieces of some windows."""
+    return [Piece(task, x, x.filled_cells, compute, scores_of_window) for x in windows]
+
+
+def figures_of(task: Task, windows: list[RowsWindow]) -> dict:
+    """The figures of a plan of some windows."""
+    needed = [window_bytes(task, window) for window in windows]
+    return describe(task, len(windows), 0, needed, {x.dtype for x in windows})
+
+
+def compute(run: Run, worker: Worker, piece: Piece) -> None:
+    """Compute a window, and put its rows into the result of the run."""
+    found = rows_of(piece.task, piece.content)
+    run.output.put(found)
+    worker.tell(found.cells)
+
+
+def scores_of_window(_run: Run, _worker: Worker, _piece: Piece) -> Iterator:
+    """Scores that stay on a device: there is none (``database.small_scan``)."""
+    raise NotImplementedError("a search by rows has its own scan")
+
+
+def rows_of(task: Task, window: RowsWindow) -> Rows:
+    """The rows of the result of a window."""
+    queries, targets = (
+        _stacked(side, index)
+        for side, index in (
+            (task.queries, window.query),
+            (task.targets, window.target),
+        )
+    )
+    problem = _problem(task, window)
+    sides = (targets, queries) if window.swapped else (queries, targets)
+    filled = rows.fill(sides[0], window.m, sides[1], window.n, problem, window.dtype,
+                       task.paths)  # fmt: skip
+    walked = None
+    if task.paths:
+        wildcard = task.scoring.alphabet.wildcard_code
+        walked = rows_walk.walk(filled, *sides, wildcard)
+    result = _result(task, window, filled, walked)
+    pair = window.query[None], window.target[None]
+    whole = np.ones(pair[0].shape, bool)
+    return collect(task, result, WindowPairs(*pair, whole, ~whole))
+
+
+def _result(task, window, filled, walked) -> RowsResult:
+    """What was computed, as (1, P) arrays, in the caller's orientation."""
+    score = filled.score.astype(window.dtype)[None]
+    if walked is None:
+        return RowsResult(score)
+    end = filled.i, filled.j
+    start, steps = (walked.i, walked.j), None
+    if window.swapped:
+        end, start = end[::-1], start[::-1]
+    if task.output == "alignment":
+        steps = rows_walk.OTHER[walked.steps] if window.swapped else walked.steps
+    walked = walked._replace(i=start[0], j=start[1], steps=steps)
+    walked = walked._make(None if x is None else x[None] for x in walked)
+    return RowsResult(score, *(x.astype(np.int32)[None] for x in end), walked)
+
+
+def _problem(task: Task, window: RowsWindow) -> rows.RowsProblem:
+    identity = task.output == "identity"
+    scores, *gaps = bounds.scaled(task.scoring, window.dtype, identity)
+    scores, free = np.asarray(scores, np.int64), task.free
+    if window.swapped:
+        ends = (end.split("_") for end in free)
+        scores = np.ascontiguousarray(scores.T)
+        free = frozenset(f"{OTHER_SIDE[side]}_{which}" for side, which in ends)
+    return rows.RowsProblem(scores, *gaps, free, task.local, window.swapped)
+
+
+def _stacked(sequences, index) -> np.ndarray:
+    """uint8 (P, longest) codes of some sequences; what lies beyond the end is 0."""
+    begin = sequences.offsets[index]
+    length = sequences.offsets[np.asarray(index) + 1] - begin
+    codes = np.zeros((len(index), int(length.max(initial=0))), np.uint8)
+    inside = np.arange(codes.shape[1]) < length[:, None]
+    place = np.repeat(begin - (np.cumsum(length) - length), length)
+    codes[inside] = sequences.codes[place + np.arange(len(place))]
+    return codes

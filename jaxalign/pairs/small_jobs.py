@@ -1,0 +1,120 @@
+"""Jobs that are done sooner by rows, in NumPy, than a compiler has begun with them.
+
+``JAXALIGN_ROWS=off`` in the environment leaves every job to the compiled
+implementations, unless ``rows`` is named.
+"""
+
+import os
+
+from jaxalign.errors import MemoryPlanError, UsageError
+from jaxalign.pairs.cpu import rows_window
+from jaxalign.pairs.plan import Plan, Task
+
+SWITCH = "JAXALIGN_ROWS"
+# One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks/pairs/small_jobs.py).
+ROW_SECONDS = 13e-6  # of a row of a window: a dozen calls of NumPy …
+CELL_SECONDS = 5e-9  # … and so much a cell; without a path two thirds of it
+STEP_SECONDS = 6e-6  # of a step of the walk of a window
+# Before the first result of what XLA compiles: importing JAX takes 0.6 s, and tracing,
+# lowering and compiling or loading a program 1 to 4 s.
+START_SECONDS = 1.5
+CALL_SECONDS = 0.01  # of a job whose programs are there
+COMPILED_CELL_SECONDS = 1e-9  # of a thread, with a path
+MAX_CELLS, MAX_PAIRS = 2**31, 2**20  # beyond them nothing is estimated
+_sizes_ready = set()  # of jobs that this process has compiled programs for
+
+
+def plan(task: Task) -> Plan | None:
+    """The plan of a task by rows; None where something compiled is to compute it.
+
+    Raises
+    ------
+    UsageError
+        Rows are named, and devices or a mesh too.
+    MemoryPlanError
+        Rows are named, and the result or a pair does not fit the budget.
+    """
+    named = task.implementation == "rows"
+    if named and (task.devices or task.mesh is not None):
+        raise UsageError("rows computes in NumPy: leave out devices and mesh")
+    if not named and not _may(task):
+        return None
+    budget = task.window_budget
+    windows = rows_window.partition(task, budget) if budget > 0 else None
+    if windows is None:
+        if named:
+            raise MemoryPlanError(
+                "the result, or a pair with its directions, exceeds the memory budget: "
+                "leave the implementation open"
+            )
+        return None
+    cells = sum(window.filled_cells for window in windows)
+    rows = sum(len(window.m) and int(window.m[0]) for window in windows)
+    share = task.job.total / max(task.job.cells, 1)  # of a part: the whole job's
+    ready = _size(task) in _sizes_ready
+    small, why = choose_way(
+        cells * share, rows * share, task.threads, ready, task.paths
+    )
+    if not named and not small:
+        return None
+    figures = rows_window.figures_of(task, windows)
+    figures |= {"devices": ["cpu"], "device_cells": [cells]}
+    figures |= {"budget_bytes": task.budget, "implementation": "rows"}
+    figures |= {"reason": "asked for" if named else why}
+    return Plan(task, tuple(rows_window.pieces_of(task, windows)), figures)
+
+
+def choose_way(
+    cells: float, rows: float, threads: int, programs_ready: bool, paths: bool = True
+) -> tuple[bool, str]:
+    """Whether a job is done sooner by rows than compiled, and why.
+
+    Parameters
+    ----------
+    cells, rows : of all windows by rows, padding included
+    threads : int
+        Windows computed at a time.
+    programs_ready : bool
+        Whether programs for jobs of this size are compiled and loaded.
+    paths : bool
+
+    Examples
+    --------
+    >>> choose_way(330 * 340, 330, 2, False)
+    (True, 'a small job: about 0.0045 s in NumPy, without a compiler')
+    >>> choose_way(1e10, 1e5, 2, False)[0]
+    False
+    """
+    cost = CELL_SECONDS if paths else CELL_SECONDS * 2 / 3
+    steps = 2 * rows * STEP_SECONDS if paths else 0.0
+    by_rows = (cells * cost + rows * ROW_SECONDS + steps) / min(threads, 2)
+    start = CALL_SECONDS if programs_ready else START_SECONDS
+    compiled = start + cells * COMPILED_CELL_SECONDS / threads
+    why = f"a small job: about {by_rows:.2g} s in NumPy, without a compiler"
+    return by_rows <= compiled, why
+
+
+def is_by_rows(plan: Plan) -> bool:
+    """Whether nothing of a plan is compiled."""
+    return plan.figures.get("implementation") == "rows"
+
+
+def note(plan: Plan) -> None:
+    """A plan has run: what it compiled is there for the next one of its size."""
+    if not is_by_rows(plan):
+        _sizes_ready.add(_size(plan.task))
+
+
+def _size(task: Task) -> tuple:
+    """What the programs of a task depend on, about."""
+    sides = tuple(max(length, 1).bit_length() for length in task.job.most)
+    return task.kind == "zip", task.local, task.output, sides
+
+
+def _may(task: Task) -> bool:
+    """Whether a task leaves open who computes it, and is small at first sight."""
+    if task.implementation or task.devices or task.mesh is not None:
+        return False
+    if task.top is not None or os.environ.get(SWITCH, "").lower() in ("off", "0"):
+        return False
+    return task.job.total <= MAX_CELLS and task.job.pairs <= MAX_PAIRS
