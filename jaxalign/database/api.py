@@ -105,7 +105,7 @@ def hits_of(
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 bits
     scoring = as_scoring(scoring)
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
-    queries = read_queries(queries, scoring, options.unknown)
+    queries = inputs.sets(scoring, queries, unknown=options.unknown)[0]
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:
         blocks = _read(database, scoring.alphabet, options.unknown, substituted)
@@ -136,10 +136,8 @@ def index_database(
 
     Parameters
     ----------
-    source : path
-        FASTA, plain or gz, bz2, xz; read in blocks.
-    path : path
-        The index to write; it appears when it is complete.
+    source : path of FASTA, plain or gz, bz2, xz; read in blocks
+    path : path of the index, which appears when it is complete
     scoring : Scoring, optional
         Its alphabet is that of the index.
     unknown : {"error", "X", "mask"}
@@ -149,8 +147,7 @@ def index_database(
 
     Returns
     -------
-    dict
-        ``records``, ``residues``, ``longest``, ``bytes`` and ``substituted``.
+    dict of ``records``, ``residues``, ``longest``, ``bytes`` and ``substituted``
 
     Raises
     ------
@@ -190,13 +187,6 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
         The file is missing, no index, of another version, cut short or damaged.
     """
     return encoded_database.open_database(path, verify)
-
-
-def read_queries(
-    queries: SetLike, scoring: Scoring, unknown: UnknownLetters
-) -> Sequences:
-    """The queries, those of a file too."""
-    return inputs.sets(scoring, queries, unknown=unknown)[0]
 
 
 def in_memory(database: SetLike, scoring: Scoring) -> Sequences | None:
@@ -306,6 +296,5 @@ __all__ = [
     "in_memory",
     "index_database",
     "open_database",
-    "read_queries",
     "search",
 ]

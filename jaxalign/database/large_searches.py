@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from jaxalign import inputs
 from jaxalign.database import api
 from jaxalign.database.options import SearchOptions, StreamSearchKeywords
 from jaxalign.errors import UsageError
@@ -78,7 +79,7 @@ def hits_by_parts(
 ) -> Iterator[tuple[Part, Table]]:
     """``stream_search``, its options packed."""
     scoring = as_scoring(scoring)
-    queries = api.read_queries(queries, scoring, options.unknown)
+    queries = inputs.sets(scoring, queries, unknown=options.unknown)[0]
     sequences = api.in_memory(database, scoring)
     parts = parts_search(queries, sequences, database, options.top, options.part_rows)
     parts = [x for x in share(parts, options.shard) if x.index not in options.skip]

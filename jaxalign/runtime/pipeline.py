@@ -29,7 +29,7 @@ WRITERS = min(6, max(2, default_threads() // 4))
 
 @dataclass(eq=False)
 class Work:
-    """Some rows of a result, their pieces, and how many of these are not computed yet."""
+    """Some rows of a result, their pieces, and how many are not computed yet."""
 
     content: Any
     pieces: list

@@ -7,8 +7,8 @@ residues costs ``gap_open + (k - 1) * gap_extend``), and are JAX functions: ``ji
 ``vmap``, ``grad``, ``jacfwd``, ``jvp`` and ``hessian`` of them work. An alignment is a
 set of pairs of residues, and every set counts once.
 
-Arguments that most of them share
----------------------------------
+Most of them share these parameters:
+
 similarity : (..., m, n) array, or (query codes, target codes, matrix), or (query,
     target) embeddings (..., m, k), (..., n, k), whose dot products are meant
     Any leading batch axes; narrower floats are computed in float32. Entries at or
@@ -65,17 +65,15 @@ def soft_score(
 ) -> jax.Array:
     """T log of the sum of exp(score / T) over all alignments.
 
-    Parameters
-    ----------
-    similarity, lengths, **options : see the module
+    The module describes the parameters.
 
     Returns
     -------
     (...) array of the batch shape, in the units of the similarity
-        At least the score of the best alignment, and it tends to that as T -> 0.
-        -inf only where no alignment is legal (global without adjacent gaps); its
-        gradients are 0 then. The gradient by similarity is ``soft_posterior``, by a
-        gap cost minus ``expected_gaps``, by the temperature ``alignment_entropy``.
+        At least the score of the best alignment, to which it tends as T -> 0. -inf,
+        with gradients 0, only where no alignment is legal (global without adjacent
+        gaps). The gradient by similarity is ``soft_posterior``, by a gap cost minus
+        ``expected_gaps``, by the temperature ``alignment_entropy``.
 
     Raises
     ------
@@ -147,15 +145,12 @@ def expected_gaps(
     (1.0, 1.0)
     """
     model = SoftOptions(**options)
-    opens, extensions = over_batch(engine.gaps, *prepare(similarity, lengths, model))
-    opens = opens if _by_side(model.gap_open) else opens.e + opens.f
-    by_side = _by_side(model.gap_extend)
-    return opens, extensions if by_side else extensions.e + extensions.f
-
-
-def _by_side(cost: Any) -> bool:
-    """Whether a cost was given as a pair (of the query's residues, of the target's)."""
-    return isinstance(cost, (tuple, list))
+    payers = over_batch(engine.gaps, *prepare(similarity, lengths, model))
+    costs = zip((model.gap_open, model.gap_extend), payers, strict=True)
+    opens, extensions = (
+        x if isinstance(cost, (tuple, list)) else x.e + x.f for cost, x in costs
+    )
+    return opens, extensions
 
 
 @with_options(SoftOptions)
@@ -210,8 +205,7 @@ def sample_alignments(
     model = SoftOptions(**options)
     pair, axes, batch, settings = prepare(similarity, lengths, model)
     keys = jax.random.split(key, int(np.prod(batch)))
-    keys = keys if batch else keys[0]
-    both = (pair, keys), (axes, 0)
+    both = (pair, keys if batch else keys[0]), (axes, 0)
     partners = over_batch(engine.draw, *both, batch, settings, (count,))
     return jnp.moveaxis(partners, len(batch), 0)
 
@@ -299,7 +293,7 @@ def kl_divergence(
 def _model(
     model: Mapping[str, Any], lengths: Lengths, shared: SharedKeywords
 ) -> tuple[Any, ...]:
-    """What ``prepare`` makes of one of two models."""
+    """``prepare`` of one of two models."""
     numbers = {name: value for name, value in model.items() if name != "similarity"}
     if unknown := numbers.keys() - MODEL:
         raise UsageError(f"a model has similarity, {', '.join(MODEL)}, not {unknown}")
