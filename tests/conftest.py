@@ -23,7 +23,7 @@ AS_USERS = {
     "test_docs.py",
     "test_inputs.py",
     "test_options.py",
-    "test_search.py",
+    "cli/test_search.py",
     "test_small_jobs.py",
 }
 
@@ -31,7 +31,7 @@ AS_USERS = {
 @pytest.fixture(autouse=True)
 def as_users_run(request, monkeypatch):
     """Small jobs by rows, in the tests of ``AS_USERS``."""
-    if request.path.name in AS_USERS:
+    if any(request.path.match(name) for name in AS_USERS):
         monkeypatch.delenv("JAXALIGN_ROWS")
 
 

@@ -110,19 +110,18 @@ def filtered(table: Table, request: Request, worst) -> Table:
 
 def heading(request: Request, queries: int, database: str) -> str:
     """What will be done."""
-    named = request.options.implementation
-    plan = api.plan(["A"], ["A"], implementation=named, output="score")
-    ran = f"{plan['implementation']} ({plan['reason']})"
     what = f"{queries:,} queries against {database}"
     kind = f"{request.scoring.alphabet.kind} alphabet"
-    return "; ".join((str(request.scoring), report.mode(request), kind, ran, what))
+    return "; ".join((str(request.scoring), report.mode(request), kind, what))
 
 
 def summary(info: dict, found: int, kept: int) -> str:
     """What has been done."""
     hits = f"{kept:,} hits" + (f" of {found:,}" if kept < found else "")
+    ran = f"{info['implementation']} ({info['reason']})"
+    size = f"{info['sequences']:,} sequences of {info['residues']:,} residues"
     return (
-        f"{info['sequences']:,} sequences of {info['residues']:,} residues searched; "
+        f"{ran}; {size} searched; "
         f"{hits}; {info['cells']:,} cells in {info['seconds']:.2f} s, "
         f"{report.gcups(info):.3g} GCUPS{report.halved(info)}"
     )

@@ -7,12 +7,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any, Unpack
 
 import numpy as np
 
 from jaxalign import inputs
-from jaxalign.database import scan
+from jaxalign.database import hit_list, small_scan
+from jaxalign.database.hit_list import Hits
 from jaxalign.database.options import (
     IndexKeywords,
     SearchKeywords,
@@ -115,12 +117,23 @@ def hits_of(
     task = make_task("cross", queries, nothing, scoring, pair_options(options, "score"))
     task = replace(task, top=int(options.top))
     tell = _teller(options, queries, sequences)
-    found = scan.scan(task, blocks, keep=sequences is None, tell=tell)
+    found = _scan(task, blocks, sequences is None, tell)
     found.info["substituted"] = substituted[0]
     table = _rows(task, found, sequences)
     if options.align_top:
         table = _aligned(table, pair_options(options, "alignment"))
     return _with_statistics(table, found)
+
+
+def _scan(task: Task, blocks: Iterator[Sequences], keep: bool, tell: Any) -> Hits:
+    """The best hits, by rows where the database is small."""
+    first = list(islice(blocks, 1))
+    blocks = chain(first, blocks)
+    if all(small_scan.plan(task, block) is not None for block in first):
+        return small_scan.scan(task, blocks, keep, tell)
+    from jaxalign.database import scan
+
+    return scan.scan(task, blocks, keep, tell)
 
 
 @with_options(SearchOptions)
@@ -200,9 +213,9 @@ def _parts(sequences: Sequences) -> Iterator[Sequences]:
     """Blocks of a set, as ``io.fasta_blocks`` cuts them."""
     start, count = 0, len(sequences)
     while start < count:
-        limit = sequences.offsets[start] + scan.BLOCK_RESIDUES
+        limit = sequences.offsets[start] + hit_list.BLOCK_RESIDUES
         stop = int(np.searchsorted(sequences.offsets, limit, side="left"))
-        stop = min(max(stop, start + 1), start + scan.BLOCK_RECORDS, count)
+        stop = min(max(stop, start + 1), start + hit_list.BLOCK_RECORDS, count)
         yield sequences.between(start, stop)
         start = stop
 
@@ -210,7 +223,7 @@ def _parts(sequences: Sequences) -> Iterator[Sequences]:
 def _read(
     path: Any, alphabet: Alphabet, unknown: UnknownLetters, substituted: list[int]
 ) -> Iterator[Sequences]:
-    sizes = scan.BLOCK_RESIDUES, scan.BLOCK_RECORDS
+    sizes = hit_list.BLOCK_RESIDUES, hit_list.BLOCK_RECORDS
     for block, count in fasta_blocks.read_blocks(path, alphabet, unknown, *sizes):
         substituted[0] += count
         yield block
@@ -265,7 +278,7 @@ def _aligned(table: Table, options: PairOptions) -> Table:
 def _blocks_of_hits(table: Table) -> list[np.ndarray]:
     """Row numbers, in runs of as many residues as a block of the database has."""
     m, n = table.lengths()
-    run = np.cumsum(m + n) // scan.BLOCK_RESIDUES
+    run = np.cumsum(m + n) // hit_list.BLOCK_RESIDUES
     return np.split(np.arange(len(table)), np.flatnonzero(np.diff(run)) + 1)
 
 

@@ -9,7 +9,7 @@ leave it, once for a block of the database.
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.database.dp import best_hits
+from jaxalign.database.hit_list import Hits
+from jaxalign.database.hit_list import keep as keep_hits
 from jaxalign.database.window_scores import scores
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs.plan import Task, merge
@@ -25,7 +27,6 @@ from jaxalign.runtime import device_errors, memory
 from jaxalign.runtime.devices import first_device, precision
 from jaxalign.runtime.programs import stored
 
-BLOCK_RESIDUES, BLOCK_RECORDS = 2**26, 2**20  # of a block of the database, at most
 STAGE_LANES = 128
 MIN_PLACES = 1024  # for hits of a query, where as many are asked for
 
@@ -41,29 +42,6 @@ class StageCosts(NamedTuple):
 
 
 STAGE_COSTS = {"cpu": StageCosts(50, 4, 2e9)}  # on a GPU nothing is set apart
-
-
-NO_WORK = dict.fromkeys(("pairs", "cells", "windows", "checkpointed_pairs"), 0)
-NO_WORK |= dict.fromkeys(("threads", "result_bytes", "window_bytes"), 0)
-NO_WORK |= {
-    "halved_launches": 0,
-    "seconds": 0.0,
-    "dtypes": [],
-    "implementation": "",
-    "reason": "",
-}
-
-
-@dataclass
-class Hits:
-    """What a scan has found so far, and counted."""
-
-    score: np.ndarray  # (Q, K) int32 or int64, scaled integers
-    index: np.ndarray  # (Q, K), of the database; -1: no hit
-    residues: int = 0
-    sequences: int = 0
-    kept: dict = field(default_factory=dict)  # index -> (name, codes)
-    info: dict = field(default_factory=lambda: dict(NO_WORK))
 
 
 def scan(
@@ -94,7 +72,7 @@ def scan(
         first, found.sequences = found.sequences, found.sequences + len(block)
         found.residues += int(block.lengths.sum())
         if keep and best is not None:
-            _keep(found.kept, np.unique(np.asarray(best.index)), first, block)
+            keep_hits(found.kept, np.unique(np.asarray(best.index)), first, block)
     if best is not None:
         found.score, found.index = (np.asarray(x) for x in best)
     return found
@@ -235,11 +213,3 @@ def _window(rows: int, queries, targets, index, scores):
     )
     column[: len(order)], ids[: len(order)] = order, index[targets][order]
     return row, column, ids
-
-
-def _keep(kept: dict, wanted, first: int, block: Sequences) -> None:
-    """Names and codes of the hits; those that are hits no longer go."""
-    for index in kept.keys() - set(wanted.tolist()):
-        del kept[index]
-    for i in wanted[wanted >= first].tolist():
-        kept[i] = block.names[i - first], np.array(block[i - first])

@@ -1,0 +1,39 @@
+"""What a scan of a database finds; the blocks that the database comes in."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jaxalign.model.alphabet import Sequences
+
+BLOCK_RESIDUES, BLOCK_RECORDS = 2**26, 2**20  # of a block of the database, at most
+NO_HIT = -1
+NO_WORK = dict.fromkeys(("pairs", "cells", "windows", "checkpointed_pairs"), 0)
+NO_WORK |= dict.fromkeys(("threads", "result_bytes", "window_bytes"), 0)
+NO_WORK |= {
+    "halved_launches": 0,
+    "seconds": 0.0,
+    "dtypes": [],
+    "implementation": "",
+    "reason": "",
+}
+
+
+@dataclass
+class Hits:
+    """What a scan has found so far, and counted."""
+
+    score: np.ndarray  # (Q, K) int32 or int64, scaled integers
+    index: np.ndarray  # (Q, K), of the database; -1: no hit
+    residues: int = 0
+    sequences: int = 0
+    kept: dict = field(default_factory=dict)  # index -> (name, codes)
+    info: dict = field(default_factory=lambda: dict(NO_WORK))
+
+
+def keep(kept: dict, wanted, first: int, block: Sequences) -> None:
+    """Names and codes of the hits; those that are hits no longer go."""
+    for index in kept.keys() - set(wanted.tolist()):
+        del kept[index]
+    for i in wanted[wanted >= first].tolist():
+        kept[i] = block.names[i - first], np.array(block[i - first])

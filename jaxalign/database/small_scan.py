@@ -1,0 +1,81 @@
+"""A small database by rows, in NumPy: all scores, and of each query the best.
+
+The scores come as a table, queries times sequences, so nothing stays on a device.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from jaxalign.database import hit_list
+from jaxalign.database.hit_list import Hits
+from jaxalign.model.alphabet import Sequences
+from jaxalign.pairs import engine, small_jobs
+from jaxalign.pairs.plan import Plan, Task, merge
+
+
+def plan(task: Task, block: Sequences) -> Plan | None:
+    """The plan of a database of one block by rows; None where the scan of
+    ``database.scan`` is to compute it.
+
+    Raises
+    ------
+    UsageError, MemoryPlanError
+        Rows are named, and cannot compute it.
+    """
+    whole = len(block) < hit_list.BLOCK_RECORDS
+    whole &= int(block.offsets[-1]) < hit_list.BLOCK_RESIDUES
+    if not whole and task.implementation != "rows":
+        return None
+    return small_jobs.plan(_scores_task(task, block))
+
+
+def scan(
+    task: Task, blocks: Iterable[Sequences], keep: bool, tell: Callable | None = None
+) -> Hits:
+    """The best ``task.top`` of each query, as of ``database.scan.scan``."""
+    found = Hits(*np.zeros((2, len(task.queries), 0), np.int64))
+    found.index = found.index.astype(np.int32)
+    done = 0
+    for block in blocks:
+        part = engine.plan(_scores_task(task, block))
+        tells = None if tell is None else partial(_tell, tell, done)
+        columns, _, info = engine.run(part, tells)
+        known = found.info["implementation"]
+        found.info = merge([found.info, info]) if known else info
+        _fold(task, found, columns["score"], block)
+        done += part.task.job.cells
+        if keep:
+            wanted = np.unique(found.index)
+            hit_list.keep(found.kept, wanted, found.sequences, block)
+        found.sequences += len(block)
+        found.residues += int(block.lengths.sum())
+    return found
+
+
+def _scores_task(task: Task, block: Sequences) -> Task:
+    return replace(task, targets=block, top=None)
+
+
+def _tell(tell: Callable, before: int, cells: int, _all: int) -> None:
+    tell(before + cells)
+
+
+def _fold(task: Task, found: Hits, scores: np.ndarray, block: Sequences) -> None:
+    """Join the scores of a block with the best so far; equal ones as they come."""
+    shape = len(task.queries), len(block)
+    scores = np.rint(scores * task.scoring.scale).astype(np.int64).reshape(shape)
+    index = np.arange(found.sequences, found.sequences + len(block), dtype=np.int32)
+    least = 1 if task.local else np.iinfo(np.int64).min
+    index = np.where(scores >= least, index, hit_list.NO_HIT)
+    index = np.concatenate([found.index, index], axis=1)
+    scores = np.concatenate([found.score.astype(np.int64), scores], axis=1)
+    order = np.lexsort((-scores, index == hit_list.NO_HIT), axis=1)[:, : task.top]
+    found.index = np.take_along_axis(index, order, axis=1)
+    longest = (int(x.lengths.max(initial=0)) for x in (task.queries, block))
+    wide = found.score.dtype == np.int64 and found.sequences
+    wide = wide or task.dtype(*longest) == "int64"
+    best = np.take_along_axis(scores, order, axis=1)
+    found.score = best if wide else best.astype(np.int32)
