@@ -8,6 +8,7 @@ from importlib.resources import files
 import pytest
 
 HEAVY = ["jax", "jaxlib", "biotite", "kernels_pallas", "pyarrow", "pandas"]
+ALIGN = "align a.fa b.fa --json".split()
 PROGRAM = f"""
 import sys
 from jaxalign.cli.main import main
@@ -54,7 +55,7 @@ def test_a_device_by_name_computes(fasta):
         (["--implementation", "wavefront"], "wavefront"),
     ):
         found = subprocess.run(
-            [sys.executable, "-m", "jaxalign", *"align a.fa b.fa --json".split(), *words],
+            [sys.executable, "-m", "jaxalign", *ALIGN, *words],
             cwd=fasta, capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert json.loads(found.stdout)["implementation"] == ran
