@@ -26,7 +26,7 @@ from jaxalign import Scoring, align_three, align_triples
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.runtime import backend
 from jaxalign.triples import engine, gpu, plan
-from jaxalign.triples.options import TripleRequest
+from jaxalign.triples.options import TripleOptions, TripleRequest
 
 COSTS = {"linear": Scoring(gap_open=4, gap_extend=4), "quasi-natural": Scoring()}
 FAMILIES = (764, 776, 776), (1396, 1399, 1399)  # AKR1 and rpoC, real families
@@ -74,7 +74,9 @@ def triple_of(model, lengths, seed=0):
     texts, scoring = triple_problems.triple(lengths, seed), COSTS[model]
     sequences = as_sequences([(str(n), x) for n, x in enumerate(texts)],
                              scoring.alphabet)  # fmt: skip
-    request = TripleRequest(model, "global", "sloped", "store", 0, kernels=kernels)
+    request = TripleRequest(
+        TripleOptions(gap_model=model, schedule="sloped"), 0, kernels
+    )
     return plan.triples_of(sequences, scoring, request)[0]
 
 

@@ -161,11 +161,11 @@ def _problem(lengths, schedule):
     """The problem of ``call`` as the fills take it."""
     from jaxalign import Scoring
     from jaxalign.model.alphabet import as_sequences
-    from jaxalign.triples.options import TripleRequest
+    from jaxalign.triples.options import TripleOptions, TripleRequest
     from jaxalign.triples.plan import triples_of
 
     scoring = Scoring(gap_open=4, gap_extend=4)
     named = [(str(n), text) for n, text in enumerate(triple(lengths))]
-    request = TripleRequest("linear", "global", schedule, "store", 2**40)
+    request = TripleRequest(TripleOptions(gap_model="linear", schedule=schedule), 2**40)
     sequences = as_sequences(named, scoring.alphabet)
     return triples_of(sequences, scoring, request)[0]

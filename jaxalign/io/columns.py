@@ -173,10 +173,6 @@ def _first(name: str) -> Callable[[Table], np.ndarray]:
     return lambda t: t[name] + 1
 
 
-def _mismatches(table: Table) -> np.ndarray:
-    return table["columns"] - table["gaps"] - table["identities"]
-
-
 def _optional(name: str) -> Callable[[Table], np.ndarray]:
     def values(table: Table) -> np.ndarray:
         return table.columns.get(name, np.full(len(table), np.nan))
@@ -202,7 +198,7 @@ _DERIVED: dict[str, tuple[str | None, str, Callable[[Table], Values]]] = {
     "target_length": (None, "%d", _lengths("target")),
     "qstart": ("stats", "%d", _first("query_start")),
     "tstart": ("stats", "%d", _first("target_start")),
-    "mismatch": ("stats", "%d", _mismatches),
+    "mismatch": ("stats", "%d", lambda t: t["columns"] - t["gaps"] - t["identities"]),
     "qcov": ("stats", "%.3f", _covered("query")),
     "tcov": ("stats", "%.3f", _covered("target")),
     "evalue": (None, "%.3g", _optional("evalue")),

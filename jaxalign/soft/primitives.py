@@ -70,21 +70,18 @@ def _primitive(name: str) -> Primitive:
         ]
     )
     batching.primitive_batchers[primitive] = partial(_batched, primitive)
-    plain, kernel = partial(_plainly, name), partial(_by_kernel, name)
-    mlir.register_lowering(primitive, mlir.lower_fun(plain, multiple_results=True))
-    mlir.register_lowering(
-        primitive, mlir.lower_fun(kernel, multiple_results=True), platform="cuda"
-    )
+
+    def plainly(*arrays, run):  # noqa: ARG001
+        return list(PLAIN_FORMS[name](*arrays))
+
+    def by_kernel(*arrays, run):
+        function = run[PRIMITIVE_NAMES.index(name)]
+        return jax.tree.leaves(function(arrays[:4], *arrays[4:]))
+
+    for function, platform in ((plainly, None), (by_kernel, "cuda")):
+        lowering = mlir.lower_fun(function, multiple_results=True)
+        mlir.register_lowering(primitive, lowering, platform=platform)
     return primitive
-
-
-def _by_kernel(name, *arrays, run):
-    function = run[PRIMITIVE_NAMES.index(name)]
-    return jax.tree.leaves(function(arrays[:4], *arrays[4:]))
-
-
-def _plainly(name, *arrays, run):  # noqa: ARG001
-    return list(PLAIN_FORMS[name](*arrays))
 
 
 def _batched(primitive, arrays, axes, *, run):

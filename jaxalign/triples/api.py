@@ -179,7 +179,8 @@ def align_triples(
     if chosen.implementation == "layers":
         raise UsageError("implementation layers: many triples run by planes or pallas")
     sequences, request = _request(triples, scoring, chosen)
-    request = replace(request, schedule="sloped")
+    # A batch is filled by planes, whatever one triple would be filled by.
+    request = replace(request, options=replace(request.options, schedule="sloped"))
     return plan.run_many(sequences, scoring, request, chosen.progress)
 
 

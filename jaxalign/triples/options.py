@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypedDict, get_args
 
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.model.choices import GapModel, Mode
@@ -17,13 +17,14 @@ from jaxalign.runtime import backend, memory
 from jaxalign.runtime.devices import first_device
 from jaxalign.triples import gpu
 
-SCHEDULE_OF_FILL = {"planes": "sloped", "layers": "layered"}  # of the fills in ``dp``
+Schedule = Literal["auto", "sloped", "layered"]
+# Of the fills in ``dp``.
+SCHEDULE_OF_FILL: dict[str, Schedule] = {"planes": "sloped", "layers": "layered"}
 KERNEL_SCHEDULE = "tiles"  # the order of the kernels
-SCHEDULE_NAMES = ("auto", *SCHEDULE_OF_FILL.values())
+SCHEDULE_NAMES = get_args(Schedule)
 CHUNKED = ("bt1", "bt2", "bt3")
 TRACEBACKS = ("auto", "store", "split", *CHUNKED)
 IMPLEMENTATIONS = (*SCHEDULE_OF_FILL, "pallas")
-Schedule = Literal["auto", "sloped", "layered"]
 Traceback = Literal["auto", "store", "split", "bt1", "bt2", "bt3"]
 TripleImplementation = Literal["planes", "layers", "pallas"]
 Progress = Callable[[int, int], object] | None
@@ -107,17 +108,11 @@ def check(scoring: Scoring, options: TripleOptions) -> None:
 
 @dataclass(frozen=True)
 class TripleRequest:
-    """Checked options, with the fill that runs. ``kernels`` are those of a GPU, where
-    they may be used; ``named`` says that nothing else may."""
+    """Checked options, whose schedule is that of a fill, and their bytes. ``kernels``
+    are those of a GPU, where they may be used; ``named`` says that nothing else may."""
 
-    gap_model: str
-    mode: str
-    schedule: str
-    traceback: str | None
+    options: TripleOptions
     budget: int
-    chunk: int | None = None
-    height: int | None = None
-    depth: int | None = None
     kernels: Any = None
     named: bool = False
 
@@ -130,25 +125,16 @@ def make_request(options: TripleOptions) -> TripleRequest:
     UsageError, DeviceError
         Names contradict each other, or do not run here.
     """
-    named = options.implementation
-    schedule, kernels = _choose_fill(named, options.schedule, options.traceback)
-    return TripleRequest(
-        options.gap_model,
-        options.mode,
-        schedule,
-        options.traceback,
-        _budget(options.memory_budget),
-        options.chunk,
-        options.height,
-        options.depth,
-        kernels,
-        named == "pallas",
-    )
+    named, schedule = options.implementation, options.schedule
+    schedule, kernels = _choose_fill(named, schedule, options.traceback)
+    budget = _budget(options.memory_budget)
+    options = replace(options, schedule=schedule)
+    return TripleRequest(options, budget, kernels, named == "pallas")
 
 
 def _choose_fill(
-    implementation: str | None, schedule: str, traceback: str | None
-) -> tuple[str, Any]:
+    implementation: str | None, schedule: Schedule, traceback: str | None
+) -> tuple[Schedule, Any]:
     """(schedule of planes or layers, kernels or None).
 
     A schedule or a traceback that is named is one of ``dp``'s fills; kernels are for
@@ -159,7 +145,7 @@ def _choose_fill(
     if implementation not in (None, *IMPLEMENTATIONS):
         names = ", ".join(IMPLEMENTATIONS)
         raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
-    usual = "layered" if first_device().platform == "cpu" else "sloped"
+    usual: Schedule = "layered" if first_device().platform == "cpu" else "sloped"
     if implementation in SCHEDULE_OF_FILL:
         its = SCHEDULE_OF_FILL[implementation]
         if schedule not in ("auto", its):

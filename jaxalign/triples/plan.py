@@ -70,7 +70,7 @@ def triples_of(sequences, scoring, request: TripleRequest) -> list[Triple]:
     if not len(lengths):
         return []
     make = _triple_maker(sequences, lengths, scoring, request)
-    numbers, paths = range(len(lengths)), request.traceback is not None
+    numbers, paths = range(len(lengths)), request.options.traceback is not None
 
     def refused(n):
         return kernels is None or gpu.refusal(make(n), kernels, request.named, paths)
@@ -87,7 +87,8 @@ def _triple_maker(sequences, lengths, scoring, request):
     plain, symmetric = (scoring.scores,) * 3, scoring.symmetric
     matrices = cache(lambda order: matrices_in(order, plain))
     codes, at = sequences.codes, sequences.offsets.tolist()
-    words = MODELS[request.gap_model], request.mode, request.schedule
+    options = request.options
+    words = MODELS[options.gap_model], options.mode, options.schedule
 
     def make(n, kernels=None) -> Triple:
         order = tuple(orders[n])
@@ -117,7 +118,7 @@ def make_plan(triple: Triple, request: TripleRequest) -> TriplePlan:
     MemoryPlanError
         The plan exceeds the budget.
     """
-    region, traceback = engine.whole(triple), request.traceback
+    region, traceback = engine.whole(triple), request.options.traceback
     if traceback == "auto":
         stored, split = (
             bytes_of(triple, region, request, way) for way in ("store", "split")
@@ -133,7 +134,7 @@ def _plan_with(traceback: str | None, triple: Triple, request: TripleRequest):
     region = engine.whole(triple)
     return TriplePlan(
         region.cells,
-        request.gap_model,
+        request.options.gap_model,
         triple.model.states,
         *_fill_names(triple),
         traceback,
@@ -195,9 +196,11 @@ def _fits(triple, request, traceback, length) -> bool:
 def _grid(triple, region, request):
     """The chunks of the request; else those of the paper or, where many are filled at
     once and memory holds their faces, cubes."""
-    sizes = chunk_grid.chunk_sizes(triple, request.chunk, request.height, request.depth)
-    problem = triple, region, request.traceback
-    if not (request.height or request.depth) and chunk_grid.many_at_once():
+    options = request.options
+    sizes = options.chunk, options.height, options.depth
+    sizes = chunk_grid.chunk_sizes(triple, *sizes)
+    problem = triple, region, options.traceback
+    if not (options.height or options.depth) and chunk_grid.many_at_once():
         cubes = chunk_grid.grid_of(*problem, *sizes[:1] * 3)
         if sum(chunk_grid.grid_bytes(cubes).values()) <= request.budget:
             return cubes
@@ -249,7 +252,7 @@ def _trace_back(triple, region, request, traceback):
     if traceback == "split":
         # One that is named divides even a region which could be stored whole.
         limit = request.budget
-        if request.traceback == "split":
+        if request.options.traceback == "split":
             limit = min(limit, stored_box.device_bytes(triple, region) // 16)
         return divide_and_conquer.align(triple, region, limit)
     grid = _grid(triple, region, request)
@@ -271,11 +274,11 @@ def run_many(
         some = [triples[n] for n in numbers]
         try:
             with device_errors.explained(f"{len(some):,} triples"):
-                paths = batch.align(some, request.traceback is not None)
+                paths = batch.align(some, request.options.traceback is not None)
         except (CertificateError, MemoryPlanError):  # those run alone, below
             continue
         labels = [texts[n] for n in numbers], [names[n] for n in numbers]
-        plan = _plan_with(request.traceback and "store", some[0], request)
+        plan = _plan_with(request.options.traceback and "store", some[0], request)
         results = alignments(*labels, scoring, plan, some, paths)
         out |= zip(numbers, results, strict=True)
         tally.add(sum(engine.whole(t).cells for t in some))

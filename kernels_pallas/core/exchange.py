@@ -112,7 +112,8 @@ def ticket(th: Threads, ref, shared, program):
     def take(_, ref, first):
         mgpu, utils, ir, _, llvm, _ = _dialects()
         i32 = ir.IntegerType.get_signless(32)
-        zero = _address_of(utils, llvm, ir, ref)
+        pointer = ir.Type.parse("!llvm.ptr<1>")
+        zero = llvm.addrspacecast(pointer, utils.memref_ptr(ref))
         asm = "{ .reg .pred p; setp.ne.b32 p, $2, 0; mov.b32 $0, 0;"
         asm += " @p atom.relaxed.gpu.global.add.u32 $0, [$1], 1; }"
         operands = [zero, utils.bitcast(_register(first), i32)]
@@ -124,11 +125,6 @@ def ticket(th: Threads, ref, shared, program):
     th.store(shared, th.splat(0), (number,), where=first)
     th.wait()
     return th.load(shared, th.splat(0))[0]
-
-
-def _address_of(utils, llvm, ir, ref):
-    pointer = utils.memref_ptr(ref)
-    return llvm.addrspacecast(ir.Type.parse("!llvm.ptr<1>"), pointer)
 
 
 def low_bytes(th: Threads, a, b, c, d):

@@ -19,7 +19,7 @@ from jaxalign.model.scoring import Scoring
 from jaxalign.runtime import backend
 from jaxalign.triples import engine, gpu
 from jaxalign.triples.dp.recurrence import COLUMN_ORDER
-from jaxalign.triples.options import TripleRequest
+from jaxalign.triples.options import TripleOptions, TripleRequest
 from jaxalign.triples.plan import triples_of
 from jaxalign.triples.result import letters_of, scores_of
 from jaxalign.triples.tracebacks import divide_and_conquer, stored_box
@@ -227,7 +227,7 @@ def test_scores_without_paths(model, interpreted):
 def triple_of(texts, model="quasi-natural"):
     sequences = as_sequences([(str(n), text) for n, text in enumerate(texts)],
                              costs(model).alphabet)  # fmt: skip
-    request = TripleRequest(model, "global", "sloped", "store", 2**30)
+    request = TripleRequest(TripleOptions(gap_model=model, schedule="sloped"), 2**30)
     return triples_of(sequences, costs(model), request)[0]
 
 

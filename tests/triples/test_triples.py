@@ -16,7 +16,7 @@ from jaxalign.model.bounds import triple_dtype
 from jaxalign.model.scoring import Scoring
 from jaxalign.triples import batch, plan
 from jaxalign.triples.dp.recurrence import MODELS as MODELS3
-from jaxalign.triples.options import TripleRequest
+from jaxalign.triples.options import TripleOptions, TripleRequest
 
 MODELS = ("quasi-natural", "natural", "linear")
 MODES = ("global", "semiglobal", "local")
@@ -298,7 +298,9 @@ def test_a_batch_has_one_set_of_matrices(skewed, count):
     lengths = (9, 12, 7), (12, 7, 9), (7, 9, 12), (12, 7, 9)
     texts = [text for some in lengths for text in related(1, some, "ABCD")]
     sequences = as_sequences(texts, scoring.alphabet)
-    request = TripleRequest("natural", "global", "sloped", "store", 2**30)
+    request = TripleRequest(
+        TripleOptions(gap_model="natural", schedule="sloped"), 2**30
+    )
     triples = plan.triples_of(sequences, scoring, request)
     batches = batch.batches(triples, request.budget)
     assert len(batches) == count and sorted(sum(batches, [])) == [0, 1, 2, 3]

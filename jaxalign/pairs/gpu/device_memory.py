@@ -59,13 +59,9 @@ def holds(task) -> bool:
     return not task.filters and not joined and _fits(task)
 
 
-def _devices(task):
-    return task.devices or jax.devices()[:1]
-
-
 def _limit(task) -> int:
     """Bytes of the smallest device of a task."""
-    stats = [one.memory_stats() or {} for one in _devices(task)]
+    stats = [one.memory_stats() or {} for one in task.devices or jax.devices()[:1]]
     return min(one.get("bytes_limit", UNKNOWN_DEVICE_BYTES) for one in stats)
 
 

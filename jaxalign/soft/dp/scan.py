@@ -95,15 +95,11 @@ def _advance(table: SoftTable, carry, x) -> tuple[tuple, ForwardValues]:
     best = jnp.max(jnp.where(table.core(d), a, FORBIDDEN))
     shift = jnp.where(best > -COSTLY / 2, jnp.round(best), 0)
     shift = lax.stop_gradient(shift)
-    t = jnp.where(table.rules.adjacent, me, m)
-    m, e, f, t, b, b1 = (lax.max(y - shift, _floor(y)) for y in (m, e, f, t, b, b1))
+    t, floor = jnp.where(table.rules.adjacent, me, m), lax.full_like(m, FORBIDDEN)
+    m, e, f, t, b, b1 = (lax.max(y - shift, floor) for y in (m, e, f, t, b, b1))
     high, low = _two_sum(high, low, shift)
     ends = _log_sum(m + table.end(x, d)[0])
     return (m, e, f, t, b, b1, high, low), ForwardValues(m, e, f, high, low, ends)
-
-
-def _floor(x):
-    return lax.full_like(x, FORBIDDEN)
 
 
 def _two_sum(high, low, more):
@@ -132,13 +128,9 @@ def first_flow(table: SoftTable, dtype, outputs) -> Flow:
     zero = jnp.zeros(table.rows, dtype)
     arrays = table.costs | table.hangs | {"entropy": (zero, 0)}
     sums = {
-        name: zero for name in sorted(outputs & set(arrays)) if not _full(arrays, name)
+        name: zero for name in sorted(outputs & set(arrays)) if arrays[name][0].ndim < 2
     }
     return Flow(zero, zero, zero, zero, sums)
-
-
-def _full(arrays, name):
-    return arrays[name][0].ndim == 2
 
 
 def reverse(table: SoftTable, flow: Flow, xs, values: ForwardValues, shares, outputs):
