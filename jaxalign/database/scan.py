@@ -198,7 +198,7 @@ def _begun(task: Task, best, dtype):
 
 def _least(task: Task, dtype):
     """In local mode an alignment has a positive score."""
-    return jnp.asarray(1 if task.local else jnp.iinfo(dtype).min + 1, dtype)
+    return np.asarray(1 if task.local else jnp.iinfo(dtype).min + 1, dtype)
 
 
 def _window(rows: int, queries, targets, index, scores):

@@ -201,6 +201,11 @@ def column(rows: int) -> jax.Array:
     """int32, zero, of so many rows at least: whole pieces, or a power of two."""
     pieces = -(-rows // TRANSFER_ROWS)
     size = pieces * TRANSFER_ROWS if pieces > 1 else bucket(rows, 2, 1024)
+    return _zeros(size=size)
+
+
+@program(("size",))
+def _zeros(*, size):
     return jnp.zeros(size, jnp.int32)
 
 

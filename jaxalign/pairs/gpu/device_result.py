@@ -59,7 +59,7 @@ def empty(task) -> DeviceResult:
     names += ["count", "first"] if task.output == "alignment" else []
     with _lost():
         columns = {name: device_arrays.column(task.job.pairs) for name in names}
-        runs, end = jnp.zeros(1024, jnp.uint32), jnp.zeros((), jnp.int32)
+        runs, end = jnp.asarray(np.zeros(1024, np.uint32)), jnp.asarray(np.int32(0))
         jax.block_until_ready((columns, runs, end))
     return DeviceResult(columns, runs, end)
 

@@ -1,0 +1,319 @@
+"""What a person waits for: whole processes, from the command to the result.
+
+    python -m benchmarks.whole_process                 # a CPU
+    python -m benchmarks.whole_process --gpu           # jobs of a GPU
+    python -m benchmarks.whole_process --only zipped   # rows whose name contains it
+    python -m benchmarks.whole_process --json rows.json
+
+Each job runs in processes of its own: once with an empty folder of compiled programs,
+then with the folder that this run has filled. ``empty`` and ``filled`` are seconds
+from the start of the process to its end; ``filled`` and ``peer`` are medians of
+``--repeats`` processes, in turns. The split of a process stands below its row:
+seconds until ``jaxalign`` is imported, of reading, planning, computing and writing,
+and what the programs took, summed over threads: trace, lower, compile, load, store.
+Peers are run where they are installed: needle, ssearch36, parasail.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import measure
+import numpy as np
+import problems
+
+ROOT = Path(__file__).resolve().parents[1]
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+SPLIT = "JAXALIGN_BENCHMARK_SPLIT"  # the file that a child writes its split to
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job, in words for ``jaxalign`` or as Python; and a peer's command."""
+
+    name: str
+    words: tuple[str, ...] = ()
+    code: str = ""
+    peer: tuple[str, ...] = ()
+    peer_code: str = ""
+    output: str | None = None
+
+
+def child() -> None:
+    """Run a job in this process, and write down where its time went."""
+    started = float(os.environ["JAXALIGN_BENCHMARK_START"])
+    imported = time.time()
+    import jaxalign
+
+    job, *words = sys.argv[2:]
+    spent = {"start": imported - started, "import": time.time() - imported}
+    code = 0
+    if job == "cli":
+        from jaxalign.cli import main
+
+        _watch_steps(spent)
+        spent["import"] = time.time() - imported
+        code = main.main(words)
+    else:
+        exec(compile(words[0], "job", "exec"), {"jaxalign": jaxalign})  # noqa: S102
+    counts = getattr(sys.modules.get("jaxalign.runtime.program_counts"), "COUNTS", None)
+    if counts:
+        spent |= {k: v for k, v in counts.seconds.items()}
+        spent["programs"] = counts.calls["compile"] + counts.calls["load"]
+    spent["jax"] = "jax" in sys.modules
+    Path(os.environ[SPLIT]).write_text(json.dumps(spent))
+    sys.exit(code)
+
+
+def _watch_steps(spent: dict) -> None:
+    """Time the steps of the verbs that align."""
+    from jaxalign.cli import job, search_job
+    from jaxalign.pairs import api
+
+    steps = (
+        (job, "read_inputs", "read"), (search_job, "read_inputs", "read"),
+        (api, "plan_of", "plan"), (api, "run_plan", "compute"),
+        (search_job, "_search", "compute"), (job, "write", "write"),
+    )  # fmt: skip
+    for place, name, step in steps:
+        setattr(place, name, partial(_timed, getattr(place, name), step, spent))
+
+
+def _timed(function, step, spent, *args, **kwargs):
+    began = time.time()
+    try:
+        return function(*args, **kwargs)
+    finally:
+        spent[step] = spent.get(step, 0.0) + time.time() - began
+
+
+def run(job: Job, folder: Path, cache: Path) -> tuple[float, dict]:
+    """(seconds of the whole process, its split)."""
+    split = folder / "split.json"
+    if job.output:
+        (folder / job.output).unlink(missing_ok=True)
+    own = os.environ | {
+        SPLIT: str(split),
+        "JAXALIGN_CACHE_DIR": str(cache),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    }
+    own.pop("JAX_COMPILATION_CACHE_DIR", None)
+    what = ["code", job.code] if job.code else ["cli", *job.words]
+    words = [sys.executable, __file__, "--child", *what]
+    seconds = _process(words, folder, own)
+    return seconds, json.loads(split.read_text())
+
+
+def _process(words, folder, own=None) -> float:
+    began = time.time()
+    own = dict(os.environ if own is None else own)
+    own["JAXALIGN_BENCHMARK_START"] = repr(began)
+    done = subprocess.run(words, cwd=folder, env=own, capture_output=True, text=True)
+    seconds = time.time() - began
+    if done.returncode:
+        raise RuntimeError(f"{words}: {done.stderr[-2000:]}")
+    return seconds
+
+
+def peer(job: Job, folder: Path) -> float | None:
+    """Seconds of the peer's process, None where it is not installed."""
+    if job.peer and shutil.which(job.peer[0]):
+        return _process([*job.peer], folder)
+    if job.peer_code and find_spec("parasail"):
+        return _process([sys.executable, "-c", job.peer_code], folder)
+    return None
+
+
+def row(job: Job, folder: Path, repeats: int) -> dict:
+    """A job's figures."""
+    cache = folder / "programs"
+    shutil.rmtree(cache, ignore_errors=True)
+    peers = [peer(job, folder)]
+    empty, first = run(job, folder, cache)
+    filled = []
+    for _ in range(repeats):
+        filled.append(run(job, folder, cache))
+        peers.append(peer(job, folder))
+    seconds = statistics.median(x for x, _ in filled)
+    split = min(filled, key=lambda one: abs(one[0] - seconds))[1]
+    others = [x for x in peers if x is not None]
+    return {
+        "job": job.name,
+        "empty": empty,
+        "filled": seconds,
+        "peer": statistics.median(others) if others else None,
+        "tool": (job.peer or ("parasail",))[0] if others else "",
+        "split, empty": first,
+        "split, filled": split,
+    }
+
+
+def show(one: dict) -> None:
+    """A row and its splits."""
+    beside = "" if one["peer"] is None else f"{one['peer']:8.2f} {one['tool']}"
+    print(f"{one['job']:44} {one['empty']:8.2f} {one['filled']:8.2f} {beside}")
+    for name in ("empty", "filled"):
+        parts = one[f"split, {name}"].items()
+        told = (
+            f"{k} {v:.2f}" if isinstance(v, float) else f"{k} {v}" for k, v in parts
+        )
+        print(f"    {name}: {', '.join(told)}", flush=True)
+
+
+# ----------------------------------------------------------------------------- the jobs
+
+MANY_CALLS = """
+import random, time
+import jaxalign
+rng = random.Random(5)
+texts = ["".join(rng.choices("ACDEFGHIKLMNPQRSTVWY", k=rng.randint(20, 900)))
+         for _ in range(200)]
+seconds = []
+for k in range(100):
+    began = time.perf_counter()
+    jaxalign.align(texts[2 * k], texts[2 * k + 1])
+    seconds.append(time.perf_counter() - began)
+seconds.sort()
+print(f"longest {seconds[-1]:.3f} s, median {1000 * seconds[50]:.1f} ms")
+"""
+MANY_CALLS_PEER = """
+import random, parasail
+rng = random.Random(5)
+texts = ["".join(rng.choices("ACDEFGHIKLMNPQRSTVWY", k=rng.randint(20, 900)))
+         for _ in range(200)]
+for k in range(100):
+    parasail.nw_trace_scan_16(*texts[2 * k : 2 * k + 2], 11, 1, parasail.blosum62).cigar
+"""
+ZIPPED = """
+import random
+import jaxalign
+rng = random.Random(6)
+texts = ["".join(rng.choices("ACDEFGHIKLMNPQRSTVWY", k=rng.randint(50, 500)))
+         for _ in range(2000)]
+jaxalign.align_pairs(texts[:1000], texts[1000:], output="alignment", threads=2)
+"""
+ZIPPED_PEER = """
+import random, parasail
+rng = random.Random(6)
+texts = ["".join(rng.choices("ACDEFGHIKLMNPQRSTVWY", k=rng.randint(50, 500)))
+         for _ in range(2000)]
+for a, b in zip(texts[:1000], texts[1000:]):
+    parasail.nw_trace_scan_16(a, b, 11, 1, parasail.blosum62).cigar
+"""
+PEPTIDE = 'import jaxalign; jaxalign.search(["MKTAYIAKQR"], ["MKTAYIAKRR", "AYIAKQ"])'
+NEEDLE = (
+    "needle", "-auto", "-gapopen", "11", "-gapextend", "1", "-datafile", "EBLOSUM62",
+    "a.fa", "b.fa", "needle.out",
+)  # fmt: skip
+
+
+def cpu_jobs() -> list[Job]:
+    """Jobs of a CPU, small ones first."""
+    globins = str(ROOT / "jaxalign" / "data" / "globins.fasta")
+    return [
+        Job("align two proteins of 330", ("align", "a.fa", "b.fa"), peer=NEEDLE),
+        Job("all 16 globins", ("all", globins)),
+        Job("demo", ("demo",)),
+        Job("search of a peptide", code=PEPTIDE),
+        Job("100 align() of 20 to 900", code=MANY_CALLS, peer_code=MANY_CALLS_PEER),
+        Job("1,000 zipped pairs with paths", code=ZIPPED, peer_code=ZIPPED_PEER),
+        Job(
+            "search 10 x 2,247",
+            ("search", "queries.fa", "small.fa", "-o", "hits.m8"),
+            peer=("ssearch36", "-q", "-T", "2", "-s", "BL62", "-f", "-11", "-g", "-1",
+                  "-b", "10", "-d", "10", "queries.fa", "small.fa"),
+            output="hits.m8",
+        ),
+    ]  # fmt: skip
+
+
+def gpu_jobs() -> list[Job]:
+    """Jobs of a GPU."""
+    globins = str(ROOT / "jaxalign" / "data" / "globins.fasta")
+    scores = ("--output", "score", "-o", "all.parquet")
+    near = ("--output", "identity", "--min-identity", "0.3", "-o", "near.tsv")
+    paths = ("--output", "alignment", "-o", "some.parquet")
+    return [
+        Job("all 16 globins", ("all", globins, "-o", "g.tsv"), output="g.tsv"),
+        Job("all 12,071, scores", ("all", "all.fa", *scores), output="all.parquet"),
+        Job("all 12,071, identity >= 0.3", ("all", "all.fa", *near), output="near.tsv"),
+        Job("all 540, alignments", ("all", "some.fa", *paths), output="some.parquet"),
+        Job(
+            "search 20 x 257,208",
+            ("search", "twenty.fa", "large.jaxdb", "-o", "hits.m8"),
+            output="hits.m8",
+        ),
+    ]
+
+
+def prepare(folder: Path, large: bool) -> None:
+    """The files of the jobs."""
+    rng = random.Random(7)
+    for name in "ab":
+        text = "".join(rng.choices(LETTERS, k=330))
+        (folder / f"{name}.fa").write_text(f">{name}\n{text}\n")
+    data = problems.HERE / "data" / "swissprot12071.fasta"
+    if not data.exists():
+        raise SystemExit(f"{data} is missing: python benchmarks/fetch.py")
+    swap = str.maketrans("UOJ", "XXX")
+    records = [(n.split()[0], t.translate(swap)) for n, t in problems.read_fasta(data)]
+    _write(folder / "all.fa", records)
+    _write(folder / "small.fa", records[::5][:2247])
+    _write(folder / "queries.fa", records[3::1200][:10])
+    _write(folder / "some.fa", records[::22][:540])
+    _write(folder / "twenty.fa", records[5::600][:20])
+    if large:
+        import jaxalign
+
+        dice, shuffled = np.random.default_rng(8), []
+        for k in range(257_208):
+            letters = np.frombuffer(records[k % len(records)][1].encode(), np.uint8)
+            shuffled.append((f"s{k}", dice.permutation(letters).tobytes().decode()))
+        _write(folder / "large.fa", shuffled)
+        jaxalign.index_database(folder / "large.fa", folder / "large.jaxdb")
+
+
+def _write(path: Path, records) -> None:
+    path.write_text("".join(f">{name}\n{text}\n" for name, text in records))
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--gpu", action="store_true")
+    parser.add_argument("--only", default="", help="rows whose name contains it")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", metavar="PATH", help="write the rows here too")
+    options = parser.parse_args()
+    jobs = [
+        x for x in (gpu_jobs if options.gpu else cpu_jobs)() if options.only in x.name
+    ]
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder, any("257" in job.name for job in jobs))
+        print(f"{'job':44} {'empty':>8} {'filled':>8} {'peer':>8}   seconds")
+        for job in jobs:
+            rows.append(row(job, folder, options.repeats))
+            show(rows[-1])
+    measure.save(options.json, {"command": sys.argv[1:], "rows": rows})
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child()
+    else:
+        main()
