@@ -1,8 +1,8 @@
 """Alignment kernels for NVIDIA GPUs (Hopper and newer) in Pallas Mosaic GPU.
 
-They import jax and numpy alone. ``align_block`` aligns queries with targets, all with
-all, ``align_list`` pairs that share no side, ``three`` is the module of triples;
-``supported`` says whether they run here.
+They import jax and numpy alone. ``align`` aligns queries with targets, all with all or
+pair by pair, ``three`` is the module of triples; ``supported`` says whether they run
+here.
 Importing the package imports nothing; a name is loaded when it is first used.
 """
 
@@ -13,8 +13,7 @@ _HOMES = {
     "letters": "pairs.target_letters",
     "Fill": "pairs.shapes",
     "Result": "pairs.align",
-    "align_block": "pairs.align",
-    "align_list": "pairs.align",
+    "align": "pairs.align",
     "problem_of": "pairs.align",
     "identity_problem": "pairs.align",
     "split_identity": "pairs.align",

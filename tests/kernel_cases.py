@@ -53,10 +53,8 @@ def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0,
     if ragged:
         t = flat(t, n, s)
         more["records"] = int(kp.records_of(m, n, s)[-1])
-    call = kp.align_block if s.shared else kp.align_list
     interpret = mosaic.interpreter() if s.plain else None
-    found = call(problem, q, jnp.asarray(m, jnp.int32), t, jnp.asarray(n, jnp.int32),
-                 tie, local=s.local, dtype="int16" if s.packed else "int32", runs=runs,
-                 paths=s.tile > 0, shape=s, interpret=interpret,
-                 **more)  # fmt: skip
+    m, n = jnp.asarray(m, jnp.int32), jnp.asarray(n, jnp.int32)
+    more |= {"runs": runs, "shape": s, "interpret": interpret}
+    found = kp.align(problem, q, m, t, n, tie, **more)
     return jax.tree.map(np.asarray, found)

@@ -79,18 +79,16 @@ class Row:
         draw = partial(rng.integers, 0, LETTERS, dtype=np.uint8)
         problem = kp.problem_of(SCORES, *gaps, free)
         self.problem = kp.identity_problem(problem) if identity else problem
-        call = kp.align_block if shared else kp.align_list
         self.host = draw((q, m)), draw((t, n))
         lengths = np.full(q, m, np.int32), np.full(t, n, np.int32)
         arrays = self.host[0], lengths[0], self.host[1], lengths[1]
         self.arrays = [jnp.asarray(x) for x in arrays]
         self.cells = (q if shared else 1) * t * m * n
-        options = dict(local=local, dtype=dtype, paths=paths)
         self.shape = shape or kp.choose(
             m, local=local, packed=dtype == "int16", shared=shared, paths=paths
         )
-        options |= dict(runs=128 if paths else 0, shape=self.shape)
-        self.prepare = partial(call.lower, self.problem, *self.arrays, **options)
+        options = dict(runs=128 if paths else 0, shape=self.shape)
+        self.prepare = partial(kp.align.lower, self.problem, *self.arrays, **options)
         self.fill_only, self.filled = fill_only, None
 
     def compile(self):
@@ -193,9 +191,7 @@ def log_normal(count=60000):
         q = rng.integers(0, LETTERS, (len(m), rows), dtype=np.uint8)
         laid = partial(kp.letters, shape=s, room=int(kp.rows_of(lengths, s)[-1]))
         codes_of = jnp.asarray(q), jnp.asarray(m)
-        call = kp.align_block.lower(
-            problem, *codes_of, laid(*flat), n, local=True, shape=s
-        )
+        call = kp.align.lower(problem, *codes_of, laid(*flat), n, shape=s)
         launches.append((call, *codes_of, laid))
         checks.append((q, m))
     with ThreadPoolExecutor(9) as pool:

@@ -42,7 +42,6 @@ class Result(NamedTuple):
 
 
 IDENTITY_BITS = 13  # of the matches in an int32 score of ``identity_problem``
-STATIC = ("local", "dtype", "paths", "runs", "shape", "records", "interpret")
 INT32_IDENTITY_BASE = 2**IDENTITY_BITS
 
 
@@ -87,75 +86,44 @@ def split_identity(score) -> tuple[jax.Array, jax.Array]:
     return score >> IDENTITY_BITS, score & (INT32_IDENTITY_BASE - 1)
 
 
-@partial(jax.jit, static_argnames=STATIC)
-def align_block(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
-                dtype: str = "int16", paths: bool = False, runs: int = 0, shape=None,
-                records: int = 0, interpret=None) -> Result:  # fmt: skip
-    """Every query against every target.
+@partial(jax.jit, static_argnames=("shape", "runs", "records", "interpret"))
+def align(problem: Problem, queries, m, targets, n, tie=None, *, shape: Fill,
+          runs: int = 0, records: int = 0, interpret=None) -> Result:  # fmt: skip
+    """Every query against every target; query k against target k where the shape is not
+    ``shared``. Neighbours of such a list share registers and warps, so they should have
+    similar lengths.
 
     Parameters
     ----------
     problem : Problem, see ``problem_of``
     queries, targets : uint8 (Q, M) and (N, L), anything after a sequence's end; targets
-        may be ``Letters`` instead, of ``letters`` with the same ``shape``
+        that are shared may be ``Letters`` instead, of ``letters`` with the same shape
     m, n : int32 (Q,) and (N,), their lengths; 0 is a length too
-    tie : bool (Q, N), pairs computed with their two sides swapped, or None
-    local : static
-    dtype : static, "int16" (two tables a register) or "int32"; ``config.fits`` says
-        whether the values stay in range, ``config.safe_score`` which local int16
-        scores do
-    paths : static, whether to store checkpoints and to walk
+    tie : bool (Q, N), or (N,) of a list: pairs computed with their two sides swapped
+    shape : static, of ``config.choose`` or ``config.spread``; one with checkpoints is
+        for paths. ``config.fits`` says whether the values stay in its range,
+        ``config.safe_score`` which local int16 scores do
     runs : static, the runs of operations stored of a path at most; 0 for counts alone
-    shape : static ``Fill``, left out: ``config.choose`` by M
     records : static, with paths, room for records, at least ``config.records_of``;
         left out, for targets of L letters and queries of M
 
     Returns
     -------
     Result
-        (Q, N) int32, ``runs`` (runs, Q, N). A path of more runs than there is room for
-        has a ``count`` above ``runs``: call again with more.
+        (Q, N) int32, ``runs`` (runs, Q, N); of a list without Q. A path of more runs
+        than there is room for has a ``count`` above ``runs``: call again with more.
     """
-    s = _shape(shape, queries.shape[1], True, local, dtype, paths, interpret)
-    q, t = m.shape[0], n.shape[0]
-    queries, m = _pad(s.tables, queries, m)
+    s, q, t = shape, m.shape[0], n.shape[0]
+    pairs = (q, t) if s.shared else (q,)
+    queries, m = _pad(s.tables if s.shared else s.block, queries, m)
     targets, n = _pad(s.block, targets, n)
-    if tie is None:
-        tie = jnp.zeros((q, t), bool)
-    tie = jnp.pad(tie, ((0, m.shape[0] - q), (0, n.shape[0] - t)))
+    tie = jnp.zeros(pairs, bool) if tie is None else tie
+    room = zip(pairs, (m.shape[0], n.shape[0]), strict=False)
+    tie = jnp.pad(tie, [(0, padded - size) for size, padded in room])
     if isinstance(targets, Letters):
-        assert shape and (records or not paths), "no sizes for Letters"
-    result = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret,
-                 records)  # fmt: skip
-    return jax.tree.map(lambda x: x[..., :q, :t], result)
-
-
-@partial(jax.jit, static_argnames=STATIC)
-def align_list(problem: Problem, queries, m, targets, n, tie=None, *, local: bool,
-               dtype: str = "int16", paths: bool = False, runs: int = 0, shape=None,
-               records: int = 0, interpret=None) -> Result:  # fmt: skip
-    """Query k against target k; parameters as in ``align_block``, uint8 (N, M), (N, L).
-
-    Neighbours should have similar lengths, since they share registers and warps.
-    Results are (N,), ``runs`` (runs, N).
-    """
-    s = _shape(shape, queries.shape[1], False, local, dtype, paths, interpret)
-    count = m.shape[0]
-    queries, m = _pad(s.block, queries, m)
-    targets, n = _pad(s.block, targets, n)
-    tie = jnp.zeros(count, bool) if tie is None else tie
-    tie = jnp.pad(tie, (0, m.shape[0] - count))
-    result = run(problem, queries, m, targets, n, tie, s, paths, runs, interpret,
-                 records)  # fmt: skip
-    return jax.tree.map(lambda x: x[..., :count], result)
-
-
-def _shape(shape, longest, shared, local, dtype, paths, interpret) -> Fill:
-    if shape is not None:
-        return shape
-    packed, plain = dtype == "int16", interpret is not None
-    return config.choose(longest, local=local, packed=packed, shared=shared,
-                         paths=paths, plain=plain)  # fmt: skip
+        assert records or not s.tile, "no size for the records of Letters"
+    result = run(problem, queries, m, targets, n, tie, s, runs, interpret, records)
+    return jax.tree.map(lambda x: x[(..., *map(slice, pairs))], result)
 
 
 def _pad(multiple, codes, lengths):
@@ -167,8 +135,8 @@ def _pad(multiple, codes, lengths):
     return jnp.pad(codes, ((0, spare), (0, 0))), lengths
 
 
-def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
-        interpret=None, records=0) -> Result:  # fmt: skip
+def run(problem: Problem, queries, m, targets, n, tie, s: Fill, runs, interpret,
+        records) -> Result:  # fmt: skip
     """Fill, end cells and walks of one launch; sizes fit ``s`` (see ``layout``)."""
     most = max(-(-queries.shape[1] // s.strip), 1)
     if s.shared:
@@ -191,7 +159,7 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, paths, runs,
     if s.local and s.packed:
         highest = jnp.max(problem.scores)
         overflow = end.score > config.safe(highest, problem.gap_open)
-    if not paths:
+    if not s.tile:
         return Result(end.score, overflow=overflow)
     pairs = _walk_inputs(problem, queries, m, end, tie, most, s)
     if s.local:

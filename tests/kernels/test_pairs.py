@@ -97,18 +97,16 @@ def check_paths(s, m, n, gaps=(6, 2), free=(), seed=0, wildcard=2, ragged=False)
 # Lowering, on any machine and every JAX
 
 
-def lower(s, paths, m=64, n=48, count=8):
+def lower(s, m=64, n=48, count=8):
     def array(*shape, dtype=jnp.int32):
         return jax.ShapeDtypeStruct(shape, dtype)
 
     problem = kp.Problem(array(24, 24), array(), array(), *[array(dtype=bool)] * 4,
                          array())  # fmt: skip
-    call = kp.align_block if s.shared else kp.align_list
     rows = 2 if s.shared else count
-    traced = call.trace(
+    traced = kp.align.trace(
         problem, array(rows, m, dtype=jnp.uint8), array(rows),
-        array(count, n, dtype=jnp.uint8), array(count), local=s.local,
-        dtype="int16" if s.packed else "int32", paths=paths, runs=8, shape=s,
+        array(count, n, dtype=jnp.uint8), array(count), runs=8, shape=s,
     )  # fmt: skip
     return traced.lower(lowering_platforms=("cuda",)).as_text()
 
@@ -117,7 +115,7 @@ def lower(s, paths, m=64, n=48, count=8):
 @pytest.mark.parametrize("kind", KINDS, ids=name)
 def test_lowers_for_cuda(kind, paths):
     s = shape_of(kind, 8, 16, tile=8 * paths)
-    assert "mosaic_gpu" in lower(replace(s, plain=False), paths)
+    assert "mosaic_gpu" in lower(replace(s, plain=False))
 
 
 @pytest.mark.parametrize("length", (5000, 10000))
@@ -125,7 +123,7 @@ def test_lowers_for_cuda(kind, paths):
 def test_the_shape_for_long_queries_lowers(length, local):
     """Mosaic refuses what shared memory cannot hold."""
     s = kp.choose(length, local=local, packed=True)
-    assert "mosaic_gpu" in lower(s, False, length)
+    assert "mosaic_gpu" in lower(s, length)
 
 
 @pytest.mark.slow
@@ -135,7 +133,7 @@ def test_the_shapes_for_few_queries_lower(local, packed):
     for rows, lanes in config.FEW_QUERY_SHAPES:
         if local or rows <= config.BORDER_SHAPES[0][0]:
             s = kp.Fill(rows, lanes, config.STEP_COLUMNS, local, packed)
-            assert "mosaic_gpu" in lower(s, False, 2000)
+            assert "mosaic_gpu" in lower(s, 2000)
 
 
 # Values, in the interpreter
@@ -214,8 +212,8 @@ def test_identity_without_a_path():
     m, n = [9, 6], [7, 10, 0, 12]
     q, t = padded(rng, m), padded(rng, n)
     problem = kp.identity_problem(kp.problem_of(scores, 5, 1, (), wildcard))
-    found = kp.align_block(
-        problem, q, jnp.array(m), t, jnp.array(n), local=False, dtype="int32",
+    found = kp.align(
+        problem, q, jnp.array(m), t, jnp.array(n),
         shape=shape_of((False, False, True), 4, 16), interpret=mosaic.interpreter(),
     ).score  # fmt: skip
     score, matches = (np.asarray(x) for x in kp.split_identity(found))
@@ -305,11 +303,13 @@ def test_tryptophan_with_itself():
     q = np.zeros((2, 3000), np.uint8)
     m = jnp.array([3000, 2900])
     problem = kp.problem_of(scores, 11, 1)
-    found = {
-        dtype: np.asarray(
-            kp.align_block(problem, q, m, q, m, local=True, dtype=dtype).score
-        )
+    shapes = {
+        dtype: kp.choose(3000, local=True, packed=dtype == "int16")
         for dtype in ("int16", "int32")
+    }
+    found = {
+        dtype: np.asarray(kp.align(problem, q, m, q, m, shape=shape).score)
+        for dtype, shape in shapes.items()
     }
     right = np.array([[33000, 31900], [31900, 31900]])
     safe = kp.safe_score(scores, 11)
@@ -328,8 +328,8 @@ def test_the_longest_entry_with_itself(local):
     q = rng.integers(0, 20, (1, length)).astype(np.uint8)
     m = jnp.array([length])
     problem = kp.problem_of(scores, 11, 1)
-    r = kp.align_block(problem, q, m, q, m, local=local, dtype="int32", paths=True,
-                       runs=4)  # fmt: skip
+    shape = kp.choose(length, local=local, packed=False, paths=True)
+    r = kp.align(problem, q, m, q, m, shape=shape, runs=4)
     assert int(r.score[0, 0]) == np.diag(scores)[q[0]].sum()
     assert int(r.count[0, 0]) == 1 and int(r.runs[0, 0, 0]) == length << 4
     assert int(r.identities[0, 0]) == int(r.columns[0, 0]) == length

@@ -107,7 +107,7 @@ def gather(
     once,
     inclusive,
 ):
-    """((q, m, t, n, tie), Asked): what ``kernels.align_block`` and ``align_list`` read,
+    """((q, m, t, n, tie), Asked): what ``kernels.align`` reads,
     and where it belongs.
 
     A program of its own: it alone depends on the size of the data set.

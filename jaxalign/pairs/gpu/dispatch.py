@@ -43,7 +43,7 @@ GROUP = "launches"  # of pieces: they need not wait for each other
 LAUNCHES_AHEAD = 3  # launches issued and not yet looked at
 COMPILE_THREADS = 8  # compilations side by side
 # Static arguments of the kernels.
-STATIC = ("local", "dtype", "paths", "runs", "shape", "interpret", "records")
+STATIC = ("runs", "shape", "interpret", "records")
 
 
 def pieces_of(task: Task, launches: list[Launch]) -> list[Piece]:
@@ -342,18 +342,13 @@ def _gathered(job: DeviceJob, launch) -> tuple:
 
 def _call(job: DeviceJob, launch) -> tuple:
     """The function of the kernels that a launch calls, and its static arguments."""
-    kernels, task = job.kernels, job.task
     options = {
-        "local": task.local,
-        "dtype": launch.dtype,
-        "paths": task.paths,
         "runs": job.kept if job.steps else 0,
         "shape": launch.shape,
         "interpret": job.interpret,
     }
     options |= {"records": launch.records} if launch.records else {}
-    call = kernels.align_list if launch.zipped else kernels.align_block
-    return stored(call, STATIC), options
+    return stored(job.kernels.align, STATIC), options
 
 
 def _issue(job: DeviceJob, launch) -> LaunchResult:
