@@ -96,7 +96,8 @@ def compute(
     watch = watcher(busy, len(task.devices) or 1)
     first = list(islice(runs, 1))
     by_rows = all(small_jobs.is_by_rows(run.plan) for run in first)
-    devices = [None] * task.threads if by_rows else _compiled().places(task)
+    # Calls of NumPy are too short for threads: they would wait for Python's lock.
+    devices = [None] if by_rows else _compiled().places(task)
     only = len(devices) == len(set(devices))
     workers = [partial(_worker, Worker(d, tell, only), watch) for d in devices]
     works = (pipeline.Work(run, run.plan.pieces) for run in chain(first, runs))

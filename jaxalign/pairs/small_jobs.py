@@ -13,10 +13,10 @@ from jaxalign.pairs.plan import Plan, Task
 SWITCH = "JAXALIGN_ROWS"
 # One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks/pairs/small_jobs.py).
 ROW_SECONDS = 13e-6  # of a row of a window: a dozen calls of NumPy …
-CELL_SECONDS = 5e-9  # … and so much a cell; without a path two thirds of it
+CELL_SECONDS = 4e-9  # … and so much a cell; without a path two thirds of it
 STEP_SECONDS = 6e-6  # of a step of the walk of a window
-# Before the first result of what XLA compiles: importing JAX takes 0.6 s, and tracing,
-# lowering and compiling or loading a program 1 to 4 s.
+# Before the first result of what XLA compiles: importing JAX takes 0.6 s, loading the
+# programs of a job that are on disk 0.4 s, and compiling them 2 to 5 s.
 START_SECONDS = 1.5
 CALL_SECONDS = 0.01  # of a job whose programs are there
 COMPILED_CELL_SECONDS = 1e-9  # of a thread, with a path
@@ -58,7 +58,7 @@ def plan(task: Task) -> Plan | None:
     if not named and not small:
         return None
     figures = rows_window.figures_of(task, windows)
-    figures |= {"devices": ["cpu"], "device_cells": [cells]}
+    figures |= {"threads": 1, "devices": ["cpu"], "device_cells": [cells]}
     figures |= {"budget_bytes": task.budget, "implementation": "rows"}
     figures |= {"reason": "asked for" if named else why}
     return Plan(task, tuple(rows_window.pieces_of(task, windows)), figures)
@@ -73,7 +73,7 @@ def choose_way(
     ----------
     cells, rows : of all windows by rows, padding included
     threads : int
-        Windows computed at a time.
+        Of the compiled way; by rows there is one.
     programs_ready : bool
         Whether programs for jobs of this size are compiled and loaded.
     paths : bool
@@ -81,13 +81,13 @@ def choose_way(
     Examples
     --------
     >>> choose_way(330 * 340, 330, 2, False)
-    (True, 'a small job: about 0.0045 s in NumPy, without a compiler')
+    (True, 'a small job: about 0.0087 s in NumPy, without a compiler')
     >>> choose_way(1e10, 1e5, 2, False)[0]
     False
     """
     cost = CELL_SECONDS if paths else CELL_SECONDS * 2 / 3
     steps = 2 * rows * STEP_SECONDS if paths else 0.0
-    by_rows = (cells * cost + rows * ROW_SECONDS + steps) / min(threads, 2)
+    by_rows = cells * cost + rows * ROW_SECONDS + steps
     start = CALL_SECONDS if programs_ready else START_SECONDS
     compiled = start + cells * COMPILED_CELL_SECONDS / threads
     why = f"a small job: about {by_rows:.2g} s in NumPy, without a compiler"

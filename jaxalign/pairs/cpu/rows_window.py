@@ -18,7 +18,7 @@ from jaxalign.pairs.result import Rows, collect
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.pairs.windows import WindowPairs
 
-ROW_CELLS = 2**14  # of all pairs of a window: a dozen such arrays stay in the cache
+ROW_CELLS = 2**15  # of all pairs of a window: a dozen such arrays stay in the cache
 OTHER_SIDE = {"query": "target", "target": "query"}
 DTYPES = ("int16", "int32", "int64")
 
