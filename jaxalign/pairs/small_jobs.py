@@ -8,7 +8,8 @@ import os
 
 from jaxalign.errors import MemoryPlanError, UsageError
 from jaxalign.pairs.cpu import rows_window
-from jaxalign.pairs.plan import Plan, Task
+from jaxalign.pairs.plan import MAX_WINDOW_BYTES, Plan, Task
+from jaxalign.runtime.memory import refuse_over, show_bytes
 
 SWITCH = "JAXALIGN_ROWS"
 # One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks/pairs/small_jobs.py).
@@ -43,10 +44,7 @@ def plan(task: Task) -> Plan | None:
     windows = rows_window.partition(task, budget) if budget > 0 else None
     if windows is None:
         if named:
-            raise MemoryPlanError(
-                "the result, or a pair with its directions, exceeds the memory budget: "
-                "leave the implementation open"
-            )
+            _refuse(task)
         return None
     cells = sum(window.filled_cells for window in windows)
     rows = sum(len(window.m) and int(window.m[0]) for window in windows)
@@ -62,6 +60,18 @@ def plan(task: Task) -> Plan | None:
     figures |= {"budget_bytes": task.budget, "implementation": "rows"}
     figures |= {"reason": "asked for" if named else why}
     return Plan(task, tuple(rows_window.pieces_of(task, windows)), figures)
+
+
+def _refuse(task: Task) -> None:
+    """Refuse a job that is to be computed by rows and does not fit the budget."""
+    pair = rows_window.largest_pair_bytes(task)
+    if pair > MAX_WINDOW_BYTES:
+        raise MemoryPlanError(
+            f"a pair needs {show_bytes(pair)} with its directions, by rows at most "
+            f"{show_bytes(MAX_WINDOW_BYTES)}: leave the implementation open"
+        )
+    needed = task.result_bytes + pair * task.threads
+    refuse_over(needed, task.budget, f"{task.job.pairs:,} pairs")
 
 
 def choose_way(

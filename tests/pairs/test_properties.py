@@ -183,9 +183,11 @@ def test_however_computed(problem):
     table = align(*problem, "alignment", implementation="sweep")
     one_by_one = align(*problem, "alignment", implementation="wavefront", threads=1)
     same_tables(one_by_one, table)
+    same_tables(align(*problem, "alignment", implementation="rows"), table)
     i, j = np.triu_indices(5, 1)
     some = [[queries[k] for k in side] for side in (i, j)]
-    for way in (dict(window=4, threads=3), dict(implementation="wavefront")):
+    named = (dict(implementation=name) for name in ("wavefront", "rows"))
+    for way in (dict(window=4, threads=3), *named):
         square = align_all(queries[:5], options, "alignment", **way)
         same_rows(square, align(*some, options, "alignment"))
 

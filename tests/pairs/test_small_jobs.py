@@ -132,7 +132,7 @@ def test_windows_keep_to_the_budget():
     pairs = sorted(int(k) for one in few for k in one.query)
     assert pairs == list(range(40))
     assert rows_window.partition(task, 2**12) is None
-    with pytest.raises(MemoryPlanError, match="leave the implementation open"):
+    with pytest.raises(MemoryPlanError, match="bytes would fit"):
         engine.plan(replace(task, implementation="rows", budget=2**12))
 
 

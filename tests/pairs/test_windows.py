@@ -49,7 +49,7 @@ def run_zip(**options):
 
 
 @settings
-def test_both_implementations(mode, free):
+def test_all_implementations(mode, free):
     options = dict(mode=mode, free_ends=free)
     texts = TEXTS[:4] + TEXTS[7:8]
     for output in ("score", "identity", "alignment"):
@@ -57,19 +57,20 @@ def test_both_implementations(mode, free):
         other = run_all(texts, output, implementation="wavefront", **options)
         assert (sweep.implementation, other.implementation) == ("sweep", "wavefront")
         same_tables(sweep, other)
+        same_tables(sweep, run_all(texts, output, implementation="rows", **options))
 
 
 @pytest.mark.parametrize("output", ["identity", "alignment"])
 @pytest.mark.parametrize("mode", ["global", "local"])
-def test_both_implementations_in_int64(mode, output):
+def test_all_implementations_in_int64(mode, output):
     size = 30000 if output == "identity" else 32000
     big = Scoring(("ACGT", size * np.eye(4) - 20000), 30000, 10000)
     rng = np.random.default_rng(8)
     sets = [codes(rng, n, 4) for n in (60, 64, 0, 7)]
     options = dict(scoring=big, mode=mode, output=output)
     sweep = jaxalign.align_all(sets, implementation="sweep", **options)
-    other = jaxalign.align_all(sets, implementation="wavefront", **options)
-    same_tables(sweep, other)
+    for name in ("wavefront", "rows"):
+        same_tables(sweep, jaxalign.align_all(sets, implementation=name, **options))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -326,7 +327,7 @@ def test_a_plan_over_the_budget_is_refused(output):
     same_tables(fitting, jaxalign.align_all(TEXTS, **options))
 
 
-@pytest.mark.parametrize("implementation", [None, "sweep", "wavefront"])
+@pytest.mark.parametrize("implementation", [None, "sweep", "wavefront", "rows"])
 def test_a_long_pair_over_the_budget_is_refused(implementation):
     """The size that is named holds the pair too."""
     long = ["A" * 6000]

@@ -89,11 +89,22 @@ def _next(task: Task, budget: int, query, target, some, swapped) -> RowsWindow |
 
 def window_bytes(task: Task, window: RowsWindow) -> int:
     """Bytes of a window: profile, rows, directions, and the walk."""
-    pairs, size = len(window.m), np.dtype(window.dtype).itemsize
-    m, n = int(window.m.max(initial=0)) + 1, int(window.n.max(initial=0)) + 1
-    row = pairs * n
-    held = row * (size * (len(task.scoring.scores) + 12) + 16) + 8 * pairs * m * 2
-    return held + row * m + 48 * pairs * (m + n) if task.paths else held
+    sides = int(window.m.max(initial=0)), int(window.n.max(initial=0))
+    return len(window.m) * _pair_bytes(task, *sides, np.dtype(window.dtype).itemsize)
+
+
+def _pair_bytes(task: Task, m, n, score_bytes: int):
+    m, n = m + 1, n + 1
+    held = n * (score_bytes * (len(task.scoring.scores) + 12) + 16) + 16 * m
+    return held + m * n + 48 * (m + n) if task.paths else held
+
+
+def largest_pair_bytes(task: Task) -> int:
+    """Bytes of the window that holds any pair of a task, and no other one."""
+    query, target = task.job.index()
+    m, n = task.queries.lengths[query], task.targets.lengths[target]
+    each = _pair_bytes(task, np.minimum(m, n), np.maximum(m, n), 8)
+    return int(each.max(initial=0))
 
 
 def _dtype(task: Task, m: int, n: int) -> str:
