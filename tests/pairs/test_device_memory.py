@@ -290,7 +290,12 @@ def job_of(task):
     """A job without arrays, and the launches it looks at."""
     looked = []
     return SimpleNamespace(
-        task=task, kernels=kernels, device="gpu:0", halved=[], kept=1, looked=looked
+        task=task,
+        kernels=kernels,
+        device="gpu:0",
+        halved=[],
+        path_runs=1,
+        looked=looked,
     )
 
 

@@ -43,7 +43,7 @@ class Order(NamedTuple):
 
 
 class RequestedPairs(NamedTuple):
-    """What a launch is asked for, (Q, T) or (N,)."""
+    """The pairs of a launch and their rows, (Q, T) or (N,)."""
 
     row: jax.Array  # of the result, beyond its last for pairs that are not asked for
     wanted: jax.Array
@@ -51,7 +51,7 @@ class RequestedPairs(NamedTuple):
 
 
 class LaunchResult(NamedTuple):
-    """What a launch found, sides swapped back, (Q, T) or (N,) where not said."""
+    """The result of a launch, sides swapped back, (Q, T) or (N,) where not said."""
 
     columns: dict
     row: jax.Array  # as of ``RequestedPairs``
@@ -79,9 +79,9 @@ def _long(values, dtype, least, sizes):
     every other size is a compilation of all programs that gather letters."""
     needed = max(len(values), least)
     size = next((x for x in sizes if x >= needed), bucket(needed, 2, sizes[-1]))
-    made = np.zeros(size, dtype)
-    made[: len(values)] = values
-    return jnp.asarray(made)
+    array = np.zeros(size, dtype)
+    array[: len(values)] = values
+    return jnp.asarray(array)
 
 
 def padded_ids(indices, size):
@@ -150,37 +150,37 @@ def _lengths(side, ids):
 
 
 @program(("split", "capacity"))
-def launch_result(made, asked: RequestedPairs, *, split, capacity) -> LaunchResult:
+def launch_result(result, pairs: RequestedPairs, *, split, capacity) -> LaunchResult:
     """``kernels.Result`` of a launch -> ``LaunchResult``."""
-    row, wanted, swapped = asked
-    columns = _oriented(made, swapped, split)
-    again = None if made.overflow is None else made.overflow & wanted
+    row, wanted, swapped = pairs
+    columns = _oriented(result, swapped, split)
+    again = None if result.overflow is None else result.overflow & wanted
     zero = jnp.int32(0)
     repeat = zero if again is None else again.sum(dtype=jnp.int32)
     if not capacity:
         return LaunchResult(
             columns, row, wanted, again, None, jnp.stack([repeat, zero, zero])
         )
-    kept = wanted if again is None else wanted & ~again
-    count = jnp.where(kept, made.count, 0)
-    runs, begin = _join(made.runs, count, swapped, capacity)
+    right = wanted if again is None else wanted & ~again
+    count = jnp.where(right, result.count, 0)
+    runs, begin = _join(result.runs, count, swapped, capacity)
     columns |= {"count": count, "first": begin}
     totals = jnp.stack([repeat, count.max(), count.sum(dtype=jnp.int32)])
-    return LaunchResult(columns, row, kept, again, runs, totals)
+    return LaunchResult(columns, row, right, again, runs, totals)
 
 
-def _oriented(made, swapped, split) -> dict:
+def _oriented(result, swapped, split) -> dict:
     """Columns of the pairs with their sides swapped back."""
     if split is not None:
-        return dict(zip(("score", "max_identities"), split(made.score), strict=True))
-    columns = {"score": made.score}
-    if made.columns is None:
+        return dict(zip(("score", "max_identities"), split(result.score), strict=True))
+    columns = {"score": result.score}
+    if result.columns is None:
         return columns
-    spans = made.start_i, made.end_i, made.start_j, made.end_j
+    spans = result.start_i, result.end_i, result.start_j, result.end_j
     others = spans[2:] + spans[:2]
     for name, own, other in zip(SPANS, spans, others, strict=True):
         columns[name] = jnp.where(swapped, other, own)
-    return columns | {name: getattr(made, name) for name in PATH_COUNTS}
+    return columns | {name: getattr(result, name) for name in PATH_COUNTS}
 
 
 def _join(runs, count, swapped, capacity):
@@ -210,15 +210,15 @@ def _zeros(*, size):
 
 
 @program(donate_argnames=("columns", "runs"))
-def put(columns, runs, end, found: LaunchResult):
+def put(columns, runs, end, result: LaunchResult):
     """Columns and runs with those of a launch in place."""
-    values = found.columns
-    if found.runs is not None:
+    values = result.columns
+    if result.runs is not None:
         values = values | {"first": values["first"] + end}
-        runs = jax.lax.dynamic_update_slice(runs, found.runs, (end,))
+        runs = jax.lax.dynamic_update_slice(runs, result.runs, (end,))
         # Where there are more, the launch is issued again.
-        end = end + jnp.minimum(found.totals[2], len(found.runs))
-    row = found.row.reshape(-1)
+        end = end + jnp.minimum(result.totals[2], len(result.runs))
+    row = result.row.reshape(-1)
 
     def put(column, values):
         values = values.reshape(-1)

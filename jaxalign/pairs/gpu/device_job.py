@@ -14,21 +14,27 @@ from jaxalign.pairs.gpu.score_types import numbers
 
 @dataclass
 class DeviceJob:
-    """What all launches of a run share; ``kept`` and ``mean`` runs grow as needed."""
+    """What the launches of a task share on a device.
+
+    A thread that runs some of them has a copy, of which the middle fields are its own;
+    the last ones are those of all copies.
+    """
 
     task: Any
     kernels: Any
-    sides: tuple  # of Loaded
+    sides: tuple  # of ``device_arrays.DeviceSequences``
     order: Order
     problem: Any
-    held: DeviceResult | None = None  # None where rows go to the host, launch by launch
-    out: Any = None  # results.Output
-    tell: Any = None  # callable (cells more done)
     interpret: Any = None
-    kept: int = PATH_RUNS  # of a path
-    mean: int = MEAN_RUNS  # of all paths of a launch, a pair
-    compiled: set = field(default_factory=set)  # static sizes
+
+    result: DeviceResult | None = None  # None: rows go to the host, launch by launch
+    output: Any = None  # ``pairs.result.Output``
+    tell: Any = None  # callable (cells more done)
+    path_runs: int = PATH_RUNS  # of a path, that a launch has room for; it grows
+    mean_runs: int = MEAN_RUNS  # of all paths of a launch, a pair; it grows
     spilled: bool = False  # rows go to the host: there was no memory to hold them
+
+    compiled: set = field(default_factory=set)  # static sizes
     halved: list = field(default_factory=list)  # launches that ran in halves
 
     @property
@@ -40,7 +46,7 @@ class DeviceJob:
         return self.task.output == "alignment"
 
     def capacity(self, launch) -> int:
-        return self.mean * launch.pairs
+        return self.mean_runs * launch.pairs
 
 
 def load_sides(task, kernels):

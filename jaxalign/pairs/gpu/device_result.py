@@ -1,6 +1,6 @@
 """A result as it grows on a device, in input order, and its way to the host.
 
-A launch is put into it once all it found is there, since what is put gives its memory
+A launch is put into it once all of it is there, since what is put gives its memory
 away: a launch that fails must not take the rows of others with it. Should memory be
 missing even so, the rows are ``Lost``, and their launches run again without it.
 """
@@ -64,8 +64,8 @@ def empty(task) -> DeviceResult:
     return DeviceResult(columns, runs, end)
 
 
-def put(held: DeviceResult, found, total: int) -> None:
-    """Put the findings of a launch, which are there, into the result.
+def put(whole: DeviceResult, result, total: int) -> None:
+    """Put the rows of a launch, which are there, into the whole result.
 
     total : runs of all its paths
 
@@ -74,18 +74,18 @@ def put(held: DeviceResult, found, total: int) -> None:
     Lost
     """
     with _lost():
-        if found.runs is not None:
-            needed = held.known + len(found.runs)
-            if needed > len(held.runs):
+        if result.runs is not None:
+            needed = whole.known + len(result.runs)
+            if needed > len(whole.runs):
                 size = bucket(needed, 2, 1024)
-                held.runs = device_arrays.grow(held.runs, size=size)
-            held.known += min(total, len(found.runs))
-        held.columns, held.runs, held.end = device_arrays.put(
-            held.columns, held.runs, held.end, found
+                whole.runs = device_arrays.grow(whole.runs, size=size)
+            whole.known += min(total, len(result.runs))
+        whole.columns, whole.runs, whole.end = device_arrays.put(
+            whole.columns, whole.runs, whole.end, result
         )
 
 
-def wait_for(held: DeviceResult) -> None:
+def wait_for(whole: DeviceResult) -> None:
     """Wait until all launches are put into a result.
 
     Raises
@@ -93,25 +93,25 @@ def wait_for(held: DeviceResult) -> None:
     Lost
     """
     with _lost():
-        jax.block_until_ready((held.columns, held.runs, held.end))
+        jax.block_until_ready((whole.columns, whole.runs, whole.end))
 
 
 def collect(jobs, out) -> None:
-    """What jobs of one task, each on a device of its own, hold: to the host."""
-    held = [job.held for job in jobs if job.held is not None]
-    if not held:
+    """Bring the results of jobs of one task, each on its own device, to the host."""
+    results = [job.result for job in jobs if job.result is not None]
+    if not results:
         return
-    columns = {name: [x.columns[name] for x in held] for name in held[0].columns}
+    columns = {name: [x.columns[name] for x in results] for name in results[0].columns}
     paths = None
     if "first" in columns:
-        paths = _paths(held[0], columns, jobs[0].task.job.pairs)
+        paths = _paths(results[0], columns, jobs[0].task.job.pairs)
     add = device_arrays.add
     out.take({name: partial(add, parts) for name, parts in columns.items()}, paths)
     for job in jobs:
-        job.held = None
+        job.result = None
 
 
-def _paths(held: DeviceResult, columns: dict, rows: int):
+def _paths(whole: DeviceResult, columns: dict, rows: int):
     """(runs, how many of each row) of the paths of one device, in input order."""
     (count,), (first,) = columns.pop("count"), columns.pop("first")
     counts = np.zeros(rows, np.int32)
@@ -121,10 +121,10 @@ def _paths(held: DeviceResult, columns: dict, rows: int):
     size = bucket(total, 2, 1024)
     try:
         device_arrays.add(
-            [device_arrays.in_order(held.runs, count, first, size=size)], runs
+            [device_arrays.in_order(whole.runs, count, first, size=size)], runs
         )
     except device_errors.RuntimeFailure as error:
         if not device_errors.out_of_memory(error):
             raise
-        runs = transfer.in_order(held.runs, np.asarray(first)[:rows], counts)
+        runs = transfer.in_order(whole.runs, np.asarray(first)[:rows], counts)
     return runs, counts.astype(np.int64)

@@ -2,7 +2,7 @@
 
 ``pairs.engine`` hands in the kernels (the package ``kernels_pallas``), so that this
 file needs no GPU to be imported. Launches are issued without waiting for each other.
-What a launch finds is put into the columns of the result, whole or a part, on the
+The result of a launch is put into the columns of the result, whole or a part, on the
 device, in input order; of several devices each has its own pairs in columns of all.
 What filters thin out or no device can hold goes to the host launch by launch
 (``pairs.gpu.transfer``).
@@ -108,11 +108,11 @@ def collect(state: Run, jobs=None) -> None:
         device_result.collect(jobs, state.output)
 
 
-def run(job: DeviceJob, launches, out, tell, whole=True) -> None:
-    """Some launches of a task; rows to ``out`` (``results.Output``).
+def run(job: DeviceJob, launches, output, tell, whole=True) -> None:
+    """Some launches of a task; rows to ``output`` (``pairs.result.Output``).
 
-    whole : no other thread has launches on this device for ``out``, so that rows may be
-        held there until ``pairs.gpu.device_result.collect``
+    whole : no other thread has launches on this device for ``output``, so that rows may
+        stay there until ``pairs.gpu.device_result.collect``
 
     Raises
     ------
@@ -120,35 +120,37 @@ def run(job: DeviceJob, launches, out, tell, whole=True) -> None:
         Not even the least launch of some pairs fits.
     DeviceFailure
     """
-    shared, held = job, None
+    shared, result = job, None
     if whole and holds(job.task) and not job.spilled:
-        held = _held(job)
-    job = replace(job, held=held, out=out, tell=tell)  # other threads have theirs
+        result = _result_of(job)
+    # Other threads have copies of their own.
+    job = replace(job, result=result, output=output, tell=tell)
     try:
         _both(job, launches)
-        if held is not None:
-            held.launches.extend(launches)
-            device_result.wait_for(held)
+        if result is not None:
+            result.launches.extend(launches)
+            device_result.wait_for(result)
     except device_result.Lost:
-        shared.held, shared.spilled = None, True
-        _again(replace(job, held=None), held, launches)
-    shared.kept, shared.mean = max(shared.kept, job.kept), max(shared.mean, job.mean)
+        shared.result, shared.spilled = None, True
+        _again(replace(job, result=None), result, launches)
+    shared.path_runs = max(shared.path_runs, job.path_runs)
+    shared.mean_runs = max(shared.mean_runs, job.mean_runs)
 
 
-def _held(job: DeviceJob) -> DeviceResult | None:
+def _result_of(job: DeviceJob) -> DeviceResult | None:
     """The result as a device holds it; None where there is no memory for it."""
     try:
-        job.held = job.held or device_result.empty(job.task)
+        job.result = job.result or device_result.empty(job.task)
     except device_result.Lost:
         job.spilled = True
-    return job.held
+    return job.result
 
 
-def _again(job: DeviceJob, held: DeviceResult, launches) -> None:
+def _again(job: DeviceJob, result: DeviceResult, launches) -> None:
     """Launches whose rows a device has lost, and the others, to the host."""
-    every = list({id(x): x for x in (*held.launches, *launches)}.values())
+    every = list({id(x): x for x in (*result.launches, *launches)}.values())
     _both(job, every, counted=True)
-    job.tell(sum(cells(job.task.job, launch) for launch in every) - held.told)
+    job.tell(sum(cells(job.task.job, launch) for launch in every) - result.told)
 
 
 def _both(job: DeviceJob, launches, counted=False) -> None:
@@ -189,14 +191,14 @@ def scores(job: DeviceJob, launch) -> Iterator[tuple]:
     while todo:
         launch = todo.popleft()
         try:
-            made = _scores(job, launch).block_until_ready()
+            values = _scores(job, launch).block_until_ready()
         except RuntimeFailure as error:
             # What the other thread of the device has will be gone the second time.
             parts = halves(job, launch, error, alone=launch is tried)
             tried = launch
             todo.extendleft(reversed(parts))
         else:
-            yield launch, made
+            yield launch, values
 
 
 def _scores(job: DeviceJob, launch) -> jax.Array:
@@ -213,10 +215,10 @@ def _all(job: DeviceJob, launches, counted=False) -> list:
             if todo and not failed and len(waiting) < LAUNCHES_AHEAD:
                 launch, *rest = _within(job, todo.popleft())
                 todo.extendleft(reversed(rest))
-                waiting.append((launch, _issue(job, launch), job.kept))
+                waiting.append((launch, _issue(job, launch), job.path_runs))
             elif waiting:
-                launch, found, kept = waiting.popleft()
-                again += _look(job, launch, found, kept, counted)
+                launch, result, path_runs = waiting.popleft()
+                again += _look(job, launch, result, path_runs, counted)
             else:  # nothing else is in flight
                 again += _apart(job, *failed.popleft(), counted)
         except RuntimeFailure as error:
@@ -242,32 +244,33 @@ def _apart(job: DeviceJob, launch, error, counted) -> list:
     while todo:
         launch = todo.popleft()
         try:
-            again += _look(job, launch, _issue(job, launch), job.kept, counted)
+            again += _look(job, launch, _issue(job, launch), job.path_runs, counted)
         except RuntimeFailure as failure:
             todo.extendleft(reversed(halves(job, launch, failure, alone=True)))
     return again
 
 
-def _look(job: DeviceJob, launch, found, kept, counted) -> list:
+def _look(job: DeviceJob, launch, result, path_runs, counted) -> list:
     """Wait for a launch, and put its rows where they belong; if its paths are longer
     than thought, issue it again before. Pairs that have to run again.
 
-    kept : runs of a path that it had room for.
+    path_runs : runs of a path that it had room for.
     """
-    repeat, longest, total = (int(x) for x in np.asarray(found.totals))
-    if job.steps and (longest > kept or total > len(found.runs)):
-        job.kept = bucket(longest, 2, job.kept)
-        job.mean = bucket(-(-total // launch.pairs), 2, job.mean)
-        found = _issue(job, launch)
-        found.totals.block_until_ready()
-    at = np.nonzero(np.asarray(found.again)) if repeat else None
-    done = 0 if counted else cells(job.task.job, launch)
-    if job.held is None:
-        job.out.put(transfer.to_host(job, launch, _ids(launch), found, total, done))
+    repeat, longest, total = (int(x) for x in np.asarray(result.totals))
+    if job.steps and (longest > path_runs or total > len(result.runs)):
+        job.path_runs = bucket(longest, 2, job.path_runs)
+        job.mean_runs = bucket(-(-total // launch.pairs), 2, job.mean_runs)
+        result = _issue(job, launch)
+        result.totals.block_until_ready()
+    at = np.nonzero(np.asarray(result.again)) if repeat else None
+    cells_done = 0 if counted else cells(job.task.job, launch)
+    if job.result is None:
+        rows = transfer.to_host(job, launch, _ids(launch), result, total, cells_done)
+        job.output.put(rows)
     else:
-        device_result.put(job.held, found, total)
-        job.held.told += done
-    job.tell(done)
+        device_result.put(job.result, result, total)
+        job.result.told += cells_done
+    job.tell(cells_done)
     return [] if at is None else [(launch.queries[at[0]], launch.targets[at[-1]])]
 
 
@@ -279,8 +282,8 @@ def compile_all(job: DeviceJob, launches) -> list[Future]:
     distinct = _new(job, launches)
     unproven = next((x for x in launches if not x.proven), None)
     if distinct and unproven and not job.task.paths:
-        made = _in_int32(job, unproven.queries[:1], unproven.targets[:1])
-        distinct |= _new(job, made)
+        wide = _in_int32(job, unproven.queries[:1], unproven.targets[:1])
+        distinct |= _new(job, wide)
     job.compiled.update(distinct)
 
     # Of this thread; others have JAX's own, and what is compiled for one is compiled
@@ -343,7 +346,7 @@ def _gathered(job: DeviceJob, launch) -> tuple:
 def _call(job: DeviceJob, launch) -> tuple:
     """The function of the kernels that a launch calls, and its static arguments."""
     options = {
-        "runs": job.kept if job.steps else 0,
+        "runs": job.path_runs if job.steps else 0,
         "shape": launch.shape,
         "interpret": job.interpret,
     }
@@ -354,11 +357,11 @@ def _call(job: DeviceJob, launch) -> tuple:
 def _issue(job: DeviceJob, launch) -> LaunchResult:
     """Issue a launch; nothing waits."""
     call, options = _call(job, launch)
-    arrays, asked = _gathered(job, launch)
-    made = call(job.problem, *arrays, **options)
+    arrays, pairs = _gathered(job, launch)
+    result = call(job.problem, *arrays, **options)
     return device_arrays.launch_result(
-        made._replace(overflow=None) if launch.proven else made,
-        asked,
+        result._replace(overflow=None) if launch.proven else result,
+        pairs,
         split=job.kernels.split_identity if job.task.output == "identity" else None,
         capacity=job.capacity(launch) if job.steps else 0,
     )

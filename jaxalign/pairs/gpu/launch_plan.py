@@ -150,12 +150,12 @@ def smaller(task, kernels, launch, budget: int) -> list[Launch]:
     queries, targets = launch.queries, launch.targets
     if not launch.zipped:
         return list(_filled(sizes, like, queries, targets))
-    made = []
+    launches = []
     while len(queries):
         count = targets_in(task, kernels, like, queries, targets)
-        made.append(replace(like, queries=queries[:count], targets=targets[:count]))
+        launches.append(replace(like, queries=queries[:count], targets=targets[:count]))
         queries, targets = queries[count:], targets[count:]
-    return made
+    return launches
 
 
 def zipped(task, kernels, queries, targets, budget, high, wide=False) -> Partition:

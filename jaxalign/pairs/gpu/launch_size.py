@@ -94,11 +94,11 @@ class LaunchSizes:
         by the same kernels; none if not even the least does."""
         task, kernels = self.task, self.kernels
         empty = replace(launch, room=0, records=0, slots=0, places=0)
-        for made in self._fitting(empty):
-            if made.pairs < launch.pairs or made.records < launch.records:
-                first = launch.queries[: made.slots]
-                if targets_in(task, kernels, made, first, launch.targets):
-                    return made
+        for candidate in self._fitting(empty):
+            if candidate.pairs < launch.pairs or candidate.records < launch.records:
+                first = launch.queries[: candidate.slots]
+                if targets_in(task, kernels, candidate, first, launch.targets):
+                    return candidate
         return None
 
     def _fitting(self, empty: Launch):
@@ -106,11 +106,11 @@ class LaunchSizes:
         task, kernels = self.task, self.kernels
         for slots, places in self._sides():
             room = 0 if self.listed else _room(task, kernels, empty.shape, places)
-            made = replace(empty, room=room, slots=slots, places=places)
+            launch = replace(empty, room=room, slots=slots, places=places)
             if task.paths:
-                made = _with_records(task, kernels, made, self.budget)
-            if launch_bytes(task, kernels, made) <= self.budget:
-                yield made
+                launch = _with_records(task, kernels, launch, self.budget)
+            if launch_bytes(task, kernels, launch) <= self.budget:
+                yield launch
 
     def _sides(self):
         """(slots, places) to try, most pairs first; ``Task.window`` bounds both."""
@@ -205,7 +205,7 @@ def launch_bytes(task, kernels, launch) -> int:
     sizes = launch.slots, launch.places, launch.rows, launch.columns
     fill = kernels.fill_bytes(launch.shape, *sizes, launch.room, launch.records)
     letters = launch.places * launch.columns + launch.room * launch.shape.groups
-    kept = 4 * (2 * PATH_RUNS + MEAN_RUNS) if task.output == "alignment" else 0
+    paths = 4 * (2 * PATH_RUNS + MEAN_RUNS) if task.output == "alignment" else 0
     profile = 0 if launch.zipped else 160 * launch.slots * launch.rows
     codes = 8 * launch.slots * launch.rows + 40 * letters
-    return fill + codes + profile + launch.pairs * (64 + kept)
+    return fill + codes + profile + launch.pairs * (64 + paths)

@@ -19,18 +19,18 @@ def highest(task) -> tuple[np.ndarray, np.ndarray]:
     """What every query and every target can score at most, int64."""
     scores = np.maximum(numbers(task)[0], 0)
     queries, targets = scores.max(1), scores.max(0)
-    made = _most(task.targets, targets)
+    of_targets = _most(task.targets, targets)
     if task.queries is task.targets and (queries == targets).all():
-        return made, made
-    return _most(task.queries, queries), made
+        return of_targets, of_targets
+    return _most(task.queries, queries), of_targets
 
 
 def _most(side, best) -> np.ndarray:
     """By composition; by length where that is far from any limit, which is faster."""
-    made = side.lengths * int(best.max(initial=0))
-    for k in np.flatnonzero(made >= SAFE_SCORE).tolist():
-        made[k] = best[side[k]].sum()
-    return made
+    most = side.lengths * int(best.max(initial=0))
+    for k in np.flatnonzero(most >= SAFE_SCORE).tolist():
+        most[k] = best[side[k]].sum()
+    return most
 
 
 def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | None:

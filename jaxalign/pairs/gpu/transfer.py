@@ -1,4 +1,4 @@
-"""What crosses from a GPU to the host: of the pairs asked for those a filter may keep.
+"""The rows of a launch that go from a GPU to the host: those a filter may keep.
 
 A filter is decided twice: on the device in float32 with some slack, so that most of
 what it drops never crosses, then on the host exactly (``pairs.result``).
@@ -15,17 +15,17 @@ MAX_ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a l
 FILTER_SLACK = 1e-5  # of a threshold, above what float32 loses
 
 
-def to_host(job, launch, ids, found, total, done) -> Rows:
+def to_host(job, launch, ids, result, total, cells) -> Rows:
     """Rows of a launch whose result is kept on the host.
 
-    As ``crossed``; total : runs of all its paths; done : cells
+    As ``columns_to_host``; total : runs of all its paths; cells : of the launch
     """
-    at, columns = columns_to_host(job, ids, launch.zipped, found)
-    rows, paths = _rows(job.task.job, launch, found, at), None
-    if found.runs is not None:
+    at, columns = columns_to_host(job, ids, launch.zipped, result)
+    rows, paths = _rows(job.task.job, launch, result, at), None
+    if result.runs is not None:
         first, counts = columns.pop("first"), columns.pop("count").astype(np.int64)
-        paths = in_order(np.asarray(found.runs)[:total], first, counts), counts
-    return Rows(rows, columns, paths, done)
+        paths = in_order(np.asarray(result.runs)[:total], first, counts), counts
+    return Rows(rows, columns, paths, cells)
 
 
 def in_order(runs, first, counts) -> np.ndarray:
@@ -35,37 +35,37 @@ def in_order(runs, first, counts) -> np.ndarray:
     return np.asarray(runs)[np.arange(len(shift)) + shift]
 
 
-def _rows(job, launch, found, at):
+def _rows(job, launch, result, at):
     """Rows of the result of some places of a launch."""
     if job.pairs < MAX_ROWS:
-        return np.asarray(found.row).reshape(-1)[at].astype(np.int64)
-    q, t = (at, at) if launch.zipped else np.unravel_index(at, found.wanted.shape)
+        return np.asarray(result.row).reshape(-1)[at].astype(np.int64)
+    q, t = (at, at) if launch.zipped else np.unravel_index(at, result.wanted.shape)
     i, j = launch.queries[q], launch.targets[t]
     if job.kind == "all" and job.once:
         i, j = np.minimum(i, j), np.maximum(i, j)
     return job.position(i, j)
 
 
-def columns_to_host(job, ids, zipped, found):
+def columns_to_host(job, ids, zipped, result):
     """(places in the grid (P,), columns (P,)) of a launch, on the host.
 
-    job : DeviceJob; ids : of both sides; found : LaunchResult
+    job : DeviceJob; ids : of both sides; result : LaunchResult
     Pairs that run again are left out.
     """
     task = job.task
-    wanted = found.wanted if found.again is None else found.wanted & ~found.again
+    wanted = result.wanted if result.again is None else result.wanted & ~result.again
     if not task.filters:
         at = np.flatnonzero(np.asarray(wanted))  # taking by number is 8 x a 2-D mask
-        columns = {n: np.asarray(x).reshape(-1)[at] for n, x in found.columns.items()}
+        columns = {n: np.asarray(x).reshape(-1)[at] for n, x in result.columns.items()}
         return at, columns
     swaps = task.job.kind == "all" and task.job.once
     options = {"filters": task.filters, "scale": task.scoring.scale}
     options |= {"zipped": zipped, "swaps": swaps}
     lengths = [side.length for side in job.sides]
-    mask, count = filter_mask(found.columns, wanted, *ids, *lengths, **options)
+    mask, count = filter_mask(result.columns, wanted, *ids, *lengths, **options)
     count = int(count)
     size = min(bucket(count, 4, 256), mask.size)
-    index, columns = _compact(mask, found.columns, size=size)
+    index, columns = _compact(mask, result.columns, size=size)
     columns = {name: np.asarray(x)[:count] for name, x in columns.items()}
     return np.asarray(index)[:count], columns
 
