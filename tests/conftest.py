@@ -30,9 +30,13 @@ AS_USERS = {
 
 @pytest.fixture(autouse=True)
 def as_users_run(request, monkeypatch):
-    """Small jobs by rows, in the tests of ``AS_USERS``."""
+    """Small jobs by rows, as in a new process, in the tests of ``AS_USERS``."""
     if any(request.path.match(name) for name in AS_USERS):
+        from jaxalign.pairs import small_jobs
+
         monkeypatch.delenv("JAXALIGN_ROWS")
+        for name, fresh in (("_sizes_ready", set()), ("_seconds_by_rows", {})):
+            monkeypatch.setattr(small_jobs, name, fresh)
 
 
 @pytest.fixture(autouse=True)

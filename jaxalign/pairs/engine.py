@@ -72,6 +72,7 @@ def run(plan: Plan, progress=None, busy=None):
         worker = Worker(tell=teller(progress, task.job.cells))
         _compiled().run_mesh(current, worker)
     current.seconds = time.perf_counter() - began
+    small_jobs.note(plan, current.seconds)
     return *current.output.finish(), summary(current)
 
 
@@ -102,7 +103,6 @@ def compute(
     workers = [partial(_worker, Worker(d, tell, only), watch) for d in devices]
     works = (pipeline.Work(run, run.plan.pieces) for run in chain(first, runs))
     for work in pipeline.run(works, workers, ahead, ending):
-        small_jobs.note(work.content.plan)
         yield work.content
 
 

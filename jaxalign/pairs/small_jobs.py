@@ -23,6 +23,7 @@ CALL_SECONDS = 0.01  # of a job whose programs are there
 COMPILED_CELL_SECONDS = 1e-9  # of a thread, with a path
 MAX_CELLS, MAX_PAIRS = 2**31, 2**20  # beyond them nothing is estimated
 _sizes_ready = set()  # of jobs that this process has compiled programs for
+_seconds_by_rows = {}  # size of jobs -> how long this process has computed some
 
 
 def plan(task: Task) -> Plan | None:
@@ -49,10 +50,10 @@ def plan(task: Task) -> Plan | None:
     cells = sum(window.filled_cells for window in windows)
     rows = sum(len(window.m) and int(window.m[0]) for window in windows)
     share = task.job.total / max(task.job.cells, 1)  # of a part: the whole job's
-    ready = _size(task) in _sizes_ready
-    small, why = choose_way(
-        cells * share, rows * share, task.threads, ready, task.paths
-    )
+    size = _size(task)
+    ready, spent = size in _sizes_ready, _seconds_by_rows.get(size, 0.0)
+    work = cells * share, rows * share
+    small, why = choose_way(*work, task.threads, ready, task.paths, spent)
     if not named and not small:
         return None
     figures = rows_window.figures_of(task, windows)
@@ -75,7 +76,12 @@ def _refuse(task: Task) -> None:
 
 
 def choose_way(
-    cells: float, rows: float, threads: int, programs_ready: bool, paths: bool = True
+    cells: float,
+    rows: float,
+    threads: int,
+    programs_ready: bool,
+    paths: bool = True,
+    spent: float = 0.0,
 ) -> tuple[bool, str]:
     """Whether a job is done sooner by rows than compiled, and why.
 
@@ -87,6 +93,9 @@ def choose_way(
     programs_ready : bool
         Whether programs for jobs of this size are compiled and loaded.
     paths : bool
+    spent : float
+        Seconds that jobs of this size have taken by rows. Once they would have paid for
+        a compiler, it may start for a job that is twice as fast then.
 
     Examples
     --------
@@ -98,8 +107,10 @@ def choose_way(
     cost = CELL_SECONDS if paths else CELL_SECONDS * 2 / 3
     steps = 2 * rows * STEP_SECONDS if paths else 0.0
     by_rows = cells * cost + rows * ROW_SECONDS + steps
-    start = CALL_SECONDS if programs_ready else START_SECONDS
-    compiled = start + cells * COMPILED_CELL_SECONDS / threads
+    compiled = CALL_SECONDS + cells * COMPILED_CELL_SECONDS / threads
+    pays = spent >= START_SECONDS and 2 * compiled < by_rows
+    if not (programs_ready or pays):
+        compiled += START_SECONDS
     why = f"a small job: about {by_rows:.2g} s in NumPy, without a compiler"
     return by_rows <= compiled, why
 
@@ -109,10 +120,13 @@ def is_by_rows(plan: Plan) -> bool:
     return plan.figures.get("implementation") == "rows"
 
 
-def note(plan: Plan) -> None:
+def note(plan: Plan, seconds: float) -> None:
     """A plan has run: what it compiled is there for the next one of its size."""
-    if not is_by_rows(plan):
-        _sizes_ready.add(_size(plan.task))
+    size = _size(plan.task)
+    if is_by_rows(plan):
+        _seconds_by_rows[size] = _seconds_by_rows.get(size, 0.0) + seconds
+    else:
+        _sizes_ready.add(size)
 
 
 def _size(task: Task) -> tuple:

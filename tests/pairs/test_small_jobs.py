@@ -144,6 +144,9 @@ def test_what_a_small_job_is():
     assert not small_jobs.choose_way(1e9, 1000, 2, False)[0]
     assert small_jobs.choose_way(3.9e8, 9e3, 1, False, paths=False)[0]
     assert not small_jobs.choose_way(1e4, 2e5, 1, False)[0]
+    assert small_jobs.choose_way(1e8, 1000, 2, False, spent=1.4)[0]
+    assert not small_jobs.choose_way(1e8, 1000, 2, False, spent=1.6)[0]
+    assert small_jobs.choose_way(1e5, 300, 2, False, spent=100)[0]
 
 
 def test_who_computes_a_small_job(monkeypatch):
@@ -177,7 +180,6 @@ def test_rows_take_no_device(options):
 
 def test_programs_that_are_there_are_used(monkeypatch):
     """After a compiled job of that size the next one need not wait for a compiler."""
-    monkeypatch.setattr(small_jobs, "_sizes_ready", set())
     monkeypatch.setattr(small_jobs, "CELL_SECONDS", 1e-6)
     rng = np.random.default_rng(6)
     texts = [text_of(rng, 60) for _ in range(12)]
@@ -185,7 +187,12 @@ def test_programs_that_are_there_are_used(monkeypatch):
     assert engine.plan(task)["implementation"] == "rows"
     engine.run(engine.plan(replace(task, implementation="sweep")))
     assert engine.plan(task)["implementation"] == "sweep"
-    assert engine.plan(replace(task, mode="local"))["implementation"] == "rows"
+    local = replace(task, mode="local")
+    assert engine.plan(local)["implementation"] == "rows"
+    engine.run(engine.plan(local))
+    assert engine.plan(local)["implementation"] == "rows"
+    small_jobs.note(engine.plan(local), small_jobs.START_SECONDS)
+    assert engine.plan(local)["implementation"] == "sweep"
 
 
 def test_progress_is_told():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxalign.pairs import engine
+from jaxalign.pairs import engine, small_jobs
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.plan import Plan, Task, merge
 from jaxalign.runtime import pipeline
@@ -33,6 +33,7 @@ def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
             columns[side] += np.int32(part.first)
         now = time.perf_counter()
         run.seconds, began = now - began, now
+        small_jobs.note(run.plan, run.seconds)
         yield part, columns, paths, engine.summary(run)
 
 
