@@ -15,7 +15,6 @@ _HOMES = {
     "Result": "pairs.align",
     "align": "pairs.align",
     "problem_of": "pairs.align",
-    "identity_problem": "pairs.align",
     "split_identity": "pairs.align",
     "bucket": "pairs.config",
     "choose": "pairs.config",

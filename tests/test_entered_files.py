@@ -10,8 +10,8 @@ from benchmarks import entered_files
 CALLS = {
     "all": (entered_files.command_line, 50),
     "align_all": (lambda _: entered_files.set_of_proteins(), 30),
-    "triple": (lambda _: entered_files.triple(), 28),
-    "soft gradient": (lambda _: entered_files.soft_gradient(), 12),
+    "triple": (lambda _: entered_files.triple(), 25),
+    "soft gradient": (lambda _: entered_files.soft_gradient(), 8),
 }
 
 

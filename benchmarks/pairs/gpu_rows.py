@@ -77,8 +77,9 @@ class Row:
         self.aim, self.cost, self.gaps = aim, cost, gaps
         rng = np.random.default_rng(len(name))
         draw = partial(rng.integers, 0, LETTERS, dtype=np.uint8)
-        problem = kp.problem_of(SCORES, *gaps, free)
-        self.problem = kp.identity_problem(problem) if identity else problem
+        scale = 2**13 if identity else 1
+        scores = SCORES * scale + identity * np.eye(LETTERS, dtype=np.int32)
+        self.problem = kp.problem_of(scores, *(scale * gap for gap in gaps), free)
         self.host = draw((q, m)), draw((t, n))
         lengths = np.full(q, m, np.int32), np.full(t, n, np.int32)
         arrays = self.host[0], lengths[0], self.host[1], lengths[1]

@@ -41,8 +41,7 @@ class Result(NamedTuple):
     overflow: jax.Array | None = None
 
 
-IDENTITY_BITS = 13  # of the matches in an int32 score of ``identity_problem``
-INT32_IDENTITY_BASE = 2**IDENTITY_BITS
+IDENTITY_BITS = 13  # of the matches in an int32 score
 
 
 def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Problem:
@@ -65,25 +64,14 @@ def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Prob
     )  # fmt: skip
 
 
-def identity_problem(problem: Problem) -> Problem:
-    """Scores that count matches too: score * 2^13 + matches, for int32 without paths.
+def split_identity(score) -> tuple[jax.Array, jax.Array]:
+    """(score, matches) of an int32 score that counts matches, too: that of scores times
+    2^13, one more where letters are identical, and of gap costs times 2^13.
 
     The best such score is the best score, and the most identities over all alignments
-    that have it; ``split_identity`` takes them apart. Right for min(m, n) < 2^13.
+    that have it; min(m, n) is below 2^13.
     """
-    size = problem.scores.shape[0]
-    letter = jnp.arange(size, dtype=jnp.int32)
-    same = jnp.diag((letter != problem.wildcard).astype(jnp.int32))
-    return problem._replace(
-        scores=problem.scores * INT32_IDENTITY_BASE + same,
-        gap_open=problem.gap_open * INT32_IDENTITY_BASE,
-        gap_extend=problem.gap_extend * INT32_IDENTITY_BASE,
-    )
-
-
-def split_identity(score) -> tuple[jax.Array, jax.Array]:
-    """(score, matches) of a score under ``identity_problem``."""
-    return score >> IDENTITY_BITS, score & (INT32_IDENTITY_BASE - 1)
+    return score >> IDENTITY_BITS, score & (2**IDENTITY_BITS - 1)
 
 
 @partial(jax.jit, static_argnames=("shape", "runs", "records", "interpret"))

@@ -117,8 +117,8 @@ def _step(view, scores, stores, shared, t, carry):
     above, e = [], []
     for u in range(s.columns):
         top = _start(view, zero, j[u], shift)
-        above.append(_either(view.first, top, _moved(row_above[2 * u], delta, r)))
-        e.append(_either(view.first, dead, _moved(row_above[2 * u + 1], delta, r)))
+        above.append(either(view.first, top, _moved(row_above[2 * u], delta, r)))
+        e.append(either(view.first, dead, _moved(row_above[2 * u + 1], delta, r)))
     b, f = list(b), list(f)
     diagonal = [corner] + above[:-1]
     tables, a_last = ({}, {}, {}), []
@@ -168,7 +168,7 @@ def _moved(x, more, r):
     return (jnp.maximum(x[0] + more, r.splat(LOG_ZERO)), *x[1:])
 
 
-def _either(mask, a, b):
+def either(mask, a, b):
     return tuple(jnp.where(mask, x, y) for x, y in zip(a, b, strict=True))
 
 

@@ -29,7 +29,7 @@ from kernels_pallas.soft.cells import (
     shares,
     smooth,
 )
-from kernels_pallas.soft.forward import hang
+from kernels_pallas.soft.forward import either, hang
 from kernels_pallas.soft.shapes import (
     LOG_ZERO,
     Soft,
@@ -143,8 +143,8 @@ def _step(view, values, bases, posterior, shared, z, height, count, x, carry):
     for u in range(s.columns):  # M of row 1 starts behind row 0
         first = tuple(jnp.where(view.first, x, zero) for x in p[0, u])
         added = _pay(view, added, first, view.start, zero, j[u] - 1.0)
-    sums = tuple(_either(inside, x, y) for x, y in zip(added, sums, strict=True))
-    m_first = tuple(_either(inside, x, y) for x, y in zip(to_m, m_last, strict=True))
+    sums = tuple(either(inside, x, y) for x, y in zip(added, sums, strict=True))
+    m_first = tuple(either(inside, x, y) for x, y in zip(to_m, m_last, strict=True))
     _store(view, posterior, p, c, inside, height)
     out = tuple(y for u in range(s.columns) for y in (to_e[u], p[0, u]))
     return m_first, tuple(to_f), row_below[1], out, sums, ahead
@@ -191,10 +191,6 @@ def _pay(view, sums, weight, side, k, l):
 
 def _plus(a, b):
     return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
-def _either(mask, a, b):
-    return tuple(jnp.where(mask, x, y) for x, y in zip(a, b, strict=True))
 
 
 def _store(view, posterior, p, c, inside, height):

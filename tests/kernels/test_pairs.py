@@ -211,7 +211,8 @@ def test_identity_without_a_path():
     scores, wildcard = matrix(1), 3
     m, n = [9, 6], [7, 10, 0, 12]
     q, t = padded(rng, m), padded(rng, n)
-    problem = kp.identity_problem(kp.problem_of(scores, 5, 1, (), wildcard))
+    same = np.diag(np.arange(len(scores)) != wildcard)
+    problem = kp.problem_of(scores * 2**13 + same, 5 * 2**13, 2**13, (), wildcard)
     found = kp.align(
         problem, q, jnp.array(m), t, jnp.array(n),
         shape=shape_of((False, False, True), 4, 16), interpret=mosaic.interpreter(),
