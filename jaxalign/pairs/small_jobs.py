@@ -12,7 +12,7 @@ from jaxalign.pairs.plan import MAX_WINDOW_BYTES, Plan, Task
 from jaxalign.runtime.memory import refuse_over, show_bytes
 
 SWITCH = "JAXALIGN_ROWS"
-# One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks/pairs/small_jobs.py).
+# One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks/small_jobs.py).
 ROW_SECONDS = 13e-6  # of a row of a window: a dozen calls of NumPy …
 CELL_SECONDS = 4e-9  # … and so much a cell; without a path two thirds of it
 STEP_SECONDS = 6e-6  # of a step of the walk of a window
