@@ -103,31 +103,31 @@ class Row:
             )
             run = jax.jit(partial(fill, s=self.shape, strips=most))
             self.filled = run.lower(self.inputs).compile()
-        self.made = time.perf_counter() - begin
+        self.compile_seconds = time.perf_counter() - begin
         return self
 
     def measure(self):
-        found = self.run(self.problem, *self.arrays)
-        right = self.check(found)
-        del found
+        result = self.run(self.problem, *self.arrays)
+        right = self.check(result)
+        del result
         seconds = timed(self.run, self.problem, *self.arrays)
         s = self.shape
         row = dict(name=self.name, dtype=self.dtype, rows=s.rows, lanes=s.lanes,
                    tile=s.tile, cells=self.cells, seconds=seconds,
                    tcups=self.cells / seconds / 1e12, aim=self.aim, cost=self.cost,
-                   compile_seconds=self.made, right=right)  # fmt: skip
+                   compile_seconds=self.compile_seconds, right=right)  # fmt: skip
         if self.filled is not None:
             alone = timed(self.filled, self.inputs)
             row |= dict(fill_seconds=alone, fill_tcups=self.cells / alone / 1e12)
         self.arrays = self.inputs = self.run = self.filled = None
         return row
 
-    def check(self, found):
+    def check(self, result):
         rng = np.random.default_rng(1)
         q, t = self.host
         a, b = rng.integers(0, len(q), 12), rng.integers(0, len(t), 12)
         a = a if self.shared else b
-        score = found.score
+        score = result.score
         score = kp.split_identity(score)[0] if self.identity else score
         at = (a, b) if self.shared else (a,)
         want = reference(q[a], t[b], self.local, self.free, self.gaps)
@@ -139,7 +139,7 @@ def kernel_rows():
     block = dict(m=384, n=384, q=64, t=4224)
     fewer = dict(m=384, n=384, q=32, t=2112)
     border = dict(local=False, cost=BORDER)
-    made = {
+    options_of = {
         "local": dict(block, fill_only=True, aim=5.0, cost=LOCAL),
         "global": dict(block, **border, fill_only=True, aim=5.5),
         "semiglobal": dict(block, **border, free=ENDS),
@@ -153,19 +153,21 @@ def kernel_rows():
         mode = "local" if local else "global"
         cost = TILES_LOCAL if local else TILES_BORDER
         more = dict(local=local, fill_only=True, paths=True)
-        made[f"tiles, {mode}"] = dict(block, **more, cost=cost)
+        options_of[f"tiles, {mode}"] = dict(block, **more, cost=cost)
     longer = dict(m=1152, n=1152, q=32, t=1344, fill_only=True)
-    made["score, local 1152"] = dict(longer, cost=LOCAL)
-    made["tiles, local 1152"] = dict(longer, paths=True, cost=LONG_TILES)
+    options_of["score, local 1152"] = dict(longer, cost=LOCAL)
+    options_of["tiles, local 1152"] = dict(longer, paths=True, cost=LONG_TILES)
     for n in (16, 64, 256, 1024):
-        made[f"X1.6 local, {n} x {n}"] = dict(m=384, n=384, q=n, t=n, cost=LOCAL)
+        options_of[f"X1.6 local, {n} x {n}"] = dict(m=384, n=384, q=n, t=n, cost=LOCAL)
     linear = dict(m=2000, n=2000, local=False, shared=False, gaps=(8, 8), cost=BORDER)
     for n in (64, 1024, 4096):
-        made[f"X3.2 global linear 2000, {n} pairs"] = dict(linear, q=n, t=n)
+        options_of[f"X3.2 global linear 2000, {n} pairs"] = dict(linear, q=n, t=n)
     for rows in (64, 80):
         height = dict(m=4 * rows, n=384, q=64, t=4224, cost=LOCAL)
-        made[f"local, strips of {4 * rows}"] = height
-    return [(name, partial(Row, name, **options)) for name, options in made.items()]
+        options_of[f"local, strips of {4 * rows}"] = height
+    return [
+        (name, partial(Row, name, **options)) for name, options in options_of.items()
+    ]
 
 
 def log_normal(count=60000):
@@ -198,7 +200,7 @@ def log_normal(count=60000):
     with ThreadPoolExecutor(9) as pool:
         begin = time.perf_counter()
         built = list(pool.map(lambda x: x[0].compile(), launches))
-        made = time.perf_counter() - begin
+        compiling = time.perf_counter() - begin
 
     def run():
         return [
@@ -207,18 +209,18 @@ def log_normal(count=60000):
         ]
 
     right = True
-    for found, (q, m) in zip(run(), checks, strict=True):
+    for result, (q, m) in zip(run(), checks, strict=True):
         b = rng.integers(0, count, 3)
         for a in (0, len(m) - 1):
             for x in b:
                 t = codes[first[x] : first[x] + lengths[x]]
                 want = reference(q[a : a + 1, : m[a]], t[None], True, ())[0]
-                right &= int(found[a, x]) == int(want)
+                right &= int(result[a, x]) == int(want)
     seconds = timed(run, repeats=3)
     cells = int(sum(QUERIES)) * int(lengths.sum())
     return dict(name="log-normal lengths", dtype="int16", seconds=seconds, cells=cells,
                 tcups=cells / seconds / 1e12, mean=float(lengths.mean()), aim=4.0,
-                cost=LOCAL, compilations=len(launches), compile_seconds=made,
+                cost=LOCAL, compilations=len(launches), compile_seconds=compiling,
                 right=right)  # fmt: skip
 
 
@@ -238,11 +240,11 @@ def xla_rows():
         q, t = (rng.integers(0, LETTERS, (count, 384), np.uint8) for _ in range(2))
         run = jax.jit(jax.vmap(one))
         begin = time.perf_counter()
-        found = np.asarray(run(q, t))
-        made = time.perf_counter() - begin
-        right = bool((found[:8] == reference(q[:8], t[:8], True, ())).all())
+        result = np.asarray(run(q, t))
+        compiling = time.perf_counter() - begin
+        right = bool((result[:8] == reference(q[:8], t[:8], True, ())).all())
         seconds = timed(run, jnp.asarray(q), jnp.asarray(t), repeats=3)
         cells = count * 384 * 384
         yield dict(name=f"XLA wavefront, {count} pairs", dtype="int16", cells=cells,
                    seconds=seconds, tcups=cells / seconds / 1e12, cost=LOCAL,
-                   right=right, compile_seconds=made)  # fmt: skip
+                   right=right, compile_seconds=compiling)  # fmt: skip

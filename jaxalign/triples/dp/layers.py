@@ -104,8 +104,11 @@ def _layer(model, outputs, box, costs, ab, faces, above, w):
     ac = costs.ac[box.a[1:], box.c[w]].astype(dtype)
     bc = costs.bc[box.b, box.c[w]].astype(dtype)
     bc = jnp.pad(bc[::-1], (rows, rows))  # entry rows + columns - 1 - v
-    first, last = boxes.gap_costs, box.free
-    gap_c = first(costs.gaps, last[2], jnp.full_like(u, 0) + w, outputs.free)
+
+    def gap(axis, index):
+        return boxes.gap_costs(costs.gaps, box.free[axis], index, outputs.free)
+
+    gap_c = gap(2, jnp.zeros_like(u) + w)
 
     def diagonal(carry, row):
         d, ab_row, here = row
@@ -113,11 +116,7 @@ def _layer(model, outputs, box, costs, ab, faces, above, w):
         v = d - u
         start = rows + columns - 1 - d
         scores = ab_row[1:], ac, lax.dynamic_slice(bc, (start + 1,), (rows - 1,))
-        gaps = (
-            first(costs.gaps, last[0], u, outputs.free),
-            first(costs.gaps, last[1], v, outputs.free),
-            gap_c,
-        )
+        gaps = gap(0, u), gap(1, v), gap_c
         sources = {
             4: _part(back1, 0),
             2: _part(back1, 1),
