@@ -15,7 +15,7 @@ from jaxalign.pairs.cpu import execute
 from jaxalign.pairs.plan import Task
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime import pipeline
-from jaxalign.runtime.progress import teller
+from jaxalign.runtime.pipeline import teller
 
 PAIRS_TO_REGROUP = 2**16  # pairs: their indices take a megabyte
 

@@ -18,7 +18,7 @@ from jaxalign.pairs.plan import Piece, Plan, Task, merge
 from jaxalign.pairs.result import Output
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime import pipeline
-from jaxalign.runtime.progress import teller, watcher
+from jaxalign.runtime.pipeline import teller, watcher
 
 
 def plan(task: Task) -> Plan:

@@ -30,7 +30,7 @@ from jaxalign.pairs.gpu import (
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.run_state import Run, Worker
-from jaxalign.runtime.progress import teller
+from jaxalign.runtime.pipeline import teller
 
 
 def run_all(task, monkeypatch, progress=None):
