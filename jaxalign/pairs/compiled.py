@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import jax
 
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.pairs import schedule
+from jaxalign.pairs import schedule, small_jobs
 from jaxalign.pairs.cpu import execute, spmd, window_plan
 from jaxalign.pairs.gpu import device_memory, dispatch, launch_plan, score_types
 from jaxalign.pairs.options import IMPLEMENTATIONS
@@ -63,11 +63,15 @@ def plan(task: Task) -> Plan:
         figures, split = window_plan.make_plan(task)
         blocks = execute.pieces_of(task, split.blocks)
         others = "pairs too long, or too few, for a window" if name == "sweep" else None
+    by_rows, alone = small_jobs.lone_pairs(task, split.pairs)
+    ways = {name: bool(blocks), "rows": bool(by_rows), "wavefront": bool(alone)}
     if split.pairs and others:
-        others = f"{others} by wavefront, in strips"
+        used = [way for way, is_used in ways.items() if is_used]
+        how = " and ".join(used[bool(blocks) :])
+        others = f"{others} by {how}" + (", in strips" if alone else "")
         why = f"{why}; {others}" if blocks else others
-        name = f"{name}, wavefront" if blocks else "wavefront"
-    pieces = [*blocks, *execute.pair_pieces_of(task, split.pairs)]
+        name = ", ".join(used)
+    pieces = [*blocks, *by_rows, *execute.pair_pieces_of(task, alone)]
     pieces = [pieces[k] for k in schedule.heaviest_first([x.cells for x in pieces])]
     devices = _names(task.devices if task.mesh is None else task.mesh.devices.flat)
     loads = schedule.plan([piece.cells for piece in pieces], len(devices)).loads

@@ -6,9 +6,11 @@ implementations, unless ``rows`` is named.
 
 import os
 
+import numpy as np
+
 from jaxalign.errors import MemoryPlanError, UsageError
 from jaxalign.pairs.cpu import rows_window
-from jaxalign.pairs.plan import MAX_WINDOW_BYTES, Plan, Task
+from jaxalign.pairs.plan import MAX_WINDOW_BYTES, Piece, Plan, Task
 from jaxalign.runtime.memory import refuse_over, show_bytes
 
 SWITCH = "JAXALIGN_ROWS"
@@ -21,6 +23,7 @@ STEP_SECONDS = 6e-6  # of a step of the walk of a window
 START_SECONDS = 1.5
 CALL_SECONDS = 0.01  # of a job whose programs are there
 COMPILED_CELL_SECONDS = 1e-9  # of a thread, with a path
+LONE_CELLS = 2**19  # of a pair alone, which the anti-diagonals take 1.5 to 2 ms for
 MAX_CELLS, MAX_PAIRS = 2**31, 2**20  # beyond them nothing is estimated
 _sizes_ready = set()  # of jobs that this process has compiled programs for
 _seconds_by_rows = {}  # size of jobs -> how long this process has computed some
@@ -73,6 +76,27 @@ def _refuse(task: Task) -> None:
         )
     needed = task.result_bytes + pair * task.threads
     refuse_over(needed, task.budget, f"{task.job.pairs:,} pairs")
+
+
+def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
+    """(pieces by rows, the other pairs) of pairs that are too few for a window of the
+    sweep. Each size of a pair would be programs of its own, and up to ``LONE_CELLS``
+    rows are no slower than these once they are there; nor are they for all pairs,
+    where that takes less than the programs."""
+    if not pairs or not _may(task):
+        return [], pairs
+    i, j = np.array(pairs).T
+    cells = task.queries.lengths[i] * task.targets.lengths[j]
+    small = cells <= LONE_CELLS
+    ready = _size(task) in _sizes_ready
+    if not ready and cells[~small].sum() * CELL_SECONDS < START_SECONDS:
+        small[:] = True
+    few = [pair for pair, is_small in zip(pairs, small, strict=True) if is_small]
+    windows = rows_window.partition(task, task.window_budget, few) if few else []
+    if not windows:
+        return [], pairs
+    others = [pair for pair, is_small in zip(pairs, small, strict=True) if not is_small]
+    return rows_window.pieces_of(task, windows), others
 
 
 def choose_way(

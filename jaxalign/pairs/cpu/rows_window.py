@@ -49,10 +49,10 @@ class RowsResult(NamedTuple):
     walked: rows_walk.RowsPaths | None = None
 
 
-def partition(task: Task, budget: int) -> list[RowsWindow] | None:
-    """All pairs of a task in windows of at most ``budget`` bytes each; None where a
-    pair needs more."""
-    query, target = task.job.index()
+def partition(task: Task, budget: int, pairs=None) -> list[RowsWindow] | None:
+    """All pairs of a task, or some (i, j), in windows of at most ``budget`` bytes each;
+    None where a pair needs more."""
+    query, target = task.job.index() if pairs is None else np.array(pairs).T
     m, n = task.queries.lengths[query], task.targets.lengths[target]
     windows = []
     for swapped in (False, True):
