@@ -332,8 +332,9 @@ def fuzz_job(**options):
 
 def test_a_job_of_the_fuzz_has_no_difference():
     for options in ({"again": True}, {"threshold": "min_cov"}):
-        result = fuzz_run.run(fuzz_job(**options))
-        assert result["differences"] == [] and result["ran"] == "sweep"
+        for number, ran in enumerate(("rows", "sweep")):
+            result = fuzz_run.run(fuzz_job(number=number, **options))
+            assert result["differences"] == [] and result["ran"] == ran
 
 
 @pytest.mark.parametrize("column", ["score", "query_start", "identities", "target"])
