@@ -117,12 +117,12 @@ def hits_of(
     task = make_task("cross", queries, nothing, scoring, pair_options(options, "score"))
     task = replace(task, top=int(options.top))
     tell = _teller(options, queries, sequences)
-    found = _scan(task, blocks, sequences is None, tell)
-    found.info["substituted"] = substituted[0]
-    table = _rows(task, found, sequences)
+    hits = _scan(task, blocks, sequences is None, tell)
+    hits.info["substituted"] = substituted[0]
+    table = _rows(task, hits, sequences)
     if options.align_top:
         table = _aligned(table, pair_options(options, "alignment"))
-    return _with_statistics(table, found)
+    return _with_statistics(table, hits)
 
 
 def _scan(task: Task, blocks: Iterator[Sequences], keep: bool, tell: Any) -> Hits:
@@ -241,15 +241,15 @@ def _teller(
     return lambda cells: progress(cells, total)
 
 
-def _rows(task: Task, found: Any, database: Sequences | None) -> Table:
+def _rows(task: Task, hits: Any, database: Sequences | None) -> Table:
     """The hits as a table of scores."""
-    query, place = np.nonzero(found.index >= 0)
-    index, score = found.index[query, place], found.score[query, place]
+    query, place = np.nonzero(hits.index >= 0)
+    index, score = hits.index[query, place], hits.score[query, place]
     targets = database
     if targets is None:
-        kept = sorted(found.kept)
-        index = np.searchsorted(np.array(kept, np.int64), index)
-        names, codes = ([found.kept[i][k] for i in kept] for k in (0, 1))
+        indices = sorted(hits.kept)
+        index = np.searchsorted(np.array(indices, np.int64), index)
+        names, codes = ([hits.kept[i][k] for i in indices] for k in (0, 1))
         targets = from_parts(names, codes, task.scoring.alphabet)
     scale = task.scoring.scale
     columns = {
@@ -257,9 +257,9 @@ def _rows(task: Task, found: Any, database: Sequences | None) -> Table:
         "target": index.astype(np.int32),
         "score": score if scale == 1 else score / scale,
     }
-    ran = found.info["implementation"]
+    ran = hits.info["implementation"]
     return Table(columns, task.queries, targets, task.scoring, task.mode, task.free,
-                 ran, found.info)  # fmt: skip
+                 ran, hits.info)  # fmt: skip
 
 
 def _aligned(table: Table, options: PairOptions) -> Table:
@@ -291,10 +291,10 @@ def _paths(table: Table, hits: np.ndarray, options: PairOptions) -> Table:
     return paths
 
 
-def _with_statistics(table: Table, found: Any) -> Table:
+def _with_statistics(table: Table, hits: Any) -> Table:
     known = statistics.parameters(table.scoring, table.mode)
     score, m = table["score"], table.lengths()[0]
-    database = found.residues, found.sequences
+    database = hits.residues, hits.sequences
     columns = {
         "bits": statistics.bits(score, known),
         "evalue": statistics.evalues(score, m, *database, known),

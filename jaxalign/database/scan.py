@@ -60,22 +60,22 @@ def scan(
     """
     best, done = None, 0
     shape = len(task.queries), 0
-    found = Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
+    hits = Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
     for block in ahead(blocks):
         for part, index in _stages(replace(task, targets=block)):
             tells = None if tell is None else partial(_tell, tell, done)
-            part = replace(part, top=_places(task, found.sequences + len(block)))
-            best, info = _fold(part, index + found.sequences, best, tells)
-            known = found.info["implementation"]
-            found.info = merge([found.info, info]) if known else info
+            part = replace(part, top=_places(task, hits.sequences + len(block)))
+            best, info = _fold(part, index + hits.sequences, best, tells)
+            known = hits.info["implementation"]
+            hits.info = merge([hits.info, info]) if known else info
             done += part.job.cells
-        first, found.sequences = found.sequences, found.sequences + len(block)
-        found.residues += int(block.lengths.sum())
+        first, hits.sequences = hits.sequences, hits.sequences + len(block)
+        hits.residues += int(block.lengths.sum())
         if keep and best is not None:
-            keep_hits(found.kept, np.unique(np.asarray(best.index)), first, block)
+            keep_hits(hits.kept, np.unique(np.asarray(best.index)), first, block)
     if best is not None:
-        found.score, found.index = (np.asarray(x) for x in best)
-    return found
+        hits.score, hits.index = (np.asarray(x) for x in best)
+    return hits
 
 
 def ahead(items: Iterable) -> Iterator:

@@ -37,8 +37,8 @@ def parquet(
     """
     pa, pq = pyarrow()
     if columns is None:
-        kept = ("cigar",) if table.operations is not None else ()
-        columns = (*default(table, identity), *kept)
+        paths = ("cigar",) if table.operations is not None else ()
+        columns = (*default(table, identity), *paths)
     chosen = resolve(table, columns, identity)
     names = {
         "query": _names(pa, table.queries.names, table["query"]),

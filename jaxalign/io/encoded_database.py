@@ -81,14 +81,14 @@ def create(
         The file exists and ``force`` is false, or cannot be written.
     """
     output.check(path, force)
-    made = {}
+    sizes = {}
 
     def fill(temporary: str) -> None:
         with open(temporary, "w+b") as file:
-            made.update(_fill(file, blocks, alphabet))
+            sizes.update(_fill(file, blocks, alphabet))
 
     output.write_file(path, fill)
-    return made
+    return sizes
 
 
 def _fill(file: BinaryIO, blocks: Iterable[Sequences], alphabet: Alphabet) -> dict:
@@ -164,13 +164,13 @@ def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
     InputError
         See ``open_database``; or its letters are others.
     """
-    found = open_database(path)
-    if found.alphabet.letters != alphabet.letters:
+    sequences = open_database(path)
+    if sequences.alphabet.letters != alphabet.letters:
         raise InputError(
-            f"{path}: was made for the letters {found.alphabet.letters}, the scoring "
-            f"has {alphabet.letters}: make an index for this scoring"
+            f"{path}: was made for the letters {sequences.alphabet.letters}, the "
+            f"scoring has {alphabet.letters}: make an index for this scoring"
         )
-    return found
+    return sequences
 
 
 def _are_offsets(offsets: np.ndarray, end: int) -> bool:

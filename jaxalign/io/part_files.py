@@ -23,8 +23,8 @@ NAMED = 3  # parts of a message
 
 def digest(manifest: dict) -> str:
     """SHA-256 of the entries that results depend on; each part carries it."""
-    held = {name: value for name, value in manifest.items() if name not in FREE}
-    return hashlib.sha256(json.dumps(held, sort_keys=True).encode()).hexdigest()
+    entries = {name: value for name, value in manifest.items() if name not in FREE}
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
 
 def finished(

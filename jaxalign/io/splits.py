@@ -84,11 +84,11 @@ def _ids(names: Sequence[str], separator: str, format: str, end: str | None = No
     UsageError
         A name holds the separator or a control character, or two are the same.
     """
-    found = [name.split(end, 1)[0] if end else name for name in names]
-    for name in found:
-        held = separator not in name and not CONTROL.search(name)
-        if not held or name != name.strip() or not name:
+    ids = [name.split(end, 1)[0] if end else name for name in names]
+    for name in ids:
+        fits = separator not in name and not CONTROL.search(name)
+        if not fits or name != name.strip() or not name:
             raise UsageError(f"format {format!r} cannot hold the name {name!r}")
-    if len(set(found)) < len(found):
+    if len(set(ids)) < len(ids):
         raise UsageError(f"format {format!r} needs names that differ")
-    return found
+    return ids

@@ -46,11 +46,11 @@ def add(best: BestHits, scores, queries, targets, index, least) -> BestHits:
     hit = (index >= 0)[None, :] & (scores >= least)
     scores = jnp.where(hit, scores, lowest)
     # Among equals top_k takes the first column, and columns are in database order.
-    found, place = lax.top_k(scores, min(best.score.shape[1], scores.shape[1]))
-    found_index = jnp.where(found == lowest, NO_HIT, index[place])
+    highest, place = lax.top_k(scores, min(best.score.shape[1], scores.shape[1]))
+    highest_index = jnp.where(highest == lowest, NO_HIT, index[place])
     rows = jnp.minimum(queries, best.score.shape[0] - 1)
     merged = merge(
-        BestHits(best.score[rows], best.index[rows]), BestHits(found, found_index)
+        BestHits(best.score[rows], best.index[rows]), BestHits(highest, highest_index)
     )
     return jax.tree.map(lambda x, y: x.at[queries].set(y, mode="drop"), best, merged)
 
