@@ -21,6 +21,7 @@ AS_USERS = {
     "test_api.py",
     "test_cli.py",
     "test_docs.py",
+    "test_entered_files.py",
     "test_inputs.py",
     "test_options.py",
     "cli/test_search.py",

@@ -8,10 +8,10 @@ import pytest
 from benchmarks import entered_files
 
 CALLS = {
-    "all": (entered_files.command_line, 50),
-    "align_all": (lambda _: entered_files.set_of_proteins(), 30),
+    "all": (entered_files.command_line, 45),
+    "align_all": (lambda _: entered_files.set_of_proteins(), 26),
     "triple": (lambda _: entered_files.triple(), 25),
-    "soft gradient": (lambda _: entered_files.soft_gradient(), 8),
+    "soft gradient": (lambda _: entered_files.soft_gradient(), 9),
 }
 
 

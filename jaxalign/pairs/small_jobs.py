@@ -5,6 +5,9 @@ implementations, unless ``rows`` is named.
 """
 
 import os
+import sys
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,15 +15,27 @@ from jaxalign.errors import MemoryPlanError, UsageError
 from jaxalign.pairs.cpu import rows_window
 from jaxalign.pairs.plan import MAX_WINDOW_BYTES, Piece, Plan, Task
 from jaxalign.runtime.memory import refuse_over, show_bytes
+from jaxalign.runtime.program_folder import has_note, leave_note, program_folder
 
 SWITCH = "JAXALIGN_ROWS"
 # One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks/small_jobs.py).
 ROW_SECONDS = 13e-6  # of a row of a window: a dozen calls of NumPy …
 CELL_SECONDS = 4e-9  # … and so much a cell; without a path two thirds of it
 STEP_SECONDS = 6e-6  # of a step of the walk of a window
-# Before the first result of what XLA compiles: importing JAX takes 0.6 s, loading the
-# programs of a job that are on disk 0.4 s, and compiling them 2 to 5 s.
-START_SECONDS = 1.5
+# Before the first result of what XLA compiles (benchmarks/whole_process.py), on a
+# machine without a GPU, and with one.
+NVIDIA = "/proc/driver/nvidia/version"
+
+
+class StartSeconds(NamedTuple):
+    """What passes before something compiled begins."""
+
+    jax: float  # to import it
+    program: float  # to compile one of the job
+    load: float  # … or to load it from the user's folder
+
+
+START = {False: StartSeconds(0.6, 2.0, 0.1), True: StartSeconds(1.5, 6.0, 0.3)}
 CALL_SECONDS = 0.01  # of a job whose programs are there
 COMPILED_CELL_SECONDS = 1e-9  # of a thread, with a path
 LONE_CELLS = 2**19  # of a pair alone, which the anti-diagonals take 1.5 to 2 ms for
@@ -53,10 +68,7 @@ def plan(task: Task) -> Plan | None:
     cells = sum(window.filled_cells for window in windows)
     rows = sum(len(window.m) and int(window.m[0]) for window in windows)
     share = task.job.total / max(task.job.cells, 1)  # of a part: the whole job's
-    size = _size(task)
-    ready, spent = size in _sizes_ready, _seconds_by_rows.get(size, 0.0)
-    work = cells * share, rows * share
-    small, why = choose_way(*work, task.threads, ready, task.paths, spent)
+    small, why = choose_way(cells * share, rows * share, task)
     if not named and not small:
         return None
     figures = rows_window.figures_of(task, windows)
@@ -88,8 +100,7 @@ def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
     i, j = np.array(pairs).T
     cells = task.queries.lengths[i] * task.targets.lengths[j]
     small = cells <= LONE_CELLS
-    ready = _size(task) in _sizes_ready
-    if not ready and cells[~small].sum() * CELL_SECONDS < START_SECONDS:
+    if cells[~small].sum() * CELL_SECONDS < seconds_to_start(task):
         small[:] = True
     few = [pair for pair, is_small in zip(pairs, small, strict=True) if is_small]
     windows = rows_window.partition(task, task.window_budget, few) if few else []
@@ -99,44 +110,49 @@ def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
     return rows_window.pieces_of(task, windows), others
 
 
-def choose_way(
-    cells: float,
-    rows: float,
-    threads: int,
-    programs_ready: bool,
-    paths: bool = True,
-    spent: float = 0.0,
-) -> tuple[bool, str]:
+def choose_way(cells: float, rows: float, task: Task) -> tuple[bool, str]:
     """Whether a job is done sooner by rows than compiled, and why.
 
-    Parameters
-    ----------
-    cells, rows : of all windows by rows, padding included
-    threads : int
-        Of the compiled way; by rows there is one.
-    programs_ready : bool
-        Whether programs for jobs of this size are compiled and loaded.
-    paths : bool
-    spent : float
-        Seconds that jobs of this size have taken by rows. Once they would have paid for
-        a compiler, it may start for a job that is twice as fast then.
+    Once jobs of its size have taken so long by rows that they would have paid for the
+    compiler, it starts for a job that is twice as fast then.
 
-    Examples
-    --------
-    >>> choose_way(330 * 340, 330, 2, False)
-    (True, 'a small job: about 0.0087 s in NumPy, without a compiler')
-    >>> choose_way(1e10, 1e5, 2, False)[0]
-    False
+    cells, rows : of all windows by rows, padding included
     """
-    cost = CELL_SECONDS if paths else CELL_SECONDS * 2 / 3
-    steps = 2 * rows * STEP_SECONDS if paths else 0.0
+    cost = CELL_SECONDS if task.paths else CELL_SECONDS * 2 / 3
+    steps = 2 * rows * STEP_SECONDS if task.paths else 0.0
     by_rows = cells * cost + rows * ROW_SECONDS + steps
-    compiled = CALL_SECONDS + cells * COMPILED_CELL_SECONDS / threads
-    pays = spent >= START_SECONDS and 2 * compiled < by_rows
-    if not (programs_ready or pays):
-        compiled += START_SECONDS
+    compiled = CALL_SECONDS + cells * COMPILED_CELL_SECONDS / task.threads
+    start = seconds_to_start(task, by_rows - compiled)
+    pays = _seconds_by_rows.get(_size(task), 0.0) >= start and 2 * compiled < by_rows
     why = f"a small job: about {by_rows:.2g} s in NumPy, without a compiler"
-    return by_rows <= compiled, why
+    return by_rows <= compiled + start and not pays, why
+
+
+def seconds_to_start(task: Task, spare: float = inf) -> float:
+    """What passes before a compiled job begins to compute: little where its programs
+    are in memory; else JAX may have to be imported, and the programs loaded or
+    compiled. Whether they are in the folder is asked where ``spare`` seconds, which
+    rows would take more, depend on it."""
+    if _size(task) in _sizes_ready:
+        return 0.0
+    start = START[os.path.exists(NVIDIA)]
+    imported = 0.0 if "jax" in sys.modules else start.jax
+    programs = _programs(task)
+    loaded = imported + programs * start.load
+    compiled = imported + max(programs / task.threads, 1) * start.program
+    if not loaded < spare <= compiled:
+        return compiled
+    folder = program_folder()
+    return loaded if folder and has_note(folder, _note(task)) else compiled
+
+
+def _programs(task: Task) -> int:
+    """How many programs the fill of a task needs, about: zipped pairs lie in windows
+    whose sides are a power of two."""
+    if task.kind != "zip":
+        return 1
+    sides = np.maximum(task.queries.lengths, task.targets.lengths)
+    return len(set(np.frexp(np.maximum(sides, 64) - 0.5)[1].tolist())) or 1
 
 
 def is_by_rows(plan: Plan) -> bool:
@@ -149,14 +165,20 @@ def note(plan: Plan, seconds: float) -> None:
     size = _size(plan.task)
     if is_by_rows(plan):
         _seconds_by_rows[size] = _seconds_by_rows.get(size, 0.0) + seconds
-    else:
+    elif size not in _sizes_ready:
         _sizes_ready.add(size)
+        if folder := program_folder():
+            leave_note(folder, _note(plan.task))
 
 
 def _size(task: Task) -> tuple:
     """What the programs of a task depend on, about."""
     sides = tuple(max(length, 1).bit_length() for length in task.job.most)
     return task.kind == "zip", task.local, task.output, sides
+
+
+def _note(task: Task) -> str:
+    return f"jobs of size {_size(task)} have their programs here"
 
 
 def _may(task: Task) -> bool:

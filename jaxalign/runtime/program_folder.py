@@ -14,12 +14,13 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
+from jaxalign.runtime import machine
+
 FOLDER = "JAXALIGN_CACHE_DIR"  # another folder; empty, or "off": none
 MAX_BYTES = 2**30
 MAGIC = b"jaxalign program 1\n"
-SUFFIX = ".program"
+SUFFIX, NOTE_SUFFIX = ".program", ".note"
 DIGEST_BYTES = 32
-STALE_SECONDS = 3600  # of a file that a process had begun to write
 
 
 def program_folder() -> str | None:
@@ -107,6 +108,22 @@ def write(folder: str, name: str, content: bytes) -> None:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
+
+
+def leave_note(folder: str, text: str) -> None:
+    """Note something about programs of this machine and this code that are there."""
+    with suppress(OSError), open(_note(folder, text), "xb"):
+        pass
+
+
+def has_note(folder: str, text: str) -> bool:
+    """Whether the same was noted before, on a machine like this one."""
+    return os.path.exists(_note(folder, text))
+
+
+def _note(folder: str, text: str) -> str:
+    name = blake2b((text + machine.summary()).encode(), digest_size=16).hexdigest()
+    return os.path.join(folder, name + NOTE_SUFFIX)
 
 
 def entries(folder: str) -> list[tuple[str, os.stat_result]]:

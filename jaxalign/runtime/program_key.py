@@ -8,21 +8,20 @@ others. Two processes that agree on all of these may run the same program.
 """
 
 import os
-import platform
 import sys
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from hashlib import blake2b
 from importlib.metadata import version
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import jax
 import numpy as np
 
-PACKAGES = ("jaxalign", "kernels_pallas")
+from jaxalign.runtime import machine
+
 # Settings of JAX that change no program: folders, messages, places.
 INDIFFERENT = (
     "cache", "coordin", "debug_log", "device", "dump", "explain", "log", "platform",
@@ -63,15 +62,15 @@ def environment(device: Any) -> str:
         "jaxlib": version("jaxlib"),
         "python": sys.version,
         "numpy": np.__version__,
-        "code": _code(),
+        "code": machine.code_digest(),
         "platform": device.platform,
         "kind": device.device_kind,
         "number": device.id,
         "capability": getattr(device, "compute_capability", None),
         "runtime": client.platform_version,
-        "driver": _first_line("/proc/driver/nvidia/version"),
+        "driver": machine.driver(),
         "devices": len(client.local_devices()),
-        "cpu": _cpu() if device.platform == "cpu" else None,
+        "cpu": machine.processor() if device.platform == "cpu" else None,
         "flags": [os.environ.get(x) for x in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")],
     }
     return f"{device.platform}-{_short(repr(known), 6)}"
@@ -126,39 +125,6 @@ def _settings() -> str:
         if not any(word in name for word in INDIFFERENT)
     ]
     return repr(own)
-
-
-@cache
-def _code() -> str:
-    """A digest of all our sources: a program of other code is another program."""
-    digest = blake2b(digest_size=16)
-    root = Path(__file__).resolve().parents[2]
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(str(path.relative_to(root)).encode() + b"\0")
-            digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
-def _cpu() -> str:
-    """Model and features of the processor, and how many of them XLA has threads for."""
-    count = os.cpu_count()
-    if hasattr(os, "sched_getaffinity"):
-        count = len(os.sched_getaffinity(0))
-    known = f"{platform.machine()} {platform.processor()} {count}"
-    try:
-        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-    except OSError:
-        return known
-    told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features")
-    return known + "".join(x for x in lines if x.startswith(told))
-
-
-def _first_line(path: str) -> str | None:
-    try:
-        return Path(path).read_text().splitlines()[0]
-    except (OSError, IndexError):
-        return None
 
 
 def _short(text: str, size: int) -> str:

@@ -1,5 +1,6 @@
 """Small jobs by rows: the results of the compiled fills, and which jobs they are."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from jaxalign import MemoryPlanError, Scoring, UsageError, inputs
 from jaxalign.pairs import engine, small_jobs
 from jaxalign.pairs.cpu import rows_window
 from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.plan import Plan
 
 PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
 MODES = [("local", None), ("semiglobal", None), *(("global", e) for e in END_SETS)]
@@ -136,17 +138,48 @@ def test_windows_keep_to_the_budget():
         engine.plan(replace(task, implementation="rows", budget=2**12))
 
 
-def test_what_a_small_job_is():
+def test_what_a_small_job_is(monkeypatch):
     """Fewer seconds than a compiler needs to start; after it has, fewer than a call."""
-    assert small_jobs.choose_way(1e8, 1000, 2, False)[0]
-    assert not small_jobs.choose_way(1e8, 1000, 2, True)[0]
-    assert small_jobs.choose_way(1e5, 100, 2, True)[0]
-    assert not small_jobs.choose_way(1e9, 1000, 2, False)[0]
-    assert small_jobs.choose_way(3.9e8, 9e3, 1, False, paths=False)[0]
-    assert not small_jobs.choose_way(1e4, 2e5, 1, False)[0]
-    assert small_jobs.choose_way(1e8, 1000, 2, False, spent=1.4)[0]
-    assert not small_jobs.choose_way(1e8, 1000, 2, False, spent=1.6)[0]
-    assert small_jobs.choose_way(1e5, 300, 2, False, spent=100)[0]
+    monkeypatch.setattr(small_jobs, "NVIDIA", "/no/such/file")
+
+    def is_small(cells, rows, **more):
+        job = task_of(["MK" * 100] * 2, kind="all", threads=2, **more)
+        return small_jobs.choose_way(cells, rows, job)[0]
+
+    monkeypatch.setattr(small_jobs, "_sizes_ready", set())
+    assert is_small(1e8, 1000) and not is_small(1e9, 1000)
+    assert is_small(3.9e8, 9e3, output="score") and not is_small(1e4, 2e5)
+    ready = {small_jobs._size(task_of(["MK" * 100] * 2, kind="all"))}
+    monkeypatch.setattr(small_jobs, "_sizes_ready", ready)
+    assert is_small(1e5, 100) and not is_small(1e8, 1000)
+    monkeypatch.setattr(small_jobs, "_sizes_ready", set())
+    for spent, want in ((1.9, True), (2.1, False)):
+        monkeypatch.setattr(small_jobs, "_seconds_by_rows", dict.fromkeys(ready, spent))
+        assert is_small(1e8, 1000) == want and is_small(1e5, 300)
+
+
+def test_the_start_of_what_is_compiled(monkeypatch, tmp_path):
+    """Importing JAX and compiling, or loading; a GPU's programs take longer."""
+    monkeypatch.setattr(small_jobs, "NVIDIA", "/no/such/file")
+    monkeypatch.setattr(small_jobs, "_sizes_ready", set())
+    monkeypatch.setenv("JAXALIGN_CACHE_DIR", str(tmp_path / "programs"))
+    job = task_of(["MK"] * 2, kind="all", threads=2)
+    zipped = task_of(["MK", "A" * 99, "A" * 999], ["MK"] * 3, threads=2)
+    start = small_jobs.START[False]
+    assert small_jobs.seconds_to_start(job) == start.program  # JAX is here
+    assert small_jobs.seconds_to_start(zipped) == 1.5 * start.program  # three sizes
+    monkeypatch.delitem(sys.modules, "jax")
+    cold = small_jobs.seconds_to_start(job)
+    assert cold == start.jax + start.program
+    engine.run(engine.plan(replace(job, implementation="rows")))
+    assert small_jobs.seconds_to_start(job, 1.0) == cold  # rows leave no programs
+    small_jobs.note(Plan(job, (), {"implementation": "sweep"}), 1.0)
+    assert small_jobs.seconds_to_start(job) == 0
+    monkeypatch.setattr(small_jobs, "_sizes_ready", set())  # as in another process
+    assert small_jobs.seconds_to_start(job, 1.0) == start.jax + start.load
+    assert small_jobs.seconds_to_start(replace(job, output="score"), 1.0) == cold
+    monkeypatch.setattr(small_jobs, "NVIDIA", __file__)
+    assert small_jobs.seconds_to_start(replace(job, output="score")) > 2 * cold
 
 
 def test_who_computes_a_small_job(monkeypatch):
@@ -191,7 +224,7 @@ def test_programs_that_are_there_are_used(monkeypatch):
     assert engine.plan(local)["implementation"] == "rows"
     engine.run(engine.plan(local))
     assert engine.plan(local)["implementation"] == "rows"
-    small_jobs.note(engine.plan(local), small_jobs.START_SECONDS)
+    small_jobs.note(engine.plan(local), 10.0)
     assert engine.plan(local)["implementation"] == "sweep"
 
 

@@ -25,7 +25,7 @@ from jaxalign.model import bounds
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.operations import run_lengths
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
-from jaxalign.pairs import windows
+from jaxalign.pairs import small_jobs, windows
 from jaxalign.pairs.cpu import execute, lane_packing, long_pair, partition
 from jaxalign.pairs.dp.sweep import TILE, lane_fill
 from jaxalign.pairs.dp.window_program import WindowProblem
@@ -573,3 +573,39 @@ def test_a_score_beyond_int32():
         table = jaxalign.align_pairs([text], ["W" * 70000], scoring, output="score")
         gap = 70000 - len(text)
         assert table["score"].tolist() == [-3 * len(text) - 32767 * gap]
+
+
+def test_zipped_pairs_of_like_sides_share_windows():
+    """As the hits of a few queries do: most of the cells of a window are theirs."""
+    rng = np.random.default_rng(12)
+    m = np.repeat([33, 82, 195, 588], 300)
+    n = rng.integers(50, 1500, len(m))
+    order = partition._alike(m, n, 128)
+    assert sorted(order.tolist()) == list(range(len(m)))
+
+    def filled(order):
+        parts = [order[k : k + 128] for k in range(0, len(order), 128)]
+        return 128 * sum(int(m[part].max() * n[part].max()) for part in parts)
+
+    by_cells = windows.by_length(m * n)
+    assert (m * n).sum() > 0.55 * filled(order)
+    assert (m * n).sum() < 0.45 * filled(by_cells)
+    assert len(partition._alike(m[:0], n[:0], 128)) == 0
+
+
+def test_pairs_too_few_for_a_window_are_computed_by_rows(monkeypatch):
+    """Long ones by anti-diagonals, unless their programs would take longer."""
+    monkeypatch.delenv("JAXALIGN_ROWS")
+    rng = np.random.default_rng(13)
+    texts = [text_of(rng, n) for n in (700, 690, 1500, 30)]
+    sides = texts[:3], [*texts[1:3], texts[0]]
+    monkeypatch.setattr(small_jobs, "plan", lambda task: None)
+    options = {"output": "alignment", "mode": "local"}
+    want = jaxalign.align_pairs(*sides, implementation="wavefront", **options)
+    for ready, names in ((False, "rows"), (True, "rows, wavefront")):
+        monkeypatch.setattr(
+            small_jobs, "seconds_to_start", lambda task, ready=ready: 9 - 9 * ready
+        )
+        found = jaxalign.align_pairs(*sides, **options)
+        assert found.implementation == names
+        same_tables(found, want)

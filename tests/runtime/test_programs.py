@@ -18,7 +18,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 import jaxalign
 from jaxalign.cli.main import main
-from jaxalign.runtime import program_folder, program_key, programs
+from jaxalign.runtime import machine, program_folder, program_key, programs
 from jaxalign.runtime.program_counts import COUNTS, ProgramCounts
 
 FOLDER = program_folder.FOLDER
@@ -268,8 +268,8 @@ def test_an_entry_that_others_could_have_written_is_not_loaded(
 
 def test_other_code_flags_or_versions_are_other_programs(folder, calls, monkeypatch):
     check(new_program())
-    for name in ("_code", "_cpu"):
-        monkeypatch.setattr(program_key, name, lambda: "other")
+    for name in ("code_digest", "processor"):
+        monkeypatch.setattr(machine, name, lambda: "other")
         program_key.environment.cache_clear()
         check(new_program())
     monkeypatch.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"] + " ")
@@ -417,6 +417,9 @@ def test_results_are_the_same_from_the_folder(folder):
             )
         yield jaxalign.align_three(*texts).rows()
 
+    for one in programs._programs:  # as in a new process
+        one._loaded_by_jax.clear()
+    jax.clear_caches()
     before = COUNTS.calls["compile"]
     first = [*rows()]
     compiled = COUNTS.calls["compile"]

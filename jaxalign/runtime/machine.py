@@ -1,0 +1,58 @@
+# pyright: strict
+"""What compiled programs depend on of this machine and this code, told without JAX."""
+
+import os
+import platform
+import sys
+from functools import cache
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("jaxalign", "kernels_pallas")
+PROGRAM_MAKERS = ("jax", "jaxlib")
+
+
+@cache
+def code_digest() -> str:
+    """A digest of all our sources: a program of other code is another program."""
+    digest = blake2b(digest_size=16)
+    root = Path(__file__).resolve().parents[2]
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode() + b"\0")
+            digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def processor() -> str:
+    """Model and features of the processor, and how many of them XLA has threads for."""
+    count = os.cpu_count()
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    known = f"{platform.machine()} {platform.processor()} {count}"
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        return known
+    told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features")
+    return known + "".join(x for x in lines if x.startswith(told))
+
+
+def driver() -> str | None:
+    """The version of the driver of NVIDIA's GPUs; None where there is none."""
+    try:
+        return Path("/proc/driver/nvidia/version").read_text().splitlines()[0]
+    except (OSError, IndexError):
+        return None
+
+
+def summary() -> str:
+    """All of these, and the versions of Python and of JAX."""
+    known = [sys.version, code_digest(), processor(), driver()]
+    for name in PROGRAM_MAKERS:
+        try:
+            known.append(version(name))
+        except PackageNotFoundError:
+            known.append(None)
+    return repr(known)
