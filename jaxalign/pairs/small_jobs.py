@@ -57,8 +57,8 @@ def plan(task: Task) -> Plan | None:
     named = task.implementation == "rows"
     if named and (task.devices or task.mesh is not None):
         raise UsageError("rows computes in NumPy: leave out devices and mesh")
-    if not named and not _may(task):
-        return None
+    if not named and not (_may(task) and choose_way(task.job.total, 0, task)[0]):
+        return None  # whatever its windows are
     budget = task.window_budget
     windows = rows_window.partition(task, budget) if budget > 0 else None
     if windows is None:
