@@ -21,7 +21,7 @@ from jaxalign.affine import Gaps, neg_inf
 from jaxalign.runtime.programs import program
 from jaxalign.triples import gpu
 from jaxalign.triples.dp import layers, planes
-from jaxalign.triples.dp.boxes import Box, FillOutputs, TripleScoring
+from jaxalign.triples.dp.boxes import Box, FillOutputs, FillProblem, TripleScoring
 from jaxalign.triples.dp.recurrence import Model, backwards, matrices_in
 
 FILLS = {"sloped": planes, "layered": layers}
@@ -174,18 +174,18 @@ def fill(schedule, model, outputs, box, costs):
 
 @program(("schedule", "model", "outputs"))
 def begin(schedule, model, outputs, box, costs):
-    return FILLS[schedule].begin(model, outputs, box, costs, None)
+    return FILLS[schedule].begin(FillProblem(model, outputs, box, costs))
 
 
 @program(("schedule", "model", "outputs"), donate_argnames="state")
 def advance(schedule, model, outputs, box, costs, state, first, last):
-    room = FILLS[schedule]
-    return room.advance(model, outputs, box, costs, None, state, first, last)
+    problem = FillProblem(model, outputs, box, costs)
+    return FILLS[schedule].advance(problem, state, first, last)
 
 
 @program(("schedule", "model", "outputs"))
-def finish(schedule, model, outputs, box, state):
-    return FILLS[schedule].finish(model, outputs, box, state)
+def finish(schedule, model, outputs, box, costs, state):
+    return FILLS[schedule].finish(FillProblem(model, outputs, box, costs), state)
 
 
 def sweep(triple: Triple, region: Region, reverse=False, **outputs):
@@ -218,7 +218,7 @@ def _fill_in_pieces(tally: Tally, cells: int, pieces: int, problem):
         now = cells * (n + 1) // pieces
         tally.add(now - before)
         before = now
-    return finish(*problem[:4], state)
+    return finish(*problem, state)
 
 
 def best_end(region: Region, end) -> tuple[int, int]:

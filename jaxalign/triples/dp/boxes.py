@@ -100,6 +100,22 @@ class BoxFill(NamedTuple):
     bottoms: jax.Array | None = None
 
 
+class FillProblem(NamedTuple):
+    """All that a fill reads; model and outputs are static, ``faces`` None where the box
+    is the whole table."""
+
+    model: Model
+    outputs: FillOutputs
+    box: Box
+    costs: TripleScoring
+    faces: Faces | None = None
+
+    @property
+    def dtype(self):
+        """That of the scores."""
+        return self.costs.gaps.open.dtype
+
+
 def pointer(u, v, w, state, shape, states):
     """The number of a point (u, v, w, state) of a box of ``shape``; int32."""
     return ((u * shape[1] + v) * shape[2] + w) * states + state
@@ -121,13 +137,14 @@ def gap_costs(gaps: Gaps, free, index, ends_free: bool) -> Gaps:
     return Gaps(*(jnp.where(inside, cost, jnp.zeros_like(cost)) for cost in gaps))
 
 
-def cell(model: Model, outputs: FillOutputs, sources, scores, gaps, places, shape):
+def cell(problem: FillProblem, sources, scores, gaps, places):
     """One step of any fill: the rule, its choices, its pointers.
 
     ``sources[t]`` is a pair (H of each state, pointers of each state or None) of the
-    neighbour column t comes from; ``places`` are the cells' u, v, w, in a box of
-    ``shape``. Returns (H, pointers or None, choices or None).
+    neighbour column t comes from; ``places`` are the cells' u, v, w. Returns (H,
+    pointers or None, choices or None).
     """
+    model, outputs, shape = problem.model, problem.outputs, problem.box.shape
     before = {column: values for column, (values, _) in sources.items()}
     weights = weigh(model, scores, gaps)
     floor = None
@@ -208,12 +225,13 @@ def read_choice(model: Model, column_of_bytes, v, state):
     return (word >> shift) & jnp.uint32(2**model.bits - 1)
 
 
-def output_buffers(model: Model, outputs: FillOutputs, shape, plane, choices, dtype):
-    """The outputs of a fill of a box of ``shape`` in its carry, before its first step.
+def output_buffers(problem: FillProblem, plane, choices):
+    """The outputs of a fill in its carry, before its first step.
 
     ``plane`` is the shape of a plane or layer, ``choices`` that of all choices.
     """
-    rows, columns, deep = shape
+    model, outputs, dtype = problem.model, problem.outputs, problem.dtype
+    rows, columns, deep = problem.box.shape
     steps, channels = choices[0], model.states * (2 if outputs.pointers else 1)
     state, minus = {}, neg_inf(dtype)
     if outputs.best:

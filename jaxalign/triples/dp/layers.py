@@ -2,7 +2,7 @@
 
 LAYERED of Li, Ranka and Sahni (section 4.1): a layer needs the one before it, an
 anti-diagonal the two before it. It takes (u + v) * w steps where ``planes`` takes
-u + v + w, and stands here for the comparison. Same arguments, same results.
+u + v + w, but on a CPU its rows stay in the cache. The results are the same.
 
 A layer is skewed, (D, U): row d = u + v, entry u. Entries with v outside the box
 hold minus infinity on the left, and on the right values that nothing inside reads.
@@ -16,8 +16,7 @@ from jax import lax
 
 from jaxalign.affine import neg_inf
 from jaxalign.triples.dp import boxes
-from jaxalign.triples.dp.boxes import Box, BoxFill, Faces, FillOutputs, TripleScoring
-from jaxalign.triples.dp.recurrence import Model
+from jaxalign.triples.dp.boxes import Box, BoxFill, Faces, FillProblem
 
 FIRST_STEP = 1  # the first layer of a box
 
@@ -32,31 +31,18 @@ def last_step(size) -> int:
     return int(size[2])
 
 
-def fill(
-    model: Model,
-    outputs: FillOutputs,
-    box: Box,
-    costs: TripleScoring,
-    faces: Faces | None,
-    stop=None,
-) -> BoxFill:
-    """Fill a box by layers; see ``planes.fill``. ``stop`` is the last layer."""
+def fill(model, outputs, box: Box, costs, faces: Faces | None, stop=None) -> BoxFill:
+    """Fill a box by layers, as ``planes.fill`` does; ``stop`` is the last layer."""
+    problem = FillProblem(model, outputs, box, costs, faces)
     stop = box.size[2] if stop is None else stop
-    state = begin(model, outputs, box, costs, faces)
-    state = advance(model, outputs, box, costs, faces, state, FIRST_STEP, stop)
-    return finish(model, outputs, box, state)
+    return finish(problem, advance(problem, begin(problem), FIRST_STEP, stop))
 
 
-def begin(
-    model: Model,
-    outputs: FillOutputs,
-    box: Box,
-    costs: TripleScoring,
-    faces: Faces | None,
-):
+def begin(problem: FillProblem):
     """The carry of ``advance`` before the first layer: the top face, or minus
     infinity."""
-    shape, dtype = box.shape, costs.gaps.open.dtype
+    model, outputs, box, _, faces = problem
+    shape, dtype = box.shape, problem.dtype
     rows, columns, deep = shape
     plane = rows + columns - 1, rows
     h = (jnp.full(plane, neg_inf(dtype), dtype),) * model.states
@@ -66,18 +52,17 @@ def begin(
     choice = (jnp.zeros((1, rows), jnp.uint32),) * model.states
     each = jax.eval_shape(partial(boxes.pack_choices, model), choice)
     choices = deep, plane[0], *each.shape
-    more = boxes.output_buffers(model, outputs, shape, plane, choices, dtype)
-    return {"layer": (h, pointers)} | more
+    return {"layer": (h, pointers)} | boxes.output_buffers(problem, plane, choices)
 
 
-def advance(model, outputs, box: Box, costs: TripleScoring, faces, state, first, stop):
+def advance(problem: FillProblem, state, first, stop):
     """The carry after the layers ``first`` to ``stop``; a fill may go in pieces."""
-    shape = box.shape
-    ab = _skew(costs.ab[box.a[:, None], box.b[None, :]].astype(costs.gaps.open.dtype))
+    box, scores = problem.box, problem.costs.ab
+    ab = _skew(scores[box.a[:, None], box.b[None, :]].astype(problem.dtype))
 
     def layer(w, state):
-        new, choices = _layer(model, outputs, box, costs, ab, faces, state["layer"], w)
-        state = state | _record(model, outputs, state, new, choices, w, shape)
+        new, choices = _layer(problem, ab, state["layer"], w)
+        state = state | _record(problem, state, new, choices, w)
         return state | {"layer": new}
 
     bounds = jnp.asarray(first, jnp.int32), jnp.asarray(stop, jnp.int32) + 1
@@ -96,11 +81,11 @@ def _above(model, shape, faces):
     )
 
 
-def _layer(model, outputs, box, costs, ab, faces, above, w):
+def _layer(problem: FillProblem, ab, above, w):
     """Layer w: ((H, pointers), packed choices), by a scan over its anti-diagonals."""
-    rows, columns = len(box.a), len(box.b)
-    u = jnp.arange(1, rows, dtype=jnp.int32)
-    dtype = costs.gaps.open.dtype
+    model, outputs, box, costs, _ = problem
+    rows, columns, _ = box.shape
+    u, dtype = jnp.arange(1, rows, dtype=jnp.int32), problem.dtype
     ac = costs.ac[box.a[1:], box.c[w]].astype(dtype)
     bc = costs.bc[box.b, box.c[w]].astype(dtype)
     bc = jnp.pad(bc[::-1], (rows, rows))  # entry rows + columns - 1 - v
@@ -126,9 +111,9 @@ def _layer(model, outputs, box, costs, ab, faces, above, w):
             3: _part(above1, 1),
             7: _part(above2, 0),
         }
-        places, shape = (u, v, jnp.zeros_like(u) + w), (rows, columns, len(box.c))
-        new = boxes.cell(model, outputs, sources, scores, gaps, places, shape)
-        cells = _borders(model, outputs, new[:2], box, faces, d, w)
+        places = u, v, jnp.zeros_like(u) + w
+        new = boxes.cell(problem, sources, scores, gaps, places)
+        cells = _borders(problem, new[:2], d, w)
         out = None
         if outputs.choices:
             wide = tuple(jnp.pad(x, (1, 0))[None, :] for x in new[2])
@@ -159,10 +144,10 @@ def _part(row, shift):
     return tuple(map(moved, h)), pointers and tuple(map(moved, pointers))
 
 
-def _borders(model, outputs, new, box, faces, d, w):
+def _borders(problem: FillProblem, new, d, w):
     """A whole row: north at u = 0, west at v = 0, the seed, nothing where v < 0."""
-    h, pointers = new
-    rows, columns, deep = len(box.a), len(box.b), len(box.c)
+    model, _, box, _, faces = problem
+    (h, pointers), (rows, columns, _) = new, box.shape
     u = jnp.arange(rows, dtype=jnp.int32)
     v, minus = d - u, neg_inf(h[0].dtype)
     inside, seeded = (u >= 1) & (v >= 1), (u == 1) & (v == 1) & (w == 1)
@@ -178,7 +163,6 @@ def _borders(model, outputs, new, box, faces, d, w):
         for s, x in enumerate(h)
     )
     if pointers is not None:
-        shape = rows, columns, deep
         pointers = tuple(
             jnp.where(
                 seeds[s],
@@ -186,7 +170,7 @@ def _borders(model, outputs, new, box, faces, d, w):
                 jnp.where(
                     inside,
                     jnp.pad(x, (1, 0)),
-                    boxes.pointer(u, v, w, s, shape, model.states),
+                    boxes.pointer(u, v, w, s, box.shape, model.states),
                 ),
             )
             for s, x in enumerate(pointers)
@@ -194,10 +178,10 @@ def _borders(model, outputs, new, box, faces, d, w):
     return h, pointers
 
 
-def _record(model, outputs, state, new, choices, w, shape):
+def _record(problem: FillProblem, state, new, choices, w):
     """The changes of the carry by this layer, output by output."""
-    (h, pointers), out = new, {}
-    rows, columns, _ = shape
+    (h, pointers), outputs, out = new, problem.outputs, {}
+    rows, columns, _ = problem.box.shape
     channels = boxes.channels_of(h, pointers)
     if outputs.best:
         out |= boxes.record_best(outputs, state, h, w)
@@ -223,9 +207,10 @@ def _record(model, outputs, state, new, choices, w, shape):
     return out
 
 
-def finish(model: Model, outputs: FillOutputs, box: Box, state) -> BoxFill:
+def finish(problem: FillProblem, state) -> BoxFill:
     """The outputs of a fill, from its last carry."""
-    (h, pointers), columns = state["layer"], len(box.b)
+    (h, pointers), outputs, box = state["layer"], problem.outputs, problem.box
+    columns = box.shape[1]
     u, v = box.size[0], box.size[1]
 
     def along(name):
@@ -259,7 +244,7 @@ def _unskew(layer, columns):
     return layer[u + jnp.arange(columns, dtype=jnp.int32)[None, :], u]
 
 
-def choice_at(model: Model, choices, u, v, w, state):
+def choice_at(model, choices, u, v, w, state):
     """The choice stored for one cell and state by ``fill``; int32."""
 
     def stored(column):

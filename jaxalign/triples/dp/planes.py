@@ -14,7 +14,14 @@ from jax import lax
 
 from jaxalign.affine import neg_inf
 from jaxalign.triples.dp import boxes, shear
-from jaxalign.triples.dp.boxes import Box, BoxFill, Faces, FillOutputs, TripleScoring
+from jaxalign.triples.dp.boxes import (
+    Box,
+    BoxFill,
+    Faces,
+    FillOutputs,
+    FillProblem,
+    TripleScoring,
+)
 from jaxalign.triples.dp.recurrence import COLUMN_ORDER, Model
 from jaxalign.triples.dp.shear import last_plane
 
@@ -56,79 +63,69 @@ def fill(
     stop : int32 scalar, optional
         The last plane, sum(box.size) by default; give one value to a vmapped batch.
     """
+    problem = FillProblem(model, outputs, box, costs, faces)
     stop = _end_plane(box) if stop is None else stop
-    state = begin(model, outputs, box, costs, faces)
     first = FIRST_STEP if faces is None else 0
-    state = advance(model, outputs, box, costs, faces, state, first, stop)
-    return finish(model, outputs, box, state)
+    state = advance(problem, begin(problem), first, stop)
+    return finish(problem, state)
 
 
-def begin(
-    model: Model,
-    outputs: FillOutputs,
-    box: Box,
-    costs: TripleScoring,
-    faces: Faces | None,
-):
-    """The carry of ``advance`` before the first plane."""
-    shape, dtype = box.shape, costs.gaps.open.dtype
-    state = _begin(model, outputs, box, dtype)
-    if faces is not None:
-        return state | {"planes": (_nothing(model, outputs, shape, dtype),) * 3}
+def begin(problem: FillProblem):
+    """The carry of ``advance`` before the first plane: the seed lies on plane 3, and
+    nothing before it."""
+    model, outputs, box, *_ = problem
+    plane = box.shape[:2]
+    h, pointers = empty = _nothing(problem)
+    seeded = tuple(x.at[1, 1].set(box.seed[s]) for s, x in enumerate(h))
+    state = {"planes": ((seeded, pointers), empty, empty)}
+    lone = _end_plane(box) == FIRST_PLANE
+    lone = jnp.where(lone, box.seed, neg_inf(problem.dtype))
+    state["end"] = jnp.pad(lone, (0, model.states if outputs.pointers else 0))
+    if outputs.layer:
+        state["layer"] = h
+    choice = (jnp.zeros(plane, jnp.uint32),) * model.states
+    one = jax.eval_shape(partial(boxes.pack_choices, model), choice)
+    choices = last_plane(box.shape) + 1, *one.shape
+    state |= boxes.output_buffers(problem, plane, choices)
+    if problem.faces is not None:
+        return state | {"planes": (empty,) * 3}
     if outputs.layer or outputs.best:
-        w = FIRST_PLANE - shear.sums(shape)
-        state |= _record(
-            outputs, state, state["planes"][0], None, FIRST_PLANE, w, box, model
-        )
+        w = FIRST_PLANE - shear.sums(box.shape)
+        state |= _record(problem, state, state["planes"][0], None, FIRST_PLANE, w)
     return state
 
 
-def advance(model, outputs, box: Box, costs: TripleScoring, faces, state, first, stop):
+def advance(problem: FillProblem, state, first, stop):
     """The carry after the planes ``first`` to ``stop``; a fill may go in pieces."""
-    shape, weave = box.shape, shear.scores(box, costs)
+    weave = shear.scores(problem.box, problem.costs)
 
     def plane(q, state):
         w = q - weave["uv"]
-        new, choices = _inner(model, outputs, box, costs, weave, state["planes"], q, w)
-        new = _borders(model, outputs, new, faces, q, w, shape)
-        if faces is not None:
-            new = _seed(outputs, new, box, q)
-        state = state | _record(outputs, state, new, choices, q, w, box, model)
+        new, choices = _inner(problem, weave, state["planes"], q, w)
+        new = _borders(problem, new, q, w)
+        if problem.faces is not None:
+            new = _seed(problem, new, q)
+        state = state | _record(problem, state, new, choices, q, w)
         return state | {"planes": (new, *state["planes"][:2])}
 
     bounds = jnp.asarray(first, jnp.int32), jnp.asarray(stop, jnp.int32) + 1
     return lax.fori_loop(*bounds, plane, state)
 
 
-def _nothing(model, outputs, shape, dtype):
+def _nothing(problem: FillProblem):
     """A plane of minus infinity: (H of each state, pointers or None)."""
-    h = (jnp.full(shape[:2], neg_inf(dtype), dtype),) * model.states
-    lost = jnp.full(shape[:2], boxes.BEGIN, jnp.int32)
-    return h, ((lost,) * model.states if outputs.pointers else None)
+    model, plane, dtype = problem.model, problem.box.shape[:2], problem.dtype
+    h = (jnp.full(plane, neg_inf(dtype), dtype),) * model.states
+    lost = jnp.full(plane, boxes.BEGIN, jnp.int32)
+    return h, ((lost,) * model.states if problem.outputs.pointers else None)
 
 
-def _begin(model, outputs, box, dtype):
-    """The carry before the first plane: the seed lies on plane 3, nothing before."""
-    shape = box.shape
-    h, pointers = empty = _nothing(model, outputs, shape, dtype)
-    seeded = tuple(x.at[1, 1].set(box.seed[s]) for s, x in enumerate(h))
-    state = {"planes": ((seeded, pointers), empty, empty)}
-    lone = jnp.where(_end_plane(box) == FIRST_PLANE, box.seed, neg_inf(dtype))
-    state["end"] = jnp.pad(lone, (0, model.states if outputs.pointers else 0))
-    if outputs.layer:
-        state["layer"] = h
-    choice = (jnp.zeros(shape[:2], jnp.uint32),) * model.states
-    one = jax.eval_shape(partial(boxes.pack_choices, model), choice)
-    choices = last_plane(shape) + 1, *one.shape
-    more = boxes.output_buffers(model, outputs, shape, shape[:2], choices, dtype)
-    return state | more
-
-
-def _inner(model, outputs, box, costs, weave, planes, q, w):
+def _inner(problem: FillProblem, weave, planes, q, w):
     """The cells u, v >= 1 of plane q: ((H, pointers), choices), (U - 1, V - 1)."""
-    rows, columns = weave["uv"].shape
-    at, zero = last_plane((rows, columns, len(box.c))) - q, jnp.zeros((), jnp.int32)
-    dtype = costs.gaps.open.dtype
+    _, outputs, box, costs, _ = problem
+    rows, columns, _ = box.shape
+    at, zero = last_plane(box.shape) - q, jnp.zeros((), jnp.int32)
+    dtype = problem.dtype
     ac = lax.dynamic_slice(weave["ac"], (zero, at), (rows, columns))[1:, 1:]
     bc = lax.dynamic_slice(weave["bc"], (at, zero), (rows, columns))[1:, 1:]
     scores = weave["ab"][1:, 1:], ac.astype(dtype), bc.astype(dtype)
@@ -140,8 +137,7 @@ def _inner(model, outputs, box, costs, weave, planes, q, w):
         for n in range(3)
     ]
     sources = {t: _source(planes, t) for t in COLUMN_ORDER}
-    shape = rows, columns, len(box.c)
-    *new, choices = boxes.cell(model, outputs, sources, scores, gaps, places, shape)
+    *new, choices = boxes.cell(problem, sources, scores, gaps, places)
     return tuple(new), choices
 
 
@@ -156,9 +152,9 @@ def _source(planes, column):
     return tuple(map(moved, h)), pointers and tuple(map(moved, pointers))
 
 
-def _borders(model, outputs, new, faces, q, w, shape):
+def _borders(problem: FillProblem, new, q, w):
     """The layer before the box, put around the inner cells."""
-    h, pointers = new
+    (h, pointers), faces, shape = new, problem.faces, problem.box.shape
     minus = neg_inf(h[0].dtype)
     h = tuple(jnp.pad(x, ((1, 0), (1, 0)), constant_values=minus) for x in h)
     if pointers is not None:
@@ -173,7 +169,7 @@ def _borders(model, outputs, new, faces, q, w, shape):
         if pointers is not None:
             rim = (_index(shape, 0) == 0) | (_index(shape, 1) == 0)
             rim = rim if faces.top is None else rim | (w == 0)
-            pointers = _own(model, pointers, rim, w, shape)
+            pointers = _own(problem.model, pointers, rim, w, shape)
     return h, pointers
 
 
@@ -190,9 +186,9 @@ def _own(model, pointers, where, w, shape):
     )
 
 
-def _seed(outputs, new, box, q):
-    """Put the seed into its cell, where it beats what came from the faces."""
-    h, pointers = new
+def _seed(problem: FillProblem, new, q):
+    """Put the seed into its cell, where it beats the paths that came from the faces."""
+    (h, pointers), box = new, problem.box
     here = [(q == FIRST_PLANE) & (box.seed[s] > x[1, 1]) for s, x in enumerate(h)]
     h = tuple(
         x.at[1, 1].set(jnp.where(here[s], box.seed[s], x[1, 1]))
@@ -206,9 +202,9 @@ def _seed(outputs, new, box, q):
     return h, pointers
 
 
-def _record(outputs, state, new, choices, q, w, box, model):
+def _record(problem: FillProblem, state, new, choices, q, w):
     """The changes of the carry by this plane, output by output."""
-    h, pointers = new
+    (h, pointers), outputs, box = new, problem.outputs, problem.box
     channels, out = boxes.channels_of(h, pointers), {}
     u, v = box.size[0], box.size[1]
     here = q == _end_plane(box)
@@ -222,7 +218,7 @@ def _record(outputs, state, new, choices, q, w, box, model):
         out |= boxes.record_best(outputs, state, h, w, inside)
     if choices is not None:
         whole = tuple(jnp.pad(x, ((1, 0), (1, 0))) for x in choices)
-        packed = boxes.pack_choices(model, whole)
+        packed = boxes.pack_choices(problem.model, whole)
         out["choices"] = boxes.put(state["choices"], packed, q)
     if outputs.faces:
         south, east = ([x[-1, :] for x in channels], [x[:, -1] for x in channels])
@@ -246,9 +242,10 @@ def _bottoms(outputs, layers, channels, q, w):
     return layers
 
 
-def finish(model: Model, outputs: FillOutputs, box: Box, state) -> BoxFill:
+def finish(problem: FillProblem, state) -> BoxFill:
     """The outputs of a fill, from its last carry."""
-    (rows, columns, deep), states, faces = box.shape, model.states, (None, None)
+    outputs, states, faces = problem.outputs, problem.model.states, (None, None)
+    rows, columns, deep = problem.box.shape
     if outputs.faces:
         faces = (
             shear.unweave(state["south"], rows - 1, columns, deep),
