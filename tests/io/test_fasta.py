@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from biotite.sequence.io.fasta import FastaFile
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io.fasta import encode_counted, read, read_raw
@@ -213,3 +214,27 @@ def test_second_read_of_a_changed_file(tmp_path):
     written(tmp_path, ">a\nW\n")
     with pytest.raises(InputError, match="changed while"):
         encode_counted(raw, PROTEIN)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_records_are_those_of_biotite(tmp_path, seed):
+    """Headers, blank lines, comments, white space and ends of lines of any kind."""
+    rng = np.random.default_rng(seed)
+    pieces = ["WWCH", " EY\t", "", ";no >x", "  ", "hk l*", "W\u00a0H", "\x0bAR"]
+    ends = ["\n", "\r\n", "\r"]
+    lines = [f">r{k} of {k}" if k % 4 == 0 else rng.choice(pieces) for k in range(40)]
+    text = "".join(
+        line + rng.choice(ends[:3] if seed % 2 else ends[:1]) for line in lines
+    )
+    path = written(tmp_path, text)
+    raw = read_raw(path)
+    with open(path) as handle:
+        known = [
+            (h.split()[0], "".join(s.split())) for h, s in FastaFile.read_iter(handle)
+        ]
+    letters = [
+        raw.text[i:j].tobytes().decode()
+        for i, j in zip(raw.offsets[:-1], raw.offsets[1:], strict=True)
+    ]
+    assert list(raw.names) == [header.split()[0] for header, _ in known]
+    assert letters == ["".join(text.split()) for _, text in known]

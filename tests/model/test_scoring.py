@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from biotite.sequence.align import SubstitutionMatrix
 
 import jaxalign
 from jaxalign import Scoring, UsageError
@@ -302,3 +303,21 @@ def test_modes_and_free_ends():
     for mode in ("local", "semiglobal"):
         with pytest.raises(UsageError, match="free_ends goes with mode 'global'"):
             resolve_ends(mode, ["query_end"])
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_bundled_matrices_are_those_of_biotite(imported, monkeypatch):
+    """Its files are read without importing it; without them it is imported."""
+    known = sorted(SubstitutionMatrix.list_db())
+    for function in (matrix.matrix_names, matrix._from_biotite):
+        monkeypatch.setattr(matrix, function.__name__, function.__wrapped__)
+    assert matrix._matrix_folder() is not None
+    if imported:
+        monkeypatch.setattr(matrix, "_matrix_folder", lambda: None)
+    assert list(matrix.matrix_names()) == known and len(known) > 80
+    for name in known:
+        scores = SubstitutionMatrix.dict_from_db(name)
+        letters, table = matrix._from_biotite(name)
+        assert {*letters} == {a for a, _ in scores} - ({"J"} - {*letters})
+        want = [[scores[a, b] for b in letters] for a in letters]
+        np.testing.assert_array_equal(table, want, err_msg=name)
