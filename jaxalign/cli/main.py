@@ -28,6 +28,8 @@ from jaxalign.errors import (
 VERBOSE = {"-v", "--verbose"}
 FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
 XLA_LOG, FATAL = "TF_CPP_MIN_LOG_LEVEL", "3"
+PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
+NO_CACHE, CACHE = "--no-cache", "JAXALIGN_CACHE_DIR"
 
 
 def app() -> App:
@@ -70,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
         One of ``jaxalign.errors.EXIT_CODES``.
     """
     program, argv = argv is None, sys.argv[1:] if argv is None else argv
-    _hush(argv)
+    _prepare(argv)
     try:
         result = app()(argv, exit_on_error=False, print_error=False)
         if sys.stdout:  # None where it was closed before the start
@@ -84,14 +86,29 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:
         code = _fail(_message(error), _exit_code(error), argv)
         return _leave(code) if program and _device_failed(error, code) else code
-    return result or 0
+    result = result or 0
+    return _leave(result) if program and _has_started_jax() else result
 
 
-def _hush(argv) -> None:
-    """Have XLA say what ends the process and nothing else, unless asked for more: its
-    errors reach the user as one line, where a failed device would log hundreds."""
-    if "jax" not in sys.modules and not VERBOSE & set(argv):
-        os.environ.setdefault(XLA_LOG, FATAL)
+def _has_started_jax() -> bool:
+    """Whether there is anything that would end slowly, and nobody who measures it."""
+    watched = sys.gettrace() or sys.getprofile() or "ray" in sys.modules
+    return "jax" in sys.modules and not watched
+
+
+def _prepare(argv) -> None:
+    """Set what JAX reads when it starts, unless the user has.
+
+    XLA says what ends the process and nothing else, unless asked for more: its errors
+    reach the user as one line, where a failed device would log hundreds. Memory of a
+    GPU is taken as it is needed: to reserve most of it takes two seconds.
+    """
+    if NO_CACHE in argv:
+        os.environ[CACHE] = "off"
+    if "jax" not in sys.modules:
+        os.environ.setdefault(PREALLOCATE, "false")
+        if not VERBOSE & set(argv):
+            os.environ.setdefault(XLA_LOG, FATAL)
 
 
 def _device_failed(error: Exception, code: int) -> bool:
@@ -102,9 +119,10 @@ def _device_failed(error: Exception, code: int) -> bool:
 
 
 def _leave(code: int) -> int:
-    """End the process without asking the dead context of a device for anything: what
-    frees its memory would log an error each, wait for ever, or abort with a code of its
-    own. Files were closed, and what was half written removed, on the way here."""
+    """End the process without asking a device for anything: to give its memory back
+    takes up to a second, and in the dead context of a device it would log an error
+    each, wait for ever, or abort with a code of its own. Files were closed, and what
+    was half written removed, on the way here."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
     os._exit(code)

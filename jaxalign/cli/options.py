@@ -135,6 +135,9 @@ class MachineOptions:
     devices: Annotated[str | None, Parameter(metavar="0,1")] = None
     """Which of them, by number, or all; idle ones take the next window. [the first]"""
 
+    no_cache: Annotated[bool, FLAG] = False
+    """Neither load nor keep compiled programs (also JAXALIGN_CACHE_DIR=off)."""
+
 
 @Parameter(name="*", group=Group("Messages", sort_key=5))
 @dataclass(frozen=True)

@@ -73,6 +73,9 @@ class ThreeMachine:
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """gpu fails where there is none."""
 
+    no_cache: Annotated[bool, FLAG] = False
+    """Neither load nor keep compiled programs (also JAXALIGN_CACHE_DIR=off)."""
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)

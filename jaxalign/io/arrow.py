@@ -76,25 +76,41 @@ def _names(pa: Any, names: Sequence[str], used: np.ndarray) -> tuple[np.int32, A
     """(first, names from there on): a part of a job needs few of all names."""
     first = int(used.min()) if len(used) else 0
     stop = int(used.max()) + 1 if len(used) else 0
-    return np.int32(first), pa.array(names[first:stop], pa.string())
+    return np.int32(first), _texts(pa, names[first:stop])
 
 
 def _array(pa: Any, rows: Table, column: Column, names: dict[str, Any]) -> Any:
     if column.names:
         first, dictionary = names[column.names]
         indices = rows[column.names].astype("int32", copy=False) - first
-        return pa.DictionaryArray.from_arrays(pa.array(indices), dictionary)
+        return pa.DictionaryArray.from_arrays(_numbers(pa, indices), dictionary)
     if column.name == "cigar":
-        return _cigars(pa, rows)
+        text, offsets = operations.cigars(rows.operations, rows.operation_offsets)
+        return _joined_texts(pa, text, offsets)
     values = column.values(rows)
-    return pa.array(values, pa.string() if isinstance(values, list) else None)
+    return _texts(pa, values) if isinstance(values, list) else _numbers(pa, values)
 
 
-def _cigars(pa: Any, rows: Table) -> Any:
-    """CIGARs as Arrow text; a row group has less than 2 GiB of it."""
-    text, offsets = operations.cigars(rows.operations, rows.operation_offsets)
+# ``pyarrow.array`` would do all this, but imports pandas where it is installed, which
+# takes longer than writing most tables.
+
+
+def _numbers(pa: Any, values: np.ndarray) -> Any:
+    kind = pa.from_numpy_dtype(values.dtype)
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [None, data])
+
+
+def _texts(pa: Any, texts: Sequence[str]) -> Any:
+    encoded = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, encoded)])
+    return _joined_texts(pa, b"".join(encoded), offsets)
+
+
+def _joined_texts(pa: Any, text: Any, offsets: np.ndarray) -> Any:
+    """Arrow text; a row group has less than 2 GiB of it."""
     buffers = (pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(text))
-    return pa.StringArray.from_buffers(len(rows), *buffers)
+    return pa.StringArray.from_buffers(len(offsets) - 1, *buffers)
 
 
 def _metadata(table: Table) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from kernels_pallas.pairs import config, ends, layout, tiles, walk
 from kernels_pallas.pairs.end_tiles import end_tiles
@@ -55,9 +56,12 @@ def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Prob
         that sequence which hang over there cost nothing; without meaning in local mode
     wildcard : code that is identical to nothing
     """
-    number = partial(jnp.asarray, dtype=jnp.int32)
+
+    def number(value):  # converted in NumPy: JAX would compile that
+        return jnp.asarray(np.asarray(value, np.int32))
+
     names = ("query_start", "query_end", "target_start", "target_end")
-    ends_free = (jnp.asarray(name in free_ends) for name in names)
+    ends_free = (jnp.asarray(np.asarray(name in free_ends)) for name in names)
     return Problem(
         number(scores), number(gap_open), number(gap_extend), *ends_free,
         number(wildcard),

@@ -18,8 +18,8 @@ CHECKPOINTED_TARGETS = 4096  # targets of a launch that keeps checkpoints
 LETTER_WORDS = 2**22  # words of letters of targets
 # Targets, and times the room, for few queries: fewer last ones
 WIDE_TARGETS, WIDE_ROOM_RATIO = 32768, 2
-# Cells; fewer take one height of strips: compiling costs more
-COARSE_CELLS = 2 * 10**10
+# Cells; fewer, a second of an H200, take one height of strips: compiling costs more
+COARSE_CELLS = 10**12
 MIN_STRIP_ROWS = 384  # rows
 PATH_RUNS = 256  # kept of a path; a launch with a longer one is compiled and runs again
 MEAN_RUNS = 16  # … and of all paths of a launch, a pair
