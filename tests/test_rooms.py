@@ -22,9 +22,16 @@ PAIRS = {"pairs", "pairs.api", "pairs.cpu", "pairs.gpu", "pairs.parts"}
 # An operation without a floor is what lies between its floors: options, plan, result …
 ARROWS = {
     "": {"runtime"},
+    "compiled": {"database.api", "model", "pairs.api", "runtime"},
     "__main__": {"cli"},
     "affine": set(),
-    "cli": {"", "io", "model", *(f"{operation}.api" for operation in OPERATIONS)},
+    "cli": {
+        "",
+        "compiled",
+        "io",
+        "model",
+        *(f"{operation}.api" for operation in OPERATIONS),
+    },
     "data": set(),
     "database": COMMON | PAIRS | {"database.dp"},
     "database.api": COMMON | PAIRS | {"database", "inputs", "io", "signatures"},
@@ -58,6 +65,7 @@ ARROWS = {
 # Place -> distributions it may import, beside the standard library.
 OUTSIDE = {
     "affine": {"jax"},
+    "compiled": {"numpy"},
     "cli": {"cyclopts", "numpy", "rich"},
     "database": {"jax", "numpy"},
     "database.api": {"numpy"},

@@ -35,25 +35,28 @@ def info(
 
 def machine(options: Options) -> dict:
     """Versions, devices, implementation and memory."""
+    from jaxalign import compiled
     from jaxalign.cli import report
     from jaxalign.pairs import api
 
     devices = api.select_device(options.machine.device)
     machine = options.machine
-    tiny = api.plan(
-        ["A"], ["A"], implementation=machine.implementation, threads=machine.threads,
-        memory_budget=machine.memory_budget, devices=machine.devices,
-    )  # fmt: skip
-    names = "implementation", "reason", "devices", "threads", "budget_bytes"
-    chosen = {name: tiny[name] for name in names}
     named = machine.implementation, machine.devices
     large = api.PairOptions(implementation=named[0], devices=named[1])
-    chosen["implementation"], chosen["reason"] = api.implementation_of(large)
+    name, reason = api.implementation_of(large)
+    tiny = api.plan(
+        ["A"], ["A"], implementation=name, threads=machine.threads,
+        memory_budget=machine.memory_budget, devices=machine.devices,
+    )  # fmt: skip
+    names = "devices", "threads", "budget_bytes"
+    chosen = {"implementation": name, "reason": reason}
+    chosen |= {name: tiny[name] for name in names}
     return {
         "versions": report.versions(),
         "device": api.describe_device(devices),
         "runs": chosen,
         "memory": _memory(devices),
+        "compiled": compiled.program_files(),
     }
 
 

@@ -17,6 +17,7 @@ from jaxalign.cli.matrices import matrices
 from jaxalign.cli.search import search
 from jaxalign.cli.soft import soft
 from jaxalign.cli.three import three
+from jaxalign.cli.warmup import warmup
 from jaxalign.errors import (
     EXIT_CODES,
     DeviceFailure,
@@ -49,6 +50,7 @@ def app() -> App:
     made.command(three)
     made.command(soft)
     made.command(info)
+    made.command(warmup)
     made.command(matrices)
     made.command(demo)
     return made

@@ -6,6 +6,8 @@ import time
 from contextlib import contextmanager
 from functools import partial
 
+from jaxalign.compiled import programs_listener
+
 BAR_AFTER = 2.0  # seconds; shorter work needs no bar
 EVERY = {"auto": 60.0, "plain": 10.0, "json": 1.0}
 
@@ -17,14 +19,24 @@ class Report:
     def __init__(self, draw, every=0.0, final=True):
         self.draw, self.every, self.final = draw, every, final
         self.began = self.last = time.monotonic()
-        self.devices = None
+        self.devices, self.compiling, self.cells = None, None, (0, None)
 
     def __call__(self, done, total):
-        now = time.monotonic()
+        self.cells = done, total
         over = total is not None and done >= total
-        if now - self.last >= self.every or (over and self.final):
+        self._tell(at_once=over and self.final)
+
+    def programs(self, ended, begun):
+        """Of so many programs that are being compiled so many are ready."""
+        self.compiling = (ended, begun) if ended < begun else None
+        self._tell()
+
+    def _tell(self, at_once=False):
+        now = time.monotonic()
+        if now - self.last >= self.every or at_once:
             self.last = now
-            self.draw(state(done, total, now - self.began, self.devices))
+            seconds = now - self.began
+            self.draw(state(*self.cells, seconds, self.devices, self.compiling))
 
     def busy(self, at_work, devices):
         self.devices = at_work, devices
@@ -40,15 +52,27 @@ def reporting(kind: str, quiet: bool = False):
         yield None
     elif kind == "bar" or (kind == "auto" and sys.stderr.isatty()):
         with _bar(0.0 if kind == "bar" else BAR_AFTER) as draw:
-            yield Report(draw)
+            with _listening(Report(draw)) as report:
+                yield report
     else:
         show = _as_json if kind == "json" else _as_text
-        yield Report(partial(_line, show), EVERY[kind], kind != "auto")
+        report = Report(partial(_line, show), EVERY[kind], kind != "auto")
+        with _listening(report):
+            yield report
 
 
-def state(done: int, total: int | None, seconds: float, devices=None) -> dict:
+@contextmanager
+def _listening(report: Report):
+    """While programs are compiled the report says so."""
+    with programs_listener(report.programs):
+        yield report
+
+
+def state(
+    done: int, total: int | None, seconds: float, devices=None, compiling=None
+) -> dict:
     """Cells, speed, the time left if the rest goes as fast (unknown for a total of
-    None), devices at work."""
+    None), devices at work, programs that are compiled."""
     speed = done / seconds if seconds > 0 else 0.0
     now = {
         "cells_done": done,
@@ -57,14 +81,19 @@ def state(done: int, total: int | None, seconds: float, devices=None) -> dict:
         "gcups": round(speed / 1e9, 4),
         "eta_seconds": round((total - done) / speed, 1) if speed and total else None,
     }
-    if devices is None:
-        return now
-    return now | {"devices_busy": devices[0], "devices": devices[1]}
+    if devices is not None:
+        now |= {"devices_busy": devices[0], "devices": devices[1]}
+    if compiling is not None:
+        now |= {"programs_compiled": compiling[0], "programs": compiling[1]}
+    return now
 
 
 def text(now: dict) -> str:
     """A state for people."""
     done, total, eta = now["cells_done"], now["cells_total"], now["eta_seconds"]
+    if "programs" in now:
+        count = f"{now['programs_compiled'] + 1} of {now['programs']}"
+        return f"{done:.3g} cells, compiling {count}"
     if total is None:
         return f"{done:.3g} cells, {now['gcups']:.3g} GCUPS"
     left = "?" if eta is None else _clock(eta)

@@ -66,10 +66,10 @@ def _shown(value) -> str:
 
 def summary(info: dict, kept: int, filters: str) -> str:
     """Pairs computed and kept, speed."""
-    speed = f"{info['seconds']:.2f} s, {gcups(info):.3g} GCUPS"
     cut = f", {kept:,} kept ({filters})" if filters else ""
     return (
-        f"{pairs(info)} computed{cut}; {info['cells']:,} cells in {speed}{halved(info)}"
+        f"{pairs(info)} computed{cut}; {info['cells']:,} cells in {speed(info)}"
+        f"{halved(info)}"
     )
 
 
@@ -83,6 +83,13 @@ def halved(info: dict) -> str:
 def pairs(info: dict) -> str:
     """How many pairs: ``1 pair``, ``1,225 pairs``."""
     return f"{info['pairs']:,} pair" + "s" * (info["pairs"] != 1)
+
+
+def speed(info: dict) -> str:
+    """Seconds, and of a job that took one or more its GCUPS: of a shorter one they
+    would tell of its start alone."""
+    seconds = f"{info['seconds']:.2f} s"
+    return seconds if info["seconds"] < 1 else f"{seconds}, {gcups(info):.3g} GCUPS"
 
 
 def gcups(info: dict) -> float:

@@ -122,8 +122,7 @@ def summary(info: dict, found: int, kept: int) -> str:
     size = f"{info['sequences']:,} sequences of {info['residues']:,} residues"
     return (
         f"{ran}; {size} searched; "
-        f"{hits}; {info['cells']:,} cells in {info['seconds']:.2f} s, "
-        f"{report.gcups(info):.3g} GCUPS{report.halved(info)}"
+        f"{hits}; {info['cells']:,} cells in {report.speed(info)}{report.halved(info)}"
     )
 
 

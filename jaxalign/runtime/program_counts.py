@@ -62,3 +62,4 @@ class ProgramCounts:
 
 
 COUNTS = ProgramCounts()
+programs_listener = COUNTS.listener

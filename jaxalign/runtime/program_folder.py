@@ -138,6 +138,15 @@ def entries(folder: str) -> list[tuple[str, os.stat_result]]:
     return found
 
 
+def program_files() -> dict[str, str | int]:
+    """The folder, how many programs are in it, and how many bytes these have."""
+    folder = program_folder()
+    if folder is None:
+        return {"folder": "none"}
+    sizes = [state.st_size for _, state in entries(folder)]
+    return {"folder": folder, "programs": len(sizes), "bytes": sum(sizes)}
+
+
 def _digest(body: bytes) -> bytes:
     return blake2b(body, digest_size=DIGEST_BYTES).digest()
 

@@ -17,6 +17,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 import jaxalign
+from jaxalign import compiled
 from jaxalign.cli.main import main
 from jaxalign.runtime import machine, program_folder, program_key, programs
 from jaxalign.runtime.program_counts import COUNTS, ProgramCounts
@@ -447,3 +448,42 @@ def test_what_jax_had_in_its_own_folder_is_not_stored(tmp_path):
         calls = run(tmp_path / "second")
         assert calls["compile"] > 0 and "store" not in calls
     assert "compile" not in run(tmp_path / "first")
+
+
+# --------------------------------------------------------------- before they are needed
+
+
+def test_warm_up_leaves_the_programs_of_usual_jobs(folder, monkeypatch, capsys):
+    """On the command line too; `info` says where they are."""
+    monkeypatch.setattr(compiled, "MODES", ("local",))
+    monkeypatch.setattr(compiled, "OUTPUTS", ("score",))
+    few = compiled.proteins(12)
+    assert few.lengths.min() >= 20 and few.lengths.max() <= compiled.LONGEST
+    monkeypatch.setattr(compiled, "proteins", lambda count: few)
+    for one in programs._programs:  # as in a new process
+        one.clear_cache()
+        one._loaded_by_jax.clear()
+    jax.clear_caches()
+    assert main(["warmup"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3 and "all pairs, local, score: " in lines[0]
+    assert len(entries(folder)) >= 3
+    assert compiled.program_files()["programs"] == len(entries(folder))
+    programs.clear()
+    before = COUNTS.calls["compile"]
+    assert main(["warmup", "--device", "cpu"]) == 0
+    assert COUNTS.calls["compile"] == before
+    capsys.readouterr()
+    assert main(["info"]) == 0
+    assert str(folder) in capsys.readouterr().out
+    monkeypatch.setenv(FOLDER, "off")
+    assert main(["warmup"]) == 2
+    assert "no folder" in capsys.readouterr().err
+
+
+def test_an_option_of_the_command_line_turns_the_folder_off(folder, tmp_path):
+    (tmp_path / "a.fa").write_text(">a\nMKTAYIA\n>b\nMKTAIA\n")
+    words = ["all", str(tmp_path / "a.fa"), "--implementation", "sweep"]
+    programs.clear()
+    assert main([*words, "--no-cache"]) == 0
+    assert not folder.exists()
