@@ -9,8 +9,6 @@ import gzip
 import io
 import json
 import re
-import runpy
-import sys
 from pathlib import Path
 
 import jax  # noqa: F401  (before the first command, which else turns on a cache)
@@ -18,6 +16,7 @@ from golden_draw import AMBIGUOUS, PROTEIN, RNA, Draw
 from golden_groups import ALL_PROTEIN, Group
 
 import jaxalign
+from jaxalign.cli.main import main
 
 DATA = Path(jaxalign.__file__).parent / "data"
 SPOKEN = re.compile(r"gap\(k\)|jaxalign [\d.]+|@PG")
@@ -158,19 +157,17 @@ def _group(name, some) -> Group:
 def _command(line: str, folder: Path) -> str:
     """Run a command in a folder -> exit code, standard output, what it wrote."""
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    out, err, argv = io.StringIO(), io.StringIO(), sys.argv
-    sys.argv, code = ["jaxalign", *line.split(), *_quiet(line)], 0
+    out, err = io.StringIO(), io.StringIO()
     try:
         with (
             contextlib.chdir(folder),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
         ):
-            runpy.run_module("jaxalign", run_name="__main__")
+            # The program itself may end the process without returning.
+            code = main([*line.split(), *_quiet(line)])
     except SystemExit as end:
         code = end.code or 0
-    finally:
-        sys.argv = argv
     new = (path for path in sorted(folder.rglob("*")) if path not in before)
     # Checksums of parts are of bytes, which depend on the version of pyarrow.
     new = (path for path in new if not path.name.startswith("_part-"))
