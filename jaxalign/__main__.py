@@ -1,6 +1,6 @@
 """``python -m jaxalign`` is the command ``jaxalign``."""
 
-from jaxalign.cli.main import main
+from jaxalign.cli.main import run
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run()

@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 import traceback
+from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
@@ -20,7 +21,6 @@ from jaxalign.cli.three import three
 from jaxalign.cli.warmup import warmup
 from jaxalign.errors import (
     EXIT_CODES,
-    DeviceFailure,
     JaxalignError,
     MemoryPlanError,
     UsageError,
@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
     int
         One of ``jaxalign.errors.EXIT_CODES``.
     """
-    program, argv = argv is None, sys.argv[1:] if argv is None else argv
+    argv = sys.argv[1:] if argv is None else argv
     _prepare(argv)
     try:
         result = app()(argv, exit_on_error=False, print_error=False)
@@ -86,16 +86,26 @@ def main(argv: list[str] | None = None) -> int:
     except CycloptsError as error:
         return _fail(f"{error}\nhint: see jaxalign --help", USAGE, argv)
     except Exception as error:
-        code = _fail(_message(error), _exit_code(error), argv)
-        return _leave(code) if program and _device_failed(error, code) else code
-    result = result or 0
-    return _leave(result) if program and _has_started_jax() else result
+        return _fail(_message(error), _exit_code(error), argv)
+    return result or 0
 
 
-def _has_started_jax() -> bool:
-    """Whether there is anything that would end slowly, and nobody who measures it."""
+def run() -> NoReturn:
+    """The command ``jaxalign``: ``main`` of the process, whose end this is.
+
+    A process that has started JAX asks no device for anything any more: to give its
+    memory back takes up to a second, and in the dead context of a device it would log
+    an error each, wait for ever, or abort with a code of its own. Files were closed,
+    and what was half written removed, on the way here. Who measures the process is
+    told of its end.
+    """
+    code = main()
     watched = sys.gettrace() or sys.getprofile() or "ray" in sys.modules
-    return "jax" in sys.modules and not watched
+    if "jax" not in sys.modules or (watched and not code):
+        sys.exit(code)
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
+    os._exit(code)
 
 
 def _prepare(argv) -> None:
@@ -111,23 +121,6 @@ def _prepare(argv) -> None:
         os.environ.setdefault(PREALLOCATE, "false")
         if not VERBOSE & set(argv):
             os.environ.setdefault(XLA_LOG, FATAL)
-
-
-def _device_failed(error: Exception, code: int) -> bool:
-    """Whether a device may be of no use any more: of the errors of JAX, which this room
-    does not import, all but a lack of memory."""
-    of_jax = type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError")
-    return isinstance(error, DeviceFailure) or (of_jax and code == FAILED)
-
-
-def _leave(code: int) -> int:
-    """End the process without asking a device for anything: to give its memory back
-    takes up to a second, and in the dead context of a device it would log an error
-    each, wait for ever, or abort with a code of its own. Files were closed, and what
-    was half written removed, on the way here."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        stream.flush()
-    os._exit(code)
 
 
 def _exit_code(error: Exception) -> int:

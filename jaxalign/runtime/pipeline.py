@@ -79,7 +79,7 @@ def run(
     wanted: a long piece may look at it and raise ``Stopped``.
 
     An error of planning or computing ends all threads at their next piece, and is
-    raised here.
+    raised here; so does an interrupt, but nobody waits for the threads then.
     """
     shared = _PipelineState(ahead, len(workers), ending or threading.Event())
     threads = [threading.Thread(target=_plan, args=(shared, works))]
@@ -96,6 +96,9 @@ def run(
             shared.room.release()
         if shared.error:
             raise shared.error
+    except KeyboardInterrupt:  # who interrupts does not wait for a piece to end
+        threads.clear()
+        raise
     finally:
         shared.stop()
         for thread in threads:

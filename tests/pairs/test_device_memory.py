@@ -489,15 +489,16 @@ def test_a_device_that_fails_leaves_one_line_and_no_file(
 
 ENDED = """
 import atexit, sys
+import jax
 from jaxalign.pairs import api
-from jaxalign.cli.main import main
+from jaxalign.cli.main import run
 from jaxalign.errors import DeviceFailure
 def fail(*_, **__):
     raise DeviceFailure("gpu:0 failed")
 api.run_plan = fail
 atexit.register(print, "noise of a dying context")
 sys.argv = ["jaxalign", "all", "a.fa", "-q"]
-sys.exit(main())
+run()
 """
 
 

@@ -388,3 +388,47 @@ def test_the_plan_of_parts():
     )
     with pytest.raises(jaxalign.MemoryPlanError):
         jaxalign.plan(sequences, part_rows=100, threads=1, memory_budget=4000)
+
+
+def test_an_interrupt_does_not_wait_for_a_piece(monkeypatch):
+    """The threads end by themselves after what they do."""
+    at_work, free, done = threading.Event(), threading.Event(), []
+
+    def worker():
+        def compute(work, piece):
+            at_work.set()
+            free.wait(20)
+            done.append(piece)
+
+        return compute
+
+    class Begun:
+        """The caller's queue: its reader is interrupted while a piece is computed."""
+
+        def put(self, work):
+            pass
+
+        def get(self):
+            at_work.wait(20)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline.queue, "SimpleQueue", _after(Begun(), 1))
+    with pytest.raises(KeyboardInterrupt):
+        next(pipeline.run([pipeline.Work(None, [1, 2, 3])], [worker]))
+    assert not done
+    free.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("Thread-") and thread is not threading.main_thread():
+            thread.join(20)
+    assert done == [1]
+
+
+def _after(second, count):
+    """A maker of queues, of which number ``count`` is another thing."""
+    made, real = [], pipeline.queue.SimpleQueue
+
+    def make():
+        made.append(None)
+        return second if len(made) == count + 1 else real()
+
+    return make
