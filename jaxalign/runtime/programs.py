@@ -126,9 +126,9 @@ class Program:
         key: tuple[Any, ...],
     ) -> Any:
         """The executable, from the folder or compiled and put there."""
-        if maps_run_short():
-            clear()
         (device, tree, types, *_), name = key, ""
+        if device.platform == "cpu" and maps_run_short():
+            clear()
         folder = program_folder.program_folder()
         if folder is not None:
             try:
