@@ -18,7 +18,8 @@ from jaxalign.runtime.program_folder import program_files
 
 MODES = "global", "local", "semiglobal"
 OUTPUTS = "score", "identity", "stats", "alignment"
-# Lengths as those of proteins: ln N(5.7, 0.6), so that half are from 200 to 450.
+# Lengths as those of proteins: ln N(5.7, 0.6), so that half are from 200 to 450, and
+# two long ones.
 LOG_MEAN, LOG_SPREAD, LONGEST = 5.7, 0.6, 5000
 SEED = 2011
 
@@ -28,6 +29,7 @@ def proteins(count: int) -> Sequences:
     dice = np.random.default_rng(SEED)
     lengths = np.exp(dice.normal(LOG_MEAN, LOG_SPREAD, count)).astype(int)
     lengths = np.minimum(np.maximum(lengths, 20), LONGEST)
+    lengths[:2] = LONGEST, LONGEST // 2
     parts = [dice.integers(0, 20, length).astype(np.uint8) for length in lengths]
     return from_parts([f"p{k}" for k in range(count)], parts, Scoring().alphabet)
 

@@ -39,9 +39,10 @@ START = {False: StartSeconds(0.6, 2.0, 0.1), True: StartSeconds(1.5, 6.0, 0.3)}
 CALL_SECONDS = 0.01  # of a job whose programs are there
 COMPILED_CELL_SECONDS = 1e-9  # of a thread, with a path
 LONE_CELLS = 2**19  # of a pair alone, which the anti-diagonals take 1.5 to 2 ms for
+LEAST_SIDE = 64  # of a window of zipped pairs
 MAX_CELLS, MAX_PAIRS = 2**31, 2**20  # beyond them nothing is estimated
-_sizes_ready = set()  # of jobs that this process has compiled programs for
-_seconds_by_rows = {}  # size of jobs -> how long this process has computed some
+_sizes_ready = set()  # of programs that this process has compiled or loaded
+_seconds_by_rows = {}  # sizes of jobs -> how long this process has computed some
 
 
 def plan(task: Task) -> Plan | None:
@@ -123,7 +124,7 @@ def choose_way(cells: float, rows: float, task: Task) -> tuple[bool, str]:
     by_rows = cells * cost + rows * ROW_SECONDS + steps
     compiled = CALL_SECONDS + cells * COMPILED_CELL_SECONDS / task.threads
     start = seconds_to_start(task, by_rows - compiled)
-    pays = _seconds_by_rows.get(_size(task), 0.0) >= start and 2 * compiled < by_rows
+    pays = _seconds_by_rows.get(_sizes(task), 0.0) >= start and 2 * compiled < by_rows
     why = f"a small job: about {by_rows:.2g} s in NumPy, without a compiler"
     return by_rows <= compiled + start and not pays, why
 
@@ -133,26 +134,18 @@ def seconds_to_start(task: Task, spare: float = inf) -> float:
     are in memory; else JAX may have to be imported, and the programs loaded or
     compiled. Whether they are in the folder is asked where ``spare`` seconds, which
     rows would take more, depend on it."""
-    if _size(task) in _sizes_ready:
+    missing = _sizes(task) - _sizes_ready
+    if not missing:
         return 0.0
     start = START[os.path.exists(NVIDIA)]
     imported = 0.0 if "jax" in sys.modules else start.jax
-    programs = _programs(task)
-    loaded = imported + programs * start.load
-    compiled = imported + max(programs / task.threads, 1) * start.program
+    loaded = imported + len(missing) * start.load
+    compiled = imported + max(len(missing) / task.threads, 1) * start.program
     if not loaded < spare <= compiled:
         return compiled
     folder = program_folder()
-    return loaded if folder and has_note(folder, _note(task)) else compiled
-
-
-def _programs(task: Task) -> int:
-    """How many programs the fill of a task needs, about: zipped pairs lie in windows
-    whose sides are a power of two."""
-    if task.kind != "zip":
-        return 1
-    sides = np.maximum(task.queries.lengths, task.targets.lengths)
-    return len(set(np.frexp(np.maximum(sides, 64) - 0.5)[1].tolist())) or 1
+    stored = folder and all(has_note(folder, _note(size)) for size in missing)
+    return loaded if stored else compiled
 
 
 def is_by_rows(plan: Plan) -> bool:
@@ -162,23 +155,30 @@ def is_by_rows(plan: Plan) -> bool:
 
 def note(plan: Plan, seconds: float) -> None:
     """A plan has run: what it compiled is there for the next one of its size."""
-    size = _size(plan.task)
+    sizes = _sizes(plan.task)
     if is_by_rows(plan):
-        _seconds_by_rows[size] = _seconds_by_rows.get(size, 0.0) + seconds
-    elif size not in _sizes_ready:
-        _sizes_ready.add(size)
-        if folder := program_folder():
-            leave_note(folder, _note(plan.task))
+        _seconds_by_rows[sizes] = _seconds_by_rows.get(sizes, 0.0) + seconds
+        return
+    folder = program_folder() if sizes - _sizes_ready else None
+    for size in sizes - _sizes_ready if folder else ():
+        leave_note(folder, _note(size))
+    _sizes_ready.update(sizes)
 
 
-def _size(task: Task) -> tuple:
-    """What the programs of a task depend on, about."""
-    sides = tuple(max(length, 1).bit_length() for length in task.job.most)
-    return task.kind == "zip", task.local, task.output, sides
+def _sizes(task: Task) -> frozenset:
+    """What the programs of a task depend on, one for each of them, about. Zipped pairs
+    lie in windows whose sides are a power of two."""
+    kind = task.kind == "zip", task.local, task.output
+    if task.kind == "zip":
+        sides = np.maximum(task.queries.lengths, task.targets.lengths)
+        sides = np.frexp(np.maximum(sides, LEAST_SIDE) - 0.5)[1]
+        return frozenset((*kind, side) for side in sides.tolist())
+    sides = (max(length, 1).bit_length() for length in task.job.most)
+    return frozenset([(*kind, *sides)])
 
 
-def _note(task: Task) -> str:
-    return f"jobs of size {_size(task)} have their programs here"
+def _note(size: tuple) -> str:
+    return f"jobs of size {size} have their programs here"
 
 
 def _may(task: Task) -> bool:

@@ -149,12 +149,12 @@ def test_what_a_small_job_is(monkeypatch):
     monkeypatch.setattr(small_jobs, "_sizes_ready", set())
     assert is_small(1e8, 1000) and not is_small(1e9, 1000)
     assert is_small(3.9e8, 9e3, output="score") and not is_small(1e4, 2e5)
-    ready = {small_jobs._size(task_of(["MK" * 100] * 2, kind="all"))}
-    monkeypatch.setattr(small_jobs, "_sizes_ready", ready)
+    sizes = small_jobs._sizes(task_of(["MK" * 100] * 2, kind="all"))
+    monkeypatch.setattr(small_jobs, "_sizes_ready", set(sizes))
     assert is_small(1e5, 100) and not is_small(1e8, 1000)
     monkeypatch.setattr(small_jobs, "_sizes_ready", set())
     for spent, want in ((1.9, True), (2.1, False)):
-        monkeypatch.setattr(small_jobs, "_seconds_by_rows", dict.fromkeys(ready, spent))
+        monkeypatch.setattr(small_jobs, "_seconds_by_rows", {sizes: spent})
         assert is_small(1e8, 1000) == want and is_small(1e5, 300)
 
 
@@ -180,6 +180,24 @@ def test_the_start_of_what_is_compiled(monkeypatch, tmp_path):
     assert small_jobs.seconds_to_start(replace(job, output="score"), 1.0) == cold
     monkeypatch.setattr(small_jobs, "NVIDIA", __file__)
     assert small_jobs.seconds_to_start(replace(job, output="score")) > 2 * cold
+
+
+def test_zipped_pairs_have_a_program_for_each_side(monkeypatch, tmp_path):
+    """Those of a job of many sizes serve one of few, in another process, too."""
+    monkeypatch.setattr(small_jobs, "NVIDIA", "/no/such/file")
+    monkeypatch.setattr(small_jobs, "_sizes_ready", set())
+    monkeypatch.setenv("JAXALIGN_CACHE_DIR", str(tmp_path / "programs"))
+    wide = task_of(["", "A" * 65, "A" * 64, "A" * 999], ["MK"] * 4, threads=1)
+    few = task_of(["A" * 128], ["A" * 5], threads=1)
+    other = task_of(["A" * 129], ["A" * 5], threads=1)
+    assert [len(small_jobs._sizes(x)) for x in (wide, few, other)] == [3, 1, 1]
+    assert not small_jobs._sizes(task_of([], []))
+    small_jobs.note(Plan(wide, (), {"implementation": "sweep"}), 1.0)
+    load, compiled = small_jobs.START[False].load, small_jobs.START[False].program
+    for ready in (True, False):
+        assert small_jobs.seconds_to_start(few, 1.0) == (0.0 if ready else load)
+        assert small_jobs.seconds_to_start(other, 1.0) == compiled
+        monkeypatch.setattr(small_jobs, "_sizes_ready", set())
 
 
 def test_who_computes_a_small_job(monkeypatch):
