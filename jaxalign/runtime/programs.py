@@ -22,6 +22,7 @@ from jax.core import Tracer
 from jax.experimental import serialize_executable
 
 from jaxalign.runtime import program_folder, program_key
+from jaxalign.runtime.device_turns import DeviceTurns
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.memory import maps_run_short
 from jaxalign.runtime.program_counts import COUNTS
@@ -65,10 +66,13 @@ class Program:
         _programs.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        compiled, arrays, named = self._find(args, kwargs)
+        compiled, arrays, named, device = self._find(args, kwargs)
         if compiled is None:
             return self.jitted(*args, **kwargs)
-        return compiled(*arrays, **named)
+        if device.platform == "cpu":
+            return compiled(*arrays, **named)
+        with _turns(device).launching():
+            return compiled(*arrays, **named)
 
     def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Have the program for these arguments ready, without running it."""
@@ -87,7 +91,8 @@ class Program:
         return getattr(self.jitted, name)
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """(executable or None, the positional arguments that are arrays, the named)."""
+        """(executable or None, the positional arguments that are arrays, the named,
+        device)."""
         static = {name: x for name, x in kwargs.items() if name in self._static}
         named = {name: x for name, x in kwargs.items() if name not in self._static}
         arrays: list[Any] = []
@@ -101,7 +106,7 @@ class Program:
         traced = any(isinstance(leaf, Tracer) for leaf in leaves)
         device = None if traced or _disabled() else _device(leaves)
         if device is None:
-            return None, arrays, named
+            return None, arrays, named, device
         types = tuple(map(_type, leaves))
         key = device, tree, types, tuple(sorted(static.items())), _mode()
         with self._lock:
@@ -116,7 +121,7 @@ class Program:
                 with self._lock:
                     self._compiled.pop(key, None)  # there may be more memory later
                 future.set_exception(error)
-        return future.result(), arrays, named
+        return future.result(), arrays, named, device
 
     def _made(
         self,
@@ -140,7 +145,8 @@ class Program:
             return found
         _compiling.loaded_by_jax = False
         with jax.default_device(device):
-            compiled = _compiled(partial(self.jitted.trace, *args, **kwargs))
+            trace = partial(self.jitted.trace, *args, **kwargs)
+            compiled = _compiled(trace, _turns(device))
         if _compiling.loaded_by_jax:  # which JAX may remember, and not say again
             self._loaded_by_jax.add(key)
         if folder is not None and key not in self._loaded_by_jax:
@@ -152,6 +158,11 @@ def clear() -> None:
     """Have all ``Program`` objects forget what they have in memory."""
     for one in list(_programs):
         one.clear_cache()
+
+
+@cache
+def _turns(_device: Any) -> DeviceTurns:
+    return DeviceTurns()
 
 
 @cache
@@ -207,13 +218,13 @@ def _loaded(folder: str, name: str, device: Any) -> Any:
             return None
 
 
-def _compiled(trace: Callable[[], Any]) -> Any:
+def _compiled(trace: Callable[[], Any], turns: DeviceTurns) -> Any:
     with COUNTS.compiling():
         with COUNTS.timed("trace"):
             traced = trace()
         with COUNTS.timed("lower"):
             lowered = traced.lower()
-        with COUNTS.timed("compile"):
+        with turns.compiling(), COUNTS.timed("compile"):
             return lowered.compile()
 
 
