@@ -40,7 +40,7 @@ def usual_jobs(implementation: str):
     implementation : of ``pairs.api``; without a name, small jobs would compile nothing
     """
     gpu = implementation == "pallas"
-    few = proteins(540 if gpu else 150)
+    few, many = proteins(540 if gpu else 150), proteins(1000)
     named = {"implementation": implementation}
     for mode in MODES:
         for output in OUTPUTS:
@@ -52,9 +52,7 @@ def usual_jobs(implementation: str):
         options = {"mode": mode, "output": "alignment", **named}
         yield (
             f"zipped pairs, {mode}, alignment",
-            lambda options=options: api.align_pairs(
-                proteins(1000), proteins(1000), **options
-            ),
+            lambda options=options: api.align_pairs(many, many, **options),
         )
     yield (
         "search, local",

@@ -6,8 +6,6 @@ import time
 from contextlib import contextmanager
 from functools import partial
 
-from jaxalign.compiled import programs_listener
-
 BAR_AFTER = 2.0  # seconds; shorter work needs no bar
 EVERY = {"auto": 60.0, "plain": 10.0, "json": 1.0}
 
@@ -64,6 +62,8 @@ def reporting(kind: str, quiet: bool = False):
 @contextmanager
 def _listening(report: Report):
     """While programs are compiled the report says so."""
+    from jaxalign.compiled import programs_listener
+
     with programs_listener(report.programs):
         yield report
 

@@ -172,7 +172,7 @@ def _sizes(task: Task) -> frozenset:
     if task.kind == "zip":
         sides = np.maximum(task.queries.lengths, task.targets.lengths)
         sides = np.frexp(np.maximum(sides, LEAST_SIDE) - 0.5)[1]
-        return frozenset((*kind, side) for side in sides.tolist())
+        return frozenset((*kind, side) for side in np.unique(sides).tolist())
     sides = (max(length, 1).bit_length() for length in task.job.most)
     return frozenset([(*kind, *sides)])
 

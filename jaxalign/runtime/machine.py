@@ -47,6 +47,7 @@ def driver() -> str | None:
         return None
 
 
+@cache
 def summary() -> str:
     """All of these, and the versions of Python and of JAX."""
     known = [sys.version, code_digest(), processor(), driver()]

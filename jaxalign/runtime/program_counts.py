@@ -5,7 +5,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 
 class ProgramCounts:
@@ -34,13 +34,13 @@ class ProgramCounts:
                 self.calls[what] += 1
 
     @contextmanager
-    def compiling(self, programs: int = 1) -> Generator[None]:
-        """Count programs that are being compiled."""
-        self._tell(programs, 0)
+    def compiling(self) -> Generator[None]:
+        """Count a program that is being compiled."""
+        self._tell(1, 0)
         try:
             yield
         finally:
-            self._tell(0, programs)
+            self._tell(0, 1)
 
     @contextmanager
     def listener(self, listen: Callable[[int, int], None]) -> Generator[None]:
@@ -50,8 +50,7 @@ class ProgramCounts:
         try:
             yield
         finally:
-            with suppress(ValueError):
-                self._listeners.remove(listen)
+            self._listeners.remove(listen)
 
     def _tell(self, begun: int, ended: int) -> None:
         with self._lock:
