@@ -44,18 +44,16 @@ from jaxalign.errors import UsageError
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.pairing import partners_of
 from jaxalign.signatures import with_options
+from jaxalign.similarity.arguments import Lengths, Similarity
 from jaxalign.soft import engine
 from jaxalign.soft.engine import over_batch
 from jaxalign.soft.options import (
-    Lengths,
     SharedKeywords,
     SoftKeywords,
     SoftOptions,
     prepare,
 )
 
-# One array, or a tuple of those that it is made of.
-Similarity = jax.typing.ArrayLike | tuple[jax.typing.ArrayLike, ...]
 MODEL = ("gap_open", "gap_extend", "temperature")
 
 

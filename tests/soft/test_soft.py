@@ -22,9 +22,10 @@ from jaxalign import soft_posterior, soft_score
 from jaxalign.errors import UsageError
 from jaxalign.model.pairing import most_accurate
 from jaxalign.model.scoring import FREE_ENDS
+from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
+from jaxalign.similarity.overhang import no_overhang, overhang
 from jaxalign.soft.dp import blocks, free_energy
-from jaxalign.soft.dp.diagonals import FORBIDDEN, Weights
-from jaxalign.soft.dp.ends import Gap, ModeRules, no_overhang, overhang
+from jaxalign.soft.dp.diagonals import Weights
 
 SCORE, PROBABILITY = 2e-5, 2e-6
 OPEN, EXTEND = 1.5, 0.375
@@ -481,7 +482,7 @@ def test_inputs_of_three_kinds():
 
 def test_products_of_vectors_by_diagonal():
     """The blocked products are the skewed product, for blocks that fit and do not."""
-    from jaxalign.soft.dp.diagonals import skew
+    from jaxalign.similarity.skewed import skew
 
     for m, n, k, block in ((5, 7, 3, 3), (9, 2, 1, 4), (1, 1, 4, 16)):
         products = jax.jit(blocks.products)

@@ -6,51 +6,16 @@ given as vectors, the scores of a block are computed from them, and its posterio
 multiplied with them at once. So no array has the size of the table.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxalign.similarity.arrays import FORBIDDEN, Factors
 from jaxalign.soft.dp import scan
-from jaxalign.soft.dp.diagonals import FORBIDDEN, SoftTable, diagonals, successors
-from jaxalign.soft.dp.ends import ModeRules
+from jaxalign.soft.dp.diagonals import SoftTable, diagonals, successors
 
 BLOCK_DIAGONALS = 64  # computed anew at a time
 VECTORS = ("query_vectors", "target_vectors")
-
-
-class Factors(NamedTuple):
-    """Similarity as dot products: ``query`` (M, K) with ``target`` (N, K)."""
-
-    query: jax.Array
-    target: jax.Array
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """That of the product, leading axes included."""
-        batch = jnp.broadcast_shapes(self.query.shape[:-2], self.target.shape[:-2])
-        return (*batch, self.query.shape[-2], self.target.shape[-2])
-
-    @property
-    def dtype(self):
-        return jnp.promote_types(self.query.dtype, self.target.dtype)
-
-
-def multiplied(similarity):
-    """The product of ``Factors``; an array stays as it is."""
-    if not isinstance(similarity, Factors):
-        return similarity
-    query, target = (x.astype(similarity.dtype) for x in similarity)
-    return jnp.einsum("...ik,...jk->...ij", query, target)
-
-
-def masked(factors: Factors, rules: ModeRules) -> Factors:
-    """Factors with zero vectors beyond the lengths."""
-    a, b = factors
-    rows = jnp.arange(a.shape[0], dtype=jnp.int32)[:, None] < rules.m
-    columns = jnp.arange(b.shape[0], dtype=jnp.int32)[:, None] < rules.n
-    return Factors(jnp.where(rows, a, 0), jnp.where(columns, b, 0))
 
 
 def run(block: int, table: SoftTable, similarity):

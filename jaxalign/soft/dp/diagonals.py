@@ -1,9 +1,7 @@
 """One pair as the loops of ``soft.dp.scan`` see it: constants, and rows by diagonal.
 
-Lanes are the rows i of a table, row d of a skewed one holds j = d - i: (R, C) becomes
-(R + C - 1, R). It is done by padding each row and reading the flat array with rows one
-shorter, so that row i slips i places to the right; a gather or a scatter would cost
-more than the recurrence. Costs that are one number or a vector over a sequence stay as
+Lanes are the rows i of a table, row d of a skewed one holds j = d - i
+(``similarity.skewed``). Costs that are one number or a vector over a sequence stay as
 they are; full ones (M, N) are skewed and scanned with the similarity.
 """
 
@@ -11,21 +9,17 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
-from jaxalign.soft.dp.ends import Gap, ModeRules, Overhang, weight
-
-# Finite, so that a difference of two is 0 and never NaN; -inf is read as this.
-FORBIDDEN = -1e30
-# Costs are cut here: exp(-COSTLY) is 0 already, and FORBIDDEN minus it stays finite.
-COSTLY = 1e29
+from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
+from jaxalign.similarity.overhang import Overhang, weight
+from jaxalign.similarity.skewed import columns_at, reversed_columns, skew, up
 
 
 class Weights(NamedTuple):
     """The numbers that score an alignment; arrays of one floating dtype.
 
     ``similarity`` (M, N); ``opening``, ``extending`` the gap costs; ``overhang`` the
-    costs at the ends (``soft.dp.ends``).
+    costs at the ends (``similarity.overhang``).
     """
 
     similarity: jax.Array
@@ -133,41 +127,3 @@ def successors(table: SoftTable, rows_of=lambda _, x: x):
         later = jnp.pad(x[1:], ((0, 1), (0, 0))) if name in table.costs else x
         xs[name] = later
     return {name: rows_of(name, x) for name, x in xs.items()}
-
-
-def skew(table, fill):
-    """(R, C) -> (R + C - 1, R), ``out[d, i] = table[i, d - i]``, else ``fill``."""
-    rows, columns = table.shape
-    diagonals = rows + columns - 1
-    wide = jnp.pad(
-        table, ((0, 0), (0, diagonals + 1 - columns)), constant_values=fill
-    ).reshape(-1)
-    return wide[: rows * diagonals].reshape(rows, diagonals).T
-
-
-def unskew(diagonals, columns):
-    """(R + C - 1, R) -> (R, C): the inverse of ``skew``."""
-    count, rows = diagonals.shape
-    flat = jnp.pad(diagonals.T.reshape(-1), (0, rows))
-    return flat.reshape(rows, count + 1)[:, :columns]
-
-
-def down(x, fill):
-    """x[i - 1] at lane i: what the row above holds."""
-    return jnp.concatenate([jnp.full(1, fill, x.dtype), x[:-1]])
-
-
-def up(x):
-    """x[i + 1] at lane i, 0 in the last lane."""
-    return jnp.concatenate([x[1:], jnp.zeros(1, x.dtype)])
-
-
-def reversed_columns(x, rows):
-    """Prepare a vector over columns (C,) for ``columns_at``, zeros outside it."""
-    return jnp.pad(x, (rows, rows + 2))[::-1]
-
-
-def columns_at(prepared, rows, d):
-    """x[d - i] at lane i, from ``reversed_columns(x, rows)``; 0 outside."""
-    start = prepared.shape[0] - 1 - rows - d
-    return lax.dynamic_slice(prepared, (start,), (rows,))

@@ -18,18 +18,12 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
+from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Factors, Gap, ModeRules
+from jaxalign.similarity.overhang import Overhang
+from jaxalign.similarity.skewed import unskew
 from jaxalign.soft.dp import blocks, scaled_scan, scan
-from jaxalign.soft.dp.blocks import VECTORS, Factors
-from jaxalign.soft.dp.diagonals import (
-    COSTLY,
-    FORBIDDEN,
-    SoftTable,
-    Weights,
-    diagonals,
-    successors,
-    unskew,
-)
-from jaxalign.soft.dp.ends import Gap, ModeRules, Overhang
+from jaxalign.soft.dp.blocks import VECTORS
+from jaxalign.soft.dp.diagonals import SoftTable, Weights, diagonals, successors
 from jaxalign.soft.dp.kernels import Block, Kernels, log_z
 
 GAP_NAMES = ("open_e", "extend_e", "open_f", "extend_f")

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxalign.soft.dp.diagonals import COSTLY, Weights
-from jaxalign.soft.dp.ends import ModeRules
+from jaxalign.similarity.arrays import COSTLY, ModeRules
+from jaxalign.soft.dp.diagonals import Weights
 
 
 class Kernels(NamedTuple):

@@ -7,10 +7,10 @@ the target it is paired with (from 0, rising), -1 for none.
 import jax
 import jax.numpy as jnp
 
+from jaxalign.similarity.arrays import FORBIDDEN, Factors, ModeRules
+from jaxalign.similarity.overhang import weight
 from jaxalign.soft.dp import free_energy, scan
-from jaxalign.soft.dp.blocks import Factors
-from jaxalign.soft.dp.diagonals import FORBIDDEN, SoftTable, Weights, diagonals
-from jaxalign.soft.dp.ends import ModeRules, weight
+from jaxalign.soft.dp.diagonals import SoftTable, Weights, diagonals
 
 MATCH, GAP_E, GAP_F, START = 0, 1, 2, 3  # states of a walk
 

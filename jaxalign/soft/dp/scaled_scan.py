@@ -15,15 +15,9 @@ operations a diagonal, of half a unit each.
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.soft.dp.diagonals import (
-    FORBIDDEN,
-    SoftTable,
-    Weights,
-    diagonals,
-    down,
-    successors,
-    up,
-)
+from jaxalign.similarity.arrays import FORBIDDEN
+from jaxalign.similarity.skewed import down, up
+from jaxalign.soft.dp.diagonals import SoftTable, Weights, diagonals, successors
 from jaxalign.soft.dp.scan import collect, first_flow
 
 # As large as the rounding of one probability.

@@ -15,7 +15,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.soft.dp.diagonals import COSTLY, FORBIDDEN, SoftTable, down, up
+from jaxalign.similarity.arrays import COSTLY, FORBIDDEN
+from jaxalign.similarity.skewed import down, up
+from jaxalign.soft.dp.diagonals import SoftTable
 
 
 class ForwardValues(NamedTuple):

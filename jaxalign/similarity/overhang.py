@@ -1,6 +1,6 @@
 """Overhangs: the weights of starting and ending an alignment in a cell.
 
-In the soft recurrence a path starts and ends with a pair of residues, and the mode only
+In these recurrences a path starts and ends with a pair of residues, and the mode only
 says what k residues of the query and l of the target cost that hang over on one side:
 
 ===================  ==========================================================
@@ -12,7 +12,7 @@ local                0
 ===================  ==========================================================
 
 with g(k) = open + (k - 1) extend, g(0) = 0. Without adjacent gaps (biotite's rule) an
-overhang has k = 0 or l = 0. So the hard score is the best path of the same table.
+overhang has k = 0 or l = 0. The hard score is the best path of the soft table.
 """
 
 from typing import NamedTuple
@@ -20,33 +20,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-
-class ModeRules(NamedTuple):
-    """Run-time mode: scalars, so that one program serves every mode.
-
-    ``m``, ``n`` int32 lengths; the others bool.
-    """
-
-    m: jax.Array
-    n: jax.Array
-    query_start: jax.Array
-    query_end: jax.Array
-    target_start: jax.Array
-    target_end: jax.Array
-    local: jax.Array
-    adjacent: jax.Array
-
-
-class Gap(NamedTuple):
-    """Costs of residues that stand against a gap.
-
-    ``e`` of the query's residues: scalar, (M,) or (M, N); ``f`` of the target's:
-    scalar, (N,) or (M, N). Entry (i, j) of a full one belongs to the cell (i + 1,
-    j + 1); row 0 and column 0 of the table use the nearest entry.
-    """
-
-    e: jax.Array
-    f: jax.Array
+from jaxalign.similarity.arrays import Gap, ModeRules
 
 
 class Overhang(NamedTuple):

@@ -1,0 +1,1 @@
+"""Similarities and gap costs by position: what soft and hard alignment both read."""

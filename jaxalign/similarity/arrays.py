@@ -1,0 +1,72 @@
+"""The arrays of one pair: similarity, gap costs, lengths and rules."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+# Finite, so that a difference of two is 0 and never NaN; -inf is read as this.
+FORBIDDEN = -1e30
+# Costs are cut here: exp(-COSTLY) is 0 already, and FORBIDDEN minus it stays finite.
+COSTLY = 1e29
+
+
+class ModeRules(NamedTuple):
+    """Run-time mode: scalars, so that one program serves every mode.
+
+    ``m``, ``n`` int32 lengths; the others bool.
+    """
+
+    m: jax.Array
+    n: jax.Array
+    query_start: jax.Array
+    query_end: jax.Array
+    target_start: jax.Array
+    target_end: jax.Array
+    local: jax.Array
+    adjacent: jax.Array
+
+
+class Gap(NamedTuple):
+    """Costs of residues that stand against a gap.
+
+    ``e`` of the query's residues: scalar, (M,) or (M, N); ``f`` of the target's:
+    scalar, (N,) or (M, N). Entry (i, j) of a full one belongs to the cell (i + 1,
+    j + 1); row 0 and column 0 of the table use the nearest entry.
+    """
+
+    e: jax.Array
+    f: jax.Array
+
+
+class Factors(NamedTuple):
+    """Similarity as dot products: ``query`` (M, K) with ``target`` (N, K)."""
+
+    query: jax.Array
+    target: jax.Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the product, leading axes included."""
+        batch = jnp.broadcast_shapes(self.query.shape[:-2], self.target.shape[:-2])
+        return (*batch, self.query.shape[-2], self.target.shape[-2])
+
+    @property
+    def dtype(self):
+        return jnp.promote_types(self.query.dtype, self.target.dtype)
+
+
+def multiplied(similarity):
+    """The product of ``Factors``; an array stays as it is."""
+    if not isinstance(similarity, Factors):
+        return similarity
+    query, target = (x.astype(similarity.dtype) for x in similarity)
+    return jnp.einsum("...ik,...jk->...ij", query, target)
+
+
+def masked(factors: Factors, rules: ModeRules) -> Factors:
+    """Factors with zero vectors beyond the lengths."""
+    a, b = factors
+    rows = jnp.arange(a.shape[0], dtype=jnp.int32)[:, None] < rules.m
+    columns = jnp.arange(b.shape[0], dtype=jnp.int32)[:, None] < rules.n
+    return Factors(jnp.where(rows, a, 0), jnp.where(columns, b, 0))
