@@ -174,7 +174,8 @@ def _with_options(job: Job, theme, rng) -> Job:
     paths = job.output in ("stats", "alignment")
     possible = ["min_score"]
     possible += ["min_identity"] if job.output != "score" else []
-    possible += ["min_cov"] if paths else []
+    hang_over = job.mode == "local" or job.free
+    possible += ["min_cov"] if paths and hang_over else []
     wanted = theme.random() < 0.25 and job.kind in ("all", "stream", "zip", "one")
     kinds = ["shorter", "longer", "mean", "query", "target"]
     kinds += ["alignment", "full", "aligned"] if paths else []

@@ -61,7 +61,7 @@ MORE_FORMATS = [
     "all globins.fa --format graphpart --output identity --identity shorter",
     "all globins.fa --format hestia --output identity --identity longer",
     "all globins.fa --format datasail --output identity --identity mean",
-    "all globins.fa -o all.parquet --output identity",
+    "all globins.fa -o all.parquet --output identity --identity shorter",
     "all empty.fa -o all.sam",
     "all empty.fa -o all.pair",
     "all empty.fa -o all.fasta --include-self",

@@ -176,7 +176,8 @@ def _sets():
     yield every_pair("affine", output="stats", memory_budget="6MB")
     yield every_pair("half", output="stats", min_identity=0.3, identity="longer")
     yield every_pair("affine", output="alignment", mode="local", min_cov=0.5)
-    yield every_pair("ties", output="identity", min_identity=0.2, include_self=True)
+    kept = {"min_identity": 0.2, "identity": "shorter"}
+    yield every_pair("ties", output="identity", include_self=True, **kept)
     yield every_pair("linear", output="identity", implementation="wavefront")
     yield every_pair("linear", 10, 60, output="score", implementation="striped")
     yield every_pair("affine", 20, 60, output="stats", window=5)

@@ -282,6 +282,7 @@ VALUES = st.one_of(
 NAMES = (
     "mode", "free_ends", "output", "implementation", "memory_budget", "threads",
     "window", "devices", "min_score", "min_identity", "min_cov", "coverage",
+    "min_length_ratio", "filter",
     "identity", "mesh",
 )  # fmt: skip
 
@@ -324,6 +325,7 @@ def test_sequences_in_any_form(run):
 
 WORDS = (
     "--mode", "--free-ends", "--identity", "--min-identity", "--min-score", "--min-cov",
+    "--min-length-ratio", "--no-filter",
     "--coverage", "--output", "-o", "--format", "--columns", "--force", "--json",
     "--memory-budget", "--threads", "--implementation", "--device", "--devices", "-q",
     "--preset", "--matrix", "--match", "--mismatch", "--gap-open", "--gap-extend",

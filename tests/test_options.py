@@ -46,6 +46,7 @@ ENDS = {"mode", "free_ends"}
 MACHINE = {"implementation", "memory_budget", "threads", "devices"}
 WATCH = {"progress", "busy"}
 FILTERS = {"min_score", "min_identity", "identity", "min_cov", "coverage"}
+FILTERS |= {"min_length_ratio", "filter"}
 TABLE = ENDS | MACHINE | {"mesh", "window", "output"} | FILTERS
 SEARCH = ENDS | MACHINE | {"window", "top", "align_top", "unknown", "progress"}
 SOFT = ENDS | {*COSTS, "temperature", "adjacent_gaps", "implementation"}
@@ -95,6 +96,8 @@ VALUES = {
     "identity": "shorter",
     "min_cov": 0.1,
     "coverage": "both",
+    "min_length_ratio": 0.5,
+    "filter": False,
     "progress": None,
     "busy": None,
     "return_directions": False,
@@ -113,8 +116,12 @@ VALUES = {
 BESIDE = {
     ("align_all", "part_rows"): {"min_score": 1},
     **{
-        (name, "identity"): {"min_identity": 0.1}
+        (name, option): given
         for name in ("align_pairs", "align_all", "stream_all", "plan")
+        for option, given in (
+            ("identity", {"min_identity": 0.1}),
+            ("min_cov", {"mode": "local"}),
+        )
     },
 }
 
@@ -182,6 +189,8 @@ def test_the_message_says_what_may_be_meant(name, given, words):
         ("align_three", {"chunk": 3}, "only bt1, bt2 and bt3 have chunks"),
         ("align_pairs", {"identity": "shorter"}, "min_identity"),
         ("align_pairs", {"coverage": "query"}, "min_cov"),
+        ("align_pairs", {"min_cov": 0.5}, "min_length_ratio"),
+        ("align_all", {"min_cov": 0.5}, "min_length_ratio"),
         ("align_all", {"part_rows": 3}, "part_rows"),
         ("align_all", {"cluster": "auto", "threads": 2}, "leave out threads"),
         ("align_all", {"cluster": "auto", "devices": 0}, "leave out devices"),

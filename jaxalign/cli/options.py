@@ -76,7 +76,8 @@ class ModeOptions:
     """Ends of query and target that may hang over free of cost, with mode global."""
 
     identity: Identity | None = None
-    """What identities are divided by. [alignment: its columns]"""
+    """What identities are divided by. [alignment: its columns; with --output identity
+    longer, or shorter where ends may hang over]"""
 
     min_identity: Annotated[float | None, Parameter(metavar="F")] = None
     """Keep pairs with at least this identity, 0 to 1; the summary counts the rest."""
@@ -89,6 +90,12 @@ class ModeOptions:
 
     coverage: Coverage = "both"
     """Whose share --min-cov is about (columns qcov and tcov)."""
+
+    min_length_ratio: Annotated[float | None, Parameter(metavar="F")] = None
+    """Keep pairs whose shorter length is at least this share of the longer, 0 to 1."""
+
+    no_filter: Annotated[bool, FLAG] = False
+    """Align also the pairs that provably cannot pass --min-identity."""
 
 
 @Parameter(name="*", group=Group("Output", sort_key=3))

@@ -6,7 +6,8 @@ from math import isfinite
 from jaxalign.cli.options import MachineOptions, Options, ScoringOptions
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
-from jaxalign.model.identity import BY_PATH
+from jaxalign.model.filters import check_coverage
+from jaxalign.model.identity import BY_PATH, usual_identity
 from jaxalign.model.scoring import Scoring, preset, resolve_ends
 from jaxalign.pairs.api import PairOptions
 
@@ -17,7 +18,7 @@ ENDS = {
     "t3": "target_end",
 }
 EDNAFULL = "EDNAFULL"  # needle's matrix for nucleotides
-THRESHOLDS = ("min_score", "min_identity", "min_cov")
+THRESHOLDS = ("min_score", "min_identity", "min_cov", "min_length_ratio")
 WITH_PATHS = ("sam", "paf", "fasta", "pair")
 FOR_SPLITS = ("graphpart", "hestia", "datasail")
 
@@ -62,9 +63,10 @@ def resolve(options: Options, mode: str = "global", folder: bool = False) -> Req
     scoring = scoring_of(options.scoring)
     mode, free_ends = mode_of(options, mode)
     columns = _split(options.output.columns)
-    _check_filters(options.mode)
+    _check_filters(options.mode, mode, free_ends)
     out, format = _folder(options) if folder else _destination(options)
-    level, identity = _level(options, format, columns)
+    usual = usual_identity(mode, resolve_ends(mode, free_ends))
+    level, identity = _level(options, format, columns, usual)
     chosen, machine = options.mode, options.machine
     packed = PairOptions(
         mode=mode,
@@ -79,6 +81,8 @@ def resolve(options: Options, mode: str = "global", folder: bool = False) -> Req
         identity=None if chosen.min_identity is None else identity,
         min_cov=chosen.min_cov,
         coverage=chosen.coverage,
+        min_length_ratio=chosen.min_length_ratio,
+        filter=not chosen.no_filter,
     )
     return Request(scoring, packed, identity, out, format, columns, folder)
 
@@ -192,8 +196,9 @@ def _folder(options: Options):
     return out.rstrip("/") or out, "parquet"
 
 
-def _level(options: Options, format, columns) -> tuple[str, str]:
-    """(output, identity): enough for the format, the columns and the filter."""
+def _level(options: Options, format, columns, usual: str) -> tuple[str, str]:
+    """(output, identity): enough for the format, the columns and the filter; ``usual``
+    is the identity without a path where none is named."""
     identity, level = _identity(options), options.output.output or "stats"
     if format in WITH_PATHS or "cigar" in (columns or ()):
         return "alignment", identity
@@ -208,7 +213,7 @@ def _level(options: Options, format, columns) -> tuple[str, str]:
     if level == "score" and options.mode.min_identity is not None:
         return ("stats" if identity in BY_PATH else "identity"), identity
     if level == "identity":
-        return level, _without_path(options.mode.identity)
+        return level, _without_path(options.mode.identity, usual)
     return level, identity
 
 
@@ -219,17 +224,17 @@ def _identity(options: Options) -> str:
     return options.mode.identity or usual
 
 
-def _without_path(asked: str | None) -> str:
+def _without_path(asked: str | None, usual: str) -> str:
     if asked in BY_PATH:
         raise UsageError(
             f"--output identity computes no path, --identity {asked} needs one: "
             "choose shorter, longer, mean, query or target, or --output stats"
         )
-    return asked or "shorter"
+    return asked or usual
 
 
-def _check_filters(asked) -> None:
-    for name in ("min_identity", "min_cov"):
+def _check_filters(asked, mode: str, free_ends) -> None:
+    for name in ("min_identity", "min_cov", "min_length_ratio"):
         least = getattr(asked, name)
         if least is not None and not 0 <= least <= 1:
             option = "--" + name.replace("_", "-")
@@ -238,6 +243,7 @@ def _check_filters(asked) -> None:
         raise UsageError(f"--min-score {asked.min_score}: a finite number is needed")
     if asked.coverage != "both" and asked.min_cov is None:
         raise UsageError(f"--coverage {asked.coverage}: there is no --min-cov")
+    check_coverage(asked.min_cov, mode, resolve_ends(mode, free_ends))
 
 
 def _split(text: str | None) -> tuple[str, ...] | None:

@@ -86,6 +86,8 @@ def check(request: Request, query, database, top, worst) -> None:
     if request.options.output == "identity":
         raise UsageError("--output identity: search has score, stats and alignment")
     known = parameters(request.scoring, request.options.mode)
+    if not request.options.filter:
+        raise UsageError("--no-filter: a search computes every score")
     if worst is not None and not (worst >= 0 and known):
         why = "no statistics are published for it" if not known else "0 or more"
         raise UsageError(f"--max-evalue {worst:g}: {why} ({request.scoring})")

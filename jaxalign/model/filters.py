@@ -1,4 +1,5 @@
-"""Which rows of a result are kept: at least a score, an identity, a coverage.
+"""Which rows of a result are kept: at least a score, an identity, a coverage, a ratio
+of lengths.
 
 One formula for the host (numpy, exact) and for a device (``xp=jax.numpy``, float32 with
 a slack, so that it drops only what the host would drop too).
@@ -24,6 +25,7 @@ class Filters:
 
     ``coverage`` says of whom at least ``min_cov`` must be covered: of both sequences,
     of the query or of the target (MMseqs2's coverage modes 0, 2 and 1).
+    ``min_length_ratio`` is about the shorter length over the longer one (CD-HIT's -s).
     """
 
     min_score: float | None = None
@@ -31,9 +33,10 @@ class Filters:
     identity: str = "alignment"
     min_cov: float | None = None
     coverage: str = "both"
+    min_length_ratio: float | None = None
 
     def __bool__(self) -> bool:
-        least = self.min_score, self.min_identity, self.min_cov
+        least = self.min_score, self.min_identity, self.min_cov, self.min_length_ratio
         return any(value is not None for value in least)
 
     def __str__(self) -> str:
@@ -47,6 +50,8 @@ class Filters:
             columns = {"query": "qcov", "target": "tcov"}
             column = columns.get(self.coverage, "qcov and tcov")
             said.append(f"{column} >= {self.min_cov:.15g}")
+        if self.min_length_ratio is not None:
+            said.append(f"shorter / longer length >= {self.min_length_ratio:.15g}")
         return ", ".join(said)
 
     def mask(self, columns: dict, m, n, xp: Any = np, slack: float = 0.0):
@@ -66,23 +71,30 @@ class Filters:
         -------
         bool array
         """
-        kept = xp.ones(m.shape, bool)
+        kept = self.length_mask(m, n, xp, slack)
         if self.min_score is not None:
             least = self.min_score - slack * (1 + abs(self.min_score))
             kept &= columns["score"] >= least
         if self.min_identity is not None:
             counts = columns.get("identities", columns.get("max_identities"))
             below = denominator(self.identity, columns, m, n, xp)
-            kept &= _share(counts, below, xp) >= self.min_identity - slack
+            kept &= share(counts, below, xp) >= self.min_identity - slack
         if self.min_cov is not None:
             for side, length in (("query", m), ("target", n)):
                 if self.coverage in ("both", side):
                     span = columns[f"{side}_end"] - columns[f"{side}_start"]
-                    kept &= _share(span, length, xp) >= self.min_cov - slack
+                    kept &= share(span, length, xp) >= self.min_cov - slack
         return kept
 
+    def length_mask(self, m, n, xp: Any = np, slack: float = 0.0):
+        """Which pairs of lengths m and n ``min_length_ratio`` keeps; see ``mask``."""
+        if self.min_length_ratio is None:
+            return xp.ones(m.shape, bool)
+        ratio = share(xp.minimum(m, n), xp.maximum(m, n), xp)
+        return ratio >= self.min_length_ratio - slack
 
-def _share(count, below, xp):
+
+def share(count, below, xp):
     """count / below, ``nan`` where there is nothing to divide by."""
     return xp.where(below > 0, count / xp.where(below > 0, below, 1), xp.nan)
 
@@ -94,7 +106,7 @@ def check(filters: Filters, output: str) -> None:
     ------
     UsageError
     """
-    for name in ("min_identity", "min_cov"):
+    for name in ("min_identity", "min_cov", "min_length_ratio"):
         value = getattr(filters, name)
         if value is not None and not (is_number(value) and 0 <= value <= 1):
             raise UsageError(f"{name} = {value!r}: a fraction from 0 to 1 is needed")
@@ -118,4 +130,20 @@ def check(filters: Filters, output: str) -> None:
         raise UsageError(
             f"identity {filters.identity!r} needs a path: use output='stats', or one "
             "of shorter, longer, mean, query, target"
+        )
+
+
+def check_coverage(min_cov: float | None, mode: str, free: frozenset) -> None:
+    """Refuse a coverage that is always 1: spans are whole sequences where no end is
+    free.
+
+    Raises
+    ------
+    UsageError
+    """
+    if min_cov is not None and mode != "local" and not free:
+        raise UsageError(
+            f"min_cov = {min_cov!r}: mode global spans both sequences from end to end, "
+            "so every coverage is 1; min_length_ratio compares their lengths, and "
+            "min_cov is for mode local and for free ends"
         )

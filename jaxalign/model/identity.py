@@ -12,7 +12,7 @@ target      the target
 ==========  ==================================================================
 """
 
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -21,6 +21,15 @@ from jaxalign.model.choices import Identity
 
 IDENTITIES: tuple[str, ...] = get_args(Identity)
 BY_PATH = ("alignment", "full", "aligned")
+
+
+def usual_identity(mode: str, free: frozenset) -> Literal["shorter", "longer"]:
+    """The denominator of identities without paths, where none is named.
+
+    From end to end an alignment spreads a short sequence over a long one, so that
+    unrelated ones look alike over the shorter length; not where ends may hang over.
+    """
+    return "longer" if mode != "local" and not free else "shorter"
 
 
 def denominator(kind: str, columns: dict, m, n, xp: Any = np):

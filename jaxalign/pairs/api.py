@@ -147,7 +147,15 @@ def align_pairs(
     min_score, min_identity, min_cov : float, optional
         Keep only rows with at least this score, identity (a fraction; over the
         denominator ``identity``, of ``Table.identity``) and coverage (a fraction;
-        ``coverage`` is "both", "query" or "target").
+        ``coverage`` is "both", "query" or "target"). The usual denominator is that of
+        the columns of the alignment; of ``output="identity"`` the longer sequence, or
+        the shorter one in mode local and where an end is free.
+    min_length_ratio : float, optional
+        Keep only pairs whose shorter length is at least this share of the longer one.
+        No other pair is aligned.
+    filter : bool
+        Do not align pairs of which it is proved that ``min_identity`` drops them. The
+        rows are the same without.
     progress : callable (cells done, cells in all), optional
     busy : callable (devices at work, devices in all), optional
 

@@ -12,8 +12,8 @@ import numpy as np
 from jaxalign import inputs
 from jaxalign.errors import UsageError
 from jaxalign.inputs import SetLike
-from jaxalign.model.identity import denominator, ratio
-from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.model.identity import denominator, ratio, usual_identity
+from jaxalign.model.scoring import ScoringLike, as_scoring, resolve_ends
 from jaxalign.model.table import Table
 from jaxalign.pairs.api import all_table
 from jaxalign.pairs.options import MatrixKeywords, PairOptions
@@ -61,7 +61,7 @@ def distance_matrix(
     sequences: SetLike,
     scoring: ScoringLike = None,
     *,
-    identity: SymmetricIdentity = "shorter",
+    identity: SymmetricIdentity | None = None,
     **options: Unpack[MatrixKeywords],
 ) -> np.ndarray:
     """1 - identity of all pairs, for guide trees; symmetric, zero diagonal.
@@ -70,17 +70,21 @@ def distance_matrix(
 
     Parameters
     ----------
-    identity : {"shorter", "longer", "mean"}
+    identity : {"shorter", "longer", "mean"}, optional
+        By default ``longer``; ``shorter`` in mode local and where an end is free.
     **options : as in ``scores_matrix``
 
     Returns
     -------
     (n, n) float64, 1 where the denominator is 0
     """
-    if identity not in get_args(SymmetricIdentity):
-        raise UsageError(f"identity {identity!r} is not symmetric, or needs a path")
     scoring = as_scoring(scoring)
     chosen = PairOptions(**options, output="identity")
+    if identity is None:
+        free = resolve_ends(chosen.mode, chosen.free_ends)
+        identity = usual_identity(chosen.mode, free)
+    if identity not in get_args(SymmetricIdentity):
+        raise UsageError(f"identity {identity!r} is not symmetric, or needs a path")
     if not symmetric(scoring, chosen):
         raise UsageError("a distance needs a symmetric matrix and symmetric free ends")
     table = all_table(sequences, scoring, chosen)

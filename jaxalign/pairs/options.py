@@ -20,8 +20,9 @@ from jaxalign.model.choices import (
     Mode,
     Output,
 )
-from jaxalign.model.filters import Filters
+from jaxalign.model.filters import Filters, check_coverage
 from jaxalign.model.filters import check as check_filters
+from jaxalign.model.identity import usual_identity
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.model.table import OUTPUTS
@@ -59,6 +60,8 @@ class PairOptions:
     identity: Identity | None = None
     min_cov: float | None = None
     coverage: Coverage = "both"
+    min_length_ratio: float | None = None
+    filter: bool = True
     progress: Progress = None
     busy: Progress = None
     include_self: bool = False
@@ -109,6 +112,8 @@ class TableKeywords(WindowKeywords, total=False):
     identity: Identity | None
     min_cov: float | None
     coverage: Coverage
+    min_length_ratio: float | None
+    filter: bool
 
 
 class PairsKeywords(TableKeywords, ProgressKeywords, total=False):
@@ -151,7 +156,7 @@ def make_task(
     ------
     UsageError, DeviceError
     """
-    check(options)
+    free = check(options)
     devices = resolve_devices(options.devices)
     return Task(
         kind,
@@ -159,33 +164,47 @@ def make_task(
         targets,
         scoring,
         options.mode,
-        resolve_ends(options.mode, options.free_ends),
+        free,
         options.output,
         options.include_self,
         options.implementation,
         memory.budget(options.memory_budget),
         max(options.threads or pipeline.default_threads(), len(devices)),
         options.window,
-        filters_of(options),
+        filters_of(options, free),
         devices,
         options.mesh,
+        bounded=options.filter,
     )
 
 
-def filters_of(options: PairOptions) -> Filters:
-    """Which rows are kept; identities without paths are over the shorter sequence."""
-    usual = "shorter" if options.output == "identity" else "alignment"
+def filters_of(options: PairOptions, free: frozenset[str] | None = None) -> Filters:
+    """Which rows are kept.
+
+    free : the free ends, where they are known already
+    """
+    usual = "alignment"
+    if options.output == "identity":
+        if free is None:
+            free = resolve_ends(options.mode, options.free_ends)
+        usual = usual_identity(options.mode, free)
     return Filters(
         options.min_score,
         options.min_identity,
         options.identity or usual,
         options.min_cov,
         options.coverage,
+        options.min_length_ratio,
     )
 
 
-def check(options: PairOptions) -> None:
+def check(options: PairOptions) -> frozenset[str]:
     """Refuse values that are none, and options that mean nothing beside the others.
+
+    Returns
+    -------
+    frozenset of str
+        The free ends.
 
     Raises
     ------
@@ -196,7 +215,9 @@ def check(options: PairOptions) -> None:
         raise UsageError(f"unknown output {options.output!r}: one of {names}")
     check_whole("threads", options.threads)
     check_whole("window", options.window)
-    check_filters(filters_of(options), options.output)
+    free = resolve_ends(options.mode, options.free_ends)
+    check_filters(filters_of(options, free), options.output)
+    check_coverage(options.min_cov, options.mode, free)
     if options.identity is not None and options.min_identity is None:
         raise UsageError(f"identity = {options.identity!r} is that of min_identity")
     if options.coverage != "both" and options.min_cov is None:
@@ -213,3 +234,4 @@ def check(options: PairOptions) -> None:
                 raise UsageError(
                     f"a cluster chooses devices by itself: leave out {name}"
                 )
+    return free

@@ -43,6 +43,7 @@ class Task:
     whole: windows.WholeJob | None = None
     once: bool = True  # pairs may be computed with their sides swapped
     reserved: int | None = None  # bytes of results in memory, not only of these pairs
+    bounded: bool = True  # pairs that provably cannot pass are not aligned
     top: int | None = None  # keep only the best of each query, the scores on the device
 
     @property

@@ -177,12 +177,14 @@ def test_graphpart_reads_whole_headings(run):
 
 def test_filters_name_their_columns(run):
     words = "--min-score 13 --min-cov 0.2 --coverage query --min-identity 0.1 -q"
+    words += " --min-length-ratio 0.75 --mode semiglobal"
     code, out, _ = run("align", "a.fa", "b.fa", *words.split(), "--json")
     found = json.loads(out)
     assert code == DONE and found["filters"] == {
         "min_score": 13,
         "min_identity": 0.1,
         "min_cov": 0.2,
+        "min_length_ratio": 0.75,
         "coverage": "query",
         "identity": "alignment",
     }

@@ -316,12 +316,49 @@ def test_filters_drop_rows_and_nothing_else(whole):
     assert table.info["pairs"] == len(whole)
 
 
+@pytest.mark.parametrize("output", ["score", "identity", "stats", "alignment"])
+def test_a_ratio_of_lengths_is_exact_for_every_output(output):
+    table = jaxalign.align_all(TEXTS, output=output)
+    m, n = table.lengths()
+    with np.errstate(invalid="ignore"):
+        ratios = np.minimum(m, n) / np.maximum(m, n)
+    for least in (0.0, 0.5, float(np.nanmedian(ratios)), 1.0):
+        kept = jaxalign.align_all(TEXTS, output=output, min_length_ratio=least)
+        same_tables(kept, table.filter(ratios >= least))
+        zipped = jaxalign.align_pairs(TEXTS, TEXTS[::-1], output=output)
+        m, n = zipped.lengths()
+        want = zipped.filter((m >= least * n) & (n >= least * m) & (m + n > 0))
+        options = {"output": output, "min_length_ratio": least}
+        same_tables(jaxalign.align_pairs(TEXTS, TEXTS[::-1], **options), want)
+
+
+@pytest.mark.parametrize("ends", [{}, {"mode": "semiglobal"}, {"mode": "local"}])
+def test_the_usual_denominator_without_paths(ends):
+    table = jaxalign.align_all(TEXTS, output="identity", **ends)
+    usual = "shorter" if ends else "longer"
+    kept = jaxalign.align_all(TEXTS, output="identity", min_identity=0.25, **ends)
+    same_tables(kept, table.filter(table.identity(usual) >= 0.25))
+    want = 1 - np.nan_to_num(table.identity(usual))
+    distance = jaxalign.distance_matrix(TEXTS, **ends)
+    np.testing.assert_array_equal(distance[np.triu_indices(len(TEXTS), 1)], want)
+
+
+def test_a_coverage_that_is_always_1_is_refused():
+    for ends in ({}, {"free_ends": ()}):
+        with pytest.raises(UsageError, match="min_length_ratio"):
+            jaxalign.align_all(["MK", "MR"], min_cov=0.5, **ends)
+    one_end = {"free_ends": iter(["query_start"])}
+    assert len(jaxalign.align_all(["MK", "MR"], min_cov=0.5, **one_end))
+
+
 def test_each_filter_names_its_column():
     filters = Filters(50, 0.4, "shorter", 0.8)
     text = "score >= 50, identity_shorter >= 0.4, qcov and tcov >= 0.8"
     assert str(filters) == text and filters
     assert not Filters() and str(Filters()) == ""
     assert str(replace(filters, coverage="query")).endswith("qcov >= 0.8")
+    lengths = Filters(min_length_ratio=0.8)
+    assert str(lengths) == "shorter / longer length >= 0.8" and lengths
 
 
 def test_thresholds_hold_exactly_on_the_host_and_never_drop_more_on_a_device():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import jaxalign
 from jaxalign import Scoring
+from jaxalign.model.identity import usual_identity
 from jaxalign.model.scoring import FREE_ENDS, is_symmetric, resolve_ends
 
 LONGEST, PAIRS = 60, 11
@@ -322,6 +323,6 @@ def test_matrices_and_all_pairs(problem):
     np.testing.assert_array_equal(square, square.T)
     distance = jaxalign.distance_matrix(queries, **options)
     np.testing.assert_array_equal(distance, distance.T)
-    same = np.nan_to_num(table.identity("shorter"))
+    same = np.nan_to_num(table.identity(usual_identity(options["mode"], free)))
     np.testing.assert_array_equal(distance[i, j], 1 - same)
     assert not distance.diagonal().any() and (distance >= 0).all()
