@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.core.mosaic import THREADS, Threads, kernel
+from kernels_pallas.core.mosaic import THREADS, Threads, kernel, where
 from kernels_pallas.pairs.shapes import (
     Fill,
     FillInputs,
@@ -119,7 +119,7 @@ def _start(view, m):
     v, n = view.v, view.n
     if view.s.local:
         return (v.of(n.floor),) * (2 if view.s.tile else 1)
-    return column_zero(view, v.join(*m)), v.of(0)
+    return column_zero(view, m), v.of(0)
 
 
 def _own_rows(view, row_offsets, k):
@@ -136,11 +136,10 @@ def _own_rows(view, row_offsets, k):
 def _strip(view, k, rows, track):
     """All columns of strip ``k``."""
     s, th, v = view.s, view.th, view.v
-    top = v.join(*(k * s.strip + view.lane * s.rows - x for x in view.pad))
-    u = tuple(column_zero(view, top + v.of(r + 1)) for r in range(s.rows))
-    bottom = top + v.of(s.rows)
-    e = v.of(view.n.column_base + view.n.cost)
-    e = jnp.where(bottom <= v.of(0), v.of(view.n.corner), e)
+    top = [k * s.strip + view.lane * s.rows - x for x in view.pad[: s.tables]]
+    u = tuple(column_zero(view, [x + (r + 1) for x in top]) for r in range(s.rows))
+    below = view.n.column_base + view.n.cost
+    e = v.join(*(where(x <= -s.rows, view.n.corner, below) for x in top))
     out = (th.words(u[-1]), th.words(e)) * s.columns
     before = th.splat(BEFORE_BYTES)
     ahead = load_above(view, k, jnp.int32(0))

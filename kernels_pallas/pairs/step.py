@@ -171,7 +171,7 @@ def last_row(view, k, t, up, track):
                 *((x > 0) & (x <= y) for x, y in zip(j, view.columns, strict=True))
             )
             at = v.join(*j)
-            value = up[c] - v.of(n.unskew) * at
+            value = up[c] - v.join(*(n.unskew * x for x in j))
             better = inside & (value > best)
             best = jnp.where(better, value, best)
             place = jnp.where(better, at, place)

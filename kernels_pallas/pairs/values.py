@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.core.mosaic import Threads
+from kernels_pallas.core.mosaic import Threads, where
 from kernels_pallas.pairs.shapes import Fill, Numbers
 
 
@@ -60,8 +60,8 @@ class ScoreArithmetic:
         put together again at every use."""
         return self.read(self.word(value))
 
-    def join(self, low, high):
-        """The words of the two tables as one value."""
+    def join(self, low, high=None):
+        """The words of the two tables as one value; of one where nothing is packed."""
         if not self.s.packed:
             return low
         return self.th.halves((low & 0xFFFF) | (high << 16))
@@ -92,23 +92,33 @@ class ScoreArithmetic:
         return self.join(low, high) != self.of(0)
 
 
-def column_zero(view, i):
-    """U of (i, 0) for values i; rows above the query are copies of row 0."""
-    n, v = view.n, view.v
-    below = v.of(n.column_base) + v.of(n.column_slope) * i
-    return jnp.where(i <= v.of(0), v.of(n.corner), below)
+def column_zero(view, rows):
+    """U of (i, 0) for a row i of every table, int32 (128,) each; rows above the query
+    are copies of row 0."""
+    n = view.n
+    return _border(view, rows, n.column_base, n.column_slope)
 
 
 def row_zero(view, t):
     """Words U and E of row 0 in the columns of step ``t``, for the first strip."""
-    n, v, s = view.n, view.v, view.s
+    n, v, s, th = view.n, view.v, view.s, view.th
     words = []
     for u in range(s.columns):
-        j = v.join(*(view.th.splat(s.columns * t + u + 1) - x for x in view.lead))
-        inside = v.of(n.row_base) + v.of(n.row_slope) * j
-        words.append(view.th.words(jnp.where(j <= v.of(0), v.of(n.corner), inside)))
+        columns = [th.splat(s.columns * t + u + 1) - x for x in view.lead]
+        words.append(th.words(_border(view, columns, n.row_base, n.row_slope)))
         words.append(v.word(n.low))
     return tuple(words)
+
+
+def _border(view, places, base, slope):
+    """The corner up to place 0 of row 0 or column 0, and base + slope * place beyond.
+
+    Each table by itself in int32, and joined then: where halves were compared, ptxas
+    13.0 used the wrong word (docs/logs/gpu-pairs.md, "A word for another").
+    """
+    corner = view.n.corner
+    values = (where(x <= 0, corner, base + slope * x) for x in places[: view.s.tables])
+    return view.v.join(*values)
 
 
 def load_words(th, ref, at, count, base, stride):

@@ -203,6 +203,28 @@ def test_tables_are_the_sweeps_on_a_device(mode, output, on_cpu):
     same_tables(found, on_cpu(lambda: jaxalign.align_all(sets, **options)))
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("gaps", [(11, 1), (10, 0.5), (4, 4)])
+@pytest.mark.parametrize("longest", [90, 190, 380, 640, 1500])
+@pytest.mark.parametrize(
+    "mode, free",
+    [("global", None), ("global", ["query_end", "target_end"]), ("local", None)],
+)
+def test_paths_of_lists_are_the_sweeps_on_a_device(mode, free, longest, gaps, on_cpu):
+    """A thousand pairs of each shape of strips: all of their rows, not a sample."""
+    rng = np.random.default_rng(longest)
+    m, n = np.exp(rng.uniform(0, np.log(longest), (2, 1000))).astype(int)
+    m[:2] = n[:2] = longest
+    alphabet = jaxalign.Scoring().alphabet
+    sides = [as_sequences([codes(rng, k, 20) for k in x], alphabet) for x in (m, n)]
+    options = dict(mode=mode, free_ends=free, output="alignment")
+    scoring = jaxalign.Scoring("BLOSUM62", *gaps)
+    found = jaxalign.align_pairs(*sides, scoring, implementation="pallas", **options)
+    options["implementation"] = "sweep"
+    want = on_cpu(lambda: jaxalign.align_pairs(*sides, scoring, **options))
+    same_tables(found, want)
+
+
 @interpreted
 @pytest.mark.slow
 @pytest.mark.parametrize(
