@@ -12,6 +12,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import cache, partial, update_wrapper
 from inspect import Parameter, signature
 from typing import Any
@@ -210,12 +211,25 @@ def _loaded(folder: str, name: str, device: Any) -> Any:
     if content is None:
         return None
     with COUNTS.timed("load"):
+        if device.platform == "gpu":
+            _name_runtime_of_mosaic()
         try:
             # The folder and the file are this user's alone, and the digest holds.
             executable = pickle.loads(content)
             return _load(*executable, device.client, [device])
         except Exception:  # of another version, say: compiled again, and replaced
             return None
+
+
+@cache
+def _name_runtime_of_mosaic() -> None:
+    """Have Mosaic find the library that its kernels call.
+
+    It looks once in a process, where an environment variable says; JAX sets that in
+    this import. A kernel that was loaded before fails, and all that are compiled after.
+    """
+    with suppress(ImportError):
+        import jax.experimental.mosaic.gpu  # noqa: F401
 
 
 def _compiled(trace: Callable[[], Any], turns: DeviceTurns) -> Any:

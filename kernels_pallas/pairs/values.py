@@ -60,11 +60,11 @@ class ScoreArithmetic:
         put together again at every use."""
         return self.read(self.word(value))
 
-    def join(self, low, high=None):
+    def join(self, low, *high):
         """The words of the two tables as one value; of one where nothing is packed."""
         if not self.s.packed:
             return low
-        return self.th.halves((low & 0xFFFF) | (high << 16))
+        return self.th.halves((low & 0xFFFF) | (high[0] << 16))
 
     def read(self, word):
         return self.th.halves(word) if self.s.packed else word

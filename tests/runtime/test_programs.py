@@ -492,6 +492,23 @@ def test_an_option_of_the_command_line_turns_the_folder_off(folder, tmp_path):
     assert not folder.exists()
 
 
+def test_mosaic_finds_its_library_before_a_kernel_is_loaded():
+    """As in a process that traces nothing, since all its programs are stored."""
+    code = """
+import pickle
+import sys
+from types import SimpleNamespace
+from jaxalign.runtime import program_folder, programs
+program_folder.read = lambda *_: pickle.dumps(())
+programs._load = lambda *_: None
+before = "jax.experimental.mosaic.gpu" in sys.modules
+programs._loaded("", "", SimpleNamespace(platform="gpu", client=None))
+print(before, "jax.experimental.mosaic.gpu" in sys.modules)
+"""
+    words = [sys.executable, "-c", code]
+    assert subprocess.check_output(words, text=True).split() == ["False", "True"]
+
+
 def test_nothing_is_launched_while_a_program_is_compiled():
     """Compilations may be side by side, and so may launches."""
     turns, order, waiting = DeviceTurns(), [], threading.Event()
