@@ -18,6 +18,8 @@ _HOMES = {
     "align": "jaxalign.pairs.api",
     "align_pairs": "jaxalign.pairs.api",
     "align_all": "jaxalign.pairs.api",
+    "hard_alignment": "jaxalign.pairs.hard_alignments",
+    "HardAlignments": "jaxalign.pairs.hard_alignments",
     "stream_all": "jaxalign.pairs.large_jobs",
     "scores_matrix": "jaxalign.pairs.matrices",
     "distance_matrix": "jaxalign.pairs.matrices",

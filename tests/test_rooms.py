@@ -15,7 +15,14 @@ PACKAGES = ("jaxalign", "kernels_pallas")
 OPERATIONS = ("pairs", "database", "triples", "soft")
 FLOORS = ("api", "dp", "cpu", "gpu", "parts", "tracebacks")
 # Files of public functions beside ``api.py``.
-PUBLIC = ("accuracy", "large_jobs", "large_searches", "matrices", "pair_tables")
+PUBLIC = (
+    "accuracy",
+    "hard_alignments",
+    "large_jobs",
+    "large_searches",
+    "matrices",
+    "pair_tables",
+)
 COMMON = {"model", "runtime"}
 PAIRS = {"pairs", "pairs.api", "pairs.cpu", "pairs.gpu", "pairs.parts"}
 # Place -> places it may import; a place may always import itself, and ``errors``.
@@ -45,10 +52,12 @@ ARROWS = {
     "kernels_pallas.soft": {"kernels_pallas.core"},
     "kernels_pallas.triples": {"kernels_pallas.core"},
     "model": set(),
-    "pairs": COMMON | {"pairs.cpu", "pairs.dp", "pairs.gpu", "pairs.parts"},
-    "pairs.api": COMMON | {"inputs", "pairs", "pairs.parts", "signatures"},
+    "pairs": COMMON
+    | {"pairs.cpu", "pairs.dp", "pairs.gpu", "pairs.parts", "similarity"},
+    "pairs.api": COMMON
+    | {"inputs", "pairs", "pairs.parts", "signatures", "similarity"},
     "pairs.cpu": COMMON | {"affine", "pairs", "pairs.dp"},
-    "pairs.dp": {"affine"},
+    "pairs.dp": {"affine", "similarity"},
     "pairs.gpu": COMMON | {"pairs"},
     "pairs.parts": COMMON | {"pairs", "pairs.gpu"},
     "runtime": set(),
@@ -79,7 +88,7 @@ OUTSIDE = {
     "kernels_pallas.triples": {"jax", "jaxlib", "numpy"},
     "model": {"biotite", "numpy", "pandas", "polars", "pyarrow"},
     "pairs": {"jax", "numpy"},
-    "pairs.api": {"numpy"},
+    "pairs.api": {"jax", "numpy"},
     "pairs.cpu": {"jax", "numpy"},
     "pairs.dp": {"jax"},
     "pairs.gpu": {"jax", "numpy"},

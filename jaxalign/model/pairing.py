@@ -89,6 +89,23 @@ def written(partners, m: int, n: int, mode: str, free: frozenset):
     return tuple(int(x) for x in spans), _packed(steps + tail)
 
 
+def between(partners, spans, query_first: bool) -> np.ndarray:
+    """Operations, uint32, of the alignment with these partners and spans.
+
+    ``query_first`` says which of two gaps between two pairs comes first.
+    """
+    q0, q1, t0, t1 = spans
+    i = np.flatnonzero(partners >= 0)
+    j = partners[i].astype(np.int64)
+    k = np.diff(i, prepend=q0 - 1, append=q1) - 1
+    l = np.diff(j, prepend=t0 - 1, append=t1) - 1
+    steps = []
+    for a, b in zip(k, l, strict=True):
+        gaps = (operations.I, a), (operations.D, b)
+        steps += [*(gaps if query_first else gaps[::-1]), (operations.M, 1)]
+    return _packed(steps[:-1])
+
+
 def _outside(k, l, mode, free, end):
     """How many of k and l overhanging residues are outside the alignment."""
     if mode == "local":

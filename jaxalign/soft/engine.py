@@ -7,9 +7,9 @@ from jax.core import Tracer
 from jaxalign.errors import UsageError
 from jaxalign.runtime.programs import program
 from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Factors, masked, multiplied
+from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.overhang import no_overhang, overhang
 from jaxalign.soft.dp import free_energy, paths
-from jaxalign.soft.dp.diagonals import Weights
 from jaxalign.soft.options import Settings, SoftPair
 
 

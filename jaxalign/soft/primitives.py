@@ -17,10 +17,10 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
+from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.overhang import no_overhang, overhang
 from jaxalign.soft.dp import free_energy
 from jaxalign.soft.dp.blocks import BLOCK_DIAGONALS
-from jaxalign.soft.dp.diagonals import Weights
 from jaxalign.soft.dp.kernels import Kernels
 
 PRIMITIVE_NAMES = ("score", "expected", "product")

@@ -23,9 +23,9 @@ from jaxalign.errors import UsageError
 from jaxalign.model.pairing import most_accurate
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
+from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.overhang import no_overhang, overhang
 from jaxalign.soft.dp import blocks, free_energy
-from jaxalign.soft.dp.diagonals import Weights
 
 SCORE, PROBABILITY = 2e-5, 2e-6
 OPEN, EXTEND = 1.5, 0.375

@@ -11,14 +11,15 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN, Factors
+from jaxalign.similarity.cost_table import CostTable
 from jaxalign.soft.dp import scan
-from jaxalign.soft.dp.diagonals import SoftTable, diagonals, successors
+from jaxalign.soft.dp.diagonals import diagonals, successors
 
 BLOCK_DIAGONALS = 64  # computed anew at a time
 VECTORS = ("query_vectors", "target_vectors")
 
 
-def run(block: int, table: SoftTable, similarity):
+def run(block: int, table: CostTable, similarity):
     """(high, low, ends) of all diagonals, and the function of the reverse pass."""
     dtype = similarity.dtype
     count = table.rows + table.shape[1]

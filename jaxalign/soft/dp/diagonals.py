@@ -1,111 +1,13 @@
-"""One pair as the loops of ``soft.dp.scan`` see it: constants, and rows by diagonal.
+"""One pair as the loops of ``soft.dp.scan`` see it: rows by diagonal."""
 
-Lanes are the rows i of a table, row d of a skewed one holds j = d - i
-(``similarity.skewed``). Costs that are one number or a vector over a sequence stay as
-they are; full ones (M, N) are skewed and scanned with the similarity.
-"""
-
-from typing import NamedTuple
-
-import jax
 import jax.numpy as jnp
 
-from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
-from jaxalign.similarity.overhang import Overhang, weight
-from jaxalign.similarity.skewed import columns_at, reversed_columns, skew, up
+from jaxalign.similarity.arrays import FORBIDDEN
+from jaxalign.similarity.cost_table import CostTable
+from jaxalign.similarity.skewed import skew
 
 
-class Weights(NamedTuple):
-    """The numbers that score an alignment; arrays of one floating dtype.
-
-    ``similarity`` (M, N); ``opening``, ``extending`` the gap costs; ``overhang`` the
-    costs at the ends (``similarity.overhang``).
-    """
-
-    similarity: jax.Array
-    opening: Gap
-    extending: Gap
-    overhang: Overhang
-
-
-class SoftTable:
-    """The loop's view of a problem: what is constant, and what comes by diagonal."""
-
-    def __init__(self, weights: Weights, rules: ModeRules):
-        self.shape = weights.similarity.shape
-        self.rules = rules
-        self.rows = self.shape[0] + 1
-        self.i = jnp.arange(self.rows, dtype=jnp.int32)
-        self.costs = {
-            "open_e": (weights.opening.e, 0),
-            "extend_e": (weights.extending.e, 0),
-            "open_f": (weights.opening.f, 1),
-            "extend_f": (weights.extending.f, 1),
-        }
-        self.hangs = {
-            "start_query": (weights.overhang.start_query, 0),
-            "start_target": (weights.overhang.start_target, 1),
-            "end_query": (weights.overhang.end_query, 0),
-            "end_target": (weights.overhang.end_target, 1),
-        }
-        self.constant = {}
-        self.scanned = {}
-        for name, (x, axis) in self.costs.items():
-            if x.ndim:
-                self._keep(name, jnp.pad(x, ((1, 0),) * x.ndim), axis)
-            else:
-                self.constant[name] = x
-        for name, (x, axis) in self.hangs.items():
-            self._keep(name, x, axis)
-
-    def _keep(self, name, x, axis):
-        if x.ndim == 2:
-            self.scanned[name] = skew(x, 0)
-        elif axis == 1:
-            self.constant[name] = reversed_columns(x, self.rows)
-        else:
-            self.constant[name] = x
-
-    def at(self, name, rows, d):
-        """The value of each lane on diagonal d; ``rows`` are those of full costs."""
-        if name in rows:
-            return rows[name]
-        x = self.constant[name]
-        axis = (self.costs | self.hangs)[name][1]
-        return columns_at(x, self.rows, d) if x.ndim and axis else x
-
-    def after(self, name, rows, d):
-        """Costs of the move out of a lane of diagonal d into its cell on d + 1."""
-        x = self.at(name, {}, d + 1) if name not in rows else rows[name]
-        return up(x) if name.endswith("_e") and x.ndim else x
-
-    def start(self, rows, d):
-        """Log weight of starting behind each cell, and the shares of its costs."""
-        return self._hang("start", rows, d, self.i, d - self.i)
-
-    def end(self, rows, d):
-        """Log weight of ending in each cell, and the shares of its costs."""
-        left = self.rules.m - self.i, self.rules.n - (d - self.i)
-        value, a, b = self._hang("end", rows, d, *left)
-        return jnp.where(self.core(d), value, FORBIDDEN), a, b
-
-    def _hang(self, side, rows, d, k, l):
-        """``ends.weight`` of overhangs of k and l residues on one side."""
-        a, b = (
-            jnp.broadcast_to(self.at(f"{side}_{name}", rows, d), (self.rows,))
-            for name in ("query", "target")
-        )
-        rules = self.rules
-        free = (getattr(rules, f"{name}_{side}") for name in ("query", "target"))
-        return weight(a, b, k, l, *free, rules, FORBIDDEN)
-
-    def core(self, d):
-        """Lanes whose cell is a pair of residues that exist."""
-        j = d - self.i
-        return (self.i >= 1) & (self.i <= self.rules.m) & (j >= 1) & (j <= self.rules.n)
-
-
-def diagonals(table: SoftTable, similarity, rows_of=lambda _, x: x):
+def diagonals(table: CostTable, similarity, rows_of=lambda _, x: x):
     """The input of the forward scan: d, the scores and the full costs, all skewed.
 
     Without ``similarity`` its scores are left out. ``rows_of`` cuts arrays (D, ...)
@@ -119,7 +21,7 @@ def diagonals(table: SoftTable, similarity, rows_of=lambda _, x: x):
     return {name: rows_of(name, x) for name, x in (xs | table.scanned).items()}
 
 
-def successors(table: SoftTable, rows_of=lambda _, x: x):
+def successors(table: CostTable, rows_of=lambda _, x: x):
     """The input of the reverse scan: full gap costs one diagonal later."""
     count = table.rows + table.shape[1]
     xs = {"d": jnp.arange(count, dtype=jnp.int32)}

@@ -19,11 +19,12 @@ import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
 from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Factors, Gap, ModeRules
+from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.overhang import Overhang
 from jaxalign.similarity.skewed import unskew
 from jaxalign.soft.dp import blocks, scaled_scan, scan
 from jaxalign.soft.dp.blocks import VECTORS
-from jaxalign.soft.dp.diagonals import SoftTable, Weights, diagonals, successors
+from jaxalign.soft.dp.diagonals import diagonals, successors
 from jaxalign.soft.dp.kernels import Block, Kernels, log_z
 
 GAP_NAMES = ("open_e", "extend_e", "open_f", "extend_f")
@@ -57,7 +58,7 @@ def score(weights: Weights, temperature, rules: ModeRules, block: Block):
     if block == SCALED:
         return expected(weights, temperature, rules, block, frozenset()).score
     scaled = over_temperature(weights, temperature, rules)
-    table = SoftTable(scaled, rules)
+    table = CostTable(scaled, rules)
     if isinstance(block, int) and isinstance(scaled.similarity, Factors):
         ends, _ = blocks.run(block, table, scaled.similarity)
         return sum_up(*ends, scaled.overhang.empty, temperature)[0]
@@ -134,7 +135,7 @@ def expected(
             return _by_kernels(block, weights, temperature, rules)
         block = block.otherwise
     scaled = over_temperature(weights, temperature, rules)
-    table = SoftTable(scaled, rules)
+    table = CostTable(scaled, rules)
     if block == SCALED and "entropy" not in outputs:
         return _linear(table, scaled, temperature, outputs)
     if isinstance(block, int):
@@ -152,7 +153,7 @@ def expected(
     return Expectation(value, gradient, entropy)
 
 
-def _linear(table: SoftTable, weights: Weights, temperature, outputs) -> Expectation:
+def _linear(table: CostTable, weights: Weights, temperature, outputs) -> Expectation:
     """``soft.dp.scaled_scan``; nan where it cannot prove its result."""
     values, xs = scaled_scan.forward(table, weights)
     ends = scaled_scan.logs(values)
@@ -175,7 +176,7 @@ def _by_kernels(kernels: Kernels, weights: Weights, temperature, rules) -> Expec
     return Expectation(value, _weights({"similarity": pairs} | gaps), None)
 
 
-def _whole(table: SoftTable, weights: Weights):
+def _whole(table: CostTable, weights: Weights):
     """Keep every diagonal."""
     xs = diagonals(table, weights.similarity)
     dtype = weights.similarity.dtype

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxalign.similarity.arrays import COSTLY, ModeRules
-from jaxalign.soft.dp.diagonals import Weights
+from jaxalign.similarity.cost_table import Weights
 
 
 class Kernels(NamedTuple):

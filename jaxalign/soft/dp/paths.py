@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxalign.similarity.arrays import FORBIDDEN, Factors, ModeRules
+from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.overhang import weight
 from jaxalign.soft.dp import free_energy, scan
-from jaxalign.soft.dp.diagonals import SoftTable, Weights, diagonals
+from jaxalign.soft.dp.diagonals import diagonals
 
 MATCH, GAP_E, GAP_F, START = 0, 1, 2, 3  # states of a walk
 
@@ -90,7 +91,7 @@ def sample(key, weights: Weights, temperature, rules: ModeRules, count: int):
     (stochastic traceback). Where none is legal, the empty one is returned.
     """
     scaled = free_energy.over_temperature(weights, temperature, rules)
-    table = SoftTable(scaled, rules)
+    table = CostTable(scaled, rules)
     xs = diagonals(table, scaled.similarity)
     start = scan.first_carry(table, scaled.similarity.dtype)
     _, values = scan.forward(table, start, xs)
@@ -111,7 +112,7 @@ def sample(key, weights: Weights, temperature, rules: ModeRules, count: int):
     return jax.vmap(one)(jax.random.split(key, count))
 
 
-def _walk(key, table: SoftTable, weights: Weights, values, begin):
+def _walk(key, table: CostTable, weights: Weights, values, begin):
     """From the cell (i, j) of the last pair back to the start."""
     rows, columns = table.shape
     steps = rows + columns + 1

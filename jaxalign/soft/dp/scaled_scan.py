@@ -16,8 +16,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN
+from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.skewed import down, up
-from jaxalign.soft.dp.diagonals import SoftTable, Weights, diagonals, successors
+from jaxalign.soft.dp.diagonals import diagonals, successors
 from jaxalign.soft.dp.scan import collect, first_flow
 
 # As large as the rounding of one probability.
@@ -28,7 +29,7 @@ LOSSES_PER_CELL = 16
 LN2_HIGH, LN2_LOW = 0.693115234375, 3.1946184945309417e-05
 
 
-def forward(table: SoftTable, weights: Weights):
+def forward(table: CostTable, weights: Weights):
     """Values by diagonal: m, e, f (D, R), exponent c (D,), sum of what ends there, and
     the largest of a cell, so that e and f are kept only for gradients of gap costs."""
     xs = diagonals(table, weights.similarity)
@@ -73,7 +74,7 @@ def logs(values):
     return lax.stop_gradient(c * LN2_HIGH), lax.stop_gradient(c * LN2_LOW), log
 
 
-def reverse(table: SoftTable, weights: Weights, values, xs, log_z, outputs):
+def reverse(table: CostTable, weights: Weights, values, xs, log_z, outputs):
     """Flow and output as those of ``soft.dp.scan.reverse``, and the bound on what is
     lost.
 

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import COSTLY, FORBIDDEN
+from jaxalign.similarity.cost_table import CostTable
 from jaxalign.similarity.skewed import down, up
-from jaxalign.soft.dp.diagonals import SoftTable
 
 
 class ForwardValues(NamedTuple):
@@ -54,19 +54,19 @@ def lse(a, b):
     return large + jnp.log1p(jnp.exp(small - large))
 
 
-def first_carry(table: SoftTable, dtype):
+def first_carry(table: CostTable, dtype):
     """Before diagonal 0: M, E, F, M or E (before F), B of two diagonals, and base."""
     dead = jnp.full(table.rows, FORBIDDEN, dtype)
     zero = jnp.zeros((), dtype)
     return (dead, dead, dead, dead, dead, dead, zero, zero)
 
 
-def forward(table: SoftTable, carry, xs) -> tuple[tuple, ForwardValues]:
+def forward(table: CostTable, carry, xs) -> tuple[tuple, ForwardValues]:
     """Diagonals ``xs["d"]`` in order -> (carry, everything they hold)."""
     return lax.scan(partial(_advance, table), carry, xs)
 
 
-def forward_ends(table: SoftTable, carry, xs) -> tuple[tuple, Ends]:
+def forward_ends(table: CostTable, carry, xs) -> tuple[tuple, Ends]:
     """The same without the tables: all that a score needs."""
 
     def step(carry, x):
@@ -76,7 +76,7 @@ def forward_ends(table: SoftTable, carry, xs) -> tuple[tuple, Ends]:
     return lax.scan(step, carry, xs)
 
 
-def _advance(table: SoftTable, carry, x) -> tuple[tuple, ForwardValues]:
+def _advance(table: CostTable, carry, x) -> tuple[tuple, ForwardValues]:
     """One diagonal.
 
     M[i,j] = s[i,j] + B[i-1,j-1]            B = lse(start[i,j], M, E, F)
@@ -126,7 +126,7 @@ class Flow(NamedTuple):
     sums: dict  # (R,) each: by row, or by column in the lane where the column is
 
 
-def first_flow(table: SoftTable, dtype, outputs) -> Flow:
+def first_flow(table: CostTable, dtype, outputs) -> Flow:
     zero = jnp.zeros(table.rows, dtype)
     arrays = table.costs | table.hangs | {"entropy": (zero, 0)}
     sums = {
@@ -135,7 +135,7 @@ def first_flow(table: SoftTable, dtype, outputs) -> Flow:
     return Flow(zero, zero, zero, zero, sums)
 
 
-def reverse(table: SoftTable, flow: Flow, xs, values: ForwardValues, shares, outputs):
+def reverse(table: CostTable, flow: Flow, xs, values: ForwardValues, shares, outputs):
     """Push the posterior back: each cell splits what arrives among its predecessors.
 
     ``shares`` (D,) is the probability that the path ends on the diagonal. Every split
@@ -187,7 +187,7 @@ def reverse(table: SoftTable, flow: Flow, xs, values: ForwardValues, shares, out
     return lax.scan(step, flow, (xs, values, shares), reverse=True)
 
 
-def collect(table: SoftTable, sums, flows, out, outputs):
+def collect(table: CostTable, sums, flows, out, outputs):
     """Add the flows of a diagonal to their sums; into ``out`` what leaves the loop.
 
     A sum by column stands in the lane where its column is, one lane down a step, and

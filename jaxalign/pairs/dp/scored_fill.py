@@ -1,0 +1,161 @@
+"""Two sequences whose pairs are scored one by one: anti-diagonals and directions.
+
+``wavefront`` reads a substitution matrix; here every pair of positions has a score of
+its own, and gap costs may depend on the place. Two forms fill the table:
+
+*Plain*, for costs that are numbers or vectors: the recurrence of ``recurrence`` and
+its tie rule. Between two pairs the target's residues come first, as the tie rule would
+have it, so a gap never opens anew where it could be extended:
+
+    P[i,j] = s[i,j] + H[i-1,j-1]        E[i,j] = max(E[i-1,j] - ext, max(P, F)[i-1,j] - open)
+    H      = max(P, E, F)               F[i,j] = max(F[i,j-1] - ext,        P[i,j-1]  - open)
+
+*Ordered*, for costs by cell and for ``adjacent_gaps=False``: the soft model
+(``soft.dp.scan``) with max in place of log-sum-exp. A path begins and ends with a pair,
+overhangs have a cost (``similarity.overhang``), and between two pairs the query's
+residues come first, since costs by cell depend on the order:
+
+    P[i,j] = s[i,j] + B[i-1,j-1]        E[i,j] = max(E[i-1,j] - ext,        P[i-1,j]  - open)
+    B      = max(start, P, E, F)        F[i,j] = max(F[i,j-1] - ext, max(P, E)[i,j-1] - open)
+
+A direction is a byte: which of stop, up, left and pair a path takes in H (or B), and
+three decisions of gaps (``GO_UP``, ``GO_LEFT``, ``TO_PAIR``).
+"""  # noqa: E501
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.similarity.arrays import FORBIDDEN
+from jaxalign.similarity.cost_table import CostTable, Weights
+from jaxalign.similarity.skewed import columns_at, down, skew
+
+STOP, UP, LEFT, PAIR = 0, 1, 2, 3
+# E[i,j] extends that of the row above; F[i,j] that of the column before; a gap that
+# opens after this cell follows its pair (and not the other gap).
+GO_UP, GO_LEFT, TO_PAIR = 4, 8, 16
+
+
+class ScoredFill(NamedTuple):
+    """``score`` and end cell ``i``, ``j``, scalars; ``directions`` uint8 (D, M + 1),
+    those of cell (i, j) in [i + j, i]."""
+
+    score: jax.Array
+    i: jax.Array
+    j: jax.Array
+    directions: jax.Array
+
+
+def lowest(dtype):
+    """Minus infinity of a fill: finite, so that a difference of two is never NaN."""
+    return FORBIDDEN if jnp.issubdtype(dtype, jnp.floating) else -(2**30)
+
+
+def fill(weights: Weights, rules, *, local: bool, ordered: bool) -> ScoredFill:
+    """The table of one pair.
+
+    Parameters
+    ----------
+    weights : Weights
+        Costs and overhangs, of the dtype of the scores; plain: numbers or vectors. The
+        similarity may be narrower.
+    rules : ModeRules
+    local, ordered : static
+        The form. An ordered fill ends in (0, 0) where no pair is best.
+    """
+    table = CostTable(weights, rules)
+    dtype = weights.overhang.empty.dtype
+    none = jnp.full(table.rows, lowest(dtype), dtype)
+    s = weights.similarity
+    fill_value = lowest(s.dtype) if ordered else 0
+    padded = jnp.pad(s, ((1, 0), (1, 0)), constant_values=fill_value)
+    d = jnp.arange(table.rows + table.shape[1], dtype=jnp.int32)
+    xs = {"d": d, "similarity": skew(padded, fill_value)} | table.scanned
+    step = _ordered_step(table, local) if ordered else _plain_step(table, local)
+    start = (none,) * 6 + (none, jnp.zeros_like(table.i))
+    if ordered:
+        # The alignment without pairs stands in (0, 0), and goes before its equals.
+        empty = jnp.maximum(weights.overhang.empty, lowest(dtype))
+        start = (*start[:6], none.at[0].set(empty), start[7])
+    carry, directions = lax.scan(step, start, xs)
+    best, best_j = carry[6:]
+    i = jnp.argmax(best).astype(jnp.int32)
+    return ScoredFill(best[i], i, best_j[i], directions)
+
+
+def _plain_step(table: CostTable, local):
+    i, rules = table.i, table.rules
+    open_left, open_top = rules.query_start | local, rules.target_start | local
+    left = jnp.where(open_left, 0, -table.constant["start_query"])
+    top = jnp.where(open_top, 0, -table.constant["start_target"])
+
+    def step(carry, x):
+        e1, f1, x1, y1, b1, b2, best, best_j = carry
+        d = x["d"]
+        j = d - i
+        low = lowest(b1.dtype)
+        cost = {name: table.at(name, x, d) for name in table.costs}
+        p = x["similarity"].astype(b1.dtype) + down(b2, low)
+        e_more, e_new = down(e1, low) - cost["extend_e"], down(x1, low) - cost["open_e"]
+        f_more, f_new = f1 - cost["extend_f"], y1 - cost["open_f"]
+        e, f = jnp.maximum(e_more, e_new), jnp.maximum(f_more, f_new)
+        top_row, column = i == 0, j == 0
+        edge = top_row | column
+        border = jnp.where(top_row, columns_at(top, table.rows, d), left)
+        code = _code(p, e, f, e_more >= e_new, f_more >= f_new, p >= f)
+        pair_or_left = jnp.maximum(p, f)
+        h = jnp.where(edge, border, jnp.maximum(pair_or_left, e))
+        if local:
+            code = jnp.where(h > 0, code, code & ~PAIR)
+            h = jnp.maximum(h, 0)
+        e, f = jnp.where(edge, low, e), jnp.where(edge, low, f)
+        after = jnp.where(edge, border, pair_or_left)
+        beside = jnp.where(column & open_left, border, jnp.where(edge, low, p))
+        last_row, last_column = i == rules.m, j == rules.n
+        ending = last_row & (last_column | rules.target_end)
+        ending = local | ending | (last_column & rules.query_end)
+        ending = ending & (i <= rules.m) & (j <= rules.n) & (j >= 0)
+        wins = ending & (h > best)
+        best, best_j = jnp.where(wins, h, best), jnp.where(wins, j, best_j)
+        return (e, f, after, beside, h, b1, best, best_j), code.astype(jnp.uint8)
+
+    return step
+
+
+def _ordered_step(table: CostTable, local):
+    adjacent = table.rules.adjacent
+
+    def step(carry, x):
+        e1, f1, x1, y1, b1, b2, best, best_j = carry
+        d = x["d"]
+        low = lowest(b1.dtype)
+        cost = {name: table.at(name, x, d) for name in table.costs}
+        p = x["similarity"].astype(b1.dtype) + down(b2, low)
+        e_more, e_new = down(e1, low) - cost["extend_e"], down(x1, low) - cost["open_e"]
+        f_more, f_new = f1 - cost["extend_f"], y1 - cost["open_f"]
+        e, f = jnp.maximum(e_more, e_new), jnp.maximum(f_more, f_new)
+        start = table.start(x, d)[0]
+        to_pair = ~adjacent | (p >= e)
+        code = _code(p, e, f, e_more >= e_new, f_more >= f_new, to_pair)
+        h = jnp.maximum(jnp.maximum(p, e), f)
+        goes_on = h > start if local else h >= start
+        code = jnp.where(goes_on, code, code & ~PAIR)
+        b = jnp.maximum(start, h)
+        y = jnp.where(to_pair, p, e)
+        total = p + table.end(x, d)[0]
+        wins = table.core(d) & (total > best)
+        best = jnp.where(wins, total, best)
+        best_j = jnp.where(wins, d - table.i, best_j)
+        return (e, f, p, y, b, b1, best, best_j), code.astype(jnp.uint8)
+
+    return step
+
+
+def _code(p, e, f, up_extends, left_extends, to_pair):
+    """Diagonal before up before left."""
+    kind = jnp.where(e >= f, UP, LEFT)
+    kind = jnp.where((p >= e) & (p >= f), PAIR, kind)
+    kind |= jnp.where(up_extends, GO_UP, 0) | jnp.where(left_extends, GO_LEFT, 0)
+    return kind | jnp.where(to_pair, TO_PAIR, 0)

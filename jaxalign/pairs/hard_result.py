@@ -1,0 +1,115 @@
+"""The result of ``hard_alignment``: arrays in a program, alignments outside of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.model.alignment import Alignment
+from jaxalign.model.pairing import between
+from jaxalign.model.scoring import ScoringLike, as_scoring
+
+FIELDS = ["score", "partners", "spans", "lengths"]
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=FIELDS,
+    meta_fields=["query_first", "mode", "free_ends"],
+)
+@dataclass(frozen=True, eq=False)
+class HardAlignments:
+    """The best alignment of a pair, or of every pair of a batch; a pytree.
+
+    Attributes
+    ----------
+    score : (...) array of the batch shape
+    partners : int32 (..., m)
+        For each residue of the query that of the target it is paired with, or -1.
+    spans : int32 (..., 4)
+        query_start, query_end, target_start, target_end of the core, half-open.
+    lengths : int32 (..., 2)
+    query_first : bool
+        Whether the query's residues come first between two pairs, or the target's.
+    mode, free_ends : of the call
+    """
+
+    score: jax.Array
+    partners: jax.Array
+    spans: jax.Array
+    lengths: jax.Array
+    query_first: bool
+    mode: str
+    free_ends: frozenset[str]
+
+    def alignment(
+        self,
+        query: str | None = None,
+        target: str | None = None,
+        scoring: ScoringLike = None,
+    ) -> Alignment:
+        """The alignment of one pair, on the host.
+
+        Parameters
+        ----------
+        query, target : str, optional
+            The sequences; wildcards of the alphabet where they are left out.
+        scoring : Scoring, or the name or file of a matrix, optional
+            For letters and identities; its scores are not those of the similarity.
+
+        Raises
+        ------
+        UsageError
+            A batch, or sequences of other lengths.
+        """
+        if self.score.ndim:
+            raise UsageError("a batch of alignments: call alignments()")
+        return self._written(self, query, target, as_scoring(scoring))
+
+    def alignments(
+        self,
+        queries: Iterable[str] | None = None,
+        targets: Iterable[str] | None = None,
+        scoring: ScoringLike = None,
+    ) -> list[Alignment]:
+        """The alignments of a batch, on the host, in the order of its flattened axes;
+        otherwise as ``alignment``."""
+        scoring = as_scoring(scoring)
+        flat = [np.asarray(getattr(self, name)) for name in FIELDS]
+        rank = self.score.ndim
+        rows = [x.reshape(-1, *x.shape[rank:]) for x in flat]
+        nobody = [None] * len(rows[0])
+        texts = list(queries or nobody), list(targets or nobody)
+        if {len(side) for side in texts} != {len(nobody)}:
+            raise UsageError(f"{len(nobody)} alignments need as many sequences a side")
+        rest = self.query_first, self.mode, self.free_ends
+        pairs = (HardAlignments(*row, *rest) for row in zip(*rows, strict=True))
+        return [
+            self._written(one, a, b, scoring)
+            for one, a, b in zip(pairs, *texts, strict=True)
+        ]
+
+    @staticmethod
+    def _written(one, query, target, scoring) -> Alignment:
+        m, n = np.asarray(one.lengths).tolist()
+        letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
+        query, target = query or letter * m, target or letter * n
+        if (len(query), len(target)) != (m, n):
+            raise UsageError(f"sequences of {len(query)}, {len(target)} for {m} x {n}")
+        spans = np.asarray(one.spans).tolist()
+        partners = np.asarray(one.partners)[:m]
+        operations = between(partners, spans, one.query_first)
+        return Alignment(
+            query,
+            target,
+            np.asarray(one.score).item(),
+            *spans,
+            operations,
+            scoring,
+            one.mode,
+            one.free_ends,
+            implementation="scored",
+        )

@@ -1,0 +1,135 @@
+"""Alignments of scored pairs: one pair, and one program for a batch of them."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxalign.pairs.dp import scored_fill, scored_walk
+from jaxalign.runtime.programs import program
+from jaxalign.similarity import arrays, validity
+from jaxalign.similarity.arguments import ScoredPair
+from jaxalign.similarity.arrays import COSTLY, FORBIDDEN
+from jaxalign.similarity.cost_table import Weights
+from jaxalign.similarity.overhang import no_overhang, overhang
+
+
+class ScoredForm(NamedTuple):
+    """Static while tracing: the form of ``scored_fill``, and the dtype of scores."""
+
+    local: bool
+    ordered: bool
+    dtype: str
+
+
+@program(("axes", "batch", "form"))
+def alignments(pair: ScoredPair, axes, batch, form: ScoredForm):
+    """(score, partners, spans, lengths) over flattened batch axes: (...), (..., m),
+    (..., 4) and (..., 2)."""
+    if not batch:
+        return _one(pair, form)
+    values = jax.vmap(lambda one: _one(one, form), (axes,))(pair)
+    return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
+
+
+def _one(pair: ScoredPair, form: ScoredForm):
+    weights, rules = _weights(pair, form), pair.rules
+    kind = {"local": form.local, "ordered": form.ordered}
+    filled = scored_fill.fill(weights, rules, **kind)
+    path = scored_walk.walk(filled, ordered=form.ordered)
+    if form.ordered:
+        spans = _ordered_spans(weights, rules, filled, path, form.local)
+    else:
+        spans = _plain_spans(rules, filled, path, form.local)
+    lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
+    return *_checked(pair, filled.score, path.partners, spans), lengths
+
+
+def _weights(pair: ScoredPair, form: ScoredForm) -> Weights:
+    """Scores and costs of one pair; forbidden pairs and infinite costs are finite."""
+
+    def cost(x):
+        x = x.astype(dtype)
+        return x if form.dtype == "int32" else jnp.minimum(x, COSTLY)
+
+    dtype, s = jnp.dtype(form.dtype), arrays.multiplied(pair.similarity)
+    if jnp.issubdtype(s.dtype, jnp.floating):
+        s = jnp.where(s > FORBIDDEN / 10, s, FORBIDDEN)
+    elif form.ordered:
+        s = s.astype(dtype)
+    opening, extending = jax.tree.map(cost, (pair.gap_open, pair.gap_extend))
+    shape = s.shape
+    if form.local:
+        hang = no_overhang(*shape, dtype)
+    else:
+        never = scored_fill.lowest(dtype)
+        hang = overhang(opening, extending, shape, pair.rules, never)
+    return Weights(s, opening, extending, hang)
+
+
+def _plain_spans(rules, filled, path, local):
+    """On a border a free end hangs over, and the rest is a gap."""
+    open_left, open_top = rules.query_start | local, rules.target_start | local
+    i = jnp.where((path.j > 0) | open_left, path.i, 0)
+    j = jnp.where((path.i > 0) | open_top, path.j, 0)
+    return i, filled.i, j, filled.j
+
+
+def _ordered_spans(weights, rules, filled, path, local):
+    """Where both sequences hang over freely, the one that would cost more does."""
+    hang = weights.overhang
+    before = path.i, path.j
+    after = filled.i, filled.j
+    costs = _at(hang.start_query, *before, 0), _at(hang.start_target, *before, 1)
+    free = rules.query_start | local, rules.target_start | local
+    i, j = _outside(*before, *costs, *free, rules, local)
+    costs = _at(hang.end_query, *after, 0), _at(hang.end_target, *after, 1)
+    free = rules.query_end | local, rules.target_end | local
+    left = rules.m - filled.i, rules.n - filled.j
+    k, l = _outside(*left, *costs, *free, rules, local)
+    some = jnp.any(path.partners >= 0)
+    spans = i, rules.m - k, j, rules.n - l
+    empty = (jnp.int32(0),) * 4 if local else _empty_spans(weights, rules)
+    return tuple(jnp.where(some, x, y) for x, y in zip(spans, empty, strict=True))
+
+
+def _outside(k, l, query, target, free_query, free_target, rules, local):
+    """How many of k and l overhanging residues are outside the spans."""
+    if not local:
+        both = free_query & free_target & rules.adjacent
+        free_query &= ~both | (query > target)
+        free_target &= ~both | ~free_query
+    return jnp.where(free_query, k, 0), jnp.where(free_target, l, 0)
+
+
+def _empty_spans(weights, rules):
+    """Of the alignment without pairs: the query's residues first, or the target's."""
+    hang, (m, n) = weights.overhang, (rules.m, rules.n)
+    zero = jnp.int32(0)
+
+    def cost(x, free, i, j, axis):
+        return jnp.where(free, 0, _at(x, i, j, axis))
+
+    query_first = cost(hang.end_query, rules.query_start, zero, zero, 0)
+    query_first += cost(hang.end_target, rules.target_end, m, zero, 1)
+    paid = query_first <= -hang.empty
+    a = jnp.where(rules.query_start, m, 0), m, zero, jnp.where(rules.target_end, 0, n)
+    b = zero, jnp.where(rules.query_end, 0, m), jnp.where(rules.target_start, n, 0), n
+    return tuple(jnp.where(paid, x, y) for x, y in zip(a, b, strict=True))
+
+
+def _at(cost, i, j, axis):
+    return cost[i, j] if cost.ndim == 2 else cost[(i, j)[axis]]
+
+
+def _checked(pair: ScoredPair, score, partners, spans):
+    """nan where the input means nothing, -inf where no alignment is legal."""
+    spans = jnp.stack([jnp.asarray(x, jnp.int32) for x in spans])
+    if not jnp.issubdtype(score.dtype, jnp.floating):
+        return score, partners, spans
+    legal = score > -COSTLY / 2
+    score = jnp.where(legal, score, -jnp.inf)
+    known = validity.is_valid(pair)
+    score = jnp.where(known, score, jnp.nan)
+    sure = legal & known
+    return score, jnp.where(sure, partners, -1), jnp.where(sure, spans, 0)

@@ -1,0 +1,334 @@
+"""Hard alignment of any similarity: enumeration, ``align_pairs``, the limit T -> 0."""
+
+from functools import partial
+from itertools import pairwise, product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from cases import END_SETS, SETTINGS, matrices, some_pairs
+from enumerate_alignments import candidates, preferred
+from soft_enumeration import sets
+
+import jaxalign
+from jaxalign import hard_alignment, soft_score
+from jaxalign.errors import UsageError
+from jaxalign.model import operations
+from jaxalign.model.scoring import FREE_ENDS
+
+MODES = [("global", ends) for ends in END_SETS] + [("local", None)]
+LENGTHS = [(4, 4), (3, 4), (4, 1), (1, 3), (0, 3), (2, 0), (0, 0)]
+
+
+def path_of(result):
+    """(start cell, end cell, string) of a pair, as in ``enumerate_alignments``."""
+    m, n = result.lengths.tolist()
+    one = result.alignment("A" * m, "A" * n)
+    string = "".join("MID"[k] for k in operations.expand(one.operations))
+    q0, q1, t0, t1 = result.spans.tolist()
+    return (q0, t0), (q1, t1), string
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_every_path_by_enumeration(dtype):
+    """Score and tie rule for all modes, free ends, gaps, lengths; many are ties."""
+    rng = np.random.default_rng(3)
+    gaps = [(2, 1), (1, 1), (3, 0), (0, 0)]
+    for mode, free in MODES:
+        run = jax.jit(partial(hard_alignment, mode=mode, free_ends=free))
+        for (m, n), (opening, extending) in product(LENGTHS, gaps):
+            s = np.full((4, 4), 99, dtype)
+            s[:m, :n] = rng.integers(-2, 3, (m, n))
+            costs = {"gap_open": dtype(opening), "gap_extend": dtype(extending)}
+            found = run(s, (np.int32(m), np.int32(n)), **costs)
+            a, b = range(m), range(n)
+            every = candidates(
+                a, b, s.tolist(), opening, extending, mode, free or frozenset()
+            )
+            every = list(every)
+            note = f"{mode} {free} {m} {n} {opening} {extending} {s[:m, :n].tolist()}"
+            assert found.score == max(score for score, *_ in every), note
+            assert path_of(found) == tuple(preferred(every)), note
+
+
+@pytest.mark.parametrize("mode, free_ends", SETTINGS)
+def test_equal_to_align_pairs(mode, free_ends):
+    """Where the similarity is a matrix look-up: scores, spans, paths, in ties too."""
+    size, _ = matrices()["dna"]
+    scoring = jaxalign.Scoring(match=2, mismatch=-3, gap_open=4, gap_extend=1)
+    rng = np.random.default_rng(8)
+    queries, targets = some_pairs(rng, 24, size, 40)
+    ends = {"mode": mode, "free_ends": free_ends}
+    letters = [
+        [scoring.alphabet.decode(x) for x in side] for side in (queries, targets)
+    ]
+    want = jaxalign.align_pairs(*letters, scoring, output="alignment", **ends)
+    lengths = tuple(np.array([*map(len, x)], np.int32) for x in (queries, targets))
+    codes = [np.zeros((24, 48), np.int32) for _ in "ab"]
+    for padded, side in zip(codes, (queries, targets), strict=True):
+        for row, sequence in zip(padded, side, strict=True):
+            row[: len(sequence)] = sequence
+    gaps = {"gap_open": 4, "gap_extend": 1}
+    found = hard_alignment((*codes, scoring.scores), lengths, **gaps, **ends)
+    assert found.score.dtype == np.int32
+    np.testing.assert_array_equal(found.score, want["score"])
+    names = ("query_start", "query_end", "target_start", "target_end")
+    spans = np.stack([want[name] for name in names], -1)
+    np.testing.assert_array_equal(found.spans, spans)
+    for one, other in zip(
+        found.alignments(*letters, scoring), want.alignments(), strict=True
+    ):
+        assert one.cigar() == other.cigar() and one.rescore() == other.score
+    # By vectors of equal costs, too.
+    vectors = np.full(48, 4, np.int32), np.full(48, 4, np.int32)
+    by_place = hard_alignment(
+        (*codes, scoring.scores), lengths, gap_open=vectors, gap_extend=1, **ends
+    )
+    for one, other in zip(
+        jax.tree.leaves(by_place), jax.tree.leaves(found), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+# --- gap costs by position, by the definition of the soft model
+
+
+def best_by_definition(s, costs, mode, free, adjacent):
+    """(score, pairs) of the best set of pairs; ``costs`` are those of opening by query
+    and target and of extending, (2, 2, m, n)."""
+    m, n = s.shape
+    every = sets(m, n, mode, frozenset(), True, 1.0, 1.0).pairs
+    where = [[*zip(*np.nonzero(pairs), strict=True)] for pairs in every]
+    totals = [total_of(s, costs, pairs, mode, free, adjacent) for pairs in where]
+    return max(totals), every[np.argmax(totals)]
+
+
+def total_of(s, costs, pairs, mode, free, adjacent):
+    m, n = s.shape
+    free = frozenset(FREE_ENDS) if mode == "semiglobal" else free
+    run = partial(run_cost, costs)
+    if not pairs:
+        if mode == "local":
+            return 0.0
+        if not adjacent and m and n:
+            return -np.inf
+        q_first = run("I", m, (0, 0), "query_start" in free) + run(
+            "D", n, (m, 0), "target_end" in free
+        )
+        t_first = run("D", n, (0, 0), "target_start" in free) + run(
+            "I", m, (0, n), "query_end" in free
+        )
+        return -min(q_first, t_first)
+    total = sum(s[pair] for pair in pairs)
+    for (i, j), (k, l) in pairwise(pairs):
+        if not adjacent and k - i > 1 and l - j > 1:
+            return -np.inf
+        total -= run("I", k - i - 1, (i + 1, j + 1)) + run("D", l - j - 1, (k, j + 1))
+    if mode == "local":
+        return total
+    (k, l), (i, j) = pairs[0], pairs[-1]
+    if not adjacent and (k and l or m - 1 - i and n - 1 - j):
+        return -np.inf
+    q, t = (f"{side}_start" in free for side in ("query", "target"))
+    late_query, late_target = run("I", k, (0, l)), run("D", l, (k, 0))
+    start = {
+        (False, False): run("I", k, (0, 0)) + late_target,
+        (True, False): late_target,
+        (False, True): late_query,
+        (True, True): min(late_query, late_target),
+    }
+    k, l = m - 1 - i, n - 1 - j
+    first_query, first_target = run("I", k, (i + 1, j + 1)), run("D", l, (i + 1, j + 1))
+    end = {
+        (False, False): first_query + run("D", l, (m, j + 1)),
+        (True, False): first_target,
+        (False, True): first_query,
+        (True, True): min(first_query, first_target),
+    }
+    return total - start[q, t] - end["query_end" in free, "target_end" in free]
+
+
+def run_cost(costs, op, count, cell, free=False):
+    """Of ``count`` residues against a gap, from a cell on; cells read the entry before
+    them."""
+    total, (i, j) = 0.0, cell
+    for k in range(0 if free else count):
+        i, j = (i + 1, j) if op == "I" else (i, j + 1)
+        total += costs[min(k, 1)]["ID".index(op)][max(i - 1, 0), max(j - 1, 0)]
+    return total
+
+
+@pytest.mark.parametrize(
+    "form", ["full", "vector", "vector, not adjacent", "full, not adjacent"]
+)
+def test_costs_by_position(form):
+    """In all modes and free ends; to open may cost less than to extend."""
+    m, n = 4, 3
+    rng = np.random.default_rng(5)
+    adjacent = "not" not in form
+    for mode, free in MODES:
+        run = jax.jit(
+            partial(hard_alignment, mode=mode, free_ends=free, adjacent_gaps=adjacent)
+        )
+        for _ in range(3):
+            s = rng.normal(size=(m, n)).astype("f4") * 2
+            costs = rng.uniform(0.1, 1.5, (2, 2, m, n)).astype("f4")
+            give = [tuple(x) for x in costs]
+            if "vector" in form:
+                costs[:, 0] = costs[:, 0, :, :1]
+                costs[:, 1] = costs[:, 1, :1]
+                give = [(x[0, :, 0], x[1, 0]) for x in costs]
+            found = run(s, gap_open=give[0], gap_extend=give[1])
+            want, pairs = best_by_definition(
+                s, costs, mode, free or frozenset(), adjacent
+            )
+            np.testing.assert_allclose(found.score, want, atol=1e-5, err_msg=str(free))
+            partners = np.where(pairs.any(1), pairs.argmax(1), -1)
+            np.testing.assert_array_equal(found.partners, partners, err_msg=str(free))
+            rescored = rescore(s, costs, found, mode, free or frozenset())
+            np.testing.assert_allclose(
+                rescored, want, atol=1e-5, err_msg=f"{mode} {free}"
+            )
+
+
+def rescore(s, costs, found, mode, free):
+    """Of the operations in the spans, in their order: what hangs over is free."""
+    m, n = s.shape
+    (i, j), end, string = path_of(found)
+    free = frozenset(FREE_ENDS) if mode in ("semiglobal", "local") else free
+    assert i == 0 or "query_start" in free
+    assert j == 0 or "target_start" in free
+    assert end[0] == m or "query_end" in free
+    assert end[1] == n or "target_end" in free
+    total, before = 0.0, ""
+    for op in string:
+        if op == "M":
+            total += s[i, j]
+        i, j = i + (op != "D"), j + (op != "I")
+        if op != "M":
+            total -= costs[int(op == before)]["ID".index(op)][
+                max(i - 1, 0), max(j - 1, 0)
+            ]
+        before = op
+    assert (i, j) == end
+    return total
+
+
+def test_the_limit_of_the_soft_score():
+    """0 <= F(T) - score <= T log(number of alignments), costs by position too."""
+    rng = np.random.default_rng(6)
+    s = rng.normal(size=(12, 14)).astype("f4")
+    opening = tuple(rng.uniform(0.5, 2, k).astype("f4") for k in (12, 14))
+    full = rng.uniform(0.5, 2, (12, 14)).astype("f4")
+    for mode, free in (("global", None), ("global", {"query_start"}), ("local", None)):
+        for cost in (opening, full):
+            options = {"gap_open": cost, "gap_extend": 0.25, "mode": mode}
+            options["free_ends"] = free
+            hard = hard_alignment(s, **options).score
+            soft = soft_score(s, **options, temperature=1e-3)
+            assert -1e-4 <= soft - hard <= 1e-3 * 17 + 1e-4
+
+
+# --- arrays of every kind
+
+
+def test_ragged_batches_of_narrow_numbers():
+    """Padding of nan is never seen; float16, bfloat16 and int8 are read exactly."""
+    rng = np.random.default_rng(9)
+    whole = rng.integers(-3, 4, (2, 3, 6, 7))
+    lengths = rng.integers(0, 7, (2, 3, 2)).astype(np.int32)
+    options = {"gap_open": 2.5, "gap_extend": 0.5, "mode": "local"}
+    padded = whole.astype("f4")
+    for k in np.ndindex(2, 3):
+        padded[k][lengths[k][0] :], padded[k][:, lengths[k][1] :] = np.nan, np.nan
+    found = hard_alignment(padded, lengths, **options)
+    assert found.partners.shape == (2, 3, 6) and found.spans.shape == (2, 3, 4)
+    for k in np.ndindex(2, 3):
+        m, n = lengths[k]
+        alone = hard_alignment(whole[k][:m, :n].astype("f4"), **options)
+        assert found.score[k] == alone.score
+        np.testing.assert_array_equal(found.partners[k][:m], alone.partners)
+        assert (np.asarray(found.partners[k][m:]) == -1).all()
+    for dtype in (jnp.bfloat16, jnp.float16, jnp.int8):
+        narrow = hard_alignment(jnp.asarray(whole, dtype), lengths, **options)
+        for one, other in zip(
+            jax.tree.leaves(narrow), jax.tree.leaves(found), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_inside_jit_and_vmap():
+    """A pytree: through ``vmap`` of one pair, with embeddings and costs of a batch."""
+    rng = np.random.default_rng(10)
+    a, b = rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 6, 3))
+    a, b = jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32)
+    opening = jnp.array([1.0, 2.0])
+
+    @jax.jit
+    @jax.vmap
+    def run(a, b, opening):
+        return hard_alignment((a, b), gap_open=opening, gap_extend=0.5)
+
+    one, other = run(a, b, opening), hard_alignment(
+        jnp.einsum("bik,bjk->bij", a, b), gap_open=opening, gap_extend=0.5
+    )  # fmt: skip
+    np.testing.assert_allclose(one.score, other.score, rtol=1e-6)
+    np.testing.assert_array_equal(one.partners, other.partners)
+    assert [x.score for x in other.alignments()] == other.score.tolist()
+
+
+def test_large_integers_are_floats():
+    """No sum wraps: int32 is taken only where it is proved to hold."""
+    large = hard_alignment(np.full((2, 2), 2**29, np.int32), gap_open=1, gap_extend=1)
+    assert large.score.dtype == np.float32 and large.score == 2**30
+    small = hard_alignment(np.full((2, 2), 2**20, np.int32), gap_open=1, gap_extend=1)
+    assert small.score.dtype == np.int32 and small.score == 2**21
+
+
+@pytest.mark.parametrize("by_cell", [False, True])
+def test_numbers_that_mean_nothing(by_cell):
+    """nan and inf within the lengths give nan; forbidden pairs do not pair."""
+    s = np.zeros((3, 3), np.float32)
+    gap = np.full((3, 3), 1, np.float32) if by_cell else 1.0
+    options = {"gap_open": gap, "gap_extend": 0.5}
+    for wrong in (np.nan, np.inf):
+        t = s.copy()
+        t[1, 2] = wrong
+        found = hard_alignment(t, **options)
+        assert np.isnan(found.score) and (found.partners == -1).all()
+        assert hard_alignment(t, (1, 2), **options).score == -1
+    costs = (np.array([1, np.nan, 1], np.float32), 1.0)
+    assert np.isnan(hard_alignment(s, gap_open=costs, gap_extend=0.5).score)
+    costs = (np.array([1, np.inf, 1], np.float32), np.inf)
+    found = hard_alignment(s, gap_open=costs, gap_extend=np.inf)
+    assert found.score == 0 and found.partners.tolist() == [0, 1, 2]
+    s[1] = -np.inf
+    assert hard_alignment(s, gap_open=costs, gap_extend=np.inf).score == -np.inf
+    beyond = jax.jit(lambda m: hard_alignment(s, (m, 3), **options).score)
+    assert np.isnan(beyond(4)) and np.isfinite(beyond(3))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"similarity": np.zeros(3, np.float32)},
+        {"gap_open": np.zeros(7, np.float32)},
+        {"mode": "nowhere"},
+        {"lengths": (5, 9)},
+    ],
+)
+def test_refusals(change):
+    gaps = {"gap_open": 1.0, "gap_extend": 0.5}
+    with pytest.raises(UsageError):
+        hard_alignment(**{"similarity": np.zeros((5, 6), np.float32), **gaps} | change)
+
+
+def test_sequences_of_other_lengths_are_refused():
+    found = hard_alignment(np.zeros((2, 3), np.float32), gap_open=1, gap_extend=1)
+    with pytest.raises(UsageError, match="2 x 3"):
+        found.alignment("MKV", "MKV")
+    with pytest.raises(UsageError, match="alignments"):
+        hard_alignment(
+            np.zeros((1, 2, 3), np.float32), gap_open=1, gap_extend=1
+        ).alignment()
