@@ -9,6 +9,10 @@ from jaxalign.errors import InputError as InputError
 from jaxalign.errors import JaxalignError as JaxalignError
 from jaxalign.errors import MemoryPlanError as MemoryPlanError
 from jaxalign.errors import UsageError as UsageError
+from jaxalign.homology.api import audit as audit
+from jaxalign.homology.api import cluster as cluster
+from jaxalign.homology.api import deduplicate as deduplicate
+from jaxalign.homology.api import split as split
 from jaxalign.model.alignment import Alignment as Alignment
 from jaxalign.model.alphabet import Alphabet as Alphabet
 from jaxalign.model.alphabet import Sequences as Sequences

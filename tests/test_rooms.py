@@ -1,7 +1,7 @@
 """The arrows between the rooms: every import is read with ast, any other one fails.
 
-A room is an operation (pairs, database, triples, soft) or a shared package; its floors
-are folders, and ``api``, the files that hold its public functions.
+A room is an operation (pairs, database, homology, triples, soft) or a shared package;
+its floors are folders, and ``api``, the files that hold its public functions.
 """
 
 import ast
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("jaxalign", "kernels_pallas")
-OPERATIONS = ("pairs", "database", "triples", "soft")
+OPERATIONS = ("pairs", "database", "homology", "triples", "soft")
 FLOORS = ("api", "dp", "cpu", "gpu", "parts", "tracebacks")
 # Files of public functions beside ``api.py``.
 PUBLIC = (
@@ -44,6 +44,8 @@ ARROWS = {
     "database.api": COMMON | PAIRS | {"database", "inputs", "io", "signatures"},
     "database.dp": set(),
     "errors": set(),
+    "homology": COMMON | PAIRS,
+    "homology.api": COMMON | {"homology", "inputs", "signatures"},
     "inputs": {"io", "model"},
     "io": {"model"},
     "kernels_pallas": set(),  # it loads its names by text, when they are used
@@ -80,6 +82,8 @@ OUTSIDE = {
     "database": {"jax", "numpy"},
     "database.api": {"numpy"},
     "database.dp": {"jax", "numpy"},
+    "homology": {"numpy", "scipy"},
+    "homology.api": {"numpy"},
     "io": {"biotite", "matplotlib", "numpy", "pyarrow"},
     # jaxlib.mlir: inline instructions
     "kernels_pallas.core": {"jax", "jaxlib", "numpy"},

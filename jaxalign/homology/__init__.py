@@ -1,0 +1,1 @@
+"""Which sequences are alike: clusters, deduplication, splits, and their audit."""

@@ -1,0 +1,275 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""The public functions of linked sequences: clusters, deduplication, splits, audits.
+
+Two sequences are linked where their identity is at or above the cut. It is
+``max_identities`` over a length, so it depends neither on a path nor on the order of
+the two; by default over the length of the longer sequence. No heuristic decides who is
+compared: pairs are left out where a bound proves that they are below the cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+
+from jaxalign import inputs
+from jaxalign.errors import UsageError
+from jaxalign.homology import across, components, linkage
+from jaxalign.homology.audit import Audit, audit_of
+from jaxalign.homology.greedy import greedy
+from jaxalign.homology.links import PairCounts, all_links, stream_links
+from jaxalign.homology.options import (
+    METHODS,
+    TOO_LARGE,
+    AuditKeywords,
+    HomologyOptions,
+    LinkKeywords,
+    Method,
+    TooLarge,
+    check_choice,
+    define,
+)
+from jaxalign.homology.result import Clusters, Split
+from jaxalign.homology.splits import labels_of, place, shares_of
+from jaxalign.inputs import SetLike
+from jaxalign.model.numbers import check_whole
+from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.signatures import with_options
+
+
+@with_options(HomologyOptions)
+def cluster(
+    sequences: SetLike,
+    scoring: ScoringLike = None,
+    *,
+    min_identity: float,
+    method: Method = "components",
+    **options: Unpack[LinkKeywords],
+) -> Clusters:
+    """Cluster a set by exact identities.
+
+    Parameters
+    ----------
+    sequences : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
+        See ``jaxalign.inputs``.
+    scoring : Scoring, or the name or file of a matrix, optional
+    min_identity : float
+        The cut, a fraction: pairs at or above it are linked.
+    method : {"components", "greedy", "complete", "average"}
+        ``components``: connected by links, so no link leaves a cluster. ``greedy``:
+        longest first, as CD-HIT means it; every member is linked to its representative,
+        the first that it reaches, and no two representatives are linked. ``complete``:
+        all pairs of a cluster are linked. ``average``: the mean identity of the pairs
+        between clusters that were joined is at or above the cut (UPGMA).
+    identity : {"longer", "shorter", "mean"}
+        What identical pairs are divided by. ``shorter`` alone links a short sequence to
+        long ones that it has nothing to do with: set ``min_length_ratio`` with it.
+    min_length_ratio : float, optional
+        Link only pairs whose shorter length is at least this share of the longer one.
+    filter : bool
+        Leave out pairs that provably are below the cut. Results are the same without.
+    mode, free_ends, implementation, memory_budget, threads, devices, progress, busy
+        As in ``align_pairs``.
+
+    Returns
+    -------
+    Clusters
+
+    Raises
+    ------
+    InputError, UsageError
+    MemoryPlanError
+        ``complete`` and ``average`` hold the matrix of a component.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> clusters = jaxalign.cluster(["MKTAYIA", "MRV", "MKTAIA"], min_identity=0.5)
+    >>> clusters.labels.tolist(), clusters.representatives.tolist()
+    ([0, 1, 0], [0, 1])
+    """
+    check_choice("method", method, METHODS)
+    scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
+    definition = define(scoring, chosen, "min_identity", min_identity)
+    (data,) = inputs.sets(scoring, sequences)
+    counts, identity = PairCounts(), None
+    if method == "greedy":
+        found = greedy(data, definition, counts)
+        labels = components.renumbered(found.representative)
+        first = np.unique(labels, return_index=True)[1]
+        representatives = found.representative[first]
+        identity = found.identity
+    else:
+        if method == "components":
+            links = stream_links(data, definition, counts)
+            labels = components.components(len(data), ((x.i, x.j) for x in links))
+        else:
+            held = all_links(data, definition, counts)
+            groups = components.components(len(data), [(held.i, held.j)])
+            labels = linkage.clusters(data, definition, held, groups, method, counts)
+        representatives = components.longest_members(labels, data.lengths)
+    about = counts.about()
+    return Clusters(data, labels, representatives, identity, method, definition, about)
+
+
+@with_options(HomologyOptions)
+def deduplicate(
+    sequences: SetLike,
+    scoring: ScoringLike = None,
+    *,
+    min_identity: float = 0.9,
+    **options: Unpack[LinkKeywords],
+) -> Clusters:
+    """Keep one sequence of those that are alike: ``cluster`` with the greedy method.
+
+    Parameters and errors are those of ``cluster``.
+
+    Returns
+    -------
+    Clusters
+        ``kept()`` are the sequences that stay, ``representative_of`` says who stands
+        for whom, and ``identity`` how alike the two are.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> jaxalign.deduplicate(["MKTAYIAK", "MKTAYIAK", "MRV"]).kept().names
+    ('seq1', 'seq3')
+    """
+    return cluster(
+        sequences, scoring, min_identity=min_identity, method="greedy", **options
+    )
+
+
+@with_options(HomologyOptions)
+def split(
+    sequences: SetLike,
+    scoring: ScoringLike = None,
+    *,
+    max_identity: float,
+    parts: Mapping[str, float] | None = None,
+    folds: int | None = None,
+    labels: Mapping[str, Any] | Sequence[Any] | None = None,
+    seed: int = 0,
+    too_large: TooLarge = "error",
+    **options: Unpack[LinkKeywords],
+) -> Split:
+    """Split a set so that no pair across parts is at ``max_identity`` or above.
+
+    Components of linked sequences stay together. They are put into parts so that
+    shares, and those of each label, are as near as can be to what is asked.
+
+    Parameters
+    ----------
+    max_identity : float
+        The cut, a fraction: a pair across parts at exactly this identity is a leak,
+        and there is none.
+    parts : mapping of names to shares, which sum to 1
+        Such as ``{"train": 0.8, "valid": 0.1, "test": 0.1}``.
+    folds : int, optional
+        In place of ``parts``: so many of equal shares, ``fold1`` and so on.
+    labels : sequence, or mapping of names to labels, optional
+        One label a sequence; every part gets its share of each.
+    seed : int
+        Another seed may give another split of the same quality.
+    too_large : {"error", "keep", "remove"}
+        What to do where a component fits into no part, since every part would be more
+        than a tenth over its share: refuse, let shares differ, or take out sequences,
+        as few as it can find.
+    **options : as in ``cluster``
+
+    Returns
+    -------
+    Split
+
+    Raises
+    ------
+    InputError
+        A sequence without a label, or a label without a sequence.
+    UsageError
+        Shares that do not sum to 1, a component that is too large, an empty part.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> some = ["MKTAYIA", "MKTAIA", "MRVLLK", "WWPHGE"]
+    >>> halves = {"train": 0.5, "test": 0.5}
+    >>> divided = jaxalign.split(some, max_identity=0.5, parts=halves)
+    >>> divided.indices("train").tolist(), divided.indices("test").tolist()
+    ([0, 1], [2, 3])
+    """
+    check_choice("too_large", too_large, TOO_LARGE)
+    check_whole("seed", seed + 1 if type(seed) is int else seed, "0 or more is needed")
+    shares = shares_of(parts, folds)
+    scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
+    definition = define(scoring, chosen, "max_identity", max_identity)
+    (data,) = inputs.sets(scoring, sequences)
+    kinds, counts = labels_of(labels, data.names), PairCounts()
+    held = None
+    if too_large == "remove":
+        held = all_links(data, definition, counts)
+        groups = components.components(len(data), [(held.i, held.j)])
+    else:
+        links = stream_links(data, definition, counts)
+        groups = components.components(len(data), ((x.i, x.j) for x in links))
+    part = place(groups, held, shares, kinds, seed, too_large)
+    wanted = np.array(list(shares.values()))
+    about = counts.about() | {"seed": seed, "too_large": too_large}
+    return Split(data, tuple(shares), part, groups, wanted, kinds, definition, about)
+
+
+@with_options(HomologyOptions)
+def audit(
+    parts: Split | Mapping[str, SetLike] | Sequence[SetLike],
+    scoring: ScoringLike = None,
+    *,
+    max_identity: float,
+    **options: Unpack[AuditKeywords],
+) -> Audit:
+    """Check a split, whoever made it: compare every pair across its parts, exactly.
+
+    Parameters
+    ----------
+    parts : Split, mapping of names to sets, or sequence of sets
+        Two or more; a set in any form of ``jaxalign.inputs``.
+    max_identity : float
+        The cut, a fraction: a pair across at or above it is a leak.
+    worst : int
+        How many of the worst pairs are wanted, with their alignments. They are exact
+        below the cut too.
+    **options : as in ``cluster``
+
+    Returns
+    -------
+    Audit
+        ``leaks`` counts the pairs; ``holds`` says that there is none.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> parts = {"train": ["MKTAYIA", "MRVLLK"], "test": ["MKTAIA"]}
+    >>> found = jaxalign.audit(parts, max_identity=0.5)
+    >>> found.holds, found.leaks, found.worst["identity"].round(3).tolist()
+    (False, 1, [0.857, 0.167])
+    """
+    scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
+    definition = define(scoring, chosen, "max_identity", max_identity)
+    check_whole("worst", chosen.worst)
+    if isinstance(parts, Split):
+        named = {name: parts.take(name) for name in parts.names}
+    elif isinstance(parts, Mapping):
+        named = {str(name): one for name, one in parts.items()}
+    else:
+        named = {f"part{k}": one for k, one in enumerate(parts, 1)}
+    if len(named) < 2:
+        raise UsageError("an audit needs two parts or more")
+    sets = inputs.sets(scoring, *named.values())
+    counts = PairCounts()
+    found = across.compare(sets, definition, chosen.worst, counts)
+    return audit_of(tuple(named), sets, definition, found, counts)
+
+
+__all__ = ["Audit", "Clusters", "Split", "audit", "cluster", "deduplicate", "split"]

@@ -1,0 +1,128 @@
+"""Groups of sequences to parts: shares and labels as near as can be.
+
+The distance of an assignment from what is asked is the sum over parts and labels of
+(sequences - wanted)^2 / wanted, with the whole as one more label. Groups are placed
+from the largest to the smallest where they add least; then single groups move as long
+as that brings it nearer.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+MOVES = 2000  # at most
+OVER = 1.1  # a part may have a tenth more than its share
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What every part should have.
+
+    Attributes
+    ----------
+    counts : float64 (parts, 1 + labels)
+        Column 0 is sequences, the others those of a label.
+    """
+
+    counts: np.ndarray
+
+    @property
+    def weight(self) -> np.ndarray:
+        return 1 / np.maximum(self.counts, 0.5)
+
+
+def wanted(ratios: np.ndarray, tallies: np.ndarray) -> Wanted:
+    """Shares of the sum of some tallies (groups, 1 + labels)."""
+    return Wanted(ratios[:, None] * tallies.sum(axis=0)[None, :])
+
+
+def tally(groups: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
+    """Sequences of every group, in all and of each label: float64 (groups, 1 + labels).
+
+    Members with a group below 0 count nowhere.
+    """
+    kept = groups >= 0
+    count = int(groups.max(initial=-1)) + 1
+    sizes = np.bincount(groups[kept], minlength=count)[:, None]
+    if labels is None:
+        return sizes.astype(np.float64)
+    kinds = int(labels.max(initial=-1)) + 1
+    flat = groups[kept].astype(np.int64) * kinds + labels[kept]
+    table = np.bincount(flat, minlength=count * kinds).reshape(count, kinds)
+    return np.concatenate([sizes, table], axis=1).astype(np.float64)
+
+
+def assign(
+    tallies: np.ndarray, aim: Wanted, seed: int, before: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """A part for every group.
+
+    Parameters
+    ----------
+    tallies : float64 (groups, 1 + labels)
+    aim : Wanted
+    seed : int
+        Of the order of groups of one size.
+    before : float64 (parts, 1 + labels), optional
+        What the parts have already.
+
+    Returns
+    -------
+    part : int32 (groups,)
+    too_large : bool (groups,)
+        No part had room for it when it was placed: every one would be more than a
+        tenth over its share.
+    """
+    random = np.random.default_rng(seed)
+    order = np.lexsort((random.permutation(len(tallies)), -tallies[:, 0]))
+    part = np.zeros(len(tallies), np.int32)
+    too_large = np.zeros(len(tallies), bool)
+    filled = np.zeros_like(aim.counts) if before is None else before.copy()
+    limit = np.maximum(np.floor(aim.counts[:, 0] * OVER), 1)
+    for group in order.tolist():
+        more = tallies[group]
+        fits = filled[:, 0] + more[0] <= limit
+        cost = _cost(filled + more, aim) - _cost(filled, aim)
+        too_large[group] = not fits.any()
+        if fits.any():
+            cost = np.where(fits, cost, np.inf)
+        part[group] = chosen = int(np.argmin(cost))
+        filled[chosen] += more
+    if len(tallies):
+        _improve(part, tallies, aim, filled)
+    return part, too_large
+
+
+def _cost(counts: np.ndarray, aim: Wanted) -> np.ndarray:
+    """The distance of every part from what is wanted, (parts,)."""
+    return ((counts - aim.counts) ** 2 * aim.weight).sum(axis=1)
+
+
+def _improve(part, tallies, aim: Wanted, filled) -> None:
+    """Move single groups while the distance falls, the best move first.
+
+    Groups with equal tallies in one part are alike: one of them stands for all.
+    """
+    kinds, kind = np.unique(tallies, axis=0, return_inverse=True)
+    kind = kind.reshape(-1)
+    members = np.zeros((len(kinds), len(filled)), np.int64)
+    np.add.at(members, (kind, part), 1)
+    for _ in range(MOVES):
+        here = _cost(filled, aim)
+        gain = here - _costs(filled - kinds[:, None], aim)
+        loss = _costs(filled + kinds[:, None], aim) - here
+        # change[k, p, q]: one of kind k goes from part p to part q
+        change = loss[:, None, :] - gain[:, :, None]
+        change[members == 0] = np.inf
+        change[:, np.arange(len(filled)), np.arange(len(filled))] = np.inf
+        k, old, new = np.unravel_index(np.argmin(change), change.shape)
+        if not change[k, old, new] < -1e-9:
+            return
+        part[np.flatnonzero((kind == k) & (part == old))[0]] = new
+        members[k, old], members[k, new] = members[k, old] - 1, members[k, new] + 1
+        filled[old], filled[new] = filled[old] - kinds[k], filled[new] + kinds[k]
+
+
+def _costs(counts: np.ndarray, aim: Wanted) -> np.ndarray:
+    """As ``_cost``, (kinds, parts)."""
+    return ((counts - aim.counts) ** 2 * aim.weight).sum(axis=2)

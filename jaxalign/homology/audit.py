@@ -1,0 +1,133 @@
+"""What an audit returns: the pairs across parts, counted, and the worst of them."""
+
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from jaxalign.homology.across import Across
+from jaxalign.homology.links import PairCounts
+from jaxalign.homology.options import Definition, pair_options
+from jaxalign.model import frames, show
+from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.table import Table
+from jaxalign.pairs import tables
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """Every pair across the parts of a split, compared exactly.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the parts.
+    parts : tuple of Sequences
+    leaks : int
+        Pairs across at or above the cut.
+    leaking : tuple of bool arrays, one a part
+        Which sequences are in one.
+    worst : dict of arrays
+        The worst pairs, the worst first: ``query``, ``target`` (names), ``query_part``,
+        ``target_part``, ``identity`` and ``identities``, the count that it divides.
+    alignments : Table
+        One alignment of each of them, an optimal one; its path may have fewer
+        identical pairs than the best of all optimal paths.
+    definition : Definition
+    info : dict
+        Pairs, and how many of them were aligned, or excluded by which bound.
+    """
+
+    names: tuple[str, ...]
+    parts: tuple[Sequences, ...]
+    leaks: int
+    leaking: tuple[np.ndarray, ...]
+    worst: dict
+    alignments: Table
+    definition: Definition
+    info: dict
+
+    @property
+    def holds(self) -> bool:
+        """Whether no pair across is at or above the cut."""
+        return self.leaks == 0
+
+    def to_pandas(self) -> Any:
+        """``pandas.DataFrame`` of the worst pairs (needs pandas)."""
+        return frames.to_pandas(self.worst)
+
+    def __repr__(self) -> str:
+        return f"<Audit: {self.heading()}>"
+
+    def __str__(self) -> str:
+        return "\n".join((self.heading(), f"a leak: {self.definition}", *self.lines()))
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
+
+    def heading(self) -> str:
+        """How many pairs there are, and how many leaks."""
+        pairs = show.counted(self.info["all"], "pair")
+        parts = zip(self.names, self.parts, strict=True)
+        sizes = ", ".join(f"{name} {len(one):,}" for name, one in parts)
+        leaks = show.counted(self.leaks, "leak") if self.leaks else "no leak"
+        return f"{leaks} in {pairs} across {sizes}"
+
+    def lines(self) -> list[str]:
+        """The worst pairs, one a line."""
+        rows = zip(*self.worst.values(), strict=True)
+        return [
+            f"{identity:.4f} {query} ({a}), {target} ({b})"
+            for query, target, a, b, identity, _ in rows
+        ]
+
+
+def audit_of(
+    names: tuple[str, ...],
+    sets: list[Sequences],
+    definition: Definition,
+    found: Across,
+    counts: PairCounts,
+) -> Audit:
+    """The result of a comparison; the worst pairs are aligned with their paths."""
+    worst, kind = found.worst, definition.options.identity
+    queries = [sets[a].between(i, i + 1) for a, i in zip(worst.a, worst.i, strict=True)]
+    targets = [sets[b].between(j, j + 1) for b, j in zip(worst.b, worst.j, strict=True)]
+    sides = [_joined(side, sets[0]) for side in (queries, targets)]
+    chosen = replace(
+        pair_options(definition, 0.0),
+        output="alignment",
+        min_identity=None,
+        identity=None,
+        min_length_ratio=None,
+    )
+    table = tables.run("zip", *sides, definition.scoring, chosen)
+    m, n = (side.lengths for side in sides)
+    below = {"longer": np.maximum(m, n), "shorter": np.minimum(m, n)}
+    below = below.get(kind, (m + n) / 2)
+    columns = {
+        "query": np.array(sides[0].names, object),
+        "target": np.array(sides[1].names, object),
+        "query_part": np.array([names[a] for a in worst.a], object),
+        "target_part": np.array([names[b] for b in worst.b], object),
+        "identity": worst.identity,
+        "identities": np.rint(worst.identity * below).astype(np.int64),
+    }
+    about = counts.about() | {"implementation": counts.implementation}
+    return Audit(
+        names,
+        tuple(sets),
+        found.leaks,
+        found.leaking,
+        columns,
+        table,
+        definition,
+        about,
+    )
+
+
+def _joined(some: list[Sequences], like: Sequences) -> Sequences:
+    """Sets of one, as a set."""
+    names = [one.names[0] for one in some]
+    return from_parts(names, [one[0] for one in some], like.alphabet)

@@ -1,0 +1,58 @@
+"""Connected components of links that come in parts: never the matrix of all pairs."""
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+MIN_BUFFER = 2**20  # links that are merged at once, at least: a merge visits all labels
+
+
+def components(count: int, links) -> np.ndarray:
+    """Components of a graph.
+
+    Parameters
+    ----------
+    count : int
+        Vertices.
+    links : iterable of (i, j)
+        Arrays of vertices of equal length, part by part.
+
+    Returns
+    -------
+    int32 (count,)
+        Numbered from 0 in the order of their first vertices.
+    """
+    labels = np.arange(count, dtype=np.int32)
+    waiting, many = [], 0
+    for i, j in links:
+        waiting.append((i, j))
+        many += len(i)
+        if many >= max(MIN_BUFFER, count):
+            labels, waiting, many = _merged(labels, waiting), [], 0
+    return renumbered(_merged(labels, waiting))
+
+
+def _merged(labels: np.ndarray, waiting: list) -> np.ndarray:
+    """Components of the components so far, linked by some more links."""
+    if not waiting:
+        return labels
+    i, j = (np.concatenate(side) for side in zip(*waiting, strict=True))
+    edges = labels[i], labels[j]
+    shape = (len(labels),) * 2
+    graph = coo_array((np.ones(len(i), bool), edges), shape=shape)
+    return connected_components(graph, directed=False)[1][labels]
+
+
+def renumbered(labels: np.ndarray) -> np.ndarray:
+    """The same groups, numbered from 0 in the order of their first members, int32."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.empty(len(first), np.int32)
+    order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    return order[inverse]
+
+
+def longest_members(labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The longest member of every group, of equals the first: int64 (groups,)."""
+    order = np.lexsort((np.arange(len(labels)), -lengths, labels))
+    _, first = np.unique(labels[order], return_index=True)
+    return order[first]

@@ -1,0 +1,105 @@
+"""Complete and average linkage, by scipy, within the components of the links.
+
+No cluster of either kind leaves a component: where two clusters have an average, or a
+largest, distance within the cut, some pair between them is linked. So the condensed
+matrix of a component is enough.
+"""
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+
+from jaxalign.errors import MemoryPlanError
+from jaxalign.homology.components import renumbered
+from jaxalign.homology.links import Links, PairCounts
+from jaxalign.homology.options import Definition, identities, pair_options
+from jaxalign.model.alphabet import Sequences
+from jaxalign.pairs import tables
+from jaxalign.runtime import memory
+
+APART = 2.0  # a distance above every one that identities give
+MATRIX_COPIES = 4  # of 8 bytes: the square, the condensed one and that of scipy
+
+
+def clusters(
+    sequences: Sequences,
+    definition: Definition,
+    links: Links,
+    component: np.ndarray,
+    method: str,
+    counts: PairCounts,
+) -> np.ndarray:
+    """Cluster labels of all sequences, int32 (n,), in the order of first members.
+
+    Parameters
+    ----------
+    links : Links
+    component : int32 (n,)
+        Their components.
+    method : {"complete", "average"}
+        ``average`` aligns all pairs of a component, also those below the cut.
+
+    Raises
+    ------
+    MemoryPlanError
+        The matrix of the largest component exceeds the budget.
+    """
+    sizes = np.bincount(component)
+    _check_memory(int(sizes.max(initial=0)), definition)
+    order = np.argsort(component, kind="stable")
+    members = np.split(order, np.cumsum(sizes)[:-1])
+    of_component = _split_links(links, component, len(sizes))
+    labels = np.arange(len(sequences))
+    for number in np.flatnonzero(sizes > 1):
+        some = members[number]
+        if method == "complete":
+            distance = _linked_distances(some, *of_component[number])
+        else:
+            distance = _all_distances(sequences, some, definition, counts)
+        tree = linkage(squareform(distance, checks=False), method)
+        groups = fcluster(tree, 1 - definition.cut, "distance")
+        labels[some] = some[np.unique(groups, return_index=True)[1]][groups - 1]
+    return renumbered(labels)
+
+
+def _check_memory(largest: int, definition: Definition) -> None:
+    budget = memory.budget(definition.options.memory_budget)
+    needed = 8 * largest**2 // 2 * MATRIX_COPIES
+    if needed > budget:
+        raise MemoryPlanError(
+            f"the matrix of a component of {largest:,} sequences needs {needed:,} "
+            f"bytes, the memory budget is {budget:,}: methods components and greedy "
+            "need no matrix, and a higher cut has smaller components"
+        )
+
+
+def _split_links(links: Links, component: np.ndarray, count: int) -> list:
+    """The links of every component."""
+    of = component[links.i]
+    order = np.argsort(of, kind="stable")
+    ends = np.cumsum(np.bincount(of, minlength=count))[:-1]
+    sides = (np.split(x[order], ends) for x in (links.i, links.j, links.identity))
+    return list(zip(*sides, strict=True))
+
+
+def _linked_distances(some: np.ndarray, i, j, identity) -> np.ndarray:
+    """Distances of a component: its links; any other pair is farther than the cut."""
+    square = np.full((len(some),) * 2, APART)
+    rows, columns = np.searchsorted(some, i), np.searchsorted(some, j)
+    square[rows, columns] = square[columns, rows] = 1 - identity
+    np.fill_diagonal(square, 0)
+    return square
+
+
+def _all_distances(sequences, some, definition: Definition, counts: PairCounts):
+    """Distances of all pairs of a component; pairs of too unequal lengths have 1."""
+    members, scoring = sequences.take(some), definition.scoring
+    table = tables.run("all", members, members, scoring, pair_options(definition, 0.0))
+    before = counts.pairs
+    counts.add(table.info, 0)
+    counts.pairs = before  # they were counted when their links were
+    square = np.ones((len(some),) * 2)
+    i, j = table["query"], table["target"]
+    square[i, j] = square[j, i] = 1 - np.nan_to_num(identities(table, definition))
+    np.fill_diagonal(square, 0)
+    return square

@@ -1,0 +1,111 @@
+"""Links of a set: the pairs at or above the cut, part by part, or all of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from jaxalign.errors import MemoryPlanError
+from jaxalign.homology.options import Definition, identities, pair_options
+from jaxalign.model.alphabet import Sequences
+from jaxalign.pairs.large_jobs import parts_of
+from jaxalign.runtime import memory
+
+LINK_BYTES = 16  # two numbers of sequences, an identity
+WORK_COPIES = 3  # of the links, while a graph is made of them
+
+
+@dataclass
+class PairCounts:
+    """What became of the pairs so far: it changes while a job runs.
+
+    ``excluded`` says of how many each bound proved that they are below the cut.
+    """
+
+    pairs: int = 0
+    aligned: int = 0
+    linked: int = 0
+    excluded: dict = field(default_factory=dict)
+    seconds: float = 0.0
+    implementation: str = ""
+
+    def add(self, info: dict, linked: int) -> None:
+        """Count what a table says of its pairs."""
+        excluded = info.get("excluded") or {}
+        self.pairs += info["pairs"]
+        self.aligned += info["pairs"] - sum(excluded.values())
+        self.linked += linked
+        self.seconds += info["seconds"]
+        self.implementation = self.implementation or info["implementation"]
+        for bound, count in excluded.items():
+            self.excluded[bound] = self.excluded.get(bound, 0) + count
+
+    def about(self) -> dict:
+        """As plain values."""
+        return {
+            "all": self.pairs,
+            "aligned": self.aligned,
+            "excluded": dict(self.excluded),
+            "at_or_above_cut": self.linked,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Pairs i < j of a set at or above the cut, with their identities.
+
+    Attributes
+    ----------
+    i, j : int32 (links,)
+    identity : float64 (links,)
+    """
+
+    i: np.ndarray
+    j: np.ndarray
+    identity: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+
+def stream_links(
+    sequences: Sequences, definition: Definition, counts: PairCounts
+) -> Iterator[Links]:
+    """Yield the links of all pairs of a set, part by part; ``counts`` counts them."""
+    options = definition.options
+    chosen = pair_options(definition)
+    chosen = replace(chosen, progress=options.progress, busy=options.busy)
+    for _, table in parts_of(sequences, definition.scoring, chosen):
+        counts.add(table.info, len(table))
+        yield Links(table["query"], table["target"], identities(table, definition))
+
+
+def all_links(
+    sequences: Sequences, definition: Definition, counts: PairCounts
+) -> Links:
+    """All links of a set in memory.
+
+    Raises
+    ------
+    MemoryPlanError
+        They exceed the budget; the message says how many there were.
+    """
+    budget = memory.budget(definition.options.memory_budget)
+    parts, many = [], 0
+    for part in stream_links(sequences, definition, counts):
+        parts.append(part)
+        many += len(part)
+        if many * LINK_BYTES * WORK_COPIES > budget:
+            raise MemoryPlanError(
+                f"{many:,} pairs, and more to come, are at or above the cut of "
+                f"{definition.cut:g}: they exceed the memory budget of {budget:,} "
+                "bytes; a higher cut has fewer"
+            )
+    return joined(parts)
+
+
+def joined(parts: list[Links]) -> Links:
+    """Links one below the other."""
+    empty = Links(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
+    sides = ((part.i, part.j, part.identity) for part in [empty, *parts])
+    return Links(*(np.concatenate(side) for side in zip(*sides, strict=True)))

@@ -1,0 +1,205 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""The options of clusters, splits and audits, and the definition that they amount to.
+
+``HomologyOptions`` is where an option has its default. Two sequences are *linked* where
+their identity is at or above a cut.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, get_args
+
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
+from jaxalign.model.identity import denominator, ratio
+from jaxalign.model.numbers import is_number
+from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
+from jaxalign.model.table import Table
+from jaxalign.pairs.options import Devices, Implementation, PairOptions, Progress
+
+# Denominators that no path decides, and no order of the two sequences.
+LengthIdentity = Literal["shorter", "longer", "mean"]
+Method = Literal["components", "greedy", "complete", "average"]
+TooLarge = Literal["error", "keep", "remove"]
+METHODS: tuple[str, ...] = get_args(Method)
+TOO_LARGE: tuple[str, ...] = get_args(TooLarge)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HomologyOptions:
+    """Every option of a function of linked sequences, with its default."""
+
+    mode: Mode = "global"
+    free_ends: Iterable[FreeEnd] | None = None
+    identity: LengthIdentity = "longer"
+    min_length_ratio: float | None = None
+    filter: bool = True
+    implementation: Implementation | None = None
+    memory_budget: int | str | None = None
+    threads: int | None = None
+    devices: Devices = None
+    progress: Progress = None
+    busy: Progress = None
+    worst: int = 10
+    full_histogram: bool = False
+
+
+class LinkKeywords(EndKeywords, total=False):
+    """Options of every function: what a link is, and what computes."""
+
+    identity: LengthIdentity
+    min_length_ratio: float | None
+    filter: bool
+    implementation: Implementation | None
+    memory_budget: int | str | None
+    threads: int | None
+    devices: Devices
+    progress: Progress
+    busy: Progress
+
+
+class AuditKeywords(LinkKeywords, total=False):
+    """Options of ``audit``."""
+
+    worst: int
+    full_histogram: bool
+
+
+class LinkArguments(TypedDict):
+    """Options as ``PairOptions`` takes them."""
+
+    mode: Mode
+    free_ends: Collection[FreeEnd] | None
+    output: Literal["identity"]
+    identity: LengthIdentity
+    min_identity: float
+    min_length_ratio: float | None
+    filter: bool
+    implementation: Implementation | None
+    memory_budget: int | str | None
+    threads: int | None
+    devices: Devices
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """When two sequences are linked: their identity is ``cut`` or more.
+
+    Attributes
+    ----------
+    scoring : Scoring
+    options : HomologyOptions
+    cut : float
+        A fraction. A pair at exactly the cut is linked.
+    """
+
+    scoring: Scoring
+    options: HomologyOptions
+    cut: float
+
+    def __str__(self) -> str:
+        """The sentence for a methods section, without its subject."""
+        ratio_text = ""
+        if self.options.min_length_ratio is not None:
+            least = f"{self.options.min_length_ratio:.15g}"
+            ratio_text = f", length ratio (shorter / longer) >= {least}"
+        return (
+            f"identity_{self.options.identity} >= {self.cut:.15g}{ratio_text}; "
+            f"{self.ends()} alignment, {self.scoring}"
+        )
+
+    def ends(self) -> str:
+        """The mode, and the ends that are free."""
+        free = self.options.free_ends
+        mode = self.options.mode
+        return f"{mode} with free {', '.join(sorted(free))}" if free else mode
+
+    def about(self) -> dict[str, Any]:
+        """The definition as plain values, for JSON."""
+        options, scoring = self.options, self.scoring
+        return {
+            "identity": f"identical pairs / length of the sequence: {options.identity}"
+            if options.identity != "mean"
+            else "identical pairs / mean of the two lengths: mean",
+            "cut": self.cut,
+            "linked": "identity >= cut",
+            "min_length_ratio": options.min_length_ratio,
+            "mode": options.mode,
+            "free_ends": sorted(resolve_ends(options.mode, options.free_ends)),
+            "scoring": str(scoring),
+            "matrix": scoring.matrix_name,
+            "gap_open": scoring.gap_open,
+            "gap_extend": scoring.gap_extend,
+            "letters": scoring.alphabet.letters,
+        }
+
+
+def define(scoring: Scoring, options: HomologyOptions, name: str, cut: Any):
+    """A checked definition.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the cut: ``min_identity`` or ``max_identity``.
+
+    Raises
+    ------
+    UsageError
+        No fraction, an unknown denominator, or an identity that would depend on the
+        order of the two sequences.
+    """
+    if not (is_number(cut) and 0 < cut <= 1):
+        raise UsageError(f"{name} = {cut!r}: a fraction above 0, up to 1, is needed")
+    if options.identity not in get_args(LengthIdentity):
+        names = ", ".join(get_args(LengthIdentity))
+        raise UsageError(
+            f"identity {options.identity!r}: one of {names} is needed, which do not "
+            "depend on a path or on the order of two sequences"
+        )
+    least = options.min_length_ratio
+    if least is not None and not (is_number(least) and 0 <= least <= 1):
+        raise UsageError(f"min_length_ratio = {least!r}: a fraction from 0 to 1")
+    if not is_symmetric(scoring, resolve_ends(options.mode, options.free_ends)):
+        raise UsageError("links need a symmetric matrix and symmetric free ends")
+    return Definition(scoring, options, float(cut))
+
+
+def pair_options(definition: Definition, least: float | None = None) -> PairOptions:
+    """The options of the pairs that are linked, or have an identity of ``least``."""
+    options = definition.options
+    free = None if options.free_ends is None else tuple(options.free_ends)
+    chosen: LinkArguments = {
+        "mode": options.mode,
+        "free_ends": free,
+        "output": "identity",
+        "identity": options.identity,
+        "min_identity": definition.cut if least is None else least,
+        "min_length_ratio": options.min_length_ratio,
+        "filter": options.filter,
+        "implementation": options.implementation,
+        "memory_budget": options.memory_budget,
+        "threads": options.threads,
+        "devices": options.devices,
+    }
+    return PairOptions(**chosen)
+
+
+def identities(table: Table, definition: Definition) -> np.ndarray:
+    """Identities of the rows of a table, float64; ``nan`` of two empty sequences."""
+    kind = definition.options.identity
+    below = denominator(kind, table.columns, *table.lengths())
+    return ratio(table["max_identities"], below)
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse a word that is none of some.
+
+    Raises
+    ------
+    UsageError
+    """
+    if value not in choices:
+        raise UsageError(f"{name} = {value!r}: one of {', '.join(choices)} is needed")

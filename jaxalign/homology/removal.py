@@ -1,0 +1,239 @@
+"""Divide components that fit no part, and take out as few sequences as it can.
+
+Members are put into parts, and of every link across parts one end is taken out. The
+members of a part are gathered along the strongest links, as in GraphPart (Teufel et al.
+2023), or outwards from one member; then they move to where most of their links are. A
+smallest set of ends of all links between two parts is a smallest vertex cover of a
+bipartite graph, which a largest matching gives (König); what has no link across any
+more comes back. Several starts are tried, and the one that keeps most is taken.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import breadth_first_order, maximum_bipartite_matching
+
+from jaxalign.homology.links import Links
+
+STARTS = 8
+ROUNDS = 10  # of moves towards neighbours
+SLACK = 0.1  # a part may have a tenth more or less than its share
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """What the parts should have of the members that are divided.
+
+    Attributes
+    ----------
+    target : float64 (parts,)
+        Of all sequences, those that are not divided here too.
+    rest : int
+        Sequences that will be put beside them, in any part.
+    """
+
+    target: np.ndarray
+    rest: int
+
+    @property
+    def room(self) -> np.ndarray:
+        """Members of a part at most, (parts,)."""
+        return np.maximum(np.ceil(self.target * (1 + SLACK)), 1)
+
+    def value(self, part: np.ndarray) -> int:
+        """Members kept, less those that parts lack and the rest cannot fill in."""
+        sizes = np.bincount(part[part >= 0], minlength=len(self.target))
+        lacking = np.maximum(np.floor(self.target * (1 - SLACK)) - sizes, 0).sum()
+        return int(sizes.sum() - max(lacking - self.rest, 0))
+
+
+def divide(
+    count: int, links: Links, shares: Shares, seed: int, starts: int = STARTS
+) -> np.ndarray:
+    """Put vertices into parts so that no link is left across them.
+
+    Parameters
+    ----------
+    count : int
+        Vertices.
+    links : Links
+        Among them.
+    shares : Shares
+    seed : int
+
+    Returns
+    -------
+    int32 (count,)
+        A part, -1 for a vertex that is taken out.
+    """
+    graph, room = _graph(count, links), shares.room
+    best, most = np.full(count, -1, np.int32), -count - 1
+    for start in range(starts):
+        random = np.random.default_rng((seed, start))
+        first = _first_parts(start, count, links, graph, room, random)
+        for rounds in (0, ROUNDS):
+            part = _move_to_neighbours(first.copy(), graph, room, rounds, random)
+            part = _come_back(_cover(part, graph, len(room)), graph, room)
+            value = shares.value(part)
+            if value > most:
+                best, most = part, value
+    return best
+
+
+def _first_parts(start: int, count, links, graph, room, random) -> np.ndarray:
+    """Parts to begin with; links may lie across them."""
+    if start < 3:
+        limit = (room.max(), room.min(), max(count // len(room), 1))[start]
+        return _by_groups(graph, room, *_along_links(count, links, limit))
+    order = np.arange(count) if start == 3 else _outwards(graph, random)
+    return _by_filling(room, order, largest_first=bool(start % 2))
+
+
+def _graph(count: int, links: Links) -> csr_array:
+    """Both directions of every link."""
+    rows = np.concatenate([links.i, links.j])
+    columns = np.concatenate([links.j, links.i])
+    ones = np.ones(len(rows), np.int32)
+    return csr_array(coo_array((ones, (rows, columns)), shape=(count, count)))
+
+
+def _along_links(count: int, links: Links, limit: float):
+    """Groups of at most ``limit`` vertices, merged along links, the strongest first.
+
+    Returns
+    -------
+    groups : int64 (count,), a member of each
+    order : vertices, those of the largest group first
+    """
+    parent = np.arange(count)
+    size = np.ones(count, np.int64)
+
+    def root(v: int) -> int:
+        while parent[v] != v:
+            parent[v] = parent[parent[v]]
+            v = int(parent[v])
+        return v
+
+    for edge in np.argsort(-links.identity, kind="stable").tolist():
+        a, b = root(links.i[edge]), root(links.j[edge])
+        if a != b and size[a] + size[b] <= limit:
+            parent[b], size[a] = a, size[a] + size[b]
+    groups = np.array([root(v) for v in range(count)])
+    return groups, np.lexsort((groups, -size[groups]))
+
+
+def _by_groups(graph, room, groups, order) -> np.ndarray:
+    """Groups to the part with room where most of their links are; one that fits in no
+    part is cut."""
+    part, left = np.full(len(groups), -1, np.int32), room.astype(np.float64).copy()
+    sizes = np.bincount(groups, minlength=len(groups))
+    at = 0
+    while at < len(order):
+        members = order[at : at + sizes[groups[order[at]]]]
+        at += len(members)
+        while len(members):
+            near = part[graph[members].indices]
+            linked = np.bincount(near[near >= 0], minlength=len(room))
+            fits = left >= len(members)
+            score = np.where(fits, linked * (1 + left.max()) + left, -np.inf)
+            chosen = int(np.argmax(score if fits.any() else left))
+            some = members if fits.any() else members[: max(int(left[chosen]), 1)]
+            part[some], members = chosen, members[len(some) :]
+            left[chosen] -= len(some)
+    return part
+
+
+def _outwards(graph, random) -> np.ndarray:
+    """All vertices, each start's neighbours before those farther away."""
+    n, seen, order = graph.shape[0], np.zeros(graph.shape[0], bool), []
+    for start in random.permutation(n).tolist():
+        if not seen[start]:
+            # From the far end of where a first walk leads the frontiers are short.
+            far = breadth_first_order(graph, start, return_predecessors=False)[-1]
+            found = breadth_first_order(graph, far, return_predecessors=False)
+            seen[found] = True
+            order.append(found)
+    return np.concatenate(order)
+
+
+def _by_filling(room, order, largest_first: bool) -> np.ndarray:
+    """One part after the other is filled with the vertices, in that order."""
+    part, at = np.zeros(len(order), np.int32), 0
+    parts = np.argsort(-room if largest_first else room, kind="stable").tolist()
+    for number in parts:
+        take = len(order) - at if number == parts[-1] else int(room[number])
+        part[order[at : at + take]] = number
+        at += take
+    return part
+
+
+def _move_to_neighbours(part, graph, room, rounds, random) -> np.ndarray:
+    """Vertices go to the part where most of their neighbours are, while it has room."""
+    filled = np.bincount(part, minlength=len(room)).astype(np.float64)
+    for _ in range(rounds):
+        moved = 0
+        for v in random.permutation(len(part)).tolist():
+            near = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+            linked = np.bincount(part[near], minlength=len(room))
+            linked[filled + 1 > room] = -1
+            new, old = int(np.argmax(linked)), part[v]
+            if new != old and linked[new] > np.count_nonzero(part[near] == old):
+                part[v], moved = new, moved + 1
+                filled[old], filled[new] = filled[old] - 1, filled[new] + 1
+        if not moved:
+            break
+    return part
+
+
+def _cover(part: np.ndarray, graph, parts: int) -> np.ndarray:
+    """Take out a smallest set of ends of the links between each two parts."""
+    part = part.copy()
+    for a in range(parts):
+        for b in range(a + 1, parts):
+            left, right = np.flatnonzero(part == a), np.flatnonzero(part == b)
+            across = csr_array(graph[left][:, right])
+            if across.nnz:
+                rows, columns = _smallest_cover(across)
+                part[left[rows]] = part[right[columns]] = -1
+    return part
+
+
+def _smallest_cover(across) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns, masks, that hold an entry of every link: König's theorem.
+
+    From the rows that a largest matching leaves out, walk to columns along any link
+    and back to rows along the matching. The cover is the rows not reached and the
+    columns reached.
+    """
+    partner = maximum_bipartite_matching(across, perm_type="column")  # of each row
+    row_of = np.full(across.shape[1], -1)
+    row_of[partner[partner >= 0]] = np.flatnonzero(partner >= 0)
+    rows = (partner < 0) & (np.diff(across.indptr) > 0)
+    columns = np.zeros(across.shape[1], bool)
+    frontier = np.flatnonzero(rows)
+    while len(frontier):
+        reached = np.unique(across[frontier].indices)
+        reached = reached[~columns[reached]]
+        columns[reached] = True
+        frontier = row_of[reached]
+        frontier = frontier[frontier >= 0]
+        frontier = frontier[~rows[frontier]]
+        rows[frontier] = True
+    return (np.diff(across.indptr) > 0) & ~rows, columns
+
+
+def _come_back(part: np.ndarray, graph, room) -> np.ndarray:
+    """What has links into one part at most goes there, while there is room."""
+    part = part.copy()
+    filled = np.bincount(part[part >= 0], minlength=len(room)).astype(np.float64)
+    for v in np.flatnonzero(part < 0).tolist():
+        near = part[graph.indices[graph.indptr[v] : graph.indptr[v + 1]]]
+        places = np.unique(near[near >= 0])
+        if len(places) > 1:
+            continue
+        new = int(places[0]) if len(places) else int(np.argmax(room - filled))
+        if filled[new] < room[new]:
+            part[v] = new
+            filled[new] += 1
+    return part

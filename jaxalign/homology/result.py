@@ -1,0 +1,222 @@
+"""What comes back: clusters of a set, and a split of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.homology.options import Definition
+from jaxalign.homology.splits import Labels
+from jaxalign.model import frames, show
+from jaxalign.model.alphabet import Sequences
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Clusters:
+    """Clusters of linked sequences.
+
+    Attributes
+    ----------
+    sequences : Sequences
+    labels : int32 (n,)
+        The cluster of every sequence, numbered in the order of first members. This is
+        what scikit-learn calls ``groups``.
+    representatives : int64 (clusters,)
+        Of every cluster the sequence that stands for it: where the method is greedy
+        the one that all members are linked to, else the longest member.
+    identity : float64 (n,) or None
+        Where the method is greedy, the identity of every sequence with its
+        representative, 1 of a representative.
+    method : str
+    definition : Definition
+    info : dict
+        Pairs, and how many of them were aligned or excluded by which bound; seconds.
+    """
+
+    sequences: Sequences
+    labels: np.ndarray
+    representatives: np.ndarray
+    identity: np.ndarray | None
+    method: str
+    definition: Definition
+    info: dict
+
+    def __len__(self) -> int:
+        """Clusters."""
+        return len(self.representatives)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Sequences of every cluster, int64 (clusters,)."""
+        return np.bincount(self.labels, minlength=len(self))
+
+    @property
+    def representative_of(self) -> np.ndarray:
+        """The representative of every sequence, int64 (n,)."""
+        return self.representatives[self.labels]
+
+    def kept(self) -> Sequences:
+        """The representatives, in input order."""
+        return self.sequences.take(np.sort(self.representatives))
+
+    def columns(self) -> dict[str, Any]:
+        """A row a sequence: its name, cluster and representative."""
+        names = np.array(self.sequences.names, object)
+        columns = {
+            "name": names,
+            "cluster": self.labels,
+            "representative": names[self.representative_of],
+        }
+        return (
+            columns if self.identity is None else columns | {"identity": self.identity}
+        )
+
+    def to_pandas(self) -> Any:
+        """``pandas.DataFrame``, one row a sequence (needs pandas)."""
+        return frames.to_pandas(self.columns())
+
+    def __repr__(self) -> str:
+        return f"<Clusters: {self._heading()}>"
+
+    def __str__(self) -> str:
+        return f"{self._heading()}\n{self.method}, {self.definition}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
+
+    def _heading(self) -> str:
+        largest = int(self.sizes.max(initial=0))
+        return (
+            f"{show.counted(len(self), 'cluster')} of {len(self.sequences):,} "
+            f"sequences, the largest of {largest:,}"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Split:
+    """Parts of a set without a link across them.
+
+    Attributes
+    ----------
+    sequences : Sequences
+    names : tuple of str
+        Of the parts.
+    part : int32 (n,)
+        The part of every sequence, -1 of one that was removed.
+    groups : int32 (n,)
+        The component of every sequence; scikit-learn's ``groups``.
+    shares : float64 (parts,)
+        What was asked for.
+    labels : Labels or None
+    definition : Definition
+    info : dict
+    """
+
+    sequences: Sequences
+    names: tuple[str, ...]
+    part: np.ndarray
+    groups: np.ndarray
+    shares: np.ndarray
+    labels: Labels | None
+    definition: Definition
+    info: dict
+
+    def __len__(self) -> int:
+        """Parts."""
+        return len(self.names)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Sequences of every part, int64 (parts,)."""
+        return np.bincount(self.part[self.part >= 0], minlength=len(self))
+
+    @property
+    def removed(self) -> np.ndarray:
+        """Sequences in no part, int64."""
+        return np.flatnonzero(self.part < 0)
+
+    @property
+    def share_error(self) -> float:
+        """The largest difference of a part's share of what is kept from what was asked
+        for."""
+        return float(np.abs(self.sizes / max(self.sizes.sum(), 1) - self.shares).max())
+
+    @property
+    def label_counts(self) -> np.ndarray | None:
+        """Sequences of every part and label, int64 (parts, labels)."""
+        if self.labels is None:
+            return None
+        kept, kinds = self.part >= 0, len(self.labels.names)
+        flat = self.part[kept].astype(np.int64) * kinds + self.labels.numbers[kept]
+        return np.bincount(flat, minlength=len(self) * kinds).reshape(len(self), kinds)
+
+    @property
+    def label_error(self) -> float | None:
+        """The largest difference of a label's share of a part from its share of all."""
+        counts = self.label_counts
+        if counts is None:
+            return None
+        whole = counts.sum(axis=0) / max(counts.sum(), 1)
+        filled = counts[self.sizes > 0]
+        return float(np.abs(filled / filled.sum(axis=1)[:, None] - whole).max())
+
+    def indices(self, name: str) -> np.ndarray:
+        """The sequences of a part, int64, in input order.
+
+        Raises
+        ------
+        UsageError
+            There is no such part.
+        """
+        if name not in self.names:
+            raise UsageError(f"part {name!r}: one of {', '.join(self.names)} is needed")
+        return np.flatnonzero(self.part == self.names.index(name))
+
+    def take(self, name: str) -> Sequences:
+        """The sequences of a part."""
+        return self.sequences.take(self.indices(name))
+
+    def folds(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(all other parts, this part) for every part: scikit-learn's ``cv``."""
+        for number in range(len(self)):
+            others = (self.part >= 0) & (self.part != number)
+            yield np.flatnonzero(others), np.flatnonzero(self.part == number)
+
+    def columns(self) -> dict[str, Any]:
+        """A row a sequence: its name, part and component; "removed" is no part."""
+        parts = np.array([*self.names, "removed"], object)
+        return {
+            "name": np.array(self.sequences.names, object),
+            "part": parts[self.part],
+            "component": self.groups,
+        }
+
+    def to_pandas(self) -> Any:
+        """``pandas.DataFrame``, one row a sequence (needs pandas)."""
+        return frames.to_pandas(self.columns())
+
+    def __repr__(self) -> str:
+        return f"<Split: {self.heading()}>"
+
+    def __str__(self) -> str:
+        return "\n".join((self.heading(), self.nearness(), f"apart: {self.definition}"))
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
+
+    def heading(self) -> str:
+        """Sizes of the parts, and what was removed."""
+        parts = zip(self.names, self.sizes.tolist(), strict=True)
+        text = ", ".join(f"{name} {size:,}" for name, size in parts)
+        removed = len(self.removed)
+        return f"{text}; {removed:,} removed" if removed else text
+
+    def nearness(self) -> str:
+        """How near shares and labels are to what was asked for."""
+        text = f"shares differ by {self.share_error:.2%} at most"
+        if self.labels is not None:
+            text += f", those of labels by {self.label_error:.2%}"
+        return text

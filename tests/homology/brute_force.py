@@ -1,0 +1,56 @@
+"""Links by the oracle's loops over cells: nothing of the package computes here."""
+
+import numpy as np
+import oracle
+
+OPEN, EXTEND = 3, 1
+LETTERS = "ACGTN"
+WILDCARD = LETTERS.index("N")  # as in the DNA alphabet: identical to nothing
+
+
+def matrix() -> np.ndarray:
+    """Match 2, mismatch -1; N matches nothing."""
+    scores = np.where(np.eye(len(LETTERS), dtype=bool), 2, -1)
+    scores[WILDCARD, WILDCARD] = -1
+    return scores
+
+
+def below(kind: str, m: int, n: int) -> float:
+    return {"longer": max(m, n), "shorter": min(m, n), "mean": (m + n) / 2}[kind]
+
+
+def identity(a: str, b: str, kind: str = "longer", mode: str = "global") -> float:
+    """The identity of two words of ``LETTERS``; nan where there is none."""
+    codes = [[LETTERS.index(x) for x in word] for word in (a, b)]
+    scores = matrix()
+    _, count = oracle.max_identities(
+        *codes, scores, OPEN, EXTEND, mode, wildcard=WILDCARD
+    )
+    divisor = below(kind, len(a), len(b))
+    return count / divisor if divisor else float("nan")
+
+
+def identities(words, kind: str = "longer", mode: str = "global") -> np.ndarray:
+    """All pairs, (n, n)."""
+    n = len(words)
+    square = np.full((n, n), np.nan)
+    for i in range(n):
+        for j in range(i + 1, n):
+            square[i, j] = square[j, i] = identity(words[i], words[j], kind, mode)
+    return square
+
+
+def random_words(random: np.random.Generator, count: int, longest: int = 9):
+    """Words of which some are copies of others, with changes."""
+    words: list[str] = []
+    for _ in range(count):
+        if words and random.random() < 0.5:
+            letters = list(words[random.integers(len(words))])
+            for _ in range(random.integers(0, 3)):
+                if letters:
+                    letters[random.integers(len(letters))] = random.choice([*LETTERS])
+            words.append("".join(letters[random.integers(0, 2) :]))
+        else:
+            size = random.integers(0, longest)
+            words.append("".join(random.choice([*LETTERS], size)))
+    return words

@@ -1,0 +1,320 @@
+"""Splits and audits: no leak, by brute force; shares, labels, what is removed."""
+
+import brute_force as bf
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign.homology import assignment, removal, splits
+from jaxalign.homology.links import Links
+
+SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
+HALVES = {"train": 0.5, "test": 0.5}
+THREE = {"train": 0.6, "valid": 0.2, "test": 0.2}
+
+
+def drawn(seed: int):
+    """Words, a cut that some pair is at exactly if there is one, and a denominator."""
+    random = np.random.default_rng(seed)
+    words = bf.random_words(random, int(random.integers(4, 14)))
+    kind = str(random.choice(["longer", "shorter", "mean"]))
+    shares = bf.identities(words, kind)
+    some = shares[np.isfinite(shares) & (shares > 0)]
+    cut = float(random.choice(some)) if len(some) else 0.5
+    return words, shares, cut, kind
+
+
+def violations(part, shares, cut) -> int:
+    """Pairs across at or above the cut, counted one by one."""
+    return sum(
+        part[i] >= 0 and part[j] >= 0 and part[i] != part[j] and shares[i, j] >= cut
+        for i in range(len(part))
+        for j in range(i)
+    )
+
+
+def check_split(seed: int):
+    words, shares, cut, kind = drawn(seed)
+    too_large = ("keep", "remove")[seed % 2]
+    parts = (HALVES, THREE)[seed // 2 % 2]
+    asked = {"max_identity": cut, "identity": kind, "seed": seed}
+    try:
+        found = jaxalign.split(
+            words, SCORING, parts=parts, too_large=too_large, **asked
+        )
+    except jaxalign.UsageError as error:
+        assert "would be empty" in str(error) and too_large == "remove"
+        return None
+    assert violations(found.part, shares, cut) == 0
+    assert too_large == "remove" or not len(found.removed)
+    sets = {name: found.take(name) for name in found.names}
+    audit = jaxalign.audit(sets, SCORING, max_identity=cut, identity=kind)
+    assert audit.holds and audit.leaks == 0
+    check_worst(audit, found.part, shares, audit.definition.options.worst)
+    return found
+
+
+def check_worst(audit, part, shares, count):
+    """The worst pairs are those of all pairs across."""
+    across = [
+        shares[i, j]
+        for i in range(len(part))
+        for j in range(i)
+        if -1 < part[i] != part[j] > -1 and np.isfinite(shares[i, j])
+    ]
+    assert audit.worst["identity"].tolist() == sorted(across, reverse=True)[:count]
+
+
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_random_splits_have_no_leak(first):
+    assert any([check_split(seed) for seed in range(first, first + 10)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(60, 1000, 47))
+def test_a_thousand_random_splits_have_no_leak(first):
+    assert any([check_split(seed) for seed in range(first, first + 47)])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_audit_finds_every_leak(seed):
+    words, shares, cut, kind = drawn(seed)
+    part = np.random.default_rng(seed).integers(0, 3, len(words))
+    sets = [[w for w, p in zip(words, part, strict=True) if p == k] for k in range(3)]
+    asked = {"max_identity": cut, "identity": kind, "worst": 3}
+    found = jaxalign.audit(sets, SCORING, **asked)
+    assert found.leaks == violations(part, shares, cut)
+    assert found.holds == (found.leaks == 0)
+    check_worst(found, part, shares, 3)
+    pairs = sum(part[i] != part[j] for i in range(len(part)) for j in range(i))
+    assert found.info["all"] == pairs
+    assert found.info["aligned"] + sum(found.info["excluded"].values()) == pairs
+    across = (part[:, None] != part[None, :]) & (shares >= cut)
+    for k in range(3):
+        assert found.leaking[k].tolist() == across.any(axis=1)[part == k].tolist()
+
+
+def test_a_pair_at_exactly_the_cut_is_a_leak():
+    words = ["ACGTACGTAC", "ACGTTTTTTT"]
+    cut = bf.identity(*words)
+    assert 0 < cut < 1
+    above = float(np.nextafter(cut, 2))
+    parts = [[words[0]], [words[1]]]
+    assert jaxalign.audit(parts, SCORING, max_identity=cut).leaks == 1
+    assert jaxalign.audit(parts, SCORING, max_identity=above).leaks == 0
+    with pytest.raises(jaxalign.UsageError, match="fit into no part"):
+        jaxalign.split(words, SCORING, max_identity=cut, parts=HALVES)
+    found = jaxalign.split(words, SCORING, max_identity=above, parts=HALVES)
+    assert found.sizes.tolist() == [1, 1]
+
+
+def far_apart(count: int):
+    """Words of which no two are alike at 0.9."""
+    random = np.random.default_rng(0)
+    return ["".join(random.choice([*"ACGT"], 30)) for _ in range(count)]
+
+
+def test_shares_and_labels_are_near():
+    words = far_apart(100)
+    labels = ["rare" if k % 10 == 0 else "common" for k in range(100)]
+    asked = {"max_identity": 0.9, "labels": labels}
+    parts = {"train": 0.8, "valid": 0.1, "test": 0.1}
+    found = jaxalign.split(words, SCORING, parts=parts, **asked)
+    assert found.sizes.tolist() == [80, 10, 10]
+    assert found.labels is not None and found.labels.names == ("common", "rare")
+    assert found.label_counts is not None
+    assert found.label_counts.tolist() == [[72, 8], [9, 1], [9, 1]]
+    assert found.share_error < 1e-12 and found.label_error < 1e-12
+    assert "shares differ by 0.00% at most, those of labels by 0.00%" in str(found)
+    folds = jaxalign.split(words, SCORING, folds=5, **asked)
+    assert folds.names == ("fold1", "fold2", "fold3", "fold4", "fold5")
+    assert folds.sizes.tolist() == [20] * 5
+    for train, test in folds.folds():
+        assert sorted([*train, *test]) == list(range(100)) and len(test) == 20
+
+
+def test_seeds_differ_and_repeat():
+    words = far_apart(40)
+    parts = [
+        jaxalign.split(words, SCORING, max_identity=0.9, parts=HALVES, seed=seed).part
+        for seed in (0, 0, 1)
+    ]
+    assert parts[0].tolist() == parts[1].tolist() != parts[2].tolist()
+
+
+def test_what_a_split_gives():
+    words = {"a": "ACGTACGT", "b": "ACGTACGA", "c": "GGGGGGGG", "d": "TTTTTTTT"}
+    found = jaxalign.split(words, SCORING, max_identity=0.5, parts=HALVES)
+    assert found.groups.tolist() == [0, 0, 1, 2]
+    assert found.indices("train").tolist() in ([0, 1], [2, 3])
+    assert found.take("train").names in (("a", "b"), ("c", "d"))
+    with pytest.raises(jaxalign.UsageError, match="train, test"):
+        found.indices("valid")
+    assert repr(found) == "<Split: train 2, test 2>"
+    assert "identity_longer >= 0.5" in str(found) and found.label_error is None
+    assert found.to_pandas().columns.tolist() == ["name", "part", "component"]
+    assert "<br>" in found._repr_html_()
+
+
+def test_folds_are_groups_of_scikit_learn():
+    """What GroupKFold asks of groups and a cv of pairs of indices."""
+    words = bf.random_words(np.random.default_rng(5), 30)
+    found = jaxalign.split(words, SCORING, max_identity=0.7, folds=2, too_large="keep")
+    for train, test in found.folds():
+        assert not set(found.groups[train]) & set(found.groups[test])
+
+
+# What is too large -------------------------------------------------------------------
+
+
+def test_too_large_is_the_users_choice():
+    words = ["ACGTACGTAC"] * 8 + ["GGGGGGGGGG", "TTTTTTTTTT"]
+    asked = {"max_identity": 0.9, "parts": HALVES}
+    with pytest.raises(jaxalign.UsageError, match="the largest of them has 8 of 10"):
+        jaxalign.split(words, SCORING, **asked)
+    kept = jaxalign.split(words, SCORING, too_large="keep", **asked)
+    assert sorted(kept.sizes.tolist()) == [2, 8] and kept.share_error > 0.29
+    cut = jaxalign.split(words, SCORING, too_large="remove", **asked)
+    assert len(cut.removed) == 2 and sorted(cut.sizes.tolist()) == [2, 6]
+    assert cut.columns()["part"][cut.removed].tolist() == ["removed"] * 2
+    assert "2 removed" in str(cut)
+
+
+def test_all_equal_cannot_be_split():
+    words = ["ACGT"] * 6
+    for too_large, message in (("error", "fit into no part"), ("remove", "empty")):
+        with pytest.raises(jaxalign.UsageError, match=message):
+            jaxalign.split(
+                words, SCORING, max_identity=0.5, parts=HALVES, too_large=too_large
+            )
+
+
+def chain(count: int) -> Links:
+    """Every vertex linked to the next."""
+    one = np.arange(count - 1)
+    return Links(one, one + 1, np.full(count - 1, 0.5))
+
+
+def test_a_chain_is_cut_once():
+    shares = removal.Shares(np.array([50.0, 50.0]), 0)
+    part = removal.divide(100, chain(100), shares, 0)
+    assert (part < 0).sum() == 1 and abs(np.bincount(part[part >= 0])[0] - 50) <= 5
+
+
+def random_graph(seed: int, count: int = 300, near: float = 0.09) -> Links:
+    """Points in a square, linked where they are near."""
+    points = np.random.default_rng(seed).random((count, 2))
+    away = np.linalg.norm(points[:, None] - points[None], axis=2)
+    i, j = np.nonzero(np.triu(away < near, 1))
+    return Links(i, j, 1 - away[i, j])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_kept_has_no_link_across(seed):
+    links = random_graph(seed)
+    shares = removal.Shares(np.array([180.0, 60.0, 60.0]), 0)
+    part = removal.divide(300, links, shares, seed)
+    a, b = part[links.i], part[links.j]
+    assert not ((a >= 0) & (b >= 0) & (a != b)).any()
+    assert (part >= 0).sum() > 250
+    assert (np.bincount(part[part >= 0]) <= shares.room).all()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_smallest_cover_of_two_parts(seed):
+    from scipy.sparse import csr_array
+
+    random = np.random.default_rng(seed)
+    table = random.random(random.integers(1, 6, 2)) < 0.4
+    rows, columns = removal._smallest_cover(csr_array(table.astype(np.int32)))
+    assert not (table & ~rows[:, None] & ~columns[None]).any(), "every link is covered"
+    sizes = [
+        bin(mask).count("1") + (table & ~chosen[:, None]).any(axis=0).sum()
+        for mask in range(2 ** len(rows))
+        for chosen in [np.array([mask >> k & 1 for k in range(len(rows))], bool)]
+    ]
+    assert rows.sum() + columns.sum() == min(sizes)
+
+
+def test_many_groups_in_seconds():
+    random = np.random.default_rng(0)
+    groups = np.arange(100_000, dtype=np.int32)
+    groups[random.integers(0, 100_000, 20_000)] = 7
+    groups = np.unique(groups, return_inverse=True)[1]
+    labels = random.integers(0, 3, 100_000)
+    tallies = assignment.tally(groups, labels)
+    aim = assignment.wanted(np.array([0.8, 0.1, 0.1]), tallies)
+    part, too_large = assignment.assign(tallies, aim, 0)
+    sizes = np.bincount(part, weights=tallies[:, 0])
+    assert not too_large.any() and np.abs(sizes - [80e3, 10e3, 10e3]).max() <= 1
+
+
+# Refusals ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "asked, error, message",
+    [
+        ({"parts": {"a": 0.5, "b": 0.4}}, "UsageError", "sum to 0.9"),
+        ({"parts": {"a": 1.0}}, "UsageError", "two or more"),
+        ({"parts": {"a": 1.5, "b": -0.5}}, "UsageError", "part a: 1.5"),
+        ({"parts": {"a/b": 0.5, "c": 0.5}}, "UsageError", "no name"),
+        ({"parts": {"": 0.5, "c": 0.5}}, "UsageError", "no name"),
+        ({"parts": HALVES, "folds": 2}, "UsageError", "exclude each other"),
+        ({"parts": None}, "UsageError", "parts or folds are needed"),
+        ({"parts": [0.5, 0.5]}, "UsageError", "parts or folds are needed"),
+        ({"parts": None, "folds": 1}, "UsageError", "folds = 1"),
+        ({"parts": None, "folds": 2.5}, "UsageError", "folds = 2.5"),
+        ({"labels": ["x"]}, "InputError", "1 labels for 2 sequences"),
+        ({"labels": {"seq1": 1}}, "InputError", r"1 sequence \(seq2\) has no label"),
+        ({"labels": {"seq1": 1, "seq2": 1, "z": 0}}, "InputError", r"label \(z\) belo"),
+        ({"too_large": "cut"}, "UsageError", "error, keep, remove"),
+        ({"seed": -1}, "UsageError", "seed"),
+        ({"max_identity": 0}, "UsageError", "max_identity = 0"),
+    ],
+)
+def test_refusals(asked, error, message):
+    words = ["ACGTACGT", "GGGGGGGG"]
+    asked = {"max_identity": 0.9, "parts": HALVES, **asked}
+    with pytest.raises(getattr(jaxalign, error), match=message):
+        jaxalign.split(words, SCORING, **asked)
+
+
+@pytest.mark.parametrize("words", [[], ["ACGT"], [""]])
+def test_too_few_to_split(words):
+    with pytest.raises(jaxalign.UsageError, match="would be empty"):
+        jaxalign.split(words, SCORING, max_identity=0.5, parts=HALVES)
+
+
+def test_empty_sequences_are_like_nothing():
+    words = ["", "", "ACGT", "GGGG"]
+    found = jaxalign.split(words, SCORING, max_identity=0.5, parts=HALVES)
+    assert found.sizes.tolist() == [2, 2]
+    audit = jaxalign.audit([["", "AC"], ["", ""]], SCORING, max_identity=0.5)
+    assert audit.holds and audit.info["all"] == 4
+    assert jaxalign.audit([["AC"], []], SCORING, max_identity=0.5).holds
+
+
+def test_refusals_of_an_audit():
+    with pytest.raises(jaxalign.UsageError, match="two parts or more"):
+        jaxalign.audit([["ACGT"]], SCORING, max_identity=0.5)
+    with pytest.raises(jaxalign.UsageError, match="worst"):
+        jaxalign.audit([["ACGT"], ["A"]], SCORING, max_identity=0.5, worst=0)
+
+
+def test_an_audit_of_a_split_and_its_texts():
+    words = {"a": "ACGTACGT", "b": "ACGTACGA", "c": "GGGGGGGG", "d": "TTTTTTTT"}
+    divided = jaxalign.split(words, SCORING, max_identity=0.5, parts=HALVES)
+    found = jaxalign.audit(divided, SCORING, max_identity=0.5, worst=2)
+    assert found.names == ("train", "test") and found.holds
+    assert repr(found) == "<Audit: no leak in 4 pairs across train 2, test 2>"
+    assert str(found).count("\n") == 3 and "<br>" in found._repr_html_()
+    assert len(found.alignments) == 2 and len(found.to_pandas()) == 2
+    assert "max_identity" not in str(found.definition)
+
+
+def test_the_default_seed_of_labels_is_names():
+    names = ("x", "y")
+    found = splits.labels_of({"y": "b", "x": "a"}, names)
+    assert found is not None
+    assert found.names == ("a", "b") and found.numbers.tolist() == [0, 1]
