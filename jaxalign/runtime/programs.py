@@ -23,7 +23,6 @@ from jax.core import Tracer
 from jax.experimental import serialize_executable
 
 from jaxalign.runtime import program_folder, program_key
-from jaxalign.runtime.device_turns import DeviceTurns
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.memory import maps_run_short
 from jaxalign.runtime.program_counts import COUNTS
@@ -67,13 +66,10 @@ class Program:
         _programs.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        compiled, arrays, named, device = self._find(args, kwargs)
+        compiled, arrays, named = self._find(args, kwargs)
         if compiled is None:
             return self.jitted(*args, **kwargs)
-        if device.platform == "cpu":
-            return compiled(*arrays, **named)
-        with _turns(device).launching():
-            return compiled(*arrays, **named)
+        return compiled(*arrays, **named)
 
     def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Have the program for these arguments ready, without running it."""
@@ -92,8 +88,7 @@ class Program:
         return getattr(self.jitted, name)
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """(executable or None, the positional arguments that are arrays, the named,
-        device)."""
+        """(executable or None, the positional arguments that are arrays, the named)."""
         static = {name: x for name, x in kwargs.items() if name in self._static}
         named = {name: x for name, x in kwargs.items() if name not in self._static}
         arrays: list[Any] = []
@@ -107,7 +102,7 @@ class Program:
         traced = any(isinstance(leaf, Tracer) for leaf in leaves)
         device = None if traced or _disabled() else _device(leaves)
         if device is None:
-            return None, arrays, named, device
+            return None, arrays, named
         types = tuple(map(_type, leaves))
         key = device, tree, types, tuple(sorted(static.items())), _mode()
         with self._lock:
@@ -122,7 +117,7 @@ class Program:
                 with self._lock:
                     self._compiled.pop(key, None)  # there may be more memory later
                 future.set_exception(error)
-        return future.result(), arrays, named, device
+        return future.result(), arrays, named
 
     def _made(
         self,
@@ -146,8 +141,7 @@ class Program:
             return found
         _compiling.loaded_by_jax = False
         with jax.default_device(device):
-            trace = partial(self.jitted.trace, *args, **kwargs)
-            compiled = _compiled(trace, _turns(device))
+            compiled = _compiled(partial(self.jitted.trace, *args, **kwargs))
         if _compiling.loaded_by_jax:  # which JAX may remember, and not say again
             self._loaded_by_jax.add(key)
         if folder is not None and key not in self._loaded_by_jax:
@@ -159,11 +153,6 @@ def clear() -> None:
     """Have all ``Program`` objects forget what they have in memory."""
     for one in list(_programs):
         one.clear_cache()
-
-
-@cache
-def _turns(_device: Any) -> DeviceTurns:
-    return DeviceTurns()
 
 
 @cache
@@ -223,22 +212,19 @@ def _loaded(folder: str, name: str, device: Any) -> Any:
 
 @cache
 def _name_runtime_of_mosaic() -> None:
-    """Have Mosaic find the library that its kernels call.
-
-    It looks once in a process, where an environment variable says; JAX sets that in
-    this import. A kernel that was loaded before fails, and all that are compiled after.
-    """
+    """Have Mosaic find the library that its kernels call: JAX says where in a variable
+    of the environment, which it sets in this import. A kernel loaded before fails."""
     with suppress(ImportError):
         import jax.experimental.mosaic.gpu  # noqa: F401
 
 
-def _compiled(trace: Callable[[], Any], turns: DeviceTurns) -> Any:
+def _compiled(trace: Callable[[], Any]) -> Any:
     with COUNTS.compiling():
         with COUNTS.timed("trace"):
             traced = trace()
         with COUNTS.timed("lower"):
             lowered = traced.lower()
-        with turns.compiling(), COUNTS.timed("compile"):
+        with COUNTS.timed("compile"):
             return lowered.compile()
 
 

@@ -1,6 +1,5 @@
 """Launches for the GPU kernels, in the GPU interpreter: the table is the sweep's."""
 
-import threading
 from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
@@ -271,6 +270,10 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
     def prepare(*_):
         seen.append(jax.config.jax_default_device)
 
+    def compile_all(job, launches):
+        for future in dispatch.compile_all(job, launches):
+            future.result()
+
     call = SimpleNamespace(prepare=prepare)
     monkeypatch.setattr(dispatch, "_call", lambda *_: (call, {}))
     monkeypatch.setattr(dispatch, "_gathered", lambda *_: ((), None))
@@ -278,50 +281,17 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
     launches = [launch_plan.Launch(one, one, rows=rows) for rows in (32, 64, 32)]
     for chosen in (device, None):  # none: where JAX's default is, it compiles for none
         job = SimpleNamespace(compiled=set(), interpret=None, problem=None, task=task,
-                              device=device, compiling=threading.Lock())  # fmt: skip
+                              device=device)  # fmt: skip
         for _ in range(2):
             with jax.default_device(chosen):
-                dispatch.compile_all(job, launches)
+                compile_all(job, launches)
     assert seen == [device] * 2 + [None] * 2
     wide = [launch_plan.Launch(one, one, rows=128)]
     monkeypatch.setattr(dispatch, "_in_int32", lambda *_: wide)
     for _ in range(2):
-        dispatch.compile_all(
-            job, [*launches, replace(launches[0], rows=96, proven=False)]
-        )
+        compile_all(job, [*launches, replace(launches[0], rows=96, proven=False)])
         monkeypatch.setattr(dispatch, "_in_int32", None)  # asked for once
     assert len(seen) == 6
-
-
-def test_no_launch_begins_while_others_compile(monkeypatch):
-    """Not even those of another thread: XLA tunes on the device."""
-    at_work, free, ended = threading.Event(), threading.Event(), []
-
-    def prepare(*_):
-        at_work.set()
-        free.wait(20)
-        ended.append("compiled")
-
-    call = SimpleNamespace(prepare=prepare)
-    monkeypatch.setattr(dispatch, "_call", lambda *_: (call, {}))
-    monkeypatch.setattr(dispatch, "_gathered", lambda *_: ((), None))
-    one, task = np.zeros(1, int), SimpleNamespace(paths=True)
-    job = SimpleNamespace(compiled=set(), interpret=None, problem=None, task=task,
-                          device=None, compiling=threading.Lock())  # fmt: skip
-    launches = [launch_plan.Launch(one, one, rows=rows) for rows in (32, 64)]
-
-    def thread():
-        dispatch.compile_all(job, launches)
-        ended.append("may launch")
-
-    threads = [threading.Thread(target=thread) for _ in range(2)]
-    for one_thread in threads:
-        one_thread.start()
-    assert at_work.wait(20) and not ended
-    free.set()
-    for one_thread in threads:
-        one_thread.join(20)
-    assert ended == ["compiled"] * 2 + ["may launch"] * 2
 
 
 @interpreted

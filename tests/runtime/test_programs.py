@@ -7,7 +7,7 @@ import sys
 import threading
 from functools import partial
 from pathlib import Path
-from types import FunctionType, SimpleNamespace
+from types import FunctionType
 from typing import NamedTuple
 
 import jax
@@ -20,7 +20,6 @@ import jaxalign
 from jaxalign import compiled
 from jaxalign.cli.main import main
 from jaxalign.runtime import machine, program_folder, program_key, programs
-from jaxalign.runtime.device_turns import DeviceTurns
 from jaxalign.runtime.program_counts import COUNTS, ProgramCounts
 
 FOLDER = program_folder.FOLDER
@@ -186,7 +185,7 @@ def test_threads_that_want_one_program_wait_for_one_compilation(calls):
 
 def test_a_failed_compilation_is_tried_again(calls, monkeypatch):
     one, compiled = new_program(), programs._compiled
-    monkeypatch.setattr(programs, "_compiled", lambda *_: 1 / 0)
+    monkeypatch.setattr(programs, "_compiled", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         check(one)
     monkeypatch.setattr(programs, "_compiled", compiled)
@@ -507,45 +506,3 @@ print(before, "jax.experimental.mosaic.gpu" in sys.modules)
 """
     words = [sys.executable, "-c", code]
     assert subprocess.check_output(words, text=True).split() == ["False", "True"]
-
-
-def test_nothing_is_launched_while_a_program_is_compiled():
-    """Compilations may be side by side, and so may launches."""
-    turns, order, waiting = DeviceTurns(), [], threading.Event()
-
-    def launch():
-        waiting.set()
-        with turns.launching():
-            order.append("launched")
-
-    with turns.compiling(), turns.compiling():
-        thread = threading.Thread(target=launch)
-        thread.start()
-        assert waiting.wait(20)
-        thread.join(0.05)
-        order.append("compiled")
-    thread.join(20)
-    with turns.launching(), turns.launching():
-        order.append("again")
-    assert order == ["compiled", "launched", "again"]
-
-
-def test_programs_of_a_gpu_take_turns(monkeypatch):
-    """As on a device that is no CPU."""
-    seen = []
-
-    class Turns(DeviceTurns):
-        def _turn(self, own, other):
-            seen.append(own)
-            return super()._turn(own, other)
-
-    turns = Turns()
-    monkeypatch.setattr(programs, "_turns", lambda _: turns)
-    one = new_program()
-    check(one)
-    assert seen == ["compile"]  # a CPU tries nothing out
-    find = one._find
-    gpu = SimpleNamespace(platform="gpu")
-    monkeypatch.setattr(one, "_find", lambda *x: (*find(*x)[:3], gpu))
-    check(one)
-    assert seen == ["compile", "launch"]

@@ -1,6 +1,5 @@
 """What the launches of a task share on a device."""
 
-import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +35,6 @@ class DeviceJob:
     spilled: bool = False  # rows go to the host: there was no memory to hold them
 
     compiled: set = field(default_factory=set)  # static sizes
-    compiling: Any = field(default_factory=threading.Lock)  # held meanwhile
     halved: list = field(default_factory=list)  # launches that ran in halves
 
     @property

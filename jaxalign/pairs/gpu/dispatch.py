@@ -13,7 +13,7 @@ result before all of it is there.
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
@@ -274,38 +274,35 @@ def _look(job: DeviceJob, launch, result, path_runs, counted) -> list:
     return [] if at is None else [(launch.queries[at[0]], launch.targets[at[-1]])]
 
 
-def compile_all(job: DeviceJob, launches) -> None:
-    """Compile what launches need that is new, side by side: a kernel takes seconds.
-    Scores that may leave int16 will need int32, too, on whichever device.
+def compile_all(job: DeviceJob, launches) -> list[Future]:
+    """Begin to compile what launches need that is new, side by side: a kernel takes
+    seconds. A launch waits for its own program alone. Scores that may leave int16 will
+    need int32, too, on whichever device."""
+    launches = [part for launch in launches for part in within(job, launch)]
+    distinct = _new(job, launches)
+    unproven = next((x for x in launches if not x.proven), None)
+    if distinct and unproven and not job.task.paths:
+        wide = _in_int32(job, unproven.queries[:1], unproven.targets[:1])
+        distinct |= _new(job, wide)
+    job.compiled.update(distinct)
+    if len(distinct) < 2 or job.interpret is not None:
+        return []
 
-    No launch begins before all are compiled, whichever thread asked for them: XLA
-    tries variants of a program on the device, in memory that it takes from the pool
-    and on a stream of its own, which knows nothing of launches that begin meanwhile.
-    """
-    with job.compiling:
-        launches = [part for launch in launches for part in within(job, launch)]
-        distinct = _new(job, launches)
-        unproven = next((x for x in launches if not x.proven), None)
-        if distinct and unproven and not job.task.paths:
-            wide = _in_int32(job, unproven.queries[:1], unproven.targets[:1])
-            distinct |= _new(job, wide)
-        job.compiled.update(distinct)
-        if len(distinct) < 2 or job.interpret is not None:
-            return
+    # Of this thread; others have JAX's own, and what is compiled for one is compiled
+    # again when it is called with another.
+    device = default_device()
 
-        # Of this thread; others have JAX's own, and what is compiled for one is
-        # compiled again when it is called with another.
-        device = default_device()
+    def prepare_one(launch):
+        call, options = _call(job, launch)
+        # What fails here fails again where the launch is issued.
+        with suppress(RuntimeFailure), jax.default_device(device):
+            arrays, _ = _gathered(job, launch)
+            call.prepare(job.problem, *arrays, **options)
 
-        def prepare_one(launch):
-            call, options = _call(job, launch)
-            # What fails here fails again where the launch is issued.
-            with suppress(RuntimeFailure), jax.default_device(device):
-                arrays, _ = _gathered(job, launch)
-                call.prepare(job.problem, *arrays, **options)
-
-        with ThreadPoolExecutor(COMPILE_THREADS) as pool:
-            list(pool.map(prepare_one, distinct.values()))
+    pool = ThreadPoolExecutor(COMPILE_THREADS)
+    futures = [pool.submit(prepare_one, launch) for launch in distinct.values()]
+    pool.shutdown(wait=False)
+    return futures
 
 
 def _new(job: DeviceJob, launches) -> dict:
