@@ -11,6 +11,7 @@ EXIT_CODES = {
     3: "bad input: file, record, line and column are named",
     4: "the plan exceeds the memory; the size that would fit is named",
     5: "the device asked for is absent",
+    6: "audit: a pair across parts is at or above the cut, or a certificate is wrong",
     130: "interrupted",
 }
 
@@ -43,6 +44,12 @@ class DeviceError(JaxalignError, RuntimeError):
     """The device or the implementation asked for cannot run the job; exit code 5."""
 
     exit_code = 5
+
+
+class LeakError(JaxalignError):
+    """A split, or its certificate, is not what it is said to be; exit code 6."""
+
+    exit_code = 6
 
 
 class DeviceFailure(DeviceError):

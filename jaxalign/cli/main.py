@@ -11,12 +11,16 @@ from cyclopts import App, CycloptsError
 from jaxalign import __version__
 from jaxalign.cli.align import align
 from jaxalign.cli.all_pairs import all_pairs
+from jaxalign.cli.audit import audit
+from jaxalign.cli.cluster import cluster
+from jaxalign.cli.dedup import dedup
 from jaxalign.cli.demo import demo
 from jaxalign.cli.index import index
 from jaxalign.cli.info import info
 from jaxalign.cli.matrices import matrices
 from jaxalign.cli.search import search
 from jaxalign.cli.soft import soft
+from jaxalign.cli.split import split
 from jaxalign.cli.three import three
 from jaxalign.cli.warmup import warmup
 from jaxalign.errors import (
@@ -47,6 +51,10 @@ def app() -> App:
     made.command(all_pairs, name="all")
     made.command(search)
     made.command(index)
+    made.command(cluster)
+    made.command(dedup)
+    made.command(split)
+    made.command(audit)
     made.command(three)
     made.command(soft)
     made.command(info)

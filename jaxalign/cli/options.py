@@ -181,6 +181,67 @@ class FolderOptions:
     all are few]"""
 
 
+@Parameter(name="*", group=Group("Alignment", sort_key=2))
+@dataclass(frozen=True)
+class LinkOptions:
+    """When two sequences are linked, beside the cut."""
+
+    identity: Literal["longer", "shorter", "mean"] = "longer"
+    """Whose length identical pairs are divided by. shorter needs --min-length-ratio, or
+    short sequences are linked to whatever is long."""
+
+    min_length_ratio: Annotated[float | None, Parameter(metavar="F")] = None
+    """Link only pairs whose shorter length is this share of the longer, 0 to 1."""
+
+    mode: Mode | None = None
+    """semiglobal frees all four end gaps. [global]"""
+
+    free_ends: Annotated[str | None, Parameter(metavar="q5,q3,t5,t3")] = None
+    """Ends that may hang over free of cost, with mode global; those of both sides."""
+
+    no_filter: Annotated[bool, FLAG] = False
+    """Align also the pairs that provably are below the cut."""
+
+
+@Parameter(name="*", group=Group("Output", sort_key=3))
+@dataclass(frozen=True)
+class ListOptions:
+    """Where the list of sequences goes."""
+
+    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT")] = None
+    """Output file, a tsv with a heading. [standard output]"""
+
+    force: Annotated[bool, FLAG] = False
+    """Replace existing output files."""
+
+
+@Parameter(name="*", group=Group("Audit", sort_key=3))
+@dataclass(frozen=True)
+class AuditOptions:
+    """What is shown of the pairs across parts."""
+
+    worst: Annotated[int, Parameter(metavar="N")] = 10
+    """How many of the worst pairs are shown, with their alignments."""
+
+    report: Annotated[str | None, FILE, Parameter(metavar="OUT.html")] = None
+    """A page for people: identities within and across parts, components, labels,
+    worst pairs. One file, which needs no network."""
+
+    full_histogram: Annotated[bool, FLAG] = False
+    """Align all pairs for the report, also those that provably are below the cut."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class VerbOptions:
+    """Every option of a verb of linked sequences, but its own and its output."""
+
+    links: LinkOptions = LinkOptions()
+    scoring: ScoringOptions = ScoringOptions()
+    machine: MachineOptions = MachineOptions()
+    messages: MessageOptions = MessageOptions()
+
+
 @Parameter(name="*", group=Group("Output", sort_key=3))
 @dataclass(frozen=True)
 class IndexOptions:

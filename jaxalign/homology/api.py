@@ -13,29 +13,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-import numpy as np
-
 from jaxalign import inputs
 from jaxalign.errors import UsageError
-from jaxalign.homology import across, components, linkage
-from jaxalign.homology.audit import Audit, audit_of
-from jaxalign.homology.greedy import greedy
-from jaxalign.homology.links import PairCounts, all_links, stream_links
+from jaxalign.homology import certificate, engine
+from jaxalign.homology.audit import Audit
+from jaxalign.homology.engine import SplitChoices
 from jaxalign.homology.options import (
-    METHODS,
-    TOO_LARGE,
     AuditKeywords,
+    Definition,
     HomologyOptions,
     LinkKeywords,
     Method,
     TooLarge,
-    check_choice,
     define,
 )
+from jaxalign.homology.report import report
 from jaxalign.homology.result import Clusters, Split
-from jaxalign.homology.splits import labels_of, place, shares_of
+from jaxalign.homology.splits import REMOVED
 from jaxalign.inputs import SetLike
-from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.signatures import with_options
 
@@ -91,28 +86,10 @@ def cluster(
     >>> clusters.labels.tolist(), clusters.representatives.tolist()
     ([0, 1, 0], [0, 1])
     """
-    check_choice("method", method, METHODS)
     scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
     definition = define(scoring, chosen, "min_identity", min_identity)
     (data,) = inputs.sets(scoring, sequences)
-    counts, identity = PairCounts(), None
-    if method == "greedy":
-        found = greedy(data, definition, counts)
-        labels = components.renumbered(found.representative)
-        first = np.unique(labels, return_index=True)[1]
-        representatives = found.representative[first]
-        identity = found.identity
-    else:
-        if method == "components":
-            links = stream_links(data, definition, counts)
-            labels = components.components(len(data), ((x.i, x.j) for x in links))
-        else:
-            held = all_links(data, definition, counts)
-            groups = components.components(len(data), [(held.i, held.j)])
-            labels = linkage.clusters(data, definition, held, groups, method, counts)
-        representatives = components.longest_members(labels, data.lengths)
-    about = counts.about()
-    return Clusters(data, labels, representatives, identity, method, definition, about)
+    return engine.cluster(data, definition, method)
 
 
 @with_options(HomologyOptions)
@@ -201,24 +178,11 @@ def split(
     >>> divided.indices("train").tolist(), divided.indices("test").tolist()
     ([0, 1], [2, 3])
     """
-    check_choice("too_large", too_large, TOO_LARGE)
-    check_whole("seed", seed + 1 if type(seed) is int else seed, "0 or more is needed")
-    shares = shares_of(parts, folds)
+    choices = SplitChoices(parts, folds, labels, seed, too_large)
     scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
     definition = define(scoring, chosen, "max_identity", max_identity)
     (data,) = inputs.sets(scoring, sequences)
-    kinds, counts = labels_of(labels, data.names), PairCounts()
-    held = None
-    if too_large == "remove":
-        held = all_links(data, definition, counts)
-        groups = components.components(len(data), [(held.i, held.j)])
-    else:
-        links = stream_links(data, definition, counts)
-        groups = components.components(len(data), ((x.i, x.j) for x in links))
-    part = place(groups, held, shares, kinds, seed, too_large)
-    wanted = np.array(list(shares.values()))
-    about = counts.about() | {"seed": seed, "too_large": too_large}
-    return Split(data, tuple(shares), part, groups, wanted, kinds, definition, about)
+    return engine.split(data, definition, choices)
 
 
 @with_options(HomologyOptions)
@@ -257,19 +221,30 @@ def audit(
     """
     scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
     definition = define(scoring, chosen, "max_identity", max_identity)
-    check_whole("worst", chosen.worst)
     if isinstance(parts, Split):
-        named = {name: parts.take(name) for name in parts.names}
-    elif isinstance(parts, Mapping):
-        named = {str(name): one for name, one in parts.items()}
-    else:
-        named = {f"part{k}": one for k, one in enumerate(parts, 1)}
-    if len(named) < 2:
+        return engine.audit({x: parts.take(x) for x in parts.names}, definition)
+    if not isinstance(parts, Mapping):
+        parts = {f"part{k}": one for k, one in enumerate(parts, 1)}
+    if len(parts) < 2:
         raise UsageError("an audit needs two parts or more")
-    sets = inputs.sets(scoring, *named.values())
-    counts = PairCounts()
-    found = across.compare(sets, definition, chosen.worst, counts)
-    return audit_of(tuple(named), sets, definition, found, counts)
+    sets = inputs.sets(scoring, *parts.values())
+    return engine.audit(dict(zip(map(str, parts), sets, strict=True)), definition)
 
 
-__all__ = ["Audit", "Clusters", "Split", "audit", "cluster", "deduplicate", "split"]
+__all__ = [
+    "REMOVED",
+    "Audit",
+    "Clusters",
+    "Definition",
+    "HomologyOptions",
+    "Split",
+    "SplitChoices",
+    "audit",
+    "certificate",
+    "cluster",
+    "deduplicate",
+    "define",
+    "engine",
+    "report",
+    "split",
+]

@@ -53,6 +53,13 @@ class Audit:
         """Whether no pair across is at or above the cut."""
         return self.leaks == 0
 
+    def certificate(self) -> dict[str, Any]:
+        """What was compared and what was found, as plain values for JSON: the
+        definition, SHA-256 of the parts, pairs, leaks, worst pairs, versions."""
+        from jaxalign.homology import certificate
+
+        return certificate.certificate_of(self)
+
     def to_pandas(self) -> Any:
         """``pandas.DataFrame`` of the worst pairs (needs pandas)."""
         return frames.to_pandas(self.worst)

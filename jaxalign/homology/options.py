@@ -121,9 +121,8 @@ class Definition:
         """The definition as plain values, for JSON."""
         options, scoring = self.options, self.scoring
         return {
-            "identity": f"identical pairs / length of the sequence: {options.identity}"
-            if options.identity != "mean"
-            else "identical pairs / mean of the two lengths: mean",
+            "identity": "the most identical pairs of all optimal alignments / length",
+            "denominator": options.identity,
             "cut": self.cut,
             "linked": "identity >= cut",
             "min_length_ratio": options.min_length_ratio,

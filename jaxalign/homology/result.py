@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.homology.options import Definition
-from jaxalign.homology.splits import Labels
+from jaxalign.homology.splits import REMOVED, Labels
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences
 
@@ -79,15 +79,15 @@ class Clusters:
         return frames.to_pandas(self.columns())
 
     def __repr__(self) -> str:
-        return f"<Clusters: {self._heading()}>"
+        return f"<Clusters: {self.heading()}>"
 
     def __str__(self) -> str:
-        return f"{self._heading()}\n{self.method}, {self.definition}"
+        return f"{self.heading()}\n{self.method}, {self.definition}"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
 
-    def _heading(self) -> str:
+    def heading(self) -> str:
         largest = int(self.sizes.max(initial=0))
         return (
             f"{show.counted(len(self), 'cluster')} of {len(self.sequences):,} "
@@ -187,7 +187,7 @@ class Split:
 
     def columns(self) -> dict[str, Any]:
         """A row a sequence: its name, part and component; "removed" is no part."""
-        parts = np.array([*self.names, "removed"], object)
+        parts = np.array([*self.names, REMOVED], object)
         return {
             "name": np.array(self.sequences.names, object),
             "part": parts[self.part],

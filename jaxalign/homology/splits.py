@@ -14,6 +14,7 @@ from jaxalign.model.names import CONTROL, written
 from jaxalign.model.numbers import check_whole, is_number
 
 SHOWN = 3  # names in a message
+REMOVED = "removed"  # what lists call a sequence in no part
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,8 @@ def shares_of(parts: Any, folds: int | None) -> dict[str, float]:
         )
     shares = {str(name): share for name, share in parts.items()}
     for name, share in shares.items():
-        if not name or CONTROL.search(name) or "/" in name or name != name.strip():
+        odd = CONTROL.search(name) or "/" in name or name != name.strip()
+        if not name or name == REMOVED or odd:
             raise UsageError(f"part {name!r}: this is no name for a part")
         if not (is_number(share) and 0 < share <= 1):
             raise UsageError(f"part {name}: {share!r} is no share above 0, up to 1")

@@ -1,0 +1,44 @@
+"""``jaxalign audit TRAIN TEST``: check anybody's split, every pair across."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from jaxalign.cli.options import FILE, FLAG, AuditOptions, Fasta, VerbOptions
+
+
+def audit(
+    *parts: Annotated[Fasta, Parameter(name="PARTS")],
+    max_identity: Annotated[float | None, Parameter(metavar="F")] = None,
+    split: Annotated[str | None, FILE, Parameter(metavar="SPLIT.tsv")] = None,
+    certificate: Annotated[str | None, FILE, Parameter(metavar="FILE.json")] = None,
+    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT.json")] = None,
+    force: Annotated[bool, FLAG] = False,
+    audit: AuditOptions = AuditOptions(),  # noqa: B008
+    options: VerbOptions = VerbOptions(),  # noqa: B008
+) -> int:
+    """Compare every pair of sequences of different PARTS, exactly.
+
+    The exit code is 0 where no pair is at --max-identity or above, and 6 where one is.
+    The worst pairs are printed with their alignments; they are exact below the cut too.
+
+    Parameters
+    ----------
+    parts
+        FASTA of each part, two or more; with --split one file that holds all.
+    max_identity
+        The cut, 0 to 1: a pair at exactly this identity is a leak.
+    split
+        A table of names and parts, as jaxalign split and GraphPart write it.
+    certificate
+        Verify a certificate: do its audit again and compare. PARTS are the files that
+        it names, unless others are given.
+    out
+        Write a certificate of this audit.
+    force
+        Replace existing output files.
+    """
+    from jaxalign.cli import audit_job
+
+    asked = audit_job.AuditRequest(parts, max_identity, split, certificate, out, force)
+    return audit_job.run(asked, audit, options)

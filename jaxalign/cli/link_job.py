@@ -1,0 +1,104 @@
+"""What the verbs of linked sequences share: options, inputs, messages, tables."""
+
+from collections.abc import Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from jaxalign.cli import inputs, job, progress, report
+from jaxalign.cli.inputs import Inputs
+from jaxalign.cli.options import ModeOptions, Options, VerbOptions
+from jaxalign.cli.request import devices_of, mode_of, scoring_of
+from jaxalign.errors import UsageError
+from jaxalign.homology.api import HomologyOptions
+from jaxalign.io import name_table, output
+from jaxalign.model.names import written
+from jaxalign.model.show import counted
+
+
+@dataclass(frozen=True, eq=False)
+class LinkJob:
+    """A job whose options are checked and whose inputs are read."""
+
+    read: Inputs
+    options: HomologyOptions
+    asked: VerbOptions
+    messages: job.Messages
+
+    @contextmanager
+    def watched(self):
+        """Yield the options with somebody who is told of progress."""
+        asked = self.asked.messages
+        with progress.reporting(asked.progress, asked.quiet) as tell:
+            if tell is None:
+                yield self.options
+            else:
+                yield replace(self.options, progress=tell, busy=tell.busy)
+
+
+def prepare(
+    paths: tuple[str, ...],
+    asked: VerbOptions,
+    outs: Iterable[str | None],
+    force: bool,
+    beside: Iterable[str | None] = (),
+    hashed: bool = False,
+) -> LinkJob:
+    """Check options and outputs, and read the inputs.
+
+    Parameters
+    ----------
+    outs : paths that will be written, None for none
+    beside : further inputs, which no output may replace
+    hashed : whether SHA-256 of the inputs are wanted
+
+    Raises
+    ------
+    UsageError, InputError
+    """
+    links = asked.links
+    ends = ModeOptions(mode=links.mode, free_ends=links.free_ends)
+    chosen = Options(scoring=asked.scoring, mode=ends, machine=asked.machine)
+    scoring, (mode, free) = scoring_of(asked.scoring), mode_of(chosen)
+    outs = [path for path in outs if path is not None]
+    if len(set(outs)) < len(outs):
+        raise UsageError(f"two outputs are one: {', '.join(outs)}")
+    for path in outs:
+        output.check(path, force)
+        output.check_inputs(path, (*paths, *beside, asked.scoring.matrix))
+    messages = job.Messages(asked.messages.quiet)
+    read = inputs.read(paths, scoring, asked.scoring, hashed, messages.warn)
+    job.select_device(chosen)
+    options = HomologyOptions(
+        mode=mode,
+        free_ends=free,
+        identity=links.identity,
+        min_length_ratio=links.min_length_ratio,
+        filter=not links.no_filter,
+        implementation=asked.machine.implementation,
+        memory_budget=asked.machine.memory_budget,
+        threads=asked.machine.threads,
+        devices=devices_of(asked.machine),
+    )
+    return LinkJob(read, options, asked, messages)
+
+
+def write_table(path: str | None, columns: dict) -> None:
+    """Write columns as a tsv; None is standard output."""
+    output.write_text(path or output.STDOUT, name_table.lines(columns, _field))
+
+
+def _field(value) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else written(str(value))
+
+
+def pairs_line(info: dict) -> str:
+    """How many pairs there were, and how many of them were aligned."""
+    excluded = info["excluded"]
+    text = f"{counted(info['all'], 'pair')}, {info['aligned']:,} aligned"
+    reasons = (f"{count:,} by {bound}" for bound, count in excluded.items())
+    if excluded:
+        text += f", excluded by proof: {'; '.join(reasons)}"
+    return text
+
+
+__all__ = ["LinkJob", "pairs_line", "prepare", "report", "write_table"]

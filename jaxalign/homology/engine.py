@@ -1,0 +1,110 @@
+"""Run a clustering, a split or an audit of encoded sequences by its definition."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxalign.homology import across, components, linkage
+from jaxalign.homology.audit import Audit, audit_of
+from jaxalign.homology.greedy import greedy
+from jaxalign.homology.links import PairCounts, all_links, stream_links
+from jaxalign.homology.options import (
+    METHODS,
+    TOO_LARGE,
+    Definition,
+    TooLarge,
+    check_choice,
+)
+from jaxalign.homology.result import Clusters, Split
+from jaxalign.homology.splits import labels_of, place, shares_of
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.numbers import check_whole
+
+
+@dataclass(frozen=True)
+class SplitChoices:
+    """How components are put into parts: options of ``split``."""
+
+    parts: Mapping[str, float] | None = None
+    folds: int | None = None
+    labels: Mapping[str, Any] | Sequence[Any] | None = None
+    seed: int = 0
+    too_large: TooLarge = "error"
+
+
+def cluster(data: Sequences, definition: Definition, method: str) -> Clusters:
+    """Cluster a set.
+
+    Raises
+    ------
+    UsageError
+        An unknown method.
+    """
+    check_choice("method", method, METHODS)
+    counts, identity = PairCounts(), None
+    if method == "greedy":
+        found = greedy(data, definition, counts)
+        labels = components.renumbered(found.representative)
+        first = np.unique(labels, return_index=True)[1]
+        representatives, identity = found.representative[first], found.identity
+    else:
+        labels = _linked(data, definition, method, counts)
+        representatives = components.longest_members(labels, data.lengths)
+    about = counts.about()
+    return Clusters(data, labels, representatives, identity, method, definition, about)
+
+
+def _linked(data, definition: Definition, method: str, counts: PairCounts):
+    """Labels by any method but the greedy one."""
+    if method == "components":
+        parts = stream_links(data, definition, counts)
+        return components.components(len(data), ((x.i, x.j) for x in parts))
+    links = all_links(data, definition, counts)
+    groups = components.components(len(data), [(links.i, links.j)])
+    return linkage.clusters(data, definition, links, groups, method, counts)
+
+
+def check_choices(choices: SplitChoices, data: Sequences) -> dict[str, float]:
+    """Shares by the names of parts; refuse what can be before anything is aligned.
+
+    Raises
+    ------
+    UsageError, InputError
+    """
+    check_choice("too_large", choices.too_large, TOO_LARGE)
+    seed = choices.seed
+    check_whole("seed", seed + 1 if type(seed) is int else seed, "0 or more is needed")
+    labels_of(choices.labels, data.names)
+    return shares_of(choices.parts, choices.folds)
+
+
+def split(data: Sequences, definition: Definition, choices: SplitChoices) -> Split:
+    """Split a set."""
+    shares = check_choices(choices, data)
+    labels, counts = labels_of(choices.labels, data.names), PairCounts()
+    if choices.too_large == "remove":
+        links = all_links(data, definition, counts)
+        groups = components.components(len(data), [(links.i, links.j)])
+    else:
+        links, parts = None, stream_links(data, definition, counts)
+        groups = components.components(len(data), ((x.i, x.j) for x in parts))
+    part = place(groups, links, shares, labels, choices.seed, choices.too_large)
+    wanted = np.array(list(shares.values()))
+    about = counts.about() | {"seed": choices.seed, "too_large": choices.too_large}
+    return Split(data, tuple(shares), part, groups, wanted, labels, definition, about)
+
+
+def audit(parts: dict[str, Sequences], definition: Definition) -> Audit:
+    """Compare every pair across some parts.
+
+    Raises
+    ------
+    UsageError
+        ``worst`` is no number from 1 on.
+    """
+    check_whole("worst", definition.options.worst)
+    counts, sets = PairCounts(), list(parts.values())
+    found = across.compare(sets, definition, definition.options.worst, counts)
+    return audit_of(tuple(parts), sets, definition, found, counts)

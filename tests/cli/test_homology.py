@@ -1,0 +1,314 @@
+"""cluster, dedup, split and audit from the command line."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
+import pytest
+
+from jaxalign.cli.main import main
+from jaxalign.errors import EXIT_CODES
+from jaxalign.io import fasta_records, name_table
+
+DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, LEAK, INTERRUPTED = EXIT_CODES
+P = "MKTAYIAKQRQISFVKSHFSRQ"
+RECORDS = {
+    "sp|P1|A_X first of all": P,
+    "sp|P2|B_X": P[:-2] + "WW",
+    "sp|P3|C_X": "HEAGAWGHEEPAWHEAEHEAGA",
+    "sp|P4|D_X": "GGGGGGGGWWWWWWWWCCCCCC",
+}
+NAMES = [name.split()[0] for name in RECORDS]
+CUT = ("--max-identity", "0.5")
+HALVES = ("--parts", "train=0.5,test=0.5")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "".join(f">{name}\n{P}\n" for name, P in RECORDS.items())
+    Path("s.fa").write_text(text)
+    Path("train.fa").write_text(f">a\n{P}\n>b\nGGGGGGGG\n")
+    Path("test.fa").write_text(f">c\n{P[:-2]}WW\n>d\nHEAGAWGHEE\n")
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder, capsys):
+    def run(*words):
+        code = main(list(words))
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split("\t") for line in text.splitlines()]
+
+
+def test_cluster(run):
+    code, out, err = run("cluster", "s.fa", "--min-identity", "0.9")
+    heading, *body = rows(out)
+    assert code == DONE and heading == ["name", "cluster", "representative"]
+    assert body == [
+        [NAMES[0], "0", NAMES[0]],
+        [NAMES[1], "0", NAMES[0]],
+        [NAMES[2], "1", NAMES[2]],
+        [NAMES[3], "2", NAMES[3]],
+    ]
+    assert "4 sequences; linked: identity_longer >= 0.9; global alignment" in err
+    assert "6 pairs, " in err and "3 clusters of 4 sequences" in err
+
+
+@pytest.mark.parametrize("method", ["components", "greedy", "complete", "average"])
+def test_methods_and_representatives(run, method):
+    words = ("--method", method, "-o", "c.tsv", "--representatives", "r.fa", "-q")
+    assert run("cluster", "s.fa", "--min-identity", "0.9", *words) == (DONE, "", "")
+    assert len(rows(Path("c.tsv").read_text())) == 5
+    kept = Path("r.fa").read_text()
+    assert kept.startswith(">sp|P1|A_X first of all\n"), "headings stay whole"
+    assert NAMES[1] not in kept and kept.count(">") == 3
+    assert run("cluster", "s.fa", "--min-identity", "0.9", *words)[0] == USAGE
+
+
+def test_dedup(run):
+    code, out, _ = run("dedup", "s.fa", "--list", "l.tsv")
+    assert code == DONE and out.count(">") == 3 and NAMES[1] not in out
+    heading, *body = rows(Path("l.tsv").read_text())
+    assert heading[-1] == "identity" and body[1][2:] == [NAMES[0], "0.909091"]
+    assert run("dedup", "s.fa", "-o", "d.fa", "-q") == (DONE, "", "")
+    assert Path("d.fa").read_text() == out
+
+
+def test_split_and_its_files(run):
+    words = ("-o", "sp.tsv", "--fasta", "parts", *HALVES)
+    code, out, err = run("split", "s.fa", *CUT, *words)
+    assert (code, out) == (DONE, "") and "shares differ by 0.00% at most" in err
+    heading, *body = rows(Path("sp.tsv").read_text())
+    assert heading == ["name", "part", "component"]
+    parts = {name: part for name, part, _ in body}
+    assert list(parts) == NAMES and parts[NAMES[0]] == parts[NAMES[1]]
+    for part in ("train", "test"):
+        text = (Path("parts") / f"{part}.fasta").read_text()
+        assert text.count(">") == 2
+        assert all(part == parts[name] for name in NAMES if f">{name}" in text)
+    assert run("split", "s.fa", *CUT, *words, "--force")[0] == DONE
+    code, _, err = run("split", "s.fa", *CUT, "--fasta", "parts", *HALVES)
+    assert code == USAGE and "exists; use --force" in err
+    code, _, err = run("audit", "parts/train.fasta", "parts/test.fasta", *CUT)
+    assert code == DONE and "no leak in 4 pairs across train 2, test 2" in err
+
+
+def test_labels_and_folds(run):
+    text = "".join(f"{name}\t{k % 2}\n" for k, name in enumerate(NAMES))
+    Path("labels.tsv").write_text("name\tlabel\n" + text)
+    words = ("--labels", "labels.tsv", "--folds", "2", "--seed", "3")
+    code, out, err = run("split", "s.fa", *CUT, *words)
+    assert code == DONE and "those of labels by" in err
+    assert {part for _, part, _ in rows(out)[1:]} == {"fold1", "fold2"}
+    for text, message in (
+        ("sp|P1|A_X\tx\n", "3 sequences (sp|P2|B_X, sp|P3|C_X, sp|P4|D_X) have no"),
+        ("".join(f"{n}\tx\n" for n in (*NAMES, "z")), "1 label (z) belongs to no"),
+        ("sp|P1|A_X\n", "line 1: a name and what belongs to it"),
+        ("a\tx\na\ty\n", "line 2: 'a' comes twice"),
+        ("\n", "names no sequence"),
+    ):
+        Path("bad.tsv").write_text(text)
+        words = ("--labels", "bad.tsv", "--folds", "2")
+        code, out, err = run("split", "s.fa", *CUT, *words)
+        assert (code, out) == (INPUT, "") and message in err
+
+
+def test_an_audit_finds_the_leak(run):
+    code, out, err = run("audit", "train.fa", "test.fa", *CUT, "--worst", "2")
+    assert code == LEAK and "1 leak in 4 pairs across train 2, test 2" in err
+    first, _ = out.split("\n\n0.", 1)
+    assert first.startswith("0.9091 a (train), c (test)\nscore ") and P[:-2] in first
+    assert run("audit", "train.fa", "test.fa", "--max-identity", "0.95")[0] == DONE
+
+
+def test_an_audit_of_a_list(run):
+    text = "".join(f"{n},{k % 2},x\n" for k, n in enumerate(NAMES))
+    Path("split.csv").write_text("AC,cluster,label\n" + text)
+    code, out, err = run("audit", "s.fa", "--split", "split.csv", *CUT, "-q")
+    assert (code, err) == (LEAK, "") and out.startswith("0.9091 sp|P1|A_X (0), sp|P2|")
+    Path("split.tsv").write_text(f"{NAMES[0]}\ttrain\n{NAMES[2]}\ttest\n")
+    code, _, err = run("audit", "s.fa", "--split", "split.tsv", *CUT)
+    assert code == DONE and "2 sequences are in no part" in err
+    Path("split.tsv").write_text("P1\ttrain\nP2\ttest\n")
+    code, _, err = run("audit", "s.fa", "--split", "split.tsv", *CUT)
+    assert code == INPUT and "2 names are not in s.fa (P1, P2); a name is the" in err
+
+
+def test_a_certificate_is_verified(run):
+    assert run("audit", "train.fa", "test.fa", *CUT, "-o", "c.json")[0] == LEAK
+    about = json.loads(Path("c.json").read_text())
+    assert about["leaks"] == 1 and not about["holds"]
+    assert about["pairs"]["all"] == 4 and about["worst"][0]["identities"] == 20
+    digest = hashlib.sha256(Path("train.fa").read_bytes()).hexdigest()
+    assert about["inputs"][0]["sha256"] == digest
+    code, _, err = run("audit", "--certificate", "c.json")
+    assert code == LEAK and "verified, the same was found again" in err
+    moved = Path("moved")
+    moved.mkdir()
+    files = [str(Path(x).rename(moved / x)) for x in ("train.fa", "test.fa")]
+    assert run("audit", "--certificate", "c.json")[0] == INPUT
+    code, _, err = run("audit", *files, "--certificate", "c.json")
+    assert code == LEAK and "verified" in err
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"leaks": 0}, "leaks: the certificate has 0, the computation 1"),
+        ({"worst": []}, "worst: the certificate has []"),
+        ({"parts": [{"name": "train"}, {"name": "test"}]}, "parts: the certificate"),
+    ],
+)
+def test_a_wrong_certificate(run, change, message):
+    run("audit", "train.fa", "test.fa", *CUT, "-o", "c.json")
+    about = json.loads(Path("c.json").read_text())
+    Path("c.json").write_text(json.dumps(about | change))
+    code, _, err = run("audit", "--certificate", "c.json")
+    assert code == LEAK and message in err and "verified" not in err
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "no certificate can be read"),
+        ("[]", "is no certificate"),
+        ('{"format": "jaxalign certificate, 1"}', "lacks definition"),
+    ],
+)
+def test_no_certificate(run, text, message):
+    Path("c.json").write_text(text)
+    code, _, err = run("audit", "train.fa", "test.fa", "--certificate", "c.json")
+    assert code == INPUT and message in err
+
+
+def test_a_certificate_of_another_matrix_or_definition(run):
+    run("audit", "train.fa", "test.fa", *CUT, "-o", "c.json")
+    about = json.loads(Path("c.json").read_text())
+    for name, value, message in (
+        ("scores_sha256", "0", "is another one"),
+        ("matrix", "NONE99", "NONE99"),
+        ("cut", "x", "a fraction above 0"),
+        ("gap_open", -1, "gap"),
+    ):
+        changed = about | {"definition": about["definition"] | {name: value}}
+        Path("bad.json").write_text(json.dumps(changed))
+        code, _, err = run("audit", "--certificate", "bad.json")
+        assert code == INPUT and message in err
+    del about["definition"]["mode"]
+    Path("bad.json").write_text(json.dumps(about))
+    code, _, err = run("audit", "--certificate", "bad.json")
+    assert code == INPUT and "it lacks 'mode'" in err
+
+
+def test_the_certificate_of_a_split(run):
+    words = ("-o", "sp.tsv", "--certificate", "c.json", *HALVES)
+    assert run("split", "s.fa", *CUT, *words)[0] == DONE
+    about = json.loads(Path("c.json").read_text())
+    digest = hashlib.sha256(Path("sp.tsv").read_bytes()).hexdigest()
+    assert about["holds"] and about["split"] == {"path": "sp.tsv", "sha256": digest}
+    code, _, err = run("audit", "--certificate", "c.json")
+    assert code == DONE and "verified" in err
+    lines = Path("sp.tsv").read_text().splitlines()
+    swapped = {"train": "test", "test": "train"}
+    name, part, rest = lines[4].split("\t")
+    lines[4] = "\t".join((name, swapped[part], rest))
+    Path("sp.tsv").write_text("\n".join(lines) + "\n")
+    code, _, err = run("audit", "--certificate", "c.json")
+    assert code == LEAK and "parts: the certificate has" in err
+
+
+def test_too_large(run):
+    Path("same.fa").write_text("".join(f">s{k}\n{P}\n" for k in range(6)))
+    code, out, err = run("split", "same.fa", *CUT, *HALVES)
+    assert (code, out) == (USAGE, "") and "--too-large keep" in err
+    code, out, err = run("split", "same.fa", *CUT, *HALVES, "--too-large", "keep")
+    assert code == DONE and "shares differ by 50.00% at most" in err
+    more = "".join(f">t{k}\n{'ACDEFGHIKL'[k] * 22}\n" for k in range(4))
+    Path("same.fa").write_text(Path("same.fa").read_text() + more)
+    code, out, err = run("split", "same.fa", *CUT, *HALVES, "--too-large", "remove")
+    assert code == DONE and "removed" not in out and "train" in err
+    Path("same.fa").write_text(Path("same.fa").read_text() + f">x\n{P}\n>y\n{P}\n")
+    code, out, err = run("split", "same.fa", *CUT, *HALVES, "--too-large", "remove")
+    assert code == DONE and "1 removed" in err and out.count("\tremoved\t") == 1
+
+
+@pytest.mark.parametrize(
+    "words, code, message",
+    [
+        (("cluster", "s.fa"), USAGE, "--min-identity"),
+        (("cluster", "s.fa", "--min-identity", "2"), USAGE, "--min-identity = 2.0"),
+        (("cluster", "s.fa", "--min-identity", "1", "--method", "x"), USAGE, "method"),
+        (("cluster", "s.fa", "--min-identity", "1", "--identity", "full"), USAGE,
+         "identity"),
+        (("cluster", "none.fa", "--min-identity", "1"), INPUT, "no such file"),
+        (("cluster", "empty.fa", "--min-identity", "1"), INPUT, "is empty"),
+        (("cluster", "s.fa", "--min-identity", "1", "-o", "s.fa"), USAGE, "exists"),
+        (("cluster", "s.fa", "--min-identity", "1", "-o", "s.fa", "--force"), USAGE,
+         "is the input"),
+        (("cluster", "s.fa", "--min-identity", "1", "-o", "x", "--representatives",
+          "x"), USAGE, "two outputs are one"),
+        (("cluster", "s.fa", "--min-identity", "1", "--device", "gpu"), DEVICE, "gpu"),
+        (("dedup", "s.fa", "--free-ends", "q5"), USAGE, "symmetric free ends"),
+        (("dedup", "s.fa", "--min-length-ratio", "7"), USAGE, "min_length_ratio"),
+        (("split", "s.fa", *CUT), USAGE, "parts or folds are needed"),
+        (("split", "s.fa", *CUT, *HALVES, "--folds", "2"), USAGE, "exclude"),
+        (("split", "s.fa", *CUT, "--parts", "a=0.5,b=0.4"), USAGE, "sum to 0.9"),
+        (("split", "s.fa", *CUT, "--parts", "a,b"), USAGE, "train=0.8"),
+        (("split", "s.fa", *CUT, "--parts", "a=0.5,a=0.5"), USAGE, "a comes twice"),
+        (("split", "s.fa", *CUT, "--parts", "removed=0.5,a=0.5"), USAGE, "no name"),
+        (("split", "s.fa", *CUT, *HALVES, "--certificate", "c"), USAGE, "-o SPLIT"),
+        (("split", "s.fa", *CUT, *HALVES, "--fasta", "s.fa"), USAGE, "is no folder"),
+        (("split", "s.fa", *CUT, *HALVES, "--labels", "none"), INPUT, "no such file"),
+        (("audit", "train.fa", *CUT), USAGE, "two files or more"),
+        (("audit", "train.fa", "test.fa"), USAGE, "--max-identity is needed"),
+        (("audit", "-", "-", *CUT), USAGE, "'-' twice"),
+        (("audit", "train.fa", "test.fa", *CUT, "--worst", "0"), USAGE, "--worst = 0"),
+        (("audit", "train.fa", "test.fa", "--split", "x", *CUT), USAGE, "of one file"),
+        (("audit", "--certificate", "c.json", *CUT), USAGE, "leave out these"),
+        (("audit", "--certificate", "none.json"), INPUT, "No such file"),
+    ],
+)  # fmt: skip
+def test_refusals(run, words, code, message):
+    Path("empty.fa").write_text("")
+    found, out, err = run(*words)
+    assert (found, out) == (code, "") and message in err
+    assert not {"x", "c"} & {path.name for path in Path(".").iterdir()}
+
+
+def test_an_interruption_leaves_nothing(run, monkeypatch):
+    from jaxalign.homology import engine
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "stream_links", interrupted)
+    words = ("--min-identity", "0.5", "-o", "c.tsv", "--representatives", "r.fa")
+    code, out, err = run("cluster", "s.fa", *words)
+    assert code == INTERRUPTED and "interrupted" in err
+    assert not {"c.tsv", "r.fa"} & {path.name for path in Path(".").iterdir()}
+
+
+def test_progress_lines(run):
+    words = ("--min-identity", "0.5", "--progress", "json")
+    _, _, err = run("cluster", "s.fa", *words)
+    assert '{"progress": {' in err
+
+
+def test_records_of_what_is_read_once_or_is_an_index(run, folder):
+    run("index", "s.fa", "-q")
+    plain = run("dedup", "s.fa", "-q")[1].replace(" first of all", "")
+    assert run("dedup", "s.fa.jaxdb", "-q")[1] == plain
+    assert fasta_records.WIDTH == 60
+
+
+def test_names_are_read_back(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("a\\tb\tx\n\nc\ty\n")
+    assert name_table.read(str(path)) == {"a\tb": "x", "c": "y"}
