@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxalign.pairs.dp import scored_fill, scored_walk
+from jaxalign.runtime import mesh_batch
 from jaxalign.runtime.programs import program
 from jaxalign.similarity import arrays, validity
 from jaxalign.similarity.arguments import ScoredPair
@@ -27,8 +28,8 @@ def alignments(pair: ScoredPair, axes, batch, form: ScoredForm):
     """(score, partners, spans, lengths) over flattened batch axes: (...), (..., m),
     (..., 4) and (..., 2)."""
     if not batch:
-        return _one(pair, form)
-    values = jax.vmap(lambda one: _one(one, form), (axes,))(pair)
+        return _one(mesh_batch.alike(pair), form)
+    values = mesh_batch.over_batch(lambda one: _one(one, form), pair, axes)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
 
 

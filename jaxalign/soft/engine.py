@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from jaxalign.errors import UsageError
+from jaxalign.runtime import mesh_batch
 from jaxalign.runtime.programs import program
 from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Factors, masked, multiplied
 from jaxalign.similarity.cost_table import Weights
@@ -37,8 +38,10 @@ def over_batch(function, arrays, axes, batch, settings, more=()):
 @program(("function", "axes", "batch", "settings", "more"))
 def _program(function, arrays, axes, batch, settings, more):
     if not batch:
-        return function(arrays, settings, *more)
-    values = jax.vmap(lambda one: function(one, settings, *more), (axes,))(arrays)
+        return function(mesh_batch.alike(arrays), settings, *more)
+    values = mesh_batch.over_batch(
+        lambda one: function(one, settings, *more), arrays, axes
+    )
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
 
 

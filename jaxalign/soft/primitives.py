@@ -12,7 +12,6 @@ from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
-from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -67,7 +66,7 @@ def _primitive(name: str) -> Primitive:
     )
     primitive.def_abstract_eval(
         lambda *arrays, run: [
-            ShapedArray(x.shape, x.dtype) for x in _shapes(*arrays, run=run)[name]
+            x.update(weak_type=False) for x in _shapes(*arrays, run=run)[name]
         ]
     )
     batching.primitive_batchers[primitive] = partial(_batched, primitive)

@@ -30,6 +30,7 @@ from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN
 from jaxalign.similarity.cost_table import CostTable, Weights
+from jaxalign.similarity.loops import begun
 from jaxalign.similarity.skewed import columns_at, down, skew
 
 STOP, UP, LEFT, PAIR = 0, 1, 2, 3
@@ -79,7 +80,7 @@ def fill(weights: Weights, rules, *, local: bool, ordered: bool) -> ScoredFill:
         # The alignment without pairs stands in (0, 0), and goes before its equals.
         empty = jnp.maximum(weights.overhang.empty, lowest(dtype))
         start = (*start[:6], none.at[0].set(empty), start[7])
-    carry, directions = lax.scan(step, start, xs)
+    carry, directions = lax.scan(step, begun(start, rules.m), xs)
     best, best_j = carry[6:]
     i = jnp.argmax(best).astype(jnp.int32)
     return ScoredFill(best[i], i, best_j[i], directions)

@@ -16,6 +16,7 @@ from jaxalign.pairs.dp.scored_fill import (
     UP,
     ScoredFill,
 )
+from jaxalign.similarity.loops import begun
 
 # What a path must do next, beside UP, LEFT and PAIR: as H says, or pair or other gap.
 FREELY, AFTER_GAP = 0, 4
@@ -67,5 +68,6 @@ def walk(filled: ScoredFill, *, ordered: bool) -> PartnerPath:
     begin = jnp.int32(PAIR if ordered else FREELY)
     partners = jnp.full(rows, -1, jnp.int32)
     state = (filled.i, filled.j, begin, jnp.bool_(False), partners)
+    state = begun(state, codes)
     i, j, _, _, partners = lax.while_loop(unfinished, steps, state)
     return PartnerPath(partners, i, j)

@@ -12,6 +12,7 @@ from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN, Factors
 from jaxalign.similarity.cost_table import CostTable
+from jaxalign.similarity.loops import begun
 from jaxalign.soft.dp import scan
 from jaxalign.soft.dp.diagonals import diagonals, successors
 
@@ -70,7 +71,7 @@ def run(block: int, table: CostTable, similarity):
 
         later = successors(table, cut)
         flow = scan.first_flow(table, dtype, outputs)
-        sums = jax.tree.map(jnp.zeros_like, vectors)
+        sums = begun(jax.tree.map(jnp.zeros_like, vectors), table.rules.m)
         every = entering, xs, later, cut("shares", on_diagonal)
         (flow, sums), out = lax.scan(back, (flow, sums), every, reverse=True)
         out = jax.tree.map(join, out)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from jaxalign.similarity.arrays import FORBIDDEN, Factors, ModeRules
 from jaxalign.similarity.cost_table import CostTable, Weights
+from jaxalign.similarity.loops import begun
 from jaxalign.similarity.overhang import weight
 from jaxalign.soft.dp import free_energy, scan
 from jaxalign.soft.dp.diagonals import diagonals
@@ -149,5 +150,5 @@ def _walk(key, table: CostTable, weights: Weights, values, begin):
 
     partners = jnp.full(rows, -1, jnp.int32)
     i, j, ended = begin
-    state = (i, j, jnp.int32(MATCH), ended, partners)
+    state = begun((i, j, jnp.int32(MATCH), ended, partners), table.rules.m)
     return jax.lax.scan(step, state, noise)[0][4]

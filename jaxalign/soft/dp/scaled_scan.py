@@ -17,6 +17,7 @@ from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN
 from jaxalign.similarity.cost_table import CostTable, Weights
+from jaxalign.similarity.loops import begun
 from jaxalign.similarity.skewed import down, up
 from jaxalign.soft.dp.diagonals import diagonals, successors
 from jaxalign.soft.dp.scan import collect, first_flow
@@ -55,7 +56,7 @@ def forward(table: CostTable, weights: Weights):
         return (m, e, f, t, b, b1, c + k), (m, e, f, c + k, ends, largest)
 
     start = (zero, zero, zero, zero, zero, zero, jnp.zeros((), dtype))
-    return lax.scan(step, start, xs)[1], xs
+    return lax.scan(step, begun(start, table.rules.m), xs)[1], xs
 
 
 def _power(x):
@@ -127,6 +128,7 @@ def reverse(table: CostTable, weights: Weights, values, xs, log_z, outputs):
 
     nothing = jnp.zeros((), dtype)
     begin = (zero, zero, zero, zero, nothing, sums, nothing)
+    begin = begun(begin, table.rules.m)
     reads = later, (m, e, f, c, largest), xs["similarity"]
     carry, out = lax.scan(step, begin, reads, reverse=True)
     return carry[5], out, carry[6]

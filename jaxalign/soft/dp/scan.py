@@ -17,6 +17,7 @@ from jax import lax
 
 from jaxalign.similarity.arrays import COSTLY, FORBIDDEN
 from jaxalign.similarity.cost_table import CostTable
+from jaxalign.similarity.loops import begun
 from jaxalign.similarity.skewed import down, up
 
 
@@ -58,7 +59,7 @@ def first_carry(table: CostTable, dtype):
     """Before diagonal 0: M, E, F, M or E (before F), B of two diagonals, and base."""
     dead = jnp.full(table.rows, FORBIDDEN, dtype)
     zero = jnp.zeros((), dtype)
-    return (dead, dead, dead, dead, dead, dead, zero, zero)
+    return begun((dead, dead, dead, dead, dead, dead, zero, zero), table.rules.m)
 
 
 def forward(table: CostTable, carry, xs) -> tuple[tuple, ForwardValues]:
@@ -132,7 +133,7 @@ def first_flow(table: CostTable, dtype, outputs) -> Flow:
     sums = {
         name: zero for name in sorted(outputs & set(arrays)) if arrays[name][0].ndim < 2
     }
-    return Flow(zero, zero, zero, zero, sums)
+    return begun(Flow(zero, zero, zero, zero, sums), table.rules.m)
 
 
 def reverse(table: CostTable, flow: Flow, xs, values: ForwardValues, shares, outputs):
