@@ -29,18 +29,18 @@ PAIRS = {"pairs", "pairs.api", "pairs.cpu", "pairs.gpu", "pairs.parts"}
 # An operation without a floor is what lies between its floors: options, plan, result …
 ARROWS = {
     "": {"runtime"},
-    "compiled": {"database.api", "model", "pairs.api", "runtime"},
+    "warmup": {"database.api", "model", "pairs.api", "runtime"},
     "__main__": {"cli"},
     "affine": set(),
     "cli": {
         "",
-        "compiled",
+        "warmup",
         "io",
         "model",
         *(f"{operation}.api" for operation in OPERATIONS),
     },
     "data": set(),
-    "database": COMMON | PAIRS | {"database.dp"},
+    "database": COMMON | (PAIRS - {"pairs.cpu"}) | {"database.dp"},
     "database.api": COMMON | PAIRS | {"database", "inputs", "io", "signatures"},
     "database.dp": set(),
     "errors": set(),
@@ -77,7 +77,7 @@ ARROWS = {
 # Place -> distributions it may import, beside the standard library.
 OUTSIDE = {
     "affine": {"jax"},
-    "compiled": {"numpy"},
+    "warmup": {"numpy"},
     "cli": {"cyclopts", "numpy", "rich"},
     "database": {"jax", "numpy"},
     "database.api": {"numpy"},

@@ -35,7 +35,7 @@ def info(
 
 def machine(options: Options) -> dict:
     """Versions, devices, implementation and memory."""
-    from jaxalign import compiled
+    from jaxalign import warmup
     from jaxalign.cli import report
     from jaxalign.pairs import api
 
@@ -56,7 +56,7 @@ def machine(options: Options) -> dict:
         "device": api.describe_device(devices),
         "runs": chosen,
         "memory": _memory(devices),
-        "compiled": compiled.program_files(),
+        "compiled": warmup.program_files(),
     }
 
 

@@ -62,7 +62,7 @@ def reporting(kind: str, quiet: bool = False):
 @contextmanager
 def _listening(report: Report):
     """While programs are compiled the report says so."""
-    from jaxalign.compiled import programs_listener
+    from jaxalign.warmup import programs_listener
 
     with programs_listener(report.programs):
         yield report

@@ -14,11 +14,11 @@ def warmup(*, device: Literal["auto", "cpu", "gpu"] = "auto") -> int:
     device
         gpu fails where there is none.
     """
-    from jaxalign import compiled
+    from jaxalign import warmup
     from jaxalign.cli import report
     from jaxalign.errors import UsageError
 
-    if compiled.program_files()["folder"] == "none":
+    if warmup.program_files()["folder"] == "none":
         raise UsageError("there is no folder for programs: see JAXALIGN_CACHE_DIR")
-    compiled.warm_up(device, report.say)
+    warmup.warm_up(device, report.say)
     return 0

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 
 from jaxalign.pairs import compiled, engine
-from jaxalign.pairs.cpu import execute
 from jaxalign.pairs.plan import Task
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime import pipeline
@@ -32,7 +31,7 @@ def scores(task: Task, take, tell=None) -> dict:
     plan = compiled.plan(task)
     run, began = Run(plan, None, compiled.kernels_pallas), time.perf_counter()
     overflow, quiet = OverflowPairs(), teller(None, 0)  # cells are told once
-    limit = execute.narrow(task) if plan["windows"] else 0
+    limit = compiled.byte_limit(plan)
     tell_all = teller(tell, task.job.cells)
 
     def worker(device, byte_limit, tell):
@@ -50,7 +49,7 @@ def scores(task: Task, take, tell=None) -> dict:
             m, n = task.queries.lengths[queries], task.targets.lengths[targets]
             tell(int(m.sum()) * int(n.sum()))
             if again and beyond is not None and (enough := overflow.add(*beyond)):
-                for piece in execute.regroup(task, *enough):
+                for piece in compiled.regroup(task, *enough):
                     again(None, piece)
 
         return take_all
@@ -64,7 +63,7 @@ def scores(task: Task, take, tell=None) -> dict:
     compiled.compile_launches(run)
     fill(plan.pieces, limit, tell_all)
     if left := overflow.rest():
-        fill(execute.regroup(task, *left), 0, quiet)
+        fill(compiled.regroup(task, *left), 0, quiet)
     run.seconds = time.perf_counter() - began
     info = engine.summary(run)
     return info | {"dtypes": ["int8", *info["dtypes"]]} if limit else info

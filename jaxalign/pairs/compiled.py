@@ -11,7 +11,13 @@ import jax
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.pairs import schedule, small_jobs
 from jaxalign.pairs.cpu import execute, spmd, window_plan
-from jaxalign.pairs.gpu import device_memory, dispatch, launch_plan, score_types
+from jaxalign.pairs.gpu import (
+    device_memory,
+    dispatch,
+    launch_call,
+    launch_plan,
+    score_types,
+)
 from jaxalign.pairs.options import IMPLEMENTATIONS
 from jaxalign.pairs.plan import Piece, Plan, Task
 from jaxalign.pairs.run_state import Run, Worker
@@ -131,7 +137,18 @@ def compile_launches(run: Run) -> None:
     if launches := dispatch.launches_of(run, task):
         device = next(iter(task.devices), None)
         with on_device(device):
-            dispatch.compile_all(dispatch.job_of(run, task, device), launches)
+            launch_call.compile_all(dispatch.job_of(run, task, device), launches)
+
+
+def byte_limit(plan: Plan) -> int:
+    """The local score up to which the windows of a search are tried in 8 bits first;
+    0: they are not."""
+    return execute.narrow(plan.task) if plan["windows"] else 0
+
+
+def regroup(task: Task, queries, targets) -> list[Piece]:
+    """The pieces, heaviest first, of the pairs of a search whose scores left 8 bits."""
+    return execute.regroup(task, queries, targets)
 
 
 def places(task: Task) -> list:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache, partial, update_wrapper
+from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any
 from weakref import WeakSet
@@ -215,7 +216,7 @@ def _name_runtime_of_mosaic() -> None:
     """Have Mosaic find the library that its kernels call: JAX says where in a variable
     of the environment, which it sets in this import. A kernel loaded before fails."""
     with suppress(ImportError):
-        import jax.experimental.mosaic.gpu  # noqa: F401
+        import_module("jax.experimental.mosaic.gpu")
 
 
 def _compiled(trace: Callable[[], Any]) -> Any:

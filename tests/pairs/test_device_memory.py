@@ -77,7 +77,7 @@ def fail(monkeypatch, when):
     """Let launches of as many bytes as the first fail, when they are issued or looked
     at; the bytes of those that did, and of those that did not."""
     issue, scores, seen = (
-        dispatch._issue,
+        dispatch.issue,
         dispatch._scores,
         SimpleNamespace(failed=[], ran=[]),
     )
@@ -100,8 +100,8 @@ def fail(monkeypatch, when):
     def scored(job, launch):
         return Failed(FULL) if full(job, launch) else scores(job, launch)
 
-    monkeypatch.setattr(dispatch, "_issue", issued)
-    monkeypatch.setattr(dispatch, "_scores", scored)
+    monkeypatch.setattr(dispatch, "issue", issued)
+    monkeypatch.setattr(dispatch, "launch_scores", scored)
     return seen
 
 
@@ -313,7 +313,7 @@ def queue(monkeypatch, fits, when):
         job.looked.append(launch)
         return [launch.places]
 
-    monkeypatch.setattr(dispatch, "_issue", issue)
+    monkeypatch.setattr(dispatch, "issue", issue)
     monkeypatch.setattr(dispatch, "_look", look)
 
 
@@ -364,7 +364,7 @@ def test_other_errors_name_the_job_and_the_launch(monkeypatch):
     def issue(*_):
         raise error(DEAD)
 
-    monkeypatch.setattr(dispatch, "_issue", issue)
+    monkeypatch.setattr(dispatch, "issue", issue)
     launches = launch_plan.cut(task, kernels, 2**34).blocks
     with pytest.raises(DeviceFailure) as e:
         dispatch._all(job_of(task), launches)
@@ -476,7 +476,7 @@ def test_a_device_that_fails_leaves_one_line_and_no_file(
     def issue(*_):
         raise error(text)
 
-    monkeypatch.setattr(dispatch, "_issue", issue)
+    monkeypatch.setattr(dispatch, "issue", issue)
     monkeypatch.setattr(dispatch, "compile_all", lambda *_: None)
     before = {"a.fa"}
     assert main(["all", "a.fa", "-q", "--output", "score", "-o", out]) == code

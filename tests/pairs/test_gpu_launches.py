@@ -23,6 +23,7 @@ from jaxalign.pairs.gpu import (
     device_arrays,
     device_result,
     dispatch,
+    launch_call,
     launch_plan,
     launch_size,
     transfer,
@@ -108,7 +109,7 @@ def test_exactly_the_scores_beyond_int16_run_again(monkeypatch):
             sizes.update((x.rows, x.columns, x.places, x.shape) for x in made.blocks)
         return made
 
-    monkeypatch.setattr(dispatch, "zipped", spy)
+    monkeypatch.setattr(launch_call, "zipped", spy)
     columns, _ = run_all(task, monkeypatch, lambda *cells: told.append(cells))
     want = jaxalign.align_all(texts, scoring, mode="local", output="score")
     np.testing.assert_array_equal(columns["score"], want["score"])
@@ -271,12 +272,12 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
         seen.append(jax.config.jax_default_device)
 
     def compile_all(job, launches):
-        for future in dispatch.compile_all(job, launches):
+        for future in launch_call.compile_all(job, launches):
             future.result()
 
     call = SimpleNamespace(prepare=prepare)
-    monkeypatch.setattr(dispatch, "_call", lambda *_: (call, {}))
-    monkeypatch.setattr(dispatch, "_gathered", lambda *_: ((), None))
+    monkeypatch.setattr(launch_call, "_call", lambda *_: (call, {}))
+    monkeypatch.setattr(launch_call, "_gathered", lambda *_: ((), None))
     one, task = np.zeros(1, int), SimpleNamespace(paths=False)
     launches = [launch_plan.Launch(one, one, rows=rows) for rows in (32, 64, 32)]
     for chosen in (device, None):  # none: where JAX's default is, it compiles for none
@@ -287,10 +288,10 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
                 compile_all(job, launches)
     assert seen == [device] * 2 + [None] * 2
     wide = [launch_plan.Launch(one, one, rows=128)]
-    monkeypatch.setattr(dispatch, "_in_int32", lambda *_: wide)
+    monkeypatch.setattr(launch_call, "in_int32", lambda *_: wide)
     for _ in range(2):
         compile_all(job, [*launches, replace(launches[0], rows=96, proven=False)])
-        monkeypatch.setattr(dispatch, "_in_int32", None)  # asked for once
+        monkeypatch.setattr(launch_call, "in_int32", None)  # asked for once
     assert len(seen) == 6
 
 

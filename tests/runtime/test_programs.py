@@ -17,7 +17,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 import jaxalign
-from jaxalign import compiled
+from jaxalign import warmup
 from jaxalign.cli.main import main
 from jaxalign.runtime import machine, program_folder, program_key, programs
 from jaxalign.runtime.program_counts import COUNTS, ProgramCounts
@@ -455,13 +455,13 @@ def test_what_jax_had_in_its_own_folder_is_not_stored(tmp_path):
 
 def test_warm_up_leaves_the_programs_of_usual_jobs(folder, monkeypatch, capsys):
     """On the command line too; `info` says where they are."""
-    monkeypatch.setattr(compiled, "MODES", ("local",))
-    monkeypatch.setattr(compiled, "OUTPUTS", ("score",))
-    lengths = compiled.proteins(12).lengths
-    assert lengths.min() >= 20 and lengths.max() == compiled.LONGEST
-    monkeypatch.setattr(compiled, "LONGEST", 60)
-    few = compiled.proteins(12)
-    monkeypatch.setattr(compiled, "proteins", lambda count: few)
+    monkeypatch.setattr(warmup, "MODES", ("local",))
+    monkeypatch.setattr(warmup, "OUTPUTS", ("score",))
+    lengths = warmup.proteins(12).lengths
+    assert lengths.min() >= 20 and lengths.max() == warmup.LONGEST
+    monkeypatch.setattr(warmup, "LONGEST", 60)
+    few = warmup.proteins(12)
+    monkeypatch.setattr(warmup, "proteins", lambda count: few)
     for one in programs._programs:  # as in a new process
         one.clear_cache()
         one._loaded_by_jax.clear()
@@ -470,7 +470,7 @@ def test_warm_up_leaves_the_programs_of_usual_jobs(folder, monkeypatch, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3 and "all pairs, local, score: " in lines[0]
     assert len(entries(folder)) >= 3
-    assert compiled.program_files()["programs"] == len(entries(folder))
+    assert warmup.program_files()["programs"] == len(entries(folder))
     programs.clear()
     before = COUNTS.calls["compile"]
     assert main(["warmup", "--device", "cpu"]) == 0

@@ -12,10 +12,9 @@ from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.pairs import schedule, windows
 from jaxalign.pairs.cpu import long_pair, partition, striped_pair
 from jaxalign.pairs.cpu.partition import STRIP_ROWS
+from jaxalign.pairs.cpu.window_arrays import block_of, queries_of, wide
 from jaxalign.pairs.dp import window_program
-from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.dp.sweep.cell_blocks import Constants
-from jaxalign.pairs.dp.sweep.lane_fill import Block
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.result import Rows, collect, of_pair
@@ -214,67 +213,12 @@ def _on_device(task, w, worker, dtype):
     return result, found
 
 
-def wide(w, bits):
-    """(Q, T) bool in the window's static size."""
-    padded = np.zeros((w.slots, w.places), bool)
-    padded[: bits.shape[0], : bits.shape[1]] = bits
-    return padded
-
-
-def block_of(task, w) -> Block:
-    """The targets in their lanes, without their scores."""
-    pad = len(task.scoring.scores)
-    codes = np.full((w.lanes, w.columns), pad, np.uint8)
-    target = np.zeros((w.lanes, w.columns // TILE), np.int32)
-    begins = np.zeros(target.shape, bool)
-    lane, first, length = (np.zeros(w.places, np.int32) for _ in range(3))
-    count = len(w.targets)
-    source = task.targets.offsets[w.targets]
-    lane[:count], length[:count] = w.lane, task.targets.offsets[w.targets + 1] - source
-    first[:] = TILE  # places that stay empty: a target of no residues in tile 0
-    first[:count] = w.last - length[:count]
-    begin = np.minimum(first[:count], w.last - 1) // TILE
-    begins[w.lane, begin] = True
-    tiles = w.last // TILE - begin
-    at = w.lane * target.shape[1] + begin - (np.cumsum(tiles) - tiles)
-    at = np.repeat(at, tiles) + np.arange(tiles.sum())
-    target.reshape(-1)[at] = np.repeat(np.arange(count), tiles)
-    letters, flat = task.targets.codes, codes.reshape(-1)
-    to = first[:count] + w.lane * w.columns
-    places = zip(to.tolist(), source.tolist(), length[:count].tolist(), strict=True)
-    for i, j, n in places:
-        flat[i : i + n] = letters[j : j + n]
-    origin = first[target]
-    tiles = np.int32(w.last.max(initial=TILE) // TILE)
-    by_row = (np.ascontiguousarray(x.T) for x in (codes, target, origin, begins))
-    return Block(*by_row, lane, first, length, tiles, np.int32(len(w.targets)))
-
-
-def queries_of(task, w):
-    """Codes (Q, M, W) and lengths (Q, W) of the rows of queries."""
-    wide = w.lanes if w.zipped else w.each
-    codes, m = _padded(task.queries, w.queries, w.rows, w.slots * wide)
-    codes = codes.reshape(w.slots, wide, w.rows).transpose(0, 2, 1)
-    return np.ascontiguousarray(codes), m.reshape(w.slots, wide)
-
-
 def _backtrack(worker: Worker, capacity: int) -> jax.Array:
     """The buffer the last window gave back, where it has the right size."""
     buffer = worker.backtrack
     if buffer is None or buffer.shape[0] != capacity or buffer.is_deleted():
         return jnp.zeros(capacity, jnp.uint16)
     return buffer
-
-
-def _padded(sequences, indices, length, count):
-    """uint8 (count, length) codes and int32 (count,) lengths of some sequences."""
-    codes = np.zeros((count, length), np.uint8)
-    lengths = np.zeros(count, np.int32)
-    for row, index in enumerate(indices):
-        one = sequences[index]
-        codes[row, : len(one)] = one
-        lengths[row] = len(one)
-    return codes, lengths
 
 
 def run_pair(task: Task, pair: tuple[int, int]) -> Rows:

@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec
 
 from jaxalign.errors import UsageError
 from jaxalign.pairs import result
-from jaxalign.pairs.cpu import execute
+from jaxalign.pairs.cpu import execute, window_arrays
 from jaxalign.pairs.cpu.partition import STRIP_ROWS
 from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.run_state import Run, Worker
@@ -82,18 +82,18 @@ def _together(task, windows, dtype) -> Iterator[result.Rows]:
 
 def _inputs(task, window, met) -> dict:
     """What one device needs, as host arrays."""
-    queries, m = execute.queries_of(task, window)
+    queries, m = window_arrays.queries_of(task, window)
     start = np.zeros(window.slots, np.int32)
     start[: len(met.wanted)] = met.wanted.argmax(axis=1)
     second = task.job.second(window)
     return {
-        "block": execute.block_of(task, window),
+        "block": window_arrays.block_of(task, window),
         "queries": queries,
         "lengths": m,
         "start": start,
         "count": np.int32(len(met.wanted)),
-        "tie": execute.wide(window, met.swapped),
-        "second": None if second is None else execute.wide(window, second),
+        "tie": window_arrays.wide(window, met.swapped),
+        "second": None if second is None else window_arrays.wide(window, second),
     }
 
 

@@ -13,37 +13,33 @@ result before all of it is there.
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 
-import jax
 import numpy as np
 
 from jaxalign.pairs import schedule
-from jaxalign.pairs.gpu import device_arrays, device_result, launch_errors, transfer
-from jaxalign.pairs.gpu.device_arrays import LaunchResult
+from jaxalign.pairs.gpu import device_result, launch_errors, transfer
 from jaxalign.pairs.gpu.device_job import DeviceJob, load_sides
-from jaxalign.pairs.gpu.device_memory import budget, holds
+from jaxalign.pairs.gpu.device_memory import holds
 from jaxalign.pairs.gpu.device_result import DeviceResult
+from jaxalign.pairs.gpu.launch_call import (
+    compile_all,
+    in_int32,
+    issue,
+    launch_ids,
+    launch_scores,
+)
 from jaxalign.pairs.gpu.launch_errors import job_words
-from jaxalign.pairs.gpu.launch_plan import zipped
 from jaxalign.pairs.gpu.launch_size import Launch
 from jaxalign.pairs.gpu.memory_retry import halves, within
-from jaxalign.pairs.gpu.score_types import highest
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.pairs.windows import bucket, cells
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.device_errors import RuntimeFailure
-from jaxalign.runtime.devices import default_device
-from jaxalign.runtime.programs import stored
 
 GROUP = "launches"  # of pieces: they need not wait for each other
 LAUNCHES_AHEAD = 3  # launches issued and not yet looked at
-COMPILE_THREADS = 8  # compilations side by side
-# Static arguments of the kernels.
-STATIC = ("runs", "shape", "interpret", "records")
 
 
 def pieces_of(task: Task, launches: list[Launch]) -> list[Piece]:
@@ -158,17 +154,7 @@ def _both(job: DeviceJob, launches, counted=False) -> None:
     again = _all(job, launches, counted)
     if again:
         sides = (np.concatenate(side) for side in zip(*again, strict=True))
-        _all(job, _in_int32(job, *sides), counted=True)
-
-
-def _in_int32(job: DeviceJob, queries, targets) -> list[Launch]:
-    """Launches of pairs that share no side; int32 holds all that int16 may not."""
-    task = job.task
-    sides, high = (queries, targets), highest(task)
-    split = zipped(task, job.kernels, *sides, budget(task), high, wide=True)
-    if split.pairs:
-        raise AssertionError(f"{split.pairs[0]} fits no launch in int32")
-    return split.blocks
+        _all(job, in_int32(job, *sides), counted=True)
 
 
 def prepare(task, kernels, interpret=None) -> DeviceJob:
@@ -191,7 +177,7 @@ def scores(job: DeviceJob, launch) -> Iterator[tuple]:
     while todo:
         launch = todo.popleft()
         try:
-            values = _scores(job, launch).block_until_ready()
+            values = launch_scores(job, launch).block_until_ready()
         except RuntimeFailure as error:
             # What the other thread of the device has will be gone the second time.
             parts = halves(job, launch, error, alone=launch is tried)
@@ -199,12 +185,6 @@ def scores(job: DeviceJob, launch) -> Iterator[tuple]:
             todo.extendleft(reversed(parts))
         else:
             yield launch, values
-
-
-def _scores(job: DeviceJob, launch) -> jax.Array:
-    call, options = _call(job, launch)
-    arrays, _ = _gathered(job, launch)
-    return call(job.problem, *arrays, **options).score
 
 
 def _all(job: DeviceJob, launches, counted=False) -> list:
@@ -215,7 +195,7 @@ def _all(job: DeviceJob, launches, counted=False) -> list:
             if todo and not failed and len(waiting) < LAUNCHES_AHEAD:
                 launch, *rest = _within(job, todo.popleft())
                 todo.extendleft(reversed(rest))
-                waiting.append((launch, _issue(job, launch), job.path_runs))
+                waiting.append((launch, issue(job, launch), job.path_runs))
             elif waiting:
                 launch, result, path_runs = waiting.popleft()
                 again += _look(job, launch, result, path_runs, counted)
@@ -244,7 +224,7 @@ def _apart(job: DeviceJob, launch, error, counted) -> list:
     while todo:
         launch = todo.popleft()
         try:
-            again += _look(job, launch, _issue(job, launch), job.path_runs, counted)
+            again += _look(job, launch, issue(job, launch), job.path_runs, counted)
         except RuntimeFailure as failure:
             todo.extendleft(reversed(halves(job, launch, failure, alone=True)))
     return again
@@ -260,108 +240,17 @@ def _look(job: DeviceJob, launch, result, path_runs, counted) -> list:
     if job.steps and (longest > path_runs or total > len(result.runs)):
         job.path_runs = bucket(longest, 2, job.path_runs)
         job.mean_runs = bucket(-(-total // launch.pairs), 2, job.mean_runs)
-        result = _issue(job, launch)
+        result = issue(job, launch)
         result.totals.block_until_ready()
     at = np.nonzero(np.asarray(result.again)) if repeat else None
     cells_done = 0 if counted else cells(job.task.job, launch)
     if job.result is None:
-        rows = transfer.to_host(job, launch, _ids(launch), result, total, cells_done)
+        rows = transfer.to_host(
+            job, launch, launch_ids(launch), result, total, cells_done
+        )
         job.output.put(rows)
     else:
         device_result.put(job.result, result, total)
         job.result.told += cells_done
     job.tell(cells_done)
     return [] if at is None else [(launch.queries[at[0]], launch.targets[at[-1]])]
-
-
-def compile_all(job: DeviceJob, launches) -> list[Future]:
-    """Begin to compile what launches need that is new, side by side: a kernel takes
-    seconds. A launch waits for its own program alone. Scores that may leave int16 will
-    need int32, too, on whichever device."""
-    launches = [part for launch in launches for part in within(job, launch)]
-    distinct = _new(job, launches)
-    unproven = next((x for x in launches if not x.proven), None)
-    if distinct and unproven and not job.task.paths:
-        wide = _in_int32(job, unproven.queries[:1], unproven.targets[:1])
-        distinct |= _new(job, wide)
-    job.compiled.update(distinct)
-    if len(distinct) < 2 or job.interpret is not None:
-        return []
-
-    # Of this thread; others have JAX's own, and what is compiled for one is compiled
-    # again when it is called with another.
-    device = default_device()
-
-    def prepare_one(launch):
-        call, options = _call(job, launch)
-        # What fails here fails again where the launch is issued.
-        with suppress(RuntimeFailure), jax.default_device(device):
-            arrays, _ = _gathered(job, launch)
-            call.prepare(job.problem, *arrays, **options)
-
-    pool = ThreadPoolExecutor(COMPILE_THREADS)
-    futures = [pool.submit(prepare_one, launch) for launch in distinct.values()]
-    pool.shutdown(wait=False)
-    return futures
-
-
-def _new(job: DeviceJob, launches) -> dict:
-    """Launches of static sizes that are not compiled, one of each."""
-    distinct = {
-        (x.rows, x.columns, x.room, x.records, x.slots, x.places, x.dtype, x.shape): x
-        for x in launches
-    }
-    return {key: x for key, x in distinct.items() if key not in job.compiled}
-
-
-def _ids(launch) -> list:
-    """Of both sides of a launch."""
-    queries = launch.places if launch.zipped else launch.slots
-    return [
-        device_arrays.padded_ids(launch.queries, queries),
-        device_arrays.padded_ids(launch.targets, launch.places),
-    ]
-
-
-def _gathered(job: DeviceJob, launch) -> tuple:
-    """The arrays that a launch aligns, and ``Asked``."""
-    task, letters = job.task.job, None
-    if launch.room:
-        options = ("room", launch.room), ("shape", launch.shape)
-        letters = job.kernels.letters, options
-    return device_arrays.gather(
-        *job.sides,
-        *_ids(launch),
-        job.order,
-        np.int32(min(task.pairs, transfer.MAX_ROWS)),
-        sizes=(launch.rows, launch.columns),
-        letters=letters,
-        zipped=launch.zipped,
-        kind=task.kind,
-        once=task.once,
-        inclusive=task.include_self,
-    )
-
-
-def _call(job: DeviceJob, launch) -> tuple:
-    """The function of the kernels that a launch calls, and its static arguments."""
-    options = {
-        "runs": job.path_runs if job.steps else 0,
-        "shape": launch.shape,
-        "interpret": job.interpret,
-    }
-    options |= {"records": launch.records} if launch.records else {}
-    return stored(job.kernels.align, STATIC), options
-
-
-def _issue(job: DeviceJob, launch) -> LaunchResult:
-    """Issue a launch; nothing waits."""
-    call, options = _call(job, launch)
-    arrays, pairs = _gathered(job, launch)
-    result = call(job.problem, *arrays, **options)
-    return device_arrays.launch_result(
-        result._replace(overflow=None) if launch.proven else result,
-        pairs,
-        split=job.kernels.split_identity if job.task.output == "identity" else None,
-        capacity=job.capacity(launch) if job.steps else 0,
-    )
