@@ -78,7 +78,7 @@ def fail(monkeypatch, when):
     at; the bytes of those that did, and of those that did not."""
     issue, scores, seen = (
         dispatch.issue,
-        dispatch._scores,
+        dispatch.launch_scores,
         SimpleNamespace(failed=[], ran=[]),
     )
 
