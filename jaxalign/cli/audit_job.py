@@ -198,11 +198,11 @@ def _finish(job, found: Audit, files, out, audit: AuditOptions, split=None) -> N
     """Say and write what was found."""
     job.messages.say(link_job.pairs_line(found.info))
     job.messages.say(found.heading())
-    if split is None:
-        print("\n\n".join(_shown(found)))
     if out is not None:
         about = certificate.certificate_of(found, *files)
         text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
         output.write_text(out, [text])
     if audit.report is not None:
         output.write_text(audit.report, api.report(found, split))
+    if split is None:
+        print("\n\n".join(_shown(found)))

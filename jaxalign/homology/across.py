@@ -10,7 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jaxalign.homology.links import PairCounts
-from jaxalign.homology.options import Definition, identities, pair_options
+from jaxalign.homology.options import (
+    Definition,
+    everything,
+    identities,
+    pair_options,
+)
 from jaxalign.homology.seeds import likely_pairs
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs import tables
@@ -95,12 +100,13 @@ def compare(
     for a, b in pairs:
         worst = worst.and_more(_seeds(sets, a, b, definition, count), count)
     whole = sum(_cells(sets[a], sets[b]) for a, b in pairs)
-    leaks = done = 0
+    leaks, done, full = 0, 0, definition.options.full_histogram
+    shown = everything(definition)
     for a, b in pairs:
         for band in _bands(sets[a], sets[b]):
             least = worst.identity[-1] if len(worst) >= count else 0.0
-            least = min(float(least), definition.cut)
-            chosen = _watched(pair_options(definition, least), definition, done, whole)
+            least = 0.0 if full else min(float(least), definition.cut)
+            chosen = _watched(pair_options(shown, least), definition, done, whole)
             queries = sets[a].between(band.first, band.last)
             table = tables.run("cross", queries, sets[b], definition.scoring, chosen)
             shares = identities(table, definition)
@@ -109,7 +115,7 @@ def compare(
             linked = shares >= definition.cut
             leaking[a][i[linked]] = leaking[b][j[linked]] = True
             leaks += int(linked.sum())
-            counts.add(table.info, int(linked.sum()))
+            counts.add(table.info, shares, definition.cut)
             worst = worst.and_more(some, count)
             done += band.cells
     return Across(worst, leaks, leaking)

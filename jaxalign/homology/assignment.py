@@ -2,15 +2,17 @@
 
 The distance of an assignment from what is asked is the sum over parts and labels of
 (sequences - wanted)^2 / wanted, with the whole as one more label. Groups are placed
-from the largest to the smallest where they add least; then single groups move as long
-as that brings it nearer.
+from the largest to the smallest where they add least; then single groups move, or two
+are swapped, as long as that brings it nearer.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-MOVES = 2000  # at most
+STEPS = 2000  # moves and swaps, at most
+SWAPPED = 40  # kinds of groups that are swapped
+ENOUGH = 1e-9  # by which a step must help
 OVER = 1.1  # a part may have a tenth more than its share
 
 
@@ -99,7 +101,7 @@ def _cost(counts: np.ndarray, aim: Wanted) -> np.ndarray:
 
 
 def _improve(part, tallies, aim: Wanted, filled) -> None:
-    """Move single groups while the distance falls, the best move first.
+    """Move single groups, or swap two, while the distance falls, the best step first.
 
     Groups with equal tallies in one part are alike: one of them stands for all.
     """
@@ -107,22 +109,45 @@ def _improve(part, tallies, aim: Wanted, filled) -> None:
     kind = kind.reshape(-1)
     members = np.zeros((len(kinds), len(filled)), np.int64)
     np.add.at(members, (kind, part), 1)
-    for _ in range(MOVES):
-        here = _cost(filled, aim)
-        gain = here - _costs(filled - kinds[:, None], aim)
-        loss = _costs(filled + kinds[:, None], aim) - here
-        # change[k, p, q]: one of kind k goes from part p to part q
-        change = loss[:, None, :] - gain[:, :, None]
-        change[members == 0] = np.inf
-        change[:, np.arange(len(filled)), np.arange(len(filled))] = np.inf
-        k, old, new = np.unravel_index(np.argmin(change), change.shape)
-        if not change[k, old, new] < -1e-9:
+    for _ in range(STEPS):
+        steps = _best_move(kinds, members, aim, filled)
+        steps = steps or _best_swap(kinds, members, aim, filled)
+        if not steps:
             return
-        part[np.flatnonzero((kind == k) & (part == old))[0]] = new
-        members[k, old], members[k, new] = members[k, old] - 1, members[k, new] + 1
-        filled[old], filled[new] = filled[old] - kinds[k], filled[new] + kinds[k]
+        for k, old, new in steps:
+            part[np.flatnonzero((kind == k) & (part == old))[0]] = new
+            members[k, old], members[k, new] = members[k, old] - 1, members[k, new] + 1
+            filled[old], filled[new] = filled[old] - kinds[k], filled[new] + kinds[k]
+
+
+def _best_move(kinds, members, aim: Wanted, filled) -> list[tuple]:
+    """[(kind, from part, to part)], or nothing where no move helps."""
+    here = _cost(filled, aim)
+    gain = here - _costs(filled - kinds[:, None], aim)
+    loss = _costs(filled + kinds[:, None], aim) - here
+    change = loss[:, None, :] - gain[:, :, None]  # of kind k from part p to part q
+    change[members == 0] = np.inf
+    change[:, np.arange(len(filled)), np.arange(len(filled))] = np.inf
+    k, old, new = np.unravel_index(np.argmin(change), change.shape)
+    return [(k, old, new)] if change[k, old, new] < -ENOUGH else []
+
+
+def _best_swap(kinds, members, aim: Wanted, filled) -> list[tuple]:
+    """Two moves, of kind k from part p to part q and of kind l back; only of the
+    smallest kinds."""
+    few = np.argsort(kinds[:, 0], kind="stable")[:SWAPPED]
+    differences = kinds[few][None] - kinds[few][:, None]  # of l and k
+    here = _cost(filled, aim)
+    other = _costs(filled + differences[:, :, None], aim) - here  # p has l for k
+    change = other[:, :, :, None] + other.transpose(1, 0, 2)[:, :, None, :]
+    there = members[few] > 0
+    change[~(there[:, None, :, None] & there[None, :, None, :])] = np.inf
+    k, l, p, q = np.unravel_index(np.argmin(change), change.shape)
+    if not change[k, l, p, q] < -ENOUGH:
+        return []
+    return [(few[k], p, q), (few[l], q, p)]
 
 
 def _costs(counts: np.ndarray, aim: Wanted) -> np.ndarray:
-    """As ``_cost``, (kinds, parts)."""
-    return ((counts - aim.counts) ** 2 * aim.weight).sum(axis=2)
+    """As ``_cost``, (..., parts)."""
+    return ((counts - aim.counts) ** 2 * aim.weight).sum(axis=-1)

@@ -97,10 +97,9 @@ def _join(state, queries, targets, sequences, definition, counts) -> None:
     same, sides = queries is targets, (sequences.take(queries), sequences.take(targets))
     kind, scoring = "all" if same else "cross", definition.scoring
     table = tables.run(kind, *sides, scoring, pair_options(definition))
-    before = counts.pairs
-    counts.add(table.info, len(table))
+    shares, before = identities(table, definition), counts.pairs
+    counts.add(table.info, shares, definition.cut)
     counts.pairs = before  # pairs with a member count as settled, not as aligned
-    shares = identities(table, definition)
     for i, j, share in _rows(queries, targets, table, shares):
         # Rows are in the order of queries: what comes first is the first to be joined.
         if state.representative[i] in (-1, i) and state.representative[j] < 0:

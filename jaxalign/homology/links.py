@@ -15,11 +15,20 @@ LINK_BYTES = 16  # two numbers of sequences, an identity
 WORK_COPIES = 3  # of the links, while a graph is made of them
 
 
+BINS = 50
+EDGES = np.arange(BINS + 1) / BINS
+
+
+def _no_bars() -> np.ndarray:
+    return np.zeros(BINS, np.int64)
+
+
 @dataclass
 class PairCounts:
     """What became of the pairs so far: it changes while a job runs.
 
-    ``excluded`` says of how many each bound proved that they are below the cut.
+    ``excluded`` says of how many each bound proved that they are below the cut, and
+    ``histogram`` counts the identities of all rows, int64 (bins,) between ``EDGES``.
     """
 
     pairs: int = 0
@@ -28,10 +37,14 @@ class PairCounts:
     excluded: dict = field(default_factory=dict)
     seconds: float = 0.0
     implementation: str = ""
+    histogram: np.ndarray = field(default_factory=_no_bars)
 
-    def add(self, info: dict, linked: int) -> None:
-        """Count what a table says of its pairs."""
+    def add(self, info: dict, shares: np.ndarray, cut: float) -> None:
+        """Count what a table says of its pairs, and the identities of its rows."""
         excluded = info.get("excluded") or {}
+        linked = int((shares >= cut).sum())
+        bins = np.searchsorted(EDGES, shares[~np.isnan(shares)], side="right") - 1
+        self.histogram += np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
         self.pairs += info["pairs"]
         self.aligned += info["pairs"] - sum(excluded.values())
         self.linked += linked
@@ -47,6 +60,7 @@ class PairCounts:
             "aligned": self.aligned,
             "excluded": dict(self.excluded),
             "at_or_above_cut": self.linked,
+            "histogram": self.histogram,
         }
 
 
@@ -76,8 +90,9 @@ def stream_links(
     chosen = pair_options(definition)
     chosen = replace(chosen, progress=options.progress, busy=options.busy)
     for _, table in parts_of(sequences, definition.scoring, chosen):
-        counts.add(table.info, len(table))
-        yield Links(table["query"], table["target"], identities(table, definition))
+        shares = identities(table, definition)
+        counts.add(table.info, shares, definition.cut)
+        yield Links(table["query"], table["target"], shares)
 
 
 def all_links(

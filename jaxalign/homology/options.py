@@ -7,7 +7,7 @@ their identity is at or above a cut.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
@@ -191,6 +191,15 @@ def identities(table: Table, definition: Definition) -> np.ndarray:
     kind = definition.options.identity
     below = denominator(kind, table.columns, *table.lengths())
     return ratio(table["max_identities"], below)
+
+
+def everything(definition: Definition) -> Definition:
+    """The definition by which all pairs are aligned, if all identities are wanted."""
+    if not definition.options.full_histogram:
+        return definition
+    return replace(
+        definition, cut=0.0, options=replace(definition.options, filter=False)
+    )
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
