@@ -77,6 +77,18 @@ def text_of(rng, length, letters="ACDEFGHIKLMNPQRSTVWY"):
     return "".join(rng.choice(list(letters), length))
 
 
+def lcs_by_words(a, b, wildcard=None) -> int:
+    """The longest common subsequence: one word of any length, Python's integers."""
+    match = {x: sum(1 << j for j, y in enumerate(b) if y == x) for x in {*a}}
+    match.pop(wildcard, None)
+    everywhere = (1 << len(b)) - 1
+    v = everywhere
+    for x in a:
+        u = v & match.get(x, 0)
+        v = ((v + u) | (v & ~match.get(x, 0))) & everywhere
+    return len(b) - v.bit_count()
+
+
 def some_texts(seed, count, longest=64):
     """Strings of lengths 0 ... ``longest``, both occur; half of them are related."""
     rng = np.random.default_rng(seed)

@@ -89,9 +89,19 @@ def _compute(plan, request: Request, manifest, options, chosen):
         with closing(stream), dataset.writing(request.out, *written) as write:
             for part, table in stream:
                 write(table, part)
-                info = {name: value + table.info[name] for name, value in info.items()}
+                info = _more_info(info, table.info)
                 rows = _more(rows, table)
     return info, rows
+
+
+def _more_info(info: dict, more: dict) -> dict:
+    """What was computed, a part later."""
+    names = {*info, "aligned_pairs", "aligned_cells"} & {*more} - {"excluded"}
+    summed = {name: info.get(name, 0) + more[name] for name in names}
+    if "excluded" in more:
+        counts = info.get("excluded", {})
+        summed["excluded"] = api.added(counts, more["excluded"])
+    return summed
 
 
 def _more(rows: dict, table) -> dict:

@@ -65,12 +65,29 @@ def _shown(value) -> str:
 
 
 def summary(info: dict, kept: int, filters: str) -> str:
-    """Pairs computed and kept, speed."""
+    """Pairs computed and kept, those of which it is proved that they are not, speed."""
     cut = f", {kept:,} kept ({filters})" if filters else ""
     return (
-        f"{pairs(info)} computed{cut}; {info['cells']:,} cells in {speed(info)}"
-        f"{halved(info)}"
+        f"{pairs(info)} computed{cut}; {cells(info):,} cells in {speed(info)}"
+        f"{excluded(info)}{halved(info)}"
     )
+
+
+def cells(info: dict) -> int:
+    """Cells of the pairs that were aligned."""
+    return info.get("aligned_cells", info["cells"])
+
+
+def excluded(info: dict) -> str:
+    """The pairs that were not aligned, by the inequality that shows that they cannot
+    pass; or that there is none."""
+    counts = {name: n for name, n in info.get("excluded", {}).items() if n}
+    if counts:
+        left = info["aligned_pairs"]
+        every = ", ".join(f"{count:,} by {name}" for name, count in counts.items())
+        return f"; {left:,} aligned, excluded {every}"
+    bound = info.get("bound", "")
+    return f"; bound {bound}" if bound.startswith("none") else ""
 
 
 def halved(info: dict) -> str:
@@ -94,7 +111,7 @@ def speed(info: dict) -> str:
 
 def gcups(info: dict) -> float:
     """10^9 cells a second, compilation included."""
-    return info["cells"] / info["seconds"] / 1e9 if info["seconds"] > 0 else 0.0
+    return cells(info) / info["seconds"] / 1e9 if info["seconds"] > 0 else 0.0
 
 
 def as_json(request, inputs, info, rows, device, warnings) -> str:
@@ -115,6 +132,9 @@ def as_json(request, inputs, info, rows, device, warnings) -> str:
             "format": request.format,
             "inputs": files(inputs),
             "pairs": {"computed": info["pairs"], "kept": rows["kept"]},
+            "aligned": info.get("aligned_pairs", info["pairs"]),
+            "excluded": info.get("excluded", {}),
+            "bound": info.get("bound"),
             "max_score": rows["max_score"],
             "seconds": info["seconds"],
             "cells": info["cells"],
@@ -166,4 +186,5 @@ def files(inputs) -> list[dict]:
 
 def _plan(info: dict) -> dict:
     elsewhere = ("implementation", "reason", "seconds", "cells", "pairs")
+    elsewhere += ("aligned_pairs", "aligned_cells", "excluded", "bound")
     return {name: value for name, value in info.items() if name not in elsewhere}

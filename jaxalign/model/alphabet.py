@@ -168,6 +168,11 @@ class Sequences:
         """(n,) int64."""
         return np.diff(self.offsets)
 
+    @property
+    def starts(self) -> np.ndarray:
+        """(n,) int64: where each begins."""
+        return self.offsets[:-1]
+
     def text(self, index: int) -> str:
         return self.alphabet.decode(self[index])
 

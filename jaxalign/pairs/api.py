@@ -22,7 +22,7 @@ from jaxalign.model.alignment import Alignment
 from jaxalign.model.choices import EndKeywords
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.model.table import Table, join
-from jaxalign.pairs import engine
+from jaxalign.pairs import engine, survivors
 from jaxalign.pairs.options import (
     AlignKeywords,
     AllKeywords,
@@ -35,7 +35,7 @@ from jaxalign.pairs.options import (
 from jaxalign.pairs.pair_tables import directions, dp_table
 from jaxalign.pairs.parts import part_stream, query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
-from jaxalign.pairs.plan import Plan, Task
+from jaxalign.pairs.plan import Plan, Task, added
 from jaxalign.pairs.tables import pairing, stream, table_of
 from jaxalign.runtime.devices import ambient_mesh, describe_device, select_device
 from jaxalign.signatures import with_options
@@ -246,7 +246,8 @@ def run_plan(plan: Plan, options: PairOptions) -> Table:
     if options.cluster is not None:
         parts = query_ranges.cut_of(plan.task, options.part_rows)
         return _joined(plan.task, parts, options)
-    results: Any = engine.run(plan, options.progress, options.busy)
+    watched = options.progress, options.busy
+    results: Any = engine.run(plan, *watched, survivors.plan_survivors)
     return table_of(plan.task, *results)
 
 
@@ -301,7 +302,8 @@ def plan_of(
         task = make_task(kind, queries, paired, scoring, options)
         if len(paired) != len(targets):
             task = replace(task, single_target=targets)
-    return engine.plan(task)
+    plan = engine.plan(task)
+    return replace(plan, figures=plan.figures | survivors.bound_figures(task))
 
 
 def implementation_of(options: PairOptions) -> tuple[str, str]:
@@ -321,6 +323,7 @@ def implementation_of(options: PairOptions) -> tuple[str, str]:
 
 __all__ = [
     "PairOptions",
+    "added",
     "align",
     "align_all",
     "align_pairs",

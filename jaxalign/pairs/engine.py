@@ -8,7 +8,7 @@ threads are what fills a CPU. With several devices, each thread belongs to one o
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from itertools import chain, islice
@@ -53,8 +53,13 @@ def start(plan: Plan) -> Run:
     return Run(plan, Output(plan.task), kernels)
 
 
-def run(plan: Plan, progress=None, busy=None):
+def run(plan: Plan, progress=None, busy=None, refine: Callable | None = None):
     """Run a plan.
+
+    Parameters
+    ----------
+    refine : function Plan -> Plan, optional
+        What makes the plan that is run, of the one that was shown.
 
     Returns
     -------
@@ -63,7 +68,9 @@ def run(plan: Plan, progress=None, busy=None):
     info : dict
         The figures of the plan, and ``seconds``.
     """
-    task, current, began = plan.task, start(plan), time.perf_counter()
+    began = time.perf_counter()
+    plan = plan if refine is None else refine(plan)
+    task, current = plan.task, start(plan)
     if task.mesh is None:
         list(compute([current], task, task.job.cells, progress, busy))
         if current.device_jobs:

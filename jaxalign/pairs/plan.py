@@ -41,6 +41,7 @@ class Task:
     size: int | None = None
     shift: int = 0
     whole: windows.WholeJob | None = None
+    rows: Any = None  # of zipped pairs that are some of a task: int64, which they are
     once: bool = True  # pairs may be computed with their sides swapped
     reserved: int | None = None  # bytes of results in memory, not only of these pairs
     bounded: bool = True  # pairs that provably cannot pass are not aligned
@@ -69,6 +70,7 @@ class Task:
             self.size,
             self.shift,
             self.whole,
+            self.rows,
         )
 
     @property
@@ -168,6 +170,8 @@ def describe(task, windows: int, alone: int, needed, dtypes) -> dict:
 SUMMED = (
     "pairs",
     "cells",
+    "aligned_pairs",
+    "aligned_cells",
     "windows",
     "checkpointed_pairs",
     "seconds",
@@ -191,4 +195,11 @@ def merge(plans: list[dict]) -> dict:
         merged["implementation"] = ", ".join(dict.fromkeys(names))
         if len(other["reason"]) > len(merged["reason"]):  # it also names what is beyond
             merged["reason"] = other["reason"]
+        if "excluded" in other:
+            merged["excluded"] = added(merged["excluded"], other["excluded"])
     return merged
+
+
+def added(counts: dict, more: dict) -> dict:
+    """Counts by name, added up."""
+    return {name: counts.get(name, 0) + more.get(name, 0) for name in counts | more}

@@ -58,7 +58,7 @@ def plan(task: Task) -> Plan | None:
     named = task.implementation == "rows"
     if named and (task.devices or task.mesh is not None):
         raise UsageError("rows computes in NumPy: leave out devices and mesh")
-    if not named and not (_may(task) and choose_way(task.job.total, 0, task)[0]):
+    if not seems_small(task):
         return None  # whatever its windows are
     budget = task.window_budget
     windows = rows_window.partition(task, budget) if budget > 0 else None
@@ -77,6 +77,13 @@ def plan(task: Task) -> Plan | None:
     figures |= {"budget_bytes": task.budget, "implementation": "rows"}
     figures |= {"reason": "asked for" if named else why}
     return Plan(task, tuple(rows_window.pieces_of(task, windows)), figures)
+
+
+def seems_small(task: Task) -> bool:
+    """Whether rows, without a compiler, may be the way, as far as cells tell."""
+    if task.implementation == "rows":
+        return True
+    return _may(task) and choose_way(task.job.total, 0, task)[0]
 
 
 def _refuse(task: Task) -> None:
@@ -155,7 +162,8 @@ def is_by_rows(plan: Plan) -> bool:
 
 def note(plan: Plan, seconds: float) -> None:
     """A plan has run: what it compiled is there for the next one of its size."""
-    sizes = _sizes(plan.task)
+    tasks = {id(piece.task): piece.task for piece in plan.pieces}
+    sizes = frozenset().union(*map(_sizes, tasks.values())) or _sizes(plan.task)
     if is_by_rows(plan):
         _seconds_by_rows[sizes] = _seconds_by_rows.get(sizes, 0.0) + seconds
         return

@@ -83,7 +83,7 @@ class PairMatrix:
     ``once`` says that a pair may be computed with its two sides swapped. ``size`` and
     ``shift``: the pairs are some of those of ``all`` on ``size`` sequences, target 0 is
     number ``shift`` of them, and rows count as they do there; ``whole`` is the job that
-    this is a part of.
+    this is a part of. ``rows`` are those of zipped pairs that are some of another job.
     """
 
     kind: str
@@ -97,6 +97,7 @@ class PairMatrix:
     size: int | None = None
     shift: int = 0
     whole: WholeJob | None = None
+    rows: np.ndarray | None = None
 
     @cached_property
     def most(self) -> tuple[int, int]:
@@ -136,7 +137,7 @@ class PairMatrix:
         t = len(self.target_lengths)
         i, j = np.asarray(i, np.int64), np.asarray(j, np.int64)
         if self.kind == "zip":
-            return i
+            return i if self.rows is None else self.rows[i]
         if self.kind == "cross" and self.size is None:
             return i * t + j
         n, j = self.size or t, j + self.shift

@@ -195,8 +195,7 @@ def _problem(task: Task, window: RowsWindow) -> rows.RowsProblem:
 
 def _stacked(sequences, index) -> np.ndarray:
     """uint8 (P, longest) codes of some sequences; what lies beyond the end is 0."""
-    begin = sequences.offsets[index]
-    length = sequences.offsets[np.asarray(index) + 1] - begin
+    begin, length = sequences.starts[index], sequences.lengths[index]
     codes = np.zeros((len(index), int(length.max(initial=0))), np.uint8)
     inside = np.arange(codes.shape[1]) < length[:, None]
     place = np.repeat(begin - (np.cumsum(length) - length), length)

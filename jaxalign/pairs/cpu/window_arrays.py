@@ -14,8 +14,8 @@ def block_of(task, w) -> Block:
     begins = np.zeros(target.shape, bool)
     lane, first, length = (np.zeros(w.places, np.int32) for _ in range(3))
     count = len(w.targets)
-    source = task.targets.offsets[w.targets]
-    lane[:count], length[:count] = w.lane, task.targets.offsets[w.targets + 1] - source
+    source = task.targets.starts[w.targets]
+    lane[:count], length[:count] = w.lane, task.job.target_lengths[w.targets]
     first[:] = TILE  # places that stay empty: a target of no residues in tile 0
     first[:count] = w.last - length[:count]
     begin = np.minimum(first[:count], w.last - 1) // TILE

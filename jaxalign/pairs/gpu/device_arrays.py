@@ -64,8 +64,9 @@ class LaunchResult(NamedTuple):
 def load(sequences, letters=0, count=0) -> DeviceSequences:
     """One side of a task, to the device, in arrays for so many letters at least and so
     many sequences."""
-    offsets, codes = sequences.offsets, np.append(sequences.codes, np.uint8(0))
-    numbers = (padded_integers(x, count) for x in (offsets[:-1], np.diff(offsets)))
+    codes = np.append(sequences.codes, np.uint8(0))
+    places = sequences.starts, sequences.lengths
+    numbers = (padded_integers(x, count) for x in places)
     return DeviceSequences(_long(codes, np.uint8, letters + 1, LETTER_ROOMS), *numbers)
 
 

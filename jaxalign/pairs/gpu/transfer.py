@@ -37,7 +37,7 @@ def in_order(runs, first, counts) -> np.ndarray:
 
 def _rows(job, launch, result, at):
     """Rows of the result of some places of a launch."""
-    if job.pairs < MAX_ROWS:
+    if job.rows is None and job.pairs < MAX_ROWS:
         return np.asarray(result.row).reshape(-1)[at].astype(np.int64)
     q, t = (at, at) if launch.zipped else np.unravel_index(at, result.wanted.shape)
     i, j = launch.queries[q], launch.targets[t]

@@ -1,12 +1,11 @@
 """A job run part by part: the next ones are planned and computed meanwhile."""
 
 import time
+from collections import deque
 from dataclasses import replace
 
-import numpy as np
-
-from jaxalign.pairs import engine, small_jobs
-from jaxalign.pairs.parts import query_ranges
+from jaxalign.pairs import engine, small_jobs, survivors
+from jaxalign.pairs.parts import part_batches, query_ranges
 from jaxalign.pairs.plan import Plan, Task, merge
 from jaxalign.runtime import pipeline
 
@@ -22,19 +21,20 @@ def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
         ``seconds`` is the time since the part before.
     """
     ahead, reserved = _room(task, some)
-    each = query_ranges.iterate(task, some, reserved)
-    runs = (engine.start(engine.plan_rows(own, made)) for _, own, made in each)
+    batches: deque[part_batches.Batch] = deque()
+
+    def runs():
+        for batch in part_batches.planned(task, some, reserved):
+            batches.append(batch)
+            yield engine.start(batch.plan)
+
     cells, began = sum(part.cells for part in some), time.perf_counter()
     whole = replace(task, reserved=reserved)
-    finished = engine.compute(runs, whole, cells, progress, busy, ahead)
-    for part, run in zip(some, finished, strict=True):
-        columns, paths = run.output.finish()
-        for side in ("query", "target"):
-            columns[side] += np.int32(part.first)
+    for run in engine.compute(runs(), whole, cells, progress, busy, ahead):
         now = time.perf_counter()
         run.seconds, began = now - began, now
         small_jobs.note(run.plan, run.seconds)
-        yield part, columns, paths, engine.summary(run)
+        yield from part_batches.parts_of(batches.popleft(), run)
 
 
 def _room(task: Task, some: list[query_ranges.Part]) -> tuple[int, int]:
@@ -50,6 +50,7 @@ def plan_parts(task: Task, some: list[query_ranges.Part]) -> Plan:
     figures = engine.plan_rows(*query_ranges.tasks_of(task, heaviest, reserved)).figures
     whole = {"pairs": sum(part.stop - part.start for part in some)}
     whole |= {"cells": sum(part.cells for part in some), "parts": len(some)}
+    whole |= survivors.bound_figures(task)
     return Plan(task, (), figures | whole, tuple(some))
 
 

@@ -1,0 +1,33 @@
+"""Some sequences of a set in any order and as often as wanted, without a copy."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxalign.model.alphabet import Sequences
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceViews:
+    """What computes alignments reads of ``Sequences``, of some of them.
+
+    ``codes`` (uint8) are those of the whole set; ``starts`` and ``lengths`` are int64,
+    one a sequence.
+    """
+
+    codes: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        start = self.starts[index]
+        return self.codes[start : start + self.lengths[index]]
+
+
+def views(sequences: Sequences, indices) -> SequenceViews:
+    """The sequences at ``indices``, in that order."""
+    starts, lengths = sequences.starts[indices], sequences.lengths[indices]
+    return SequenceViews(sequences.codes, starts, lengths)

@@ -1,0 +1,213 @@
+"""Which pairs of a job may pass its filters, by proofs that need no alignment.
+
+Three of them, the cheapest first: the ratio of the lengths, the shorter length as a
+bound on the identical pairs, the longest common subsequence (LCS) as a bound on them
+(``model.identity_bounds``).
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxalign.model.identity_bounds import IdentityBound, identity_bound
+from jaxalign.pairs import small_jobs
+from jaxalign.pairs.cpu.lane_packing import block_size
+from jaxalign.pairs.plan import Task
+from jaxalign.pairs.windows import by_length
+
+MAX_QUERIES = 4096  # of a block
+WORD_BITS = 64  # columns of a target that an LCS takes together
+
+
+class TargetBlock(NamedTuple):
+    """Some targets, and which queries they meet: those from place ``first`` to place
+    ``last`` in the order of falling lengths. ``place``: the targets are queries too,
+    those from there on, and a query meets those before it in that order."""
+
+    targets: np.ndarray
+    first: int
+    last: int
+    place: int | None = None
+
+
+@dataclass
+class Survivors:
+    """Pairs (i, j) of a task that may pass, and how many others each proof excludes."""
+
+    i: np.ndarray
+    j: np.ndarray
+    excluded: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Proofs:
+    """What is known of the pairs of a task before they are aligned."""
+
+    task: Task
+    bound: IdentityBound | None
+    lcs: bool  # whether common subsequences are counted
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The three inequalities."""
+        filters, bound = self.task.filters, self.bound
+        ratio = f"lengths: min(m, n) / max(m, n) < {filters.min_length_ratio}"
+        cut = f"{bound} < {bound.cut:.15g}" if bound else ""
+        return ratio, f"lengths: min(m, n) / {cut}", f"LCS: lcs / {cut}"
+
+    def by_length(self, m, n, wanted) -> tuple[np.ndarray, dict[str, int]]:
+        """(the pairs wanted that lengths leave, how many they exclude)."""
+        filters, counts = self.task.filters, {}
+        if filters.min_length_ratio is not None:
+            kept = wanted & filters.length_mask(m, n)
+            counts[self.names[0]] = _lost(wanted, kept)
+            wanted = kept
+        if self.bound is not None:
+            kept = wanted & self.bound.possible(np.minimum(m, n), m, n)
+            counts[self.names[1]] = _lost(wanted, kept)
+            wanted = kept
+        return wanted, counts
+
+    def by_subsequence(self, lcs, m, n, wanted) -> tuple[np.ndarray, dict[str, int]]:
+        """The same by longest common subsequences."""
+        assert self.bound is not None
+        kept = wanted & self.bound.possible(lcs, m, n)
+        return kept, {self.names[2]: _lost(wanted, kept)}
+
+    @cached_property
+    def letters(self) -> list:
+        """The queries in that order, some at a time, as an LCS reads them."""
+        from jaxalign.pairs.cpu import lcs_windows
+
+        task, starts = self.task, range(0, len(self.order), MAX_QUERIES)
+        padding = task.scoring.alphabet.size
+        groups = [self.order[at : at + MAX_QUERIES] for at in starts]
+        some = (lcs_windows.query_letters(task.queries, x, padding) for x in groups)
+        return list(some)
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The queries, longest first."""
+        return by_length(self.task.job.query_lengths)
+
+
+def _lost(before: np.ndarray, after: np.ndarray) -> int:
+    return int(np.count_nonzero(before)) - int(np.count_nonzero(after))
+
+
+def proofs_of(task: Task) -> Proofs | None:
+    """What may be proved of the pairs of a task; None if nothing may."""
+    if not task.filters or task.mesh is not None:
+        return None
+    bound = None
+    if task.bounded:
+        bound = identity_bound(task.filters, task.mode, task.free)
+    if bound is None and task.filters.min_length_ratio is None:
+        return None
+    lcs = bound is not None and not small_jobs.seems_small(task)
+    return Proofs(task, bound, lcs)
+
+
+def find(proofs: Proofs) -> Survivors:
+    """The pairs that may pass, in the order of rows, and how many cannot."""
+    task = proofs.task
+    zipped = task.kind == "zip"
+    pieces = _zip_runs(proofs) if zipped else list(_blocks(proofs))
+    look = _look_at_run if zipped else _look_at_block
+    with ThreadPoolExecutor(task.threads) as pool:
+        found = list(pool.map(lambda piece: look(proofs, piece), pieces))
+    none = np.zeros(0, np.int64)
+    i = np.concatenate([none, *(one.i for one in found)])
+    j = np.concatenate([none, *(one.j for one in found)])
+    order = np.argsort(task.job.position(i, j), kind="stable")
+    counts: dict[str, int] = {}
+    for one in found:
+        for name, count in one.excluded.items():
+            counts[name] = counts.get(name, 0) + count
+    return Survivors(i[order], j[order], counts)
+
+
+def _blocks(proofs: Proofs) -> Iterator[TargetBlock]:
+    """The pairs of a task, each once."""
+    task, count = proofs.task, len(proofs.order)
+    own = count if task.kind == "all" else 0
+    lengths = task.job.target_lengths
+    others = by_length(lengths[own:]) + own
+    for first in range(0, count, MAX_QUERIES):
+        last = min(first + MAX_QUERIES, count)
+        for at, targets in _runs(proofs.order[: min(own, last)], lengths):
+            yield TargetBlock(targets, max(first, at), last, at)
+        for _, targets in _runs(others, lengths):
+            yield TargetBlock(targets, first, last)
+
+
+def _runs(targets: np.ndarray, lengths: np.ndarray) -> Iterator[tuple]:
+    """(place, targets of a block) of targets, longest first."""
+    falling, at = lengths[targets], 0
+    while at < len(targets):
+        count = block_size(falling, at)
+        yield at, targets[at : at + count]
+        at += count
+
+
+def _look_at_block(proofs: Proofs, block: TargetBlock) -> Survivors:
+    """The pairs of a block that may pass."""
+    job, t = proofs.task.job, block.targets[None]
+    q = proofs.order[block.first : block.last, None]
+    wanted = np.ones((len(q), t.size), bool)
+    i, j = np.broadcast_arrays(q, t)
+    if block.place is not None:
+        later = np.arange(block.first, block.last)[:, None]
+        before = np.arange(block.place, block.place + t.size)[None]
+        wanted = (later >= before) if job.include_self else (later > before)
+        i, j = np.minimum(q, t), np.maximum(q, t)
+    m, n = job.query_lengths[i], job.target_lengths[j]
+    wanted, counts = proofs.by_length(m, n, wanted)
+    rows = np.flatnonzero(wanted.any(axis=1))
+    if proofs.lcs and len(rows):
+        some = slice(rows[0], rows[-1] + 1)
+        lcs = _lcs(proofs, block, some)
+        kept, more = proofs.by_subsequence(lcs, m[some], n[some], wanted[some])
+        wanted, counts = np.zeros_like(wanted), counts | more
+        wanted[some] = kept
+    return Survivors(i[wanted], j[wanted], counts)
+
+
+def _lcs(proofs: Proofs, block: TargetBlock, some: slice) -> np.ndarray:
+    """LCS of some of the queries of a block with its targets."""
+    from jaxalign.pairs.cpu import lcs_windows
+
+    task = proofs.task
+    start = block.first - block.first // MAX_QUERIES * MAX_QUERIES
+    some = slice(start + some.start, start + some.stop)
+    letters = proofs.letters[block.first // MAX_QUERIES]
+    alphabet = task.scoring.alphabet
+    return lcs_windows.lcs_block(letters, some, task.targets, block.targets, alphabet)
+
+
+def _zip_runs(proofs: Proofs) -> list[np.ndarray]:
+    """Zipped pairs, those of like sizes together."""
+    job = proofs.task.job
+    m, n = job.query_lengths, job.target_lengths
+    order = np.lexsort((-m, -(n // WORD_BITS)))
+    return [some for _, some in _runs(order, n)]
+
+
+def _look_at_run(proofs: Proofs, pairs: np.ndarray) -> Survivors:
+    """The zipped pairs among some that may pass."""
+    from jaxalign.pairs.cpu import lcs_windows
+
+    task = proofs.task
+    m, n = task.job.query_lengths[pairs], task.job.target_lengths[pairs]
+    wanted, counts = proofs.by_length(m, n, np.ones(len(pairs), bool))
+    if proofs.lcs and wanted.any():
+        few = pairs[wanted]
+        alphabet = task.scoring.alphabet
+        lcs = lcs_windows.lcs_zipped(task.queries, task.targets, few, few, alphabet)
+        kept, more = proofs.by_subsequence(lcs, m[wanted], n[wanted], wanted[wanted])
+        wanted[wanted], counts = kept, counts | more
+    return Survivors(pairs[wanted], pairs[wanted], counts)

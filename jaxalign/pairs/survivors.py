@@ -1,0 +1,108 @@
+"""The pairs of a job that may pass its filters; no other one is aligned.
+
+Who is left (``pairs.proofs``) is aligned pair by pair, and the rows are the same as
+without. Where most are left, all are aligned: they share more work then.
+"""
+
+from dataclasses import replace
+
+from jaxalign.model.identity_bounds import identity_bound, why_none
+from jaxalign.model.sequence_views import views
+from jaxalign.pairs import engine
+from jaxalign.pairs.plan import Piece, Plan, Task
+from jaxalign.pairs.proofs import Survivors, find, proofs_of
+from jaxalign.pairs.windows import WholeJob
+
+# Cells of the pairs left, of all: beyond, a sweep of all takes less than the pairs left
+# each in a lane of its own (docs/logs/lcs-filter.md)
+MAX_LEFT = 0.25
+
+
+def bound_figures(task: Task) -> dict:
+    """What a plan says of the bound of its filters; nothing where there is no cut."""
+    if task.filters.min_identity is None:
+        return {}
+    if not task.bounded:
+        return {"bound": "none: filter=False, every pair is aligned"}
+    if task.mesh is not None:
+        return {"bound": "none on a mesh: every pair is aligned"}
+    bound = identity_bound(task.filters, task.mode, task.free)
+    if bound is None:
+        return {"bound": f"none: {why_none(task.filters)}; every pair is aligned"}
+    return {"bound": f"identity <= lcs / {bound}"}
+
+
+def look(task: Task) -> Survivors | None:
+    """The pairs of a task that may pass; None where all are to be aligned, because
+    nothing is proved of them or most are left."""
+    proofs = proofs_of(task)
+    found = None if proofs is None else find(proofs)
+    if found is None or not any(found.excluded.values()):
+        return None
+    few = cells_of(task, found) <= MAX_LEFT * task.job.cells
+    return found if few else None
+
+
+def cells_of(task: Task, found: Survivors) -> int:
+    """Cells of the pairs that may pass."""
+    m, n = task.job.query_lengths[found.i], task.job.target_lengths[found.j]
+    return int((m * n).sum())
+
+
+def plan_survivors(plan: Plan) -> Plan:
+    """The plan of a job -> that of those of its pairs that may pass."""
+    found = look(plan.task)
+    if found is not None:
+        return plan_of(plan.task, found)
+    return replace(plan, figures=plan.figures | figures_of(plan.task, None))
+
+
+def plan_of(task: Task, found: Survivors) -> Plan:
+    """The plan of a task of which some pairs may pass."""
+    plan = engine.plan(_zipped(task, found))
+    rest = task.job.cells - cells_of(task, found)
+    others = Piece(plan.task, rest, 0, _tell_of_excluded, _no_scores)
+    return Plan(task, (others, *plan.pieces), plan.figures | figures_of(task, found))
+
+
+def _zipped(task: Task, found: Survivors) -> Task:
+    """The task of some pairs of another one, whose rows are those of that one."""
+    job = task.job
+    whole = task.whole or WholeJob(
+        job.most, job.cells, len(task.targets), len(task.targets.codes)
+    )
+    return replace(
+        task,
+        kind="zip",
+        queries=views(task.queries, found.i),
+        targets=views(task.targets, found.j),
+        size=None,
+        shift=0,
+        whole=whole,
+        rows=job.position(found.i, found.j),
+        single_target=None,
+    )
+
+
+def figures_of(task: Task, found: Survivors | None) -> dict:
+    """What the result says of the pairs of a task, aligned or not; None: all are."""
+    figures = {"pairs": task.job.pairs, "cells": task.job.cells}
+    filters = task.filters
+    if filters.min_identity is None and filters.min_length_ratio is None:
+        return figures
+    if found is None:
+        excluded = {}
+        figures |= {f"aligned_{name}": count for name, count in figures.items()}
+    else:
+        excluded, cells = found.excluded, cells_of(task, found)
+        figures |= {"aligned_pairs": len(found.i), "aligned_cells": cells}
+    return figures | {"excluded": excluded} | bound_figures(task)
+
+
+def _tell_of_excluded(_run, worker, piece: Piece) -> None:
+    """Progress: the cells of the pairs that are not aligned are done."""
+    worker.tell(piece.content)
+
+
+def _no_scores(_run, _worker, _piece):
+    raise NotImplementedError("a search has no filters")

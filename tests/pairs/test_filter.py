@@ -1,0 +1,237 @@
+"""Pairs that provably cannot pass are not aligned; the rows are those without."""
+
+import json
+
+import numpy as np
+import pytest
+from cases import lcs_by_words, same_tables
+
+import jaxalign
+from jaxalign.cli.main import main
+from jaxalign.model.table import join
+from jaxalign.pairs import proofs
+
+LETTERS = list("ACDEFGHIKLMNPQRSTVWYX")
+MODES = [
+    {},
+    {"mode": "semiglobal"},
+    {"mode": "local"},
+    {"free_ends": ["query_start", "query_end"]},
+    {"free_ends": ["query_start", "target_end"]},
+]
+SWEEP = {"implementation": "sweep"}  # no small job, which counts no subsequence
+
+
+def family(rng, count: int, length: int) -> list[str]:
+    """Sequences with from no to nearly all residues changed, some with a piece lost."""
+    first, others = rng.choice(LETTERS, length), []
+    for _ in range(count):
+        changed = rng.random(length) < rng.random()
+        one = np.where(changed, rng.choice(LETTERS, length), first)
+        start, stop = np.sort(rng.integers(0, length + 1, 2))
+        if rng.random() < 0.3:
+            one = np.delete(one, slice(start, stop))
+        others.append("".join(one))
+    return others
+
+
+def sequences() -> list[str]:
+    rng = np.random.default_rng(0)
+    texts = [*family(rng, 12, 60), *family(rng, 10, 130), *family(rng, 6, 30)]
+    texts += ["", "", "MKV", "WWWW", "XXXX", *family(rng, 2, 70)]
+    return [texts[k] for k in rng.permutation(len(texts))]
+
+
+TEXTS = sequences()
+
+
+def unfiltered(table, options):
+    """The rows that a table without filters has for some options."""
+    cut, kind = options["min_identity"], options["identity"]
+    kept = table.identity(kind) >= cut
+    m, n = table.lengths()
+    if "min_length_ratio" in options:
+        with np.errstate(invalid="ignore"):
+            kept &= np.minimum(m, n) / np.maximum(m, n) >= options["min_length_ratio"]
+    if "min_cov" in options:
+        for side, length in (("query", m), ("target", n)):
+            span = table[f"{side}_end"] - table[f"{side}_start"]
+            with np.errstate(invalid="ignore"):
+                kept &= span / length >= options["min_cov"]
+    return table.filter(kept)
+
+
+OUTPUTS = ["alignment", "identity", "stats", "alignment", "stats"]
+
+
+@pytest.mark.parametrize("ends, output", [*zip(MODES, OUTPUTS, strict=True)], ids=str)
+def test_rows_are_the_same_for_every_denominator_and_cut(ends, output):
+    whole = jaxalign.align_all(TEXTS, output=output, **ends)
+    zipped = jaxalign.align_pairs(TEXTS, TEXTS[::-1], output=output, **ends)
+    kinds = ["shorter", "longer", "mean", "query", "target"]
+    kinds += ["alignment", "full", "aligned"] if output != "identity" else []
+    fewer = 0
+    for kind in kinds:
+        for cut in (0.4, 0.8):
+            options = {"min_identity": cut, "identity": kind}
+            if ends and kind == "alignment":
+                options["min_cov"] = 0.6
+            if cut == 0.8:
+                options["min_length_ratio"] = 0.5
+            call = {"output": output, **ends, **SWEEP, **options}
+            found = jaxalign.align_all(TEXTS, **call)
+            same_tables(found, unfiltered(whole, options))
+            pairs = jaxalign.align_pairs(TEXTS, TEXTS[::-1], **call)
+            same_tables(pairs, unfiltered(zipped, options))
+            excluded = sum(found.info["excluded"].values())
+            assert found.info["aligned_pairs"] == len(whole) - excluded
+            fewer += excluded > 0
+    assert fewer > len(kinds)
+
+
+def test_what_is_excluded_by_which_inequality():
+    cut, ratio, count = 0.6, 0.5, 0
+    options = {"min_identity": cut, "min_length_ratio": ratio, "output": "identity"}
+    info = jaxalign.align_all(TEXTS, **options, **SWEEP).info
+    want = dict.fromkeys(info["excluded"], 0)
+    by_ratio, by_length, by_lcs = want
+    for i, a in enumerate(TEXTS):
+        for b in TEXTS[i + 1 :]:
+            few, many = sorted((len(a), len(b)))
+            count += 1
+            if not many or few / many < ratio:
+                want[by_ratio] += 1
+            elif few / many < cut:
+                want[by_length] += 1
+            elif lcs_by_words(a, b, "X") / many < cut:
+                want[by_lcs] += 1
+    assert info["excluded"] == want and min(want.values()) > 0
+    assert by_ratio == "lengths: min(m, n) / max(m, n) < 0.5"
+    assert by_length == "lengths: min(m, n) / max(m, n) < 0.6"
+    assert by_lcs == "LCS: lcs / max(m, n) < 0.6"
+    assert info["aligned_pairs"] == count - sum(want.values()) < info["pairs"] == count
+
+
+@pytest.mark.parametrize("include_self", [False, True])
+def test_parts_shards_and_what_is_there_already(include_self, monkeypatch):
+    monkeypatch.setattr(proofs, "MAX_QUERIES", 7)
+    options = {"min_identity": 0.6, "identity": "longer", "output": "alignment"}
+    options |= SWEEP | {"include_self": include_self}
+    want = jaxalign.align_all(TEXTS, **options, filter=False)
+    assert 0 < len(want) < 100
+    for rows in (40, 200, 10**6):
+        found = list(jaxalign.stream_all(TEXTS, part_rows=rows, **options))
+        same_tables(join((table for _, table in found), found[0][1].info), want)
+        for part, table in found:
+            n, shift = len(TEXTS), 0 if include_self else 1
+            pairs = sum(n - shift - i for i in range(part.first, part.last))
+            excluded = sum(table.info["excluded"].values())
+            assert table.info["pairs"] == pairs == part.stop - part.start
+            assert table.info["aligned_pairs"] == pairs - excluded
+            inside = (table["query"] >= part.first) & (table["query"] < part.last)
+            assert inside.all()
+        by_index = {part.index: table for part, table in found}
+        left = jaxalign.stream_all(TEXTS, part_rows=rows, skip=[0, 3], **options)
+        for part, table in left:
+            assert part.index not in (0, 3)
+            same_tables(table, by_index[part.index])
+        shards = [
+            part.index
+            for k in (1, 2, 3)
+            for part, table in jaxalign.stream_all(
+                TEXTS, part_rows=rows, shard=(k, 3), **options
+            )
+            if not same_tables(table, by_index[part.index])
+        ]
+        assert sorted(shards) == list(by_index)
+
+
+@pytest.mark.parametrize("devices", ["all", [1, 3]])
+def test_several_devices(devices):
+    options = {"min_identity": 0.5, "identity": "longer", "output": "stats"}
+    want = jaxalign.align_all(TEXTS, **options, filter=False)
+    found = jaxalign.align_all(TEXTS, **options, devices=devices)
+    same_tables(found, want)
+    assert sum(found.info["excluded"].values()) > 100
+
+
+def test_one_against_all_and_an_asymmetric_matrix(tmp_path):
+    rng = np.random.default_rng(2)
+    letters = "ACDEFGHIKLMNPQRSTVWYX"
+    rows = rng.integers(-4, 3, (21, 21)) + 6 * np.eye(21, dtype=int)
+    lines = ["  " + "  ".join(letters)]
+    lines += [
+        f"{x} " + " ".join(map(str, row)) for x, row in zip(letters, rows, strict=True)
+    ]
+    path = tmp_path / "skew.mat"
+    path.write_text("\n".join(lines) + "\n")
+    for scoring in (None, str(path)):
+        options = {"min_identity": 0.5, "identity": "query", "output": "alignment"}
+        for sides in ((TEXTS[3], TEXTS), (TEXTS, TEXTS[3])):
+            sides = [[side] if isinstance(side, str) else side for side in sides]
+            want = jaxalign.align_pairs(*sides, scoring, **options, filter=False)
+            same_tables(jaxalign.align_pairs(*sides, scoring, **options, **SWEEP), want)
+        want = jaxalign.align_all(TEXTS, scoring, **options, filter=False)
+        same_tables(jaxalign.align_all(TEXTS, scoring, **options, **SWEEP), want)
+
+
+def test_a_set_where_nothing_or_everything_is_excluded():
+    for texts in ([], ["MK"], ["MKV"] * 5, ["WWWW", "AAAA", "CCCC"], ["", ""]):
+        for cut in (0.0, 1.0):
+            options = {"min_identity": cut, "identity": "longer", "output": "identity"}
+            want = jaxalign.align_all(texts, **options, filter=False)
+            same_tables(jaxalign.align_all(texts, **options, **SWEEP), want)
+            same_tables(jaxalign.align_all(texts, **options), want)
+
+
+def test_progress_reaches_the_end():
+    seen = []
+    options = {"min_identity": 0.7, "identity": "longer", **SWEEP}
+    told = {"progress": lambda done, total: seen.append((done, total))}
+    table = jaxalign.align_all(TEXTS, **options, **told)
+    assert sum(table.info["excluded"].values())
+    assert seen[-1] == (table.info["cells"],) * 2
+
+
+def test_a_job_by_rows_compares_lengths_alone():
+    """No subsequence is counted, since that takes a compiler."""
+    options = {"min_identity": 1.0, "identity": "longer", "implementation": "rows"}
+    found = jaxalign.align_all(TEXTS, **options)
+    same_tables(found, jaxalign.align_all(TEXTS, **options, filter=False))
+    (name,) = found.info["excluded"]
+    assert name.startswith("lengths") and found.info["implementation"] == "rows"
+
+
+def test_where_there_is_no_bound_the_result_says_so():
+    for options, words in (
+        ({"identity": "aligned"}, "gap"),
+        ({"mode": "local"}, "min_cov"),
+        ({"filter": False}, "filter=False"),
+    ):
+        info = jaxalign.align_all(TEXTS, min_identity=0.5, **options, **SWEEP).info
+        assert words in info["bound"] and info["bound"].startswith("none")
+        assert info["aligned_pairs"] == info["pairs"] and info["excluded"] == {}
+        plan = jaxalign.plan(TEXTS, min_identity=0.5, **options)
+        assert plan["bound"] == info["bound"]
+    assert "bound" not in jaxalign.align_all(TEXTS, min_score=3).info
+
+
+def test_the_command_line_counts(tmp_path, capsys):
+    path = tmp_path / "some.fa"
+    path.write_text("".join(f">s{k}\n{text}\n" for k, text in enumerate(TEXTS) if text))
+    words = ["all", str(path), "--implementation", "sweep", "--min-identity", "0.6"]
+    words += ["--output", "identity", "--min-length-ratio", "0.5"]
+    assert main([*words, "-o", str(tmp_path / "a.tsv"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    counts = found["excluded"]
+    assert found["pairs"]["computed"] - found["aligned"] == sum(counts.values()) > 0
+    assert found["bound"] == "identity <= lcs / max(m, n)"
+    assert f"{counts['LCS: lcs / max(m, n) < 0.6']:,} by LCS: lcs" in err
+    assert main([*words, "-o", str(tmp_path / "b.tsv"), "--no-filter"]) == 0
+    assert "bound none" in capsys.readouterr().err
+    assert (tmp_path / "a.tsv").read_text() == (tmp_path / "b.tsv").read_text()
+    folder = [*words, "--part-rows", "50", "-o", str(tmp_path / "parts"), "--json"]
+    assert main(folder) == 0
+    parts = json.loads(capsys.readouterr().out)
+    assert parts["excluded"] == counts and parts["aligned"] == found["aligned"]
