@@ -19,8 +19,8 @@ from jaxalign.model.scoring import Scoring
 
 
 class Parameters(NamedTuple):
-    """Of one matrix and gap cost; ``step``: scores are rounded down to its multiples
-    (the published values of match 2, mismatch -3 are for even scores)."""
+    """Of one matrix and gap cost; ``step``: for E-values scores are rounded down to its
+    multiples (the published values of match 2, mismatch -3 are for even scores)."""
 
     lambda_: float
     k: float
@@ -144,7 +144,7 @@ def bits(score, found: Parameters | None) -> np.ndarray:
     score = np.asarray(score, np.float64)
     if found is None:
         return np.full(score.shape, np.nan)
-    return (found.lambda_ * _even(score, found) - log(found.k)) / log(2)
+    return (found.lambda_ * score - log(found.k)) / log(2)
 
 
 def evalues(

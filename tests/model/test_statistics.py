@@ -90,9 +90,12 @@ def test_presets_that_are_known():
     assert parameters(Scoring("EBLOSUM62", 12, 1), "local").lambda_ == 0.267
 
 
-def test_odd_scores_of_2_and_3_count_as_even():
+def test_odd_scores_of_2_and_3_count_as_even_in_evalues_alone():
+    """blastn prints 18.4 bits for a score of 19, and the E-value of 18."""
     found = parameters(BLASTN, "local")
-    assert bits([213], found) == bits([212], found)
+    assert bits([19, 18], found).round(1).tolist() == [18.4, 17.5]
+    one, other = evalues([213, 212], [300, 300], 10**6, 100, found)
+    assert one == other
 
 
 def test_tiny_databases_and_queries_have_a_space():
