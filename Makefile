@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint bench package clean
 
 demo: $(VENV)/installed
 	@$(BIN)/python -m jaxalign demo
@@ -27,6 +27,15 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# What users get: the wheel of the sdist, installed where no checkout is, and the examples
+# of its public functions run there.
+package: $(VENV)/dev
+	rm -rf build/package && mkdir -p build/package
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w build/package .
+	$(PYTHON) -m venv build/package/venv
+	build/package/venv/bin/python -m pip install --quiet --disable-pip-version-check build/package/*.whl pytest pandas pyarrow polars
+	cd build/package && venv/bin/jaxalign demo && venv/bin/jaxalign info && venv/bin/python -m pytest -q --doctest-modules --pyargs jaxalign -o doctest_optionflags=NORMALIZE_WHITESPACE -p no:cacheprovider
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/peers.py --quick

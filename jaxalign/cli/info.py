@@ -54,6 +54,7 @@ def machine(options: Options) -> dict:
     return {
         "versions": report.versions(),
         "device": api.describe_device(devices),
+        "gpu": api.gpu_use(),
         "runs": chosen,
         "memory": _memory(devices),
         "compiled": warmup.program_files(),

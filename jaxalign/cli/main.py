@@ -6,7 +6,7 @@ import sys
 import traceback
 from typing import NoReturn
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group
 
 from jaxalign import __version__
 from jaxalign.cli.align import align
@@ -37,6 +37,17 @@ PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 NO_CACHE, CACHE = "--no-cache", "JAXALIGN_CACHE_DIR"
 
 
+# By what somebody wants to do, in this order.
+VERBS = {
+    Group.create_ordered("Align"): (align, all_pairs, three, soft),
+    Group.create_ordered("Search a database"): (search, index),
+    Group.create_ordered("Split without leaks"): (cluster, dedup, split, audit),
+    Group.create_ordered("This machine"): (info, warmup, matrices, demo),
+}
+HERE = Group.create_ordered("This program")
+NAMES = {all_pairs: "all"}
+
+
 def app() -> App:
     """The verbs."""
     made = App(
@@ -47,20 +58,11 @@ def app() -> App:
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
-    made.command(align)
-    made.command(all_pairs, name="all")
-    made.command(search)
-    made.command(index)
-    made.command(cluster)
-    made.command(dedup)
-    made.command(split)
-    made.command(audit)
-    made.command(three)
-    made.command(soft)
-    made.command(info)
-    made.command(warmup)
-    made.command(matrices)
-    made.command(demo)
+    for purpose, verbs in VERBS.items():
+        for verb in verbs:
+            made.command(verb, name=NAMES.get(verb, verb.__name__), group=purpose)
+    made.register_install_completion_command(group=HERE)
+    made["--help"].group = made["--version"].group = HERE
     return made
 
 

@@ -38,6 +38,7 @@ from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.pairs.plan import Plan, Task, added
 from jaxalign.pairs.tables import pairing, stream, table_of
 from jaxalign.runtime.devices import ambient_mesh, describe_device, select_device
+from jaxalign.runtime.gpu_use import gpu_use
 from jaxalign.signatures import with_options
 
 
@@ -332,6 +333,7 @@ __all__ = [
     "directions",
     "dp_table",
     "filters_of",
+    "gpu_use",
     "implementation_of",
     "pairs_table",
     "plan",
