@@ -32,7 +32,7 @@ lint: $(VENV)/dev
 # of its public functions run there.
 package: $(VENV)/dev
 	rm -rf build/package && mkdir -p build/package
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w build/package .
+	$(BIN)/python -m build --outdir build/package . > build/package/log.txt
 	$(PYTHON) -m venv build/package/venv
 	build/package/venv/bin/python -m pip install --quiet --disable-pip-version-check build/package/*.whl pytest pandas pyarrow polars
 	cd build/package && venv/bin/jaxalign demo && venv/bin/jaxalign info && venv/bin/python -m pytest -q --doctest-modules --pyargs jaxalign -o doctest_optionflags=NORMALIZE_WHITESPACE -p no:cacheprovider
