@@ -18,6 +18,7 @@ from jaxalign.pairs.gpu import (
     launch_plan,
     score_types,
 )
+from jaxalign.pairs.gpu.lcs_launches import LcsLaunches
 from jaxalign.pairs.options import IMPLEMENTATIONS
 from jaxalign.pairs.plan import Piece, Plan, Task
 from jaxalign.pairs.run_state import Run, Worker
@@ -86,6 +87,17 @@ def plan(task: Task) -> Plan:
     if task.mesh is None:
         pieces = _joined(task, pieces)
     return Plan(task, tuple(pieces), figures)
+
+
+def lcs_launches(task: Task) -> LcsLaunches | None:
+    """What counts common subsequences on the GPUs of a task; None where none can."""
+    if len(task.scoring.scores) > score_types.MAX_LETTERS:
+        return None
+    if task.implementation not in (None, "pallas") or task.mesh is not None:
+        return None
+    if choose(task.implementation, task.devices)[0] != "pallas":
+        return None
+    return LcsLaunches(task, kernels_pallas)
 
 
 def _choose_for(task: Task) -> tuple[str, str]:

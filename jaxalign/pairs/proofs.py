@@ -8,8 +8,9 @@ bound on the identical pairs, the longest common subsequence (LCS) as a bound on
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from itertools import cycle
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,7 +50,8 @@ class Proofs:
 
     task: Task
     bound: IdentityBound | None
-    lcs: bool  # whether common subsequences are counted
+    lcs: bool  # whether common subsequences are counted …
+    launches: Any = None  # … by launches on GPUs (``gpu.lcs_launches.LcsLaunches``)
 
     @property
     def names(self) -> tuple[str, str, str]:
@@ -109,7 +111,14 @@ def proofs_of(task: Task) -> Proofs | None:
     if bound is None and task.filters.min_length_ratio is None:
         return None
     lcs = bound is not None and not small_jobs.seems_small(task)
-    return Proofs(task, bound, lcs)
+    return Proofs(task, bound, lcs, _launches_of(task) if lcs else None)
+
+
+def _launches_of(task: Task) -> Any:
+    """What counts common subsequences on the GPUs of a task; None where none can."""
+    from jaxalign.pairs import compiled
+
+    return compiled.lcs_launches(task)
 
 
 def find(proofs: Proofs) -> Survivors:
@@ -118,8 +127,9 @@ def find(proofs: Proofs) -> Survivors:
     zipped = task.kind == "zip"
     pieces = _zip_runs(proofs) if zipped else list(_blocks(proofs))
     look = _look_at_run if zipped else _look_at_block
+    places = cycle(task.devices or (None,))
     with ThreadPoolExecutor(task.threads) as pool:
-        found = list(pool.map(lambda piece: look(proofs, piece), pieces))
+        found = list(pool.map(partial(look, proofs), pieces, places))
     none = np.zeros(0, np.int64)
     i = np.concatenate([none, *(one.i for one in found)])
     j = np.concatenate([none, *(one.j for one in found)])
@@ -137,24 +147,26 @@ def _blocks(proofs: Proofs) -> Iterator[TargetBlock]:
     own = count if task.kind == "all" else 0
     lengths = task.job.target_lengths
     others = by_length(lengths[own:]) + own
+    most = proofs.launches.targets if proofs.launches else None
     for first in range(0, count, MAX_QUERIES):
         last = min(first + MAX_QUERIES, count)
-        for at, targets in _runs(proofs.order[: min(own, last)], lengths):
+        for at, targets in _runs(proofs.order[: min(own, last)], lengths, most):
             yield TargetBlock(targets, max(first, at), last, at)
-        for _, targets in _runs(others, lengths):
+        for _, targets in _runs(others, lengths, most):
             yield TargetBlock(targets, first, last)
 
 
-def _runs(targets: np.ndarray, lengths: np.ndarray) -> Iterator[tuple]:
-    """(place, targets of a block) of targets, longest first."""
+def _runs(targets: np.ndarray, lengths: np.ndarray, most=None) -> Iterator[tuple]:
+    """(place, targets of a block) of targets, longest first, ``most`` of them or as
+    many as are lanes of a CPU."""
     falling, at = lengths[targets], 0
     while at < len(targets):
-        count = block_size(falling, at)
+        count = most or block_size(falling, at)
         yield at, targets[at : at + count]
         at += count
 
 
-def _look_at_block(proofs: Proofs, block: TargetBlock) -> Survivors:
+def _look_at_block(proofs: Proofs, block: TargetBlock, device) -> Survivors:
     """The pairs of a block that may pass."""
     job, t = proofs.task.job, block.targets[None]
     q = proofs.order[block.first : block.last, None]
@@ -170,23 +182,42 @@ def _look_at_block(proofs: Proofs, block: TargetBlock) -> Survivors:
     rows = np.flatnonzero(wanted.any(axis=1))
     if proofs.lcs and len(rows):
         some = slice(rows[0], rows[-1] + 1)
-        lcs = _lcs(proofs, block, some)
+        lcs = _lcs(proofs, block, some, device)
         kept, more = proofs.by_subsequence(lcs, m[some], n[some], wanted[some])
         wanted, counts = np.zeros_like(wanted), counts | more
         wanted[some] = kept
     return Survivors(i[wanted], j[wanted], counts)
 
 
-def _lcs(proofs: Proofs, block: TargetBlock, some: slice) -> np.ndarray:
+def _lcs(proofs: Proofs, block: TargetBlock, some: slice, device) -> np.ndarray:
     """LCS of some of the queries of a block with its targets."""
+    first, last = block.first + some.start, block.first + some.stop
+    if proofs.launches is None:
+        return _lcs_on_cpu(proofs, first, last, block.targets)
+    # A kernel has the queries in registers, and takes no longer ones.
+    lengths = proofs.task.job.query_lengths[proofs.order[first:last]]
+    begin = first + int(np.count_nonzero(lengths > proofs.launches.longest))
+    lcs = np.zeros((last - first, len(block.targets)), np.int32)
+    for at, targets in _runs(block.targets, proofs.task.job.target_lengths):
+        if begin == first:
+            break
+        inside = slice(at, at + len(targets))
+        lcs[: begin - first, inside] = _lcs_on_cpu(proofs, first, begin, targets)
+    queries = proofs.order[begin:last]
+    lcs[begin - first :] = proofs.launches.count(queries, block.targets, device)
+    return lcs
+
+
+def _lcs_on_cpu(proofs: Proofs, first: int, last: int, targets) -> np.ndarray:
+    """LCS of the queries from place ``first`` to ``last`` with some targets."""
     from jaxalign.pairs.cpu import lcs_windows
 
-    task = proofs.task
-    start = block.first - block.first // MAX_QUERIES * MAX_QUERIES
-    some = slice(start + some.start, start + some.stop)
-    letters = proofs.letters[block.first // MAX_QUERIES]
-    alphabet = task.scoring.alphabet
-    return lcs_windows.lcs_block(letters, some, task.targets, block.targets, alphabet)
+    task, group = proofs.task, first // MAX_QUERIES
+    some = slice(first - group * MAX_QUERIES, last - group * MAX_QUERIES)
+    letters = proofs.letters[group]
+    return lcs_windows.lcs_block(
+        letters, some, task.targets, targets, task.scoring.alphabet
+    )
 
 
 def _zip_runs(proofs: Proofs) -> list[np.ndarray]:
@@ -197,7 +228,7 @@ def _zip_runs(proofs: Proofs) -> list[np.ndarray]:
     return [some for _, some in _runs(order, n)]
 
 
-def _look_at_run(proofs: Proofs, pairs: np.ndarray) -> Survivors:
+def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device) -> Survivors:
     """The zipped pairs among some that may pass."""
     from jaxalign.pairs.cpu import lcs_windows
 

@@ -114,6 +114,17 @@ def precision(dtype: str) -> AbstractContextManager[Any]:
     return _jax().enable_x64(True) if dtype == "int64" else nullcontext()
 
 
+def on_cpu() -> AbstractContextManager[Any]:
+    """A context in which JAX computes on a CPU, where it would choose another device
+    and has one."""
+    if first_device().platform == "cpu":
+        return nullcontext()
+    try:
+        return _jax().default_device(_jax().devices("cpu")[0])
+    except RuntimeError:  # JAX_PLATFORMS names others
+        return nullcontext()
+
+
 def _jax() -> Any:
     """JAX, imported by the first function that needs it."""
     import jax

@@ -283,6 +283,23 @@ def word_of(asm, *words, alone=False):
     return ask(*words)
 
 
+def words_of(asm, kinds, count, given):
+    """``count`` words a thread by PTX, at least one, inside of ``inline_mgpu``: outputs
+    are $0, $1 ... and then come the words ``given``.
+
+    kinds : constraints of LLVM, of all
+    """
+    mgpu, utils, ir, _, llvm, _ = _dialects()
+    i32 = ir.IntegerType.get_signless(32)
+    bits = [utils.bitcast(_register(x), i32) for x in given]
+    if count == 1:
+        return (_word(mgpu, utils, ir, llvm.inline_asm(i32, bits, asm, kinds)),)
+    kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
+    made = llvm.inline_asm(kind, bits, asm, kinds)
+    each = (llvm.extractvalue(i32, made, [k]) for k in range(count))
+    return tuple(_word(mgpu, utils, ir, one) for one in each)
+
+
 def _fragment(mgpu, register, layout):
     import numpy as np
 

@@ -1,15 +1,25 @@
 """Pairs that provably cannot pass are not aligned; the rows are those without."""
 
 import json
+from functools import partial
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import lcs_by_words, same_tables
+from gpu_windows_cases import _drive
 
 import jaxalign
+import kernels_pallas
 from jaxalign.cli.main import main
 from jaxalign.model.table import join
-from jaxalign.pairs import proofs
+from jaxalign.pairs import compiled, proofs
+from jaxalign.pairs.gpu import lcs_launches
+from jaxalign.pairs.gpu.lcs_launches import LcsLaunches
+from jaxalign.pairs.options import make_task
+from kernels_pallas.core.mosaic import Threads
+from kernels_pallas.pairs import lcs
 
 LETTERS = list("ACDEFGHIKLMNPQRSTVWYX")
 MODES = [
@@ -202,6 +212,10 @@ def test_a_job_by_rows_compares_lengths_alone():
     assert name.startswith("lengths") and found.info["implementation"] == "rows"
 
 
+def _encoded(texts):
+    return jaxalign.align_all(texts, output="score").queries
+
+
 def test_where_there_is_no_bound_the_result_says_so():
     for options, words in (
         ({"identity": "aligned"}, "gap"),
@@ -235,3 +249,102 @@ def test_the_command_line_counts(tmp_path, capsys):
     assert main(folder) == 0
     parts = json.loads(capsys.readouterr().out)
     assert parts["excluded"] == counts and parts["aligned"] == found["aligned"]
+
+
+# GPUs ---------------------------------------------------------------------------------
+
+
+def by_plain_rows(table, blocks, *, words, interpret=None):
+    """``subsequences`` of the kernels, row by row in ``jnp``."""
+    steps = np.asarray(blocks.steps)
+    rows = np.asarray(blocks.letters).view(np.uint8).reshape(-1, lcs.THREADS, 4)
+    next_row, found = jax.jit(partial(lcs.next_row, Threads(plain=True))), []
+    for flat in np.asarray(table):
+        match, columns = flat.reshape(-1), []
+        for start, count in zip(np.asarray(blocks.starts), steps, strict=True):
+            v = (jnp.full(lcs.THREADS, -1, jnp.int32),) * words
+            for four in rows[start : start + count]:
+                for k in range(lcs.LETTERS_OF_WORD):
+                    at = four[:, k].astype(int) * lcs.row_words(words)
+                    v = next_row(v, tuple(match[at + w] for w in range(words)))
+            columns.append(
+                sum(np.bitwise_count(~np.asarray(x).view(np.uint32)) for x in v)
+            )
+        found.append(np.concatenate(columns))
+    return jnp.asarray(np.array(found, np.int32))
+
+
+class PlainKernels:
+    """The kernels, but what only a GPU runs; long queries are left to the CPU."""
+
+    MAX_QUERY = 100
+    subsequences = staticmethod(by_plain_rows)
+
+    def __getattr__(self, name):
+        return getattr(kernels_pallas, name)
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """Launches on devices that are CPUs; a list of (queries, targets, device)."""
+    seen = []
+
+    count = LcsLaunches.count
+
+    def counted(launches, queries, targets, device):
+        seen.append((len(queries), len(targets), device))
+        return count(launches, queries, targets, device)
+
+    def launches_of(task):
+        return LcsLaunches(task, PlainKernels(), targets=20)
+
+    monkeypatch.setattr(LcsLaunches, "count", counted)
+    monkeypatch.setattr(lcs_launches, "stored", lambda function, _: function)
+    monkeypatch.setattr(compiled, "lcs_launches", launches_of)
+    return seen
+
+
+def test_launches_count_what_the_cpu_counts(monkeypatch):
+    monkeypatch.setattr(lcs_launches, "stored", lambda function, _: function)
+    task = make_task("all", *[_encoded(TEXTS)] * 2, jaxalign.Scoring())
+    lengths = task.queries.lengths
+    order = np.argsort(-lengths, kind="stable")
+    short = order[lengths[order] <= PlainKernels.MAX_QUERY]
+    found = LcsLaunches(task, PlainKernels()).count(short, order, None)
+    want = [[lcs_by_words(TEXTS[i], TEXTS[j], "X") for j in order] for i in short]
+    assert found.tolist() == want
+
+
+@pytest.mark.parametrize("devices", [None, [0, 2]])
+def test_rows_by_launches(launched, monkeypatch, devices):
+    options = {"min_identity": 0.6, "identity": "longer", "output": "identity"}
+    call = {"devices": devices} if devices else SWEEP
+    want = jaxalign.align_all(TEXTS, **options, filter=False)
+    monkeypatch.setattr(proofs, "MAX_QUERIES", 9)
+    found = jaxalign.align_all(TEXTS, part_rows=200, **options, **call)
+    same_tables(found, want)
+    names = {device.id if device else None for _, _, device in launched}
+    assert names == {*(devices or [None])}
+    monkeypatch.undo()
+    on_cpu = jaxalign.align_all(TEXTS, **options, **SWEEP).info
+    assert found.info["excluded"] == on_cpu["excluded"]
+
+
+@pytest.mark.skipif(
+    kernels_pallas.interpreter() is None, reason="the GPU interpreter came in JAX 0.11"
+)
+def test_the_engine_filters_by_kernels(monkeypatch):
+    options = {"min_identity": 0.6, "identity": "longer", "output": "identity"}
+    some = [text for text in TEXTS if len(text) < 70][:16]
+    want = jaxalign.align_all(some, **options, filter=False)
+    _drive(monkeypatch)
+    interpret = kernels_pallas.interpreter()
+    monkeypatch.setattr(
+        compiled,
+        "lcs_launches",
+        lambda task: LcsLaunches(task, kernels_pallas, interpret),
+    )
+    found = jaxalign.align_all(some, **options, threads=1, devices=[0])
+    assert found.implementation == "pallas" and found.info["excluded"]
+    for name in ("query", "target", "score", "max_identities"):
+        np.testing.assert_array_equal(found[name], want[name])

@@ -11,7 +11,7 @@ import numpy as np
 from jaxalign.pairs.cpu.lane_packing import LCS_LANES
 from jaxalign.pairs.dp import bits
 from jaxalign.pairs.windows import bucket
-from jaxalign.runtime.devices import precision
+from jaxalign.runtime.devices import on_cpu, precision
 from jaxalign.runtime.programs import stored
 
 # Words of a target that are swept at once: of each a program
@@ -95,7 +95,7 @@ def lcs_block(queries: QueryLetters, some: slice, targets, which, alphabet):
     start, length = queries.start[some], queries.length[some]
     rows = _rows_of(words, length)
     found = [np.zeros((0, len(which)), np.int32)]
-    with precision("int64"):
+    with on_cpu(), precision("int64"):
         for at in range(0, len(start), QUERY_SLOTS):
             few = [x[at : at + QUERY_SLOTS] for x in (start, length)]
             count = len(few[0])
@@ -121,6 +121,6 @@ def lcs_zipped(queries, targets, i, j, alphabet) -> np.ndarray:
         one = queries[index]
         letters[bits.PADDING : bits.PADDING + len(one), lane] = one
     rows = _rows_of(words, length)
-    with precision("int64"):
+    with on_cpu(), precision("int64"):
         found = lcs_of_pairs(*words, letters, np.int32(longest), rows=rows)
         return np.asarray(found)[: len(i)]

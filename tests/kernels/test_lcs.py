@@ -1,0 +1,71 @@
+"""Longest common subsequences of the GPU kernel, in the interpreter."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from cases import lcs_by_words
+from kernel_cases import values
+
+from kernels_pallas.core import access_check, mosaic
+from kernels_pallas.core.mosaic import THREADS
+from kernels_pallas.pairs import lcs
+
+WILDCARD, PADDING = 4, 5
+
+
+def sets(seed, count, longest):
+    """Sequences of five letters, one of them the wildcard."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, longest + 1, count)
+    lengths[:3] = longest, 0, max(longest - 1, 0)
+    return [rng.integers(0, 5, n).astype(np.uint8) for n in lengths]
+
+
+def flat(sequences):
+    lengths = np.array([len(one) for one in sequences], np.int32)
+    first = (np.cumsum(lengths) - lengths).astype(np.int32)
+    codes = np.concatenate([*sequences, np.zeros(1, np.uint8)])
+    return jnp.asarray(codes), jnp.asarray(first), jnp.asarray(lengths)
+
+
+def found(queries, targets, words):
+    table = lcs.match_table(*flat(queries), words=words, padding=PADDING,
+                            wildcard=WILDCARD)  # fmt: skip
+    targets = [*targets, *[np.zeros(0, np.uint8)] * (-len(targets) % THREADS)]
+    rows = sum(
+        -(-max(map(len, targets[k : k + THREADS])) // lcs.LETTERS_OF_WORD)
+        for k in range(0, len(targets), THREADS)
+    )
+    blocks = lcs.target_blocks(*flat(targets), padding=PADDING, room=rows + 3)
+    result = lcs.subsequences(table, blocks, words=words,
+                              interpret=mosaic.interpreter())  # fmt: skip
+    jax.effects_barrier()
+    outside = list(access_check.OUTSIDE)
+    access_check.OUTSIDE.clear()
+    assert outside == []
+    return np.asarray(result)
+
+
+@values
+@pytest.mark.parametrize("words, longest", [(1, 32), (2, 63), (3, 90), (5, 160)])
+def test_values_are_those_of_one_long_word(words, longest):
+    queries, targets = sets(words, 5, longest), sets(9, THREADS + 3, 40)
+    queries[-1] = targets[-1] = np.zeros(30, np.uint8)  # carries through all words
+    want = [[lcs_by_words(a, b, WILDCARD) for b in targets] for a in queries]
+    assert found(queries, targets, words)[:, : len(targets)].tolist() == want
+
+
+@values
+def test_a_carry_crosses_from_one_statement_to_the_next():
+    words = lcs.ASM_WORDS + 1
+    queries = [np.zeros(words * 32, np.uint8), *sets(3, 3, words * 32)]
+    targets = [np.zeros(20, np.uint8), *sets(4, 6, 30)]
+    want = [[lcs_by_words(a, b, WILDCARD) for b in targets] for a in queries]
+    assert found(queries, targets, words)[:, : len(targets)].tolist() == want
+
+
+def test_rows_of_match_words_lie_in_different_banks():
+    for words in range(1, 65):
+        row = lcs.row_words(words)
+        assert row >= words and len({row * letter % 32 for letter in range(32)}) == 32
