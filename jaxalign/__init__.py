@@ -32,6 +32,7 @@ _HOMES = {
     "open_database": "jaxalign.database.api",
     "cluster": "jaxalign.homology.api",
     "deduplicate": "jaxalign.homology.api",
+    "identity_graph": "jaxalign.homology.api",
     "split": "jaxalign.homology.api",
     "audit": "jaxalign.homology.api",
     "align_three": "jaxalign.triples.api",

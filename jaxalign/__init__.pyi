@@ -12,6 +12,7 @@ from jaxalign.errors import UsageError as UsageError
 from jaxalign.homology.api import audit as audit
 from jaxalign.homology.api import cluster as cluster
 from jaxalign.homology.api import deduplicate as deduplicate
+from jaxalign.homology.api import identity_graph as identity_graph
 from jaxalign.homology.api import split as split
 from jaxalign.model.alignment import Alignment as Alignment
 from jaxalign.model.alphabet import Alphabet as Alphabet

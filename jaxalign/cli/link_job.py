@@ -98,6 +98,9 @@ def pairs_line(info: dict) -> str:
     reasons = (f"{count:,} by {bound}" for bound, count in excluded.items())
     if excluded:
         text += f", excluded by proof: {'; '.join(reasons)}"
+    rest = info["all"] - info["aligned"] - sum(excluded.values())
+    if rest > 0:
+        text += f"; {rest:,} not compared, one of them has a representative"
     return text
 
 

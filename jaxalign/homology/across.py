@@ -115,7 +115,7 @@ def compare(
             linked = shares >= definition.cut
             leaking[a][i[linked]] = leaking[b][j[linked]] = True
             leaks += int(linked.sum())
-            counts.add(table.info, shares, definition.cut)
+            counts.add(table.info, shares, definition)
             worst = worst.and_more(some, count)
             done += band.cells
     return Across(worst, leaks, leaking)

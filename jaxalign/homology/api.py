@@ -122,6 +122,38 @@ def deduplicate(
 
 
 @with_options(HomologyOptions)
+def identity_graph(
+    sequences: SetLike,
+    scoring: ScoringLike = None,
+    *,
+    min_identity: float,
+    **options: Unpack[LinkKeywords],
+) -> Any:
+    """The pairs of a set at or above a cut, as a sparse matrix.
+
+    Parameters and errors are those of ``cluster``; what is held in memory are these
+    pairs, not all.
+
+    Returns
+    -------
+    scipy.sparse.csr_array, (n, n) float64
+        Identities of linked pairs, symmetric; the diagonal is empty.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> some = ["CASSLGQAYEQYF", "CASSLGTAYEQYF", "CSARDRTGNGYTF"]
+    >>> graph = jaxalign.identity_graph(some, min_identity=0.8)
+    >>> graph.toarray().round(3).tolist()
+    [[0.0, 0.923, 0.0], [0.923, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
+    definition = define(scoring, chosen, "min_identity", min_identity)
+    (data,) = inputs.sets(scoring, sequences)
+    return engine.graph(data, definition)
+
+
+@with_options(HomologyOptions)
 def split(
     sequences: SetLike,
     scoring: ScoringLike = None,
@@ -245,6 +277,7 @@ __all__ = [
     "deduplicate",
     "define",
     "engine",
+    "identity_graph",
     "report",
     "split",
 ]

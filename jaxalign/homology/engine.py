@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array
 
 from jaxalign.homology import across, components, linkage
 from jaxalign.homology.audit import Audit, audit_of
@@ -64,6 +65,14 @@ def _linked(data, definition: Definition, method: str, counts: PairCounts):
     links = all_links(data, definition, counts)
     groups = components.components(len(data), [(links.i, links.j)])
     return linkage.clusters(data, definition, links, groups, method, counts)
+
+
+def graph(data: Sequences, definition: Definition) -> csr_array:
+    """Links as a symmetric sparse matrix."""
+    links = all_links(data, definition, PairCounts())
+    sides = np.concatenate([links.i, links.j]), np.concatenate([links.j, links.i])
+    values = np.concatenate([links.identity] * 2)
+    return csr_array(coo_array((values, sides), shape=(len(data),) * 2))
 
 
 def check_choices(choices: SplitChoices, data: Sequences) -> dict[str, float]:

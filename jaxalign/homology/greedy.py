@@ -98,7 +98,7 @@ def _join(state, queries, targets, sequences, definition, counts) -> None:
     kind, scoring = "all" if same else "cross", definition.scoring
     table = tables.run(kind, *sides, scoring, pair_options(definition))
     shares, before = identities(table, definition), counts.pairs
-    counts.add(table.info, shares, definition.cut)
+    counts.add(table.info, shares, definition)
     counts.pairs = before  # pairs with a member count as settled, not as aligned
     for i, j, share in _rows(queries, targets, table, shares):
         # Rows are in the order of queries: what comes first is the first to be joined.

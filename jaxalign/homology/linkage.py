@@ -95,7 +95,7 @@ def _all_distances(sequences, some, definition: Definition, counts: PairCounts):
     """Distances of all pairs of a component; pairs of too unequal lengths have 1."""
     members, scoring = sequences.take(some), definition.scoring
     table = tables.run("all", members, members, scoring, pair_options(definition, 0.0))
-    counts.aligned += table.info["pairs"]  # the pairs were counted with the links
+    counts.aligned += len(table)  # the pairs were counted with the links
     square = np.ones((len(some),) * 2)
     i, j = table["query"], table["target"]
     square[i, j] = square[j, i] = 1 - np.nan_to_num(identities(table, definition))

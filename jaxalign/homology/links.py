@@ -39,19 +39,20 @@ class PairCounts:
     implementation: str = ""
     histogram: np.ndarray = field(default_factory=_no_bars)
 
-    def add(self, info: dict, shares: np.ndarray, cut: float) -> None:
+    def add(self, info: dict, shares: np.ndarray, definition: Definition) -> None:
         """Count what a table says of its pairs, and the identities of its rows."""
-        excluded = info.get("excluded") or {}
-        linked = int((shares >= cut).sum())
+        excluded = info.get("excluded", {})
+        linked = int((shares >= definition.cut).sum())
         bins = np.searchsorted(EDGES, shares[~np.isnan(shares)], side="right") - 1
         self.histogram += np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
         self.pairs += info["pairs"]
-        self.aligned += info["pairs"] - sum(excluded.values())
+        self.aligned += info.get("aligned_pairs", info["pairs"])
         self.linked += linked
         self.seconds += info["seconds"]
         self.implementation = self.implementation or info["implementation"]
         for bound, count in excluded.items():
-            self.excluded[bound] = self.excluded.get(bound, 0) + count
+            name = _named(bound, definition)
+            self.excluded[name] = self.excluded.get(name, 0) + count
 
     def about(self) -> dict:
         """As plain values."""
@@ -62,6 +63,13 @@ class PairCounts:
             "at_or_above_cut": self.linked,
             "histogram": self.histogram,
         }
+
+
+def _named(bound: str, definition: Definition) -> str:
+    """The inequality of a bound; an audit has others than the cut, too many to list."""
+    left, _, least = bound.rpartition(" < ")
+    same = definition.cut, definition.options.min_length_ratio
+    return bound if float(least) in same else f"{left} < worst identity known by then"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +99,7 @@ def stream_links(
     chosen = replace(chosen, progress=options.progress, busy=options.busy)
     for _, table in parts_of(sequences, definition.scoring, chosen):
         shares = identities(table, definition)
-        counts.add(table.info, shares, definition.cut)
+        counts.add(table.info, shares, definition)
         yield Links(table["query"], table["target"], shares)
 
 

@@ -15,10 +15,12 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_bipartite_matching
 
 from jaxalign.homology.links import Links
+from jaxalign.homology.separator import improve
 
-STARTS = 8
+STARTS = 40  # at most, and as many as so many vertices allow, but a few
+VERTICES, FEWEST = 60_000, 6
 ROUNDS = 10  # of moves towards neighbours
-SLACK = 0.1  # a part may have a tenth more or less than its share
+SLACK = 1 / 3  # of its share, that a part may have more or less
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,16 +43,24 @@ class Shares:
         """Members of a part at most, (parts,)."""
         return np.maximum(np.ceil(self.target * (1 + SLACK)), 1)
 
+    @property
+    def least(self) -> np.ndarray:
+        """Members that a part should have, (parts,), with those of the rest."""
+        return np.floor(self.target * (1 - SLACK))
+
     def value(self, part: np.ndarray) -> int:
         """Members kept, less those that parts lack and the rest cannot fill in."""
         sizes = np.bincount(part[part >= 0], minlength=len(self.target))
-        lacking = np.maximum(np.floor(self.target * (1 - SLACK)) - sizes, 0).sum()
+        lacking = np.maximum(self.least - sizes, 0).sum()
         return int(sizes.sum() - max(lacking - self.rest, 0))
 
+    def imbalance(self, part: np.ndarray) -> float:
+        """How far sizes are from shares: less is better of two that keep as many."""
+        sizes = np.bincount(part[part >= 0], minlength=len(self.target))
+        return float(np.abs(sizes - self.target).sum())
 
-def divide(
-    count: int, links: Links, shares: Shares, seed: int, starts: int = STARTS
-) -> np.ndarray:
+
+def divide(count: int, links: Links, shares: Shares, seed: int) -> np.ndarray:
     """Put vertices into parts so that no link is left across them.
 
     Parameters
@@ -68,26 +78,28 @@ def divide(
         A part, -1 for a vertex that is taken out.
     """
     graph, room = _graph(count, links), shares.room
-    best, most = np.full(count, -1, np.int32), -count - 1
-    for start in range(starts):
+    best, most = np.full(count, -1, np.int32), (-count - 1, 0.0)
+    for start in range(min(STARTS, max(FEWEST, VERTICES // max(count, 1)))):
         random = np.random.default_rng((seed, start))
-        first = _first_parts(start, count, links, graph, room, random)
+        first = _first_parts(start, count, links, graph, shares, random)
         for rounds in (0, ROUNDS):
             part = _move_to_neighbours(first.copy(), graph, room, rounds, random)
             part = _come_back(_cover(part, graph, len(room)), graph, room)
-            value = shares.value(part)
+            part = improve(part, graph, shares, random)
+            value = shares.value(part), -shares.imbalance(part)
             if value > most:
                 best, most = part, value
     return best
 
 
-def _first_parts(start: int, count, links, graph, room, random) -> np.ndarray:
+def _first_parts(start: int, count, links, graph, shares, random) -> np.ndarray:
     """Parts to begin with; links may lie across them."""
+    room = shares.room
     if start < 3:
         limit = (room.max(), room.min(), max(count // len(room), 1))[start]
         return _by_groups(graph, room, *_along_links(count, links, limit))
     order = np.arange(count) if start == 3 else _outwards(graph, random)
-    return _by_filling(room, order, largest_first=bool(start % 2))
+    return _by_filling(shares, order, start)
 
 
 def _graph(count: int, links: Links) -> csr_array:
@@ -157,12 +169,14 @@ def _outwards(graph, random) -> np.ndarray:
     return np.concatenate(order)
 
 
-def _by_filling(room, order, largest_first: bool) -> np.ndarray:
-    """One part after the other is filled with the vertices, in that order."""
+def _by_filling(shares: Shares, order, start: int) -> np.ndarray:
+    """One part after the other is filled with the vertices, in that order, to its share
+    or as little as it may have; the last one has what is left."""
     part, at = np.zeros(len(order), np.int32), 0
-    parts = np.argsort(-room if largest_first else room, kind="stable").tolist()
+    sizes = shares.least if start % 4 < 2 else shares.target
+    parts = np.argsort(-sizes if start % 2 else sizes, kind="stable").tolist()
     for number in parts:
-        take = len(order) - at if number == parts[-1] else int(room[number])
+        take = len(order) - at if number == parts[-1] else int(np.ceil(sizes[number]))
         part[order[at : at + take]] = number
         at += take
     return part

@@ -90,5 +90,21 @@ def _ids(names: Sequence[str], separator: str, format: str, end: str | None = No
         if not fits or name != name.strip() or not name:
             raise UsageError(f"format {format!r} cannot hold the name {name!r}")
     if len(set(ids)) < len(ids):
-        raise UsageError(f"format {format!r} needs names that differ")
+        raise UsageError(
+            f"format {format!r} needs names that differ{_why(names, ids, end)}"
+        )
     return ids
+
+
+def _why(names: Sequence[str], ids: list[str], end: str | None) -> str:
+    """Which two names are one, if only their beginnings are, and what helps."""
+    first: dict[str, int] = {}
+    number = next(k for k, one in enumerate(ids) if first.setdefault(one, k) != k)
+    one, other = names[first[ids[number]]], names[number]
+    if end is None or one == other:
+        return ""
+    return (
+        f": it reads a name up to the first {end!r}, so {one!r} and {other!r} are both "
+        f"{ids[number]!r}; keep what differs, as the accession number: "
+        r"sed 's/^>[a-z]*|\([^|]*\)|.*/>\1/' IN > OUT"
+    )

@@ -11,7 +11,7 @@ from jaxalign.errors import InputError
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.table import Table
-from jaxalign.pairs import engine
+from jaxalign.pairs import engine, survivors
 from jaxalign.pairs.options import PairOptions, make_task
 from jaxalign.pairs.parts import part_stream, ray_tasks
 from jaxalign.pairs.parts.query_ranges import Part
@@ -27,7 +27,8 @@ def run(
 ) -> Table:
     """Compute a job of some options."""
     task = make_task(kind, queries, targets, scoring, options)
-    results: Any = engine.run(engine.plan(task), options.progress, options.busy)
+    watched = options.progress, options.busy
+    results: Any = engine.run(engine.plan(task), *watched, survivors.plan_survivors)
     return table_of(task, *results)
 
 

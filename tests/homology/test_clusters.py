@@ -192,3 +192,11 @@ def test_progress_reaches_the_whole_job():
             progress=lambda done, whole, told=told: told.append((done, whole)),
         )
         assert told and told[-1][0] == told[-1][1], method
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_graph_has_the_links_and_nothing_else(seed):
+    words, shares, cut, kind = drawn(seed)
+    graph = jaxalign.identity_graph(words, SCORING, min_identity=cut, identity=kind)
+    want = np.where(shares >= cut, shares, 0)
+    assert graph.toarray().tolist() == want.tolist() and graph.nnz == (want > 0).sum()
