@@ -21,13 +21,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 SCORES = frozenset(signature(Scoring).parameters)
 
 
-def with_options(options: type) -> Callable[[Function], Function]:
+def with_options(options: type, named: bool = False) -> Callable[[Function], Function]:
     """Give a function of ``**options`` its full signature, and refuse other names.
 
     Parameters
     ----------
     options : dataclass
         Its fields have the defaults.
+    named : bool
+        Whether every usage error begins with the name of the function.
 
     Raises
     ------
@@ -43,7 +45,12 @@ def with_options(options: type) -> Callable[[Function], Function]:
             for option in given:
                 if option not in shown.parameters:
                     raise UsageError(_refusal(name, option, given, shown.parameters))
-            return function(*arguments, **given)
+            try:
+                return function(*arguments, **given)
+            except UsageError as error:
+                if named and not str(error).startswith(f"{name}: "):
+                    error.args = (f"{name}: {error}",)
+                raise
 
         vars(checked)["__signature__"] = shown
         return checked  # pyright: ignore[reportReturnType]

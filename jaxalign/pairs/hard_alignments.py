@@ -6,12 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Required, Unpack
+from typing import Required, Unpack
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.scoring import resolve_ends
@@ -21,14 +19,8 @@ from jaxalign.pairs.scored_pairs import ScoredForm
 from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.signatures import with_options
 from jaxalign.similarity import arguments
-from jaxalign.similarity.arguments import (
-    GapCost,
-    Lengths,
-    ScoredPair,
-    Similarity,
-)
-
-INT_LIMIT = 2**30  # of a sum of scores and costs in int32
+from jaxalign.similarity.arguments import GapCost, Lengths
+from jaxalign.similarity.scores import Similarity
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +42,7 @@ class HardKeywords(EndKeywords, total=False):
     adjacent_gaps: bool
 
 
-@with_options(HardOptions)
+@with_options(HardOptions, named=True)
 def hard_alignment(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[HardKeywords]
 ) -> HardAlignments:
@@ -79,9 +71,9 @@ def hard_alignment(
     HardAlignments
         A pytree: ``score`` (...), ``partners`` int32 (..., m), for each residue of the
         query that of the target it is paired with, or -1, and ``spans`` int32 (..., 4).
-        ``score`` is int32 where similarity and costs are known integers of which no sum
-        reaches 2^30, else a float. It is nan for what means nothing (nan or inf within
-        the lengths), -inf where no alignment is legal; partners are -1 then.
+        ``score`` is a float, exact for integers as long as sums stay below 2^24 (2^53
+        in float64). It is nan for what means nothing (nan or inf within the lengths),
+        -inf where no alignment is legal; partners are -1 then.
 
     Raises
     ------
@@ -110,60 +102,16 @@ def hard_alignment(
     refuse_without_threads()
     ends = given.mode, given.free_ends, given.adjacent_gaps
     costs = given.gap_open, given.gap_extend
-    similarity = _narrowed(similarity)
-    read = arguments.read(similarity, lengths, *costs, *ends, scores=_as_they_are)
+    read = arguments.read(similarity, lengths, *costs, *ends, scores=_narrow)
     pair, axes, batch, _ = read
     by_cell = any(len(shape) == 2 for shape in arguments.cost_shapes(pair, axes))
-    ordered = by_cell or not given.adjacent_gaps
-    integers = not ordered and _fits_integers(pair.similarity, costs)
-    dtype = "int32" if integers else _float_of(pair)
-    form = ScoredForm(given.mode == "local", ordered, dtype)
+    form = ScoredForm(given.mode == "local", by_cell or not given.adjacent_gaps)
     values = scored_pairs.alignments(pair, axes, batch, form)
     score, partners, spans, sizes = values
     free = resolve_ends(given.mode, given.free_ends)
-    return HardAlignments(score, partners, spans, sizes, ordered, given.mode, free)
+    return HardAlignments(score, partners, spans, sizes, form.ordered, given.mode, free)
 
 
-def _as_they_are(x: jax.Array) -> jax.Array:
-    """Integers as they are, narrow floats as float32."""
-    return x if jnp.issubdtype(x.dtype, jnp.integer) else arguments.floating(x)
-
-
-def _float_of(pair: ScoredPair) -> str:
-    dtype = pair.similarity.dtype
-    if jnp.issubdtype(dtype, jnp.floating):
-        return str(dtype)
-    return str(arguments.floating(jnp.zeros((), dtype)).dtype)
-
-
-def _narrowed(similarity: Any) -> Any:
-    """A look-up in a matrix of small integers that are known: in 16 bits."""
-    if not isinstance(similarity, (tuple, list)) or len(similarity) != 3:
-        return similarity
-    query, target, matrix = similarity
-    largest = _largest(matrix)
-    if largest is None or largest >= 2**15:
-        return similarity
-    return query, target, np.asarray(matrix).astype(np.int16)
-
-
-def _fits_integers(similarity: Any, costs: Any) -> bool:
-    """Whether sums of scores and costs are integers that int32 is proved to hold."""
-    leaves = jax.tree.leaves((similarity, costs))
-    largest = [_largest(x) for x in leaves]
-    known = [x for x in largest if x is not None]
-    steps = sum(similarity.shape[-2:]) + 1
-    return len(known) == len(largest) and steps * max(known) < INT_LIMIT
-
-
-def _largest(x: Any) -> int | None:
-    """The largest magnitude of integers; None where it is not known."""
-    kind = jax.typeof(x).dtype
-    if not jnp.issubdtype(kind, jnp.integer):
-        return None
-    if kind in (jnp.int8, jnp.int16, jnp.uint8):
-        return int(jnp.iinfo(kind).max) + 1
-    if isinstance(x, Tracer):
-        return None
-    values = np.asarray(x)
-    return max(int(values.max(initial=0)), -int(values.min(initial=0)))
+def _narrow(x: jax.Array) -> jax.Array:
+    """Integers of 8 and 16 bits as they are: a fill reads them so."""
+    return x if x.dtype in (jnp.int8, jnp.int16) else arguments.floating(x)

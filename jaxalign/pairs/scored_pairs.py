@@ -16,11 +16,10 @@ from jaxalign.similarity.overhang import no_overhang, overhang
 
 
 class ScoredForm(NamedTuple):
-    """Static while tracing: the form of ``scored_fill``, and the dtype of scores."""
+    """Static while tracing: the form of ``scored_fill``."""
 
     local: bool
     ordered: bool
-    dtype: str
 
 
 @program(("axes", "batch", "form"))
@@ -48,23 +47,18 @@ def _one(pair: ScoredPair, form: ScoredForm):
 
 def _weights(pair: ScoredPair, form: ScoredForm) -> Weights:
     """Scores and costs of one pair; forbidden pairs and infinite costs are finite."""
-
-    def cost(x):
-        x = x.astype(dtype)
-        return x if form.dtype == "int32" else jnp.minimum(x, COSTLY)
-
-    dtype, s = jnp.dtype(form.dtype), arrays.multiplied(pair.similarity)
+    costs = pair.gap_open, pair.gap_extend
+    opening, extending = jax.tree.map(lambda x: jnp.minimum(x, COSTLY), costs)
+    dtype, s = opening.e.dtype, arrays.multiplied(pair.similarity)
     if jnp.issubdtype(s.dtype, jnp.floating):
         s = jnp.where(s > FORBIDDEN / 10, s, FORBIDDEN)
     elif form.ordered:
         s = s.astype(dtype)
-    opening, extending = jax.tree.map(cost, (pair.gap_open, pair.gap_extend))
     shape = s.shape
     if form.local:
         hang = no_overhang(*shape, dtype)
     else:
-        never = scored_fill.lowest(dtype)
-        hang = overhang(opening, extending, shape, pair.rules, never)
+        hang = overhang(opening, extending, shape, pair.rules, FORBIDDEN)
     return Weights(s, opening, extending, hang)
 
 
@@ -126,8 +120,6 @@ def _at(cost, i, j, axis):
 def _checked(pair: ScoredPair, score, partners, spans):
     """nan where the input means nothing, -inf where no alignment is legal."""
     spans = jnp.stack([jnp.asarray(x, jnp.int32) for x in spans])
-    if not jnp.issubdtype(score.dtype, jnp.floating):
-        return score, partners, spans
     legal = score > -COSTLY / 2
     score = jnp.where(legal, score, -jnp.inf)
     known = validity.is_valid(pair)

@@ -12,12 +12,11 @@ from jax.core import Tracer
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.similarity.arrays import Factors, Gap, ModeRules
+from jaxalign.similarity.scores import as_similarity, floating
 
 # A gap cost: one, or a pair (of the query's residues, of the target's).
 GapCost = jax.typing.ArrayLike | Sequence[Any]
 Lengths = jax.typing.ArrayLike | Sequence[Any] | None
-# One array, or a tuple of those that it is made of.
-Similarity = jax.typing.ArrayLike | tuple[jax.typing.ArrayLike, ...]
 
 
 class ScoredPair(NamedTuple):
@@ -48,28 +47,24 @@ def read(
     integers floats of the default kind.
     """
     free = resolve_ends(mode, free_ends)
-    s = as_similarity(similarity, scores or floating)
-    *axes, m, n = s.shape
-    batch = tuple(axes)
-    dtype = s.dtype if jnp.issubdtype(s.dtype, jnp.floating) else None
+    s = as_similarity(similarity, lengths, scores or floating)
+    *leading, m, n = s.shape
+    batch = tuple(leading)
+    dtype = floating(jnp.zeros((), s.dtype)).dtype
     fit = partial(_fitted, batch=batch, dtype=dtype)
-    costs = [_gap(cost, fit, batch, m, n) for cost in (gap_open, gap_extend)]
+    costs = [
+        _gap(name, cost, fit, batch, m, n)
+        for name, cost in (("gap_open", gap_open), ("gap_extend", gap_extend))
+    ]
     arrays = (
         Factors(*(fit(x, rank=2) for x in s))
         if isinstance(s, Factors)
-        else fit(s, rank=2),
+        else _fitted(s, batch=batch, dtype=s.dtype, rank=2),
         *costs,
         ModeRules(*_lengths(lengths, batch, m, n), *_flags(free, mode, adjacent)),
     )
     pair, axes = (ScoredPair(*(_pick(x, k) for x in arrays)) for k in (0, 1))
     return Arguments(pair, axes, batch, fit)
-
-
-def floating(x):
-    """float32 and float64 as they are, everything else as the default float."""
-    if x.dtype in (jnp.float32, jnp.float64):
-        return x
-    return x.astype(jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else float)
 
 
 def cost_shapes(pair: ScoredPair, axes: ScoredPair):
@@ -94,66 +89,82 @@ def _flags(free, mode, adjacent):
     return [(np.bool_(flag), None) for flag in flags]
 
 
-def as_similarity(similarity, scores):
-    """The array of scores, or ``Factors``."""
-    if isinstance(similarity, (tuple, list)) and len(similarity) == 3:
-        a, b, matrix = map(jnp.asarray, similarity)
-        matrix = scores(matrix)
-        return matrix.at[a[..., :, None], b[..., None, :]].get(
-            mode="fill", fill_value=0
-        )
-    if isinstance(similarity, (tuple, list)) and len(similarity) == 2:
-        a, b = (floating(jnp.asarray(x)) for x in similarity)
-        return Factors(a, b)
-    s = scores(jnp.asarray(similarity))
-    if s.ndim < 2:
-        raise UsageError(f"similarity of shape {s.shape}: (..., m, n) is needed")
-    return s
-
-
 def _fitted(x, *, batch, dtype, rank):
     """(array with all batch axes flattened, 0), or (the same for all pairs, None)."""
-    x = jnp.asarray(x)
-    x = x if dtype is None else x.astype(dtype)
+    x = jnp.asarray(x).astype(dtype)
     if x.ndim == rank:
         return x, None
     x = jnp.broadcast_to(x, batch + x.shape[x.ndim - rank :])
-    return x.reshape(-1, *x.shape[len(batch) :]), 0
+    return x.reshape(int(np.prod(batch)), *x.shape[len(batch) :]), 0
 
 
-def _gap(cost, fit, batch, m, n) -> Gap:
+def _gap(name, cost, fit, batch, m, n) -> Gap:
+    if isinstance(cost, str):
+        raise UsageError(
+            f"{name}={cost!r}: a number, or an array of numbers, is needed"
+        )
     if isinstance(cost, (tuple, list)):
         if len(cost) != 2:
-            raise UsageError("gap costs: one, or a pair (query's, target's)")
-        return Gap(*(_one_gap(x, fit, (m, n), axis) for axis, x in enumerate(cost)))
+            raise UsageError(f"{name}: one cost, or a pair (query's, target's)")
+        sides = zip(cost, ("query", "target"), (m, n), strict=True)
+        return Gap(*(_one_gap(name, x, fit, batch, (m, n), *of) for x, *of in sides))
     shape = jnp.shape(cost)
     full = len(shape) >= 2 and shape[-2:] == (m, n)
+    each = f"one cost for each pair of the batch {batch}"
+    if full and shape == batch:
+        raise _two_ways(name, shape, each, f"for each cell {m, n}, as (..., {m}, {n})")
     if shape and not full and shape != batch:
         raise UsageError(
-            f"a gap cost of shape {shape}: a number, {batch}, (..., {m}, {n}), or a "
+            f"{name} of shape {shape}: a number, {batch}, (..., {m}, {n}), or a "
             "pair (query's, target's)"
         )
     fitted = fit(cost, rank=2 if full else 0)
     return Gap(fitted, fitted)
 
 
-def _one_gap(cost, fit, size, axis):
+def _one_gap(name, cost, fit, batch, cells, side, length):
+    """One of a pair of costs: of the residues of ``side``."""
     if jnp.ndim(cost) == 0:
         return fit(cost, rank=0)
     shape = jnp.shape(cost)
-    if len(shape) >= 2 and shape[-2:] == size:
+    full = len(shape) >= 2 and shape[-2:] == cells
+    vector = shape[-1:] == (length,)
+    residues = f"for each of {length} residues of the {side}, as (..., {length})"
+    if vector and shape == batch:
+        each = f"one cost for each pair of the batch {batch}"
+        raise _two_ways(name, shape, each, residues)
+    if full and vector and shape[:-1] == batch[-len(shape) + 1 :]:
+        raise _two_ways(name, shape, f"for each cell {cells}", residues)
+    if full:
         return fit(cost, rank=2)
-    if shape[-1:] != (size[axis],):
-        raise UsageError(f"a gap cost of shape {shape}: (..., {size[axis]}) is needed")
+    if not vector:
+        raise UsageError(f"{name} of shape {shape}: (..., {length}) is needed")
     return fit(cost, rank=1)
+
+
+def _two_ways(name, shape, one, other) -> UsageError:
+    return UsageError(
+        f"{name} of shape {shape} can be read two ways: {one}, or {other}; give it all "
+        "axes, those of the batch first, with 1 where it is the same"
+    )
 
 
 def _lengths(lengths, batch, m, n):
     if lengths is None:
         return [(jnp.int32(m), None), (jnp.int32(n), None)]
+    rows = isinstance(lengths, list) and [isinstance(x, (list, tuple)) for x in lengths]
+    if rows == [True, True] and batch == (2,):
+        raise UsageError(
+            f"lengths {lengths} can be read two ways: a pair (query lengths, target "
+            "lengths), which is a tuple, or a row for each pair, which is an array"
+        )
     if not isinstance(lengths, (tuple, list)):
         lengths = jnp.asarray(lengths)
+        if lengths.shape[-1:] != (2,):
+            raise UsageError(f"lengths of shape {lengths.shape}: (..., 2) is needed")
         lengths = lengths[..., 0], lengths[..., 1]
+    if len(lengths) != 2:
+        raise UsageError(f"{len(lengths)} arrays of lengths: (query's, target's)")
     for length, size in zip(lengths, (m, n), strict=True):
         if isinstance(length, Tracer):
             continue

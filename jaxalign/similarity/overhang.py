@@ -89,11 +89,13 @@ def _runs(opening, extending, size, length, axis) -> _Runs:
     more = jnp.where(inside, jnp.pad(extending, ends), 0)
     new = jnp.where(inside, jnp.pad(opening, ends), 0)
     # head[k] = open[0] + sum of extend[1 ... k - 1]
-    head = jnp.cumsum(jnp.pad(extending, first), axis)
-    head = jnp.where(index > 0, head + _first(opening - extending, axis), 0)
+    later = (index[..., :size] if axis else index[:size]) > 0
+    steps = jnp.where(later, extending, opening)
+    head = jnp.cumsum(jnp.pad(steps, first), axis)
     # tail[k] = open[k] + sum of extend[k + 1 ... length - 1]
-    tail = jnp.flip(jnp.cumsum(jnp.flip(more, axis), axis), axis) - more + new
-    return _Runs(head, tail)
+    rest = jnp.flip(jnp.cumsum(jnp.flip(more, axis), axis), axis)
+    rest = jax.lax.slice_in_dim(rest, 1, None, axis=axis)
+    return _Runs(head, jnp.pad(rest, ends) + new)
 
 
 def _closed(opening, extending, k):
@@ -111,13 +113,6 @@ def _whole(x, size, axis, *like):
     x = jnp.broadcast_to(x, full.shape)
     border = ((0, 0), (1, 0)) if axis == 0 else ((1, 0), (0, 0))
     return jnp.pad(x, border, mode="edge") if x.size else jnp.pad(x, border)
-
-
-def _first(x, axis):
-    """x[:1] along an axis; zero where there is nothing."""
-    if x.shape[axis] == 0:
-        return jnp.zeros((), x.dtype)
-    return jax.lax.slice_in_dim(x, 0, 1, axis=axis)
 
 
 def _empty(e: _Runs, f: _Runs, rules: ModeRules, forbidden):

@@ -22,6 +22,8 @@ def is_valid(pair: ScoredPair):
     if isinstance(s, Factors):
         vectors = zip(s, (row, column), strict=True)
         wrong = [~jnp.isfinite(x) & inside[:, None] for x, inside in vectors]
+    elif jnp.issubdtype(s.dtype, jnp.integer):
+        wrong = []
     else:
         wrong = [(jnp.isnan(s) | jnp.isposinf(s)) & both]
     for gap in (pair.gap_open, pair.gap_extend):

@@ -18,7 +18,7 @@ from jaxalign.signatures import with_options
 from jaxalign.soft.options import SoftOptions
 
 
-@with_options(SoftOptions)
+@with_options(SoftOptions, named=True)
 def mea_alignment(
     posterior: jax.typing.ArrayLike,
     query: str | None = None,

@@ -44,7 +44,8 @@ from jaxalign.errors import UsageError
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.pairing import partners_of
 from jaxalign.signatures import with_options
-from jaxalign.similarity.arguments import Lengths, Similarity
+from jaxalign.similarity.arguments import Lengths
+from jaxalign.similarity.scores import Similarity
 from jaxalign.soft import engine
 from jaxalign.soft.engine import over_batch
 from jaxalign.soft.options import (
@@ -57,7 +58,7 @@ from jaxalign.soft.options import (
 MODEL = ("gap_open", "gap_extend", "temperature")
 
 
-@with_options(SoftOptions)
+@with_options(SoftOptions, named=True)
 def soft_score(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> jax.Array:
@@ -95,7 +96,7 @@ def soft_score(
     return over_batch(engine.score, *prepare(similarity, lengths, model))
 
 
-@with_options(SoftOptions)
+@with_options(SoftOptions, named=True)
 def soft_posterior(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> jax.Array:
@@ -120,7 +121,7 @@ def soft_posterior(
     return over_batch(engine.posterior, *prepare(similarity, lengths, model))
 
 
-@with_options(SoftOptions)
+@with_options(SoftOptions, named=True)
 def expected_gaps(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> tuple[Any, Any]:
@@ -143,15 +144,14 @@ def expected_gaps(
     (1.0, 1.0)
     """
     model = SoftOptions(**options)
-    payers = over_batch(engine.gaps, *prepare(similarity, lengths, model))
-    costs = zip((model.gap_open, model.gap_extend), payers, strict=True)
-    opens, extensions = (
-        x if isinstance(cost, (tuple, list)) else x.e + x.f for cost, x in costs
-    )
+    costs = model.gap_open, model.gap_extend
+    one = tuple(not isinstance(cost, (tuple, list)) for cost in costs)
+    pair, axes, batch, settings = prepare(similarity, lengths, model)
+    opens, extensions = over_batch(engine.gaps, pair, axes, batch, settings, (one,))
     return opens, extensions
 
 
-@with_options(SoftOptions)
+@with_options(SoftOptions, named=True)
 def alignment_entropy(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> jax.Array:
@@ -171,7 +171,7 @@ def alignment_entropy(
     return over_batch(engine.entropy, *prepare(similarity, lengths, model))
 
 
-@with_options(SoftOptions)
+@with_options(SoftOptions, named=True)
 def sample_alignments(
     key: jax.Array,
     count: int,
@@ -208,7 +208,7 @@ def sample_alignments(
     return jnp.moveaxis(partners, len(batch), 0)
 
 
-@with_options(SoftOptions)
+@with_options(SoftOptions, named=True)
 def alignment_log_prob(
     alignment: Alignment | jax.typing.ArrayLike,
     similarity: Similarity,
@@ -220,7 +220,8 @@ def alignment_log_prob(
     Parameters
     ----------
     alignment : Alignment, or int32 (..., m) partners as from ``sample_alignments``
-        Partners rise; a set of pairs that the mode does not allow has -inf.
+        -inf where partners do not rise, lie beyond the lengths (where those of a
+        padded query are -1), or are no alignment of the mode.
     similarity, lengths, **options : as in ``soft_score``
 
     Returns
@@ -243,12 +244,13 @@ def alignment_log_prob(
     shape = (*batch, pair.similarity.shape[-2])
     if partners.shape[-1:] != shape[-1:]:
         raise UsageError(f"partners of shape {partners.shape}, not {shape}")
-    partners = jnp.broadcast_to(partners, shape).reshape(-1, shape[-1])
-    partners = partners if batch else partners[0]
+    partners = jnp.broadcast_to(partners, shape)
+    if batch:
+        partners = partners.reshape(int(np.prod(batch)), shape[-1])
     return over_batch(engine.log_prob, (pair, partners), (axes, 0), batch, settings)
 
 
-@with_options(SoftOptions)
+@with_options(SoftOptions, named=True)
 def kl_divergence(
     p: Mapping[str, Any],
     q: Mapping[str, Any],

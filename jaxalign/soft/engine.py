@@ -1,5 +1,7 @@
 """The soft functions of one pair, and one program for a batch of them."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
@@ -7,11 +9,20 @@ from jax.core import Tracer
 from jaxalign.errors import UsageError
 from jaxalign.runtime import mesh_batch
 from jaxalign.runtime.programs import program
-from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Factors, masked, multiplied
+from jaxalign.similarity.arrays import (
+    COSTLY,
+    FORBIDDEN,
+    Factors,
+    Gap,
+    masked,
+    multiplied,
+)
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.overhang import no_overhang, overhang
+from jaxalign.similarity.validity import is_valid
 from jaxalign.soft.dp import free_energy, paths
 from jaxalign.soft.options import Settings, SoftPair
+from jaxalign.soft.slopes import along, by_scalars
 
 
 def over_batch(function, arrays, axes, batch, settings, more=()):
@@ -27,7 +38,8 @@ def over_batch(function, arrays, axes, batch, settings, more=()):
     values = _program(function, arrays, axes, batch, settings, more)
     first = jax.tree.leaves(values)[0]
     if settings.block == free_energy.SCALED and not isinstance(first, Tracer):
-        if jnp.any(jnp.isnan(first)):
+        lost = jnp.isnan(first).any(tuple(range(len(batch), first.ndim)))
+        if lost.any() and (lost & _program(known, arrays, axes, batch, settings)).any():
             raise UsageError(
                 "implementation 'scaled' loses too much here: scores are too large "
                 "for the temperature; 'log' and 'blocked' hold"
@@ -36,7 +48,7 @@ def over_batch(function, arrays, axes, batch, settings, more=()):
 
 
 @program(("function", "axes", "batch", "settings", "more"))
-def _program(function, arrays, axes, batch, settings, more):
+def _program(function, arrays, axes, batch, settings, more=()):
     if not batch:
         return function(mesh_batch.alike(arrays), settings, *more)
     values = mesh_batch.over_batch(
@@ -45,49 +57,84 @@ def _program(function, arrays, axes, batch, settings, more):
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
 
 
+def known(arrays, settings: Settings):  # noqa: ARG001
+    """Whether the numbers of a pair, or of two, mean something; a bool scalar."""
+    valid = jnp.bool_(True)
+    for x in jax.tree.leaves(arrays, is_leaf=lambda x: isinstance(x, SoftPair)):
+        if isinstance(x, SoftPair):
+            t = x.temperature
+            valid &= is_valid(x) & (t > 0) & jnp.isfinite(t)
+    return valid
+
+
+def _if_known(pair: SoftPair, settings: Settings):
+    """A factor of results: 1, or nan, for gradients too."""
+    valid = known(jax.lax.stop_gradient(pair), settings)
+    return jnp.where(valid, 1, jnp.nan).astype(pair.temperature.dtype)
+
+
 def score(pair: SoftPair, settings: Settings):
     """The soft score of a pair, a scalar."""
     weights, rules = model(pair, settings)
-    return free_energy.score(weights, pair.temperature, rules, settings.block)
+    value = free_energy.score(weights, pair.temperature, rules, settings.block)
+    return value * _if_known(pair, settings)
 
 
 def posterior(pair: SoftPair, settings: Settings):
     """Probabilities (m, n) of the pairs of residues."""
-    pair = _written_out(pair)
+    factor, pair = _if_known(pair, settings), _written_out(pair)
     weights, rules = model(pair, settings)
-    return free_energy.posterior(weights, pair.temperature, rules, settings.block)
+    p = free_energy.posterior(weights, pair.temperature, rules, settings.block)
+    return jnp.multiply(p, factor)
 
 
-def gaps(pair: SoftPair, settings: Settings):
-    """Expected payers of gap_open and of gap_extend, in the shapes of the costs."""
-
-    def of_costs(costs):
-        return -score(pair._replace(gap_open=costs[0], gap_extend=costs[1]), settings)
-
-    return jax.grad(of_costs)((pair.gap_open, pair.gap_extend))
+def gaps(pair: SoftPair, settings: Settings, one: tuple[bool, bool]):
+    """Expected payers of gap_open and of gap_extend, in the shapes of the costs: where
+    ``one`` says that a cost is of both sequences, of both together."""
+    names = ("gap_open", "gap_extend")
+    x, rules = pair._asdict(), pair.rules
+    del x["rules"]
+    costs = {n: x[n].e if both else x[n] for n, both in zip(names, one, strict=True)}
+    function = partial(_score_of, settings)
+    if all(cost.ndim == 0 for cost in jax.tree.leaves(costs)):
+        slopes = by_scalars(function, names, x | costs, rules)
+    else:
+        slopes = jax.grad(lambda y: function(x | y, rules))(costs)
+    return tuple(jax.tree.map(jnp.negative, slopes[name]) for name in names)
 
 
 def entropy(pair: SoftPair, settings: Settings):
     """Entropy of the distribution, a scalar in nats: the derivative by T."""
-    return jax.grad(lambda t: score(pair._replace(temperature=t), settings))(
-        pair.temperature
-    )
+    x, rules = pair._asdict(), pair.rules
+    del x["rules"]
+    names = ("temperature",)
+    return by_scalars(partial(_score_of, settings), names, x, rules)["temperature"]
+
+
+def _score_of(settings: Settings, x: dict, rules):
+    """The score of the arrays by name; a cost of both sequences may stand once."""
+    costs = {name: x[name] for name in ("gap_open", "gap_extend")}
+    for name, cost in costs.items():
+        costs[name] = cost if isinstance(cost, Gap) else Gap(cost, cost)
+    return score(SoftPair(**(x | costs), rules=rules), settings)
 
 
 def divergence(pairs, settings: Settings):
     """KL(p, q) of two models of one shape."""
-    pairs = p, q = tuple(map(_written_out, pairs))
+    p, q = map(_written_out, pairs)
     names = ("similarity", "gap_open", "gap_extend")
     of_p, of_q = ({name: getattr(x, name) for name in names} for x in pairs)
     # Scores are linear in these, so a directional derivative is an expected score.
-    f_p, expectation = jax.linearize(
-        lambda changed: score(p._replace(**changed), settings), of_p
-    )
-    mean_p, mean_q = (expectation(jax.tree.map(_finite, x)) for x in (of_p, of_q))
-    free = score(q, settings) / q.temperature - f_p / p.temperature
-    value = free + mean_p / p.temperature - mean_q / q.temperature
-    refused = jnp.where(of_q["similarity"] > FORBIDDEN / 10, 0, posterior(p, settings))
-    return jnp.where(jnp.any(refused > 0), jnp.inf, jnp.maximum(value, 0))
+    a, b = (jax.tree.map(_finite, x) for x in (of_p, of_q))
+    of_both = jax.tree.map(lambda x, y: x / p.temperature - y / q.temperature, a, b)
+    x = of_p | {"temperature": p.temperature}
+    mean = along(partial(_score_of, settings), x, p.rules, of_both)
+    free = score(q, settings) / q.temperature - score(p, settings) / p.temperature
+    value = free + mean
+    pairs = posterior(jax.lax.stop_gradient(p), settings)
+    refused = jnp.where(of_q["similarity"] > FORBIDDEN / 10, 0, pairs)
+    value = jnp.where(jnp.any(refused > 0), jnp.inf, jnp.maximum(value, 0))
+    return value * _if_known(p, settings) * _if_known(q, settings)
 
 
 def _finite(x):
@@ -103,15 +150,20 @@ def log_prob(pair_and_partners, settings: Settings):
     every = free_energy.score(weights, pair.temperature, rules, settings.block)
     legal = path > -jnp.inf
     gap = jnp.where(legal, path, 0) - jnp.where(legal, every, 0)
-    return jnp.where(legal, jnp.minimum(gap / pair.temperature, 0), -jnp.inf)
+    log_p = gap / pair.temperature
+    # Above 0 by rounding alone, and with the gradient of any other.
+    log_p = log_p - jax.lax.stop_gradient(jnp.maximum(log_p, 0))
+    log_p = jnp.where(legal, log_p, -jnp.inf)
+    return log_p * _if_known(pair, settings)
 
 
 def draw(pair_and_key, settings: Settings, count: int):
     """``count`` alignments of one pair: partners (count, m)."""
     pair, key = pair_and_key
-    pair = _written_out(pair)
+    valid, pair = known(pair, settings), _written_out(pair)
     weights, rules = model(pair, settings)
-    return paths.sample(key, weights, pair.temperature, rules, count)
+    partners = paths.sample(key, weights, pair.temperature, rules, count)
+    return jnp.where(valid, partners, -1)
 
 
 def _written_out(pair: SoftPair) -> SoftPair:
@@ -128,9 +180,11 @@ def model(pair: SoftPair, settings: Settings):
         pair = _written_out(pair)
     elif isinstance(pair.similarity, Factors):
         pair = pair._replace(similarity=masked(pair.similarity, rules))
+    costs = pair.gap_open, pair.gap_extend
+    opening, extending = jax.tree.map(lambda x: jnp.minimum(x, COSTLY), costs)
     shape = pair.similarity.shape
     if settings.local:
         hang = no_overhang(*shape, pair.similarity.dtype)
     else:
-        hang = overhang(pair.gap_open, pair.gap_extend, shape, rules, FORBIDDEN)
-    return Weights(pair.similarity, pair.gap_open, pair.gap_extend, hang), rules
+        hang = overhang(opening, extending, shape, rules, FORBIDDEN)
+    return Weights(pair.similarity, opening, extending, hang), rules

@@ -49,11 +49,6 @@ class ScoredFill(NamedTuple):
     directions: jax.Array
 
 
-def lowest(dtype):
-    """Minus infinity of a fill: finite, so that a difference of two is never NaN."""
-    return FORBIDDEN if jnp.issubdtype(dtype, jnp.floating) else -(2**30)
-
-
 def fill(weights: Weights, rules, *, local: bool, ordered: bool) -> ScoredFill:
     """The table of one pair.
 
@@ -68,17 +63,17 @@ def fill(weights: Weights, rules, *, local: bool, ordered: bool) -> ScoredFill:
     """
     table = CostTable(weights, rules)
     dtype = weights.overhang.empty.dtype
-    none = jnp.full(table.rows, lowest(dtype), dtype)
+    none = jnp.full(table.rows, FORBIDDEN, dtype)
     s = weights.similarity
-    fill_value = lowest(s.dtype) if ordered else 0
-    padded = jnp.pad(s, ((1, 0), (1, 0)), constant_values=fill_value)
+    outside = FORBIDDEN if ordered else 0
+    padded = jnp.pad(s, ((1, 0), (1, 0)), constant_values=outside)
     d = jnp.arange(table.rows + table.shape[1], dtype=jnp.int32)
-    xs = {"d": d, "similarity": skew(padded, fill_value)} | table.scanned
+    xs = {"d": d, "similarity": skew(padded, outside)} | table.scanned
     step = _ordered_step(table, local) if ordered else _plain_step(table, local)
     start = (none,) * 6 + (none, jnp.zeros_like(table.i))
     if ordered:
         # The alignment without pairs stands in (0, 0), and goes before its equals.
-        empty = jnp.maximum(weights.overhang.empty, lowest(dtype))
+        empty = jnp.maximum(weights.overhang.empty, FORBIDDEN)
         start = (*start[:6], none.at[0].set(empty), start[7])
     carry, directions = lax.scan(step, begun(start, rules.m), xs)
     best, best_j = carry[6:]
@@ -96,7 +91,7 @@ def _plain_step(table: CostTable, local):
         e1, f1, x1, y1, b1, b2, best, best_j = carry
         d = x["d"]
         j = d - i
-        low = lowest(b1.dtype)
+        low = FORBIDDEN
         cost = {name: table.at(name, x, d) for name in table.costs}
         p = x["similarity"].astype(b1.dtype) + down(b2, low)
         e_more, e_new = down(e1, low) - cost["extend_e"], down(x1, low) - cost["open_e"]
@@ -131,7 +126,7 @@ def _ordered_step(table: CostTable, local):
     def step(carry, x):
         e1, f1, x1, y1, b1, b2, best, best_j = carry
         d = x["d"]
-        low = lowest(b1.dtype)
+        low = FORBIDDEN
         cost = {name: table.at(name, x, d) for name in table.costs}
         p = x["similarity"].astype(b1.dtype) + down(b2, low)
         e_more, e_new = down(e1, low) - cost["extend_e"], down(x1, low) - cost["open_e"]

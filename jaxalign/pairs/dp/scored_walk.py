@@ -52,7 +52,7 @@ def walk(filled: ScoredFill, *, ordered: bool) -> PartnerPath:
         done = done | (op == STOP)
         op = jnp.where(done, STOP, op)
         at = jnp.where(op == PAIR, i - 1, rows)
-        partners = partners.at[at].set(j - 1, mode="drop")
+        partners = partners.at[at].set(j - 1)
         move = jnp.where(op == PAIR, FREELY, move)
         move = jnp.where(op == UP, jnp.where(code & GO_UP, UP, after_up), move)
         move = jnp.where(op == LEFT, jnp.where(code & GO_LEFT, LEFT, after_left), move)
@@ -66,8 +66,8 @@ def walk(filled: ScoredFill, *, ordered: bool) -> PartnerPath:
         return state
 
     begin = jnp.int32(PAIR if ordered else FREELY)
-    partners = jnp.full(rows, -1, jnp.int32)
+    partners = jnp.full(rows + 1, -1, jnp.int32)  # the last takes what is no pair
     state = (filled.i, filled.j, begin, jnp.bool_(False), partners)
     state = begun(state, codes)
     i, j, _, _, partners = lax.while_loop(unfinished, steps, state)
-    return PartnerPath(partners, i, j)
+    return PartnerPath(partners[:rows], i, j)

@@ -20,14 +20,18 @@ MATCH, GAP_E, GAP_F, START = 0, 1, 2, 3  # states of a walk
 def path_score(weights: Weights, rules: ModeRules, partners):
     """The score of one alignment, partners int32 (M,); -inf where it is not legal.
 
-    Differentiable in the weights. Partners beyond the lengths do not count.
+    Differentiable in the weights. Partners are -1 or rise, and no residue beyond the
+    lengths has one or is one.
     """
     rows, columns = weights.similarity.shape
     i = jnp.arange(rows, dtype=jnp.int32)
     j = jnp.arange(columns, dtype=jnp.int32)
-    paired = (partners >= 0) & (i < rules.m)
+    paired = (partners >= 0) & (i < rules.m) & (partners < rules.n)
+    highest = jax.lax.cummax(jnp.where(paired, partners, -1))
+    before = jnp.concatenate([jnp.full(1, -1, jnp.int32), highest])[:rows]
+    sound = jnp.all(jnp.where(paired, partners > before, partners == -1))
     if rows == 0 or columns == 0:
-        return weights.overhang.empty
+        return jnp.where(sound, weights.overhang.empty, -jnp.inf)
     to = jnp.where(paired, partners, 0)
     s = jnp.where(paired, _pairs(weights.similarity, i, to), 0)
     back = jnp.full(columns, -1, jnp.int32)
@@ -54,7 +58,7 @@ def path_score(weights: Weights, rules: ModeRules, partners):
     illegal = ~rules.adjacent & jnp.any(new_e & beside)
     total = jnp.where(illegal, FORBIDDEN, total)
     total = jnp.where(jnp.any(paired), total, weights.overhang.empty)
-    return jnp.where(total > FORBIDDEN / 10, total, -jnp.inf)
+    return jnp.where(sound & (total > FORBIDDEN / 10), total, -jnp.inf)
 
 
 def _pairs(similarity, i, j):
@@ -91,6 +95,9 @@ def sample(key, weights: Weights, temperature, rules: ModeRules, count: int):
     A walk back from a drawn end cell, each move by the shares of the reverse pass
     (stochastic traceback). Where none is legal, the empty one is returned.
     """
+    rows, columns = weights.similarity.shape
+    if rows == 0 or columns == 0:
+        return jnp.full((count, rows), -1, jnp.int32)
     scaled = free_energy.over_temperature(weights, temperature, rules)
     table = CostTable(scaled, rules)
     xs = diagonals(table, scaled.similarity)

@@ -1,0 +1,115 @@
+"""The similarity that a caller gives -> an array of scores, or ``Factors``."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from jaxalign.errors import UsageError
+from jaxalign.model.scoring import Scoring, as_scoring
+from jaxalign.similarity.arrays import Factors
+
+# One array, or a tuple of those that it is made of.
+Similarity = jax.typing.ArrayLike | tuple[Any, ...]
+KINDS = (
+    "scores (..., m, n), (query codes, target codes, matrix), or (query, target) "
+    "embeddings"
+)
+
+
+def floating(x):
+    """float32 and float64 as they are, everything else as the default float."""
+    if x.dtype in (jnp.float32, jnp.float64):
+        return x
+    return x.astype(jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else float)
+
+
+def as_similarity(similarity, lengths, scores):
+    """Check a similarity; ``scores`` is applied to an array of scores.
+
+    Raises
+    ------
+    UsageError
+        It is of no known kind, or a code is outside of the matrix.
+    """
+    if isinstance(similarity, (str, bytes, Scoring)):
+        raise UsageError(f"a similarity is {KINDS}, not {type(similarity).__name__}")
+    if isinstance(similarity, (tuple, list)) and len(similarity) in (2, 3):
+        texts = any(isinstance(x, (str, bytes)) for x in similarity[:2])
+        if len(similarity) == 3:
+            return _looked_up(*similarity, lengths)
+        if texts:
+            raise UsageError("two strings need a scoring: (query, target, Scoring())")
+        a, b = (floating(jnp.asarray(x)) for x in similarity)
+        if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
+            raise UsageError(
+                f"embeddings of shapes {a.shape} and {b.shape}: (..., m, k) and "
+                "(..., n, k) are needed"
+            )
+        return Factors(a, b)
+    s = scores(jnp.asarray(similarity))
+    if s.ndim < 2:
+        raise UsageError(f"a similarity of shape {s.shape}: {KINDS}")
+    return s
+
+
+def _looked_up(query, target, matrix, lengths):
+    """S[a[i], b[j]]; nan for a code beyond the matrix, which only ``jit`` hides."""
+    if isinstance(matrix, (Scoring, str)):
+        scoring = as_scoring(matrix)
+        query, target = (_encoded(x, scoring) for x in (query, target))
+        matrix = scoring.scores / scoring.scale
+    if any(isinstance(x, (str, bytes)) for x in (query, target)):
+        raise UsageError("strings need a Scoring, or its name, in place of a matrix")
+    matrix = floating(jnp.asarray(matrix))
+    if matrix.ndim != 2:
+        raise UsageError(f"a matrix of shape {matrix.shape}: (A, A) is needed")
+    sides = zip((query, target), ("query", "target"), matrix.shape, strict=True)
+    for k, (codes, side, size) in enumerate(sides):
+        _check_codes(codes, side, size, lengths, k)
+    a, b = (
+        _marked(jnp.asarray(x), size)
+        for x, size in zip((query, target), matrix.shape, strict=True)
+    )
+    at = matrix.at[a[..., :, None], b[..., None, :]]
+    return at.get(mode="fill", fill_value=jnp.nan)
+
+
+def _marked(codes, size):
+    """Codes in int32; ``size``, which is beyond the matrix, for negative ones."""
+    if not jnp.issubdtype(codes.dtype, jnp.integer):
+        raise UsageError(f"codes of {codes.dtype}: integers are needed")
+    return jnp.where(codes < 0, size, codes.astype(jnp.int32))
+
+
+def _encoded(sequence, scoring: Scoring):
+    if isinstance(sequence, bytes):
+        sequence = sequence.decode("latin-1")
+    if not isinstance(sequence, str):
+        return sequence
+    codes = np.asarray(scoring.alphabet.encode(sequence))
+    wrong = np.flatnonzero(codes >= scoring.alphabet.size)
+    if wrong.size:
+        letter = sequence[wrong[0]]
+        raise UsageError(f"letter {letter!r} at {wrong[0] + 1}: not in the alphabet")
+    return codes
+
+
+def _check_codes(codes, side, size, lengths, k) -> None:
+    """Refuse codes within the lengths that have no row (or column)."""
+    if isinstance(codes, Tracer):
+        return
+    codes = np.asarray(codes)
+    inside = np.ones(codes.shape, bool)
+    if lengths is not None:
+        ends = lengths[k] if isinstance(lengths, (tuple, list)) else lengths[..., k]
+        if isinstance(ends, Tracer):
+            return
+        ends = np.asarray(ends)[..., None]
+        inside = np.arange(codes.shape[-1]) < ends
+        codes = np.broadcast_to(codes, inside.shape)
+    wrong = codes[inside & ((codes < 0) | (codes >= size))]
+    if wrong.size:
+        raise UsageError(f"{side} code {wrong[0]}: the matrix has {size} of them")

@@ -1,0 +1,63 @@
+"""Entropies, expected gaps and divergences have gradients, in little memory."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxalign
+
+COSTS = {"gap_open": 1.5, "gap_extend": 0.25}
+
+
+def entropy(s, o, t):
+    costs = {"gap_open": o, "gap_extend": 0.25}
+    return jaxalign.alignment_entropy(s, **costs, temperature=t)
+
+
+def gaps(s, o, t):
+    """With one cost of both sequences, and one of each."""
+    costs = {"gap_open": o, "gap_extend": (0.25, 0.5)}
+    opens, more = jaxalign.expected_gaps(s, **costs, temperature=t)
+    return opens + 2.0 * more[0] - more[1]
+
+
+def divergence(s, o, t):
+    p = {"similarity": s, "gap_open": o, "gap_extend": 0.25}
+    q = {"similarity": s * t, "gap_open": 1.0, "gap_extend": 0.5, "temperature": t}
+    return jaxalign.kl_divergence(p, q) + jaxalign.kl_divergence(q, p)
+
+
+@pytest.mark.parametrize("function", [entropy, gaps, divergence])
+def test_gradients_in_both_modes(function):
+    """Against finite differences, in float64; and a second derivative."""
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(2)
+        at = [jnp.asarray(rng.normal(size=(3, 4))), jnp.float64(1.4), jnp.float64(0.8)]
+        along = [jnp.asarray(rng.normal(size=x.shape)) for x in at]
+
+        def moved(h):
+            return function(*(x + h * y for x, y in zip(at, along, strict=True)))
+
+        value = jax.jit(moved)
+        first = jax.jit(jax.grad(moved))
+        slope = (value(1e-5) - value(-1e-5)) / 2e-5
+        np.testing.assert_allclose(first(0.0), slope, atol=1e-8)
+        np.testing.assert_allclose(jax.jit(jax.jacfwd(moved))(0.0), slope, atol=1e-8)
+        curvature = (first(1e-5) - first(-1e-5)) / 2e-5
+        second = jax.jit(jax.grad(jax.grad(moved)))(0.0)
+        np.testing.assert_allclose(second, curvature, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "function, megabytes", [(entropy, 150), (gaps, 180), (divergence, 600)]
+)
+def test_memory_of_gradients(function, megabytes):
+    """At 2,000 x 2,000, a table of 16 MB; reverse mode through both passes needs 2,300
+    to 4,100. Two divergences are taken here."""
+    s = jax.ShapeDtypeStruct((2000, 2000), np.float32)
+    f = partial(function, o=5.5, t=1.3)
+    compiled = jax.jit(jax.grad(f)).lower(s).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < megabytes * 1e6
