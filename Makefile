@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-all lint bench package clean
+.PHONY: demo test test-all lint bench docs package clean
 
 demo: $(VENV)/installed
 	@$(BIN)/python -m jaxalign demo
@@ -27,6 +27,11 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# The site, in build/site; a warning, of a link that leads nowhere say, is an error.
+docs: $(VENV)/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[site]"
+	$(BIN)/python -m sphinx -W --keep-going --quiet --builder html docs build/site
 
 # What users get: the wheel of the sdist, installed where no checkout is, and the examples
 # of its public functions run there.

@@ -2,6 +2,8 @@
 
 import doctest
 import re
+import runpy
+import sys
 from pathlib import Path
 
 import jax
@@ -85,3 +87,10 @@ def test_the_pages_a_reader_starts_from_have_examples():
 def test_every_public_name_is_on_the_api_page():
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     assert [name for name in jaxalign.__all__ if f"`{name}`" not in page] == []
+
+
+def test_every_public_name_is_in_a_room_of_the_reference(monkeypatch):
+    """Which the site makes from signatures and docstrings."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    page = runpy.run_path(str(ROOT / "docs" / "conf.py"))["_reference"]()
+    assert [x for x in jaxalign.__all__ if f":: jaxalign.{x}\n" not in page] == []

@@ -1,0 +1,102 @@
+"""The documentation site: ``make docs`` builds it into build/site.
+
+Sphinx, since numpydoc reads the docstrings as NumPy's own site does, signatures come
+from the imported functions, and ``-W`` ends with an error at every warning. MyST reads
+the pages as they are shown elsewhere, so what only a site needs is added here.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import jaxalign  # noqa: E402
+
+project = "jaxalign"
+author = "The jaxalign developers"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+source_suffix = {".md": "markdown"}
+myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath"]
+html_theme = "furo"
+html_title = "jaxalign"
+html_copy_source = False
+html_baseurl = ""
+autosummary_generate = False
+numpydoc_show_class_members = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # numpydoc's sections say the types
+autodoc_inherit_docstrings = False
+pygments_style, pygments_dark_style = "friendly", "monokai"
+
+CONTENTS = {
+    "Learn": ["tutorial"],
+    "How to": "how-to/*",
+    "Look up": ["conventions", "api", "reference", "glossary"],
+    "Understand": [
+        "recurrences",
+        "architecture",
+        "kernels",
+        "gpu-kernels",
+        "three-gpu",
+        "soft-kernels",
+        "papers",
+    ],
+    "Logs": "logs/*",
+}
+ROOMS = {  # of the public names
+    "pairs": "Two sequences, and many pairs",
+    "database": "Search",
+    "homology": "Clusters and splits",
+    "triples": "Three sequences",
+    "soft": "Soft alignment",
+    "model": "Values",
+    "errors": "Errors",
+}
+OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./)+((?:jaxalign|[A-Z]+\.md)[^)]*)\)")
+
+
+def _contents() -> str:
+    """The tables of contents of the site."""
+    lines = []
+    for title, pages in CONTENTS.items():
+        glob = [":glob:"] if isinstance(pages, str) else []
+        names = [pages] if glob else pages
+        lines += ["", "```{toctree}", ":hidden:", f":caption: {title}", *glob, *names]
+        lines += ["```"]
+    return "\n".join(lines) + "\n"
+
+
+def _reference() -> str:
+    """Every public name, by room."""
+    lines = []
+    for room, title in ROOMS.items():
+        lines += ["", f"## {title}", "", "```{eval-rst}"]
+        for name, home in jaxalign._HOMES.items():
+            if home.split(".")[1] == room:
+                kind = _kind(name)
+                members = ["   :members:"] if kind == "autoclass" else []
+                lines += [f".. {kind}:: jaxalign.{name}", *members, ""]
+        lines += ["```"]
+    return "\n".join(lines) + "\n"
+
+
+def _kind(name: str) -> str:
+    value = getattr(jaxalign, name)
+    if not isinstance(value, type):
+        return "autofunction"
+    return "autoexception" if issubclass(value, Exception) else "autoclass"
+
+
+def _read(_, name: str, source: list[str]) -> None:
+    """Add the contents to the first page; files outside of the pages are named, not
+    linked."""
+    text = OUTSIDE.sub(r"\1 (`\2`)", source[0])
+    more = {"index": _contents, "reference": _reference}.get(name)
+    source[0] = text + (more() if more else "")
+
+
+def setup(app) -> None:
+    app.connect("source-read", _read)
