@@ -17,6 +17,7 @@ from jaxalign.homology.api import split as split
 from jaxalign.model.alignment import Alignment as Alignment
 from jaxalign.model.alphabet import Alphabet as Alphabet
 from jaxalign.model.alphabet import Sequences as Sequences
+from jaxalign.model.buckets import bucket_lengths as bucket_lengths
 from jaxalign.model.scoring import Scoring as Scoring
 from jaxalign.model.table import Table as Table
 from jaxalign.model.triple import TripleAlignment as TripleAlignment

@@ -1,0 +1,101 @@
+"""Few padded shapes for pairs of many lengths: each shape is one compiled program."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxalign.errors import UsageError
+
+
+class LengthBucket(NamedTuple):
+    """Pairs that are padded to one ``shape`` (m, n); ``indices`` int64, rising."""
+
+    shape: tuple[int, int]
+    indices: np.ndarray
+
+
+def bucket_lengths(
+    query_lengths, target_lengths, *, shapes: int = 8, multiple: int = 8
+) -> list[LengthBucket]:
+    """Divide pairs among few shapes with little padding.
+
+    A loop over batches compiles a program for each shape of a batch. Batches of one
+    bucket, of one size, share one.
+
+    Parameters
+    ----------
+    query_lengths, target_lengths : int (count,)
+        Of pair k; at least 0.
+    shapes : int
+        How many buckets there may be.
+    multiple : int
+        Shapes are multiples of it.
+
+    Returns
+    -------
+    list of LengthBucket
+        By rising cells. Every pair is in one of them, and fits its shape.
+
+    Raises
+    ------
+    UsageError
+        Lengths that are not two vectors of one size, or a number below 1.
+
+    Notes
+    -----
+    Greedy: the cut of one bucket, by query or by target length, that saves most padding
+    is made again and again. Lengths of related pairs are alike; shapes for those of
+    unrelated pairs pad more.
+
+    Examples
+    --------
+    >>> import numpy as np, jaxalign
+    >>> m, n = np.array([90, 300, 80, 310]), np.array([100, 280, 90, 300])
+    >>> [(b.shape, b.indices.tolist()) for b in jaxalign.bucket_lengths(m, n, shapes=2)]
+    [((96, 104), [0, 2]), ((312, 304), [1, 3])]
+    """
+    lengths = np.stack(np.broadcast_arrays(query_lengths, target_lengths), -1)
+    if lengths.ndim != 2 or lengths.dtype.kind not in "iu" or (lengths < 0).any():
+        raise UsageError("bucket_lengths: two vectors of lengths, one entry a pair")
+    if shapes < 1 or multiple < 1:
+        raise UsageError("bucket_lengths: shapes and multiple must be at least 1")
+    lengths = -(-lengths // multiple) * multiple
+    if not len(lengths):
+        return []
+    parts = [np.arange(len(lengths))]
+    cuts = [_best_cut(lengths)]
+    while len(parts) < shapes:
+        k = int(np.argmax([saved for saved, *_ in cuts]))
+        saved, side, length = cuts[k]
+        if saved <= 0:
+            break
+        part = parts.pop(k)
+        del cuts[k]
+        short = lengths[part, side] <= length
+        for piece in (part[short], part[~short]):
+            parts.append(piece)
+            cuts.append(_best_cut(lengths[piece]))
+    found = [LengthBucket(_shape(lengths[part]), part) for part in parts]
+    return sorted(found, key=lambda one: one.shape[0] * one.shape[1])
+
+
+def _shape(lengths) -> tuple[int, int]:
+    m, n = lengths.max(axis=0).tolist()
+    return m, n
+
+
+def _best_cut(lengths) -> tuple[int, int, int]:
+    """(cells saved, side, largest length of the first part) of the best cut in two."""
+    whole = len(lengths) * int(lengths.max(axis=0).prod())
+    best = 0, 0, 0
+    for side in (0, 1):
+        order = lengths[np.argsort(lengths[:, side], kind="stable")]
+        count = np.arange(1, len(order))
+        ahead = np.maximum.accumulate(order, axis=0)[:-1].prod(axis=1)
+        behind = np.maximum.accumulate(order[::-1], axis=0)[::-1][1:].prod(axis=1)
+        cells = ahead * count + behind * (len(order) - count)
+        cells = np.where(order[1:, side] > order[:-1, side], cells, whole)
+        if len(cells) and whole - cells.min() > best[0]:
+            at = int(cells.argmin())
+            best = int(whole - cells[at]), side, int(order[at, side])
+    return best
