@@ -21,6 +21,7 @@ from jaxalign.pairs.plan import Task
 from jaxalign.pairs.windows import by_length
 
 MAX_QUERIES = 4096  # of a block
+MAX_BLOCK_PAIRS = 2**20  # of a launch: 50 MB of numbers for each thread
 WORD_BITS = 64  # columns of a target that an LCS takes together
 
 
@@ -148,8 +149,10 @@ def _blocks(proofs: Proofs) -> Iterator[TargetBlock]:
     lengths = task.job.target_lengths
     others = by_length(lengths[own:]) + own
     most = proofs.launches.targets if proofs.launches else None
-    for first in range(0, count, MAX_QUERIES):
-        last = min(first + MAX_QUERIES, count)
+    step = max(MAX_BLOCK_PAIRS // most, 1) if most else MAX_QUERIES
+    step = min(step, MAX_QUERIES)
+    for first in range(0, count, step):
+        last = min(first + step, count)
         for at, targets in _runs(proofs.order[: min(own, last)], lengths, most):
             yield TargetBlock(targets, max(first, at), last, at)
         for _, targets in _runs(others, lengths, most):

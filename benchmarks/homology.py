@@ -1,0 +1,199 @@
+"""The exact filter: how fast subsequences are counted, and what that saves.
+
+    python -m benchmarks.homology lcs      # values by Python's integers, then rates
+    python -m benchmarks.homology filter   # Swiss-Prot proteins, with and without
+    python -m benchmarks.homology filter --count 12071 --sample 1500
+
+``lcs`` times one core and, where there is one, a GPU, at several lengths. ``filter``
+keeps all pairs of some proteins at two cuts, and all pairs of a sample of them without
+the filter, whose seconds it scales by cells. The second run of a sample is timed, and
+of all where the first took less than a minute.
+"""
+
+import argparse
+import time
+
+import jax
+import numpy as np
+
+import jaxalign
+import kernels_pallas
+from benchmarks import problems
+from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.pairs import compiled
+from jaxalign.pairs.cpu import lcs_windows
+from jaxalign.pairs.gpu.lcs_launches import LcsLaunches
+from jaxalign.pairs.options import PairOptions, make_task
+
+SCORING = jaxalign.Scoring()
+LENGTHS = (100, 200, 400, 800, 1600)
+CUTS = (
+    {"min_identity": 0.4, "identity": "longer"},
+    {"min_identity": 0.5, "identity": "shorter", "min_length_ratio": 0.8},
+)
+CHECKED = 40  # queries and targets whose counts are compared
+
+
+def proteins(count: int, length: int, seed: int = 1) -> Sequences:
+    """Random proteins of one length."""
+    dice = np.random.default_rng(seed)
+    frequency = problems.FREQUENCY / problems.FREQUENCY.sum()
+    letters = np.frombuffer(problems.LETTERS.encode(), np.uint8)
+    codes = SCORING.alphabet.encode(dice.choice(letters, (count, length), p=frequency))
+    return from_parts([str(k) for k in range(count)], list(codes), SCORING.alphabet)
+
+
+def by_integers(a, b) -> int:
+    """LCS of two arrays of codes: V is one integer of Python."""
+    match = {x: sum(1 << int(j) for j in np.flatnonzero(b == x)) for x in {*a.tolist()}}
+    everywhere = (1 << len(b)) - 1
+    v = everywhere
+    for x in a.tolist():
+        u = v & match[x]
+        v = ((v + u) | (v & ~match[x])) & everywhere
+    return len(b) - v.bit_count()
+
+
+def cpu_rate(length: int) -> float:
+    """Cells a second of one core, 256 queries with 128 targets."""
+    queries, targets = proteins(256, length), proteins(128, length, 2)
+    everyone = np.arange(256)
+    letters = lcs_windows.query_letters(queries, everyone, SCORING.alphabet.size)
+    some, columns = slice(0, 256), np.arange(128)
+
+    def call():
+        return lcs_windows.lcs_block(letters, some, targets, columns, SCORING.alphabet)
+
+    check(queries, targets, call())
+    return 256 * 128 * length**2 / seconds(call)
+
+
+def gpu_rates(length: int) -> tuple[float, float]:
+    """Cells a second of a GPU, 64 queries with 16,384 targets: the kernel alone, and
+    with its letters laid out and its counts on the host."""
+    queries, targets = proteins(64, length), proteins(16384, length, 2)
+    task = make_task("cross", queries, targets, SCORING, PairOptions())
+    launches = LcsLaunches(task, kernels_pallas)
+    rows, columns = np.arange(64), np.arange(16384)
+
+    def whole():
+        return launches.count(rows, columns, None)
+
+    check(queries, targets, whole())
+    table, blocks, words = arrays(queries, targets, length)
+    kernel = jax.jit(lambda *given: kernels_pallas.subsequences(*given, words=words))
+
+    def call():
+        return jax.block_until_ready(kernel(table, blocks))
+
+    cells = 64 * 16384 * length**2
+    return cells / seconds(call), cells / seconds(whole)
+
+
+def arrays(queries, targets, length: int):
+    """(match words, letters, words of a query) on the device."""
+    padding, wildcard = SCORING.alphabet.size, SCORING.alphabet.wildcard_code
+    words = kernels_pallas.query_words(length)
+    sides = [
+        (x.codes, x.starts.astype(np.int32), x.lengths.astype(np.int32))
+        for x in (queries, targets)
+    ]
+    options = {"padding": padding, "wildcard": wildcard, "words": words}
+    table = kernels_pallas.match_table(*sides[0], **options)
+    room = len(targets) // 128 * -(-length // 4)
+    blocks = kernels_pallas.target_blocks(*sides[1], padding=padding, room=room)
+    return table, blocks, words
+
+
+def check(queries, targets, found) -> None:
+    """Compare some counts with those of Python's integers."""
+    some = [slice(k) for k in (min(CHECKED, len(queries)), min(CHECKED, len(targets)))]
+    want = [
+        [by_integers(queries[i], targets[j]) for j in range(some[1].stop)]
+        for i in range(some[0].stop)
+    ]
+    np.testing.assert_array_equal(found[some[0], some[1]], want)
+
+
+def seconds(call, repeats: int = 5) -> float:
+    """The median of some calls after the first."""
+    call()
+    taken = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return float(np.median(taken))
+
+
+def rates() -> None:
+    """Print cells a second at several lengths."""
+    gpu, why = kernels_pallas.supported()
+    print(f"GPU: {why}")
+    for length in LENGTHS:
+        if gpu:
+            kernel, whole = gpu_rates(length)
+            print(
+                f"{length:5} residues: kernel {kernel / 1e12:.1f} TCUPS, "
+                f"with the host {whole / 1e12:.1f}"
+            )
+        else:
+            print(f"{length:5} residues: {cpu_rate(length) / 1e9:.0f} GCUPS of a core")
+
+
+def swissprot(count: int) -> Sequences:
+    """The first of the proteins in a random order; U and O are read as X."""
+    swap = str.maketrans("UOJ", "XXX")
+    records = [
+        (name, text.translate(swap))
+        for name, text in problems.read_fasta(problems.SWISSPROT)
+    ]
+    order = np.random.default_rng(7).permutation(len(records))[:count]
+    parts = [SCORING.alphabet.encode(records[k][1]) for k in order]
+    return from_parts([records[k][0] for k in order], parts, SCORING.alphabet)
+
+
+def compare(count: int, sample: int) -> None:
+    """Print what the filter takes and saves."""
+    everyone, few = swissprot(count), swissprot(sample)
+    name = compiled.choose(None)[0]
+    print(f"{name}; {count:,} proteins, without the filter {sample:,}")
+    for cut in CUTS:
+        first, table = timed(everyone, cut)
+        taken, table = timed(everyone, cut) if first < 60 else (first, table)
+        slow, plain = [timed(few, cut | {"filter": False}) for _ in range(2)][1]
+        info, cells = table.info, plain.info["cells"]
+        whole = slow * info["cells"] / cells
+        print(cut)
+        print(f"  {taken:.1f} s, the first run {first:.1f}; {len(table):,} rows")
+        print(f"  {info['aligned_pairs']:,} of {info['pairs']:,} pairs aligned")
+        for inequality, excluded in info["excluded"].items():
+            print(f"  {excluded:,} excluded by {inequality}")
+        print(f"  without the filter {slow:.1f} s for {cells:,} cells")
+        print(f"  so {whole:.0f} s for {info['cells']:,}: {whole / taken:.1f} times")
+
+
+def timed(sequences, options):
+    """(seconds, table) of all pairs."""
+    began = time.perf_counter()
+    table = jaxalign.align_all(sequences, output="identity", **options)
+    return time.perf_counter() - began, table
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("lcs", "filter"))
+    parser.add_argument("--count", type=int, default=12071)
+    parser.add_argument("--sample", type=int, default=800)
+    options = parser.parse_args()
+    if options.what == "lcs":
+        rates()
+    else:
+        compare(options.count, options.sample)
+
+
+if __name__ == "__main__":
+    main()
