@@ -16,6 +16,7 @@ from jaxalign.model.names import written
 from jaxalign.model.numbers import check_whole
 
 LEAK = LeakError.exit_code
+PART_COLUMNS = ("part", "cluster")  # as jaxalign and GraphPart call them
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ def run(asked: AuditRequest, audit: AuditOptions, options: VerbOptions) -> int:
     else:
         definition = certificate.definition_of(known, job.options)
     parts = _parts(asked, job, known)
+    if len(parts) < 2:
+        raise InputError(f"{asked.split}: has one part only, {', '.join(parts)}")
     job.messages.say(f"{_sizes(parts)}; a leak: {definition}")
     with job.watched() as chosen:
         seen = replace(definition, options=_told(definition.options, chosen))
@@ -144,7 +147,7 @@ def _parts(asked: AuditRequest, job, known: dict | None) -> dict:
 
 def _members(asked: AuditRequest, job, names: list[str]) -> dict[str, list[int]]:
     """The sequences of every part of a list; parts that are named come first."""
-    (data,), parts = job.read.sequences, name_table.read(asked.split)
+    (data,), parts = job.read.sequences, name_table.read(asked.split, PART_COLUMNS)
     where = {name: number for number, name in enumerate(data.names)}
     unknown = [name for name in parts if name not in where]
     if unknown:

@@ -93,18 +93,17 @@ def _histogram(audit: Audit, name: str, colour: str, pairs: int, histogram) -> s
     rest = pairs - shown
     full = audit.definition.options.full_histogram
     other = "not compared" if full else "proved below the cut"
-    labels = [other, *(f"{edge:.2f}" for edge in EDGES[:-1])]
+    labels = [other, "", *(f"{edge:.2f}" for edge in EDGES[:-1])]
     tenths = (f"{k / BINS:.1f}" if k % (BINS // 10) == 0 else "" for k in range(BINS))
-    marks = ["below", *tenths]
-    colours = [charts.PROVED, *[colour] * len(histogram)]
-    at = 1 + cut * len(histogram)
+    colours = [charts.PROVED, "", *[colour] * len(histogram)]
+    at = 2 + cut * len(histogram)
     bars = charts.log_bars(
         f"Identities of pairs {name}",
         labels,
-        [rest, *histogram.tolist()],
+        [rest, 0, *histogram.tolist()],
         colours,
         at,
-        marks,
+        ["", "", *tenths],
     )
     above = int(histogram[EDGES[:-1] >= cut - 1e-12].sum())
     caption = (

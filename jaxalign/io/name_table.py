@@ -1,7 +1,8 @@
 """A table of names and what belongs to them: labels, or parts of a split.
 
 Text of two or more columns, apart by tabs, or by commas in a file without tabs. A first
-line that begins with ``name`` or ``AC``, as GraphPart's does, is its heading.
+line that begins with ``name`` or ``AC``, as GraphPart's does, is its heading: it may say
+which column is meant. Without one it is the second.
 """
 
 from jaxalign.errors import InputError
@@ -11,8 +12,14 @@ from jaxalign.model.names import read_back
 HEADINGS = ("name", "ac")
 
 
-def read(path: str) -> dict[str, str]:
-    """The second column by the first.
+def read(path: str, columns: tuple[str, ...] = ()) -> dict[str, str]:
+    """A column by the first.
+
+    Parameters
+    ----------
+    path : path or "-"
+    columns : tuple of str
+        What the heading may call the column that is meant; else it is the second.
 
     Raises
     ------
@@ -23,11 +30,15 @@ def read(path: str) -> dict[str, str]:
     with open_text(path) as handle:
         lines = [line.rstrip("\n") for line in handle]
     separator = "\t" if any("\t" in line for line in lines) else ","
+    column = 1
     for number, line in enumerate(lines, 1):
         fields = [field.strip() for field in line.split(separator)]
-        if not line.strip() or (not found and fields[0].lower() in HEADINGS):
+        if not line.strip():
             continue
-        if len(fields) < 2 or not fields[0] or not fields[1]:
+        if not found and fields[0].lower() in HEADINGS:
+            column = next((k for k, x in enumerate(fields) if x in columns), 1)
+            continue
+        if len(fields) <= column or not fields[0] or not fields[column]:
             raise InputError(
                 f"{label(path)}, line {number}: a name and what belongs to it are "
                 "needed, apart by a tab"
@@ -35,7 +46,7 @@ def read(path: str) -> dict[str, str]:
         name = read_back(fields[0])
         if name in found:
             raise InputError(f"{label(path)}, line {number}: {name!r} comes twice")
-        found[name] = read_back(fields[1])
+        found[name] = read_back(fields[column])
     if not found:
         raise InputError(f"{label(path)}: the file names no sequence")
     return found

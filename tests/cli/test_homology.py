@@ -129,13 +129,16 @@ def test_an_audit_finds_the_leak(run):
 
 
 def test_an_audit_of_a_list(run):
-    text = "".join(f"{n},{k % 2},x\n" for k, n in enumerate(NAMES))
-    Path("split.csv").write_text("AC,cluster,label\n" + text)
+    text = "".join(f"{n},False,0,{k % 2}\n" for k, n in enumerate(NAMES))
+    Path("split.csv").write_text("AC,priority,label-val,cluster\n" + text)
     code, out, err = run("audit", "s.fa", "--split", "split.csv", *CUT, "-q")
     assert (code, err) == (LEAK, "") and out.startswith("0.9091 sp|P1|A_X (0), sp|P2|")
     Path("split.tsv").write_text(f"{NAMES[0]}\ttrain\n{NAMES[2]}\ttest\n")
     code, _, err = run("audit", "s.fa", "--split", "split.tsv", *CUT)
     assert code == DONE and "2 sequences are in no part" in err
+    Path("split.tsv").write_text(f"{NAMES[0]}\ttrain\n{NAMES[2]}\ttrain\n")
+    code, _, err = run("audit", "s.fa", "--split", "split.tsv", *CUT)
+    assert code == INPUT and "has one part only, train" in err
     Path("split.tsv").write_text("P1\ttrain\nP2\ttest\n")
     code, _, err = run("audit", "s.fa", "--split", "split.tsv", *CUT)
     assert code == INPUT and "2 names are not in s.fa (P1, P2); a name is the" in err
