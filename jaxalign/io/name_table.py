@@ -1,8 +1,8 @@
 """A table of names and what belongs to them: labels, or parts of a split.
 
 Text of two or more columns, apart by tabs, or by commas in a file without tabs. A first
-line that begins with ``name`` or ``AC``, as GraphPart's does, is its heading and may say
-which column is meant. Else it is the second.
+line that begins with ``name`` or ``AC``, as GraphPart's does, is its heading and may
+say which column is meant. Else it is the second.
 """
 
 from jaxalign.errors import InputError
