@@ -19,6 +19,7 @@ _HOMES = {
     "align_pairs": "jaxalign.pairs.api",
     "align_all": "jaxalign.pairs.api",
     "hard_alignment": "jaxalign.pairs.hard_alignments",
+    "k_best": "jaxalign.pairs.hard_alignments",
     "HardAlignments": "jaxalign.pairs.hard_alignments",
     "stream_all": "jaxalign.pairs.large_jobs",
     "scores_matrix": "jaxalign.pairs.matrices",

@@ -27,6 +27,7 @@ from jaxalign.pairs.api import align_pairs as align_pairs
 from jaxalign.pairs.api import plan as plan
 from jaxalign.pairs.hard_alignments import HardAlignments as HardAlignments
 from jaxalign.pairs.hard_alignments import hard_alignment as hard_alignment
+from jaxalign.pairs.hard_alignments import k_best as k_best
 from jaxalign.pairs.large_jobs import stream_all as stream_all
 from jaxalign.pairs.matrices import distance_matrix as distance_matrix
 from jaxalign.pairs.matrices import scores_matrix as scores_matrix

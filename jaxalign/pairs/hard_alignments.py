@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Required, Unpack
+from typing import Any, Required, Unpack
 
 import jax
 import jax.numpy as jnp
 
+from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.pairs import scored_pairs
@@ -19,8 +20,10 @@ from jaxalign.pairs.scored_pairs import ScoredForm
 from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.signatures import with_options
 from jaxalign.similarity import arguments
-from jaxalign.similarity.arguments import GapCost, Lengths
+from jaxalign.similarity.arguments import Arguments, GapCost, Lengths
 from jaxalign.similarity.scores import Similarity
+
+MAX_K = 64  # sources of a value are bytes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,15 +101,67 @@ def hard_alignment(
     >>> best.alignment("MK", "MAAK").rows()
     ('M--K', 'MAAK')
     """
-    given = HardOptions(**options)
-    refuse_without_threads()
-    ends = given.mode, given.free_ends, given.adjacent_gaps
-    costs = given.gap_open, given.gap_extend
-    read = arguments.read(similarity, lengths, *costs, *ends, scores=_narrow)
+    read = _read(similarity, lengths, given := HardOptions(**options))
     pair, axes, batch, _ = read
     by_cell = any(len(shape) == 2 for shape in arguments.cost_shapes(pair, axes))
     form = ScoredForm(given.mode == "local", by_cell or not given.adjacent_gaps)
-    values = scored_pairs.alignments(pair, axes, batch, form)
+    return _result(scored_pairs.alignments(pair, axes, batch, form), form, given)
+
+
+@with_options(HardOptions, named=True)
+def k_best(
+    k: int,
+    similarity: Similarity,
+    lengths: Lengths = None,
+    **options: Unpack[HardKeywords],
+) -> HardAlignments:
+    """The k best alignments, all different: those that users of a model compare.
+
+    Two alignments are different where their pairs are. Time and memory grow with k: a
+    cell keeps k values of each kind.
+
+    Parameters
+    ----------
+    k : int
+        1 to 64.
+    similarity, lengths, **options : as in ``hard_alignment``
+
+    Returns
+    -------
+    HardAlignments
+        ``score`` (k, ...), from the best down, and ``partners``, ``spans``, ``lengths``
+        with k as their first axis. Where fewer alignments exist, the score is -inf.
+        Of equals any may come first.
+
+    Raises
+    ------
+    UsageError
+        As ``hard_alignment``, or k is out of range.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, jaxalign
+    >>> s = jnp.array([[5.0, 3.0], [0, 0]])
+    >>> best = jaxalign.k_best(2, s, gap_open=1, gap_extend=1)
+    >>> best.score.tolist(), best.partners.tolist()
+    ([5.0, 3.0], [[0, 1], [0, -1]])
+    """
+    if not 1 <= k <= MAX_K:
+        raise UsageError(f"k={k}: 1 to {MAX_K}")
+    read = _read(similarity, lengths, given := HardOptions(**options))
+    pair, axes, batch, _ = read
+    form = ScoredForm(given.mode == "local", ordered=True)
+    return _result(scored_pairs.several(pair, axes, batch, form, k), form, given)
+
+
+def _read(similarity: Similarity, lengths: Lengths, given: HardOptions) -> Arguments:
+    refuse_without_threads()
+    ends = given.mode, given.free_ends, given.adjacent_gaps
+    costs = given.gap_open, given.gap_extend
+    return arguments.read(similarity, lengths, *costs, *ends, scores=_narrow)
+
+
+def _result(values: Any, form: ScoredForm, given: HardOptions) -> HardAlignments:
     score, partners, spans, sizes = values
     free = resolve_ends(given.mode, given.free_ends)
     return HardAlignments(score, partners, spans, sizes, form.ordered, given.mode, free)

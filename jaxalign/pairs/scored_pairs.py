@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxalign.pairs.dp import scored_fill, scored_walk
+from jaxalign.pairs.dp import scored_fill, scored_walk, several_best
 from jaxalign.runtime import mesh_batch
 from jaxalign.runtime.programs import program
 from jaxalign.similarity import arrays, validity
@@ -38,11 +38,35 @@ def _one(pair: ScoredPair, form: ScoredForm):
     filled = scored_fill.fill(weights, rules, **kind)
     path = scored_walk.walk(filled, ordered=form.ordered)
     if form.ordered:
-        spans = _ordered_spans(weights, rules, filled, path, form.local)
+        ends = filled.i, filled.j, path.i, path.j, path.partners
+        whole = several_best.SeveralPaths(filled.score, *ends)
+        spans = _ordered_spans(weights, rules, whole, form.local)
     else:
         spans = _plain_spans(rules, filled, path, form.local)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
     return *_checked(pair, filled.score, path.partners, spans), lengths
+
+
+@program(("axes", "batch", "form", "k"))
+def several(pair: ScoredPair, axes, batch, form: ScoredForm, k: int):
+    """The same of the ``k`` best, with ranks as the first axis."""
+    if not batch:
+        return _several(mesh_batch.alike(pair), form, k)
+    values = mesh_batch.over_batch(lambda one: _several(one, form, k), pair, axes)
+    values = jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
+    return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
+
+
+def _several(pair: ScoredPair, form: ScoredForm, k: int):
+    weights, rules = _weights(pair, form), pair.rules
+    paths = several_best.several_best(weights, rules, k)
+    lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
+
+    def one(path):
+        spans = _ordered_spans(weights, rules, path, form.local)
+        return *_checked(pair, path.score, path.partners, spans), lengths
+
+    return jax.vmap(one)(paths)
 
 
 def _weights(pair: ScoredPair, form: ScoredForm) -> Weights:
@@ -70,17 +94,17 @@ def _plain_spans(rules, filled, path, local):
     return i, filled.i, j, filled.j
 
 
-def _ordered_spans(weights, rules, filled, path, local):
+def _ordered_spans(weights, rules, path, local):
     """Where both sequences hang over freely, the one that would cost more does."""
     hang = weights.overhang
     before = path.i, path.j
-    after = filled.i, filled.j
+    after = path.end_i, path.end_j
     costs = _at(hang.start_query, *before, 0), _at(hang.start_target, *before, 1)
     free = rules.query_start | local, rules.target_start | local
     i, j = _outside(*before, *costs, *free, rules, local)
     costs = _at(hang.end_query, *after, 0), _at(hang.end_target, *after, 1)
     free = rules.query_end | local, rules.target_end | local
-    left = rules.m - filled.i, rules.n - filled.j
+    left = rules.m - path.end_i, rules.n - path.end_j
     k, l = _outside(*left, *costs, *free, rules, local)
     some = jnp.any(path.partners >= 0)
     spans = i, rules.m - k, j, rules.n - l

@@ -229,6 +229,50 @@ def test_the_limit_of_the_soft_score():
             assert -1e-4 <= soft - hard <= 1e-3 * 17 + 1e-4
 
 
+# --- several alignments
+
+
+@pytest.mark.parametrize("adjacent", [True, False])
+def test_the_k_best_by_enumeration(adjacent):
+    """All scores, in order; different alignments with these scores; fewer than k."""
+    rng = np.random.default_rng(12)
+    for (mode, free), (m, n) in product(MODES[::4], [(3, 4), (4, 3), (2, 1)]):
+        free, k = free or frozenset(), 6
+        s = rng.normal(size=(m, n)).astype("f4") * 2
+        costs = rng.uniform(0.1, 1.5, (2, 2, m, n)).astype("f4")
+        options = {"mode": mode, "free_ends": free or None, "adjacent_gaps": adjacent}
+        found = jaxalign.k_best(
+            k, s, gap_open=tuple(costs[0]), gap_extend=tuple(costs[1]), **options
+        )
+        every = sets(m, n, mode, free, True, 1.0, 1.0).pairs
+        where = [[*zip(*np.nonzero(pairs), strict=True)] for pairs in every]
+        totals = [total_of(s, costs, pairs, mode, free, adjacent) for pairs in where]
+        totals = [-np.inf] * k + sorted(totals)
+        np.testing.assert_allclose(found.score, totals[: -k - 1 : -1], atol=1e-5)
+        real = found.score > -np.inf
+        partners = found.partners[real].tolist()
+        assert len({*map(tuple, partners)}) == len(partners)
+        for one, score in zip(partners, found.score, strict=False):
+            pairs = [(i, j) for i, j in enumerate(one) if j >= 0]
+            total = total_of(s, costs, pairs, mode, free, adjacent)
+            np.testing.assert_allclose(total, score, atol=1e-5)
+
+
+def test_the_k_best_of_a_batch():
+    s = np.random.default_rng(13).normal(size=(2, 3, 6, 7)).astype("f4")
+    gaps = {"gap_open": 1.0, "gap_extend": 0.5, "mode": "local"}
+    lengths = np.array([6, 4, 2], np.int32), np.array([7, 7, 3], np.int32)
+    lengths = tuple(np.broadcast_to(x, (2, 3)) for x in lengths)
+    found = jax.jit(lambda s: jaxalign.k_best(3, s, lengths, **gaps))(s)
+    assert found.partners.shape == (3, 2, 3, 6) and found.spans.shape == (3, 2, 3, 4)
+    best = hard_alignment(s, lengths, **gaps)
+    np.testing.assert_allclose(found.score[0], best.score, atol=1e-5)
+    np.testing.assert_array_equal(found.partners[0], best.partners)
+    np.testing.assert_array_equal(found.spans[0], best.spans)
+    with pytest.raises(UsageError, match="^k_best: k=0"):
+        jaxalign.k_best(0, s, **gaps)
+
+
 # --- arrays of every kind
 
 
