@@ -242,7 +242,8 @@ def gpu_jobs() -> list[Job]:
     """Jobs of a GPU."""
     globins = str(ROOT / "jaxalign" / "data" / "globins.fasta")
     scores = ("--output", "score", "-o", "all.parquet")
-    near = ("--output", "identity", "--min-identity", "0.3", "-o", "near.tsv")
+    near = ("--output", "identity", "--identity", "shorter")
+    near += ("--min-identity", "0.3", "-o", "near.tsv")
     paths = ("--output", "alignment", "-o", "some.parquet")
     return [
         Job("all 16 globins", ("all", globins, "-o", "g.tsv"), output="g.tsv"),

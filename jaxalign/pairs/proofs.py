@@ -129,8 +129,11 @@ def find(proofs: Proofs) -> Survivors:
     pieces = _zip_runs(proofs) if zipped else list(_blocks(proofs))
     look = _look_at_run if zipped else _look_at_block
     places = cycle(task.devices or (None,))
-    with ThreadPoolExecutor(task.threads) as pool:
+    pool = ThreadPoolExecutor(task.threads)
+    try:
         found = list(pool.map(partial(look, proofs), pieces, places))
+    finally:  # also when it is interrupted
+        pool.shutdown(cancel_futures=True)
     none = np.zeros(0, np.int64)
     i = np.concatenate([none, *(one.i for one in found)])
     j = np.concatenate([none, *(one.j for one in found)])

@@ -1,5 +1,7 @@
 """Longest common subsequences of the GPU kernel, in the interpreter."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -69,3 +71,14 @@ def test_rows_of_match_words_lie_in_different_banks():
     for words in range(1, 65):
         row = lcs.row_words(words)
         assert row >= words and len({row * letter % 32 for letter in range(32)}) == 32
+
+
+@pytest.mark.parametrize("words", [1, lcs.ASM_WORDS, lcs.WORD_COUNTS[-1]])
+def test_it_lowers_to_mosaic_for_a_gpu(words):
+    size = -(-25 * lcs.row_words(words) // THREADS) * THREADS
+    shapes = [(4, size), (2,), (2,), (64 * THREADS,)]
+    table, *blocks = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
+    run = partial(lcs.subsequences, words=words)
+    traced = jax.jit(run).trace(table, lcs.TargetBlocks(*blocks))
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert "mosaic_gpu" in text
