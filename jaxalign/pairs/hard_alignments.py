@@ -15,12 +15,12 @@ from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.pairs import scored_pairs
-from jaxalign.pairs.hard_result import HardAlignments
 from jaxalign.pairs.scored_pairs import ScoredForm
 from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.signatures import with_options
 from jaxalign.similarity import arguments
 from jaxalign.similarity.arguments import Arguments, GapCost, Lengths
+from jaxalign.similarity.hard_result import HardAlignments
 from jaxalign.similarity.scores import Similarity
 
 MAX_K = 64  # sources of a value are bytes

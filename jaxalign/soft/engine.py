@@ -21,6 +21,7 @@ from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.overhang import no_overhang, overhang
 from jaxalign.similarity.validity import is_valid
 from jaxalign.soft.dp import free_energy, paths
+from jaxalign.soft.dp.most_accurate import accurate, spans_of
 from jaxalign.soft.options import Settings, SoftPair
 from jaxalign.soft.slopes import along, by_scalars
 
@@ -37,7 +38,8 @@ def over_batch(function, arrays, axes, batch, settings, more=()):
     """
     values = _program(function, arrays, axes, batch, settings, more)
     first = jax.tree.leaves(values)[0]
-    if settings.block == free_energy.SCALED and not isinstance(first, Tracer):
+    scaled = settings is not None and settings.block == free_energy.SCALED
+    if scaled and not isinstance(first, Tracer):
         lost = jnp.isnan(first).any(tuple(range(len(batch), first.ndim)))
         if lost.any() and (lost & _program(known, arrays, axes, batch, settings)).any():
             raise UsageError(
@@ -164,6 +166,14 @@ def draw(pair_and_key, settings: Settings, count: int):
     weights, rules = model(pair, settings)
     partners = paths.sample(key, weights, pair.temperature, rules, count)
     return jnp.where(valid, partners, -1)
+
+
+def most_accurate(arrays, _, free, local: bool):
+    """(score, partners, spans, lengths) of one posterior."""
+    posterior, threshold, m, n = arrays
+    score, partners = accurate(posterior, threshold, m, n)
+    spans = spans_of(partners, m, n, free, local)
+    return score, partners, spans, jnp.stack([m, n])
 
 
 def _written_out(pair: SoftPair) -> SoftPair:

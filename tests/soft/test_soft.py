@@ -665,6 +665,33 @@ def test_most_accurate_pairs():
             np.testing.assert_allclose(held, best, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "mode, free", [("global", None), ("global", ["query_end", "target_end"]),
+                   ("semiglobal", None), ("local", None)],
+)  # fmt: skip
+def test_mea_alignments_of_a_batch(mode, free):
+    """Inside ``jit`` and padded: the pairs, spans and scores of each pair alone."""
+    rng = np.random.default_rng(34)
+    p = rng.random((2, 3, 6, 7)).astype("f4") ** 3
+    p[rng.random(p.shape) < 0.4] = 0.25  # many ties
+    lengths = rng.integers(0, 7, (2, 3, 2)).astype(np.int32)
+    for k in np.ndindex(2, 3):
+        p[k][lengths[k][0] :], p[k][:, lengths[k][1] :] = np.nan, np.nan
+    options = {"mode": mode, "free_ends": free, "threshold": 0.1}
+    found = jax.jit(partial(jaxalign.mea_alignment, lengths=lengths, **options))(p)
+    several = found.alignments()
+    for number, k in enumerate(np.ndindex(2, 3)):
+        m, n = lengths[k]
+        alone = jaxalign.mea_alignment(p[k][:m, :n], **options)
+        names = ("query_start", "query_end", "target_start", "target_end")
+        spans = [getattr(alone, name) for name in names]
+        assert found.spans[k].tolist() == spans
+        assert several[number].cigar() == alone.cigar()
+        np.testing.assert_allclose(found.score[k], alone.score, atol=1e-6)
+    p[0, 0, 0, 0], lengths[0, 0] = np.nan, 5
+    assert np.isnan(jaxalign.mea_alignment(p, lengths=lengths).score[0, 0])
+
+
 def test_mea_alignment_is_an_alignment():
     """Cold, it is the hard alignment's pairs; it rescores as the hard one."""
     _, s = coded(HBA, HBB)
