@@ -221,6 +221,45 @@ def test_manifests(run, tmp_path):
     fuzz(run, check, texts, st.booleans())
 
 
+@every_length
+def test_certificates(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, letters in (("a.fa", "MKVLAT"), ("b.fa", "MKVLWW")):
+        (tmp_path / name).write_text(f">{name}\n{letters}\n")
+    cut = ("--max-identity", "0.9", "-o", "c.json", "-q")
+    command(capsys, "audit", "a.fa", "b.fa", *cut)
+    written = json.loads((tmp_path / "c.json").read_text())
+
+    def check(text, files):
+        (tmp_path / "c.json").write_bytes(text)
+        command(capsys, "audit", *files, "--certificate", "c.json", "-q")
+
+    texts = st.one_of(changed(written), changed(written), WRONG_JSON)
+    fuzz(run, check, texts, st.sampled_from([(), ("a.fa", "b.fa"), ("a.fa",)]))
+
+
+LABELS = pieces(
+    b"a\t", b"b\t", b"x", b"y\n", b"\n", b"name\tpart\n", b"a,0\n", b"AC,cluster\n",
+    b"\xff", b"\\t", b"removed\n", b"c\tz\n", b"\x00", more=st.binary(max_size=4),
+)  # fmt: skip
+
+
+@every_length
+def test_labels_and_parts(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.fa").write_text(">a\nMKVLAT\n>b\nWWWW\n")
+
+    def check(words, labels):
+        (tmp_path / "t").write_bytes(b"".join(words))
+        if labels:
+            cut = ("--max-identity", "0.5", "--folds", "2", "-q")
+            command(capsys, "split", "s.fa", "--labels", "t", *cut)
+        else:
+            command(capsys, "audit", "s.fa", "--split", "t", "--max-identity", "1")
+
+    fuzz(run, check, LABELS, st.booleans())
+
+
 @pytest.fixture
 def index(tmp_path):
     """An index of three sequences."""
@@ -330,13 +369,17 @@ WORDS = (
     "--memory-budget", "--threads", "--implementation", "--device", "--devices", "-q",
     "--preset", "--matrix", "--match", "--mismatch", "--gap-open", "--gap-extend",
     "--gap-style", "--alphabet", "--unknown", "--top", "--max-evalue", "--shard",
-    "--part-rows", "--resume", "--progress", "--help", "--", "-", "--no-force", "--x",
+    "--part-rows", "--resume", "--progress", "--max-identity", "--parts", "--folds",
+    "--labels", "--split", "--certificate", "--worst", "--method", "--too-large",
+    "--seed", "--fasta", "--report", "--representatives", "--list",
+    "--help", "--", "-", "--no-force", "--x",
 )  # fmt: skip
 GIVEN = (
     "local", "global", "q5,q3", "shorter", "0.5", "2", "-1", "nan", "inf", "1e400",
     "1_0", "", " ", "score", "m8", "tsv", "out/", ".", "/", "cigar,x", "1GiB",
     "9" * 400, "5i", "blastn", "BLOSUM62", "m\0", "m" * 300, "blast", "dna",
-    "mask", "1/2", "0/0", "\u00e9", "true", "false", "0,1", "cpu", "striped", "query",
+    "mask", "1/2", "0/0", "a=0.5,b=0.5", "a=nan,b=1", "greedy", "remove",
+    "\u00e9", "true", "false", "0,1", "cpu", "striped", "query",
 )  # fmt: skip
 
 
@@ -345,7 +388,10 @@ def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
     """There is no such input: what is right ends with exit code 3."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", None)
-    verbs = st.sampled_from(["align", "all", "search", "three", "index", "soft"])
+    verbs = st.sampled_from(
+        ["align", "all", "search", "three", "index", "soft"]
+        + ["cluster", "dedup", "split", "audit"]
+    )
     words = st.lists(st.sampled_from([*WORDS, *GIVEN]), max_size=5)
 
     def check(verb, more, files):

@@ -12,6 +12,7 @@ from jaxalign.homology import api
 from jaxalign.homology.api import Audit, certificate, define
 from jaxalign.io import name_table, output
 from jaxalign.io.source import sha256
+from jaxalign.model.alphabet import UNKNOWN_POLICIES
 from jaxalign.model.names import written
 from jaxalign.model.numbers import check_whole
 
@@ -34,15 +35,18 @@ class AuditRequest:
 def run(asked: AuditRequest, audit: AuditOptions, options: VerbOptions) -> int:
     """``jaxalign audit PARTS``; 0, or 6 for a leak."""
     # 1 what is audited, 2 check and read, 3 parts, 4 compare, 5 say and write
+    known = definition = None
+    check_whole("--worst", audit.worst)
     if asked.certificate is not None:
         asked, options, known = _of_certificate(asked, options)
-    else:
-        known = None
+        definition = certificate.definition_of(known, api.HomologyOptions())
     _check(asked)
-    check_whole("--worst", audit.worst)
     outs = (asked.out, audit.report)
     files = (asked.split, asked.certificate)
-    job = link_job.prepare(asked.parts, options, outs, asked.force, files, True)
+    scoring = None if definition is None else definition.scoring
+    job = link_job.prepare(
+        asked.parts, options, outs, asked.force, files, True, scoring
+    )
     job = replace(job, options=_wanted(job.options, audit, known))
     if known is None:
         cut, scoring = asked.max_identity, job.read.scoring
@@ -118,22 +122,20 @@ def _of_certificate(asked: AuditRequest, options: VerbOptions):
     try:
         parts = asked.parts or tuple(str(one["path"]) for one in known["inputs"])
         split = asked.split or (known["split"] or {}).get("path")
-        unknown = {one["unknown"] for one in known["inputs"]}
-        names = {one["alphabet"] for one in known["inputs"]}
+        unknown = {one["unknown"] for one in known["inputs"]} or {"error"}
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{asked.certificate}: inputs lack {error}") from error
-    if len(unknown) != 1 or len(names) != 1 or not parts:
+    if len(unknown) != 1 or not unknown <= {*UNKNOWN_POLICIES} or not parts:
         raise InputError(f"{asked.certificate}: names no files; give PARTS")
-    scoring = replace(
-        options.scoring, unknown=unknown.pop(), alphabet=names.pop(), matrix=None
-    )
+    # The alphabet is that of the certificate: it is not guessed from letters.
+    scoring = replace(options.scoring, unknown=unknown.pop(), alphabet="protein")
     request = replace(asked, parts=parts, split=split)
     return request, replace(options, scoring=scoring), known
 
 
 def _parts(asked: AuditRequest, job, known: dict | None) -> dict:
     """Names of parts and their sequences; of a certificate those that it has."""
-    names = [] if known is None else [one.get("name") for one in known["parts"]]
+    names = [] if known is None else [str(x.get("name")) for x in known["parts"]]
     if asked.split is None:
         if len(names) != len(asked.parts):
             names = [_short(path) for path in asked.parts]
@@ -180,7 +182,7 @@ def _inputs(paths: Iterable[str], job) -> list[dict]:
     scoring = job.asked.scoring
     return [
         {"path": path, "sha256": digest, "records": len(one)}
-        | {"unknown": scoring.unknown, "alphabet": job.read.scoring.alphabet.kind}
+        | {"unknown": scoring.unknown}
         for path, digest, one in zip(
             paths, job.read.hashes, job.read.sequences, strict=True
         )

@@ -12,6 +12,7 @@ from jaxalign.errors import UsageError
 from jaxalign.homology.api import HomologyOptions
 from jaxalign.io import name_table, output
 from jaxalign.model.names import written
+from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
 
 
@@ -42,6 +43,7 @@ def prepare(
     force: bool,
     beside: Iterable[str | None] = (),
     hashed: bool = False,
+    known: Scoring | None = None,
 ) -> LinkJob:
     """Check options and outputs, and read the inputs.
 
@@ -50,6 +52,7 @@ def prepare(
     outs : paths that will be written, None for none
     beside : further inputs, which no output may replace
     hashed : whether SHA-256 of the inputs are wanted
+    known : the scoring, where something else than options says it
 
     Raises
     ------
@@ -58,7 +61,7 @@ def prepare(
     links = asked.links
     ends = ModeOptions(mode=links.mode, free_ends=links.free_ends)
     chosen = Options(scoring=asked.scoring, mode=ends, machine=asked.machine)
-    scoring, (mode, free) = scoring_of(asked.scoring), mode_of(chosen)
+    scoring, (mode, free) = known or scoring_of(asked.scoring), mode_of(chosen)
     outs = [path for path in outs if path is not None]
     if len(set(outs)) < len(outs):
         raise UsageError(f"two outputs are one: {', '.join(outs)}")

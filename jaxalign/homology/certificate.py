@@ -25,6 +25,7 @@ FORMAT = "jaxalign certificate, 1"
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "scipy")
 # What two computations must agree in; versions, devices and excluded pairs may differ.
 SAME = ("definition", "parts", "leaks", "worst")
+KINDS = {"definition": dict, "parts": list, "inputs": list, "worst": list, "leaks": int}
 TOLERANCE = 1e-12  # of identities that were written as text
 
 
@@ -120,14 +121,17 @@ def read(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as handle:
             found = json.load(handle)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: no certificate can be read ({why})") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise InputError(f"{path}: is no certificate; its format is not {FORMAT!r}")
-    lacking = [key for key in (*SAME, "inputs") if key not in found]
-    if lacking or not isinstance(found["definition"], dict):
-        raise InputError(f"{path}: the certificate lacks {', '.join(lacking) or SAME}")
+    lacking = [key for key, kind in KINDS.items() if type(found.get(key)) is not kind]
+    for key in ("inputs", "parts"):
+        if not lacking and not all(isinstance(one, dict) for one in found[key]):
+            lacking = [key]
+    if lacking:
+        raise InputError(f"{path}: the certificate lacks {', '.join(lacking)}")
     return found
 
 
@@ -152,10 +156,11 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
         free = about["mode"] == "global" and about["free_ends"]
         chosen["free_ends"] = tuple(about["free_ends"]) if free else None
         made = define(scoring, HomologyOptions(**chosen), "cut", about["cut"])
-    except (KeyError, TypeError, JaxalignError) as error:
+        digest = _definition(made)["scores_sha256"]
+    except (KeyError, TypeError, ValueError, OverflowError, JaxalignError) as error:
         why = f"it lacks {error}" if isinstance(error, KeyError) else error
         raise InputError(f"the definition of the certificate: {why}") from error
-    if _definition(made)["scores_sha256"] != about.get("scores_sha256"):
+    if digest != about.get("scores_sha256"):
         raise InputError(
             f"the matrix {about['matrix']} is another one than that of the certificate"
         )
