@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxalign.model.filters import Filters, share
-from jaxalign.model.identity import BY_PATH, denominator
+from jaxalign.model.identity import BY_PATH
 
 SIDES = ("query", "target")
 WORDS = {
@@ -37,6 +37,7 @@ WORDS = {
     "full": "max(m, n)",
 }
 LETTERS = {"query": "m", "target": "n"}
+JOINS = {"shorter": "minimum", "longer": "maximum", "full": "maximum"}
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,23 @@ class IdentityBound:
 
     def least(self, m, n) -> np.ndarray:
         """The least denominator of pairs of lengths m and n; 0: none is known."""
-        if self.kind == "full":
-            return np.maximum(m, n)
-        if self.kind != "alignment":
-            return denominator(self.kind, {}, m, n)
-        sides, known = {"query": m, "target": n}, []
-        known += [sides[side] for side in self.whole]
-        known += [least_span(sides[side], self.min_cov) for side in self.covered]
-        return np.maximum.reduce(np.broadcast_arrays(*known))
+        of_query, of_target, join = self.sides(m, n)
+        return getattr(np, join)(of_query, of_target)
+
+    def sides(self, m, n) -> tuple[np.ndarray, np.ndarray, str]:
+        """(of queries, of targets, how numpy joins them): ``least`` in two halves."""
+        m, n = np.asarray(m), np.asarray(n)
+        if self.kind == "mean":
+            return m / 2, n / 2, "add"
+        if self.kind in JOINS:
+            return m, n, JOINS[self.kind]
+        sides = {"query": m, "target": n}
+        known = {side: np.zeros_like(length) for side, length in sides.items()}
+        whole = self.whole if self.kind == "alignment" else (self.kind,)
+        known |= {side: sides[side] for side in whole}
+        for side in self.covered:
+            known[side] = least_span(sides[side], self.min_cov)
+        return known["query"], known["target"], "maximum"
 
     def possible(self, count, m, n) -> np.ndarray:
         """Which pairs with at most ``count`` identical pairs may reach the cut.

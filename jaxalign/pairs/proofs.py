@@ -62,16 +62,17 @@ class Proofs:
         cut = f"{bound} < {bound.cut:.15g}" if bound else ""
         return ratio, f"lengths: min(m, n) / {cut}", f"LCS: lcs / {cut}"
 
-    def by_length(self, m, n, wanted) -> tuple[np.ndarray, dict[str, int]]:
-        """(the pairs wanted that lengths leave, how many they exclude)."""
+    def by_length(self, m, n, wanted, each=1) -> tuple[np.ndarray, dict[str, int]]:
+        """(the pairs wanted that lengths leave, how many they exclude); ``each`` says
+        how many pairs each of these stands for."""
         filters, counts = self.task.filters, {}
         if filters.min_length_ratio is not None:
             kept = wanted & filters.length_mask(m, n)
-            counts[self.names[0]] = _lost(wanted, kept)
+            counts[self.names[0]] = _lost(wanted, kept, each)
             wanted = kept
         if self.bound is not None:
             kept = wanted & self.bound.possible(np.minimum(m, n), m, n)
-            counts[self.names[1]] = _lost(wanted, kept)
+            counts[self.names[1]] = _lost(wanted, kept, each)
             wanted = kept
         return wanted, counts
 
@@ -79,7 +80,7 @@ class Proofs:
         """The same by longest common subsequences."""
         assert self.bound is not None
         kept = wanted & self.bound.possible(lcs, m, n)
-        return kept, {self.names[2]: _lost(wanted, kept)}
+        return kept, {self.names[2]: _lost(wanted, kept, 1)}
 
     @cached_property
     def letters(self) -> list:
@@ -98,8 +99,9 @@ class Proofs:
         return by_length(self.task.job.query_lengths)
 
 
-def _lost(before: np.ndarray, after: np.ndarray) -> int:
-    return int(np.count_nonzero(before)) - int(np.count_nonzero(after))
+def _lost(before: np.ndarray, after: np.ndarray, each) -> int:
+    """How many pairs are no longer there."""
+    return int(((before & ~after) * each).sum())
 
 
 def proofs_of(task: Task) -> Proofs | None:
@@ -174,6 +176,10 @@ def _runs(targets: np.ndarray, lengths: np.ndarray, most=None) -> Iterator[tuple
 
 def _look_at_block(proofs: Proofs, block: TargetBlock, device) -> Survivors:
     """The pairs of a block that may pass."""
+    if proofs.launches is not None and block.place is None:
+        longest = proofs.task.job.query_lengths[proofs.order[block.first]]
+        if longest <= proofs.launches.longest:
+            return _look_by_launch(proofs, block, device)
     job, t = proofs.task.job, block.targets[None]
     q = proofs.order[block.first : block.last, None]
     wanted = np.ones((len(q), t.size), bool)
@@ -185,14 +191,47 @@ def _look_at_block(proofs: Proofs, block: TargetBlock, device) -> Survivors:
         i, j = np.minimum(q, t), np.maximum(q, t)
     m, n = job.query_lengths[i], job.target_lengths[j]
     wanted, counts = proofs.by_length(m, n, wanted)
-    rows = np.flatnonzero(wanted.any(axis=1))
-    if proofs.lcs and len(rows):
-        some = slice(rows[0], rows[-1] + 1)
+    rows = wanted.any(axis=1)
+    if proofs.lcs and rows.any():
+        some = _reach(rows)
         lcs = _lcs(proofs, block, some, device)
         kept, more = proofs.by_subsequence(lcs, m[some], n[some], wanted[some])
         wanted, counts = np.zeros_like(wanted), counts | more
         wanted[some] = kept
     return Survivors(i[wanted], j[wanted], counts)
+
+
+def _look_by_launch(proofs: Proofs, block: TargetBlock, device) -> Survivors:
+    """The same on a GPU, which says itself which pairs are near the cut: of each length
+    of a target the host compares one."""
+    job, t = proofs.task.job, block.targets
+    q = proofs.order[block.first : block.last]
+    m, (n, each) = (
+        job.query_lengths[q],
+        np.unique(job.target_lengths[t], return_counts=True),
+    )
+    wanted = np.ones((len(m), len(n)), bool)
+    wanted, counts = proofs.by_length(m[:, None], n[None], wanted, each[None])
+    left = int((wanted * each[None]).sum())
+    counts[proofs.names[2]] = left
+    if not left:
+        return Survivors(q[:0], t[:0], counts)
+    q = q[_reach(wanted.any(axis=1))]
+    some = n[_reach(wanted.any(axis=0))]
+    t = t[(job.target_lengths[t] >= some[0]) & (job.target_lengths[t] <= some[-1])]
+    near = proofs.launches.candidates(q, t, proofs, device)
+    i, j = q[near.query], t[near.target]
+    m, n = job.query_lengths[i], job.target_lengths[j]
+    kept, _ = proofs.by_length(m, n, np.ones(len(i), bool))
+    kept, _ = proofs.by_subsequence(near.lcs, m, n, kept)
+    counts[proofs.names[2]] -= int(np.count_nonzero(kept))
+    return Survivors(i[kept], j[kept], counts)
+
+
+def _reach(flags: np.ndarray) -> slice:
+    """From the first flag to the last."""
+    (places,) = np.nonzero(flags)
+    return slice(int(places[0]), int(places[-1]) + 1)
 
 
 def _lcs(proofs: Proofs, block: TargetBlock, some: slice, device) -> np.ndarray:

@@ -286,19 +286,24 @@ class PlainKernels:
 
 @pytest.fixture
 def launched(monkeypatch):
-    """Launches on devices that are CPUs; a list of (queries, targets, device)."""
+    """Launches on devices that are CPUs; a list of (what is asked for, device)."""
     seen = []
 
-    count = LcsLaunches.count
+    count, candidates = LcsLaunches.count, LcsLaunches.candidates
 
     def counted(launches, queries, targets, device):
-        seen.append((len(queries), len(targets), device))
+        seen.append(("count", device))
         return count(launches, queries, targets, device)
+
+    def chosen(launches, queries, targets, proofs, device):
+        seen.append(("candidates", device))
+        return candidates(launches, queries, targets, proofs, device)
 
     def launches_of(task):
         return LcsLaunches(task, PlainKernels(), targets=20)
 
     monkeypatch.setattr(LcsLaunches, "count", counted)
+    monkeypatch.setattr(LcsLaunches, "candidates", chosen)
     monkeypatch.setattr(lcs_launches, "stored", lambda function, _: function)
     monkeypatch.setattr(compiled, "lcs_launches", launches_of)
     return seen
@@ -316,15 +321,21 @@ def test_launches_count_what_the_cpu_counts(monkeypatch):
 
 
 @pytest.mark.parametrize("devices", [None, [0, 2]])
-def test_rows_by_launches(launched, monkeypatch, devices):
-    options = {"min_identity": 0.6, "identity": "longer", "output": "identity"}
+@pytest.mark.parametrize("kind", ["longer", "mean", "query", "alignment"])
+def test_rows_by_launches(launched, monkeypatch, kind, devices):
+    options = {"min_identity": 0.6, "identity": kind, "output": "identity"}
+    if kind == "alignment":
+        options |= {"output": "stats", "min_cov": 0.7, "mode": "semiglobal"}
+    if kind == "mean":
+        options |= {"min_length_ratio": 0.6}
     call = {"devices": devices} if devices else SWEEP
     want = jaxalign.align_all(TEXTS, **options, filter=False)
-    monkeypatch.setattr(proofs, "MAX_QUERIES", 9)
+    monkeypatch.setattr(proofs, "MAX_QUERIES", 2)
     found = jaxalign.align_all(TEXTS, part_rows=200, **options, **call)
     same_tables(found, want)
-    names = {device.id if device else None for _, _, device in launched}
+    names = {device.id if device else None for _, device in launched}
     assert names == {*(devices or [None])}
+    assert {name for name, _ in launched} == {"count", "candidates"}
     monkeypatch.undo()
     on_cpu = jaxalign.align_all(TEXTS, **options, **SWEEP).info
     assert found.info["excluded"] == on_cpu["excluded"]

@@ -5,13 +5,14 @@ Queries beyond the registers of the kernel are counted on the CPU, by the same f
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.pairs.gpu import device_arrays
+from jaxalign.pairs.gpu.transfer import FILTER_SLACK
 from jaxalign.pairs.windows import bucket
 from jaxalign.runtime.programs import program, stored
 
@@ -19,6 +20,14 @@ TARGETS = 16384  # of a launch
 QUERY_SLOTS = 64  # of a launch
 THREADS = 128  # targets of a program of the kernel
 LEAST_ROWS = 1024  # room for letters
+
+
+class Candidates(NamedTuple):
+    """Places (P,) in the queries and targets of a launch, and LCS of these pairs."""
+
+    query: np.ndarray
+    target: np.ndarray
+    lcs: np.ndarray  # int16
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +55,34 @@ class LcsLaunches:
                 with jax.default_device(device):
                     self.letters[device] = [device_arrays.load(x).codes for x in sides]
             return self.letters[device]
+
+    def candidates(self, queries, targets, proofs, device) -> Candidates:
+        """Pairs that may pass, and few others: a device decides in float32, and leaves
+        what misses the cut by a hair.
+
+        queries : indices, of one launch at most; targets : indices; longest first
+        proofs : ``pairs.proofs.Proofs``
+        """
+        device = device or jax.devices()[0]
+        codes, task = self.codes(device), self.task
+        m, n = task.job.query_lengths[queries], task.job.target_lengths[targets]
+        of_query, of_target, join = proofs.bound.sides(m, n)
+        with jax.default_device(device):
+            blocks = _blocks(self, codes[1], targets)
+            lcs = _launch(self, codes[0], queries, blocks)
+            sides = [(m, of_query), (n, of_target)]
+            sides = [
+                [np.pad(x, (0, room - len(x))).astype(np.float32) for x in side]
+                for side, room in zip(sides, lcs.shape, strict=True)
+            ]
+            counts = np.int32(len(m)), np.int32(len(n))
+            cut = np.float32(proofs.bound.cut)
+            filters = task.filters
+            mask, total = _mask(lcs, *sides, *counts, cut, filters=filters, join=join)
+            total = int(total)
+            size = min(bucket(total, 4, 1024), lcs.size)
+            found = [np.asarray(x)[:total] for x in _compact(mask, lcs, size=size)]
+        return Candidates(*np.divmod(found[0].astype(np.int64), lcs.shape[1]), found[1])
 
     def count(self, queries, targets, device) -> np.ndarray:
         """LCS of some queries with some targets, both by index and longest first.
@@ -105,3 +142,27 @@ def _places(sequences, which, size: int):
 @program()
 def _narrow(lcs):
     return lcs.astype(jnp.int16)
+
+
+@program(("filters", "join"))
+def _mask(lcs, queries, targets, rows, columns, cut, *, filters, join):
+    """(which pairs may pass, their number); see ``LcsLaunches.candidates``.
+
+    queries, targets : (lengths, half of the least denominator), float32
+    """
+    (m, of_query), (n, of_target) = queries, targets
+    least = getattr(jnp, join)(of_query[:, None], of_target[None, :])
+    mask = filters.length_mask(m[:, None] + 0 * least, n[None, :] + 0 * least, jnp,
+                               FILTER_SLACK)  # fmt: skip
+    quotient = lcs.astype(jnp.float32) / jnp.maximum(least, jnp.float32(0.5))
+    mask &= (quotient >= cut - FILTER_SLACK) | (least <= 0)
+    mask &= jnp.arange(len(m), dtype=jnp.int32)[:, None] < rows
+    mask &= jnp.arange(len(n), dtype=jnp.int32)[None, :] < columns
+    return mask, mask.sum(dtype=jnp.int32)
+
+
+@program(("size",))
+def _compact(mask, lcs, *, size):
+    """Flat places (size,) of the pairs of a mask, and their counts."""
+    (index,) = jnp.nonzero(mask.reshape(-1), size=size, fill_value=0)
+    return index.astype(jnp.int32), lcs.reshape(-1)[index]
