@@ -9,6 +9,7 @@ import numpy as np
 from jaxalign.homology.across import Across
 from jaxalign.homology.links import PairCounts
 from jaxalign.homology.options import Definition, pair_options
+from jaxalign.homology.result import Split
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.table import Table
@@ -59,6 +60,12 @@ class Audit:
         from jaxalign.homology import certificate
 
         return certificate.certificate_of(self)
+
+    def report(self, split: Split | None = None) -> str:
+        """A page of HTML for people; of a split it also says shares and labels."""
+        from jaxalign.homology import report
+
+        return "".join(report.report(self, split))
 
     def to_pandas(self) -> Any:
         """``pandas.DataFrame`` of the worst pairs (needs pandas)."""

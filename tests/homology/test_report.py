@@ -56,7 +56,7 @@ def drawn(**options):
         named, SCORING, max_identity=0.6, folds=3, labels=labels, too_large="keep"
     )
     found = jaxalign.audit(divided, SCORING, max_identity=0.6, **options)
-    text = "".join(report(found, divided))
+    text = found.report(divided)
     return words, divided, found, text
 
 
