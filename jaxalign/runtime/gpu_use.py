@@ -6,7 +6,6 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from jaxalign.runtime import backend
 from jaxalign.runtime.devices import first_device
 
 DRIVER = Path("/proc/driver/nvidia/version")  # where the kernel module is loaded
@@ -19,6 +18,8 @@ def gpu_use() -> dict[str, str]:
 
     A GPU older than Hopper is used by XLA, without the kernels of this project.
     """
+    from jaxalign.runtime import backend  # a small job by rows imports no kernels
+
     package, why = backend.kernels()
     if package is not None:
         return {"used": "yes", "why": f"its kernels run: {why}"}
