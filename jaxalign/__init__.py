@@ -47,7 +47,7 @@ _HOMES = {
     "mea_alignment": "jaxalign.soft.accuracy",
     "alignment_log_prob": "jaxalign.soft.api",
     "kl_divergence": "jaxalign.soft.api",
-    "bucket_lengths": "jaxalign.model.buckets",
+    "bucket_lengths": "jaxalign.soft.buckets",
     "Scoring": "jaxalign.model.scoring",
     "Alignment": "jaxalign.model.alignment",
     "TripleAlignment": "jaxalign.model.triple",

@@ -17,7 +17,6 @@ from jaxalign.homology.api import split as split
 from jaxalign.model.alignment import Alignment as Alignment
 from jaxalign.model.alphabet import Alphabet as Alphabet
 from jaxalign.model.alphabet import Sequences as Sequences
-from jaxalign.model.buckets import bucket_lengths as bucket_lengths
 from jaxalign.model.scoring import Scoring as Scoring
 from jaxalign.model.table import Table as Table
 from jaxalign.model.triple import TripleAlignment as TripleAlignment
@@ -41,6 +40,7 @@ from jaxalign.soft.api import kl_divergence as kl_divergence
 from jaxalign.soft.api import sample_alignments as sample_alignments
 from jaxalign.soft.api import soft_posterior as soft_posterior
 from jaxalign.soft.api import soft_score as soft_score
+from jaxalign.soft.buckets import bucket_lengths as bucket_lengths
 from jaxalign.triples.api import align_three as align_three
 from jaxalign.triples.api import align_triples as align_triples
 from jaxalign.triples.api import plan_three as plan_three

@@ -18,7 +18,14 @@ from hypothesis import strategies as st
 import jaxalign
 from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES, JaxalignError
-from jaxalign.io import dataset, encoded_database, fasta, fasta_blocks, part_files
+from jaxalign.io import (
+    dataset,
+    embeddings,
+    encoded_database,
+    fasta,
+    fasta_blocks,
+    part_files,
+)
 from jaxalign.model import matrix
 from jaxalign.model.alphabet import UNKNOWN_POLICIES
 from jaxalign.model.scoring import Scoring
@@ -206,6 +213,26 @@ MANIFEST = {
     "format": 1, "inputs": [{"path": "a.fa", "sha256": "00"}], "filters": {"a": 1},
     "mode": "local", "parts": 3, "part_rows": 100, "versions": {"jaxalign": "0.1.0"},
 }  # fmt: skip
+
+
+@every_length
+def test_embeddings(run, tmp_path):
+    """Bytes of an npz file, changed and cut."""
+    path = tmp_path / "a.npz"
+    np.savez(path, a=np.ones((3, 2), np.float32), b=np.zeros((0, 2)))
+    whole = path.read_bytes()
+
+    def check(changes, end):
+        content = bytearray(whole)
+        for place, value in changes:
+            content[place] = value
+        path.write_bytes(content[:end])
+        found = answered(embeddings.read, str(path))
+        assert found is None or all(x.ndim == 2 for x in found.values())
+
+    places = st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255))
+    ends = st.one_of(st.just(len(whole)), st.integers(0, len(whole)))
+    fuzz(run, check, st.lists(places, max_size=3), ends)
 
 
 @every_length

@@ -75,7 +75,7 @@ TAKES = {
     "sample_alignments": SOFT,
     "alignment_log_prob": SOFT,
     "kl_divergence": SOFT - {*COSTS, "temperature"},
-    "mea_alignment": ENDS | {"threshold"},
+    "mea_alignment": ENDS | {"threshold", "lengths"},
     "align_three": THREE | {"progress"},
     "plan_three": THREE,
     "align_triples": THREE - {"schedule", "chunk", "height", "depth"} | {"progress"},

@@ -17,6 +17,7 @@ FLOORS = ("api", "dp", "cpu", "gpu", "parts", "tracebacks")
 # Files of public functions beside ``api.py``.
 PUBLIC = (
     "accuracy",
+    "buckets",
     "hard_alignments",
     "large_jobs",
     "large_searches",

@@ -1,9 +1,18 @@
 """``jaxalign align A B``: pairs of two files."""
 
-from jaxalign.cli.options import Fasta, Options
+from typing import Annotated
+
+from jaxalign.cli.options import FLAG, Fasta, Options
 
 
-def align(a: Fasta, b: Fasta, /, *, options: Options = Options()) -> int:  # noqa: B008
+def align(
+    a: Fasta,
+    b: Fasta,
+    /,
+    *,
+    embeddings: Annotated[bool, FLAG] = False,
+    options: Options = Options(),  # noqa: B008
+) -> int:
     """Align the records of A with those of B: first with first, second with second.
 
     Where one file has a single record, it is aligned with every record of the other.
@@ -14,7 +23,15 @@ def align(a: Fasta, b: Fasta, /, *, options: Options = Options()) -> int:  # noq
         Queries: FASTA, plain, gz, bz2 or xz; - is standard input.
     b
         Targets.
+    embeddings
+        A and B are npz files with an array (residues, k) for each name; a pair of
+        residues scores the product of their vectors. Writes a tsv with CIGAR and
+        partners; needs --gap-open and --gap-extend.
     """
+    if embeddings:
+        from jaxalign.cli import embeddings_job
+
+        return embeddings_job.align(a, b, options)
     from jaxalign.cli import job
 
     return job.pairs(a, b, options)

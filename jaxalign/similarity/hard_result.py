@@ -80,7 +80,7 @@ class HardAlignments:
         scoring = as_scoring(scoring)
         flat = [np.asarray(getattr(self, name)) for name in FIELDS]
         rank = self.score.ndim
-        rows = [x.reshape(-1, *x.shape[rank:]) for x in flat]
+        rows = [x.reshape(self.score.size, *x.shape[rank:]) for x in flat]
         nobody = [None] * len(rows[0])
         texts = list(queries or nobody), list(targets or nobody)
         if {len(side) for side in texts} != {len(nobody)}:

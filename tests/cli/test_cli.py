@@ -615,6 +615,48 @@ def test_soft_prints_and_saves(run, folder):
     )
 
 
+def test_embeddings(run, folder):
+    """Pairs in order, of several shapes; numbers are those of the library."""
+    import jaxalign
+
+    rng = np.random.default_rng(5)
+    sides = [
+        {f"{name}{k}": rng.normal(size=(size, 4)).astype("f4") for k, size in sizes}
+        for name, sizes in (
+            ("q", [(0, 9), (1, 30), (2, 0)]),
+            ("t", [(0, 7), (1, 8), (2, 5)]),
+        )
+    ]
+    for file, arrays in zip("ab", sides, strict=True):
+        np.savez(folder / f"{file}.npz", **arrays)
+    words = ("align", "--embeddings", "a.npz", "b.npz", "--gap-open", "2")
+    words += ("--gap-extend", "0.5", "--mode", "local")
+    code, out, said = run(*words)
+    assert code == DONE and "3 pairs" in said
+    heading, *lines = [line.split("\t") for line in out.splitlines()]
+    assert heading[-2:] == ["cigar", "partners"]
+    gaps = {"gap_open": 2, "gap_extend": 0.5, "mode": "local"}
+    for line, x, y in zip(lines, *sides, strict=True):
+        best = jaxalign.hard_alignment((sides[0][x], sides[1][y]), **gaps)
+        assert line[:2] == [x, y] and line[7] == best.alignment().cigar()
+        np.testing.assert_allclose(float(line[2]), best.score, rtol=1e-4)
+        assert line[3:7] == [str(k) for k in best.spans.tolist()]
+        partners = ",".join(map(str, best.partners.tolist())) or "*"
+        assert line[8] == partners
+    code, _, _ = run(*words, "-o", "out.tsv")
+    assert code == DONE and (folder / "out.tsv").read_text() == out
+    assert "--force" in refused(run, folder, USAGE, *words, "-o", "out.tsv")
+    assert "--gap-open" in refused(run, folder, USAGE, *words[:4])
+    assert "letters" in refused(run, folder, USAGE, *words, "--min-score", "3")
+    assert "npz" in refused(run, folder, INPUT, *words[:2], "a.fa", *words[3:])
+    np.savez(folder / "b.npz", t=np.zeros((3, 5)), u=np.full((3, 5), np.nan))
+    assert "nan" in refused(run, folder, INPUT, *words)
+    np.savez(folder / "b.npz", t=np.zeros((3, 5)))
+    assert "multiplied" in refused(run, folder, INPUT, *words)
+    np.savez(folder / "b.npz", t=np.zeros((3, 4)), u=np.zeros((3, 4)))
+    assert "zipped" in refused(run, folder, USAGE, *words)
+
+
 @pytest.mark.slow
 def test_soft_draws_a_picture(run, folder):
     pytest.importorskip("matplotlib")

@@ -3,8 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
+from jaxalign.signatures import with_options
+from jaxalign.soft.options import SoftOptions
 
 
 class LengthBucket(NamedTuple):
@@ -14,8 +17,13 @@ class LengthBucket(NamedTuple):
     indices: np.ndarray
 
 
+@with_options(SoftOptions, named=True)
 def bucket_lengths(
-    query_lengths, target_lengths, *, shapes: int = 8, multiple: int = 8
+    query_lengths: ArrayLike,
+    target_lengths: ArrayLike,
+    *,
+    shapes: int = 8,
+    multiple: int = 8,
 ) -> list[LengthBucket]:
     """Divide pairs among few shapes with little padding.
 
@@ -54,11 +62,12 @@ def bucket_lengths(
     >>> [(b.shape, b.indices.tolist()) for b in jaxalign.bucket_lengths(m, n, shapes=2)]
     [((96, 104), [0, 2]), ((312, 304), [1, 3])]
     """
-    lengths = np.stack(np.broadcast_arrays(query_lengths, target_lengths), -1)
+    both = np.asarray(query_lengths), np.asarray(target_lengths)
+    lengths = np.stack(np.broadcast_arrays(*both), -1)
     if lengths.ndim != 2 or lengths.dtype.kind not in "iu" or (lengths < 0).any():
-        raise UsageError("bucket_lengths: two vectors of lengths, one entry a pair")
+        raise UsageError("two vectors of lengths, one entry a pair")
     if shapes < 1 or multiple < 1:
-        raise UsageError("bucket_lengths: shapes and multiple must be at least 1")
+        raise UsageError("shapes and multiple must be at least 1")
     lengths = -(-lengths // multiple) * multiple
     if not len(lengths):
         return []

@@ -1,0 +1,105 @@
+"""``jaxalign align --embeddings A.npz B.npz``: alignments of a network's vectors."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from jaxalign.cli.options import ModeOptions, Options, OutputOptions, ScoringOptions
+from jaxalign.cli.report import say
+from jaxalign.cli.request import mode_of
+from jaxalign.errors import InputError, UsageError
+from jaxalign.io import embeddings, output
+from jaxalign.pairs.hard_alignments import hard_alignment
+from jaxalign.soft.buckets import bucket_lengths
+
+CELLS_AT_A_TIME = 2**24  # padded cells of a batch
+
+
+def align(a: str, b: str, options: Options) -> int:
+    """Pairs of two files: first with first, or a single array with all."""
+    _check(options)
+    mode, free_ends = mode_of(options)
+    path = options.output.out or output.STDOUT
+    output.check(path, options.output.force)
+    output.check_inputs(options.output.out, (a, b))
+    queries, targets = embeddings.read(a), embeddings.read(b)
+    pairs = _zipped(a, b, queries, targets)
+    gaps = {"gap_open": options.scoring.gap_open}
+    gaps["gap_extend"] = options.scoring.gap_extend
+    found = _aligned(
+        queries, targets, pairs, gaps | {"mode": mode, "free_ends": free_ends}
+    )
+    output.write_text(path, embeddings.tsv(*zip(*found, strict=True)) if found else [])
+    if not options.messages.quiet:
+        say(f"{len(found):,} pairs of embeddings, {mode}")
+    return 0
+
+
+def _check(options: Options) -> None:
+    """Refuse options that mean nothing without letters."""
+    scoring, mode, out = options.scoring, options.mode, options.output
+    if scoring.gap_open is None or scoring.gap_extend is None:
+        raise UsageError("--embeddings needs --gap-open and --gap-extend")
+    known = Options(
+        scoring=ScoringOptions(
+            gap_open=scoring.gap_open, gap_extend=scoring.gap_extend
+        ),
+        mode=ModeOptions(mode=mode.mode, free_ends=mode.free_ends),
+        output=OutputOptions(out=out.out, force=out.force),
+        machine=replace(Options().machine, no_cache=options.machine.no_cache),
+        messages=options.messages,
+    )
+    if known != options:
+        raise UsageError(
+            "--embeddings takes --gap-open, --gap-extend, --mode, --free-ends, -o, "
+            "--force and -q: other options are about letters or their fills"
+        )
+
+
+def _zipped(a, b, queries, targets) -> list[tuple[str, str]]:
+    """Names of the pairs."""
+    m, n = len(queries), len(targets)
+    if 1 not in (m, n) and m != n:
+        raise UsageError(
+            f"{a} has {m} arrays, {b} has {n}: pairs are zipped, so there must be as "
+            "many, or one in either file"
+        )
+    widths = {x.shape[1] for x in (*queries.values(), *targets.values())}
+    if len(widths) > 1:
+        raise InputError(f"{a}, {b}: vectors of {widths} numbers cannot be multiplied")
+    count = max(m, n) if min(m, n) else 0
+    one, other = ([*x] * (count if len(x) == 1 else 1) for x in (queries, targets))
+    return [*zip(one, other, strict=True)] if count else []
+
+
+def _aligned(queries, targets, pairs, options):
+    """(Alignment, partners) of each pair, in their order."""
+    lengths = np.array([(len(queries[x]), len(targets[y])) for x, y in pairs])
+    lengths = lengths.reshape(-1, 2)
+    found: list = [None] * len(pairs)
+    for (rows, columns), indices in bucket_lengths(*lengths.T):
+        count = max(1, min(len(indices), CELLS_AT_A_TIME // max(rows * columns, 1)))
+        for first in range(0, len(indices), count):
+            some = indices[first : first + count]
+            padded = np.resize(some, count)  # a batch of the same size: one program
+            both = (
+                _padded([side[pairs[k][s]] for k in padded], size)
+                for s, (side, size) in enumerate(((queries, rows), (targets, columns)))
+            )
+            best = hard_alignment(
+                tuple(both), lengths[padded].astype(np.int32), **options
+            )
+            several = best.alignments()
+            for row, k in enumerate(some):
+                name, other = pairs[k]
+                named = replace(several[row], query_name=name, target_name=other)
+                found[k] = named, np.asarray(best.partners[row])[: lengths[k][0]]
+    return found
+
+
+def _padded(arrays, size):
+    """One array (count, size, k)."""
+    wide = np.zeros((len(arrays), size, arrays[0].shape[1]), np.float32)
+    for row, x in zip(wide, arrays, strict=True):
+        row[: len(x)] = x
+    return wide
