@@ -108,13 +108,12 @@ class Definition:
             ratio_text = f", length ratio (shorter / longer) >= {least}"
         return (
             f"identity_{self.options.identity} >= {self.cut:.15g}{ratio_text}; "
-            f"{self.ends()} alignment, {self.scoring}"
+            f"{self.ends()}, {self.scoring}"
         )
 
     def ends(self) -> str:
         """The mode, and the ends that are free."""
-        free = self.options.free_ends
-        mode = self.options.mode
+        free, mode = self.options.free_ends, f"{self.options.mode} alignment"
         return f"{mode} with free {', '.join(sorted(free))}" if free else mode
 
     def about(self) -> dict[str, Any]:

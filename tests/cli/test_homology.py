@@ -162,6 +162,28 @@ def test_a_certificate_is_verified(run):
 
 
 @pytest.mark.parametrize(
+    "words, says",
+    [
+        (("--preset", "needle"), "semiglobal alignment, EDNAFULL, gap(k) = 10 + 0.5"),
+        (("--free-ends", "q5,t5", "--matrix", "PAM250"),
+         "global alignment with free query_start, target_start, PAM250"),
+        (("--mode", "local", "--identity", "shorter", "--min-length-ratio", "0.3"),
+         "identity_shorter >= 0.5, length ratio (shorter / longer) >= 0.3; local"),
+        (("--match", "3", "--mismatch", "-1", "--alphabet", "dna"), "match 3"),
+        (("--alphabet", "auto"), "match 2 / mismatch -3"),
+    ],
+)  # fmt: skip
+def test_certificates_of_other_definitions(run, words, says):
+    text = ">{0}1\nACGTACGTAAGGCTTACGTAAC\n>{0}2\nACGTACGTTTGGCT\n"
+    Path("x.fa").write_text(text.format("x"))
+    Path("y.fa").write_text(text.format("y"))
+    code, _, err = run("audit", "x.fa", "y.fa", *CUT, *words, "-o", "c.json")
+    assert code == LEAK and says in err
+    code, _, err = run("audit", "--certificate", "c.json")
+    assert code == LEAK and "verified, the same" in err and says in err
+
+
+@pytest.mark.parametrize(
     "change, message",
     [
         ({"leaks": 0}, "leaks: the certificate has 0, the computation 1"),
