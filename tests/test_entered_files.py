@@ -11,7 +11,7 @@ CALLS = {
     "all": (entered_files.command_line, 45),
     "align_all": (lambda _: entered_files.set_of_proteins(), 26),
     "triple": (lambda _: entered_files.triple(), 25),
-    "soft gradient": (lambda _: entered_files.soft_gradient(), 9),
+    "soft gradient": (lambda _: entered_files.soft_gradient(), 10),
 }
 
 

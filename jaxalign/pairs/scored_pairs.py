@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxalign.pairs.dp import scored_fill, scored_walk, several_best
-from jaxalign.runtime import mesh_batch
 from jaxalign.runtime.programs import program
-from jaxalign.similarity import arrays, validity
+from jaxalign.similarity import arrays, mesh_batch, validity
 from jaxalign.similarity.arguments import ScoredPair
 from jaxalign.similarity.arrays import COSTLY, FORBIDDEN
 from jaxalign.similarity.cost_table import Weights

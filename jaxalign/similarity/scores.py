@@ -9,6 +9,7 @@ from jax.core import Tracer
 
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import Scoring, as_scoring
+from jaxalign.similarity import mesh_batch
 from jaxalign.similarity.arrays import Factors
 
 # One array, or a tuple of those that it is made of.
@@ -73,6 +74,14 @@ def _looked_up(query, target, matrix, lengths):
         _marked(jnp.asarray(x), size)
         for x, size in zip((query, target), matrix.shape, strict=True)
     )
+    if a.ndim == b.ndim == 2 and mesh_batch.divided(a, b):
+        axes = {"matrix": None, "a": 0, "b": 0}
+        arrays = {"matrix": matrix, "a": a, "b": b}
+        return mesh_batch.over_batch(lambda x: _gathered(**x), arrays, axes)
+    return _gathered(matrix, a, b)
+
+
+def _gathered(matrix, a, b):
     at = matrix.at[a[..., :, None], b[..., None, :]]
     return at.get(mode="fill", fill_value=jnp.nan)
 

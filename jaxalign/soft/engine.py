@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from jaxalign.errors import UsageError
-from jaxalign.runtime import mesh_batch
 from jaxalign.runtime.programs import program
+from jaxalign.similarity import mesh_batch
 from jaxalign.similarity.arrays import (
     COSTLY,
     FORBIDDEN,

@@ -92,6 +92,19 @@ def test_outside_of_jit(shares):
     assert found.sharding.spec[0] == "pairs"
 
 
+def test_codes_are_looked_up_where_they_are(shares):
+    mesh, *_ = shares
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 20, (8, 6)), rng.integers(0, 20, (8, 7))
+    scores = jaxalign.Scoring().scores
+
+    def run(query, target):
+        lookup = query, target, scores
+        return jaxalign.soft_score(lookup, gap_open=11.0, gap_extend=1.0)
+
+    check(run, (mesh, jax.device_put(codes, NamedSharding(mesh, BATCH)), codes))
+
+
 def test_hard_alignments_too(shares):
     check(partners, shares)
 

@@ -57,6 +57,11 @@ def _varies(x: Any) -> frozenset[str]:
     return frozenset(jax.typeof(x).manual_axis_type.varying)
 
 
+def divided(*arrays: Any) -> bool:
+    """Whether axis 0 of some array is divided by an explicit mesh."""
+    return any(x.ndim and _explicit(x) for x in arrays)
+
+
 def _explicit(x: Any) -> tuple[Any, Any] | None:
     """(mesh, names of the axes that divide axis 0) of an explicit mesh."""
     sharding = jax.typeof(x).sharding
