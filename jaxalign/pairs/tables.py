@@ -28,7 +28,8 @@ def run(
     """Compute a job of some options."""
     task = make_task(kind, queries, targets, scoring, options)
     watched = options.progress, options.busy
-    results: Any = engine.run(engine.plan(task), *watched, survivors.plan_survivors)
+    refine = survivors.plan_survivors if task.filters else None
+    results: Any = engine.run(engine.plan(task), *watched, refine)
     return table_of(task, *results)
 
 
