@@ -22,6 +22,9 @@ from jaxalign.pairs.windows import by_length
 
 MAX_QUERIES = 4096  # of a block
 MAX_BLOCK_PAIRS = 2**20  # of a launch: 50 MB of numbers for each thread
+# Cells of a job whose common subsequences are counted, unless an implementation is
+# named. Fewer take less time than to compile what counts them (docs/logs/lcs-filter.md)
+LEAST_CELLS, LEAST_CELLS_OF_A_GPU = 10**10, 2 * 10**11
 WORD_BITS = 64  # columns of a target that an LCS takes together
 
 
@@ -113,15 +116,14 @@ def proofs_of(task: Task) -> Proofs | None:
         bound = identity_bound(task.filters, task.mode, task.free)
     if bound is None and task.filters.min_length_ratio is None:
         return None
-    lcs = bound is not None and not small_jobs.seems_small(task)
-    return Proofs(task, bound, lcs, _launches_of(task) if lcs else None)
-
-
-def _launches_of(task: Task) -> Any:
-    """What counts common subsequences on the GPUs of a task; None where none can."""
+    if bound is None or small_jobs.seems_small(task):
+        return Proofs(task, bound, False)
     from jaxalign.pairs import compiled
 
-    return compiled.lcs_launches(task)
+    launches = compiled.lcs_launches(task)
+    least = LEAST_CELLS_OF_A_GPU if launches else LEAST_CELLS
+    lcs = task.implementation is not None or task.job.total >= least
+    return Proofs(task, bound, lcs, launches if lcs else None)
 
 
 def find(proofs: Proofs) -> Survivors:

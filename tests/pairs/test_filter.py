@@ -29,7 +29,7 @@ MODES = [
     {"free_ends": ["query_start", "query_end"]},
     {"free_ends": ["query_start", "target_end"]},
 ]
-SWEEP = {"implementation": "sweep"}  # no small job, which counts no subsequence
+SWEEP = {"implementation": "sweep"}  # else a small job counts no subsequences
 
 
 def family(rng, count: int, length: int) -> list[str]:
@@ -160,7 +160,7 @@ def test_parts_shards_and_what_is_there_already(include_self, monkeypatch):
 def test_several_devices(devices):
     options = {"min_identity": 0.5, "identity": "longer", "output": "stats"}
     want = jaxalign.align_all(TEXTS, **options, filter=False)
-    found = jaxalign.align_all(TEXTS, **options, devices=devices)
+    found = jaxalign.align_all(TEXTS, **options, **SWEEP, devices=devices)
     same_tables(found, want)
     assert sum(found.info["excluded"].values()) > 100
 
@@ -210,6 +210,15 @@ def test_a_job_by_rows_compares_lengths_alone():
     same_tables(found, jaxalign.align_all(TEXTS, **options, filter=False))
     (name,) = found.info["excluded"]
     assert name.startswith("lengths") and found.info["implementation"] == "rows"
+
+
+def test_a_large_job_counts_subsequences(monkeypatch):
+    options = {"min_identity": 0.6, "identity": "longer", "output": "identity"}
+    few = jaxalign.align_all(TEXTS, **options).info["excluded"]
+    assert not any(name.startswith("LCS") for name in few)
+    monkeypatch.setattr(proofs, "LEAST_CELLS", 1000)
+    more = jaxalign.align_all(TEXTS, **options).info["excluded"]
+    assert more["LCS: lcs / max(m, n) < 0.6"] > 0
 
 
 def _encoded(texts):
@@ -328,7 +337,7 @@ def test_rows_by_launches(launched, monkeypatch, kind, devices):
         options |= {"output": "stats", "min_cov": 0.7, "mode": "semiglobal"}
     if kind == "mean":
         options |= {"min_length_ratio": 0.6}
-    call = {"devices": devices} if devices else SWEEP
+    call = SWEEP | ({"devices": devices} if devices else {})
     want = jaxalign.align_all(TEXTS, **options, filter=False)
     monkeypatch.setattr(proofs, "MAX_QUERIES", 2)
     found = jaxalign.align_all(TEXTS, part_rows=200, **options, **call)
@@ -355,6 +364,7 @@ def test_the_engine_filters_by_kernels(monkeypatch):
         "lcs_launches",
         lambda task: LcsLaunches(task, kernels_pallas, interpret),
     )
+    options["implementation"] = "pallas"
     found = jaxalign.align_all(some, **options, threads=1, devices=[0])
     assert found.implementation == "pallas" and found.info["excluded"]
     for name in ("query", "target", "score", "max_identities"):
