@@ -248,8 +248,7 @@ def run_plan(plan: Plan, options: PairOptions) -> Table:
         parts = query_ranges.cut_of(plan.task, options.part_rows)
         return _joined(plan.task, parts, options)
     watched = options.progress, options.busy
-    refine = survivors.plan_survivors if plan.task.filters else None
-    results: Any = engine.run(plan, *watched, refine)
+    results: Any = engine.run(plan, *watched, survivors.plan_survivors)
     return table_of(plan.task, *results)
 
 
@@ -305,8 +304,6 @@ def plan_of(
         if len(paired) != len(targets):
             task = replace(task, single_target=targets)
     plan = engine.plan(task)
-    if not task.filters:
-        return plan
     return replace(plan, figures=plan.figures | survivors.bound_figures(task))
 
 

@@ -28,8 +28,7 @@ def run(
     """Compute a job of some options."""
     task = make_task(kind, queries, targets, scoring, options)
     watched = options.progress, options.busy
-    refine = survivors.plan_survivors if task.filters else None
-    results: Any = engine.run(engine.plan(task), *watched, refine)
+    results: Any = engine.run(engine.plan(task), *watched, survivors.plan_survivors)
     return table_of(task, *results)
 
 
