@@ -24,7 +24,8 @@ def read(path: str) -> dict[str, np.ndarray]:
         differs from that of the first.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # NumPy would leave a damaged file open that it has opened itself.
+        with open(path, "rb") as source, np.load(source, allow_pickle=False) as file:
             found = {name: file[name] for name in file.files}
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error})") from error

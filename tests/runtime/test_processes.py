@@ -40,6 +40,13 @@ CALLS = {
     "directions": lambda: jaxalign.directions("MKV", "MRV"),
     "dp_table": lambda: jaxalign.dp_table("MKV", "MRV"),
     "plan": lambda: jaxalign.plan(SOME),
+    "hard_alignment": lambda: jaxalign.hard_alignment(**MODEL),
+    "k_best": lambda: jaxalign.k_best(2, **MODEL),
+    "cluster": lambda: jaxalign.cluster(SOME, min_identity=0.5),
+    "deduplicate": lambda: jaxalign.deduplicate(SOME),
+    "identity_graph": lambda: jaxalign.identity_graph(SOME, min_identity=0.5),
+    "split": lambda: jaxalign.split(SOME, max_identity=0.9, folds=2),
+    "audit": lambda: jaxalign.audit([SOME, SOME], max_identity=0.9),
     "search": lambda: jaxalign.search(SOME, SOME),
     "stream_search": lambda: list(jaxalign.stream_search(SOME, SOME)),
     "align_three": lambda: jaxalign.align_three(*SOME),
@@ -53,7 +60,8 @@ CALLS = {
     "alignment_log_prob": lambda: jaxalign.alignment_log_prob([0, 1, 2], **MODEL),
     "kl_divergence": lambda: jaxalign.kl_divergence(MODEL, MODEL),
 }
-NO_JAX = {"index_database", "open_database", "mea_alignment"}
+NO_JAX = {"index_database", "open_database", "mea_alignment", "bucket_lengths"}
+NO_JAX |= {"HardAlignments"}
 
 
 def run_script(folder: Path, text: str, *words: str) -> list[str]:
