@@ -11,19 +11,25 @@ of all where the first took less than a minute.
 """
 
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
 
-import jaxalign
-import kernels_pallas
-from benchmarks import problems
-from jaxalign.model.alphabet import Sequences, from_parts
-from jaxalign.pairs import compiled
-from jaxalign.pairs.cpu import lcs_windows
-from jaxalign.pairs.gpu.lcs_launches import LcsLaunches
-from jaxalign.pairs.options import PairOptions, make_task
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import problems  # noqa: E402
+
+import jaxalign  # noqa: E402
+import kernels_pallas  # noqa: E402
+from jaxalign.model.alphabet import Sequences, from_parts  # noqa: E402
+from jaxalign.pairs import compiled  # noqa: E402
+from jaxalign.pairs.cpu import lcs_windows  # noqa: E402
+from jaxalign.pairs.gpu.lcs_launches import LcsLaunches  # noqa: E402
+from jaxalign.pairs.options import PairOptions, make_task  # noqa: E402
 
 SCORING = jaxalign.Scoring()
 LENGTHS = (100, 200, 400, 800, 1600)

@@ -22,9 +22,11 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from benchmarks import measure
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "benchmarks")]
+
+import measure  # noqa: E402
+
 DATA = ROOT / "benchmarks" / "data" / "swissprot12071.fasta"
 RESULTS = ROOT / "benchmarks" / "results" / "splits.jsonl"
 SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}

@@ -74,7 +74,14 @@ def unfiltered(table, options):
 OUTPUTS = ["alignment", "identity", "stats", "alignment", "stats"]
 
 
-@pytest.mark.parametrize("ends, output", [*zip(MODES, OUTPUTS, strict=True)], ids=str)
+@pytest.mark.parametrize(
+    "ends, output",
+    [
+        pytest.param(*one, marks=[pytest.mark.slow] * (one[1] == "stats"))
+        for one in zip(MODES, OUTPUTS, strict=True)
+    ],
+    ids=str,
+)
 def test_rows_are_the_same_for_every_denominator_and_cut(ends, output):
     whole = jaxalign.align_all(TEXTS, output=output, **ends)
     zipped = jaxalign.align_pairs(TEXTS, TEXTS[::-1], output=output, **ends)

@@ -30,7 +30,9 @@ def path_of(result):
     return (q0, t0), (q1, t1), string
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+@pytest.mark.parametrize(
+    "dtype", [np.float32, pytest.param(np.int8, marks=pytest.mark.slow)]
+)
 def test_every_path_by_enumeration(dtype):
     """Score and tie rule for all modes, free ends, gaps, lengths; many are ties."""
     rng = np.random.default_rng(3)
@@ -159,7 +161,14 @@ def run_cost(costs, op, count, cell, free=False):
 
 
 @pytest.mark.parametrize(
-    "form", ["full", "vector", "vector, not adjacent", "full, not adjacent"]
+    "form",
+    [
+        "vector",
+        *(
+            pytest.param(form, marks=pytest.mark.slow)
+            for form in ("full", "vector, not adjacent", "full, not adjacent")
+        ),
+    ],
 )
 def test_costs_by_position(form):
     """In all modes and free ends; to open may cost less than to extend."""

@@ -50,8 +50,13 @@ FUNCTIONS = {
     "gaps": by_costs,
     "log_prob": log_prob,
 }
+QUICK = {("score", "log"), ("gradient", "log"), ("gradient", "pallas")}
 CASES = [(name, "log") for name in FUNCTIONS]
 CASES += [("gradient", "blocked"), ("gradient", "scaled"), ("gradient", "pallas")]
+CASES = [
+    pytest.param(*one, marks=[] if one in QUICK else [pytest.mark.slow])
+    for one in CASES
+]
 
 
 @pytest.fixture(scope="module")

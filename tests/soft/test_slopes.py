@@ -30,6 +30,7 @@ def divergence(s, o, t):
     return jaxalign.kl_divergence(p, q) + jaxalign.kl_divergence(q, p)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [entropy, gaps, divergence])
 def test_gradients_in_both_modes(function):
     """Against finite differences, in float64; and a second derivative."""
@@ -52,7 +53,12 @@ def test_gradients_in_both_modes(function):
 
 
 @pytest.mark.parametrize(
-    "function, megabytes", [(entropy, 150), (gaps, 180), (divergence, 600)]
+    "function, megabytes",
+    [
+        (entropy, 150),
+        pytest.param(gaps, 180, marks=pytest.mark.slow),
+        pytest.param(divergence, 600, marks=pytest.mark.slow),
+    ],
 )
 def test_memory_of_gradients(function, megabytes):
     """At 2,000 x 2,000, a table of 16 MB; reverse mode through both passes needs 2,300
