@@ -10,6 +10,7 @@ import os
 import sys
 import time
 import traceback
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -45,13 +46,26 @@ def run(job, cap=jobs.CAP) -> dict:
     problem = checks.Problem(job, scoring, *sides)
     checked = {"search": _search, "distance": _distance}.get(job.kind, _table)
     # Of the small jobs every other one is compiled; the rest are computed by rows.
-    # Set by itself: ``patch.dict`` would take back what JAX has set meanwhile, where
-    # Mosaic finds its library.
-    os.environ["JAXALIGN_ROWS"] = "off" if job.number % 2 else "on"
-    table, wrong = checked(problem, flat)
+    with _variable("JAXALIGN_ROWS", "off" if job.number % 2 else "on"):
+        table, wrong = checked(problem, flat)
     cells = int(problem.cells(slice(None)).sum())
     ran = getattr(table, "implementation", "-")
     return {"ran": ran, "cells": cells, "differences": wrong[:SHOWN]}
+
+
+@contextmanager
+def _variable(name: str, value: str):
+    """One variable of the environment for a while. ``patch.dict`` would also take back
+    what JAX has set meanwhile, by which Mosaic finds its library."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def _options(job) -> dict:

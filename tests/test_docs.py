@@ -34,7 +34,14 @@ def _named(page: Path) -> str:
 EXAMPLES = [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")]
 
 
-@pytest.mark.parametrize("page", EXAMPLES, ids=_named)
+LONG = {"homology-split.md"}  # a thousand proteins
+MARKED = [
+    pytest.param(page, marks=[pytest.mark.slow] * (page.name in LONG))
+    for page in EXAMPLES
+]
+
+
+@pytest.mark.parametrize("page", MARKED, ids=_named)
 def test_examples(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # examples may write files
     # optax promotes dtypes, as JAX does by default.

@@ -163,11 +163,8 @@ def run_cost(costs, op, count, cell, free=False):
 @pytest.mark.parametrize(
     "form",
     [
-        "vector",
-        *(
-            pytest.param(form, marks=pytest.mark.slow)
-            for form in ("full", "vector, not adjacent", "full, not adjacent")
-        ),
+        pytest.param(form, marks=pytest.mark.slow)
+        for form in ("full", "vector", "vector, not adjacent", "full, not adjacent")
     ],
 )
 def test_costs_by_position(form):
@@ -223,6 +220,7 @@ def rescore(s, costs, found, mode, free):
     return total
 
 
+@pytest.mark.slow
 def test_the_limit_of_the_soft_score():
     """0 <= F(T) - score <= T log(number of alignments), costs by position too."""
     rng = np.random.default_rng(6)

@@ -76,8 +76,17 @@ def test_a_certain_label_has_a_gradient():
 # --- nan and infinity
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-@pytest.mark.parametrize("name", ["score", "posterior", "gaps", "entropy"])
+NAMES = ("score", "posterior", "gaps", "entropy")
+NAN_CASES = [
+    pytest.param(
+        *(name, one), marks=[pytest.mark.slow] * (one != "log" and name != "score")
+    )
+    for name in NAMES
+    for one in IMPLEMENTATIONS
+]
+
+
+@pytest.mark.parametrize("name, implementation", NAN_CASES)
 def test_nan_within_the_lengths_is_nan(name, implementation):
     """In a similarity, an embedding and each gap cost; beyond the lengths it is not
     seen. One program for all of them."""
