@@ -172,6 +172,7 @@ def test_several_devices(devices):
     assert sum(found.info["excluded"].values()) > 100
 
 
+@pytest.mark.slow
 def test_one_against_all_and_an_asymmetric_matrix(tmp_path):
     rng = np.random.default_rng(2)
     letters = "ACDEFGHIKLMNPQRSTVWYX"

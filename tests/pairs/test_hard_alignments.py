@@ -283,6 +283,7 @@ def test_the_k_best_of_a_batch():
 # --- arrays of every kind
 
 
+@pytest.mark.slow
 def test_ragged_batches_of_narrow_numbers():
     """Padding of nan is never seen; float16, bfloat16 and int8 are read exactly."""
     rng = np.random.default_rng(9)

@@ -176,6 +176,7 @@ def test_other_pairs_of_the_batch_change_nothing(problem, length):
     same_rows(align(*problem, "alignment"), table, range(4, 4 + PAIRS))
 
 
+@pytest.mark.slow
 @few
 @given(problems(least=33))
 def test_however_computed(problem):

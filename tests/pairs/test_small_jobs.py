@@ -56,6 +56,7 @@ def test_sets_are_those_of_the_lanes(mode, output):
         both(jaxalign.align_pairs, texts[5:6], texts, SCORINGS[name], **options)
 
 
+@pytest.mark.slow
 def test_proteins_are_those_of_the_lanes_and_the_oracle():
     """Real proteins, and windows of some bytes: several of them."""
     scoring = Scoring("BLOSUM62", 12, 1)

@@ -34,7 +34,7 @@ SCORINGS = {
     # A mismatch costs more than an insertion next to a deletion.
     "dear": Scoring(match=2, mismatch=-9, gap_open=3, gap_extend=1),
 }
-LATER = ("fraction", "PAM250", "DNA")  # with the slow tests
+LATER = ("fraction", "PAM250", "DNA", "dear")  # with the slow tests
 SHORT, SHORT_LENGTH = ("affine", "linear"), 64  # beginnings alone, to be quick
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 CODONS = "GCTCGTAACGACTGCCAGGAAGGTCACATCCTGAAGATGTTCCCGAGCACCTGGTACGTG"

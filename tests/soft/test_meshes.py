@@ -114,6 +114,7 @@ def test_hard_alignments_too(shares):
     check(partners, shares)
 
 
+@pytest.mark.slow
 def test_costs_that_all_devices_share(shares):
     """Their gradient is the sum over the devices."""
     mesh, (s, lengths), plain = shares
