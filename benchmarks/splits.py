@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "benchmarks")]
 
 import measure  # noqa: E402
+import problems  # noqa: E402
 
-DATA = ROOT / "benchmarks" / "data" / "swissprot12071.fasta"
 RESULTS = ROOT / "benchmarks" / "results" / "splits.jsonl"
 SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}
 
@@ -58,12 +58,8 @@ with open(sys.argv[2], "w") as out:
 
 def proteins(count: int) -> list[tuple[str, str]]:
     """Real proteins in families: entries of one mnemonic, where three or more are."""
-    records = DATA.read_text(encoding="utf-8").removeprefix(">").split("\n>")
     families = defaultdict(list)
-    for record in records:
-        heading, *lines = record.split("\n")
-        entry = heading.split(" ")[0].split("|")[2]
-        letters = "".join(lines)
+    for entry, letters in problems.read_fasta(problems.SWISSPROT, field=2):
         if 50 <= len(letters) <= 1000 and not set(letters) & set("UOJ"):
             families[entry.split("_")[0]].append((entry, letters))
     large = [x for x in families.values() if len(x) >= 3]
@@ -177,7 +173,7 @@ def leaks(folder: Path, parts: dict[str, str], cut: float) -> tuple[int, float]:
     """(pairs across parts at the cut or above, the highest identity), exactly."""
     rows = "".join(f"{name}\t{part}\n" for name, part in parts.items())
     (folder / "given.tsv").write_text("name\tpart\n" + rows, encoding="utf-8")
-    kept = [x for x in _records(folder / "in.fa") if x[0] in parts]
+    kept = [x for x in problems.read_fasta(folder / "in.fa") if x[0] in parts]
     _write(folder / "kept.fa", kept)
     words = [
         sys.executable,
@@ -199,12 +195,6 @@ def leaks(folder: Path, parts: dict[str, str], cut: float) -> tuple[int, float]:
     audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     worst = max((x["identity"] for x in audit["worst"]), default=0.0)
     return audit["leaks"], worst
-
-
-def _records(path: Path):
-    for record in path.read_text(encoding="utf-8").removeprefix(">").split("\n>"):
-        name, letters, *_ = record.split("\n")
-        yield name, letters
 
 
 def _write(path: Path, records) -> None:

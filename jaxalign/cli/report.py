@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-import platform
 import sys
-from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
 from jaxalign.model.scoring import resolve_ends
+from jaxalign.model.versions import package_versions
 
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "biotite")
 
@@ -20,16 +19,7 @@ def say(text: str) -> None:
 
 def versions() -> dict[str, str]:
     """Versions of the program, what it stands on, and Python."""
-    return {name: _version(name) for name in PACKAGES} | {
-        "python": platform.python_version()
-    }
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
+    return package_versions(PACKAGES)
 
 
 def heading(request, plan: dict) -> str:

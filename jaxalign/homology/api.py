@@ -31,6 +31,7 @@ from jaxalign.homology.report import report
 from jaxalign.homology.result import Clusters, Split
 from jaxalign.homology.splits import REMOVED
 from jaxalign.inputs import SetLike
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.signatures import with_options
 
@@ -86,9 +87,8 @@ def cluster(
     >>> clusters.labels.tolist(), clusters.representatives.tolist()
     ([0, 1, 0], [0, 1])
     """
-    scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
-    definition = define(scoring, chosen, "min_identity", min_identity)
-    (data,) = inputs.sets(scoring, sequences)
+    chosen = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, chosen, "min_identity", min_identity)
     return engine.cluster(data, definition, method)
 
 
@@ -147,9 +147,8 @@ def identity_graph(
     >>> graph.toarray().round(3).tolist()
     [[0.0, 0.923, 0.0], [0.923, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
-    definition = define(scoring, chosen, "min_identity", min_identity)
-    (data,) = inputs.sets(scoring, sequences)
+    chosen = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, chosen, "min_identity", min_identity)
     return engine.graph(data, definition)
 
 
@@ -211,9 +210,8 @@ def split(
     ([0, 1], [2, 3])
     """
     choices = SplitChoices(parts, folds, labels, seed, too_large)
-    scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
-    definition = define(scoring, chosen, "max_identity", max_identity)
-    (data,) = inputs.sets(scoring, sequences)
+    chosen = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, chosen, "max_identity", max_identity)
     return engine.split(data, definition, choices)
 
 
@@ -261,6 +259,19 @@ def audit(
         raise UsageError("an audit needs two parts or more")
     sets = inputs.sets(scoring, *parts.values())
     return engine.audit(dict(zip(map(str, parts), sets, strict=True)), definition)
+
+
+def _read(
+    sequences: SetLike,
+    scoring: ScoringLike,
+    options: HomologyOptions,
+    name: str,
+    cut: float,
+) -> tuple[Definition, Sequences]:
+    """The checked definition of a call, and its encoded set."""
+    scoring = as_scoring(scoring)
+    definition = define(scoring, options, name, cut)
+    return definition, inputs.sets(scoring, sequences)[0]
 
 
 __all__ = [

@@ -6,10 +6,8 @@ does not depend on the machine has to be the same.
 
 import hashlib
 import json
-import platform
 import sys
 from dataclasses import fields
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from jaxalign.homology.audit import Audit
 from jaxalign.homology.options import Definition, HomologyOptions, define
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.versions import package_versions
 from jaxalign.runtime.devices import describe_device, select_device
 
 FORMAT = "jaxalign certificate, 1"
@@ -73,15 +72,7 @@ def sha256_of(sequences: Sequences) -> str:
 
 def versions() -> dict[str, str]:
     """Of the program, what it stands on, and Python."""
-    python = {"python": platform.python_version()}
-    return {name: _version(name) for name in PACKAGES} | python
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
+    return package_versions(PACKAGES)
 
 
 def _device(audit: Audit) -> dict:

@@ -6,9 +6,9 @@
 their identity is at or above a cut.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -66,22 +66,6 @@ class AuditKeywords(LinkKeywords, total=False):
 
     worst: int
     full_histogram: bool
-
-
-class LinkArguments(TypedDict):
-    """Options as ``PairOptions`` takes them."""
-
-    mode: Mode
-    free_ends: Collection[FreeEnd] | None
-    output: Literal["identity"]
-    identity: LengthIdentity
-    min_identity: float
-    min_length_ratio: float | None
-    filter: bool
-    implementation: Implementation | None
-    memory_budget: int | str | None
-    threads: int | None
-    devices: Devices
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,20 +153,19 @@ def pair_options(definition: Definition, least: float | None = None) -> PairOpti
     """The options of the pairs that are linked, or have an identity of ``least``."""
     options = definition.options
     free = None if options.free_ends is None else tuple(options.free_ends)
-    chosen: LinkArguments = {
-        "mode": options.mode,
-        "free_ends": free,
-        "output": "identity",
-        "identity": options.identity,
-        "min_identity": definition.cut if least is None else least,
-        "min_length_ratio": options.min_length_ratio,
-        "filter": options.filter,
-        "implementation": options.implementation,
-        "memory_budget": options.memory_budget,
-        "threads": options.threads,
-        "devices": options.devices,
-    }
-    return PairOptions(**chosen)
+    return PairOptions(
+        mode=options.mode,
+        free_ends=free,
+        output="identity",
+        identity=options.identity,
+        min_identity=definition.cut if least is None else least,
+        min_length_ratio=options.min_length_ratio,
+        filter=options.filter,
+        implementation=options.implementation,
+        memory_budget=options.memory_budget,
+        threads=options.threads,
+        devices=options.devices,
+    )
 
 
 def identities(table: Table, definition: Definition) -> np.ndarray:

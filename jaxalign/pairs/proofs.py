@@ -5,7 +5,8 @@ bound on the identical pairs, the longest common subsequence (LCS) as a bound on
 (``model.identity_bounds``).
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -142,11 +143,15 @@ def find(proofs: Proofs) -> Survivors:
     i = np.concatenate([none, *(one.i for one in found)])
     j = np.concatenate([none, *(one.j for one in found)])
     order = np.argsort(task.job.position(i, j), kind="stable")
-    counts: dict[str, int] = {}
+    return Survivors(i[order], j[order], excluded_by_all(found))
+
+
+def excluded_by_all(found: Iterable[Survivors]) -> dict[str, int]:
+    """How many pairs each proof excludes in all of some."""
+    counts: Counter[str] = Counter()
     for one in found:
-        for name, count in one.excluded.items():
-            counts[name] = counts.get(name, 0) + count
-    return Survivors(i[order], j[order], counts)
+        counts.update(one.excluded)
+    return dict(counts)
 
 
 def _blocks(proofs: Proofs) -> Iterator[TargetBlock]:

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from jaxalign.cli import options, progress
-from jaxalign.cli.main import App, main
+from jaxalign.cli.main import App
 from jaxalign.cli.request import scoring_of
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io.formats import FORMATS
@@ -47,17 +47,6 @@ def folder(tmp_path, monkeypatch):
     for name, text in {"a.fa": A, "b.fa": B, "one.fa": ONE}.items():
         (tmp_path / name).write_text(text)
     return tmp_path
-
-
-@pytest.fixture
-def run(folder, capsys):
-    """Words of a command line -> (exit code, stdout, stderr)."""
-
-    def run(*words):
-        code = main(list(words))
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 def golden(name: str, text: str):

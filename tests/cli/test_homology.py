@@ -7,7 +7,6 @@ from pathlib import Path
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
 import pytest
 
-from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io import fasta_records, name_table
 
@@ -32,15 +31,6 @@ def folder(tmp_path, monkeypatch):
     Path("train.fa").write_text(f">a\n{P}\n>b\nGGGGGGGG\n")
     Path("test.fa").write_text(f">c\n{P[:-2]}WW\n>d\nHEAGAWGHEE\n")
     return tmp_path
-
-
-@pytest.fixture
-def run(folder, capsys):
-    def run(*words):
-        code = main(list(words))
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 def rows(text: str) -> list[list[str]]:

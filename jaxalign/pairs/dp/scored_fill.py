@@ -88,19 +88,15 @@ def _plain_step(table: CostTable, local):
     top = jnp.where(open_top, 0, -table.constant["start_target"])
 
     def step(carry, x):
-        e1, f1, x1, y1, b1, b2, best, best_j = carry
+        b1, _, best, best_j = carry[4:]
         d = x["d"]
         j = d - i
         low = FORBIDDEN
-        cost = {name: table.at(name, x, d) for name in table.costs}
-        p = x["similarity"].astype(b1.dtype) + down(b2, low)
-        e_more, e_new = down(e1, low) - cost["extend_e"], down(x1, low) - cost["open_e"]
-        f_more, f_new = f1 - cost["extend_f"], y1 - cost["open_f"]
-        e, f = jnp.maximum(e_more, e_new), jnp.maximum(f_more, f_new)
+        p, e, f, extends = _cells(table, carry, x)
         top_row, column = i == 0, j == 0
         edge = top_row | column
         border = jnp.where(top_row, columns_at(top, table.rows, d), left)
-        code = _code(p, e, f, e_more >= e_new, f_more >= f_new, p >= f)
+        code = _code(p, e, f, extends, p >= f)
         pair_or_left = jnp.maximum(p, f)
         h = jnp.where(edge, border, jnp.maximum(pair_or_left, e))
         if local:
@@ -124,17 +120,12 @@ def _ordered_step(table: CostTable, local):
     adjacent = table.rules.adjacent
 
     def step(carry, x):
-        e1, f1, x1, y1, b1, b2, best, best_j = carry
+        b1, _, best, best_j = carry[4:]
         d = x["d"]
-        low = FORBIDDEN
-        cost = {name: table.at(name, x, d) for name in table.costs}
-        p = x["similarity"].astype(b1.dtype) + down(b2, low)
-        e_more, e_new = down(e1, low) - cost["extend_e"], down(x1, low) - cost["open_e"]
-        f_more, f_new = f1 - cost["extend_f"], y1 - cost["open_f"]
-        e, f = jnp.maximum(e_more, e_new), jnp.maximum(f_more, f_new)
+        p, e, f, extends = _cells(table, carry, x)
         start = table.start(x, d)[0]
         to_pair = ~adjacent | (p >= e)
-        code = _code(p, e, f, e_more >= e_new, f_more >= f_new, to_pair)
+        code = _code(p, e, f, extends, to_pair)
         h = jnp.maximum(jnp.maximum(p, e), f)
         goes_on = h > start if local else h >= start
         code = jnp.where(goes_on, code, code & ~PAIR)
@@ -149,9 +140,22 @@ def _ordered_step(table: CostTable, local):
     return step
 
 
-def _code(p, e, f, up_extends, left_extends, to_pair):
+def _cells(table: CostTable, carry, x):
+    """P, E and F of an anti-diagonal, and whether E and F extend a gap."""
+    e1, f1, x1, y1, b1, b2 = carry[:6]
+    low = FORBIDDEN
+    cost = {name: table.at(name, x, x["d"]) for name in table.costs}
+    p = x["similarity"].astype(b1.dtype) + down(b2, low)
+    e_more, e_new = down(e1, low) - cost["extend_e"], down(x1, low) - cost["open_e"]
+    f_more, f_new = f1 - cost["extend_f"], y1 - cost["open_f"]
+    e, f = jnp.maximum(e_more, e_new), jnp.maximum(f_more, f_new)
+    return p, e, f, (e_more >= e_new, f_more >= f_new)
+
+
+def _code(p, e, f, extends, to_pair):
     """Diagonal before up before left."""
     kind = jnp.where(e >= f, UP, LEFT)
     kind = jnp.where((p >= e) & (p >= f), PAIR, kind)
+    up_extends, left_extends = extends
     kind |= jnp.where(up_extends, GO_UP, 0) | jnp.where(left_extends, GO_LEFT, 0)
     return kind | jnp.where(to_pair, TO_PAIR, 0)

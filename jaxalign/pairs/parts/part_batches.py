@@ -15,7 +15,7 @@ from jaxalign.pairs import engine, survivors
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.pairs.plan import SUMMED, Plan, Task
-from jaxalign.pairs.proofs import Survivors
+from jaxalign.pairs.proofs import Survivors, excluded_by_all
 from jaxalign.pairs.run_state import Run
 
 ENOUGH_PAIRS = 2**16  # of a batch, which then takes no further part …
@@ -80,10 +80,7 @@ def _together(task: Task, looked: list[_Looked], reserved: int) -> Batch:
             [(one, one.found.j) for one in looked],
         )
     ]
-    excluded: dict[str, int] = {}
-    for one in looked:
-        for name, count in one.found.excluded.items():
-            excluded[name] = excluded.get(name, 0) + count
+    excluded = excluded_by_all(one.found for one in looked)
     plan = survivors.plan_of(own, Survivors(*sides, excluded))
     each = [survivors.figures_of(one.task, one.found) for one in looked]
     return Batch(parts, plan, each)
