@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -197,6 +198,12 @@ def leaks(folder: Path, parts: dict[str, str], cut: float) -> tuple[int, float]:
     return audit["leaks"], worst
 
 
+def _cpu_seconds() -> float:
+    """What all processes that this one has waited for have computed."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def _write(path: Path, records) -> None:
     text = "".join(f">{name}\n{letters}\n" for name, letters in records)
     path.write_text(text, encoding="utf-8")
@@ -226,7 +233,7 @@ def run(name: str, records, options) -> dict:
         words = TOOLS[name](folder, options.cut, options.peers)
         if not shutil.which(words[0]):
             return {}
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), _cpu_seconds()
         done = subprocess.run(
             words,
             cwd=folder,
@@ -241,6 +248,7 @@ def run(name: str, records, options) -> dict:
             "proteins": len(records),
             "cut": options.cut,
             "seconds": round(seconds, 1),
+            "CPU seconds": round(_cpu_seconds() - busy, 1),
         }
         if done.returncode:
             print(f"{name}: {(done.stderr or done.stdout)[-500:]}", file=sys.stderr)
