@@ -110,7 +110,7 @@ OUTSIDE = {
 }
 PALLAS_IMPORTER = "jaxalign/runtime/backend.py"
 # The form without a compiler: NumPy in place of JAX.
-BY_ROWS = {"jaxalign/pairs/dp/rows.py", "jaxalign/pairs/dp/rows_walk.py"}
+BY_ROWS = {f"jaxalign/pairs/dp/{name}.py" for name in ("bit_rows", "rows", "rows_walk")}
 
 
 def place_of(module: str) -> str | None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxalign.model.identity_bounds import IdentityBound, identity_bound
 from jaxalign.pairs import small_jobs
+from jaxalign.pairs.cpu import lcs_rows
 from jaxalign.pairs.cpu.lane_packing import block_size
 from jaxalign.pairs.plan import Task
 from jaxalign.pairs.windows import by_length
@@ -24,8 +25,10 @@ from jaxalign.pairs.windows import by_length
 MAX_QUERIES = 4096  # of a block
 MAX_BLOCK_PAIRS = 2**20  # of a launch: 50 MB of numbers for each thread
 # Cells of a job whose common subsequences are counted, unless an implementation is
-# named. Fewer take less time than to compile what counts them (docs/logs/lcs-filter.md)
-LEAST_CELLS, LEAST_CELLS_OF_A_GPU = 10**10, 2 * 10**11
+# named: in NumPy, and from where on by what is compiled for it, of zipped pairs too
+# (docs/logs/lcs-filter.md). A GPU aligns fewer pairs sooner than a CPU counts theirs.
+LEAST_CELLS_BY_ROWS, LEAST_CELLS, LEAST_CELLS_ZIPPED = 10**6, 10**11, 10**10
+LEAST_CELLS_OF_A_GPU = 2 * 10**11
 WORD_BITS = 64  # columns of a target that an LCS takes together
 
 
@@ -57,6 +60,7 @@ class Proofs:
     bound: IdentityBound | None
     lcs: bool  # whether common subsequences are counted …
     launches: Any = None  # … by launches on GPUs (``gpu.lcs_launches.LcsLaunches``)
+    by_rows: bool = False  # … or in NumPy
 
     @property
     def names(self) -> tuple[str, str, str]:
@@ -117,14 +121,27 @@ def proofs_of(task: Task) -> Proofs | None:
         bound = identity_bound(task.filters, task.mode, task.free)
     if bound is None and task.filters.min_length_ratio is None:
         return None
-    if bound is None or small_jobs.seems_small(task):
+    if bound is None:
         return Proofs(task, bound, False)
+    named, cells = task.implementation, task.job.total
+    few = cells < (LEAST_CELLS_ZIPPED if task.kind == "zip" else LEAST_CELLS)
+    alone = named == "rows" or small_jobs.seems_small(task)
+    if alone or (named is None and few and not small_jobs.may_have_gpu()):
+        return _by_rows(task, bound)
     from jaxalign.pairs import compiled
 
     launches = compiled.lcs_launches(task)
-    least = LEAST_CELLS_OF_A_GPU if launches else LEAST_CELLS
-    lcs = task.implementation is not None or task.job.total >= least
+    if named is None and few and launches is None:
+        return _by_rows(task, bound)
+    lcs = bool(named) or not launches or cells >= LEAST_CELLS_OF_A_GPU
     return Proofs(task, bound, lcs, launches if lcs else None)
+
+
+def _by_rows(task: Task, bound: IdentityBound) -> Proofs:
+    """Proofs without a compiler. Zipped pairs have a target each, whose words take
+    longer to make than they save."""
+    lcs = task.kind != "zip" and task.job.total >= LEAST_CELLS_BY_ROWS
+    return Proofs(task, bound, lcs, by_rows=True)
 
 
 def find(proofs: Proofs) -> Survivors:
@@ -134,7 +151,8 @@ def find(proofs: Proofs) -> Survivors:
     pieces = _zip_runs(proofs) if zipped else list(_blocks(proofs))
     look = _look_at_run if zipped else _look_at_block
     places = cycle(task.devices or (None,))
-    pool = ThreadPoolExecutor(task.threads)
+    # Calls of NumPy are too short for threads: they would wait for Python's lock.
+    pool = ThreadPoolExecutor(1 if proofs.by_rows else task.threads)
     try:
         found = list(pool.map(partial(look, proofs), pieces, places))
     finally:  # also when it is interrupted
@@ -262,6 +280,10 @@ def _lcs(proofs: Proofs, block: TargetBlock, some: slice, device) -> np.ndarray:
 
 def _lcs_on_cpu(proofs: Proofs, first: int, last: int, targets) -> np.ndarray:
     """LCS of the queries from place ``first`` to ``last`` with some targets."""
+    if proofs.by_rows:
+        task, some = proofs.task, proofs.order[first:last]
+        alphabet = task.scoring.alphabet
+        return lcs_rows.lcs_block(task.queries, some, task.targets, targets, alphabet)
     from jaxalign.pairs.cpu import lcs_windows
 
     task, group = proofs.task, first // MAX_QUERIES

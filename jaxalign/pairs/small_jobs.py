@@ -144,7 +144,7 @@ def seconds_to_start(task: Task, spare: float = inf) -> float:
     missing = _sizes(task) - _sizes_ready
     if not missing:
         return 0.0
-    start = START[os.path.exists(NVIDIA)]
+    start = START[may_have_gpu()]
     imported = 0.0 if "jax" in sys.modules else start.jax
     loaded = imported + len(missing) * start.load
     compiled = imported + max(len(missing) / task.threads, 1) * start.program
@@ -153,6 +153,11 @@ def seconds_to_start(task: Task, spare: float = inf) -> float:
     folder = program_folder()
     stored = folder and all(has_note(folder, _note(size)) for size in missing)
     return loaded if stored else compiled
+
+
+def may_have_gpu() -> bool:
+    """Whether the machine has an NVIDIA driver: known without JAX."""
+    return os.path.exists(NVIDIA)
 
 
 def is_by_rows(plan: Plan) -> bool:

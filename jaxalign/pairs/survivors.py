@@ -73,6 +73,9 @@ def _zipped(task: Task, found: Survivors) -> Task:
     whole = task.whole or WholeJob(
         job.most, job.cells, len(task.targets), len(task.targets.codes)
     )
+    # What is aligned of the whole: of a part as large a share as of itself.
+    left = round(whole.cells * cells_of(task, found) / max(job.cells, 1))
+    whole = whole._replace(cells=left)
     return replace(
         task,
         kind="zip",

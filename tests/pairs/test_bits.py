@@ -8,8 +8,9 @@ from cases import lcs_by_words, some_texts
 
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs.cpu import lcs_windows
+from jaxalign.pairs.cpu import lcs_rows, lcs_windows
 from jaxalign.pairs.dp import bits
+from jaxalign.pairs.windows import by_length
 
 SCORING = Scoring()
 ALPHABET = SCORING.alphabet
@@ -38,7 +39,7 @@ def by_table(a, b, wildcard=None) -> int:
 
 
 def of_blocks(queries, targets, alphabet=ALPHABET):
-    """(queries, targets) by ``lcs_windows``, queries in falling order as it asks."""
+    """(queries, targets) by ``lcs_windows``; in NumPy they are the same."""
     queries, targets = (as_sequences(x, alphabet) for x in (queries, targets))
     everyone = np.arange(len(queries))
     letters = lcs_windows.query_letters(queries, everyone, alphabet.size)
@@ -50,7 +51,12 @@ def of_blocks(queries, targets, alphabet=ALPHABET):
                 letters, slice(0, len(queries)), targets, some, alphabet
             )
         )
-    return np.concatenate(found, axis=1)
+    found = np.concatenate(found, axis=1)
+    order = by_length(queries.lengths)
+    some = np.arange(len(targets))
+    rows = lcs_rows.lcs_block(queries, order, targets, some, alphabet)
+    np.testing.assert_array_equal(rows, found[order])
+    return found
 
 
 @pytest.mark.parametrize("letters, longest", [("AC", 5), ("ACX", 4)])

@@ -15,6 +15,7 @@ import kernels_pallas
 from jaxalign.cli.main import main
 from jaxalign.model.table import join
 from jaxalign.pairs import compiled, proofs
+from jaxalign.pairs.cpu import lcs_windows
 from jaxalign.pairs.gpu import lcs_launches
 from jaxalign.pairs.gpu.lcs_launches import LcsLaunches
 from jaxalign.pairs.options import make_task
@@ -211,22 +212,24 @@ def test_progress_reaches_the_end():
     assert seen[-1] == (table.info["cells"],) * 2
 
 
-def test_a_job_by_rows_compares_lengths_alone():
-    """No subsequence is counted, since that takes a compiler."""
-    options = {"min_identity": 1.0, "identity": "longer", "implementation": "rows"}
-    found = jaxalign.align_all(TEXTS, **options)
-    same_tables(found, jaxalign.align_all(TEXTS, **options, filter=False))
-    (name,) = found.info["excluded"]
-    assert name.startswith("lengths") and found.info["implementation"] == "rows"
-
-
-def test_a_large_job_counts_subsequences(monkeypatch):
+@pytest.mark.parametrize("named", [{"implementation": "rows"}, {}])
+def test_subsequences_are_counted_in_numpy_from_some_cells_on(named, monkeypatch):
     options = {"min_identity": 0.6, "identity": "longer", "output": "identity"}
-    few = jaxalign.align_all(TEXTS, **options).info["excluded"]
+    want = jaxalign.align_all(TEXTS, **options, filter=False)
+    by_program = jaxalign.align_all(TEXTS, **options, **SWEEP).info["excluded"]
+    monkeypatch.setattr(proofs, "LEAST_CELLS_BY_ROWS", 10**9)
+    few = jaxalign.align_all(TEXTS, **options, **named).info["excluded"]
     assert not any(name.startswith("LCS") for name in few)
-    monkeypatch.setattr(proofs, "LEAST_CELLS", 1000)
-    more = jaxalign.align_all(TEXTS, **options).info["excluded"]
-    assert more["LCS: lcs / max(m, n) < 0.6"] > 0
+    monkeypatch.setattr(proofs, "LEAST_CELLS_BY_ROWS", 1000)
+    monkeypatch.setattr(proofs, "MAX_QUERIES", 30)
+    monkeypatch.setattr(lcs_windows, "lcs_block", None)
+    more = jaxalign.align_all(TEXTS, **options, **named)
+    same_tables(more, want)
+    assert more.info["excluded"] == by_program
+    if not named:
+        monkeypatch.setattr(proofs, "LEAST_CELLS", 1000)
+        with pytest.raises(TypeError, match="NoneType"):
+            jaxalign.align_all(TEXTS, **options)
 
 
 def _encoded(texts):

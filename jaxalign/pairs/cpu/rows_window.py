@@ -146,7 +146,7 @@ def scores_of_window(_run: Run, _worker: Worker, _piece: Piece) -> Iterator:
 def rows_of(task: Task, window: RowsWindow) -> Rows:
     """The rows of the result of a window."""
     queries, targets = (
-        _stacked(side, index)
+        stacked(side, index)
         for side, index in (
             (task.queries, window.query),
             (task.targets, window.target),
@@ -193,10 +193,12 @@ def _problem(task: Task, window: RowsWindow) -> rows.RowsProblem:
     return rows.RowsProblem(scores, *gaps, free, task.local, window.swapped)
 
 
-def _stacked(sequences, index) -> np.ndarray:
-    """uint8 (P, longest) codes of some sequences; what lies beyond the end is 0."""
+def stacked(sequences, index, beyond: int = 0) -> np.ndarray:
+    """uint8 (P, longest) codes of some sequences; what lies beyond the end is 0, or
+    another letter."""
     begin, length = sequences.starts[index], sequences.lengths[index]
-    codes = np.zeros((len(index), int(length.max(initial=0))), np.uint8)
+    shape = len(index), int(length.max(initial=0))
+    codes = np.full(shape, beyond, np.uint8)
     inside = np.arange(codes.shape[1]) < length[:, None]
     place = np.repeat(begin - (np.cumsum(length) - length), length)
     codes[inside] = sequences.codes[place + np.arange(len(place))]
