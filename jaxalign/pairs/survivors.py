@@ -6,6 +6,8 @@ without. Where most are left, all are aligned: they share more work then.
 
 from dataclasses import replace
 
+import numpy as np
+
 from jaxalign.model.identity_bounds import identity_bound, why_none
 from jaxalign.model.sequence_views import views
 from jaxalign.pairs import engine
@@ -41,6 +43,33 @@ def look(task: Task) -> Survivors | None:
         return None
     few = cells_of(task, found) <= MAX_LEFT * task.job.cells
     return found if few else None
+
+
+def on_gpu(task: Task) -> bool:
+    """Whether a GPU looks at the pairs of a task."""
+    proofs = proofs_of(task)
+    return proofs is not None and proofs.launches is not None
+
+
+def look_at_parts(task: Task, some: list[Task], starts: list[int]) -> list | None:
+    """The pairs of consecutive parts of a task that may pass, looked at together.
+
+    task : of the rows of all these parts
+    some : the tasks of the rows of each part
+    starts : the first query of each part, counted from the first of all
+    """
+    found = look(task)
+    if found is None:
+        return None
+    ends = np.searchsorted(found.i, [*starts[1:], len(task.queries)])
+    each, first = [], 0
+    for own, start, last in zip(some, starts, ends, strict=True):
+        proofs = proofs_of(own)
+        assert proofs is not None
+        sides = found.i[first:last] - start, found.j[first:last] - start
+        each.append(Survivors(*sides, proofs.excluded(int(last) - first)))
+        first = int(last)
+    return each
 
 
 def cells_of(task: Task, found: Survivors) -> int:

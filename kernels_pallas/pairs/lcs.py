@@ -37,7 +37,7 @@ WORD_BITS = 32
 LETTERS_OF_WORD = 4  # a byte each
 ASM_WORDS = 16  # of V that one statement adds up; a carry crosses in a register
 # Words of V; of each a program
-WORD_COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64)
+WORD_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)
 MAX_QUERY = WORD_COUNTS[-1] * WORD_BITS  # letters of a query, whose V fits registers
 
 

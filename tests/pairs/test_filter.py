@@ -14,11 +14,12 @@ import jaxalign
 import kernels_pallas
 from jaxalign.cli.main import main
 from jaxalign.model.table import join
-from jaxalign.pairs import compiled, proofs
+from jaxalign.pairs import compiled, lcs_blocks, proofs, survivors
 from jaxalign.pairs.cpu import lcs_windows
 from jaxalign.pairs.gpu import lcs_launches
 from jaxalign.pairs.gpu.lcs_launches import LcsLaunches
 from jaxalign.pairs.options import make_task
+from jaxalign.pairs.parts import part_batches
 from kernels_pallas.core.mosaic import Threads
 from kernels_pallas.pairs import lcs
 
@@ -132,7 +133,7 @@ def test_what_is_excluded_by_which_inequality():
 
 @pytest.mark.parametrize("include_self", [False, True])
 def test_parts_shards_and_what_is_there_already(include_self, monkeypatch):
-    monkeypatch.setattr(proofs, "MAX_QUERIES", 7)
+    monkeypatch.setattr(lcs_blocks, "MAX_QUERIES", 7)
     options = {"min_identity": 0.6, "identity": "longer", "output": "alignment"}
     options |= SWEEP | {"include_self": include_self}
     want = jaxalign.align_all(TEXTS, **options, filter=False)
@@ -221,7 +222,7 @@ def test_subsequences_are_counted_in_numpy_from_some_cells_on(named, monkeypatch
     few = jaxalign.align_all(TEXTS, **options, **named).info["excluded"]
     assert not any(name.startswith("LCS") for name in few)
     monkeypatch.setattr(proofs, "LEAST_CELLS_BY_ROWS", 1000)
-    monkeypatch.setattr(proofs, "MAX_QUERIES", 30)
+    monkeypatch.setattr(lcs_blocks, "MAX_QUERIES", 30)
     monkeypatch.setattr(lcs_windows, "lcs_block", None)
     more = jaxalign.align_all(TEXTS, **options, **named)
     same_tables(more, want)
@@ -306,23 +307,18 @@ class PlainKernels:
 
 @pytest.fixture
 def launched(monkeypatch):
-    """Launches on devices that are CPUs; a list of (what is asked for, device)."""
+    """Launches on devices that are CPUs; a list of them."""
     seen = []
 
-    count, candidates = LcsLaunches.count, LcsLaunches.candidates
+    candidates = LcsLaunches.candidates
 
-    def counted(launches, queries, targets, device):
-        seen.append(("count", device))
-        return count(launches, queries, targets, device)
-
-    def chosen(launches, queries, targets, proofs, device):
-        seen.append(("candidates", device))
-        return candidates(launches, queries, targets, proofs, device)
+    def chosen(launches, queries, targets, last, bound, device):
+        seen.append(device)
+        return candidates(launches, queries, targets, last, bound, device)
 
     def launches_of(task):
-        return LcsLaunches(task, PlainKernels(), targets=20)
+        return LcsLaunches(task, PlainKernels(), queries=8, targets=20)
 
-    monkeypatch.setattr(LcsLaunches, "count", counted)
     monkeypatch.setattr(LcsLaunches, "candidates", chosen)
     monkeypatch.setattr(lcs_launches, "stored", lambda function, _: function)
     monkeypatch.setattr(compiled, "lcs_launches", launches_of)
@@ -340,9 +336,9 @@ def test_launches_count_what_the_cpu_counts(monkeypatch):
     assert found.tolist() == want
 
 
-@pytest.mark.parametrize("devices", [None, [0, 2]])
+@pytest.mark.parametrize("devices, together", [(None, 0), (None, 900), ([0, 2], 10**6)])
 @pytest.mark.parametrize("kind", ["longer", "mean", "query", "alignment"])
-def test_rows_by_launches(launched, monkeypatch, kind, devices):
+def test_rows_by_launches(launched, monkeypatch, kind, devices, together):
     options = {"min_identity": 0.6, "identity": kind, "output": "identity"}
     if kind == "alignment":
         options |= {"output": "stats", "min_cov": 0.7, "mode": "semiglobal"}
@@ -350,12 +346,13 @@ def test_rows_by_launches(launched, monkeypatch, kind, devices):
         options |= {"min_length_ratio": 0.6}
     call = SWEEP | ({"devices": devices} if devices else {})
     want = jaxalign.align_all(TEXTS, **options, filter=False)
-    monkeypatch.setattr(proofs, "MAX_QUERIES", 2)
+    limits = {"looked_at": together, "pairs": 2**16, "parts": 3}
+    monkeypatch.setattr(part_batches, "ON_GPU", part_batches.Limits(**limits))
+    monkeypatch.setattr(survivors, "MAX_LEFT", 1)
     found = jaxalign.align_all(TEXTS, part_rows=200, **options, **call)
     same_tables(found, want)
-    names = {device.id if device else None for _, device in launched}
+    names = {device.id if device else None for device in launched}
     assert names == {*(devices or [None])}
-    assert {name for name, _ in launched} == {"count", "candidates"}
     monkeypatch.undo()
     on_cpu = jaxalign.align_all(TEXTS, **options, **SWEEP).info
     assert found.info["excluded"] == on_cpu["excluded"]

@@ -16,10 +16,10 @@ from jaxalign.pairs.gpu.transfer import FILTER_SLACK
 from jaxalign.pairs.windows import bucket
 from jaxalign.runtime.programs import program, stored
 
-TARGETS = 16384  # of a launch
-QUERY_SLOTS = 64  # of a launch
+QUERIES, TARGETS = 128, 16384  # of a launch
 THREADS = 128  # targets of a program of the kernel
-LEAST_ROWS = 1024  # room for letters
+LEAST_ROWS = 2**15  # room for letters: one program for most launches
+LEAST_CANDIDATES = 2**14  # room for pairs
 
 
 class Candidates(NamedTuple):
@@ -40,7 +40,8 @@ class LcsLaunches:
     letters: dict = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
 
-    targets: int = TARGETS  # of a launch
+    queries: int = QUERIES  # of a launch
+    targets: int = TARGETS
 
     @property
     def longest(self) -> int:
@@ -56,51 +57,38 @@ class LcsLaunches:
                     self.letters[device] = [device_arrays.load(x).codes for x in sides]
             return self.letters[device]
 
-    def candidates(self, queries, targets, proofs, device) -> Candidates:
+    def candidates(self, queries, targets, last, bound, device) -> Candidates:
         """Pairs that may pass, and few others: a device decides in float32, and leaves
         what misses the cut by a hair.
 
-        queries : indices, of one launch at most; targets : indices; longest first
-        proofs : ``pairs.proofs.Proofs``
+        queries, targets : indices, of one launch at most; longest first
+        last : int32 (queries,), how many of the targets each query meets
+        bound : ``model.identity_bounds.IdentityBound``
         """
         device = device or jax.devices()[0]
         codes, task = self.codes(device), self.task
         m, n = task.job.query_lengths[queries], task.job.target_lengths[targets]
-        of_query, of_target, join = proofs.bound.sides(m, n)
+        last = np.pad(last, (0, self.queries - len(last))).astype(np.int32)
         with jax.default_device(device):
-            blocks = _blocks(self, codes[1], targets)
-            lcs = _launch(self, codes[0], queries, blocks)
-            sides = [(m, of_query), (n, of_target)]
-            sides = [
-                [np.pad(x, (0, room - len(x))).astype(np.float32) for x in side]
-                for side, room in zip(sides, lcs.shape, strict=True)
-            ]
-            counts = np.int32(len(m)), np.int32(len(n))
-            cut = np.float32(proofs.bound.cut)
-            filters = task.filters
-            mask, total = _mask(lcs, *sides, *counts, cut, filters=filters, join=join)
-            total = int(total)
-            size = min(bucket(total, 4, 1024), lcs.size)
-            found = [np.asarray(x)[:total] for x in _compact(mask, lcs, size=size)]
-        return Candidates(*np.divmod(found[0].astype(np.int64), lcs.shape[1]), found[1])
+            lcs = _launch(self, codes, queries, targets)
+            halves = _halves(m, bound, lcs.shape[0]), _halves(n, bound, lcs.shape[1])
+            static = {"filters": task.filters, "join": bound.sides(m[:1], n[:1])[2]}
+            mask = _mask(lcs, *halves, last, np.float32(bound.cut), **static)
+            size, total = LEAST_CANDIDATES, None
+            while total is None or total > size:
+                size = max(size, bucket(total or 0))
+                total, *found = _compact(mask, lcs, size=min(size, lcs.size))
+                total = int(total)
+        place, lcs_found = (np.asarray(x)[:total] for x in found)
+        return Candidates(*np.divmod(place.astype(np.int64), lcs.shape[1]), lcs_found)
 
-    def count(self, queries, targets, device) -> np.ndarray:
-        """LCS of some queries with some targets, both by index and longest first.
-
-        Returns
-        -------
-        int16 (queries, targets)
-        """
+    def count(self, queries, targets, device=None) -> np.ndarray:
+        """LCS of some queries with some targets, both by index, longest first, and of
+        one launch at most: int16 (queries, targets)."""
         device = device or jax.devices()[0]
-        codes = self.codes(device)
         with jax.default_device(device):
-            blocks = _blocks(self, codes[1], targets)
-            groups = range(0, len(queries), QUERY_SLOTS)
-            some = (queries[at : at + QUERY_SLOTS] for at in groups)
-            found = [(_launch(self, codes[0], few, blocks), len(few)) for few in some]
-        none = np.zeros((0, len(targets)), np.int16)
-        rows = [np.asarray(lcs)[:many, : len(targets)] for lcs, many in found]
-        return np.concatenate([none, *rows])
+            lcs = _launch(self, self.codes(device), queries, targets)
+        return np.asarray(lcs)[: len(queries), : len(targets)]
 
 
 # Static arguments of the kernels.
@@ -108,35 +96,42 @@ MATCH, LCS = ("words", "padding", "wildcard"), ("words", "interpret")
 BLOCKS = ("padding", "room")
 
 
-def _blocks(launches: LcsLaunches, codes, targets):
-    """The letters of targets as the kernel reads them."""
-    many = bucket(-(-len(targets) // THREADS), 4, 1) * THREADS
-    first, length = _places(launches.task.targets, targets, many)
-    rows = int((-(-length.reshape(-1, THREADS).max(1) // 4)).sum())
-    options = {"padding": launches.task.scoring.alphabet.size}
-    options |= {"room": bucket(rows, 4, LEAST_ROWS)}
-    return stored(launches.kernels.target_blocks, BLOCKS)(
-        codes, first, length, **options
-    )
+def _launch(launches: LcsLaunches, codes, queries, targets):
+    """The LCS of some queries with some targets, on the device: int16, of fixed shape.
 
-
-def _launch(launches: LcsLaunches, codes, queries, blocks):
-    """The LCS of some queries with the targets of blocks, on the device."""
+    codes : of both sides
+    """
     task, kernels = launches.task, launches.kernels
-    first, length = _places(task.queries, queries, bucket(len(queries), 4, 4))
-    words = kernels.query_words(int(length.max(initial=1)))
     alphabet = task.scoring.alphabet
-    options = {"padding": alphabet.size, "wildcard": alphabet.wildcard_code}
-    match = stored(kernels.match_table, MATCH)
-    table = match(codes, first, length, words=words, **options)
+    options = {"padding": alphabet.size}
+    first, length = _places(task.targets, targets, -(-launches.targets // THREADS))
+    rows = int((-(-length.reshape(-1, THREADS).max(1) // 4)).sum())
+    room = bucket(rows, 2, LEAST_ROWS)
+    blocks = stored(kernels.target_blocks, BLOCKS)(
+        codes[1], first, length, room=room, **options
+    )
+    first, length = _places(task.queries, queries, launches.queries, 1)
+    words = kernels.query_words(int(length.max(initial=1)))
+    options |= {"words": words, "wildcard": alphabet.wildcard_code}
+    table = stored(kernels.match_table, MATCH)(codes[0], first, length, **options)
     lcs = stored(kernels.subsequences, LCS)
     return _narrow(lcs(table, blocks, words=words, interpret=launches.interpret))
 
 
-def _places(sequences, which, size: int):
-    """int32 (size,): where sequences begin, their lengths; 0 beyond the last."""
+def _places(sequences, which, count: int, each: int = THREADS):
+    """int32 (count * each,): where sequences begin, and their lengths."""
     sides = sequences.starts[which], sequences.lengths[which]
-    return tuple(np.pad(x, (0, size - len(x))).astype(np.int32) for x in sides)
+    room = count * each - len(which)
+    return tuple(np.pad(x, (0, room)).astype(np.int32) for x in sides)
+
+
+def _halves(lengths, bound, room: int) -> np.ndarray:
+    """float32 (3, room): lengths, and the denominator's halves if these are the
+    queries' and the targets' (``IdentityBound.sides``)."""
+    rows = lengths, *bound.sides(lengths, lengths)[:2]
+    some = np.zeros((len(rows), room), np.float32)
+    some[:, : len(lengths)] = rows
+    return some
 
 
 @program()
@@ -145,24 +140,24 @@ def _narrow(lcs):
 
 
 @program(("filters", "join"))
-def _mask(lcs, queries, targets, rows, columns, cut, *, filters, join):
-    """(which pairs may pass, their number); see ``LcsLaunches.candidates``.
+def _mask(lcs, queries, targets, last, cut, *, filters, join):
+    """Which pairs may pass; see ``LcsLaunches.candidates``.
 
-    queries, targets : (lengths, half of the least denominator), float32
+    A pair of a set may be meant the other way round, so the lesser of both denominators
+    counts.
     """
-    (m, of_query), (n, of_target) = queries, targets
-    least = getattr(jnp, join)(of_query[:, None], of_target[None, :])
-    mask = filters.length_mask(m[:, None] + 0 * least, n[None, :] + 0 * least, jnp,
-                               FILTER_SLACK)  # fmt: skip
+    m, n = queries[:, :, None], targets[:, None, :]
+    joined = getattr(jnp, join)
+    least = jnp.minimum(joined(m[1], n[2]), joined(n[1], m[2]))
+    mask = filters.length_mask(m[0] + 0 * n[0], n[0] + 0 * m[0], jnp, FILTER_SLACK)
     quotient = lcs.astype(jnp.float32) / jnp.maximum(least, jnp.float32(0.5))
     mask &= (quotient >= cut - FILTER_SLACK) | (least <= 0)
-    mask &= jnp.arange(len(m), dtype=jnp.int32)[:, None] < rows
-    mask &= jnp.arange(len(n), dtype=jnp.int32)[None, :] < columns
-    return mask, mask.sum(dtype=jnp.int32)
+    return mask & (jnp.arange(lcs.shape[1], dtype=jnp.int32)[None] < last[:, None])
 
 
 @program(("size",))
 def _compact(mask, lcs, *, size):
-    """Flat places (size,) of the pairs of a mask, and their counts."""
+    """(number of pairs of a mask, flat places (size,) of the first, their LCS)."""
     (index,) = jnp.nonzero(mask.reshape(-1), size=size, fill_value=0)
-    return index.astype(jnp.int32), lcs.reshape(-1)[index]
+    total = mask.sum(dtype=jnp.int32)
+    return total, index.astype(jnp.int32), lcs.reshape(-1)[index]

@@ -6,6 +6,7 @@ needs pairs of like lengths, of which one part may have too few.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +15,22 @@ from jaxalign.model.selection import gather_runs
 from jaxalign.pairs import engine, survivors
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
-from jaxalign.pairs.plan import SUMMED, Plan, Task
-from jaxalign.pairs.proofs import Survivors, excluded_by_all
+from jaxalign.pairs.plan import SUMMED, Plan, Task, added
+from jaxalign.pairs.proofs import Survivors
 from jaxalign.pairs.run_state import Run
 
-ENOUGH_PAIRS = 2**16  # of a batch, which then takes no further part …
-MAX_PARTS = 8  # … nor beyond so many: an interrupted run computes them again
+
+class Limits(NamedTuple):
+    """How much is done at once."""
+
+    looked_at: int  # pairs of parts that are looked at together; 0: each part alone
+    pairs: int  # of a batch, which then takes no further part …
+    parts: int  # … nor beyond so many: an interrupted run computes them again
+
+
+# A core counts the subsequences of 10^6 pairs a second, a GPU of 1,000 times as many;
+# few pairs at a time would leave it idle.
+ON_CPU, ON_GPU = Limits(0, 2**16, 8), Limits(2**27, 2**20, 64)
 
 
 class Batch(NamedTuple):
@@ -41,38 +52,72 @@ class _Looked(NamedTuple):
 def planned(task: Task, some: list[Part], reserved: int) -> Iterator[Batch]:
     """The batches of some parts of a task, in order."""
     waiting: list[_Looked] = []
-    for part, own, computed in query_ranges.iterate(task, some, reserved):
-        if waiting and not _takes(waiting, part):
-            yield _together(task, waiting, reserved)
+    limits = ON_GPU if survivors.on_gpu(task) else ON_CPU
+    for part, own, computed, found in _looked_at(task, some, reserved, limits):
+        if waiting and not _takes(waiting, part, limits):
+            yield _batch(task, waiting, reserved)
             waiting = []
-        found = survivors.look(own)
         if found is not None:
             waiting.append(_Looked(part, own, found))
             continue
         if waiting:
-            yield _together(task, waiting, reserved)
+            yield _batch(task, waiting, reserved)
             waiting = []
         plan = engine.plan_rows(own, computed)
         figures = plan.figures | survivors.figures_of(own, None)
         yield Batch([part], replace(plan, figures=figures), [{}])
     if waiting:
-        yield _together(task, waiting, reserved)
+        yield _batch(task, waiting, reserved)
 
 
-def _takes(waiting: list[_Looked], part: Part) -> bool:
+def _looked_at(task, some, reserved, limits):
+    """Part, task of its rows, tasks that compute them, its pairs that may pass or None
+    where all are to be aligned; of some parts, in order."""
+    for parts in _groups(some, limits):
+        tasks = [query_ranges.tasks_of(task, part, reserved) for part in parts]
+        each = None
+        if len(parts) > 1:
+            band, _ = query_ranges.tasks_of(task, _band(parts), reserved)
+            starts = [part.first - parts[0].first for part in parts]
+            own = [one for one, _ in tasks]
+            each = survivors.look_at_parts(band, own, starts)
+        if each is None:
+            each = (survivors.look(own) for own, _ in tasks)
+        for part, (own, computed), found in zip(parts, tasks, each, strict=True):
+            yield part, own, computed, found
+
+
+def _groups(some: list[Part], limits: Limits) -> Iterator[list[Part]]:
+    """Consecutive parts that are looked at together."""
+    group: list[Part] = []
+    for part in some:
+        pairs = part.stop - group[0].start if group else 0
+        if group and (group[-1].last != part.first or pairs > limits.looked_at):
+            yield group
+            group = []
+        group.append(part)
+    if group:
+        yield group
+
+
+def _band(parts: list[Part]) -> Part:
+    """Consecutive parts as one."""
+    cells = sum(part.cells for part in parts)
+    return replace(parts[0], last=parts[-1].last, stop=parts[-1].stop, cells=cells)
+
+
+def _takes(waiting: list[_Looked], part: Part, limits: Limits) -> bool:
     """Whether a batch takes one more part."""
     pairs = sum(len(one.found.i) for one in waiting)
     follows = waiting[-1].part.last == part.first
-    return follows and pairs < ENOUGH_PAIRS and len(waiting) < MAX_PARTS
+    return follows and pairs < limits.pairs and len(waiting) < limits.parts
 
 
-def _together(task: Task, looked: list[_Looked], reserved: int) -> Batch:
+def _batch(task: Task, looked: list[_Looked], reserved: int) -> Batch:
     """One plan of the pairs of some parts."""
     parts = [one.part for one in looked]
-    first, last = parts[0], parts[-1]
-    band = replace(first, last=last.last, stop=last.stop)
-    band = replace(band, cells=sum(part.cells for part in parts))
-    own, _ = query_ranges.tasks_of(task, band, reserved)
+    first = parts[0]
+    own, _ = query_ranges.tasks_of(task, _band(parts), reserved)
     sides = [
         np.concatenate([side + (one.part.first - first.first) for one, side in some])
         for some in (
@@ -80,7 +125,7 @@ def _together(task: Task, looked: list[_Looked], reserved: int) -> Batch:
             [(one, one.found.j) for one in looked],
         )
     ]
-    excluded = excluded_by_all(one.found for one in looked)
+    excluded = reduce(added, (one.found.excluded for one in looked))
     plan = survivors.plan_of(own, Survivors(*sides, excluded))
     each = [survivors.figures_of(one.task, one.found) for one in looked]
     return Batch(parts, plan, each)

@@ -1,0 +1,68 @@
+"""How many pairs of a job each proof is the first to exclude."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from jaxalign.pairs.windows import PairMatrix
+
+ROWS = 256  # of a table of pairs, at a time
+
+LengthTest = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def excluded_pairs(
+    job: PairMatrix, tests: dict[str, LengthTest], last: str | None, kept: int
+) -> dict[str, int]:
+    """How many pairs of a job each proof is the first to exclude.
+
+    Parameters
+    ----------
+    tests : proofs by lengths, function (m, n) -> bool array: which pairs may pass
+    last : the proof that excludes all others that are not kept; None: there is none
+    kept : pairs that no proof excludes
+    """
+    left, counts = job.pairs, {}
+    tested: list[LengthTest] = []
+    for name, test in tests.items():
+        tested.append(test)
+        after = _count(job, tested)
+        counts[name], left = left - after, after
+    return counts if last is None else counts | {last: left - kept}
+
+
+def _count(job: PairMatrix, tests: list[LengthTest]) -> int:
+    """Pairs of a job whose lengths pass all tests."""
+
+    def passes(m, n):
+        return np.logical_and.reduce([test(m, n) for test in tests])
+
+    m, n = job.query_lengths, job.target_lengths
+    if job.kind == "zip":
+        return int(np.count_nonzero(passes(m, n)))
+    (rows, of_query, m_counts), (columns, of_target, n_counts) = map(_distinct, (m, n))
+    table = passes(*np.broadcast_arrays(rows[:, None], columns[None]))
+    total = int(m_counts @ (table @ n_counts))
+    if job.kind == "cross" or not total:
+        return total
+    # A query meets those after it alone.
+    places = np.arange(len(m))
+    for first in range(0, len(m), ROWS):
+        i = places[first : first + ROWS]
+        j = places[: first + ROWS]
+        met = (j < i[:, None]) if job.include_self else (j <= i[:, None])
+        some = table[np.ix_(of_query[i], of_target[j])]
+        total -= int(np.count_nonzero(some & met))
+    return total
+
+
+def _distinct(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(distinct lengths, which of them each is, how many are)."""
+    if not len(lengths):
+        none = np.zeros(0, np.int64)
+        return none, none, none
+    counts = np.bincount(lengths)
+    (distinct,) = np.nonzero(counts)
+    which = np.zeros(len(counts), np.int64)
+    which[distinct] = np.arange(len(distinct))
+    return distinct, which[lengths], counts[distinct]
