@@ -24,6 +24,8 @@ _HOMES = {
     "stream_all": "jaxalign.pairs.large_jobs",
     "scores_matrix": "jaxalign.pairs.matrices",
     "distance_matrix": "jaxalign.pairs.matrices",
+    "edit_distance": "jaxalign.pairs.edit_distances",
+    "edit_distance_graph": "jaxalign.pairs.edit_distances",
     "directions": "jaxalign.pairs.pair_tables",
     "dp_table": "jaxalign.pairs.pair_tables",
     "plan": "jaxalign.pairs.api",

@@ -24,6 +24,8 @@ from jaxalign.pairs.api import align as align
 from jaxalign.pairs.api import align_all as align_all
 from jaxalign.pairs.api import align_pairs as align_pairs
 from jaxalign.pairs.api import plan as plan
+from jaxalign.pairs.edit_distances import edit_distance as edit_distance
+from jaxalign.pairs.edit_distances import edit_distance_graph as edit_distance_graph
 from jaxalign.pairs.hard_alignments import HardAlignments as HardAlignments
 from jaxalign.pairs.hard_alignments import hard_alignment as hard_alignment
 from jaxalign.pairs.hard_alignments import k_best as k_best

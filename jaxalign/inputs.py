@@ -9,15 +9,21 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any, Protocol
 
 from jaxalign.errors import InputError
 from jaxalign.model.alphabet import Sequences, as_sequences, is_flat
 from jaxalign.model.items import item_of, items_of
+from jaxalign.model.letters import LetterCodes, encode
 from jaxalign.model.nucleotides import letters_of, look_nucleic
 from jaxalign.model.scoring import Scoring
 
 PATH = (str, os.PathLike)
+NO_FILE = (
+    "{}: no such file. Where a set of sequences is wanted, a str is the path of one; a "
+    "single sequence is given as a list of one"
+)
 
 
 class Residues(Protocol):
@@ -70,6 +76,33 @@ def sets(scoring: Scoring, *data: SetLike, unknown: str = "error") -> list[Seque
     encoded = [_set(one, scoring, unknown) for one in data]
     _tell_of_nucleotides(scoring, encoded)
     return [sequences for sequences, _ in encoded]
+
+
+def letters(*data: SetLike) -> list[LetterCodes]:
+    """Sets of sequences of any letters, as they stand there; of a file its records.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, it is no set, or some letters are text and others
+        numbers.
+    """
+    return encode(*map(_as_text, data))
+
+
+def _as_text(data: Any) -> Any:
+    """A set, of which a file, or an index, is read."""
+    from jaxalign.io import encoded_database, fasta
+
+    if not isinstance(data, PATH):
+        return data
+    if isinstance(data, str) and data != "-" and not os.path.exists(data):
+        raise InputError(NO_FILE.format(data[:60]))
+    if encoded_database.is_database(os.fspath(data)):
+        return encoded_database.open_database(os.fspath(data))
+    raw = fasta.read_raw(data)
+    text, ends = raw.text.tobytes().decode("latin-1"), raw.offsets.tolist()
+    return [text[start:stop] for start, stop in pairwise(ends)]
 
 
 def singles(scoring: Scoring, **data: SequenceLike) -> list[Sequences]:
@@ -182,10 +215,7 @@ def _read(path, scoring: Scoring, unknown: str = "error") -> Sequences:
     from jaxalign.io import encoded_database, fasta
 
     if isinstance(path, str) and path != "-" and not os.path.exists(path):
-        raise InputError(
-            f"{path[:60]}: no such file. Where a set of sequences is wanted, a str is "
-            "the path of one; a single sequence is given as a list of one"
-        )
+        raise InputError(NO_FILE.format(path[:60]))
     path = os.fspath(path)
     if encoded_database.is_database(path):
         return encoded_database.mapped(path, scoring.alphabet)

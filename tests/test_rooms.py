@@ -18,6 +18,7 @@ FLOORS = ("api", "dp", "cpu", "gpu", "parts", "tracebacks")
 PUBLIC = (
     "accuracy",
     "buckets",
+    "edit_distances",
     "hard_alignments",
     "large_jobs",
     "large_searches",
@@ -93,7 +94,7 @@ OUTSIDE = {
     "kernels_pallas.triples": {"jax", "jaxlib", "numpy"},
     "model": {"biotite", "numpy", "pandas", "polars", "pyarrow"},
     "pairs": {"jax", "numpy"},
-    "pairs.api": {"jax", "numpy"},
+    "pairs.api": {"jax", "numpy", "scipy"},
     "pairs.cpu": {"jax", "numpy"},
     "pairs.dp": {"jax"},
     "pairs.gpu": {"jax", "numpy"},

@@ -61,7 +61,7 @@ CALLS = {
     "kl_divergence": lambda: jaxalign.kl_divergence(MODEL, MODEL),
 }
 NO_JAX = {"index_database", "open_database", "mea_alignment", "bucket_lengths"}
-NO_JAX |= {"HardAlignments"}
+NO_JAX |= {"HardAlignments", "edit_distance", "edit_distance_graph"}  # small jobs
 
 
 def run_script(folder: Path, text: str, *words: str) -> list[str]:

@@ -59,7 +59,7 @@ def match_words(targets, which, alphabet) -> MatchWords:
     """For each letter the columns of each target that hold it. Nothing matches the
     wildcard, nor the last letter."""
     size, longest = alphabet.size, int(targets.lengths[which].max(initial=0))
-    words, groups = _words_of(-(-longest // bits.WORD_BITS))
+    words, groups = words_of(-(-longest // bits.WORD_BITS))
     lanes = next(x for x in LCS_LANES if x >= len(which))
     room = bucket(groups, 2, 1)
     codes = np.full((lanes, room * words * bits.WORD_BITS), size, np.uint8)
@@ -75,7 +75,7 @@ def match_words(targets, which, alphabet) -> MatchWords:
     return MatchWords(match, np.int32(groups))
 
 
-def _words_of(count: int) -> tuple[int, int]:
+def words_of(count: int) -> tuple[int, int]:
     """(words of a group, groups) for targets of so many words."""
     if count <= bits.MAX_WORDS:
         return next(x for x in WORD_COUNTS if x >= count), 1

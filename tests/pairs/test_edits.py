@@ -1,0 +1,231 @@
+"""Edit distances: brute force, words of all sizes, any letters, near pairs, paths."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign.errors import InputError, MemoryPlanError, UsageError
+from jaxalign.model import letters
+from jaxalign.model.operations import parse_cigar
+from jaxalign.pairs import edits
+from jaxalign.pairs.cpu import edit_windows
+from jaxalign.pairs.dp import bits, edit_integers
+
+RNG = np.random.default_rng(3)
+
+
+@pytest.fixture(params=["integers", "lanes"])
+def way(request, monkeypatch):
+    """Both ways, whatever takes less time."""
+    seconds = {"integers": 1e9, "lanes": -1}[request.param]
+    monkeypatch.setattr(edits, "MAX_SECONDS", seconds)
+    monkeypatch.setattr(edits, "LANE_CELLS", 1e30)
+    return request.param
+
+
+def table(a, b):
+    """The recurrence, cell by cell."""
+    cells = [[i + j for j in range(len(b) + 1)] for i in range(len(a) + 1)]
+    for i, x in enumerate(a, 1):
+        for j, y in enumerate(b, 1):
+            others = cells[i - 1][j] + 1, cells[i][j - 1] + 1
+            cells[i][j] = min(cells[i - 1][j - 1] + (x != y), *others)
+    return cells
+
+
+def columns(a, b):
+    """The path of the rule: from the end, diagonal before up before left."""
+    cells, i, j, path = table(a, b), len(a), len(b), ""
+    while i or j:
+        here = cells[i][j]
+        if i and j and here == cells[i - 1][j - 1] + (a[i - 1] != b[j - 1]):
+            path, i, j = ("=" if a[i - 1] == b[j - 1] else "X") + path, i - 1, j - 1
+        elif i and here == cells[i - 1][j] + 1:
+            path, i = "I" + path, i - 1
+        else:
+            path, j = "D" + path, j - 1
+    return path
+
+
+def by_rows(a, b) -> int:
+    """The recurrence for long texts, a row at a time."""
+    a, b = (np.frombuffer(x.encode("utf-32-le"), "<u4") for x in (a, b))
+    place = np.arange(len(b) + 1)
+    row = place
+    for i, x in enumerate(a, 1):
+        new = np.minimum(row[:-1] + (b != x), row[1:] + 1)
+        row = np.minimum.accumulate(np.concatenate([[i], new]) - place) + place
+    return int(row[-1])
+
+
+def text(length, some="ACD"):
+    return "".join(RNG.choice(list(some), length))
+
+
+WORDS = ["".join(x) for k in range(5) for x in product("ab", repeat=k)]
+WORDS += ["".join(x) for x in product("abc", repeat=3)]
+
+
+def test_all_short_words(way):
+    first, second = zip(*product(WORDS, WORDS), strict=True)
+    want = [table(a, b)[-1][-1] for a, b in zip(first, second, strict=True)]
+    assert jaxalign.edit_distance(first, second).tolist() == want
+    graph = jaxalign.edit_distance_graph(WORDS, max_distance=2).tocoo()
+    near = {
+        (i, j): d
+        for (i, j), d in zip(product(range(len(WORDS)), repeat=2), want, strict=True)
+        if d <= 2 and i != j
+    }
+    sides = (x.tolist() for x in (*graph.coords, graph.data))
+    assert {(i, j): d for i, j, d in zip(*sides, strict=True)} == near
+    assert graph.nnz == len(near)
+
+
+def test_paths_of_all_short_words():
+    for a, b in product(WORDS, WORDS):
+        want = columns(a, b)
+        errors = len(want) - want.count("=")
+        assert edit_integers.path(a, b) == (errors, want.encode())
+
+
+@pytest.mark.parametrize("count", [40, 3])
+def test_lengths_around_the_ends_of_words(count, way):
+    sizes = (0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 250)
+    targets = [text(n) for n in sizes] + ["A" * 129, "A" * 64]
+    queries = [text(n) for n in RNG.integers(0, 140, len(targets))]
+    queries[:5] = "", "A" * 130, targets[5] + "CCC", targets[9], "C" * 200
+    queries, targets = (queries * 3)[:count], (targets * 3)[:count]
+    want = [by_rows(a, b) for a, b in zip(queries, targets, strict=True)]
+    assert jaxalign.edit_distance(queries, targets).tolist() == want
+    for query in queries[1:5]:
+        want = [by_rows(query, one) for one in targets]
+        assert jaxalign.edit_distance([query], targets).tolist() == want
+        assert jaxalign.edit_distance(targets, [query]).tolist() == want
+
+
+def test_targets_of_several_groups_of_words(way):
+    longest = bits.MAX_WORDS * bits.WORD_BITS
+    targets = [text(n) for n in (longest, longest + 1, 2 * longest + 70, 40)]
+    targets += ["A" * 3 * longest]
+    queries = [text(300), targets[1][::2], targets[2][5:], text(77), "A" * 700]
+    want = [by_rows(a, b) for a, b in zip(queries, targets, strict=True)]
+    assert jaxalign.edit_distance(queries, targets).tolist() == want
+    want = [by_rows(queries[1], one) for one in targets]
+    assert jaxalign.edit_distance([queries[1]], targets).tolist() == want
+    graph = jaxalign.edit_distance_graph(targets, max_distance=2000).toarray()
+    for i, j in ((0, 1), (0, 3), (1, 2)):
+        distance = by_rows(targets[i], targets[j])
+        assert graph[i, j] == graph[j, i] == distance * (distance <= 2000)
+
+
+def test_near_pairs_of_several_blocks(way, monkeypatch):
+    monkeypatch.setattr(edit_windows, "LANE_BYTES", 128)
+    monkeypatch.setattr(edit_windows, "QUERY_SLOTS", 50)
+    monkeypatch.setattr(edits, "GROUP", 120)
+    some = [text(n, "ACDE") for n in RNG.integers(0, 24, 400)]
+    some[7], some[300] = some[200], some[200]
+    graph = jaxalign.edit_distance_graph(some, max_distance=3, threads=2).tocoo()
+    sides = [x.tolist() for x in (*graph.coords, graph.data)]
+    (codes,) = letters.encode(some)
+    lists = [codes[k].tolist() for k in range(400)]
+    want = {
+        (i, j, d)
+        for i, j in product(range(400), repeat=2)
+        if i != j and abs(len(some[i]) - len(some[j])) <= 3
+        if (d := edit_integers.distance(lists[i], lists[j])) <= 3
+    }
+    assert set(zip(*sides, strict=True)) == want and graph.nnz == len(want)
+    assert (7, 200, 0) in want and (300, 7, 0) in want
+    assert graph.dtype == np.int32
+
+
+def test_distances_may_exceed_a_short_word(way):
+    """Targets of 16 letters have words of 16 bits, and distances more."""
+    queries, targets = [text(70_000), "ACD"], ["ACDACD", text(16)]
+    want = [by_rows(a, b) for a, b in zip(queries, targets, strict=True)]
+    assert want[0] > 2**16
+    assert jaxalign.edit_distance(queries, targets).tolist() == want
+    assert jaxalign.edit_distance(queries[:1], targets).tolist()[0] == want[0]
+
+
+def test_any_letters(way):
+    many = "".join(map(chr, [*range(65, 100), *range(0x4E00, 0x4F40), 0x1F600]))
+    queries = [text(n, many) for n in RNG.integers(0, 40, 60)]
+    targets = [one[3:] + text(4, many) for one in queries]
+    want = [by_rows(a, b) for a, b in zip(queries, targets, strict=True)]
+    assert jaxalign.edit_distance(queries, targets).tolist() == want
+    both = queries + targets
+    graph = jaxalign.edit_distance_graph(both, max_distance=8).toarray()
+    full = np.array([[by_rows(a, b) for b in both] for a in both])
+    np.testing.assert_array_equal(graph, np.where(full <= 8, full, 0))
+
+
+def test_forms_of_sequences(tmp_path):
+    path = tmp_path / "some.fasta"
+    path.write_text(">one\nACg\n>two\nTTTT\n")
+    want = [1, 4]
+    targets = ["ACG", ""]
+    for queries in (
+        path,
+        str(path),
+        {"one": "ACg", "two": "TTTT"},
+        [("one", "ACg"), b"TTTT"],
+    ):
+        assert jaxalign.edit_distance(queries, targets).tolist() == want
+    scoring = jaxalign.Scoring()
+    codes = [scoring.alphabet.encode(one) for one in ("MKV", "MRV")]
+    assert jaxalign.edit_distance(codes[:1], codes[1:]).tolist() == [1]
+    flat = np.concatenate(codes), np.array([0, 3, 6])
+    assert jaxalign.edit_distance(flat, codes[:1]).tolist() == [0, 1]
+    numbers = [np.array([3, 900, 3]), np.array([], np.int64)]
+    assert jaxalign.edit_distance(numbers, numbers[::-1]).tolist() == [3, 3]
+    assert jaxalign.edit_distance(["a"], ["A"]).tolist() == [1]
+    assert jaxalign.edit_distance([], []).tolist() == []
+    assert jaxalign.edit_distance_graph([], max_distance=1).shape == (0, 0)
+
+
+def test_cigars_are_rescored():
+    queries = [text(n, "AC") for n in (0, 3, 40, 90, 0)]
+    targets = [text(n, "AC") for n in (4, 0, 44, 80, 0)]
+    found, cigars = jaxalign.edit_distance(queries, targets, return_cigars=True)
+    assert found.tolist() == jaxalign.edit_distance(queries, targets).tolist()
+    assert cigars[::4] == ["4D", "*"] and cigars[1] == "3I"
+    for distance, cigar, a, b in zip(found, cigars, queries, targets, strict=True):
+        errors = i = j = 0
+        for run, letter in zip(
+            parse_cigar(cigar),
+            filter(str.isalpha, cigar.replace("=", "E")),
+            strict=True,
+        ):
+            for _ in range(int(run) >> 4):
+                if letter in "EX":
+                    assert (a[i] == b[j]) == (letter == "E")
+                errors += letter != "E"
+                i, j = i + (letter != "D"), j + (letter != "I")
+        assert (errors, i, j) == (distance, len(a), len(b))
+
+
+def test_refusals():
+    with pytest.raises(InputError, match="2 queries and 3 targets"):
+        jaxalign.edit_distance(["A", "C"], ["A", "C", "D"])
+    with pytest.raises(InputError, match="text and others numbers"):
+        jaxalign.edit_distance(["AB"], [np.array([65, 66])])
+    with pytest.raises(InputError, match="whole numbers"):
+        jaxalign.edit_distance([np.array([0.5])], [np.array([1])])
+    with pytest.raises(InputError, match="no such file"):
+        jaxalign.edit_distance("ACGT", ["ACGT"])
+    for cut in (-1, 1.5, True):
+        with pytest.raises(UsageError, match="max_distance"):
+            jaxalign.edit_distance_graph(["A"], max_distance=cut)
+    with pytest.raises(MemoryPlanError, match="rows of a path"):
+        texts = ["A" * 300], ["C" * 300]
+        jaxalign.edit_distance(*texts, return_cigars=True, memory_budget=1000)
+
+
+def test_a_budget_of_near_pairs(monkeypatch):
+    monkeypatch.setattr(edits, "MAX_SECONDS", -1)
+    with pytest.raises(MemoryPlanError, match="within the cut"):
+        some = ["ACDE"] * 60
+        jaxalign.edit_distance_graph(some, max_distance=1, memory_budget=1000)
