@@ -107,8 +107,8 @@ def soft_posterior(
     Returns
     -------
     (..., m, n)
-        Rows and columns sum to at most 1; exactly 0 beyond the lengths. Its reverse
-        rule is a forward-mode pass; ``jax.grad(soft_score)`` has a ``jvp`` too.
+        Rows and columns sum to at most 1; exactly 0 beyond the lengths. A derivative,
+        in forward or in reverse mode, is one forward-mode pass.
 
     Examples
     --------

@@ -22,8 +22,9 @@ from jaxalign.similarity.overhang import no_overhang, overhang
 from jaxalign.similarity.validity import is_valid
 from jaxalign.soft.dp import free_energy, paths
 from jaxalign.soft.dp.most_accurate import accurate, spans_of
+from jaxalign.soft.dp.posterior import posterior as pair_posterior
 from jaxalign.soft.options import Settings, SoftPair
-from jaxalign.soft.slopes import along, by_scalars
+from jaxalign.soft.slopes import by_scalars, slope
 
 
 def over_batch(function, arrays, axes, batch, settings, more=()):
@@ -86,7 +87,7 @@ def posterior(pair: SoftPair, settings: Settings):
     """Probabilities (m, n) of the pairs of residues."""
     factor, pair = _if_known(pair, settings), _written_out(pair)
     weights, rules = model(pair, settings)
-    p = free_energy.posterior(weights, pair.temperature, rules, settings.block)
+    p = pair_posterior(weights, pair.temperature, rules, settings.block)
     return jnp.multiply(p, factor)
 
 
@@ -125,15 +126,17 @@ def divergence(pairs, settings: Settings):
     """KL(p, q) of two models of one shape."""
     p, q = map(_written_out, pairs)
     names = ("similarity", "gap_open", "gap_extend")
-    of_p, of_q = ({name: getattr(x, name) for name in names} for x in pairs)
+    of_p, of_q = ({name: getattr(x, name) for name in names} for x in (p, q))
     # Scores are linear in these, so a directional derivative is an expected score.
     a, b = (jax.tree.map(_finite, x) for x in (of_p, of_q))
     of_both = jax.tree.map(lambda x, y: x / p.temperature - y / q.temperature, a, b)
     x = of_p | {"temperature": p.temperature}
-    mean = along(partial(_score_of, settings), x, p.rules, of_both)
-    free = score(q, settings) / q.temperature - score(p, settings) / p.temperature
-    value = free + mean
-    pairs = posterior(jax.lax.stop_gradient(p), settings)
+    found = slope(partial(_score_of, settings), x, p.rules, of_both)
+    # One after the other, so that their tables do not stand side by side.
+    q, found = jax.lax.optimization_barrier((q, found))
+    value = score(q, settings) / q.temperature - found.value / p.temperature
+    value = value + found.along
+    pairs = jax.lax.stop_gradient(found.gradient["similarity"])
     refused = jnp.where(of_q["similarity"] > FORBIDDEN / 10, 0, pairs)
     value = jnp.where(jnp.any(refused > 0), jnp.inf, jnp.maximum(value, 0))
     return value * _if_known(p, settings) * _if_known(q, settings)

@@ -7,6 +7,7 @@ of a gradient; reverse mode through a gradient would keep all that it computes.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,37 +30,54 @@ def _by_scalars_jvp(function, names, primals, tangents):
     changes = []
     for k, leaf in enumerate(leaves):
         unit = [jnp.full_like(y, float(y_k == k)) for y_k, y in enumerate(leaves)]
-        _, product = _product(function, x, rest, jax.tree.unflatten(tree, unit), moved)
+        turn = jax.tree.unflatten(tree, unit)
+        *_, product = _product(function, x, rest, turn, moved)
         changes.append(_dot(product, moved, leaf))
     return value, jax.tree.unflatten(tree, changes)
 
 
+class Slope(NamedTuple):
+    """``value`` of a function, its derivative ``along`` a direction, and the
+    ``gradient`` by the names of the direction, which is a constant to derivatives."""
+
+    value: jax.Array
+    along: jax.Array
+    gradient: dict
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def along(function, x: dict, rest, direction: dict):
-    """The derivative of ``function(x, rest)``, a scalar, along ``direction``, which has
-    the arrays of some names of ``x``."""
+def slope(function, x: dict, rest, direction: dict) -> Slope:
+    """Of ``function(x, rest)``, a scalar, along ``direction``, which has the arrays of
+    some names of ``x``."""
     at = {name: x[name] for name in direction}
-    return jax.jvp(lambda y: function(x | y, rest), (at,), (direction,))[1]
+    value, gradient = jax.value_and_grad(lambda y: function(x | y, rest))(at)
+    return Slope(value, _dot(gradient, direction, value), gradient)
 
 
-@partial(along.defjvp, symbolic_zeros=True)
-def _along_jvp(function, primals, tangents):
+@partial(slope.defjvp, symbolic_zeros=True)
+def _slope_jvp(function, primals, tangents):
     x, rest, direction = primals
     moved, turned = _moved(tangents[0]), _moved(tangents[2])
-    value = along(function, x, rest, direction)
-    gradient, product = _product(function, x, rest, direction, moved | turned)
-    return value, _dot(product, moved, value) + _dot(gradient, turned, value)
+    names = moved | direction
+    value, along, gradient, product = _product(function, x, rest, direction, names)
+    turn = _dot(product, moved, value) + _dot(gradient, turned, value)
+    constant = {name: gradient[name] for name in direction}
+    still = jax.tree.map(jnp.zeros_like, constant)
+    change = Slope(_dot(gradient, moved, value), turn, still)
+    return Slope(value, along, constant), change
 
 
 def _product(function, x, rest, direction, names):
-    """(gradient, Hessian times direction) for the entries of these names."""
+    """(value, its derivative along the direction, gradient, Hessian times direction);
+    the last two for the entries of these names."""
 
     def gradient(y):
         chosen = {name: (x | y)[name] for name in names}
-        return jax.grad(lambda z: function(x | y | z, rest))(chosen)
+        return jax.value_and_grad(lambda z: function(x | y | z, rest))(chosen)
 
     at = {name: x[name] for name in direction}
-    return jax.jvp(gradient, (at,), (direction,))
+    (value, slopes), (along, product) = jax.jvp(gradient, (at,), (direction,))
+    return value, along, slopes, product
 
 
 def _moved(tangents: dict) -> dict:

@@ -1,9 +1,11 @@
 """Soft alignment in little memory: most diagonals are computed again in the reverse
 pass.
 
-The forward pass keeps the carry into every block of diagonals. Where the similarity is
-given as vectors, the scores of a block are computed from them, and its posterior is
-multiplied with them at once. So no array has the size of the table.
+The forward pass keeps the carry into every block of diagonals. The scores of a block
+are read from the table, and its posterior is added to one, so that neither is kept by
+diagonals. Where the similarity is given as vectors, the scores of a block are computed
+from them, and its posterior is multiplied with them at once: then no array has the size
+of the table.
 """
 
 import jax
@@ -38,14 +40,17 @@ def run(block: int, table: CostTable, similarity):
     def join(x):
         return x.reshape(blocks * block, *x.shape[2:])[:count]
 
+    padded = None if vectors else _tiled(similarity, block)
+
     def scored(xs):
         if vectors is None:
-            return xs
-        dots = products(vectors, xs["d"])
+            scores = _by_diagonal(_tiles(padded, block, xs["d"][0]), table.rows)
+        else:
+            scores = products(vectors, xs["d"])
         inside = jax.vmap(table.core)(xs["d"])
-        return xs | {"similarity": jnp.where(inside, dots, FORBIDDEN)}
+        return xs | {"similarity": jnp.where(inside, scores, FORBIDDEN)}
 
-    xs = diagonals(table, None if vectors else similarity, cut)
+    xs = diagonals(table, None, cut)
 
     def ahead(carry, xs):
         after, ends = scan.forward_ends(table, carry, scored(xs))
@@ -59,7 +64,7 @@ def run(block: int, table: CostTable, similarity):
         inner = outputs - spent | ({"similarity"} if spent else frozenset())
 
         def back(carry, x):
-            flow, sums = carry
+            flow, sums, pairs = carry
             entering, xs, later, shares = x
             _, values = scan.forward(table, entering, scored(xs))
             flow, out = scan.reverse(table, flow, later, values, shares, inner)
@@ -67,19 +72,71 @@ def run(block: int, table: CostTable, similarity):
                 _, pull = jax.vjp(lambda v: products(v, xs["d"]), vectors)
                 (more,) = pull(out.pop("similarity"))
                 sums = jax.tree.map(jnp.add, sums, more)
-            return (flow, sums), out
+            elif pairs is not None:
+                pairs = _added(pairs, block, xs["d"][0], out.pop("similarity"))
+            return (flow, sums, pairs), out
 
         later = successors(table, cut)
         flow = scan.first_flow(table, dtype, outputs)
         sums = begun(jax.tree.map(jnp.zeros_like, vectors), table.rules.m)
+        pairs = None
+        if vectors is None and "similarity" in outputs:
+            pairs = begun(jnp.zeros_like(padded), table.rules.m)
         every = entering, xs, later, cut("shares", on_diagonal)
-        (flow, sums), out = lax.scan(back, (flow, sums), every, reverse=True)
-        out = jax.tree.map(join, out)
+        carry, out = lax.scan(back, (flow, sums, pairs), every, reverse=True)
+        (flow, sums, pairs), out = carry, jax.tree.map(join, out)
+        if pairs is not None:
+            (m, n), border = table.shape, 2 * block
+            out["similarity"] = pairs[1 : m + 1, border : border + n]
         if sums is not None:
             out |= dict(zip(VECTORS, sums, strict=True))
         return flow, out
 
     return tuple(join(x) for x in ends), finish
+
+
+def _tiled(similarity, block: int):
+    """The table in whole tiles of rows, after a row 0, with columns on both sides that
+    a tile beyond it reads."""
+    rows = similarity.shape[0] + 1
+    return jnp.pad(similarity, ((1, -rows % block), (2 * block, 2 * block)))
+
+
+def _start(padded, block: int, tile, d):
+    """The first column that the cells of a tile on the diagonals from ``d`` on have."""
+    first = d - tile * block - (block - 1) + 2 * block - 1
+    return jnp.clip(first, 0, padded.shape[1] - (2 * block - 1))
+
+
+def _tiles(padded, block: int, d):
+    """(T, B, 2 B - 1): of each tile of rows the columns of B diagonals from d on."""
+    tiles = padded.reshape(-1, block, padded.shape[1])
+    number = jnp.arange(tiles.shape[0], dtype=d.dtype)
+
+    def cut(tile, k):
+        start = _start(padded, block, k, d)
+        return lax.dynamic_slice_in_dim(tile, start, 2 * block - 1, axis=1)
+
+    return jax.vmap(cut)(tiles, number)
+
+
+def _added(padded, block: int, d, values):
+    """``padded`` with the values (B, R) of diagonals d ... d + B - 1 added."""
+    rows, wide = padded.shape[0], 2 * block - 1
+    values = jnp.pad(values, ((0, 0), (0, rows - values.shape[1])))
+    values = values.reshape(block, -1, block).transpose(1, 2, 0)
+    values = jnp.pad(values, ((0, 0), (0, 0), (0, block - 2)))
+    values = values.reshape(values.shape[0], -1)
+    values = jnp.pad(values, ((0, 0), (block - 1, 1))).reshape(-1, block, wide)
+
+    def add(padded, x):
+        k, more = x
+        at = k * block, _start(padded, block, k, d)
+        before = lax.dynamic_slice(padded, at, (block, wide))
+        return lax.dynamic_update_slice(padded, before + more, at), None
+
+    number = jnp.arange(values.shape[0], dtype=d.dtype)
+    return lax.scan(add, padded, (number, values))[0]
 
 
 def products(factors: Factors, d):
@@ -99,9 +156,17 @@ def products(factors: Factors, d):
     starts = d[0] - jnp.arange(tiles, dtype=d.dtype) * block - (block - 1) + before
     starts = jnp.clip(starts, 0, b.shape[0] - wide)
     b = jax.vmap(lambda start: lax.dynamic_slice_in_dim(b, start, wide))(starts)
-    dots = jnp.einsum("tpk,tck->tpc", a, b).reshape(tiles, block * wide)
-    # Cell (p, q) of a tile stands in column q - p + B - 1: rows one shorter undo that.
-    dots = jnp.pad(dots, ((0, 0), (0, block)))[:, block - 1 :]
-    dots = dots[:, : block * (wide - 1)].reshape(tiles, block, wide - 1)
-    dots = jnp.pad(dots, ((0, 0), (0, 0), (0, 1)))[:, :, :block]
-    return dots.transpose(2, 0, 1).reshape(block, tiles * block)[:, :rows]
+    return _by_diagonal(jnp.einsum("tpk,tck->tpc", a, b), rows)
+
+
+def _by_diagonal(tiles, rows):
+    """Tiles (T, B, 2 B - 1) -> (B, rows): a row for each of their diagonals.
+
+    Cell (p, q) of a tile stands in column q - p + B - 1: rows one shorter undo that.
+    """
+    count, block, wide = tiles.shape
+    flat = tiles.reshape(count, block * wide)
+    flat = jnp.pad(flat, ((0, 0), (0, block)))[:, block - 1 :]
+    flat = flat[:, : block * (wide - 1)].reshape(count, block, wide - 1)
+    flat = jnp.pad(flat, ((0, 0), (0, 0), (0, 1)))[:, :, :block]
+    return flat.transpose(2, 0, 1).reshape(block, count * block)[:, :rows]

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from jaxalign.similarity.arrays import FORBIDDEN
 from jaxalign.similarity.cost_table import CostTable
-from jaxalign.similarity.skewed import skew
+from jaxalign.similarity.skewed import skew, unskew
 
 
 def diagonals(table: CostTable, similarity, rows_of=lambda _, x: x):
@@ -29,3 +29,11 @@ def successors(table: CostTable, rows_of=lambda _, x: x):
         later = jnp.pad(x[1:], ((0, 1), (0, 0))) if name in table.costs else x
         xs[name] = later
     return {name: rows_of(name, x) for name, x in xs.items()}
+
+
+def as_table(table: CostTable, out: dict) -> dict:
+    """The output of the reverse scan with its posterior as (M, N)."""
+    if "similarity" not in out:
+        return out
+    whole = unskew(out["similarity"], table.shape[1] + 1)
+    return out | {"similarity": whole[1:, 1:]}

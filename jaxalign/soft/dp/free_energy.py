@@ -24,7 +24,7 @@ from jaxalign.similarity.overhang import Overhang
 from jaxalign.similarity.skewed import unskew
 from jaxalign.soft.dp import blocks, scaled_scan, scan
 from jaxalign.soft.dp.blocks import VECTORS
-from jaxalign.soft.dp.diagonals import diagonals, successors
+from jaxalign.soft.dp.diagonals import as_table, diagonals, successors
 from jaxalign.soft.dp.kernels import Block, Kernels, log_z
 
 GAP_NAMES = ("open_e", "extend_e", "open_f", "extend_f")
@@ -59,7 +59,7 @@ def score(weights: Weights, temperature, rules: ModeRules, block: Block):
         return expected(weights, temperature, rules, block, frozenset()).score
     scaled = over_temperature(weights, temperature, rules)
     table = CostTable(scaled, rules)
-    if isinstance(block, int) and isinstance(scaled.similarity, Factors):
+    if isinstance(block, int):
         ends, _ = blocks.run(block, table, scaled.similarity)
         return sum_up(*ends, scaled.overhang.empty, temperature)[0]
     xs = diagonals(table, scaled.similarity)
@@ -72,58 +72,15 @@ def score(weights: Weights, temperature, rules: ModeRules, block: Block):
 def _score_jvp(block, primals, tangents):
     weights, temperature, rules = primals
     d_weights, d_temperature, _ = tangents
-    named = _named(d_weights) | {"entropy": d_temperature}
+    named = to_names(d_weights) | {"entropy": d_temperature}
     named = {k: t for k, t in named.items() if not isinstance(t, SymbolicZero)}
     means = expected(weights, temperature, rules, block, frozenset(named))
-    gradient = _named(means.gradient) | {"entropy": means.entropy}
+    gradient = to_names(means.gradient) | {"entropy": means.entropy}
     tangent = jnp.zeros_like(means.score)
     for name, t in named.items():
         if gradient[name] is not None:  # kernels count overhangs with the costs
             tangent = tangent + jnp.sum(gradient[name] * t)
     return means.score, tangent
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(3,))
-def posterior(weights: Weights, temperature, rules: ModeRules, block: Block):
-    """(M, N): the probability that residues i and j are a pair.
-
-    Made for losses on the posterior. Its Jacobian is a covariance, hence symmetric:
-    the reverse rule is one forward-mode pass. For that it has no ``jvp`` of its own;
-    ``jax.grad`` of ``score`` is the same posterior with one.
-    """
-    outputs = frozenset(("similarity",))
-    return expected(weights, temperature, rules, block, outputs).gradient.similarity
-
-
-def _posterior_forward(weights, temperature, rules, block):
-    leaves = _named(weights) | {"entropy": temperature}
-    # A dictionary of None: names that need a derivative, known while tracing.
-    outputs = dict.fromkeys(name for name, x in leaves.items() if x.perturbed)
-    plain = jax.tree.map(lambda x: x.value, (weights, temperature, rules))
-    return posterior(*plain, block), (*plain, outputs)
-
-
-def _posterior_backward(block, residual, cotangent):
-    weights, temperature, rules, outputs = residual
-
-    def gradient(similarity):
-        at = weights._replace(similarity=similarity)
-        means = expected(at, temperature, rules, block, frozenset(outputs))
-        return means.gradient, means.entropy
-
-    if isinstance(cotangent, SymbolicZero):
-        return None, None, None
-    _, out = jax.jvp(gradient, (weights.similarity,), (cotangent,))
-    named = _named(out[0]) | {"entropy": out[1]}
-    zero = _named(weights) | {"entropy": temperature}
-    filled = {
-        name: jnp.zeros_like(x) if named[name] is None else named[name]
-        for name, x in zero.items()
-    }
-    return _weights(filled), filled["entropy"], None
-
-
-posterior.defvjp(_posterior_forward, _posterior_backward, symbolic_zeros=True)
 
 
 def expected(
@@ -159,6 +116,7 @@ def _linear(table: CostTable, weights: Weights, temperature, outputs) -> Expecta
     ends = scaled_scan.logs(values)
     value, _, empty, log_z = sum_up(*ends, weights.overhang.empty, temperature)
     sums, out, lost = scaled_scan.reverse(table, weights, values, xs, log_z, outputs)
+    out = as_table(table, out)
     gradient = _gradient(table, weights, sums, out, empty, outputs)
     # False for nan and for what overflowed. That no alignment is legal is certain:
     # nothing is positive then.
@@ -173,7 +131,7 @@ def _by_kernels(kernels: Kernels, weights: Weights, temperature, rules) -> Expec
     scaled = over_temperature(weights, temperature, rules)
     value, pairs, payers = log_z(kernels.expected, scaled, temperature, rules)
     gaps = dict(zip(GAP_NAMES, -payers, strict=True))
-    return Expectation(value, _weights({"similarity": pairs} | gaps), None)
+    return Expectation(value, from_names({"similarity": pairs} | gaps), None)
 
 
 def _whole(table: CostTable, weights: Weights):
@@ -186,7 +144,8 @@ def _whole(table: CostTable, weights: Weights):
     def finish(on_diagonal, outputs):
         later = successors(table)
         flow = scan.first_flow(table, dtype, outputs)
-        return scan.reverse(table, flow, later, values, on_diagonal, outputs)
+        flow, out = scan.reverse(table, flow, later, values, on_diagonal, outputs)
+        return flow, as_table(table, out)
 
     return (values.high, values.low, values.ends), finish
 
@@ -247,7 +206,7 @@ def _gradient(table, weights, sums, out, empty, outputs) -> Weights:
     named = {"empty": empty}
     m, n = table.shape
     if "similarity" in outputs:
-        named["similarity"] = unskew(out["similarity"], n + 1)[1:, 1:]
+        named["similarity"] = out["similarity"]
     named |= {name: out[name] for name in VECTORS if name in out}
     for name, (x, axis) in (table.costs | table.hangs).items():
         if name not in outputs:
@@ -262,10 +221,10 @@ def _gradient(table, weights, sums, out, empty, outputs) -> Weights:
         else:
             cut = jnp.sum(sums[name])
         named[name] = cut
-    return _weights(named)
+    return from_names(named)
 
 
-def _named(weights: Weights) -> dict:
+def to_names(weights: Weights) -> dict:
     """The leaves by name."""
     s = weights.similarity
     pairs = dict(zip(VECTORS, s, strict=True)) if isinstance(s, Factors) else {}
@@ -275,7 +234,8 @@ def _named(weights: Weights) -> dict:
     return pairs | dict(zip(names, leaves, strict=True))
 
 
-def _weights(named: dict) -> Weights:
+def from_names(named: dict) -> Weights:
+    """Weights of the leaves by name; None where there is none of a name."""
     get = named.get
     vectors = [named[name] for name in VECTORS if name in named]
     return Weights(
