@@ -3,14 +3,19 @@
     python -m benchmarks.homology lcs      # values by Python's integers, then rates
     python -m benchmarks.homology filter   # Swiss-Prot proteins, with and without
     python -m benchmarks.homology filter --count 12071 --sample 1500
+    python -m benchmarks.homology cdr3 [--peptides olga.tsv]  # 10^5 peptides, a graph
 
 ``lcs`` times one core and, where there is one, a GPU, at several lengths. ``filter``
 keeps all pairs of some proteins at two cuts, and all pairs of a sample of them without
 the filter, whose seconds it scales by cells. The second run of a sample is timed, and
-of all where the first took less than a minute.
+of all where the first took less than a minute. ``cdr3`` makes the graph of all pairs at
+0.8 over the longer of peptides of a TSV (as ``olga-generate_sequences --humanTRB -n
+100000 -o olga.tsv`` writes it, the second column), or of random ones of like lengths,
+and compares that of 1,000 of them with one made without the filter.
 """
 
 import argparse
+import resource
 import sys
 import time
 from pathlib import Path
@@ -186,19 +191,63 @@ def timed(sequences, options):
     return time.perf_counter() - began, table
 
 
+HEADS = ("CASS", "CASS", "CASS", "CASR", "CAS", "CSAR", "CAWS")
+TAILS = ("EQYF", "EAFF", "ETQYF", "NEQFF", "TEAFF", "YTF", "YEQYF", "GELFF", "KLFF")
+CDR3_LENGTH = (14.6, 2.4)  # mean and deviation, as those of olga's human TRB
+CDR3_CUT, CDR3_CHECKED = 0.8, 1000
+
+
+def peptides(count: int) -> list[str]:
+    """Random peptides that begin and end as CDR3 of human TRB do."""
+    dice = np.random.default_rng(5)
+    lengths = np.clip(dice.normal(*CDR3_LENGTH, count).round().astype(int), 10, 20)
+    letters = np.array(list("GSTAQREPLDNVFYWKIHM"))
+    found = []
+    for length in lengths.tolist():
+        ends = HEADS[dice.integers(len(HEADS))], TAILS[dice.integers(len(TAILS))]
+        middle = dice.choice(letters, max(length - len("".join(ends)), 0))
+        found.append(ends[0] + "".join(middle) + ends[1])
+    return found
+
+
+def cdr3(path: Path | None, count: int) -> None:
+    """Print what a graph of peptides takes, after a check of some of them."""
+    if path is None:
+        some = peptides(count)
+    else:
+        lines = path.read_text().splitlines()[:count]
+        some = [line.split("\t")[1] for line in lines]
+    few = some[:CDR3_CHECKED]
+    want = jaxalign.identity_graph(few, min_identity=CDR3_CUT, filter=False)
+    found = jaxalign.identity_graph(few, min_identity=CDR3_CUT)
+    if found.nnz != want.nnz or (found != want).nnz:
+        raise SystemExit("the filter changed links")
+    began = time.perf_counter(), time.process_time()
+    graph = jaxalign.identity_graph(some, min_identity=CDR3_CUT)
+    taken = time.perf_counter() - began[0], time.process_time() - began[1]
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{len(some):,} peptides, {graph.nnz // 2:,} links: {taken[0]:.1f} s, "
+        f"{taken[1]:.1f} CPU seconds, at most {most:,.0f} MiB"
+    )
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("lcs", "filter"))
-    parser.add_argument("--count", type=int, default=12071)
+    parser.add_argument("what", choices=("lcs", "filter", "cdr3"))
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--peptides", type=Path)
     parser.add_argument("--sample", type=int, default=800)
     options = parser.parse_args()
     if options.what == "lcs":
         rates()
+    elif options.what == "cdr3":
+        cdr3(options.peptides, options.count or 100_000)
     else:
-        compare(options.count, options.sample)
+        compare(options.count or 12071, options.sample)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,12 @@ from jaxalign.errors import MemoryPlanError
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs.large_jobs import parts_of
+from jaxalign.pairs.parts import query_ranges
 from jaxalign.runtime import memory
 
 LINK_BYTES = 16  # two numbers of sequences, an identity
 WORK_COPIES = 3  # of the links, while a graph is made of them
-
+BYTES_OF_A_ROW = 2**8  # of the budget, for each row of a part: several are in memory
 
 BINS = 50
 EDGES = np.arange(BINS + 1) / BINS
@@ -97,10 +98,20 @@ def stream_links(
     options = definition.options
     chosen = pair_options(definition)
     chosen = replace(chosen, progress=options.progress, busy=options.busy)
+    chosen = replace(chosen, part_rows=_part_rows(len(sequences), definition))
     for _, table in parts_of(sequences, definition.scoring, chosen):
         shares = identities(table, definition)
         counts.add(table.info, shares, definition)
         yield Links(table["query"], table["target"], shares)
+
+
+def _part_rows(n: int, definition: Definition) -> int:
+    """Rows of a part. Links are few, and parts of more queries take less time; but
+    where a part has few pairs that can be excluded, all its rows are in memory."""
+    budget = memory.budget(definition.options.memory_budget)
+    rows = n * (n - 1) // 2 // query_ranges.MIN_PARTS
+    rows = min(rows, budget // BYTES_OF_A_ROW)
+    return max(rows, query_ranges.QUERIES_STEP * n, 1)
 
 
 def all_links(

@@ -82,6 +82,22 @@ class IdentityBound:
         least = self.least(m, n)
         return (share(count, least, np) >= self.cut) | (least <= 0)
 
+    def least_count(self, m, n) -> np.ndarray:
+        """The fewest identical pairs with which a pair may reach the cut, int64."""
+        least = np.asarray(self.least(m, n))
+        count = np.ceil(self.cut * least).astype(np.int64)
+        # The product is rounded, and so is the quotient: either way by one at most.
+        count -= self.possible(count - 1, m, n)
+        count += ~self.possible(count, m, n)
+        return np.where(least > 0, np.maximum(count, 0), 0)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether it is the same with the two sequences swapped."""
+        if self.kind == "alignment":
+            return len(self.whole) == len(SIDES)
+        return self.kind in JOINS or self.kind == "mean"
+
     def __str__(self) -> str:
         """The denominator in the letters of the two lengths."""
         if self.kind != "alignment":

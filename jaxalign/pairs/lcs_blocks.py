@@ -2,7 +2,8 @@
 
 A GPU counts common subsequences of some queries with many targets at once
 (``gpu.lcs_launches``), and says itself which are near the cut. On a CPU a block has
-the targets that lie in lanes, and the host compares all.
+the targets that lie in lanes, and the host compares all with the least count of their
+lengths.
 """
 
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jaxalign.pairs import length_classes
 from jaxalign.pairs.cpu import lcs_rows
 from jaxalign.pairs.cpu.lane_packing import block_size
 from jaxalign.pairs.windows import by_length
@@ -77,6 +79,8 @@ def look_at_block(proofs: "Proofs", block: TargetBlock, device) -> Pairs:
     """The pairs of a block that may pass."""
     if block.on_gpu:
         return _look_by_launch(proofs, block, device)
+    if block.place is None or proofs.symmetric:
+        return _look_by_length_classes(proofs, block)
     job, t = proofs.task.job, block.targets[None]
     q = proofs.order[block.first : block.last, None]
     wanted = np.arange(t.size)[None] < _met(job, block)[:, None]
@@ -93,6 +97,31 @@ def look_at_block(proofs: "Proofs", block: TargetBlock, device) -> Pairs:
         wanted = np.zeros_like(wanted)
         wanted[some] = kept
     return i[wanted], j[wanted]
+
+
+def _look_by_length_classes(proofs: "Proofs", block: TargetBlock) -> Pairs:
+    """The same, where it does not matter which of two sequences comes first."""
+    job, q = proofs.task.job, proofs.order[block.first : block.last]
+    m, of_query = length_classes.classes_of(job.query_lengths[q])
+    n, of_target = length_classes.classes_of(job.target_lengths[block.targets])
+    may = proofs.may_pass(m[:, None], n[None])
+    rows = np.asarray(may.any(axis=1))[of_query]
+    if not rows.any():
+        return q[:0], q[:0]
+    some, least = _reach(rows), np.zeros(may.shape, np.int64)
+    if proofs.lcs and proofs.bound is not None:
+        lcs = _lcs_on_cpu(proofs, block, some)
+        least = proofs.bound.least_count(m[:, None], n[None])
+    else:
+        lcs = np.zeros((some.stop - some.start, len(of_target)), np.int16)
+    least = np.where(may, least, length_classes.NEVER)
+    rows, columns = length_classes.near(lcs, least, of_query[some], of_target)
+    rows += some.start
+    met = columns < _met(job, block)[rows]
+    i, j = q[rows[met]], block.targets[columns[met]]
+    if block.place is not None:
+        i, j = np.minimum(i, j), np.maximum(i, j)
+    return i, j
 
 
 def _look_by_launch(proofs: "Proofs", block: TargetBlock, device) -> Pairs:

@@ -67,6 +67,11 @@ class Proofs:
         m, n = np.broadcast_arrays(m, n)
         return np.logical_and.reduce([test(m, n) for test in self.by_lengths.values()])
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether a pair passes with its two sequences swapped too."""
+        return self.bound is None or self.bound.symmetric
+
     def by_subsequence(self, lcs, m, n) -> np.ndarray:
         """Which pairs longest common subsequences leave."""
         assert self.bound is not None

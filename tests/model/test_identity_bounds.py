@@ -74,6 +74,19 @@ def test_every_fraction_is_cut_as_the_filter_cuts_it():
             np.testing.assert_array_equal(possible, kept | none)
 
 
+def test_the_least_count_is_exact():
+    m, n = (x.ravel() for x in np.meshgrid(np.arange(60), np.arange(60)))
+    counts = np.arange(61)[:, None]
+    for cut in (0.0, 0.1, 0.29, 0.3, 1 / 3, 0.55, 0.7, 0.999, 1.0):
+        for kind in ("shorter", "longer", "mean", "query", "target", "full"):
+            bound = bound_of(kind, {}, cut=cut)
+            want = bound.possible(counts, m, n).argmax(axis=0)
+            np.testing.assert_array_equal(bound.least_count(m, n), want)
+            assert bound.symmetric == (kind not in ("query", "target"))
+    whole = (bound_of("alignment", {"free_ends": x}) for x in ([], ["query_end"]))
+    assert [bound.symmetric for bound in whole] == [True, False]
+
+
 def test_the_least_span_is_exact():
     lengths = np.arange(1, 400)
     for least in (0.0, 0.1, 0.3, 0.7, 1 / 3, 0.9, 0.999, 1.0):

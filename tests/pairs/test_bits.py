@@ -8,7 +8,8 @@ from cases import lcs_by_words, some_texts
 
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs.cpu import lcs_rows, lcs_windows
+from jaxalign.pairs import length_classes
+from jaxalign.pairs.cpu import lane_packing, lcs_rows, lcs_windows
 from jaxalign.pairs.dp import bits
 from jaxalign.pairs.windows import by_length
 
@@ -97,6 +98,37 @@ def test_more_queries_and_targets_than_a_call_takes():
     texts = some_texts(3, lcs_windows.QUERY_SLOTS + 60, 40)
     want = [[lcs_by_words(a, b, "X") for b in texts[:150]] for a in texts]
     assert of_blocks(texts, texts[:150]).tolist() == want
+
+
+def test_pairs_near_a_cut_are_those_that_a_loop_finds():
+    rng = np.random.default_rng(3)
+    for rows, columns in ((1, 1), (3, 5), (40, 33)):
+        sides = (np.sort(rng.integers(0, 9, size))[::-1] for size in (rows, columns))
+        (m, of_query), (n, of_target) = map(length_classes.classes_of, sides)
+        least = rng.integers(0, 12, (len(m), len(n)))
+        least[rng.random(least.shape) < 0.2] = length_classes.NEVER
+        counts = rng.integers(0, 8, (rows, columns)).astype(np.int16)
+        found = length_classes.near(counts, least, of_query, of_target)
+        every = [(i, j) for i in range(rows) for j in range(columns)]
+        want = [x for x in every if counts[x] >= least[of_query[x[0]], of_target[x[1]]]]
+        assert list(zip(*found, strict=True)) == want
+
+
+def test_short_sequences_take_more_lanes_and_shorter_words():
+    texts = ["A" * 32, *some_texts(8, 600, lane_packing.SHORT)]
+    sequences = as_sequences(texts, ALPHABET)
+    order = by_length(sequences.lengths)
+    assert lane_packing.block_size(sequences.lengths[order], 0) == 512
+    words = lcs_windows.match_words(sequences, order[:512], ALPHABET)
+    assert words.match.dtype == np.uint32 and words.match.shape[-1] == 512
+    letters = lcs_windows.query_letters(sequences, order, ALPHABET.size)
+    some = slice(3, len(order))
+    found = lcs_windows.lcs_block(letters, some, sequences, order[:512], ALPHABET)
+    rows = lcs_rows.lcs_block(sequences, order[3:], sequences, order[:512], ALPHABET)
+    np.testing.assert_array_equal(found, rows)
+    for i, j in ((0, 0), (5, 511), (len(order) - 4, 3)):
+        want = lcs_by_words(texts[order[i + 3]], texts[order[j]], "X")
+        assert found[i, j] == want
 
 
 @pytest.mark.parametrize("count, longest", [(1, 30), (20, 90), (128, 64), (40, 1100)])

@@ -26,7 +26,7 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.operations import run_lengths
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.pairs import small_jobs, windows
-from jaxalign.pairs.cpu import execute, lane_packing, long_pair, partition
+from jaxalign.pairs.cpu import execute, lane_packing, long_pair, partition, zip_order
 from jaxalign.pairs.dp.sweep import TILE, lane_fill
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.runtime import memory
@@ -580,7 +580,7 @@ def test_zipped_pairs_of_like_sides_share_windows():
     rng = np.random.default_rng(12)
     m = np.repeat([33, 82, 195, 588], 300)
     n = rng.integers(50, 1500, len(m))
-    order = partition._alike(m, n, 128)
+    order = zip_order.alike(m, n, 128)
     assert sorted(order.tolist()) == list(range(len(m)))
 
     def filled(order):
@@ -590,7 +590,7 @@ def test_zipped_pairs_of_like_sides_share_windows():
     by_cells = windows.by_length(m * n)
     assert (m * n).sum() > 0.55 * filled(order)
     assert (m * n).sum() < 0.45 * filled(by_cells)
-    assert len(partition._alike(m[:0], n[:0], 128)) == 0
+    assert len(zip_order.alike(m[:0], n[:0], 128)) == 0
 
 
 def test_pairs_too_few_for_a_window_are_computed_by_rows(monkeypatch):

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxalign.pairs.cpu.lane_packing import LCS_LANES
+from jaxalign.pairs.cpu.lane_packing import LCS_LANES, SHORT, SHORT_LANES
+from jaxalign.pairs.cpu.rows_window import stacked
 from jaxalign.pairs.dp import bits
 from jaxalign.pairs.windows import bucket
 from jaxalign.runtime.devices import on_cpu, precision
@@ -16,7 +17,8 @@ from jaxalign.runtime.programs import stored
 
 # Words of a target that are swept at once: of each a program
 WORD_COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, bits.MAX_WORDS)
-QUERY_SLOTS = 256  # queries of a call
+QUERY_SLOTS = 256  # queries of a call; with short targets four times as many
+LANES = (*LCS_LANES, SHORT_LANES)
 LEAST_LETTERS = 2**14  # room for letters of queries
 
 lcs_of_queries = stored(bits.lcs_of_queries, ("rows",))
@@ -51,7 +53,7 @@ def query_letters(queries, which, padding: int) -> QueryLetters:
 class MatchWords(NamedTuple):
     """Targets in lanes, as ``bits.lcs_of_queries`` reads them."""
 
-    match: np.ndarray  # uint64 (room for groups, letters + 1, words, lanes)
+    match: np.ndarray  # uint64, uint32 (room for groups, letters + 1, words, lanes)
     groups: np.ndarray  # int32 ()
 
 
@@ -60,17 +62,16 @@ def match_words(targets, which, alphabet) -> MatchWords:
     wildcard, nor the last letter."""
     size, longest = alphabet.size, int(targets.lengths[which].max(initial=0))
     words, groups = words_of(-(-longest // bits.WORD_BITS))
-    lanes = next(x for x in LCS_LANES if x >= len(which))
+    lanes = next(x for x in LANES if x >= len(which))
     room = bucket(groups, 2, 1)
-    codes = np.full((lanes, room * words * bits.WORD_BITS), size, np.uint8)
-    for lane, index in enumerate(which):
-        one = targets[index]
-        codes[lane, : len(one)] = one
-    match = np.zeros((room, size + 1, words, lanes), np.uint64)
+    width = SHORT if longest <= SHORT else bits.WORD_BITS
+    codes = np.full((lanes, room * words * width), size, np.uint8)
+    codes[: len(which), :longest] = stacked(targets, which, size)
+    match = np.zeros((room, size + 1, words, lanes), f"<u{width // 8}")
     for letter in range(size):
         if letter != alphabet.wildcard_code:
             packed = np.packbits(codes == letter, axis=1, bitorder="little")
-            by_word = np.ascontiguousarray(packed.view("<u8").T)
+            by_word = np.ascontiguousarray(packed.view(match.dtype).T)
             match[:, letter] = by_word.reshape(room, words, lanes)
     return MatchWords(match, np.int32(groups))
 
@@ -89,15 +90,16 @@ def lcs_block(queries: QueryLetters, some: slice, targets, which, alphabet):
 
     Returns
     -------
-    int32 (queries, targets)
+    int16 (queries, targets), int32 of targets of many words
     """
     words = match_words(targets, which, alphabet)
     start, length = queries.start[some], queries.length[some]
     rows = _rows_of(words, length)
-    found = [np.zeros((0, len(which)), np.int32)]
+    found = [np.zeros((0, len(which)), np.int32 if rows else np.int16)]
+    slots = QUERY_SLOTS if words.match.shape[-1] < LANES[-1] else 4 * QUERY_SLOTS
     with on_cpu(), precision("int64"):
-        for at in range(0, len(start), QUERY_SLOTS):
-            few = [x[at : at + QUERY_SLOTS] for x in (start, length)]
+        for at in range(0, len(start), slots):
+            few = [x[at : at + slots] for x in (start, length)]
             count = len(few[0])
             few = [np.pad(x, (0, bucket(count, 4, 16) - count)) for x in few]
             args = (*words, queries.letters, *few, np.int32(count))

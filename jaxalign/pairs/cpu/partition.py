@@ -10,6 +10,7 @@ from itertools import compress, pairwise
 import numpy as np
 
 from jaxalign.pairs.cpu.lane_packing import EMPTY_COLUMN_LANES, pack, spans, tiled
+from jaxalign.pairs.cpu.zip_order import alike, zip_lanes
 from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.windows import (
     PairMatrix,
@@ -250,33 +251,11 @@ def _shape(job, queries, block, lanes, few=False) -> Window:
 
 def _cut_zip(job, split: Partition, which, budget):
     """Query k with target k, for some k: those of like sizes, a query a lane."""
-    lanes = job.window or (LANES[1] if len(which) > LANES[-1] else LANES[-1])
+    lanes = job.window or zip_lanes(job, len(which), LANES)
     lengths = job.query_lengths[which], job.target_lengths[which]
-    order = which[_alike(*lengths, lanes)]
+    order = which[alike(*lengths, lanes)]
     for start in range(0, len(order), lanes):
         _narrow_zip(job, split, order[start : start + lanes], lanes, budget)
-
-
-def _alike(m, n, lanes: int) -> np.ndarray:
-    """Pairs of lengths (P,) in the best of some orders for windows of so many: by
-    cells, which suits sides of like lengths, or by one side in groups of windows, and
-    in each group by the other, which suits few queries that meet many targets."""
-    windows = -(-len(m) // lanes)
-    size = max(-(-windows // max(round(windows**0.5), 1)), 1) * lanes
-    orders = [by_length(m * (n + 1))]
-    for first, second in ((m, n), (n, m)):
-        order = by_length(first)
-        groups = [order[k : k + size] for k in range(0, len(order), size)]
-        orders.append(
-            np.concatenate([x[by_length(second[x])] for x in groups or [order]])
-        )
-
-    def filled(order):
-        starts = np.arange(0, len(order), lanes)
-        most = (np.maximum.reduceat(x[order], starts) for x in (m, n))
-        return int(np.prod([*most], axis=0).sum()) if len(order) else 0
-
-    return min(orders, key=filled)
 
 
 def _zip_shape(job, part, lanes) -> Window:

@@ -11,14 +11,16 @@ and the zero bits of the last V are the length of the LCS. A letter that matches
 leaves V as it is, so it may stand for the wildcard and for padding.
 
 The bits of a target lie in words of 64, its first column in the lowest bit of the first
-word, and targets lie side by side in lanes. All lanes read the same letter of a query,
-so that the match words of a step are one row. Of the sum V + U only the carry joins one
-word to the next: it is the highest bit of U | (V & ~sum), since U is part of V.
+word, and targets lie side by side in lanes. Targets of up to 32 letters take words of
+32, of which an instruction has twice as many. All lanes read the same letter of a
+query, so that the match words of a step are one row. Of the sum V + U only the carry
+joins one word to the next: it is the highest bit of U | (V & ~sum), since U is part of
+V.
 
 Words come in blocks of ``BLOCK_WORDS``, and a block is one letter behind the block
 before it: a step needs the carry that the block before left in the step before. Within
 a step XLA computes the carries of a block once for each of its words, so a block is
-short. Words are uint64, for which JAX's 64-bit mode has to be on.
+short. JAX's 64-bit mode has to be on.
 """
 
 from functools import partial
@@ -39,7 +41,8 @@ def _next_word(v, match, carry):
     """(the word of the next row, its carry)."""
     u = v & match
     total = v + u if carry is None else v + u + carry
-    over = lax.shift_right_logical(u | (v & ~total), jnp.uint64(WORD_BITS - 1))
+    highest = jnp.asarray(8 * v.dtype.itemsize - 1, v.dtype)
+    over = lax.shift_right_logical(u | (v & ~total), highest)
     return total | (v & ~match), over
 
 
@@ -58,7 +61,7 @@ def _next_row(words, carries, match, first):
     return tuple(words), tuple(behind)
 
 
-def _sweep(match, letters: int, shape, before=None):
+def _sweep(match, letters: int, shape, dtype, before=None):
     """Zero bits of the last row (lanes,) of some words, and their carries.
 
     match : function (letter, word) -> match words (lanes,); letters from
@@ -68,7 +71,8 @@ def _sweep(match, letters: int, shape, before=None):
     """
     count, lanes = shape
     blocks = -(-count // BLOCK_WORDS)
-    zero, ones = (lax.full((lanes,), jnp.uint64(x)) for x in (0, 2**64 - 1))
+    zero = lax.full((lanes,), jnp.asarray(0, dtype))
+    ones = ~zero
 
     def step(i, state):
         words, carries, after = state
@@ -93,25 +97,30 @@ def _sweep(match, letters: int, shape, before=None):
     return total, after
 
 
-def _subsequences(match, letters, shape, groups, rows: int):
-    """LCS (lanes,) of one query, or of a query a lane.
+def _subsequences(match, letters, shape, dtype, groups, rows: int):
+    """LCS (lanes,) of one query, or of a query a lane: int16 where there is one group
+    of words, else int32.
 
     match : function (group, letter, word) -> match words (lanes,)
     rows : static, room for the letters of a query; 0: there is one group
     """
     if not rows:
-        return _sweep(lambda i, w: match(jnp.int32(0), i, w), letters, shape)[0]
+        one = _sweep(lambda i, w: match(jnp.int32(0), i, w), letters, shape, dtype)
+        return one[0].astype(jnp.int16)
     lanes = shape[1]
 
     def group(k, state):
         total, carries = state
-        zeros, carries = _sweep(lambda i, w: match(k, i, w), letters, shape, carries)
+        zeros, carries = _sweep(
+            lambda i, w: match(k, i, w), letters, shape, dtype, carries
+        )
         return total + zeros, carries
 
-    empty = (lax.full((n, lanes), jnp.uint64(0)) for n in (1, rows + PADDING))
+    empty = (lax.full((n, lanes), jnp.asarray(0, dtype)) for n in (1, rows + PADDING))
     total, carries = empty
     state = total.reshape(lanes), carries
-    return lax.fori_loop(jnp.int32(0), groups, group, state)[0]
+    found = lax.fori_loop(jnp.int32(0), groups, group, state)[0]
+    return found.astype(jnp.int32)
 
 
 def _word(match, group, letter, word):
@@ -127,7 +136,7 @@ def lcs_of_queries(match, groups, letters, start, length, count, *, rows: int = 
 
     Parameters
     ----------
-    match : uint64 (room for groups, letters + 1, words, lanes)
+    match : uint64 or uint32 (room for groups, letters + 1, words, lanes)
         A group has ``words`` of all targets; the last letter matches nothing.
     groups : int32
         As many as the longest target needs.
@@ -143,7 +152,7 @@ def lcs_of_queries(match, groups, letters, start, length, count, *, rows: int = 
 
     Returns
     -------
-    int32 (slots, lanes)
+    int16 (slots, lanes), int32 where there are several groups
     """
     _, _, words, lanes = match.shape
 
@@ -156,11 +165,12 @@ def lcs_of_queries(match, groups, letters, start, length, count, *, rows: int = 
                 return _word(match, group, code, word)
 
             m = lax.dynamic_index_in_dim(length, q, 0, False)
-            found = _subsequences(match_of, m, (words, lanes), groups, rows)
-            found = found.astype(jnp.int32)
+            shape = words, lanes
+            found = _subsequences(match_of, m, shape, match.dtype, groups, rows)
             return lax.dynamic_update_index_in_dim(results, found, q, 0)
 
-        results = lax.full((start.shape[0], lanes), jnp.int32(0))
+        kind = jnp.int32 if rows else jnp.int16
+        results = lax.full((start.shape[0], lanes), kind(0))
         return lax.fori_loop(jnp.int32(0), count, one, results)
 
     return one_function(all_queries)(match, groups, letters, start, length, count)
@@ -201,6 +211,7 @@ def lcs_of_pairs(match, groups, letters, length, *, rows: int = 0):
             )
 
         shape = words, lanes
-        return _subsequences(match_of, length, shape, groups, rows).astype(jnp.int32)
+        found = _subsequences(match_of, length, shape, match.dtype, groups, rows)
+        return found.astype(jnp.int32)
 
     return one_function(all_lanes)(match, groups, letters, length)
