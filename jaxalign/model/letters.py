@@ -14,6 +14,8 @@ from jaxalign.errors import InputError
 from jaxalign.model.alphabet import Sequences, is_flat
 from jaxalign.model.items import item_of, items_of
 
+MAX_TABLE = 2**21  # values that a table has room for; those of Unicode are fewer
+
 
 @dataclass(frozen=True, eq=False)
 class LetterCodes:
@@ -75,15 +77,24 @@ def encode(*sets: Any) -> list[LetterCodes]:
         raise InputError(
             "some sequences are text and others numbers: what is the same?"
         )
-    known, codes = np.unique(
-        np.concatenate([x for x, _, _ in flat]), return_inverse=True
-    )
-    dtype = np.min_scalar_type(len(known))
-    parts = np.split(codes.astype(dtype), np.cumsum([len(x) for x, _, _ in flat])[:-1])
+    size, codes = _numbered(np.concatenate([x for x, _, _ in flat]))
+    parts = np.split(codes, np.cumsum([len(x) for x, _, _ in flat])[:-1])
     return [
-        LetterCodes(part, offsets, len(known))
+        LetterCodes(part, offsets, size)
         for part, (_, offsets, _) in zip(parts, flat, strict=True)
     ]
+
+
+def _numbered(flat: np.ndarray) -> tuple[int, np.ndarray]:
+    """(how many different values there are, the rank of each)."""
+    if flat.min(initial=0) < 0 or flat.max(initial=0) >= MAX_TABLE:
+        known, codes = np.unique(flat, return_inverse=True)
+        return len(known), codes.astype(np.min_scalar_type(len(known)))
+    seen = np.zeros(int(flat.max(initial=0)) + 1, bool)
+    seen[flat] = True
+    size = int(np.count_nonzero(seen))
+    ranks = (np.cumsum(seen) - 1).clip(0).astype(np.min_scalar_type(size))
+    return size, ranks[flat]
 
 
 def _flat(data: Any) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -21,7 +21,7 @@ from jaxalign.inputs import SetLike
 from jaxalign.model import operations
 from jaxalign.model.letters import joined
 from jaxalign.model.numbers import check_whole
-from jaxalign.pairs import edits
+from jaxalign.pairs import edits, near_pairs
 from jaxalign.runtime import memory, pipeline
 from jaxalign.signatures import with_options
 
@@ -180,7 +180,7 @@ def edit_distance_graph(
         raise UsageError(f"max_distance = {max_distance!r}: a number from 0 is needed")
     threads, budget = _checked(EditOptions(**options))
     (encoded,) = inputs.letters(sequences)
-    i, j, distance = edits.within(encoded, max_distance, threads, budget)
+    i, j, distance = near_pairs.within(encoded, max_distance, threads, budget)
     sides = np.concatenate([i, j]), np.concatenate([j, i])
     shape = (len(encoded),) * 2
     return csr_array(coo_array((np.tile(distance, 2), sides), shape=shape))

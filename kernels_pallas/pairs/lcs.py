@@ -49,8 +49,10 @@ class TargetBlocks(NamedTuple):
     letters: jax.Array  # int32 (rows * 128,): four letters of each target
 
 
-@partial(jax.jit, static_argnames=("padding", "room"))
-def target_blocks(codes, first, lengths, *, padding: int, room: int) -> TargetBlocks:
+@partial(jax.jit, static_argnames=("padding", "room", "front"))
+def target_blocks(
+    codes, first, lengths, *, padding: int, room: int, front: bool = False
+) -> TargetBlocks:
     """Lay out targets from a flat array, best longest first.
 
     Parameters
@@ -59,6 +61,7 @@ def target_blocks(codes, first, lengths, *, padding: int, room: int) -> TargetBl
     first, lengths : int32 (N,), N a multiple of 128
     padding : static, a letter that matches nothing
     room : static, rows of all blocks at least: a row has four letters of 128 targets
+    front : static, whether padding comes before the letters of a target, not after
     """
     steps = -(-lengths.reshape(-1, THREADS).max(1) // LETTERS_OF_WORD)
     starts = jnp.cumsum(steps) - steps
@@ -70,8 +73,10 @@ def target_blocks(codes, first, lengths, *, padding: int, room: int) -> TargetBl
     words = jnp.zeros((room, THREADS), jnp.int32)
     for k in range(LETTERS_OF_WORD):
         j = (step * LETTERS_OF_WORD + k)[:, None]
+        if front:
+            j = j + (lengths[own] - (steps[block] * LETTERS_OF_WORD)[:, None])
         letter = codes.at[first[own] + j].get(mode="clip").astype(jnp.int32)
-        letter = jnp.where(j < lengths[own], letter, padding)
+        letter = jnp.where((j >= 0) & (j < lengths[own]), letter, padding)
         words = words | (letter << (8 * k))
     return TargetBlocks(starts, steps, words.reshape(-1))
 

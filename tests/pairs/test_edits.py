@@ -4,12 +4,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from kernel_cases import values
 
 import jaxalign
 from jaxalign.errors import InputError, MemoryPlanError, UsageError
 from jaxalign.model import letters
 from jaxalign.model.operations import parse_cigar
-from jaxalign.pairs import edits
+from jaxalign.pairs import edits, near_pairs
 from jaxalign.pairs.cpu import edit_windows
 from jaxalign.pairs.dp import bits, edit_integers
 
@@ -21,6 +22,7 @@ def way(request, monkeypatch):
     """Both ways, whatever takes less time."""
     seconds = {"integers": 1e9, "lanes": -1}[request.param]
     monkeypatch.setattr(edits, "MAX_SECONDS", seconds)
+    monkeypatch.setattr(near_pairs, "MAX_SECONDS", seconds)
     monkeypatch.setattr(edits, "LANE_CELLS", 1e30)
     return request.param
 
@@ -123,7 +125,7 @@ def test_targets_of_several_groups_of_words(way):
 def test_near_pairs_of_several_blocks(way, monkeypatch):
     monkeypatch.setattr(edit_windows, "LANE_BYTES", 128)
     monkeypatch.setattr(edit_windows, "QUERY_SLOTS", 50)
-    monkeypatch.setattr(edits, "GROUP", 120)
+    monkeypatch.setattr(near_pairs, "GROUP", 120)
     some = [text(n, "ACDE") for n in RNG.integers(0, 24, 400)]
     some[7], some[300] = some[200], some[200]
     graph = jaxalign.edit_distance_graph(some, max_distance=3, threads=2).tocoo()
@@ -179,8 +181,9 @@ def test_forms_of_sequences(tmp_path):
     assert jaxalign.edit_distance(codes[:1], codes[1:]).tolist() == [1]
     flat = np.concatenate(codes), np.array([0, 3, 6])
     assert jaxalign.edit_distance(flat, codes[:1]).tolist() == [0, 1]
-    numbers = [np.array([3, 900, 3]), np.array([], np.int64)]
-    assert jaxalign.edit_distance(numbers, numbers[::-1]).tolist() == [3, 3]
+    for letter in (900, -4, 2**40):
+        numbers = [np.array([3, letter, 3]), np.array([letter])]
+        assert jaxalign.edit_distance(numbers, numbers[::-1]).tolist() == [2, 2]
     assert jaxalign.edit_distance(["a"], ["A"]).tolist() == [1]
     assert jaxalign.edit_distance([], []).tolist() == []
     assert jaxalign.edit_distance_graph([], max_distance=1).shape == (0, 0)
@@ -225,7 +228,29 @@ def test_refusals():
 
 
 def test_a_budget_of_near_pairs(monkeypatch):
-    monkeypatch.setattr(edits, "MAX_SECONDS", -1)
+    monkeypatch.setattr(near_pairs, "MAX_SECONDS", -1)
     with pytest.raises(MemoryPlanError, match="within the cut"):
         some = ["ACDE"] * 60
         jaxalign.edit_distance_graph(some, max_distance=1, memory_budget=1000)
+
+
+@values
+def test_near_pairs_by_launches(monkeypatch):
+    """Sequences too long for a launch, several launches, a launch with few queries."""
+    from jaxalign.pairs.gpu import edit_launches
+    from kernels_pallas.core import mosaic
+
+    def launches(sequences):
+        static = {"queries": 40, "targets": 128, "interpret": mosaic.interpreter()}
+        return edit_launches.EditLaunches(sequences, **static)
+
+    monkeypatch.setattr(near_pairs, "MAX_SECONDS", -1)
+    monkeypatch.setattr(near_pairs, "LEAST_CELLS_OF_A_GPU", 0)
+    monkeypatch.setattr(edit_launches, "LEAST_ROWS", 1)
+    monkeypatch.setattr(edit_launches, "LEAST_NEAR", 64)
+    monkeypatch.setattr(edit_launches.EditLaunches, "longest", 30)
+    monkeypatch.setattr(edit_launches, "launches_of", launches)
+    some = [text(n, "ACDE") for n in (*RNG.integers(0, 14, 150), 31, 32, 33, 30)]
+    graph = jaxalign.edit_distance_graph(some, max_distance=2).toarray()
+    full = np.array([[by_rows(a, b) for b in some] for a in some])
+    np.testing.assert_array_equal(graph, np.where(full <= 2, full, 0))

@@ -1,0 +1,124 @@
+"""Edit distances: how fast, beside edlib and rapidfuzz where these are installed.
+
+    python -m benchmarks.edits              # rates at several lengths, values compared
+    python -m benchmarks.edits --count 100000 --cut 2    # peptides within a cut
+
+A rate is that of one thread: cells of the tables of all pairs a second of its CPU time.
+*Within a cut* is ``edit_distance_graph`` of random proteins of one length, whose pairs
+are all compared; *pairs* is ``edit_distance`` of as many pairs, letters made into codes
+included. edlib and rapidfuzz (``process.cpdist``) compute the same pairs one by one.
+"""
+
+import argparse
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import problems  # noqa: E402
+
+import jaxalign  # noqa: E402
+
+LENGTHS = (15, 100, 300, 1000)
+CELLS, PAIRS = 2e9, 10**5  # of a rate, at most
+OTHERS = 50  # times fewer pairs of the other programs
+
+
+def proteins(count: int, shortest: int, longest: int, seed: int = 1) -> list[str]:
+    """Random proteins."""
+    dice = np.random.default_rng(seed)
+    frequency = problems.FREQUENCY / problems.FREQUENCY.sum()
+    lengths = dice.integers(shortest, longest + 1, count)
+    letters = "".join(dice.choice([*problems.LETTERS], lengths.sum(), p=frequency))
+    ends = np.cumsum(lengths)
+    pairs = zip((ends - lengths).tolist(), ends.tolist(), strict=True)
+    return [letters[start:end] for start, end in pairs]
+
+
+def seconds(call) -> float:
+    """CPU seconds of a second call."""
+    call()
+    began = time.process_time()
+    call()
+    return time.process_time() - began
+
+
+def within(count: int, length: int) -> float:
+    """Cells a second of all pairs of a set."""
+    some = proteins(count, length, length)
+
+    def call():
+        return jaxalign.edit_distance_graph(some, max_distance=2, threads=1)
+
+    return count * (count - 1) / 2 * length**2 / seconds(call)
+
+
+def others(queries, targets) -> dict:
+    """What else there is: name -> function without arguments -> distances."""
+    found = {}
+    if find_spec("edlib"):
+        import edlib  # pyright: ignore[reportMissingImports]
+
+        found["edlib"] = lambda: [
+            edlib.align(a, b)["editDistance"]
+            for a, b in zip(queries, targets, strict=True)
+        ]
+    if find_spec("rapidfuzz"):
+        import rapidfuzz  # pyright: ignore[reportMissingImports]
+
+        scorer = rapidfuzz.distance.Levenshtein.distance
+        found["rapidfuzz"] = lambda: rapidfuzz.process.cpdist(
+            queries, targets, scorer=scorer
+        )
+    return found
+
+
+def rates() -> None:
+    """Print cells a second at several lengths."""
+    for length in LENGTHS:
+        many = min(int(CELLS / length**2), PAIRS)
+        pairs = proteins(many, length, length), proteins(many, length, length, 2)
+        rate = within(2000 if length > 99 else 10000, length)
+        print(f"{length:5} residues: within a cut {rate / 1e9:.1f} GCUPS")
+        taken = seconds(lambda: jaxalign.edit_distance(*pairs, threads=1))  # noqa: B023
+        print(f"{'':5} {many:,} pairs {many * length**2 / taken / 1e9:.1f}")
+        few = [side[: many // OTHERS] for side in pairs]
+        want = jaxalign.edit_distance(*few)
+        for name, call in others(*few).items():
+            np.testing.assert_array_equal(np.asarray(call(), np.int64), want)
+            rate = len(few[0]) * length**2 / seconds(call)
+            print(f"{'':5} {name} {rate / 1e9:.1f}, the same distances")
+
+
+def peptides(count: int, cut: int) -> None:
+    """Print the seconds of all pairs of peptides of 10 to 20 residues."""
+    some = proteins(count, 10, 20)
+    for _ in range(2):
+        began = time.perf_counter()
+        graph = jaxalign.edit_distance_graph(some, max_distance=cut)
+        taken = time.perf_counter() - began
+        print(f"{count:,} peptides, distance {cut}: {graph.nnz // 2:,} pairs, "
+              f"{taken:.1f} s")  # fmt: skip
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--cut", type=int, default=2)
+    options = parser.parse_args()
+    if options.count:
+        peptides(options.count, options.cut)
+    else:
+        rates()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""All pairs of a set within an edit distance, without a row for each pair.
+
+Sequences lie in the order of falling lengths. A pair whose lengths differ by more than
+the cut is above it, so each sequence meets those that follow, up to a place.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxalign.errors import MemoryPlanError
+from jaxalign.model.letters import LetterCodes
+from jaxalign.pairs.edits import (
+    MAX_CODES,
+    MAX_SECONDS,
+    blocks_of,
+    distances,
+    in_threads,
+    seconds,
+)
+from jaxalign.pairs.windows import by_length
+from jaxalign.runtime.devices import refuse_without_threads
+
+GROUP = 4096  # queries whose letters lie side by side
+LINK_BYTES = 12  # two numbers of sequences, a distance
+WORK_COPIES = 5  # of the links, while a matrix is made of them
+LEAST_CELLS_OF_A_GPU = 2e11  # fewer take less time than to compile its kernels
+
+
+class NearPairs(NamedTuple):
+    """Pairs i < j and their distances, int32 (P,) each."""
+
+    i: np.ndarray
+    j: np.ndarray
+    distance: np.ndarray
+
+
+def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> NearPairs:
+    """All pairs of a set whose distance is at most ``cut``.
+
+    Raises
+    ------
+    MemoryPlanError
+        They exceed a budget of bytes.
+    """
+    order = by_length(sequences.lengths)
+    falling = sequences.lengths[order]
+    # A sequence meets those after it that are at most ``cut`` letters shorter.
+    last = np.searchsorted(-falling, cut - falling, side="right")
+    pairs = last - np.arange(len(order)) - 1
+    if (seconds(falling, falling) * pairs).sum() <= MAX_SECONDS:
+        return _near(sequences, *_listed(order, pairs), cut, threads)
+    refuse_without_threads()
+    folded = sequences.folded(MAX_CODES)
+    queries, links = _Falling(folded, order, last), _Links(budget)
+    launches = _launches(folded, float((falling * falling * pairs).sum()))
+    # Only sequences up to a length can be queries of a launch, and those that follow.
+    begin = len(order)
+    if launches is not None:
+        begin = int(np.searchsorted(-falling, -launches.longest))
+        _look_by_launches(launches, queries, begin, cut, links)
+    blocks = blocks_of(sequences.lengths, order[:begin], int(falling[0]))
+    look = partial(_look_at_block, queries, cut, links)
+    in_threads(look, _places(blocks), threads)
+    i, j, distance = links.joined()
+    if folded is not sequences:  # distances of folded letters are at most the real ones
+        return _near(sequences, i, j, cut, threads)
+    return _sorted(i, j, distance)
+
+
+def _launches(sequences: LetterCodes, cells: float):
+    """What computes so many cells on a GPU; None if there is none, or they are few."""
+    if cells < LEAST_CELLS_OF_A_GPU:
+        return None
+    from jaxalign.pairs.gpu.edit_launches import launches_of
+
+    return launches_of(sequences)
+
+
+def _look_by_launches(launches, queries: "_Falling", begin: int, cut: int, links):
+    """Add the near pairs of the targets from a place on, by launches on a GPU."""
+    order, end = queries.order, len(queries.order)
+    for place in range(begin, end, launches.targets):
+        targets = order[place : place + launches.targets]
+        blocks = launches.blocks(targets)
+        last = int(queries.last[place + len(targets) - 1])
+        for first in range(place, last, launches.queries):
+            some = np.arange(first, min(first + launches.queries, last))
+            met = np.minimum(some - place, len(targets))
+            q, t, distance = launches.near(order[some], blocks, met, cut)
+            links.add(order[some[q]], targets[t], distance)
+
+
+def _places(blocks) -> Iterator[tuple[int, np.ndarray]]:
+    """Blocks with the place of their first target."""
+    at = 0
+    for block in blocks:
+        yield at, block
+        at += len(block)
+
+
+@dataclass(frozen=True, eq=False)
+class _Falling:
+    """Sequences, longest first, and the places that each of them meets: those after it
+    up to ``last``."""
+
+    sequences: LetterCodes
+    order: np.ndarray
+    last: np.ndarray
+
+    @cached_property
+    def letters(self) -> list:
+        """``GROUP`` sequences at a time, as ``edit_windows.edits_block`` reads them."""
+        from jaxalign.pairs.cpu.lcs_windows import query_letters
+
+        groups = np.split(self.order, range(GROUP, len(self.order), GROUP))
+        size = self.sequences.size
+        return [query_letters(self.sequences, some, size) for some in groups]
+
+
+@dataclass(eq=False)
+class _Links:
+    """Pairs that threads find, as far as a budget of bytes allows."""
+
+    budget: int
+    pairs: list = field(default_factory=list)
+    count: int = 0
+    lock: Any = field(default_factory=Lock)
+
+    def add(self, *pairs: np.ndarray) -> None:
+        """Add i, j and distances of some."""
+        i, j, distance = (x.astype(np.int32) for x in pairs)
+        with self.lock:
+            self.pairs.append((i, j, distance))
+            self.count += len(i)
+            if self.count * LINK_BYTES * WORK_COPIES > self.budget:
+                raise MemoryPlanError(
+                    f"{self.count:,} pairs, and more to come, are within the cut: they "
+                    f"exceed the memory budget of {self.budget:,} bytes; a lower cut "
+                    "has fewer"
+                )
+
+    def joined(self) -> list[np.ndarray]:
+        """i, j and distances of all."""
+        none = (np.zeros(0, np.int32),) * 3
+        return [np.concatenate(x) for x in zip(none, *self.pairs, strict=True)]
+
+
+def _look_at_block(queries: _Falling, cut: int, links: _Links, block) -> None:
+    """Add the near pairs of a block of targets with the places after theirs."""
+    from jaxalign.pairs.cpu import edit_windows
+
+    place, targets = block
+    end = int(queries.last[place + len(targets) - 1])
+    longest = int(queries.sequences.lengths[targets[0]])
+    words = edit_windows.target_words(queries.sequences, targets, longest)
+    at = place
+    while at < end:
+        group = at // GROUP
+        first, at = at, min(end, (group + 1) * GROUP)
+        some = slice(first - group * GROUP, at - group * GROUP)
+        for edits in edit_windows.edits_block(queries.letters[group], some, words):
+            q, t = np.nonzero(edits[:, : len(targets)] <= cut)
+            after = q + first > t + place
+            q, t = q[after], t[after]
+            i, j = queries.order[q + first], targets[t]
+            links.add(i, j, edits[q, t])
+            first += len(edits)
+
+
+def _listed(order, pairs) -> tuple[np.ndarray, np.ndarray]:
+    """Every pair of places (k, k + 1 … k + pairs[k]) as sequences."""
+    first = np.repeat(np.arange(len(order)), pairs)
+    ends = np.cumsum(pairs)
+    step = np.arange(len(first)) - np.repeat(ends - pairs, pairs)
+    return order[first], order[first + 1 + step]
+
+
+def _near(sequences, i, j, cut: int, threads: int) -> NearPairs:
+    """Those of some pairs that are within the cut."""
+    found = distances(sequences, i, j, threads)
+    near = found <= cut
+    return _sorted(i[near], j[near], found[near])
+
+
+def _sorted(i, j, distance) -> NearPairs:
+    i, j = np.minimum(i, j), np.maximum(i, j)
+    order = np.lexsort((j, i))
+    return NearPairs(*(x[order].astype(np.int32) for x in (i, j, distance)))
