@@ -5,6 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from jaxalign.cli.options import Fasta, FolderOptions, Options
+from jaxalign.model.choices import Strand
 
 
 def search(
@@ -14,6 +15,7 @@ def search(
     *,
     top: Annotated[int, Parameter(metavar="N")] = 300,
     max_evalue: Annotated[float | None, Parameter(metavar="E")] = None,
+    strand: Strand | None = None,
     folder: FolderOptions = FolderOptions(),  # noqa: B008
     options: Options = Options(),  # noqa: B008
 ) -> int:
@@ -34,10 +36,13 @@ def search(
         Hits of a query at most, the best first.
     max_evalue
         Keep hits of at most this E-value, where the scoring has published statistics.
+    strand
+        Of nucleotides: which strands of the queries are aligned. The usual one is
+        plus, and with the scoring of --preset blastn both.
     """
     from jaxalign.cli import parts_job, search_job, search_parts_job
 
     if parts_job.wanted(options, folder):
-        bounds = top, max_evalue
+        bounds = top, max_evalue, strand
         return search_parts_job.run(query, database, *bounds, options, folder)
-    return search_job.run(query, database, top, max_evalue, options)
+    return search_job.run(query, database, top, max_evalue, strand, options)

@@ -11,11 +11,14 @@ from jaxalign.errors import UsageError
 from jaxalign.io import output
 from jaxalign.io.source import sha256
 from jaxalign.model.statistics import parameters
+from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table, compact
 from jaxalign.pairs import api
 
 
-def run(query: str, database: str, top: int, worst: float | None, options) -> int:
+def run(
+    query: str, database: str, top: int, worst: float | None, strand, options
+) -> int:
     """``jaxalign search QUERY DB``."""
     # 1 check options, 2 read queries, 3 rehearse the output, 4 search, 5 write
     request = resolve(options, mode="local")
@@ -25,7 +28,7 @@ def run(query: str, database: str, top: int, worst: float | None, options) -> in
     which = query, database, top, worst
     request, read = read_inputs(*which, request, options, hashed, messages)
     devices = job.select_device(options)
-    chosen = settings(request, options, top)
+    chosen = settings(request, options, top, strand)
     messages.say(heading(request, len(read.sequences[0]), database))
     table = _search(read.sequences[0], database, request, options, chosen)
     warn_of_letters(table, database, request, messages)
@@ -53,14 +56,22 @@ def read_inputs(
     return request, read
 
 
-def settings(request: Request, options: Options, top: int) -> SearchOptions:
-    """The options of the search; filters are for its table."""
+def settings(request: Request, options: Options, top: int, strand) -> SearchOptions:
+    """The options of the search; filters are for its table.
+
+    Raises
+    ------
+    UsageError
+        Letters that have no other strand.
+    """
     chosen = request.options
+    strands_of(strand, request.scoring, chosen.mode)
     return SearchOptions(
         mode=chosen.mode,
         free_ends=chosen.free_ends,
         top=top,
         align_top=chosen.output != "score",
+        strand=strand,
         unknown=options.scoring.unknown,
         implementation=chosen.implementation,
         memory_budget=chosen.memory_budget,

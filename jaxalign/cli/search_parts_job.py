@@ -17,7 +17,9 @@ from jaxalign.model.table import compact
 from jaxalign.pairs import large_jobs
 
 
-def run(query, database, top, worst, options: Options, folder: FolderOptions) -> int:
+def run(
+    query, database, top, worst, strand, options: Options, folder: FolderOptions
+) -> int:
     """Search for the queries of the parts that are not there; write each part."""
     # 1 check options, 2 read queries, 3 open the folder, 4 search and write by parts
     request = resolve(options, mode="local", folder=True)
@@ -31,11 +33,12 @@ def run(query, database, top, worst, options: Options, folder: FolderOptions) ->
     queries, held = read.sequences[0], in_memory(database, request.scoring)
     some = large_searches.parts_search(queries, held, database, top, folder.part_rows)
     manifest = manifest_of(request, read, database, top, worst, options, some)
+    manifest["strand"] = strand
     force = options.output.force and shard is None
     dataset.begin(request.out, manifest, folder.resume, force, shard is not None)
     mine = large_jobs.share(some, shard)
     done = parts_job.finished(request.out, manifest, mine, folder.resume, messages)
-    chosen = search_job.settings(request, options, top)
+    chosen = search_job.settings(request, options, top, strand)
     messages.say(search_job.heading(request, len(queries), database))
     messages.say(f"{len(mine):,} of {len(some):,} parts, {len(done):,} finished before")
     which = {"part_rows": folder.part_rows, "skip": done, "shard": shard}

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from jaxalign import inputs
-from jaxalign.database import hit_list, small_scan
+from jaxalign.database import hit_list, small_scan, strands
 from jaxalign.database.hit_list import Hits
 from jaxalign.database.options import (
     IndexKeywords,
@@ -29,6 +29,7 @@ from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
 from jaxalign.model.choices import UnknownLetters
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table, join
 from jaxalign.pairs.api import pairs_table
 from jaxalign.pairs.options import PairOptions, make_task
@@ -61,6 +62,11 @@ def search(
         In local mode a sequence without a positive score is no hit.
     align_top : bool
         Whether to align the hits; without, the table has scores alone.
+    strand : {"both", "plus", "minus"}, optional
+        Of nucleotides: which strands of the queries are aligned. Then the table has a
+        column ``strand``, 1 or -1, spans count along the plus strands, and the path of
+        a row of -1 is that of the reverse complement of its query. By default
+        ``blastn``'s scoring in local mode means both, and any other plus.
     unknown : {"error", "X", "mask"}
         For FASTA: what to do with a letter the alphabet lacks.
     progress : callable (cells done, cells in all or None), optional
@@ -107,7 +113,9 @@ def hits_of(
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 bits
     scoring = as_scoring(scoring)
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
-    queries = inputs.sets(scoring, queries, unknown=options.unknown)[0]
+    signs = strands_of(options.strand, scoring, options.mode)
+    given = inputs.sets(scoring, queries, unknown=options.unknown)[0]
+    queries = strands.laid_out(given, signs)
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:
         blocks = _read(database, scoring.alphabet, options.unknown, substituted)
@@ -119,10 +127,10 @@ def hits_of(
     tell = _teller(options, queries, sequences)
     hits = _scan(task, blocks, sequences is None, tell)
     hits.info["substituted"] = substituted[0]
-    table = _rows(task, hits, sequences)
+    table = strands.best(_rows(task, hits, sequences), given, signs, options.top)
     if options.align_top:
         table = _aligned(table, pair_options(options, "alignment"))
-    return _with_statistics(table, hits)
+    return strands.named(_with_statistics(table, hits), given, signs)
 
 
 def _scan(task: Task, blocks: Iterator[Sequences], keep: bool, tell: Any) -> Hits:

@@ -19,6 +19,7 @@ from jaxalign.inputs import SetLike
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table
 from jaxalign.pairs.large_jobs import share
 from jaxalign.pairs.parts import query_ranges
@@ -96,7 +97,8 @@ def _parts(
 ) -> Iterator[tuple[Part, Table]]:
     before, progress = 0, options.progress
     known = isinstance(database, Sequences)
-    total = sum(part.cells for part in parts) if known else None
+    strands = strands_of(options.strand, scoring, options.mode) or (1,)
+    total = sum(part.cells for part in parts) * len(strands) if known else None
     for part in parts:
         tell = progress and _teller(progress, before, total)
         some = queries.between(part.first, part.last)

@@ -8,7 +8,14 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TypedDict
 
-from jaxalign.model.choices import EndKeywords, FreeEnd, Mode, Output, UnknownLetters
+from jaxalign.model.choices import (
+    EndKeywords,
+    FreeEnd,
+    Mode,
+    Output,
+    Strand,
+    UnknownLetters,
+)
 from jaxalign.pairs.options import Devices, Implementation, PairOptions
 
 # Cells done, and cells in all, or None where the size of the database is not known.
@@ -23,6 +30,7 @@ class SearchOptions:
     free_ends: Iterable[FreeEnd] | None = None
     top: int = 300
     align_top: bool = True
+    strand: Strand | None = None
     unknown: UnknownLetters = "error"
     implementation: Implementation | None = None
     memory_budget: int | str | None = None
@@ -40,6 +48,7 @@ class SearchKeywords(EndKeywords, total=False):
 
     top: int
     align_top: bool
+    strand: Strand | None
     unknown: UnknownLetters
     implementation: Implementation | None
     memory_budget: int | str | None

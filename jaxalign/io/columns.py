@@ -56,6 +56,8 @@ def resolve(
 def default(table: Table, identity: str) -> tuple[str, ...]:
     """Name the columns written when none are asked for."""
     known = tuple(name for name in STATISTICS if name in table.columns)
+    if "strand" in table.columns:
+        known += ("sstrand",)
     if "columns" in table.columns:
         return (*BASE, *known, f"identity_{identity}", *COUNTS, *SPANS, *LENGTHS)
     if "max_identities" in table.columns:
@@ -173,6 +175,22 @@ def _first(name: str) -> Callable[[Table], np.ndarray]:
     return lambda t: t[name] + 1
 
 
+def _subject(on_minus: str, on_plus: str, first: int) -> Callable[[Table], np.ndarray]:
+    # BLAST counts a subject from its end where the query's other strand was aligned.
+    def values(table: Table) -> np.ndarray:
+        plus = table[on_plus] + first
+        if "strand" not in table.columns:
+            return plus
+        return np.where(table["strand"] < 0, table[on_minus] + (1 - first), plus)
+
+    return values
+
+
+def _strand(table: Table) -> list[str]:
+    strand = table.columns.get("strand", np.ones(len(table), np.int8))
+    return ["plus" if sign > 0 else "minus" for sign in strand.tolist()]
+
+
 def _optional(name: str) -> Callable[[Table], np.ndarray]:
     def values(table: Table) -> np.ndarray:
         return table.columns.get(name, np.full(len(table), np.nan))
@@ -187,9 +205,9 @@ def _choices(what: str, value: str, choices: Sequence[str]) -> str:
 _RENAMED = {
     "qseqid": "query", "sseqid": "target", "raw": "score", "alnlen": "columns",
     "length": "columns", "nident": "identities", "gapopen": "gap_openings",
-    "qend": "query_end", "send": "target_end", "tend": "target_end",
+    "qend": "query_end", "tend": "target_end",
     "qlen": "query_length", "slen": "target_length", "tlen": "target_length",
-    "sstart": "tstart", "bitscore": "bits",
+    "bitscore": "bits",
 }  # fmt: skip
 
 # name: (least output it needs, printf template, values)
@@ -198,6 +216,9 @@ _DERIVED: dict[str, tuple[str | None, str, Callable[[Table], Values]]] = {
     "target_length": (None, "%d", _lengths("target")),
     "qstart": ("stats", "%d", _first("query_start")),
     "tstart": ("stats", "%d", _first("target_start")),
+    "sstart": ("stats", "%d", _subject("target_end", "target_start", 1)),
+    "send": ("stats", "%d", _subject("target_start", "target_end", 0)),
+    "sstrand": (None, "%s", _strand),
     "mismatch": ("stats", "%d", lambda t: t["columns"] - t["gaps"] - t["identities"]),
     "qcov": ("stats", "%.3f", _covered("query")),
     "tcov": ("stats", "%.3f", _covered("target")),

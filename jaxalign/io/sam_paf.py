@@ -10,9 +10,10 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.io.columns import chunks, require
 from jaxalign.model.names import written
+from jaxalign.model.strands import other_strand
 from jaxalign.model.table import Table
 
-UNMAPPED, SECONDARY, NO_QUALITY = 4, 256, 255
+UNMAPPED, REVERSE, SECONDARY, NO_QUALITY = 4, 16, 256, 255
 
 _QUERY_NAME = re.compile(r"[!-?A-~]{1,254}")
 _TARGET_NAME = re.compile(
@@ -24,7 +25,8 @@ def sam(table: Table) -> Iterator[str]:
     """Yield SAM 1.6: targets are the references, query ends are soft-clipped.
 
     The best row of a query is its primary line, its other rows are secondary
-    (flag 256); a row that covers no target residue is unmapped (flag 4).
+    (flag 256); a row that covers no target residue is unmapped (flag 4). A row of the
+    minus strand has flag 16 and the reverse complement of its query.
     """
     require(table, "alignment", "format 'sam'")
     _check_sam_names(table.queries.names, _QUERY_NAME, "query")
@@ -85,7 +87,12 @@ def _flags(table: Table) -> np.ndarray:
     flags = np.full(len(table), SECONDARY)
     flags[order[best]] = 0
     flags[unmapped] = UNMAPPED
+    flags[~unmapped & (_strands(table) < 0)] += REVERSE
     return flags
+
+
+def _strands(table: Table) -> np.ndarray:
+    return table.columns.get("strand", np.ones(len(table), np.int8))
 
 
 def _sam_lines(
@@ -97,6 +104,9 @@ def _sam_lines(
     names, references = part.queries.names, part.targets.names
     for i, (flag, q, t, score, qs, qe, ts, columns, same) in enumerate(rows):
         residues = sequence(q)
+        if flag & REVERSE:
+            residues = other_strand(residues, part.scoring.alphabet)
+            qs, qe = len(residues) - qe, len(residues) - qs
         tags = f"{_score_tag(score)}\tNM:i:{columns - same}"
         place = f"{references[t]}\t{ts + 1}\t{NO_QUALITY}"
         clipped = _clips(qs) + part.cigar(i) + _clips(len(residues) - qe)
@@ -122,13 +132,14 @@ def _paf_lines(part: Table) -> Iterator[str]:
     queries, targets, paths = part.queries, part.targets, part.operations is not None
     counts = ("query_start", "query_end", "target_start", "target_end")
     wanted = ("query", "target", "score", *counts, "identities", "columns")
-    rows = zip(*(part[c].tolist() for c in wanted), strict=True)
+    signs = ["+" if sign > 0 else "-" for sign in _strands(part).tolist()]
+    rows = zip(signs, *(part[c].tolist() for c in wanted), strict=True)
     m, n = queries.lengths.tolist(), targets.lengths.tolist()
-    for i, (q, t, score, qs, qe, ts, te, same, columns) in enumerate(rows):
+    for i, (sign, q, t, score, qs, qe, ts, te, same, columns) in enumerate(rows):
         path = f"\tcg:Z:{part.cigar(i)}" if paths and columns else ""
         query, target = written(queries.names[q]), written(targets.names[t])
         yield (
-            f"{query}\t{m[q]}\t{qs}\t{qe}\t+\t"
+            f"{query}\t{m[q]}\t{qs}\t{qe}\t{sign}\t"
             f"{target}\t{n[t]}\t{ts}\t{te}\t{same}\t{columns}\t"
             f"{NO_QUALITY}\t{_score_tag(score)}{path}\n"
         )

@@ -10,6 +10,7 @@ Identity = Literal[
     "alignment", "full", "aligned", "shorter", "longer", "mean", "query", "target"
 ]
 Coverage = Literal["both", "query", "target"]
+Strand = Literal["both", "plus", "minus"]
 UnknownLetters = Literal["error", "X", "mask"]
 GapModel = Literal["quasi-natural", "natural", "linear"]
 

@@ -14,6 +14,7 @@ from jaxalign.model.choices import Output
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.selection import gather_runs, row_numbers
+from jaxalign.model.strands import MINUS, other_strand
 
 OUTPUTS: tuple[str, ...] = get_args(Output)
 BLOCK = 2**16  # rows made into Python objects at a time, by an iteration
@@ -27,7 +28,9 @@ class Table:
     (int32, indices into ``queries`` and ``targets``) and ``score``; with
     ``output="identity"`` also ``max_identities``; with ``"stats"`` the spans,
     ``columns``, ``identities``, ``gap_openings`` and ``gaps`` (all int32) of the path;
-    with ``"alignment"`` also ``operations`` (uint32 runs, flat) and their offsets.
+    a search of strands has ``strand``, 1 or -1 (int8), and query spans along the plus
+    strand; with ``"alignment"`` also ``operations`` (uint32 runs, flat) and their
+    offsets.
 
     ``len(table)`` counts the rows, a ``for`` loop gives each as ``row`` does.
     ``table["score"]`` is a column, ``table[3]`` a row, ``table[10:20]`` and
@@ -149,11 +152,15 @@ class Table:
         return self.operations[start:end]
 
     def alignment(self, index: int) -> Alignment:
-        """One row as an ``Alignment``."""
+        """One row as an ``Alignment``; where ``strand`` is -1, of the reverse
+        complement of the query."""
         runs, row = self.runs(index), self.row(index)
         query = self.queries.text(self.columns["query"][index])
         target = self.targets.text(self.columns["target"][index])
         spans = [row[name] for name in SPANS]
+        if row.get("strand") == MINUS:
+            query = other_strand(query, self.scoring.alphabet)
+            spans[:2] = len(query) - spans[1], len(query) - spans[0]
         return Alignment(
             query,
             target,

@@ -167,3 +167,27 @@ def test_a_wrong_index(run, tmp_path):
     (tmp_path / "n.fa").write_text(">n\nACGT\n")
     code, _, err = run("search", "n.fa", "d.fa.jaxdb", "--preset", "blastn")
     assert code == INPUT and "letters" in err
+
+
+def test_strands_of_a_command(tmp_path):
+    query, database = tmp_path / "q.fasta", tmp_path / "db.fasta"
+    query.write_text(">q\nACGTACCCGATTGGAA\n")
+    database.write_text(">t\nTTTTCCAATCGGGTACGTCC\n")
+    out = tmp_path / "hits.m8"
+    command = [
+        "search",
+        str(query),
+        str(database),
+        "--top",
+        "1",
+        "-o",
+        str(out),
+        "--force",
+    ]
+    spans = {}
+    for words in ((), ("--strand", "plus"), ("--strand", "minus")):
+        assert main([*command, "--preset", "blastn", *words]) == 0
+        spans[words[-1:]] = out.read_text().split("\t")[6:10]
+    assert spans[()] == spans[("minus",)] == ["1", "16", "18", "3"]
+    assert spans[("plus",)] != spans[()]
+    assert main([*command, "--preset", "blastp", "--strand", "both"]) == 2
