@@ -42,7 +42,8 @@ def _count(job: PairMatrix, tests: list[LengthTest]) -> int:
         return int(np.count_nonzero(passes(m, n)))
     (rows, of_query, m_counts), (columns, of_target, n_counts) = map(_distinct, (m, n))
     table = passes(*np.broadcast_arrays(rows[:, None], columns[None]))
-    total = int(m_counts @ (table @ n_counts))
+    # Float64 is exact here, and has a fast product.
+    total = int(m_counts @ (table.astype(float) @ n_counts.astype(float)))
     if job.kind == "cross" or not total:
         return total
     # A query meets those after it alone.

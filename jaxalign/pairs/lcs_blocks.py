@@ -54,15 +54,18 @@ def _bands(proofs: "Proofs") -> Iterator[tuple[int, int, int | None]]:
     """(first, last, targets of a block or None for those of a CPU) of some queries. A
     kernel has the queries in registers, and takes none that is too long."""
     count, launches = len(proofs.order), proofs.launches
+    falling, first = proofs.task.job.query_lengths[proofs.order], 0
     beyond = count
     if launches is not None:
-        lengths = proofs.task.job.query_lengths
-        beyond = int(np.count_nonzero(lengths > launches.longest))
-    for first in range(0, beyond, MAX_QUERIES):
-        yield first, min(first + MAX_QUERIES, beyond), None
-    if launches is not None:
-        for first in range(beyond, count, launches.queries):
-            yield first, min(first + launches.queries, count), launches.targets
+        beyond = int(np.count_nonzero(falling > launches.longest))
+    while first < count:
+        if launches is None or first < beyond:
+            last, most = min(first + MAX_QUERIES, beyond), None
+        else:
+            most = launches.targets
+            last = min(first + launches.query_count(int(falling[first])), count)
+        yield first, last, most
+        first = last
 
 
 def _runs(targets: np.ndarray, lengths: np.ndarray, most=None) -> Iterator[tuple]:

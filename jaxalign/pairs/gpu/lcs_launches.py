@@ -16,7 +16,8 @@ from jaxalign.pairs.gpu.transfer import FILTER_SLACK
 from jaxalign.pairs.windows import bucket
 from jaxalign.runtime.programs import program, stored
 
-QUERIES, TARGETS = 128, 16384  # of a launch
+QUERIES, TARGETS = 128, 16384  # of a launch …
+SHORT, TIMES = 64, 8  # … and so many times as many queries of so many letters at most
 THREADS = 128  # targets of a program of the kernel
 LEAST_ROWS = 2**15  # room for letters: one program for most launches
 LEAST_CANDIDATES = 2**14  # room for pairs
@@ -48,6 +49,10 @@ class LcsLaunches:
         """Letters of a query at most."""
         return self.kernels.MAX_QUERY
 
+    def query_count(self, longest: int) -> int:
+        """Queries of a launch whose longest has so many letters."""
+        return self.queries * (TIMES if longest <= SHORT else 1)
+
     def codes(self, device):
         """Codes of both sides on a device."""
         with self.lock:
@@ -68,9 +73,9 @@ class LcsLaunches:
         device = device or jax.devices()[0]
         codes, task = self.codes(device), self.task
         m, n = task.job.query_lengths[queries], task.job.target_lengths[targets]
-        last = np.pad(last, (0, self.queries - len(last))).astype(np.int32)
         with jax.default_device(device):
             lcs = _launch(self, codes, queries, targets)
+            last = np.pad(last, (0, len(lcs) - len(last))).astype(np.int32)
             halves = _halves(m, bound, lcs.shape[0]), _halves(n, bound, lcs.shape[1])
             static = {"filters": task.filters, "join": bound.sides(m[:1], n[:1])[2]}
             mask = _mask(lcs, *halves, last, np.float32(bound.cut), **static)
@@ -110,7 +115,9 @@ def _launch(launches: LcsLaunches, codes, queries, targets):
     blocks = stored(kernels.target_blocks, BLOCKS)(
         codes[1], first, length, room=room, **options
     )
-    first, length = _places(task.queries, queries, launches.queries, 1)
+    few = len(queries) <= launches.queries
+    slots = launches.queries * (1 if few else TIMES)
+    first, length = _places(task.queries, queries, slots, 1)
     words = kernels.query_words(int(length.max(initial=1)))
     options |= {"words": words, "wildcard": alphabet.wildcard_code}
     table = stored(kernels.match_table, MATCH)(codes[0], first, length, **options)

@@ -28,8 +28,13 @@ def highest(task) -> tuple[np.ndarray, np.ndarray]:
 def _most(side, best) -> np.ndarray:
     """By composition; by length where that is far from any limit, which is faster."""
     most = side.lengths * int(best.max(initial=0))
-    for k in np.flatnonzero(most >= SAFE_SCORE).tolist():
-        most[k] = best[side[k]].sum()
+    (far,) = np.nonzero(most >= SAFE_SCORE)
+    # Zipped pairs may have the same sequence many times.
+    _, first, which = np.unique(
+        side.starts[far], return_index=True, return_inverse=True
+    )
+    each = [int(best[side[k]].sum()) for k in far[first].tolist()]
+    most[far] = np.array(each, np.int64)[which]
     return most
 
 
