@@ -163,10 +163,12 @@ class Sequences:
     def __getitem__(self, index: int) -> np.ndarray:
         return self.codes[self.offsets[index] : self.offsets[index + 1]]
 
-    @property
+    @cached_property
     def lengths(self) -> np.ndarray:
-        """(n,) int64."""
-        return np.diff(self.offsets)
+        """(n,) int64, read-only."""
+        lengths = np.diff(self.offsets)
+        lengths.flags.writeable = False
+        return lengths
 
     @property
     def starts(self) -> np.ndarray:

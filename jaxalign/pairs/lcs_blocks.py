@@ -6,7 +6,8 @@ the targets that lie in lanes, and the host compares all with the least count of
 lengths.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,65 +24,118 @@ MAX_QUERIES = 4096  # of a block on a CPU
 WORD_BITS = 64  # columns of a target that an LCS takes together
 
 Pairs = tuple[np.ndarray, np.ndarray]  # (i, j)
+Look = Callable[[object], Pairs]
 
 
 class TargetBlock(NamedTuple):
-    """Some targets, and which queries they meet: those from place ``first`` to place
-    ``last`` in the order of falling lengths. ``place``: the targets are queries too,
-    those from there on, and a query meets those before it in that order."""
+    """Some targets, and which queries they meet on a CPU: those from place ``first`` to
+    place ``last`` in the order of falling lengths. ``place``: the targets are queries
+    too, those from there on, and a query meets those before it in that order."""
 
     targets: np.ndarray
     first: int
     last: int
     place: int | None = None
-    on_gpu: bool = False
 
 
-def blocks_of(proofs: "Proofs") -> Iterator[TargetBlock]:
-    """The pairs of a task that are not zipped, each once."""
-    task, count = proofs.task, len(proofs.order)
-    own = count if task.kind == "all" else 0
-    lengths = task.job.target_lengths
-    others = by_length(lengths[own:]) + own
-    for first, last, most in _bands(proofs):
-        for at, targets in _runs(proofs.order[: min(own, last)], lengths, most):
-            yield TargetBlock(targets, max(first, at), last, at, most is not None)
-        for _, targets in _runs(others, lengths, most):
-            yield TargetBlock(targets, first, last, None, most is not None)
+class LaunchBlock(NamedTuple):
+    """Some rows, and the columns, the first ``met`` of them, that each meets on a GPU;
+    both are indices, longest first. ``swapped``: rows are targets, columns queries."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    met: np.ndarray
+    swapped: bool = False
 
 
-def _bands(proofs: "Proofs") -> Iterator[tuple[int, int, int | None]]:
-    """(first, last, targets of a block or None for those of a CPU) of some queries. A
-    kernel has the queries in registers, and takes none that is too long."""
-    count, launches = len(proofs.order), proofs.launches
-    falling, first = proofs.task.job.query_lengths[proofs.order], 0
-    beyond = count
-    if launches is not None:
-        beyond = int(np.count_nonzero(falling > launches.longest))
-    while first < count:
-        if launches is None or first < beyond:
-            last, most = min(first + MAX_QUERIES, beyond), None
-        else:
-            most = launches.targets
-            last = min(first + launches.query_count(int(falling[first])), count)
-        yield first, last, most
+def looks(proofs: "Proofs") -> Iterator[Look]:
+    """Functions of a device, each of which finds some of the pairs that may pass."""
+    if proofs.task.kind == "zip":
+        yield from (partial(_look_at_run, proofs, x) for x in _zip_runs(proofs))
+        return
+    for block in _blocks_of_gpu(proofs) if proofs.launches else ():
+        yield partial(_look_by_launch, proofs, block)
+    for block in _blocks_of_cpu(proofs):
+        yield partial(_look_at_block, proofs, block)
+
+
+class _Sides(NamedTuple):
+    """The two sides of a task, longest first."""
+
+    queries: np.ndarray
+    own: int  # of the queries, the first: they are targets too
+    others: np.ndarray  # the other targets
+    long: int  # queries, and others, that a kernel cannot take
+    beyond: int
+
+
+def _sides(proofs: "Proofs") -> _Sides:
+    job, queries, launches = proofs.task.job, proofs.order, proofs.launches
+    own = len(queries) if proofs.task.kind == "all" else 0
+    others = by_length(job.target_lengths[own:]) + own
+    if launches is None:
+        return _Sides(queries, own, others, len(queries), len(others))
+    # A kernel has the shorter sequence in registers.
+    long = int(np.count_nonzero(job.query_lengths > launches.longest))
+    beyond = int(np.count_nonzero(job.target_lengths[others] > launches.longest))
+    return _Sides(queries, own, others, long, beyond)
+
+
+def _blocks_of_gpu(proofs: "Proofs") -> Iterator[LaunchBlock]:
+    """The pairs of a task, each once, but those of two long sequences."""
+    job, launches = proofs.task.job, proofs.launches
+    queries, own, others, long, beyond = _sides(proofs)
+    for first, last in _launches(launches, job.query_lengths[queries], long):
+        rows, places = queries[first:last], np.arange(first, last)
+        for columns in _pieces(launches, queries[: min(own, last)]):
+            met = np.clip(places + bool(job.include_self), 0, len(columns))
+            yield LaunchBlock(rows, columns, met)
+            places = places - len(columns)
+        for columns in _pieces(launches, others):
+            yield LaunchBlock(rows, columns, np.full(len(rows), len(columns)))
+    for first, last in _launches(launches, job.target_lengths[others], beyond):
+        rows = others[first:last]
+        for columns in _pieces(launches, queries[:long]):
+            yield LaunchBlock(rows, columns, np.full(len(rows), len(columns)), True)
+
+
+def _blocks_of_cpu(proofs: "Proofs") -> Iterator[TargetBlock]:
+    """The pairs of a task, each once; where there is a GPU, of two long sequences."""
+    lengths = proofs.task.job.target_lengths
+    queries, own, others, long, beyond = _sides(proofs)
+    for first in range(0, long, MAX_QUERIES):
+        last = min(first + MAX_QUERIES, long)
+        for at, targets in _runs(queries[: min(own, last)], lengths):
+            yield TargetBlock(targets, max(first, at), last, at)
+        for _, targets in _runs(others[:beyond], lengths):
+            yield TargetBlock(targets, first, last)
+
+
+def _launches(launches, falling, first: int) -> Iterator[tuple[int, int]]:
+    """(first, last) of the rows of launches, from a first row on."""
+    while first < len(falling):
+        last = min(first + launches.query_count(int(falling[first])), len(falling))
+        yield first, last
         first = last
 
 
-def _runs(targets: np.ndarray, lengths: np.ndarray, most=None) -> Iterator[tuple]:
-    """(place, targets of a block) of targets, longest first, ``most`` of them or as
-    many as are lanes of a CPU."""
+def _pieces(launches, columns: np.ndarray) -> Iterator[np.ndarray]:
+    """The columns of launches."""
+    for at in range(0, len(columns), launches.targets):
+        yield columns[at : at + launches.targets]
+
+
+def _runs(targets: np.ndarray, lengths: np.ndarray) -> Iterator[tuple]:
+    """(place, targets of a block) of targets, longest first: as many as are lanes."""
     falling, at = lengths[targets], 0
     while at < len(targets):
-        count = most or block_size(falling, at)
+        count = block_size(falling, at)
         yield at, targets[at : at + count]
         at += count
 
 
-def look_at_block(proofs: "Proofs", block: TargetBlock, device) -> Pairs:
+def _look_at_block(proofs: "Proofs", block: TargetBlock, _device) -> Pairs:
     """The pairs of a block that may pass."""
-    if block.on_gpu:
-        return _look_by_launch(proofs, block, device)
     if block.place is None or proofs.symmetric:
         return _look_by_length_classes(proofs, block)
     job, t = proofs.task.job, block.targets[None]
@@ -127,26 +181,37 @@ def _look_by_length_classes(proofs: "Proofs", block: TargetBlock) -> Pairs:
     return i, j
 
 
-def _look_by_launch(proofs: "Proofs", block: TargetBlock, device) -> Pairs:
-    """The same on a GPU; of each length of a target the host compares one."""
-    job, t = proofs.task.job, block.targets
-    q = proofs.order[block.first : block.last]
-    lengths = np.unique(job.target_lengths[t])
-    near = proofs.may_pass(job.query_lengths[q][:, None], lengths[None])
-    if not near.any():
-        return q[:0], t[:0]
-    rows, some = _reach(near.any(axis=1)), lengths[near.any(axis=0)]
-    falling = job.target_lengths[t]
-    inside = _reach((falling >= some[0]) & (falling <= some[-1]))
-    met = np.clip(_met(job, block) - inside.start, 0, inside.stop - inside.start)
-    q, t = q[rows], t[inside]
-    found = proofs.launches.candidates(q, t, met[rows], proofs.bound, device)
-    i, j = q[found.query], t[found.target]
-    if block.place is not None:
+def _look_by_launch(proofs: "Proofs", block: LaunchBlock, device) -> Pairs:
+    """The same on a GPU; the host compares one pair of each two lengths."""
+    job, launches = proofs.task.job, proofs.launches
+    of_rows, of_columns = job.query_lengths, job.target_lengths
+    if block.swapped:
+        of_rows, of_columns = of_columns, of_rows
+    falling = of_rows[block.rows], of_columns[block.columns]
+    reach = _reach_of_lengths(proofs, *falling, block.swapped)
+    if reach is None:
+        return block.rows[:0], block.columns[:0]
+    rows, columns = block.rows[reach[0]], block.columns[reach[1]]
+    met = np.clip(block.met[reach[0]] - reach[1].start, 0, len(columns))
+    found = launches.candidates(rows, columns, met, proofs.bound, device, block.swapped)
+    i, j = rows[found.row], columns[found.column]
+    if block.swapped:
+        i, j = j, i
+    elif proofs.task.kind == "all":
         i, j = np.minimum(i, j), np.maximum(i, j)
     m, n = job.query_lengths[i], job.target_lengths[j]
     kept = proofs.may_pass(m, n) & proofs.by_subsequence(found.lcs, m, n)
     return i[kept], j[kept]
+
+
+def _reach_of_lengths(proofs, m, n, swapped: bool) -> tuple[slice, slice] | None:
+    """The rows and columns, of falling lengths, whose lengths leave any pair."""
+    (rows, of_row), (columns, of_column) = map(length_classes.classes_of, (m, n))
+    sides = rows[:, None], columns[None]
+    near = proofs.may_pass(*(sides[::-1] if swapped else sides))
+    if not near.any():
+        return None
+    return _reach(near.any(axis=1)[of_row]), _reach(near.any(axis=0)[of_column])
 
 
 def _met(job, block: TargetBlock) -> np.ndarray:
@@ -179,7 +244,7 @@ def _lcs_on_cpu(proofs: "Proofs", block: TargetBlock, rows: slice) -> np.ndarray
     return lcs_windows.lcs_block(letters, some, task.targets, targets, alphabet)
 
 
-def zip_runs(proofs: "Proofs") -> list[np.ndarray]:
+def _zip_runs(proofs: "Proofs") -> list[np.ndarray]:
     """Zipped pairs, those of like sizes together."""
     job = proofs.task.job
     m, n = job.query_lengths, job.target_lengths
@@ -187,7 +252,7 @@ def zip_runs(proofs: "Proofs") -> list[np.ndarray]:
     return [some for _, some in _runs(order, n)]
 
 
-def look_at_run(proofs: "Proofs", pairs: np.ndarray, _device) -> Pairs:
+def _look_at_run(proofs: "Proofs", pairs: np.ndarray, _device) -> Pairs:
     """The zipped pairs among some that may pass."""
     from jaxalign.pairs.cpu import lcs_windows
 

@@ -141,16 +141,12 @@ def _by_rows(task: Task, bound: IdentityBound) -> Proofs:
 def find(proofs: Proofs) -> Survivors:
     """The pairs that may pass, in the order of rows, and how many cannot."""
     task = proofs.task
-    zipped = task.kind == "zip"
-    if zipped:
-        pieces, look = lcs_blocks.zip_runs(proofs), lcs_blocks.look_at_run
-    else:
-        pieces, look = [*lcs_blocks.blocks_of(proofs)], lcs_blocks.look_at_block
     places = cycle(task.devices or (None,))
     # Calls of NumPy are too short for threads: they would wait for Python's lock.
     pool = ThreadPoolExecutor(1 if proofs.by_rows else task.threads)
     try:
-        found = list(pool.map(partial(look, proofs), pieces, places))
+        looks = lcs_blocks.looks(proofs)
+        found = list(pool.map(lambda look, device: look(device), looks, places))
     finally:  # also when it is interrupted
         pool.shutdown(cancel_futures=True)
     none = np.zeros(0, np.int64)

@@ -17,7 +17,7 @@ from jaxalign.pairs.windows import WholeJob
 
 # Cells of the pairs left, of all: beyond, a sweep of all takes less than the pairs left
 # each in a lane of its own (docs/logs/lcs-filter.md)
-MAX_LEFT = 0.25
+MAX_LEFT, MAX_LEFT_OF_A_GPU = 0.25, 0.15
 
 
 def bound_figures(task: Task) -> dict:
@@ -38,11 +38,12 @@ def look(task: Task) -> Survivors | None:
     """The pairs of a task that may pass; None where all are to be aligned, because
     nothing is proved of them or most are left."""
     proofs = proofs_of(task)
-    found = None if proofs is None else find(proofs)
-    if found is None or not any(found.excluded.values()):
+    if proofs is None:
         return None
-    few = cells_of(task, found) <= MAX_LEFT * task.job.cells
-    return found if few else None
+    found = find(proofs)
+    most = MAX_LEFT if proofs.launches is None else MAX_LEFT_OF_A_GPU
+    few = cells_of(task, found) <= most * task.job.cells
+    return found if few and any(found.excluded.values()) else None
 
 
 def on_gpu(task: Task) -> bool:
@@ -51,8 +52,8 @@ def on_gpu(task: Task) -> bool:
     return proofs is not None and proofs.launches is not None
 
 
-def look_at_parts(task: Task, some: list[Task], starts: list[int]) -> list | None:
-    """The pairs of consecutive parts of a task that may pass, looked at together.
+def look_at_parts(task: Task, some: list[Task], starts: list[int]) -> list:
+    """``look`` at consecutive parts of a task together.
 
     task : of the rows of all these parts
     some : the tasks of the rows of each part
@@ -60,7 +61,7 @@ def look_at_parts(task: Task, some: list[Task], starts: list[int]) -> list | Non
     """
     found = look(task)
     if found is None:
-        return None
+        return [None] * len(some)
     ends = np.searchsorted(found.i, [*starts[1:], len(task.queries)])
     each, first = [], 0
     for own, start, last in zip(some, starts, ends, strict=True):

@@ -312,9 +312,9 @@ def launched(monkeypatch):
 
     candidates = LcsLaunches.candidates
 
-    def chosen(launches, queries, targets, last, bound, device):
-        seen.append(device)
-        return candidates(launches, queries, targets, last, bound, device)
+    def chosen(launches, rows, columns, met, bound, device, swapped):
+        seen.append((device, swapped))
+        return candidates(launches, rows, columns, met, bound, device, swapped)
 
     def launches_of(task):
         return LcsLaunches(task, PlainKernels(), queries=8, targets=20)
@@ -348,11 +348,13 @@ def test_rows_by_launches(launched, monkeypatch, kind, devices, together):
     want = jaxalign.align_all(TEXTS, **options, filter=False)
     limits = {"looked_at": together, "pairs": 2**16, "parts": 3}
     monkeypatch.setattr(part_batches, "ON_GPU", part_batches.Limits(**limits))
-    monkeypatch.setattr(survivors, "MAX_LEFT", 1)
+    monkeypatch.setattr(survivors, "MAX_LEFT_OF_A_GPU", 1)
     found = jaxalign.align_all(TEXTS, part_rows=200, **options, **call)
     same_tables(found, want)
-    names = {device.id if device else None for device in launched}
+    names = {device.id if device else None for device, _ in launched}
     assert names == {*(devices or [None])}
+    swapped = {swapped for _, swapped in launched}
+    assert swapped == ({False} if together else {False, True})
     monkeypatch.undo()
     on_cpu = jaxalign.align_all(TEXTS, **options, **SWEEP).info
     assert found.info["excluded"] == on_cpu["excluded"]

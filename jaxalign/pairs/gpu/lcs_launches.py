@@ -21,13 +21,14 @@ SHORT, TIMES = 64, 8  # … and so many times as many queries of so many letters
 THREADS = 128  # targets of a program of the kernel
 LEAST_ROWS = 2**15  # room for letters: one program for most launches
 LEAST_CANDIDATES = 2**14  # room for pairs
+RUN = 32  # places that are looked at together
 
 
 class Candidates(NamedTuple):
-    """Places (P,) in the queries and targets of a launch, and LCS of these pairs."""
+    """Places (P,) in the rows and columns of a launch, and LCS of these pairs."""
 
-    query: np.ndarray
-    target: np.ndarray
+    row: np.ndarray
+    column: np.ndarray
     lcs: np.ndarray  # int16
 
 
@@ -62,27 +63,33 @@ class LcsLaunches:
                     self.letters[device] = [device_arrays.load(x).codes for x in sides]
             return self.letters[device]
 
-    def candidates(self, queries, targets, last, bound, device) -> Candidates:
+    def candidates(
+        self, rows, columns, met, bound, device, swapped=False
+    ) -> Candidates:
         """Pairs that may pass, and few others: a device decides in float32, and leaves
         what misses the cut by a hair.
 
-        queries, targets : indices, of one launch at most; longest first
-        last : int32 (queries,), how many of the targets each query meets
+        rows, columns : indices of queries and targets, or ``swapped`` of targets and
+            queries, of one launch at most; longest first
+        met : (rows,), how many of the columns each row meets
         bound : ``model.identity_bounds.IdentityBound``
         """
         device = device or jax.devices()[0]
         codes, task = self.codes(device), self.task
-        m, n = task.job.query_lengths[queries], task.job.target_lengths[targets]
+        sides = [task.queries, task.targets]
+        if swapped:
+            sides, codes = sides[::-1], codes[::-1]
+        m, n = sides[0].lengths[rows], sides[1].lengths[columns]
         with jax.default_device(device):
-            lcs = _launch(self, codes, queries, targets)
-            last = np.pad(last, (0, len(lcs) - len(last))).astype(np.int32)
+            lcs = _launch(self, sides, codes, rows, columns)
+            met = np.pad(met, (0, len(lcs) - len(met))).astype(np.int32)
             halves = _halves(m, bound, lcs.shape[0]), _halves(n, bound, lcs.shape[1])
             static = {"filters": task.filters, "join": bound.sides(m[:1], n[:1])[2]}
-            mask = _mask(lcs, *halves, last, np.float32(bound.cut), **static)
+            mask = _mask(lcs, *halves, met, np.float32(bound.cut), **static)
             size, total = LEAST_CANDIDATES, None
             while total is None or total > size:
-                size = max(size, bucket(total or 0))
-                total, *found = _compact(mask, lcs, size=min(size, lcs.size))
+                size = min(max(size, bucket(total or 0)), lcs.size)
+                total, *found = _compact(mask, lcs, size=size)
                 total = int(total)
         place, lcs_found = (np.asarray(x)[:total] for x in found)
         return Candidates(*np.divmod(place.astype(np.int64), lcs.shape[1]), lcs_found)
@@ -92,7 +99,8 @@ class LcsLaunches:
         one launch at most: int16 (queries, targets)."""
         device = device or jax.devices()[0]
         with jax.default_device(device):
-            lcs = _launch(self, self.codes(device), queries, targets)
+            sides = self.task.queries, self.task.targets
+            lcs = _launch(self, sides, self.codes(device), queries, targets)
         return np.asarray(lcs)[: len(queries), : len(targets)]
 
 
@@ -101,23 +109,21 @@ MATCH, LCS = ("words", "padding", "wildcard"), ("words", "interpret")
 BLOCKS = ("padding", "room")
 
 
-def _launch(launches: LcsLaunches, codes, queries, targets):
-    """The LCS of some queries with some targets, on the device: int16, of fixed shape.
+def _launch(launches: LcsLaunches, sides, codes, rows, columns):
+    """The LCS of some rows with some columns, on the device: int16, of fixed shape.
 
-    codes : of both sides
+    sides : (sequences of the rows, of the columns); codes : theirs on the device
     """
-    task, kernels = launches.task, launches.kernels
-    alphabet = task.scoring.alphabet
+    kernels, alphabet = launches.kernels, launches.task.scoring.alphabet
     options = {"padding": alphabet.size}
-    first, length = _places(task.targets, targets, -(-launches.targets // THREADS))
-    rows = int((-(-length.reshape(-1, THREADS).max(1) // 4)).sum())
-    room = bucket(rows, 2, LEAST_ROWS)
+    first, length = _places(sides[1], columns, -(-launches.targets // THREADS))
+    steps = int((-(-length.reshape(-1, THREADS).max(1) // 4)).sum())
+    room = bucket(steps, 2, LEAST_ROWS)
     blocks = stored(kernels.target_blocks, BLOCKS)(
         codes[1], first, length, room=room, **options
     )
-    few = len(queries) <= launches.queries
-    slots = launches.queries * (1 if few else TIMES)
-    first, length = _places(task.queries, queries, slots, 1)
+    slots = launches.queries * (1 if len(rows) <= launches.queries else TIMES)
+    first, length = _places(sides[0], rows, slots, 1)
     words = kernels.query_words(int(length.max(initial=1)))
     options |= {"words": words, "wildcard": alphabet.wildcard_code}
     table = stored(kernels.match_table, MATCH)(codes[0], first, length, **options)
@@ -147,24 +153,32 @@ def _narrow(lcs):
 
 
 @program(("filters", "join"))
-def _mask(lcs, queries, targets, last, cut, *, filters, join):
+def _mask(lcs, rows, columns, met, cut, *, filters, join):
     """Which pairs may pass; see ``LcsLaunches.candidates``.
 
     A pair of a set may be meant the other way round, so the lesser of both denominators
     counts.
     """
-    m, n = queries[:, :, None], targets[:, None, :]
+    m, n = rows[:, :, None], columns[:, None, :]
     joined = getattr(jnp, join)
     least = jnp.minimum(joined(m[1], n[2]), joined(n[1], m[2]))
     mask = filters.length_mask(m[0] + 0 * n[0], n[0] + 0 * m[0], jnp, FILTER_SLACK)
     quotient = lcs.astype(jnp.float32) / jnp.maximum(least, jnp.float32(0.5))
     mask &= (quotient >= cut - FILTER_SLACK) | (least <= 0)
-    return mask & (jnp.arange(lcs.shape[1], dtype=jnp.int32)[None] < last[:, None])
+    return mask & (jnp.arange(lcs.shape[1], dtype=jnp.int32)[None] < met[:, None])
 
 
 @program(("size",))
 def _compact(mask, lcs, *, size):
-    """(number of pairs of a mask, flat places (size,) of the first, their LCS)."""
-    (index,) = jnp.nonzero(mask.reshape(-1), size=size, fill_value=0)
-    total = mask.sum(dtype=jnp.int32)
-    return total, index.astype(jnp.int32), lcs.reshape(-1)[index]
+    """(number of pairs of a mask, flat places (size,) of the first, their LCS).
+
+    Few are set, so those are found among runs of ``RUN`` places that have any.
+    """
+    runs = mask.reshape(-1, RUN)
+    some = runs.any(axis=1)
+    (which,) = jnp.nonzero(some, size=min(size, len(runs)), fill_value=0)
+    inside = jnp.arange(len(which), dtype=jnp.int32) < some.sum(dtype=jnp.int32)
+    few = runs[which] & inside[:, None]
+    (at,) = jnp.nonzero(few.reshape(-1), size=size, fill_value=0)
+    index = (which[at // RUN] * RUN + at % RUN).astype(jnp.int32)
+    return mask.sum(dtype=jnp.int32), index, lcs.reshape(-1)[index]

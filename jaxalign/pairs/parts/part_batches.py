@@ -75,14 +75,13 @@ def _looked_at(task, some, reserved, limits):
     where all are to be aligned; of some parts, in order."""
     for parts in _groups(some, limits):
         tasks = [query_ranges.tasks_of(task, part, reserved) for part in parts]
-        each = None
+        own = [one for one, _ in tasks]
         if len(parts) > 1:
             band, _ = query_ranges.tasks_of(task, _band(parts), reserved)
             starts = [part.first - parts[0].first for part in parts]
-            own = [one for one, _ in tasks]
             each = survivors.look_at_parts(band, own, starts)
-        if each is None:
-            each = (survivors.look(own) for own, _ in tasks)
+        else:
+            each = map(survivors.look, own)
         for part, (own, computed), found in zip(parts, tasks, each, strict=True):
             yield part, own, computed, found
 
