@@ -18,7 +18,7 @@ from jaxalign.homology.links import Links
 from jaxalign.homology.separator import improve
 
 STARTS = 40  # at most, and as many as so many vertices allow, but a few
-VERTICES, FEWEST = 60_000, 6
+VERTICES, FEWEST = 60_000, 8
 ROUNDS = 10  # of moves towards neighbours
 SLACK = 1 / 3  # of its share, that a part may have more or less
 
@@ -43,16 +43,25 @@ class Shares:
         """Members of a part at most, (parts,)."""
         return np.maximum(np.ceil(self.target * (1 + SLACK)), 1)
 
+    def room_beside(self, count: int) -> np.ndarray:
+        """Of ``count`` members those of a part at most, (parts,), where every other
+        part is to have as many as it should."""
+        least = np.maximum(self.least, 1)
+        return np.clip(count - (least.sum() - least), 1, self.room)
+
     @property
     def least(self) -> np.ndarray:
         """Members that a part should have, (parts,), with those of the rest."""
         return np.floor(self.target * (1 - SLACK))
 
     def value(self, part: np.ndarray) -> int:
-        """Members kept, less those that parts lack and the rest cannot fill in."""
+        """Members kept, less those for which a part has no room, and those that parts
+        lack and the rest cannot fill in; a part that stays empty is worst."""
         sizes = np.bincount(part[part >= 0], minlength=len(self.target))
         lacking = np.maximum(self.least - sizes, 0).sum()
-        return int(sizes.sum() - max(lacking - self.rest, 0))
+        empty = max((sizes == 0).sum() - self.rest, 0) * len(part)
+        kept = np.minimum(sizes, self.room).sum()
+        return int(kept - max(lacking - self.rest, 0) - empty)
 
     def imbalance(self, part: np.ndarray) -> float:
         """How far sizes are from shares: less is better of two that keep as many."""
@@ -94,11 +103,16 @@ def divide(count: int, links: Links, shares: Shares, seed: int) -> np.ndarray:
 
 def _first_parts(start: int, count, links, graph, shares, random) -> np.ndarray:
     """Parts to begin with; links may lie across them."""
-    room = shares.room
-    if start < 3:
-        limit = (room.max(), room.min(), max(count // len(room), 1))[start]
-        return _by_groups(graph, room, *_along_links(count, links, limit))
-    order = np.arange(count) if start == 3 else _outwards(graph, random)
+    if start < 6:
+        room = shares.room if start < 3 else shares.room_beside(count)
+        sizes = room.max(), room.min(), max(count // len(room), 1)
+        groups = _along_links(count, links, min(sizes[start % 3], room.max()))
+        return _by_groups(graph, room, *groups)
+    if start == 6:
+        pieces = round(shares.target.sum() / shares.target.min())
+        groups = _along_links(count, links, count // pieces)
+        return _by_groups(None, shares.room_beside(count), *groups)
+    order = np.arange(count) if start == 7 else _outwards(graph, random)
     return _by_filling(shares, order, start)
 
 
@@ -136,8 +150,9 @@ def _along_links(count: int, links: Links, limit: float):
 
 
 def _by_groups(graph, room, groups, order) -> np.ndarray:
-    """Groups to the part with room where most of their links are; one that fits in no
-    part is cut."""
+    """Groups to the part with room where most of their links are, of equals to the one
+    with the most room; one that fits in no part is cut. Links count for nothing where
+    ``graph`` is None."""
     part, left = np.full(len(groups), -1, np.int32), room.astype(np.float64).copy()
     sizes = np.bincount(groups, minlength=len(groups))
     at = 0
@@ -145,7 +160,7 @@ def _by_groups(graph, room, groups, order) -> np.ndarray:
         members = order[at : at + sizes[groups[order[at]]]]
         at += len(members)
         while len(members):
-            near = part[graph[members].indices]
+            near = members[:0] if graph is None else part[graph[members].indices]
             linked = np.bincount(near[near >= 0], minlength=len(room))
             fits = left >= len(members)
             score = np.where(fits, linked * (1 + left.max()) + left, -np.inf)

@@ -243,6 +243,83 @@ def test_what_is_kept_has_no_link_across(seed):
     assert (np.bincount(part[part >= 0]) <= shares.room).all()
 
 
+def attached_graph(seed: int, count: int) -> Links:
+    """Every vertex linked to two that have many links already, about."""
+    dice, ends = np.random.default_rng(seed), [0, 1]
+    links = set()
+    for new in range(2, count):
+        for old in set(dice.choice(ends, 2).tolist()):
+            links.add((old, new))
+            ends += [old, new]
+    i, j = np.array(sorted(links)).T
+    return Links(i, j, 0.4 + 0.6 * dice.random(len(i)))
+
+
+def as_graph_part(count: int, links: Links, shares: removal.Shares) -> np.ndarray:
+    """What GraphPart does: pieces along the strongest links go to the part that lacks
+    most, vertices to where most of their neighbours are; then the vertex with the most
+    links across goes out, until there is none."""
+    parts, target = len(shares.target), shares.target
+    pieces = max(round(count / target.min()), parts)
+    groups, order = removal._along_links(count, links, count // pieces)
+    part, lacking = np.zeros(count, int), target.copy()
+    for group in dict.fromkeys(groups[order].tolist()):
+        part[groups == group] = chosen = int(np.argmax(lacking))
+        lacking[chosen] -= (groups == group).sum()
+    near = [[] for _ in range(count)]
+    for a, b in zip(links.i.tolist(), links.j.tolist(), strict=True):
+        near[a].append(b)
+        near[b].append(a)
+    for v in [*range(count)] * 10:
+        there = np.bincount(part[near[v]], minlength=parts)
+        if there.max() > there[part[v]]:
+            part[v] = there.argmax()
+    across = np.array([(part[near[v]] != part[v]).sum() for v in range(count)])
+    while across.max() > 0:
+        out = int(across.argmax())
+        for v in near[out]:
+            across[v] -= part[v] >= 0 and part[v] != part[out]
+        across[out], part[out] = 0, -1
+    return part
+
+
+def keeps_no_fewer(count: int, links: Links, ratios) -> None:
+    shares = removal.Shares(np.array(ratios) * count, 0)
+    part = removal.divide(count, links, shares, 0)
+    other = as_graph_part(count, links, shares)
+    for one in (part, other):
+        a, b = one[links.i], one[links.j]
+        assert not ((a >= 0) & (b >= 0) & (a != b)).any()
+    sizes, others = (
+        np.bincount(x[x >= 0], minlength=len(ratios)) for x in (part, other)
+    )
+    assert sizes.min() > 0 and (sizes <= shares.room).all()
+    assert shares.value(part) >= shares.value(other)
+    if (others >= shares.least).all():
+        assert sizes.sum() >= others.sum()
+
+
+FIFTHS = (0.2,) * 5
+
+
+@pytest.mark.parametrize("ratios", [(0.8, 0.1, 0.1), FIFTHS])
+def test_no_fewer_are_kept_than_by_graph_part(ratios):
+    keeps_no_fewer(120, random_graph(2, 120, 0.14), ratios)
+    keeps_no_fewer(120, attached_graph(2, 120), ratios)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "ratios",
+    [(0.9, 0.1), (0.8, 0.2), (0.95, 0.05), (0.5, 0.5), (0.8, 0.1, 0.1), FIFTHS],
+)
+def test_no_fewer_are_kept_than_by_graph_part_of_many(ratios, seed):
+    keeps_no_fewer(120, random_graph(seed, 120, 0.14), ratios)
+    keeps_no_fewer(150, random_graph(seed, 150, 0.1), ratios)
+    keeps_no_fewer(120, attached_graph(seed, 120), ratios)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_search_for_separators_makes_nothing_worse(seed):
     links, random = random_graph(seed), np.random.default_rng(seed)
