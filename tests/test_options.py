@@ -49,7 +49,7 @@ FILTERS = {"min_score", "min_identity", "identity", "min_cov", "coverage"}
 FILTERS |= {"min_length_ratio", "filter"}
 TABLE = ENDS | MACHINE | {"mesh", "window", "output"} | FILTERS
 SEARCH = ENDS | MACHINE | {"window", "top", "align_top", "unknown", "progress"}
-SOFT = ENDS | {*COSTS, "temperature", "adjacent_gaps", "implementation"}
+SOFT = ENDS | {*COSTS, "temperature", "adjacent_gaps", "band", "implementation"}
 THREE = {"gap_model", "mode", "memory_budget", "implementation", "schedule"}
 THREE |= {"traceback", "chunk", "height", "depth"}
 TAKES = {
@@ -108,6 +108,7 @@ VALUES = {
     "skip": (),
     "shard": (1, 1),
     "gaps": False,
+    "band": 2,
     "top": 2,
     "align_top": False,
     "unknown": "error",

@@ -20,6 +20,7 @@ from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.signatures import with_options
 from jaxalign.similarity import arguments
 from jaxalign.similarity.arguments import Arguments, GapCost, Lengths
+from jaxalign.similarity.band_argument import checked_band
 from jaxalign.similarity.hard_result import HardAlignments
 from jaxalign.similarity.scores import Similarity
 
@@ -35,6 +36,7 @@ class HardOptions:
     mode: Mode = "global"
     free_ends: Iterable[FreeEnd] | None = None
     adjacent_gaps: bool = True
+    band: int | None = None
 
 
 class HardKeywords(EndKeywords, total=False):
@@ -43,6 +45,7 @@ class HardKeywords(EndKeywords, total=False):
     gap_open: Required[GapCost]
     gap_extend: Required[GapCost]
     adjacent_gaps: bool
+    band: int | None
 
 
 @with_options(HardOptions, named=True)
@@ -68,6 +71,8 @@ def hard_alignment(
         vector (..., m) or (..., n) over the sequence, or (..., m, n). Not negative.
     mode, free_ends : as in ``align``
     adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
+    band : int, optional
+        Half width around the scaled diagonal, as in ``soft_score``.
 
     Returns
     -------
@@ -88,8 +93,9 @@ def hard_alignment(
     Of equal alignments the one that ``align`` would return: the end cell with the
     smallest query index, then the smallest target index; from there back the diagonal,
     then up, then left; in local mode stop first; inside a gap extend first. With costs
-    of shape (..., m, n) and with ``adjacent_gaps=False`` an alignment ends with a pair,
-    which is its end cell, and between two pairs the query's residues come first.
+    of shape (..., m, n), with ``adjacent_gaps=False`` and with a band an alignment ends
+    with a pair, which is its end cell, and between two pairs the query's residues come
+    first.
 
     Examples
     --------
@@ -103,8 +109,10 @@ def hard_alignment(
     """
     read = _read(similarity, lengths, given := HardOptions(**options))
     pair, axes, batch, _ = read
-    by_cell = any(len(shape) == 2 for shape in arguments.cost_shapes(pair, axes))
-    form = ScoredForm(given.mode == "local", by_cell or not given.adjacent_gaps)
+    ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
+    band = checked_band(given.band, pair.similarity.shape, ranks)
+    ordered = 2 in ranks or not given.adjacent_gaps or band is not None
+    form = ScoredForm(given.mode == "local", ordered, band)
     return _result(scored_pairs.alignments(pair, axes, batch, form), form, given)
 
 
@@ -149,6 +157,8 @@ def k_best(
     if not 1 <= k <= MAX_K:
         raise UsageError(f"k={k}: 1 to {MAX_K}")
     read = _read(similarity, lengths, given := HardOptions(**options))
+    if given.band is not None:
+        raise UsageError("k_best has no band")
     pair, axes, batch, _ = read
     form = ScoredForm(given.mode == "local", ordered=True)
     return _result(scored_pairs.several(pair, axes, batch, form, k), form, given)

@@ -10,6 +10,7 @@ from jaxalign.runtime.programs import program
 from jaxalign.similarity import arrays, mesh_batch, validity
 from jaxalign.similarity.arguments import ScoredPair
 from jaxalign.similarity.arrays import COSTLY, FORBIDDEN
+from jaxalign.similarity.band import empty_fits, end_costs, start_costs
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.overhang import no_overhang, overhang
 
@@ -19,6 +20,7 @@ class ScoredForm(NamedTuple):
 
     local: bool
     ordered: bool
+    band: int | None = None
 
 
 @program(("axes", "batch", "form"))
@@ -34,12 +36,12 @@ def alignments(pair: ScoredPair, axes, batch, form: ScoredForm):
 def _one(pair: ScoredPair, form: ScoredForm):
     weights, rules = _weights(pair, form), pair.rules
     kind = {"local": form.local, "ordered": form.ordered}
-    filled = scored_fill.fill(weights, rules, **kind)
+    filled = scored_fill.fill(weights, rules, **kind, band=form.band)
     path = scored_walk.walk(filled, ordered=form.ordered)
     if form.ordered:
         ends = filled.i, filled.j, path.i, path.j, path.partners
         whole = several_best.SeveralPaths(filled.score, *ends)
-        spans = _ordered_spans(weights, rules, whole, form.local)
+        spans = _ordered_spans(weights, rules, whole, form)
     else:
         spans = _plain_spans(rules, filled, path, form.local)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
@@ -62,7 +64,7 @@ def _several(pair: ScoredPair, form: ScoredForm, k: int):
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
 
     def one(path):
-        spans = _ordered_spans(weights, rules, path, form.local)
+        spans = _ordered_spans(weights, rules, path, form)
         return *_checked(pair, path.score, path.partners, spans), lengths
 
     return jax.vmap(one)(paths)
@@ -81,7 +83,8 @@ def _weights(pair: ScoredPair, form: ScoredForm) -> Weights:
     if form.local:
         hang = no_overhang(*shape, dtype)
     else:
-        hang = overhang(opening, extending, shape, pair.rules, FORBIDDEN)
+        fits = None if form.band is None else empty_fits(form.band, pair.rules)
+        hang = overhang(opening, extending, shape, pair.rules, FORBIDDEN, fits)
     return Weights(s, opening, extending, hang)
 
 
@@ -93,15 +96,19 @@ def _plain_spans(rules, filled, path, local):
     return i, filled.i, j, filled.j
 
 
-def _ordered_spans(weights, rules, path, local):
+def _ordered_spans(weights, rules, path, form: ScoredForm):
     """Where both sequences hang over freely, the one that would cost more does."""
-    hang = weights.overhang
+    hang, local = weights.overhang, form.local
     before = path.i, path.j
     after = path.end_i, path.end_j
     costs = _at(hang.start_query, *before, 0), _at(hang.start_target, *before, 1)
+    if form.band is not None:
+        costs = start_costs(form.band, rules, *costs, *before)
     free = rules.query_start | local, rules.target_start | local
     i, j = _outside(*before, *costs, *free, rules, local)
     costs = _at(hang.end_query, *after, 0), _at(hang.end_target, *after, 1)
+    if form.band is not None:
+        costs = end_costs(form.band, rules, *costs, *after)
     free = rules.query_end | local, rules.target_end | local
     left = rules.m - path.end_i, rules.n - path.end_j
     k, l = _outside(*left, *costs, *free, rules, local)

@@ -57,6 +57,8 @@ class CostTable:
                 self.constant[name] = x
         for name, (x, axis) in self.hangs.items():
             self._keep(name, x, axis)
+        # Names whose flows leave a loop diagonal by diagonal.
+        self.by_diagonal = frozenset(self.scanned)
 
     def _keep(self, name, x, axis):
         if x.ndim == 2:
@@ -65,6 +67,22 @@ class CostTable:
             self.constant[name] = reversed_columns(x, self.rows)
         else:
             self.constant[name] = x
+
+    def row(self, d):  # noqa: ARG002
+        """The row of every lane of diagonal d."""
+        return self.i
+
+    def lane(self, i, d):  # noqa: ARG002
+        """The lane of row i on diagonal d."""
+        return i
+
+    def ahead(self, x, d):  # noqa: ARG002
+        """Values in lanes of diagonal d - 1, in those of d."""
+        return x
+
+    def back(self, x, d):  # noqa: ARG002
+        """Values in lanes of diagonal d + 1, in those of d."""
+        return x
 
     def at(self, name, rows, d):
         """The value of each lane on diagonal d; ``rows`` are those of full costs."""
@@ -81,11 +99,13 @@ class CostTable:
 
     def start(self, rows, d):
         """Log weight of starting behind each cell, and the shares of its costs."""
-        return self._hang("start", rows, d, self.i, d - self.i)
+        i = self.row(d)
+        return self._hang("start", rows, d, i, d - i)
 
     def end(self, rows, d):
         """Log weight of ending in each cell, and the shares of its costs."""
-        left = self.rules.m - self.i, self.rules.n - (d - self.i)
+        i = self.row(d)
+        left = self.rules.m - i, self.rules.n - (d - i)
         value, a, b = self._hang("end", rows, d, *left)
         return jnp.where(self.core(d), value, FORBIDDEN), a, b
 
@@ -101,5 +121,6 @@ class CostTable:
 
     def core(self, d):
         """Lanes whose cell is a pair of residues that exist."""
-        j = d - self.i
-        return (self.i >= 1) & (self.i <= self.rules.m) & (j >= 1) & (j <= self.rules.n)
+        i = self.row(d)
+        j = d - i
+        return (i >= 1) & (i <= self.rules.m) & (j >= 1) & (j <= self.rules.n)

@@ -42,11 +42,13 @@ def no_overhang(rows, columns, dtype) -> Overhang:
 
 
 def overhang(
-    opening: Gap, extending: Gap, shape, rules: ModeRules, forbidden
+    opening: Gap, extending: Gap, shape, rules: ModeRules, forbidden, empty_fits=None
 ) -> Overhang:
     """The overhang costs of a table of ``shape`` (M, N); differentiable in the costs.
 
     ``forbidden`` is the (finite) score of an alignment that does not exist.
+    ``empty_fits`` says whether the alignment without pairs may have its query's
+    residues first, and whether its target's; in a band one or both may not.
     """
     rows, columns = shape
     e = _runs(opening.e, extending.e, rows, rules.m, 0)
@@ -60,7 +62,7 @@ def overhang(
         end_target = jnp.where(rules.query_end, f.tail, f.tail[rules.m][None])
     else:
         end_target = f.tail
-    empty = _empty(e, f, rules, forbidden)
+    empty = _empty(e, f, rules, forbidden, empty_fits)
     return Overhang(start_query, f.head, e.tail, end_target, empty)
 
 
@@ -115,7 +117,7 @@ def _whole(x, size, axis, *like):
     return jnp.pad(x, border, mode="edge") if x.size else jnp.pad(x, border)
 
 
-def _empty(e: _Runs, f: _Runs, rules: ModeRules, forbidden):
+def _empty(e: _Runs, f: _Runs, rules: ModeRules, forbidden, fits):
     """The better of E before F and F before E; no such path without adjacent gaps."""
 
     def whole(runs, free, at, axis):
@@ -127,6 +129,11 @@ def _empty(e: _Runs, f: _Runs, rules: ModeRules, forbidden):
 
     e_first = whole(e, rules.query_start, 0, 0) + whole(f, rules.target_end, rules.m, 1)
     f_first = whole(f, rules.target_start, 0, 1) + whole(e, rules.query_end, rules.n, 0)
+    if fits is not None:
+        e_first, f_first = (
+            jnp.where(fit, cost, -forbidden)
+            for fit, cost in zip(fits, (e_first, f_first), strict=True)
+        )
     score = jnp.where(rules.local, 0, -jnp.minimum(e_first, f_first))
     exists = rules.adjacent | rules.local | (rules.m == 0) | (rules.n == 0)
     return jnp.where(exists, score, forbidden)

@@ -22,6 +22,10 @@ gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pa
 temperature : number or array of the batch shape, above 0
 mode, free_ends : as in ``align``
 adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
+band : int, optional
+    Half width around the scaled diagonal, in ``jaxalign.similarity.band``: for equal
+    lengths |i - j| <= band. As if the similarity beyond it were -inf and gap costs
+    infinite; that work is saved. Gap costs are numbers or by residue then.
 implementation : {"log", "blocked", "scaled", "pallas"}, optional
     ``log`` keeps all diagonals for the gradient, ``blocked`` some of them and computes
     the others anew; by default the second where the first needs more than 128 MiB. In
@@ -201,6 +205,8 @@ def sample_alignments(
     [[0, 1, 2], [0, 1, 2]]
     """
     model = SoftOptions(**options)
+    if model.band is not None:
+        raise UsageError("sample_alignments has no band")
     pair, axes, batch, settings = prepare(similarity, lengths, model)
     keys = jax.random.split(key, int(np.prod(batch)))
     both = (pair, keys if batch else keys[0]), (axes, 0)

@@ -17,10 +17,12 @@ from jaxalign.similarity.arrays import (
     masked,
     multiplied,
 )
+from jaxalign.similarity.band import empty_fits
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.overhang import no_overhang, overhang
 from jaxalign.similarity.validity import is_valid
 from jaxalign.soft.dp import free_energy, paths
+from jaxalign.soft.dp.kernels import Banded
 from jaxalign.soft.dp.most_accurate import accurate, spans_of
 from jaxalign.soft.dp.posterior import posterior as pair_posterior
 from jaxalign.soft.options import Settings, SoftPair
@@ -151,7 +153,7 @@ def log_prob(pair_and_partners, settings: Settings):
     """Log probability of the alignment with these partners (m,)."""
     pair, partners = pair_and_partners
     weights, rules = model(pair, settings)
-    path = paths.path_score(weights, rules, partners)
+    path = paths.path_score(weights, rules, partners, _band(settings))
     every = free_energy.score(weights, pair.temperature, rules, settings.block)
     legal = path > -jnp.inf
     gap = jnp.where(legal, path, 0) - jnp.where(legal, every, 0)
@@ -186,6 +188,10 @@ def _written_out(pair: SoftPair) -> SoftPair:
     return pair._replace(similarity=multiplied(masked(pair.similarity, pair.rules)))
 
 
+def _band(settings: Settings) -> int | None:
+    return settings.block.width if isinstance(settings.block, Banded) else None
+
+
 def model(pair: SoftPair, settings: Settings):
     """Weights and rules of one pair, differentiable."""
     rules = pair.rules
@@ -199,5 +205,7 @@ def model(pair: SoftPair, settings: Settings):
     if settings.local:
         hang = no_overhang(*shape, pair.similarity.dtype)
     else:
-        hang = overhang(opening, extending, shape, rules, FORBIDDEN)
+        band = _band(settings)
+        fits = None if band is None else empty_fits(band, rules)
+        hang = overhang(opening, extending, shape, rules, FORBIDDEN, fits)
     return Weights(pair.similarity, opening, extending, hang), rules

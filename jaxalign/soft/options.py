@@ -16,9 +16,10 @@ from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.similarity import arguments
 from jaxalign.similarity.arguments import GapCost
 from jaxalign.similarity.arrays import Factors, Gap, ModeRules
+from jaxalign.similarity.band_argument import checked_band
 from jaxalign.soft import primitives
 from jaxalign.soft.dp.blocks import BLOCK_DIAGONALS
-from jaxalign.soft.dp.kernels import Block
+from jaxalign.soft.dp.kernels import Banded, Block
 
 MAX_KEPT_BYTES = 128 << 20  # of all diagonals; beyond, ``blocked``
 SoftImplementation = Literal["log", "blocked", "scaled", "pallas"]
@@ -36,6 +37,7 @@ class SoftOptions:
     mode: Mode = "global"
     free_ends: Iterable[FreeEnd] | None = None
     adjacent_gaps: bool = True
+    band: int | None = None
     implementation: SoftImplementation | None = None
 
 
@@ -43,6 +45,7 @@ class SharedKeywords(EndKeywords, total=False):
     """Options that are no numbers, so that models to be compared share them."""
 
     adjacent_gaps: bool
+    band: int | None
     implementation: SoftImplementation | None
 
 
@@ -80,8 +83,12 @@ def prepare(similarity: Any, lengths: Any, options: SoftOptions) -> tuple[Any, .
     _check_temperature(options.temperature)
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
     shape = (*batch, *pair.similarity.shape[-2:])
-    about = shape, pair.similarity.dtype, any(ranks)
-    block = _block(options.implementation, *about, options.adjacent_gaps)
+    band = checked_band(options.band, shape, ranks)
+    if band is None:
+        about = shape, pair.similarity.dtype, any(ranks)
+        block = _block(options.implementation, *about, options.adjacent_gaps)
+    else:
+        block = _banded(options.implementation, band, shape, pair.similarity.dtype)
     temperature = fit(options.temperature, rank=0)
     pair, axes = (
         SoftPair(x.similarity, x.gap_open, x.gap_extend, t, x.rules)
@@ -95,6 +102,22 @@ def _check_temperature(temperature):
         return
     if not np.all(np.asarray(temperature) > 0):
         raise UsageError("the temperature must be above 0; `align` is the limit at 0")
+
+
+def _banded(implementation, band: int, shape, dtype) -> Banded:
+    """The engine of a band."""
+    if implementation not in (None, "log", "blocked"):
+        raise UsageError(f"a band is computed by log or blocked, not {implementation}")
+    size = _kept_bytes(shape, band + 1, dtype)
+    large = implementation is None and size > MAX_KEPT_BYTES
+    return Banded(
+        band, BLOCK_DIAGONALS if large or implementation == "blocked" else None
+    )
+
+
+def _kept_bytes(shape, lanes: int, dtype) -> int:
+    *batch, m, n = shape
+    return 5 * int(np.prod(batch)) * (m + n + 1) * lanes * dtype.itemsize
 
 
 def _block(implementation, shape, dtype, by_position, adjacent) -> Block:
@@ -112,8 +135,7 @@ def _block(implementation, shape, dtype, by_position, adjacent) -> Block:
         raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
     if implementation == "scaled":
         return implementation
-    *batch, m, n = shape
-    size = 5 * int(np.prod(batch)) * (m + n + 1) * (m + 1) * dtype.itemsize
+    size = _kept_bytes(shape, shape[-2] + 1, dtype)
     large = implementation != "log" and size > MAX_KEPT_BYTES
     block = BLOCK_DIAGONALS if large or implementation == "blocked" else None
     if implementation in ("log", "blocked"):

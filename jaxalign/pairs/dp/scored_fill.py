@@ -29,6 +29,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN
+from jaxalign.similarity.band import BandTable
 from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.skewed import columns_at, down, skew
@@ -40,16 +41,19 @@ GO_UP, GO_LEFT, TO_PAIR = 4, 8, 16
 
 
 class ScoredFill(NamedTuple):
-    """``score`` and end cell ``i``, ``j``, scalars; ``directions`` uint8 (D, M + 1),
-    those of cell (i, j) in [i + j, i]."""
+    """``score`` and end cell ``i``, ``j``, scalars; ``directions`` uint8 (D, lanes),
+    those of cell (i, j) in [i + j, ``table.lane(i, i + j)``]."""
 
     score: jax.Array
     i: jax.Array
     j: jax.Array
     directions: jax.Array
+    table: CostTable
 
 
-def fill(weights: Weights, rules, *, local: bool, ordered: bool) -> ScoredFill:
+def fill(
+    weights: Weights, rules, *, local: bool, ordered: bool, band: int | None = None
+) -> ScoredFill:
     """The table of one pair.
 
     Parameters
@@ -60,7 +64,11 @@ def fill(weights: Weights, rules, *, local: bool, ordered: bool) -> ScoredFill:
     rules : ModeRules
     local, ordered : static
         The form. An ordered fill ends in (0, 0) where no pair is best.
+    band : int, optional
+        Half width of ``similarity.band``; of an ordered fill.
     """
+    if band is not None:
+        return _banded(BandTable(weights, rules, band), weights, local)
     table = CostTable(weights, rules)
     dtype = weights.overhang.empty.dtype
     none = jnp.full(table.rows, FORBIDDEN, dtype)
@@ -78,7 +86,34 @@ def fill(weights: Weights, rules, *, local: bool, ordered: bool) -> ScoredFill:
     carry, directions = lax.scan(step, begun(start, rules.m), xs)
     best, best_j = carry[6:]
     i = jnp.argmax(best).astype(jnp.int32)
-    return ScoredFill(best[i], i, best_j[i], directions)
+    return ScoredFill(best[i], i, best_j[i], directions, table)
+
+
+def _banded(table: BandTable, weights: Weights, local: bool) -> ScoredFill:
+    """The ordered form in the lanes of a band. Rows change lanes, so the best cell is
+    one for all of them."""
+    dtype = weights.overhang.empty.dtype
+    none = jnp.full(table.rows, FORBIDDEN, dtype)
+    d = jnp.arange(sum(table.shape) + 1, dtype=jnp.int32)
+    xs = {"d": d, "similarity": table.by_lanes(weights.similarity.astype(dtype))}
+    cells, zero = _ordered_cells(table, local), jnp.int32(0)
+
+    def step(carry, x):
+        *lanes, best, best_i, best_j = carry
+        d = x["d"]
+        lanes, code, total = cells([table.ahead(y, d) for y in lanes], x)
+        lane = jnp.argmax(total).astype(jnp.int32)
+        i = table.row(d)[lane]
+        value = total[lane]
+        wins = (value > best) | ((value == best) & (i < best_i))
+        ends = zip((value, i, d - i), (best, best_i, best_j), strict=True)
+        ends = (jnp.where(wins, new, old) for new, old in ends)
+        return (*lanes, *ends), code
+
+    empty = jnp.maximum(weights.overhang.empty, FORBIDDEN)
+    start = begun((*(none,) * 6, empty, zero, zero), table.rules.m)
+    carry, directions = lax.scan(step, start, xs)
+    return ScoredFill(*carry[6:], directions, table)
 
 
 def _plain_step(table: CostTable, local):
@@ -117,11 +152,26 @@ def _plain_step(table: CostTable, local):
 
 
 def _ordered_step(table: CostTable, local):
-    adjacent = table.rules.adjacent
+    cells = _ordered_cells(table, local)
 
     def step(carry, x):
-        b1, _, best, best_j = carry[4:]
-        d = x["d"]
+        *lanes, best, best_j = carry
+        lanes, code, total = cells(lanes, x)
+        wins = total > best
+        best = jnp.where(wins, total, best)
+        best_j = jnp.where(wins, x["d"] - table.i, best_j)
+        return (*lanes, best, best_j), code
+
+    return step
+
+
+def _ordered_cells(table: CostTable, local):
+    """A diagonal: lanes of the one before -> (its lanes, directions, scores of paths
+    that end in a pair there)."""
+    adjacent = table.rules.adjacent
+
+    def cells(carry, x):
+        b1, d = carry[4], x["d"]
         p, e, f, extends = _cells(table, carry, x)
         start = table.start(x, d)[0]
         to_pair = ~adjacent | (p >= e)
@@ -131,13 +181,10 @@ def _ordered_step(table: CostTable, local):
         code = jnp.where(goes_on, code, code & ~PAIR)
         b = jnp.maximum(start, h)
         y = jnp.where(to_pair, p, e)
-        total = p + table.end(x, d)[0]
-        wins = table.core(d) & (total > best)
-        best = jnp.where(wins, total, best)
-        best_j = jnp.where(wins, d - table.i, best_j)
-        return (e, f, p, y, b, b1, best, best_j), code.astype(jnp.uint8)
+        total = jnp.where(table.core(d), p + table.end(x, d)[0], FORBIDDEN)
+        return (e, f, p, y, b, b1), code.astype(jnp.uint8), total
 
-    return step
+    return cells
 
 
 def _cells(table: CostTable, carry, x):

@@ -35,7 +35,7 @@ class PartnerPath(NamedTuple):
 def walk(filled: ScoredFill, *, ordered: bool) -> PartnerPath:
     """The path of one pair."""
     codes = filled.directions
-    rows = codes.shape[1] - 1
+    rows = filled.table.shape[0]
     after_up, after_left = (PAIR, AFTER_GAP) if ordered else (AFTER_GAP, PAIR)
     other = UP if ordered else LEFT  # the gap that may stand before this one
 
@@ -45,7 +45,7 @@ def walk(filled: ScoredFill, *, ordered: bool) -> PartnerPath:
     def step(state):
         i, j, move, done, partners = state
         done = done | (i == 0) | (j == 0)
-        code = codes[i + j, i].astype(jnp.int32)
+        code = codes[i + j, filled.table.lane(i, i + j)].astype(jnp.int32)
         after_gap = jnp.where(code & TO_PAIR, PAIR, other)
         op = jnp.where(move == AFTER_GAP, after_gap, move)
         op = jnp.where(move == FREELY, code & PAIR, op)

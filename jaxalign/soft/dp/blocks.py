@@ -13,10 +13,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN, Factors
+from jaxalign.similarity.band import BandTable
 from jaxalign.similarity.cost_table import CostTable
 from jaxalign.similarity.loops import begun
 from jaxalign.soft.dp import scan
-from jaxalign.soft.dp.diagonals import diagonals, successors
+from jaxalign.soft.dp.diagonals import as_table, diagonals, successors
 
 BLOCK_DIAGONALS = 64  # computed anew at a time
 VECTORS = ("query_vectors", "target_vectors")
@@ -25,7 +26,8 @@ VECTORS = ("query_vectors", "target_vectors")
 def run(block: int, table: CostTable, similarity):
     """(high, low, ends) of all diagonals, and the function of the reverse pass."""
     dtype = similarity.dtype
-    count = table.rows + table.shape[1]
+    count = sum(table.shape) + 1
+    banded = isinstance(table, BandTable)
     blocks = -(-count // block)
     vectors = similarity if isinstance(similarity, Factors) else None
 
@@ -40,17 +42,20 @@ def run(block: int, table: CostTable, similarity):
     def join(x):
         return x.reshape(blocks * block, *x.shape[2:])[:count]
 
-    padded = None if vectors else _tiled(similarity, block)
+    whole = not (vectors or banded)
+    padded = _tiled(similarity, block) if whole else None
 
     def scored(xs):
-        if vectors is None:
+        if banded:
+            return xs
+        if whole:
             scores = _by_diagonal(_tiles(padded, block, xs["d"][0]), table.rows)
         else:
             scores = products(vectors, xs["d"])
         inside = jax.vmap(table.core)(xs["d"])
         return xs | {"similarity": jnp.where(inside, scores, FORBIDDEN)}
 
-    xs = diagonals(table, None, cut)
+    xs = diagonals(table, similarity if banded else None, cut)
 
     def ahead(carry, xs):
         after, ends = scan.forward_ends(table, carry, scored(xs))
@@ -80,7 +85,7 @@ def run(block: int, table: CostTable, similarity):
         flow = scan.first_flow(table, dtype, outputs)
         sums = begun(jax.tree.map(jnp.zeros_like, vectors), table.rules.m)
         pairs = None
-        if vectors is None and "similarity" in outputs:
+        if whole and "similarity" in outputs:
             pairs = begun(jnp.zeros_like(padded), table.rules.m)
         every = entering, xs, later, cut("shares", on_diagonal)
         carry, out = lax.scan(back, (flow, sums, pairs), every, reverse=True)
@@ -90,7 +95,7 @@ def run(block: int, table: CostTable, similarity):
             out["similarity"] = pairs[1 : m + 1, border : border + n]
         if sums is not None:
             out |= dict(zip(VECTORS, sums, strict=True))
-        return flow, out
+        return flow, as_table(table, out) if banded else out
 
     return tuple(join(x) for x in ends), finish
 

@@ -19,13 +19,14 @@ import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
 from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Factors, Gap, ModeRules
+from jaxalign.similarity.band import BandTable
 from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.overhang import Overhang
 from jaxalign.similarity.skewed import unskew
 from jaxalign.soft.dp import blocks, scaled_scan, scan
 from jaxalign.soft.dp.blocks import VECTORS
 from jaxalign.soft.dp.diagonals import as_table, diagonals, successors
-from jaxalign.soft.dp.kernels import Block, Kernels, log_z
+from jaxalign.soft.dp.kernels import Banded, Block, Kernels, log_z
 
 GAP_NAMES = ("open_e", "extend_e", "open_f", "extend_f")
 OVERHANG_NAMES = ("start_query", "start_target", "end_query", "end_target")
@@ -58,7 +59,7 @@ def score(weights: Weights, temperature, rules: ModeRules, block: Block):
     if block == SCALED:
         return expected(weights, temperature, rules, block, frozenset()).score
     scaled = over_temperature(weights, temperature, rules)
-    table = CostTable(scaled, rules)
+    table, block = table_of(scaled, rules, block)
     if isinstance(block, int):
         ends, _ = blocks.run(block, table, scaled.similarity)
         return sum_up(*ends, scaled.overhang.empty, temperature)[0]
@@ -92,7 +93,7 @@ def expected(
             return _by_kernels(block, weights, temperature, rules)
         block = block.otherwise
     scaled = over_temperature(weights, temperature, rules)
-    table = CostTable(scaled, rules)
+    table, block = table_of(scaled, rules, block)
     if block == SCALED and "entropy" not in outputs:
         return _linear(table, scaled, temperature, outputs)
     if isinstance(block, int):
@@ -148,6 +149,13 @@ def _whole(table: CostTable, weights: Weights):
         return flow, as_table(table, out)
 
     return (values.high, values.low, values.ends), finish
+
+
+def table_of(weights: Weights, rules: ModeRules, block: Block):
+    """What the loops see, and the engine without its band."""
+    if isinstance(block, Banded):
+        return BandTable(weights, rules, block.width), block.block
+    return CostTable(weights, rules), block
 
 
 def over_temperature(weights: Weights, temperature, rules: ModeRules) -> Weights:
@@ -210,6 +218,9 @@ def _gradient(table, weights, sums, out, empty, outputs) -> Weights:
     named |= {name: out[name] for name in VECTORS if name in out}
     for name, (x, axis) in (table.costs | table.hangs).items():
         if name not in outputs:
+            continue
+        if isinstance(table, BandTable) and x.ndim:
+            named[name] = table.as_vector(out[name], x.shape[0], axis)
             continue
         moved = name in table.costs  # kept with the cell before the one that pays
         if x.ndim == 2:

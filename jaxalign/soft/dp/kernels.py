@@ -26,7 +26,14 @@ class Kernels(NamedTuple):
     otherwise: int | None
 
 
-Block = int | str | Kernels | None
+class Banded(NamedTuple):
+    """A band of half width ``width`` (``similarity.band``), and the engine in it."""
+
+    width: int
+    block: int | None
+
+
+Block = int | str | Kernels | Banded | None
 
 
 def log_z(function, scaled: Weights, temperature, rules: ModeRules):

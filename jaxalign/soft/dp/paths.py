@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxalign.similarity.arrays import FORBIDDEN, Factors, ModeRules
+from jaxalign.similarity.band import allows, end_costs, start_costs
 from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.overhang import weight
@@ -17,8 +18,9 @@ from jaxalign.soft.dp.diagonals import diagonals
 MATCH, GAP_E, GAP_F, START = 0, 1, 2, 3  # states of a walk
 
 
-def path_score(weights: Weights, rules: ModeRules, partners):
-    """The score of one alignment, partners int32 (M,); -inf where it is not legal.
+def path_score(weights: Weights, rules: ModeRules, partners, band: int | None = None):
+    """The score of one alignment, partners int32 (M,); -inf where it is not legal, or
+    leaves the band.
 
     Differentiable in the weights. Partners are -1 or rise, and no residue beyond the
     lengths has one or is one.
@@ -52,11 +54,16 @@ def path_score(weights: Weights, rules: ModeRules, partners):
     cost_e += jnp.where(inside_e & ~new_e, _at(extending.e, i, column, 0), 0)
     cost_f = jnp.where(new_f, _at(opening.f, row, j, 1), 0)
     cost_f += jnp.where(inside_f & ~new_f, _at(extending.f, row, j, 1), 0)
-    ends = _ends(weights, rules, first, last, to)
+    ends = _ends(weights, rules, first, last, to, band)
     total = jnp.sum(s) - jnp.sum(cost_e) - jnp.sum(cost_f) + ends
     beside = back[jnp.minimum(column + 1, columns - 1)] < 0
     illegal = ~rules.adjacent & jnp.any(new_e & beside)
     total = jnp.where(illegal, FORBIDDEN, total)
+    if band is not None:
+        outside = paired & ~allows(band, rules, i, to)
+        outside |= inside_e & ~allows(band, rules, i, column)
+        crossed = inside_f & ~allows(band, rules, row, j)
+        total = jnp.where(jnp.any(outside) | jnp.any(crossed), FORBIDDEN, total)
     total = jnp.where(jnp.any(paired), total, weights.overhang.empty)
     return jnp.where(sound & (total > FORBIDDEN / 10), total, -jnp.inf)
 
@@ -75,15 +82,19 @@ def _at(cost, i, j, axis):
     return cost[i, j] if cost.ndim == 2 else cost[(i, j)[axis]]
 
 
-def _ends(weights, rules, first, last, to):
+def _ends(weights, rules, first, last, to, band):
     """Log weight of what hangs over before the first pair and after the last."""
     hang = weights.overhang
     k, l = first, to[first]
     query, target = _at(hang.start_query, k, l, 0), _at(hang.start_target, k, l, 1)
+    if band is not None:
+        query, target = start_costs(band, rules, query, target, k, l)
     free = rules.query_start, rules.target_start
     start = weight(query, target, k, l, *free, rules, FORBIDDEN)[0]
     k, l = last + 1, to[last] + 1
     query, target = _at(hang.end_query, k, l, 0), _at(hang.end_target, k, l, 1)
+    if band is not None:
+        query, target = end_costs(band, rules, query, target, k, l)
     free = rules.query_end, rules.target_end
     left = rules.m - k, rules.n - l
     return start + weight(query, target, *left, *free, rules, FORBIDDEN)[0]

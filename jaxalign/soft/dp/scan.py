@@ -84,8 +84,9 @@ def _advance(table: CostTable, carry, x) -> tuple[tuple, ForwardValues]:
     E[i,j] = lse(M[i-1,j] - open, E[i-1,j] - extend)
     F[i,j] = lse(lse(M, E)[i,j-1] - open, F[i,j-1] - extend)
     """
-    m1, e1, f1, t1, b1, b2, high, low = carry
+    *lanes, high, low = carry
     d = x["d"]
+    m1, e1, f1, t1, b1, b2 = (table.ahead(y, d) for y in lanes)
     cost = {name: table.at(name, x, d) for name in table.costs}
     m = x["similarity"] + down(b2, FORBIDDEN)
     e = lse(
@@ -130,9 +131,7 @@ class Flow(NamedTuple):
 def first_flow(table: CostTable, dtype, outputs) -> Flow:
     zero = jnp.zeros(table.rows, dtype)
     arrays = table.costs | table.hangs | {"entropy": (zero, 0)}
-    sums = {
-        name: zero for name in sorted(outputs & set(arrays)) if arrays[name][0].ndim < 2
-    }
+    sums = {name: zero for name in sorted(outputs & set(arrays) - table.by_diagonal)}
     return begun(Flow(zero, zero, zero, zero, sums), table.rules.m)
 
 
@@ -152,11 +151,12 @@ def reverse(table: CostTable, flow: Flow, xs, values: ForwardValues, shares, out
         x, value, share = x
         d = x["d"]
         cost = {name: table.after(name, x, d) for name in table.costs}
+        m1, e1, f1, m2 = (table.back(y, d) for y in flow[:4])
         start, start_a, start_b = table.start(x, d)
         end, end_a, end_b = table.end(x, d)
         m, e, f = value.m, value.e, value.f
         ending = share * jnp.exp(m + end - value.ends)
-        to_e, to_f, to_m = up(flow.e1), flow.f1, up(flow.m2)
+        to_e, to_f, to_m = up(e1), f1, up(m2)
         turn = jnp.where(adjacent, e, FORBIDDEN)
         of_e = _split(to_e, m - cost["open_e"], e - cost["extend_e"])
         of_f = _split(
@@ -183,7 +183,7 @@ def reverse(table: CostTable, flow: Flow, xs, values: ForwardValues, shares, out
             )
         out = {"similarity": new_m} if "similarity" in outputs else {}
         sums = collect(table, flow.sums, flows, out, outputs)
-        return Flow(new_m, new_e, new_f, flow.m1, sums), out
+        return Flow(new_m, new_e, new_f, m1, sums), out
 
     return lax.scan(step, flow, (xs, values, shares), reverse=True)
 
@@ -201,7 +201,7 @@ def collect(table: CostTable, sums, flows, out, outputs):
             out[name] = added[name][0]
         else:
             added[name] = total + flows[name]
-    for name in sorted(outputs & set(table.scanned)):
+    for name in sorted(outputs & table.by_diagonal):
         out[name] = flows[name]
     return added
 

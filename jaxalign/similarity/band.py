@@ -1,0 +1,187 @@
+"""A band around the scaled diagonal: the table that a loop sees has its lanes alone.
+
+With a band of half width w, residues i and j (from 0) of lengths m and n may be a pair,
+or stand against a gap beside each other, where
+
+    |(2 i + 1) n - (2 j + 1) m| <= w (m + n)
+
+For equal lengths that is |i - j| <= w. Every anti-diagonal has at most w + 1 such
+cells, whatever the lengths are. The result is that of a similarity of minus infinity
+and of infinite gap costs at all other cells; free overhangs may pass them.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, ModeRules
+from jaxalign.similarity.cost_table import CostTable, Weights
+from jaxalign.similarity.loops import begun
+from jaxalign.similarity.overhang import weight
+
+DIAGONALS = 64  # put in their places at a time
+MARGIN = 2  # half width of further lanes: the cell before a first pair lies in these
+
+
+def allows(band: int, rules: ModeRules, i, j):
+    """Whether the cell of residues i and j (from 0) lies in the band; before the first
+    residue the cell of that one counts."""
+    i, j = jnp.maximum(i, 0), jnp.maximum(j, 0)
+    apart = (2 * i + 1) * rules.n - (2 * j + 1) * rules.m
+    return jnp.abs(apart) <= band * (rules.m + rules.n)
+
+
+def start_costs(band: int, rules: ModeRules, query, target, k, l):
+    """Costs of overhangs before cell (k, l); infinite where they leave the band."""
+    column = jnp.where(rules.target_start, l - 1, 0)
+    first = allows(band, rules, 0, column) & allows(band, rules, k - 1, column)
+    query = jnp.where(first | (k <= 0), query, COSTLY)
+    then = allows(band, rules, k - 1, 0) & allows(band, rules, k - 1, l - 1)
+    return query, jnp.where(then | (l <= 0), target, COSTLY)
+
+
+def end_costs(band: int, rules: ModeRules, query, target, k, l):
+    """Costs of overhangs after cell (k, l); infinite where they leave the band."""
+    m, n = rules.m, rules.n
+    first = allows(band, rules, k, l - 1) & allows(band, rules, m - 1, l - 1)
+    query = jnp.where(first | (k >= m), query, COSTLY)
+    row = jnp.where(rules.query_end, k, m) - 1
+    then = allows(band, rules, row, l) & allows(band, rules, row, n - 1)
+    return query, jnp.where(then | (l >= n), target, COSTLY)
+
+
+def empty_fits(band: int, rules: ModeRules):
+    """Whether the alignment without pairs stays in the band: with the query's residues
+    first, and with the target's."""
+
+    def fits(corner, free_query, free_target):
+        query = free_query | (rules.m == 0) | corner
+        return query & (free_target | (rules.n == 0) | corner)
+
+    query_first = allows(band, rules, rules.m - 1, 0)
+    target_first = allows(band, rules, 0, rules.n - 1)
+    return (
+        fits(query_first, rules.query_start, rules.target_end),
+        fits(target_first, rules.query_end, rules.target_start),
+    )
+
+
+class BandTable(CostTable):
+    """The loop's view of a banded problem: lane r of diagonal d is row
+    ``first_row(d) + r``. Gap costs are numbers or vectors."""
+
+    def __init__(self, weights: Weights, rules: ModeRules, band: int):
+        self.band = band
+        super().__init__(weights, rules)
+        self.rows = band + MARGIN + 1
+        self.lane_numbers = jnp.arange(self.rows, dtype=jnp.int32)
+        arrays = (self.costs | self.hangs).items()
+        self.by_diagonal = frozenset(name for name, (x, _) in arrays if x.ndim)
+        wide = 2 * self.rows
+        self.constant = {
+            name: jnp.pad(x[::-1] if axis else x, (wide, wide)) if x.ndim else x
+            for name, (x, axis) in arrays
+        }
+        self.scanned = {}
+
+    def _keep(self, name, x, axis):
+        """Arrays are laid out for the band instead."""
+
+    def first_row(self, d):
+        """The row of lane 0 on diagonal d; it rises by 0 or 1 a diagonal."""
+        m, n = self.rules.m, self.rules.n
+        both = jnp.maximum(m + n, 1)
+        least = (2 * d - 3) * m - n - (self.band + MARGIN) * both
+        return -(-least // (2 * both)) + 1
+
+    def row(self, d):
+        return self.first_row(d) + self.lane_numbers
+
+    def lane(self, i, d):
+        return i - self.first_row(d)
+
+    def ahead(self, x, d):
+        """Lanes of diagonal d - 1 -> those of d."""
+        moves = self.first_row(d) > self.first_row(d - 1)
+        later = jnp.concatenate([x[1:], jnp.full_like(x[:1], FORBIDDEN)])
+        return jnp.where(moves, later, x)
+
+    def back(self, x, d):
+        """Lanes of diagonal d + 1 -> those of d."""
+        moves = self.first_row(d + 1) > self.first_row(d)
+        earlier = jnp.concatenate([jnp.zeros_like(x[:1]), x[:-1]])
+        return jnp.where(moves, earlier, x)
+
+    def _vector(self, name, d, shift):
+        """Entries i - shift, or j - shift, of the lanes of diagonal d."""
+        x, axis = (self.costs | self.hangs)[name]
+        kept, first = self.constant[name], self.first_row(d)
+        if not x.ndim:
+            return kept
+        start = x.shape[0] - 1 - d + first + shift if axis else first - shift
+        return lax.dynamic_slice_in_dim(kept, start + 2 * self.rows, self.rows)
+
+    def at(self, name, rows, d):  # noqa: ARG002
+        if name in self.hangs:
+            return self._vector(name, d, 0)
+        i = self.row(d) - 1
+        inside = allows(self.band, self.rules, i, d - 2 - i)
+        return jnp.where(inside, self._vector(name, d, 1), COSTLY)
+
+    def after(self, name, rows, d):  # noqa: ARG002
+        i = self.row(d) - (0 if name.endswith("_e") else 1)
+        inside = allows(self.band, self.rules, i, d - 1 - i)
+        return jnp.where(inside, self._vector(name, d, 0), COSTLY)
+
+    def _hang(self, side, rows, d, k, l):
+        costs = (
+            jnp.broadcast_to(self.at(f"{side}_{name}", rows, d), (self.rows,))
+            for name in ("query", "target")
+        )
+        rules, i = self.rules, self.row(d)
+        limited = start_costs if side == "start" else end_costs
+        costs = limited(self.band, rules, *costs, i, d - i)
+        free = (getattr(rules, f"{name}_{side}") for name in ("query", "target"))
+        return weight(*costs, k, l, *free, rules, FORBIDDEN)
+
+    def core(self, d):
+        i = self.row(d) - 1
+        return super().core(d) & allows(self.band, self.rules, i, d - 2 - i)
+
+    def places(self, d):
+        """(rows, columns, whether it is in the band) of all lanes of diagonals d (D,),
+        (D, R) each."""
+        i = jax.vmap(self.row)(d)
+        return i, d[:, None] - i, jax.vmap(self.core)(d)
+
+    def by_lanes(self, similarity):
+        """(M, N) -> (D, R): scores by diagonal, forbidden outside of the band."""
+        count, columns = sum(self.shape) + 1, self.shape[1]
+        i, j, inside = self.places(jnp.arange(count, dtype=jnp.int32))
+        at = jnp.where(inside, (i - 1) * columns + (j - 1), similarity.size)
+        flat = similarity.reshape(-1).at[at]
+        return flat.get(mode="fill", fill_value=FORBIDDEN)
+
+    def as_table(self, lanes):
+        """(D, R) -> (M, N), zero outside of the band."""
+        count = lanes.shape[0]
+        blocks = -(-count // DIAGONALS)
+        lanes = jnp.pad(lanes, ((0, blocks * DIAGONALS - count), (0, 0)))
+        lanes = lanes.reshape(blocks, DIAGONALS, self.rows)
+
+        def add(table, x):
+            k, values = x
+            d = k * DIAGONALS + jnp.arange(DIAGONALS, dtype=jnp.int32)
+            i, j, inside = self.places(d)
+            row = jnp.where(inside, i - 1, self.shape[0])
+            return table.at[row, j - 1].set(values, mode="drop"), None
+
+        table = begun(jnp.zeros(self.shape, lanes.dtype), self.rules.m)
+        number = jnp.arange(blocks, dtype=jnp.int32)
+        return lax.scan(add, table, (number, lanes))[0]
+
+    def as_vector(self, lanes, size, axis):
+        """Sums (size,) by row, or by column."""
+        place = self.places(jnp.arange(lanes.shape[0], dtype=jnp.int32))[axis]
+        place = jnp.where(place >= 0, place, size)
+        return jnp.zeros(size, lanes.dtype).at[place].add(lanes, mode="drop")
