@@ -49,6 +49,7 @@ FILTERS = {"min_score", "min_identity", "identity", "min_cov", "coverage"}
 FILTERS |= {"min_length_ratio", "filter"}
 TABLE = ENDS | MACHINE | {"mesh", "window", "output"} | FILTERS
 SEARCH = ENDS | MACHINE | {"window", "top", "align_top", "unknown", "progress"}
+SEARCH |= {"strand", "statistics"}
 SOFT = ENDS | {*COSTS, "temperature", "adjacent_gaps", "band", "implementation"}
 THREE = {"gap_model", "mode", "memory_budget", "implementation", "schedule"}
 THREE |= {"traceback", "chunk", "height", "depth"}
@@ -111,6 +112,8 @@ VALUES = {
     "band": 2,
     "top": 2,
     "align_top": False,
+    "strand": None,
+    "statistics": "fitted",
     "unknown": "error",
 }
 # Options that a function takes beside another one only.

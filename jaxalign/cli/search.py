@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from jaxalign.cli.options import Fasta, FolderOptions, Options
-from jaxalign.model.choices import Strand
+from jaxalign.model.choices import Statistics, Strand
 
 
 def search(
@@ -16,6 +16,7 @@ def search(
     top: Annotated[int, Parameter(metavar="N")] = 300,
     max_evalue: Annotated[float | None, Parameter(metavar="E")] = None,
     strand: Strand | None = None,
+    statistics: Statistics | None = None,
     folder: FolderOptions = FolderOptions(),  # noqa: B008
     options: Options = Options(),  # noqa: B008
 ) -> int:
@@ -35,14 +36,18 @@ def search(
     top
         Hits of a query at most, the best first.
     max_evalue
-        Keep hits of at most this E-value, where the scoring has published statistics.
+        Keep hits of at most this E-value, by published statistics, or where the
+        scoring has none by fitted ones.
     strand
         Of nucleotides: which strands of the queries are aligned. The usual one is
         plus, and with the scoring of --preset blastn both.
+    statistics
+        Of bits and E-values: published in NCBI's table, or fitted to the scores of
+        each query with a sample of DB.
     """
     from jaxalign.cli import parts_job, search_job, search_parts_job
 
+    bounds = top, max_evalue, strand, statistics
     if parts_job.wanted(options, folder):
-        bounds = top, max_evalue, strand
         return search_parts_job.run(query, database, *bounds, options, folder)
-    return search_job.run(query, database, top, max_evalue, strand, options)
+    return search_job.run(query, database, *bounds, options)

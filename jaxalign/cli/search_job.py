@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import numpy as np
+
 from jaxalign.cli import inputs, job, nucleotides, progress, report
 from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
@@ -17,7 +19,13 @@ from jaxalign.pairs import api
 
 
 def run(
-    query: str, database: str, top: int, worst: float | None, strand, options
+    query: str,
+    database: str,
+    top: int,
+    worst: float | None,
+    strand,
+    statistics,
+    options,
 ) -> int:
     """``jaxalign search QUERY DB``."""
     # 1 check options, 2 read queries, 3 rehearse the output, 4 search, 5 write
@@ -28,7 +36,7 @@ def run(
     which = query, database, top, worst
     request, read = read_inputs(*which, request, options, hashed, messages)
     devices = job.select_device(options)
-    chosen = settings(request, options, top, strand)
+    chosen = settings(request, options, top, worst, strand, statistics)
     messages.say(heading(request, len(read.sequences[0]), database))
     table = _search(read.sequences[0], database, request, options, chosen)
     warn_of_letters(table, database, request, messages)
@@ -56,8 +64,11 @@ def read_inputs(
     return request, read
 
 
-def settings(request: Request, options: Options, top: int, strand) -> SearchOptions:
-    """The options of the search; filters are for its table.
+def settings(
+    request: Request, options: Options, top: int, worst, strand, statistics
+) -> SearchOptions:
+    """The options of the search; filters are for its table. A bound on E-values asks
+    for fitted ones where none are published.
 
     Raises
     ------
@@ -66,12 +77,15 @@ def settings(request: Request, options: Options, top: int, strand) -> SearchOpti
     """
     chosen = request.options
     strands_of(strand, request.scoring, chosen.mode)
+    known = parameters(request.scoring, chosen.mode)
+    usual = "published" if known or worst is None else "fitted"
     return SearchOptions(
         mode=chosen.mode,
         free_ends=chosen.free_ends,
         top=top,
         align_top=chosen.output != "score",
         strand=strand,
+        statistics=statistics or usual,
         unknown=options.scoring.unknown,
         implementation=chosen.implementation,
         memory_budget=chosen.memory_budget,
@@ -96,12 +110,12 @@ def check(request: Request, query, database, top, worst) -> None:
         raise UsageError(f"--top {top}: 1 or more hits are needed")
     if request.options.output == "identity":
         raise UsageError("--output identity: search has score, stats and alignment")
-    known = parameters(request.scoring, request.options.mode)
     if not request.options.filter:
         raise UsageError("--no-filter: a search computes every score")
-    if worst is not None and not (worst >= 0 and known):
-        why = "no statistics are published for it" if not known else "0 or more"
-        raise UsageError(f"--max-evalue {worst:g}: {why} ({request.scoring})")
+    if worst is not None and not worst >= 0:
+        raise UsageError(f"--max-evalue {worst:g}: 0 or more is needed")
+    if worst is not None and request.options.mode != "local":
+        raise UsageError(f"--max-evalue {worst:g}: only local scores have E-values")
 
 
 def _search(
@@ -136,7 +150,16 @@ def summary(info: dict, found: int, kept: int) -> str:
     return (
         f"{ran}; {size} searched; "
         f"{hits}; {info['cells']:,} cells in {report.speed(info)}{report.halved(info)}"
+        f"{_fitted(info)}"
     )
+
+
+def _fitted(info: dict) -> str:
+    """That statistics were fitted, with medians over the queries."""
+    if info.get("statistics") != "fitted":
+        return ""
+    rate, factor = (np.median(info[name]) for name in ("lambda", "K"))
+    return f"; E-values fitted to this search, lambda {rate:.3g}, K {factor:.2g}"
 
 
 def _as_json(request, read, database, table, kept, top, worst, device, warnings) -> str:
@@ -164,6 +187,7 @@ def as_dict(request, read, database, info, top, worst, device) -> dict:
         "database": target,
         "top": top,
         "max_evalue": worst,
+        "statistics": info.get("statistics", "published"),
         "seconds": info["seconds"],
         "cells": info["cells"],
         "gcups": report.gcups(info),

@@ -18,7 +18,14 @@ from jaxalign.pairs import large_jobs
 
 
 def run(
-    query, database, top, worst, strand, options: Options, folder: FolderOptions
+    query,
+    database,
+    top,
+    worst,
+    strand,
+    statistics,
+    options: Options,
+    folder: FolderOptions,
 ) -> int:
     """Search for the queries of the parts that are not there; write each part."""
     # 1 check options, 2 read queries, 3 open the folder, 4 search and write by parts
@@ -33,12 +40,12 @@ def run(
     queries, held = read.sequences[0], in_memory(database, request.scoring)
     some = large_searches.parts_search(queries, held, database, top, folder.part_rows)
     manifest = manifest_of(request, read, database, top, worst, options, some)
-    manifest["strand"] = strand
+    manifest |= {"strand": strand, "statistics": statistics}
     force = options.output.force and shard is None
     dataset.begin(request.out, manifest, folder.resume, force, shard is not None)
     mine = large_jobs.share(some, shard)
     done = parts_job.finished(request.out, manifest, mine, folder.resume, messages)
-    chosen = search_job.settings(request, options, top, strand)
+    chosen = search_job.settings(request, options, top, worst, strand, statistics)
     messages.say(search_job.heading(request, len(queries), database))
     messages.say(f"{len(mine):,} of {len(some):,} parts, {len(done):,} finished before")
     which = {"part_rows": folder.part_rows, "skip": done, "shard": shard}
@@ -90,7 +97,8 @@ def _more(info: dict, part: dict) -> dict:
     """What is known of a run, a part later."""
     same = ("sequences", "residues", "implementation", "reason")
     added = {name: info[name] + part[name] for name in SUMS}
-    return {name: part[name] for name in same} | added
+    fits = {x: part[x] for x in ("statistics", "lambda", "K") if x in part}
+    return {name: part[name] for name in same} | added | fits
 
 
 def manifest_of(request: Request, read, database, top, worst, options, some) -> dict:

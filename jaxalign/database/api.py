@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from jaxalign import inputs
-from jaxalign.database import hit_list, small_scan, strands
+from jaxalign.database import hit_list, hit_statistics, small_scan, strands
 from jaxalign.database.hit_list import Hits
 from jaxalign.database.options import (
     IndexKeywords,
@@ -24,7 +24,6 @@ from jaxalign.database.options import (
 from jaxalign.errors import JaxalignError
 from jaxalign.inputs import SetLike
 from jaxalign.io import encoded_database, fasta_blocks, output
-from jaxalign.model import statistics
 from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
 from jaxalign.model.choices import UnknownLetters
 from jaxalign.model.numbers import check_whole
@@ -67,6 +66,10 @@ def search(
         column ``strand``, 1 or -1, spans count along the plus strands, and the path of
         a row of -1 is that of the reverse complement of its query. By default
         ``blastn``'s scoring in local mode means both, and any other plus.
+    statistics : {"published", "fitted"}
+        Where lambda and K of bits and E-values come from: NCBI's table, or a fit to
+        the scores of each query with a sample of this database, in local mode. Then
+        ``table.info`` has ``statistics`` = "fitted", ``lambda`` and ``K``, one a query.
     unknown : {"error", "X", "mask"}
         For FASTA: what to do with a letter the alphabet lacks.
     progress : callable (cells done, cells in all or None), optional
@@ -125,12 +128,15 @@ def hits_of(
     task = make_task("cross", queries, nothing, scoring, pair_options(options, "score"))
     task = replace(task, top=int(options.top))
     tell = _teller(options, queries, sequences)
+    sample = hit_statistics.sample_of(options)
+    blocks = blocks if sample is None else sample.watch(blocks)
     hits = _scan(task, blocks, sequences is None, tell)
     hits.info["substituted"] = substituted[0]
     table = strands.best(_rows(task, hits, sequences), given, signs, options.top)
     if options.align_top:
         table = _aligned(table, pair_options(options, "alignment"))
-    return strands.named(_with_statistics(table, hits), given, signs)
+    table = hit_statistics.added(table, hits, sample, options)
+    return strands.named(table, given, signs)
 
 
 def _scan(task: Task, blocks: Iterator[Sequences], keep: bool, tell: Any) -> Hits:
@@ -297,18 +303,6 @@ def _paths(table: Table, hits: np.ndarray, options: PairOptions) -> Table:
     if (paths["score"] != table["score"][hits]).any():
         raise JaxalignError("a hit's path scores other than its scan: this is a bug")
     return paths
-
-
-def _with_statistics(table: Table, hits: Any) -> Table:
-    known = statistics.parameters(table.scoring, table.mode)
-    score, m = table["score"], table.lengths()[0]
-    database = hits.residues, hits.sequences
-    columns = {
-        "bits": statistics.bits(score, known),
-        "evalue": statistics.evalues(score, m, *database, known),
-    }
-    info = table.info | dict(zip(("residues", "sequences"), database, strict=True))
-    return replace(table, columns=table.columns | columns, info=info)
 
 
 __all__ = [

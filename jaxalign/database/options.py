@@ -13,6 +13,7 @@ from jaxalign.model.choices import (
     FreeEnd,
     Mode,
     Output,
+    Statistics,
     Strand,
     UnknownLetters,
 )
@@ -31,6 +32,7 @@ class SearchOptions:
     top: int = 300
     align_top: bool = True
     strand: Strand | None = None
+    statistics: Statistics = "published"
     unknown: UnknownLetters = "error"
     implementation: Implementation | None = None
     memory_budget: int | str | None = None
@@ -49,6 +51,7 @@ class SearchKeywords(EndKeywords, total=False):
     top: int
     align_top: bool
     strand: Strand | None
+    statistics: Statistics
     unknown: UnknownLetters
     implementation: Implementation | None
     memory_budget: int | str | None

@@ -11,6 +11,7 @@ Identity = Literal[
 ]
 Coverage = Literal["both", "query", "target"]
 Strand = Literal["both", "plus", "minus"]
+Statistics = Literal["published", "fitted"]
 UnknownLetters = Literal["error", "X", "mask"]
 GapModel = Literal["quasi-natural", "natural", "linear"]
 

@@ -121,7 +121,7 @@ def test_unknown_letters_of_a_database(run, tmp_path):
         (("search", "q.fa", "d.fa", "--top", "0"), USAGE, "--top 0"),
         (("search", "q.fa", "d.fa", "--output", "identity"), USAGE, "search has"),
         (("search", "q.fa", "d.fa", "--mode", "global", "--max-evalue", "1"), USAGE,
-         "no statistics are published"),
+         "only local scores have E-values"),
         (("search", "q.fa", "d.fa", "--max-evalue", "-1"), USAGE, "0 or more"),
         (("search", "q.fa", "d.fa", "--columns", "nonsense"), USAGE, "nonsense"),
         (("search", "q.fa", "d.fa", "--memory-budget", "1kB"), MEMORY, "would fit"),
@@ -191,3 +191,16 @@ def test_strands_of_a_command(tmp_path):
     assert spans[()] == spans[("minus",)] == ["1", "16", "18", "3"]
     assert spans[("plus",)] != spans[()]
     assert main([*command, "--preset", "blastp", "--strand", "both"]) == 2
+
+
+def test_evalues_are_fitted_where_none_are_published(run):
+    words = ("search", "q.fa", "d.fa", "--preset", "ssearch", "--max-evalue", "0.01")
+    code, out, err = run(*words)
+    assert code == 0 and "E-values fitted to this search, lambda" in err
+    rows = table(out)
+    assert rows[0]["target"] == "t3"
+    assert all(0 <= float(row["evalue"]) <= 0.01 for row in rows)
+    code, out, err = run(*words[:-2], "--statistics", "published")
+    assert code == 0 and "fitted" not in err and table(out)[0]["evalue"] == "nan"
+    code, out, _ = run(*words[:3], "--json", "--statistics", "fitted", "-o", "a.tsv")
+    assert code == 0 and json.loads(out)["statistics"] == "fitted"
