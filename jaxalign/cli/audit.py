@@ -21,6 +21,7 @@ def audit(
 
     The exit code is 0 where no pair is at --max-identity or above, and 6 where one is.
     The worst pairs are printed with their alignments; they are exact below the cut too.
+    With --json the certificate is printed in their place.
 
     Parameters
     ----------

@@ -113,7 +113,10 @@ def _check(asked: AuditRequest) -> None:
 def _of_certificate(asked: AuditRequest, options: VerbOptions):
     """(request, options, certificate): what a certificate says of the inputs."""
     if asked.max_identity is not None or options != replace(
-        VerbOptions(), machine=options.machine, messages=options.messages
+        VerbOptions(),
+        machine=options.machine,
+        messages=options.messages,
+        summary=options.summary,
     ):
         raise UsageError(
             "--certificate has its own cut, links and scoring: leave out these options"
@@ -203,11 +206,12 @@ def _finish(job, found: Audit, files, out, audit: AuditOptions, split=None) -> N
     """Say and write what was found."""
     job.messages.say(link_job.pairs_line(found.info))
     job.messages.say(found.heading())
+    about = certificate.certificate_of(found, *files)
+    text = json.dumps(about, indent=2, ensure_ascii=False)
     if out is not None:
-        about = certificate.certificate_of(found, *files)
-        text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
-        output.write_text(out, [text])
+        output.write_text(out, [text + "\n"])
     if audit.report is not None:
         output.write_text(audit.report, api.report(found, split))
     if split is None:
-        print("\n\n".join(_shown(found)))
+        json_asked = job.asked.summary.json
+        print(text if json_asked else "\n\n".join(_shown(found)))

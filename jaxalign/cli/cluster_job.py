@@ -25,7 +25,7 @@ def cluster(
     """``jaxalign cluster SEQS``."""
     outs = (listed.out, asked.fasta)
     found = _clusters(path, asked, outs, listed.force, options)
-    link_job.write_table(listed.out, found.columns())
+    link_job.write_table(listed.out, found.columns(), options)
     if asked.fasta:
         _write_representatives(path, asked.fasta, found)
     return 0
@@ -40,9 +40,10 @@ def dedup(
 ) -> int:
     """``jaxalign dedup SEQS``."""
     found = _clusters(path, asked, (asked.fasta, listed), force, options)
-    _write_representatives(path, asked.fasta, found)
+    if asked.fasta or not options.summary.json:
+        _write_representatives(path, asked.fasta or output.STDOUT, found)
     if listed:
-        link_job.write_table(listed, found.columns())
+        link_job.write_table(listed, found.columns(), options)
     return 0
 
 
@@ -59,6 +60,9 @@ def _clusters(path, asked: ClusterRequest, outs, force, options) -> api.Clusters
     job.messages.say(link_job.pairs_line(found.info))
     alone = int((found.sizes == 1).sum())
     job.messages.say(f"{found.heading()}; {alone:,} alone ({asked.method})")
+    about = {"method": asked.method, "clusters": len(found)}
+    about |= {"largest": int(found.sizes.max(initial=0)), "alone": alone}
+    link_job.say_json(job, definition, found.info, about)
     return found
 
 

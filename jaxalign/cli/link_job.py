@@ -1,5 +1,6 @@
 """What the verbs of linked sequences share: options, inputs, messages, tables."""
 
+import json
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.options import ModeOptions, Options, VerbOptions
 from jaxalign.cli.request import devices_of, mode_of, scoring_of
 from jaxalign.errors import UsageError
-from jaxalign.homology.api import HomologyOptions
+from jaxalign.homology.api import Definition, HomologyOptions
 from jaxalign.io import name_table, output
 from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
@@ -63,12 +64,15 @@ def prepare(
     chosen = Options(scoring=asked.scoring, mode=ends, machine=asked.machine)
     scoring, (mode, free) = known or scoring_of(asked.scoring), mode_of(chosen)
     outs = [path for path in outs if path is not None]
+    if asked.summary.json and output.STDOUT in outs:
+        raise UsageError("--json takes standard output: a list needs -o FILE")
     if len(set(outs)) < len(outs):
         raise UsageError(f"two outputs are one: {', '.join(outs)}")
     for path in outs:
         output.check(path, force)
         output.check_inputs(path, (*paths, *beside, asked.scoring.matrix))
     messages = job.Messages(asked.messages.quiet)
+    hashed = hashed or asked.summary.json
     read = inputs.read(paths, scoring, asked.scoring, hashed, messages.warn)
     job.select_device(chosen)
     options = HomologyOptions(
@@ -85,13 +89,31 @@ def prepare(
     return LinkJob(read, options, asked, messages)
 
 
-def write_table(path: str | None, columns: dict) -> None:
-    """Write columns as a tsv; None is standard output."""
+def write_table(path: str | None, columns: dict, asked: VerbOptions) -> None:
+    """Write columns as a tsv; None is standard output, which JSON may have."""
+    if path is None and asked.summary.json:
+        return
     output.write_text(path or output.STDOUT, name_table.lines(columns, _field))
 
 
 def _field(value) -> str:
     return f"{value:.6g}" if isinstance(value, float) else written(str(value))
+
+
+def say_json(job: LinkJob, definition: Definition, info: dict, about: dict) -> None:
+    """Print one JSON object about a run, where it was asked for."""
+    if not job.asked.summary.json:
+        return
+    names = ("all", "aligned", "excluded", "at_or_above_cut")
+    found = {
+        "versions": report.versions(),
+        "definition": definition.about() | {"text": str(definition)},
+        "inputs": report.files(job.read),
+        "pairs": {name: info[name] for name in names},
+        **about,
+        "warnings": job.messages.warnings,
+    }
+    print(json.dumps(found, indent=2, ensure_ascii=False))
 
 
 def pairs_line(info: dict) -> str:
@@ -107,4 +129,4 @@ def pairs_line(info: dict) -> str:
     return text
 
 
-__all__ = ["LinkJob", "pairs_line", "prepare", "report", "write_table"]
+__all__ = ["LinkJob", "pairs_line", "prepare", "report", "say_json", "write_table"]

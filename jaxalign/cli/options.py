@@ -231,15 +231,25 @@ class AuditOptions:
     """Align all pairs for the report, also those that provably are below the cut."""
 
 
+@Parameter(name="*", group=Group("Output", sort_key=3))
+@dataclass(frozen=True)
+class SummaryOptions:
+    """What a program reads of the run."""
+
+    json: Annotated[bool, FLAG] = False
+    """Print one JSON object about the run; a list then goes only to -o."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class VerbOptions:
-    """Every option of a verb of linked sequences, but its own and its output."""
+    """Every option of a verb of linked sequences, but its own and its files."""
 
     links: LinkOptions = LinkOptions()
     scoring: ScoringOptions = ScoringOptions()
     machine: MachineOptions = MachineOptions()
     messages: MessageOptions = MessageOptions()
+    summary: SummaryOptions = SummaryOptions()
 
 
 @Parameter(name="*", group=Group("Output", sort_key=3))

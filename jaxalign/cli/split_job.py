@@ -79,13 +79,17 @@ def run(
     job.messages.say(link_job.pairs_line(found.info))
     components = counted(len(set(found.groups.tolist())), "component")
     job.messages.say(f"{components}; {found.heading()}; {found.nearness()}")
-    link_job.write_table(listed.out, found.columns())
+    link_job.write_table(listed.out, found.columns(), options)
     for number, file in enumerate(files):
         some = found.part == number
         output.write_text(file, fasta_records.pieces(path, found.sequences, some))
     if wanted:
         where = path, listed.out, asked.certificate
         audit_job.audit_split(where, job, found, audit)
+    parts = {name: int((found.part == k).sum()) for k, name in enumerate(shares)}
+    about = {"parts": parts, "removed": len(found.removed)}
+    about |= {"components": len(set(found.groups.tolist())), "seed": asked.seed}
+    link_job.say_json(job, definition, found.info, about | {"audited": wanted})
     return 0
 
 

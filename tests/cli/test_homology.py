@@ -328,3 +328,27 @@ def test_names_are_read_back(tmp_path):
     path = tmp_path / "t.tsv"
     path.write_text("a\\tb\tx\n\nc\ty\n")
     assert name_table.read(str(path)) == {"a\tb": "x", "c": "y"}
+
+
+def test_one_json_object(run):
+    links = ("--min-identity", "0.9", "--json", "-q")
+    code, out, err = run("cluster", "s.fa", *links)
+    found = json.loads(out)
+    assert (code, err) == (DONE, "") and found["clusters"] == 3 and found["alone"] == 2
+    assert found["pairs"]["all"] == 6 and found["definition"]["cut"] == 0.9
+    digest = hashlib.sha256(Path("s.fa").read_bytes()).hexdigest()
+    assert [one["sha256"] for one in found["inputs"]] == [digest]
+    code, out, _ = run("dedup", "s.fa", *links, "-o", "kept.fa")
+    assert (code, json.loads(out)["clusters"]) == (DONE, 3)
+    assert Path("kept.fa").read_text().count(">") == 3
+    code, out, _ = run("split", "s.fa", *CUT, *HALVES, "--json", "--certificate", "c")
+    assert code == USAGE, "a certificate is of a list in a file"
+    code, out, _ = run("split", "s.fa", *CUT, *HALVES, "--json", "-o", "s.tsv", "-q")
+    assert code == DONE and sum(json.loads(out)["parts"].values()) == 4
+    words = ("audit", "train.fa", "test.fa", *CUT, "-q")
+    code, out, _ = run(*words, "--json", "-o", "audit.json")
+    assert code == LEAK and json.loads(out) == json.loads(
+        Path("audit.json").read_text()
+    )
+    code, out, err = run("cluster", "s.fa", *links, "-o", "-")
+    assert (code, out) == (USAGE, "") and "needs -o FILE" in err
