@@ -13,16 +13,8 @@ from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.access_check import check_access
-from kernels_pallas.core.mosaic import (
-    WORD_LAYOUT,
-    WORD_TYPE,
-    Threads,
-    _address,
-    _dialects,
-    _register,
-    _word,
-    word_of,
-)
+from kernels_pallas.core.mosaic import WORD_LAYOUT, WORD_TYPE, Threads, word_of
+from kernels_pallas.core.registers import address, as_word, dialects, register
 
 
 def uniform(th: Threads, value):
@@ -33,8 +25,8 @@ def uniform(th: Threads, value):
 
     @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,), return_type=out)
     def read(_, x):
-        mgpu, utils, ir, *_ = _dialects()
-        bits = utils.bitcast(_register(x), ir.IntegerType.get_signless(32))
+        mgpu, utils, ir, *_ = dialects()
+        bits = utils.bitcast(register(x), ir.IntegerType.get_signless(32))
         return mgpu.FragmentedArray.splat(bits, (), is_signed=True)
 
     return read(value)
@@ -83,10 +75,10 @@ def _access(asm, results, ref, index, *words, base=None, stride=0):
 
     @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * len(results))
     def run(_, ref, at, *rest):
-        mgpu, utils, ir, _, llvm, _ = _dialects()
+        mgpu, utils, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)
-        pointer = _address(ref, at, rest[len(words) :], stride)
-        bits = (utils.bitcast(_register(x), i32) for x in rest[: len(words)])
+        pointer = address(ref, at, rest[len(words) :], stride)
+        bits = (utils.bitcast(register(x), i32) for x in rest[: len(words)])
         operands = [pointer, *bits]
         kinds = ",".join([*results, "l", *["r"] * len(words)])
         kind = f"!llvm.struct<({', '.join(['i32'] * len(results))})>"
@@ -97,7 +89,7 @@ def _access(asm, results, ref, index, *words, base=None, stride=0):
             values = [llvm.extractvalue(i32, out, [k]) for k in range(len(results))]
         else:
             values = [out] * len(results)
-        return tuple(_word(mgpu, utils, ir, x) for x in values)
+        return tuple(as_word(mgpu, utils, ir, x) for x in values)
 
     return run(ref, index, *words, *scalars)
 
@@ -110,15 +102,15 @@ def ticket(th: Threads, ref, shared, program):
 
     @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT), return_type=WORD_TYPE)
     def take(_, ref, first):
-        mgpu, utils, ir, _, llvm, _ = _dialects()
+        mgpu, utils, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)
         pointer = ir.Type.parse("!llvm.ptr<1>")
         zero = llvm.addrspacecast(pointer, utils.memref_ptr(ref))
         asm = "{ .reg .pred p; setp.ne.b32 p, $2, 0; mov.b32 $0, 0;"
         asm += " @p atom.relaxed.gpu.global.add.u32 $0, [$1], 1; }"
-        operands = [zero, utils.bitcast(_register(first), i32)]
+        operands = [zero, utils.bitcast(register(first), i32)]
         out = llvm.inline_asm(i32, operands, asm, "=&r,l,r", has_side_effects=True)
-        return _word(mgpu, utils, ir, out)
+        return as_word(mgpu, utils, ir, out)
 
     first = (th.index() == 0).astype(jnp.int32)
     number = take(ref, first)

@@ -16,23 +16,21 @@ from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.access_check import check_access
+from kernels_pallas.core.registers import (
+    THREADS,
+    WORD_LAYOUT,
+    address,
+    as_word,
+    dialects,
+    fragment,
+    register,
+    space,
+)
 
-THREADS = 128
 WARPGROUP = "warpgroup"
-WORD_LAYOUT = plgpu.Layout.WG_STRIDED((THREADS,), vec_size=1)
 HALVES_LAYOUT = plgpu.Layout.WG_STRIDED((2 * THREADS,), vec_size=2)
 WORD_TYPE = plgpu.ShapeDtypeStruct((THREADS,), jnp.int32, layout=WORD_LAYOUT)
 HALVES_TYPE = plgpu.ShapeDtypeStruct((2 * THREADS,), jnp.int16, layout=HALVES_LAYOUT)
-
-
-def _dialects():
-    """The MLIR dialects that the helpers emit; looked up late, they load slowly."""
-    from jax.experimental.mosaic import gpu as mgpu
-    from jax.experimental.mosaic.gpu import utils
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import arith, llvm, vector
-
-    return mgpu, utils, ir, arith, llvm, vector
 
 
 def kernel(body, out_type, scratch_types, grid, names, interpret, warpgroups=1):
@@ -86,10 +84,6 @@ def where(mask, yes, no):
     return lax.select(mask, yes, no)
 
 
-def _register(array):
-    return array.registers.flat[0]
-
-
 @dataclass(frozen=True)
 class Threads:
     """Per-thread operations. ``plain`` (static) takes the ``jnp`` twins."""
@@ -123,11 +117,11 @@ class Threads:
 
         @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,), return_type=out)
         def vote(_, x):
-            mgpu, utils, ir, _, llvm, _ = _dialects()
+            mgpu, utils, ir, _, llvm, _ = dialects()
             i32 = ir.IntegerType.get_signless(32)
             asm = "{ .reg .pred p, q; setp.ne.b32 p, $1, 0;"
             asm += " vote.sync.any.pred q, p, -1; selp.b32 $0, 1, 0, q; }"
-            bits = utils.bitcast(_register(x), i32)
+            bits = utils.bitcast(register(x), i32)
             some = llvm.inline_asm(i32, [bits], asm, "=r,r", has_side_effects=True)
             return mgpu.FragmentedArray.splat(some, (), is_signed=True)
 
@@ -150,11 +144,11 @@ class Threads:
     def _reinterpret(self, value, layout, out):
         @plgpu.inline_mgpu(arg_types=(layout,), return_type=out)
         def cast(_, x):
-            mgpu, _, ir, _, _, vector = _dialects()
+            mgpu, _, ir, _, _, vector = dialects()
             element = ir.IntegerType.get_signless(jnp.dtype(out.dtype).itemsize * 8)
             layout = out.layout.to_mgpu()
             kind = layout.registers_element_type(element)
-            return _fragment(mgpu, vector.bitcast(kind, _register(x)), layout)
+            return fragment(mgpu, vector.bitcast(kind, register(x)), layout)
 
         return cast(value)
 
@@ -193,9 +187,9 @@ class Threads:
 
         @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * count)
         def loads(_, ref, at, *base):
-            mgpu, utils, ir, _, llvm, _ = _dialects()
+            mgpu, utils, ir, _, llvm, _ = dialects()
             i32 = ir.IntegerType.get_signless(32)
-            pointer = _address(ref, at, base, stride, more)
+            pointer = address(ref, at, base, stride, more)
             if count == 1:
                 values = [llvm.load(i32, pointer, alignment=4)]
             else:
@@ -204,7 +198,7 @@ class Threads:
                 values = [
                     llvm.extractelement(read, utils.c(k, i32)) for k in range(count)
                 ]
-            return tuple(_word(mgpu, utils, ir, v) for v in values)
+            return tuple(as_word(mgpu, utils, ir, v) for v in values)
 
         return loads(ref, index, *(() if base is None else (self._each(base),)))
 
@@ -228,19 +222,19 @@ class Threads:
 
         @plgpu.inline_mgpu(arg_types=types)
         def stores(_, ref, at, *rest):
-            mgpu, utils, ir, arith, llvm, _ = _dialects()
+            mgpu, utils, ir, arith, llvm, _ = dialects()
             i32 = ir.IntegerType.get_signless(32)
-            data = [utils.bitcast(_register(v), i32) for v in rest[:count]]
+            data = [utils.bitcast(register(v), i32) for v in rest[:count]]
             others = list(rest[count:])
             mask = None if where is None else others.pop(0)
-            pointer = _address(ref, at, others, stride, more)
+            pointer = address(ref, at, others, stride, more)
             vector = f".v{count}" if count > 1 else ""
-            body = f"st{_space(ref)}{vector}.b32 [$0], "
+            body = f"st{space(ref)}{vector}.b32 [$0], "
             names = ", ".join(f"${k + 1}" for k in range(count))
             body += f"{{{names}}};" if count > 1 else f"{names};"
-            operands, kinds = [pointer, *data], "l" if _space(ref) != ".shared" else "r"
+            operands, kinds = [pointer, *data], "l" if space(ref) != ".shared" else "r"
             if mask is not None:
-                operands.append(utils.bitcast(_register(mask), i32))
+                operands.append(utils.bitcast(register(mask), i32))
                 body = f"{{ .reg .pred p; setp.ne.b32 p, ${count + 1}, 0; @p {body} }}"
             kinds = ",".join([kinds] + ["r"] * (len(operands) - 1))
             void = ir.Type.parse("!llvm.void")
@@ -258,7 +252,7 @@ class Threads:
 
         @plgpu.inline_mgpu()
         def barrier(_):
-            _, _, ir, _, llvm, _ = _dialects()
+            _, _, ir, _, llvm, _ = dialects()
             void = ir.Type.parse("!llvm.void")
             llvm.inline_asm(void, [], "bar.sync 0;", "", has_side_effects=True)
 
@@ -273,12 +267,12 @@ def word_of(asm, *words, alone=False):
 
     @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,) * len(words), return_type=WORD_TYPE)
     def ask(_, *words):
-        mgpu, utils, ir, _, llvm, _ = _dialects()
+        mgpu, utils, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)
-        bits = [utils.bitcast(_register(x), i32) for x in words]
+        bits = [utils.bitcast(register(x), i32) for x in words]
         kinds = ",".join(["=r"] + ["r"] * len(bits))
         out = llvm.inline_asm(i32, bits, asm, kinds, has_side_effects=not alone)
-        return _word(mgpu, utils, ir, out)
+        return as_word(mgpu, utils, ir, out)
 
     return ask(*words)
 
@@ -289,47 +283,12 @@ def words_of(asm, kinds, count, given):
 
     kinds : constraints of LLVM, of all
     """
-    mgpu, utils, ir, _, llvm, _ = _dialects()
+    mgpu, utils, ir, _, llvm, _ = dialects()
     i32 = ir.IntegerType.get_signless(32)
-    bits = [utils.bitcast(_register(x), i32) for x in given]
+    bits = [utils.bitcast(register(x), i32) for x in given]
     if count == 1:
-        return (_word(mgpu, utils, ir, llvm.inline_asm(i32, bits, asm, kinds)),)
+        return (as_word(mgpu, utils, ir, llvm.inline_asm(i32, bits, asm, kinds)),)
     kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
     made = llvm.inline_asm(kind, bits, asm, kinds)
     each = (llvm.extractvalue(i32, made, [k]) for k in range(count))
-    return tuple(_word(mgpu, utils, ir, one) for one in each)
-
-
-def _fragment(mgpu, register, layout):
-    import numpy as np
-
-    registers = np.empty((1,), dtype=object)
-    registers[0] = register
-    return mgpu.FragmentedArray(_registers=registers, _layout=layout, _is_signed=True)
-
-
-def _word(mgpu, utils, ir, bits):
-    one = ir.VectorType.get((1,), ir.IntegerType.get_signless(32))
-    return _fragment(mgpu, utils.bitcast(bits, one), WORD_LAYOUT.to_mgpu())
-
-
-def _space(ref):
-    _, utils, ir, *_ = _dialects()
-    return ".shared" if utils.is_smem_ref(ref) else ".global"
-
-
-def _address(ref, at, base, stride, more=0):
-    """Pointer to word ``base * stride + at + more`` of a flat int32 ref."""
-    _, utils, ir, arith, llvm, _ = _dialects()
-    i32, i64 = (ir.IntegerType.get_signless(n) for n in (32, 64))
-    shared = utils.is_smem_ref(ref)
-    pointer = utils.memref_ptr(ref)
-    if not shared:
-        pointer = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<1>"), pointer)
-    index = utils.bitcast(_register(at), i32)
-    if base:
-        first = arith.extsi(i64, utils.bitcast(_register(base[0]), i32))
-        first = arith.muli(first, utils.c(stride, i64))
-        index = arith.addi(first, arith.extsi(i64, index))
-    pointer = utils.getelementptr(pointer, [index], i32)
-    return utils.getelementptr(pointer, [more], i32) if more else pointer
+    return tuple(as_word(mgpu, utils, ir, one) for one in each)

@@ -10,13 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.core.mosaic import (
-    THREADS,
-    WORD_LAYOUT,
-    Threads,
-    _dialects,
-    _register,
-)
+from kernels_pallas.core.mosaic import THREADS, WORD_LAYOUT, Threads
+from kernels_pallas.core.registers import dialects, register
 
 REAL_TYPE = plgpu.ShapeDtypeStruct((THREADS,), jnp.float32, layout=WORD_LAYOUT)
 LOG2E, ONE = "0f3FB8AA3B", "0f3F800000"  # as PTX writes float32
@@ -43,7 +38,7 @@ def _asm(body, *values, alone=True):
 
     @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,) * len(values), return_type=REAL_TYPE)
     def run(_, *arrays):
-        mgpu, _, ir, _, llvm, vector = _dialects()
+        mgpu, _, ir, _, llvm, vector = dialects()
         f32 = ir.F32Type.get()
         operands = [_scalar(x) for x in arrays]
         kinds = ",".join(["=f"] + ["f"] * len(operands))
@@ -64,8 +59,8 @@ def _number(mgpu, ir, vector, value):
 
 
 def _scalar(array):
-    _, _, ir, _, _, vector = _dialects()
-    return vector.extract(_register(array), [], ir.DenseI64ArrayAttr.get([0]))
+    _, _, ir, _, _, vector = dialects()
+    return vector.extract(register(array), [], ir.DenseI64ArrayAttr.get([0]))
 
 
 @dataclass(frozen=True)

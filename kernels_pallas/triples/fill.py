@@ -31,7 +31,13 @@ from kernels_pallas.core.exchange import (
     ticket,
     uniform,
 )
-from kernels_pallas.core.mosaic import THREADS, Threads, kernel, where
+from kernels_pallas.core.mosaic import Threads, kernel, where
+from kernels_pallas.triples.profiles import (
+    PAD_WORDS,
+    letter_scores,
+    pair_scores,
+    store_profiles,
+)
 from kernels_pallas.triples.rules import Around, cells
 from kernels_pallas.triples.shapes import (
     MAX_CODES,
@@ -43,8 +49,6 @@ from kernels_pallas.triples.shapes import (
     bytes_size,
     face_sizes,
 )
-
-PAD_WORDS = 4  # of a row; lanes with different letters then meet in different banks
 
 
 class MarchState(NamedTuple):
@@ -120,12 +124,12 @@ def _program(sizes, a, b, c, scores, seeds, north, west, layer, progress, score_
     strip = block_i * WARPS + warp
     size = th.load(sizes, triple * 4, 4)
     scores = th.read_only(scores)
-    _profiles(th, s, a, b, scores, of_a, of_b, triple, (block_i, block_j))
+    store_profiles(th, s, a, b, scores, of_a, of_b, triple, (block_i, block_j))
     view = TripleFillView(
         th, s, lane, triple, (block_i, block_j), strip, size[:3],
         dict(c=th.read_only(c), north=north, west=west, layer=layer,
              score_bytes=score_bytes),
-        _pairs(th, s, a, b, scores, triple, strip, block_j, lane),
+        pair_scores(th, s, a, b, scores, triple, strip, block_j, lane),
         (of_b, of_a),
         th.load(seeds, triple * SEED_WORDS, 4)
         + th.load(seeds, triple * SEED_WORDS + 4, 4),
@@ -134,46 +138,6 @@ def _program(sizes, a, b, c, scores, seeds, north, west, layer, progress, score_
     th.wait()
     view = view._replace(profiles=(th.read_only(of_b), th.read_only(of_a)))
     _march(view, warp, thread, progress, number)
-
-
-def _profiles(th, s, a, b, scores, of_a, of_b, triple, block):
-    """Scores of c's letters with the program's rows of a and columns of b: words
-    [letter][column] and [letter][row]."""
-    thread = th.index()
-    square = MAX_CODES * MAX_CODES
-    high, wide = s.sides
-    for first in range(0, wide, THREADS):
-        column = thread + first
-        (code,) = th.load(b, column, 1, triple * s.blocks[1] + block[1], wide)
-        for letter in range(0, MAX_CODES, 4):
-            at = (triple * 3 + 2) * square + code * MAX_CODES + letter
-            for n, value in enumerate(th.load(scores, at, 4)):
-                th.store(of_b, column + (letter + n) * wide, (value,))
-    count = MAX_CODES * high // THREADS  # letters a thread
-    row = thread & (high - 1)
-    part = lax.div(thread, th.splat(high)) * count
-    (code,) = th.load(a, row, 1, triple * s.blocks[0] + block[0], high)
-    for letter in range(0, count, 4):
-        at = (triple * 3 + 1) * square + code * MAX_CODES + letter + part
-        values = th.load(scores, at, 4)
-        for n, value in enumerate(values):
-            at = row + (part + (letter + n)) * (high + PAD_WORDS)
-            th.store(of_a, at, (value,))
-
-
-def _pairs(th, s, a, b, scores, triple, strip, block_j, lane):
-    """ab of the tile's cells, row by row."""
-    rows, columns = (), ()
-    for r in range(0, s.rows, 4):
-        rows += th.load(a, strip * s.rows + r, 4, triple, s.face[0])
-    for x in range(0, s.columns, 4):
-        at = block_j * s.sides[1] + lane * s.columns + x
-        columns += th.load(b, at, 4, triple, s.face[1])
-    first = triple * (3 * MAX_CODES * MAX_CODES)
-    return tuple(
-        tuple(th.load(scores, first + x * MAX_CODES + y)[0] for y in columns)
-        for x in rows
-    )
 
 
 def _start(view) -> MarchState:
@@ -240,7 +204,7 @@ def _batch(view, t, state: MarchState) -> MarchState:
         return carry
 
     queue = tuple(_ahead(view, t + n) for n in range(s.early))
-    carry = state, queue, _profile(view, queue[0][0])
+    carry = state, queue, letter_scores(view, queue[0][0])
     turns = jnp.int32(s.batch // s.unroll)
     state, *_ = lax.fori_loop(jnp.int32(0), turns, turn, carry)
     view.th.wait()
@@ -269,26 +233,13 @@ def _cut(values, size):
     return tuple(tuple(values[x : x + size]) for x in range(0, len(values), size))
 
 
-def _profile(view, letter):
-    """Scores of a letter of c: ac of the tile's rows, bc of its columns."""
-    th, s = view.th, view.s
-    ac, bc = (), ()
-    for x in range(0, s.columns, 4):
-        at = letter * s.sides[1] + view.lane * s.columns + x
-        bc += th.load(view.profiles[0], at, 4)
-    for x in range(0, s.rows, 4):
-        at = letter * (s.sides[0] + PAD_WORDS) + (view.strip & (WARPS - 1)) * s.rows + x
-        ac += th.load(view.profiles[1], at, 4)
-    return ac, bc
-
-
 def _step(view, t, carry):
     """One layer of the tile: R x C cells at k = t - lane."""
     th, s = view.th, view.s
     state, queue, profile = carry
     queue = (*queue, _ahead(view, t + s.early))
     (_, north, corner, face), *queue = queue
-    next_profile = _profile(view, queue[0][0])
+    next_profile = letter_scores(view, queue[0][0])
     edge = view.lane == 0
 
     # The lane before computed its last column for this k in the step before.

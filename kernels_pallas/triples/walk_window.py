@@ -19,15 +19,8 @@ from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.access_check import check_access
-from kernels_pallas.core.mosaic import (
-    THREADS,
-    WORD_LAYOUT,
-    WORD_TYPE,
-    Threads,
-    _dialects,
-    _register,
-    _word,
-)
+from kernels_pallas.core.mosaic import THREADS, WORD_LAYOUT, WORD_TYPE, Threads
+from kernels_pallas.core.registers import as_word, dialects, register
 from kernels_pallas.triples.rules import COLUMNS
 from kernels_pallas.triples.shapes import MAX_CODES, Shape
 
@@ -72,13 +65,13 @@ def load_byte(view, where, more=0):
 
     @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT), return_type=WORD_TYPE)
     def load(_, ref, at):
-        mgpu, utils, ir, arith, llvm, _ = _dialects()
+        mgpu, utils, ir, arith, llvm, _ = dialects()
         i8, i32 = (ir.IntegerType.get_signless(n) for n in (8, 32))
-        index = utils.bitcast(_register(at), i32)
+        index = utils.bitcast(register(at), i32)
         pointer = utils.getelementptr(utils.memref_ptr(ref), [index], i8)
         pointer = utils.getelementptr(pointer, [more], i8) if more else pointer
         value = llvm.load(i8, pointer, alignment=1)
-        return _word(mgpu, utils, ir, arith.extui(i32, value))
+        return as_word(mgpu, utils, ir, arith.extui(i32, value))
 
     return load(ref, where)
 
@@ -95,9 +88,9 @@ def _store_byte(view, where, value):
 
     @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT))
     def store(_, ref, at, value):
-        _, utils, ir, _, llvm, _ = _dialects()
+        _, utils, ir, _, llvm, _ = dialects()
         i8, i32 = (ir.IntegerType.get_signless(n) for n in (8, 32))
-        index, bits = (utils.bitcast(_register(x), i32) for x in (at, value))
+        index, bits = (utils.bitcast(register(x), i32) for x in (at, value))
         pointer = utils.getelementptr(utils.memref_ptr(ref), [index], i8)
         void = ir.Type.parse("!llvm.void")
         asm = "st.shared.b8 [$0], $1;"
