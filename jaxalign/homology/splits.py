@@ -136,6 +136,8 @@ def place(
     if large.any() and too_large == "error":
         raise _too_large(tallies[:, 0], chosen, large, shares)
     part = chosen[component]
+    if too_large == "remove" and len(np.unique(chosen)) < len(shares) and len(chosen):
+        large[np.argmax(tallies[:, 0])] = True  # whole, it would leave a part empty
     if large.any() and too_large == "remove":
         assert links is not None
         part = _divided(component, links, ratios, numbers, seed, large, tallies, aim)

@@ -299,6 +299,20 @@ def keeps_no_fewer(count: int, links: Links, ratios) -> None:
         assert sizes.sum() >= others.sum()
 
 
+def test_a_component_that_would_leave_a_part_empty_is_divided():
+    links = random_graph(0, 120, 0.14)
+    component = np.zeros(120, np.int32)
+    shares = {"most": 0.95, "rest": 0.05}
+    part = splits.place(component, links, shares, None, 0, "remove")
+    a, b = part[links.i], part[links.j]
+    assert not ((a >= 0) & (b >= 0) & (a != b)).any()
+    sizes = np.bincount(part[part >= 0], minlength=2)
+    assert 4 <= sizes[1] <= 8 and sizes.sum() >= 114
+    with pytest.raises(jaxalign.UsageError, match="would be empty"):
+        splits.place(component, links, shares, None, 0, "error")
+    assert not splits.place(component, links, shares, None, 0, "keep").any()
+
+
 FIFTHS = (0.2,) * 5
 
 
