@@ -396,6 +396,7 @@ WORDS = (
     "--memory-budget", "--threads", "--implementation", "--device", "--devices", "-q",
     "--preset", "--matrix", "--match", "--mismatch", "--gap-open", "--gap-extend",
     "--gap-style", "--alphabet", "--unknown", "--top", "--max-evalue", "--shard",
+    "--strand", "--statistics",
     "--part-rows", "--resume", "--progress", "--max-identity", "--parts", "--folds",
     "--labels", "--split", "--certificate", "--worst", "--method", "--too-large",
     "--seed", "--fasta", "--report", "--representatives", "--list",
@@ -406,6 +407,7 @@ GIVEN = (
     "1_0", "", " ", "score", "m8", "tsv", "out/", ".", "/", "cigar,x", "1GiB",
     "9" * 400, "5i", "blastn", "BLOSUM62", "m\0", "m" * 300, "blast", "dna",
     "mask", "1/2", "0/0", "a=0.5,b=0.5", "a=nan,b=1", "greedy", "remove",
+    "both", "minus", "fitted",
     "\u00e9", "true", "false", "0,1", "cpu", "striped", "query",
 )  # fmt: skip
 

@@ -115,8 +115,12 @@ def test_what_is_usual():
     assert strands(SCORING) == set()
 
 
-def test_scores_alone_and_parts():
+def test_scores_alone_and_parts_and_files(tmp_path):
     table = search(QUERIES, strand="both")
+    path = tmp_path / "d.fasta"
+    path.write_text("".join(f">{name}\n{one}\n" for name, one in DATABASE))
+    read = jaxalign.search(QUERIES, path, SCORING, strand="both")
+    assert list(read) == list(table) and read.cigar() == table.cigar()
     scores = search(QUERIES, strand="both", align_top=False)
     for name in ("query", "target", "score", "strand", "evalue"):
         assert scores[name].tolist() == table[name].tolist()
