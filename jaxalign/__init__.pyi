@@ -17,6 +17,7 @@ from jaxalign.homology.api import split as split
 from jaxalign.model.alignment import Alignment as Alignment
 from jaxalign.model.alphabet import Alphabet as Alphabet
 from jaxalign.model.alphabet import Sequences as Sequences
+from jaxalign.model.profile import Profile as Profile
 from jaxalign.model.scoring import Scoring as Scoring
 from jaxalign.model.table import Table as Table
 from jaxalign.model.triple import TripleAlignment as TripleAlignment
@@ -34,6 +35,7 @@ from jaxalign.pairs.matrices import distance_matrix as distance_matrix
 from jaxalign.pairs.matrices import scores_matrix as scores_matrix
 from jaxalign.pairs.pair_tables import directions as directions
 from jaxalign.pairs.pair_tables import dp_table as dp_table
+from jaxalign.pairs.profile_alignments import align_profile as align_profile
 from jaxalign.soft.accuracy import mea_alignment as mea_alignment
 from jaxalign.soft.api import alignment_entropy as alignment_entropy
 from jaxalign.soft.api import alignment_log_prob as alignment_log_prob

@@ -24,6 +24,7 @@ PUBLIC = (
     "large_searches",
     "matrices",
     "pair_tables",
+    "profile_alignments",
 )
 COMMON = {"model", "runtime"}
 PAIRS = {"pairs", "pairs.api", "pairs.cpu", "pairs.gpu", "pairs.parts"}

@@ -1,0 +1,142 @@
+"""The public function that aligns a profile with sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxalign import inputs
+from jaxalign.errors import UsageError
+from jaxalign.inputs import SetLike
+from jaxalign.model.alignment import Alignment
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.choices import FreeEnd, Mode
+from jaxalign.model.profile import Profile
+from jaxalign.model.scoring import Scoring
+from jaxalign.pairs.hard_alignments import hard_alignment
+from jaxalign.similarity.hard_result import HardAlignments
+
+COLUMNS = (
+    64  # targets are padded to a multiple of it, so that few programs are compiled
+)
+CELLS = 2**24  # of a batch; a score and its direction are 3 bytes
+
+
+@dataclass(frozen=True)
+class ProfileCosts:
+    """Gap costs of one batch, as ``hard_alignment`` takes them."""
+
+    gap_open: Any
+    gap_extend: Any
+
+
+def align_profile(
+    profile: Profile,
+    targets: SetLike,
+    *,
+    gap_open: float | None = None,
+    gap_extend: float | None = None,
+    mode: Mode = "local",
+    free_ends: Iterable[FreeEnd] | None = None,
+) -> list[Alignment]:
+    """The best alignment of a profile with every target.
+
+    Parameters
+    ----------
+    profile : Profile
+        The query. Its letters in the result are those of its consensus.
+    targets : as in ``align_pairs``
+    gap_open, gap_extend : number, optional
+        In the unit of the scores. Without them the costs of the profile's positions,
+        or 11 and 1 where it has none.
+    mode, free_ends : as in ``align``
+
+    Returns
+    -------
+    list of Alignment
+        In the order of the targets. Ties as in ``hard_alignment``.
+
+    Raises
+    ------
+    UsageError
+        One of the two costs without the other.
+    InputError
+        A letter of a target is not in the profile's alphabet.
+
+    Notes
+    -----
+    The scores are those of ``align`` where the profile has the rows of a matrix, and
+    found by ``hard_alignment``: some ten times slower than a search with a sequence.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> profile = jaxalign.Profile.from_sequence("MKTAYIA")
+    >>> best, _ = jaxalign.align_profile(profile, ["GGMKTAIAG", "MKV"])
+    >>> best.score, best.cigar()
+    (19.0, '4M')
+    """
+    if (gap_open is None) != (gap_extend is None):
+        raise UsageError("gap_open and gap_extend go together")
+    if gap_open is None and profile.gap_open is None:
+        gap_open, gap_extend = 11.0, 1.0
+    scoring = Scoring()
+    if profile.alphabet != scoring.alphabet:
+        letters = profile.alphabet.letters
+        scoring = Scoring((letters, np.zeros((len(letters),) * 2)))
+    sequences = inputs.sets(scoring, targets)[0]
+    result: list[Any] = [None] * len(sequences)
+    ends = {"mode": mode, "free_ends": free_ends}
+    for index, wide in _batches(sequences.lengths, len(profile)):
+        costs = _costs(profile, wide, gap_open, gap_extend)
+        codes, lengths = _padded(sequences, index, wide)
+        best = hard_alignment(
+            profile.scores.astype(np.int16)[:, codes].swapaxes(0, 1),
+            (np.full(len(index), len(profile), np.int32), lengths),
+            gap_open=costs.gap_open,
+            gap_extend=costs.gap_extend,
+            **ends,
+        )
+        texts = [profile.alphabet.decode(sequences[k]) for k in index]
+        written = _written(best, profile, texts, scoring)
+        for k, alignment in zip(index, written, strict=True):
+            result[k] = alignment
+    return result
+
+
+def _batches(lengths: np.ndarray, m: int):
+    """(indices, width) of targets of like lengths."""
+    widths = -(-np.maximum(lengths, 1) // COLUMNS) * COLUMNS
+    for wide in np.unique(widths):
+        index = np.flatnonzero(widths == wide)
+        size = int(max(1, CELLS // (int(wide) * max(m, 1))))
+        for start in range(0, len(index), size):
+            yield index[start : start + size], int(wide)
+
+
+def _costs(profile: Profile, wide: int, opening, extending) -> ProfileCosts:
+    if opening is not None:
+        return ProfileCosts(opening, extending)
+    if profile.gap_open is None or profile.gap_extend is None:
+        raise UsageError("a profile has both gap costs, or none")
+    sides = [
+        (skipped, np.broadcast_to(inserted[:, None], (len(profile), wide)))
+        for skipped, inserted in (profile.gap_open, profile.gap_extend)
+    ]
+    return ProfileCosts(*sides)
+
+
+def _padded(sequences: Sequences, index, wide: int):
+    codes = np.zeros((len(index), wide), np.intp)
+    lengths = sequences.lengths[index].astype(np.int32)
+    for row, k in zip(codes, index, strict=True):
+        one = sequences[k]
+        row[: len(one)] = one
+    return codes, lengths
+
+
+def _written(best: HardAlignments, profile: Profile, texts, scoring) -> list[Alignment]:
+    return best.alignments([profile.consensus] * len(texts), texts, scoring)
