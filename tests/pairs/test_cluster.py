@@ -10,6 +10,7 @@ import jaxalign
 from jaxalign import DeviceError, UsageError
 from jaxalign.cli.main import main
 from jaxalign.io import formats
+from jaxalign.model.table import join
 from jaxalign.runtime import ray_cluster
 
 TEXTS = some_texts(3, 90, 200)
@@ -83,6 +84,23 @@ def test_the_command_line(nodes, tmp_path):
     assert len(list((tmp_path / "out").glob("part-*"))) > 4
     lines = alone.read_text().splitlines()[1:]
     assert scores == [int(line.split("\t")[2]) for line in lines]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_pairs_that_cannot_pass_are_excluded_on_workers_too(nodes):
+    options = {"min_identity": 0.3, "identity": "longer", "output": "identity"}
+    want = jaxalign.align_all(TEXTS, **options, filter=False)
+    options |= {"implementation": "sweep", "part_rows": 200}
+    found = list(jaxalign.stream_all(TEXTS, **options, cluster=nodes[0].address))
+    here = list(jaxalign.stream_all(TEXTS, **options))
+    assert len(found) == len(here) > 4
+    for (part, table), (same, other) in zip(found, here, strict=True):
+        assert part == same and table.info["excluded"] == other.info["excluded"]
+        same_tables(table, other)
+    same_tables(join((table for _, table in found), found[0][1].info), want)
+    excluded = [sum(table.info["excluded"].values()) for _, table in found]
+    assert sum(excluded) > 0
 
 
 @pytest.mark.slow
