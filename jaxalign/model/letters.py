@@ -94,7 +94,7 @@ def _numbered(flat: np.ndarray) -> tuple[int, np.ndarray]:
     seen[flat] = True
     size = int(np.count_nonzero(seen))
     ranks = (np.cumsum(seen) - 1).clip(0).astype(np.min_scalar_type(size))
-    return size, ranks[flat]
+    return size, ranks.take(flat)
 
 
 def _flat(data: Any) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -107,8 +107,11 @@ def _flat(data: Any) -> tuple[np.ndarray, np.ndarray, bool]:
     items = [x.decode("latin-1") if isinstance(x, bytes) else x for x in items]
     offsets = np.array([*accumulate(map(len, items), initial=0)], np.int64)
     if all(isinstance(one, str) for one in items):
-        text = "".join(items).encode("utf-32-le", "surrogatepass")
-        return np.frombuffer(text, "<u4"), offsets, True
+        text = "".join(items)
+        if text.isascii():
+            return np.frombuffer(text.encode(), np.uint8), offsets, True
+        numbers = text.encode("utf-32-le", "surrogatepass")
+        return np.frombuffer(numbers, "<u4"), offsets, True
     arrays = [_numbers(one) for one in items if len(one)]
     return np.concatenate([np.zeros(0, np.uint8), *arrays]), offsets, False
 

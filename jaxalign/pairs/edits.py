@@ -16,7 +16,7 @@ from jaxalign.pairs.windows import by_length
 from jaxalign.runtime import memory
 from jaxalign.runtime.devices import refuse_without_threads
 
-MAX_SECONDS = 1.0  # of a job by integers: about as long as to compile
+MAX_SECONDS = 0.5  # of a job by integers: about as long as to compile
 ROW_SECONDS, LETTER_SECONDS = 5e-7, 2e-10  # of integers: a row, a letter of it
 LANE_CELLS = 3e10  # a second, of words in lanes
 MAX_CODES = 255  # letters of a table of match words, the padding letter beside them

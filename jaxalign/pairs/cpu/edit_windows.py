@@ -22,6 +22,7 @@ WORDS = (np.uint16, np.uint32, np.uint64)
 LANE_BYTES = 2048  # of the words of all lanes, where one word has a target …
 MANY_LANES = ((4, 128), (8, 64))  # … lanes of more words, up to so many …
 FEW_LANES = 32  # … and of still more, or where lengths differ
+SHORT = 32  # letters on average, where a sequence at a time takes longer
 STEP_COLUMNS = 16  # targets of so many columns are as good as alike
 PAIR_BLOCKS = 4  # times as many lanes have pairs, whose letters take longer to lay out
 MAX_SPREAD = 1.25  # times the shortest target that the longest of many lanes is
@@ -70,6 +71,13 @@ def _fill_ends(rows, sequences: LetterCodes, which) -> None:
     """Write some sequences into rows, each up to the end of its row."""
     flat, width = sequences.codes, rows.shape[1]
     first, length = sequences.starts[which], sequences.lengths[which]
+    total = int(length.sum())
+    if total < SHORT * len(length):
+        ends = np.cumsum(length)
+        back = np.repeat(ends, length) - np.arange(total)  # from the end, 1 the last
+        row = np.repeat(np.arange(len(length)), length)
+        rows[row, width - back] = flat[np.repeat(first + length, length) - back]
+        return
     for row, at, count in zip(rows, first.tolist(), length.tolist(), strict=False):
         row[width - count :] = flat[at : at + count]
 
