@@ -25,12 +25,14 @@ import learn  # noqa: E402
 import measure  # noqa: E402
 import peers  # noqa: E402
 import problems  # noqa: E402
+import profiles  # noqa: E402
 import recall_three  # noqa: E402
 import scale  # noqa: E402
 import search  # noqa: E402
 from pairs import gpu_card, gpu_rows, scale_dealt, scale_rows  # noqa: E402
 from triples import triple_problems  # noqa: E402
 
+from jaxalign.io.families import pfam  # noqa: E402
 from jaxalign.model.alphabet import as_sequences  # noqa: E402
 from jaxalign.model.scoring import Scoring  # noqa: E402
 
@@ -407,3 +409,13 @@ def test_the_fuzz_runs(tmp_path):
     words = ["--device", "cpu", "--jobs", "4", "--cells", "2000", "--seed", "2"]
     words += ["--results", str(tmp_path / "results.jsonl")]
     assert gpu_fuzz.main(words) == 0
+
+
+def test_recall_counts_relatives_above_decoys():
+    one = profiles.Problem("x", ["MK"], ["MK", "MR", "KM", *["WW"] * 199], 3)
+    scores = np.array([5.0, 3.0, 1.0, 4.0, 2.0, *[0.0] * 197])
+    assert profiles.recalls(one, scores) == (1, 3)
+    made = profiles.problem(pfam()["LuxC"], 2)
+    assert len(made.texts) == 3 * made.count
+    assert sorted(made.texts[0]) == sorted(made.texts[made.count])
+    assert {len(row) for row in made.rows} == {len(made.rows[0])}

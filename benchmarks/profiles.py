@@ -1,0 +1,194 @@
+"""Recall of profiles on the Pfam seeds beside other tools: a table of Markdown.
+
+    python -m benchmarks.profiles [--decoys 20] [--families fn3,RRM_1]
+
+Of each seed every second row makes the profile, and the others are to be found among
+shuffled copies of themselves. A tool ranks them; its recall is the part of the rows
+above every decoy, and above all but one in a hundred. ``pyhmmer`` and ``mmseqs`` are
+left out where they are not installed.
+"""
+
+import argparse
+import importlib.util
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import jaxalign
+from jaxalign.io.families import pfam
+from jaxalign.model.alphabet import PROTEIN
+
+COSTS = {"gap_open": 11, "gap_extend": 1}
+
+
+class Problem(NamedTuple):
+    """Aligned rows of the profile, and texts: first ``count`` relatives, then decoys."""
+
+    name: str
+    rows: list[str]
+    texts: list[str]
+    count: int
+
+
+def problem(family, decoys: int) -> Problem:
+    letters = np.array([*PROTEIN, "-"])
+    rows = ["".join(letters[row]) for row in family.codes]  # a gap is -1
+    rng = np.random.default_rng(0)
+    relatives = [row.replace("-", "") for row in rows[1::2]]
+    shuffled = [
+        "".join(rng.permutation(list(text)))
+        for text in relatives
+        for _ in range(decoys)
+    ]
+    return Problem(family.name, rows[::2], relatives + shuffled, len(relatives))
+
+
+def by_sequence(one: Problem) -> np.ndarray:
+    """The first row of the profile as a query."""
+    return by_rows(one, 1)
+
+
+def by_rows(one: Problem, count: int | None = None) -> np.ndarray:
+    """The best score of a few rows, each a query."""
+    queries = [row.replace("-", "") for row in one.rows[:count]]
+    scores = jaxalign.scores_matrix(queries, targets_of(one), mode="local")
+    return np.asarray(scores).max(0)
+
+
+def targets_of(one: Problem) -> list[str]:
+    return one.texts
+
+
+def by_profile(one: Problem) -> np.ndarray:
+    profile = jaxalign.Profile.from_alignment(one.rows)
+    hits = jaxalign.align_profile(profile, one.texts, **COSTS)
+    return np.array([hit.score for hit in hits])
+
+
+def by_hmm_positions(one: Problem) -> np.ndarray:
+    """The model that HMMER builds, its transitions as costs by position."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.hmm"
+        with path.open("wb") as file:
+            built(one).write(file)
+        profile = jaxalign.Profile.from_hmm(path)
+    return np.array([hit.score for hit in jaxalign.align_profile(profile, one.texts)])
+
+
+def built(one: Problem):
+    from pyhmmer import easel, plan7
+
+    alphabet = easel.Alphabet.amino()
+    rows = [
+        easel.TextSequence(name=f"r{k}".encode(), sequence=row)
+        for k, row in enumerate(one.rows)
+    ]
+    msa = easel.TextMSA(name=one.name.encode(), sequences=rows).digitize(alphabet)
+    background = plan7.Background(alphabet)
+    return plan7.Builder(alphabet).build_msa(msa, background)[0]
+
+
+def by_hmmer(one: Problem, single: bool) -> np.ndarray:
+    """Bits of ``phmmer`` with the first row, or of ``hmmsearch``, without filters."""
+    from pyhmmer import easel, hmmer
+
+    alphabet = easel.Alphabet.amino()
+
+    def digital(text, k):
+        text = easel.TextSequence(name=str(k).encode(), sequence=text)
+        return text.digitize(alphabet)
+
+    targets = [digital(text, k) for k, text in enumerate(one.texts)]
+    targets = easel.DigitalSequenceBlock(alphabet, targets)
+    options = {"cpus": 1, "E": 1e9, "F1": 1.0, "F2": 1.0, "F3": 1.0}
+    options |= {"bias_filter": False, "domE": 1e9}
+    if single:
+        found = hmmer.phmmer(
+            digital(one.rows[0].replace("-", ""), 0), targets, **options
+        )
+    else:
+        found = hmmer.hmmsearch(built(one), targets, **options)
+    scores = np.full(len(one.texts), -np.inf)
+    for hit in next(iter(found)):
+        name = hit.name.decode() if isinstance(hit.name, bytes) else hit.name
+        scores[int(name)] = hit.score
+    return scores
+
+
+def by_mmseqs(one: Problem) -> np.ndarray:
+    """Bits of a profile search, as sensitive as it gets."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = "".join(f"r{k} {row}\n" for k, row in enumerate(one.rows))
+        text = f"# STOCKHOLM 1.0\n#=GF ID {one.name}\n{rows}//\n"
+        (folder / "rows.sto").write_text(text)
+        fasta = "".join(f">{k}\n{text}\n" for k, text in enumerate(one.texts))
+        (folder / "targets.fasta").write_text(fasta)
+        steps = (
+            "convertmsa rows.sto msa",
+            "msa2profile msa profile --match-mode 1",
+            "createdb targets.fasta targets",
+            "search profile targets hits tmp -s 7.5 -e 1e9 --max-seqs 100000 "
+            "--threads 1 --comp-bias-corr 0 --mask 0",
+            "convertalis profile targets hits hits.tsv --format-output target,bits",
+        )
+        for step in steps:
+            command = ["mmseqs", *step.split(), "-v", "1"]
+            subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        scores = np.full(len(one.texts), -np.inf)
+        for line in (folder / "hits.tsv").read_text().splitlines():
+            target, bits = line.split("\t")
+            scores[int(target)] = max(scores[int(target)], float(bits))
+    return scores
+
+
+def recalls(one: Problem, scores: np.ndarray) -> tuple[int, int]:
+    """Relatives above every decoy, and above all but one in a hundred."""
+    relatives, decoys = scores[: one.count], np.sort(scores[one.count :])[::-1]
+    return tuple(int((relatives > decoys[at]).sum()) for at in (0, len(decoys) // 100))  # pyright: ignore[reportReturnType]
+
+
+def tools() -> dict:
+    ours = {
+        "jaxalign, first row": by_sequence,
+        "jaxalign, best of all rows": by_rows,
+        "jaxalign, profile, 11 and 1": by_profile,
+    }
+    if importlib.util.find_spec("pyhmmer"):
+        ours |= {
+            "jaxalign, HMMER's model, costs by position": by_hmm_positions,
+            "pyhmmer phmmer, first row": lambda one: by_hmmer(one, True),
+            "pyhmmer hmmsearch": lambda one: by_hmmer(one, False),
+        }
+    if shutil.which("mmseqs"):
+        ours["MMseqs2 profile search"] = by_mmseqs
+    return ours
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--decoys", type=int, default=20, help="of each relative")
+    parser.add_argument("--families", help="names, separated by commas; all by default")
+    options = parser.parse_args()
+    names = options.families.split(",") if options.families else None
+    families = [x for x in pfam().values() if names is None or x.name in names]
+    problems = [problem(family, options.decoys) for family in families]
+    total = sum(one.count for one in problems)
+    print(
+        f"{len(problems)} families, {total} relatives, {total * options.decoys} decoys"
+    )
+    print("\n| tool | above every decoy | above all but 1 % | mean of families |")
+    print("|---|---|---|---|")
+    for name, score in tools().items():
+        each = np.array([recalls(one, score(one)) for one in problems])
+        first, hundredth = each.sum(0) / total
+        mean = np.mean(each[:, 0] / [one.count for one in problems])
+        print(f"| {name} | {first:.3f} | {hundredth:.3f} | {mean:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
