@@ -26,7 +26,7 @@ COSTS = {"gap_open": 11, "gap_extend": 1}
 
 
 class Problem(NamedTuple):
-    """Aligned rows of the profile, and texts: first ``count`` relatives, then decoys."""
+    """Aligned rows of the profile; texts are ``count`` relatives, then decoys."""
 
     name: str
     rows: list[str]
@@ -80,7 +80,7 @@ def by_hmm_positions(one: Problem) -> np.ndarray:
 
 
 def built(one: Problem):
-    from pyhmmer import easel, plan7
+    from pyhmmer import easel, plan7  # pyright: ignore[reportMissingImports]
 
     alphabet = easel.Alphabet.amino()
     rows = [
@@ -94,7 +94,7 @@ def built(one: Problem):
 
 def by_hmmer(one: Problem, single: bool) -> np.ndarray:
     """Bits of ``phmmer`` with the first row, or of ``hmmsearch``, without filters."""
-    from pyhmmer import easel, hmmer
+    from pyhmmer import easel, hmmer  # pyright: ignore[reportMissingImports]
 
     alphabet = easel.Alphabet.amino()
 
