@@ -19,7 +19,7 @@ from jaxalign.runtime.programs import stored
 WORD_COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, bits.MAX_WORDS)
 QUERY_SLOTS = 256  # queries of a call; with short targets four times as many
 LANES = (*LCS_LANES, SHORT_LANES)
-LEAST_LETTERS = 2**14  # room for letters of queries
+LEAST_LETTERS = 2**16  # room for letters of queries
 
 lcs_of_queries = stored(bits.lcs_of_queries, ("rows",))
 lcs_of_pairs = stored(bits.lcs_of_pairs, ("rows",))
@@ -42,7 +42,7 @@ def query_letters(queries, which, padding: int) -> QueryLetters:
     length = queries.lengths[which]
     start = np.cumsum(length + bits.PADDING) - length
     room = int(length.sum()) + (len(length) + 1) * bits.PADDING
-    letters = np.full(bucket(room, 2, LEAST_LETTERS), padding, np.uint8)
+    letters = np.full(bucket(room, 4, LEAST_LETTERS), padding, np.uint8)
     to = np.repeat(start - (np.cumsum(length) - length), length)
     place = np.arange(len(to))
     source = np.repeat(queries.starts[which] - (np.cumsum(length) - length), length)
@@ -63,7 +63,7 @@ def match_words(targets, which, alphabet) -> MatchWords:
     size, longest = alphabet.size, int(targets.lengths[which].max(initial=0))
     words, groups = words_of(-(-longest // bits.WORD_BITS))
     lanes = next(x for x in LANES if x >= len(which))
-    room = bucket(groups, 2, 1)
+    room = bucket(groups, 4, 1)
     width = SHORT if longest <= SHORT else bits.WORD_BITS
     codes = np.full((lanes, room * words * width), size, np.uint8)
     codes[: len(which), :longest] = stacked(targets, which, size)
@@ -101,7 +101,7 @@ def lcs_block(queries: QueryLetters, some: slice, targets, which, alphabet):
         for at in range(0, len(start), slots):
             few = [x[at : at + slots] for x in (start, length)]
             count = len(few[0])
-            few = [np.pad(x, (0, bucket(count, 4, 16) - count)) for x in few]
+            few = [np.pad(x, (0, slots - count)) for x in few]
             args = (*words, queries.letters, *few, np.int32(count))
             lcs = lcs_of_queries(*args, rows=rows)
             found.append(np.asarray(lcs)[:count, : len(which)])
@@ -110,7 +110,7 @@ def lcs_block(queries: QueryLetters, some: slice, targets, which, alphabet):
 
 def _rows_of(words: MatchWords, length) -> int:
     """Room for carries from one group to the next."""
-    return bucket(int(length.max(initial=0))) if len(words.match) > 1 else 0
+    return bucket(int(length.max(initial=0)), 4) if len(words.match) > 1 else 0
 
 
 def lcs_zipped(queries, targets, i, j, alphabet) -> np.ndarray:
