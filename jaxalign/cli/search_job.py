@@ -150,8 +150,15 @@ def summary(info: dict, found: int, kept: int) -> str:
     return (
         f"{ran}; {size} searched; "
         f"{hits}; {info['cells']:,} cells in {report.speed(info)}{report.halved(info)}"
-        f"{_fitted(info)}"
+        f"{_strands(info)}{_fitted(info)}"
     )
+
+
+def _strands(info: dict) -> str:
+    """Which strands were aligned, where that was a question."""
+    words = {1: "plus", -1: "minus"}
+    names = [words[sign] for sign in info.get("strands", ())]
+    return f"; strands {' and '.join(names)}" if names else ""
 
 
 def _fitted(info: dict) -> str:
@@ -187,6 +194,7 @@ def as_dict(request, read, database, info, top, worst, device) -> dict:
         "database": target,
         "top": top,
         "max_evalue": worst,
+        "strands": list(info.get("strands", (1,))),
         "statistics": info.get("statistics", "published"),
         "seconds": info["seconds"],
         "cells": info["cells"],

@@ -97,7 +97,7 @@ def _more(info: dict, part: dict) -> dict:
     """What is known of a run, a part later."""
     same = ("sequences", "residues", "implementation", "reason")
     added = {name: info[name] + part[name] for name in SUMS}
-    fits = {x: part[x] for x in ("statistics", "lambda", "K") if x in part}
+    fits = {x: part[x] for x in ("statistics", "lambda", "K", "strands") if x in part}
     return {name: part[name] for name in same} | added | fits
 
 

@@ -36,7 +36,8 @@ def best(table: Table, queries: Sequences, strands: Strands, top: int) -> Table:
 
 
 def named(table: Table, queries: Sequences, strands: Strands) -> Table:
-    """The same rows of the queries as they were given, with a column ``strand``.
+    """The same rows of the queries as they were given, with a column ``strand``;
+    ``info`` says which ones were aligned.
 
     Spans of a query count along its plus strand; operations stay those of the strand
     that is aligned, along the target.
@@ -51,4 +52,5 @@ def named(table: Table, queries: Sequences, strands: Strands) -> Table:
         start, end = columns["query_start"], columns["query_end"]
         columns["query_start"] = np.where(strand == MINUS, m - end, start)
         columns["query_end"] = np.where(strand == MINUS, m - start, end)
-    return replace(table, columns=columns, queries=queries)
+    info = table.info | {"strands": strands}
+    return replace(table, columns=columns, queries=queries, info=info)

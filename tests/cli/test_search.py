@@ -169,7 +169,7 @@ def test_a_wrong_index(run, tmp_path):
     assert code == INPUT and "letters" in err
 
 
-def test_strands_of_a_command(tmp_path):
+def test_strands_of_a_command(tmp_path, capsys):
     query, database = tmp_path / "q.fasta", tmp_path / "db.fasta"
     query.write_text(">q\nACGTACCCGATTGGAA\n")
     database.write_text(">t\nTTTTCCAATCGGGTACGTCC\n")
@@ -188,6 +188,8 @@ def test_strands_of_a_command(tmp_path):
     for words in ((), ("--strand", "plus"), ("--strand", "minus")):
         assert main([*command, "--preset", "blastn", *words]) == 0
         spans[words[-1:]] = out.read_text().split("\t")[6:10]
+        said = "; strands " + (" ".join(words[1:]) or "plus and minus")
+        assert said in capsys.readouterr().err
     assert spans[()] == spans[("minus",)] == ["1", "16", "18", "3"]
     assert spans[("plus",)] != spans[()]
     assert main([*command, "--preset", "blastp", "--strand", "both"]) == 2
