@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from jaxalign.cli.options import FLAG, Fasta, Options
+from jaxalign.cli.options import FILE, FLAG, Fasta, Options
+from jaxalign.errors import UsageError
 
 
 def align(
@@ -11,6 +12,7 @@ def align(
     /,
     *,
     embeddings: Annotated[bool, FLAG] = False,
+    sequences: Annotated[str | None, FILE] = None,
     options: Options = Options(),  # noqa: B008
 ) -> int:
     """Align the records of A with those of B: first with first, second with second.
@@ -27,11 +29,16 @@ def align(
         A and B are npz files with an array (residues, k) for each name; a pair of
         residues scores the product of their vectors. Writes a tsv with CIGAR and
         partners; needs --gap-open and --gap-extend.
+    sequences
+        FASTA of proteins with every name of both npz files, for the formats of -o and
+        --format that have letters.
     """
+    if sequences is not None and not embeddings:
+        raise UsageError("--sequences goes with --embeddings")
     if embeddings:
         from jaxalign.cli import embeddings_job
 
-        return embeddings_job.align(a, b, options)
+        return embeddings_job.align(a, b, options, sequences)
     from jaxalign.cli import job
 
     return job.pairs(a, b, options)

@@ -8,34 +8,63 @@ from jaxalign.cli.options import ModeOptions, Options, OutputOptions, ScoringOpt
 from jaxalign.cli.report import say
 from jaxalign.cli.request import mode_of
 from jaxalign.errors import InputError, UsageError
-from jaxalign.io import embeddings, output
+from jaxalign.io import embeddings, fasta, formats, output
+from jaxalign.model.alphabet import PROTEIN, Sequences
+from jaxalign.model.lettered import lettered
+from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.hard_alignments import hard_alignment
 from jaxalign.soft.buckets import bucket_lengths
 
+# For letters and identities alone: embeddings have no matrix, nor its statistics.
+SCORING = Scoring((PROTEIN, np.zeros((len(PROTEIN), len(PROTEIN)))))
 CELLS_AT_A_TIME = 2**24  # padded cells of a batch
 
 
-def align(a: str, b: str, options: Options) -> int:
+def align(a: str, b: str, options: Options, sequences: str | None = None) -> int:
     """Pairs of two files: first with first, or a single array with all."""
-    _check(options)
+    _check(options, sequences is not None)
     mode, free_ends = mode_of(options)
     path = options.output.out or output.STDOUT
     output.check(path, options.output.force)
-    output.check_inputs(options.output.out, (a, b))
+    files = (a, b) if sequences is None else (a, b, sequences)
+    output.check_inputs(options.output.out, files)
     queries, targets = embeddings.read(a), embeddings.read(b)
+    letters = None if sequences is None else _letters(sequences, queries, targets)
     pairs = _zipped(a, b, queries, targets)
     gaps = {"gap_open": options.scoring.gap_open}
     gaps["gap_extend"] = options.scoring.gap_extend
     found = _aligned(
         queries, targets, pairs, gaps | {"mode": mode, "free_ends": free_ends}
     )
-    output.write_text(path, embeddings.tsv(*zip(*found, strict=True)) if found else [])
+    if letters is None:
+        lines = embeddings.tsv(*zip(*found, strict=True)) if found else []
+        output.write_text(path, lines)
+    else:
+        out = options.output
+        table = lettered([one for one, _ in found], *letters, SCORING, mode)
+        columns = out.columns.split(",") if out.columns else None
+        formats.write(table, path, out.format, columns, force=out.force)
     if not options.messages.quiet:
         say(f"{len(found):,} pairs of embeddings, {mode}")
     return 0
 
 
-def _check(options: Options) -> None:
+def _letters(path: str, queries, targets) -> tuple[Sequences, Sequences]:
+    """The sequences of both files by name, as long as their arrays."""
+    known = fasta.read(path, SCORING.alphabet)
+    place = {name: k for k, name in enumerate(known.names)}
+    for name, x in (*queries.items(), *targets.items()):
+        if name not in place:
+            raise InputError(f"{path} has no sequence {name!r}")
+        if (length := int(known.lengths[place[name]])) != len(x):
+            raise InputError(
+                f"{path}: {name!r} has {length} letters, its array {len(x)}"
+            )
+    one, other = ([place[name] for name in side] for side in (queries, targets))
+    return known.take(one), known.take(other)
+
+
+def _check(options: Options, letters: bool) -> None:
     """Refuse options that mean nothing without letters."""
     scoring, mode, out = options.scoring, options.mode, options.output
     if scoring.gap_open is None or scoring.gap_extend is None:
@@ -45,7 +74,12 @@ def _check(options: Options) -> None:
             gap_open=scoring.gap_open, gap_extend=scoring.gap_extend
         ),
         mode=ModeOptions(mode=mode.mode, free_ends=mode.free_ends),
-        output=OutputOptions(out=out.out, force=out.force),
+        output=OutputOptions(
+            out=out.out,
+            force=out.force,
+            format=out.format if letters else None,
+            columns=out.columns if letters else None,
+        ),
         machine=replace(Options().machine, no_cache=options.machine.no_cache),
         messages=options.messages,
     )
@@ -89,7 +123,7 @@ def _aligned(queries, targets, pairs, options):
             best = hard_alignment(
                 tuple(both), lengths[padded].astype(np.int32), **options
             )
-            several = best.alignments()
+            several = best.alignments(scoring=SCORING)
             for row, k in enumerate(some):
                 name, other = pairs[k]
                 named = replace(several[row], query_name=name, target_name=other)

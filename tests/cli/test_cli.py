@@ -646,6 +646,32 @@ def test_embeddings(run, folder):
     assert "zipped" in refused(run, folder, USAGE, *words)
 
 
+def test_embeddings_with_letters(run, folder):
+    """Formats of letters show the same alignments."""
+    rng = np.random.default_rng(6)
+    for file, name, size in (("a", "q", 5), ("b", "t", 4)):
+        np.savez(folder / f"{file}.npz", **{name: rng.normal(size=(size, 3))})
+    (folder / "both.fa").write_text(">t\nMKVA\n>q\nMKIVA\n")
+    words = ("align", "--embeddings", "a.npz", "b.npz", "--gap-open", "2")
+    words += ("--gap-extend", "1")
+    code, out, _ = run(*words)
+    cigar = out.splitlines()[1].split("\t")[7]
+    letters = ("--sequences", "both.fa")
+    code, out, _ = run(*words, *letters, "--format", "fasta")
+    assert code == DONE
+    query, target = (line for line in out.split("\n") if line[:1] not in (">", ""))
+    assert (query.replace("-", ""), target.replace("-", "")) == ("MKIVA", "MKVA")
+    code, out, _ = run(*words, *letters, "--format", "sam")
+    assert code == DONE and out.splitlines()[-1].split("\t")[5] == cigar
+    code, out, _ = run(*words, *letters, "--columns", "cigar,bits")
+    assert code == DONE and out.split()[-2:] == [cigar, "nan"]
+    (folder / "both.fa").write_text(">t\nMKVA\n>q\nMKIV\n")
+    assert "letters" in refused(run, folder, INPUT, *words, *letters)
+    (folder / "both.fa").write_text(">t\nMKVA\n")
+    assert "no sequence" in refused(run, folder, INPUT, *words, *letters)
+    assert "--embeddings" in refused(run, folder, USAGE, "align", "a", "b", *letters)
+
+
 @pytest.mark.slow
 def test_soft_draws_a_picture(run, folder):
     pytest.importorskip("matplotlib")

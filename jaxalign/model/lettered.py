@@ -1,0 +1,62 @@
+"""Alignments by position, and the letters that stand there, as a table."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from jaxalign.model.alignment import SPANS, Alignment
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring
+from jaxalign.model.table import Table
+
+COUNTS = ("identities", "columns", "gap_openings", "gaps")
+
+
+def lettered(
+    alignments: Sequence[Alignment],
+    queries: Sequences,
+    targets: Sequences,
+    scoring: Scoring,
+    mode: str,
+) -> Table:
+    """A table of alignments of whatever scores, with the letters of two sets.
+
+    Parameters
+    ----------
+    alignments : of sequences with the names of ``queries`` and ``targets``
+        Their own letters do not count.
+    queries, targets : Sequences
+    scoring : of letters and identities
+    mode : of all alignments
+    """
+    places = [
+        {name: k for k, name in enumerate(side.names)} for side in (queries, targets)
+    ]
+    texts = queries.texts(), targets.texts()
+    at = np.array(
+        [(places[0][one.query_name], places[1][one.target_name]) for one in alignments],
+        np.int32,
+    ).reshape(-1, 2)
+    whole = [
+        replace(one, query=texts[0][i], target=texts[1][j])
+        for one, (i, j) in zip(alignments, at.tolist(), strict=True)
+    ]
+    columns = {"query": at[:, 0], "target": at[:, 1]}
+    columns["score"] = np.array([one.score for one in whole], float)
+    for name in (*SPANS, *COUNTS):
+        columns[name] = np.array([getattr(one, name) for one in whole], np.int32)
+    runs = [one.operations for one in whole]
+    offsets = np.concatenate([[0], np.cumsum([len(run) for run in runs])])
+    return Table(
+        columns,
+        queries,
+        targets,
+        scoring,
+        mode,
+        alignments[0].free_ends if alignments else frozenset(),
+        "scored",
+        {},
+        np.concatenate([np.zeros(0, np.uint32), *runs]).astype(np.uint32),
+        offsets.astype(np.int64),
+    )
