@@ -229,6 +229,26 @@ def test_filters_and_an_empty_set(tmp_path, fasta, want, capsys):
     assert rows(tmp_path / "none").schema.equals(want.schema)
 
 
+def test_parts_of_which_proofs_exclude_pairs(fasta, tmp_path, capsys):
+    """Some are lost, the others came from two shards: the rows are those of one run."""
+    words = ("--mode", "global", "--output", "identity", "--min-identity", "0.3")
+    whole, out = tmp_path / "whole.parquet", tmp_path / "out"
+    every = ["all", fasta, *words, "-o", str(whole), "-q", "--no-filter"]
+    assert main(every) == DONE
+    for number in (1, 2):
+        shard = ("--shard", f"{number}/2", "--implementation", "sweep")
+        assert folder_of(fasta, out, *words, *shard) == DONE
+    for number in (2, 3, 9):
+        parts_in(out)[number].unlink()
+    capsys.readouterr()
+    sweep = ("--implementation", "sweep")
+    assert folder_of(fasta, out, *words, *sweep, "--resume", "--json") == DONE
+    found = json.loads(capsys.readouterr().out)
+    left = found["pairs"]["computed"] - sum(found["excluded"].values())
+    assert 0 < found["aligned"] == left < found["pairs"]["computed"] < 700
+    assert rows(out).equals(rows(whole)) and rows(out).num_rows > 0
+
+
 @pytest.mark.parametrize(
     "out, words",
     [
