@@ -40,21 +40,34 @@ def _count(job: PairMatrix, tests: list[LengthTest]) -> int:
     m, n = job.query_lengths, job.target_lengths
     if job.kind == "zip":
         return int(np.count_nonzero(passes(m, n)))
-    (rows, of_query, m_counts), (columns, of_target, n_counts) = map(_distinct, (m, n))
+    (rows, of_query, m_counts), (columns, _, n_counts) = map(_distinct, (m, n))
     table = passes(*np.broadcast_arrays(rows[:, None], columns[None]))
     # Float64 is exact here, and has a fast product.
     total = int(m_counts @ (table.astype(float) @ n_counts.astype(float)))
     if job.kind == "cross" or not total:
         return total
-    # A query meets those after it alone.
-    places = np.arange(len(m))
-    for first in range(0, len(m), ROWS):
-        i = places[first : first + ROWS]
-        j = places[: first + ROWS]
-        met = (j < i[:, None]) if job.include_self else (j <= i[:, None])
-        some = table[np.ix_(of_query[i], of_target[j])]
-        total -= int(np.count_nonzero(some & met))
-    return total
+    # A query meets those after it alone, and itself or not.
+    square = passes(*np.broadcast_arrays(rows[:, None], rows[None]))
+    own = int(m_counts @ square.diagonal())
+    if (square == square.T).all():
+        every = int(m_counts @ (square.astype(float) @ m_counts.astype(float)))
+        before = (every - own) // 2
+    else:
+        before = _before(square, of_query)
+    return total - before - (0 if job.include_self else own)
+
+
+def _before(square: np.ndarray, of_query: np.ndarray) -> int:
+    """Pairs (i, j), j < i, of some queries whose lengths pass.
+
+    square : of two of their lengths; of_query : which length each has
+    """
+    count = 0
+    for first in range(0, len(of_query), ROWS):
+        i = of_query[first : first + ROWS]
+        some = square[np.ix_(i, of_query[: first + ROWS])]
+        count += int(np.count_nonzero(np.tril(some, first - 1)))
+    return count
 
 
 def _distinct(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

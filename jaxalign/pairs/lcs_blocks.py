@@ -147,13 +147,19 @@ def _look_at_block(proofs: "Proofs", block: TargetBlock, _device) -> Pairs:
     m, n = job.query_lengths[i], job.target_lengths[j]
     wanted &= proofs.may_pass(m, n)
     rows = wanted.any(axis=1)
-    if proofs.lcs and rows.any():
+    if _counted_on_cpu(proofs) and rows.any():
         some = _reach(rows)
         lcs = _lcs_on_cpu(proofs, block, some)
         kept = proofs.by_subsequence(lcs, m[some], n[some]) & wanted[some]
         wanted = np.zeros_like(wanted)
         wanted[some] = kept
     return i[wanted], j[wanted]
+
+
+def _counted_on_cpu(proofs: "Proofs") -> bool:
+    """Whether subsequences of blocks are counted. A GPU aligns two sequences that are
+    too long for its kernel sooner than a CPU counts theirs."""
+    return proofs.lcs and proofs.launches is None
 
 
 def _look_by_length_classes(proofs: "Proofs", block: TargetBlock) -> Pairs:
@@ -166,9 +172,9 @@ def _look_by_length_classes(proofs: "Proofs", block: TargetBlock) -> Pairs:
     if not rows.any():
         return q[:0], q[:0]
     some, least = _reach(rows), np.zeros(may.shape, np.int64)
-    if proofs.lcs and proofs.bound is not None:
+    if _counted_on_cpu(proofs):
         lcs = _lcs_on_cpu(proofs, block, some)
-        least = proofs.bound.least_count(m[:, None], n[None])
+        least = proofs.least_count(m[:, None], n[None])
     else:
         lcs = np.zeros((some.stop - some.start, len(of_target)), np.int16)
     least = np.where(may, least, length_classes.NEVER)

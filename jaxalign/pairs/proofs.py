@@ -77,6 +77,11 @@ class Proofs:
         assert self.bound is not None
         return self.bound.possible(lcs, m, n)
 
+    def least_count(self, m, n) -> np.ndarray:
+        """The least subsequences of pairs of lengths m and n that leave them."""
+        assert self.bound is not None
+        return self.bound.least_count(m, n)
+
     def excluded(self, kept: int) -> dict[str, int]:
         """How many pairs of the task each inequality excludes, where ``kept`` are
         left."""

@@ -14,12 +14,13 @@ import jaxalign
 import kernels_pallas
 from jaxalign.cli.main import main
 from jaxalign.model.table import join
-from jaxalign.pairs import compiled, lcs_blocks, proofs, survivors
+from jaxalign.pairs import compiled, excluded_pairs, lcs_blocks, proofs, survivors
 from jaxalign.pairs.cpu import lcs_windows
 from jaxalign.pairs.gpu import lcs_launches
 from jaxalign.pairs.gpu.lcs_launches import LcsLaunches
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.parts import part_batches
+from jaxalign.pairs.windows import PairMatrix
 from kernels_pallas.core.mosaic import Threads
 from kernels_pallas.pairs import lcs
 
@@ -357,7 +358,40 @@ def test_rows_by_launches(launched, monkeypatch, kind, devices, together):
     assert swapped == ({False} if together else {False, True})
     monkeypatch.undo()
     on_cpu = jaxalign.align_all(TEXTS, **options, **SWEEP).info
-    assert found.info["excluded"] == on_cpu["excluded"]
+    # Of two long sequences no subsequence is counted.
+    *others, last = found.info["excluded"]
+    assert last.startswith("LCS") and found.info["excluded"][last] > 0
+    assert all(found.info["excluded"][x] == on_cpu["excluded"][x] for x in others)
+    assert found.info["excluded"][last] <= on_cpu["excluded"][last]
+    excluded = sum(found.info["excluded"].values())
+    assert excluded + found.info["aligned_pairs"] == found.info["pairs"]
+
+
+@pytest.mark.parametrize("itself", [False, True])
+@pytest.mark.parametrize("kind", ["all", "cross", "zip"])
+def test_excluded_pairs_are_counted_as_one_by_one(kind, itself, monkeypatch):
+    monkeypatch.setattr(excluded_pairs, "ROWS", 3)
+    lengths = np.random.default_rng(5).integers(0, 9, 25)
+    queries = lengths if kind == "zip" else lengths[:11]
+    job = PairMatrix(kind, queries, lengths[::-1] if kind == "zip" else lengths, itself)
+    tests = {
+        "both ways": lambda m, n: abs(m - n) < 5,
+        "one way": lambda m, n: m <= n,
+    }
+    meets = {"zip": lambda i, j: i == j, "cross": lambda i, j: True}
+    meets |= {"all": (lambda i, j: i <= j) if itself else (lambda i, j: i < j)}
+    want, kept = dict.fromkeys([*tests, "rest"], 0), 0
+    for i, m in enumerate(job.query_lengths):
+        for j, n in enumerate(job.target_lengths):
+            if meets[kind](i, j):
+                failed = [name for name, test in tests.items() if not test(m, n)]
+                rest = ["rest"] if (i + j) % 3 else []
+                kept += not failed and not rest
+                for name in [*failed, *rest][:1]:
+                    want[name] += 1
+    count = excluded_pairs.excluded_pairs
+    assert count(job, tests, "rest", kept) == want and min(want.values()) > 0
+    assert count(job, {}, None, 0) == {}
 
 
 @pytest.mark.skipif(
