@@ -16,12 +16,11 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.profile import Profile
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs.hard_alignments import hard_alignment
+from jaxalign.pairs.hard_alignments import HardOptions, hard_alignment
+from jaxalign.signatures import with_options
 from jaxalign.similarity.hard_result import HardAlignments
 
-COLUMNS = (
-    64  # targets are padded to a multiple of it, so that few programs are compiled
-)
+COLUMNS = 64  # targets are padded to a multiple of it, for few programs
 CELLS = 2**24  # of a batch; a score and its direction are 3 bytes
 
 
@@ -33,6 +32,7 @@ class ProfileCosts:
     gap_extend: Any
 
 
+@with_options(HardOptions)
 def align_profile(
     profile: Profile,
     targets: SetLike,

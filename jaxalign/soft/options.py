@@ -83,7 +83,9 @@ def prepare(similarity: Any, lengths: Any, options: SoftOptions) -> tuple[Any, .
     _check_temperature(options.temperature)
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
     shape = (*batch, *pair.similarity.shape[-2:])
-    band = checked_band(options.band, shape, ranks)
+    band = None
+    if options.band is not None:
+        band = checked_band(options.band, shape, ranks)
     if band is None:
         about = shape, pair.similarity.dtype, any(ranks)
         block = _block(options.implementation, *about, options.adjacent_gaps)

@@ -29,6 +29,7 @@ torch = pytest.mark.skipif(find_spec("torch") is None, reason="no torch")
 
 SOME = ["MKTAY", "MKTA", "MRTAY"]
 SIMILARITY, GAPS = np.eye(3, dtype=np.float32), {"gap_open": 2.0, "gap_extend": 1.0}
+PROFILE = jaxalign.Profile.from_sequence("MKV")
 MODEL = {"similarity": SIMILARITY, **GAPS}
 CALLS = {
     "align": lambda: jaxalign.align("MKV", "MRV"),
@@ -42,6 +43,7 @@ CALLS = {
     "plan": lambda: jaxalign.plan(SOME),
     "hard_alignment": lambda: jaxalign.hard_alignment(**MODEL),
     "k_best": lambda: jaxalign.k_best(2, **MODEL),
+    "align_profile": lambda: jaxalign.align_profile(PROFILE, SOME),
     "cluster": lambda: jaxalign.cluster(SOME, min_identity=0.5),
     "deduplicate": lambda: jaxalign.deduplicate(SOME),
     "identity_graph": lambda: jaxalign.identity_graph(SOME, min_identity=0.5),
