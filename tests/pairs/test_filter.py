@@ -399,14 +399,16 @@ def test_excluded_pairs_are_counted_as_one_by_one(kind, itself, monkeypatch):
 )
 def test_the_engine_filters_by_kernels(monkeypatch):
     options = {"min_identity": 0.6, "identity": "longer", "output": "identity"}
-    some = [text for text in TEXTS if len(text) < 70][:16]
+    some = [text for text in TEXTS if len(text) < 70][:9]
     want = jaxalign.align_all(some, **options, filter=False)
     _drive(monkeypatch)
     interpret = kernels_pallas.interpreter()
+    few = {"queries": 4, "targets": lcs.THREADS}
+    monkeypatch.setattr(lcs_launches, "LEAST_ROWS", 32)
     monkeypatch.setattr(
         compiled,
         "lcs_launches",
-        lambda task: LcsLaunches(task, kernels_pallas, interpret),
+        lambda task: LcsLaunches(task, kernels_pallas, interpret, **few),
     )
     options["implementation"] = "pallas"
     found = jaxalign.align_all(some, **options, threads=1, devices=[0])
