@@ -28,6 +28,53 @@ AS_USERS = {
     "test_small_jobs.py",
 }
 
+# Cases, and tests of what others look at too, that take more than three seconds on a
+# core with nothing compiled: `make test-all` has them.
+SLOW = (
+    "test_a_device_by_name_computes",
+    "test_hits_and_scores_are_parasails",
+    "test_every_path_by_enumeration[float32]",
+    "test_the_k_best_by_enumeration[True]",
+    "test_equal_to_align_pairs[global-free_ends0]",
+    "test_sequences_of_other_lengths_are_refused",
+    "test_scores_beyond_eight_bits[1-65536]",
+    "test_rows_find_the_same_hits[local-200]",
+    "test_hits_are_those_of_both_searches_by_hand[1]",
+    "test_the_sample_does_not_depend_on_blocks",
+    "test_a_batch_with_a_band_is_its_pairs",
+    "test_hard_alignments_too",
+    "test_each_device_computes_its_share[gradient-log]",
+    "test_finite_differences",
+    "test_enumeration[None]",
+    "test_every_transformation_agrees",
+    "test_samples_follow_the_posterior[global-True]",
+    "test_padding_and_batches[global]",
+    "test_memory_of_gradients[entropy-100]",
+    "test_posterior_forward_and_back",
+    "test_samples_and_divergence_of_nan",
+    "test_samples_divergence_and_hard_alignments_without_entries[shape3]",
+    "test_infinite_costs_forbid_gaps",
+    "test_large_jobs_have_their_gap_costs_in_the_program",
+    "test_columns_in_chunks[local]",
+    "test_eight_bits_say_when_they_do_not_hold[constant-costs]",
+    "test_kill_at_random_moments[2]",
+    "test_parts_shards_and_what_is_there_already[True]",
+    "test_launches_that_find_no_memory_run_in_halves[zipped-issued]",
+    "test_paths[local-int16-block]",
+    "test_witnesses[linear]",
+    "test_striped_is_the_sweep[1-8-True]",
+    "test_a_process_that_dies_or_hangs_is_a_fault[time.sleep(60)-silent for]",
+    "test_examples[docs/how-to/soft-alignment.md]",
+    "test_examples[docs/how-to/fit-a-profile.md]",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests of ``SLOW``."""
+    for item in items:
+        if item.name in SLOW:
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(autouse=True)
 def as_users_run(request, monkeypatch):
