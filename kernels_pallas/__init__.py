@@ -32,7 +32,7 @@ _HOMES = {
     "soft_expected": "soft.align",
     "soft_product": "soft.align",
     "match_table": "pairs.lcs",
-    "target_blocks": "pairs.lcs",
+    "target_blocks": "pairs.match_words",
     "subsequences": "pairs.lcs",
     "query_words": "pairs.lcs",
     "MAX_QUERY": "pairs.lcs",

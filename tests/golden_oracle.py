@@ -14,6 +14,7 @@ import jaxalign
 
 LARGEST = 10**6  # cells of a pair: beyond, the oracle takes minutes
 LARGEST_TRIPLE = 40**3
+COMPLEMENT = str.maketrans("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN")
 
 
 def check(groups, share: float) -> int:
@@ -58,6 +59,11 @@ def _good_row(table, k) -> bool:
     a, b = table.queries[table["query"][k]], table.targets[table["target"][k]]
     problem = s.scores, s.open, s.extend, table.mode, table.free_ends
     got = {name: column[k].item() for name, column in table.columns.items()}
+    if got.get("strand") == -1:  # spans of a query count along its plus strand
+        text = s.alphabet.decode(a).translate(COMPLEMENT)[::-1]
+        a = s.alphabet.encode(text)
+        ends = len(a) - got["query_end"], len(a) - got["query_start"]
+        got["query_start"], got["query_end"] = ends
     if "max_identities" in got:
         wildcard = s.alphabet.wildcard_code
         score, most = oracle.max_identities(a, b, *problem, wildcard)

@@ -206,7 +206,7 @@ def _look_by_launch(proofs: "Proofs", block: LaunchBlock, device) -> Pairs:
     elif proofs.task.kind == "all":
         i, j = np.minimum(i, j), np.maximum(i, j)
     m, n = job.query_lengths[i], job.target_lengths[j]
-    kept = proofs.may_pass(m, n) & proofs.by_subsequence(found.lcs, m, n)
+    kept = proofs.may_pass(m, n) & proofs.by_subsequence(found.value, m, n)
     return i[kept], j[kept]
 
 

@@ -27,15 +27,17 @@ from kernels_pallas.core.mosaic import (
     WORD_LAYOUT,
     WORD_TYPE,
     Threads,
-    kernel,
     word_of,
     words_of,
 )
-from kernels_pallas.pairs.lcs import (
+from kernels_pallas.pairs.match_words import (
     LETTERS_OF_WORD,
     WORD_BITS,
     TargetBlocks,
+    every_pair,
+    match_words,
     row_words,
+    table_of,
 )
 
 ASM_WORDS = 8  # words of a statement
@@ -61,13 +63,7 @@ def edit_table(codes, first, lengths, *, words: int, padding: int):
     place = jnp.arange(words * WORD_BITS, dtype=jnp.int32)[None, :]
     place = place - (words * WORD_BITS - lengths[:, None])
     letters = codes.at[first[:, None] + place].get(mode="clip").astype(jnp.int32)
-    letters = jnp.where(place >= 0, letters, padding).reshape(-1, words, WORD_BITS)
-    bit = jnp.int32(1) << jnp.arange(WORD_BITS, dtype=jnp.int32).reshape(1, 1, 1, -1)
-    every = jnp.arange(padding + 1, dtype=jnp.int32).reshape(1, -1, 1, 1)
-    match = jnp.where(letters[:, None] == every, bit, 0).sum(-1, dtype=jnp.int32)
-    match = jnp.pad(match, ((0, 0), (0, 0), (0, row_words(words) - words)))
-    flat = match.reshape(len(lengths), -1)
-    return jnp.pad(flat, ((0, 0), (0, -flat.shape[1] % THREADS)))
+    return table_of(jnp.where(place >= 0, letters, padding), padding)
 
 
 @partial(jax.jit, static_argnames=("words", "padding", "interpret"))
@@ -85,20 +81,8 @@ def edits(table, blocks: TargetBlocks, *, words: int, padding: int, interpret=No
     -------
     int32 (Q, N)
     """
-    queries, size = table.shape
-    count = blocks.starts.shape[0]
-    program = partial(_edit_program, words=words, size=size, blocks=count,
-                      padding=padding, plain=interpret is not None)  # fmt: skip
-    run = kernel(
-        program,
-        [jax.ShapeDtypeStruct((queries * count * THREADS,), jnp.int32)],
-        [plgpu.SMEM((size,), jnp.int32)],
-        (queries, count),
-        ("query", "block"),
-        interpret,
-    )
-    (distances,) = run(table.reshape(-1), *blocks)
-    return distances.reshape(queries, count * THREADS)
+    program = partial(_edit_program, words=words, padding=padding)
+    return every_pair(program, table, blocks, interpret)
 
 
 def _edit_program(table, starts, steps, letters, out, match, *,
@@ -106,12 +90,8 @@ def _edit_program(table, starts, steps, letters, out, match, *,
     """One query against the targets of one block."""
     th = Threads(plain)
     query, block = lax.axis_index("query"), lax.axis_index("block")
-    thread = th.index()
-    for at in range(0, size, THREADS):
-        (word,) = th.load(table, thread, base=query, stride=size, more=at)
-        th.store(match, thread, (word,), more=at)
-    th.wait()
-    rows, start = th.read_only(match), starts[block]
+    rows, thread = match_words(th, table, match, query, size), th.index()
+    start = starts[block]
     last = th.splat(padding * row_words(words))
 
     def step(t, state):

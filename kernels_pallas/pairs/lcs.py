@@ -10,13 +10,9 @@ its letters c one after the other (Hyyrö 2004):
 That is three instructions for 32 cells: AND, add with carry, LOP3. Zero bits of the
 last V are the length of the LCS. A letter that matches nothing leaves V as it is, so it
 stands for the wildcard and for what lies beyond the end of a target.
-
-The rows of match words have an odd number of words, so that the threads of a warp,
-which read the same word of up to 32 different letters, find them in different banks.
 """
 
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,57 +24,23 @@ from kernels_pallas.core.mosaic import (
     WORD_LAYOUT,
     WORD_TYPE,
     Threads,
-    kernel,
     word_of,
     words_of,
 )
+from kernels_pallas.pairs.match_words import (
+    LETTERS_OF_WORD,
+    WORD_BITS,
+    TargetBlocks,
+    every_pair,
+    match_words,
+    row_words,
+    table_of,
+)
 
-WORD_BITS = 32
-LETTERS_OF_WORD = 4  # a byte each
 ASM_WORDS = 16  # of V that one statement adds up; a carry crosses in a register
 # Words of V; of each a program
 WORD_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)
 MAX_QUERY = WORD_COUNTS[-1] * WORD_BITS  # letters of a query, whose V fits registers
-
-
-class TargetBlocks(NamedTuple):
-    """Letters of targets, 128 of them a block, from ``target_blocks``."""
-
-    starts: jax.Array  # int32 (B,), the row where each block begins
-    steps: jax.Array  # int32 (B,), its rows: of its longest target
-    letters: jax.Array  # int32 (rows * 128,): four letters of each target
-
-
-@partial(jax.jit, static_argnames=("padding", "room", "front"))
-def target_blocks(
-    codes, first, lengths, *, padding: int, room: int, front: bool = False
-) -> TargetBlocks:
-    """Lay out targets from a flat array, best longest first.
-
-    Parameters
-    ----------
-    codes : uint8 (X,)
-    first, lengths : int32 (N,), N a multiple of 128
-    padding : static, a letter that matches nothing
-    room : static, rows of all blocks at least: a row has four letters of 128 targets
-    front : static, whether padding comes before the letters of a target, not after
-    """
-    steps = -(-lengths.reshape(-1, THREADS).max(1) // LETTERS_OF_WORD)
-    starts = jnp.cumsum(steps) - steps
-    count = steps.shape[0]
-    block = jnp.arange(count, dtype=jnp.int32)
-    block = jnp.repeat(block, steps, total_repeat_length=room)
-    step = jnp.arange(room, dtype=jnp.int32) - starts[block]
-    own = block[:, None] * THREADS + jnp.arange(THREADS, dtype=jnp.int32)[None, :]
-    words = jnp.zeros((room, THREADS), jnp.int32)
-    for k in range(LETTERS_OF_WORD):
-        j = (step * LETTERS_OF_WORD + k)[:, None]
-        if front:
-            j = j + (lengths[own] - (steps[block] * LETTERS_OF_WORD)[:, None])
-        letter = codes.at[first[own] + j].get(mode="clip").astype(jnp.int32)
-        letter = jnp.where((j >= 0) & (j < lengths[own]), letter, padding)
-        words = words | (letter << (8 * k))
-    return TargetBlocks(starts, steps, words.reshape(-1))
 
 
 @partial(jax.jit, static_argnames=("words", "padding", "wildcard"))
@@ -94,18 +56,7 @@ def match_table(codes, first, lengths, *, words: int, padding: int, wildcard: in
     place = jnp.arange(words * WORD_BITS, dtype=jnp.int32)[None, :]
     letters = codes.at[first[:, None] + place].get(mode="clip").astype(jnp.int32)
     inside = (place < lengths[:, None]) & (letters != wildcard)
-    letters = jnp.where(inside, letters, -1).reshape(-1, words, WORD_BITS)
-    bit = jnp.int32(1) << jnp.arange(WORD_BITS, dtype=jnp.int32).reshape(1, 1, 1, -1)
-    every = jnp.arange(padding + 1, dtype=jnp.int32).reshape(1, -1, 1, 1)
-    match = jnp.where(letters[:, None] == every, bit, 0).sum(-1, dtype=jnp.int32)
-    match = jnp.pad(match, ((0, 0), (0, 0), (0, row_words(words) - words)))
-    flat = match.reshape(len(lengths), -1)
-    return jnp.pad(flat, ((0, 0), (0, -flat.shape[1] % THREADS)))
-
-
-def row_words(words: int) -> int:
-    """Words of a row of match words: an odd number."""
-    return words | 1
+    return table_of(jnp.where(inside, letters, -1), padding)
 
 
 def query_words(longest: int) -> int:
@@ -128,20 +79,7 @@ def subsequences(table, blocks: TargetBlocks, *, words: int, interpret=None):
     -------
     int32 (Q, N)
     """
-    queries, size = table.shape
-    count = blocks.starts.shape[0]
-    program = partial(_lcs_program, words=words, size=size, blocks=count,
-                      plain=interpret is not None)  # fmt: skip
-    run = kernel(
-        program,
-        [jax.ShapeDtypeStruct((queries * count * THREADS,), jnp.int32)],
-        [plgpu.SMEM((size,), jnp.int32)],
-        (queries, count),
-        ("query", "block"),
-        interpret,
-    )
-    (lcs,) = run(table.reshape(-1), *blocks)
-    return lcs.reshape(queries, count * THREADS)
+    return every_pair(partial(_lcs_program, words=words), table, blocks, interpret)
 
 
 def _lcs_program(table, starts, steps, letters, out, match, *,
@@ -149,12 +87,8 @@ def _lcs_program(table, starts, steps, letters, out, match, *,
     """One query against the targets of one block."""
     th = Threads(plain)
     query, block = lax.axis_index("query"), lax.axis_index("block")
-    thread = th.index()
-    for at in range(0, size, THREADS):
-        (word,) = th.load(table, thread, base=query, stride=size, more=at)
-        th.store(match, thread, (word,), more=at)
-    th.wait()
-    rows, start = th.read_only(match), starts[block]
+    rows, thread = match_words(th, table, match, query, size), th.index()
+    start = starts[block]
 
     def step(t, state):
         (four,) = th.load(letters, thread, base=start + t, stride=THREADS)

@@ -11,7 +11,7 @@ from kernel_cases import values
 from jaxalign.pairs.dp.edit_integers import distance
 from kernels_pallas.core import access_check, mosaic
 from kernels_pallas.core.mosaic import THREADS
-from kernels_pallas.pairs import edits, lcs
+from kernels_pallas.pairs import edits, match_words
 
 PADDING = 4
 
@@ -35,10 +35,10 @@ def found(queries, targets, words):
     table = edits.edit_table(*flat(queries), words=words, padding=PADDING)
     targets = [*targets, *[np.zeros(0, np.uint8)] * (-len(targets) % THREADS)]
     rows = sum(
-        -(-max(map(len, targets[k : k + THREADS])) // lcs.LETTERS_OF_WORD)
+        -(-max(map(len, targets[k : k + THREADS])) // match_words.LETTERS_OF_WORD)
         for k in range(0, len(targets), THREADS)
     )
-    blocks = lcs.target_blocks(
+    blocks = match_words.target_blocks(
         *flat(targets), padding=PADDING, room=rows + 3, front=True
     )
     result = edits.edits(table, blocks, words=words, padding=PADDING,
@@ -75,10 +75,10 @@ def test_edges_cross_from_one_statement_to_the_next():
 
 @pytest.mark.parametrize("words", [1, edits.ASM_WORDS, edits.EDIT_WORD_COUNTS[-1]])
 def test_it_lowers_to_mosaic_for_a_gpu(words):
-    size = -(-25 * lcs.row_words(words) // THREADS) * THREADS
+    size = -(-25 * match_words.row_words(words) // THREADS) * THREADS
     shapes = [(4, size), (2,), (2,), (64 * THREADS,)]
     table, *blocks = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
     run = partial(edits.edits, words=words, padding=24)
-    traced = jax.jit(run).trace(table, lcs.TargetBlocks(*blocks))
+    traced = jax.jit(run).trace(table, match_words.TargetBlocks(*blocks))
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "mosaic_gpu" in text

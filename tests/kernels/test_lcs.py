@@ -11,7 +11,7 @@ from kernel_cases import values
 
 from kernels_pallas.core import access_check, mosaic
 from kernels_pallas.core.mosaic import THREADS
-from kernels_pallas.pairs import lcs
+from kernels_pallas.pairs import lcs, match_words
 
 WILDCARD, PADDING = 4, 5
 
@@ -36,10 +36,10 @@ def found(queries, targets, words):
                             wildcard=WILDCARD)  # fmt: skip
     targets = [*targets, *[np.zeros(0, np.uint8)] * (-len(targets) % THREADS)]
     rows = sum(
-        -(-max(map(len, targets[k : k + THREADS])) // lcs.LETTERS_OF_WORD)
+        -(-max(map(len, targets[k : k + THREADS])) // match_words.LETTERS_OF_WORD)
         for k in range(0, len(targets), THREADS)
     )
-    blocks = lcs.target_blocks(*flat(targets), padding=PADDING, room=rows + 3)
+    blocks = match_words.target_blocks(*flat(targets), padding=PADDING, room=rows + 3)
     result = lcs.subsequences(table, blocks, words=words,
                               interpret=mosaic.interpreter())  # fmt: skip
     jax.effects_barrier()
@@ -69,16 +69,16 @@ def test_a_carry_crosses_from_one_statement_to_the_next():
 
 def test_rows_of_match_words_lie_in_different_banks():
     for words in range(1, 65):
-        row = lcs.row_words(words)
+        row = match_words.row_words(words)
         assert row >= words and len({row * letter % 32 for letter in range(32)}) == 32
 
 
 @pytest.mark.parametrize("words", [1, lcs.ASM_WORDS, lcs.WORD_COUNTS[-1]])
 def test_it_lowers_to_mosaic_for_a_gpu(words):
-    size = -(-25 * lcs.row_words(words) // THREADS) * THREADS
+    size = -(-25 * match_words.row_words(words) // THREADS) * THREADS
     shapes = [(4, size), (2,), (2,), (64 * THREADS,)]
     table, *blocks = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
     run = partial(lcs.subsequences, words=words)
-    traced = jax.jit(run).trace(table, lcs.TargetBlocks(*blocks))
+    traced = jax.jit(run).trace(table, match_words.TargetBlocks(*blocks))
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "mosaic_gpu" in text

@@ -237,7 +237,7 @@ def test_a_budget_of_near_pairs(monkeypatch):
 @values
 def test_near_pairs_by_launches(monkeypatch):
     """Sequences too long for a launch, several launches, a launch with few queries."""
-    from jaxalign.pairs.gpu import edit_launches
+    from jaxalign.pairs.gpu import edit_launches, few_pairs
     from kernels_pallas.core import mosaic
 
     def launches(sequences):
@@ -246,8 +246,8 @@ def test_near_pairs_by_launches(monkeypatch):
 
     monkeypatch.setattr(near_pairs, "MAX_SECONDS", -1)
     monkeypatch.setattr(near_pairs, "LEAST_CELLS_OF_A_GPU", 0)
-    monkeypatch.setattr(edit_launches, "LEAST_ROWS", 1)
-    monkeypatch.setattr(edit_launches, "LEAST_NEAR", 64)
+    monkeypatch.setattr(few_pairs, "LEAST_ROWS", 1)
+    monkeypatch.setattr(few_pairs, "LEAST_PAIRS", 64)
     monkeypatch.setattr(edit_launches.EditLaunches, "longest", 30)
     monkeypatch.setattr(edit_launches, "launches_of", launches)
     some = [text(n, "ACDE") for n in (*RNG.integers(0, 14, 150), 31, 32, 33, 30)]

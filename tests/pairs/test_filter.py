@@ -16,13 +16,13 @@ from jaxalign.cli.main import main
 from jaxalign.model.table import join
 from jaxalign.pairs import compiled, excluded_pairs, lcs_blocks, proofs, survivors
 from jaxalign.pairs.cpu import lcs_windows
-from jaxalign.pairs.gpu import lcs_launches
+from jaxalign.pairs.gpu import few_pairs, lcs_launches
 from jaxalign.pairs.gpu.lcs_launches import LcsLaunches
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.parts import part_batches
 from jaxalign.pairs.windows import PairMatrix
 from kernels_pallas.core.mosaic import Threads
-from kernels_pallas.pairs import lcs
+from kernels_pallas.pairs import lcs, match_words
 
 LETTERS = list("ACDEFGHIKLMNPQRSTVWYX")
 MODES = [
@@ -286,8 +286,8 @@ def by_plain_rows(table, blocks, *, words, interpret=None):
         for start, count in zip(np.asarray(blocks.starts), steps, strict=True):
             v = (jnp.full(lcs.THREADS, -1, jnp.int32),) * words
             for four in rows[start : start + count]:
-                for k in range(lcs.LETTERS_OF_WORD):
-                    at = four[:, k].astype(int) * lcs.row_words(words)
+                for k in range(match_words.LETTERS_OF_WORD):
+                    at = four[:, k].astype(int) * match_words.row_words(words)
                     v = next_row(v, tuple(match[at + w] for w in range(words)))
             columns.append(
                 sum(np.bitwise_count(~np.asarray(x).view(np.uint32)) for x in v)
@@ -404,7 +404,7 @@ def test_the_engine_filters_by_kernels(monkeypatch):
     _drive(monkeypatch)
     interpret = kernels_pallas.interpreter()
     few = {"queries": 4, "targets": lcs.THREADS}
-    monkeypatch.setattr(lcs_launches, "LEAST_ROWS", 32)
+    monkeypatch.setattr(few_pairs, "LEAST_ROWS", 32)
     monkeypatch.setattr(
         compiled,
         "lcs_launches",

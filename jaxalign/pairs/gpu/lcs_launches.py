@@ -5,31 +5,19 @@ Queries beyond the registers of the kernel are counted on the CPU, by the same f
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.pairs.gpu import device_arrays
+from jaxalign.pairs.gpu import device_arrays, few_pairs
 from jaxalign.pairs.gpu.transfer import FILTER_SLACK
-from jaxalign.pairs.windows import bucket
 from jaxalign.runtime.programs import program, stored
 
 QUERIES, TARGETS = 128, 16384  # of a launch …
 SHORT, TIMES = 64, 8  # … and so many times as many queries of so many letters at most
 THREADS = 128  # targets of a program of the kernel
-LEAST_ROWS = 2**15  # room for letters: one program for most launches
-LEAST_CANDIDATES = 2**14  # room for pairs
-RUN = 32  # places that are looked at together
-
-
-class Candidates(NamedTuple):
-    """Places (P,) in the rows and columns of a launch, and LCS of these pairs."""
-
-    row: np.ndarray
-    column: np.ndarray
-    lcs: np.ndarray  # int16
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +53,7 @@ class LcsLaunches:
 
     def candidates(
         self, rows, columns, met, bound, device, swapped=False
-    ) -> Candidates:
+    ) -> few_pairs.FewPairs:
         """Pairs that may pass, and few others: a device decides in float32, and leaves
         what misses the cut by a hair.
 
@@ -86,13 +74,7 @@ class LcsLaunches:
             halves = _halves(m, bound, lcs.shape[0]), _halves(n, bound, lcs.shape[1])
             static = {"filters": task.filters, "join": bound.sides(m[:1], n[:1])[2]}
             mask = _mask(lcs, *halves, met, np.float32(bound.cut), **static)
-            size, total = LEAST_CANDIDATES, None
-            while total is None or total > size:
-                size = min(max(size, bucket(total or 0)), lcs.size)
-                total, *found = _compact(mask, lcs, size=size)
-                total = int(total)
-        place, lcs_found = (np.asarray(x)[:total] for x in found)
-        return Candidates(*np.divmod(place.astype(np.int64), lcs.shape[1]), lcs_found)
+            return few_pairs.chosen(mask, lcs)
 
     def count(self, queries, targets, device=None) -> np.ndarray:
         """LCS of some queries with some targets, both by index, longest first, and of
@@ -116,26 +98,17 @@ def _launch(launches: LcsLaunches, sides, codes, rows, columns):
     """
     kernels, alphabet = launches.kernels, launches.task.scoring.alphabet
     options = {"padding": alphabet.size}
-    first, length = _places(sides[1], columns, -(-launches.targets // THREADS))
-    steps = int((-(-length.reshape(-1, THREADS).max(1) // 4)).sum())
-    room = bucket(steps, 2, LEAST_ROWS)
+    first, length, room = few_pairs.columns_of(sides[1], columns, launches.targets)
     blocks = stored(kernels.target_blocks, BLOCKS)(
         codes[1], first, length, room=room, **options
     )
     slots = launches.queries * (1 if len(rows) <= launches.queries else TIMES)
-    first, length = _places(sides[0], rows, slots, 1)
+    first, length = few_pairs.places(sides[0], rows, slots)
     words = kernels.query_words(int(length.max(initial=1)))
     options |= {"words": words, "wildcard": alphabet.wildcard_code}
     table = stored(kernels.match_table, MATCH)(codes[0], first, length, **options)
     lcs = stored(kernels.subsequences, LCS)
     return _narrow(lcs(table, blocks, words=words, interpret=launches.interpret))
-
-
-def _places(sequences, which, count: int, each: int = THREADS):
-    """int32 (count * each,): where sequences begin, and their lengths."""
-    sides = sequences.starts[which], sequences.lengths[which]
-    room = count * each - len(which)
-    return tuple(np.pad(x, (0, room)).astype(np.int32) for x in sides)
 
 
 def _halves(lengths, bound, room: int) -> np.ndarray:
@@ -166,19 +139,3 @@ def _mask(lcs, rows, columns, met, cut, *, filters, join):
     quotient = lcs.astype(jnp.float32) / jnp.maximum(least, jnp.float32(0.5))
     mask &= (quotient >= cut - FILTER_SLACK) | (least <= 0)
     return mask & (jnp.arange(lcs.shape[1], dtype=jnp.int32)[None] < met[:, None])
-
-
-@program(("size",))
-def _compact(mask, lcs, *, size):
-    """(number of pairs of a mask, flat places (size,) of the first, their LCS).
-
-    Few are set, so those are found among runs of ``RUN`` places that have any.
-    """
-    runs = mask.reshape(-1, RUN)
-    some = runs.any(axis=1)
-    (which,) = jnp.nonzero(some, size=min(size, len(runs)), fill_value=0)
-    inside = jnp.arange(len(which), dtype=jnp.int32) < some.sum(dtype=jnp.int32)
-    few = runs[which] & inside[:, None]
-    (at,) = jnp.nonzero(few.reshape(-1), size=size, fill_value=0)
-    index = (which[at // RUN] * RUN + at % RUN).astype(jnp.int32)
-    return mask.sum(dtype=jnp.int32), index, lcs.reshape(-1)[index]

@@ -1,0 +1,72 @@
+"""Launches of bit-parallel words: where their sequences lie, and the few pairs of a
+launch that are wanted.
+
+The sizes of launches differ as little as can be, so that they share programs.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.pairs.windows import bucket
+from jaxalign.runtime.programs import program
+
+THREADS = 128  # columns of a program of a kernel
+LETTERS_OF_WORD = 4
+LEAST_ROWS = 2**15  # room for letters: one program for most launches
+LEAST_PAIRS = 2**14  # room for pairs
+RUN = 32  # places that are looked at together
+
+
+class FewPairs(NamedTuple):
+    """Places (P,) in the rows and columns of a launch, int64, and what is known of
+    these pairs."""
+
+    row: np.ndarray
+    column: np.ndarray
+    value: np.ndarray
+
+
+def places(sequences, which, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """int32 (room,): where some sequences begin, and their lengths; 0 beyond."""
+    sides = sequences.starts[which], sequences.lengths[which]
+    first, length = (np.pad(x, (0, room - len(x))).astype(np.int32) for x in sides)
+    return first, length
+
+
+def columns_of(sequences, which, count: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """``places`` of the columns of a launch of up to ``count``, longest first, and room
+    for the rows of their letters (``kernels_pallas.target_blocks``)."""
+    first, length = places(sequences, which, -(-count // THREADS) * THREADS)
+    longest = length.reshape(-1, THREADS).max(1)
+    rows = int((-(-longest // LETTERS_OF_WORD)).sum())
+    return first, length, bucket(rows, 2, LEAST_ROWS)
+
+
+def chosen(mask, values) -> FewPairs:
+    """The pairs of a mask on a device, bool (rows, columns), and their values."""
+    size, total = LEAST_PAIRS, None
+    found: list = []
+    while total is None or total > size:
+        size = min(max(size, bucket(total or 0)), values.size)
+        count, *found = _compact(mask, values, size=size)
+        total = int(count)
+    place, some = (np.asarray(x)[:total] for x in found)
+    return FewPairs(*np.divmod(place.astype(np.int64), values.shape[1]), some)
+
+
+@program(("size",))
+def _compact(mask, values, *, size):
+    """(number of pairs of a mask, flat places (size,) of the first, their values).
+
+    Few are set, so those are found among runs of ``RUN`` places that have any.
+    """
+    runs = mask.reshape(-1, RUN)
+    some = runs.any(axis=1)
+    (which,) = jnp.nonzero(some, size=min(size, len(runs)), fill_value=0)
+    inside = jnp.arange(len(which), dtype=jnp.int32) < some.sum(dtype=jnp.int32)
+    few = runs[which] & inside[:, None]
+    (at,) = jnp.nonzero(few.reshape(-1), size=size, fill_value=0)
+    index = (which[at // RUN] * RUN + at % RUN).astype(jnp.int32)
+    return mask.sum(dtype=jnp.int32), index, values.reshape(-1)[index]
