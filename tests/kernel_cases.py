@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import kernels_pallas as kp
-from kernels_pallas.core import mosaic
+from kernels_pallas.core import access_check, mosaic
+from kernels_pallas.pairs import match_words
 
 LETTERS = 5
 KINDS = list(product((True, False), repeat=3))  # local, packed, shared
@@ -58,3 +59,30 @@ def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0,
     more |= {"runs": runs, "shape": s, "interpret": interpret}
     found = kp.align(problem, q, m, t, n, tie, **more)
     return jax.tree.map(np.asarray, found)
+
+
+def joined(sequences):
+    """(codes, where each sequence begins, lengths) of some arrays of codes."""
+    lengths = np.array([len(one) for one in sequences], np.int32)
+    first = (np.cumsum(lengths) - lengths).astype(np.int32)
+    codes = np.concatenate([*sequences, np.zeros(1, np.uint8)])
+    return jnp.asarray(codes), jnp.asarray(first), jnp.asarray(lengths)
+
+
+def target_blocks(targets, padding, **options):
+    """``match_words.target_blocks`` of some arrays of codes, and room for more."""
+    size, letters = mosaic.THREADS, match_words.LETTERS_OF_WORD
+    targets = [*targets, *[np.zeros(0, np.uint8)] * (-len(targets) % size)]
+    blocks = (targets[k : k + size] for k in range(0, len(targets), size))
+    rows = sum(-(-max(map(len, block)) // letters) for block in blocks)
+    options |= {"padding": padding, "room": rows + 3}
+    return match_words.target_blocks(*joined(targets), **options)
+
+
+def inside_arrays(result) -> np.ndarray:
+    """A result of the interpreter, no access of which has left its array."""
+    jax.effects_barrier()
+    outside = list(access_check.OUTSIDE)
+    access_check.OUTSIDE.clear()
+    assert outside == []
+    return np.asarray(result)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,9 @@ from jaxalign.model.profile import Profile
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.hard_alignments import HardOptions, hard_alignment
 from jaxalign.signatures import with_options
-from jaxalign.similarity.hard_result import HardAlignments
 
 COLUMNS = 64  # targets are padded to a multiple of it, for few programs
 CELLS = 2**24  # of a batch; a score and its direction are 3 bytes
-
-
-@dataclass(frozen=True)
-class ProfileCosts:
-    """Gap costs of one batch, as ``hard_alignment`` takes them."""
-
-    gap_open: Any
-    gap_extend: Any
 
 
 @with_options(HardOptions)
@@ -91,17 +81,17 @@ def align_profile(
     result: list[Any] = [None] * len(sequences)
     ends = {"mode": mode, "free_ends": free_ends}
     for index, wide in _batches(sequences.lengths, len(profile)):
-        costs = _costs(profile, wide, gap_open, gap_extend)
+        opening, extending = _costs(profile, wide, gap_open, gap_extend)
         codes, lengths = _padded(sequences, index, wide)
         best = hard_alignment(
             profile.scores.astype(np.int16)[:, codes].swapaxes(0, 1),
             (np.full(len(index), len(profile), np.int32), lengths),
-            gap_open=costs.gap_open,
-            gap_extend=costs.gap_extend,
+            gap_open=opening,
+            gap_extend=extending,
             **ends,
         )
         texts = [profile.alphabet.decode(sequences[k]) for k in index]
-        written = _written(best, profile, texts, scoring)
+        written = best.alignments([profile.consensus] * len(texts), texts, scoring)
         for k, alignment in zip(index, written, strict=True):
             result[k] = alignment
     return result
@@ -117,16 +107,17 @@ def _batches(lengths: np.ndarray, m: int):
             yield index[start : start + size], int(wide)
 
 
-def _costs(profile: Profile, wide: int, opening, extending) -> ProfileCosts:
+def _costs(profile: Profile, wide: int, opening, extending) -> tuple[Any, Any]:
+    """The two gap costs of a batch, as ``hard_alignment`` takes them."""
     if opening is not None:
-        return ProfileCosts(opening, extending)
+        return opening, extending
     if profile.gap_open is None or profile.gap_extend is None:
         raise UsageError("a profile has both gap costs, or none")
-    sides = [
+    opening, extending = (
         (skipped, np.broadcast_to(inserted[:, None], (len(profile), wide)))
         for skipped, inserted in (profile.gap_open, profile.gap_extend)
-    ]
-    return ProfileCosts(*sides)
+    )
+    return opening, extending
 
 
 def _padded(sequences: Sequences, index, wide: int):
@@ -136,7 +127,3 @@ def _padded(sequences: Sequences, index, wide: int):
         one = sequences[k]
         row[: len(one)] = one
     return codes, lengths
-
-
-def _written(best: HardAlignments, profile: Profile, texts, scoring) -> list[Alignment]:
-    return best.alignments([profile.consensus] * len(texts), texts, scoring)

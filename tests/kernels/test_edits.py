@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from kernel_cases import values
+from kernel_cases import inside_arrays, joined, target_blocks, values
 
 from jaxalign.pairs.dp.edit_integers import distance
-from kernels_pallas.core import access_check, mosaic
+from kernels_pallas.core import mosaic
 from kernels_pallas.core.mosaic import THREADS
 from kernels_pallas.pairs import edits, match_words
 
@@ -24,30 +24,12 @@ def sets(seed, count, longest):
     return [rng.integers(0, PADDING, n).astype(np.uint8) for n in lengths]
 
 
-def flat(sequences):
-    lengths = np.array([len(one) for one in sequences], np.int32)
-    first = (np.cumsum(lengths) - lengths).astype(np.int32)
-    codes = np.concatenate([*sequences, np.zeros(1, np.uint8)])
-    return jnp.asarray(codes), jnp.asarray(first), jnp.asarray(lengths)
-
-
 def found(queries, targets, words):
-    table = edits.edit_table(*flat(queries), words=words, padding=PADDING)
-    targets = [*targets, *[np.zeros(0, np.uint8)] * (-len(targets) % THREADS)]
-    rows = sum(
-        -(-max(map(len, targets[k : k + THREADS])) // match_words.LETTERS_OF_WORD)
-        for k in range(0, len(targets), THREADS)
-    )
-    blocks = match_words.target_blocks(
-        *flat(targets), padding=PADDING, room=rows + 3, front=True
-    )
+    table = edits.edit_table(*joined(queries), words=words, padding=PADDING)
+    blocks = target_blocks(targets, PADDING, front=True)
     result = edits.edits(table, blocks, words=words, padding=PADDING,
                          interpret=mosaic.interpreter())  # fmt: skip
-    jax.effects_barrier()
-    outside = list(access_check.OUTSIDE)
-    access_check.OUTSIDE.clear()
-    assert outside == []
-    return np.asarray(result)
+    return inside_arrays(result)
 
 
 def wanted(queries, targets):

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import lcs_by_words
-from kernel_cases import values
+from kernel_cases import inside_arrays, joined, target_blocks, values
 
-from kernels_pallas.core import access_check, mosaic
+from kernels_pallas.core import mosaic
 from kernels_pallas.core.mosaic import THREADS
 from kernels_pallas.pairs import lcs, match_words
 
@@ -24,29 +24,12 @@ def sets(seed, count, longest):
     return [rng.integers(0, 5, n).astype(np.uint8) for n in lengths]
 
 
-def flat(sequences):
-    lengths = np.array([len(one) for one in sequences], np.int32)
-    first = (np.cumsum(lengths) - lengths).astype(np.int32)
-    codes = np.concatenate([*sequences, np.zeros(1, np.uint8)])
-    return jnp.asarray(codes), jnp.asarray(first), jnp.asarray(lengths)
-
-
 def found(queries, targets, words):
-    table = lcs.match_table(*flat(queries), words=words, padding=PADDING,
+    table = lcs.match_table(*joined(queries), words=words, padding=PADDING,
                             wildcard=WILDCARD)  # fmt: skip
-    targets = [*targets, *[np.zeros(0, np.uint8)] * (-len(targets) % THREADS)]
-    rows = sum(
-        -(-max(map(len, targets[k : k + THREADS])) // match_words.LETTERS_OF_WORD)
-        for k in range(0, len(targets), THREADS)
-    )
-    blocks = match_words.target_blocks(*flat(targets), padding=PADDING, room=rows + 3)
-    result = lcs.subsequences(table, blocks, words=words,
+    result = lcs.subsequences(table, target_blocks(targets, PADDING), words=words,
                               interpret=mosaic.interpreter())  # fmt: skip
-    jax.effects_barrier()
-    outside = list(access_check.OUTSIDE)
-    access_check.OUTSIDE.clear()
-    assert outside == []
-    return np.asarray(result)
+    return inside_arrays(result)
 
 
 @values

@@ -1,6 +1,7 @@
 """Longest common subsequences on a GPU: launches of ``kernels_pallas.subsequences``.
 
-Queries beyond the registers of the kernel are counted on the CPU, by the same formula.
+Two sequences that are both too long for the registers of the kernel are left to the
+alignment (``pairs.lcs_blocks``).
 """
 
 import threading
@@ -17,7 +18,6 @@ from jaxalign.runtime.programs import program, stored
 
 QUERIES, TARGETS = 128, 16384  # of a launch …
 SHORT, TIMES = 64, 8  # … and so many times as many queries of so many letters at most
-THREADS = 128  # targets of a program of the kernel
 
 
 @dataclass(frozen=True, eq=False)
