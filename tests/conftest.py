@@ -24,6 +24,7 @@ AS_USERS = {
     "test_entered_files.py",
     "test_inputs.py",
     "test_options.py",
+    "test_pictures.py",
     "cli/test_search.py",
     "test_small_jobs.py",
 }

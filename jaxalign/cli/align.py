@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from jaxalign.cli.options import FILE, FLAG, Fasta, Options
+from jaxalign.cli.picture_options import Pictures, Plot
 from jaxalign.errors import UsageError
 
 
@@ -13,6 +14,7 @@ def align(
     *,
     embeddings: Annotated[bool, FLAG] = False,
     sequences: Annotated[str | None, FILE] = None,
+    plot: Plot = None,
     options: Options = Options(),  # noqa: B008
 ) -> int:
     """Align the records of A with those of B: first with first, second with second.
@@ -32,13 +34,18 @@ def align(
     sequences
         FASTA of proteins with every name of both npz files, for the formats of -o and
         --format that have letters.
+    plot
+        Dot plot of a single pair with its path; the suffix, png, svg or pdf, is the
+        format. Computes paths. Needs jaxalign[plot].
     """
     if sequences is not None and not embeddings:
         raise UsageError("--sequences goes with --embeddings")
     if embeddings:
+        if plot:
+            raise UsageError("--plot is of letters, not of --embeddings")
         from jaxalign.cli import embeddings_job
 
         return embeddings_job.align(a, b, options, sequences)
     from jaxalign.cli import job
 
-    return job.pairs(a, b, options)
+    return job.pairs(a, b, options, Pictures(dot_plot=plot))

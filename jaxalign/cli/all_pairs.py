@@ -5,6 +5,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from jaxalign.cli.options import FLAG, Cluster, Fasta, FolderOptions, Options
+from jaxalign.cli.picture_options import Pictures, Plot
+from jaxalign.errors import UsageError
 
 
 def all_pairs(
@@ -13,6 +15,8 @@ def all_pairs(
     *,
     include_self: Annotated[bool, FLAG] = False,
     cluster: Cluster = None,
+    plot: Plot = None,
+    dendrogram: Plot = None,
     folder: FolderOptions = FolderOptions(),  # noqa: B008
     options: Options = Options(),  # noqa: B008
 ) -> int:
@@ -29,9 +33,17 @@ def all_pairs(
         Also every record with itself.
     cluster
         Compute on a Ray cluster; auto is the one this machine belongs to.
+    plot
+        Histogram of the identities; the suffix, png, svg or pdf, is the format. Needs
+        jaxalign[plot].
+    dendrogram
+        Tree of the set by 1 - identity and average linkage (UPGMA).
     """
     from jaxalign.cli import job, parts_job
 
+    pictures = Pictures(plot, dendrogram)
     if parts_job.wanted(options, folder):
+        if pictures:
+            raise UsageError("a picture is of a result in one piece, not of a folder")
         return parts_job.run(sequences, options, folder, include_self, cluster)
-    return job.all_pairs(sequences, options, include_self, cluster)
+    return job.all_pairs(sequences, options, include_self, cluster, pictures)

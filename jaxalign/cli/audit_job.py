@@ -43,6 +43,7 @@ def run(asked: AuditRequest, audit: AuditOptions, options: VerbOptions) -> int:
     _check(asked)
     outs = (asked.out, audit.report)
     files = (asked.split, asked.certificate)
+    link_job.check_plot(audit.plot, asked.force, (*asked.parts, *files), outs)
     scoring = None if definition is None else definition.scoring
     job = link_job.prepare(
         asked.parts, options, outs, asked.force, files, True, scoring
@@ -212,6 +213,10 @@ def _finish(job, found: Audit, files, out, audit: AuditOptions, split=None) -> N
         output.write_text(out, [text + "\n"])
     if audit.report is not None:
         output.write_text(audit.report, api.report(found, split))
+    if audit.plot is not None:
+        from jaxalign.cli import pictures
+
+        pictures.across(audit.plot, found)
     if split is None:
         json_asked = job.asked.summary.json
         print(text if json_asked else "\n\n".join(_shown(found)))

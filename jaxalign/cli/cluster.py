@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from jaxalign.cli.options import FILE, Fasta, ListOptions, VerbOptions
+from jaxalign.cli.picture_options import Plot
 
 
 def cluster(
@@ -14,6 +15,7 @@ def cluster(
     min_identity: Annotated[float, Parameter(metavar="F")],
     method: Literal["components", "greedy", "complete", "average"] = "components",
     representatives: Annotated[str | None, FILE, Parameter(metavar="OUT.fasta")] = None,
+    plot: Plot = None,
     output: ListOptions = ListOptions(),  # noqa: B008
     options: VerbOptions = VerbOptions(),  # noqa: B008
 ) -> int:
@@ -34,8 +36,10 @@ def cluster(
         a cluster are linked. average: UPGMA.
     representatives
         FASTA of one sequence a cluster.
+    plot
+        The sizes of clusters as bars, png, svg or pdf. Needs jaxalign[plot].
     """
     from jaxalign.cli import cluster_job
 
-    asked = cluster_job.ClusterRequest(min_identity, method, representatives)
+    asked = cluster_job.ClusterRequest(min_identity, method, representatives, plot)
     return cluster_job.cluster(sequences, asked, output, options)

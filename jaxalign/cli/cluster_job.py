@@ -17,6 +17,7 @@ class ClusterRequest:
     min_identity: float
     method: str
     fasta: str | None
+    plot: str | None = None
 
 
 def cluster(
@@ -24,10 +25,15 @@ def cluster(
 ) -> int:
     """``jaxalign cluster SEQS``."""
     outs = (listed.out, asked.fasta)
+    link_job.check_plot(asked.plot, listed.force, (path,), outs)
     found = _clusters(path, asked, outs, listed.force, options)
     link_job.write_table(listed.out, found.columns(), options)
     if asked.fasta:
         _write_representatives(path, asked.fasta, found)
+    if asked.plot:
+        from jaxalign.cli import pictures
+
+        pictures.clusters(asked.plot, found)
     return 0
 
 

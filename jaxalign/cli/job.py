@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxalign.cli import inputs, progress, report
 from jaxalign.cli.options import Options
+from jaxalign.cli.picture_options import Pictures
 from jaxalign.cli.request import Request, resolve
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
@@ -34,23 +35,29 @@ class Messages:
         report.say(f"warning: {text}")
 
 
-def pairs(a: str, b: str, options: Options) -> int:
+def pairs(a: str, b: str, options: Options, drawn: Pictures) -> int:
     """``jaxalign align A B``."""
-    return _run((a, b), options)
+    return _run((a, b), options, drawn)
 
 
-def all_pairs(path: str, options: Options, include_self, cluster) -> int:
+def all_pairs(path: str, options: Options, include_self, cluster, drawn) -> int:
     """``jaxalign all SEQS``."""
-    return _run((path,), options, include_self=include_self, cluster=cluster)
+    return _run((path,), options, drawn, include_self=include_self, cluster=cluster)
 
 
-def _run(paths, options: Options, **which) -> int:
+def _run(paths, options: Options, drawn: Pictures, **which) -> int:
     # 1 check options, 2 read, 3 refuse what cannot be written, 4 plan, 5 align, 6 write
     request = resolve(options)
+    if drawn:
+        from jaxalign.cli import pictures
+
+        request = pictures.prepare(drawn, request, paths, options)
     messages = Messages(options.messages.quiet)
     hashed = options.output.json
     request, read = read_inputs(paths, request, options, hashed, messages)
     _check_counts(read)
+    if drawn:
+        pictures.check_counts(drawn, read.sequences)
     rehearse(request, read.sequences)
     if request.format == "graphpart":
         inputs.warn_of_headings(paths[0], messages.warn)
@@ -62,6 +69,8 @@ def _run(paths, options: Options, **which) -> int:
     introduce(request, plan, options, messages)
     table = _align(plan, options, chosen)
     write(table, request, options.output.force)
+    if drawn:
+        pictures.draw(drawn, table, request, messages.warn)
     rows = {"kept": len(table), "max_score": best_score(table)}
     finish(request, read, table.info, rows, options, devices, messages)
     return 0

@@ -89,6 +89,14 @@ def prepare(
     return LinkJob(read, options, asked, messages)
 
 
+def check_plot(path: str | None, force: bool, inputs, outs) -> None:
+    """Refuse a picture that cannot be written, before any work is done for it."""
+    if path is not None:
+        from jaxalign.cli import pictures
+
+        pictures.check(path, force, inputs, outs)
+
+
 def write_table(path: str | None, columns: dict, asked: VerbOptions) -> None:
     """Write columns as a tsv; None is standard output, which JSON may have."""
     if path is None and asked.summary.json:
@@ -129,4 +137,12 @@ def pairs_line(info: dict) -> str:
     return text
 
 
-__all__ = ["LinkJob", "pairs_line", "prepare", "report", "say_json", "write_table"]
+__all__ = [
+    "LinkJob",
+    "check_plot",
+    "pairs_line",
+    "prepare",
+    "report",
+    "say_json",
+    "write_table",
+]

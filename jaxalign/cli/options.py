@@ -227,8 +227,11 @@ class AuditOptions:
     """A page for people: identities within and across parts, components, labels,
     worst pairs. One file, which needs no network."""
 
+    plot: Annotated[str | None, FILE, Parameter(metavar="OUT.png")] = None
+    """Histogram of identities across parts, png, svg or pdf; needs jaxalign[plot]."""
+
     full_histogram: Annotated[bool, FLAG] = False
-    """Align all pairs for the report, also those that provably are below the cut."""
+    """Align all pairs for the pictures, also those provably below the cut."""
 
 
 @Parameter(name="*", group=Group("Output", sort_key=3))

@@ -70,4 +70,4 @@ def save(path: str, found: Found) -> None:
 
 def draw(path: str, found: Found) -> None:
     """The picture of the posterior."""
-    picture.write(path, found.posterior, *found.names)
+    picture.heat_map(path, found.posterior, *found.names)

@@ -59,10 +59,11 @@ def run(
     """``jaxalign split SEQS``."""
     # 1 check and read, 2 say what will be done, 3 split, 4 write, 5 audit
     outs = (listed.out, asked.certificate, audit.report)
-    wanted = bool(asked.certificate or audit.report)
+    wanted = bool(asked.certificate or audit.report or audit.plot)
     if asked.certificate and listed.out is None:
         raise UsageError("--certificate is of a list in a file: -o SPLIT.tsv is needed")
     beside = (asked.labels,)
+    link_job.check_plot(audit.plot, listed.force, (path, *beside), outs)
     job = link_job.prepare((path,), options, outs, listed.force, beside, wanted)
     cut, (data,) = asked.max_identity, job.read.sequences
     definition = api.define(job.read.scoring, job.options, "--max-identity", cut)

@@ -17,6 +17,7 @@ from jaxalign import inputs
 from jaxalign.errors import UsageError
 from jaxalign.homology import certificate, engine
 from jaxalign.homology.audit import Audit
+from jaxalign.homology.dendrogram import dendrogram
 from jaxalign.homology.engine import SplitChoices
 from jaxalign.homology.options import (
     AuditKeywords,
@@ -287,6 +288,7 @@ __all__ = [
     "cluster",
     "deduplicate",
     "define",
+    "dendrogram",
     "engine",
     "identity_graph",
     "report",

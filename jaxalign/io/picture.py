@@ -1,7 +1,23 @@
-"""A table of probabilities as a picture; needs matplotlib (``jaxalign[plot]``)."""
+"""Pictures for people; they need matplotlib (``jaxalign[plot]``).
+
+The suffix of a file is its format. An SVG holds its texts as texts, and what a picture
+is about has an id there, as ``bar-0.5``, ``cut``, ``dots``, ``path`` or ``joint-0``.
+"""
+
+import os
+from collections.abc import Callable, Sequence
 
 from jaxalign.errors import UsageError
 from jaxalign.io import output
+from jaxalign.model.names import written
+
+FORMATS = ("png", "svg", "pdf")
+BLUE, RED = "#3b6ea8", "#c0392b"
+DPI = 150
+MOST_LEAVES = 1000  # names of a dendrogram, a line each
+LEAF_HEIGHT = 0.16  # inches
+LONGEST_NAME = 40
+STYLE = {"svg.fonttype": "none", "svg.hashsalt": "jaxalign", "font.size": 9}
 
 
 def check(path: str) -> None:
@@ -10,33 +26,161 @@ def check(path: str) -> None:
     Raises
     ------
     UsageError
-        matplotlib is not installed, or does not write such a file.
+        matplotlib is not installed, or the suffix is not png, svg or pdf.
     """
-    canvas, _ = _canvas()
-    if _kind(path) not in canvas.get_supported_filetypes():
-        raise UsageError(f"{path}: no picture format; .png, .pdf and .svg are")
+    if _suffix(path) not in FORMATS:
+        raise UsageError(f"{path}: no picture format; .png, .svg and .pdf are")
+    _matplotlib()
 
 
-def write(path: str, table, rows: str, columns: str) -> None:
-    """Draw an (m, n) table, dark where it is large; the suffix is the format."""
-    canvas, figure = _canvas()
-    axes = figure.add_subplot()
-    shown = axes.imshow(table, cmap="Greys", vmin=0, vmax=1, interpolation="nearest")
-    axes.set(xlabel=columns, ylabel=rows)
-    figure.colorbar(shown, ax=axes, shrink=0.7, label="probability")
-    output.write_file(path, lambda name: canvas.print_figure(name, format=_kind(path)))
+def heat_map(path: str, table, rows: str, columns: str) -> None:
+    """Probabilities (m, n), dark where they are large."""
+
+    def draw(axes) -> None:
+        shown = axes.imshow(table, cmap="Greys", vmin=0, vmax=1, gid="table")
+        shown.set_interpolation("nearest")
+        axes.set(xlabel=columns, ylabel=rows)
+        axes.figure.colorbar(shown, ax=axes, shrink=0.7, label="probability")
+
+    _write(path, (6, 6), draw)
 
 
-def _kind(path: str) -> str:
-    return path.rpartition(".")[2].lower()
+def histogram(
+    path: str,
+    counts,
+    edges,
+    axis: str,
+    title: str,
+    cut: float | None = None,
+    unit: str = "pairs",
+) -> None:
+    """Counts as bars on a logarithmic scale, with a dashed line at the cut.
+
+    Parameters
+    ----------
+    counts : int (n,)
+    edges : float (n + 1,)
+    axis, title : what is measured, and what the reader should know of it
+    cut : float, optional
+    unit : what is counted
+    """
+
+    def draw(axes) -> None:
+        look = {"align": "edge", "color": BLUE, "edgecolor": "white", "linewidth": 0.5}
+        for count, left, right in zip(counts, edges, edges[1:], strict=False):
+            if count:
+                axes.bar(left, count, right - left, gid=f"bar-{left:g}", **look)
+        if cut is not None:
+            axes.axvline(cut, color=RED, linestyle="--", label="cut", gid="cut")
+            axes.legend(frameon=False)
+        axes.set(xlim=(edges[0], edges[-1]), xlabel=axis, ylabel=unit, title=title)
+        _logarithmic(axes, counts)
+
+    _write(path, (7, 3.5), draw)
 
 
-def _canvas():
-    """A canvas and its figure, beside whatever backend the process has."""
+def bars(path: str, labels: Sequence[str], counts, axis: str, title: str, unit) -> None:
+    """Counts as bars with a label each, on a logarithmic scale."""
+
+    def draw(axes) -> None:
+        for label, count in zip(labels, counts, strict=True):
+            axes.bar(label, count, color=BLUE, gid=f"bar-{label}")
+        axes.set(xlabel=axis, ylabel=unit, title=title)
+        _logarithmic(axes, counts)
+
+    _write(path, (7, 3.5), draw)
+
+
+def dot_plot(path: str, dots, size, line, names, title: str) -> None:
+    """How alike two sequences are around every pair of residues, and a path.
+
+    Parameters
+    ----------
+    dots : float (rows, columns)
+        From 0 to 1; a row is one residue of the query or several.
+    size : (m, n)
+        Residues of the query and the target.
+    line : (rows, columns)
+        Corners of the path, in residues.
+    names : (query, target)
+    """
+
+    def draw(axes) -> None:
+        extent = (0, size[1], size[0], 0)
+        axes.imshow(dots, cmap="Greys", vmin=0, vmax=1, extent=extent, gid="dots",
+                    interpolation="nearest", aspect="equal")  # fmt: skip
+        axes.plot(line[1], line[0], color=RED, linewidth=1, gid="path", clip_on=False)
+        axes.set(xlabel=_name(names[1]), ylabel=_name(names[0]), title=title)
+        axes.set(xlim=extent[:2], ylim=extent[2:])
+
+    _write(path, (6, 6), draw)
+
+
+def dendrogram(path: str, lines, names: Sequence[str], axis: str, title: str) -> None:
+    """A tree with its root at the left and a name a leaf.
+
+    Parameters
+    ----------
+    lines : list of (heights, places)
+        The four corners of every joint; the k-th leaf has the place k.
+    names : of the leaves, from the bottom
+    """
+
+    def draw(axes) -> None:
+        for k, (heights, places) in enumerate(lines):
+            axes.plot(heights, places, color=BLUE, linewidth=1, gid=f"joint-{k}")
+        axes.set_yticks(range(len(names)), [_name(name) for name in names])
+        axes.tick_params("y", length=0)
+        axes.yaxis.tick_right()
+        axes.spines[["left", "top", "right"]].set_visible(False)
+        axes.set(xlabel=axis, title=title, ylim=(-0.7, len(names) - 0.3))
+        axes.set_xlim(left=0)
+        axes.invert_xaxis()
+
+    _write(path, (7, 1.2 + LEAF_HEIGHT * len(names)), draw)
+
+
+def _logarithmic(axes, counts) -> None:
+    """One pair has a bar too."""
+    axes.set_yscale("log")
+    axes.set_ylim(0.7, 2 * max(*counts, 5))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _name(name: str) -> str:
+    """A name as a label: matplotlib would read a formula between dollars."""
+    text = written(name).replace("$", r"\$")
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 3] + "..."
+
+
+def _suffix(path: str) -> str:
+    return os.path.splitext(path)[1].lower().removeprefix(".")
+
+
+def _write(path: str, inches, draw: Callable) -> None:
+    """A figure of its own, beside whatever backend the process has."""
+    context, agg, figure_of = _matplotlib()
+    with context(STYLE):
+        figure = figure_of(figsize=inches, layout="constrained")
+        canvas = agg(figure)
+        draw(figure.add_subplot())
+        kind = _suffix(path)
+        dated = (
+            {} if kind == "png" else {"Date" if kind == "svg" else "CreationDate": None}
+        )
+        about = {"format": kind, "dpi": DPI, "metadata": dated}
+        output.write_file(path, lambda name: canvas.print_figure(name, **about))
+
+
+def _matplotlib():
+    """(context of styles, canvas, figure)."""
     try:
+        from matplotlib import rc_context  # pyright: ignore[reportMissingImports]
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # pyright: ignore[reportMissingImports]
         from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise UsageError("a picture needs matplotlib: jaxalign[plot]") from error
-    figure = Figure(figsize=(6, 6), layout="constrained")
-    return FigureCanvasAgg(figure), figure
+        raise UsageError(
+            "a picture needs matplotlib: pip install 'jaxalign[plot]'"
+        ) from error
+    return rc_context, FigureCanvasAgg, Figure

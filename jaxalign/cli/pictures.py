@@ -1,0 +1,135 @@
+"""``--plot`` and ``--dendrogram``: what is checked before the work, and drawn after."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from jaxalign.cli.options import Options
+from jaxalign.cli.picture_options import Pictures
+from jaxalign.cli.request import Request
+from jaxalign.errors import UsageError
+from jaxalign.homology import api
+from jaxalign.io import output, picture
+from jaxalign.model.dots import corners, dots
+from jaxalign.model.show import counted
+from jaxalign.model.table import Table
+from jaxalign.pairs.api import filters_of
+
+BINS = 50
+
+
+def check(path: str | None, force: bool, inputs, others) -> None:
+    """Refuse a picture that cannot be written; None is none.
+
+    Parameters
+    ----------
+    inputs : paths of files that it must not replace, or None
+    others : paths of further outputs, or None
+    """
+    if path is None:
+        return
+    picture.check(path)
+    output.check(path, force)
+    output.check_inputs(path, inputs)
+    if path in others:
+        raise UsageError(f"two outputs are one: {path}")
+
+
+def prepare(drawn: Pictures, request: Request, paths, options: Options) -> Request:
+    """Refuse pictures that cannot be; the request, with paths for a dot plot."""
+    inputs = (*paths, options.scoring.matrix)
+    others = [request.out]
+    for path in filter(None, (drawn.histogram, drawn.dendrogram, drawn.dot_plot)):
+        check(path, options.output.force, inputs, others)
+        others.append(path)
+    if drawn.dot_plot:
+        return replace(request, options=replace(request.options, output="alignment"))
+    if request.options.output == "score":
+        raise UsageError("a picture of identities: --output score computes none")
+    if drawn.dendrogram and request.filters:
+        raise UsageError("--dendrogram is of all pairs: leave out the filters")
+    return request
+
+
+def check_counts(drawn: Pictures, sequences) -> None:
+    """Refuse pictures of too few sequences, or of more than one could read."""
+    count = max(map(len, sequences))
+    if drawn.dot_plot and count != 1:
+        raise UsageError(f"{drawn.dot_plot}: a dot plot has one pair, not {count:,}")
+    if drawn.dendrogram and not 2 <= count <= picture.MOST_LEAVES:
+        raise UsageError(
+            f"{drawn.dendrogram}: a dendrogram has 2 to {picture.MOST_LEAVES:,} "
+            f"sequences, not {count:,}"
+        )
+
+
+def draw(drawn: Pictures, table: Table, request: Request, warn) -> None:
+    """The pictures of a table."""
+    if drawn.histogram:
+        identities(drawn.histogram, table, request)
+    if drawn.dendrogram:
+        tree(drawn.dendrogram, table, request)
+    if drawn.dot_plot and len(table):
+        pair(drawn.dot_plot, table)
+    elif drawn.dot_plot:
+        warn(f"{drawn.dot_plot}: not drawn, the filters leave no pair")
+
+
+def identities(path: str, table: Table, request) -> None:
+    """The histogram of a table's identities."""
+    kind, cut = request.identity, request.options.min_identity
+    shares = table.identity(kind)
+    shares = shares[~np.isnan(shares)]
+    edges = np.arange(BINS + 1) / BINS
+    bins = np.searchsorted(edges, shares, side="right") - 1
+    counts = np.bincount(np.clip(bins, 0, BINS - 1), minlength=BINS)
+    title = counted(len(table), "pair")
+    if request.filters:
+        title += f" kept ({filters_of(request.options)})"
+    picture.histogram(path, counts, edges, f"identity ({kind})", title, cut)
+
+
+def tree(path: str, table: Table, request) -> None:
+    """The dendrogram of all pairs of a set."""
+    some = table["query"] != table["target"]
+    distances = 1 - np.nan_to_num(table.identity(request.identity)[some])
+    drawn = api.dendrogram(distances)
+    names = [table.queries.names[k] for k in drawn.order.tolist()]
+    title = f"{counted(len(names), 'sequence')}, average linkage (UPGMA)"
+    axis = f"1 - identity ({request.identity})"
+    picture.dendrogram(path, drawn.lines, names, axis, title)
+
+
+def pair(path: str, table: Table) -> None:
+    """The dot plot of the single pair of a table, with its path."""
+    one = table.alignment(0)
+    codes = one.scoring.alphabet.encode
+    query, target = codes(one.query), codes(one.target)
+    shades = dots(query, target, one.scoring.scores)
+    line = corners(one.operations, (one.query_start, one.target_start))
+    names, size = (one.query_name, one.target_name), (len(query), len(target))
+    title = f"{one.mode}, score {one.score:.15g}, {one.identity():.1%} identical"
+    picture.dot_plot(path, shades, size, line, names, title)
+
+
+def across(path: str, found: api.Audit) -> None:
+    """The identities of the pairs across parts."""
+    counts, cut = found.info["histogram"], found.definition.cut
+    rest = found.info["all"] - int(counts.sum())
+    edges = np.arange(len(counts) + 1) / len(counts)
+    title = f"{counted(found.info['all'], 'pair')} across parts, "
+    title += counted(found.leaks, "leak")
+    if rest:
+        title += f"; {rest:,} proved below the cut are not shown"
+    axis = f"identity ({found.definition.options.identity})"
+    picture.histogram(path, counts, edges, axis, title, cut)
+
+
+def clusters(path: str, found: api.Clusters) -> None:
+    """The sizes of clusters, each class twice as wide as the one before."""
+    powers = np.ceil(np.log2(found.sizes)).astype(int)
+    counts = np.bincount(powers, minlength=1)
+    names = ["1", "2", *(f"{2 ** (k - 1) + 1}–{2**k}" for k in range(2, len(counts)))]
+    title = f"{found.heading()} ({found.method}, cut {found.definition.cut:g})"
+    axis = "sequences of a cluster"
+    picture.bars(path, names[: len(counts)], counts, axis, title, "clusters")

@@ -1,0 +1,177 @@
+"""``--plot`` and ``--dendrogram``: pictures are looked at, or refused at once."""
+
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign.errors import EXIT_CODES
+from jaxalign.model.dots import dots
+
+DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, LEAK, INTERRUPTED = EXIT_CODES
+SEQUENCES = {
+    "a": "MKTAYIAKQRQISFVKSHFSRQ",
+    "b": "MKTAYIAKQRQISFVKSHFSWW",
+    "c": "HEAGAWGHEEPAWHEAEHEAGA",
+    "d$x$": "MKTAYIAKQRSHFSWWGGEEP",
+}
+TEXT = "{http://www.w3.org/2000/svg}text"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    both = {"all.fa": SEQUENCES, **{f"{n[0]}.fa": {n: s} for n, s in SEQUENCES.items()}}
+    for name, some in both.items():
+        (tmp_path / name).write_text("".join(f">{n}\n{s}\n" for n, s in some.items()))
+    return tmp_path
+
+
+@pytest.fixture
+def image():
+    pytest.importorskip("matplotlib")
+    from matplotlib.image import imread
+
+    return imread
+
+
+def svg(path):
+    """(ids, texts) of a drawing; an id is there once."""
+    tree = ET.parse(path)
+    ids = [one.get("id") for one in tree.iter() if one.get("id")]
+    assert len(set(ids)) == len(ids)
+    texts = ["".join(one.itertext()) for one in tree.iter(TEXT)]
+    return tree, ids, texts
+
+
+def lines(tree, name) -> np.ndarray:
+    """The corners of a line, (points, 2), in the units of the drawing."""
+    group = next(one for one in tree.iter() if one.get("id") == name)
+    words = next(one.get("d") for one in group.iter() if one.get("d")).split()
+    return np.array([w for w in words if w not in "MLz"], float).reshape(-1, 2)
+
+
+def inked(picture) -> int:
+    """Pixels that are not white."""
+    return int((picture[..., :3] < 0.99).any(axis=-1).sum())
+
+
+def test_histogram_and_dendrogram(run, folder, image):
+    words = ("all", "all.fa", "--output", "identity", "-q", "-o", "t.tsv", "--force")
+    for suffix in ("png", "svg"):
+        asked = ("--plot", f"h.{suffix}", "--dendrogram", f"d.{suffix}")
+        assert run(*words, *asked)[0] == DONE
+    shown = image("h.png")
+    assert shown.shape[:2] == (525, 1050) and 5000 < inked(shown) < 300_000
+    assert image("d.png").shape[1] == 1050 and inked(image("d.png")) > 2000
+    distances = jaxalign.distance_matrix(SEQUENCES)
+    upper = distances[np.triu_indices(4, 1)]
+    _, ids, texts = svg("h.svg")
+    bins = {f"bar-{np.floor(50 * (1 - x) + 1e-9) / 50:g}" for x in upper}
+    assert {x for x in ids if x.startswith("bar-")} == bins
+    assert {"6 pairs", "identity (longer)", "pairs"} <= {*texts} and "cut" not in ids
+    tree, ids, texts = svg("d.svg")
+    assert [x for x in ids if x.startswith("joint-")] == [
+        f"joint-{k}" for k in range(3)
+    ]
+    assert {*SEQUENCES} <= {*texts}, "names are texts, no formula"
+    # a joins b, d both, c all three; each joint has a leaf, so its width is its height.
+    ab, with_d = distances[0, 1], distances[[0, 1], 3].mean()
+    heights = np.array([ab, with_d, distances[2, [0, 1, 3]].mean()])
+    widths = np.sort([np.ptp(lines(tree, f"joint-{k}")[:, 0]) for k in range(3)])
+    np.testing.assert_allclose(widths / widths[-1], heights / heights[-1], atol=1e-3)
+
+
+def test_a_cut_is_a_line(run, folder, image):
+    words = ("all", "all.fa", "--min-identity", "0.5", "-q", "--plot", "h.svg")
+    assert run(*words)[0] == DONE
+    _, ids, texts = svg("h.svg")
+    assert "cut" in ids and any("kept (identity_alignment >= 0.5)" in x for x in texts)
+
+
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_dot_plot_and_its_path(run, folder, image, mode):
+    words = ("align", "a.fa", "d.fa", "--mode", mode, "-q", "-o", "t.tsv", "--force")
+    for path in ("p.png", "p.svg"):
+        assert run(*words, "--plot", path)[0] == DONE
+    shown = image("p.png")
+    assert shown.shape[:2] == (900, 900) and inked(shown) > 2000
+    red = (shown[..., 0] > 0.6) & (shown[..., 1:3] < 0.4).all(axis=-1)
+    assert red.sum() > 200, "the path"
+    tree, ids, texts = svg("p.svg")
+    assert {"dots", "path"} <= {*ids} and {"a", "d$x$"} <= {*texts}
+    one = jaxalign.align(SEQUENCES["a"], SEQUENCES["d$x$"], mode=mode)
+    moves = np.diff(lines(tree, "path"), axis=0)
+    runs = one.operations.astype(int)
+    steps = np.stack([runs >> 4] * 2, axis=1) * np.stack(
+        [runs & 15 != 1, runs & 15 != 2], axis=1
+    )  # to the right is along the target, down along the query
+    residue = np.abs(moves).sum() / steps.sum()
+    np.testing.assert_allclose(moves / residue, steps, atol=0.01)
+    assert one.identity() < 1 and len(runs) > (mode == "global")
+
+
+def test_dots_are_sums_along_diagonals():
+    rng = np.random.default_rng(1)
+    q, t, scores = (
+        rng.integers(4, size=7),
+        rng.integers(4, size=9),
+        rng.normal(size=(4, 4)),
+    )
+    sums = np.zeros((7, 9))
+    for i, j in np.ndindex(7, 9):
+        for k in (-1, 0, 1):
+            if 0 <= i + k < 7 and 0 <= j + k < 9:
+                sums[i, j] += scores[q[i + k], t[j + k]]
+    shades = sums.clip(0) / sums.max()
+    np.testing.assert_allclose(dots(q, t, scores, 3), shades, atol=1e-6)
+    pooled = np.pad(shades, ((0, 2), (0, 0))).reshape(3, 3, 3, 3).max(axis=(1, 3))
+    np.testing.assert_allclose(dots(q, t, scores, 3, 3), pooled, atol=1e-6)
+
+
+def test_clusters_and_parts(run, folder, image):
+    words = ("all.fa", "-q", "--plot")
+    assert run("cluster", "--min-identity", "0.8", *words, "c.svg")[0] == DONE
+    _, ids, texts = svg("c.svg")
+    assert {"bar-1", "bar-2"} == {x for x in ids if x.startswith("bar-")}
+    assert any("3 clusters of 4 sequences" in x for x in texts)
+    words = ("--max-identity", "0.5", "-q", "--force", "--full-histogram", "--plot")
+    assert run("audit", "a.fa", "b.fa", *words, "x.svg")[0] == LEAK
+    _, ids, texts = svg("x.svg")
+    assert {"cut", "bar-0.9"} <= {*ids} and "1 pair across parts, 1 leak" in texts
+    assert run("audit", "a.fa", "b.fa", *words, "x.png")[0] == LEAK
+    assert inked(image("x.png")) > 2000
+
+
+REFUSED = {
+    "align none.fa b.fa --plot p.doc": "no picture format",
+    "align all.fa all.fa --plot p.png": "one pair, not 4",
+    "align a.npz b.npz --embeddings --plot p.png": "embeddings",
+    "all all.fa --plot p.png --output score": "--output score",
+    "all all.fa --plot p.png -o parts/": "folder",
+    "all all.fa --plot p.png --dendrogram p.png": "two outputs are one",
+    "all all.fa --dendrogram p.png --min-score 3": "filters",
+    "all a.fa --dendrogram p.png": "2 to 1,000",
+    "all all.fa --plot all.png": "is the input",
+    "cluster all.fa --min-identity 0.5 --plot there.png": "--force",
+    "audit a.fa b.fa --max-identity 0.5 --plot x.png -o x.png": "two outputs",
+}
+
+
+@pytest.mark.parametrize("words, why", REFUSED.items())
+def test_what_is_refused(run, folder, image, words, why):
+    (folder / "there.png").write_text("")
+    (folder / "all.png").symlink_to("all.fa")
+    more = ["--force"] * ("all.png" in words)
+    code, out, err = run(*words.split(), *more)
+    assert (code, out) == (USAGE, "") and why in err
+
+
+def test_without_matplotlib(run, folder, monkeypatch):
+    """The refusal comes before a file is read."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for words in ("all none.fa", "align none.fa a.fa", "soft none.fa a.fa"):
+        code, _, err = run(*words.split(), "--plot", "p.png")
+        assert code == USAGE and "pip install 'jaxalign[plot]'" in err
