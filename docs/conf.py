@@ -2,7 +2,8 @@
 
 Sphinx, since numpydoc reads the docstrings as NumPy's own site does, signatures come
 from the imported functions, and ``-W`` ends with an error at every warning. MyST reads
-the pages as they are shown elsewhere, so what only a site needs is added here.
+the pages as they are shown elsewhere, so what only a site needs is added here. MyST-NB
+runs the notebooks, which are stored without outputs; it needs no program beside Python.
 """
 
 import re
@@ -16,10 +17,13 @@ import jaxalign  # noqa: E402
 
 project = "jaxalign"
 author = "The jaxalign developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
-source_suffix = {".md": "markdown"}
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
 myst_heading_anchors = 4
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["amsmath", "dollarmath"]
 html_theme = "furo"
 html_title = "jaxalign"
 html_copy_source = False
@@ -33,6 +37,7 @@ pygments_style, pygments_dark_style = "friendly", "monokai"
 
 CONTENTS = {
     "Learn": ["tutorial"],
+    "Notebooks": "notebooks/*",
     "How to": "how-to/*",
     "Look up": ["conventions", "api", "reference", "glossary"],
     "Understand": [
@@ -93,6 +98,8 @@ def _kind(name: str) -> str:
 def _read(_, name: str, source: list[str]) -> None:
     """Add the contents to the first page; files outside of the pages are named, not
     linked."""
+    if name.startswith("notebooks/"):  # JSON
+        return
     text = OUTSIDE.sub(r"\1 (`\2`)", source[0])
     more = {"index": _contents, "reference": _reference}.get(name)
     source[0] = text + (more() if more else "")

@@ -23,6 +23,7 @@ AS_USERS = {
     "test_docs.py",
     "test_entered_files.py",
     "test_inputs.py",
+    "test_notebooks.py",
     "test_options.py",
     "test_pictures.py",
     "cli/test_search.py",
