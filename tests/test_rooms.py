@@ -93,7 +93,7 @@ OUTSIDE = {
     "kernels_pallas.pairs": {"jax", "jaxlib", "numpy"},
     "kernels_pallas.soft": {"jax", "jaxlib", "numpy"},
     "kernels_pallas.triples": {"jax", "jaxlib", "numpy"},
-    "model": {"biotite", "numpy", "pandas", "polars", "pyarrow"},
+    "model": {"Bio", "biotite", "numpy", "pandas", "polars", "pyarrow"},
     "pairs": {"jax", "numpy"},
     "pairs.api": {"jax", "numpy", "scipy"},
     "pairs.cpu": {"jax", "numpy"},

@@ -10,7 +10,8 @@ from jaxalign.cli.request import Request
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.io import output, picture
-from jaxalign.model.dots import corners, dots
+from jaxalign.model.dots import dots
+from jaxalign.model.operations import corners
 from jaxalign.model.show import counted
 from jaxalign.model.table import Table
 from jaxalign.pairs.api import filters_of

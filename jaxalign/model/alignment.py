@@ -163,6 +163,23 @@ class Alignment:
         pair = [_biotite_sequence(t, self.scoring) for t in (self.query, self.target)]
         return BiotiteAlignment(pair, trace, self.score)
 
+    def to_biopython(self):
+        """``Bio.Align.Alignment`` of the core (needs Biopython).
+
+        Its first sequence is the target, as Biopython has it; both are ``SeqRecord``
+        with their names, and residues outside the spans are theirs too.
+        """
+        from Bio.Align import Alignment as BiopythonAlignment
+        from Bio.Seq import Seq
+        from Bio.SeqRecord import SeqRecord
+
+        both = (self.target, self.target_name), (self.query, self.query_name)
+        records = [SeqRecord(Seq(text), id=name) for text, name in both]
+        turns = operations.corners(self.operations, self._starts)
+        made = BiopythonAlignment(records, turns[::-1])
+        made.score = self.score  # pyright: ignore[reportAttributeAccessIssue]
+        return made
+
     @classmethod
     def from_biotite(cls, alignment, scoring: Scoring, mode: str = "global"):
         """A biotite alignment of two sequences -> ``Alignment``.

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from jaxalign.model.operations import D, I
-
 WINDOW = 11  # residues along a diagonal, around the pair
 PIXELS = 1000  # a side at most
 
@@ -37,14 +35,6 @@ def dots(query, target, scores, window: int = WINDOW, pixels: int = PIXELS):
         row = shades[i // height]
         np.maximum(row, np.maximum.reduceat(sums, columns), out=row)
     return shades / max(shades.max(initial=0), 1e-9)
-
-
-def corners(operations, starts) -> np.ndarray:
-    """Where a path turns, int (2, runs + 1): residues of the query, of the target."""
-    kinds, lengths = operations & 15, (operations >> 4).astype(np.int64)
-    steps = np.stack([lengths * (kinds != D), lengths * (kinds != I)])
-    turns = np.concatenate([np.zeros((2, 1), np.int64), steps.cumsum(axis=1)], axis=1)
-    return turns + np.asarray(starts)[:, None]
 
 
 def _block(length: int, pixels: int) -> int:

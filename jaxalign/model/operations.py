@@ -42,6 +42,15 @@ def expand(operations) -> np.ndarray:
     return np.repeat((operations & 15).astype(np.uint8), operations >> 4)
 
 
+def corners(operations, starts) -> np.ndarray:
+    """Where a path from ``starts`` turns, int64 (2, runs + 1): in query and target."""
+    operations = np.asarray(operations, np.uint32)
+    kinds, lengths = operations & 15, (operations >> 4).astype(np.int64)
+    steps = np.stack([lengths * (kinds != D), lengths * (kinds != I)])
+    turns = np.concatenate([np.zeros((2, 1), np.int64), steps.cumsum(axis=1)], axis=1)
+    return turns + np.asarray(starts)[:, None]
+
+
 def split_matches(operations, query, target, query_start, target_start):
     """M runs -> ``=`` and ``X`` runs; letters are compared, not classes."""
     steps = expand(operations)
