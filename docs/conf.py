@@ -39,7 +39,7 @@ CONTENTS = {
     "Learn": ["tutorial"],
     "Notebooks": "notebooks/*",
     "How to": "how-to/*",
-    "Look up": ["conventions", "api", "reference", "glossary"],
+    "Look up": ["conventions", "comparison", "api", "reference", "glossary"],
     "Understand": [
         "recurrences",
         "architecture",

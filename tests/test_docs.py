@@ -1,8 +1,10 @@
 """The Python examples of README.md and docs/ are run; a page is one session."""
 
 import doctest
+import os
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +18,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 START = (ROOT / "README.md", ROOT / "docs" / "tutorial.md")
 FENCE = re.compile(r"^```.*$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)")
+CONSOLE = re.compile(r"^```console\n\$ (.+\n)((?:(?!\$|`).*\n)+)```", re.MULTILINE)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -85,6 +88,27 @@ def test_a_dead_link_is_noticed(tmp_path):
     links = "[a](other.md#x21-f-m-n) [b](#a-b) [c](other.md#no-heading) [d](#b)"
     page.write_text(f"## A b\n{links} [e](lost.md)\n", encoding="utf-8")
     assert _dead_links(page) == [("other.md", "no-heading"), ("", "b"), ("lost.md", "")]
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_print_what_it_shows(tmp_path):
+    """Every command that is followed by its output, in a shell."""
+    pytest.importorskip("matplotlib")
+    (tmp_path / "jaxalign").mkdir()
+    (tmp_path / "jaxalign" / "data").symlink_to(ROOT / "jaxalign" / "data")
+    program = f'jaxalign() {{ "{sys.executable}" -P -m jaxalign "$@"; }}\n'
+    blocks = CONSOLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(blocks) == 3
+    for command, shown in blocks:
+        done = subprocess.run(
+            ["bash", "-c", program + command],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert (done.returncode, done.stdout) == (0, shown)
 
 
 def test_the_pages_a_reader_starts_from_have_examples():
