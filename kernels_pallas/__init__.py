@@ -31,6 +31,7 @@ _HOMES = {
     "soft_score": "soft.align",
     "soft_expected": "soft.align",
     "soft_product": "soft.align",
+    "hard_paths": "hard.align",
     "match_table": "pairs.lcs",
     "target_blocks": "pairs.match_words",
     "subsequences": "pairs.lcs",

@@ -53,6 +53,7 @@ ARROWS = {
     "io": {"model"},
     "kernels_pallas": set(),  # it loads its names by text, when they are used
     "kernels_pallas.core": set(),
+    "kernels_pallas.hard": {"kernels_pallas.core"},
     "kernels_pallas.pairs": {"kernels_pallas.core"},
     "kernels_pallas.soft": {"kernels_pallas.core"},
     "kernels_pallas.triples": {"kernels_pallas.core"},
@@ -90,6 +91,7 @@ OUTSIDE = {
     "io": {"biotite", "matplotlib", "numpy", "pyarrow"},
     # jaxlib.mlir: inline instructions
     "kernels_pallas.core": {"jax", "jaxlib", "numpy"},
+    "kernels_pallas.hard": {"jax", "jaxlib", "numpy"},
     "kernels_pallas.pairs": {"jax", "jaxlib", "numpy"},
     "kernels_pallas.soft": {"jax", "jaxlib", "numpy"},
     "kernels_pallas.triples": {"jax", "jaxlib", "numpy"},

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Required, Unpack
 
 import jax
-import jax.numpy as jnp
 
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.scoring import resolve_ends
-from jaxalign.pairs import scored_pairs
+from jaxalign.pairs import scored_kernels, scored_pairs
 from jaxalign.pairs.scored_pairs import ScoredForm
+from jaxalign.runtime import backend
 from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.signatures import with_options
 from jaxalign.similarity import arguments
@@ -97,6 +97,9 @@ def hard_alignment(
     with a pair, which is its end cell, and between two pairs the query's residues come
     first.
 
+    On a Hopper GPU or newer, kernels compute what has gap costs that are numbers (of the
+    batch shape, too), adjacent gaps and no band, in float32. XLA's scan does the rest.
+
     Examples
     --------
     >>> import jax.numpy as jnp, jaxalign
@@ -112,7 +115,12 @@ def hard_alignment(
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
     band = checked_band(given.band, pair.similarity.shape, ranks)
     ordered = 2 in ranks or not given.adjacent_gaps or band is not None
-    form = ScoredForm(given.mode == "local", ordered, band)
+    local, kernels = given.mode == "local", False
+    if not ordered and scored_kernels.takes(pair, batch, ranks):
+        kernels = backend.kernels()[0] is not None
+    free = resolve_ends(given.mode, given.free_ends)
+    last_column = kernels and not local and "query_end" in free
+    form = ScoredForm(local, ordered, band, kernels, last_column)
     return _result(scored_pairs.alignments(pair, axes, batch, form), form, given)
 
 
@@ -178,5 +186,5 @@ def _result(values: Any, form: ScoredForm, given: HardOptions) -> HardAlignments
 
 
 def _narrow(x: jax.Array) -> jax.Array:
-    """Integers of 8 and 16 bits as they are: a fill reads them so."""
-    return x if x.dtype in (jnp.int8, jnp.int16) else arguments.floating(x)
+    """Numbers of 8 and 16 bits as they are: a fill reads them so."""
+    return x if x.dtype.name in scored_kernels.DTYPES else arguments.floating(x)

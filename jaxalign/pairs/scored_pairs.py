@@ -5,7 +5,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxalign.pairs import scored_kernels
 from jaxalign.pairs.dp import scored_fill, scored_walk, several_best
+from jaxalign.runtime import backend
 from jaxalign.runtime.programs import program
 from jaxalign.similarity import arrays, mesh_batch, validity
 from jaxalign.similarity.arguments import ScoredPair
@@ -16,11 +18,14 @@ from jaxalign.similarity.overhang import no_overhang, overhang
 
 
 class ScoredForm(NamedTuple):
-    """Static while tracing: the form of ``scored_fill``."""
+    """Static while tracing: the form of ``scored_fill``; whether the kernels compute
+    it, and whether any path may end in column n, for them."""
 
     local: bool
     ordered: bool
     band: int | None = None
+    kernels: bool = False
+    last_column: bool = False
 
 
 @program(("axes", "batch", "form"))
@@ -34,6 +39,8 @@ def alignments(pair: ScoredPair, axes, batch, form: ScoredForm):
 
 
 def _one(pair: ScoredPair, form: ScoredForm):
+    if form.kernels:
+        return _by_kernel(pair, form)
     weights, rules = _weights(pair, form), pair.rules
     kind = {"local": form.local, "ordered": form.ordered}
     filled = scored_fill.fill(weights, rules, **kind, band=form.band)
@@ -45,7 +52,32 @@ def _one(pair: ScoredPair, form: ScoredForm):
     else:
         spans = _plain_spans(rules, filled, path, form.local)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
-    return *_checked(pair, filled.score, path.partners, spans), lengths
+    known = validity.is_valid(pair)
+    return *_checked(known, filled.score, path.partners, spans), lengths
+
+
+def _by_kernel(pair: ScoredPair, form: ScoredForm):
+    """The plain form by the kernels, which read the scores as they are, once."""
+    rules, scores = pair.rules, arrays.multiplied(pair.similarity)
+    costs = _costs(pair)
+    hang = _overhang(scores.shape, costs, rules, form)
+    given = scored_kernels.arrays_of(scores, costs, hang, rules)
+    run = backend.kernels()[0].hard_paths
+    best = scored_kernels.best_path(run, given, form.local, form.last_column)
+    score, end_i, end_j, i, j, partners = best
+    row = jnp.arange(len(partners), dtype=jnp.int32)
+    partners = jnp.where((row >= i) & (row < end_i), partners, -1)
+    spans = _plain_spans(rules, PathEnd(end_i, end_j), PathEnd(i, j), form.local)
+    known = validity.is_valid(pair, product=scores) & ~jnp.isnan(score)
+    lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
+    return *_checked(known, score, partners, spans), lengths
+
+
+class PathEnd(NamedTuple):
+    """A cell."""
+
+    i: jax.Array
+    j: jax.Array
 
 
 @program(("axes", "batch", "form", "k"))
@@ -62,30 +94,38 @@ def _several(pair: ScoredPair, form: ScoredForm, k: int):
     weights, rules = _weights(pair, form), pair.rules
     paths = several_best.several_best(weights, rules, k)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
+    known = validity.is_valid(pair)
 
     def one(path):
         spans = _ordered_spans(weights, rules, path, form)
-        return *_checked(pair, path.score, path.partners, spans), lengths
+        return *_checked(known, path.score, path.partners, spans), lengths
 
     return jax.vmap(one)(paths)
 
 
 def _weights(pair: ScoredPair, form: ScoredForm) -> Weights:
     """Scores and costs of one pair; forbidden pairs and infinite costs are finite."""
-    costs = pair.gap_open, pair.gap_extend
-    opening, extending = jax.tree.map(lambda x: jnp.minimum(x, COSTLY), costs)
+    opening, extending = _costs(pair)
     dtype, s = opening.e.dtype, arrays.multiplied(pair.similarity)
     if jnp.issubdtype(s.dtype, jnp.floating):
+        s = s.astype(dtype)
         s = jnp.where(s > FORBIDDEN / 10, s, FORBIDDEN)
     elif form.ordered:
         s = s.astype(dtype)
-    shape = s.shape
-    if form.local:
-        hang = no_overhang(*shape, dtype)
-    else:
-        fits = None if form.band is None else empty_fits(form.band, pair.rules)
-        hang = overhang(opening, extending, shape, pair.rules, FORBIDDEN, fits)
+    hang = _overhang(s.shape, (opening, extending), pair.rules, form)
     return Weights(s, opening, extending, hang)
+
+
+def _costs(pair: ScoredPair):
+    costs = pair.gap_open, pair.gap_extend
+    return jax.tree.map(lambda x: jnp.minimum(x, COSTLY), costs)
+
+
+def _overhang(shape, costs, rules, form: ScoredForm):
+    if form.local:
+        return no_overhang(*shape, costs[0].e.dtype)
+    fits = None if form.band is None else empty_fits(form.band, rules)
+    return overhang(*costs, shape, rules, FORBIDDEN, fits)
 
 
 def _plain_spans(rules, filled, path, local):
@@ -147,12 +187,12 @@ def _at(cost, i, j, axis):
     return cost[i, j] if cost.ndim == 2 else cost[(i, j)[axis]]
 
 
-def _checked(pair: ScoredPair, score, partners, spans):
-    """nan where the input means nothing, -inf where no alignment is legal."""
+def _checked(known, score, partners, spans):
+    """nan where the input is not ``known`` to mean something, -inf where no alignment
+    is legal."""
     spans = jnp.stack([jnp.asarray(x, jnp.int32) for x in spans])
     legal = score > -COSTLY / 2
     score = jnp.where(legal, score, -jnp.inf)
-    known = validity.is_valid(pair)
     score = jnp.where(known, score, jnp.nan)
     sure = legal & known
     return score, jnp.where(sure, partners, -1), jnp.where(sure, spans, 0)

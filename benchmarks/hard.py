@@ -1,0 +1,144 @@
+"""Hard alignments of similarities: the kernels beside XLA's scan, in one run.
+
+    python -m benchmarks.hard --json hard.json
+    python -m benchmarks.hard --quick        # any machine; too small for figures
+
+Random similarities of -4 to 4 on the device, gaps of 11 and 1, global, paths included
+unless a row says otherwise; embeddings are of 1,024 numbers. Milliseconds are medians
+of calls in turns, TCUPS 10^12 cells a second. Partners and scores of both forms are
+compared before anything is timed.
+"""
+
+import argparse
+import contextlib
+import time
+from functools import partial
+
+import numpy as np
+
+from benchmarks import measure
+
+GAPS = {"gap_open": 11.0, "gap_extend": 1.0}
+WIDTH = 1024  # of embeddings
+# (pairs, rows, columns, dtype, mode, whether XLA's scan is timed too)
+SIMILARITIES = (
+    (8192, 400, 400, "int8", "global", True),
+    (8192, 400, 400, "bfloat16", "global", True),
+    (8192, 400, 400, "float16", "global", False),
+    (8192, 400, 400, "float32", "global", False),
+    (8192, 400, 400, "int8", "local", False),
+    (8192, 400, 400, "int8", "semiglobal", False),
+    (8192, 400, 512, "int8", "global", False),
+    (64, 400, 400, "int8", "global", True),
+    (64, 400, 400, "float32", "global", False),
+    (64, 2000, 2000, "int8", "global", False),
+)
+EMBEDDINGS = (
+    (4096, 400, 400, "bfloat16"),
+    (4096, 400, 400, "float32"),
+    (64, 400, 400, "bfloat16"),
+    (64, 400, 400, "float32"),
+)
+QUICK = ((6, 20, 30, "int8", "global", True), (3, 9, 8, "bfloat16", "local", True))
+QUICK_EMBEDDINGS = ((2, 10, 12, "bfloat16"),)
+
+
+@contextlib.contextmanager
+def without_kernels():
+    """Within it XLA's scan is chosen everywhere."""
+    from jaxalign.runtime import backend
+
+    kept, backend.kernels = backend.kernels, lambda: (None, "left out")
+    try:
+        yield
+    finally:
+        backend.kernels = kept
+
+
+def similarity(shape, dtype):
+    import jax
+    import jax.numpy as jnp
+
+    draw = jax.jit(lambda key: jax.random.randint(key, shape, -4, 5, jnp.int8))
+    return draw(jax.random.key(0)).astype(dtype)
+
+
+def embeddings(count, m, n, dtype):
+    import jax
+
+    keys = jax.random.split(jax.random.key(1))
+    scale = WIDTH**-0.25  # products of variance 1
+    return tuple(
+        scale * jax.random.normal(key, (count, size, WIDTH), dtype)
+        for key, size in zip(keys, (m, n), strict=True)
+    )
+
+
+def calls(given, mode, scan: bool) -> dict:
+    """name -> compiled call."""
+    import jax
+
+    import jaxalign
+
+    align = partial(jaxalign.hard_alignment, mode=mode, **GAPS)
+
+    def run(given):
+        found = align(given)
+        return found.score, found.partners
+
+    made = {"kernels": jax.jit(run).lower(given).compile()}
+    if scan:
+        with without_kernels():
+            made["scan"] = jax.jit(lambda x: run(x)).lower(given).compile()
+    return {k: partial(_ready, x, given) for k, x in made.items()}
+
+
+def _ready(program, *args):
+    import jax
+
+    return jax.block_until_ready(program(*args))
+
+
+def row(work: str, cells: int, made: dict, repeats: int) -> dict:
+    """Compare, then time."""
+    found = [[np.asarray(x) for x in call()] for call in made.values()]
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            assert (a == b).all(), f"{work}: {(a != b).sum()} of {a.size} differ"
+    timed = measure.in_turns(made, repeats)
+    result = {"work": work}
+    for name in ("kernels", "scan"):
+        seconds = timed[name]["seconds"] if name in timed else None
+        result[f"{name} ms"] = 1e3 * seconds if seconds else None
+        result[f"{name} TCUPS"] = cells / seconds / 1e12 if seconds else None
+    print(result, flush=True)  # a run that is cut off has something to show
+    return result
+
+
+def main(argv=None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--json", metavar="PATH")
+    asked = parser.parse_args(argv)
+    report = {"machine": measure.machine(), "rows": []}
+    measure.show_machine(report["machine"])
+    began = time.perf_counter()
+    for *shape, dtype, mode, scan in QUICK if asked.quick else SIMILARITIES:
+        work = " x ".join(map(str, shape)) + f" {dtype} {mode}"
+        made = calls(similarity(shape, dtype), mode, scan)
+        report["rows"].append(row(work, int(np.prod(shape)), made, asked.repeats))
+    for *shape, dtype in QUICK_EMBEDDINGS if asked.quick else EMBEDDINGS:
+        work = " x ".join(map(str, shape)) + f" from embeddings, {dtype}"
+        made = calls(embeddings(*shape, dtype), "global", False)
+        report["rows"].append(row(work, int(np.prod(shape)), made, asked.repeats))
+    measure.show(report["rows"])
+    print(f"# {time.perf_counter() - began:.0f} s")
+    measure.save(asked.json, report)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The hard kernels as a JAX primitive: what ``vmap`` and other devices do with it.
+
+One function of a batch of tables, as ``kernels_pallas.hard.align`` takes them: scores
+(B, m, n), gap costs (B, 4), borders (B, m + 1) and (B, n + 1), rules (B, 3). ``vmap``
+adds its axes to B. Devices without the kernels take ``pairs.dp.scored_fill``.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import batching, mlir
+
+from jaxalign.pairs.dp import scored_fill, scored_walk
+from jaxalign.similarity.arguments import ScoredPair
+from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
+from jaxalign.similarity.cost_table import Weights
+from jaxalign.similarity.overhang import Overhang, no_overhang, overhang
+
+DTYPES = ("int8", "int16", "float16", "bfloat16", "float32")
+MAX_ROWS = 2**31 - 1  # of all tables of a batch together
+FLAGS = ("query_start", "query_end", "target_start", "target_end")
+
+
+def takes(pair: ScoredPair, batch: tuple[int, ...], ranks: list[int]) -> bool:
+    """Whether the kernels compute the plain form of this: gap costs that are numbers,
+    float32, and a table with cells."""
+    s = pair.similarity
+    sizes = (*batch, *s.shape[-2:])
+    rows = 1
+    for size in sizes[:-1]:
+        rows *= size
+    numbers = not any(ranks) and pair.gap_open.e.dtype == jnp.float32
+    return numbers and s.dtype.name in DTYPES and 0 not in sizes and rows <= MAX_ROWS
+
+
+def best_path(run, arrays, local: bool, last_column: bool):
+    """Score, end cell, first cell and partners of one pair; what is not on the path is
+    not defined. The score is nan where one within the lengths is nan or infinite.
+
+    ``run`` is the package's ``hard_paths``, ``arrays`` are those of ``arrays_of``."""
+    form = {"run": run, "local": local, "last_column": last_column}
+    return [x[0] for x in _paths.bind(*(x[None] for x in arrays), **form)]
+
+
+def arrays_of(scores, costs: tuple[Gap, Gap], hang: Overhang, rules: ModeRules):
+    """The arrays of one pair, as the kernels take them with an axis for the batch;
+    ``costs`` are those of opening and of extending."""
+    opening, extending = costs
+    numbers = jnp.stack([opening.e, extending.e, opening.f, extending.f])
+    left = jnp.where(rules.query_start | rules.local, 0, -hang.start_query)
+    top = jnp.where(rules.target_start | rules.local, 0, -hang.start_target)
+    flags = sum(
+        jnp.where(getattr(rules, name), 1 << k, 0) for k, name in enumerate(FLAGS)
+    )
+    whole = [jnp.asarray(x, jnp.int32) for x in (rules.m, rules.n, flags)]
+    return scores, numbers, left, top, jnp.stack(whole)
+
+
+def _plain_path(scores, costs, left, top, rules, local):  # noqa: ARG001
+    """The same by ``scored_fill``."""
+    m, n, flags = rules
+    free = [(flags & (1 << k)) != 0 for k in range(len(FLAGS))]
+    rules = ModeRules(m, n, *free, jnp.bool_(local), jnp.bool_(True))
+    opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
+    if local:
+        hang = no_overhang(*scores.shape, costs.dtype)
+    else:
+        hang = overhang(opening, extending, scores.shape, rules, FORBIDDEN)
+    row = jnp.arange(scores.shape[0], dtype=jnp.int32)[:, None] < m
+    column = jnp.arange(scores.shape[1], dtype=jnp.int32)[None, :] < n
+    known = jnp.bool_(True)
+    if jnp.issubdtype(scores.dtype, jnp.floating):
+        wrong = jnp.isnan(scores) | jnp.isposinf(scores)
+        known = ~jnp.any(wrong & row & column)
+        scores = scores.astype(costs.dtype)
+        scores = jnp.where(scores > FORBIDDEN / 10, scores, FORBIDDEN)
+    weights = Weights(scores, opening, extending, hang)
+    filled = scored_fill.fill(weights, rules, local=local, ordered=False)
+    path = scored_walk.walk(filled, ordered=False)
+    score = jnp.where(known, filled.score, jnp.nan)
+    return score, filled.i, filled.j, path.i, path.j, path.partners
+
+
+def _batched(arrays, axes, **form):
+    """Fold the new axis into the batch."""
+    count = next(
+        x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None
+    )
+
+    def fold(x, axis):
+        if axis is None:
+            x = jnp.broadcast_to(x, (count, *x.shape))
+        else:
+            x = jnp.moveaxis(x, axis, 0)
+        return x.reshape(-1, *x.shape[2:])
+
+    values = _paths.bind(*map(fold, arrays, axes), **form)
+    return [x.reshape(count, -1, *x.shape[1:]) for x in values], [0] * len(values)
+
+
+def _primitive() -> Primitive:
+    primitive = Primitive("hard_paths")
+    primitive.multiple_results = True
+
+    def shapes(scores, costs, left, top, rules, **_):  # noqa: ARG001
+        batch, m, _ = scores.shape
+        each = rules.update(shape=(batch,), weak_type=False)
+        score = costs.update(shape=(batch,), weak_type=False)
+        return [score, *[each] * 4, rules.update(shape=(batch, m), weak_type=False)]
+
+    def plainly(*arrays, run, local, last_column):  # noqa: ARG001
+        return list(jax.vmap(partial(_plain_path, local=local))(*arrays))
+
+    def by_kernel(*arrays, run, **form):
+        return list(run(arrays, **form))
+
+    primitive.def_impl(
+        lambda *arrays, **form: jax.jit(partial(primitive.bind, **form))(*arrays)
+    )
+    primitive.def_abstract_eval(shapes)
+    batching.primitive_batchers[primitive] = _batched
+    for function, platform in ((plainly, None), (by_kernel, "cuda")):
+        lowering = mlir.lower_fun(function, multiple_results=True)
+        mlir.register_lowering(primitive, lowering, platform=platform)
+    return primitive
+
+
+_paths = _primitive()

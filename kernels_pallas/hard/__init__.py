@@ -1,0 +1,1 @@
+"""Kernels of hard alignments of a similarity."""

@@ -1,0 +1,294 @@
+"""The best scores of many tables, and the decisions of every cell.
+
+A lane of a warp owns 16 columns of a table and marches down its rows. Lane l works on
+row t - l in step t, so that lanes work on one anti-diagonal; H, P and F of its last
+column go to the next lane by ``shfl``. A row of a similarity lies in one piece of
+memory, so that lanes side by side read what is side by side.
+
+A warp has T tables. Their lanes lie one after the other, and are taken in passes of 32:
+a table of 400 columns has 25 lanes, and five of them have 125, which are four passes.
+Where a table goes on in the next pass, its column between the two is in memory.
+
+The recurrence and its ties are those of ``jaxalign.pairs.dp.scored_fill``, plain form.
+"""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from kernels_pallas.core.mosaic import Threads, kernel
+from kernels_pallas.core.reals import WARP, Reals
+from kernels_pallas.hard.decisions import (
+    add_largest,
+    bits_of,
+    push_less,
+    push_positive,
+)
+from kernels_pallas.hard.scores import keep_masks, load_row, masked, numbers_of
+from kernels_pallas.hard.shapes import (
+    COLUMNS,
+    FORBIDDEN,
+    WARPS,
+    Hard,
+    HardInputs,
+    HardSizes,
+    HardView,
+    top_width,
+)
+
+
+def fill(inputs: HardInputs, s: Hard, z: HardSizes, interpret=None):
+    """Run the fill; W warps, P passes.
+
+    Returns
+    -------
+    dict of arrays
+        ``decisions`` int32 (W, P, steps, words, 32); ``rows`` float32 (W, P, 32, 16),
+        H of row m, in local mode of the row of the lane's best; ``best`` float32 and
+        ``best_row`` int32 (W, P, 32) in local mode, of the lane; ``column`` float32
+        (W * T, rows, 4) where asked for, the columns among which the last one is.
+    """
+    shapes = shapes_of(s, z)
+    floats = {"rows", "best", "column", "between"}
+    types = [
+        jax.ShapeDtypeStruct(
+            (math.prod(shape),), jnp.float32 if name in floats else jnp.int32
+        )
+        for name, shape in shapes.items()
+    ]
+    run = kernel(
+        partial(_fill_program, s=s, z=z, names=tuple(shapes)), types, [],
+        (z.warps // WARPS,), ("program",), interpret,
+    )  # fmt: skip
+    arrays = run(*inputs)
+    out = zip(shapes.items(), arrays, strict=True)
+    out = {name: x.reshape(shape) for (name, shape), x in out}
+    out.pop("between", None)
+    return out
+
+
+def shapes_of(s: Hard, z: HardSizes) -> dict[str, tuple[int, ...]]:
+    """Of the arrays that the fill writes."""
+    lanes = z.warps, z.passes, WARP
+    shapes = {"decisions": (*lanes[:2], z.steps, s.words, WARP)}
+    shapes["rows"] = (*lanes, COLUMNS)
+    if s.local:
+        shapes |= {"best": lanes, "best_row": lanes}
+    if s.last_column:
+        shapes["column"] = (z.warps * s.tables, z.rows, 4)
+    if z.passes > 1:
+        shapes["between"] = (z.warps, z.rows, 4)
+    return shapes
+
+
+def _fill_program(*refs, s: Hard, z: HardSizes, names):
+    inputs, out = (
+        refs[: -len(names)],
+        dict(zip(names, refs[-len(names) :], strict=True)),
+    )
+    th = Threads(s.plain)
+    *read, steps = inputs
+    inputs = HardInputs(*map(th.read_only, read), steps)
+    program = lax.axis_index("program")
+    least, most = steps[2 * program], steps[2 * program + 1]
+
+    def one(k, carry):
+        view = _view(th, s, z, inputs, program, k)
+        _pass(view, out, k, least, most)
+        if z.passes > 1:
+            th.wait()
+        return carry
+
+    if z.passes == 1:
+        one(jnp.int32(0), None)
+    else:
+        lax.fori_loop(jnp.int32(0), jnp.int32(z.passes), one, jnp.int32(0))
+
+
+def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
+    """The constants of a thread in pass ``k``."""
+    r, thread = Reals(th), th.index()
+    lane = thread & (WARP - 1)
+    warp = program * WARPS + lax.shift_right_logical(thread, th.splat(5))
+    place, rank = th.load(inputs.places, lane * 2, 2, k, 2 * WARP)
+    own = warp * s.tables + place
+    table = jnp.minimum(own, th.splat(z.batch - 1))
+    costs = r.load(inputs.costs, th.splat(0), 4, table, 4)
+    m, n, open_left, _ = th.load(inputs.sizes, th.splat(0), 4, table, 4)
+    column = rank * COLUMNS
+    words = z.columns * z.itemsize // 4
+    quads = [
+        jnp.minimum(rank * (4 * z.quads) + 4 * q, th.splat(words - 4))
+        for q in range(z.quads)
+    ]
+    keep = keep_masks(th, z, column, n) if s.local else ()
+    at = [jnp.minimum(column + u, th.splat(z.columns)) for u in range(COLUMNS + 1)]
+    if s.local:
+        top = [r.splat(0.0)] * len(at)
+    else:
+        top = [r.load(inputs.top, x, 1, table, top_width(z.columns))[0] for x in at]
+    open_e, extend_e = costs[:2]
+    e, opens = [], th.splat(0)
+    for h in top[1:]:
+        longer, new = r.splat(FORBIDDEN) - extend_e, h - open_e
+        e.append(jnp.maximum(longer, new))
+        opens = push_less(th, opens, longer, new)
+    return HardView(
+        r, s, z, inputs, thread, lane, warp * z.passes + k, warp, own, table, rank,
+        rank == 0, column < n, m, n, open_left != 0, costs, tuple(quads), keep,
+        (tuple(top[1:]), tuple(e), opens, top[0]),
+    )  # fmt: skip
+
+
+def _pass(view: HardView, out, k, least, most):
+    """All rows of 32 lanes."""
+    r, th, s = view.r, view.r.th, view.s
+    zero = r.splat(0.0)
+    handed = (zero,) * 3
+    track = (th.splat(0), th.splat(0)) if s.local else ()
+    carry = (*view.start, handed, _ahead(view, out, jnp.int32(0)), track)
+    total = jnp.where(most > 0, most + (WARP - 1), 0)
+    first = jnp.minimum(total, WARP)
+    # All lanes are within their tables, and none in its last row.
+    last = jnp.clip(least - 1, first, total)
+    careful, fast = (partial(_step, view, out, k, x) for x in (True, False))
+    carry = lax.fori_loop(jnp.int32(0), first, careful, carry)
+    carry = lax.fori_loop(first, last, fast, carry)
+    carry = lax.fori_loop(last, total, careful, carry)
+    if s.local:
+        best, row = carry[-1]
+        th.store(out["best_row"], view.lane, (row,), view.slot, WARP)
+        best = lax.bitcast_convert_type(best, jnp.float32)
+        r.store(out["best"], view.lane, (best,), view.slot, WARP)
+
+
+def _ahead(view: HardView, out, t):
+    """What step ``t`` reads: scores, and what stands left of the first lane."""
+    r, th, z = view.r, view.r.th, view.z
+    row = jnp.clip(t - view.lane, 0, z.rows - 1)
+    words = load_row(th, view.inputs.scores, z, view.quads, view.table * z.rows + row)
+    left, between = (), ()
+    if not view.s.local:
+        left = r.load(view.inputs.left, row + 1, 1, view.table, z.rows + 1)
+    if z.passes > 1:
+        source = out["between"]
+        between = r.load(source, row * 4, 4, view.warp, 4 * z.rows)[:3]
+    return words, left, between
+
+
+def _left(view: HardView, handed, left, between):
+    """H, P and F of the column before the lane's first."""
+    r, th = view.r, view.r.th
+    values = r.next_lane(handed, WARP, False, None, None, view.thread)
+    if between:
+        here = view.lane == th.splat(0)
+        values = [jnp.where(here, x, y) for x, y in zip(between, values, strict=True)]
+    h = left[0] if left else r.splat(0.0)
+    low = r.splat(FORBIDDEN)
+    border = h, h if view.s.local else jnp.where(view.open_left, h, low), low
+    return [jnp.where(view.first, x, y) for x, y in zip(border, values, strict=True)]
+
+
+def _step(view: HardView, out, k, careful, t, carry):
+    """A row of every lane. ``careful``: some begin, or have passed their last row."""
+    h_row, e_row, opens_e, corner, handed, now, track = carry
+    th, s, z = view.r.th, view.s, view.z
+    row = t - view.lane
+    words, left, between = now
+    h_left, p, f = _left(view, handed, left, between)
+    ahead = _ahead(view, out, t + 1)
+    if careful:
+        begins = row == th.splat(0)
+        h_start, e_start, opens_start, corner_start = view.start
+        h_row, e_row = (
+            [jnp.where(begins, x, y) for x, y in zip(a, b, strict=True)]
+            for a, b in ((h_start, h_row), (e_start, e_row))
+        )
+        opens_e = jnp.where(begins, opens_start, opens_e)
+        corner = jnp.where(begins, corner_start, corner)
+    if s.local:
+        words = masked(th, z, words, view.keep)
+    h_row, e_row = list(h_row), list(e_row)
+    open_e, extend_e, open_f, extend_f = view.costs
+    diagonal = corner
+    opens_next = opens_f = after = up = goes = th.splat(0)
+    for u, score in enumerate(numbers_of(th, z, words)):
+        e = e_row[u]
+        longer, new = f - extend_f, p - open_f
+        opens_f = push_less(th, opens_f, longer, new)
+        f = jnp.maximum(longer, new)
+        p = score + diagonal
+        after = push_less(th, after, p, f)
+        x = jnp.maximum(p, f)
+        up = add_largest(th, up, e, p, f, 1 << (COLUMNS - 1 - u))
+        diagonal = h_row[u]
+        if s.local:
+            h = jnp.maximum(jnp.maximum(bits_of(x), bits_of(e)), th.splat(0))
+            goes = push_positive(th, goes, h)
+            h = lax.bitcast_convert_type(h, jnp.float32)
+        else:
+            h = jnp.maximum(x, e)
+        h_row[u] = h
+        longer, new = e - extend_e, x - open_e
+        opens_next = push_less(th, opens_next, longer, new)
+        e_row[u] = jnp.maximum(longer, new)
+    words = opens_e | (opens_f << 16), after | (up << 16), goes
+    base = view.slot * z.steps + t
+    for place, word in enumerate(words[: s.words]):
+        at = view.lane + place * WARP
+        th.store(out["decisions"], at, (word,), base, s.words * WARP)
+    handed = h_row[-1], p, f
+    if z.passes > 1:
+        _store_between(view, out, row, careful, handed)
+    track = _store_ends(view, out, row, careful, h_row, track)
+    return tuple(h_row), tuple(e_row), opens_next, h_left, handed, ahead, track
+
+
+def _store_between(view: HardView, out, row, careful, handed):
+    """H, P and F of the last lane, for the first one of the next pass."""
+    th, z = view.r.th, view.z
+    where = view.lane == th.splat(WARP - 1)
+    if careful:
+        where = where & (row >= 0) & (row < z.rows)
+        row = jnp.clip(row, 0, z.rows - 1)
+    values = *handed, handed[0]
+    where = where.astype(jnp.int32)
+    view.r.store(out["between"], row * 4, values, view.warp, 4 * z.rows, where)
+
+
+def _store_ends(view: HardView, out, row, careful, h_row, track):
+    """Store H where a path may end."""
+    r, th, s, z = view.r, view.r.th, view.s, view.z
+    inside = view.real
+    if careful:
+        inside = inside & (row >= 0) & (row < view.m)
+    if s.local:
+        best, best_row = track
+        values = [bits_of(x) for x in h_row]
+        while len(values) > 1:  # in a tree
+            values = [jnp.maximum(*values[k : k + 2]) for k in range(0, len(values), 2)]
+        ends = inside & (values[0] > best)
+        best = jnp.where(ends, values[0], best)
+        track = best, jnp.where(ends, row, best_row)
+    elif careful:
+        ends = inside & (row == view.m - 1)
+    else:
+        ends = None
+    if ends is not None:
+        where = ends.astype(jnp.int32)
+        base = view.slot * WARP + view.lane
+        for u in range(0, COLUMNS, 4):
+            r.store(
+                out["rows"], th.splat(u), tuple(h_row[u : u + 4]), base, COLUMNS, where
+            )
+    if s.last_column:
+        at = jnp.clip(row, 0, z.rows - 1) * 4 if careful else row * 4
+        here = lax.shift_right_logical(view.n - 1, th.splat(2)) - view.rank * 4
+        for q in range(COLUMNS // 4):
+            where = (inside & (here == q)).astype(jnp.int32)
+            values = tuple(h_row[4 * q : 4 * q + 4])
+            r.store(out["column"], at, values, view.own, 4 * z.rows, where)
+    return track

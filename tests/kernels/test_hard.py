@@ -1,0 +1,244 @@
+"""The kernels of hard alignment: they lower for CUDA anywhere; they give the values of
+``scored_fill`` word for word in the GPU interpreter (JAX 0.11 or newer) and, marked
+``gpu``, on a device; as a primitive they batch."""
+
+from functools import partial
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from cases import END_SETS
+from kernel_cases import inside_arrays, values
+
+import kernels_pallas as kp
+from jaxalign import hard_alignment
+from jaxalign.pairs import scored_kernels
+from jaxalign.runtime import backend
+from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
+from jaxalign.similarity.overhang import no_overhang, overhang
+from kernels_pallas.core import mosaic
+from kernels_pallas.hard import align
+from kernels_pallas.hard.shapes import Hard
+
+
+def tables(s, lengths, ends, local=False, seed=0):
+    """What ``hard_alignment`` hands to the kernels, with costs of one digit."""
+    rng = np.random.default_rng(seed)
+    costs = rng.integers(0, 4, (len(s), 2, 2)).astype(np.float32)
+    m, n = np.asarray(lengths, np.int32).T
+    flags = np.array([[name in one for name in scored_kernels.FLAGS] for one in ends])
+
+    def one(s, costs, m, n, flags):
+        rules = ModeRules(m, n, *flags, jnp.bool_(local), jnp.bool_(True))
+        costs = tuple(Gap(*x) for x in costs)
+        hang = no_overhang(*s.shape, jnp.float32)
+        if not local:
+            hang = overhang(*costs, s.shape, rules, FORBIDDEN)
+        return scored_kernels.arrays_of(s, costs, hang, rules)
+
+    return jax.jit(jax.vmap(one))(s, *map(jnp.asarray, (costs, m, n, flags)))
+
+
+def scores(dtype, shape, seed=1):
+    """Small numbers, so that many alignments are equals; some forbidden."""
+    rng = np.random.default_rng(seed)
+    s = rng.integers(-3, 4, shape).astype(np.float32)
+    if jnp.issubdtype(dtype, jnp.floating):
+        s[rng.random(shape) < 0.05] = -np.inf
+    return jnp.asarray(s, dtype)
+
+
+def some_lengths(count, m, n, seed=2):
+    """The whole table, empty ones, and any others."""
+    rng = np.random.default_rng(seed)
+    pairs = [(m, n), (0, n), (m, 0), (1, 1), (1, n), (m, 1)]
+    more = zip(
+        rng.integers(0, m + 1, count), rng.integers(0, n + 1, count), strict=True
+    )
+    return (pairs + [*more])[:count]
+
+
+def check(given, found, local):
+    """Scores, ends and partners are those of ``scored_fill``, with equals and all."""
+    plain = jax.jit(jax.vmap(partial(scored_kernels._plain_path, local=local)))
+    want = align.HardPaths(*map(np.asarray, plain(*given)))
+    found = align.HardPaths(*map(inside_arrays, found))
+    legal = want.score > FORBIDDEN / 20
+    np.testing.assert_array_equal(np.isnan(want.score), np.isnan(found.score))
+    np.testing.assert_array_equal(legal, found.score > FORBIDDEN / 20)
+    row = np.arange(want.partners.shape[1])
+    inside = (row >= want.i[:, None]) & (row < want.end_i[:, None])
+    for name in align.HardPaths._fields:
+        a, b = getattr(want, name), getattr(found, name)
+        if name == "partners":
+            a, b = np.where(inside, a, -1), np.where(inside, b, -1)
+        np.testing.assert_array_equal(a[legal], b[legal], err_msg=name)
+    assert legal.sum() >= len(legal) / 2
+
+
+def interpreted(given, s: Hard):
+    run = partial(kp.hard_paths, local=s.local, last_column=s.last_column, shape=s,
+                  interpret=mosaic.interpreter())  # fmt: skip
+    return jax.jit(run)(given)
+
+
+# Lowering, on any machine and every JAX
+
+
+@pytest.mark.parametrize(
+    "dtype, shape, local, last_column",
+    [
+        ("int8", (5000, 40, 45), False, True),
+        ("float16", (8, 30, 600), True, False),
+        ("bfloat16", (8, 40, 33), False, False),
+    ],
+)
+def test_lowers_for_cuda(dtype, shape, local, last_column):
+    batch, m, n = shape
+    like = jax.ShapeDtypeStruct
+    reals = [like((batch, x), jnp.float32) for x in (4, m + 1, n + 1)]
+    given = like(shape, dtype), *reals, like((batch, 3), jnp.int32)
+    run = partial(kp.hard_paths, local=local, last_column=last_column)
+    text = jax.jit(run).trace(given).lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("mosaic_gpu") >= 2
+
+
+# Values, in the interpreter
+
+
+@values
+def test_all_free_ends():
+    """Each set of free ends with whole, empty and other tables."""
+    ends = [one for one in END_SETS for _ in range(8)]
+    lengths = some_lengths(8, 9, 20) * len(END_SETS)
+    given = tables(scores(jnp.float32, (len(ends), 9, 20)), lengths, ends)
+    check(given, interpreted(given, Hard(3, False, True, plain=True)), False)
+
+
+@values
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "form, dtype",
+    [
+        ("global", "float32"),
+        ("semiglobal", "int8"),
+        ("local", "int16"),
+        ("global", "float16"),
+        ("local", "bfloat16"),
+        ("local", "int8"),
+    ],
+)
+def test_dtypes(form, dtype):
+    """Tables that go on in the next pass of their warp, and rows that do not fill
+    their loads."""
+    local, free = form == "local", form == "semiglobal"
+    count, shape = 7, (23, 301)
+    ends = [scored_kernels.FLAGS if free else ()] * count
+    lengths = some_lengths(count, *shape)
+    given = tables(scores(dtype, (count, *shape)), lengths, ends, local)
+    check(given, interpreted(given, Hard(2, local, free, plain=True)), local)
+
+
+@values
+@pytest.mark.slow
+@pytest.mark.parametrize("local", (False, True))
+def test_meaningless_scores(local):
+    """nan and inf anywhere within the lengths, and beyond them."""
+    s = np.array(scores(jnp.float32, (12, 6, 18)))
+    lengths = [(5, 16)] * 12
+    places = [(0, 0), (4, 15), (4, 16), (5, 3), (2, 7), (5, 17)]
+    for k, (i, j) in enumerate(places * 2):
+        s[k, i, j] = np.nan if k < len(places) else np.inf
+    given = tables(jnp.asarray(s), lengths, [()] * 12, local)
+    found = interpreted(given, Hard(2, local, plain=True))
+    assert np.isnan(found.score).tolist() == [True, True, False, False, True, False] * 2
+    check(given, found, local)
+
+
+@values
+@pytest.mark.slow
+def test_parts_of_a_batch(monkeypatch):
+    given = tables(scores("int8", (6, 5, 16)), some_lengths(6, 5, 16), [()] * 6)
+    monkeypatch.setattr(align, "DECISION_BYTES", 1)
+    check(given, interpreted(given, Hard(2, False, plain=True)), False)
+
+
+def test_tables_of_a_warp_fill_its_lanes():
+    """400 columns are 25 lanes: five tables are four passes of 32."""
+    assert align.choose(8192, 400, 400, False, False).tables == 5
+    assert align.choose(64, 400, 400, False, False).tables == 1
+    assert align.choose(10**6, 10, 16, False, False).tables == align.MOST_TABLES
+
+
+# As a primitive: elsewhere than on a GPU it is ``scored_fill``
+
+
+@pytest.mark.parametrize("mode", ("local", "semiglobal"))
+def test_chosen_where_they_run(monkeypatch, mode):
+    """With and without the kernels, in and out of ``vmap``; costs by residue have
+    none."""
+    s = scores(jnp.bfloat16, (3, 2, 6, 7))
+    lengths = np.array([[6, 7], [4, 2], [0, 3]])[:, None].repeat(2, 1)
+    options = {"gap_extend": 0.5, "mode": mode}
+
+    def outer(s, lengths):
+        return hard_alignment(s, lengths, gap_open=1.5, **options)
+
+    want = outer(s, lengths)
+    monkeypatch.setattr(backend, "kernels", lambda: (kp, ""))
+    bound = []
+    kept = scored_kernels.best_path
+    monkeypatch.setattr(
+        scored_kernels, "best_path", lambda *x: bound.append(x) or kept(*x)
+    )
+    for function in (outer, jax.jit(jax.vmap(outer))):
+        found = function(s, lengths)
+        for a, b in zip(*map(jax.tree.leaves, (want, found)), strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert len(bound) == 2
+    hard_alignment(s, lengths, gap_open=(np.ones(6), 1.0), **options)
+    assert len(bound) == 2
+
+
+# On a device
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", scored_kernels.DTYPES)
+@pytest.mark.parametrize("local", (False, True), ids=("border", "local"))
+def test_device_agrees(dtype, local):
+    """All free ends; lengths; one warp a table and several tables a warp."""
+    sets = [()] * len(END_SETS) if local else END_SETS
+    for shape, times in (((137, 141), 6), ((70, 45), 70), ((40, 700), 2)):
+        ends = [one for one in sets for _ in range(times)]
+        lengths = some_lengths(len(ends), *shape)
+        given = tables(scores(dtype, (len(ends), *shape)), lengths, ends, local)
+        run = partial(kp.hard_paths, local=local, last_column=not local)
+        check(given, jax.jit(run)(given), local)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("tables_of_a_warp", (1, 2, 5))
+def test_passes_on_a_device(tables_of_a_warp):
+    """Random floats, which have no equals; a table in two passes."""
+    s = np.random.default_rng(4).normal(size=(37, 90, 400)).astype(np.float32) * 4
+    lengths = some_lengths(37, 90, 400)
+    for local in (False, True):
+        given = tables(jnp.asarray(s), lengths, [()] * 37, local)
+        shape = Hard(tables_of_a_warp, local)
+        run = partial(kp.hard_paths, local=local, last_column=False, shape=shape)
+        check(given, jax.jit(run)(given), local)
+
+
+@pytest.mark.gpu
+def test_meaningless_scores_on_a_device():
+    for local, value in product((False, True), (np.nan, np.inf, -np.inf)):
+        s = np.array(scores(jnp.float32, (64, 40, 40)))
+        s[:32, 7, 9] = value
+        given = tables(jnp.asarray(s), [(40, 40)] * 64, [()] * 64, local)
+        run = partial(kp.hard_paths, local=local, last_column=False)
+        found = jax.jit(run)(given)
+        check(given, found, local)
+        assert np.isnan(found.score).sum() == (0 if value < 0 else 32)
