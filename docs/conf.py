@@ -17,7 +17,8 @@ import jaxalign  # noqa: E402
 
 project = "jaxalign"
 author = "The jaxalign developers"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc"]
+html_math_renderer = "mathml"
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
@@ -105,5 +106,20 @@ def _read(_, name: str, source: list[str]) -> None:
     source[0] = text + (more() if more else "")
 
 
+def _formula(writer, node) -> None:
+    """A formula as MathML, which browsers show without a program from elsewhere."""
+    from docutils import nodes
+    from latex2mathml.converter import convert
+
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    formula = convert(node.astext(), display=display)
+    if display == "block":  # browsers centre the cells of an array, whatever it says
+        formula = formula.replace("<mtd", '<mtd style="text-align: left"')
+        formula = f'<div style="overflow-x: auto; padding: 0.5rem 0">{formula}</div>'
+    writer.body.append(formula)
+    raise nodes.SkipNode
+
+
 def setup(app) -> None:
+    app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
     app.connect("source-read", _read)

@@ -97,11 +97,12 @@ def lines_of(heading: Sequence[str], body: Sequence[Sequence[str]]) -> Iterator[
 
 
 def html_of(caption: str, heading: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """Cells as an HTML table under its caption."""
+    """Cells as an HTML table under its caption, which scrolls where it is too wide."""
     head = "".join(f"<th>{escape(text)}</th>" for text in heading)
     rows = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in body)
     lines = "".join(f"<tr>{row}</tr>" for row in rows)
     return (
-        f"<table><caption>{escape(caption)}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+        '<div style="overflow-x: auto"><table style="white-space: nowrap">'
+        f'<caption style="text-align: left">{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
     )
