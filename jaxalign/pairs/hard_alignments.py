@@ -97,8 +97,9 @@ def hard_alignment(
     with a pair, which is its end cell, and between two pairs the query's residues come
     first.
 
-    On a Hopper GPU or newer, kernels compute what has gap costs that are numbers (of the
-    batch shape, too), adjacent gaps and no band, in float32. XLA's scan does the rest.
+    On a Hopper GPU or newer, kernels in float32 compute what has gap costs that are
+    numbers (of the batch shape, too), adjacent gaps and no band. XLA's scan does the
+    rest.
 
     Examples
     --------
