@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Protocol
 
-from jaxalign.errors import InputError
+from jaxalign.errors import InputError, UsageError
 from jaxalign.model.alphabet import Sequences, as_sequences, is_flat
 from jaxalign.model.items import item_of, items_of
 from jaxalign.model.letters import LetterCodes, encode
 from jaxalign.model.nucleotides import letters_of, look_nucleic
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.scoring_check import is_profile
 
 PATH = (str, os.PathLike)
 NO_FILE = (
@@ -155,6 +156,8 @@ def _three(triple, scoring: Scoring) -> list:
 
 def _set(data, scoring: Scoring, unknown: str) -> tuple[Sequences, bool]:
     """(a set, whether its letters say what they are)."""
+    if is_profile(data):
+        raise UsageError("a profile is a query of align, align_profile and search")
     if isinstance(data, PATH):
         return _read(data, scoring, unknown), not _is_index(data)
     if isinstance(data, Sequences) or is_flat(data):

@@ -287,6 +287,28 @@ def test_labels_and_parts(run, tmp_path, monkeypatch, capsys):
     fuzz(run, check, LABELS, st.booleans())
 
 
+NUMBERS = b" ".join([b"0.1"] * 20)
+FAMILY = pieces(
+    b">a\n", b"MKV", b"mk", b"-", b"\n", b"A", b"# STOCKHOLM 1.0\n", b"r MK\n", b"//\n",
+    b"HMMER3/f\n", b"ALPH amino\n", b"NAME x\n", b"HMM  A\n", b"m->m\n", b"COMPO\n",
+    b"1 %b 1 x\n" % NUMBERS, b"%b\n" % NUMBERS, b"0.1 1 2 0.3 1.5 0.5 *\n", b"\xff",
+    b"nan 1 2 0.3 1.5 0.5 *\n",
+    more=st.binary(max_size=4),
+)  # fmt: skip
+
+
+@every_length
+def test_families_of_a_profile(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.fa").write_text(">a\nMKVLAT\n>b\nWWWW\n")
+
+    def check(words):
+        (tmp_path / "family").write_bytes(b"".join(words))
+        command(capsys, "search", "--profile", "family", "s.fa", "-q")
+
+    fuzz(run, check, FAMILY)
+
+
 @pytest.fixture
 def index(tmp_path):
     """An index of three sequences."""
@@ -396,7 +418,7 @@ WORDS = (
     "--memory-budget", "--threads", "--implementation", "--device", "--devices", "-q",
     "--preset", "--matrix", "--match", "--mismatch", "--gap-open", "--gap-extend",
     "--gap-style", "--alphabet", "--unknown", "--top", "--max-evalue", "--shard",
-    "--strand", "--statistics",
+    "--strand", "--statistics", "--profile",
     "--part-rows", "--resume", "--progress", "--max-identity", "--parts", "--folds",
     "--labels", "--split", "--certificate", "--worst", "--method", "--too-large",
     "--seed", "--fasta", "--report", "--representatives", "--list",

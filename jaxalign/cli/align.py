@@ -15,6 +15,7 @@ def align(
     embeddings: Annotated[bool, FLAG] = False,
     sequences: Annotated[str | None, FILE] = None,
     plot: Plot = None,
+    profile: Annotated[bool, FLAG] = False,
     options: Options = Options(),  # noqa: B008
 ) -> int:
     """Align the records of A with those of B: first with first, second with second.
@@ -37,7 +38,13 @@ def align(
     plot
         Dot plot of a single pair with its path; the suffix, png, svg or pdf, is the
         format. Computes paths. Needs jaxalign[plot].
+    profile
+        A is a family of proteins: a HMMER3 model, or an alignment as a3m, Stockholm
+        or FASTA. Its positions have scores of their own, and gaps the costs of
+        --gap-open and --gap-extend.
     """
+    if profile and embeddings:
+        raise UsageError("--profile and --embeddings: A is either")
     if sequences is not None and not embeddings:
         raise UsageError("--sequences goes with --embeddings")
     if embeddings:
@@ -48,4 +55,4 @@ def align(
         return embeddings_job.align(a, b, options, sequences)
     from jaxalign.cli import job
 
-    return job.pairs(a, b, options, Pictures(dot_plot=plot))
+    return job.pairs(a, b, options, Pictures(dot_plot=plot), profile)

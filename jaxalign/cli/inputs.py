@@ -9,6 +9,7 @@ from jaxalign.errors import UsageError
 from jaxalign.io import fasta, source
 from jaxalign.io.encoded_database import is_database, mapped
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring
 
 
@@ -24,11 +25,18 @@ class Inputs:
 
 
 def read(
-    paths, scoring: Scoring, asked: ScoringOptions, hashed, warn, beside=()
+    paths,
+    scoring: Scoring,
+    asked: ScoringOptions,
+    hashed,
+    warn,
+    beside=(),
+    profile: bool = False,
 ) -> Inputs:
     """Read every file; ``warn`` takes what a person should know.
 
-    ``scoring`` is that of the options; where they leave it open, nucleotides, known by
+    With ``profile`` the first file is one, and the others have its letters. ``scoring``
+    is that of the options; where they leave it open, nucleotides, known by
     the letters of the files and of the texts ``beside`` them, have another.
 
     Raises
@@ -40,17 +48,23 @@ def read(
     """
     if paths.count("-") > 1:
         raise UsageError("'-' twice: standard input can be read once")
-    raws = [None if is_database(path) else fasta.read_raw(path) for path in paths]
+    queries = []
+    if profile:
+        query, scoring = _profile(paths[0], scoring, asked)
+        queries = [(query, 0)]
+    others = paths[len(queries) :]
+    raws = [None if is_database(path) else fasta.read_raw(path) for path in others]
     texts = [raw.text for raw in raws if raw is not None]
-    if texts:
+    if texts and not profile:
         about = ", ".join(paths), warn, beside
         scoring = scoring_for(texts, scoring, asked, *about)
     alphabet = scoring.alphabet
     encoded = [
         (mapped(path, alphabet), 0) if raw is None
         else fasta.encode_counted(raw, alphabet, asked.unknown)
-        for path, raw in zip(paths, raws, strict=True)
+        for path, raw in zip(others, raws, strict=True)
     ]  # fmt: skip
+    encoded, raws = queries + encoded, [None] * len(queries) + raws
     hashes = ()
     if hashed:
         kept = (None if raw is None else raw.kept for raw in raws)
@@ -60,6 +74,16 @@ def read(
         if count:
             warn(f"{path}: {count} unknown letters are read as {alphabet.wildcard}")
     return Inputs(tuple(paths), sequences, counts, hashes, scoring)
+
+
+def _profile(path: str, scoring: Scoring, asked: ScoringOptions):
+    """(the consensus of a profile, how it is scored)."""
+    if (asked.matrix, asked.match, asked.mismatch) != (None, None, None):
+        raise UsageError("--profile has scores: leave out --matrix and --match")
+    with source.open_text(path) as lines:
+        is_model = next(lines, "").startswith("HMMER3")
+    made = Profile.from_hmm(path) if is_model else Profile.from_alignment(path)
+    return as_query(made, scoring)
 
 
 def warn_of_headings(path: str, warn) -> None:

@@ -35,9 +35,11 @@ class Messages:
         report.say(f"warning: {text}")
 
 
-def pairs(a: str, b: str, options: Options, drawn: Pictures) -> int:
+def pairs(
+    a: str, b: str, options: Options, drawn: Pictures, profile: bool = False
+) -> int:
     """``jaxalign align A B``."""
-    return _run((a, b), options, drawn)
+    return _run((a, b), options, drawn, profile)
 
 
 def all_pairs(path: str, options: Options, include_self, cluster, drawn) -> int:
@@ -45,7 +47,7 @@ def all_pairs(path: str, options: Options, include_self, cluster, drawn) -> int:
     return _run((path,), options, drawn, include_self=include_self, cluster=cluster)
 
 
-def _run(paths, options: Options, drawn: Pictures, **which) -> int:
+def _run(paths, options: Options, drawn: Pictures, profile=False, **which) -> int:
     # 1 check options, 2 read, 3 refuse what cannot be written, 4 plan, 5 align, 6 write
     request = resolve(options)
     if drawn:
@@ -54,7 +56,7 @@ def _run(paths, options: Options, drawn: Pictures, **which) -> int:
         request = pictures.prepare(drawn, request, paths, options)
     messages = Messages(options.messages.quiet)
     hashed = options.output.json
-    request, read = read_inputs(paths, request, options, hashed, messages)
+    request, read = read_inputs(paths, request, options, hashed, messages, profile)
     _check_counts(read)
     if drawn:
         pictures.check_counts(drawn, read.sequences)
@@ -76,12 +78,14 @@ def _run(paths, options: Options, drawn: Pictures, **which) -> int:
     return 0
 
 
-def read_inputs(paths, request: Request, options: Options, hashed, messages):
+def read_inputs(
+    paths, request: Request, options: Options, hashed, messages, profile=False
+):
     """(the request, scored as the letters ask for it; the files of a job, of which
     the result replaces none)."""
     output.check_inputs(request.out, (*paths, options.scoring.matrix))
-    asked = options.scoring
-    read = inputs.read(paths, request.scoring, asked, hashed, messages.warn)
+    asked, warn = options.scoring, messages.warn
+    read = inputs.read(paths, request.scoring, asked, hashed, warn, profile=profile)
     return replace(request, scoring=read.scoring), read
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import Fasta, FolderOptions, Options
+from jaxalign.cli.options import FLAG, Fasta, FolderOptions, Options
 from jaxalign.model.choices import Statistics, Strand
 
 
@@ -17,6 +17,7 @@ def search(
     max_evalue: Annotated[float | None, Parameter(metavar="E")] = None,
     strand: Strand | None = None,
     statistics: Statistics | None = None,
+    profile: Annotated[bool, FLAG] = False,
     folder: FolderOptions = FolderOptions(),  # noqa: B008
     options: Options = Options(),  # noqa: B008
 ) -> int:
@@ -44,10 +45,14 @@ def search(
     statistics
         Of bits and E-values: published in NCBI's table, or fitted to the scores of
         each query with a sample of DB.
+    profile
+        QUERY is a family of proteins: a HMMER3 model, or an alignment as a3m,
+        Stockholm or FASTA. Its positions have scores of their own, and gaps the
+        costs of --gap-open and --gap-extend.
     """
     from jaxalign.cli import parts_job, search_job, search_parts_job
 
-    bounds = top, max_evalue, strand, statistics
+    bounds = top, max_evalue, strand, statistics, profile
     if parts_job.wanted(options, folder):
         return search_parts_job.run(query, database, *bounds, options, folder)
     return search_job.run(query, database, *bounds, options)

@@ -25,6 +25,7 @@ def run(
     worst: float | None,
     strand,
     statistics,
+    profile: bool,
     options,
 ) -> int:
     """``jaxalign search QUERY DB``."""
@@ -33,7 +34,7 @@ def run(
     check(request, query, database, top, worst)
     messages = job.Messages(options.messages.quiet)
     hashed = options.output.json
-    which = query, database, top, worst
+    which = query, database, top, worst, profile
     request, read = read_inputs(*which, request, options, hashed, messages)
     devices = job.select_device(options)
     chosen = settings(request, options, top, worst, strand, statistics)
@@ -50,13 +51,14 @@ def run(
 
 
 def read_inputs(
-    query, database, top, worst, request: Request, options, hashed, messages
+    query, database, top, worst, profile, request: Request, options, hashed, messages
 ):
     """(the request, scored as the letters ask for it; the queries); what cannot be
     searched or written is refused."""
     output.check_inputs(request.out, (query, database, options.scoring.matrix))
     asked, beside = options.scoring, nucleotides.opening(database)
-    read = inputs.read((query,), request.scoring, asked, hashed, messages.warn, beside)
+    about = asked, hashed, messages.warn, beside, profile
+    read = inputs.read((query,), request.scoring, *about)
     inputs.check(database)
     request = replace(request, scoring=read.scoring)
     check(request, query, database, top, worst)

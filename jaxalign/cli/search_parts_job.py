@@ -24,6 +24,7 @@ def run(
     worst,
     strand,
     statistics,
+    profile: bool,
     options: Options,
     folder: FolderOptions,
 ) -> int:
@@ -34,7 +35,7 @@ def run(
     _check_file(database)
     shard = parts_job.shard_of(folder.shard)
     messages = job.Messages(options.messages.quiet)
-    which = query, database, top, worst
+    which = query, database, top, worst, profile
     request, read = search_job.read_inputs(*which, request, options, True, messages)
     devices = job.select_device(options)
     queries, held = read.sequences[0], in_memory(database, request.scoring)

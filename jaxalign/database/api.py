@@ -27,6 +27,7 @@ from jaxalign.io import encoded_database, fasta_blocks, output
 from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
 from jaxalign.model.choices import UnknownLetters
 from jaxalign.model.numbers import check_whole
+from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table, join
@@ -38,7 +39,7 @@ from jaxalign.signatures import with_options
 
 @with_options(SearchOptions)
 def search(
-    queries: SetLike,
+    queries: SetLike | Profile,
     database: SetLike,
     scoring: ScoringLike = None,
     **options: Unpack[SearchKeywords],
@@ -50,7 +51,8 @@ def search(
 
     Parameters
     ----------
-    queries : as in ``align_pairs``; a file is read whole
+    queries : as in ``align_pairs``; a file is read whole. Or a ``Profile``: its
+        consensus stands for it in the result, and of the scoring the gap costs count.
     database : as in ``align_pairs``
         A path is an index (``index_database``) or FASTA, plain or gz, bz2, xz; FASTA
         is read in blocks and never held whole.
@@ -110,14 +112,17 @@ def search(
 
 
 def hits_of(
-    queries: SetLike, database: SetLike, scoring: ScoringLike, options: SearchOptions
+    queries: SetLike | Profile,
+    database: SetLike,
+    scoring: ScoringLike,
+    options: SearchOptions,
 ) -> Table:
     """``search``, its options packed."""
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 bits
-    scoring = as_scoring(scoring)
+    wanted, scoring = as_query(queries, as_scoring(scoring, by_position=True))
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
     signs = strands_of(options.strand, scoring, options.mode)
-    given = inputs.sets(scoring, queries, unknown=options.unknown)[0]
+    given = inputs.sets(scoring, wanted, unknown=options.unknown)[0]
     queries = strands.laid_out(given, signs)
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:
@@ -134,7 +139,7 @@ def hits_of(
     hits.info["substituted"] = substituted[0]
     table = strands.best(_rows(task, hits, sequences), given, signs, options.top)
     if options.align_top:
-        table = _aligned(table, pair_options(options, "alignment"))
+        table = _aligned(table, _path_options(options, table))
     table = hit_statistics.added(table, hits, sample, options)
     return strands.named(table, given, signs)
 
@@ -274,6 +279,13 @@ def _rows(task: Task, hits: Any, database: Sequences | None) -> Table:
     ran = hits.info["implementation"]
     return Table(columns, task.queries, targets, task.scoring, task.mode, task.free,
                  ran, hits.info)  # fmt: skip
+
+
+def _path_options(options: SearchOptions, table: Table) -> PairOptions:
+    """Those of the hits' paths; the GPU kernels have none of a profile's."""
+    if table.scoring.by_position and "pallas" in table.implementation:
+        options = replace(options, implementation="rows", devices=None)
+    return pair_options(options, "alignment")
 
 
 def _aligned(table: Table, options: PairOptions) -> Table:

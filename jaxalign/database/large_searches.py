@@ -18,6 +18,7 @@ from jaxalign.errors import UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.numbers import check_whole
+from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table
@@ -31,7 +32,7 @@ PACKED = 4  # residues a byte of a compressed file, about
 
 @with_options(SearchOptions)
 def stream_search(
-    queries: SetLike,
+    queries: SetLike | Profile,
     database: SetLike,
     scoring: ScoringLike = None,
     **options: Unpack[StreamSearchKeywords],
@@ -76,16 +77,19 @@ def stream_search(
 
 
 def hits_by_parts(
-    queries: SetLike, database: SetLike, scoring: ScoringLike, options: SearchOptions
+    queries: SetLike | Profile,
+    database: SetLike,
+    scoring: ScoringLike,
+    options: SearchOptions,
 ) -> Iterator[tuple[Part, Table]]:
     """``stream_search``, its options packed."""
-    scoring = as_scoring(scoring)
-    queries = inputs.sets(scoring, queries, unknown=options.unknown)[0]
+    wanted, scoring = as_query(queries, as_scoring(scoring, by_position=True))
+    some = inputs.sets(scoring, wanted, unknown=options.unknown)[0]
     sequences = api.in_memory(database, scoring)
-    parts = parts_search(queries, sequences, database, options.top, options.part_rows)
+    parts = parts_search(some, sequences, database, options.top, options.part_rows)
     parts = [x for x in share(parts, options.shard) if x.index not in options.skip]
     source = database if sequences is None else sequences
-    return _parts(queries, source, scoring, parts, options)
+    return _parts(some, source, scoring, parts, options)
 
 
 def _parts(

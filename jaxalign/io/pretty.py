@@ -40,7 +40,8 @@ def pair(table: Table) -> Iterator[str]:
     yield _file_header(table)
     for _, alignment in _alignments(table):
         query, target = with_overhang(alignment)
-        signs = show.marks(query, target, table.scoring)
+        start = alignment.query_start if alignment.mode == "local" else 0
+        signs = show.marks(query, target, table.scoring, start)
         yield _pair_header(alignment, table.scoring, query, target, signs)
         yield _blocks(alignment, query, signs, target)
     yield "#" + "-" * 39 + "\n" + "#" + "-" * 39 + "\n"

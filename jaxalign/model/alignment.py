@@ -89,6 +89,10 @@ class Alignment:
     def rescore(self) -> float:
         """The score of these operations, counted anew from matrix and gap costs."""
         a, b = self._paired()
+        if self.scoring.by_position:
+            steps = operations.expand(self.operations)
+            paired = (steps == operations.M)[steps != operations.D]
+            a = self.query_start + np.flatnonzero(paired)
         total = int(self.scoring.scores[a, b].sum())
         for run in self.operations[(self.operations & 15) != operations.M].tolist():
             total -= self.scoring.open + ((run >> 4) - 1) * self.scoring.extend
@@ -97,7 +101,8 @@ class Alignment:
     def __str__(self) -> str:
         rows = self.rows()
         names, starts = (self.query_name, self.target_name), self._starts
-        lines = show.blocks(names, rows, starts, show.marks(*rows, self.scoring))
+        signs = show.marks(*rows, self.scoring, self.query_start)
+        lines = show.blocks(names, rows, starts, signs)
         return "\n".join((self._heading(), *lines))
 
     def __repr__(self) -> str:

@@ -3,13 +3,20 @@
 import os
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.model import profile_counts, profile_files
-from jaxalign.model.alphabet import BAD, PROTEIN, Alphabet, named_alphabet
-from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.model.alphabet import (
+    BAD,
+    PROTEIN,
+    Alphabet,
+    from_parts,
+    named_alphabet,
+)
+from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 
 UNIT = profile_counts.LAMBDA  # nats: a score of 1, as in BLOSUM62
 
@@ -154,6 +161,16 @@ class Profile:
         alphabet = named_alphabet("protein")
         scores = _whole_scores(odds)
         return cls(name, scores, alphabet, UNIT, opening, more)
+
+
+def as_query(query: Any, scoring: Scoring) -> tuple[Any, Scoring]:
+    """A query and its scoring; a profile is its consensus, scored by its positions with
+    the gap costs of the scoring."""
+    if not isinstance(query, Profile):
+        return query, scoring
+    consensus = query.alphabet.encode(query.consensus)
+    one = from_parts([query.name], [consensus], query.alphabet)
+    return one, Scoring(query, scoring.gap_open, scoring.gap_extend)
 
 
 def _whole_scores(odds: np.ndarray) -> np.ndarray:

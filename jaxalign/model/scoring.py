@@ -13,7 +13,7 @@ from jaxalign.errors import UsageError
 from jaxalign.model import matrix
 from jaxalign.model.alphabet import DNA, PROTEIN, Alphabet, named_alphabet
 from jaxalign.model.choices import FreeEnd, Mode
-from jaxalign.model.scoring_check import check, match_matrix, own_matrix
+from jaxalign.model.scoring_check import check, is_profile, match_matrix, own_matrix
 
 MODES: tuple[str, ...] = get_args(Mode)
 FREE_ENDS: tuple[str, ...] = get_args(FreeEnd)
@@ -36,7 +36,8 @@ class Scoring:
     ----------
     matrix : str or (letters, array)
         A bundled name (``jaxalign matrices``), an NCBI-format file, or letters and a
-        square array; rows are the query's letters.
+        square array; rows are the query's letters. Results of a profile have the
+        ``Profile`` there, whose rows are the query's positions.
     gap_open, gap_extend : int or float
         Non-negative, ``gap_extend <= gap_open``.
     match, mismatch : int or float, optional
@@ -102,8 +103,17 @@ class Scoring:
             return match_matrix(self.match, self.mismatch, self.alphabet_name)
         if isinstance(self.matrix, str):
             return (self.matrix, *matrix.load(self.matrix))
+        if self.by_position:
+            profile = self.matrix
+            letters = profile.alphabet.letters
+            return f"profile {profile.name}", letters, profile.scores.astype(float)
         letters, scores = self.matrix
         return "custom", letters, np.asarray(scores, float)
+
+    @property
+    def by_position(self) -> bool:
+        """Whether rows of ``scores`` are positions of a profile, the only query."""
+        return is_profile(self.matrix)
 
     @property
     def matrix_name(self) -> str:
@@ -135,7 +145,8 @@ class Scoring:
 
     @cached_property
     def scores(self) -> np.ndarray:
-        """(size, size) int32, scaled; ``scores[query code, target code]``."""
+        """(size, size) int32, scaled; ``scores[query code, target code]``. Of a
+        profile (m, size), and the first index is the position."""
         plain = self._named[2]
         if plain.size and np.abs(plain).max() >= 2**15 / self.scale:
             raise UsageError("substitution scores (scaled) must be below 32768")
@@ -161,7 +172,7 @@ class Scoring:
 
     @property
     def symmetric(self) -> bool:
-        return bool((self.scores == self.scores.T).all())
+        return not self.by_position and bool((self.scores == self.scores.T).all())
 
     @cached_property
     def _value(self) -> tuple:
@@ -187,7 +198,8 @@ class Scoring:
             return f"Scoring({pair}, {costs}{letters})"
         size = self.alphabet.size
         own = f"({self.alphabet.letters!r}, <{size} x {size}>)"
-        matrix = repr(self.matrix) if isinstance(self.matrix, str) else own
+        named = isinstance(self.matrix, str) or self.by_position
+        matrix = repr(self.matrix) if named else own
         return f"Scoring({matrix}, {costs}{letters})"
 
     def __str__(self) -> str:
@@ -199,7 +211,7 @@ class Scoring:
 ScoringLike = Scoring | str | os.PathLike[str] | tuple[str, Any] | None
 
 
-def as_scoring(scoring: ScoringLike) -> Scoring:
+def as_scoring(scoring: ScoringLike, by_position: bool = False) -> Scoring:
     """What a caller gives for ``scoring`` -> a ``Scoring``.
 
     Parameters
@@ -207,11 +219,13 @@ def as_scoring(scoring: ScoringLike) -> Scoring:
     scoring : Scoring, str, Path, (letters, array) or None
         The name of a bundled matrix, a matrix file or an array, with the gap costs of
         ``Scoring()``; None is ``Scoring()``.
+    by_position : bool
+        Whether it may be that of a profile's results.
 
     Raises
     ------
     UsageError
-        It is none of these.
+        It is none of these, or that of a profile's results.
 
     Examples
     --------
@@ -221,6 +235,8 @@ def as_scoring(scoring: ScoringLike) -> Scoring:
     if scoring is None:
         return Scoring()
     if isinstance(scoring, Scoring):
+        if scoring.by_position and not by_position:
+            raise UsageError("a profile is a query: give it in place of the sequence")
         return scoring
     if isinstance(scoring, str) and scoring in PRESET_NAMES:
         raise UsageError(f"{scoring!r} is a preset: use Scoring.preset({scoring!r})")

@@ -9,7 +9,7 @@ from jaxalign.model.numbers import is_number
 
 def own_matrix(matrix):
     """A name as it is; (letters, array) with an array that nobody else can change."""
-    if isinstance(matrix, str) or not _is_pair(matrix):
+    if isinstance(matrix, str) or is_profile(matrix) or not _is_pair(matrix):
         return matrix
     letters, scores = matrix
     try:
@@ -19,6 +19,11 @@ def own_matrix(matrix):
         raise UsageError(f"matrix=(letters, array) cannot be read: {error}") from error
     scores.setflags(write=False)
     return letters, scores
+
+
+def is_profile(matrix) -> bool:
+    """Whether it is a ``model.profile.Profile``, whose file imports this one's."""
+    return hasattr(matrix, "consensus")
 
 
 def _is_pair(matrix) -> bool:
@@ -52,7 +57,8 @@ def check(scoring) -> None:
             f"gap_extend = {scoring.gap_extend:g} exceeds gap_open = "
             f"{scoring.gap_open:g}: extending may not cost more than opening"
         )
-    if scoring.match is None and not isinstance(scoring.matrix, str):
+    named = isinstance(scoring.matrix, str) or is_profile(scoring.matrix)
+    if scoring.match is None and not named:
         if not _is_pair(scoring.matrix):
             raise UsageError("an array needs its letters: matrix=(letters, array)")
         letters, scores = scoring.matrix

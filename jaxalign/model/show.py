@@ -14,12 +14,16 @@ LONGEST = 24  # letters of a name in a cell of a table
 GAP = "-"
 
 
-def marks(query: str, target: str, scoring: Scoring) -> str:
-    """A sign a column: ``|`` identical, ``:`` scores above 0, ``.`` another pair."""
+def marks(query: str, target: str, scoring: Scoring, start: int = 0) -> str:
+    """A sign a column: ``|`` identical, ``:`` scores above 0, ``.`` another pair;
+    ``start`` is where the query begins."""
     q, t = (np.frombuffer(row.encode(), np.uint8) for row in (query, target))
     paired = (q != ord(GAP)) & (t != ord(GAP))
     a, b = scoring.alphabet.encode(q[paired]), scoring.alphabet.encode(t[paired])
-    kinds = np.where(scoring.scores[a, b] > 0, ord(":"), ord("."))
+    rows = a
+    if scoring.by_position:
+        rows = (start - 1 + np.cumsum(q != ord(GAP)))[paired]
+    kinds = np.where(scoring.scores[rows, b] > 0, ord(":"), ord("."))
     signs = np.full(len(q), ord(" "), np.uint8)
     signs[paired] = np.where(scoring.identical[a, b], ord("|"), kinds)
     return signs.tobytes().decode()

@@ -34,6 +34,8 @@ def strands_of(
         same = all(getattr(scoring, x) == getattr(usual.scoring, x) for x in COSTS)
         nucleic = scoring.alphabet.kind in ("dna", "rna")
         return SIGNS["both"] if same and nucleic and mode == usual.mode else None
+    if scoring.by_position and strand in ("both", "minus"):
+        raise UsageError(f"strand = {strand!r}: a profile has one strand")
     if strand not in SIGNS:
         raise UsageError(f"unknown strand {strand!r}: one of {', '.join(SIGNS)}")
     try:

@@ -20,6 +20,7 @@ from jaxalign.errors import UsageError
 from jaxalign.inputs import SequenceLike, SetLike
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.choices import EndKeywords
+from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.model.table import Table, join
 from jaxalign.pairs import engine, survivors
@@ -44,7 +45,7 @@ from jaxalign.signatures import with_options
 
 @overload
 def align(
-    query: SequenceLike,
+    query: SequenceLike | Profile,
     target: SequenceLike,
     scoring: ScoringLike = None,
     *,
@@ -55,7 +56,7 @@ def align(
 
 @overload
 def align(
-    query: SequenceLike,
+    query: SequenceLike | Profile,
     target: SequenceLike,
     scoring: ScoringLike = None,
     *,
@@ -66,7 +67,7 @@ def align(
 
 @with_options(PairOptions)
 def align(
-    query: SequenceLike,
+    query: SequenceLike | Profile,
     target: SequenceLike,
     scoring: ScoringLike = None,
     *,
@@ -78,7 +79,8 @@ def align(
     Parameters
     ----------
     query, target : str, (name, str), Path, uint8 codes, biotite or Biopython sequence
-        See ``jaxalign.inputs``; a file has one record.
+        See ``jaxalign.inputs``; a file has one record. The query may be a ``Profile``:
+        then its consensus stands for it, and of the scoring the gap costs count.
     scoring : Scoring, or the name or file of a matrix, optional
         BLOSUM62, 11/1 by default.
     mode, free_ends : see the module
@@ -102,13 +104,16 @@ def align(
     >>> a.score, a.cigar(), a.rows()
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
-    scoring, chosen = as_scoring(scoring), PairOptions(**options, output="alignment")
-    query, target = inputs.singles(scoring, query=query, target=target)
-    alignment = pairs_table(query, target, scoring, chosen).alignment(0)
+    one, scoring = as_query(query, as_scoring(scoring))
+    if return_directions and scoring.by_position:
+        raise UsageError("return_directions is for two sequences, not for a profile")
+    chosen = PairOptions(**options, output="alignment")
+    a, b = inputs.singles(scoring, query=one, target=target)
+    alignment = pairs_table(a, b, scoring, chosen).alignment(0)
     if not return_directions:
         return alignment
     ends: EndKeywords = {"mode": chosen.mode, "free_ends": chosen.free_ends}
-    return alignment, directions(query, target, scoring, **ends)
+    return alignment, directions(a, b, scoring, **ends)
 
 
 @with_options(PairOptions)
@@ -285,7 +290,7 @@ def plan_of(
     options: PairOptions,
 ) -> Plan:
     """``plan``, its options packed."""
-    scoring, by_parts = as_scoring(scoring), options.parts
+    scoring, by_parts = as_scoring(scoring, by_position=True), options.parts
     if targets is None:
         (queries,) = inputs.sets(scoring, queries)
         task = make_task("all", queries, queries, scoring, options)

@@ -91,7 +91,7 @@ def plan(task: Task) -> Plan:
 
 def lcs_launches(task: Task) -> LcsLaunches | None:
     """What counts common subsequences on the GPUs of a task; None where none can."""
-    if len(task.scoring.scores) > score_types.MAX_LETTERS:
+    if not score_types.takes(task):
         return None
     if task.implementation not in (None, "pallas") or task.mesh is not None:
         return None
@@ -104,9 +104,12 @@ def _choose_for(task: Task) -> tuple[str, str]:
     """``choose`` for a task, with what its alphabet, output and mesh ask for."""
     named = task.implementation if task.mesh is None else "sweep"
     name, why = choose(named, task.devices)
-    letters, most = len(task.scoring.scores), score_types.MAX_LETTERS
-    if name == "pallas" and letters > most and not task.implementation:
-        name, why = "sweep", f"{letters} letters; the GPU kernels take {most}"
+    if name == "pallas" and not score_types.takes(task) and not task.implementation:
+        letters, most = task.scoring.alphabet.size, score_types.MAX_LETTERS
+        why = f"{letters} letters; the GPU kernels take {most}"
+        if letters <= most:
+            why = "a profile; the GPU kernels have its scores, no paths or single pairs"
+        name = "sweep"
     if name == "striped" and task.paths:
         raise UsageError("striped computes scores, no paths: output score or identity")
     if task.mesh is not None:

@@ -156,7 +156,9 @@ def make_task(
     ------
     UsageError, DeviceError
     """
-    free = check(options)
+    free, positions = check(options), len(scoring.scores)
+    if scoring.by_position and (kind == "all" or set(queries.lengths) - {positions}):
+        raise UsageError(f"{scoring.matrix_name} is aligned as a query, of {positions}")
     devices = resolve_devices(options.devices)
     return Task(
         kind,

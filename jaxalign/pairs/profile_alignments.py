@@ -13,9 +13,11 @@ from jaxalign.inputs import SetLike
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import FreeEnd, Mode
-from jaxalign.model.profile import Profile
+from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.hard_alignments import HardOptions, hard_alignment
+from jaxalign.pairs.options import PairOptions
+from jaxalign.pairs.tables import run
 from jaxalign.signatures import with_options
 
 COLUMNS = 64  # targets are padded to a multiple of it, for few programs
@@ -47,19 +49,19 @@ def align_profile(
     Returns
     -------
     list of Alignment
-        In the order of the targets. Ties as in ``hard_alignment``.
+        In the order of the targets. Ties as in ``align``.
 
     Raises
     ------
     UsageError
-        One of the two costs without the other.
+        One of the two costs without the other, or costs that ``Scoring`` refuses.
     InputError
         A letter of a target is not in the profile's alphabet.
 
     Notes
     -----
-    The scores are those of ``align`` where the profile has the rows of a matrix, and
-    found by ``hard_alignment``: some ten times slower than a search with a sequence.
+    Constant costs are those of ``align``, which takes a profile, too. Costs by position
+    are aligned by ``hard_alignment``, several times slower.
 
     Examples
     --------
@@ -67,7 +69,7 @@ def align_profile(
     >>> profile = jaxalign.Profile.from_sequence("MKTAYIA")
     >>> best, _ = jaxalign.align_profile(profile, ["GGMKTAIAG", "MKV"])
     >>> best.score, best.cigar()
-    (19.0, '4M')
+    (19, '4M')
     """
     if (gap_open is None) != (gap_extend is None):
         raise UsageError("gap_open and gap_extend go together")
@@ -78,10 +80,16 @@ def align_profile(
         letters = profile.alphabet.letters
         scoring = Scoring((letters, np.zeros((len(letters),) * 2)))
     sequences = inputs.sets(scoring, targets)[0]
+    if gap_open is not None and gap_extend is not None:
+        costs = Scoring(gap_open=gap_open, gap_extend=gap_extend)
+        query, by_position = as_query(profile, costs)
+        chosen = PairOptions(mode=mode, free_ends=free_ends, output="alignment")
+        table = run("cross", query, sequences, by_position, chosen)
+        return list(table.alignments())
     result: list[Any] = [None] * len(sequences)
     ends = {"mode": mode, "free_ends": free_ends}
     for index, wide in _batches(sequences.lengths, len(profile)):
-        opening, extending = _costs(profile, wide, gap_open, gap_extend)
+        opening, extending = _costs(profile, wide)
         codes, lengths = _padded(sequences, index, wide)
         best = hard_alignment(
             profile.scores.astype(np.int16)[:, codes].swapaxes(0, 1),
@@ -107,10 +115,8 @@ def _batches(lengths: np.ndarray, m: int):
             yield index[start : start + size], int(wide)
 
 
-def _costs(profile: Profile, wide: int, opening, extending) -> tuple[Any, Any]:
+def _costs(profile: Profile, wide: int) -> tuple[Any, Any]:
     """The two gap costs of a batch, as ``hard_alignment`` takes them."""
-    if opening is not None:
-        return opening, extending
     if profile.gap_open is None or profile.gap_extend is None:
         raise UsageError("a profile has both gap costs, or none")
     opening, extending = (

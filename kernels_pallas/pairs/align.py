@@ -50,7 +50,8 @@ def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Prob
 
     Parameters
     ----------
-    scores : int (A, A), row = query letter, A <= 30
+    scores : int (A, A), row = query letter, A <= 30; for scores of blocks also (M or
+        more, A), M above A, row = position in the query: those of a profile
     gap_open, gap_extend : int, a gap of k costs gap_open + (k - 1) * gap_extend
     free_ends : some of query_start, query_end, target_start, target_end: residues of
         that sequence which hang over there cost nothing; without meaning in local mode

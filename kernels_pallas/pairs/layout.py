@@ -19,7 +19,8 @@ COPY_WORDS = 256  # of a row of the table in shared memory: the limit of one cop
 class Problem(NamedTuple):
     """The scoring that all pairs of a call share.
 
-    scores : int32 (A, A), row = query letter; gap_open, gap_extend : int32 (),
+    scores : int32 (A, A), row = query letter, or of blocks (M or more, A) with M above
+    A, row = position of every query; gap_open, gap_extend : int32 (),
     non-negative, a gap of k costs gap_open + (k - 1) * gap_extend; the four free ends :
     bool (), no meaning in local mode; wildcard : int32 (), the code whose identities
     do not count, or 255.
@@ -37,7 +38,7 @@ class Problem(NamedTuple):
 
 def extended_scores(problem: Problem, s: Fill) -> jax.Array:
     """int32 (A + 1, A + 2): the scores to add to U of the diagonal neighbour."""
-    size = problem.scores.shape[0]
+    rows, size = problem.scores.shape
     if s.local:
         low = -(2**15) if s.packed else -(2**30)
         real = problem.scores + problem.gap_open
@@ -50,9 +51,9 @@ def extended_scores(problem: Problem, s: Fill) -> jax.Array:
     before = jnp.where(problem.query_start, problem.gap_extend, -cost) + cost
     real = problem.scores + (2 * problem.gap_extend + cost)
     top = jnp.broadcast_to(above, (1, size))
-    left = jnp.broadcast_to(before, (size, 1))
+    left = jnp.broadcast_to(before, (rows, 1))
     left = jnp.concatenate([jnp.broadcast_to(cost, (1, 1)), left])
-    after = jnp.broadcast_to(cost, (size + 1, 1))
+    after = jnp.broadcast_to(cost, (rows + 1, 1))
     return jnp.concatenate([left, after, jnp.concatenate([top, real])], 1)
 
 
@@ -94,11 +95,14 @@ def _join_scores(low, high, s: Fill):
     return low + (high << 16)
 
 
-def _rows(codes, lengths, strips, most, s: Fill):
-    """Row letters of queries, at the bottom of their strips: (Q, most * strip)."""
+def _rows(codes, lengths, strips, most, s: Fill, by_position=False):
+    """Row letters of queries, at the bottom of their strips: (Q, most * strip); or
+    where these letters stand in their query."""
     place = jnp.arange(most * s.strip, dtype=jnp.int32)[None, :]
     i = place - (strips * s.strip - lengths)[:, None]
-    letters = jnp.take_along_axis(codes, jnp.clip(i, 0), axis=1, mode="clip")
+    letters = jnp.clip(i, 0)
+    if not by_position:
+        letters = jnp.take_along_axis(codes, letters, axis=1, mode="clip")
     inside = (i >= 0) & (i < lengths[:, None])
     return jnp.where(inside, letters.astype(jnp.int32) + 1, 0)
 
@@ -140,7 +144,8 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillIn
     table = extended_scores(problem, s)
     pairs = m.reshape(-1, s.tables)
     strips = strips_of(pairs.max(1), s)
-    rows = _rows(queries, m, jnp.repeat(strips, s.tables), most, s)
+    by_position = problem.scores.shape[0] != problem.scores.shape[1]
+    rows = _rows(queries, m, jnp.repeat(strips, s.tables), most, s, by_position)
     # (Q, strip, lane, row / 4, row % 4, letter) -> lanes side by side: ``scores_of``
     profile = table[rows].reshape(-1, most, s.lanes, s.rows // 4, 4, table.shape[1])
     profile = profile.transpose(0, 1, 5, 3, 2, 4).reshape(len(rows) * most, -1)

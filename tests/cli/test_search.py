@@ -206,3 +206,25 @@ def test_evalues_are_fitted_where_none_are_published(run):
     assert code == 0 and "fitted" not in err and table(out)[0]["evalue"] == "nan"
     code, out, _ = run(*words[:3], "--json", "--statistics", "fitted", "-o", "a.tsv")
     assert code == 0 and json.loads(out)["statistics"] == "fitted"
+
+
+def test_a_profile_is_a_query(run):
+    """An alignment of one row: the search and the alignments of the profile."""
+    Path("family.a3m").write_text(">one\nMKTAYIAKQRWNE\n>two\nMKTaaAYLAKQRWQE\n")
+    options = "--profile", "family.a3m", "d.fa", "-q"
+    code, out, _ = run("search", *options, "--max-evalue", "1e9")
+    profile = jaxalign.Profile.from_alignment("family.a3m")
+    hits = jaxalign.search(profile, "d.fa", statistics="fitted")
+    assert code == DONE
+    assert [row["target"] for row in table(out)] == [row["target"] for row in hits]
+    assert [int(row["score"]) for row in table(out)] == hits["score"].tolist()
+    code, out, _ = run("align", *options, "--mode", "local")
+    want = jaxalign.align_profile(profile, "d.fa", gap_open=11, gap_extend=1)
+    assert code == DONE
+    assert [int(row["score"]) for row in table(out)] == [one.score for one in want]
+    code, _, err = run("search", *options, "--matrix", "PAM30")
+    assert code == USAGE and "--profile has scores" in err
+    code, _, err = run("search", "--profile", "nowhere.hmm", "d.fa")
+    assert code == INPUT and "nowhere.hmm" in err
+    code, _, err = run("align", "--embeddings", *options)
+    assert code == USAGE and "A is either" in err

@@ -97,12 +97,12 @@ def check_paths(s, m, n, gaps=(6, 2), free=(), seed=0, wildcard=2, ragged=False)
 # Lowering, on any machine and every JAX
 
 
-def lower(s, m=64, n=48, count=8):
+def lower(s, m=64, n=48, count=8, score_rows=24):
     def array(*shape, dtype=jnp.int32):
         return jax.ShapeDtypeStruct(shape, dtype)
 
-    problem = kp.Problem(array(24, 24), array(), array(), *[array(dtype=bool)] * 4,
-                         array())  # fmt: skip
+    ends = [array(dtype=bool)] * 4
+    problem = kp.Problem(array(score_rows, 24), array(), array(), *ends, array())
     rows = 2 if s.shared else count
     traced = kp.align.trace(
         problem, array(rows, m, dtype=jnp.uint8), array(rows),
@@ -116,6 +116,12 @@ def lower(s, m=64, n=48, count=8):
 def test_lowers_for_cuda(kind, paths):
     s = shape_of(kind, 8, 16, tile=8 * paths)
     assert "mosaic_gpu" in lower(replace(s, plain=False))
+
+
+@pytest.mark.parametrize("local", (True, False))
+def test_the_positions_of_a_profile_lower(local):
+    s = kp.choose(512, local=local, packed=True)
+    assert "mosaic_gpu" in lower(s, 512, score_rows=512)
 
 
 @pytest.mark.parametrize("length", (5000, 10000))
@@ -152,6 +158,21 @@ def test_scores_of_all_lengths(kind):
         n = [5, 0, 9, 1, 6, k, 7, 2, 8] * 4
         n = n[: len(m)]
     check_scores(s, m, n)
+
+
+@values
+@pytest.mark.parametrize("local, packed", list(product((True, False), repeat=2)))
+def test_a_row_of_scores_for_each_position(local, packed):
+    """The rows that a query's letters have, in place of the letters."""
+    rng, s = np.random.default_rng(4), shape_of((local, packed, True))
+    m, n = [s.strip + 5] * 2, [0, 1, 30, 17]
+    q, t = padded(rng, m[:1]).repeat(2, 0), padded(rng, n)
+    by_position = np.zeros((64, len(matrix())), np.int32)
+    by_position[: m[0]] = matrix()[q[0]]
+    ends = () if local else ("query_start", "target_end")
+    want = aligned(s, q, m, t, n, matrix(), (7, 2), ends).score
+    found = aligned(s, 0 * q, m, t, n, by_position, (7, 2), ends).score
+    np.testing.assert_array_equal(found, want)
 
 
 @values

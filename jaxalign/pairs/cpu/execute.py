@@ -185,7 +185,8 @@ def _on_device(task, w, worker, dtype):
     """(device result, the pairs it holds)."""
     problem = _problem(task, dtype)
     block = block_of(task, w)
-    block = load_block(block, problem, task.local, shared=not w.zipped)
+    shared = not w.zipped and not task.scoring.by_position
+    block = load_block(block, problem, task.local, shared=shared)
     found = task.job.meets(w)
     queries, m = queries_of(task, w)
     start = np.zeros(w.slots, np.int32)

@@ -55,9 +55,10 @@ def partition(task: Task, budget: int, pairs=None) -> list[RowsWindow] | None:
     query, target = task.job.index() if pairs is None else np.array(pairs).T
     m, n = task.queries.lengths[query], task.targets.lengths[target]
     windows = []
+    by_position = task.scoring.by_position  # which are columns: they have a profile
     for swapped in (False, True):
-        some = np.flatnonzero((m > n) == swapped)
-        columns = np.maximum(m, n)[some]
+        some = np.flatnonzero(((m > n) | by_position) == swapped)
+        columns = (m if swapped else n)[some]
         some = some[np.argsort(-columns, kind="stable")]
         while len(some):
             window = _next(task, budget, query, target, some, swapped)
@@ -71,7 +72,7 @@ def partition(task: Task, budget: int, pairs=None) -> list[RowsWindow] | None:
 def _next(task: Task, budget: int, query, target, some, swapped) -> RowsWindow | None:
     """The window of the first of some pairs, as many of them as fit."""
     m, n = task.queries.lengths, task.targets.lengths
-    widest = max(int(m[query[some[0]]]), int(n[target[some[0]]]))
+    widest = int(m[query[some[0]]] if swapped else n[target[some[0]]])
     count = min(len(some), max(ROW_CELLS // (widest + 1), 1), task.window or len(some))
     while count:
         pairs = some[:count]
@@ -154,7 +155,10 @@ def rows_of(task: Task, window: RowsWindow) -> Rows:
     )
     problem = _problem(task, window)
     sides = (targets, queries) if window.swapped else (queries, targets)
-    filled = rows.fill(sides[0], window.m, sides[1], window.n, problem, window.dtype,
+    columns = sides[1]
+    if task.scoring.by_position:
+        columns = np.broadcast_to(np.arange(columns.shape[1]), columns.shape)
+    filled = rows.fill(sides[0], window.m, columns, window.n, problem, window.dtype,
                        task.paths)  # fmt: skip
     walked = None
     if task.paths:

@@ -8,7 +8,7 @@ from jaxalign.pairs.dp.sweep.lane_fill import Block
 
 def block_of(task, w) -> Block:
     """The targets in their lanes, without their scores."""
-    pad = len(task.scoring.scores)
+    pad = task.scoring.alphabet.size
     codes = np.full((w.lanes, w.columns), pad, np.uint8)
     target = np.zeros((w.lanes, w.columns // TILE), np.int32)
     begins = np.zeros(target.shape, bool)

@@ -1,5 +1,8 @@
 """Substitution scores laid out for a fill: what a lane reads at (row, column).
 
+The scores of a profile have a row for each position of the query, in place of each
+letter, and more rows than columns.
+
 Two letters are added to the ``A`` of the alphabet: code A pads a query below its last
 row and a target before its first column (targets end together, see ``sweep``).
 """
@@ -8,6 +11,21 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.pairs.dp import lookup
+
+
+def by_position(scores) -> bool:
+    """Whether rows of scores are positions of the query, as those of a profile are."""
+    return scores.shape[0] != scores.shape[1]
+
+
+def score_rows(scores, codes, first=0):
+    """The row of ``scores`` that each residue of a query (m, ...) has: that of its
+    code; of a profile its position, counted from ``first``."""
+    if not by_position(scores):
+        return codes
+    i = first + jnp.arange(codes.shape[0], dtype=jnp.int32)
+    i = jnp.minimum(i, scores.shape[0] - 1)
+    return jnp.broadcast_to(i.reshape(-1, *(1,) * (codes.ndim - 1)), codes.shape)
 
 
 def padded_scores(scores, pad_column, pad_row):

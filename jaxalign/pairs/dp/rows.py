@@ -25,7 +25,7 @@ END, LEFT_BORDER, UP_BORDER = 32, 33, 34  # of row 0 and column 0
 class RowsProblem(NamedTuple):
     """What all pairs of a fill share; query and target as they are computed."""
 
-    scores: np.ndarray  # (A, A) int64, row = query letter
+    scores: np.ndarray  # (A, A) int64, row = query letter; or (A, positions)
     open: int
     extend: int
     free: frozenset
@@ -54,7 +54,7 @@ class _RowBuffers:
         least = min(int(problem.scores.min(initial=0)), 0)
         padded = np.pad(problem.scores, ((0, 0), (0, 1)), constant_values=least)
         padded = (padded + problem.extend).astype(dtype)
-        letters = np.where(columns[:-1] < n[:, None], targets, len(problem.scores))
+        letters = np.where(columns[:-1] < n[:, None], targets, problem.scores.shape[1])
         profile = np.zeros((len(padded), pairs, wide), dtype)
         profile[:, :, 1:] = padded[:, letters]
         self.profile = profile.reshape(-1, wide)

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.affine import neg_inf
-from jaxalign.pairs.dp.profile import query_profile
+from jaxalign.pairs.dp.profile import query_profile, score_rows
 from jaxalign.pairs.dp.recurrence import border
 
 
@@ -57,7 +57,7 @@ def fill(query, target, m, n, scores, gaps, free, *, local=False, lanes=16, part
     ----------
     query, target : integer codes (M,), (N,); what lies beyond m, n does not matter
     m, n : int32 scalars, the lengths
-    scores : (A, A), row = query letter
+    scores : (A, A), row = query letter; or (M or more, A), row = query position
     gaps : Gaps of scalars; their dtype is the dtype of the scores
     free : dict of four bool scalars, ``query_start`` ... ``target_end``
     local : static
@@ -75,7 +75,9 @@ def fill(query, target, m, n, scores, gaps, free, *, local=False, lanes=16, part
     best = _borders(row0, j, m, n, free, gaps, local)
     # Rows below m score 0 (one letter more), so that they never raise a local score.
     i = jnp.arange(query.shape[0], dtype=jnp.int32)
-    codes = jnp.where(i < m, query, scores.shape[0]).reshape(-1, part)
+    codes = jnp.where(i < m, score_rows(scores, query), scores.shape[0]).reshape(
+        -1, part
+    )
     wide = jnp.pad(scores, ((0, 1), (0, 0))).astype(gaps.open.dtype)
 
     def partition(p, carry):

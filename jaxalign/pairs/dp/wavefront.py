@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.affine import Gaps, neg_inf
-from jaxalign.pairs.dp import directions, ends, lookup, recurrence
+from jaxalign.pairs.dp import directions, ends, lookup, profile, recurrence
 from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row
 from jaxalign.pairs.dp.recurrence import border
@@ -59,7 +59,7 @@ def fill(query, target, m, n, scores, gaps, free, *, local=False, words=False):
     ----------
     query, target : integer codes (M,), (N,); what lies beyond m, n does not matter
     m, n : int32 scalars, the lengths
-    scores : (A, A), row = query letter
+    scores : (A, A), row = query letter; or (M or more, A), row = query position
     gaps : Gaps of scalars; their dtype is the dtype of the scores
     free : dict of four bool scalars, ``query_start`` ... ``target_end``
     local, words : static; M is a multiple of 8 where words are wanted
@@ -138,7 +138,7 @@ def strip(
     """
     rows, columns = query.shape[0], target.shape[0]
     # Wider look-ups would be spread over threads, for which JAX 0.10 has no way there.
-    fused &= scores.dtype == jnp.int8 and scores.shape[0] <= lookup.MAX_SELECT_CODES
+    fused &= scores.dtype == jnp.int8 and scores.shape[1] <= lookup.MAX_SELECT_CODES
     fused &= gaps.open.dtype != jnp.int64
     i = jnp.arange(rows + 1, dtype=jnp.int32)
     left = border(above + i, free["query_start"] | local, gaps)
@@ -147,6 +147,7 @@ def strip(
     small = left.dtype == jnp.int16 and rows + columns < 2**15
     index = jnp.int16 if small else jnp.int32
     i = i.astype(index)
+    query = profile.score_rows(scores, query, above)
     letters = jnp.concatenate([jnp.zeros(1, query.dtype), query])
     given = _Given(
         i, left, minus, top, gaps,

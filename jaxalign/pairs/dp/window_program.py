@@ -22,7 +22,7 @@ TOGETHER = 128  # paths walked side by side
 class WindowProblem(NamedTuple):
     """What all pairs of a job share."""
 
-    scores: jax.Array  # (A, A), row = query letter
+    scores: jax.Array  # (A, A), row = query letter; or (M or more, A), row = position
     gaps: Gaps  # scalars of the score dtype
     free: dict  # four bool scalars
     wildcard: jax.Array  # int32 (), its identities do not count; 255 for none
@@ -46,7 +46,8 @@ def load_block(block, problem: WindowProblem, local, shared: bool = True):
     ----------
     block : sweep.Block without scores
     local : bool scalar
-    shared : whether all lanes meet the same query, so that a profile pays
+    shared : whether all lanes meet the same letters of a query, so that a profile
+        pays; not those of positions
     """
     pad = -problem.gaps.open
     free = problem.free["query_start"] | local
@@ -133,11 +134,13 @@ def _one_query(block, codes, m, start, tie, problem, halves, second, costs, **st
     local, paths, rows = static["local"], static["paths"], static["rows"]
     size, dtype = problem.scores.shape[0], problem.gaps.open.dtype
     row = jnp.arange(codes.shape[0], dtype=jnp.int32)[:, None]
-    codes = jnp.where(row >= m[None, :], size, codes.astype(jnp.int32))
+    codes = codes.astype(jnp.int32)
+    rows_of = profile.score_rows(problem.scores, codes)
+    codes, rows_of = (jnp.where(row >= m[None, :], size, x) for x in (codes, rows_of))
     own = jnp.zeros_like(block.lane) if codes.shape[1] == 1 else block.lane
     own = own if second is None else second.astype(jnp.int32)
     query = lane_fill.Query(
-        codes,
+        rows_of,
         m,
         -(-jnp.max(m) // rows),
         jnp.minimum(block.first, block.first + block.length - 1)[start] // TILE,

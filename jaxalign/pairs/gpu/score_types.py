@@ -20,6 +20,8 @@ def highest(task) -> tuple[np.ndarray, np.ndarray]:
     scores = np.maximum(numbers(task)[0], 0)
     queries, targets = scores.max(1), scores.max(0)
     of_targets = _most(task.targets, targets)
+    if task.scoring.by_position:
+        return np.full(len(task.queries), queries.sum()), of_targets
     if task.queries is task.targets and (queries == targets).all():
         return of_targets, of_targets
     return _most(task.queries, queries), of_targets
@@ -38,6 +40,13 @@ def _most(side, best) -> np.ndarray:
     return most
 
 
+def takes(task) -> bool:
+    """Whether the kernels have the letters of a task; of a profile scores of blocks."""
+    alone = task.paths or task.job.kind == "zip"
+    beyond = task.scoring.by_position and alone
+    return task.scoring.alphabet.size <= MAX_LETTERS and not beyond
+
+
 def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | None:
     """(int16 or int32, whether its range is proved), None where the kernels cannot.
 
@@ -46,7 +55,7 @@ def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | Non
     search, whose scores are used as they come.
     """
     identity = task.output == "identity"
-    if len(task.scoring.scores) > MAX_LETTERS:
+    if not takes(task):
         return None
     if identity and min(m, n) >= bounds.IDENTITY_BASE["int32"]:
         return None
@@ -55,6 +64,7 @@ def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | Non
     if not identity and holds(dtype="int16"):
         return "int16", True
     free = task.local and not identity and task.top is None
+    free = free and not task.scoring.by_position  # which no list takes
     if free and kernels.detects(*numbers(task)):
         return "int16", False
     return ("int32", True) if holds(dtype="int32") else None

@@ -54,7 +54,7 @@ def together(*values):
     return jax.tree.unflatten(tree, lax.reduce(twice, init, larger, (0,)))
 
 
-def columns_of(rows: int, scores, letters, second, dtype, costs):
+def columns_of(rows: int, scores, letters, second, dtype, costs, first=None):
     """The step over two columns of all lanes: a function (p, carry).
 
     Parameters
@@ -65,6 +65,7 @@ def columns_of(rows: int, scores, letters, second, dtype, costs):
     second : bool (2 * B,) for W = 2, the lanes that meet the second query; or None
     dtype : of H, E and F
     costs : Constants
+    first : row p of the first two columns in ``scores``; None for 0
 
     The carry is that of ``sweep``: H and F of the rows, the diagonal, then H and E of
     the row above, (L / 2, 2 * B) each, and the best H so far.
@@ -83,9 +84,10 @@ def columns_of(rows: int, scores, letters, second, dtype, costs):
         h, f, diag, above_h, above_e, nothing, (best,) = carry
         pair_h, pair_e = row(above_h, p), row(above_e, p)
         up, e, left, new_h, new_f = halves(pair_h), halves(pair_e), diag, [], []
+        at = p if first is None else p - first
         for k in range(0, rows, BLOCK_ROWS):
             some = slice(k, k + BLOCK_ROWS)
-            s = [halves(score(scores, x, p, second)) for x in letters[some]]
+            s = [halves(score(scores, x, at, second)) for x in letters[some]]
             h_k, f_k, up, e, best = _block(
                 h[some], f[some], left, up, e, s, best, costs
             )

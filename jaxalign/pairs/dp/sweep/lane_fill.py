@@ -50,7 +50,7 @@ class Block(NamedTuple):
     length: jax.Array  # int32 (T,); first + length is a multiple of TILE
     tiles: jax.Array  # int32 ()
     targets: jax.Array  # int32 (), how many of the T are real
-    scores: jax.Array | None = None  # database profile (A+1, L+2, B), or (A+1, A+1)
+    scores: jax.Array | None = None  # database profile (A+1, L+2, B), or by row
 
 
 class Query(NamedTuple):
@@ -131,7 +131,8 @@ def fill(
     borders = _Borders(borders.letters, None, None, start, above)  # no dead code
     filled = filled._replace(last_row=_in_pairs(h), best=best)
     state = filled, _in_pairs(jnp.full_like(e_row, costs.least)), column
-    block = block._replace(scores=_in_pairs(block.scores))
+    if block.scores.ndim > 2:
+        block = block._replace(scores=_in_pairs(block.scores))
     filled = sweep(state, block, query, gaps, borders)[0]
     return filled._replace(last_row=filled.last_row.reshape(-1, lanes))
 
@@ -225,7 +226,7 @@ def _tiles(
     lowest = neg_inf(gaps.open.dtype) if costs is None else costs.least
     minus = lax.full((lanes,), lowest, gaps.open.dtype)
     paths = state[0].halves is not None
-
+    by_position = block.scores.ndim == 2 and letters[0].shape[0] != lanes
     twice = one_function(lambda x: lax.concatenate([x, x], 0))
 
     def tile(t, carry):
@@ -238,9 +239,17 @@ def _tiles(
         f = tuple(lax.select(begins, minus, x) for x in f)
         diag = lax.select(begins, above, diag)
         tie = row_of(query.tie, t) if paths else None
+        given, wanted, begin = block, letters, None
+        if by_position:
+            scores = lane_scores.profile_of_tile(block, letters, t, fused)
+            given = block._replace(
+                scores=scores if costs is None else _in_pairs(scores)
+            )
+            wanted = tuple(lax.full((1,), k, jnp.int32) for k in range(rows))
+            begin = t * TILE
         if costs is None:
             first = row_of(block.origin, t) if paths else None
-            read = partial(lane_scores.scores_of, block, letters, tables)
+            read = partial(lane_scores.scores_of, given, wanted, tables, begin)
             read = partial(read, second=second, dtype=gaps.open.dtype, fused=fused)
             gap = _vertical(vertical, own)
             column = lane_column.step(
@@ -249,9 +258,10 @@ def _tiles(
             wide = 1
         else:
             both = None if second is None else twice(second)
-            given = rows, block.scores, letters, both, gaps.open.dtype
-            column = cell_blocks.columns_of(*given, costs)
             wide = cell_blocks.BLOCK_COLUMNS
+            begin = None if begin is None else lax.div(begin, wide)
+            strip = rows, given.scores, wanted, both, gaps.open.dtype
+            column = cell_blocks.columns_of(*strip, costs, begin)
         inner = h, f, diag, filled.last_row, e_row, filled.halves
         zero = 0 if costs is None else costs.zero
         inner += (lane_best.track(h, local, paths, zero),)

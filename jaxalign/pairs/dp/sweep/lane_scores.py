@@ -3,8 +3,12 @@
 import jax.numpy as jnp
 from jax import lax
 
+from jaxalign.pairs.dp import lookup
 from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import row_of
+from jaxalign.pairs.dp.sweep import TILE
+
+LOOK_UPS = 2048  # of one loop: more would be spread over threads, which JAX 0.10 cannot
 
 
 def tables_of(block, letters):
@@ -22,14 +26,16 @@ def tables_of(block, letters):
     return tuple(jnp.sum(wide << shifts, axis=1, dtype=jnp.uint32))
 
 
-def scores_of(block, letters, tables, j, *, second, dtype, fused):
+def scores_of(block, letters, tables, begin, j, *, second, dtype, fused):
     """Substitution scores of the rows of a strip in column j: (B,) each, or where they
-    stand in the profile, to be read by the row itself."""
+    stand in the profile, to be read by the row itself. ``begin`` is the column that a
+    profile of a tile begins with, or None."""
     lanes = block.codes.shape[1]
     if tables:
         return _look_up_four(block, tables, j, dtype, fused)
     if letters[0].shape[0] == lanes:
         return [_look_up(block, one, j, dtype) for one in letters]
+    j = j if begin is None else j - begin
     return [(block.scores, one, j, second) for one in letters]
 
 
@@ -51,11 +57,40 @@ def from_profile(scores, letters, j, second, dtype):
     return lax.convert_element_type(picked, dtype)
 
 
+def profile_of_tile(block, letters, t, fused):
+    """The database profile of a tile for the rows of a strip, which nothing else
+    needs where they are positions: (rows, TILE, B), the dtype of the scores."""
+    lanes, count = block.codes.shape[1], block.scores.shape[1]
+    together = TILE  # columns
+    while together > 1 and together * lanes > LOOK_UPS:
+        together //= 2
+
+    def look_up(row, codes):
+        entries = [lax.index_in_dim(row, a, keepdims=False) for a in range(count)]
+        return lookup.by_code([lax.broadcast(x, codes.shape) for x in entries], codes)
+
+    one = one_function(look_up, fused)
+    rows = [row_of(block.scores, lax.index_in_dim(x, 0, keepdims=False))
+            for x in letters]  # fmt: skip
+
+    def columns(c, scores):
+        at = t * TILE + c * together
+        codes = lax.dynamic_slice_in_dim(block.codes, at, together).reshape(-1)
+        for k, row in enumerate(rows):
+            new = one(row, codes).reshape(1, together, lanes)
+            start = jnp.int32(k), c * together, jnp.int32(0)
+            scores = lax.dynamic_update_slice(scores, new, start)
+        return scores
+
+    empty = lax.full((len(rows), TILE, lanes), 0, block.scores.dtype)
+    return lax.fori_loop(0, TILE // together, columns, empty)
+
+
 def _look_up(block, letters, j, dtype):
     width = block.scores.shape[1]
     codes = lax.convert_element_type(row_of(block.codes, j), jnp.int32)
     index = letters * width + codes
-    flat = lax.reshape(block.scores, (width * width,))
+    flat = lax.reshape(block.scores, (block.scores.size,))
     picked = flat.at[index].get(mode="promise_in_bounds")
     return lax.convert_element_type(picked, dtype)
 
