@@ -106,7 +106,8 @@ def pair(path: str, table: Table) -> None:
     one = table.alignment(0)
     codes = one.scoring.alphabet.encode
     query, target = codes(one.query), codes(one.target)
-    shades = dots(query, target, one.scoring.scores)
+    rows = range(len(query)) if one.scoring.by_position else query
+    shades = dots(rows, target, one.scoring.scores)
     line = corners(one.operations, (one.query_start, one.target_start))
     names, size = (one.query_name, one.target_name), (len(query), len(target))
     title = f"{one.mode}, score {one.score:.15g}, {one.identity():.1%} identical"
