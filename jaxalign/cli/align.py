@@ -55,4 +55,5 @@ def align(
         return embeddings_job.align(a, b, options, sequences)
     from jaxalign.cli import job
 
-    return job.pairs(a, b, options, Pictures(dot_plot=plot), profile)
+    drawn = Pictures(dot_plot=plot) if plot else None
+    return job.pairs(a, b, options, drawn, profile)

@@ -41,7 +41,7 @@ def all_pairs(
     """
     from jaxalign.cli import job, parts_job
 
-    pictures = Pictures(plot, dendrogram)
+    pictures = Pictures(plot, dendrogram) if plot or dendrogram else None
     if parts_job.wanted(options, folder):
         if pictures:
             raise UsageError("a picture is of a result in one piece, not of a folder")

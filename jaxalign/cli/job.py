@@ -36,7 +36,7 @@ class Messages:
 
 
 def pairs(
-    a: str, b: str, options: Options, drawn: Pictures, profile: bool = False
+    a: str, b: str, options: Options, drawn: Pictures | None, profile: bool = False
 ) -> int:
     """``jaxalign align A B``."""
     return _run((a, b), options, drawn, profile)
@@ -47,7 +47,9 @@ def all_pairs(path: str, options: Options, include_self, cluster, drawn) -> int:
     return _run((path,), options, drawn, include_self=include_self, cluster=cluster)
 
 
-def _run(paths, options: Options, drawn: Pictures, profile=False, **which) -> int:
+def _run(
+    paths, options: Options, drawn: Pictures | None, profile=False, **which
+) -> int:
     # 1 check options, 2 read, 3 refuse what cannot be written, 4 plan, 5 align, 6 write
     request = resolve(options)
     if drawn:

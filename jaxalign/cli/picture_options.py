@@ -13,11 +13,8 @@ Plot = Annotated[str | None, FILE, PICTURE]
 
 @dataclass(frozen=True)
 class Pictures:
-    """Files of pictures, None for none."""
+    """Files of pictures, one at least; None for none."""
 
     histogram: str | None = None
     dendrogram: str | None = None
     dot_plot: str | None = None
-
-    def __bool__(self) -> bool:
-        return any((self.histogram, self.dendrogram, self.dot_plot))
