@@ -106,7 +106,7 @@ def dot_plot(path: str, dots, size, line, names, title: str) -> None:
     """
 
     def draw(axes) -> None:
-        extent = (0, size[1], size[0], 0)
+        extent = (0, max(size[1], 1), max(size[0], 1), 0)
         axes.imshow(dots, cmap="Greys", vmin=0, vmax=1, extent=extent, gid="dots",
                     interpolation="nearest", aspect="equal")  # fmt: skip
         axes.plot(line[1], line[0], color=RED, linewidth=1, gid="path", clip_on=False)

@@ -113,6 +113,13 @@ def test_dot_plot_and_its_path(run, folder, image, mode):
     assert one.identity() < 1 and len(runs) > (mode == "global")
 
 
+def test_an_empty_sequence_has_a_picture_too(run, folder, image):
+    (folder / "e.fa").write_text(">e\n\n")
+    assert run("align", "e.fa", "a.fa", "-q", "--plot", "p.svg")[0] == DONE
+    tree, _, texts = svg("p.svg")
+    assert {"e", "a"} <= {*texts} and len(lines(tree, "path")) == 2
+
+
 def test_dots_are_sums_along_diagonals():
     rng = np.random.default_rng(1)
     q, t, scores = (
