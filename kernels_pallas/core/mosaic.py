@@ -21,8 +21,10 @@ from kernels_pallas.core.registers import (
     WORD_LAYOUT,
     address,
     as_word,
+    bits_of,
     dialects,
     fragment,
+    read,
     register,
     space,
 )
@@ -152,6 +154,14 @@ class Threads:
 
         return cast(value)
 
+    def maximum(self, a, b):
+        """The larger of two words, or of two pairs of halves."""
+        return jnp.maximum(a, b)
+
+    def shift_right(self, words, count):
+        """Words whose bits move down by a Python int; zeros follow."""
+        return lax.shift_right_logical(words, self.splat(count))
+
     def shift_up(self, value, width):
         """The value of the thread before, within groups of ``width`` threads; the
         first of a group keeps its own."""
@@ -187,18 +197,9 @@ class Threads:
 
         @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * count)
         def loads(_, ref, at, *base):
-            mgpu, utils, ir, _, llvm, _ = dialects()
-            i32 = ir.IntegerType.get_signless(32)
-            pointer = address(ref, at, base, stride, more)
-            if count == 1:
-                values = [llvm.load(i32, pointer, alignment=4)]
-            else:
-                kind = ir.VectorType.get((count,), i32)
-                read = llvm.load(kind, pointer, alignment=4 * count)
-                values = [
-                    llvm.extractelement(read, utils.c(k, i32)) for k in range(count)
-                ]
-            return tuple(as_word(mgpu, utils, ir, v) for v in values)
+            mgpu, utils, ir, *_ = dialects()
+            pointer = address(ref, bits_of(at), base, stride, more)
+            return tuple(as_word(mgpu, utils, ir, v) for v in read(pointer, count))
 
         return loads(ref, index, *(() if base is None else (self._each(base),)))
 
@@ -227,7 +228,7 @@ class Threads:
             data = [utils.bitcast(register(v), i32) for v in rest[:count]]
             others = list(rest[count:])
             mask = None if where is None else others.pop(0)
-            pointer = address(ref, at, others, stride, more)
+            pointer = address(ref, bits_of(at), others, stride, more)
             vector = f".v{count}" if count > 1 else ""
             body = f"st{space(ref)}{vector}.b32 [$0], "
             names = ", ".join(f"${k + 1}" for k in range(count))

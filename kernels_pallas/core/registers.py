@@ -39,17 +39,34 @@ def space(ref):
     return ".shared" if utils.is_smem_ref(ref) else ".global"
 
 
-def address(ref, at, base, stride, more=0):
-    """Pointer to word ``base * stride + at + more`` of a flat int32 ref."""
+def bits_of(array):
+    """The register of an array as i32."""
+    _, utils, ir, *_ = dialects()
+    return utils.bitcast(register(array), ir.IntegerType.get_signless(32))
+
+
+def read(pointer, count):
+    """``count`` (1, 2 or 4) consecutive words at a pointer, i32 each."""
+    _, utils, ir, _, llvm, _ = dialects()
+    i32 = ir.IntegerType.get_signless(32)
+    if count == 1:
+        return [llvm.load(i32, pointer, alignment=4)]
+    kind = ir.VectorType.get((count,), i32)
+    words = llvm.load(kind, pointer, alignment=4 * count)
+    return [llvm.extractelement(words, utils.c(k, i32)) for k in range(count)]
+
+
+def address(ref, index, base, stride, more=0):
+    """Pointer to word ``base * stride + index + more`` of a flat int32 ref; the index
+    is i32."""
     _, utils, ir, arith, llvm, _ = dialects()
     i32, i64 = (ir.IntegerType.get_signless(n) for n in (32, 64))
     shared = utils.is_smem_ref(ref)
     pointer = utils.memref_ptr(ref)
     if not shared:
         pointer = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<1>"), pointer)
-    index = utils.bitcast(register(at), i32)
     if base:
-        first = arith.extsi(i64, utils.bitcast(register(base[0]), i32))
+        first = arith.extsi(i64, bits_of(base[0]))
         first = arith.muli(first, utils.c(stride, i64))
         index = arith.addi(first, arith.extsi(i64, index))
     pointer = utils.getelementptr(pointer, [index], i32)

@@ -75,7 +75,7 @@ def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
     lane = thread & (s.lanes - 1)
     group = lax.shift_right_logical(thread, th.splat(s.lanes.bit_length() - 1))
     n = Numbers(*(numbers[k] for k in range(len(Numbers._fields))))
-    v = ScoreArithmetic(th, s, n)
+    v = ScoreArithmetic(th, s)
     place = block * s.groups + group
     m = th.load(query_lengths, th.splat(2 * query) if s.shared else 2 * place, 2)
     columns = th.load(target_lengths, 2 * place, 2)

@@ -6,8 +6,14 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
+from kernels_pallas.core.fused import fused
 from kernels_pallas.core.mosaic import THREADS
-from kernels_pallas.pairs.values import load_words, row_zero, store_words
+from kernels_pallas.pairs.values import (
+    ScoreArithmetic,
+    load_words,
+    row_zero,
+    store_words,
+)
 
 
 def fill_step(view, k, rows, t, carry):
@@ -21,15 +27,32 @@ def fill_step(view, k, rows, t, carry):
         for a, b in zip(ahead, out, strict=True)
     )
     ahead = load_above(view, k, t + 1)
-    above = [v.read(word) for word in row_above[::2]]
-    e = [v.read(word) for word in row_above[1::2]]
-    scores = scores_of(view, rows, letters)
-    u_rows, f_rows = list(u_rows), list(f_rows)
-    diagonal, up = [corner] + above[:-1], list(above)
-    best = track[0]
+    above = tuple(v.read(word) for word in row_above[::2])
+    e = tuple(v.read(word) for word in row_above[1::2])
     # Both halves in one 32-bit addition: neither borrows, see ``ScoreArithmetic.add``.
     cost = th.splat(-n.cost * (65537 if s.packed else 1))
-    floor, longer = v.of(n.floor), v.of(-n.extend)
+    constants = (v.of(n.floor), v.of(-n.extend)) if s.local else ()
+    lines = u_rows, f_rows, above, e
+    where = letters, view.lane, rows or ()
+    best = track[:1] if s.local else ()
+    values = lines, corner, best, cost, constants, where
+    like = *lines, best
+    cells = partial(_cells, s=s)
+    u_rows, f_rows, up, e, best = fused(th, cells, view.table, values, like)
+    words = [th.words(x) for pair in zip(up, e, strict=True) for x in pair]
+    store_below(view, k, t, words)
+    if s.local:
+        track = best + track[1:]
+    else:
+        last_column(view, k, t, u_rows)
+        track = last_row(view, k, t, up, track)
+    out = (*words, letters)
+    return u_rows, f_rows, above[-1], out, ahead, track
+
+
+def _cells(th, table, values, s):
+    """U and F of all rows, U and E of the last row, and the best, after the U columns
+    of a step (``core.fused``)."""
     # Letters of the 2011 paper; U = H - open is stored in place of H.
     # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])
     # F[i,j] = max(F[i,j-1] - extend, U[i,j-1])
@@ -37,36 +60,34 @@ def fill_step(view, k, rows, t, carry):
     # In border modes extending a gap costs nothing (``Numbers``). Columns of a step
     # are taken one row apart: two cells that do not wait for each other stand side by
     # side.
+    (u_rows, f_rows, up, e), corner, best, cost, constants, where = values
+    v, largest = ScoreArithmetic(th, s), th.maximum
+    scores = _scores_of(th, table, where, s)
+    u_rows, f_rows, e, best = list(u_rows), list(f_rows), list(e), list(best)
+    diagonal, up = [corner, *up[:-1]], list(up)
     for line in range(s.rows + s.columns - 1):
         for c in range(s.columns):
             r = line - c
             if not 0 <= r < s.rows:
                 continue
             if s.local:
-                e[c] = jnp.maximum(e[c] + longer, up[c])
-                f_rows[r] = jnp.maximum(f_rows[r] + longer, u_rows[r])
+                floor, longer = constants
+                e[c] = largest(e[c] + longer, up[c])
+                f_rows[r] = largest(f_rows[r] + longer, u_rows[r])
             else:
-                e[c] = jnp.maximum(e[c], up[c])
-                f_rows[r] = jnp.maximum(f_rows[r], u_rows[r])
+                e[c] = largest(e[c], up[c])
+                f_rows[r] = largest(f_rows[r], u_rows[r])
             score = scores(c, r)
             if s.local:
-                h = jnp.maximum(diagonal[c] + v.read(score), e[c])
-                h = jnp.maximum(jnp.maximum(h, f_rows[r]), floor)
-                best = jnp.maximum(best, h)
+                h = largest(diagonal[c] + v.read(score), e[c])
+                h = largest(largest(h, f_rows[r]), floor)
+                best[0] = largest(best[0], h)
             else:
-                h = jnp.maximum(v.add(diagonal[c], score), e[c])
-                h = jnp.maximum(h, f_rows[r])
+                h = largest(v.add(diagonal[c], score), e[c])
+                h = largest(h, f_rows[r])
             diagonal[c] = u_rows[r]
             u_rows[r] = up[c] = v.add(h, cost)
-    words = [th.words(x) for pair in zip(up, e, strict=True) for x in pair]
-    store_below(view, k, t, words)
-    if s.local:
-        track = (best,) + track[1:]
-    else:
-        last_column(view, k, t, u_rows)
-        track = last_row(view, k, t, up, track)
-    out = (*words, letters)
-    return tuple(u_rows), tuple(f_rows), above[-1], out, ahead, track
+    return tuple(u_rows), tuple(f_rows), tuple(up), tuple(e), tuple(best)
 
 
 def load_above(view, k, t):
@@ -95,29 +116,31 @@ def load_above(view, k, t):
     return tuple(above) + letters
 
 
-def scores_of(view, rows, letters):
+def _scores_of(th, table, where, s):
     """A function (column of the step, row) -> word of biased substitution scores."""
-    s, th = view.s, view.th
+    letters, lane, rows = where
     loaded = {}
 
     def letter(c):
-        return lax.shift_right_logical(letters, th.splat(8 * c)) & 255
+        return th.shift_right(letters, 8 * c) & 255
 
     def by_profile(c, r):
         # Four rows a load; lanes of a group side by side, so that no two of them
         # meet in a bank whatever letters they have.
+        if c not in loaded:
+            loaded[c] = letter(c) * s.strip + lane * 4
         if (c, r // 4) not in loaded:
-            at = letter(c) * s.strip + view.lane * 4 + (r // 4) * (4 * s.lanes)
-            loaded[c, r // 4] = th.load(view.table, at, 4)
+            more = (r // 4) * (4 * s.lanes)
+            loaded[c, r // 4] = th.load(table, loaded[c], 4, more=more)
         return loaded[c, r // 4][r % 4]
 
     def by_table(c, r):
         low = (rows[r] & 0xFFFF) + letter(c)
-        (score,) = th.load(view.table, low)
+        (score,) = th.load(table, low)
         if not s.packed:
             return score
-        high = lax.shift_right_logical(rows[r], th.splat(16)) + letter(c + s.columns)
-        return score + th.load(view.table, high)[0]
+        high = th.shift_right(rows[r], 16) + letter(c + s.columns)
+        return score + th.load(table, high)[0]
 
     return by_profile if s.shared else by_table
 

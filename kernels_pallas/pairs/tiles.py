@@ -5,6 +5,7 @@ maximum carries the name along.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -13,6 +14,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
+from kernels_pallas.core.fused import fused
 from kernels_pallas.core.mosaic import THREADS, WARPGROUP, Threads, where
 from kernels_pallas.pairs.shapes import Fill, Numbers
 
@@ -187,12 +189,16 @@ def _column_zero(view, i):
     return where(i <= 0, n.corner, below) * TILE_SCALE
 
 
-def refill(view, k, g, x, last, visit, state):
+def refill(view, k, g, x, last, keep, visit, state):
     """Fill a tile again, from its first column up to the padded column ``last``.
 
-    ``visit(state, slot, column, cells, active)`` sees every column: its place in the
-    tile, its padded number, (H, E, F) of K rows with their tags, and where a thread
-    has not reached its last.
+    ``keep(th, cells)`` makes a tuple of words of every column, of (H, E, F) of its K
+    rows with their tags, where ``th`` is that of a fused function (``core.fused``); it
+    has ``keep.count`` words.
+
+    ``visit(state, slot, column, kept, active)`` sees every column: its place in the
+    tile, its padded number, what was kept of it, and where a thread has not reached
+    its last.
     """
     th, s, n = view.th, view.s, view.n
     base = lax.div(view.record(k), th.splat(s.tile)) + x
@@ -215,33 +221,50 @@ def refill(view, k, g, x, last, visit, state):
         at = jnp.clip(at, 1, jnp.maximum(last, 1))
         return *row_above(view, k, g, at), target_letter(view, at)
 
+    constants = first, second, th.splat(n.floor * TILE_SCALE + TILE_STOP)
+    on_up, on_left = EXTENDS_UP - first - longer, EXTENDS_LEFT - second - longer
+    costs = th.splat(cost), on_up, on_left
+    like = u, f, (first,) * keep.count
+    cells = partial(_cells, s=s, keep=keep)
+
     def column(carry):
         _, slot, u, f, corner, (up, e, letter), state = carry
         at = start + 1 + slot
         active = at <= last
         ahead = above_and_letter(at + 1)  # arrives while this column is filled
+        values = u, f, corner, up, e | first, constants, costs, offsets, letter
         next_corner = up
-        u, f, cells, e = list(u), list(f), [], e | first
-        # The recurrence of ``pairs.fill``, where each maximum has the winner's tag:
-        # E that of ``first``, with EXTENDS_UP if it came from E, D TILE_DIAGONAL, ...
-        for r in range(s.rows):
-            (score,) = th.load(view.table, offsets[r] + letter)
-            e_t = jnp.maximum(e + (EXTENDS_UP - first - longer), up)
-            f_t = jnp.maximum(f[r] + (EXTENDS_LEFT - second - longer), u[r])
-            e, f[r] = (e_t & -TILE_SCALE) | first, (f_t & -TILE_SCALE) | second
-            h = jnp.maximum(jnp.maximum(corner + score, e), f[r])
-            if s.local:
-                h = jnp.maximum(h, n.floor * TILE_SCALE + TILE_STOP)
-            corner = u[r]
-            u[r] = up = (h & -TILE_SCALE) - cost
-            cells.append((h, e_t, f_t))
-        state = visit(state, slot, at, cells, active)
+        u, f, kept = fused(th, cells, view.table, values, like)
+        state = visit(state, slot, at, kept, active)
         more = th.any((at < last).astype(jnp.int32))
-        return more, slot + 1, tuple(u), tuple(f), next_corner, ahead, state
+        return more, slot + 1, u, f, next_corner, ahead, state
 
     begin = th.any((start < last).astype(jnp.int32))
     carry = (begin, th.splat(0), u, f, corner, above_and_letter(start + 1), state)
     return lax.while_loop(lambda carry: carry[0] != 0, column, carry)[-1]
+
+
+def _cells(th, table, values, s, keep):
+    """U and F of the rows of a lane after one more column, and what is kept of it.
+
+    The recurrence of ``pairs.fill``, where each maximum has the winner's tag: E that of
+    ``first``, with EXTENDS_UP if it came from E, D TILE_DIAGONAL, ...
+    """
+    u, f, corner, up, e, (first, second, floor), costs, offsets, letter = values
+    cost, on_up, on_left = costs
+    u, f, cells, largest = list(u), list(f), [], th.maximum
+    for r in range(s.rows):
+        (score,) = th.load(table, offsets[r] + letter)
+        e_t = largest(e + on_up, up)
+        f_t = largest(f[r] + on_left, u[r])
+        e, f[r] = (e_t & -TILE_SCALE) | first, (f_t & -TILE_SCALE) | second
+        h = largest(largest(corner + score, e), f[r])
+        if s.local:
+            h = largest(h, floor)
+        corner = u[r]
+        u[r] = up = (h & -TILE_SCALE) - cost
+        cells.append((h, e_t, f_t))
+    return tuple(u), tuple(f), keep(th, cells)
 
 
 def tags_of(view):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from kernels_pallas.core.fused import Emitter
 from kernels_pallas.core.mosaic import Threads, where
 from kernels_pallas.pairs.shapes import Fill, Numbers
 
@@ -51,9 +52,8 @@ class FillView(NamedTuple):
 class ScoreArithmetic:
     """Arithmetic on values: int32 (128,), or int16 (256,) where tables are packed."""
 
-    th: Threads
+    th: Threads | Emitter
     s: Fill
-    n: Numbers
 
     def of(self, value):
         """A scalar as a value. It is a word first: built of two halves, it would be

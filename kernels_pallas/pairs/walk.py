@@ -141,7 +141,8 @@ def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs
         k, g, x = (where(going, y, 0) for y in (k, g, x))
         start = first_column(view, g, x)
         last = where(going, column, start)
-        refill(view, k, g, x, last, partial(_store_nibbles, view), ())
+        keep = Nibbles(s.rows // 8)
+        refill(view, k, g, x, last, keep, partial(_store_nibbles, view), ())
         state = _walk_tile(view, state, start, i - row, tags, real, out, runs)
         return th.any(state.going), state
 
@@ -150,16 +151,38 @@ def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs
     finish(view, state, real, out, runs)
 
 
-def _store_nibbles(view, state, slot, column, cells, active):
-    """Directions of a column, 8 rows a word, row 0 lowest."""
-    th, s = view.th, view.s
-    for c in range(s.rows // 8):
-        word = th.splat(0)
-        for h, e, f in cells[8 * c : 8 * c + 8]:
-            nibble = (((h & 12) | (e & -13)) & -2) | (f & 1)
-            word = lax.shift_right_logical(word, th.splat(4)) | (nibble << 28)
+class Nibbles(NamedTuple):
+    """Directions of a column, 8 rows a word, row 0 lowest (``tiles.refill``)."""
+
+    count: int
+
+    def __call__(self, th, cells):
+        return tuple(_nibbles(th, cells[8 * c : 8 * c + 8]) for c in range(self.count))
+
+
+def _nibbles(th, cells):
+    """A word of the directions of 8 rows."""
+    word = None
+    for h, e, f in cells:
+        nibble = (((h & 12) | (e & -13)) & -2) | (f & 1)
+        top = nibble << 28
+        word = top if word is None else th.shift_right(word, 4) | top
+    return word
+
+
+class Heights(NamedTuple):
+    """H of a column without their tags (``tiles.refill``)."""
+
+    count: int
+
+    def __call__(self, th, cells):
+        return tuple(h & -TILE_SCALE for h, _, _ in cells)
+
+
+def _store_nibbles(view, state, slot, column, words, active):
+    for c, word in enumerate(words):
         at = _nibble_place(view, slot, c)
-        th.store(view.nibbles, at, (word,), where=active.astype(jnp.int32))
+        view.th.store(view.nibbles, at, (word,), where=active.astype(jnp.int32))
     return state
 
 
@@ -224,7 +247,7 @@ def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
         limit = jnp.minimum(limit, view.columns + view.lead)
         last = where(going, limit, start)
         visit = partial(_first_hits, view, score * TILE_SCALE)
-        hits = refill(view, k, g, x, last, visit, (none,) * s.rows)
+        hits = refill(view, k, g, x, last, Heights(s.rows), visit, (none,) * s.rows)
         top = k * s.strip + g * s.rows + 1 - view.pad
         for r, column in enumerate(hits):
             row, here = top + r, column - view.lead
@@ -265,11 +288,11 @@ def _peak(view, k, g, x):
     return value_of(view, word)
 
 
-def _first_hits(view, score, hits, slot, column, cells, active):
+def _first_hits(view, score, hits, slot, column, heights, active):
     """First column of every row in which H is the score."""
     goal = score + view.n.floor * TILE_SCALE
     first = []
-    for hit, (h, _, _) in zip(hits, cells, strict=True):
-        here = active & ((h & -TILE_SCALE) == goal) & (column < hit)
+    for hit, h in zip(hits, heights, strict=True):
+        here = active & (h == goal) & (column < hit)
         first.append(where(here, column, hit))
     return tuple(first)
