@@ -13,7 +13,7 @@ from jaxalign.io.sam_paf import program_version
 from jaxalign.model import operations
 from jaxalign.model.table import Table
 
-ROW_GROUP = 250_000
+ROW_GROUP, ROW_GROUP_OF_PATHS = 1_000_000, 250_000
 AHEAD = 4  # row groups put together by threads while one is written
 
 
@@ -24,7 +24,8 @@ def parquet(
     identity: str,
     about: dict[str, str] | None = None,
 ) -> None:
-    """Write a table as zstd Parquet, a row group for every 250,000 rows.
+    """Write a table as zstd Parquet, a row group for every million rows; with paths,
+    for every 250,000.
 
     Columns and identity are as for tsv; by default there is also ``cigar`` where paths
     were kept. ``about`` is more of the file's metadata. Pages have checksums, which
@@ -40,24 +41,23 @@ def parquet(
         paths = ("cigar",) if table.operations is not None else ()
         columns = (*default(table, identity), *paths)
     chosen = resolve(table, columns, identity)
-    names = {
-        "query": _names(pa, table.queries.names, table["query"]),
-        "target": _names(pa, table.targets.names, table["target"]),
-    }
     # The batch of no rows gives the types, also when the table itself is empty.
-    schema = _batch(pa, part(table, 0, 0), chosen, names).schema
+    empty = part(table, 0, 0)
+    schema = _batch(pa, empty, chosen, _names_of(pa, empty)).schema
     schema = schema.with_metadata(_metadata(table) | (about or {}))
     options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
     # The least and the greatest text of a row group would take three quarters of the
     # time, and no reader skips row groups by them.
     numbers = [x.name for x in schema if pa.types.is_primitive(x.type)]
     options["write_statistics"] = numbers or False
+    names = _names_of(pa, table)
+    size = ROW_GROUP if table.operations is None else ROW_GROUP_OF_PATHS
     with (
         pq.ParquetWriter(path, schema, **options) as writer,
         ThreadPoolExecutor(AHEAD) as pool,
     ):
         waiting = deque()
-        for rows in chunks(table, ROW_GROUP):
+        for rows in chunks(table, size):
             waiting.append(pool.submit(_batch, pa, rows, chosen, names))
             if len(waiting) > AHEAD:
                 writer.write_table(waiting.popleft().result())
@@ -72,17 +72,29 @@ def _batch(
     return pa.Table.from_arrays(arrays, [column.name for column in chosen])
 
 
-def _names(pa: Any, names: Sequence[str], used: np.ndarray) -> tuple[np.int32, Any]:
-    """(first, names from there on): a part of a job needs few of all names."""
-    first = int(used.min()) if len(used) else 0
-    stop = int(used.max()) + 1 if len(used) else 0
-    return np.int32(first), _texts(pa, names[first:stop])
+def _names_of(pa: Any, table: Table) -> dict[str, tuple[int, Any]]:
+    """Of either side (first, names from there on): a part of a job needs few names."""
+    sides = {"query": table.queries.names, "target": table.targets.names}
+    made = {}
+    for side, names in sides.items():
+        first, stop = _range(table[side])
+        made[side] = first, _texts(pa, names[first:stop])
+    return made
+
+
+def _range(used: np.ndarray) -> tuple[int, int]:
+    """The least index that occurs, and one more than the greatest."""
+    return (int(used.min()), int(used.max()) + 1) if len(used) else (0, 0)
 
 
 def _array(pa: Any, rows: Table, column: Column, names: dict[str, Any]) -> Any:
     if column.names:
-        first, dictionary = names[column.names]
-        indices = rows[column.names].astype("int32", copy=False) - first
+        indices = rows[column.names]
+        first, stop = _range(indices)
+        before, known = names[column.names]
+        # A row group holds its dictionary, which is of its own names alone.
+        dictionary = known.slice(first - before, stop - first)
+        indices = indices.astype("int32", copy=False) - np.int32(first)
         return pa.DictionaryArray.from_arrays(_numbers(pa, indices), dictionary)
     if column.name == "cigar":
         text, offsets = operations.cigars(rows.operations, rows.operation_offsets)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxalign.errors import UsageError
-from jaxalign.io import sam_paf, triples
+from jaxalign.io import arrow, sam_paf, triples
 from jaxalign.io.formats import FORMATS, SUFFIXES, resolve_format, write
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.alphabet import as_sequences
@@ -415,6 +415,26 @@ def test_parquet_reads_back(tmp_path):
     assert metadata["jaxalign.version"] == sam_paf.program_version()
     group = pq.ParquetFile(path).metadata.row_group(0)
     assert group.column(0).compression == "ZSTD"
+
+
+def test_parquet_row_groups_hold_their_own_names(tmp_path, monkeypatch):
+    pq = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(arrow, "ROW_GROUP_OF_PATHS", 2)
+    table, path = table_of(), str(tmp_path / "r.parquet")
+    write(table, path)
+    file = pq.ParquetFile(path)
+    held = []
+    for k in range(file.num_row_groups):
+        group = file.read_row_group(k)["query"]
+        held.append((group.to_pylist(), group.chunk(0).dictionary.to_pylist()))
+    assert held == [
+        (["q1", "q2"], ["q1", "q2"]),
+        (["q1", "q2"], ["q1", "q2"]),
+        (["q3"], ["q3"]),
+    ]
+    assert pq.read_table(path)["target"].to_pylist() == [
+        table.targets.names[k] for k in table["target"]
+    ]
 
 
 def test_parquet_with_columns_and_without_rows(tmp_path):
