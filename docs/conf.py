@@ -27,7 +27,7 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["amsmath", "dollarmath"]
 html_theme = "furo"
 html_title = "jaxalign"
-html_copy_source = False
+html_copy_source = html_show_copyright = False
 html_baseurl = ""
 autosummary_generate = False
 numpydoc_show_class_members = False
