@@ -35,16 +35,22 @@ def with_options(options: type, named: bool = False) -> Callable[[Function], Fun
     ------
     UsageError
         When the function is called with an option that it does not have.
+    TypeError
+        … or without one that it needs.
     """
 
     def decorate(function: Function) -> Function:
         name, shown = function.__name__, full_signature(function, options)
+
+        needed = [x.name for x in shown.parameters.values() if _is_needed(x)]
 
         @wraps(function)
         def checked(*arguments: Any, **given: Any) -> Any:
             for option in given:
                 if option not in shown.parameters:
                     raise UsageError(_refusal(name, option, given, shown.parameters))
+            if missing := [option for option in needed if option not in given]:
+                raise TypeError(f"{name} needs {' and '.join(missing)}")
             try:
                 return function(*arguments, **given)
             except UsageError as error:
@@ -70,6 +76,11 @@ def full_signature(function: Callable[..., Any], options: type) -> Signature:
         for name, type in types.items()
     ]
     return shown.replace(parameters=own)
+
+
+def _is_needed(parameter: Parameter) -> bool:
+    named = parameter.kind == Parameter.KEYWORD_ONLY
+    return named and parameter.default is Parameter.empty
 
 
 def _default(field: Any) -> Any:

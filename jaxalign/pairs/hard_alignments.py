@@ -12,6 +12,7 @@ import jax
 
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
+from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.pairs import scored_kernels, scored_pairs
 from jaxalign.pairs.scored_pairs import ScoredForm
@@ -163,8 +164,9 @@ def k_best(
     >>> best.score.tolist(), best.partners.tolist()
     ([5.0, 3.0], [[0, 1], [0, -1]])
     """
-    if not 1 <= k <= MAX_K:
-        raise UsageError(f"k={k}: 1 to {MAX_K}")
+    check_whole("k", k, f"1 to {MAX_K}", optional=False)
+    if k > MAX_K:
+        raise UsageError(f"k = {k}: 1 to {MAX_K}")
     read = _read(similarity, lengths, given := HardOptions(**options))
     if given.band is not None:
         raise UsageError("k_best has no band")

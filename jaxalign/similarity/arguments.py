@@ -12,7 +12,7 @@ from jax.core import Tracer
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.similarity.arrays import Factors, Gap, ModeRules
-from jaxalign.similarity.scores import as_similarity, floating
+from jaxalign.similarity.scores import as_similarity, floating, real_numbers
 
 # A gap cost: one, or a pair (of the query's residues, of the target's).
 GapCost = jax.typing.ArrayLike | Sequence[Any]
@@ -94,8 +94,16 @@ def _fitted(x, *, batch, dtype, rank):
     x = jnp.asarray(x).astype(dtype)
     if x.ndim == rank:
         return x, None
-    x = jnp.broadcast_to(x, batch + x.shape[x.ndim - rank :])
+    own = x.shape[max(x.ndim - rank, 0) :]
+    if x.ndim < rank or not _broadcasts(x.shape[: x.ndim - rank], batch):
+        raise UsageError(f"an array of shape {x.shape} beside a batch of shape {batch}")
+    x = jnp.broadcast_to(x, batch + own)
     return x.reshape(int(np.prod(batch)), *x.shape[len(batch) :]), 0
+
+
+def _broadcasts(shape, batch) -> bool:
+    pairs = zip(shape[::-1], batch[::-1], strict=False)
+    return len(shape) <= len(batch) and all(x in (1, y) for x, y in pairs)
 
 
 def _gap(name, cost, fit, batch, m, n) -> Gap:
@@ -108,7 +116,8 @@ def _gap(name, cost, fit, batch, m, n) -> Gap:
             raise UsageError(f"{name}: one cost, or a pair (query's, target's)")
         sides = zip(cost, ("query", "target"), (m, n), strict=True)
         return Gap(*(_one_gap(name, x, fit, batch, (m, n), *of) for x, *of in sides))
-    shape = jnp.shape(cost)
+    cost = real_numbers(name, cost)
+    shape = cost.shape
     full = len(shape) >= 2 and shape[-2:] == (m, n)
     each = f"one cost for each pair of the batch {batch}"
     if full and shape == batch:
@@ -124,9 +133,10 @@ def _gap(name, cost, fit, batch, m, n) -> Gap:
 
 def _one_gap(name, cost, fit, batch, cells, side, length):
     """One of a pair of costs: of the residues of ``side``."""
-    if jnp.ndim(cost) == 0:
+    cost = real_numbers(name, cost)
+    shape = cost.shape
+    if not shape:
         return fit(cost, rank=0)
-    shape = jnp.shape(cost)
     full = len(shape) >= 2 and shape[-2:] == cells
     vector = shape[-1:] == (length,)
     residues = f"for each of {length} residues of the {side}, as (..., {length})"

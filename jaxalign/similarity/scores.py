@@ -20,6 +20,24 @@ KINDS = (
 )
 
 
+def real_numbers(what: str, x) -> jax.Array:
+    """An array of real numbers, or of truth values.
+
+    Raises
+    ------
+    UsageError
+        It is something else.
+    """
+    try:
+        x = jnp.asarray(x)
+    except (TypeError, ValueError):
+        kind = getattr(x, "dtype", type(x).__name__)
+        raise UsageError(f"{what} of {kind}: real numbers are needed") from None
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise UsageError(f"{what} of {x.dtype}: real numbers are needed")
+    return x
+
+
 def floating(x):
     """float32 and float64 as they are, everything else as the default float."""
     if x.dtype in (jnp.float32, jnp.float64):
@@ -43,14 +61,14 @@ def as_similarity(similarity, lengths, scores):
             return _looked_up(*similarity, lengths)
         if texts:
             raise UsageError("two strings need a scoring: (query, target, Scoring())")
-        a, b = (floating(jnp.asarray(x)) for x in similarity)
+        a, b = (floating(real_numbers("embeddings", x)) for x in similarity)
         if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
             raise UsageError(
                 f"embeddings of shapes {a.shape} and {b.shape}: (..., m, k) and "
                 "(..., n, k) are needed"
             )
         return Factors(a, b)
-    s = scores(jnp.asarray(similarity))
+    s = scores(real_numbers("a similarity", similarity))
     if s.ndim < 2:
         raise UsageError(f"a similarity of shape {s.shape}: {KINDS}")
     return s
@@ -64,7 +82,7 @@ def _looked_up(query, target, matrix, lengths):
         matrix = scoring.scores / scoring.scale
     if any(isinstance(x, (str, bytes)) for x in (query, target)):
         raise UsageError("strings need a Scoring, or its name, in place of a matrix")
-    matrix = floating(jnp.asarray(matrix))
+    matrix = floating(real_numbers("a matrix", matrix))
     if matrix.ndim != 2:
         raise UsageError(f"a matrix of shape {matrix.shape}: (A, A) is needed")
     sides = zip((query, target), ("query", "target"), matrix.shape, strict=True)

@@ -20,6 +20,7 @@ from jaxalign.signatures import with_options
 from jaxalign.similarity import arguments
 from jaxalign.similarity.arguments import Lengths
 from jaxalign.similarity.hard_result import HardAlignments
+from jaxalign.similarity.scores import real_numbers
 from jaxalign.soft import engine
 from jaxalign.soft.options import SoftOptions
 
@@ -99,7 +100,8 @@ def mea_alignment(
         if query or target or scoring:
             raise UsageError("sequences and a scoring are for one pair, outside of jit")
         return _of_batch(posterior, lengths, threshold, mode, free)
-    posterior, scoring = np.asarray(posterior), as_scoring(scoring)
+    posterior = np.asarray(real_numbers("a posterior", posterior))
+    scoring = as_scoring(scoring)
     letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
     m, n = posterior.shape
     a, b = query or letter * m, target or letter * n

@@ -49,7 +49,7 @@ from jaxalign.model.alignment import Alignment
 from jaxalign.model.pairing import partners_of
 from jaxalign.signatures import with_options
 from jaxalign.similarity.arguments import Lengths
-from jaxalign.similarity.scores import Similarity
+from jaxalign.similarity.scores import Similarity, real_numbers
 from jaxalign.soft import engine
 from jaxalign.soft.engine import over_batch
 from jaxalign.soft.options import (
@@ -246,7 +246,10 @@ def alignment_log_prob(
     pair, axes, batch, settings = prepare(similarity, lengths, model)
     if isinstance(alignment, Alignment):
         alignment = partners_of(alignment)
-    partners = jnp.asarray(alignment, jnp.int32)
+    partners = real_numbers("partners", alignment)
+    if partners.size and not jnp.issubdtype(partners.dtype, jnp.integer):
+        raise UsageError(f"partners of {partners.dtype}: integers are needed")
+    partners = partners.astype(jnp.int32)
     shape = (*batch, pair.similarity.shape[-2])
     if partners.shape[-1:] != shape[-1:]:
         raise UsageError(f"partners of shape {partners.shape}, not {shape}")

@@ -17,6 +17,7 @@ from jaxalign.similarity import arguments
 from jaxalign.similarity.arguments import GapCost
 from jaxalign.similarity.arrays import Factors, Gap, ModeRules
 from jaxalign.similarity.band_argument import checked_band
+from jaxalign.similarity.scores import real_numbers
 from jaxalign.soft import primitives
 from jaxalign.soft.dp.blocks import BLOCK_DIAGONALS
 from jaxalign.soft.dp.kernels import Banded, Block
@@ -100,6 +101,7 @@ def prepare(similarity: Any, lengths: Any, options: SoftOptions) -> tuple[Any, .
 
 
 def _check_temperature(temperature):
+    real_numbers("the temperature", temperature)
     if isinstance(temperature, Tracer):
         return
     if not np.all(np.asarray(temperature) > 0):

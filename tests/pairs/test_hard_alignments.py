@@ -276,7 +276,7 @@ def test_the_k_best_of_a_batch():
     np.testing.assert_allclose(found.score[0], best.score, atol=1e-5)
     np.testing.assert_array_equal(found.partners[0], best.partners)
     np.testing.assert_array_equal(found.spans[0], best.spans)
-    with pytest.raises(UsageError, match="^k_best: k=0"):
+    with pytest.raises(UsageError, match="^k_best: k = 0"):
         jaxalign.k_best(0, s, **gaps)
 
 

@@ -227,6 +227,9 @@ CODES = np.array([0, 3], np.uint8)
         ("MKV", "similarity"),
         (jaxalign.Scoring(), "not Scoring"),
         ((np.zeros((2, 3)), np.zeros((2, 4))), "embeddings"),
+        (np.zeros((3, 3), complex), "real numbers"),
+        (np.full((3, 3), "a"), "real numbers"),
+        ((np.zeros((2, 3)), np.zeros((2, 3), object)), "real numbers"),
     ],
 )
 def test_similarities_that_are_refused(similarity, words):
@@ -267,3 +270,28 @@ def test_codes_that_only_a_program_sees():
 def test_messages_name_the_function(name):
     with pytest.raises(UsageError, match=f"^{name}: "):
         getattr(jaxalign, name)(np.zeros(3, np.float32), **COSTS)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"gap_open": 1j}, "soft_score: gap_open of complex"),
+        ({"gap_open": None}, "soft_score: gap_open of NoneType"),
+        ({"gap_extend": (1.0, "b")}, "soft_score: gap_extend of str"),
+        ({"temperature": np.ones(5)}, "soft_score: an array of shape"),
+        ({"temperature": 1j}, "soft_score: the temperature of complex"),
+    ],
+)
+def test_numbers_that_are_refused(options, words):
+    with pytest.raises(UsageError, match=f"^{words}"):
+        jaxalign.soft_score(scores(4, 4, 5), **(COSTS | options))
+
+
+def test_what_is_needed_is_named():
+    with pytest.raises(TypeError, match="^soft_score needs gap_open and gap_extend$"):
+        jaxalign.soft_score(scores(4, 4, 5))
+    with pytest.raises(UsageError, match="^alignment_log_prob: partners of float32"):
+        half = np.full(4, 0.5, np.float32)
+        jaxalign.alignment_log_prob(half, scores(4, 5), **COSTS)
+    with pytest.raises(UsageError, match="^k_best: k = 1.5: 1 to 64"):
+        jaxalign.k_best(1.5, scores(4, 5), **COSTS)
