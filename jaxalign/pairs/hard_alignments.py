@@ -122,7 +122,10 @@ def hard_alignment(
         kernels = backend.kernels()[0] is not None
     free = resolve_ends(given.mode, given.free_ends)
     last_column = kernels and not local and "query_end" in free
-    form = ScoredForm(local, ordered, band, kernels, last_column)
+    whole = kernels and scored_kernels.are_whole(
+        pair.similarity, given.gap_open, given.gap_extend
+    )
+    form = ScoredForm(local, ordered, band, kernels, last_column, whole)
     return _result(scored_pairs.alignments(pair, axes, batch, form), form, given)
 
 

@@ -43,8 +43,8 @@ def read(
 ) -> Arguments:
     """Check the arguments and lay them out.
 
-    ``scores`` is applied to an array of scores; by default it makes narrow floats and
-    integers floats of the default kind.
+    ``scores`` is applied to an array of scores, and to embeddings; by default it makes
+    narrow floats and integers floats of the default kind.
     """
     free = resolve_ends(mode, free_ends)
     s = as_similarity(similarity, lengths, scores or floating)
@@ -57,7 +57,7 @@ def read(
         for name, cost in (("gap_open", gap_open), ("gap_extend", gap_extend))
     ]
     arrays = (
-        Factors(*(fit(x, rank=2) for x in s))
+        Factors(*(_fitted(x, batch=batch, dtype=s.dtype, rank=2) for x in s))
         if isinstance(s, Factors)
         else _fitted(s, batch=batch, dtype=s.dtype, rank=2),
         *costs,

@@ -57,11 +57,18 @@ class Factors(NamedTuple):
 
 
 def multiplied(similarity):
-    """The product of ``Factors``; an array stays as it is."""
+    """The product of ``Factors``, in float32 from narrower ones; an array stays as it
+    is.
+
+    Products of 16-bit numbers are exact in float32, and a GPU multiplies them three
+    times as fast as the same numbers in 32 bits.
+    """
     if not isinstance(similarity, Factors):
         return similarity
     query, target = (x.astype(similarity.dtype) for x in similarity)
-    return jnp.einsum("...ik,...jk->...ij", query, target)
+    wide = similarity.dtype if similarity.dtype.itemsize >= 4 else jnp.float32
+    form = "...ik,...jk->...ij"
+    return jnp.einsum(form, query, target, preferred_element_type=wide)
 
 
 def masked(factors: Factors, rules: ModeRules) -> Factors:

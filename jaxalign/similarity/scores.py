@@ -45,8 +45,15 @@ def floating(x):
     return x.astype(jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else float)
 
 
+def _vectors(a, b, scores):
+    """Embeddings: floats of one dtype as ``scores`` takes them, others as floats."""
+    alike = a.dtype == b.dtype and jnp.issubdtype(a.dtype, jnp.floating)
+    return map(scores if alike else floating, (a, b))
+
+
 def as_similarity(similarity, lengths, scores):
-    """Check a similarity; ``scores`` is applied to an array of scores.
+    """Check a similarity; ``scores`` is applied to an array of scores, or to
+    embeddings that are floats of one dtype.
 
     Raises
     ------
@@ -61,7 +68,8 @@ def as_similarity(similarity, lengths, scores):
             return _looked_up(*similarity, lengths)
         if texts:
             raise UsageError("two strings need a scoring: (query, target, Scoring())")
-        a, b = (floating(real_numbers("embeddings", x)) for x in similarity)
+        vectors = (real_numbers("embeddings", x) for x in similarity)
+        a, b = _vectors(*vectors, scores)
         if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
             raise UsageError(
                 f"embeddings of shapes {a.shape} and {b.shape}: (..., m, k) and "

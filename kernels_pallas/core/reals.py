@@ -33,8 +33,8 @@ rcp.approx.ftz.f32 a, $1; neg.f32 e, $1; fma.rn.f32 e, e, a, {ONE};
 fma.rn.f32 $0, a, e, a; }}"""
 
 
-def _asm(body, *values, alone=True):
-    """One PTX fragment on numbers of a thread; ``alone`` as of ``word_of``."""
+def fragment_of(body, *values, alone=True):
+    """A number a thread by PTX, from others; ``alone`` as of ``word_of``."""
 
     @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,) * len(values), return_type=REAL_TYPE)
     def run(_, *arrays):
@@ -80,14 +80,14 @@ class Reals:
         if self.th.plain:
             less = jnp.exp(-jnp.abs(a - b))
             return jnp.maximum(a, b) + jnp.log1p(less), less
-        less = _asm(EXP_OF_DISTANCE, a, b)
-        return _asm(LOG_OF_SUM, less, a, b), less
+        less = fragment_of(EXP_OF_DISTANCE, a, b)
+        return fragment_of(LOG_OF_SUM, less, a, b), less
 
     def exp(self, x):
-        return jnp.exp(x) if self.th.plain else _asm(EXP, x)
+        return jnp.exp(x) if self.th.plain else fragment_of(EXP, x)
 
     def inverse(self, x):
-        return 1 / x if self.th.plain else _asm(INVERSE, x)
+        return 1 / x if self.th.plain else fragment_of(INVERSE, x)
 
     def load(self, ref, index, count=1, base=None, stride=0, more=0):
         """As ``Threads.load``, of a float32 ref."""
@@ -114,7 +114,7 @@ class Reals:
             return tuple(x[other] for x in values)
         way, mask = ("down", 31) if down else ("up", 0)
         asm = f"shfl.sync.{way}.b32 $0, $1, 1, {mask}, -1;"
-        own = tuple(_asm(asm, x, alone=False) for x in values)
+        own = tuple(fragment_of(asm, x, alone=False) for x in values)
         if lanes == WARP:
             return own
         th, count = self.th, len(values)

@@ -5,6 +5,7 @@ and extend of the query's residues, then of the target's; ``rules`` int32 (B, 3)
 lengths of both, and flags, the bits of ``FLAGS``.
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -26,7 +27,9 @@ from kernels_pallas.hard.walk import walk
 
 QUERY_START, QUERY_END, TARGET_START, TARGET_END = (1 << k for k in range(4))
 DECISION_BYTES = 8 << 30  # of a launch at most
-MIN_WARPS = 1056  # eight of each multiprocessor of an H200
+MULTIPROCESSORS = 132  # of an H200
+# Relative, measured there from int8; a lone program waits most of the time.
+PASS_COSTS = (0.0, 0.22, 0.165, 0.14, 0.13)
 MOST_TABLES = 16  # of a warp
 
 
@@ -54,10 +57,10 @@ class HardPaths(NamedTuple):
     partners: jax.Array
 
 
-def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
+def hard_paths(tables, *, local, last_column, whole=False, shape: Hard | None = None,
                interpret=None) -> HardPaths:  # fmt: skip
     """The best path of every pair; ``last_column`` is whether any may end there in any
-    row.
+    row, ``whole`` whether scores, gap costs and borders are whole numbers.
 
     Raises
     ------
@@ -67,7 +70,7 @@ def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
     tables = HardTables(*tables)
     if tables.scores.dtype.name not in DTYPES:
         raise ValueError(f"scores of {tables.scores.dtype}: one of {DTYPES}")
-    s = shape or choose(*tables.scores.shape, local, last_column)
+    s = shape or choose(*tables.scores.shape[::2], local, last_column, whole)
     tables = tables._replace(scores=whole_loads(tables.scores))
     z = sizes_of(tables.scores, s)
     most = max(1, DECISION_BYTES // (z.passes * z.steps * s.words * WARP * 4))
@@ -85,12 +88,21 @@ def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[: z.batch], results)
 
 
-def choose(batch: int, m: int, n: int, local: bool, last_column: bool) -> Hard:  # noqa: ARG001
-    """As many tables a warp as fill its lanes best, while there are enough warps."""
-    lanes = lanes_of(n)
-    most = min(max(1, batch // MIN_WARPS), MOST_TABLES)
-    best = max(range(1, most + 1), key=lambda x: (x * lanes / passes_of(x, lanes), -x))
-    return Hard(best, local, last_column)
+def choose(batch: int, n: int, local=False, last_column=False, whole=False) -> Hard:
+    """As many tables a warp as take the least time.
+
+    A multiprocessor with r programs takes ``PASS_COSTS[r]`` for a pass of each of them;
+    more programs than it has room for come in turn.
+    """
+    lanes, most = lanes_of(n), len(PASS_COSTS) - 1
+
+    def cost(tables):
+        programs = -(-batch // (tables * WARPS)) / MULTIPROCESSORS
+        here = min(math.ceil(programs), most)
+        return max(programs, here) * passes_of(tables, lanes) * PASS_COSTS[here]
+
+    best = min(range(1, MOST_TABLES + 1), key=cost)
+    return Hard(best, local, last_column, whole)
 
 
 def lanes_of(n: int) -> int:

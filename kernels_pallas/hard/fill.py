@@ -21,12 +21,7 @@ from jax import lax
 
 from kernels_pallas.core.mosaic import Threads, kernel
 from kernels_pallas.core.reals import WARP, Reals
-from kernels_pallas.hard.decisions import (
-    add_largest,
-    bits_of,
-    push_less,
-    push_positive,
-)
+from kernels_pallas.hard.decisions import FloatDecisions, WholeDecisions, bits_of
 from kernels_pallas.hard.scores import keep_masks, load_row, masked, numbers_of
 from kernels_pallas.hard.shapes import (
     COLUMNS,
@@ -97,7 +92,7 @@ def _fill_program(*refs, s: Hard, z: HardSizes, names):
 
     def one(k, carry):
         view = _view(th, s, z, inputs, program, k)
-        _pass(view, out, k, least, most)
+        _pass(view, out, least, most)
         if z.passes > 1:
             th.wait()
         return carry
@@ -131,19 +126,20 @@ def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
     else:
         top = [r.load(inputs.top, x, 1, table, top_width(z.columns))[0] for x in at]
     open_e, extend_e = costs[:2]
-    e, opens = [], th.splat(0)
+    decisions = (WholeDecisions if s.whole else FloatDecisions)(r)
+    e, opens = [], decisions.none()
     for h in top[1:]:
         longer, new = r.splat(FORBIDDEN) - extend_e, h - open_e
         e.append(jnp.maximum(longer, new))
-        opens = push_less(th, opens, longer, new)
+        opens = decisions.less(opens, longer, new)
     return HardView(
         r, s, z, inputs, thread, lane, warp * z.passes + k, warp, own, table, rank,
         rank == 0, column < n, m, n, open_left != 0, costs, tuple(quads), keep,
-        (tuple(top[1:]), tuple(e), opens, top[0]),
+        decisions, (tuple(top[1:]), tuple(e), opens, top[0]),
     )  # fmt: skip
 
 
-def _pass(view: HardView, out, k, least, most):
+def _pass(view: HardView, out, least, most):
     """All rows of 32 lanes."""
     r, th, s = view.r, view.r.th, view.s
     zero = r.splat(0.0)
@@ -154,10 +150,11 @@ def _pass(view: HardView, out, k, least, most):
     first = jnp.minimum(total, WARP)
     # All lanes are within their tables, and none in its last row.
     last = jnp.clip(least - 1, first, total)
-    careful, fast = (partial(_step, view, out, k, x) for x in (True, False))
-    carry = lax.fori_loop(jnp.int32(0), first, careful, carry)
-    carry = lax.fori_loop(first, last, fast, carry)
-    carry = lax.fori_loop(last, total, careful, carry)
+    step = partial(_step, view, out)
+    # What tables begin with is needed no longer than they begin.
+    carry = lax.fori_loop(jnp.int32(0), first, partial(step, True, True), carry)
+    carry = lax.fori_loop(first, last, partial(step, False, False), carry)
+    carry = lax.fori_loop(last, total, partial(step, True, False), carry)
     if s.local:
         best, row = carry[-1]
         th.store(out["best_row"], view.lane, (row,), view.slot, WARP)
@@ -192,15 +189,16 @@ def _left(view: HardView, handed, left, between):
     return [jnp.where(view.first, x, y) for x, y in zip(border, values, strict=True)]
 
 
-def _step(view: HardView, out, k, careful, t, carry):
-    """A row of every lane. ``careful``: some begin, or have passed their last row."""
+def _step(view: HardView, out, careful, beginning, t, carry):
+    """A row of every lane. ``careful``: some may not have begun, or have passed their
+    last row; ``beginning``: some begin."""
     h_row, e_row, opens_e, corner, handed, now, track = carry
     th, s, z = view.r.th, view.s, view.z
     row = t - view.lane
     words, left, between = now
     h_left, p, f = _left(view, handed, left, between)
     ahead = _ahead(view, out, t + 1)
-    if careful:
+    if beginning:
         begins = row == th.splat(0)
         h_start, e_start, opens_start, corner_start = view.start
         h_row, e_row = (
@@ -214,30 +212,31 @@ def _step(view: HardView, out, k, careful, t, carry):
     h_row, e_row = list(h_row), list(e_row)
     open_e, extend_e, open_f, extend_f = view.costs
     diagonal = corner
-    opens_next = opens_f = after = up = goes = th.splat(0)
+    decisions = view.decisions
+    opens_next = opens_f = after = up = goes = decisions.none()
     for u, score in enumerate(numbers_of(th, z, words)):
         e = e_row[u]
         longer, new = f - extend_f, p - open_f
-        opens_f = push_less(th, opens_f, longer, new)
+        opens_f = decisions.less(opens_f, longer, new)
         f = jnp.maximum(longer, new)
         p = score + diagonal
-        after = push_less(th, after, p, f)
         x = jnp.maximum(p, f)
-        up = add_largest(th, up, e, p, f, 1 << (COLUMNS - 1 - u))
+        after, up = decisions.choice(after, up, p, f, e, x, u)
         diagonal = h_row[u]
         if s.local:
             h = jnp.maximum(jnp.maximum(bits_of(x), bits_of(e)), th.splat(0))
-            goes = push_positive(th, goes, h)
             h = lax.bitcast_convert_type(h, jnp.float32)
+            goes = decisions.positive(goes, h)
         else:
             h = jnp.maximum(x, e)
         h_row[u] = h
         longer, new = e - extend_e, x - open_e
-        opens_next = push_less(th, opens_next, longer, new)
+        opens_next = decisions.less(opens_next, longer, new)
         e_row[u] = jnp.maximum(longer, new)
-    words = opens_e | (opens_f << 16), after | (up << 16), goes
+    pairs = (opens_e, opens_f), (after, up), (goes, goes)
+    words = [decisions.both(*pair) for pair in pairs[: s.words]]
     base = view.slot * z.steps + t
-    for place, word in enumerate(words[: s.words]):
+    for place, word in enumerate(words):
         at = view.lane + place * WARP
         th.store(out["decisions"], at, (word,), base, s.words * WARP)
     handed = h_row[-1], p, f

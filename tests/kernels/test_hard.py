@@ -128,6 +128,7 @@ def test_all_free_ends():
         ("global", "float16"),
         ("local", "bfloat16"),
         ("local", "int8"),
+        ("global", "int8"),
     ],
 )
 def test_dtypes(form, dtype):
@@ -138,7 +139,9 @@ def test_dtypes(form, dtype):
     ends = [scored_kernels.FLAGS if free else ()] * count
     lengths = some_lengths(count, *shape)
     given = tables(scores(dtype, (count, *shape)), lengths, ends, local)
-    check(given, interpreted(given, Hard(2, local, free, plain=True)), local)
+    whole = "int" in dtype
+    shape = Hard(2, local, free, whole=whole, plain=True)
+    check(given, interpreted(given, shape), local)
 
 
 @values
@@ -166,10 +169,12 @@ def test_parts_of_a_batch(monkeypatch):
 
 
 def test_tables_of_a_warp_fill_its_lanes():
-    """400 columns are 25 lanes: five tables are four passes of 32."""
-    assert align.choose(8192, 400, 400, False, False).tables == 5
-    assert align.choose(64, 400, 400, False, False).tables == 1
-    assert align.choose(10**6, 10, 16, False, False).tables == align.MOST_TABLES
+    """400 columns are 25 lanes: 14 tables are eleven passes of 32, where there are
+    enough of them for every multiprocessor."""
+    assert align.choose(100_000, 400).tables == 14
+    assert align.choose(8192, 400).tables == 1
+    assert align.choose(64, 400).tables == 1
+    assert align.choose(10**6, 16).tables == align.MOST_TABLES
 
 
 # As a primitive: elsewhere than on a GPU it is ``scored_fill``
@@ -215,8 +220,9 @@ def test_device_agrees(dtype, local):
         ends = [one for one in sets for _ in range(times)]
         lengths = some_lengths(len(ends), *shape)
         given = tables(scores(dtype, (len(ends), *shape)), lengths, ends, local)
-        run = partial(kp.hard_paths, local=local, last_column=not local)
-        check(given, jax.jit(run)(given), local)
+        for whole in (False, True)[: 1 + ("int" in dtype)]:
+            form = {"local": local, "last_column": not local, "whole": whole}
+            check(given, jax.jit(partial(kp.hard_paths, **form))(given), local)
 
 
 @pytest.mark.gpu

@@ -329,6 +329,23 @@ def test_inside_jit_and_vmap():
     assert [x.score for x in other.alignments()] == other.score.tolist()
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_narrow_embeddings_are_multiplied_as_they_are(dtype):
+    """Of 16 bits into float32: as their float32 copies, and no copy is made."""
+    rng = np.random.default_rng(11)
+    narrow = [jnp.asarray(rng.normal(size=(3, x, 40)), dtype) for x in (5, 6)]
+    options = {"gap_open": 2.0, "gap_extend": 0.5}
+    wide = hard_alignment([x.astype(jnp.float32) for x in narrow], **options)
+    found = hard_alignment(narrow, **options)
+    assert found.score.dtype == jnp.float32
+    np.testing.assert_allclose(found.score, wide.score, rtol=1e-5)
+    np.testing.assert_array_equal(found.partners, wide.partners)
+    text = str(jax.make_jaxpr(lambda a, b: hard_alignment((a, b), **options))(*narrow))
+    kind = {"bfloat16": "bf16", "float16": "f16"}[jnp.dtype(dtype).name]
+    assert "f32[3,5,40] = convert_element_type" not in text
+    assert f"{kind}[3,5,40]" in text and "preferred_element_type=float32" in text
+
+
 @pytest.mark.parametrize("by_cell", [False, True])
 def test_numbers_that_mean_nothing(by_cell):
     """nan and inf within the lengths give nan; forbidden pairs do not pair."""
