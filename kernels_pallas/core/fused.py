@@ -117,6 +117,11 @@ class Emitter:
         kind = ir.VectorType.get((lanes,), ir.IntegerType.get_signless(32 // lanes))
         return fragment(mgpu, utils.bitcast(register.bits, kind), layout.to_mgpu())
 
+    def splat(self, value):
+        """A Python int in every thread."""
+        _, utils, ir, *_ = dialects()
+        return Register(utils.c(value, ir.IntegerType.get_signless(32)))
+
     def words(self, register):
         return Register(register.bits)
 
