@@ -41,12 +41,12 @@ class Small:
     def __getattr__(self, name):
         return getattr(kernels, name)
 
-    def choose(self, longest, *, local, packed, shared=True, paths=False):
-        tile = 4 if paths else 0
-        return kernels.Fill(8, 8, 2, local, packed, shared, tile, plain=True)
+    def choose(self, longest, *, local, packed, shared=True, paths=False, linear=False):
+        tile, linear = 4 if paths else 0, linear and not paths
+        return kernels.Fill(8, 8, 2, local, packed, shared, tile, True, linear)
 
-    def spread(self, m, n, *, local, packed):
-        return self.choose(max(m), local=local, packed=packed)
+    def spread(self, m, n, *, local, packed, linear=False):
+        return self.choose(max(m), local=local, packed=packed, linear=linear)
 
     def bucket(self, length):
         return max(32, length)

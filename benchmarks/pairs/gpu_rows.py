@@ -26,6 +26,7 @@ QUERIES = (144, 189, 222, 375, 464, 567, 657, 729, 850, 1000)
 QUERIES += (1500, 2005, 2504, 3005, 3564, 4061, 4548, 4743, 5147, 5478)
 # Min-max instructions a cell and bytes a cell, counted in docs/logs/gpu-pairs.md.
 LOCAL, BORDER, WIDE = (2.25, 0.0), (1.5, 0.0), (4.5, 0.0)
+LINEAR_LOCAL, LINEAR_BORDER = (1.0, 0.0), (0.5, 0.0)
 TILES_LOCAL, TILES_BORDER, LONG_TILES = (2.25, 0.42), (1.5, 0.42), (2.25, 0.33)
 
 
@@ -86,8 +87,9 @@ class Row:
         self.arrays = [jnp.asarray(x) for x in arrays]
         self.cells = (q if shared else 1) * t * m * n
         self.shape = shape or kp.choose(
-            m, local=local, packed=dtype == "int16", shared=shared, paths=paths
-        )
+            m, local=local, packed=dtype == "int16", shared=shared, paths=paths,
+            linear=gaps[0] == gaps[1],
+        )  # fmt: skip
         options = dict(runs=128 if paths else 0, shape=self.shape)
         self.prepare = partial(kp.align.lower, self.problem, *self.arrays, **options)
         self.fill_only, self.filled = fill_only, None
@@ -159,7 +161,15 @@ def kernel_rows():
     options_of["tiles, local 1152"] = dict(longer, paths=True, cost=LONG_TILES)
     for n in (16, 64, 256, 1024):
         options_of[f"X1.6 local, {n} x {n}"] = dict(m=384, n=384, q=n, t=n, cost=LOCAL)
-    linear = dict(m=2000, n=2000, local=False, shared=False, gaps=(8, 8), cost=BORDER)
+    linear = dict(block, gaps=(4, 4), fill_only=True)
+    options_of["linear, local"] = dict(linear, cost=LINEAR_LOCAL)
+    options_of["linear, global"] = dict(linear, local=False, cost=LINEAR_BORDER, aim=10)
+    for rows, lanes in ((48, 8), (64, 4)):
+        own = kp.Fill(rows, lanes, 2, False, True, linear=True)
+        height = dict(linear, local=False, cost=LINEAR_BORDER, shape=own)
+        options_of[f"linear, global, {rows} rows of {lanes} lanes"] = height
+    linear = dict(m=2000, n=2000, local=False, shared=False, gaps=(8, 8),
+                  cost=LINEAR_BORDER)  # fmt: skip
     for n in (64, 1024, 4096):
         options_of[f"X3.2 global linear 2000, {n} pairs"] = dict(linear, q=n, t=n)
     for rows in (64, 80):

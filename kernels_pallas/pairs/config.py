@@ -44,11 +44,15 @@ def bucket(length: int) -> int:
 
 
 def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
-           paths: bool = False, plain: bool = False) -> Fill:  # fmt: skip
-    """The shape for queries of at most ``longest`` letters, for scores or paths."""
+           paths: bool = False, plain: bool = False, linear: bool = False,
+           ) -> Fill:  # fmt: skip
+    """The shape for queries of at most ``longest`` letters, for scores or paths.
+
+    linear : opening a gap costs what extending it does; then scores need no E and F
+    """
     short = paths and longest <= TILE_SHAPES[-1][0]
     if shared and not short:
-        heights = LOCAL_SHAPES if local and not paths else BORDER_SHAPES
+        heights = LOCAL_SHAPES if (local or linear) and not paths else BORDER_SHAPES
         rows, lanes = _fitted(heights, longest)
     elif paths and not short:
         rows, lanes = BORDER_SHAPES[0]
@@ -56,7 +60,8 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
         table = TILE_SHAPES if paths else LIST_SHAPES
         rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
     tile = TILE_STEPS if paths else 0
-    return Fill(rows, lanes, STEP_COLUMNS, local, packed, shared, tile, plain)
+    linear = linear and not paths
+    return Fill(rows, lanes, STEP_COLUMNS, local, packed, shared, tile, plain, linear)
 
 
 def _fitted(heights, longest):
@@ -68,14 +73,16 @@ def _fitted(heights, longest):
     return min(heights, key=lambda x: -(-longest // (x[0] * x[1])) * x[0] * x[1])
 
 
-def spread(m, n, *, local: bool, packed: bool) -> Fill:
+def spread(m, n, *, local: bool, packed: bool, linear: bool = False) -> Fill:
     """The shape in which all of some queries meet all of some targets soonest, scores
     alone: for few queries.
 
     m, n : lengths, longest first
+    linear : as of ``choose``
     """
-    heights = [x for x in FEW_QUERY_SHAPES if local or x[0] <= BORDER_SHAPES[0][0]]
-    shapes = (Fill(*x, STEP_COLUMNS, local, packed) for x in heights)
+    most = LOCAL_SHAPES[0][0] if local or linear else BORDER_SHAPES[0][0]
+    heights = [x for x in FEW_QUERY_SHAPES if x[0] <= most]
+    shapes = (Fill(*x, STEP_COLUMNS, local, packed, linear=linear) for x in heights)
     return min(shapes, key=lambda s: soonest(m, n, s))
 
 

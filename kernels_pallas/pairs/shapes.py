@@ -36,6 +36,7 @@ class Fill:
     shared: bool = True  # blocks, queries by profile; else lists, each table its query
     tile: int = 0  # steps between two checkpoints, 0 for no checkpoints
     plain: bool = False  # jnp twins, for the interpreter
+    linear: bool = False  # scores alone: opening a gap costs what extending it does
 
     @property
     def strip(self) -> int:

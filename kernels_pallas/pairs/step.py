@@ -21,14 +21,16 @@ def fill_step(view, k, rows, t, carry):
     s, th, v, n = view.s, view.th, view.v, view.n
     u_rows, f_rows, corner, out, ahead, track = carry
     first = view.lane == th.splat(0)
+
     # Lane 0 has its row above and its letters from memory, others from the lane before.
-    *row_above, letters = (
-        jnp.where(first, a, th.shift_up(b, s.lanes))
-        for a, b in zip(ahead, out, strict=True)
-    )
+    def handed_down(words):
+        pairs = zip(ahead[words], out[words], strict=True)
+        return tuple(jnp.where(first, a, th.shift_up(b, s.lanes)) for a, b in pairs)
+
+    (letters,) = handed_down(slice(-1, None))
+    above = tuple(map(v.read, handed_down(slice(0, -1, 2))))
+    e = above if s.linear else tuple(map(v.read, handed_down(slice(1, -1, 2))))
     ahead = load_above(view, k, t + 1)
-    above = tuple(v.read(word) for word in row_above[::2])
-    e = tuple(v.read(word) for word in row_above[1::2])
     # Both halves in one 32-bit addition: neither borrows, see ``ScoreArithmetic.add``.
     cost = th.splat(-n.cost * (65537 if s.packed else 1))
     constants = (v.of(n.floor), v.of(-n.extend)) if s.local else ()
@@ -57,7 +59,8 @@ def _cells(th, table, values, s):
     # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])
     # F[i,j] = max(F[i,j-1] - extend, U[i,j-1])
     # H[i,j] = max(U[i-1,j-1] + (S + open), E[i,j], F[i,j])     local: and 0
-    # In border modes extending a gap costs nothing (``Numbers``). Columns of a step
+    # In border modes extending a gap costs nothing (``Numbers``). Where gaps are linear
+    # E[i,j] is U[i-1,j], and F[i,j] is U[i,j-1]. Columns of a step
     # are taken one row apart: two cells that do not wait for each other stand side by
     # side.
     (u_rows, f_rows, up, e), corner, best, cost, constants, where = values
@@ -65,13 +68,15 @@ def _cells(th, table, values, s):
     scores = _scores_of(th, table, where, s)
     u_rows, f_rows, e, best = list(u_rows), list(f_rows), list(e), list(best)
     diagonal, up = [corner, *up[:-1]], list(up)
+    floor, longer = constants or (None, None)
     for line in range(s.rows + s.columns - 1):
         for c in range(s.columns):
             r = line - c
             if not 0 <= r < s.rows:
                 continue
-            if s.local:
-                floor, longer = constants
+            if s.linear:
+                e[c], f_rows[r] = up[c], u_rows[r]
+            elif s.local:
                 e[c] = largest(e[c] + longer, up[c])
                 f_rows[r] = largest(f_rows[r] + longer, u_rows[r])
             else:
@@ -86,7 +91,8 @@ def _cells(th, table, values, s):
                 h = largest(v.add(diagonal[c], score), e[c])
                 h = largest(h, f_rows[r])
             diagonal[c] = u_rows[r]
-            u_rows[r] = up[c] = v.add(h, cost)
+            # Of border modes with linear gaps, U is H.
+            u_rows[r] = up[c] = h if s.linear and not s.local else v.add(h, cost)
     return tuple(u_rows), tuple(f_rows), tuple(up), tuple(e), tuple(best)
 
 

@@ -199,6 +199,17 @@ def test_linear_and_free_gaps(local, gaps):
 
 
 @values
+@pytest.mark.parametrize("gaps", ((4, 4), pytest.param((0, 0), marks=pytest.mark.slow)))
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_linear_gaps_without_e_and_f(kind, gaps):
+    s = replace(shape_of(kind, 4, 16), linear=True)
+    count = s.block if not s.shared else 8
+    m = [7, 70] if s.shared else [7, 70, 0, 65] * (count // 4)
+    n = [9, 2, 1, 12, 0, 33, 5, 4] * (count // 8)
+    check_scores(s, m, n, gaps, ("target_end", "query_start"))
+
+
+@values
 @pytest.mark.parametrize("columns", (1, pytest.param(4, marks=pytest.mark.slow)))
 def test_other_columns_a_step(columns):
     s = shape_of((False, True, True), 4, 16, columns)
@@ -280,6 +291,16 @@ def device_lengths(rng, s, longest):
     draw[0, :7] = special
     draw[1, 5:12] = special
     return draw[0].tolist(), draw[1].tolist()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_device_agrees_on_linear_gaps(kind):
+    local, packed, shared = kind
+    s = kp.choose(130, local=local, packed=packed, shared=shared, linear=True)
+    assert s.linear
+    m, n = device_lengths(np.random.default_rng(5), s, 130)
+    check_scores(s, m, n, (4, 4), ("query_end", "target_start"), seed=5)
 
 
 @pytest.mark.gpu

@@ -286,6 +286,18 @@ def test_halves_hold_every_pair_once_in_less_memory(kind, output):
     assert len(sizes) > 1
 
 
+@pytest.mark.parametrize("kind", ["all", "zip", "cross"])
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_scores_of_linear_gaps_have_kernels_of_their_own(kind, mode):
+    def shapes(output, opening):
+        scoring = jaxalign.Scoring(gap_open=opening, gap_extend=4)
+        task = replace(long_task(kind, output, mode, 40), scoring=scoring)
+        return {x.shape.linear for x in launch_plan.cut(task, kernels, 2**34).blocks}
+
+    assert shapes("score", 4) == shapes("identity", 4) == {True}
+    assert shapes("score", 5) == shapes("alignment", 4) == {False}
+
+
 def job_of(task):
     """A job without arrays, and the launches it looks at."""
     looked = []

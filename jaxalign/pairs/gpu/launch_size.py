@@ -132,9 +132,10 @@ def shape(task, kernels, longest, dtype, listed=False):
     """The ``Fill`` for queries of at most ``longest`` letters; paths of short ones take
     the strips of the others, since compiling costs more."""
     packed = dtype == "int16" and task.output != "identity"
+    linear = task.scoring.open == task.scoring.extend
     if _few(task) and not listed:
         sides = task.job.falling
-        return kernels.spread(*sides, local=task.local, packed=packed)
+        return kernels.spread(*sides, local=task.local, packed=packed, linear=linear)
     if task.paths:
         longest = max(longest, min(task.job.most[0], MIN_STRIP_ROWS))
     return kernels.choose(
@@ -143,6 +144,7 @@ def shape(task, kernels, longest, dtype, listed=False):
         packed=packed,
         shared=not listed and task.job.kind != "zip",
         paths=task.paths,
+        linear=linear,
     )
 
 
