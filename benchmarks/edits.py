@@ -23,6 +23,10 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 import problems  # noqa: E402
 
 import jaxalign  # noqa: E402
+import kernels_pallas  # noqa: E402
+from jaxalign.model.letters import encode  # noqa: E402
+from jaxalign.pairs.gpu import few_pairs  # noqa: E402
+from jaxalign.pairs.gpu.edit_launches import EditLaunches  # noqa: E402
 
 LENGTHS = (15, 100, 300, 1000)
 CELLS, PAIRS = 2e9, 10**5  # of a rate, at most
@@ -58,6 +62,43 @@ def within(count: int, length: int) -> float:
     return count * (count - 1) / 2 * length**2 / seconds(call)
 
 
+def gpu_rates(length: int) -> tuple[float, float]:
+    """Cells a second of a GPU, 128 queries with 16,384 targets: the kernel alone, and
+    the launches of ``edit_distance_graph`` with what is within a cut on the host."""
+    texts = proteins(128 + 16384, length, length)
+    (sequences,) = encode(texts)
+    launches, rows = EditLaunches(sequences), np.arange(128)
+    blocks = launches.blocks(np.arange(128, 128 + 16384))
+    words = kernels_pallas.edit_words(length)
+    static = {"words": words, "padding": sequences.size}
+    where = few_pairs.places(sequences, rows, 128)
+    table = kernels_pallas.edit_table(launches.codes, *where, **static)
+
+    def kernel():
+        return kernels_pallas.edits(table, blocks, **static).block_until_ready()
+
+    def whole():
+        return launches.near(rows, blocks, np.full(128, 16384), length // 3)
+
+    found, some = np.asarray(kernel()), range(100)
+    sides = [texts[k] for k in some], [texts[128 + 11 * k] for k in some]
+    want = jaxalign.edit_distance(*sides)
+    np.testing.assert_array_equal([found[k, 11 * k] for k in some], want)
+    cells = 128 * 16384 * length**2
+    return cells / wall_seconds(kernel), cells / wall_seconds(whole)
+
+
+def wall_seconds(call, repeats: int = 5) -> float:
+    """The median of some calls after the first."""
+    call()
+    taken = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return float(np.median(taken))
+
+
 def others(queries, targets) -> dict:
     """What else there is: name -> function without arguments -> distances."""
     found = {}
@@ -80,6 +121,10 @@ def others(queries, targets) -> dict:
 
 def rates() -> None:
     """Print cells a second at several lengths."""
+    for length in LENGTHS[1:] if kernels_pallas.supported()[0] else ():
+        kernel, whole = gpu_rates(length)
+        print(f"{length:5} residues, GPU: kernel {kernel / 1e12:.1f} TCUPS, "
+              f"with the pairs within a cut {whole / 1e12:.1f}")  # fmt: skip
     for length in LENGTHS:
         many = min(int(CELLS / length**2), PAIRS)
         pairs = proteins(many, length, length), proteins(many, length, length, 2)

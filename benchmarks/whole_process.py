@@ -250,10 +250,13 @@ def gpu_jobs() -> list[Job]:
         Job("all 12,071, scores", ("all", "all.fa", *scores), output="all.parquet"),
         Job("all 12,071, identity >= 0.3", ("all", "all.fa", *near), output="near.tsv"),
         Job("all 540, alignments", ("all", "some.fa", *paths), output="some.parquet"),
-        Job(
-            "search 20 x 257,208",
-            ("search", "twenty.fa", "large.jaxdb", "-o", "hits.m8"),
-            output="hits.m8",
+        *(
+            Job(
+                f"search 20 x 257,208, {top} hits each",
+                ("search", "twenty.fa", "large.jaxdb", "--top", top, "-o", "hits.m8"),
+                output="hits.m8",
+            )
+            for top in ("10", "300")
         ),
     ]
 
