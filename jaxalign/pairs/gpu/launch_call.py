@@ -18,7 +18,9 @@ from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.devices import default_device
 from jaxalign.runtime.programs import stored
 
-COMPILE_THREADS = 8  # compilations side by side
+# Compilations side by side: tracing and lowering hold Python's lock, so that more would
+# all end late, and no launch could begin meanwhile.
+COMPILE_THREADS = 4
 # Static arguments of the kernels.
 STATIC = ("runs", "shape", "interpret", "records")
 
