@@ -22,7 +22,7 @@ from jax import lax
 from kernels_pallas.core.mosaic import Threads, kernel
 from kernels_pallas.core.reals import WARP, Reals
 from kernels_pallas.hard.decisions import FloatDecisions, WholeDecisions, bits_of
-from kernels_pallas.hard.scores import keep_masks, load_row, masked, numbers_of
+from kernels_pallas.hard.scores import fetch_row, keep_masks, load_row, masked, numbers_of
 from kernels_pallas.hard.shapes import (
     COLUMNS,
     FORBIDDEN,
@@ -166,7 +166,11 @@ def _ahead(view: HardView, out, t):
     """What step ``t`` reads: scores, and what stands left of the first lane."""
     r, th, z = view.r, view.r.th, view.z
     row = jnp.clip(t - view.lane, 0, z.rows - 1)
-    words = load_row(th, view.inputs.scores, z, view.quads, view.table * z.rows + row)
+    first = view.table * z.rows
+    words = load_row(th, view.inputs.scores, z, view.quads, first + row)
+    if view.s.fetch:
+        later = jnp.clip(t + view.s.fetch - view.lane, 0, z.rows - 1)
+        fetch_row(th, view.inputs.scores, z, view.quads, first + later)
     left, between = (), ()
     if not view.s.local:
         left = r.load(view.inputs.left, row + 1, 1, view.table, z.rows + 1)

@@ -1,8 +1,10 @@
 """Partners of many tables, from the decisions of ``hard.fill``: a warp walks a table.
 
-Its threads read the decisions of 32 rows of the lane that the path is in, a row each,
-and all of them take the same steps: ``shfl`` hands out the row where the path is. They
-keep the partners of their rows and store them when the path leaves.
+Its threads read the decisions of 32 rows of the lane that the path is in, a row each.
+Pairs in a row are one step, whatever their number: each thread looks at the cell of its
+row on the diagonal, and a vote says how many follow each other. All threads take the
+other steps together: ``shfl`` hands out the row where the path is. They keep the partners
+of their rows and store them when the path leaves.
 """
 
 from functools import partial
@@ -18,6 +20,9 @@ from kernels_pallas.hard.shapes import COLUMNS, WARPS, Hard, HardSizes
 
 # What the path does next; a gap that has just opened follows a pair or the other gap.
 FREELY, PAIR, UP, LEFT, AFTER_GAP = range(5)
+COUNT = """{ .reg .pred p; .reg .b32 x; setp.ne.b32 p, $1, 0;
+vote.sync.ballot.b32 x, p, -1; shr.u32 x, x, $2; not.b32 x, x; brev.b32 x, x;
+clz.b32 $0, x; }"""
 COLUMN_BITS = COLUMNS.bit_length() - 1
 
 
@@ -87,6 +92,7 @@ def _walk_tables(decisions, ends, partners, begin, *, s: Hard, z: HardSizes):
 
         def step(carry):
             _, state = carry
+            state = _run(th, s, words, top, own, rank, inside(state), state)
             state = _step(th, s, words, top, own, inside(state), state)
             return th.any(inside(state)), state
 
@@ -110,6 +116,40 @@ def _inside(th: Threads, top, rank, state: WalkingState):
     """1 while the path is in the rows and columns at hand."""
     same = lax.shift_right_logical(state.j - 1, th.splat(COLUMN_BITS)) == rank
     return state.going * (same & (top - state.i < WARP)).astype(jnp.int32)
+
+
+def _run(th: Threads, s: Hard, words, top, own, rank, active, state: WalkingState):
+    """As many pairs as follow each other on the diagonal."""
+    before = top - state.i  # rows that the path has left
+    k = own - before
+    column = state.j - 1 - k
+    shift = (COLUMNS - 1) - (column & (COLUMNS - 1))
+    here = lax.shift_right_logical(words[1], shift)
+    pairs = (here & 0x10001) == 0  # neither up nor left
+    if s.local:
+        goes = lax.shift_right_logical(words[2], shift) & 1
+        pairs = pairs & (goes != 0)
+    # A column before the first one is in no lane.
+    same = lax.shift_right_arithmetic(column, th.splat(COLUMN_BITS)) == rank
+    pairs = pairs & same & (k >= 0) & (state.i > k)
+    freely = (active != 0) & (state.move == FREELY)
+    count = _count_from(th, pairs.astype(jnp.int32), where(freely, before, WARP))
+    paired = (k >= 0) & (k < count)
+    partner = where(paired, column, state.partner)
+    i, j = state.i - count, state.j - count
+    return WalkingState(i, j, state.move, state.going * _going(i, j), partner)
+
+
+def _count_from(th: Threads, flags, first):
+    """How many threads of the warp in a row, from number ``first``, have flags."""
+    if th.plain:
+        rows = flags.reshape(-1, WARP) != 0
+        rank = jnp.arange(WARP, dtype=jnp.int32)[None]
+        first = first.reshape(-1, WARP)
+        stops = jnp.where(~rows & (rank >= first[:, :1]), rank, WARP)
+        count = jnp.min(stops, 1, keepdims=True) - first
+        return jnp.maximum(count, 0).reshape(-1)
+    return word_of(COUNT, flags, first)
 
 
 def _step(th: Threads, s: Hard, words, top, own, active, state: WalkingState):
