@@ -41,7 +41,7 @@ def fill(inputs: HardInputs, s: Hard, z: HardSizes, interpret=None):
     Returns
     -------
     dict of arrays
-        ``decisions`` int32 (W, P, steps, words, 32); ``rows`` float32 (W, P, 32, 16),
+        ``decisions`` int32 (W, P, steps, 32, words); ``rows`` float32 (W, P, 32, 16),
         H of row m, in local mode of the row of the lane's best; ``best`` float32 and
         ``best_row`` int32 (W, P, 32) in local mode, of the lane; ``column`` float32
         (W * T, rows, 4) where asked for, the columns among which the last one is.
@@ -68,7 +68,7 @@ def fill(inputs: HardInputs, s: Hard, z: HardSizes, interpret=None):
 def shapes_of(s: Hard, z: HardSizes) -> dict[str, tuple[int, ...]]:
     """Of the arrays that the fill writes."""
     lanes = z.warps, z.passes, WARP
-    shapes = {"decisions": (*lanes[:2], z.steps, s.words, WARP)}
+    shapes = {"decisions": (*lanes[:2], z.steps, WARP, s.words)}
     shapes["rows"] = (*lanes, COLUMNS)
     if s.local:
         shapes |= {"best": lanes, "best_row": lanes}
@@ -237,12 +237,12 @@ def _step(view: HardView, out, careful, beginning, t, carry):
         longer, new = e - extend_e, x - open_e
         opens_next = decisions.less(opens_next, longer, new)
         e_row[u] = jnp.maximum(longer, new)
-    pairs = (opens_e, opens_f), (after, up), (goes, goes)
-    words = [decisions.both(*pair) for pair in pairs[: s.words]]
+    pairs = (opens_e, opens_f), (after, up)
+    words = [decisions.both(*pair) for pair in pairs]
+    if s.local:
+        words += [decisions.both(goes, goes)] * 2
     base = view.slot * z.steps + t
-    for place, word in enumerate(words):
-        at = view.lane + place * WARP
-        th.store(out["decisions"], at, (word,), base, s.words * WARP)
+    th.store(out["decisions"], view.lane * s.words, words, base, s.words * WARP)
     handed = h_row[-1], p, f
     if z.passes > 1:
         _store_between(view, out, row, careful, handed)

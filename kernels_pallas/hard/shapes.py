@@ -29,8 +29,8 @@ class Hard:
 
     @property
     def words(self) -> int:
-        """Words of decisions that a lane stores of a row."""
-        return 3 if self.local else 2
+        """Words of decisions that a lane stores of a row; the fourth is the third."""
+        return 4 if self.local else 2
 
 
 class HardSizes(NamedTuple):

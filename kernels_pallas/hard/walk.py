@@ -82,10 +82,8 @@ def _walk_tables(decisions, ends, partners, begin, *, s: Hard, z: HardSizes):
         slot = slots + lax.shift_right_logical(index, th.splat(5))
         row = top - 1 - own
         at = jnp.clip(row, 0, z.rows - 1) + lane + slot * z.steps
-        words = [
-            th.load(decisions, lane, 1, at, s.words * WARP, more=x * WARP)[0]
-            for x in range(s.words)
-        ]
+        words = th.load(decisions, lane * s.words, s.words, at, s.words * WARP)
+        words = words[:3]
         state = state._replace(partner=th.splat(-1))
         inside = partial(_inside, th, top, rank)
         carry = th.any(inside(state)), state
