@@ -22,7 +22,13 @@ from jax import lax
 from kernels_pallas.core.mosaic import Threads, kernel
 from kernels_pallas.core.reals import WARP, Reals
 from kernels_pallas.hard.decisions import FloatDecisions, WholeDecisions, bits_of
-from kernels_pallas.hard.scores import fetch_row, keep_masks, load_row, masked, numbers_of
+from kernels_pallas.hard.scores import (
+    fetch_row,
+    keep_masks,
+    load_row,
+    masked,
+    numbers_of,
+)
 from kernels_pallas.hard.shapes import (
     COLUMNS,
     FORBIDDEN,
