@@ -14,7 +14,7 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.access_check import check_access
 from kernels_pallas.core.mosaic import WORD_LAYOUT, WORD_TYPE, Threads, word_of
-from kernels_pallas.core.registers import address, as_word, dialects, register
+from kernels_pallas.core.registers import address, as_word, bits_of, dialects, register
 
 
 def uniform(th: Threads, value):
@@ -77,8 +77,8 @@ def _access(asm, results, ref, index, *words, base=None, stride=0):
     def run(_, ref, at, *rest):
         mgpu, utils, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)
-        pointer = address(ref, at, rest[len(words) :], stride)
-        bits = (utils.bitcast(register(x), i32) for x in rest[: len(words)])
+        pointer = address(ref, bits_of(at), rest[len(words) :], stride)
+        bits = map(bits_of, rest[: len(words)])
         operands = [pointer, *bits]
         kinds = ",".join([*results, "l", *["r"] * len(words)])
         kind = f"!llvm.struct<({', '.join(['i32'] * len(results))})>"
