@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.mosaic import HALVES_LAYOUT, HALVES_TYPE, WORD_TYPE
+from kernels_pallas.core.reals import REAL_TYPE
 from kernels_pallas.core.registers import (
     WORD_LAYOUT,
     address,
@@ -33,7 +34,7 @@ def fused(th, function, ref, values, like):
         The function gets it where it is plain, else an ``Emitter``: its words, halves
         and operators are what both have.
     ref : flat int32, what the function may load from
-    values : a pytree of words and halves
+    values : a pytree of words, halves and float32 numbers, which are words there
     like : a pytree of the structure and the types of what the function returns
     """
     if th.plain:
@@ -47,17 +48,21 @@ def fused(th, function, ref, values, like):
         emitter = Emitter()
         registers = jax.tree.unflatten(tree, map(emitter.register, arrays))
         made = jax.tree.leaves(function(emitter, ref, registers))
-        return tuple(map(emitter.array, made))
+        return tuple(
+            emitter.array(x, y.dtype == jnp.float32)
+            for x, y in zip(made, likes, strict=True)
+        )
 
     return jax.tree.unflatten(made_tree, emit(ref, *given))
 
 
 def _type_of(value):
-    return WORD_TYPE if value.dtype == jnp.int32 else HALVES_TYPE
+    types = {jnp.dtype(jnp.int32): WORD_TYPE, jnp.dtype(jnp.float32): REAL_TYPE}
+    return types.get(value.dtype, HALVES_TYPE)
 
 
 def _layout_of(value):
-    return WORD_LAYOUT if value.dtype == jnp.int32 else HALVES_LAYOUT
+    return WORD_LAYOUT if value.dtype.itemsize == 4 else HALVES_LAYOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +112,15 @@ class Emitter:
 
     def register(self, array):
         """The register of an array."""
-        _, _, ir, *_ = dialects()
-        return Register(bits_of(array), ir.IntegerType(array.mlir_dtype).width == 16)
+        return Register(bits_of(array), str(array.mlir_dtype) == "i16")
 
-    def array(self, register):
-        """A register as an array."""
+    def array(self, register, real=False):
+        """A register as an array, of float32 where it is a ``real``."""
         mgpu, utils, ir, *_ = dialects()
+        if real:
+            kind = ir.VectorType.get((1,), ir.F32Type.get())
+            bits = utils.bitcast(register.bits, kind)
+            return fragment(mgpu, bits, WORD_LAYOUT.to_mgpu(), signed=None)
         lanes, layout = (2, HALVES_LAYOUT) if register.halves else (1, WORD_LAYOUT)
         kind = ir.VectorType.get((lanes,), ir.IntegerType.get_signless(32 // lanes))
         return fragment(mgpu, utils.bitcast(register.bits, kind), layout.to_mgpu())
@@ -138,6 +146,21 @@ class Emitter:
         return Register(
             llvm.inline_asm(i32, both, "max.s16x2 $0, $1, $2;", "=r,r,r"), True
         )
+
+    def real(self, name, a, b):
+        """The operation of MLIR's ``arith`` with this name, on words as float32."""
+        _, utils, ir, arith, *_ = dialects()
+        f32 = ir.F32Type.get()
+        both = (utils.bitcast(x.bits, f32) for x in (a, b))
+        made = getattr(arith, name)(*both)
+        return Register(utils.bitcast(made, ir.IntegerType.get_signless(32)))
+
+    def asm(self, text, *registers):
+        """A word by PTX: $0, from the words $1, $2, ... of the thread alone."""
+        _, _, ir, _, llvm, _ = dialects()
+        i32 = ir.IntegerType.get_signless(32)
+        kinds = ",".join(["=r"] + ["r"] * len(registers))
+        return Register(llvm.inline_asm(i32, [x.bits for x in registers], text, kinds))
 
     def shift_right(self, register, count):
         """Words whose bits move down by a Python int; zeros follow."""

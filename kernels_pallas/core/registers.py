@@ -21,12 +21,12 @@ def register(array):
     return array.registers.flat[0]
 
 
-def fragment(mgpu, register, layout):
+def fragment(mgpu, register, layout, signed=True):
     import numpy as np
 
     registers = np.empty((1,), dtype=object)
     registers[0] = register
-    return mgpu.FragmentedArray(_registers=registers, _layout=layout, _is_signed=True)
+    return mgpu.FragmentedArray(_registers=registers, _layout=layout, _is_signed=signed)
 
 
 def as_word(mgpu, utils, ir, bits):

@@ -8,8 +8,6 @@ memory, so that lanes side by side read what is side by side.
 A warp has T tables. Their lanes lie one after the other, and are taken in passes of 32:
 a table of 400 columns has 25 lanes, and five of them have 125, which are four passes.
 Where a table goes on in the next pass, its column between the two is in memory.
-
-The recurrence and its ties are those of ``jaxalign.pairs.dp.scored_fill``, plain form.
 """
 
 import math
@@ -21,13 +19,13 @@ from jax import lax
 
 from kernels_pallas.core.mosaic import Threads, kernel
 from kernels_pallas.core.reals import WARP, Reals
-from kernels_pallas.hard.decisions import FloatDecisions, WholeDecisions, bits_of
+from kernels_pallas.hard import cells
+from kernels_pallas.hard.decisions import bits_of
 from kernels_pallas.hard.scores import (
     fetch_row,
     keep_masks,
     load_row,
     masked,
-    numbers_of,
 )
 from kernels_pallas.hard.shapes import (
     COLUMNS,
@@ -131,17 +129,11 @@ def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
         top = [r.splat(0.0)] * len(at)
     else:
         top = [r.load(inputs.top, x, 1, table, top_width(z.columns))[0] for x in at]
-    open_e, extend_e = costs[:2]
-    decisions = (WholeDecisions if s.whole else FloatDecisions)(r)
-    e, opens = [], decisions.none()
-    for h in top[1:]:
-        longer, new = r.splat(FORBIDDEN) - extend_e, h - open_e
-        e.append(jnp.maximum(longer, new))
-        opens = decisions.less(opens, longer, new)
+    e, opens = cells.first_row(r, s, inputs.scores, top[1:], costs)
     return HardView(
         r, s, z, inputs, thread, lane, warp * z.passes + k, warp, own, table, rank,
         rank == 0, column < n, m, n, open_left != 0, costs, tuple(quads), keep,
-        decisions, (tuple(top[1:]), tuple(e), opens, top[0]),
+        (tuple(top[1:]), e, opens, top[0]),
     )  # fmt: skip
 
 
@@ -219,41 +211,19 @@ def _step(view: HardView, out, careful, beginning, t, carry):
         corner = jnp.where(begins, corner_start, corner)
     if s.local:
         words = masked(th, z, words, view.keep)
-    h_row, e_row = list(h_row), list(e_row)
-    open_e, extend_e, open_f, extend_f = view.costs
-    diagonal = corner
-    decisions = view.decisions
-    opens_next = opens_f = after = up = goes = decisions.none()
-    for u, score in enumerate(numbers_of(th, z, words)):
-        e = e_row[u]
-        longer, new = f - extend_f, p - open_f
-        opens_f = decisions.less(opens_f, longer, new)
-        f = jnp.maximum(longer, new)
-        p = score + diagonal
-        x = jnp.maximum(p, f)
-        after, up = decisions.choice(after, up, p, f, e, x, u)
-        diagonal = h_row[u]
-        if s.local:
-            h = jnp.maximum(jnp.maximum(bits_of(x), bits_of(e)), th.splat(0))
-            h = lax.bitcast_convert_type(h, jnp.float32)
-            goes = decisions.positive(goes, h)
-        else:
-            h = jnp.maximum(x, e)
-        h_row[u] = h
-        longer, new = e - extend_e, x - open_e
-        opens_next = decisions.less(opens_next, longer, new)
-        e_row[u] = jnp.maximum(longer, new)
-    pairs = (opens_e, opens_f), (after, up)
-    words = [decisions.both(*pair) for pair in pairs]
-    if s.local:
-        words += [decisions.both(goes, goes)] * 2
+    lines = tuple(h_row), tuple(e_row), opens_e
+    scores = view.inputs.scores
+    lines, (p, f), words = cells.row(
+        view.r, s, z, scores, lines, (corner, p, f), tuple(view.costs), words
+    )
+    h_row = lines[0]
     base = view.slot * z.steps + t
     th.store(out["decisions"], view.lane * s.words, words, base, s.words * WARP)
     handed = h_row[-1], p, f
     if z.passes > 1:
         _store_between(view, out, row, careful, handed)
     track = _store_ends(view, out, row, careful, h_row, track)
-    return tuple(h_row), tuple(e_row), opens_next, h_left, handed, ahead, track
+    return *lines, h_left, handed, ahead, track
 
 
 def _store_between(view: HardView, out, row, careful, handed):

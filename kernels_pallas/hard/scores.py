@@ -1,13 +1,10 @@
 """A lane's scores of a row: loads of 16 bytes, and float32 numbers from their bits."""
 
-from functools import partial
-
 import jax.numpy as jnp
-from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.access_check import check_access
-from kernels_pallas.core.mosaic import Threads, word_of
+from kernels_pallas.core.mosaic import Threads
 from kernels_pallas.core.registers import WORD_LAYOUT, address, bits_of, dialects
 from kernels_pallas.hard.shapes import COLUMNS, QUAD_BYTES, HardSizes
 
@@ -89,24 +86,20 @@ def masked(th: Threads, z: HardSizes, words, keep):
     return tuple(((x ^ low) & k) ^ low for x, k in zip(words, keep, strict=True))
 
 
-def numbers_of(th: Threads, z: HardSizes, words):
-    """16 float32 (128,) from the bits."""
-    if th.plain:
+def numbers_of(th, z: HardSizes, words):
+    """16 float32 from the bits; ``th`` is that of a fused function."""
+    if th.plain or z.dtype == "float32":
         return list(words)
-    real = partial(lax.bitcast_convert_type, new_dtype=jnp.float32)
     out = []
     for word in words:
-        if z.dtype == "float32":
-            out.append(word)
-        elif z.dtype == "bfloat16":
+        if z.dtype == "bfloat16":
             out += [word << 16, word & _signed(0xFFFF0000)]
         elif z.dtype == "float16":
-            out += [word_of(HALF.format(half), word, alone=True) for half in "xy"]
+            out += [th.asm(HALF.format(half), word) for half in "xy"]
         else:
             bits = 8 * z.itemsize
-            shifts = range(0, 32, bits)
-            out += [word_of(INTEGER.format(x, bits), word, alone=True) for x in shifts]
-    return [real(word) for word in out]
+            out += [th.asm(INTEGER.format(x, bits), word) for x in range(0, 32, bits)]
+    return out
 
 
 def _signed(bits: int) -> int:

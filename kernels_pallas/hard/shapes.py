@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 
 from kernels_pallas.core.reals import WARP, Reals
-from kernels_pallas.hard.decisions import FloatDecisions
 
 COLUMNS = 16  # of a lane; a word holds two decisions of each
 FORBIDDEN = -1e30  # as in ``jaxalign.similarity.arrays``
@@ -97,7 +96,6 @@ class HardView(NamedTuple):
     costs: tuple[jax.Array, ...]  # open_e, extend_e, open_f, extend_f
     quads: tuple[jax.Array, ...]  # first words of its loads within a row
     keep: tuple[jax.Array, ...]  # local: ones where a column is within the length
-    decisions: FloatDecisions
     start: tuple  # H of row 0, E and its decisions for row 1, H of the corner
 
 

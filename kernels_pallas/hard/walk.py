@@ -3,8 +3,8 @@
 Its threads read the decisions of 32 rows of the lane that the path is in, a row each.
 Pairs in a row are one step, whatever their number: each thread looks at the cell of its
 row on the diagonal, and a vote says how many follow each other. All threads take the
-other steps together: ``shfl`` hands out the row where the path is. They keep the partners
-of their rows and store them when the path leaves.
+other steps together: ``shfl`` hands out the row where the path is. They keep the
+partners of their rows and store them when the path leaves.
 """
 
 from functools import partial
