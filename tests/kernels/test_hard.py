@@ -233,7 +233,7 @@ def test_passes_on_a_device(tables_of_a_warp):
     lengths = some_lengths(37, 90, 400)
     for local in (False, True):
         given = tables(jnp.asarray(s), lengths, [()] * 37, local)
-        shape = Hard(tables_of_a_warp, local)
+        shape = Hard(tables_of_a_warp, local, fetch=8 * (tables_of_a_warp > 1))
         run = partial(kp.hard_paths, local=local, last_column=False, shape=shape)
         check(given, jax.jit(run)(given), local)
 
