@@ -122,10 +122,7 @@ def hard_alignment(
         kernels = backend.kernels()[0] is not None
     free = resolve_ends(given.mode, given.free_ends)
     last_column = kernels and not local and "query_end" in free
-    whole = kernels and scored_kernels.are_whole(
-        pair.similarity, given.gap_open, given.gap_extend
-    )
-    form = ScoredForm(local, ordered, band, kernels, last_column, whole)
+    form = ScoredForm(local, ordered, band, kernels, last_column)
     return _result(scored_pairs.alignments(pair, axes, batch, form), form, given)
 
 

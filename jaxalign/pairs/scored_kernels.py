@@ -9,8 +9,6 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
@@ -37,24 +35,12 @@ def takes(pair: ScoredPair, batch: tuple[int, ...], ranks: list[int]) -> bool:
     return numbers and s.dtype.name in DTYPES and 0 not in sizes and rows <= MAX_ROWS
 
 
-def are_whole(similarity, *costs) -> bool:
-    """Whether scores and gap costs are known to be whole numbers; what is traced is
-    not known."""
-    if not jnp.issubdtype(similarity.dtype, jnp.integer):
-        return False
-    known = [x for x in jax.tree.leaves(costs) if not isinstance(x, Tracer)]
-    if len(known) < len(jax.tree.leaves(costs)):
-        return False
-    return all(bool(np.all(np.asarray(x) == np.round(np.asarray(x)))) for x in known)
-
-
-def best_path(run, arrays, local: bool, last_column: bool, whole: bool):
+def best_path(run, arrays, local: bool, last_column: bool):
     """Score, end cell, first cell and partners of one pair; what is not on the path is
     not defined. The score is nan where one within the lengths is nan or infinite.
 
-    ``run`` is the package's ``hard_paths``, ``arrays`` are those of ``arrays_of``, and
-    ``whole`` is what ``are_whole`` says."""
-    form = {"run": run, "local": local, "last_column": last_column, "whole": whole}
+    ``run`` is the package's ``hard_paths``, ``arrays`` are those of ``arrays_of``."""
+    form = {"run": run, "local": local, "last_column": last_column}
     return [x[0] for x in _paths.bind(*(x[None] for x in arrays), **form)]
 
 
@@ -124,7 +110,7 @@ def _primitive() -> Primitive:
         score = costs.update(shape=(batch,), weak_type=False)
         return [score, *[each] * 4, rules.update(shape=(batch, m), weak_type=False)]
 
-    def plainly(*arrays, run, local, last_column, whole):  # noqa: ARG001
+    def plainly(*arrays, run, local, last_column):  # noqa: ARG001
         return list(jax.vmap(partial(_plain_path, local=local))(*arrays))
 
     def by_kernel(*arrays, run, **form):

@@ -19,15 +19,13 @@ from jaxalign.similarity.overhang import no_overhang, overhang
 
 class ScoredForm(NamedTuple):
     """Static while tracing: the form of ``scored_fill``; whether the kernels compute
-    it, and for them whether any path may end in column n, and whether all numbers are
-    known to be whole."""
+    it, and for them whether any path may end in column n."""
 
     local: bool
     ordered: bool
     band: int | None = None
     kernels: bool = False
     last_column: bool = False
-    whole: bool = False
 
 
 @program(("axes", "batch", "form"))
@@ -65,7 +63,7 @@ def _by_kernel(pair: ScoredPair, form: ScoredForm):
     hang = _overhang(scores.shape, costs, rules, form)
     given = scored_kernels.arrays_of(scores, costs, hang, rules)
     run = backend.kernels()[0].hard_paths
-    forms = form.local, form.last_column, form.whole
+    forms = form.local, form.last_column
     best = scored_kernels.best_path(run, given, *forms)
     score, end_i, end_j, i, j, partners = best
     row = jnp.arange(len(partners), dtype=jnp.int32)

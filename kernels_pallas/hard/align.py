@@ -57,10 +57,10 @@ class HardPaths(NamedTuple):
     partners: jax.Array
 
 
-def hard_paths(tables, *, local, last_column, whole=False, shape: Hard | None = None,
+def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
                interpret=None) -> HardPaths:  # fmt: skip
     """The best path of every pair; ``last_column`` is whether any may end there in any
-    row, ``whole`` whether scores, gap costs and borders are whole numbers.
+    row.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def hard_paths(tables, *, local, last_column, whole=False, shape: Hard | None = 
     tables = HardTables(*tables)
     if tables.scores.dtype.name not in DTYPES:
         raise ValueError(f"scores of {tables.scores.dtype}: one of {DTYPES}")
-    s = shape or choose(*tables.scores.shape[::2], local, last_column, whole)
+    s = shape or choose(*tables.scores.shape[::2], local, last_column)
     tables = tables._replace(scores=whole_loads(tables.scores))
     z = sizes_of(tables.scores, s)
     most = max(1, DECISION_BYTES // (z.passes * z.steps * s.words * WARP * 4))
@@ -88,7 +88,7 @@ def hard_paths(tables, *, local, last_column, whole=False, shape: Hard | None = 
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[: z.batch], results)
 
 
-def choose(batch: int, n: int, local=False, last_column=False, whole=False) -> Hard:
+def choose(batch: int, n: int, local=False, last_column=False) -> Hard:
     """As many tables a warp as take the least time.
 
     A multiprocessor with r programs takes ``PASS_COSTS[r]`` for a pass of each of them;
@@ -102,7 +102,7 @@ def choose(batch: int, n: int, local=False, last_column=False, whole=False) -> H
         return max(programs, here) * passes_of(tables, lanes) * PASS_COSTS[here]
 
     best = min(range(1, MOST_TABLES + 1), key=cost)
-    return Hard(best, local, last_column, whole)
+    return Hard(best, local, last_column)
 
 
 def lanes_of(n: int) -> int:

@@ -10,21 +10,21 @@ from jax import lax
 
 from kernels_pallas.core.fused import fused
 from kernels_pallas.core.reals import Reals
-from kernels_pallas.hard.decisions import FloatDecisions, WholeDecisions, bits_of
+from kernels_pallas.hard.decisions import Decisions, bits_of
 from kernels_pallas.hard.scores import numbers_of
 from kernels_pallas.hard.shapes import FORBIDDEN, Hard, HardSizes
 
 
-def first_row(r: Reals, s: Hard, ref, top, costs):
+def first_row(r: Reals, ref, top, costs):
     """E of row 1 below ``top``, H of row 0, and the decisions where it opens."""
     values = tuple(top), r.splat(FORBIDDEN), costs[:2]
-    like = tuple(top), r.splat(0.0) if s.whole else r.th.splat(0)
-    return fused(r.th, partial(_first_row, s=s), ref, values, like)
+    like = tuple(top), r.th.splat(0)
+    return fused(r.th, _first_row, ref, values, like)
 
 
-def _first_row(th, _, values, s: Hard):
+def _first_row(th, _, values):
     top, low, (open_e, extend_e) = values
-    decisions = _decisions(th, s)
+    decisions = Decisions(th)
     e, opens = [], decisions.none()
     for h in top:
         longer, new = _sub(th, low, extend_e), _sub(th, h, open_e)
@@ -56,7 +56,7 @@ def _row(th, _, values, s: Hard, z: HardSizes):
     (h_row, e_row, opens_e), (diagonal, p, f), costs, words = values
     h_row, e_row = list(h_row), list(e_row)
     open_e, extend_e, open_f, extend_f = costs
-    decisions = _decisions(th, s)
+    decisions = Decisions(th)
     opens_next = opens_f = after = up = goes = decisions.none()
     for u, score in enumerate(numbers_of(th, z, words)):
         e = e_row[u]
@@ -65,7 +65,7 @@ def _row(th, _, values, s: Hard, z: HardSizes):
         f = _largest(th, longer, new)
         p = _add(th, score, diagonal)
         x = _largest(th, p, f)
-        after, up = decisions.choice(after, up, p, f, e, x, u)
+        after, up = decisions.choice(after, up, p, f, e, u)
         diagonal = h_row[u]
         if s.local:
             h = _largest_positive(th, x, e)
@@ -79,10 +79,6 @@ def _row(th, _, values, s: Hard, z: HardSizes):
     pairs = [(opens_e, opens_f), (after, up)] + [(goes, goes)] * 2
     made = tuple(decisions.both(*pair) for pair in pairs[: s.words])
     return (tuple(h_row), tuple(e_row), opens_next), (p, f), made
-
-
-def _decisions(th, s: Hard):
-    return (WholeDecisions if s.whole else FloatDecisions)(th)
 
 
 def _add(th, a, b):

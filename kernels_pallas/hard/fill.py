@@ -22,7 +22,6 @@ from kernels_pallas.core.reals import WARP, Reals
 from kernels_pallas.hard import cells
 from kernels_pallas.hard.decisions import bits_of
 from kernels_pallas.hard.scores import (
-    fetch_row,
     keep_masks,
     load_row,
     masked,
@@ -129,7 +128,7 @@ def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
         top = [r.splat(0.0)] * len(at)
     else:
         top = [r.load(inputs.top, x, 1, table, top_width(z.columns))[0] for x in at]
-    e, opens = cells.first_row(r, s, inputs.scores, top[1:], costs)
+    e, opens = cells.first_row(r, inputs.scores, top[1:], costs)
     return HardView(
         r, s, z, inputs, thread, lane, warp * z.passes + k, warp, own, table, rank,
         rank == 0, column < n, m, n, open_left != 0, costs, tuple(quads), keep,
@@ -166,9 +165,6 @@ def _ahead(view: HardView, out, t):
     row = jnp.clip(t - view.lane, 0, z.rows - 1)
     first = view.table * z.rows
     words = load_row(th, view.inputs.scores, z, view.quads, first + row)
-    if view.s.fetch:
-        later = jnp.clip(t + view.s.fetch - view.lane, 0, z.rows - 1)
-        fetch_row(th, view.inputs.scores, z, view.quads, first + later)
     left, between = (), ()
     if not view.s.local:
         left = r.load(view.inputs.left, row + 1, 1, view.table, z.rows + 1)

@@ -1,14 +1,11 @@
 """A lane's scores of a row: loads of 16 bytes, and float32 numbers from their bits."""
 
 import jax.numpy as jnp
-from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.access_check import check_access
 from kernels_pallas.core.mosaic import Threads
-from kernels_pallas.core.registers import WORD_LAYOUT, address, bits_of, dialects
 from kernels_pallas.hard.shapes import COLUMNS, QUAD_BYTES, HardSizes
 
-SECTOR_BYTES = 32  # what a cache gets at least
 # What stands beyond a length in local mode: no path gains by it.
 LOWEST_BITS = {
     "int8": 0x80808080,
@@ -39,24 +36,6 @@ def load_row(th: Threads, scores, z: HardSizes, quads, row):
             numbers.append(x.astype(jnp.float32))
     assert len(numbers) == 4 * len(quads) * per_word
     return tuple(numbers)
-
-
-def fetch_row(th: Threads, scores, z: HardSizes, quads, row):
-    """Ask for a row into the cache, where ``load_row`` finds it later."""
-    if th.plain:
-        return
-    stride = z.columns * z.itemsize // 4
-
-    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT))
-    def ask(_, ref, at, row):
-        _, _, ir, _, llvm, _ = dialects()
-        pointer = address(ref, bits_of(at), [row], stride)
-        void = ir.Type.parse("!llvm.void")
-        asm = "prefetch.global.L2 [$0];"
-        llvm.inline_asm(void, [pointer], asm, "l", has_side_effects=True)
-
-    for at in quads[:: SECTOR_BYTES // QUAD_BYTES]:
-        ask(scores, at, row)
 
 
 def keep_masks(th: Threads, z: HardSizes, first, n):

@@ -22,8 +22,6 @@ class Hard:
     tables: int  # of a warp, whose lanes lie one after the other
     local: bool
     last_column: bool = False  # whether a path may end in any row of it
-    whole: bool = False  # scores, costs and borders are whole numbers
-    fetch: int = 0  # rows between asking memory for scores and loading them, or 0
     plain: bool = False  # jnp twins, for the interpreter
 
     @property

@@ -52,7 +52,7 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
     """
     short = paths and longest <= TILE_SHAPES[-1][0]
     if shared and not short:
-        heights = LOCAL_SHAPES if (local or linear) and not paths else BORDER_SHAPES
+        heights = LOCAL_SHAPES if local and not paths else BORDER_SHAPES
         rows, lanes = _fitted(heights, longest)
     elif paths and not short:
         rows, lanes = BORDER_SHAPES[0]
@@ -80,8 +80,7 @@ def spread(m, n, *, local: bool, packed: bool, linear: bool = False) -> Fill:
     m, n : lengths, longest first
     linear : as of ``choose``
     """
-    most = LOCAL_SHAPES[0][0] if local or linear else BORDER_SHAPES[0][0]
-    heights = [x for x in FEW_QUERY_SHAPES if x[0] <= most]
+    heights = [x for x in FEW_QUERY_SHAPES if local or x[0] <= BORDER_SHAPES[0][0]]
     shapes = (Fill(*x, STEP_COLUMNS, local, packed, linear=linear) for x in heights)
     return min(shapes, key=lambda s: soonest(m, n, s))
 

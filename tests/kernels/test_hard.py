@@ -139,8 +139,7 @@ def test_dtypes(form, dtype):
     ends = [scored_kernels.FLAGS if free else ()] * count
     lengths = some_lengths(count, *shape)
     given = tables(scores(dtype, (count, *shape)), lengths, ends, local)
-    whole = "int" in dtype
-    shape = Hard(2, local, free, whole=whole, plain=True)
+    shape = Hard(2, local, free, plain=True)
     check(given, interpreted(given, shape), local)
 
 
@@ -220,9 +219,8 @@ def test_device_agrees(dtype, local):
         ends = [one for one in sets for _ in range(times)]
         lengths = some_lengths(len(ends), *shape)
         given = tables(scores(dtype, (len(ends), *shape)), lengths, ends, local)
-        for whole in (False, True)[: 1 + ("int" in dtype)]:
-            form = {"local": local, "last_column": not local, "whole": whole}
-            check(given, jax.jit(partial(kp.hard_paths, **form))(given), local)
+        form = {"local": local, "last_column": not local}
+        check(given, jax.jit(partial(kp.hard_paths, **form))(given), local)
 
 
 @pytest.mark.gpu
@@ -233,7 +231,7 @@ def test_passes_on_a_device(tables_of_a_warp):
     lengths = some_lengths(37, 90, 400)
     for local in (False, True):
         given = tables(jnp.asarray(s), lengths, [()] * 37, local)
-        shape = Hard(tables_of_a_warp, local, fetch=8 * (tables_of_a_warp > 1))
+        shape = Hard(tables_of_a_warp, local)
         run = partial(kp.hard_paths, local=local, last_column=False, shape=shape)
         check(given, jax.jit(run)(given), local)
 
