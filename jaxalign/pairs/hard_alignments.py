@@ -21,7 +21,7 @@ from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.signatures import with_options
 from jaxalign.similarity import arguments
 from jaxalign.similarity.arguments import Arguments, GapCost, Lengths
-from jaxalign.similarity.band_argument import checked_band
+from jaxalign.similarity.band_argument import Band, checked_band
 from jaxalign.similarity.hard_result import HardAlignments
 from jaxalign.similarity.scores import Similarity
 
@@ -37,7 +37,7 @@ class HardOptions:
     mode: Mode = "global"
     free_ends: Iterable[FreeEnd] | None = None
     adjacent_gaps: bool = True
-    band: int | None = None
+    band: Band = None
 
 
 class HardKeywords(EndKeywords, total=False):
@@ -46,7 +46,7 @@ class HardKeywords(EndKeywords, total=False):
     gap_open: Required[GapCost]
     gap_extend: Required[GapCost]
     adjacent_gaps: bool
-    band: int | None
+    band: Band
 
 
 @with_options(HardOptions, named=True)
@@ -72,8 +72,8 @@ def hard_alignment(
         vector (..., m) or (..., n) over the sequence, or (..., m, n). Not negative.
     mode, free_ends : as in ``align``
     adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
-    band : int, optional
-        Half width around the scaled diagonal, as in ``soft_score``.
+    band : int, or (first, last), optional
+        Half width around the scaled diagonal, or a band by rows, as in ``soft_score``.
 
     Returns
     -------
@@ -179,7 +179,9 @@ def _read(similarity: Similarity, lengths: Lengths, given: HardOptions) -> Argum
     refuse_without_threads()
     ends = given.mode, given.free_ends, given.adjacent_gaps
     costs = given.gap_open, given.gap_extend
-    return arguments.read(similarity, lengths, *costs, *ends, scores=_narrow)
+    return arguments.read(
+        similarity, lengths, *costs, *ends, scores=_narrow, band=given.band
+    )
 
 
 def _result(values: Any, form: ScoredForm, given: HardOptions) -> HardAlignments:

@@ -11,7 +11,8 @@ from jax.core import Tracer
 
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
-from jaxalign.similarity.arrays import Factors, Gap, ModeRules
+from jaxalign.similarity.arrays import CorridorRules, Factors, Gap, ModeRules
+from jaxalign.similarity.band_argument import is_corridor
 from jaxalign.similarity.scores import as_similarity, floating, real_numbers
 
 # A gap cost: one, or a pair (of the query's residues, of the target's).
@@ -39,10 +40,19 @@ class Arguments(NamedTuple):
 
 
 def read(
-    similarity, lengths, gap_open, gap_extend, mode, free_ends, adjacent, scores=None
+    similarity,
+    lengths,
+    gap_open,
+    gap_extend,
+    mode,
+    free_ends,
+    adjacent,
+    scores=None,
+    band=None,
 ) -> Arguments:
     """Check the arguments and lay them out.
 
+    Of ``band`` only the form by rows is read here, a pair of arrays.
     ``scores`` is applied to an array of scores, and to embeddings; by default it makes
     narrow floats and integers floats of the default kind.
     """
@@ -56,12 +66,16 @@ def read(
         _gap(name, cost, fit, batch, m, n)
         for name, cost in (("gap_open", gap_open), ("gap_extend", gap_extend))
     ]
+    kind, rows = ModeRules, []
+    if is_corridor(band):
+        rows = [_fitted(x, batch=batch, dtype=jnp.int32, rank=1) for x in band]
+        kind = CorridorRules
     arrays = (
         Factors(*(_fitted(x, batch=batch, dtype=s.dtype, rank=2) for x in s))
         if isinstance(s, Factors)
         else _fitted(s, batch=batch, dtype=s.dtype, rank=2),
         *costs,
-        ModeRules(*_lengths(lengths, batch, m, n), *_flags(free, mode, adjacent)),
+        kind(*_lengths(lengths, batch, m, n), *_flags(free, mode, adjacent), *rows),
     )
     pair, axes = (ScoredPair(*(_pick(x, k) for x in arrays)) for k in (0, 1))
     return Arguments(pair, axes, batch, fit)
@@ -78,7 +92,7 @@ def _pick(x, k):
     """The arrays (k = 0) or the axes (k = 1) of the pairs that ``_fitted`` gives."""
     return (
         type(x)(*(y[k] for y in x))
-        if isinstance(x, (Factors, Gap, ModeRules))
+        if isinstance(x, (Factors, Gap, ModeRules, CorridorRules))
         else x[k]
     )
 

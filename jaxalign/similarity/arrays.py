@@ -27,6 +27,22 @@ class ModeRules(NamedTuple):
     adjacent: jax.Array
 
 
+class CorridorRules(NamedTuple):
+    """``ModeRules`` of a band by rows: residue i of the query may meet those of the
+    target from ``first[i]`` to ``last[i]``, int32 (M,), neither of which falls."""
+
+    m: jax.Array
+    n: jax.Array
+    query_start: jax.Array
+    query_end: jax.Array
+    target_start: jax.Array
+    target_end: jax.Array
+    local: jax.Array
+    adjacent: jax.Array
+    first: jax.Array
+    last: jax.Array
+
+
 class Gap(NamedTuple):
     """Costs of residues that stand against a gap.
 

@@ -8,18 +8,26 @@ or stand against a gap beside each other, where
 For equal lengths that is |i - j| <= w. Every anti-diagonal has at most w + 1 such
 cells, whatever the lengths are. The result is that of a similarity of minus infinity
 and of infinite gap costs at all other cells; free overhangs may pass them.
+
+A band by rows (``CorridorRules``) is any region whose edges do not fall, such as blocks
+between anchors. Its residues i on an anti-diagonal, i + j = c, are those with
+
+    i + first[i] <= c <= i + last[i]
+
+and both sides rise with i, so they follow each other, in at most ``band`` + 1 lanes.
 """
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, ModeRules
+from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, CorridorRules, ModeRules
 from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.overhang import weight
 
 DIAGONALS = 64  # put in their places at a time
+MORE_DIAGONALS = 2 * DIAGONALS  # that a block asks for beyond the last
 MARGIN = 2  # half width of further lanes: the cell before a first pair lies in these
 
 
@@ -27,8 +35,26 @@ def allows(band: int, rules: ModeRules, i, j):
     """Whether the cell of residues i and j (from 0) lies in the band; before the first
     residue the cell of that one counts."""
     i, j = jnp.maximum(i, 0), jnp.maximum(j, 0)
+    if isinstance(rules, CorridorRules):
+        first, last = (
+            x.at[_clipped(i, rules)].get() for x in (rules.first, rules.last)
+        )
+        return (first <= j) & (j <= last)
     apart = (2 * i + 1) * rules.n - (2 * j + 1) * rules.m
     return jnp.abs(apart) <= band * (rules.m + rules.n)
+
+
+def _clipped(i, rules: CorridorRules):
+    return jnp.clip(i, 0, jnp.maximum(rules.m, 1) - 1)
+
+
+def _first_rows(rules: CorridorRules, count: int):
+    """The row of lane 0 on each diagonal, int32 (count,): one before the first of a
+    residue that may meet another there."""
+    i = jnp.arange(rules.last.shape[0], dtype=jnp.int32)
+    ends = i + rules.last[_clipped(i, rules)]
+    d = jnp.arange(count, dtype=jnp.int32)
+    return jnp.searchsorted(ends, d - 2).astype(jnp.int32)
 
 
 def start_costs(band: int, rules: ModeRules, query, target, k, l):
@@ -54,16 +80,17 @@ def empty_fits(band: int, rules: ModeRules):
     """Whether the alignment without pairs stays in the band: with the query's residues
     first, and with the target's."""
 
-    def fits(corner, free_query, free_target):
-        query = free_query | (rules.m == 0) | corner
-        return query & (free_target | (rules.n == 0) | corner)
+    m, n = rules.m, rules.n
+    begin, end = allows(band, rules, 0, 0), allows(band, rules, m - 1, n - 1)
 
-    query_first = allows(band, rules, rules.m - 1, 0)
-    target_first = allows(band, rules, 0, rules.n - 1)
-    return (
-        fits(query_first, rules.query_start, rules.target_end),
-        fits(target_first, rules.query_end, rules.target_start),
-    )
+    def fits(query, target, free_query, free_target):
+        fits_query = free_query | (m == 0) | query
+        return fits_query & (free_target | (n == 0) | target)
+
+    below, beside = allows(band, rules, m - 1, 0), allows(band, rules, 0, n - 1)
+    query_first = begin & below, below & end, rules.query_start, rules.target_end
+    target_first = beside & end, begin & beside, rules.query_end, rules.target_start
+    return fits(*query_first), fits(*target_first)
 
 
 class BandTable(CostTable):
@@ -73,6 +100,9 @@ class BandTable(CostTable):
     def __init__(self, weights: Weights, rules: ModeRules, band: int):
         self.band = band
         super().__init__(weights, rules)
+        self.first_rows = None
+        if isinstance(rules, CorridorRules):
+            self.first_rows = _first_rows(rules, sum(self.shape) + MORE_DIAGONALS)
         self.rows = band + MARGIN + 1
         self.lane_numbers = jnp.arange(self.rows, dtype=jnp.int32)
         arrays = (self.costs | self.hangs).items()
@@ -89,6 +119,8 @@ class BandTable(CostTable):
 
     def first_row(self, d):
         """The row of lane 0 on diagonal d; it rises by 0 or 1 a diagonal."""
+        if self.first_rows is not None:
+            return self.first_rows[jnp.maximum(d, 0)]
         m, n = self.rules.m, self.rules.n
         both = jnp.maximum(m + n, 1)
         least = (2 * d - 3) * m - n - (self.band + MARGIN) * both

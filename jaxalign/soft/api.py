@@ -22,10 +22,13 @@ gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pa
 temperature : number or array of the batch shape, above 0
 mode, free_ends : as in ``align``
 adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
-band : int, optional
-    Half width around the scaled diagonal, in ``jaxalign.similarity.band``: for equal
-    lengths |i - j| <= band. As if the similarity beyond it were -inf and gap costs
-    infinite; that work is saved. Gap costs are numbers or by residue then.
+band : int, or (first, last), optional
+    ``first`` and ``last``, NumPy integers (..., m) that do not fall: residue i of the
+    query may meet those of the target from first[i] to last[i] (from 0), as between
+    anchors. Or a half width around the scaled diagonal, in
+    ``jaxalign.similarity.band``: for equal lengths |i - j| <= band. As if the
+    similarity beyond it were -inf and gap costs infinite; that work is saved. Gap costs
+    are numbers or by residue then.
 implementation : {"log", "blocked", "scaled", "pallas"}, optional
     ``log`` keeps all diagonals for the gradient, ``blocked`` some of them and computes
     the others anew; by default the second where the first needs more than 128 MiB. In

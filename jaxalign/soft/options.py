@@ -16,7 +16,7 @@ from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.similarity import arguments
 from jaxalign.similarity.arguments import GapCost
 from jaxalign.similarity.arrays import Factors, Gap, ModeRules
-from jaxalign.similarity.band_argument import checked_band
+from jaxalign.similarity.band_argument import Band, checked_band
 from jaxalign.similarity.scores import real_numbers
 from jaxalign.soft import primitives
 from jaxalign.soft.dp.blocks import BLOCK_DIAGONALS
@@ -38,7 +38,7 @@ class SoftOptions:
     mode: Mode = "global"
     free_ends: Iterable[FreeEnd] | None = None
     adjacent_gaps: bool = True
-    band: int | None = None
+    band: Band = None
     implementation: SoftImplementation | None = None
 
 
@@ -46,7 +46,7 @@ class SharedKeywords(EndKeywords, total=False):
     """Options that are no numbers, so that models to be compared share them."""
 
     adjacent_gaps: bool
-    band: int | None
+    band: Band
     implementation: SoftImplementation | None
 
 
@@ -80,7 +80,9 @@ def prepare(similarity: Any, lengths: Any, options: SoftOptions) -> tuple[Any, .
     refuse_without_threads()
     costs = options.gap_open, options.gap_extend
     ends = options.mode, options.free_ends, options.adjacent_gaps
-    pair, axes, batch, fit = arguments.read(similarity, lengths, *costs, *ends)
+    pair, axes, batch, fit = arguments.read(
+        similarity, lengths, *costs, *ends, band=options.band
+    )
     _check_temperature(options.temperature)
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
     shape = (*batch, *pair.similarity.shape[-2:])

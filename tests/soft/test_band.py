@@ -108,9 +108,83 @@ def test_a_batch_with_a_band_is_its_pairs():
         assert hard.partners[k].tolist() == one.partners.tolist()
 
 
+def corridor(rng, rows, columns):
+    """First and last columns of rows, of any chain of blocks."""
+    first, last = (np.sort(rng.integers(0, columns, rows)) for _ in range(2))
+    return np.maximum(first - 2, 0), np.maximum(first, last)
+
+
+def limited(rng, shape, rows):
+    """Similarity, costs, and those with infinities outside of a band by rows."""
+    s = rng.normal(size=shape).astype(np.float32)
+    first, last = rows
+    j = np.arange(shape[1])
+    inside = (first[:, None] <= j) & (j <= last[:, None])
+    opening = rng.uniform(0.5, 1.5, shape[0]).astype(np.float32)
+    by_cell = np.where(inside, opening[:, None], np.inf), np.where(inside, 1.25, np.inf)
+    more = np.where(inside, 0.25, np.inf)
+    costs = {"gap_open": (opening, 1.25), "gap_extend": 0.25}
+    infinite = {"gap_open": by_cell, "gap_extend": (more, more)}
+    return s, costs, np.where(inside, s, -np.inf), infinite
+
+
+ROWS = [(0, (9, 7), (9, 7)), (1, (7, 11), (5, 9)), (2, (5, 6), (1, 6))]
+ROWS += [(3, (8, 5), (8, 0))]
+BY_ROWS = [
+    pytest.param(*row, mode, marks=pytest.mark.slow) for row in ROWS for mode in MODES
+]
+
+
+@pytest.mark.parametrize("seed, shape, lengths, mode", BY_ROWS)
+def test_a_band_by_rows_is_minus_infinity_outside(seed, shape, lengths, mode):
+    rng = np.random.default_rng(seed)
+    rows = corridor(rng, *shape)
+    s, costs, outside, infinite = limited(rng, shape, rows)
+    names = 0
+    run = gradients(infinite, names, lengths, **mode)
+    value, want = run(outside, infinite["gap_open"])
+    for implementation in ("log", "blocked"):
+        options = mode | {"band": rows, "implementation": implementation}
+        found, pairs = gradients(costs, names, lengths, **options)(s, costs["gap_open"])
+        np.testing.assert_allclose(found, value, atol=1e-5)
+        np.testing.assert_allclose(pairs, want, atol=1e-5)
+    hard = jaxalign.hard_alignment(s, lengths, **costs, **mode, band=rows)
+    best = jaxalign.hard_alignment(outside, lengths, **infinite, **mode)
+    np.testing.assert_allclose(hard.score, best.score, atol=1e-5)
+    assert hard.partners.tolist() == best.partners.tolist()
+    assert hard.spans.tolist() == best.spans.tolist()
+    if np.isfinite(hard.score):
+        given = hard.partners, s, lengths
+        log_p = jaxalign.alignment_log_prob(*given, **costs, **mode, band=rows)
+        np.testing.assert_allclose(log_p, hard.score - value, atol=1e-5)
+
+
+def test_bands_by_rows_of_a_batch():
+    """Each pair has its own, and one of the width of a band is that band."""
+    rng = np.random.default_rng(7)
+    s = rng.normal(size=(2, 9, 9)).astype(np.float32)
+    i = np.arange(9)
+    near = np.maximum(i - 2, 0), i + 2
+    other = np.maximum(i - 4, 0), np.maximum(i, 1)
+    rows = tuple(np.stack(both) for both in zip(near, other, strict=True))
+    options = {"gap_open": 1.5, "gap_extend": 0.5}
+    run = jax.jit(partial(jaxalign.hard_alignment, band=rows, **options))
+    found, alone = run(s), partial(jaxalign.hard_alignment, **options)
+    for k, band in enumerate((2, other)):
+        one = alone(s[k], band=band)
+        assert found.score[k] == one.score
+        assert found.partners[k].tolist() == one.partners.tolist()
+    scores = (jaxalign.soft_score(s[0], band=band, **options) for band in (near, 2))
+    np.testing.assert_allclose(*scores, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "options, text",
     [
+        ({"band": (np.zeros(6, int), np.zeros(5, int))}, "integers"),
+        ({"band": (np.zeros(6), np.zeros(6))}, "integers"),
+        ({"band": (np.arange(6)[::-1], np.full(6, 5))}, "does not fall"),
+        ({"band": (np.arange(6) - 1, np.full(6, 5))}, "begins at 0"),
         ({"band": 0}, "at least 1"),
         ({"band": 1.5}, "whole number"),
         ({"band": 2, "gap_open": np.ones((6, 6))}, "not by cell"),
