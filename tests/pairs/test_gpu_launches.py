@@ -327,8 +327,8 @@ def test_a_search_by_launches(count, options, monkeypatch):
     queries = task.queries.take(range(count))
     want = jaxalign.search(queries, task.targets, top=4)
     _drive(monkeypatch)
-    add = scan.best_hits.add
-    monkeypatch.setattr(scan.best_hits, "add", lambda *x: seen.append(x[1]) or add(*x))
+    add = scan.add_hits
+    monkeypatch.setattr(scan, "add_hits", lambda *x: seen.append(x[1]) or add(*x))
     found = jaxalign.search(queries, task.targets, top=4, **options)
     assert "pallas" in found.implementation and len(found) == len(want) > 9
     assert len(seen) > 1 and all(isinstance(x, jax.Array) for x in seen)
