@@ -176,7 +176,7 @@ def test_launches_that_find_no_memory_run_in_halves(name, when, monkeypatch):
 @interpreted
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["score", "alignment"])
-@pytest.mark.parametrize("where", ["empty", "put", "put, later", "settled"])
+@pytest.mark.parametrize("where", ["empty", "put", "put, later", "wait_for"])
 def test_rows_that_a_device_cannot_hold_go_to_the_host(name, where, monkeypatch):
     want = computed(name, implementation="sweep")
     drive(monkeypatch)
@@ -193,7 +193,7 @@ def test_rows_that_a_device_cannot_hold_go_to_the_host(name, where, monkeypatch)
             raise error(FULL)
         return put(*args)
 
-    if where in ("empty", "settled"):
+    if where in ("empty", "wait_for"):
         monkeypatch.setattr(device_result, where, lost)
     else:
         monkeypatch.setattr(device_arrays, "put", put_some)

@@ -255,7 +255,7 @@ def test_splits_by_kernels(model, interpreted):
     texts = related(6, (7, 9, 12))
     triple = replace(triple_of(texts, model), kernels=interpreted)
     part = engine.whole(triple)
-    score, columns = divide_and_conquer.aligned(
+    score, columns = divide_and_conquer.align(
         triple, part, stored_box.device_bytes(triple, part) - 1
     )
     assert score == oracle(texts, costs(model), model, "global")
