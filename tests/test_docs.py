@@ -37,7 +37,12 @@ def _named(page: Path) -> str:
 EXAMPLES = [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")]
 
 
-LONG = {"homology-split.md", "learn-a-scoring.md", "three-sequences.md"}
+LONG = {
+    "homology-split.md",
+    "learn-a-scoring.md",
+    "three-sequences.md",
+    "train-an-aligner.md",
+}
 MARKED = [
     pytest.param(page, marks=[pytest.mark.slow] * (page.name in LONG))
     for page in EXAMPLES
