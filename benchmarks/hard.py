@@ -2,6 +2,7 @@
 
     python -m benchmarks.hard --json hard.json
     python -m benchmarks.hard --quick        # any machine; too small for figures
+    python -m benchmarks.hard --peer         # beside pynw, with linear gaps, on a CPU
 
 Random similarities of -4 to 4 on the device, gaps of 11 and 1, global, paths included
 unless a row says otherwise; embeddings are of 1,024 numbers. Milliseconds are medians
@@ -115,17 +116,55 @@ def row(work: str, cells: int, made: dict, repeats: int) -> dict:
     return result
 
 
+PEER_SHAPES = ((1, 400, 400), (64, 400, 400), (1, 2000, 2000))
+
+
+def peer(repeats: int) -> list[dict]:
+    """``hard_alignment`` beside pynw, which takes float64 tables one by one."""
+    import jax
+    import jax.numpy as jnp
+    import pynw  # pyright: ignore[reportMissingImports]
+
+    import jaxalign
+
+    rows = []
+    for shape in PEER_SHAPES:
+        tables = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+        doubles, given = tables.astype(np.float64), jnp.asarray(tables)
+
+        def run(given):
+            found = jaxalign.hard_alignment(given, gap_open=1.0, gap_extend=1.0)
+            return found.score, found.partners
+
+        program = jax.jit(run).lower(given).compile()
+        made = {
+            "hard_alignment": partial(_ready, program, given),
+            "pynw": lambda: [pynw.needleman_wunsch(x, gap_penalty=-1) for x in doubles],  # noqa: B023
+        }
+        scores = [score for score, _ in made["pynw"]()]
+        np.testing.assert_allclose(made["hard_alignment"]()[0], scores, rtol=1e-5)
+        timed = measure.in_turns(made, repeats)
+        each = {f"{name} ms": 1e3 * x["seconds"] for name, x in timed.items()}
+        rows.append({"work": " x ".join(map(str, shape)) + " linear gaps"} | each)
+    return rows
+
+
 def main(argv=None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--peer", action="store_true")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json", metavar="PATH")
     asked = parser.parse_args(argv)
     report = {"machine": measure.machine(), "rows": []}
     measure.show_machine(report["machine"])
+    if asked.peer:
+        report["rows"] = peer(asked.repeats)
+        measure.show(report["rows"])
+        return measure.save(asked.json, report)
     began = time.perf_counter()
     for *shape, dtype, mode, scan in QUICK if asked.quick else SIMILARITIES:
         work = " x ".join(map(str, shape)) + f" {dtype} {mode}"
