@@ -15,9 +15,8 @@ import contextlib
 import time
 from functools import partial
 
+import measure
 import numpy as np
-
-from benchmarks import measure
 
 GAPS = {"gap_open": 11.0, "gap_extend": 1.0}
 WIDTH = 1024  # of embeddings

@@ -67,7 +67,7 @@ def read(
         for name, cost in (("gap_open", gap_open), ("gap_extend", gap_extend))
     ]
     kind, rows = ModeRules, []
-    if is_corridor(band):
+    if band is not None and is_corridor(band):
         rows = [_fitted(x, batch=batch, dtype=jnp.int32, rank=1) for x in band]
         kind = CorridorRules
     arrays = (
