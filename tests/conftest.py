@@ -33,6 +33,21 @@ AS_USERS = {
 # Cases, and tests of what others look at too, that take more than three seconds on a
 # core with nothing compiled: `make test-all` has them.
 SLOW = (
+    "test_bands_by_rows_of_a_batch",
+    "test_large_jobs_of_narrow_and_wide_scores[1-int8]",
+    "test_any_rows_score_what_the_general_fill_finds",
+    "test_equal_to_align_pairs[semiglobal-None]",
+    "test_chosen_where_they_run[semiglobal]",
+    "test_hits_and_their_paths[local-sweep]",
+    "test_a_certain_label_has_a_gradient",
+    "test_one_gradient[mode1]",
+    "test_the_k_best_of_a_batch",
+    "test_narrow_embeddings_are_multiplied_as_they_are[bfloat16]",
+    "test_scores_by_stripes",
+    "test_large_jobs_of_narrow_and_wide_scores[40-int32]",
+    "test_nan_within_the_lengths_is_nan[gaps-log]",
+    "test_nan_within_the_lengths_is_nan[posterior-log]",
+    "test_gradients_of_nan_are_nan[log]",
     "test_a_device_by_name_computes",
     "test_hits_and_scores_are_parasails",
     "test_every_path_by_enumeration[float32]",
