@@ -20,6 +20,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+import measure  # noqa: E402
 import problems  # noqa: E402
 
 import jaxalign  # noqa: E402
@@ -85,18 +86,7 @@ def gpu_rates(length: int) -> tuple[float, float]:
     want = jaxalign.edit_distance(*sides)
     np.testing.assert_array_equal([found[k, 11 * k] for k in some], want)
     cells = 128 * 16384 * length**2
-    return cells / wall_seconds(kernel), cells / wall_seconds(whole)
-
-
-def wall_seconds(call, repeats: int = 5) -> float:
-    """The median of some calls after the first."""
-    call()
-    taken = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - began)
-    return float(np.median(taken))
+    return cells / measure.median_seconds(kernel), cells / measure.median_seconds(whole)
 
 
 def others(queries, targets) -> dict:

@@ -26,6 +26,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+import measure  # noqa: E402
 import problems  # noqa: E402
 
 import jaxalign  # noqa: E402
@@ -76,7 +77,7 @@ def cpu_rate(length: int) -> float:
         return lcs_windows.lcs_block(letters, some, targets, columns, SCORING.alphabet)
 
     check(queries, targets, call())
-    return 256 * 128 * length**2 / seconds(call)
+    return 256 * 128 * length**2 / measure.median_seconds(call)
 
 
 def gpu_rates(length: int) -> tuple[float, float]:
@@ -98,7 +99,7 @@ def gpu_rates(length: int) -> tuple[float, float]:
         return jax.block_until_ready(kernel(table, blocks))
 
     cells = 64 * 16384 * length**2
-    return cells / seconds(call), cells / seconds(whole)
+    return cells / measure.median_seconds(call), cells / measure.median_seconds(whole)
 
 
 def arrays(queries, targets, length: int):
@@ -124,17 +125,6 @@ def check(queries, targets, found) -> None:
         for i in range(some[0].stop)
     ]
     np.testing.assert_array_equal(found[some[0], some[1]], want)
-
-
-def seconds(call, repeats: int = 5) -> float:
-    """The median of some calls after the first."""
-    call()
-    taken = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - began)
-    return float(np.median(taken))
 
 
 def rates() -> None:

@@ -48,6 +48,17 @@ def in_turns(calls: dict, repeats: int = 3):
     return {key: _summary(first[key], [one[key] for one in rounds]) for key in calls}
 
 
+def median_seconds(call, repeats: int = 5) -> float:
+    """The median wall time of some calls after the first."""
+    call()
+    taken = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
+
+
 def _timed(call):
     wall, busy = time.perf_counter(), time.process_time()
     result = call()

@@ -10,12 +10,13 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax.extend.core import Primitive
-from jax.interpreters import batching, mlir
+from jax.interpreters import batching
 
 from jaxalign.pairs.dp import scored_fill, scored_walk
 from jaxalign.similarity.arguments import ScoredPair
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.cost_table import Weights
+from jaxalign.similarity.kernel_primitives import fold_into_batch, lower_to
 from jaxalign.similarity.overhang import Overhang, no_overhang, overhang
 
 DTYPES = ("int8", "int16", "float16", "bfloat16", "float32")
@@ -83,23 +84,6 @@ def _plain_path(scores, costs, left, top, rules, local):  # noqa: ARG001
     return score, filled.i, filled.j, path.i, path.j, path.partners
 
 
-def _batched(arrays, axes, **form):
-    """Fold the new axis into the batch."""
-    count = next(
-        x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None
-    )
-
-    def fold(x, axis):
-        if axis is None:
-            x = jnp.broadcast_to(x, (count, *x.shape))
-        else:
-            x = jnp.moveaxis(x, axis, 0)
-        return x.reshape(-1, *x.shape[2:])
-
-    values = _paths.bind(*map(fold, arrays, axes), **form)
-    return [x.reshape(count, -1, *x.shape[1:]) for x in values], [0] * len(values)
-
-
 def _primitive() -> Primitive:
     primitive = Primitive("hard_paths")
     primitive.multiple_results = True
@@ -120,10 +104,8 @@ def _primitive() -> Primitive:
         lambda *arrays, **form: jax.jit(partial(primitive.bind, **form))(*arrays)
     )
     primitive.def_abstract_eval(shapes)
-    batching.primitive_batchers[primitive] = _batched
-    for function, platform in ((plainly, None), (by_kernel, "cuda")):
-        lowering = mlir.lower_fun(function, multiple_results=True)
-        mlir.register_lowering(primitive, lowering, platform=platform)
+    batching.primitive_batchers[primitive] = partial(fold_into_batch, primitive)
+    lower_to(primitive, by_kernel, plainly)
     return primitive
 
 

@@ -13,10 +13,11 @@ from functools import lru_cache, partial
 import jax
 import jax.numpy as jnp
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import ad, batching
 
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.cost_table import Weights
+from jaxalign.similarity.kernel_primitives import fold_into_batch, lower_to
 from jaxalign.similarity.overhang import no_overhang, overhang
 from jaxalign.soft.dp import free_energy
 from jaxalign.soft.dp.blocks import BLOCK_DIAGONALS
@@ -69,7 +70,7 @@ def _primitive(name: str) -> Primitive:
             x.update(weak_type=False) for x in _shapes(*arrays, run=run)[name]
         ]
     )
-    batching.primitive_batchers[primitive] = partial(_batched, primitive)
+    batching.primitive_batchers[primitive] = partial(fold_into_batch, primitive)
 
     def plainly(*arrays, run):  # noqa: ARG001
         return list(PLAIN_FORMS[name](*arrays))
@@ -78,28 +79,8 @@ def _primitive(name: str) -> Primitive:
         function = run[PRIMITIVE_NAMES.index(name)]
         return jax.tree.leaves(function(arrays[:4], *arrays[4:]))
 
-    for function, platform in ((plainly, None), (by_kernel, "cuda")):
-        lowering = mlir.lower_fun(function, multiple_results=True)
-        mlir.register_lowering(primitive, lowering, platform=platform)
+    lower_to(primitive, by_kernel, plainly)
     return primitive
-
-
-def _batched(primitive, arrays, axes, *, run):
-    """Fold the new axis into the batch."""
-    count = next(
-        x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None
-    )
-
-    def fold(x, axis):
-        if axis is None:
-            x = jnp.broadcast_to(x, (count, *x.shape))
-        else:
-            x = jnp.moveaxis(x, axis, 0)
-        return x.reshape(-1, *x.shape[2:])
-
-    values = primitive.bind(*map(fold, arrays, axes), run=run)
-    split = [x.reshape(count, -1, *x.shape[1:]) for x in values]
-    return split, [0] * len(split)
 
 
 _score, _expected, _product = map(_primitive, PRIMITIVE_NAMES)
