@@ -65,8 +65,7 @@ def scores(task: Task, take, tell=None) -> dict:
     if left := overflow.rest():
         fill(compiled.regroup(task, *left), 0, quiet)
     run.seconds = time.perf_counter() - began
-    info = engine.summary(run)
-    return info | {"dtypes": ["int8", *info["dtypes"]]} if limit else info
+    return engine.summary(run)
 
 
 class OverflowPairs:

@@ -76,6 +76,7 @@ def narrow_high(scoring: Scoring, mode: str, dtype: str, zero: int = 0) -> int:
     low, best = score_range(0, 0, scoring, mode).low, int(scoring.scores.max(initial=0))
     info = np.iinfo(dtype)
     fits_below = mode == "local" and (zero or low > info.min // 2 + 1)
+    fits_below = fits_below and scoring.open <= info.max  # or it is no constant
     return max(info.max - zero - max(best, 0), 0) if fits_below else 0
 
 

@@ -10,7 +10,7 @@ import jax
 
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.pairs import schedule, small_jobs
-from jaxalign.pairs.cpu import execute, spmd, window_plan
+from jaxalign.pairs.cpu import eight_bits, execute, spmd, window_plan
 from jaxalign.pairs.gpu import (
     device_memory,
     dispatch,
@@ -158,12 +158,17 @@ def compile_launches(run: Run) -> None:
 def byte_limit(plan: Plan) -> int:
     """The local score up to which the windows of a search are tried in 8 bits first;
     0: they are not."""
-    return execute.narrow(plan.task) if plan["windows"] else 0
+    return eight_bits.limit(plan.task) if plan["windows"] else 0
 
 
 def regroup(task: Task, queries, targets) -> list[Piece]:
     """The pieces, heaviest first, of the pairs of a search whose scores left 8 bits."""
     return execute.regroup(task, queries, targets)
+
+
+def pieces_beyond(run: Run) -> list[Piece]:
+    """The pieces of the pairs of a run whose scores left 8 bits."""
+    return execute.pieces_beyond(run)
 
 
 def places(task: Task) -> list:

@@ -109,10 +109,17 @@ def compute(
     # Calls of NumPy are too short for threads: they would wait for Python's lock.
     devices = [None] if by_rows else _compiled().places(task)
     only = len(devices) == len(set(devices))
-    workers = [partial(_worker, Worker(d, tell, only), watch) for d in devices]
+    workers, again = (
+        [partial(_worker, Worker(d, one, only), watch) for d in devices]
+        for one in (tell, teller(None, 0))
+    )
     works = (pipeline.Work(run, run.plan.pieces) for run in chain(first, runs))
     for work in pipeline.run(works, workers, ahead, ending):
-        yield work.content
+        run = work.content
+        if run.beyond:  # their cells were told before
+            pieces = _compiled().pieces_beyond(run)
+            list(pipeline.run(iter([pipeline.Work(run, pieces)]), again))
+        yield run
 
 
 def _tell(ending: threading.Event, tell, cells) -> None:

@@ -22,6 +22,8 @@ class Run:
     kernels: Any = None  # the package ``kernels_pallas``
     device_jobs: dict = field(default_factory=dict)  # (id of a task, device) -> its job
     locks: dict = field(default_factory=dict)  # the same -> a lock
+    # (task, (queries, targets)) of the pairs of windows whose scores left 8 bits
+    beyond: list = field(default_factory=list)
     seconds: float = 0.0
 
     def lock(self, key) -> threading.Lock:

@@ -9,11 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from jaxalign.model.identity_bounds import identity_bound, why_none
-from jaxalign.model.sequence_views import views
 from jaxalign.pairs import engine
 from jaxalign.pairs.plan import Piece, Plan, Task
 from jaxalign.pairs.proofs import Survivors, find, proofs_of
-from jaxalign.pairs.windows import WholeJob
+from jaxalign.pairs.zipped import zipped
 
 # Cells of the pairs left, of all: beyond, a sweep of all takes less than the pairs left
 # each in a lane of its own (docs/logs/lcs-filter.md)
@@ -91,32 +90,10 @@ def plan_survivors(plan: Plan) -> Plan:
 
 def plan_of(task: Task, found: Survivors) -> Plan:
     """The plan of a task of which some pairs may pass."""
-    plan = engine.plan(_zipped(task, found))
+    plan = engine.plan(zipped(task, found.i, found.j))
     rest = task.job.cells - cells_of(task, found)
     others = Piece(plan.task, rest, 0, _tell_of_excluded, _no_scores)
     return Plan(task, (others, *plan.pieces), plan.figures | figures_of(task, found))
-
-
-def _zipped(task: Task, found: Survivors) -> Task:
-    """The task of some pairs of another one, whose rows are those of that one."""
-    job = task.job
-    whole = task.whole or WholeJob(
-        job.most, job.cells, len(task.targets), len(task.targets.codes)
-    )
-    # What is aligned of the whole: of a part as large a share as of itself.
-    left = round(whole.cells * cells_of(task, found) / max(job.cells, 1))
-    whole = whole._replace(cells=left)
-    return replace(
-        task,
-        kind="zip",
-        queries=views(task.queries, found.i),
-        targets=views(task.targets, found.j),
-        size=None,
-        shift=0,
-        whole=whole,
-        rows=job.position(found.i, found.j),
-        single_target=None,
-    )
 
 
 def figures_of(task: Task, found: Survivors | None) -> dict:

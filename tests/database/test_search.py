@@ -18,7 +18,7 @@ from jaxalign.io import fasta
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs.cpu import execute
+from jaxalign.pairs.cpu import eight_bits, execute
 from jaxalign.pairs.options import PairOptions, make_task
 
 PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
@@ -95,8 +95,8 @@ def test_no_hit_depends_on_windows_or_threads(sets, options):
 @pytest.mark.parametrize("many, enough", [(1, 2**16), (1, 3), (2**20, 3)])
 def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
     """Tried in 8 bits, computed again in windows of such pairs or in whole windows."""
-    monkeypatch.setattr(execute, "LARGE_JOB_CELLS", 0)
-    monkeypatch.setattr(execute, "MAX_OVERFLOW_RATIO", many)
+    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr(eight_bits, "MAX_OVERFLOW_RATIO", many)
     monkeypatch.setattr(window_scores, "PAIRS_TO_REGROUP", enough)
     seen, real = [], execute.window_scores
 
@@ -118,7 +118,7 @@ def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
     found = jaxalign.search(queries, database, **options)
     assert rows_of(found) == expected(queries, database, 12, mode="local")
     assert max(score for _, _, score in rows_of(found)) > 600  # wraps twice
-    assert found.info["dtypes"] == ["int8", "int16"]
+    assert found.info["dtypes"] == ["int16", "int8"]
     whole = [pairs is None for high, pairs in seen if high]  # filled twice, or skipped
     assert any(whole) == (many > 1) and {high for high, _ in seen} <= {0, 232}
     tried = [dtype for dtype in filled if dtype == "int8"]

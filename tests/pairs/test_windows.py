@@ -26,7 +26,14 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.operations import run_lengths
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.pairs import small_jobs, windows
-from jaxalign.pairs.cpu import execute, lane_packing, long_pair, partition, zip_order
+from jaxalign.pairs.cpu import (
+    eight_bits,
+    execute,
+    lane_packing,
+    long_pair,
+    partition,
+    zip_order,
+)
 from jaxalign.pairs.dp.sweep import TILE, lane_fill
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.runtime import memory
@@ -225,7 +232,8 @@ def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
     whole = run_all(texts, mode="local")
     check_rows(whole, every=9)
     seen, run = [], execute.run_window_program
-    monkeypatch.setattr(execute, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr(eight_bits, "limit", lambda *_: 0)  # 16 bits here
     monkeypatch.setattr(lane_fill, "CHUNK_CELLS", 2 * TILE * partition.LANES[1])
     monkeypatch.setattr(
         execute, "run_window_program",

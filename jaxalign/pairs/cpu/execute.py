@@ -10,16 +10,17 @@ from jaxalign.affine import Gaps
 from jaxalign.model import bounds
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.pairs import schedule, windows
-from jaxalign.pairs.cpu import long_pair, partition, striped_pair
+from jaxalign.pairs.cpu import eight_bits, long_pair, partition, striped_pair
+from jaxalign.pairs.cpu.eight_bits import on_cpu
 from jaxalign.pairs.cpu.partition import STRIP_ROWS
 from jaxalign.pairs.cpu.window_arrays import block_of, queries_of, wide
 from jaxalign.pairs.dp import window_program
-from jaxalign.pairs.dp.sweep.cell_blocks import Constants
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.plan import Piece, Task
-from jaxalign.pairs.result import Rows, collect, of_pair
+from jaxalign.pairs.result import Rows, cells_of, collect, of_pair
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
-from jaxalign.runtime.devices import first_device, precision
+from jaxalign.pairs.zipped import zipped
+from jaxalign.runtime.devices import precision
 from jaxalign.runtime.programs import program, stored
 
 STATIC_FIELDS = (
@@ -28,10 +29,6 @@ STATIC_FIELDS = (
 )  # fmt: skip
 load_block = stored(window_program.load_block, ("shared",))
 run_window_program = stored(window_program.run_window, window_program.STATIC)
-LARGE_JOB_CELLS = 2 * 10**10  # cells of a job that is worth a program more
-# With one pair in so many beyond them, a window is filled again …
-MAX_OVERFLOW_RATIO = 32
-WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
 
 
 def pieces_of(task: Task, blocks: list[windows.Window]) -> list[Piece]:
@@ -61,17 +58,46 @@ def pair_pieces_of(task: Task, pairs: list[tuple[int, int]]) -> list[Piece]:
 def regroup(task: Task, queries, targets) -> list[Piece]:
     """The pieces, heaviest first, of some pairs of a search: each query against its
     targets, with few programs."""
-    windows, pairs = partition.regroup(task.job, queries, targets, task.window_budget)
-    single = pair_pieces_of(task, pairs)
-    cost = [partition.swept_cells(task.job, window) for window in windows]
+    return _heaviest_first(
+        task, partition.regroup(task.job, queries, targets, task.window_budget)
+    )
+
+
+def pieces_beyond(run: Run) -> list[Piece]:
+    """The pieces of the pairs of a run whose scores left 8 bits: pairs of like lengths
+    together. None of them is left in ``run.beyond``."""
+    beyond, run.beyond = run.beyond, []
+    pieces: list[Piece] = []
+    for task in dict.fromkeys(task for task, _ in beyond):
+        sides = zip(*(pairs for one, pairs in beyond if one is task), strict=True)
+        some = zipped(task, *(np.concatenate(side) for side in sides))
+        split = partition.zip_together(some.job, some.window_budget)
+        pieces += _heaviest_first(some, split)
+    return pieces
+
+
+def _heaviest_first(task: Task, split: windows.Partition) -> list[Piece]:
+    if task.implementation is None:
+        split = partition.without_lone(task.job, split)
+    single = pair_pieces_of(task, split.pairs)
+    cost = [partition.swept_cells(task.job, window) for window in split.blocks]
     cost += [partition.LONE_CELL_COST[0] * piece.cells for piece in single]
-    pieces = [*pieces_of(task, windows), *single]
+    pieces = [*pieces_of(task, split.blocks), *single]
     return [pieces[k] for k in schedule.heaviest_first(cost)]
 
 
 def compute_window(run: Run, worker: Worker, piece: Piece) -> None:
-    """Compute a window, and put its rows into the result of the run."""
-    _put(run, worker, run_window(piece.task, piece.content, worker))
+    """Compute a window, and put its rows into the result of the run; in 8 bits where
+    that pays, and the few pairs that leave them into ``run.beyond``."""
+    task, window = piece.task, piece.content
+    high = 0 if window.zipped else eight_bits.limit(task)
+    if high and eight_bits.to_be_tried(worker):
+        rows, beyond = _narrow_rows(task, window, worker, high)
+        if rows is not None:
+            if len(beyond[0]):
+                run.beyond.append((task, beyond))
+            return _put(run, worker, rows)
+    _put(run, worker, run_window(task, window, worker))
 
 
 def compute_pair(run: Run, worker: Worker, piece: Piece) -> None:
@@ -125,26 +151,21 @@ def run_window(task: Task, w: windows.Window, worker: Worker) -> Rows:
     return collect(task, result, found)
 
 
-def _on_cpu(task) -> bool:
-    return first_device(task.devices).platform == "cpu"
-
-
-def narrow(task: Task) -> int:
-    """The local score up to which 8 bits are tried first, with twice the lanes of 16 an
-    instruction on a CPU; 0: they are not. They take a program more."""
-    zero = bounds.least_zero(task.scoring, "int8")
-    high = bounds.narrow_high(task.scoring, task.mode, "int8", zero)
-    return high if _on_cpu(task) and task.job.cells >= LARGE_JOB_CELLS else 0
-
-
-def _costs(task: Task, w: windows.Window, dtype: str) -> Constants | None:
-    """Gap costs as constants of the program: local scores are then a third faster on a
-    CPU (``pairs/dp/sweep/cell_blocks.py``), and other costs take another program."""
-    scores = task.local and task.output == "score" and not w.zipped
-    if not (scores and _on_cpu(task) and task.job.cells >= LARGE_JOB_CELLS):
-        return None
-    zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
-    return Constants(task.scoring.open, task.scoring.extend, zero)
+def _narrow_rows(task: Task, w: windows.Window, worker: Worker, high: int):
+    """(rows, pairs beyond) of a window in 8 bits: the rows of all pairs that score
+    ``high`` at most, and the other pairs (queries, targets) as the result has them; no
+    rows where these are too many."""
+    with precision("int8"):
+        result, found = _on_device(task, w, worker, "int8")
+        result = jax.tree.map(np.asarray, result)
+    shape = found.wanted.shape
+    over = found.wanted & (result.score[: shape[0], : shape[1]] > high)
+    if eight_bits.too_many(worker, over.sum(), found.wanted.sum()):
+        return None, None
+    i, j, flip = (x[over] for x in (found.query, found.target, found.swapped))
+    rows = collect(task, result, found._replace(wanted=found.wanted & ~over))
+    rows = rows._replace(cells=cells_of(task, found))
+    return rows, (np.where(flip, j, i), np.where(flip, i, j))
 
 
 def window_scores(task: Task, w: windows.Window, worker: Worker):
@@ -157,15 +178,13 @@ def window_scores(task: Task, w: windows.Window, worker: Worker):
     beyond : (queries, targets) or None
         Indices of the pairs whose score 8 bits do not hold; it is -1 there.
     """
-    worker.windows_to_skip -= 1
-    if worker.byte_limit and worker.windows_to_skip < 0:
+    if worker.byte_limit and eight_bits.to_be_tried(worker):
         narrow = _scores(task, w, worker, "int8")
         score, over = _beyond(narrow, np.int16(worker.byte_limit))
         count = len(w.queries), len(w.targets)
         q, t = np.nonzero(np.asarray(over)[: count[0], : count[1]])
-        if len(q) * MAX_OVERFLOW_RATIO <= count[0] * count[1]:
+        if not eight_bits.too_many(worker, len(q), count[0] * count[1]):
             return score, (w.queries[q], w.targets[t])
-        worker.windows_to_skip = WINDOWS_SKIPPED
     return _scores(task, w, worker, task.dtype(w.m, w.n)), None
 
 
@@ -207,8 +226,8 @@ def _on_device(task, w, worker, dtype):
         longest=w.longest,
         paths=task.paths,
         steps=task.output == "alignment",
-        fused=_on_cpu(task),
-        costs=_costs(task, w, dtype),
+        fused=on_cpu(task),
+        costs=eight_bits.costs(task, w, dtype),
     )
     worker.backtrack = halves
     return result, found
@@ -246,7 +265,7 @@ def _alone(task, i, j):
             problem = _problem(task, kept)
             return striped_pair.score(query, target, problem, task.local), kept
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
-    fused = _on_cpu(task)
+    fused = on_cpu(task)
 
     def aligned(tried, high):
         with precision(tried):

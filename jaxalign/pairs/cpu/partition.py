@@ -124,7 +124,14 @@ def regroup(job: PairMatrix, queries, targets, budget: int) -> Partition:
             count = _next_block(job, some, LANES[1])
             _narrow(job, split, query, some[:count], LANES[1], budget, few=True)
             some = some[count:]
-    return without_lone(job, split)
+    return split
+
+
+def zip_together(job: PairMatrix, budget: int) -> Partition:
+    """Some pairs of another job, which are zipped: all with one program."""
+    split = Partition([], [])
+    _cut_zip(job, split, np.arange(job.pairs), budget, few=True)
+    return split
 
 
 def _next_block(job, order, lanes) -> int:
@@ -249,20 +256,20 @@ def _shape(job, queries, block, lanes, few=False) -> Window:
     )
 
 
-def _cut_zip(job, split: Partition, which, budget):
+def _cut_zip(job, split: Partition, which, budget, few=False):
     """Query k with target k, for some k: those of like sizes, a query a lane."""
     lanes = job.window or zip_lanes(job, len(which), LANES)
     lengths = job.query_lengths[which], job.target_lengths[which]
     order = which[alike(*lengths, lanes)]
     for start in range(0, len(order), lanes):
-        _narrow_zip(job, split, order[start : start + lanes], lanes, budget)
+        _narrow_zip(job, split, order[start : start + lanes], lanes, budget, few)
 
 
-def _zip_shape(job, part, lanes) -> Window:
+def _zip_shape(job, part, lanes, few=False) -> Window:
     m = int(job.query_lengths[part].max(initial=0))
     n = int(job.target_lengths[part].max(initial=0))
     used = int(tiled(n))
-    size = bucket(max(m, used), 2)
+    size = bucket(int(tiled(max(job.most))) if few else max(m, used))
     held = _capacity(job, m, used, size, size, lanes)
     lane = np.arange(len(part), dtype=np.int32)
     last = tiled(job.target_lengths[part]).astype(np.int32)
@@ -271,8 +278,8 @@ def _zip_shape(job, part, lanes) -> Window:
     )
 
 
-def _narrow_zip(job, split: Partition, part, lanes, budget):
-    window = _zip_shape(job, part, lanes)
+def _narrow_zip(job, split: Partition, part, lanes, budget, few=False):
+    window = _zip_shape(job, part, lanes, few)
     if (fitted := _fitted(job, window, budget)) is not None:
         split.blocks.append(fitted)
     elif lanes <= LANES[-1]:
@@ -280,4 +287,4 @@ def _narrow_zip(job, split: Partition, part, lanes, budget):
     else:
         fewer = next(x for x in LANES if x < lanes)
         for start in range(0, len(part), fewer):
-            _narrow_zip(job, split, part[start : start + fewer], fewer, budget)
+            _narrow_zip(job, split, part[start : start + fewer], fewer, budget, few)

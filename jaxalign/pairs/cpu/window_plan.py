@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.pairs import windows
-from jaxalign.pairs.cpu import long_pair, partition
+from jaxalign.pairs.cpu import eight_bits, long_pair, partition
 from jaxalign.pairs.plan import Task, describe
 from jaxalign.pairs.windows import Partition
 from jaxalign.runtime.memory import refuse_over, show_bytes
@@ -58,4 +58,6 @@ def _plan(task):
     needed += [partition.window_bytes(w, 4, task.job.steps) for w in split.blocks]
     dtypes = {task.dtype(*shape) for shape in sizes}
     dtypes |= {task.dtype(w.m, w.n) for w in split.blocks}
+    if split.blocks and eight_bits.limit(task):
+        dtypes.add("int8")
     return describe(task, len(split.blocks), len(sizes), needed, dtypes), split

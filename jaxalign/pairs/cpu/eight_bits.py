@@ -1,0 +1,67 @@
+"""Which local scores a CPU tries in 8 bits first: twice the lanes of 16 an instruction.
+
+A score of 0 is held near the bottom of the range, and a score that 8 bits do not hold
+is seen (``model.bounds``). Such pairs are computed again in more bits.
+"""
+
+from jaxalign.model import bounds
+from jaxalign.pairs.dp.sweep.cell_blocks import Constants
+from jaxalign.pairs.plan import Task
+from jaxalign.pairs.run_state import Worker
+from jaxalign.pairs.windows import Window
+from jaxalign.runtime.devices import first_device
+
+# Cells of a job that is worth a program more, and one for its gap costs alone: a second
+# of a core with AVX2.
+LARGE_JOB_CELLS = 4 * 10**9
+# With one pair in so many beyond them, a window is filled again …
+MAX_OVERFLOW_RATIO = 32
+WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
+
+
+def on_cpu(task: Task) -> bool:
+    """Whether a CPU computes a task."""
+    return first_device(task.devices).platform == "cpu"
+
+
+def _large_on_cpu(task: Task) -> bool:
+    return on_cpu(task) and task.job.cells >= LARGE_JOB_CELLS
+
+
+def limit(task: Task) -> int:
+    """The local score up to which windows are tried in 8 bits first, which takes a
+    program more; 0: they are not, as where each lane has a query of its own, whose
+    scores are looked up. A table of a profile does without, too: the pairs beyond could
+    not share its positions."""
+    tried = task.kind != "zip" and task.output == "score" and task.mesh is None
+    if task.top is None:
+        tried &= not task.scoring.by_position
+    if not (tried and _large_on_cpu(task)):
+        return 0
+    zero = bounds.least_zero(task.scoring, "int8")
+    return bounds.narrow_high(task.scoring, task.mode, "int8", zero)
+
+
+def costs(task: Task, window: Window, dtype: str) -> Constants | None:
+    """Gap costs as constants of the program: local scores are then a third faster on a
+    CPU (``pairs/dp/sweep/cell_blocks.py``), and other costs take another program."""
+    scores = task.local and task.output == "score" and not window.zipped
+    if not (scores and _large_on_cpu(task)):
+        return None
+    zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
+    return Constants(task.scoring.open, task.scoring.extend, zero)
+
+
+def to_be_tried(worker: Worker) -> bool:
+    """Whether a thread tries its next window in 8 bits."""
+    worker.windows_to_skip -= 1
+    return worker.windows_to_skip < 0
+
+
+def too_many(worker: Worker, beyond: int, pairs: int) -> bool:
+    """Whether so many pairs of a window left 8 bits that it is filled again. Some
+    windows of this thread are not tried then."""
+    if beyond * MAX_OVERFLOW_RATIO <= pairs:
+        return False
+    worker.windows_to_skip = WINDOWS_SKIPPED
+    return True
