@@ -31,7 +31,8 @@ from jaxalign.pairs.gpu.edit_launches import EditLaunches  # noqa: E402
 
 LENGTHS = (15, 100, 300, 1000)
 CELLS, PAIRS = 2e9, 10**5  # of a rate, at most
-OTHERS = 50  # times fewer pairs of the other programs
+LEAST_SECONDS = 1.0  # that are measured
+OTHERS = 5  # times fewer pairs of the other programs
 
 
 def proteins(count: int, shortest: int, longest: int, seed: int = 1) -> list[str]:
@@ -46,11 +47,14 @@ def proteins(count: int, shortest: int, longest: int, seed: int = 1) -> list[str
 
 
 def seconds(call) -> float:
-    """CPU seconds of a second call."""
+    """CPU seconds of a call after the first, of as many as take ``LEAST_SECONDS``:
+    clocks of CPU time may count in hundredths of a second."""
     call()
-    began = time.process_time()
-    call()
-    return time.process_time() - began
+    began, calls, taken = time.process_time(), 0, 0.0
+    while taken < LEAST_SECONDS:
+        call()
+        calls, taken = calls + 1, time.process_time() - began
+    return taken / calls
 
 
 def within(count: int, length: int) -> float:
@@ -67,7 +71,7 @@ def gpu_rates(length: int) -> tuple[float, float]:
     """Cells a second of a GPU, 128 queries with 16,384 targets: the kernel alone, and
     the launches of ``edit_distance_graph`` with what is within a cut on the host."""
     texts = proteins(128 + 16384, length, length)
-    (sequences,) = encode(texts)
+    sequences, _ = encode(texts)
     launches, rows = EditLaunches(sequences), np.arange(128)
     blocks = launches.blocks(np.arange(128, 128 + 16384))
     words = kernels_pallas.edit_words(length)

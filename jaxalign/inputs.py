@@ -79,8 +79,9 @@ def sets(scoring: Scoring, *data: SetLike, unknown: str = "error") -> list[Seque
     return [sequences for sequences, _ in encoded]
 
 
-def letters(*data: SetLike) -> list[LetterCodes]:
-    """Sets of sequences of any letters, as they stand there; of a file its records.
+def letters(*data: SetLike) -> tuple[LetterCodes, list[int]]:
+    """Sets of sequences of any letters, as they stand there, one after the other, and
+    how many each has; of a file its records.
 
     Raises
     ------

@@ -5,8 +5,7 @@ are the characters of a str, as they stand there: ``a`` is not ``A``.
 """
 
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,19 +13,20 @@ from jaxalign.errors import InputError
 from jaxalign.model.alphabet import Sequences, is_flat
 from jaxalign.model.items import item_of, items_of
 
+FEW = 4096  # texts that are joined at once: copies of more leave the cache
 MAX_TABLE = 2**21  # values that a table has room for; those of Unicode are fewer
 
 
 @dataclass(frozen=True, eq=False)
 class LetterCodes:
-    """Some sequences as one flat array of codes, and the number of different codes.
+    """Some sequences as one flat array of codes, and the number of codes.
 
     Attributes
     ----------
     codes : uint8, uint16 or uint32 (letters,), each less than ``size``
     offsets : int64 (n + 1,)
     size : int
-        Of all sets that were encoded together.
+        Of all sets that were encoded together; some codes may have no letter.
     """
 
     codes: np.ndarray
@@ -57,8 +57,8 @@ class LetterCodes:
         return LetterCodes((self.codes % size).astype(np.uint8), self.offsets, size)
 
 
-def encode(*sets: Any) -> list[LetterCodes]:
-    """Sets of sequences -> their codes, the same for the same letter in all of them.
+def encode(*sets: Any) -> tuple[LetterCodes, list[int]]:
+    """Sets of sequences, one after the other, and how many each has.
 
     Parameters
     ----------
@@ -71,18 +71,41 @@ def encode(*sets: Any) -> list[LetterCodes]:
     InputError
         It is no set, or some sequences are text and others numbers.
     """
-    flat = [_flat(one) for one in sets]
-    kinds = {text for _, offsets, text in flat if offsets[-1]}
-    if len(kinds) > 1:
+    parts = [_letters(one) for one in sets]
+    lengths = np.concatenate([part.lengths for part in parts])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    some = [part for part in parts if part.lengths.any()]
+    if len({part.text for part in some}) > 1:
         raise InputError(
             "some sequences are text and others numbers: what is the same?"
         )
-    size, codes = _numbered(np.concatenate([x for x, _, _ in flat]))
-    parts = np.split(codes, np.cumsum([len(x) for x, _, _ in flat])[:-1])
-    return [
-        LetterCodes(part, offsets, size)
-        for part, (_, offsets, _) in zip(parts, flat, strict=True)
-    ]
+    flat = np.concatenate([np.zeros(0, np.uint8), *(part.flat for part in some)])
+    if some and all(part.known for part in some):
+        size, codes = _fewer(flat, set().union(*(part.known for part in some)))
+    else:
+        size, codes = _numbered(flat)
+    return LetterCodes(codes, offsets, size), [len(part.lengths) for part in parts]
+
+
+class _SetLetters(NamedTuple):
+    """The letters of a set, as numbers."""
+
+    flat: np.ndarray
+    lengths: np.ndarray
+    text: bool
+    known: set[int]  # those of an ASCII text
+
+
+def _fewer(flat: np.ndarray, known: set[int]) -> tuple[int, np.ndarray]:
+    """(a number of letters, numbers below it instead of ASCII)."""
+    low, high = min(known), max(known)
+    if (high - low + 1).bit_length() == len(known).bit_length():
+        flat -= np.uint8(low)  # as short as ranks
+        return high - low + 1, flat
+    ranks = np.zeros(256, np.uint8)
+    ranks[sorted(known)] = np.arange(len(known))
+    codes = flat.tobytes().translate(ranks.tobytes())
+    return len(known), np.frombuffer(codes, np.uint8)
 
 
 def _numbered(flat: np.ndarray) -> tuple[int, np.ndarray]:
@@ -94,26 +117,44 @@ def _numbered(flat: np.ndarray) -> tuple[int, np.ndarray]:
     seen[flat] = True
     size = int(np.count_nonzero(seen))
     ranks = (np.cumsum(seen) - 1).clip(0).astype(np.min_scalar_type(size))
-    return size, ranks.take(flat)
+    return size, ranks.take(flat, mode="clip")
 
 
-def _flat(data: Any) -> tuple[np.ndarray, np.ndarray, bool]:
-    """(letters as numbers, offsets, whether they are text)."""
+def _letters(data: Any) -> _SetLetters:
     if isinstance(data, Sequences):
         data = data.texts()
     if is_flat(data):
-        return np.asarray(data[0]), np.asarray(data[1], np.int64), False
-    items = [item_of(one, k).content for k, one in enumerate(items_of(data))]
+        flat, offsets = map(np.asarray, data)
+        return _SetLetters(flat, np.diff(offsets.astype(np.int64)), False, set())
+    items = items_of(data)
+    try:
+        return _of_texts(items)
+    except TypeError:  # some are no str
+        items = [item_of(one, k).content for k, one in enumerate(items)]
     items = [x.decode("latin-1") if isinstance(x, bytes) else x for x in items]
-    offsets = np.array([*accumulate(map(len, items), initial=0)], np.int64)
     if all(isinstance(one, str) for one in items):
-        text = "".join(items)
-        if text.isascii():
-            return np.frombuffer(text.encode(), np.uint8), offsets, True
-        numbers = text.encode("utf-32-le", "surrogatepass")
-        return np.frombuffer(numbers, "<u4"), offsets, True
+        return _of_texts(items)
     arrays = [_numbers(one) for one in items if len(one)]
-    return np.concatenate([np.zeros(0, np.uint8), *arrays]), offsets, False
+    flat = np.concatenate([np.zeros(0, np.uint8), *arrays])
+    return _SetLetters(flat, np.array([*map(len, items)], np.int64), False, set())
+
+
+def _of_texts(texts: list[str]) -> _SetLetters:
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    flat, at, known = np.empty(lengths.sum(), np.uint8), 0, set()
+    for k in range(0, len(texts), FEW):
+        text = "".join(texts[k : k + FEW])
+        if not text.isascii():
+            points = "".join(texts).encode("utf-32-le", "surrogatepass")
+            return _SetLetters(np.frombuffer(points, "<u4"), lengths, True, set())
+        letters = text.encode()
+        few = flat[at : at + len(letters)]
+        few[:] = np.frombuffer(letters, np.uint8)
+        # To look for a letter that is there takes no time.
+        span = range(few.min(initial=127), few.max(initial=0) + 1)
+        known.update(c for c in span if c not in known and c in letters)
+        at += len(letters)
+    return _SetLetters(flat, lengths, True, known)
 
 
 def _numbers(one: Any) -> np.ndarray:
@@ -124,10 +165,3 @@ def _numbers(one: Any) -> np.ndarray:
             f"dimension, not {array.dtype} of shape {array.shape}"
         )
     return array
-
-
-def joined(one: LetterCodes, other: LetterCodes) -> LetterCodes:
-    """The sequences of one set and then those of another, encoded together."""
-    codes = np.concatenate([one.codes, other.codes])
-    offsets = np.concatenate([one.offsets, other.offsets[1:] + one.offsets[-1]])
-    return LetterCodes(codes, offsets, one.size)

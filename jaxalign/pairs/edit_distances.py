@@ -19,7 +19,6 @@ from jaxalign import inputs
 from jaxalign.errors import InputError, UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.model import operations
-from jaxalign.model.letters import joined
 from jaxalign.model.numbers import check_whole
 from jaxalign.pairs import edits, near_pairs
 from jaxalign.runtime import memory, pipeline
@@ -111,12 +110,11 @@ def edit_distance(
     (array([3], dtype=int32), ['1X3=1X1=1D'])
     """
     chosen = _checked(EditOptions(**options))
-    left, right = inputs.letters(queries, targets)
-    many = _pairs(len(left), len(right))
-    i = np.arange(many) if len(left) == many else np.zeros(many, np.int64)
-    j = np.arange(many) if len(right) == many else np.zeros(many, np.int64)
-    both, j = joined(left, right), j + len(left)
-    threads, budget = chosen
+    both, (left, right) = inputs.letters(queries, targets)
+    many = _pairs(left, right)
+    i = np.arange(many) if left == many else np.zeros(many, np.int64)
+    j = np.arange(many) if right == many else np.zeros(many, np.int64)
+    j, (threads, budget) = j + left, chosen
     if not return_cigars:
         return edits.distances(both, i, j, threads)
     found, steps = edits.paths(both, i, j, budget)
@@ -179,7 +177,7 @@ def edit_distance_graph(
     if type(max_distance) is not int or max_distance < 0:
         raise UsageError(f"max_distance = {max_distance!r}: a number from 0 is needed")
     threads, budget = _checked(EditOptions(**options))
-    (encoded,) = inputs.letters(sequences)
+    encoded, _ = inputs.letters(sequences)
     i, j, distance = near_pairs.within(encoded, max_distance, threads, budget)
     sides = np.concatenate([i, j]), np.concatenate([j, i])
     shape = (len(encoded),) * 2

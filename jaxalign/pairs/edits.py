@@ -18,7 +18,7 @@ from jaxalign.runtime.devices import refuse_without_threads
 
 MAX_SECONDS = 0.5  # of a job by integers: about as long as to compile
 ROW_SECONDS, LETTER_SECONDS = 5e-7, 2e-10  # of integers: a row, a letter of it
-LANE_CELLS = 3e10  # a second, of words in lanes
+LANE_CELLS = 6e10  # a second, of words in lanes
 MAX_CODES = 255  # letters of a table of match words, the padding letter beside them
 CELLS_OF_BYTE = 4  # of the rows that a path is read from: two bits of a cell
 STEP_CODES = np.zeros(256, np.uint8)  # letters of ``edit_integers.path`` -> operations
@@ -41,14 +41,30 @@ def distances(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
     if (i == i[0]).all() and sequences.size <= MAX_CODES:
         _one_query(sequences, int(i[0]), j, found, threads)
         return found
+    from jaxalign.pairs.cpu import edit_pairs
+
     # Bits along the longer one: whole words are filled better.
     i, j = np.where(m <= n, i, j), np.where(m <= n, j, i)
+    letters = edit_pairs.pair_letters(sequences)
 
-    def run(some):
-        found[some] = _run(sequences, i[some], j[some])
+    def run(pairs):
+        some, *size = pairs
+        few = _fewer_seconds(sequences.lengths, i[some], j[some], *size)
+        if few:
+            found[some] = _by_integers(sequences, i[some], j[some])
+        else:
+            found[some] = edit_pairs.edits_zipped(letters, i[some], j[some], *size)
 
-    in_threads(run, _zip_runs(sequences.lengths, i, j), threads)
+    in_threads(run, edit_pairs.runs(sequences.lengths, i, j), threads)
     return found
+
+
+def _fewer_seconds(lengths, i, j, columns: int, lanes: int) -> bool:
+    """Whether a run of pairs takes less time by integers."""
+    m, n = lengths[i], lengths[j]
+    tiles = -(-len(i) // lanes)
+    cells = float(m.max()) * columns * lanes * tiles
+    return seconds(m, n).sum() <= cells / LANE_CELLS
 
 
 def paths(sequences: LetterCodes, i, j, budget: int) -> tuple[np.ndarray, list]:
@@ -88,31 +104,6 @@ def in_threads(function, pieces, threads: int) -> list:
         return list(pool.map(function, pieces))
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _zip_runs(lengths, i, j) -> Iterator[np.ndarray]:
-    """Places of pairs of like sizes."""
-    from jaxalign.pairs.cpu import edit_windows
-
-    m, n = lengths[i], lengths[j]
-    step, times = edit_windows.STEP_COLUMNS, edit_windows.PAIR_BLOCKS
-    order, at, longest = np.lexsort((-m, n // -step)), 0, int(m.max())
-    falling = n[order]
-    while at < len(order):
-        count = edit_windows.block_size(falling, at, longest, times)
-        yield order[at : at + count]
-        at += count
-
-
-def _run(sequences: LetterCodes, i, j) -> np.ndarray:
-    """Distances of some pairs of like sizes, in the way that takes less time."""
-    from jaxalign.pairs.cpu import edit_windows
-
-    m, n = sequences.lengths[i], sequences.lengths[j]
-    cells = float(m.max()) * float(n.max()) * edit_windows.zipped_lanes(len(i))
-    if seconds(m, n).sum() <= cells / LANE_CELLS:
-        return _by_integers(sequences, i, j)
-    return edit_windows.edits_zipped(sequences, i, j)
 
 
 def _one_query(sequences: LetterCodes, query: int, j, found, threads: int) -> None:

@@ -11,7 +11,7 @@ from jaxalign.errors import InputError, MemoryPlanError, UsageError
 from jaxalign.model import letters
 from jaxalign.model.operations import parse_cigar
 from jaxalign.pairs import edits, near_pairs
-from jaxalign.pairs.cpu import edit_windows
+from jaxalign.pairs.cpu import edit_pairs, edit_windows
 from jaxalign.pairs.dp import bits, edit_integers
 
 RNG = np.random.default_rng(3)
@@ -130,7 +130,7 @@ def test_near_pairs_of_several_blocks(way, monkeypatch):
     some[7], some[300] = some[200], some[200]
     graph = jaxalign.edit_distance_graph(some, max_distance=3, threads=2).tocoo()
     sides = [x.tolist() for x in (*graph.coords, graph.data)]
-    (codes,) = letters.encode(some)
+    codes, _ = letters.encode(some)
     lists = [codes[k].tolist() for k in range(400)]
     want = {
         (i, j, d)
@@ -162,6 +162,32 @@ def test_any_letters(way):
     graph = jaxalign.edit_distance_graph(both, max_distance=8).toarray()
     full = np.array([[by_rows(a, b) for b in both] for a in both])
     np.testing.assert_array_equal(graph, np.where(full <= 8, full, 0))
+
+
+@pytest.mark.parametrize("some", ["BCDEFGHI", "ACGTacgt", "AC\u4e00\u00e9", "A"])
+def test_codes_are_the_same_for_the_same_letter(some, monkeypatch):
+    monkeypatch.setattr(letters, "FEW", 2)
+    texts = ["", text(5, some[:2]), "", text(9, some), some, some[0]]
+    codes, counts = letters.encode(texts, iter(texts[:2]), [])
+    both = "".join(texts + texts[:2])
+    pairs = {*zip(both, codes.codes.tolist(), strict=True)}
+    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+    assert max(b for _, b in pairs) < codes.size <= 2 * len(some) and counts == [
+        6,
+        2,
+        0,
+    ]
+    assert codes.lengths.tolist() == [len(one) for one in texts + texts[:2]]
+
+
+def test_runs_have_each_pair_once():
+    """A run fills its lanes, and no target has more columns than its words."""
+    lengths = np.concatenate([RNG.integers(0, 3000, 500), np.arange(130), [9] * 3000])
+    i, j = RNG.permutation(len(lengths)), RNG.permutation(len(lengths))
+    every = [*edit_pairs.runs(lengths, i, j)]
+    assert sorted(np.concatenate([run for run, _, _ in every])) == [*range(len(i))]
+    for run, columns, lanes in every[:-1]:
+        assert lengths[j[run]].max() <= columns and len(run) % lanes == 0
 
 
 def test_forms_of_sequences(tmp_path):

@@ -1,4 +1,4 @@
-"""Edit distances of some queries to blocks of targets, and of pairs, on the CPU.
+"""Edit distances of some queries to blocks of targets, on the CPU.
 
 Targets lie in lanes, bits along them (``pairs.dp.edit_bits``), as for common
 subsequences (``pairs.cpu.lcs_windows``). Short targets have short words, of which a
@@ -23,12 +23,9 @@ LANE_BYTES = 2048  # of the words of all lanes, where one word has a target …
 MANY_LANES = ((4, 128), (8, 64))  # … lanes of more words, up to so many …
 FEW_LANES = 32  # … and of still more, or where lengths differ
 SHORT = 32  # letters on average, where a sequence at a time takes longer
-STEP_COLUMNS = 16  # targets of so many columns are as good as alike
-PAIR_BLOCKS = 4  # times as many lanes have pairs, whose letters take longer to lay out
 MAX_SPREAD = 1.25  # times the shortest target that the longest of many lanes is
 
 edits_of_queries = stored(edit_bits.edits_of_queries, ("rows",))
-edits_of_pairs = stored(edit_bits.edits_of_pairs, ("rows",))
 
 
 def word_type(longest: int, other: int) -> np.dtype:
@@ -49,9 +46,9 @@ def lanes_of(longest: int, other: int) -> int:
     return next((lanes for most, lanes in MANY_LANES if words <= most), FEW_LANES)
 
 
-def block_size(lengths, at: int, other: int, times: int = 1) -> int:
+def block_size(lengths, at: int, other: int) -> int:
     """How many of some targets, longest first, are a block from place ``at`` on."""
-    lanes = lanes_of(int(lengths[at]), other) * times
+    lanes = lanes_of(int(lengths[at]), other)
     last = lengths[min(at + lanes, len(lengths)) - 1]
     alike = lengths[at] <= max(MAX_SPREAD * last, bits.WORD_BITS)
     return lanes if alike else min(lanes, FEW_LANES)
@@ -91,7 +88,7 @@ def _packed(columns, word: np.dtype, room: int, groups: int, words: int):
     return np.pad(by_word, ((0, room - groups), (0, 0), (0, 0)))
 
 
-def _rows_of(groups: int, length) -> int:
+def rows_of(groups: int, length) -> int:
     """Room for edges from one group to the next."""
     return bucket(int(length.max(initial=0))) if groups > 1 else 0
 
@@ -132,7 +129,7 @@ def edits_block(
         Of up to ``QUERY_SLOTS`` queries at a time.
     """
     start, length = queries.start[some], queries.length[some]
-    rows = _rows_of(int(words.groups), length)
+    rows = rows_of(int(words.groups), length)
     for at in range(0, len(start), QUERY_SLOTS):
         few = [x[at : at + QUERY_SLOTS] for x in (start, length)]
         count = len(few[0])
@@ -140,33 +137,3 @@ def edits_block(
         with on_cpu(), precision("int64"):
             args = *words, queries.letters, *few, np.int32(count)
             yield np.asarray(edits_of_queries(*args, rows=rows))[:count]
-
-
-def edits_zipped(sequences: LetterCodes, i, j) -> np.ndarray:
-    """Distances of the pairs of a block, query ``i[k]`` to target ``j[k]``."""
-    m, n = sequences.lengths[i], sequences.lengths[j]
-    size, longest = sequences.size, int(m.max(initial=0))
-    word = word_type(int(n.max(initial=0)), longest)
-    word = np.promote_types(word, sequences.codes.dtype)
-    lanes = zipped_lanes(len(i))
-    codes, groups, words = _codes(sequences, j, lanes, word, size)
-    room = bucket(groups, 2, 1)
-    planes = [
-        _packed(codes >> k & 1, word, room, groups, words)
-        for k in range(size.bit_length())
-    ]
-    rows = _rows_of(groups, m)
-    shape = bucket(longest) + 2 * bits.PADDING, lanes
-    letters = np.full(shape, size, sequences.codes.dtype)
-    queries = np.full((lanes, longest), size, letters.dtype)
-    _fill_ends(queries, sequences, i)
-    letters[bits.PADDING : bits.PADDING + longest] = queries.T
-    with on_cpu(), precision("int64"):
-        args = np.stack(planes, 1), np.int32(groups), letters, np.int32(longest)
-        found = edits_of_pairs(*args, rows=rows)
-        return np.asarray(found)[: len(i)]
-
-
-def zipped_lanes(count: int) -> int:
-    """Lanes of so many pairs."""
-    return bucket(count, 2, FEW_LANES)
