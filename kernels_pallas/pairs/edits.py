@@ -9,7 +9,10 @@ through its letters c (Myers 1999, Hyyrö 2003):
     H = U << 1 | h,    P' = V << 1 | ~(D | H),    N' = D & H.
 
 That is ten instructions for 32 cells, and a load: AND, add with carry, LOP3, OR, LOP3,
-AND, two funnel shifts, LOP3, AND. A query ends at the highest bit of its last word. The
+AND, two funnel shifts, LOP3, AND. What a letter takes beside its words matters where
+these are few. So h stands behind the match words of its letter, and a multiplication,
+which another unit does, brings it to U << 1 | h. A query ends at the highest bit of its
+last word. The
 bits before its first letter match the padding letter alone and begin with P = 0. The
 padding letter has h = 0, others h = 1, so that it changes nothing before a target's
 first letter (``jaxalign.pairs.dp.edit_bits``): targets end together.
@@ -50,9 +53,14 @@ def edit_words(longest: int) -> int:
     return next(words for words in EDIT_WORD_COUNTS if words * WORD_BITS >= longest)
 
 
+def edit_row_words(words: int) -> int:
+    """Words of a row of match words and h: an odd number."""
+    return row_words(words + 1)
+
+
 @partial(jax.jit, static_argnames=("words", "padding"))
 def edit_table(codes, first, lengths, *, words: int, padding: int):
-    """Match words of queries: int32 (Q, size), rows of ``row_words(words)``.
+    """Match words of queries: int32 (Q, size), rows of ``edit_row_words(words)``.
 
     Parameters
     ----------
@@ -63,7 +71,8 @@ def edit_table(codes, first, lengths, *, words: int, padding: int):
     place = jnp.arange(words * WORD_BITS, dtype=jnp.int32)[None, :]
     place = place - (words * WORD_BITS - lengths[:, None])
     letters = codes.at[first[:, None] + place].get(mode="clip").astype(jnp.int32)
-    return table_of(jnp.where(place >= 0, letters, padding), padding)
+    letters = jnp.where(place >= 0, letters, padding)
+    return table_of(letters, padding, edit_row_words(words))
 
 
 @partial(jax.jit, static_argnames=("words", "padding", "interpret"))
@@ -92,14 +101,14 @@ def _edit_program(table, starts, steps, letters, out, match, *,
     query, block = lax.axis_index("query"), lax.axis_index("block")
     rows, thread = match_words(th, table, match, query, size), th.index()
     start = starts[block]
-    last = th.splat(padding * row_words(words))
+    last = th.splat(padding * edit_row_words(words))
 
     def step(t, state):
         (four,) = th.load(letters, thread, base=start + t, stride=THREADS)
         for k in range(LETTERS_OF_WORD):
             code = lax.shift_right_logical(four, th.splat(8 * k)) & 255
-            rise = (code != padding).astype(jnp.int32)
-            place = code * row_words(words)
+            place = code * edit_row_words(words)
+            rise = _mask(th, rows, place, words)
             masks = [partial(_mask, th, rows, place, w) for w in range(words)]
             rises, falls, total = state
             state = (*_next_row(th, rises, falls, masks, rise), total + rise)
@@ -129,7 +138,7 @@ def _next_row(th: Threads, rises, falls, masks, rise) -> tuple:
 
     masks : functions without arguments -> match words; rise : h, 0 or 1
     """
-    edge = None, lax.shift_left(rise, th.splat(31)), th.splat(0)
+    edge: tuple = (rise,)
     up: list = []
     down: list = []
     for at in range(0, len(rises), ASM_WORDS):
@@ -143,14 +152,18 @@ def _next_row(th: Threads, rises, falls, masks, rise) -> tuple:
     return tuple(up), tuple(down)
 
 
-def _plain_row(rises, falls, match, carry, up, down) -> list:
-    """P and N of some words, the carry of the sum and the last U and V, in ``jnp``."""
-    one = jnp.uint32(1)
+def _plain_row(rises, falls, match, *edge) -> list:
+    """P and N of some words, the carry of the sum and the last U and V, in ``jnp``.
+
+    edge : h, or these three of the words before
+    """
+    one, zero = jnp.uint32(1), jnp.zeros(rises[0].shape, jnp.int32)
+    carry, up, down = edge if len(edge) > 1 else (zero, edge[0] << 31, zero)
 
     def unsigned(x):
         return lax.bitcast_convert_type(x, jnp.uint32)
 
-    over = jnp.uint32(0) if carry is None else carry.astype(jnp.uint32)
+    over = carry.astype(jnp.uint32)
     up, down, made = unsigned(up), unsigned(down), []
     for p, n, m in zip(rises, falls, match, strict=True):
         p, n, m = map(unsigned, (p, n, m))
@@ -168,37 +181,43 @@ def _plain_row(rises, falls, match, carry, up, down) -> list:
     return [lax.bitcast_convert_type(x, jnp.int32) for x in (*made, over, up, down)]
 
 
-def _row(rises, falls, match, carry, up, down) -> list:
+def _row(rises, falls, match, *edge) -> list:
     """The same by PTX; the carry stays in the condition code from word to word."""
     count = len(rises)
     outs = 2 * count + 3
-    given = [f"${outs + k}" for k in range(3 * count + 2)]
+    given = [f"${outs + k}" for k in range(3 * count + len(edge))]
     p, n, m = (given[side * count :][:count] for side in range(3))
-    before = given[-2:]
+    before, first = given[3 * count :], len(edge) == 1
     lines = [f".reg .b32 c, h, v, {_names('d', count)};"]
     lines += [f".reg .b32 {_names('u', count)}, {_names('w', count)};"]
     lines += [f"and.b32 d{k}, {m[k]}, {p[k]};" for k in range(count)]
-    if carry is not None:  # 0 or 1 + (2^32 - 1): the carry
-        lines.append(f"add.cc.u32 c, ${outs + 3 * count + 2}, 0xffffffff;")
+    if not first:  # 0 or 1 + (2^32 - 1): the carry
+        lines.append(f"add.cc.u32 c, {before[0]}, 0xffffffff;")
     for k in range(count):
-        add = "add" if k == 0 and carry is None else "addc"
+        add = "add" if k == 0 and first else "addc"
         lines.append(f"{add}.cc.u32 d{k}, d{k}, {p[k]};")
     lines.append(f"addc.u32 ${2 * count}, 0, 0;")
     for k in range(count):
-        last_up, last_down = (f"u{k - 1}", f"w{k - 1}") if k else before
+        if k == 0 and first:
+            edges = f"mad.lo.u32 h, u0, 2, {before[0]};", "shl.b32 v, w0, 1;"
+        else:
+            up, down = (f"u{k - 1}", f"w{k - 1}") if k else before[1:]
+            edges = (
+                f"shf.l.wrap.b32 h, {up}, u{k}, 1;",
+                f"shf.l.wrap.b32 v, {down}, w{k}, 1;",
+            )
         lines += [
             f"lop3.b32 d{k}, d{k}, {p[k]}, {m[k]}, 0xbe;",  # (sum ^ P) | M
             f"or.b32 d{k}, d{k}, {n[k]};",
             f"lop3.b32 u{k}, {n[k]}, d{k}, {p[k]}, 0xf1;",  # N | ~(D | P)
             f"and.b32 w{k}, d{k}, {p[k]};",
-            f"shf.l.wrap.b32 h, {last_up}, u{k}, 1;",
-            f"shf.l.wrap.b32 v, {last_down}, w{k}, 1;",
+            *edges,
             f"lop3.b32 ${k}, v, d{k}, h, 0xf1;",  # V | ~(D | H)
             f"and.b32 ${count + k}, d{k}, h;",
         ]
     lines.append(f"mov.b32 ${2 * count + 1}, u{count - 1};")
     lines.append(f"mov.b32 ${2 * count + 2}, w{count - 1};")
-    inputs = [*rises, *falls, *match, up, down, *([] if carry is None else [carry])]
+    inputs = [*rises, *falls, *match, *edge]
     kinds = ",".join(["=&r"] * outs + ["r"] * len(inputs))
 
     @plgpu.inline_mgpu(

@@ -65,7 +65,7 @@ def row_words(words: int) -> int:
     return words | 1
 
 
-def table_of(letters, padding: int):
+def table_of(letters, padding: int, room: int | None = None):
     """Match words of queries: int32 (Q, size), rows of ``row_words``.
 
     Parameters
@@ -73,13 +73,21 @@ def table_of(letters, padding: int):
     letters : int32 (Q, bits), a multiple of 32; what is beyond 0 to ``padding`` matches
         nothing
     padding : the last letter
+    room : words of a row, instead of ``row_words``; the first beyond the match words is
+        1, or 0 of the last letter
     """
     words = letters.shape[1] // WORD_BITS
     letters = letters.reshape(-1, words, WORD_BITS)
     bit = jnp.int32(1) << jnp.arange(WORD_BITS, dtype=jnp.int32).reshape(1, 1, 1, -1)
     every = jnp.arange(padding + 1, dtype=jnp.int32).reshape(1, -1, 1, 1)
     match = jnp.where(letters[:, None] == every, bit, 0).sum(-1, dtype=jnp.int32)
-    match = jnp.pad(match, ((0, 0), (0, 0), (0, row_words(words) - words)))
+    if room is None:
+        room = row_words(words)
+    else:
+        real = (every.reshape(1, -1, 1) < padding).astype(jnp.int32)
+        real = jnp.broadcast_to(real, (*match.shape[:2], 1))
+        match = jnp.concatenate([match, real], 2)
+    match = jnp.pad(match, ((0, 0), (0, 0), (0, room - match.shape[2])))
     flat = match.reshape(len(letters), -1)
     return jnp.pad(flat, ((0, 0), (0, -flat.shape[1] % THREADS)))
 

@@ -57,7 +57,7 @@ def test_edges_cross_from_one_statement_to_the_next():
 
 @pytest.mark.parametrize("words", [1, edits.ASM_WORDS, edits.EDIT_WORD_COUNTS[-1]])
 def test_it_lowers_to_mosaic_for_a_gpu(words):
-    size = -(-25 * match_words.row_words(words) // THREADS) * THREADS
+    size = -(-25 * edits.edit_row_words(words) // THREADS) * THREADS
     shapes = [(4, size), (2,), (2,), (64 * THREADS,)]
     table, *blocks = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
     run = partial(edits.edits, words=words, padding=24)
