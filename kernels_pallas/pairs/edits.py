@@ -158,7 +158,7 @@ def _plain_row(rises, falls, match, *edge) -> list:
     edge : h, or these three of the words before
     """
     one, zero = jnp.uint32(1), jnp.zeros(rises[0].shape, jnp.int32)
-    carry, up, down = edge if len(edge) > 1 else (zero, edge[0] << 31, zero)
+    carry, up, down = (zero, edge[0] << 31, zero) if len(edge) == 1 else edge
 
     def unsigned(x):
         return lax.bitcast_convert_type(x, jnp.uint32)
