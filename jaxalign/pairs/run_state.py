@@ -39,6 +39,7 @@ class Worker:
     tell: Callable = lambda _cells: None  # of cells that are done
     only: bool = True  # no other thread has this device
     backtrack: "jax.Array | None" = None  # the buffer of the last window
+    profile: "jax.Array | None" = None  # and its database profile
     byte_limit: int = 0  # local scores up to it are tried in 8 bits; 0: none are
     windows_to_skip: int = 0  # that are not tried in 8 bits
 

@@ -59,6 +59,10 @@ def claims(Score):
             profile.padded_scores, [matrix, score, score], of(Score, "A+1 A+1")),
         "database_profile": (
             profile.database_profile, [matrix, of(UInt8, "L B")], of(Score, "A L+2 B")),
+        "database_profile_in": (
+            profile.database_profile_in,
+            [matrix, of(UInt8, "L B"), INT, of(Score, "A L+2 B")],
+            of(Score, "A L+2 B")),
         "query_profile": (
             profile.query_profile, [of(Int32, "M"), matrix], of(Score, "A M")),
         "query_profile striped": (

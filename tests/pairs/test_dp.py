@@ -25,7 +25,7 @@ from jaxalign.affine import Gaps
 from jaxalign.model import bounds
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.pairs import api
-from jaxalign.pairs.dp import directions, wavefront, window_program
+from jaxalign.pairs.dp import directions, profile, wavefront, window_program
 from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.dp.sweep.cell_blocks import Constants
 from jaxalign.pairs.dp.sweep.lane_fill import Block
@@ -279,6 +279,20 @@ def test_eight_bits_say_when_they_do_not_hold(constant):
         upper += sum(high // 2 < score <= high for score in want)
         beyond += sum(score > high + 84 for score in want)
     assert held > 20 and upper > 20 and beyond > 20
+
+
+@pytest.mark.parametrize("columns, lanes", [(2 * 64, 8), (80, 4)])
+def test_a_database_profile_over_another(columns, lanes):
+    """Columns in use have their scores; those far behind them stay."""
+    rng = np.random.default_rng(0)
+    scores = rng.integers(-4, 12, (5, 5)).astype(np.int8)
+    codes = rng.integers(0, 5, (columns, lanes)).astype(np.uint8)
+    room = jnp.full((5, columns + 2, lanes), 99, np.int8)
+    for used in (0, TILE, 4 * TILE):
+        found = profile.database_profile_in(scores, codes, np.int32(used), room)
+        whole = profile.database_profile(scores, codes)
+        np.testing.assert_array_equal(found[:, :used], whole[:, :used])
+        np.testing.assert_array_equal(found[:, 64:], room[:, 64:])
 
 
 def scores_alone(queries, targets, problem, costs=None):

@@ -205,7 +205,9 @@ def _on_device(task, w, worker, dtype):
     problem = _problem(task, dtype)
     block = block_of(task, w)
     shared = not w.zipped and not task.scoring.by_position
-    block = load_block(block, problem, task.local, shared=shared)
+    room = _profile_room(task, w, worker, problem) if shared else None
+    block = load_block(block, problem, task.local, shared=shared, room=room)
+    worker.profile = block.scores if shared else None
     found = task.job.meets(w)
     queries, m = queries_of(task, w)
     start = np.zeros(w.slots, np.int32)
@@ -231,6 +233,16 @@ def _on_device(task, w, worker, dtype):
     )
     worker.backtrack = halves
     return result, found
+
+
+def _profile_room(task: Task, w: windows.Window, worker: Worker, problem):
+    """Where the profile of a window is written: over the last one of its thread."""
+    scores = problem.scores
+    shape, room = (len(scores) + 1, w.columns + 2, w.lanes), worker.profile
+    if not on_cpu(task):
+        return None
+    alike = room is not None and (room.shape, room.dtype) == (shape, scores.dtype)
+    return room if alike and not room.is_deleted() else jnp.zeros(shape, scores.dtype)
 
 
 def _backtrack(worker: Worker, capacity: int) -> jax.Array:

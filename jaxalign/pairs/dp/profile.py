@@ -12,6 +12,8 @@ from jax import lax
 
 from jaxalign.pairs.dp import lookup
 
+PROFILE_COLUMNS = 64  # of a database profile that are made together
+
 
 def by_position(scores) -> bool:
     """Whether rows of scores are positions of the query, as those of a profile are."""
@@ -51,7 +53,28 @@ def database_profile(scores, targets):
         more, since rows of all letters a power of two apart would share few places of
         the cache.
     """
-    targets = jnp.pad(targets, ((0, 2), (0, 0)))
+    return _profile(scores, jnp.pad(targets, ((0, 2), (0, 0))))
+
+
+def database_profile_in(scores, targets, columns, room):
+    """``database_profile`` of the first ``columns`` (int32 scalar) alone, written over
+    ``room``, which has the shape of all; what stands behind them stays.
+
+    Memory that has been written to before needs no pages of the system, which take
+    longer than the scores.
+    """
+    count, lanes = targets.shape
+    together = PROFILE_COLUMNS if count % PROFILE_COLUMNS == 0 else 1
+
+    def some(k, profile):
+        codes = lax.dynamic_slice_in_dim(targets, k * together, together)
+        start = jnp.int32(0), k * together, jnp.int32(0)
+        return lax.dynamic_update_slice(profile, _profile(scores, codes), start)
+
+    return lax.fori_loop(jnp.int32(0), -(-columns // together), some, room)
+
+
+def _profile(scores, targets):
     if len(scores) > lookup.MAX_SELECT_CODES:
         return scores[:, targets]
     shape = len(scores), *targets.shape

@@ -38,8 +38,13 @@ class WindowResult(NamedTuple):
     walked: walk.PathCounts | None = None
 
 
-@partial(jax.jit, static_argnames=("shared",), compiler_options=CPU_OPTIONS)
-def load_block(block, problem: WindowProblem, local, shared: bool = True):
+@partial(
+    jax.jit,
+    static_argnames=("shared",),
+    donate_argnames=("room",),
+    compiler_options=CPU_OPTIONS,
+)
+def load_block(block, problem: WindowProblem, local, shared: bool = True, room=None):
     """Lay out the scores of packed targets: the block with its ``scores``.
 
     Parameters
@@ -48,13 +53,18 @@ def load_block(block, problem: WindowProblem, local, shared: bool = True):
     local : bool scalar
     shared : whether all lanes meet the same letters of a query, so that a profile
         pays; not those of positions
+    room : (A + 1, L + 2, B), dtype of the scores, or None; a profile is written over
+        it, of the tiles in use alone
     """
     pad = -problem.gaps.open
     free = problem.free["query_start"] | local
     pad_column = jnp.where(free, jnp.zeros_like(pad), pad)
     scores = profile.padded_scores(problem.scores, pad_column, pad)
-    if shared:
+    if shared and room is None:
         scores = profile.database_profile(scores, block.codes)
+    elif shared:
+        columns = block.tiles * TILE
+        scores = profile.database_profile_in(scores, block.codes, columns, room)
     return block._replace(scores=scores)
 
 
