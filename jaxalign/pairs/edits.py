@@ -33,7 +33,8 @@ def seconds(m, n) -> np.ndarray:
 
 def distances(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
     """Distances int32 (P,) of sequences ``i`` to sequences ``j``."""
-    m, n = sequences.lengths[i], sequences.lengths[j]
+    lengths = sequences.lengths
+    m, n = lengths[i], lengths[j]
     if seconds(m, n).sum() <= MAX_SECONDS:
         return _by_integers(sequences, i, j)
     refuse_without_threads()
@@ -49,13 +50,12 @@ def distances(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
 
     def run(pairs):
         some, *size = pairs
-        few = _fewer_seconds(sequences.lengths, i[some], j[some], *size)
-        if few:
+        if _fewer_seconds(lengths, i[some], j[some], *size):
             found[some] = _by_integers(sequences, i[some], j[some])
         else:
             found[some] = edit_pairs.edits_zipped(letters, i[some], j[some], *size)
 
-    in_threads(run, edit_pairs.runs(sequences.lengths, i, j), threads)
+    in_threads(run, edit_pairs.runs(lengths, i, j), threads)
     return found
 
 

@@ -75,7 +75,8 @@ def lanes_of(columns: int, pairs: int) -> int:
 def runs(lengths, i, j) -> Iterator[tuple[np.ndarray, int, int]]:
     """Places of pairs of like sizes, columns of their words, and lanes."""
     m, n = lengths[i], lengths[j]
-    classes = _classes(n)
+    few = int(n.max(initial=0)) < len(n)
+    classes = _classes(np.arange(n.max() + 1))[n] if few else _classes(n)
     order = _falling(classes, _falling(m))
     ends = len(order) - np.cumsum(np.bincount(classes))
     at = 0
