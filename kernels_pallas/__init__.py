@@ -19,6 +19,7 @@ _HOMES = {
     "bucket": "pairs.config",
     "choose": "pairs.config",
     "spread": "pairs.config",
+    "stack": "pairs.stacks",
     "fits": "pairs.config",
     "detects": "pairs.config",
     "rows_of": "pairs.config",

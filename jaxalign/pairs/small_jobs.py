@@ -35,7 +35,8 @@ class StartSeconds(NamedTuple):
     load: float  # … or to load it from the user's folder
 
 
-START = {False: StartSeconds(0.6, 2.0, 0.1), True: StartSeconds(1.5, 6.0, 0.3)}
+# On a GPU half of what a program takes: it is stored, and later processes load it.
+START = {False: StartSeconds(0.6, 2.0, 0.1), True: StartSeconds(1.5, 3.0, 0.3)}
 CALL_SECONDS = 0.01  # of a job whose programs are there
 COMPILED_CELL_SECONDS = 1e-9  # of a thread, with a path
 LONE_CELLS = 2**19  # of a pair alone, which the anti-diagonals take 1.5 to 2 ms for

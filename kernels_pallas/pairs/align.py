@@ -80,8 +80,9 @@ def split_identity(score) -> tuple[jax.Array, jax.Array]:
 
 
 @partial(jax.jit, static_argnames=("shape", "runs", "records", "interpret"))
-def align(problem: Problem, queries, m, targets, n, tie=None, *, shape: Fill,
-          runs: int = 0, records: int = 0, interpret=None) -> Result:  # fmt: skip
+def align(problem: Problem, queries, m, targets, n, tie=None, stacks=None, *,
+          shape: Fill, runs: int = 0, records: int = 0,
+          interpret=None) -> Result:  # fmt: skip
     """Every query against every target; query k against target k where the shape is not
     ``shared``. Neighbours of such a list share registers and warps, so they should have
     similar lengths.
@@ -93,6 +94,7 @@ def align(problem: Problem, queries, m, targets, n, tie=None, *, shape: Fill,
         that are shared may be ``Letters`` instead, of ``letters`` with the same shape
     m, n : int32 (Q,) and (N,), their lengths; 0 is a length too
     tie : bool (Q, N), or (N,) of a list: pairs computed with their two sides swapped
+    stacks : ``stacks.stack`` of the lengths of the queries, where the shape has such
     shape : static, of ``config.choose`` or ``config.spread``; one with checkpoints is
         for paths. ``config.fits`` says whether the values stay in its range,
         ``config.safe_score`` which local int16 scores do
@@ -115,7 +117,9 @@ def align(problem: Problem, queries, m, targets, n, tie=None, *, shape: Fill,
     tie = jnp.pad(tie, [(0, padded - size) for size, padded in room])
     if isinstance(targets, Letters):
         assert records or not s.tile, "no size for the records of Letters"
-    result = run(problem, queries, m, targets, n, tie, s, runs, interpret, records)
+    result = run(
+        problem, queries, m, targets, n, tie, stacks, s, runs, interpret, records
+    )
     return jax.tree.map(lambda x: x[(..., *map(slice, pairs))], result)
 
 
@@ -128,11 +132,14 @@ def _pad(multiple, codes, lengths):
     return jnp.pad(codes, ((0, spare), (0, 0))), lengths
 
 
-def run(problem: Problem, queries, m, targets, n, tie, s: Fill, runs, interpret,
-        records) -> Result:  # fmt: skip
+def run(problem: Problem, queries, m, targets, n, tie, stacks, s: Fill, runs,
+        interpret, records) -> Result:  # fmt: skip
     """Fill, end cells and walks of one launch; sizes fit ``s`` (see ``layout``)."""
     most = max(-(-queries.shape[1] // s.strip), 1)
-    if s.shared:
+    if s.stacks:
+        most = stacks.query.shape[2] // s.lanes
+        inputs = layout.stacked_inputs(problem, queries, m, stacks, targets, n, s)
+    elif s.shared:
         inputs = layout.shared_inputs(problem, queries, m, targets, n, s, most)
     else:
         inputs = layout.list_inputs(problem, queries, m, targets, n, s, most)
@@ -143,7 +150,11 @@ def run(problem: Problem, queries, m, targets, n, tie, s: Fill, runs, interpret,
         rows, columns = jnp.broadcast_to(m[:, None], shape), jnp.broadcast_to(n, shape)
     else:
         rows, columns = m, n
-    if s.local:
+    if s.stacks:
+        score = ends.stacked_score(output, numbers, s, stacks, m.shape[0])
+        score = jnp.where((rows > 0) & (columns > 0), score, 0)
+        end = ends.EndCells(score, jnp.zeros_like(score), jnp.zeros_like(score))
+    elif s.local:
         score = ends.local_score(output, numbers, s, m.shape[0])
         end = ends.EndCells(score, jnp.zeros_like(score), jnp.zeros_like(score))
     else:

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from kernels_pallas.pairs.shapes import Fill, output_shapes, records_of_strip
+from kernels_pallas.pairs.stacks import stacked_strips
 
 # Rows a lane and lanes a group of score-only blocks: strips of 256, 320 and 384 rows.
 # Queries take as many strips of the height that fits them best; few heights, since each
@@ -24,9 +25,14 @@ LONG_QUERY_SHAPE = 48, 32
 # take its rows. A step takes the time of its cells and of LONE_STEP_CELLS more; of
 # BUSY_STEP_CELLS more where programs run side by side, PROGRAMS_AT_ONCE in the time of
 # one. Fitted to the shapes of docs/logs/gpu-pairs.md.
-FEW_QUERY_SHAPES = ((96, 4), (64, 4), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16),
+FEW_QUERY_SHAPES = ((64, 4), (64, 8), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16),
                     (8, 16), (16, 32))  # fmt: skip
 LONE_STEP_CELLS, BUSY_STEP_CELLS, PROGRAMS_AT_ONCE = 27, 6, 170
+MANY_STRIPS = 2**20  # more than any query has
+NOT_ALONE = 1.5  # times the longest program's time: others run beside it
+CONFLICT_FREE_LANES, BANK_CONFLICTS = 8, 1.02  # two lanes in four meet in a bank
+MAX_STACKED_ROWS = 64  # of a lane: with 96 and several strips registers spill
+STACKS = 1, 2, 3, 4, 6, 8, 12, 16, 24, 32  # items of stacked queries
 # (longest query of a launch, rows, lanes); longer queries take strips of the last.
 LIST_SHAPES = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
 TILE_SHAPES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))  # beyond: BORDER_SHAPES
@@ -75,25 +81,42 @@ def _fitted(heights, longest):
 
 def spread(m, n, *, local: bool, packed: bool, linear: bool = False) -> Fill:
     """The shape in which all of some queries meet all of some targets soonest, scores
-    alone: for few queries.
+    alone: for few queries. Those of local mode are stacked.
 
     m, n : lengths, longest first
     linear : as of ``choose``
     """
-    heights = [x for x in FEW_QUERY_SHAPES if local or x[0] <= BORDER_SHAPES[0][0]]
-    shapes = (Fill(*x, STEP_COLUMNS, local, packed, linear=linear) for x in heights)
+    heights = [x for x in FEW_QUERY_SHAPES if x[0] <= (MAX_STACKED_ROWS if local else BORDER_SHAPES[0][0])]
+    most = -(-max(len(m), 1) // (2 if packed else 1))
+    stacks = [x for x in STACKS if x <= most] if local else [0]
+    shapes = (
+        Fill(*x, STEP_COLUMNS, local, packed, linear=linear, stacks=y)
+        for x in heights
+        for y in stacks
+    )
     return min(shapes, key=lambda s: soonest(m, n, s))
 
 
 def soonest(m, n, s: Fill) -> float:
     """The time of a launch, in cells of a lane: that of its longest program, which
-    begins first, or of all of them side by side."""
-    strips = -(-np.asarray(m, np.int64)[:: s.tables] // s.strip)
+    begins first, or of all of them side by side; and half of the last one's, for which
+    the device waits."""
+    if s.stacks:
+        strips = stacked_strips(m, s)
+    else:
+        strips = -(-np.asarray(m, np.int64)[:: s.tables] // s.strip)
     steps = -(-np.asarray(n, np.int64)[:: s.groups] // s.columns) + s.lanes - 1
-    cells = s.rows * s.columns
-    longest = strips.max(initial=0) * steps.max(initial=0) * (cells + LONE_STEP_CELLS)
-    shared = strips.sum() * steps.sum() * (cells + BUSY_STEP_CELLS) / PROGRAMS_AT_ONCE
-    return float(max(longest, shared))
+    lone, busy = (s.rows * s.columns + x for x in (LONE_STEP_CELLS, BUSY_STEP_CELLS))
+    longest, last = (
+        count * step
+        for count, step in (
+            (strips.max(initial=0), steps.max(initial=0)),
+            (strips.min(initial=MANY_STRIPS), steps.min(initial=0)),
+        )
+    )
+    shared = strips.sum() * steps.sum() * busy / PROGRAMS_AT_ONCE
+    shared *= 1 if s.lanes >= CONFLICT_FREE_LANES else BANK_CONFLICTS
+    return float(max(longest * lone * NOT_ALONE, shared) + last * lone / 2)
 
 
 def rows_of(lengths, s: Fill) -> np.ndarray:
@@ -186,12 +209,13 @@ def safe(highest, gap_open):
 
 
 def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int,
-               room: int = 0, records: int = 0) -> int:  # fmt: skip
+               room: int = 0, records: int = 0, strips: int = 0,
+               ) -> int:  # fmt: skip
     """Device bytes of the output of a fill, for arrays of lengths m and n, or ``room``
-    rows of ``Letters``, and ``records``."""
-    strips = -(-m // s.strip)
+    rows of ``Letters``, and ``records``; of stacked queries for so many ``strips``."""
+    strips = strips or -(-m // s.strip)
     blocks = -(-targets // s.block)
-    queries = -(-queries // s.tables) if s.shared else 1
+    queries = s.stacks or (-(-queries // s.tables) if s.shared else 1)
     ends = -(-n // s.columns)
     whole = queries * strips * blocks * records_of_strip(s, ends)
     rows = room or blocks * (ends + 1)

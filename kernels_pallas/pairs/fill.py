@@ -59,15 +59,15 @@ def fill(inputs: FillInputs, s: Fill, strips: int, records: int = 0,
 
 
 def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
-                  targets, scores, row_offsets, first_record, strip_records, *refs,
-                  s: Fill, names, sizes):  # fmt: skip
+                  targets, scores, row_offsets, first_record, strip_records, masks,
+                  *refs, s: Fill, names, sizes):  # fmt: skip
     """One query (or two) against the targets of one block."""
     blocks, most, room = sizes
     *out, table, barrier = refs
     out = dict(zip(names, out, strict=True))
     th = Threads(s.plain)
-    query_lengths, target_lengths, targets, row_offsets = map(
-        th.read_only, (query_lengths, target_lengths, targets, row_offsets)
+    query_lengths, target_lengths, targets, row_offsets, masks = map(
+        th.read_only, (query_lengths, target_lengths, targets, row_offsets, masks)
     )
     query, block = lax.axis_index("query"), lax.axis_index("block")
     item = query * blocks + block
@@ -98,11 +98,19 @@ def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
         if s.shared:
             _load_table(th, scores.at[query * most + k], table, barrier)
         rows = _own_rows(view, row_offsets, k) if not s.shared else None
-        return _strip(view._replace(table=th.read_only(table)), k, rows, track)
+        own = view._replace(table=th.read_only(table))
+        if not s.stacks:
+            return _strip(own, k, rows, track)
+        (mask,) = th.load(masks, lane, 1, query * most + k, s.lanes)
+        (best,) = _strip(own._replace(mask=mask), k, rows, track)
+        th.store(out["best"], thread, (th.words(best),), item * most + k, THREADS)
+        return track
 
     if not s.shared:
         _load_table(th, scores.at[0], table, barrier)
     track = lax.fori_loop(jnp.int32(0), count, strip, _start(view, m))
+    if s.stacks:
+        return
     for name, value in zip(names, track[-1:] if s.local else track, strict=False):
         th.store(out[name], thread, (th.words(value),), item, THREADS)
 

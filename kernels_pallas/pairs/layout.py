@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from kernels_pallas.pairs.shapes import Fill, FillInputs, Numbers, records_of_strip
+from kernels_pallas.pairs.stacks import Stacks
 from kernels_pallas.pairs.target_letters import before, columns, in_blocks, in_bytes
 
 COPY_WORDS = 256  # of a row of the table in shared memory: the limit of one copy
@@ -141,18 +142,53 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillIn
     m, n : int32 (Q,) and (N,)
     most : strips that the longest query may take
     """
-    table = extended_scores(problem, s)
     pairs = m.reshape(-1, s.tables)
     strips = strips_of(pairs.max(1), s)
-    by_position = problem.scores.shape[0] != problem.scores.shape[1]
-    rows = _rows(queries, m, jnp.repeat(strips, s.tables), most, s, by_position)
-    # (Q, strip, lane, row / 4, row % 4, letter) -> lanes side by side: ``scores_of``
-    profile = table[rows].reshape(-1, most, s.lanes, s.rows // 4, 4, table.shape[1])
-    profile = profile.transpose(0, 1, 5, 3, 2, 4).reshape(len(rows) * most, -1)
-    profile = profile.reshape(-1, s.tables, most, profile.shape[-1])
-    if s.packed:
-        profile = _join_scores(profile[:, 0], profile[:, 1], s)
+    rows = _rows(queries, m, jnp.repeat(strips, s.tables), most, s, by_position(problem))
     heights = jnp.stack([pairs[:, 0], pairs[:, -1]], 1).reshape(-1)
+    profile = _profile(problem, rows.reshape(-1, s.tables, most, s.strip), s)
+    return _block_inputs(problem, strips, heights, targets, n, profile, s)
+
+
+def stacked_inputs(problem, queries, m, stacks: Stacks, targets, n, s: Fill):
+    """FillInputs of a fill of stacked queries against every target; the arguments are
+    those of ``shared_inputs``."""
+    place = stacks.chunk[..., None] * s.rows + jnp.arange(s.rows, dtype=jnp.int32)
+    own = jnp.maximum(stacks.query, 0)[..., None]
+    inside = (stacks.query[..., None] >= 0) & (place < m[own])
+    letters = place
+    if not by_position(problem):
+        letters = queries.at[own, place].get(mode="clip").astype(jnp.int32)
+    rows = jnp.where(inside, letters + 1, 0)
+    profile = _profile(problem, rows.reshape(s.stacks, s.tables, -1, s.strip), s)
+    heights = jnp.zeros(2 * s.stacks, jnp.int32)
+    inputs = _block_inputs(problem, stacks.strips, heights, targets, n, profile, s)
+    low, *high = jnp.where(stacks.chunk > 0, -1, 0).swapaxes(0, 1)
+    mask = (low & 0xFFFF) | (high[0] << 16) if high else low
+    return inputs._replace(masks=mask.reshape(-1))
+
+
+def by_position(problem: Problem) -> bool:
+    """Whether the scores are those of the positions of a query, of a profile."""
+    return problem.scores.shape[0] != problem.scores.shape[1]
+
+
+def _profile(problem, rows, s: Fill):
+    """Scores of row letters (Q, tables, S, strip), in the order in which lanes load
+    them: (Q * S, ..., 256)."""
+    table = extended_scores(problem, s)
+    # (Q, table, strip, lane, row / 4, row % 4, letter) -> lanes side by side
+    profile = table[rows].reshape(
+        *rows.shape[:3], s.lanes, s.rows // 4, 4, table.shape[1]
+    )
+    profile = profile.transpose(1, 0, 2, 6, 4, 3, 5)
+    profile = profile.reshape(s.tables, rows.shape[0] * rows.shape[2], -1)
+    low, *high = profile
+    return _table_rows(_join_scores(low, *high, s) if high else low)
+
+
+def _block_inputs(problem, strips, heights, targets, n, profile, s: Fill):
+    """FillInputs of blocks, from what their items are made of."""
     starts, words = in_blocks(targets, n, s)
     blocks = n.reshape(-1, s.block)
     return FillInputs(
@@ -163,10 +199,16 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillIn
         heights,
         jnp.stack([n, n], 1).reshape(-1),
         words,
-        _table_rows(profile.reshape(-1, profile.shape[-1])),
-        jnp.zeros(4, jnp.int32),
+        profile,
+        _nothing(),
         *_records(strips, blocks, s),
+        _nothing(),
     )
+
+
+def _nothing():
+    """An array that a fill does not read."""
+    return jnp.zeros(4, jnp.int32)
 
 
 def _table_rows(flat):
@@ -211,6 +253,7 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillInpu
         _table_rows(jnp.concatenate(both)[None]),
         word.reshape(-1),
         *_records(strips, blocks, s),
+        _nothing(),
     )
 
 

@@ -37,6 +37,7 @@ class Fill:
     tile: int = 0  # steps between two checkpoints, 0 for no checkpoints
     plain: bool = False  # jnp twins, for the interpreter
     linear: bool = False  # scores alone: opening a gap costs what extending it does
+    stacks: int = 0  # local scores of blocks: items of stacked queries (``stacks``)
 
     @property
     def strip(self) -> int:
@@ -87,7 +88,8 @@ class Numbers(NamedTuple):
 class FillOutput(NamedTuple):
     """Arrays that a fill writes, int32; None where its ``Fill`` has no use for one."""
 
-    best: jax.Array | None = None  # local: (items, 128), largest H
+    # local: (items, 128), largest H; of stacked queries (items, S, 128), of a strip
+    best: jax.Array | None = None
     row_best: jax.Array | None = None  # border modes: (items, 128), best U of row m
     row_column: jax.Array | None = None  # and its column
     column: jax.Array | None = None  # border modes: (items, S, slots, 128, K), U of n
@@ -99,8 +101,8 @@ class FillOutput(NamedTuple):
 class FillInputs(NamedTuple):
     """Arrays that a fill reads, int32, from ``layout``.
 
-    Q queries (pairs of queries where two tables share a register), B blocks of
-    targets, S strips, R rows of letters: one for each step of a block, and one more.
+    Q queries (pairs of queries where two tables share a register, or items of stacked
+    queries), B blocks of targets, S strips, R rows of letters: one for each step of a block, and one more.
     The records of an item lie strip after strip, as many as the lengths of its query
     and block need.
     """
@@ -118,6 +120,7 @@ class FillInputs(NamedTuple):
     row_offsets: jax.Array  # lists: (B * S * 128 * K,), into ``scores``, both tables
     first_record: jax.Array  # (items,)
     strip_records: jax.Array  # (B,)
+    masks: jax.Array  # stacked: (Q * S * lanes,): what a lane takes from the one above
 
 
 def records_of_strip(s: Fill, ends):
@@ -134,7 +137,8 @@ def output_shapes(s: Fill, queries, blocks, strips, rows, records) -> dict:
     records = max(records, s.tile or 1)
     items = queries * blocks
     names = ("best",) if s.local else ("row_best", "row_column")
-    shapes = {name: (items, THREADS) for name in names}
+    rest = (strips, THREADS) if s.stacks else (THREADS,)
+    shapes = {name: (items, *rest) for name in names}
     if not s.local:
         shapes["column"] = items, strips, s.slots, THREADS, s.rows
     words = 2 * s.columns

@@ -27,9 +27,15 @@ def fill_step(view, k, rows, t, carry):
         pairs = zip(ahead[words], out[words], strict=True)
         return tuple(jnp.where(first, a, th.shift_up(b, s.lanes)) for a, b in pairs)
 
+    def values(words):
+        given = handed_down(words)
+        if s.stacks:  # zeros where a query begins, as in row 0
+            given = (word & view.mask for word in given)
+        return tuple(map(v.read, given))
+
     (letters,) = handed_down(slice(-1, None))
-    above = tuple(map(v.read, handed_down(slice(0, -1, 2))))
-    e = above if s.linear else tuple(map(v.read, handed_down(slice(1, -1, 2))))
+    above = values(slice(0, -1, 2))
+    e = above if s.linear else values(slice(1, -1, 2))
     ahead = load_above(view, k, t + 1)
     # Both halves in one 32-bit addition: neither borrows, see ``ScoreArithmetic.add``.
     cost = th.splat(-n.cost * (65537 if s.packed else 1))
@@ -37,10 +43,10 @@ def fill_step(view, k, rows, t, carry):
     lines = u_rows, f_rows, above, e
     where = letters, view.lane, rows or ()
     best = track[:1] if s.local else ()
-    values = lines, corner, best, cost, constants, where
+    given = lines, corner, best, cost, constants, where
     like = *lines, best
     cells = partial(_cells, s=s)
-    u_rows, f_rows, up, e, best = fused(th, cells, view.table, values, like)
+    u_rows, f_rows, up, e, best = fused(th, cells, view.table, given, like)
     words = [th.words(x) for pair in zip(up, e, strict=True) for x in pair]
     store_below(view, k, t, words)
     if s.local:

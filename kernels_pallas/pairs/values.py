@@ -42,6 +42,7 @@ class FillView(NamedTuple):
     most: int  # strips that the longest query may take
     first_record: jax.Array
     strip_records: jax.Array
+    mask: jax.Array | None = None  # stacked: bits that a lane takes from the one above
 
     def record(self, k):
         """The first record of strip ``k``."""

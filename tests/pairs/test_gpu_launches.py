@@ -132,7 +132,7 @@ def test_composition_proves_more_than_lengths():
         task = Task("all", sets, sets, scoring, mode, free, "score", budget=2**30)
         ((piece,), _) = launch_plan.cut(task, kernels, 2**34)
         assert (piece.dtype, piece.proven) == want
-    assert launch_plan.highest(task)[0].tolist() == [33000, 33000]
+    assert launch_plan.Highest(task).queries.tolist() == [33000, 33000]
 
 
 @pytest.mark.parametrize("cost, dtype", ((100, "int16"), (32700, "int32")))

@@ -6,14 +6,14 @@ from contextlib import suppress
 import jax
 import numpy as np
 
-from jaxalign.pairs.gpu import device_arrays, transfer
+from jaxalign.pairs.gpu import device_arrays, launch_size, transfer
 from jaxalign.pairs.gpu.device_arrays import LaunchResult
 from jaxalign.pairs.gpu.device_job import DeviceJob
 from jaxalign.pairs.gpu.device_memory import budget
 from jaxalign.pairs.gpu.launch_plan import zipped
 from jaxalign.pairs.gpu.launch_size import Launch
 from jaxalign.pairs.gpu.memory_retry import within
-from jaxalign.pairs.gpu.score_types import highest
+from jaxalign.pairs.gpu.score_types import Highest
 from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.devices import default_device
 from jaxalign.runtime.programs import stored
@@ -87,7 +87,7 @@ def _new(job: DeviceJob, launches) -> dict:
 def in_int32(job: DeviceJob, queries, targets) -> list[Launch]:
     """Launches of pairs that share no side; int32 holds all that int16 may not."""
     task = job.task
-    sides, high = (queries, targets), highest(task)
+    sides, high = (queries, targets), Highest(task)
     split = zipped(task, job.kernels, *sides, budget(task), high, wide=True)
     if split.pairs:
         raise AssertionError(f"{split.pairs[0]} fits no launch in int32")
@@ -131,4 +131,6 @@ def _call(job: DeviceJob, launch) -> tuple:
         "interpret": job.interpret,
     }
     options |= {"records": launch.records} if launch.records else {}
+    if launch.shape.stacks:
+        options["stacks"] = launch_size.stacks_of(job.task, job.kernels, launch)
     return stored(job.kernels.align, STATIC), options

@@ -3,7 +3,9 @@
 Pure and on the host. In what arrays they meet, ``pairs.gpu.launch_size`` says.
 """
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from jaxalign.pairs.gpu.launch_size import (
     launch_bytes,
     targets_in,
 )
-from jaxalign.pairs.gpu.score_types import dtype_of, highest
+from jaxalign.pairs.gpu.score_types import Highest, dtype_of
 from jaxalign.pairs.plan import describe
 from jaxalign.pairs.windows import Partition, by_length, pairs
 from jaxalign.runtime.memory import refuse_over, show_bytes
@@ -53,26 +55,44 @@ def make_plan(task, kernels, limit: int) -> tuple[dict, Partition]:
 
 def cut(task, kernels, budget: int) -> Partition:
     """Launches of at most ``budget`` device bytes, and the pairs that none can hold."""
-    job, high = task.job, highest(task)
+    job, high = task.job, Highest(task)
     if job.kind == "zip":
         order = by_length(job.query_lengths * (job.target_lengths + 1))
         return zipped(task, kernels, order, order, budget, high)
     order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
     parts = _by_range(task, order)
     sizes, split = LaunchSizes(task, kernels, budget), Partition([], [])
-    # The most that a target or one after it can score.
-    most = [np.maximum.accumulate(high[1][some][::-1])[::-1] for some in parts]
+    limits = [_Limit(high, some) for some in parts]
     half = job.kind == "all" and job.once
     for start, stop in _alike(task, kernels, queries):
         before = start if half else 0
         group = queries[start:stop]
-        own = high[0][group].max()
-        for some, others in zip(parts, most, strict=True):
+        for some, limit in zip(parts, limits, strict=True):
             if before < len(some):
-                limit = int(min(own, others[before]))
-                _rectangle(sizes, split, group, some[before:], limit)
+                most = limit.of(group, before)
+                _rectangle(sizes, split, group, some[before:], most)
             before = max(before - len(some), 0)
     return split
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """What pairs with some targets, longest first, can score at most."""
+
+    high: Highest
+    targets: np.ndarray
+
+    def of(self, queries, first: int) -> Iterator[int]:
+        """Limits of the scores of queries with the targets from ``first`` on: a quick
+        one, and the least that is known."""
+        own = int(self.high.queries[queries].max())
+        yield own
+        yield int(min(own, self._most[first]))
+
+    @cached_property
+    def _most(self) -> np.ndarray:
+        """What a target or one after it can score."""
+        return np.maximum.accumulate(self.high.targets[self.targets][::-1])[::-1]
 
 
 def _alike(task, kernels, queries):
@@ -115,13 +135,17 @@ def _by_range(task, order):
     return np.split(order, np.flatnonzero(np.diff(beyond)) + 1)
 
 
-def _rectangle(sizes: LaunchSizes, split: Partition, queries, targets, most: int):
+def _rectangle(sizes: LaunchSizes, split: Partition, queries, targets, most):
     """Launches for some queries against targets of one range, both longest first; no
-    score is above ``most``."""
+    score is above any of ``most``, which are looked at until one fits 16 bits."""
     task, kernels = sizes.task, sizes.kernels
     m = int(task.job.query_lengths[queries[0]])
     n = int(task.job.target_lengths[targets[0]])
-    chosen = dtype_of(task, kernels, m, n, most)
+    chosen = None
+    for limit in most:
+        chosen = dtype_of(task, kernels, m, n, limit)
+        if chosen == ("int16", True):
+            break
     launch = sizes.largest(queries, targets, (m, n), chosen)
     if launch is None:
         split.pairs.extend(pairs(task.job, Launch(queries, targets)))
@@ -167,7 +191,8 @@ def zipped(task, kernels, queries, targets, budget, high, wide=False) -> Partiti
         some = queries[:most], targets[:most]
         sides = task.job.query_lengths, task.job.target_lengths
         longest = tuple(int(x[of].max()) for x, of in zip(sides, some, strict=True))
-        most = min(int(x[of].max()) for x, of in zip(high, some, strict=True))
+        highest = high.queries[some[0]], high.targets[some[1]]
+        most = min(int(x.max()) for x in highest)
         chosen = dtype_of(task, kernels, *longest, most)
         if chosen is not None and wide:
             longest = longest if task.paths else task.job.most

@@ -16,8 +16,8 @@ QUERY_COUNTS, LIST_SIZES = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
 TARGET_COUNTS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
 CHECKPOINTED_TARGETS = 4096  # targets of a launch that keeps checkpoints
 LETTER_WORDS = 2**22  # words of letters of targets
-# Targets, and times the room, for few queries: fewer last ones
-WIDE_TARGETS, WIDE_ROOM_RATIO = 32768, 2
+# Targets, and times the room, for few queries: fewer launches wait for last programs
+WIDE_TARGETS, WIDE_ROOM_RATIO = (2**18, 2**17, 2**16, 2**15), 16
 # Cells; fewer, a second of an H200, take one height of strips: compiling costs more
 COARSE_CELLS = 10**12
 MIN_STRIP_ROWS = 384  # rows
@@ -115,7 +115,7 @@ class LaunchSizes:
     def _sides(self):
         """(slots, places) to try, most pairs first; ``Task.window`` bounds both."""
         task, whole = self.task, self.task.job.whole
-        wide = (WIDE_TARGETS, *TARGET_COUNTS) if _few(task) else TARGET_COUNTS
+        wide = (*WIDE_TARGETS, *TARGET_COUNTS) if _few(task) else TARGET_COUNTS
         limit = task.window or wide[0]
         if self.listed:
             return [(min(p, limit),) * 2 for p in LIST_SIZES]
@@ -186,6 +186,11 @@ def _with_records(task, kernels, launch, budget):
     return replace(launch, records=min(needed, rest // each) // least * least)
 
 
+def stacks_of(task, kernels, launch):
+    """How the queries of a launch are stacked."""
+    return kernels.stack(task.job.query_lengths[launch.queries], launch.shape)
+
+
 def targets_in(task, kernels, launch, queries, targets) -> int:
     """How many of the targets (or pairs), longest first, a launch has room for."""
     n = task.job.target_lengths[targets[: launch.places]]
@@ -205,7 +210,13 @@ def targets_in(task, kernels, launch, queries, targets) -> int:
 def launch_bytes(task, kernels, launch) -> int:
     """Device bytes of a launch: what the fill writes, codes, profiles, paths."""
     sizes = launch.slots, launch.places, launch.rows, launch.columns
-    fill = kernels.fill_bytes(launch.shape, *sizes, launch.room, launch.records)
+    strips = 0
+    if launch.shape.stacks:
+        stacks = stacks_of(task, kernels, launch)
+        strips = stacks.query.shape[2] // launch.shape.lanes
+    sizes += launch.room, launch.records, strips
+    fill = kernels.fill_bytes(launch.shape, *sizes)
+    fill *= 2 if strips else 1  # the best of every lane is put into order
     letters = launch.places * launch.columns + launch.room * launch.shape.groups
     paths = 4 * (2 * PATH_RUNS + MEAN_RUNS) if task.output == "alignment" else 0
     profile = 0 if launch.zipped else 160 * launch.slots * launch.rows

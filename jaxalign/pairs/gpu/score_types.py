@@ -1,6 +1,8 @@
 """Which type the GPU kernels may hold the scores of some pairs in."""
 
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -15,16 +17,33 @@ def numbers(task):
     return bounds.scaled(task.scoring, "int32", task.output == "identity")
 
 
-def highest(task) -> tuple[np.ndarray, np.ndarray]:
-    """What every query and every target can score at most, int64."""
-    scores = np.maximum(numbers(task)[0], 0)
-    queries, targets = scores.max(1), scores.max(0)
-    of_targets = _most(task.targets, targets)
-    if task.scoring.by_position:
-        return np.full(len(task.queries), queries.sum()), of_targets
-    if task.queries is task.targets and (queries == targets).all():
-        return of_targets, of_targets
-    return _most(task.queries, queries), of_targets
+@dataclass(frozen=True)
+class Highest:
+    """What every query and every target of a task can score at most, int64; each side
+    is computed when it is asked for, since a large database takes a while."""
+
+    task: Any
+
+    @cached_property
+    def queries(self) -> np.ndarray:
+        best = self._scores.max(1)
+        if self.task.scoring.by_position:
+            return np.full(len(self.task.queries), best.sum())
+        if self.task.queries is self.task.targets and self._symmetric:
+            return self.targets
+        return _most(self.task.queries, best)
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        return _most(self.task.targets, self._scores.max(0))
+
+    @cached_property
+    def _scores(self) -> np.ndarray:
+        return np.maximum(numbers(self.task)[0], 0)
+
+    @property
+    def _symmetric(self) -> bool:
+        return (self._scores.max(0) == self._scores.max(1)).all()
 
 
 def _most(side, best) -> np.ndarray:
