@@ -1,6 +1,7 @@
 """What tests share with ``test_gpu_windows``."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,7 +47,8 @@ class Small:
         return kernels.Fill(8, 8, 2, local, packed, shared, tile, True, linear)
 
     def spread(self, m, n, *, local, packed, linear=False):
-        return self.choose(max(m), local=local, packed=packed, linear=linear)
+        shape = self.choose(max(m), local=local, packed=packed, linear=linear)
+        return replace(shape, stacks=2 if local else 0)
 
     def bucket(self, length):
         return max(32, length)

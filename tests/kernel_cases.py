@@ -5,6 +5,7 @@ from itertools import product
 import jax
 import jax.numpy as jnp
 import numpy as np
+import oracle
 import pytest
 
 import kernels_pallas as kp
@@ -55,10 +56,59 @@ def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0,
         t = flat(t, n, s)
         more["records"] = int(kp.records_of(m, n, s)[-1])
     interpret = mosaic.interpreter() if s.plain else None
+    more["stacks"] = kp.stack(m, s) if s.stacks else None
     m, n = jnp.asarray(m, jnp.int32), jnp.asarray(n, jnp.int32)
     more |= {"runs": runs, "shape": s, "interpret": interpret}
     found = kp.align(problem, q, m, t, n, tie, **more)
     return jax.tree.map(np.asarray, found)
+
+
+def shape_of(kind, rows=4, lanes=8, columns=2, tile=0):
+    local, packed, shared = kind
+    plain = jax.default_backend() == "cpu"
+    return kp.Fill(rows, lanes, columns, local, packed, shared, tile, plain)
+
+
+def sequences(rng, s, m, n):
+    """Queries and targets; some targets are relatives, so that paths are long."""
+    q, t = padded(rng, m), padded(rng, n)
+    for k in range(len(t)):
+        part = min(q.shape[1], t.shape[1])
+        near = rng.random(part) < 0.8
+        t[k, :part] = np.where(near, q[k % len(q), :part], t[k, :part])
+    return q, t
+
+
+def places(s, q, t):
+    if s.shared:
+        return [((a, b), a, b) for a in range(len(q)) for b in range(len(t))]
+    return [((k,), k, k) for k in range(len(q))]
+
+
+def check_scores(s, m, n, gaps=(7, 2), free=(), seed=0, ragged=False):
+    rng = np.random.default_rng(seed)
+    scores = matrix(seed)
+    q, t = sequences(rng, s, m, n)
+    found = aligned(s, q, m, t, n, scores, gaps, free, ragged=ragged).score
+    mode = "local" if s.local else "global"
+    for at, a, b in places(s, q, t):
+        x, y = q[a, : m[a]], t[b, : n[b]]
+        assert found[at] == oracle.score(x, y, scores, *gaps, mode, free), (at, m[a])
+
+
+def lower(s, m=64, n=48, count=8, score_rows=24, queries=2):
+    def array(*shape, dtype=jnp.int32):
+        return jax.ShapeDtypeStruct(shape, dtype)
+
+    ends = [array(dtype=bool)] * 4
+    problem = kp.Problem(array(score_rows, 24), array(), array(), *ends, array())
+    rows = queries if s.shared else count
+    stacks = kp.stack([m] * rows, s) if s.stacks else None
+    traced = kp.align.trace(
+        problem, array(rows, m, dtype=jnp.uint8), array(rows),
+        array(count, n, dtype=jnp.uint8), array(count), stacks=stacks, runs=8, shape=s,
+    )  # fmt: skip
+    return traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
 def joined(sequences):

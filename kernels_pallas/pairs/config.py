@@ -5,6 +5,7 @@ any length, and of a list all pairs of two buckets. docs/gpu-kernels.md counts t
 """
 
 import math
+from itertools import product
 
 import numpy as np
 
@@ -23,15 +24,16 @@ MAX_STRIP_LENGTH = 9216  # letters
 LONG_QUERY_SHAPE = 48, 32
 # Few queries: all must not wait for the program of the longest targets, so more lanes
 # take its rows. A step takes the time of its cells and of LONE_STEP_CELLS more; of
-# BUSY_STEP_CELLS more where programs run side by side, PROGRAMS_AT_ONCE in the time of
-# one. Fitted to the shapes of docs/logs/gpu-pairs.md.
+# BUSY_STEP_CELLS more where programs run side by side, so many in the time of one.
+# Fitted to the shapes of docs/logs/gpu-pairs.md.
 FEW_QUERY_SHAPES = ((64, 4), (64, 8), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16),
                     (8, 16), (16, 32))  # fmt: skip
-LONE_STEP_CELLS, BUSY_STEP_CELLS, PROGRAMS_AT_ONCE = 27, 6, 170
+LONE_STEP_CELLS, BUSY_STEP_CELLS, STACKED_STEP_CELLS = 27, (6, 170), (15, 181)
 MANY_STRIPS = 2**20  # more than any query has
 NOT_ALONE = 1.5  # times the longest program's time: others run beside it
 CONFLICT_FREE_LANES, BANK_CONFLICTS = 8, 1.02  # two lanes in four meet in a bank
 MAX_STACKED_ROWS = 64  # of a lane: with 96 and several strips registers spill
+STACKED_COLUMNS = 2, 4  # of a step
 STACKS = 1, 2, 3, 4, 6, 8, 12, 16, 24, 32  # items of stacked queries
 # (longest query of a launch, rows, lanes); longer queries take strips of the last.
 LIST_SHAPES = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
@@ -86,13 +88,17 @@ def spread(m, n, *, local: bool, packed: bool, linear: bool = False) -> Fill:
     m, n : lengths, longest first
     linear : as of ``choose``
     """
-    heights = [x for x in FEW_QUERY_SHAPES if x[0] <= (MAX_STACKED_ROWS if local else BORDER_SHAPES[0][0])]
+    heights = [
+        x
+        for x in FEW_QUERY_SHAPES
+        if x[0] <= (MAX_STACKED_ROWS if local else BORDER_SHAPES[0][0])
+    ]
     most = -(-max(len(m), 1) // (2 if packed else 1))
     stacks = [x for x in STACKS if x <= most] if local else [0]
+    columns = STACKED_COLUMNS if local else (STEP_COLUMNS,)
     shapes = (
-        Fill(*x, STEP_COLUMNS, local, packed, linear=linear, stacks=y)
-        for x in heights
-        for y in stacks
+        Fill(*x, u, local, packed, linear=linear, stacks=y)
+        for x, u, y in product(heights, columns, stacks)
     )
     return min(shapes, key=lambda s: soonest(m, n, s))
 
@@ -106,7 +112,8 @@ def soonest(m, n, s: Fill) -> float:
     else:
         strips = -(-np.asarray(m, np.int64)[:: s.tables] // s.strip)
     steps = -(-np.asarray(n, np.int64)[:: s.groups] // s.columns) + s.lanes - 1
-    lone, busy = (s.rows * s.columns + x for x in (LONE_STEP_CELLS, BUSY_STEP_CELLS))
+    idle, programs = STACKED_STEP_CELLS if s.stacks else BUSY_STEP_CELLS
+    lone, busy = (s.rows * s.columns + x for x in (LONE_STEP_CELLS, idle))
     longest, last = (
         count * step
         for count, step in (
@@ -114,7 +121,7 @@ def soonest(m, n, s: Fill) -> float:
             (strips.min(initial=MANY_STRIPS), steps.min(initial=0)),
         )
     )
-    shared = strips.sum() * steps.sum() * busy / PROGRAMS_AT_ONCE
+    shared = strips.sum() * steps.sum() * busy / programs
     shared *= 1 if s.lanes >= CONFLICT_FREE_LANES else BANK_CONFLICTS
     return float(max(longest * lone * NOT_ALONE, shared) + last * lone / 2)
 

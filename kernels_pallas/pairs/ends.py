@@ -61,10 +61,11 @@ def local_score(output: FillOutput, n: Numbers, s: Fill, queries: int) -> jax.Ar
 
 def stacked_score(output: FillOutput, n: Numbers, s: Fill, stacks, queries: int):
     """Best H of every pair of stacked queries: the best of the lanes of a query."""
-    best = output.best.reshape(s.stacks, -1, *output.best.shape[1:])
+    best = output.best
+    assert best is not None  # local mode
+    best = best.reshape(s.stacks, -1, *best.shape[1:])
     best = by_table(best, s) - n.floor  # items, blocks, S, groups, tables, lanes
-    used = jnp.arange(stacks.query.shape[2]) < (stacks.strips * s.lanes)[:, None]
-    query = jnp.where(used[:, None] & (stacks.query >= 0), stacks.query, queries)
+    query = jnp.where(stacks.query >= 0, stacks.query, queries)
     best = best.transpose(0, 4, 2, 5, 1, 3).reshape(query.size, -1)
     return jax.ops.segment_max(best, query.reshape(-1), queries + 1)[:-1]
 

@@ -144,7 +144,9 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillIn
     """
     pairs = m.reshape(-1, s.tables)
     strips = strips_of(pairs.max(1), s)
-    rows = _rows(queries, m, jnp.repeat(strips, s.tables), most, s, by_position(problem))
+    rows = _rows(
+        queries, m, jnp.repeat(strips, s.tables), most, s, by_position(problem)
+    )
     heights = jnp.stack([pairs[:, 0], pairs[:, -1]], 1).reshape(-1)
     profile = _profile(problem, rows.reshape(-1, s.tables, most, s.strip), s)
     return _block_inputs(problem, strips, heights, targets, n, profile, s)
@@ -153,12 +155,13 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillIn
 def stacked_inputs(problem, queries, m, stacks: Stacks, targets, n, s: Fill):
     """FillInputs of a fill of stacked queries against every target; the arguments are
     those of ``shared_inputs``."""
-    place = stacks.chunk[..., None] * s.rows + jnp.arange(s.rows, dtype=jnp.int32)
-    own = jnp.maximum(stacks.query, 0)[..., None]
-    inside = (stacks.query[..., None] >= 0) & (place < m[own])
-    letters = place
+    own, chunk = (jnp.asarray(x)[..., None] for x in (stacks.query, stacks.chunk))
+    row = jnp.arange(s.rows, dtype=jnp.int32).reshape(1, 1, 1, -1)
+    own, letters = jnp.broadcast_arrays(own, chunk * s.rows + row)
+    inside = (own >= 0) & (letters < m[jnp.maximum(own, 0)])
     if not by_position(problem):
-        letters = queries.at[own, place].get(mode="clip").astype(jnp.int32)
+        at = jnp.maximum(own, 0), letters
+        letters = queries.at[at].get(mode="clip").astype(jnp.int32)
     rows = jnp.where(inside, letters + 1, 0)
     profile = _profile(problem, rows.reshape(s.stacks, s.tables, -1, s.strip), s)
     heights = jnp.zeros(2 * s.stacks, jnp.int32)

@@ -102,7 +102,8 @@ class FillInputs(NamedTuple):
     """Arrays that a fill reads, int32, from ``layout``.
 
     Q queries (pairs of queries where two tables share a register, or items of stacked
-    queries), B blocks of targets, S strips, R rows of letters: one for each step of a block, and one more.
+    queries), B blocks of targets, S strips, R rows of letters: one for each step of a
+    block, and one more.
     The records of an item lie strip after strip, as many as the lengths of its query
     and block need.
     """

@@ -4,12 +4,23 @@ the GPU interpreter (JAX 0.11 or newer) and, marked ``gpu``, on a device."""
 from dataclasses import replace
 from itertools import combinations, product
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import oracle
 import pytest
-from kernel_cases import KINDS, aligned, matrix, name, padded, values
+from kernel_cases import (
+    KINDS,
+    aligned,
+    check_scores,
+    lower,
+    matrix,
+    name,
+    padded,
+    places,
+    sequences,
+    shape_of,
+    values,
+)
 
 import kernels_pallas as kp
 from kernels_pallas.core import mosaic
@@ -24,39 +35,6 @@ def only(kind):
     """All kinds, but only one of them in the quick part of the suite."""
     slow = pytest.mark.slow
     return [k if k == kind else pytest.param(k, marks=slow) for k in KINDS]
-
-
-def shape_of(kind, rows=4, lanes=8, columns=2, tile=0):
-    local, packed, shared = kind
-    plain = jax.default_backend() == "cpu"
-    return kp.Fill(rows, lanes, columns, local, packed, shared, tile, plain)
-
-
-def sequences(rng, s, m, n):
-    """Queries and targets; some targets are relatives, so that paths are long."""
-    q, t = padded(rng, m), padded(rng, n)
-    for k in range(len(t)):
-        part = min(q.shape[1], t.shape[1])
-        near = rng.random(part) < 0.8
-        t[k, :part] = np.where(near, q[k % len(q), :part], t[k, :part])
-    return q, t
-
-
-def places(s, q, t):
-    if s.shared:
-        return [((a, b), a, b) for a in range(len(q)) for b in range(len(t))]
-    return [((k,), k, k) for k in range(len(q))]
-
-
-def check_scores(s, m, n, gaps=(7, 2), free=(), seed=0, ragged=False):
-    rng = np.random.default_rng(seed)
-    scores = matrix(seed)
-    q, t = sequences(rng, s, m, n)
-    found = aligned(s, q, m, t, n, scores, gaps, free, ragged=ragged).score
-    mode = "local" if s.local else "global"
-    for at, a, b in places(s, q, t):
-        x, y = q[a, : m[a]], t[b, : n[b]]
-        assert found[at] == oracle.score(x, y, scores, *gaps, mode, free), (at, m[a])
 
 
 def expected(x, y, scores, gaps, mode, free, swapped):
@@ -97,20 +75,6 @@ def check_paths(s, m, n, gaps=(6, 2), free=(), seed=0, wildcard=2, ragged=False)
 # Lowering, on any machine and every JAX
 
 
-def lower(s, m=64, n=48, count=8, score_rows=24):
-    def array(*shape, dtype=jnp.int32):
-        return jax.ShapeDtypeStruct(shape, dtype)
-
-    ends = [array(dtype=bool)] * 4
-    problem = kp.Problem(array(score_rows, 24), array(), array(), *ends, array())
-    rows = 2 if s.shared else count
-    traced = kp.align.trace(
-        problem, array(rows, m, dtype=jnp.uint8), array(rows),
-        array(count, n, dtype=jnp.uint8), array(count), runs=8, shape=s,
-    )  # fmt: skip
-    return traced.lower(lowering_platforms=("cuda",)).as_text()
-
-
 @pytest.mark.parametrize("paths", (False, True))
 @pytest.mark.parametrize("kind", KINDS, ids=name)
 def test_lowers_for_cuda(kind, paths):
@@ -136,10 +100,11 @@ def test_the_shape_for_long_queries_lowers(length, local):
 @pytest.mark.parametrize("packed", (True, False))
 @pytest.mark.parametrize("local", (True, False))
 def test_the_shapes_for_few_queries_lower(local, packed):
-    for rows, lanes in config.FEW_QUERY_SHAPES:
+    columns = config.STACKED_COLUMNS if local else (config.STEP_COLUMNS,)
+    for (rows, lanes), u in product(config.FEW_QUERY_SHAPES, columns):
         if local or rows <= config.BORDER_SHAPES[0][0]:
-            s = kp.Fill(rows, lanes, config.STEP_COLUMNS, local, packed)
-            assert "mosaic_gpu" in lower(s, 2000)
+            s = kp.Fill(rows, lanes, u, local, packed, stacks=2 if local else 0)
+            assert "mosaic_gpu" in lower(s, 2000, queries=5)
 
 
 # Values, in the interpreter
@@ -418,7 +383,7 @@ def test_few_queries_take_more_lanes():
     for local in (True, False):
         few = kp.spread([4095, 63], lengths, local=local, packed=True)
         many = kp.spread([400] * 64, lengths[lengths < 900], local=local, packed=True)
-        assert few.lanes >= 16 > many.lanes
+        assert few.lanes >= 16 > many.lanes and bool(few.stacks) == local
         assert few.strip <= 1536 and kp.spread([], [], local=local, packed=True).lanes
 
 

@@ -22,6 +22,7 @@ from jaxalign.pairs import compiled, result, windows
 from jaxalign.pairs.gpu import (
     device_arrays,
     device_result,
+    device_sequences,
     dispatch,
     launch_call,
     launch_plan,
@@ -393,7 +394,7 @@ def test_what_a_filter_drops_stays_on_the_device(output):
     task = replace(task_of("all", output, count=20), filters=chosen)
     want = jaxalign.align_all(task.queries, mode=task.mode, output=output)
     ids, row, found = as_found(task, want)
-    job = SimpleNamespace(task=task, sides=(device_arrays.load(task.queries),) * 2)
+    job = SimpleNamespace(task=task, sides=(device_sequences.load(task.queries),) * 2)
     at, columns = transfer.columns_to_host(job, ids, False, found)
     mask = chosen.mask(want.columns, *want.lengths())
     assert 0 < mask.sum() == len(at) < len(want)

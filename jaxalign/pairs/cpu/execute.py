@@ -241,8 +241,10 @@ def _profile_room(task: Task, w: windows.Window, worker: Worker, problem):
     shape, room = (len(scores) + 1, w.columns + 2, w.lanes), worker.profile
     if not on_cpu(task):
         return None
-    alike = room is not None and (room.shape, room.dtype) == (shape, scores.dtype)
-    return room if alike and not room.is_deleted() else jnp.zeros(shape, scores.dtype)
+    if room is not None and (room.shape, room.dtype) == (shape, scores.dtype):
+        if not room.is_deleted():
+            return room
+    return jnp.zeros(shape, scores.dtype)
 
 
 def _backtrack(worker: Worker, capacity: int) -> jax.Array:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.pairs.gpu import device_arrays
+from jaxalign.pairs.gpu import device_sequences
 from jaxalign.pairs.gpu.device_arrays import Order
 from jaxalign.pairs.gpu.device_result import DeviceResult
 from jaxalign.pairs.gpu.launch_size import MEAN_RUNS, PATH_RUNS
@@ -22,7 +22,7 @@ class DeviceJob:
 
     task: Any
     kernels: Any
-    sides: tuple  # of ``device_arrays.DeviceSequences``
+    sides: tuple  # of ``device_sequences.DeviceSequences``
     order: Order
     problem: Any
     interpret: Any = None
@@ -53,13 +53,15 @@ def load_sides(task, kernels):
     """(the two sides, the order, the problem) on the device."""
     job, count = task.job, len(task.queries)
     sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
-    targets = device_arrays.load(task.targets, *sizes)
+    targets = device_sequences.load(task.targets, *sizes)
     queries = targets  # or the first of them
     if job.kind != "all":
-        queries = device_arrays.load(task.queries, *sizes)
+        queries = device_sequences.load(task.queries, *sizes)
     rank = job.rank if job.kind == "all" and job.once else np.arange(len(task.targets))
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
-    order = Order(*(device_arrays.padded_integers(x, sizes[1]) for x in (base, rank)))
+    order = Order(
+        *(device_sequences.padded_integers(x, sizes[1]) for x in (base, rank))
+    )
     wildcard = task.scoring.alphabet.wildcard_code
     problem = kernels.problem_of(*numbers(task), task.free, wildcard)
     return (queries, targets), order, problem

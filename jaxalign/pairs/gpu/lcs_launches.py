@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.pairs.gpu import device_arrays, few_pairs
+from jaxalign.pairs.gpu import device_sequences, few_pairs
 from jaxalign.pairs.gpu.transfer import FILTER_SLACK
 from jaxalign.runtime.programs import program, stored
 
@@ -48,7 +48,9 @@ class LcsLaunches:
             if device not in self.letters:
                 sides = self.task.queries, self.task.targets
                 with jax.default_device(device):
-                    self.letters[device] = [device_arrays.load(x).codes for x in sides]
+                    self.letters[device] = [
+                        device_sequences.load(x).codes for x in sides
+                    ]
             return self.letters[device]
 
     def candidates(

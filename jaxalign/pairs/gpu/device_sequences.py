@@ -1,0 +1,71 @@
+"""The sequences of a job on a device: flat codes, in arrays of a few sizes."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxalign.pairs.windows import bucket
+from jaxalign.runtime.programs import program
+
+# Room in arrays of a side, beyond which it is a power of two.
+LETTER_ROOMS, SEQUENCE_ROOMS = (2**20, 2**26), (2**12, 2**17)
+# Letters that go to the device in pieces, of which each room holds a whole number
+MANY_LETTERS, PIECE = 2**24, 2**22
+
+
+class DeviceSequences(NamedTuple):
+    """One side on the device: flat codes, where each sequence begins, its length."""
+
+    codes: jax.Array  # uint8, one more than there are residues
+    start: jax.Array  # int32
+    length: jax.Array  # int32
+
+
+def load(sequences, letters=0, count=0) -> DeviceSequences:
+    """One side of a task, to the device, in arrays for so many letters at least and so
+    many sequences."""
+    places = sequences.starts, sequences.lengths
+    numbers = (padded_integers(x, count) for x in places)
+    return DeviceSequences(_letters(sequences.codes, letters), *numbers)
+
+
+def padded_integers(values, count=0):
+    """Values of so many sequences at least, int32, on the device."""
+    return _long(values, np.int32, count, SEQUENCE_ROOMS)
+
+
+def _letters(codes, least):
+    """Codes in an array for so many letters at least, and one more; many of them piece
+    by piece, without a copy on the host."""
+    size = _room(max(len(codes), least) + 1, LETTER_ROOMS)
+    if len(codes) < MANY_LETTERS:
+        return _long(codes, np.uint8, size, LETTER_ROOMS)
+    array = jnp.zeros(size, jnp.uint8)
+    for start in range(0, len(codes), PIECE):
+        piece = codes[start : start + PIECE]
+        if len(piece) < PIECE:
+            piece = np.pad(piece, (0, PIECE - len(piece)))
+        array = _with_piece(array, piece, np.int32(start))
+    return array
+
+
+@program(donate_argnums=0)
+def _with_piece(array, piece, start):
+    return lax.dynamic_update_slice(array, piece, (start,))
+
+
+def _room(needed, sizes):
+    """One of some sizes, or a power of two beyond: every other size is a compilation of
+    all programs that gather letters."""
+    return next((x for x in sizes if x >= needed), bucket(needed, 2, sizes[-1]))
+
+
+def _long(values, dtype, least, sizes):
+    """On the device, in an array of one of the sizes of ``_room``."""
+    size = _room(max(len(values), least), sizes)
+    array = np.zeros(size, dtype)
+    array[: len(values)] = values
+    return jnp.asarray(array)
