@@ -1,0 +1,166 @@
+"""Searches of three databases with the 20 queries of CUDASW++4.0, beside it.
+
+    python -m benchmarks.search_databases --peer CUDASW4 --json databases.json
+    python -m benchmarks.search_databases --quick   # any machine; no figures
+
+The databases: 270,336 random proteins of 384 residues; 60,000 of log-normal lengths,
+300 in the middle and 5,500 at most; 256,568 real ones, the proteins that ``fetch.py``
+gets and shuffled copies of them. Queries of 144 to 5,478 random residues each begin
+with a piece of a target. BLOSUM62, gaps of 11 and 1, local, the best ten of each.
+
+``seconds`` is the median of calls with the database encoded, ``aligned`` that with the
+alignments of the hits, ``first`` the first call. ``--peer`` is a folder with the
+programs ``align`` and ``makedb`` of CUDASW++4.0: ``peer`` is the time that it prints
+for all queries, its database on the card, and its hits must have the same scores.
+"""
+
+import argparse
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import measure
+import numpy as np
+import problems
+
+LETTERS = np.frombuffer(b"ACDEFGHIKLMNPQRSTVWY", np.uint8)
+LENGTHS = (144, 189, 222, 375, 464, 567, 657, 729, 850, 1000, 1500, 2005, 2504, 3005,
+           3564, 4061, 4548, 4743, 5147, 5478)  # fmt: skip
+SETS = ("swissprot12071.fasta", "uniprot20000.fasta")
+COPIES, TOP, PIECE = 8, 10, 120
+PEER_OPTIONS = (
+    *("--mat", "blosum62", "--gop", "-11", "--gex", "-1", "--top", str(TOP)),
+    *("--verbose", "--uploadFull", "--prefetchDBFile"),
+    *("--singlePassType", "DPXs16", "--manyPassType_small", "DPXs16"),
+    *("--manyPassType_large", "DPXs32"),
+)
+
+
+def random_texts(rng, lengths) -> list[str]:
+    """Random proteins of these lengths."""
+    return [LETTERS[rng.integers(0, 20, n)].tobytes().decode() for n in lengths]
+
+
+def real_texts(rng) -> list[str]:
+    """Real proteins and shuffled copies of each."""
+    swap = str.maketrans("UOJBZ", "XXXXX")
+    paths = [problems.HERE / "data" / name for name in SETS]
+    texts = [t.translate(swap) for path in paths for _, t in problems.read_fasta(path)]
+    codes = [np.frombuffer(text.encode(), np.uint8) for text in texts]
+    copies = [
+        rng.permutation(code).tobytes().decode()
+        for _ in range(COPIES - 1)
+        for code in codes
+    ]
+    return texts + copies
+
+
+def databases(quick: bool) -> dict:
+    """Name -> a function that makes the texts, from a generator of random numbers."""
+    share = 1000 if quick else 1
+
+    def log_normal(rng):
+        lengths = np.exp(rng.normal(np.log(300), 0.7, 60000 // share)).astype(int)
+        return random_texts(rng, np.clip(lengths, 10, 5500))
+
+    made = {
+        "384": lambda rng: random_texts(rng, np.full(270336 // share, 384)),
+        "log-normal": log_normal,
+    }
+    return made if quick else made | {"real": real_texts}
+
+
+def queries(rng, texts, quick: bool) -> list[tuple[str, str]]:
+    """Random proteins, each with the beginning of a target in front."""
+    made = []
+    for k, text in enumerate(random_texts(rng, LENGTHS[:4] if quick else LENGTHS)):
+        piece = texts[rng.integers(0, len(texts))][: min(PIECE, len(text))]
+        made.append((f"q{k}", piece + text[len(piece) :]))
+    return made
+
+
+def row(name: str, texts, asked, peer: str | None, repeats: int) -> dict:
+    """The figures of a database."""
+    import jaxalign
+
+    with tempfile.TemporaryDirectory() as folder:
+        fasta, wanted = Path(folder, "database.fa"), Path(folder, "queries.fa")
+        records = [(f"t{k}", text) for k, text in enumerate(texts)]
+        for path, some in ((fasta, records), (wanted, asked)):
+            path.write_text("".join(f">{a}\n{b}\n" for a, b in some))
+        index = Path(folder, "database.jaxdb")
+        jaxalign.index_database(fasta, index)
+        held = jaxalign.open_database(index)
+
+        def search(align_top=False):
+            return jaxalign.search(asked, held, top=TOP, align_top=align_top)
+
+        begin = time.perf_counter()
+        hits = search()
+        first = time.perf_counter() - begin
+        seconds = measure.median_seconds(search, repeats)
+        for _ in range(3):  # paths of some hits come without a compiler at first
+            search(align_top=True)
+        aligned = measure.median_seconds(lambda: search(align_top=True), repeats)
+        cells = sum(len(text) for _, text in asked) * int(held.lengths.sum())
+        found = {
+            "database": name, "first": first, "seconds": seconds, "aligned": aligned,
+            "TCUPS": cells / seconds / 1e12, "launches": hits.info["windows"],
+        }  # fmt: skip
+        if peer is None:
+            return found
+        peer_seconds, scores = beside(Path(peer), fasta, wanted, repeats)
+        ours = [sorted(hits["score"][hits["query"] == q]) for q in range(len(asked))]
+        differ = sum(a != sorted(b) for a, b in zip(ours, scores, strict=True))
+    return found | {"peer": peer_seconds, "times as fast": peer_seconds / seconds,
+                    "differ": differ}  # fmt: skip
+
+
+def beside(peer: Path, fasta: Path, wanted: Path, repeats: int):
+    """Seconds of CUDASW++4.0 for all queries, and the scores of each one's hits."""
+    base = fasta.with_name("peer")
+    subprocess.run([peer / "makedb", fasta, base], check=True, capture_output=True)
+    command = [peer / "align", "--query", wanted, "--db", base, *PEER_OPTIONS]
+    seconds, text = [], ""
+    for _ in range(repeats):
+        text = subprocess.run(
+            command, check=True, capture_output=True, text=True
+        ).stdout
+        seconds.append(float(re.findall(r"Total time: ([\d.]+) s", text)[-1]))
+    return statistics.median(seconds), peer_scores(text)
+
+
+def peer_scores(text: str) -> list[list[int]]:
+    """The scores of the hits of each query, from the output of CUDASW++4.0."""
+    blocks = re.split(r"Processing query \d+", text)[1:]
+    return [[int(x) for x in re.findall(r"Score: (\d+)", block)] for block in blocks]
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--peer", metavar="FOLDER", help="programs of CUDASW++4.0")
+    parser.add_argument("--only", default="", help="databases with this in their name")
+    parser.add_argument("--quick", action="store_true", help="too small for figures")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", metavar="PATH", help="write the rows here too")
+    options = parser.parse_args()
+    measure.show_machine(machine := measure.machine())
+    rows = []
+    for name, make in databases(options.quick).items():
+        if options.only in name:
+            rng = np.random.default_rng(1)
+            texts = make(rng)
+            asked = queries(rng, texts, options.quick)
+            rows.append(row(name, texts, asked, options.peer, options.repeats))
+            measure.show(rows[-1:])
+    measure.save(options.json, {"machine": machine, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
