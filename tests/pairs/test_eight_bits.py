@@ -11,6 +11,7 @@ from jaxalign.pairs.cpu import eight_bits, execute
 from jaxalign.runtime import pipeline
 
 HIGH = 232  # of BLOSUM62 with 11/1
+HIGH_OF_PATHS = 116
 
 
 def sequences():
@@ -23,7 +24,26 @@ def sequences():
 
 
 def scores(texts, **options):
-    return jaxalign.align_all(texts, mode="local", output="score", **options)
+    return jaxalign.align_all(texts, **({"mode": "local", "output": "score"} | options))
+
+
+@pytest.mark.parametrize("output", ["stats", "alignment"])
+def test_paths_beyond_eight_bits(output, monkeypatch):
+    """Rows and operations of pairs on both sides of the limit, of threads and parts."""
+    limit, one_more = "W" * 4 + "C" * 8, "W" * 9 + "C" * 2
+    texts = [*sequences(), limit, limit, one_more, one_more, "ACD" * 9]
+    want = scores(texts, output=output)
+    assert {HIGH_OF_PATHS, HIGH_OF_PATHS + 1} <= {*want["score"].tolist()}
+    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr(eight_bits, "MAX_OVERFLOW_RATIO", 1)
+    for options in ({}, {"include_self": True, "threads": 2}, {"min_score": 50}):
+        options["output"] = output
+        with monkeypatch.context() as without:
+            without.setattr(eight_bits, "LARGE_JOB_CELLS", np.inf)
+            want = scores(texts, **options)
+        found = scores(texts, **options)
+        same_tables(found, want)
+        assert found.info["dtypes"] == ["int16", "int8"]
 
 
 @pytest.mark.parametrize("ratio", [1, 2**20], ids=["regrouped", "refilled"])

@@ -1,7 +1,7 @@
 """Which local scores a CPU tries in 8 bits first: twice the lanes of 16 an instruction.
 
-A score of 0 is held near the bottom of the range, and a score that 8 bits do not hold
-is seen (``model.bounds``). Such pairs are computed again in more bits.
+Without paths a score of 0 is held near the bottom of the range. A score that 8 bits do
+not hold is seen (``model.bounds``), and such pairs are computed again in more bits.
 """
 
 from jaxalign.model import bounds
@@ -14,6 +14,7 @@ from jaxalign.runtime.devices import first_device
 # Cells of a job that is worth a program more, and one for its gap costs alone: a second
 # of a core with AVX2.
 LARGE_JOB_CELLS = 4 * 10**9
+PATHS_RATIO = 5  # so many times as many with paths, which gain less
 # With one pair in so many beyond them, a window is filled again …
 MAX_OVERFLOW_RATIO = 32
 WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
@@ -25,7 +26,8 @@ def on_cpu(task: Task) -> bool:
 
 
 def _large_on_cpu(task: Task) -> bool:
-    return on_cpu(task) and task.job.cells >= LARGE_JOB_CELLS
+    least = LARGE_JOB_CELLS * (PATHS_RATIO if task.paths else 1)
+    return on_cpu(task) and task.job.cells >= least
 
 
 def limit(task: Task) -> int:
@@ -33,12 +35,12 @@ def limit(task: Task) -> int:
     program more; 0: they are not, as where each lane has a query of its own, whose
     scores are looked up. A table of a profile does without, too: the pairs beyond could
     not share its positions."""
-    tried = task.kind != "zip" and task.output == "score" and task.mesh is None
+    tried = task.kind != "zip" and task.output != "identity" and task.mesh is None
     if task.top is None:
         tried &= not task.scoring.by_position
     if not (tried and _large_on_cpu(task)):
         return 0
-    zero = bounds.least_zero(task.scoring, "int8")
+    zero = 0 if task.paths else bounds.least_zero(task.scoring, "int8")
     return bounds.narrow_high(task.scoring, task.mode, "int8", zero)
 
 
