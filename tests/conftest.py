@@ -55,6 +55,8 @@ SLOW = (
     "test_equal_to_align_pairs[global-free_ends0]",
     "test_sequences_of_other_lengths_are_refused",
     "test_paths_beyond_eight_bits[stats]",
+    "test_tables_of_scores_beyond_eight_bits[refilled]",
+    "test_sets_are_those_of_the_lanes[global-identity]",
     "test_scores_beyond_eight_bits[1-65536]",
     "test_rows_find_the_same_hits[local-200]",
     "test_hits_are_those_of_both_searches_by_hand[1]",
