@@ -25,14 +25,12 @@ LONG_QUERY_SHAPE = 48, 32
 # Few queries: all must not wait for the program of the longest targets, so more lanes
 # take its rows. A step takes the time of its cells and of LONE_STEP_CELLS more; of
 # BUSY_STEP_CELLS more where programs run side by side, so many in the time of one.
-# Fitted to the shapes of docs/logs/gpu-pairs.md.
+# Fitted to the shapes of docs/logs/gpu-pairs.md. 96 rows and several strips spill.
 FEW_QUERY_SHAPES = ((64, 4), (64, 8), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16),
                     (8, 16), (16, 32))  # fmt: skip
 LONE_STEP_CELLS, BUSY_STEP_CELLS, STACKED_STEP_CELLS = 27, (6, 170), (15, 181)
-MANY_STRIPS = 2**20  # more than any query has
 NOT_ALONE = 1.5  # times the longest program's time: others run beside it
 CONFLICT_FREE_LANES, BANK_CONFLICTS = 8, 1.02  # two lanes in four meet in a bank
-MAX_STACKED_ROWS = 64  # of a lane: with 96 and several strips registers spill
 STACKED_COLUMNS = 2, 4  # of a step
 STACKS = 1, 2, 3, 4, 6, 8, 12, 16, 24, 32  # items of stacked queries
 # (longest query of a launch, rows, lanes); longer queries take strips of the last.
@@ -88,11 +86,7 @@ def spread(m, n, *, local: bool, packed: bool, linear: bool = False) -> Fill:
     m, n : lengths, longest first
     linear : as of ``choose``
     """
-    heights = [
-        x
-        for x in FEW_QUERY_SHAPES
-        if x[0] <= (MAX_STACKED_ROWS if local else BORDER_SHAPES[0][0])
-    ]
+    heights = [x for x in FEW_QUERY_SHAPES if local or x[0] <= BORDER_SHAPES[0][0]]
     most = -(-max(len(m), 1) // (2 if packed else 1))
     stacks = [x for x in STACKS if x <= most] if local else [0]
     columns = STACKED_COLUMNS if local else (STEP_COLUMNS,)
@@ -105,25 +99,18 @@ def spread(m, n, *, local: bool, packed: bool, linear: bool = False) -> Fill:
 
 def soonest(m, n, s: Fill) -> float:
     """The time of a launch, in cells of a lane: that of its longest program, which
-    begins first, or of all of them side by side; and half of the last one's, for which
-    the device waits."""
+    begins first, or of all of them side by side."""
     if s.stacks:
         strips = stacked_strips(m, s)
     else:
         strips = -(-np.asarray(m, np.int64)[:: s.tables] // s.strip)
     steps = -(-np.asarray(n, np.int64)[:: s.groups] // s.columns) + s.lanes - 1
+    cells = s.rows * s.columns
     idle, programs = STACKED_STEP_CELLS if s.stacks else BUSY_STEP_CELLS
-    lone, busy = (s.rows * s.columns + x for x in (LONE_STEP_CELLS, idle))
-    longest, last = (
-        count * step
-        for count, step in (
-            (strips.max(initial=0), steps.max(initial=0)),
-            (strips.min(initial=MANY_STRIPS), steps.min(initial=0)),
-        )
-    )
-    shared = strips.sum() * steps.sum() * busy / programs
+    longest = strips.max(initial=0) * steps.max(initial=0) * (cells + LONE_STEP_CELLS)
+    shared = strips.sum() * steps.sum() * (cells + idle) / programs
     shared *= 1 if s.lanes >= CONFLICT_FREE_LANES else BANK_CONFLICTS
-    return float(max(longest * lone * NOT_ALONE, shared) + last * lone / 2)
+    return float(max(longest * NOT_ALONE, shared))
 
 
 def rows_of(lengths, s: Fill) -> np.ndarray:

@@ -15,7 +15,7 @@ from jaxalign.model.letters import LetterCodes
 from jaxalign.pairs.cpu.edit_windows import FEW_LANES, LANE_BYTES, rows_of, word_type
 from jaxalign.pairs.cpu.lcs_windows import words_of
 from jaxalign.pairs.dp import bits, edit_planes
-from jaxalign.pairs.windows import bucket
+from jaxalign.pairs.windows import bucket, by_length
 from jaxalign.runtime.devices import on_cpu, precision
 from jaxalign.runtime.programs import stored
 
@@ -77,7 +77,8 @@ def runs(lengths, i, j) -> Iterator[tuple[np.ndarray, int, int]]:
     m, n = lengths[i], lengths[j]
     few = int(n.max(initial=0)) < len(n)
     classes = _classes(np.arange(n.max() + 1))[n] if few else _classes(n)
-    order = _falling(classes, _falling(m))
+    order = by_length(m)
+    order = order[by_length(classes[order])]
     ends = len(order) - np.cumsum(np.bincount(classes))
     at = 0
     while at < len(order):
@@ -90,16 +91,6 @@ def runs(lengths, i, j) -> Iterator[tuple[np.ndarray, int, int]]:
         count = min(-(-alike // lanes) * lanes, 1 << most.bit_length() - 1)
         yield order[at : at + count], columns, lanes
         at += count
-
-
-def _falling(values, order=None) -> np.ndarray:
-    """A stable order of falling values, of those in an order."""
-    values = values if order is None else values[order]
-    keys = values.max(initial=0) - values
-    if keys.max(initial=0) < 2**16:
-        keys = keys.astype(np.uint16)  # by counting
-    falling = np.argsort(keys, kind="stable")
-    return falling if order is None else order[falling]
 
 
 def edits_zipped(letters: PairLetters, i, j, columns: int, lanes: int) -> np.ndarray:

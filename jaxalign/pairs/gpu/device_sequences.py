@@ -40,10 +40,10 @@ def padded_integers(values, count=0):
 def _letters(codes, least):
     """Codes in an array for so many letters at least, and one more; many of them piece
     by piece, without a copy on the host."""
-    size = _room(max(len(codes), least) + 1, LETTER_ROOMS)
+    needed = max(len(codes), least) + 1
     if len(codes) < MANY_LETTERS:
-        return _long(codes, np.uint8, size, LETTER_ROOMS)
-    array = jnp.zeros(size, jnp.uint8)
+        return _long(codes, np.uint8, needed, LETTER_ROOMS)
+    array = jnp.zeros(_room(needed, LETTER_ROOMS), jnp.uint8)
     for start in range(0, len(codes), PIECE):
         piece = codes[start : start + PIECE]
         if len(piece) < PIECE:
