@@ -23,16 +23,9 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.core.mosaic import (
-    THREADS,
-    WORD_LAYOUT,
-    WORD_TYPE,
-    Threads,
-    word_of,
-    words_of,
-)
+from kernels_pallas.core.mosaic import THREADS, Threads
+from kernels_pallas.pairs.edit_words import next_row, one_bits
 from kernels_pallas.pairs.match_words import (
     LETTERS_OF_WORD,
     WORD_BITS,
@@ -43,7 +36,6 @@ from kernels_pallas.pairs.match_words import (
     table_of,
 )
 
-ASM_WORDS = 8  # words of a statement
 EDIT_WORD_COUNTS = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48)  # of each a program
 MAX_EDIT_QUERY = EDIT_WORD_COUNTS[-1] * WORD_BITS  # letters, whose words fit registers
 
@@ -111,7 +103,8 @@ def _edit_program(table, starts, steps, letters, out, match, *,
             rise = _mask(th, rows, place, words)
             masks = [partial(_mask, th, rows, place, w) for w in range(words)]
             rises, falls, total = state
-            state = (*_next_row(th, rises, falls, masks, rise), total + rise)
+            rises, falls, _ = next_row(th, rises, falls, masks, (rise,))
+            state = rises, falls, total + rise
         return state
 
     begin = tuple(~_mask(th, rows, last, w) for w in range(words))
@@ -119,115 +112,9 @@ def _edit_program(table, starts, steps, letters, out, match, *,
     state = begin, (nothing,) * words, nothing
     rises, falls, total = lax.fori_loop(jnp.int32(0), steps[block], step, state)
     for rise, fall in zip(rises, falls, strict=True):
-        total = total + _one_bits(th, rise) - _one_bits(th, fall)
+        total = total + one_bits(th, rise) - one_bits(th, fall)
     th.store(out, thread, (total,), base=query * blocks + block, stride=THREADS)
 
 
 def _mask(th: Threads, rows, place, word: int):
     return th.load(rows, place, more=word)[0]
-
-
-def _one_bits(th: Threads, word):
-    if th.plain:
-        return lax.population_count(word)
-    return word_of("popc.b32 $0, $1;", word, alone=True)
-
-
-def _next_row(th: Threads, rises, falls, masks, rise) -> tuple:
-    """P and N of the next letter, their words from the lowest on.
-
-    masks : functions without arguments -> match words; rise : h, 0 or 1
-    """
-    edge: tuple = (rise,)
-    up: list = []
-    down: list = []
-    for at in range(0, len(rises), ASM_WORDS):
-        part = slice(at, at + ASM_WORDS)
-        some = rises[part], falls[part], [mask() for mask in masks[part]]
-        count = len(some[0])
-        made = (_plain_row if th.plain else _row)(*some, *edge)
-        up += made[:count]
-        down += made[count : 2 * count]
-        edge = tuple(made[2 * count :])
-    return tuple(up), tuple(down)
-
-
-def _plain_row(rises, falls, match, *edge) -> list:
-    """P and N of some words, the carry of the sum and the last U and V, in ``jnp``.
-
-    edge : h, or these three of the words before
-    """
-    one, zero = jnp.uint32(1), jnp.zeros(rises[0].shape, jnp.int32)
-    carry, up, down = (zero, edge[0] << 31, zero) if len(edge) == 1 else edge
-
-    def unsigned(x):
-        return lax.bitcast_convert_type(x, jnp.uint32)
-
-    over = carry.astype(jnp.uint32)
-    up, down, made = unsigned(up), unsigned(down), []
-    for p, n, m in zip(rises, falls, match, strict=True):
-        p, n, m = map(unsigned, (p, n, m))
-        both = m & p
-        total = both + p + over
-        over = lax.shift_right_logical(both | (p & ~total), jnp.uint32(31))
-        d = (total ^ p) | m | n
-        before, up, down = (up, down), n | ~(d | p), d & p
-        h, v = (
-            lax.shift_left(x, one) | lax.shift_right_logical(y, jnp.uint32(31))
-            for x, y in zip((up, down), before, strict=True)
-        )
-        made.append((v | ~(d | h), d & h))
-    made = [side for sides in zip(*made, strict=True) for side in sides]
-    return [lax.bitcast_convert_type(x, jnp.int32) for x in (*made, over, up, down)]
-
-
-def _row(rises, falls, match, *edge) -> list:
-    """The same by PTX; the carry stays in the condition code from word to word."""
-    count = len(rises)
-    outs = 2 * count + 3
-    given = [f"${outs + k}" for k in range(3 * count + len(edge))]
-    p, n, m = (given[side * count :][:count] for side in range(3))
-    before, first = given[3 * count :], len(edge) == 1
-    lines = [f".reg .b32 c, h, v, {_names('d', count)};"]
-    lines += [f".reg .b32 {_names('u', count)}, {_names('w', count)};"]
-    lines += [f"and.b32 d{k}, {m[k]}, {p[k]};" for k in range(count)]
-    if not first:  # 0 or 1 + (2^32 - 1): the carry
-        lines.append(f"add.cc.u32 c, {before[0]}, 0xffffffff;")
-    for k in range(count):
-        add = "add" if k == 0 and first else "addc"
-        lines.append(f"{add}.cc.u32 d{k}, d{k}, {p[k]};")
-    lines.append(f"addc.u32 ${2 * count}, 0, 0;")
-    for k in range(count):
-        if k == 0 and first:
-            edges = f"mad.lo.u32 h, u0, 2, {before[0]};", "shl.b32 v, w0, 1;"
-        else:
-            up, down = (f"u{k - 1}", f"w{k - 1}") if k else before[1:]
-            edges = (
-                f"shf.l.wrap.b32 h, {up}, u{k}, 1;",
-                f"shf.l.wrap.b32 v, {down}, w{k}, 1;",
-            )
-        lines += [
-            f"lop3.b32 d{k}, d{k}, {p[k]}, {m[k]}, 0xbe;",  # (sum ^ P) | M
-            f"or.b32 d{k}, d{k}, {n[k]};",
-            f"lop3.b32 u{k}, {n[k]}, d{k}, {p[k]}, 0xf1;",  # N | ~(D | P)
-            f"and.b32 w{k}, d{k}, {p[k]};",
-            *edges,
-            f"lop3.b32 ${k}, v, d{k}, h, 0xf1;",  # V | ~(D | H)
-            f"and.b32 ${count + k}, d{k}, h;",
-        ]
-    lines.append(f"mov.b32 ${2 * count + 1}, u{count - 1};")
-    lines.append(f"mov.b32 ${2 * count + 2}, w{count - 1};")
-    inputs = [*rises, *falls, *match, *edge]
-    kinds = ",".join(["=&r"] * outs + ["r"] * len(inputs))
-
-    @plgpu.inline_mgpu(
-        arg_types=(WORD_LAYOUT,) * len(inputs), return_type=(WORD_TYPE,) * outs
-    )
-    def row(_, *given):
-        return words_of("{ " + " ".join(lines) + " }", kinds, outs, given)
-
-    return list(row(*inputs))
-
-
-def _names(letter: str, count: int) -> str:
-    return ", ".join(f"{letter}{k}" for k in range(count))

@@ -11,7 +11,7 @@ from kernel_cases import inside_arrays, joined, target_blocks, values
 from jaxalign.pairs.dp.edit_integers import distance
 from kernels_pallas.core import mosaic
 from kernels_pallas.core.mosaic import THREADS
-from kernels_pallas.pairs import edits, match_words
+from kernels_pallas.pairs import edit_words, edits, match_words
 
 PADDING = 4
 
@@ -48,14 +48,14 @@ def test_values_are_those_of_one_long_word(words, longest):
 @values
 @pytest.mark.slow
 def test_edges_cross_from_one_statement_to_the_next():
-    words = edits.ASM_WORDS + 2
+    words = edit_words.ASM_WORDS + 2
     queries = [np.zeros(words * 32, np.uint8), *sets(3, 3, words * 32)]
     targets = [np.zeros(20, np.uint8), *sets(4, 6, 30)]
     got = found(queries, targets, words)[:, : len(targets)]
     assert got.tolist() == wanted(queries, targets)
 
 
-@pytest.mark.parametrize("words", [1, edits.ASM_WORDS, edits.EDIT_WORD_COUNTS[-1]])
+@pytest.mark.parametrize("words", [1, edit_words.ASM_WORDS, edits.EDIT_WORD_COUNTS[-1]])
 def test_it_lowers_to_mosaic_for_a_gpu(words):
     size = -(-25 * edits.edit_row_words(words) // THREADS) * THREADS
     shapes = [(4, size), (2,), (2,), (64 * THREADS,)]
