@@ -13,7 +13,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from jaxalign import inputs
-from jaxalign.database import hit_list, hit_statistics, small_scan, strands
+from jaxalign.database import (
+    database_blocks,
+    hit_list,
+    hit_statistics,
+    small_scan,
+    strands,
+)
 from jaxalign.database.hit_list import Hits
 from jaxalign.database.options import (
     IndexKeywords,
@@ -128,7 +134,7 @@ def hits_of(
     if sequences is None:
         blocks = _read(database, scoring.alphabet, options.unknown, substituted)
     else:
-        blocks = _parts(sequences)
+        blocks = iter(database_blocks.of(sequences))
     nothing = from_parts((), [], scoring.alphabet)
     task = make_task("cross", queries, nothing, scoring, pair_options(options, "score"))
     task = replace(task, top=int(options.top))
@@ -226,17 +232,6 @@ def in_memory(database: SetLike, scoring: Scoring) -> Sequences | None:
     if not isinstance(database, inputs.PATH) or encoded_database.is_database(database):
         return inputs.sets(scoring, database)[0]
     return None
-
-
-def _parts(sequences: Sequences) -> Iterator[Sequences]:
-    """Blocks of a set, as ``io.fasta_blocks`` cuts them."""
-    start, count = 0, len(sequences)
-    while start < count:
-        limit = sequences.offsets[start] + hit_list.BLOCK_RESIDUES
-        stop = int(np.searchsorted(sequences.offsets, limit, side="left"))
-        stop = min(max(stop, start + 1), start + hit_list.BLOCK_RECORDS, count)
-        yield sequences.between(start, stop)
-        start = stop
 
 
 def _read(

@@ -3,7 +3,8 @@
 Two stages, as in CUDASW++: subjects up to a length share lanes, many at a time; each of
 the few that are longer than the rest can fill lanes with has many lanes to itself. The
 scores of a window stay on the device (Liu et al. 2006): only the best K of each query
-leave it, once for a block of the database.
+leave it, once for a block of the database. The next block is read, planned and brought
+to the device while one is computed.
 """
 
 import threading
@@ -20,9 +21,10 @@ import numpy as np
 from jaxalign.database.dp import best_hits
 from jaxalign.database.hit_list import Hits
 from jaxalign.database.hit_list import keep as keep_hits
-from jaxalign.database.window_scores import scores
+from jaxalign.database.window_scores import prepare, scores
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs.plan import Task, merge
+from jaxalign.pairs.run_state import Run
 from jaxalign.runtime import device_errors, memory
 from jaxalign.runtime.devices import first_device, precision
 from jaxalign.runtime.programs import stored
@@ -50,7 +52,7 @@ def scan(
     """The best ``task.top`` of each query in all blocks of a database.
 
     The task is of kind ``cross`` and output ``score``, and its targets are not used.
-    Blocks come in the order of the database; the next is read while one is computed.
+    Blocks come in the order of the database.
     ``keep`` keeps names and codes of the hits, for a database that cannot be read
     twice. ``tell`` is called with the cells so far.
 
@@ -61,14 +63,13 @@ def scan(
     best, done = None, 0
     shape = len(task.queries), 0
     hits = Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
-    for block in ahead(blocks):
-        for part, index in _stages(replace(task, targets=block)):
+    for block, stages in ahead(_prepared(task, blocks)):
+        for run, index in stages:
             tells = None if tell is None else partial(_tell, tell, done)
-            part = replace(part, top=_places(task, hits.sequences + len(block)))
-            best, info = _fold(part, index + hits.sequences, best, tells)
+            best, info = _fold(run, index, best, tells)
             known = hits.info["implementation"]
             hits.info = merge([hits.info, info]) if known else info
-            done += part.job.cells
+            done += run.plan.task.job.cells
         first, hits.sequences = hits.sequences, hits.sequences + len(block)
         hits.residues += int(block.lengths.sum())
         if keep and best is not None:
@@ -91,6 +92,16 @@ def ahead(items: Iterable) -> Iterator:
 
 def _tell(tell, before, cells, _all):
     tell(before + cells)
+
+
+def _prepared(task: Task, blocks: Iterable[Sequences]) -> Iterator[tuple]:
+    """Blocks, and of each its stages, ready to run: (run, index of its targets)."""
+    first = 0
+    for block in blocks:
+        top = _places(task, first + len(block))
+        parts = _stages(replace(task, targets=block, top=top))
+        yield block, [(prepare(part), index + first) for part, index in parts]
+        first += len(block)
 
 
 def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
@@ -130,8 +141,9 @@ def longest_in_lanes(lengths, rows: int, costs: StageCosts) -> int:
     return int(falling[np.argmin(cost)])
 
 
-def _fold(task: Task, index, best, tell) -> tuple[best_hits.BestHits, dict]:
-    """The scores of a task joined with the best so far, and the info of the run."""
+def _fold(run: Run, index, best, tell) -> tuple[best_hits.BestHits, dict]:
+    """The scores of a run joined with the best so far, and the info of the run."""
+    task = run.plan.task
     dtype, lock = _dtype(task, best), threading.Lock()
     with precision(dtype):
         begun = _begun(task, best, dtype)
@@ -147,7 +159,7 @@ def _fold(task: Task, index, best, tell) -> tuple[best_hits.BestHits, dict]:
                 bests[device] = add_hits(so_far, scores, *window, _least(task, dtype))
 
     with device_errors.explained("the best hits of each query"):
-        info = scores(task, take, tell)
+        info = scores(run, take, tell)
         with precision(dtype):
             first, *others = (jax.device_put(b, home) for b in bests.values())
             for other in others:

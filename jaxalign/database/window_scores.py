@@ -19,17 +19,24 @@ from jaxalign.runtime.pipeline import teller
 PAIRS_TO_REGROUP = 2**16  # pairs: their indices take a megabyte
 
 
-def scores(task: Task, take, tell=None) -> dict:
-    """Fill the windows of a ``cross`` job of scores, which stay on the device; returns
-    the plan and ``seconds``.
+def prepare(task: Task) -> Run:
+    """The run of a ``cross`` job of scores: what a GPU reads is on its way there."""
+    run = Run(compiled.plan(task), None, compiled.kernels_pallas)
+    compiled.compile_launches(run)
+    return run
+
+
+def scores(run: Run, take, tell=None) -> dict:
+    """Fill the windows of a prepared run, whose scores stay on the device; returns the
+    plan and ``seconds``.
 
     ``take(queries, targets, scores)`` gets indices of the two sets and a device array
     (slots, places) whose first rows and columns are theirs; several threads call it. A
     local score of -1 comes again, in another window. ``tell`` is called with the cells
     so far and those of the job.
     """
-    plan = compiled.plan(task)
-    run, began = Run(plan, None, compiled.kernels_pallas), time.perf_counter()
+    plan, began = run.plan, time.perf_counter()
+    task = plan.task
     overflow, quiet = OverflowPairs(), teller(None, 0)  # cells are told once
     limit = compiled.byte_limit(plan)
     tell_all = teller(tell, task.job.cells)
@@ -60,7 +67,6 @@ def scores(task: Task, take, tell=None) -> dict:
         for _ in pipeline.run(iter([pipeline.Work(run, pieces)]), workers):
             pass
 
-    compiled.compile_launches(run)
     fill(plan.pieces, limit, tell_all)
     if left := overflow.rest():
         fill(compiled.regroup(task, *left), 0, quiet)

@@ -5,6 +5,8 @@ any length, and of a list all pairs of two buckets. docs/gpu-kernels.md counts t
 """
 
 import math
+from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -94,21 +96,36 @@ def spread(m, n, *, local: bool, packed: bool, linear: bool = False) -> Fill:
         Fill(*x, u, local, packed, linear=linear, stacks=y)
         for x, u, y in product(heights, columns, stacks)
     )
-    return min(shapes, key=lambda s: soonest(m, n, s))
+    m, n = (np.asarray(lengths, np.int64) for lengths in (m, n))
+
+    @cache
+    def strips(s):
+        return stacked_strips(m, s) if s.stacks else -(-m[:: s.tables] // s.strip)
+
+    @cache
+    def steps(groups, columns):
+        """Steps of the targets of a program in its first lane: the most, all of all
+        programs, and how many programs."""
+        each = -(-n[::groups] // columns)
+        return each.max(initial=0), each.sum(), len(each)
+
+    def time(s):
+        # Strips are the same whatever the columns of a step.
+        return soonest(strips(replace(s, columns=0)), steps(s.groups, s.columns), s)
+
+    return min(shapes, key=time)
 
 
-def soonest(m, n, s: Fill) -> float:
+def soonest(strips, steps, s: Fill) -> float:
     """The time of a launch, in cells of a lane: that of its longest program, which
-    begins first, or of all of them side by side."""
-    if s.stacks:
-        strips = stacked_strips(m, s)
-    else:
-        strips = -(-np.asarray(m, np.int64)[:: s.tables] // s.strip)
-    steps = -(-np.asarray(n, np.int64)[:: s.groups] // s.columns) + s.lanes - 1
+    begins first, or of all of them side by side. For ``strips`` and ``steps`` see
+    ``spread``."""
+    most, every, programs = steps
+    later = s.lanes - 1  # of the last lane
     cells = s.rows * s.columns
-    idle, programs = STACKED_STEP_CELLS if s.stacks else BUSY_STEP_CELLS
-    longest = strips.max(initial=0) * steps.max(initial=0) * (cells + LONE_STEP_CELLS)
-    shared = strips.sum() * steps.sum() * (cells + idle) / programs
+    idle, beside = STACKED_STEP_CELLS if s.stacks else BUSY_STEP_CELLS
+    longest = strips.max(initial=0) * (most + later) * (cells + LONE_STEP_CELLS)
+    shared = strips.sum() * (every + programs * later) * (cells + idle) / beside
     shared *= 1 if s.lanes >= CONFLICT_FREE_LANES else BANK_CONFLICTS
     return float(max(longest * NOT_ALONE, shared))
 

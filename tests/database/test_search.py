@@ -315,8 +315,8 @@ def test_scores_of_windows_stay_device_arrays(sets, monkeypatch):
     seen = []
     real = scan.add_hits
     monkeypatch.setattr(scan, "add_hits", lambda *x: seen.append(x[1]) or real(*x))
-    task = scanning_task(sets)
-    best, _ = scan._fold(task, np.arange(len(sets[1])), None, None)
+    run = window_scores.prepare(scanning_task(sets))
+    best, _ = scan._fold(run, np.arange(len(sets[1])), None, None)
     assert seen and all(isinstance(scores, jax.Array) for scores in seen)
     assert best.score.shape == best.index.shape == (len(sets[0]), 5)
 

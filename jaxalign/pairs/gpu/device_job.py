@@ -53,7 +53,10 @@ def load_sides(task, kernels):
     """(the two sides, the order, the problem) on the device."""
     job, count = task.job, len(task.queries)
     sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
-    targets = device_sequences.load(task.targets, *sizes)
+    if task.top is None:
+        targets = device_sequences.load(task.targets, *sizes)
+    else:
+        targets = device_sequences.load_block(task.targets)
     queries = targets  # or the first of them
     if job.kind != "all":
         queries = device_sequences.load(task.queries, *sizes)

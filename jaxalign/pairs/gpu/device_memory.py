@@ -61,8 +61,13 @@ def holds(task) -> bool:
 
 def _limit(task) -> int:
     """Bytes of the smallest device of a task."""
-    stats = [one.memory_stats() or {} for one in task.devices or jax.devices()[:1]]
-    return min(one.get("bytes_limit", UNKNOWN_DEVICE_BYTES) for one in stats)
+    return min(of_device(one) for one in task.devices or jax.devices()[:1])
+
+
+def of_device(device) -> int:
+    """Bytes that JAX may have of a device."""
+    stats = device.memory_stats() or {}
+    return stats.get("bytes_limit", UNKNOWN_DEVICE_BYTES)
 
 
 def _result_bytes(task) -> int:

@@ -1,19 +1,29 @@
-"""The sequences of a job on a device: flat codes, in arrays of a few sizes."""
+"""The sequences of a job on a device: flat codes, in arrays of a few sizes.
+
+Blocks of a database whose codes nobody can change stay on the device as long as they
+are on the host: a search of few queries takes less time than to copy them there.
+"""
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxalign.model.alphabet import Sequences
+from jaxalign.pairs.gpu import device_memory
 from jaxalign.pairs.windows import bucket
+from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.programs import program
 
 # Room in arrays of a side, beyond which it is a power of two.
 LETTER_ROOMS, SEQUENCE_ROOMS = (2**20, 2**26), (2**12, 2**17)
 # Letters that go to the device in pieces, of which each room holds a whole number
 MANY_LETTERS, PIECE = 2**24, 2**22
+
+KEPT_SHARE = 1 / 8  # of the memory of a device, for blocks that stay there
 
 
 class DeviceSequences(NamedTuple):
@@ -22,6 +32,32 @@ class DeviceSequences(NamedTuple):
     codes: jax.Array  # uint8, one more than there are residues
     start: jax.Array  # int32
     length: jax.Array  # int32
+
+
+_kept: WeakKeyDictionary[Sequences, dict] = WeakKeyDictionary()  # device -> itself
+
+
+def load_block(block: Sequences) -> DeviceSequences:
+    """``load`` for a block of a database, which stays on the device if its codes cannot
+    be written and there is room."""
+    if block.codes.flags.writeable:
+        return load(block)
+    device = first_device()
+    kept = _kept.setdefault(block, {})
+    if device not in kept:
+        loaded = load(block)
+        others = [x[device] for x in list(_kept.values()) if device in x]
+        taken = sum(x.nbytes for some in (*others, loaded) for x in some)
+        if taken > KEPT_SHARE * device_memory.of_device(device):
+            return loaded
+        kept[device] = loaded
+    return kept[device]
+
+
+def forget(device) -> None:
+    """Give back the memory of the blocks that stay on a device."""
+    for kept in list(_kept.values()):
+        kept.pop(device, None)
 
 
 def load(sequences, letters=0, count=0) -> DeviceSequences:

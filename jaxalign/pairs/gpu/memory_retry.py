@@ -1,6 +1,6 @@
 """Launches for which a device has no memory, in smaller ones."""
 
-from jaxalign.pairs.gpu import device_memory, launch_errors
+from jaxalign.pairs.gpu import device_memory, device_sequences, launch_errors
 from jaxalign.pairs.gpu.device_job import DeviceJob
 from jaxalign.pairs.gpu.launch_plan import smaller
 from jaxalign.pairs.gpu.launch_size import launch_bytes
@@ -24,6 +24,7 @@ def halves(job: DeviceJob, launch, error, alone=False) -> list:
     task, kernels = job.task, job.kernels
     if not device_errors.out_of_memory(error):
         raise launch_errors.failure(task, launch, job.device, error) from error
+    device_sequences.forget(job.device)
     needed = launch_bytes(task, kernels, launch)
     half = device_memory.power(needed // 2)
     parts = smaller(task, kernels, launch, half)
