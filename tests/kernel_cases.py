@@ -119,13 +119,13 @@ def joined(sequences):
     return jnp.asarray(codes), jnp.asarray(first), jnp.asarray(lengths)
 
 
-def target_blocks(targets, padding, **options):
+def target_blocks(targets, padding, more=3, **options):
     """``match_words.target_blocks`` of some arrays of codes, and room for more."""
     size, letters = mosaic.THREADS, match_words.LETTERS_OF_WORD
     targets = [*targets, *[np.zeros(0, np.uint8)] * (-len(targets) % size)]
     blocks = (targets[k : k + size] for k in range(0, len(targets), size))
     rows = sum(-(-max(map(len, block)) // letters) for block in blocks)
-    options |= {"padding": padding, "room": rows + 3}
+    options |= {"padding": padding, "room": rows + more}
     return match_words.target_blocks(*joined(targets), **options)
 
 
