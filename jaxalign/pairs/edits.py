@@ -19,6 +19,11 @@ from jaxalign.runtime.devices import refuse_without_threads
 MAX_SECONDS = 0.5  # of a job by integers: about as long as to compile
 ROW_SECONDS, LETTER_SECONDS = 5e-7, 2e-10  # of integers: a row, a letter of it
 LANE_CELLS = 6e10  # a second, of words in lanes
+# A GPU takes a second to load its programs and the letters. A thread of it has a pair,
+# and 128 threads are about as fast as a core: fewer pairs are better off on 16 cores.
+GPU_SECONDS, GPU_PAIRS = 1.0, 2**12
+GPU_LETTERS = 2**17  # of a sequence: a launch has memory for 64 times 128 such pairs
+GPU_CODES = 2**31 - 2**28  # letters of all sequences: their places are int32
 MAX_CODES = 255  # letters of a table of match words, the padding letter beside them
 CELLS_OF_BYTE = 4  # of the rows that a path is read from: two bits of a cell
 STEP_CODES = np.zeros(256, np.uint8)  # letters of ``edit_integers.path`` -> operations
@@ -33,20 +38,55 @@ def seconds(m, n) -> np.ndarray:
 
 def distances(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
     """Distances int32 (P,) of sequences ``i`` to sequences ``j``."""
-    lengths = sequences.lengths
-    m, n = lengths[i], lengths[j]
+    m, n = sequences.lengths[i], sequences.lengths[j]
     if seconds(m, n).sum() <= MAX_SECONDS:
         return _by_integers(sequences, i, j)
     refuse_without_threads()
+    some = _for_a_gpu(sequences, m, n, threads)
+    launches = _launches(sequences) if some.any() else None
+    if launches is None:
+        return _by_lanes(sequences, i, j, threads)
+    found = np.zeros(len(i), np.int32)
+    found[some] = launches.distances(*_shorter_first(sequences, i[some], j[some]))
+    found[~some] = distances(sequences, i[~some], j[~some], threads)
+    return found
+
+
+def _for_a_gpu(sequences: LetterCodes, m, n, threads: int) -> np.ndarray:
+    """Which pairs of these lengths are better computed by a GPU: none, if it would take
+    longer to start than so many threads to be done."""
+    fits = np.maximum(m, n) <= GPU_LETTERS
+    fits &= (sequences.size <= MAX_CODES) & (len(sequences.codes) <= GPU_CODES)
+    cells = (m * n)[fits]
+    much = cells.sum() >= GPU_SECONDS * LANE_CELLS * threads
+    return fits & (much and len(cells) >= GPU_PAIRS)
+
+
+def _launches(sequences: LetterCodes):
+    """What computes distances on a GPU; None if there is none."""
+    from jaxalign.pairs.gpu.edit_pair_launches import launches_of
+
+    return launches_of(sequences)
+
+
+def _shorter_first(sequences: LetterCodes, i, j) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs whose second sequence is the longer one. Bits lie along it: whole words are
+    filled better."""
+    shorter = sequences.lengths[i] <= sequences.lengths[j]
+    return np.where(shorter, i, j), np.where(shorter, j, i)
+
+
+def _by_lanes(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
+    """Distances of some pairs, at least one, on the CPU."""
     found = np.zeros(len(i), np.int32)
     if (i == i[0]).all() and sequences.size <= MAX_CODES:
         _one_query(sequences, int(i[0]), j, found, threads)
         return found
     from jaxalign.pairs.cpu import edit_pairs
 
-    # Bits along the longer one: whole words are filled better.
-    i, j = np.where(m <= n, i, j), np.where(m <= n, j, i)
+    i, j = _shorter_first(sequences, i, j)
     letters = edit_pairs.pair_letters(sequences)
+    lengths = sequences.lengths
 
     def run(pairs):
         some, *size = pairs

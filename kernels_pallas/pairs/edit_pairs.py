@@ -35,7 +35,7 @@ from kernels_pallas.pairs.match_words import (
     TargetBlocks,
 )
 
-PAIR_WORD_COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16)  # of all columns
+PAIR_WORD_COUNTS = (1, 2, 4, 6, 8, 10, 12, 16)  # of all columns
 GROUP_WORD_COUNTS = (12, 16)  # of a group, where there are several
 ROWS_OF_WORD = WORD_BITS // LETTERS_OF_WORD  # rows of letters, whose bits fill a word
 MAX_ROWS_READ = PAIR_WORD_COUNTS[-1] * ROWS_OF_WORD  # from the first of a block on

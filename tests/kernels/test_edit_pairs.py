@@ -51,7 +51,7 @@ def pairs_of(seed, codes, longest, count, shorter=20):
 @values
 @pytest.mark.parametrize(
     "codes, words, longest",
-    [(4, 1, 32), (4, 2, 33), (1, 2, 63), (7, 2, 64), (11, 3, 65), (25, 2, 50),
+    [(4, 1, 32), (4, 2, 33), (1, 2, 63), (7, 2, 64), (11, 4, 97), (25, 2, 50),
      (255, 1, 31)],
 )  # fmt: skip
 def test_values_are_those_of_one_long_word(codes, words, longest):

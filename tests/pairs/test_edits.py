@@ -280,3 +280,65 @@ def test_near_pairs_by_launches(monkeypatch):
     graph = jaxalign.edit_distance_graph(some, max_distance=2).toarray()
     full = np.array([[by_rows(a, b) for b in some] for a in some])
     np.testing.assert_array_equal(graph, np.where(full <= 2, full, 0))
+
+
+@values
+@pytest.mark.parametrize("rows", [2**12, 50])
+def test_pairs_by_launches(rows, monkeypatch):
+    """All words, groups, launches cut short, sequences beyond those of a launch."""
+    import kernels_pallas
+    from jaxalign.pairs.gpu import edit_pair_launches
+    from kernels_pallas.core import mosaic
+
+    def launches(sequences):
+        interpret = mosaic.interpreter()
+        return edit_pair_launches.EditPairLaunches(sequences, interpret, rows=rows)
+
+    some = [text(n, "ACDE") for n in (*RNG.integers(0, 90, 200), 300, 64, 40, 0)]
+    others = [text(n, "ACDE") for n in (*RNG.integers(0, 30, 200), 3, 65, 321, 0)]
+    want = jaxalign.edit_distance(some, others)
+    calls = []
+    monkeypatch.setattr(edits, "MAX_SECONDS", -1)
+    monkeypatch.setattr(edits, "GPU_SECONDS", 0)
+    monkeypatch.setattr(edits, "GPU_PAIRS", 1)
+    monkeypatch.setattr(edits, "GPU_LETTERS", 320)
+    monkeypatch.setattr(kernels_pallas, "PAIR_WORD_COUNTS", (1, 2), raising=False)
+    monkeypatch.setattr(kernels_pallas, "GROUP_WORD_COUNTS", (2, 3), raising=False)
+    for name in ("LEAST_BLOCKS", "LEAST_ROWS"):
+        monkeypatch.setattr(edit_pair_launches, name, 1)
+    monkeypatch.setattr(
+        edit_pair_launches, "launches_of", lambda x: calls.append(x) or launches(x)
+    )
+    np.testing.assert_array_equal(jaxalign.edit_distance(some, others), want)
+    np.testing.assert_array_equal(jaxalign.edit_distance(others, some), want)
+    assert len(calls) == 2
+
+
+def test_few_pairs_or_cells_are_not_for_a_gpu():
+    codes, _ = letters.encode(["A" * 1000, "C" * 1000, "D" * (edits.GPU_LETTERS + 1)])
+    count = max(edits.GPU_PAIRS, int(edits.GPU_SECONDS * edits.LANE_CELLS / 10**6) + 1)
+
+    def some(count, threads, longest=1000):
+        sides = np.full(count, 1000), np.full(count, longest)
+        return edits._for_a_gpu(codes, *sides, threads)
+
+    assert some(count, 1).all()
+    assert not some(count, 2).any() and not some(edits.GPU_PAIRS - 1, 0).any()
+    assert not some(count, 1, edits.GPU_LETTERS + 1).any()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("longest, some", [(90, "ACGT"), (700, "ACDEFGHIKLMNPQRST")])
+def test_pairs_on_a_gpu(longest, some, monkeypatch):
+    from jaxalign.pairs.gpu.edit_pair_launches import launches_of
+
+    queries = [text(n, some) for n in RNG.integers(0, longest, 1000)]
+    targets = [text(n, some) for n in RNG.integers(0, longest, 1000)]
+    queries[:300] = [one[5:] + "AC" for one in targets[:300]]
+    codes, _ = letters.encode(queries, targets)
+    monkeypatch.setattr(edits, "GPU_SECONDS", 1e9)
+    want = jaxalign.edit_distance(queries, targets)
+    launches = launches_of(codes)
+    assert launches is not None
+    i, j = np.arange(1000), np.arange(1000, 2000)
+    np.testing.assert_array_equal(launches.distances(i, j), want)
