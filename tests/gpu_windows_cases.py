@@ -42,7 +42,8 @@ class Small:
     def __getattr__(self, name):
         return getattr(kernels, name)
 
-    def choose(self, longest, *, local, packed, shared=True, paths=False, linear=False):
+    def choose(self, longest, *, local, packed, shared=True, paths=False, linear=False,
+               few=False):  # fmt: skip
         tile, linear = 4 if paths else 0, linear and not paths
         return kernels.Fill(8, 8, 2, local, packed, shared, tile, True, linear)
 

@@ -59,14 +59,14 @@ def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Prob
     """
 
     def number(value):  # converted in NumPy: JAX would compile that
-        return jnp.asarray(np.asarray(value, np.int32))
+        return np.asarray(value, np.int32)
 
     names = ("query_start", "query_end", "target_start", "target_end")
-    ends_free = (jnp.asarray(np.asarray(name in free_ends)) for name in names)
+    ends_free = (np.asarray(name in free_ends) for name in names)
+    costs = number(gap_open), number(gap_extend)
     return Problem(
-        number(scores), number(gap_open), number(gap_extend), *ends_free,
-        number(wildcard),
-    )  # fmt: skip
+        *jax.device_put((number(scores), *costs, *ends_free, number(wildcard)))
+    )
 
 
 def split_identity(score) -> tuple[jax.Array, jax.Array]:

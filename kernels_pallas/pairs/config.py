@@ -53,15 +53,18 @@ def bucket(length: int) -> int:
 
 def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
            paths: bool = False, plain: bool = False, linear: bool = False,
-           ) -> Fill:  # fmt: skip
+           few: bool = False) -> Fill:  # fmt: skip
     """The shape for queries of at most ``longest`` letters, for scores or paths.
 
+    few : the pairs of a list leave most of a GPU idle, so each has a whole warp
     linear : opening a gap costs what extending it does; then scores need no E and F
     """
     short = paths and longest <= TILE_SHAPES[-1][0]
     if shared and not short:
         heights = LOCAL_SHAPES if local and not paths else BORDER_SHAPES
         rows, lanes = _fitted(heights, longest)
+    elif few and longest > LIST_SHAPES[-1][0]:
+        rows, lanes = LONG_QUERY_SHAPE
     elif paths and not short:
         rows, lanes = BORDER_SHAPES[0]
     else:

@@ -28,7 +28,7 @@ def empty(queries: int, top: int, dtype="int32") -> BestHits:
     shape, lowest = (queries, top), jnp.iinfo(dtype).min
     # Made in NumPy, since JAX would compile a program for each.
     made = np.full(shape, lowest, dtype), np.full(shape, NO_HIT, np.int32)
-    return BestHits(*map(jnp.asarray, made))
+    return BestHits(*jax.device_put(made))
 
 
 @partial(jax.jit, donate_argnames=("best",))

@@ -20,6 +20,7 @@ from jaxalign.runtime.programs import program
 
 # Rows of a column copied to the host at once, by one of COPY_THREADS
 TRANSFER_ROWS = 2**24
+SMALL_ROWS = 2**16  # of a column that is copied as it is: threads would take longer
 COPY_THREADS = 16
 HOST_MEMORY = "pinned_host"  # a device writes it, and the host reads it
 
@@ -164,16 +165,16 @@ def _join(runs, count, swapped, capacity):
     return jnp.where(turned, joined ^ jnp.uint32(3), joined), begin.reshape(count.shape)
 
 
-def column(rows: int) -> jax.Array:
+def columns(names, rows: int) -> dict[str, jax.Array]:
     """int32, zero, of so many rows at least: whole pieces, or a power of two."""
     pieces = -(-rows // TRANSFER_ROWS)
     size = pieces * TRANSFER_ROWS if pieces > 1 else bucket(rows, 2, 1024)
-    return _zeros(size=size)
+    return dict(zip(names, _zeros(count=len(names), size=size), strict=True))
 
 
-@program(("size",))
-def _zeros(*, size):
-    return jnp.zeros(size, jnp.int32)
+@program(("count", "size"))
+def _zeros(*, count, size):
+    return [jnp.zeros(size, jnp.int32) for _ in range(count)]
 
 
 @program(donate_argnames=("columns", "runs"))
@@ -213,8 +214,12 @@ def add(parts, into) -> None:
 
     In pieces side by side, which the devices in turn sum and copy: each has a way of
     its own to the host. Four H200 brought 1.7e9 rows in 0.27 s so, by memory that is
-    not pinned in 1.3 (docs/logs/gpu-scaling.md, cause 5).
+    not pinned in 1.3 (docs/logs/gpu-scaling.md, cause 5). Small ones come as they are.
     """
+    if len(parts[0]) <= SMALL_ROWS:
+        for part in parts:
+            into += np.asarray(part)[: len(into)]
+        return
     size = min(TRANSFER_ROWS, len(parts[0]))
 
     def piece(k, start):

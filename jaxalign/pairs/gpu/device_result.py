@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.model.table import SPANS
 from jaxalign.pairs.gpu import device_arrays, transfer
+from jaxalign.pairs.gpu.device_arrays import SMALL_ROWS
 from jaxalign.pairs.result import PATH_COUNTS
 from jaxalign.pairs.windows import bucket
 from jaxalign.runtime import device_errors
@@ -58,8 +58,8 @@ def empty(task) -> DeviceResult:
     names += [*SPANS, *PATH_COUNTS] if task.paths else []
     names += ["count", "first"] if task.output == "alignment" else []
     with _lost():
-        columns = {name: device_arrays.column(task.job.pairs) for name in names}
-        runs, end = jnp.asarray(np.zeros(1024, np.uint32)), jnp.asarray(np.int32(0))
+        columns = device_arrays.columns(names, task.job.pairs)
+        runs, end = jax.device_put((np.zeros(1024, np.uint32), np.int32(0)))
         jax.block_until_ready((columns, runs, end))
     return DeviceResult(columns, runs, end)
 
@@ -105,6 +105,9 @@ def collect(jobs, out) -> None:
     paths = None
     if "first" in columns:
         paths = _paths(results[0], columns, jobs[0].task.job.pairs)
+    small = [x for parts in columns.values() for x in parts if x.size <= SMALL_ROWS]
+    for column in small:
+        column.copy_to_host_async()
     add = device_arrays.add
     out.take({name: partial(add, parts) for name, parts in columns.items()}, paths)
     for job in jobs:

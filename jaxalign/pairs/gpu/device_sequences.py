@@ -104,4 +104,4 @@ def _long(values, dtype, least, sizes):
     size = _room(max(len(values), least), sizes)
     array = np.zeros(size, dtype)
     array[: len(values)] = values
-    return jnp.asarray(array)
+    return jax.device_put(array)

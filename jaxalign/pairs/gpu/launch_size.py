@@ -13,6 +13,7 @@ from jaxalign.pairs.windows import bucket
 
 # Queries, targets and zipped pairs of a launch; what fits and is needed is taken.
 QUERY_COUNTS, LIST_SIZES = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
+FEW_PAIRS = 1024  # zipped, of a job: all wait for the longest
 TARGET_COUNTS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
 CHECKPOINTED_TARGETS = 4096  # targets of a launch that keeps checkpoints
 LETTER_WORDS = 2**22  # words of letters of targets
@@ -145,6 +146,7 @@ def shape(task, kernels, longest, dtype, listed=False):
         shared=not listed and task.job.kind != "zip",
         paths=task.paths,
         linear=linear,
+        few=task.job.kind == "zip" and len(task.job.query_lengths) <= FEW_PAIRS,
     )
 
 
