@@ -217,7 +217,8 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
     Returns
     -------
     Sequences
-        For ``search``, ``align_all`` and everything else that takes sequences.
+        For ``search``, ``align_all`` and everything else that takes sequences. On a GPU
+        its residues stay on the device from the first search on, as long as it lives.
 
     Raises
     ------
