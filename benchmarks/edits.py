@@ -26,7 +26,6 @@ import problems  # noqa: E402
 import jaxalign  # noqa: E402
 import kernels_pallas  # noqa: E402
 from jaxalign.model.letters import encode  # noqa: E402
-from jaxalign.pairs.gpu import few_pairs  # noqa: E402
 from jaxalign.pairs.gpu.edit_launches import EditLaunches  # noqa: E402
 
 LENGTHS = (15, 100, 300, 1000)
@@ -68,28 +67,25 @@ def within(count: int, length: int) -> float:
 
 
 def gpu_rates(length: int) -> tuple[float, float]:
-    """Cells a second of a GPU, 128 queries with 16,384 targets: the kernel alone, and
-    the launches of ``edit_distance_graph`` with what is within a cut on the host."""
-    texts = proteins(128 + 16384, length, length)
-    sequences, _ = encode(texts)
-    launches, rows = EditLaunches(sequences), np.arange(128)
-    blocks = launches.blocks(np.arange(128, 128 + 16384))
-    words = kernels_pallas.edit_words(length)
-    static = {"words": words, "padding": sequences.size}
-    where = few_pairs.places(sequences, rows, 128)
-    table = kernels_pallas.edit_table(launches.codes, *where, **static)
+    """Cells a second of a GPU, as many queries as a launch takes with 16,384 targets:
+    the kernel and its match words alone, and the launches of ``edit_distance_graph``
+    with what is within a cut on the host."""
+    count = EditLaunches(encode([])[0]).query_count(length)
+    texts = proteins(count + 16384, length, length)
+    launches, rows = EditLaunches(encode(texts)[0]), np.arange(count)
+    blocks = launches.blocks(np.arange(count, count + 16384))
 
     def kernel():
-        return kernels_pallas.edits(table, blocks, **static).block_until_ready()
+        return launches.distances(rows, blocks).block_until_ready()
 
     def whole():
-        return launches.near(rows, blocks, np.full(128, 16384), length // 3)
+        return launches.near(rows, blocks, np.full(count, 16384), length // 3)
 
     found, some = np.asarray(kernel()), range(100)
-    sides = [texts[k] for k in some], [texts[128 + 11 * k] for k in some]
+    sides = [texts[k] for k in some], [texts[count + 11 * k] for k in some]
     want = jaxalign.edit_distance(*sides)
     np.testing.assert_array_equal([found[k, 11 * k] for k in some], want)
-    cells = 128 * 16384 * length**2
+    cells = count * 16384 * length**2
     return cells / measure.median_seconds(kernel), cells / measure.median_seconds(whole)
 
 

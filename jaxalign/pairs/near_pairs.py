@@ -88,8 +88,11 @@ def _look_by_launches(launches, queries: "_Falling", begin: int, cut: int, links
         targets = order[place : place + launches.targets]
         blocks = launches.blocks(targets)
         last = int(queries.last[place + len(targets) - 1])
-        for first in range(place, last, launches.queries):
-            some = np.arange(first, min(first + launches.queries, last))
+        first = place
+        while first < last:
+            count = launches.query_count(int(queries.sequences.lengths[order[first]]))
+            some = np.arange(first, min(first + count, last))
+            first += count
             met = np.minimum(some - place, len(targets))
             q, t, distance = launches.near(order[some], blocks, met, cut)
             links.add(order[some[q]], targets[t], distance)

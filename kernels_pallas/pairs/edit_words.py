@@ -3,6 +3,8 @@
 The recurrence is that of ``pairs.edits``.
 """
 
+from functools import partial
+
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
@@ -16,33 +18,41 @@ from kernels_pallas.core.mosaic import (
 )
 
 ASM_WORDS = 8  # words of a statement
+MULTIPLIED = ""  # which words are shifted by multiplications: of H ("h") and V ("v")
 
 
-def next_row(th: Threads, rises, falls, masks, edge) -> tuple:
+def next_row(th: Threads, rises, falls, masks, edge, separators=(), two=None) -> tuple:
     """P and N of the next letter, their words from the lowest on, and the edge.
 
     masks : functions without arguments -> match words
     edge : (h,), 0 or 1, or what lies left of the words: the carry of the sum, 0 or 1,
         and the words U and V, of which the highest bit counts
+    separators : as ``masks``, if at all: bits where V is 0 and N becomes 1
+    two : 2, which the compiler does not know to be 2, where words may be shifted by
+        multiplications
     """
+    two = two if MULTIPLIED else None
     up: list = []
     down: list = []
     for at in range(0, len(rises), ASM_WORDS):
         part = slice(at, at + ASM_WORDS)
-        some = rises[part], falls[part], [mask() for mask in masks[part]]
-        count = len(some[0])
-        made = (_plain_row if th.plain else _row)(*some, *edge)
+        match, cuts = ([word() for word in side[part]] for side in (masks, separators))
+        count = len(match)
+        made = _plain_row if th.plain else partial(_row, two)
+        made = made(rises[part], falls[part], match, cuts, *edge)
         up += made[:count]
         down += made[count : 2 * count]
         edge = tuple(made[2 * count :])
     return tuple(up), tuple(down), edge
 
 
-def _plain_row(rises, falls, match, *edge) -> list:
+def _plain_row(rises, falls, match, cuts, *edge) -> list:
     """P and N of some words, the carry of the sum and the last U and V, in ``jnp``.
 
+    cuts : separators, or nothing
     edge : h, or these three of the words before
     """
+    cuts = cuts or [jnp.zeros(rises[0].shape, jnp.int32)] * len(rises)
     one, zero = jnp.uint32(1), jnp.zeros(rises[0].shape, jnp.int32)
     carry, up, down = (zero, edge[0] << 31, zero) if len(edge) == 1 else edge
 
@@ -51,29 +61,39 @@ def _plain_row(rises, falls, match, *edge) -> list:
 
     over = carry.astype(jnp.uint32)
     up, down, made = unsigned(up), unsigned(down), []
-    for p, n, m in zip(rises, falls, match, strict=True):
-        p, n, m = map(unsigned, (p, n, m))
+    for words in zip(rises, falls, match, cuts, strict=True):
+        p, n, m, cut = map(unsigned, words)
         both = m & p
         total = both + p + over
         over = lax.shift_right_logical(both | (p & ~total), jnp.uint32(31))
         d = (total ^ p) | m | n
-        before, up, down = (up, down), n | ~(d | p), d & p
+        before, up, down = (up, down), n | ~(d | p), d & p & ~cut
         h, v = (
             lax.shift_left(x, one) | lax.shift_right_logical(y, jnp.uint32(31))
             for x, y in zip((up, down), before, strict=True)
         )
-        made.append((v | ~(d | h), d & h))
+        made.append((v | ~(d | h), (d & h) | cut))
     made = [side for sides in zip(*made, strict=True) for side in sides]
     return [lax.bitcast_convert_type(x, jnp.int32) for x in (*made, over, up, down)]
 
 
-def _row(rises, falls, match, *edge) -> list:
+def _row(two, rises, falls, match, cuts, *edge) -> list:
     """The same by PTX; the carry stays in the condition code from word to word."""
     count = len(rises)
     outs = 2 * count + 3
-    given = [f"${outs + k}" for k in range(3 * count + len(edge))]
-    p, n, m = (given[side * count :][:count] for side in range(3))
-    before, first = given[3 * count :], len(edge) == 1
+    inputs = [*rises, *falls, *match, *cuts, *edge, *([] if two is None else [two])]
+    given = [f"${outs + k}" for k in range(len(inputs))]
+    p, n, m, s = (given[side * count :][:count] for side in range(4))
+    before, first = given[3 * count + len(cuts) :][: len(edge)], len(edge) == 1
+    factor = given[-1]
+
+    def shift(name, low, high):
+        """A word of the bits one place higher, the first from the word below."""
+        if two is None or name not in MULTIPLIED:
+            return f"shf.l.wrap.b32 {name}, {low}, {high}, 1;"
+        product = f"mul.hi.u32 {name}, {low}, {factor};"
+        return f"{product} mad.lo.u32 {name}, {high}, {factor}, {name};"
+
     lines = [f".reg .b32 c, h, v, {_names('d', count)};"]
     lines += [f".reg .b32 {_names('u', count)}, {_names('w', count)};"]
     lines += [f"and.b32 d{k}, {m[k]}, {p[k]};" for k in range(count)]
@@ -88,22 +108,22 @@ def _row(rises, falls, match, *edge) -> list:
             edges = f"mad.lo.u32 h, u0, 2, {before[0]};", "shl.b32 v, w0, 1;"
         else:
             up, down = (f"u{k - 1}", f"w{k - 1}") if k else before[1:]
-            edges = (
-                f"shf.l.wrap.b32 h, {up}, u{k}, 1;",
-                f"shf.l.wrap.b32 v, {down}, w{k}, 1;",
-            )
+            edges = shift("h", up, f"u{k}"), shift("v", down, f"w{k}")
         lines += [
             f"lop3.b32 d{k}, d{k}, {p[k]}, {m[k]}, 0xbe;",  # (sum ^ P) | M
             f"or.b32 d{k}, d{k}, {n[k]};",
             f"lop3.b32 u{k}, {n[k]}, d{k}, {p[k]}, 0xf1;",  # N | ~(D | P)
-            f"and.b32 w{k}, d{k}, {p[k]};",
+            f"lop3.b32 w{k}, d{k}, {p[k]}, {s[k]}, 0x40;"  # D & P & ~S
+            if cuts
+            else f"and.b32 w{k}, d{k}, {p[k]};",
             *edges,
             f"lop3.b32 ${k}, v, d{k}, h, 0xf1;",  # V | ~(D | H)
-            f"and.b32 ${count + k}, d{k}, h;",
+            f"lop3.b32 ${count + k}, d{k}, h, {s[k]}, 0xea;"  # D & H | S
+            if cuts
+            else f"and.b32 ${count + k}, d{k}, h;",
         ]
     lines.append(f"mov.b32 ${2 * count + 1}, u{count - 1};")
     lines.append(f"mov.b32 ${2 * count + 2}, w{count - 1};")
-    inputs = [*rises, *falls, *match, *edge]
     kinds = ",".join(["=&r"] * outs + ["r"] * len(inputs))
 
     @plgpu.inline_mgpu(

@@ -1,21 +1,25 @@
 """Edit distances of many pairs at once, by bit-parallel words.
 
-Bits lie along a query, which all threads of a program share, and a thread has a target
+Bits lie along queries, which all threads of a program share, and a thread has a target
 of its own, as for common subsequences (``pairs.lcs``). It keeps P and N, where a column
 of the table rises and falls from a letter of the query to the next, and takes them
 through its letters c (Myers 1999, Hyyrö 2003):
 
-    D = (((M[c] & P) + P) ^ P) | M[c] | N,    U = N | ~(D | P),    V = D & P,
-    H = U << 1 | h,    P' = V << 1 | ~(D | H),    N' = D & H.
+    D = (((M[c] & P) + P) ^ P) | M[c] | N,    U = N | ~(D | P),    V = D & P & ~S,
+    H = U << 1,    P' = V << 1 | ~(D | H),    N' = D & H | S.
 
-That is ten instructions for 32 cells, and a load: AND, add with carry, LOP3, OR, LOP3,
-AND, two funnel shifts, LOP3, AND. What a letter takes beside its words matters where
-these are few. So h stands behind the match words of its letter, and a multiplication,
-which another unit does, brings it to U << 1 | h. A query ends at the highest bit of its
-last word. The
-bits before its first letter match the padding letter alone and begin with P = 0. The
-padding letter has h = 0, others h = 1, so that it changes nothing before a target's
-first letter (``jaxalign.pairs.dp.edit_bits``): targets end together.
+That is ten instructions for 32 cells, and two loads: AND, add with carry, LOP3, OR,
+LOP3, LOP3, two funnel shifts, LOP3, LOP3. What a letter takes beside its words matters
+where these are few, and bits beyond a query are lost. So queries lie one after the
+other in a *stack* of words, each in a *slot* of as many bits. A slot begins with a bit
+that stands for row 0 of the table, and what follows the letters is at least a bit.
+
+These are the separators S. Row 0 rises with each letter: its U is 1 since N is, which
+comes from S of the letter before. Separators have P = M = 0 but for what comes up from
+the last letter of a query to the bit after it. There the carry of the sum ends, a bit
+later at the latest, and V is 0. The padding letter matches separators alone, and before
+it S is 0. Then U and H are 0, and it changes nothing before a target's first letter:
+targets end together.
 """
 
 from functools import partial
@@ -36,85 +40,158 @@ from kernels_pallas.pairs.match_words import (
     table_of,
 )
 
-EDIT_WORD_COUNTS = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48)  # of each a program
-MAX_EDIT_QUERY = EDIT_WORD_COUNTS[-1] * WORD_BITS  # letters, whose words fit registers
+STACK_WORD_COUNTS = (17, 21, 25, 29, 33, 37, 41, 49)  # of each a program
+SEPARATORS = 2  # bits of a slot at least that are no letters
+MAX_EDIT_QUERY = STACK_WORD_COUNTS[-1] * WORD_BITS - SEPARATORS  # letters
+WORD_COST, LETTER_COST = 10, 10  # instructions, of a letter of a target
 
 
-def edit_words(longest: int) -> int:
-    """``words`` for queries of at most so many letters, up to ``MAX_EDIT_QUERY``."""
-    return next(words for words in EDIT_WORD_COUNTS if words * WORD_BITS >= longest)
+def edit_stack(longest: int) -> tuple[int, int]:
+    """Words of a stack, and queries in it, that take the least time for queries of at
+    most so many letters, up to ``MAX_EDIT_QUERY``."""
+    choices = [
+        (words, words * WORD_BITS // (longest + SEPARATORS))
+        for words in STACK_WORD_COUNTS
+    ]
+
+    def cost(choice):
+        words, slots = choice
+        return (WORD_COST * words + LETTER_COST) / slots
+
+    return min((choice for choice in choices if choice[1]), key=cost)
 
 
-def edit_row_words(words: int) -> int:
-    """Words of a row of match words and h: an odd number."""
-    return row_words(words + 1)
-
-
-@partial(jax.jit, static_argnames=("words", "padding"))
-def edit_table(codes, first, lengths, *, words: int, padding: int):
-    """Match words of queries: int32 (Q, size), rows of ``edit_row_words(words)``.
+@partial(jax.jit, static_argnames=("words", "padding", "stacks"))
+def edit_table(codes, first, lengths, slots, *, words: int, padding: int, stacks: int):
+    """Match words of queries: int32 (stacks, size), rows of ``row_words(words)``.
 
     Parameters
     ----------
     codes : uint8 (X,); first, lengths : int32 (Q,)
-    words : static; no query has more than 32 times as many letters
+    slots : int32, queries of a stack: query q is in stack q // slots
+    words : static; a slot has 32 * words // slots bits, two more than letters at least
     padding : static, the letter after the last
+    stacks : static
     """
-    place = jnp.arange(words * WORD_BITS, dtype=jnp.int32)[None, :]
-    place = place - (words * WORD_BITS - lengths[:, None])
-    letters = codes.at[first[:, None] + place].get(mode="clip").astype(jnp.int32)
-    letters = jnp.where(place >= 0, letters, padding)
-    return table_of(letters, padding, edit_row_words(words))
+    bits = words * WORD_BITS
+    room = bits // slots
+    bit = jnp.arange(bits, dtype=jnp.int32)[None, :]
+    slot = bit // room
+    query = jnp.arange(stacks, dtype=jnp.int32)[:, None] * slots + slot
+    inside = (slot < slots) & (query < len(lengths))
+    query = jnp.where(inside, query, 0)
+    place = bit - slot * room - 1
+    letters = codes.at[first[query] + place].get(mode="clip").astype(jnp.int32)
+    inside &= (place >= 0) & (place < lengths[query])
+    # The last row has no bits: nothing is the letter after the padding letter.
+    return table_of(jnp.where(inside, letters, padding), padding + 1)
 
 
-@partial(jax.jit, static_argnames=("words", "padding", "interpret"))
-def edits(table, blocks: TargetBlocks, *, words: int, padding: int, interpret=None):
-    """Edit distance of every query to every target.
+@partial(jax.jit, static_argnames=("words", "padding", "rows", "interpret"))
+def edits(
+    table, layout, blocks: TargetBlocks, lengths,
+    *, words: int, padding: int, rows: int, interpret=None,
+):  # fmt: skip
+    """Edit distance of queries to every target.
 
     Parameters
     ----------
-    table : int32 (Q, size), of ``edit_table``
+    table : int32 (stacks, size), of ``edit_table``
+    layout : int32 (3,), queries of a stack, of all stacks, ``rows`` at most, and 2,
+        which the compiler has not to know to be 2
     blocks : of ``target_blocks``, with ``front``
+    lengths : int32 (N,), of targets
     words, padding : static, as of ``edit_table``
+    rows : static
     interpret : parameters of the GPU interpreter, for tests
 
     Returns
     -------
-    int32 (Q, N)
+    int32 (rows, N)
+        Rows beyond the queries may hold anything.
     """
-    program = partial(_edit_program, words=words, padding=padding)
-    return every_pair(program, table, blocks, interpret)
+    program = partial(_edit_program, words=words, padding=padding, rows=rows)
+    return every_pair(program, table, (*blocks, lengths, layout), interpret, rows)
 
 
-def _edit_program(table, starts, steps, letters, out, match, *,
-                  words, size, blocks, padding, plain):  # fmt: skip
-    """One query against the targets of one block."""
+def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
+                  words, size, blocks, padding, rows, plain):  # fmt: skip
+    """The queries of a stack against the targets of one block."""
     th = Threads(plain)
-    query, block = lax.axis_index("query"), lax.axis_index("block")
-    rows, thread = match_words(th, table, match, query, size), th.index()
-    start = starts[block]
-    last = th.splat(padding * edit_row_words(words))
+    stack, block = lax.axis_index("query"), lax.axis_index("block")
+    match, thread = match_words(th, table, match, stack, size), th.index()
+    two = th.splat(layout[2])
+    slots, start, width = layout[0], starts[block], row_words(words)
+    steps = jnp.where(stack * slots < layout[1], steps[block], jnp.int32(0))
+    last_row = jnp.int32(letters.shape[0] // THREADS - 1)
+
+    def four_letters(t):
+        """Those of the next block after the last."""
+        row = jnp.minimum(start + t, last_row)
+        return th.load(letters, thread, base=row, stride=THREADS)[0]
+
+    def place_of(four, k):
+        return (th.shift_right(four, 8 * k) & 255 if k else four & 255) * width
+
+    def row(place):
+        return [partial(_word, th, match, place, w) for w in range(words)]
+
+    def separators(place):
+        """S before a letter: the row of the padding letter, or nothing before that."""
+        letter = jnp.maximum(place, th.splat((padding - 1) * width))
+        return [partial(_word, th, match, letter, width + w) for w in range(words)]
 
     def step(t, state):
-        (four,) = th.load(letters, thread, base=start + t, stride=THREADS)
-        for k in range(LETTERS_OF_WORD):
-            code = lax.shift_right_logical(four, th.splat(8 * k)) & 255
-            place = code * edit_row_words(words)
-            rise = _mask(th, rows, place, words)
-            masks = [partial(_mask, th, rows, place, w) for w in range(words)]
-            rises, falls, total = state
-            rises, falls, _ = next_row(th, rises, falls, masks, (rise,))
-            state = rises, falls, total + rise
-        return state
+        four, rises, falls = state
+        following = four_letters(t + 1)
+        places = [place_of(four, k) for k in range(LETTERS_OF_WORD)]
+        places.append(place_of(following, 0))
+        for place, after in zip(places, places[1:], strict=False):
+            masks, edge = row(place), (th.splat(0),)
+            rises, falls, _ = next_row(
+                th, rises, falls, masks, edge, separators(after), two
+            )
+        return following, rises, falls
 
-    begin = tuple(~_mask(th, rows, last, w) for w in range(words))
-    nothing = th.splat(0)
-    state = begin, (nothing,) * words, nothing
-    rises, falls, total = lax.fori_loop(jnp.int32(0), steps[block], step, state)
-    for rise, fall in zip(rises, falls, strict=True):
-        total = total + one_bits(th, rise) - one_bits(th, fall)
-    th.store(out, thread, (total,), base=query * blocks + block, stride=THREADS)
+    inside = [~word() for word in row(th.splat(padding * width))]
+    four = four_letters(jnp.int32(0))
+    falls = tuple(word() for word in separators(place_of(four, 0)))
+    state = four, tuple(inside), falls
+    _, rises, falls = lax.fori_loop(jnp.int32(0), steps, step, state)
+    (length,) = th.load(lengths, thread, base=block, stride=THREADS)
+    room, total = lax.div(jnp.int32(words * WORD_BITS), slots), th.splat(0)
+
+    def add_slot(i, total, word, rise, fall):
+        """Add what a word has of a slot; store the distance where the slot ends."""
+        begin, query = i * room - word * WORD_BITS, stack * slots + i
+        some = _bits(begin, begin + room)
+        total = (
+            total
+            + one_bits(th, rise & th.splat(some))
+            - one_bits(th, fall & th.splat(some))
+        )
+        ends = (begin + room <= WORD_BITS).astype(jnp.int32)
+        where = th.splat(ends * (query < rows).astype(jnp.int32))
+        at = query * blocks + block
+        th.store(out, thread, (total + length,), base=at, stride=THREADS, where=where)
+        return total & th.splat(ends - 1)
+
+    for w, word in enumerate(row(th.splat(padding * width))):
+        begin, inside = jnp.int32(w * WORD_BITS), ~word()
+        past = lax.div(begin + jnp.int32(WORD_BITS - 1), room) + 1
+        sides = {"word": w, "rise": rises[w] & inside, "fall": falls[w] & inside}
+        add = partial(add_slot, **sides)
+        past = jnp.minimum(past, slots)
+        total = lax.fori_loop(lax.div(begin, room), past, add, total)
 
 
-def _mask(th: Threads, rows, place, word: int):
+def _word(th: Threads, rows, place, word: int):
     return th.load(rows, place, more=word)[0]
+
+
+def _bits(begin, end):
+    """A word of the bits from ``begin`` on, before ``end``: int32."""
+    first = jnp.maximum(begin, jnp.int32(0))
+    beyond = WORD_BITS - jnp.minimum(end, jnp.int32(WORD_BITS))
+    ones = jnp.int32(-1)
+    return lax.shift_left(ones, first) & lax.shift_right_logical(ones, beyond)

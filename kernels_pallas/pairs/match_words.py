@@ -65,7 +65,7 @@ def row_words(words: int) -> int:
     return words | 1
 
 
-def table_of(letters, padding: int, room: int | None = None):
+def table_of(letters, padding: int):
     """Match words of queries: int32 (Q, size), rows of ``row_words``.
 
     Parameters
@@ -73,51 +73,45 @@ def table_of(letters, padding: int, room: int | None = None):
     letters : int32 (Q, bits), a multiple of 32; what is beyond 0 to ``padding`` matches
         nothing
     padding : the last letter
-    room : words of a row, instead of ``row_words``; the first beyond the match words is
-        1, or 0 of the last letter
     """
     words = letters.shape[1] // WORD_BITS
     letters = letters.reshape(-1, words, WORD_BITS)
     bit = jnp.int32(1) << jnp.arange(WORD_BITS, dtype=jnp.int32).reshape(1, 1, 1, -1)
     every = jnp.arange(padding + 1, dtype=jnp.int32).reshape(1, -1, 1, 1)
     match = jnp.where(letters[:, None] == every, bit, 0).sum(-1, dtype=jnp.int32)
-    if room is None:
-        room = row_words(words)
-    else:
-        real = (every.reshape(1, -1, 1) < padding).astype(jnp.int32)
-        real = jnp.broadcast_to(real, (*match.shape[:2], 1))
-        match = jnp.concatenate([match, real], 2)
-    match = jnp.pad(match, ((0, 0), (0, 0), (0, room - match.shape[2])))
+    match = jnp.pad(match, ((0, 0), (0, 0), (0, row_words(words) - words)))
     flat = match.reshape(len(letters), -1)
     return jnp.pad(flat, ((0, 0), (0, -flat.shape[1] % THREADS)))
 
 
-def every_pair(program, table, blocks: TargetBlocks, interpret):
-    """Run a program for every query and every block of targets.
+def every_pair(program, table, arrays, interpret, rows: int | None = None):
+    """Run a program for every row of a table and every block of targets.
 
     Parameters
     ----------
-    program : function of the table, the arrays of the blocks, the result, room for
-        match words, and by name ``size``, ``blocks`` and ``plain``
+    program : function of the table, the arrays, the result, room for match words, and
+        by name ``size``, ``blocks`` and ``plain``
     table : int32 (Q, size), of ``table_of``
+    arrays : those of ``TargetBlocks``, and others after them
+    rows : static, of the result, unless Q
 
     Returns
     -------
-    int32 (Q, N)
+    int32 (rows, N)
     """
     queries, size = table.shape
-    count = blocks.starts.shape[0]
+    count, rows = arrays[0].shape[0], rows or queries
     about = {"size": size, "blocks": count, "plain": interpret is not None}
     run = kernel(
         partial(program, **about),
-        [jax.ShapeDtypeStruct((queries * count * THREADS,), jnp.int32)],
+        [jax.ShapeDtypeStruct((rows * count * THREADS,), jnp.int32)],
         [plgpu.SMEM((size,), jnp.int32)],
         (queries, count),
         ("query", "block"),
         interpret,
     )
-    (values,) = run(table.reshape(-1), *blocks)
-    return values.reshape(queries, count * THREADS)
+    (values,) = run(table.reshape(-1), *arrays)
+    return values.reshape(rows, count * THREADS)
 
 
 def match_words(th: Threads, table, match, query, size: int):

@@ -24,12 +24,16 @@ def sets(seed, count, longest):
     return [rng.integers(0, PADDING, n).astype(np.uint8) for n in lengths]
 
 
-def found(queries, targets, words):
-    table = edits.edit_table(*joined(queries), words=words, padding=PADDING)
-    blocks = target_blocks(targets, PADDING, front=True)
-    result = edits.edits(table, blocks, words=words, padding=PADDING,
-                         interpret=mosaic.interpreter())  # fmt: skip
-    return inside_arrays(result)
+def found(queries, targets, words, slots):
+    stacks, size = -(-len(queries) // slots) + 1, {"words": words, "padding": PADDING}
+    layout = np.array([slots, len(queries), 2], np.int32)
+    table = edits.edit_table(*joined(queries), layout[0], stacks=stacks, **size)
+    lengths = np.zeros(-len(targets) // THREADS * -THREADS, np.int32)
+    lengths[: len(targets)] = [len(target) for target in targets]
+    blocks = target_blocks(targets, PADDING, more=0, front=True)
+    result = edits.edits(table, layout, blocks, lengths, rows=len(queries) + 1,
+                         interpret=mosaic.interpreter(), **size)  # fmt: skip
+    return inside_arrays(result)[: len(queries), : len(targets)]
 
 
 def wanted(queries, targets):
@@ -37,11 +41,13 @@ def wanted(queries, targets):
 
 
 @values
-@pytest.mark.parametrize("words, longest", [(1, 32), (2, 63), (4, 97)])
-def test_values_are_those_of_one_long_word(words, longest):
-    queries, targets = sets(words, 5, longest), sets(9, THREADS + 3, 40)
-    queries[-1] = targets[-1] = np.zeros(30, np.uint8)  # carries through all words
-    got = found(queries, targets, words)[:, : len(targets)]
+@pytest.mark.parametrize("words, slots", [(1, 1), (1, 2), (1, 5), (3, 2), (4, 3)])
+def test_values_are_those_of_one_long_word(words, slots):
+    longest = words * 32 // slots - edits.SEPARATORS
+    queries, targets = sets(words, 2 * slots + 1, longest), sets(9, THREADS + 3, 40)
+    # Carries run through all letters of a query, and U and V up to its end.
+    queries[0] = queries[-1] = targets[-1] = np.zeros(longest, np.uint8)
+    got = found(queries, targets, words, slots)
     assert got.tolist() == wanted(queries, targets)
 
 
@@ -49,18 +55,26 @@ def test_values_are_those_of_one_long_word(words, longest):
 @pytest.mark.slow
 def test_edges_cross_from_one_statement_to_the_next():
     words = edit_words.ASM_WORDS + 2
-    queries = [np.zeros(words * 32, np.uint8), *sets(3, 3, words * 32)]
+    queries = [np.zeros(words * 32 - 2, np.uint8), *sets(3, 3, words * 32 - 2)]
     targets = [np.zeros(20, np.uint8), *sets(4, 6, 30)]
-    got = found(queries, targets, words)[:, : len(targets)]
+    got = found(queries, targets, words, 1)
     assert got.tolist() == wanted(queries, targets)
 
 
-@pytest.mark.parametrize("words", [1, edit_words.ASM_WORDS, edits.EDIT_WORD_COUNTS[-1]])
+@pytest.mark.parametrize("words", [1, edits.STACK_WORD_COUNTS[-1]])
 def test_it_lowers_to_mosaic_for_a_gpu(words):
-    size = -(-25 * edits.edit_row_words(words) // THREADS) * THREADS
-    shapes = [(4, size), (2,), (2,), (64 * THREADS,)]
-    table, *blocks = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
-    run = partial(edits.edits, words=words, padding=24)
-    traced = jax.jit(run).trace(table, match_words.TargetBlocks(*blocks))
+    size = -(-26 * match_words.row_words(words) // THREADS) * THREADS
+    shapes = [(4, size), (3,), (2,), (2,), (64 * THREADS,), (2 * THREADS,)]
+    shapes = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
+    table, layout, *blocks, lengths = shapes
+    run = partial(edits.edits, words=words, padding=24, rows=8)
+    blocks = match_words.TargetBlocks(*blocks)
+    traced = jax.jit(run).trace(table, layout, blocks, lengths)
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "mosaic_gpu" in text
+
+
+def test_every_query_has_a_stack():
+    for longest in range(edits.MAX_EDIT_QUERY + 1):
+        words, slots = edits.edit_stack(longest)
+        assert words * 32 // slots >= longest + edits.SEPARATORS

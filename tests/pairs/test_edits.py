@@ -265,15 +265,18 @@ def test_near_pairs_by_launches(monkeypatch):
     """Sequences too long for a launch, several launches, a launch with few queries."""
     from jaxalign.pairs.gpu import edit_launches, few_pairs
     from kernels_pallas.core import mosaic
+    from kernels_pallas.pairs import edits as kernel
 
     def launches(sequences):
-        static = {"queries": 40, "targets": 128, "interpret": mosaic.interpreter()}
+        static = {"queries": 40, "stacks": 9, "targets": 128}
+        static["interpret"] = mosaic.interpreter()
         return edit_launches.EditLaunches(sequences, **static)
 
     monkeypatch.setattr(near_pairs, "MAX_SECONDS", -1)
     monkeypatch.setattr(near_pairs, "LEAST_CELLS_OF_A_GPU", 0)
     monkeypatch.setattr(few_pairs, "LEAST_ROWS", 1)
     monkeypatch.setattr(few_pairs, "LEAST_PAIRS", 64)
+    monkeypatch.setattr(kernel, "STACK_WORD_COUNTS", (1, 2))
     monkeypatch.setattr(edit_launches.EditLaunches, "longest", 30)
     monkeypatch.setattr(edit_launches, "launches_of", launches)
     some = [text(n, "ACDE") for n in (*RNG.integers(0, 14, 150), 31, 32, 33, 30)]

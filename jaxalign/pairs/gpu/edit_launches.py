@@ -16,7 +16,8 @@ from jaxalign.runtime.backend import kernels_pallas
 from jaxalign.runtime.programs import program, stored
 
 # Static arguments of the kernels.
-TABLE, EDITS = ("words", "padding"), ("words", "padding", "interpret")
+TABLE = ("words", "padding", "stacks")
+EDITS = ("words", "padding", "rows", "interpret")
 BLOCKS = ("padding", "room", "front")
 
 
@@ -26,7 +27,8 @@ class EditLaunches:
 
     sequences: LetterCodes
     interpret: Any = None  # parameters of the GPU interpreter, for tests
-    queries: int = 128  # of a launch
+    queries: int = 1024  # of a launch at most …
+    stacks: int = 128  # … in as many stacks of the kernel at most
     targets: int = 16384
 
     @property
@@ -34,32 +36,49 @@ class EditLaunches:
         """Letters of a query at most."""
         return int(kernels_pallas.MAX_EDIT_QUERY)
 
+    def query_count(self, longest: int) -> int:
+        """Queries of a launch whose longest has so many letters."""
+        return min(self.queries, self.stacks * kernels_pallas.edit_stack(longest)[1])
+
     @cached_property
     def codes(self):
         """On the device."""
         return jnp.asarray(np.append(self.sequences.codes, np.uint8(0)))
 
     def blocks(self, targets):
-        """The letters of some targets, of one launch at most, longest first."""
+        """The letters of some targets, of one launch at most, longest first, and their
+        lengths."""
         *where, room = few_pairs.columns_of(self.sequences, targets, self.targets)
         layout = stored(kernels_pallas.target_blocks, BLOCKS)
         size = self.sequences.size
-        return layout(self.codes, *where, padding=size, room=room, front=True)
+        some = layout(self.codes, *where, padding=size, room=room, front=True)
+        return some, where[1]
+
+    def distances(self, queries, blocks):
+        """Distances of one launch: int32 (``self.queries``, ``self.targets``), on the
+        device; rows beyond the queries may hold anything.
+
+        queries : indices, longest first, ``query_count`` of the first at most
+        blocks : of ``self.blocks``
+        """
+        first, length = few_pairs.places(self.sequences, queries, self.queries)
+        words, slots = kernels_pallas.edit_stack(int(length.max(initial=0)))
+        static: Any = {"words": words, "padding": self.sequences.size}
+        layout = np.array([slots, len(queries), 2], np.int32)
+        table = stored(kernels_pallas.edit_table, TABLE)
+        where = self.codes, first, length, layout[0]
+        table = table(*where, stacks=self.stacks, **static)
+        static |= {"rows": self.queries, "interpret": self.interpret}
+        edits = stored(kernels_pallas.edits, EDITS)
+        return edits(table, layout, *blocks, **static)
 
     def near(self, queries, blocks, last, cut: int) -> few_pairs.FewPairs:
         """Pairs of one launch within a cut, and their distances.
 
-        queries : indices, ``self.queries`` at most
-        blocks : of ``self.blocks``
+        queries, blocks : as of ``distances``
         last : int (queries,), how many of the targets each query meets
         """
-        first, length = few_pairs.places(self.sequences, queries, self.queries)
-        words = kernels_pallas.edit_words(int(length.max(initial=1)))
-        static = {"words": words, "padding": self.sequences.size}
-        table = stored(kernels_pallas.edit_table, TABLE)
-        table = table(self.codes, first, length, **static)
-        edits = stored(kernels_pallas.edits, EDITS)
-        edits = edits(table, blocks, interpret=self.interpret, **static)
+        edits = self.distances(queries, blocks)
         last = np.pad(last, (0, self.queries - len(last))).astype(np.int32)
         return few_pairs.chosen(_within(edits, last, np.int32(cut)), edits)
 
