@@ -87,6 +87,22 @@ def least_zero(scoring: Scoring, dtype: str) -> int:
     return int(np.iinfo(dtype).min) + max(scoring.open + scoring.extend, worst)
 
 
+def fits_differences(scoring: Scoring, dtype: str) -> bool:
+    """Whether an unsigned dtype holds all that a fill by differences computes
+    (``pairs.dp.sweep.difference_fill``), at any lengths.
+
+    With gaps that open at o, H[i,j] - H[i-1,j-1] is at most max(S), since without their
+    last residues two sequences lose no more, and at least min(S); a difference of two
+    neighbours is one of these less another neighbour's, which is -o at least. So with o
+    or 2 * o added all are within 0 ... max(S) + 2 * o. What is subtracted of H,
+    o - extend, leaves it above 0 as long as min(S) >= -(o + extend).
+    """
+    best = max(int(scoring.scores.max(initial=0)), 0)
+    worst = max(-int(scoring.scores.min(initial=0)), 0)
+    high = best + 2 * scoring.open
+    return worst <= scoring.open + scoring.extend and high <= np.iinfo(dtype).max
+
+
 def identity_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:
     """int32 where score * 2^13 + matches provably fits, else int64 with 2^20."""
     bounds = score_range(m, n, scoring, mode)

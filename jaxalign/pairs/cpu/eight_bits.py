@@ -1,7 +1,9 @@
-"""Which local scores a CPU tries in 8 bits first: twice the lanes of 16 an instruction.
+"""Which scores a CPU fills in 8 bits: twice the lanes of 16 an instruction.
 
-Without paths a score of 0 is held near the bottom of the range. A score that 8 bits do
-not hold is seen (``model.bounds``), and such pairs are computed again in more bits.
+Local scores are tried in 8 bits. Without paths a score of 0 is held near the bottom of
+the range. A score that 8 bits do not hold is seen (``model.bounds``), and such pairs
+are computed again in more bits. Global scores are filled by differences, which 8 bits
+provably hold at any length.
 """
 
 from jaxalign.model import bounds
@@ -52,6 +54,19 @@ def costs(task: Task, window: Window, dtype: str) -> Constants | None:
         return None
     zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
     return Constants(task.scoring.open, task.scoring.extend, zero)
+
+
+def opening(task: Task, window: Window) -> int | None:
+    """What a gap costs to open, beside what its residues cost, as a constant of the
+    program that fills global scores by differences in 8 bits
+    (``pairs/dp/sweep/difference_fill.py``); None where they are filled as they are."""
+    ends = {"query_end", "target_end"} & set(task.free)
+    scores = task.mode != "local" and not ends and task.output == "score"
+    shared = not (window.zipped or task.scoring.by_position or task.mesh is not None)
+    if not (scores and shared and _large_on_cpu(task)):
+        return None
+    fits = bounds.fits_differences(task.scoring, "uint8")
+    return task.scoring.open - task.scoring.extend if fits else None
 
 
 def to_be_tried(worker: Worker) -> bool:

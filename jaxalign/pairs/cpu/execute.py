@@ -13,6 +13,7 @@ from jaxalign.pairs import schedule, windows
 from jaxalign.pairs.cpu import eight_bits, long_pair, partition, striped_pair
 from jaxalign.pairs.cpu.eight_bits import on_cpu
 from jaxalign.pairs.cpu.partition import STRIP_ROWS
+from jaxalign.pairs.cpu.thread_buffers import backtrack_room, profile_room
 from jaxalign.pairs.cpu.window_arrays import block_of, queries_of, wide
 from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.dp.window_program import WindowProblem
@@ -27,7 +28,7 @@ STATIC_FIELDS = (
     "lanes", "rows", "columns", "longest", "slots", "each", "places", "capacity",
     "zipped",
 )  # fmt: skip
-load_block = stored(window_program.load_block, ("shared",))
+load_block = stored(window_program.load_block, ("shared", "differences"))
 run_window_program = stored(window_program.run_window, window_program.STATIC)
 
 
@@ -205,8 +206,16 @@ def _on_device(task, w, worker, dtype):
     problem = _problem(task, dtype)
     block = block_of(task, w)
     shared = not w.zipped and not task.scoring.by_position
-    room = _profile_room(task, w, worker, problem) if shared else None
-    block = load_block(block, problem, task.local, shared=shared, room=room)
+    opening = eight_bits.opening(task, w)
+    differences = opening is not None
+    room = None
+    if shared and on_cpu(task):
+        dtype_of_room = "uint8" if differences else problem.scores.dtype
+        shape = len(problem.scores) + 1, w.columns + 2, w.lanes
+        room = profile_room(worker, shape, dtype_of_room)
+    block = load_block(
+        block, problem, task.local, shared=shared, room=room, differences=differences
+    )
     worker.profile = block.scores if shared else None
     found = task.job.meets(w)
     queries, m = queries_of(task, w)
@@ -221,7 +230,7 @@ def _on_device(task, w, worker, dtype):
         np.int32(len(found.wanted)),
         wide(w, found.swapped),
         problem,
-        _backtrack(worker, w.capacity) if task.paths else None,
+        backtrack_room(worker, w.capacity) if task.paths else None,
         None if second is None else wide(w, second),
         local=task.local,
         rows=STRIP_ROWS,
@@ -230,29 +239,10 @@ def _on_device(task, w, worker, dtype):
         steps=task.output == "alignment",
         fused=on_cpu(task),
         costs=eight_bits.costs(task, w, dtype),
+        opening=opening,
     )
     worker.backtrack = halves
     return result, found
-
-
-def _profile_room(task: Task, w: windows.Window, worker: Worker, problem):
-    """Where the profile of a window is written: over the last one of its thread."""
-    scores = problem.scores
-    shape, room = (len(scores) + 1, w.columns + 2, w.lanes), worker.profile
-    if not on_cpu(task):
-        return None
-    if room is not None and (room.shape, room.dtype) == (shape, scores.dtype):
-        if not room.is_deleted():
-            return room
-    return jnp.zeros(shape, scores.dtype)
-
-
-def _backtrack(worker: Worker, capacity: int) -> jax.Array:
-    """The buffer the last window gave back, where it has the right size."""
-    buffer = worker.backtrack
-    if buffer is None or buffer.shape[0] != capacity or buffer.is_deleted():
-        return jnp.zeros(capacity, jnp.uint16)
-    return buffer
 
 
 def run_pair(task: Task, pair: tuple[int, int]) -> Rows:

@@ -60,4 +60,6 @@ def _plan(task):
     dtypes |= {task.dtype(w.m, w.n) for w in split.blocks}
     if split.blocks and eight_bits.limit(task):
         dtypes.add("int8")
+    if any(eight_bits.opening(task, w) is not None for w in split.blocks):
+        dtypes.add("uint8")
     return describe(task, len(split.blocks), len(sizes), needed, dtypes), split

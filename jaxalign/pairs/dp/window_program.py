@@ -14,7 +14,7 @@ from jax import lax
 from jaxalign.affine import Gaps
 from jaxalign.pairs.dp import ends, profile, walk
 from jaxalign.pairs.dp.call import CPU_OPTIONS, one_function
-from jaxalign.pairs.dp.sweep import TILE, lane_fill
+from jaxalign.pairs.dp.sweep import TILE, difference_fill, lane_fill
 
 TOGETHER = 128  # paths walked side by side
 
@@ -40,11 +40,18 @@ class WindowResult(NamedTuple):
 
 @partial(
     jax.jit,
-    static_argnames=("shared",),
+    static_argnames=("shared", "differences"),
     donate_argnames=("room",),
     compiler_options=CPU_OPTIONS,
 )
-def load_block(block, problem: WindowProblem, local, shared: bool = True, room=None):
+def load_block(
+    block,
+    problem: WindowProblem,
+    local,
+    shared: bool = True,
+    room=None,
+    differences: bool = False,
+):
     """Lay out the scores of packed targets: the block with its ``scores``.
 
     Parameters
@@ -55,11 +62,14 @@ def load_block(block, problem: WindowProblem, local, shared: bool = True, room=N
         pays; not those of positions
     room : (A + 1, L + 2, B), dtype of the scores, or None; a profile is written over
         it, of the tiles in use alone
+    differences : whether the profile is that of ``difference_fill``, uint8
     """
     pad = -problem.gaps.open
     free = problem.free["query_start"] | local
     pad_column = jnp.where(free, jnp.zeros_like(pad), pad)
     scores = profile.padded_scores(problem.scores, pad_column, pad)
+    if differences:
+        scores = difference_fill.shifted(scores, problem.gaps)
     if shared and room is None:
         scores = profile.database_profile(scores, block.codes)
     elif shared:
@@ -68,7 +78,7 @@ def load_block(block, problem: WindowProblem, local, shared: bool = True, room=N
     return block._replace(scores=scores)
 
 
-STATIC = ("local", "rows", "longest", "paths", "steps", "fused", "costs")
+STATIC = ("local", "rows", "longest", "paths", "steps", "fused", "costs", "opening")
 
 
 @partial(
@@ -88,6 +98,7 @@ def run_window(
     halves=None,
     second=None,
     costs=None,
+    opening=None,
     **static,
 ) -> tuple[WindowResult, jax.Array | None]:
     """Align the first ``count`` queries against targets of a block.
@@ -107,6 +118,8 @@ def run_window(
     local, rows, longest, paths, steps, fused, costs : static; ``longest`` target
         there can be, ``paths`` walks and counts, ``steps`` keeps the operations too,
         ``costs`` as in ``sweep.fill``
+    opening : static, gap_open - gap_extend where scores alone are filled by differences
+        (``sweep.difference_fill``), else None
     """
     shape = queries.shape[0], block.lane.shape[0]
     out = _empty(shape, queries.shape[1], problem, **static)
@@ -115,7 +128,7 @@ def run_window(
         out, halves = state
         result, halves = _one_query(
             block, queries[q], lengths[q], start[q], tie[q], problem, halves,
-            None if second is None else second[q], costs, **static,
+            None if second is None else second[q], costs, opening, **static,
         )  # fmt: skip
         place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
         return jax.tree.map(place, out, result), halves
@@ -138,7 +151,9 @@ def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
     return WindowResult(score, count, count, walk.PathCounts(*[count] * 8, kept))
 
 
-def _one_query(block, codes, m, start, tie, problem, halves, second, costs, **static):
+def _one_query(
+    block, codes, m, start, tie, problem, halves, second, costs, opening, **static
+):
     """One row of queries: the scores of their targets, and what the paths say."""
     block = block._replace(tiles=_tiles(block, start))
     local, paths, rows = static["local"], static["paths"], static["rows"]
@@ -159,6 +174,11 @@ def _one_query(block, codes, m, start, tie, problem, halves, second, costs, **st
     )
     gaps, free = problem.gaps, problem.free
     fused = static["fused"]
+    if opening is not None:
+        cells = difference_fill.last_cells(
+            block, query, gaps, free, opening=opening, rows=rows, fused=fused
+        )
+        return WindowResult(ends.last_score(cells, block)), None
     filled = lane_fill.fill(
         block, query, gaps, free, halves,
         local=local, rows=rows, fused=fused, costs=costs,

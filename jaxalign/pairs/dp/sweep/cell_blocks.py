@@ -95,8 +95,8 @@ def columns_of(rows: int, scores, letters, second, dtype, costs, first=None):
             new_h += h_k
             new_f += f_k
         for c in range(BLOCK_COLUMNS):
-            above_h = _put(above_h, up[c], p, c)
-            above_e = _put(above_e, e[c], p, c)
+            above_h = put_column(above_h, up[c], p, c)
+            above_e = put_column(above_e, e[c], p, c)
         diag = last(pair_h)
         return tuple(new_h), tuple(new_f), diag, above_h, above_e, nothing, (best,)
 
@@ -125,7 +125,7 @@ def _block(h, f, diag, up, e, s, best, costs):
     return h, f, [*first, h[-1]], e, best
 
 
-def _put(array, values, p, c):
+def put_column(array, values, p, c):
     start = p, jnp.int32(c * values.shape[0])
     return lax.dynamic_update_slice(
         array, values[None], start, allow_negative_indices=False

@@ -129,15 +129,15 @@ def fill(
         for x in (filled.last_row, filled.best, borders.start, borders.above)
     )
     borders = _Borders(borders.letters, None, None, start, above)  # no dead code
-    filled = filled._replace(last_row=_in_pairs(h), best=best)
-    state = filled, _in_pairs(jnp.full_like(e_row, costs.least)), column
+    filled = filled._replace(last_row=in_pairs(h), best=best)
+    state = filled, in_pairs(jnp.full_like(e_row, costs.least)), column
     if block.scores.ndim > 2:
-        block = block._replace(scores=_in_pairs(block.scores))
+        block = block._replace(scores=in_pairs(block.scores))
     filled = sweep(state, block, query, gaps, borders)[0]
     return filled._replace(last_row=filled.last_row.reshape(-1, lanes))
 
 
-def _in_pairs(columns):
+def in_pairs(columns):
     """(..., L, B) -> (..., L / 2, 2 * B): two columns a row."""
     *more, count, lanes = columns.shape
     wide = cell_blocks.BLOCK_COLUMNS
@@ -233,7 +233,7 @@ def _tiles(
         filled, e_row, h, f, diag = carry
         begins = row_of(block.begins, t)
         second = None if query.second is None else row_of(query.second, t)
-        own = partial(_per_lane, second=second, lanes=lanes)
+        own = partial(per_lane, second=second, lanes=lanes)
         start, above = jax.tree.map(own, column0)
         h = tuple(lax.select(begins, x, y) for x, y in zip(start, h, strict=True))
         f = tuple(lax.select(begins, minus, x) for x in f)
@@ -242,9 +242,7 @@ def _tiles(
         given, wanted, begin = block, letters, None
         if by_position:
             scores = lane_scores.profile_of_tile(block, letters, t, fused)
-            given = block._replace(
-                scores=scores if costs is None else _in_pairs(scores)
-            )
+            given = block._replace(scores=scores if costs is None else in_pairs(scores))
             wanted = tuple(lax.full((1,), k, jnp.int32) for k in range(rows))
             begin = t * TILE
         if costs is None:
@@ -267,7 +265,7 @@ def _tiles(
         inner += (lane_best.track(h, local, paths, zero),)
         many = 1 if paths else UNROLLED_STEPS
         turns = TILE // (wide * many)
-        inner = lax.fori_loop(t * turns, (t + 1) * turns, _times(many, column), inner)
+        inner = lax.fori_loop(t * turns, (t + 1) * turns, times(many, column), inner)
         h, f, diag, last_row, e_row, halves, track = inner
         filled = filled._replace(last_row=last_row, halves=halves)
         found = (*track, None, None)[:3] if local else lane_best.best_of_column(h)
@@ -278,7 +276,7 @@ def _tiles(
     return lax.fori_loop(*tiles, tile, state)
 
 
-def _per_lane(values, second, lanes):
+def per_lane(values, second, lanes):
     """(W,) values of the queries -> (B,), what each lane's query has."""
     if values.shape[0] == lanes:
         return values
@@ -296,7 +294,7 @@ def _vertical(vertical, own):
     return jax.tree.map(lambda x: lax.squeeze(x, (0,)), vertical)
 
 
-def _times(many, column):
+def times(many, column):
     """Several columns a step: the second writes H and F where the first has read them,
     so that nothing is copied."""
 

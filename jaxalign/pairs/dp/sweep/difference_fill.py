@@ -1,0 +1,191 @@
+"""Global scores on a CPU by differences of neighbouring cells, in 8 bits at any length.
+
+The difference recurrence of Suzuki and Kasahara (BMC Bioinformatics 19:45, 2018): H
+itself grows with the lengths, but H of a cell less H of the next one does not. With
+o = gap_open and q = gap_open - gap_extend, all of these lie in 0 ... max(S) + 2 * o:
+
+    u[i,j] = H[i,j] - H[i-1,j] + o          x[i,j] = E[i+1,j] - H[i,j] + o
+    v[i,j] = H[i,j] - H[i,j-1] + o          y[i,j] = F[i,j+1] - H[i,j] + o
+    z[i,j] = H[i,j] - H[i-1,j-1] + 2 * o
+           = max(S(q[i], t[j]) + 2 * o, x[i-1,j] + v[i-1,j], y[i,j-1] + u[i,j-1])
+
+The score is H at the top of the last column plus the differences down that column, so
+rows below the last of a query are left out of that sum, and pad columns before a target
+keep the differences of its column 0. ``model.bounds.fits_differences`` says which
+scorings 8 bits hold. Blocks of 2 x 2 cells and their loops are those of
+``cell_blocks``.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.pairs.dp.call import one_function
+from jaxalign.pairs.dp.matrix_rows import put_row, row_of
+from jaxalign.pairs.dp.recurrence import border
+from jaxalign.pairs.dp.sweep import TILE
+from jaxalign.pairs.dp.sweep.cell_blocks import (
+    BLOCK_COLUMNS,
+    BLOCK_ROWS,
+    put_column,
+    together,
+)
+from jaxalign.pairs.dp.sweep.lane_fill import (
+    CHUNK_CELLS,
+    UNROLLED_STEPS,
+    in_pairs,
+    inside_index,
+    per_lane,
+    times,
+)
+from jaxalign.pairs.dp.sweep.lane_scores import from_profile
+
+CELL = jnp.uint8
+
+
+def shifted(scores, gaps):
+    """Padded scores S as the cells take them: S + 2 * gap_open, in 8 bits."""
+    return (scores.astype(jnp.int16) + 2 * gaps.open.astype(jnp.int16)).astype(CELL)
+
+
+def last_cells(block, query, gaps, free, *, opening, rows, fused=True):
+    """H of row m in the last column of every tile, of use where a target ends there.
+
+    Parameters
+    ----------
+    block : Block, whose profile has ``shifted`` scores
+    query : Query, W = 1 or 2
+    gaps : Gaps, scalars of a dtype that holds all scores
+    free : dict of bool scalars, of which the two free starts count
+    opening : static, gap_open - gap_extend
+    rows, fused : static; ``rows`` divides M
+
+    Returns
+    -------
+    (L / TILE, B), dtype of the gaps
+    """
+    lanes, (count, wide) = block.codes.shape[1], query.codes.shape
+    top = border(block.length[block.target], free["target_start"], gaps)
+    v = _border(inside_index(block), free["target_start"], gaps)
+    below = jnp.zeros((count // rows, rows, lanes), CELL)
+    state = top, in_pairs(v), in_pairs(jnp.zeros_like(v)), below, below
+    i = 1 + jnp.arange(count, dtype=jnp.int32).reshape(-1, rows)
+    query_rows = _Rows(
+        query.codes.reshape(-1, rows, wide),
+        _border(i, free["query_start"], gaps),
+        jnp.clip(query.length[None, :] - i[:, :1] + 1, 0, rows).astype(CELL),
+    )
+    given = in_pairs(block.scores), block.begins, query.second, gaps.open
+    size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
+    strip = partial(_strip, opening=opening)
+
+    def chunks(state, given, query_rows, first, last, strips):
+        def chunk(c, state):
+            tiles = lax.max(first, c * size), lax.min(last, (c + 1) * size)
+            one = partial(strip, tiles, given, query_rows)
+            return lax.fori_loop(0, strips, one, state)
+
+        end = lax.div(last + (size - 1), size)
+        return lax.fori_loop(lax.div(first, size), end, chunk, state)
+
+    sweep = one_function(chunks, fused)
+    return sweep(state, given, query_rows, query.tile, block.tiles, query.strips)[0]
+
+
+class _Rows(NamedTuple):
+    """Rows of queries, by strip."""
+
+    letters: jax.Array  # int32 (strips, rows, W)
+    start: jax.Array  # (strips, rows), u in column 0
+    inside: jax.Array  # (strips, W), how many rows lie above the end of the query
+
+
+def _border(index, free, gaps):
+    """u or v of residue ``index`` of a sequence, counted from 1, in column or row 0."""
+    first = jnp.where(index == 1, 0, gaps.open - gaps.extend)
+    return jnp.where(free | (index < 1), gaps.open, first).astype(CELL)
+
+
+def _strip(tiles, given, query_rows, s, state, *, opening):
+    """One strip: rows s * rows + 1 ... s * rows + rows against some tiles."""
+    scores, begins, second, gap_open = given
+    corner, v, x, *wide = state
+    letters, start, inside = jax.tree.map(lambda a: row_of(a, s), query_rows)
+    rows, lanes = len(letters), begins.shape[1]
+    u, y = (tuple(row_of(row_of(a, s), k) for k in range(rows)) for a in wide)
+    start = [lax.broadcast(row_of(start, k), (lanes,)) for k in range(rows)]
+    letters = [row_of(letters, k) for k in range(rows)]
+    add = one_function(_add)
+    twice = one_function(lambda a: lax.concatenate([a, a], 0))
+
+    def tile(t, carry):
+        corner, v, x, u, y = carry
+        begin = row_of(begins, t)
+        meets = None if second is None else row_of(second, t)
+        u = tuple(lax.select(begin, a, b) for a, b in zip(start, u, strict=True))
+        y = tuple(lax.select(begin, lax.full_like(a, 0), a) for a in y)
+        both = None if meets is None else twice(meets)
+        columns = times(UNROLLED_STEPS, _columns(scores, letters, both, opening))
+        turns = TILE // (BLOCK_COLUMNS * UNROLLED_STEPS)
+        v, x, u, y = lax.fori_loop(t * turns, (t + 1) * turns, columns, (v, x, u, y))
+        below = add(row_of(corner, t), per_lane(inside, meets, lanes), gap_open, u)
+        return put_row(corner, below, t), v, x, u, y
+
+    corner, v, x, u, y = lax.fori_loop(*tiles, tile, (corner, v, x, u, y))
+    put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
+    after = (lax.concatenate([a[None] for a in some], 0) for some in (u, y))
+    return corner, v, x, *map(put, wide, after)
+
+
+def _add(above, inside, gap_open, u):
+    """H below the first ``inside`` rows of a strip, of H above it."""
+    for k, row in enumerate(u):
+        change = lax.convert_element_type(row, above.dtype) - gap_open
+        there = lax.gt(inside, lax.full_like(inside, k))
+        above += lax.select(there, change, lax.full_like(change, 0))
+    return above
+
+
+def _columns(scores, letters, second, opening):
+    """The step over two columns of all lanes: a function (p, (v, x, u, y))."""
+    lanes = scores.shape[2] // BLOCK_COLUMNS
+
+    def halves(pair):
+        return [lax.slice_in_dim(pair, c * lanes, (c + 1) * lanes)
+                for c in range(BLOCK_COLUMNS)]  # fmt: skip
+
+    score = one_function(partial(from_profile, dtype=CELL))
+    row = one_function(row_of)
+
+    def step(p, carry):
+        v, x, u, y = carry
+        above, gap, new_u, new_y = halves(row(v, p)), halves(row(x, p)), [], []
+        for k in range(0, len(letters), BLOCK_ROWS):
+            some = slice(k, k + BLOCK_ROWS)
+            s = [halves(score(scores, a, p, second)) for a in letters[some]]
+            above, gap, u_k, y_k = _block(above, gap, u[some], y[some], s, opening)
+            new_u += u_k
+            new_y += y_k
+        for c in range(BLOCK_COLUMNS):
+            v, x = put_column(v, above[c], p, c), put_column(x, gap[c], p, c)
+        return v, x, tuple(new_u), tuple(new_y)
+
+    return step
+
+
+def _block(v, x, u, y, s, opening):
+    """v and x of the last row, u and y of the last column of a block of cells."""
+    v, x, u, y = list(v), list(x), list(u), list(y)
+    q = lax.full_like(v[0], opening)
+    for k in range(BLOCK_ROWS):
+        for c in range(BLOCK_COLUMNS):
+            e, f = x[c] + v[c], y[k] + u[k]
+            z = lax.max(s[k][c], lax.max(e, f))
+            opened = z - q
+            # x = max(E, H - q) - (H - q), one subtraction that stops at 0
+            x[c], y[k] = (lax.max(gap, opened) - opened for gap in (e, f))
+            u[k], v[c] = z - v[c], z - u[k]
+    return together(v, x, u, y)

@@ -1,0 +1,108 @@
+"""Global scores by differences in 8 bits are those of the oracle, at any length."""
+
+from itertools import product
+
+import numpy as np
+import oracle
+import pytest
+from cases import text_of
+
+import jaxalign
+from jaxalign import Scoring
+from jaxalign.model import bounds
+from jaxalign.pairs.cpu import eight_bits
+
+LETTERS = "ACDW"
+STARTS = ([], ["query_start"], ["target_start"], ["query_start", "target_start"])
+
+
+def scoring_of(same, other, gap_open, gap_extend):
+    S = np.where(np.eye(len(LETTERS), dtype=bool), same, other)
+    return Scoring((LETTERS, S), gap_open, gap_extend)
+
+
+def one_way():
+    """Scores that depend on the order of the two letters."""
+    S = np.where(np.eye(len(LETTERS), dtype=bool), 5, -3) - np.tri(4, k=-1, dtype=int)
+    return Scoring((LETTERS, S), 11, 1)
+
+
+# What is computed lies in 0 ... max(S) + 2 * gap_open, and min(S) at the other limit.
+HIGHEST = 255 - 2 * 40, -41, 40, 1
+CASES = {
+    "blosum": Scoring(),
+    "linear": Scoring(gap_open=4, gap_extend=4),
+    "limits": scoring_of(*HIGHEST),
+    "free extension": scoring_of(255 - 2 * 39, -39, 39, 0),
+    "negative": scoring_of(-1, -3, 2, 2),
+    "one way": one_way(),
+}
+
+
+def sequences(scoring):
+    """Empty ones and short ones, longer than a strip and than a tile; some alike, some
+    without a letter in common, and wildcards."""
+    letters = "ACDEWX" if scoring.alphabet == Scoring().alphabet else LETTERS
+    rng = np.random.default_rng(8)
+    texts = [text_of(rng, n, letters) for n in (0, 1, 2, 7, 8, 9, 16, 17, 33, 0)]
+    alike = text_of(rng, 200, letters)
+    return [*texts, "W" * 30, "A" * 41, alike, alike[:90] + alike[130:]]
+
+
+def check(found, texts, scoring, free=()):
+    """Every score of a table is that of the oracle."""
+    assert "uint8" in found.info["dtypes"]
+    codes = [scoring.alphabet.encode(text) for text in texts]
+    costs = scoring.scores, scoring.open, scoring.extend, "global", set(free)
+    rows = zip(found["query"], found["target"], found["score"], strict=True)
+    for i, j, score in rows:
+        assert score == oracle.score(codes[i], codes[j], *costs), (texts[i], texts[j])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_scores_by_differences(name, monkeypatch):
+    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    scoring = CASES[name]
+    texts = sequences(scoring)
+    options = {"output": "score", "scoring": scoring}
+    check(jaxalign.align_all(texts, **options), texts, scoring)
+
+
+@pytest.mark.parametrize("free", STARTS[1:], ids="-".join)
+def test_free_starts(free, monkeypatch):
+    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    texts = sequences(Scoring())
+    options = {"output": "score", "free_ends": free, "threads": 2}
+    check(jaxalign.align_all(texts, **options), texts, Scoring(), free)
+
+
+def test_a_matrix_of_scores(monkeypatch):
+    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    texts = sequences(Scoring())
+    found = jaxalign.scores_matrix(texts[:5], texts)
+    for (i, a), (j, b) in product(enumerate(texts[:5]), enumerate(texts)):
+        codes = (Scoring().alphabet.encode(text) for text in (a, b))
+        want = oracle.score(*codes, Scoring().scores, 11, 1, "global")
+        assert found[i, j] == want
+
+
+def test_what_8_bits_of_differences_hold():
+    same, other, gap_open, gap_extend = HIGHEST
+    assert bounds.fits_differences(scoring_of(*HIGHEST), "uint8")
+    for beyond in ((same + 1, other), (same, other - 1)):
+        wide = scoring_of(*beyond, gap_open, gap_extend)
+        assert not bounds.fits_differences(wide, "uint8")
+
+
+def test_jobs_that_are_filled_as_they_are(monkeypatch):
+    """Free ends behind the sequences, paths, zipped pairs, and scorings beyond."""
+    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    texts = ["ACD", "ACW"] * 9
+    same, other, *gaps = HIGHEST
+    for options in (
+        {"mode": "semiglobal"},
+        {"output": "stats"},
+        {"scoring": scoring_of(same + 1, other, *gaps)},
+    ):
+        plan = jaxalign.plan(texts, **{"output": "score"} | options)
+        assert plan["dtypes"] == ["int16"]
