@@ -13,7 +13,7 @@ from jaxalign.pairs import windows
 
 # Result bytes a pair: indices and score, counts and spans, about 12 runs of a path.
 COLUMN_BYTES = {"score": 12, "identity": 16, "stats": 44, "alignment": 44 + 48}
-MAX_WINDOW_BYTES = 2**32 - 1  # its backtrack has int32 places of two bytes
+MAX_WINDOW_BYTES = 2**31 - 1  # its backtrack has int32 places of a byte
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ class Window:
     slots: int  # rows of queries the compiled program has room for
     each: int  # queries of a row, 1 or 2
     places: int  # targets it has room for
-    capacity: int  # uint16 halves of backtrack, 0 for none
+    capacity: int  # bytes of backtrack, 0 for none
     zipped: bool
     m: int  # longest query
     n: int  # longest target

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import jaxtyping
 import pytest
 from beartype import beartype
-from jaxtyping import Bool, Int8, Int16, Int32, UInt8, UInt16, UInt32
+from jaxtyping import Bool, Int8, Int16, Int32, UInt8, UInt32
 
 from jaxalign.affine import Gaps
 from jaxalign.database.dp import best_hits
@@ -20,8 +20,8 @@ from jaxalign.pairs.dp import directions, ends, profile, striped, walk, wavefron
 from jaxalign.pairs.dp.sweep import lane_fill
 
 # No two alike: letters (and the pad letter), query, target, block, lanes, targets of a
-# block, steps; rows of nibbles, words and halves.
-SIZES = dict(A=4, K=5, M=24, N=11, L=32, B=7, P=10, T=9, R=16, W=2, H=6)
+# block, steps; rows of nibbles, words and bytes.
+SIZES = dict(A=4, K=5, M=24, N=11, L=32, B=7, P=10, T=9, R=16, W=2, H=6, V=12)
 
 
 def of(kind, shape):
@@ -31,7 +31,7 @@ def of(kind, shape):
 INT, FLAG, LANES = of(Int32, ""), of(Bool, ""), of(Int32, "B")
 FREE = dict.fromkeys(FREE_ENDS, FLAG)
 WALKED = walk.PathCounts(*[LANES] * 8, of(UInt8, "T B"))
-HALVES = of(UInt16, "M//4*L*B")
+BYTES = of(UInt8, "M//2*L*B")
 
 
 def claims(Score):
@@ -49,12 +49,12 @@ def claims(Score):
     query = lane_fill.Query(of(Int32, "M 1"), of(Int32, "1"), INT, INT, tie)
     codes = of(UInt8, "M+N+1 M+1")
     strip = top, column, column, of(Int32, "M+1"), codes, (cells, cells, cells)
-    filled = of(Score, "L B"), tie, tile, tile, HALVES
+    filled = of(Score, "L B"), tie, tile, tile, BYTES
     return {
         "pack": (directions.pack, [of(UInt8, "R N")], of(UInt32, "R//8 N")),
         "unpack": (directions.unpack, [of(UInt32, "W N")], of(UInt8, "8*W N")),
-        "join_halves": (
-            directions.join_halves, [of(UInt16, "H N")], of(UInt32, "H//2 N")),
+        "join_bytes": (
+            directions.join_bytes, [of(UInt8, "V N")], of(UInt32, "V//4 N")),
         "padded_scores": (
             profile.padded_scores, [matrix, score, score], of(Score, "A+1 A+1")),
         "database_profile": (
@@ -86,7 +86,7 @@ def claims(Score):
             [WALKED, walk.WalkBorders(FLAG, FLAG, INT)], WALKED),
         "sweep.fill": (
             partial(lane_fill.fill, local=True, rows=8),
-            [block, query, gaps, FREE, HALVES], lane_fill.BlockFill(*filled)),
+            [block, query, gaps, FREE, BYTES], lane_fill.BlockFill(*filled)),
     }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from jaxalign.pairs.dp.sweep.lane_fill import Block
 LANES, ROWS, SIZE, LETTERS = 16, 80, 80, 24
 WILDCARD = 22
 DTYPES = ("int16", "int32", "int64")
-join_halves = jax.jit(directions.join_halves)
+join_bytes = jax.jit(directions.join_bytes)
 # All scores and costs times this: values that the next narrower dtype cannot hold.
 FACTOR = {"int16": 1, "int32": 2**14, "int64": 2**40}
 
@@ -111,17 +111,17 @@ def swept(queries, targets, problem, local, shared, tie, **static):
     query_codes, m_of = query_codes[:wide].T[None], m[None, :wide]
     second = np.arange(LANES)[None] % 2 == 1 if wide == 2 else None
     static = {"rows": 8, "paths": True, "steps": True, "fused": True} | static
-    halves = jnp.zeros(ROWS // 4 * len(block.codes) * lanes, jnp.uint16)
+    backtrack = jnp.zeros(ROWS // 2 * len(block.codes) * lanes, jnp.uint8)
     ties = np.full((1, LANES), bool(tie))
-    result, halves = window_program.run_window(
+    result, backtrack = window_program.run_window(
         window_program.load_block(block, problem, local, shared=shared),
-        query_codes, m_of, np.zeros(1, np.int32), np.int32(1), ties, problem, halves,
+        query_codes, m_of, np.zeros(1, np.int32), np.int32(1), ties, problem, backtrack,
         second, local=local, longest=SIZE, **static,
     )  # fmt: skip
-    kept = np.asarray(halves)[: ROWS // 4 * columns * lanes]
-    wide = np.zeros((ROWS // 4, len(block.codes), lanes), np.uint16)  # one program
+    kept = np.asarray(backtrack)[: ROWS // 2 * columns * lanes]
+    wide = np.zeros((ROWS // 2, len(block.codes), lanes), np.uint8)  # one program
     wide[:, :columns] = kept.reshape(-1, columns, lanes)
-    words = np.asarray(join_halves(wide))
+    words = np.asarray(join_bytes(wide))
     places = zip(m, block.first, block.length, block.lane, strict=True)
     own = [words[: -(-k // 8), first : first + n, lane] for k, first, n, lane in places]
     return jax.tree.map(np.asarray, result), own
@@ -437,12 +437,10 @@ def test_pack_and_unpack_are_inverses():
     np.testing.assert_array_equal(again, words)
 
 
-def test_join_halves_makes_words():
+def test_join_bytes_makes_words():
     rng = np.random.default_rng(4)
-    nibbles = rng.integers(0, 16, (16, 5)).astype(np.uint16)
-    shifts = np.array([12, 8, 4, 0], np.uint16)[None, :, None]
-    halves = (nibbles.reshape(-1, 4, 5) << shifts).sum(axis=1).astype(np.uint16)
-    words = directions.join_halves(jnp.asarray(halves))
+    nibbles = rng.integers(0, 16, (16, 5)).astype(np.uint8)
+    words = directions.join_bytes(jnp.asarray(nibbles[0::2] << 4 | nibbles[1::2]))
     np.testing.assert_array_equal(words, directions.pack(jnp.asarray(nibbles)))
 
 

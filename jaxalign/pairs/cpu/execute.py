@@ -222,7 +222,7 @@ def _on_device(task, w, worker, dtype):
     start = np.zeros(w.slots, np.int32)
     start[: len(found.wanted)] = found.wanted.argmax(axis=1)
     second = task.job.second(w)
-    result, halves = run_window_program(
+    result, backtrack = run_window_program(
         block,
         queries,
         m,
@@ -241,7 +241,7 @@ def _on_device(task, w, worker, dtype):
         costs=eight_bits.costs(task, w, dtype),
         opening=opening,
     )
-    worker.backtrack = halves
+    worker.backtrack = backtrack
     return result, found
 
 

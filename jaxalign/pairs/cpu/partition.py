@@ -26,8 +26,8 @@ LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
 WINDOW_QUERIES = 32  # rows of queries of a window at most
 # Of a block; or half as much again as its longest target, if more
 WINDOW_COLUMNS = 1024
-SMALL_BACKTRACK_HALVES = 2**21  # halves, 4 MB
-LARGE_BACKTRACK_HALVES = 2**25
+SMALL_BACKTRACK_BYTES = 2**22
+LARGE_BACKTRACK_BYTES = 2**26
 # Cells of a pair; pairs of a window: when to think of each
 LONG_PAIR_CELLS, MANY_PAIRS = 2**18, 128
 LONE_CELL_COST = (9, 3)  # cells of a lane for one alone; a lane that looks up is slower
@@ -43,7 +43,7 @@ def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
     profile = 0 if window.zipped else 26 * window.lanes * window.columns
     held = profile * (1 if score_bytes == 2 else score_bytes) + wide * 6
     held += 2 * score_bytes * window.lanes * (window.columns + window.rows)
-    held += 2 * window.capacity
+    held += window.capacity
     if steps:
         held += 2 * window.slots * window.places * (window.rows + window.longest)
     return held + 48 * window.slots * window.places
@@ -162,20 +162,20 @@ def _lanes(job, order) -> int:
 
 
 def _capacity(job, m, used, rows, columns, lanes) -> int:
-    """uint16 backtrack, one for 4 cells, of m rows and the columns used; of a whole
+    """Bytes of backtrack, one for 2 cells, of m rows and the columns used; of a whole
     bucket where that is small, so that a small job compiles one program and all parts
     of a job the same ones."""
     if not job.paths:
         return 0
-    whole = rows * columns * lanes // 4
-    if whole <= (LARGE_BACKTRACK_HALVES if job.whole else SMALL_BACKTRACK_HALVES):
+    whole = rows * columns * lanes // 2
+    if whole <= (LARGE_BACKTRACK_BYTES if job.whole else SMALL_BACKTRACK_BYTES):
         return whole
     needed = _backtrack(m, used, lanes)
-    return bucket(needed, 4 if needed < LARGE_BACKTRACK_HALVES else 2)
+    return bucket(needed, 4 if needed < LARGE_BACKTRACK_BYTES else 2)
 
 
 def _backtrack(m, used, lanes) -> int:
-    return max(1, -(-m // STRIP_ROWS)) * (STRIP_ROWS // 4) * used * lanes
+    return max(1, -(-m // STRIP_ROWS)) * (STRIP_ROWS // 2) * used * lanes
 
 
 def _fitted(job, window: Window, budget: int) -> Window | None:

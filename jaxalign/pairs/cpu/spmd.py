@@ -118,11 +118,11 @@ def _spmd(stacked, problem, *, mesh, local, shared, capacity, **static):
         own = jax.tree.map(lambda values: values[0], stacked)
         block = own.pop("block")
         block = unwrap(window_program.load_block)(block, problem, local, shared)
-        halves = None if capacity is None else jnp.zeros(capacity, jnp.uint16)
+        backtrack = None if capacity is None else jnp.zeros(capacity, jnp.uint8)
         found, _ = unwrap(window_program.run_window)(
             block,
             problem=problem,
-            halves=halves,
+            backtrack=backtrack,
             local=local,
             rows=STRIP_ROWS,
             fused=mesh.devices.flat[0].platform == "cpu",

@@ -18,5 +18,5 @@ def backtrack_room(worker: Worker, capacity: int) -> jax.Array:
     """The buffer the last window gave back, where it has the right size."""
     buffer = worker.backtrack
     if buffer is None or buffer.shape[0] != capacity or buffer.is_deleted():
-        return jnp.zeros(capacity, jnp.uint16)
+        return jnp.zeros(capacity, jnp.uint8)
     return buffer

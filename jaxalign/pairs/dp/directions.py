@@ -15,8 +15,8 @@ Tie rule: diagonal, then up, then left; in local mode stop before diagonal; insi
 gap extend before close; end cell: smallest query index, then target index.
 
 Layout: 8 consecutive cells of a column are one uint32, row r of the group in nibble
-``7 - r % 8``, so ``words[r // 8, j]``. Fills with 16-bit lanes write *halves*, 4
-cells in a uint16, row r in nibble ``3 - r % 4``; two halves make a word.
+``7 - r % 8``, so ``words[r // 8, j]``. The sweep writes *bytes*, 2 cells each, row r in
+nibble ``1 - r % 2``; four bytes make a word.
 """
 
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ DIAGONAL, UP, LEFT = 12, 4, 8
 C_UP, C_LEFT = 2, 1
 
 
-def nibble(cell, local: bool, dtype=jnp.uint16, shift: int = 0):
+def nibble(cell, local: bool, dtype=jnp.uint8, shift: int = 0):
     """The direction code of a ``recurrence.Cell``, already shifted into place."""
 
     def code(value):
@@ -55,10 +55,10 @@ def unpack(words):
     return nibbles.astype(jnp.uint8).reshape(8 * rows, columns)
 
 
-def join_halves(halves):
-    """(2 * w, ...) uint16 halves -> (w, ...) uint32 words."""
-    high, low = halves[0::2].astype(jnp.uint32), halves[1::2].astype(jnp.uint32)
-    return (high << 16) | low
+def join_bytes(pairs):
+    """(4 * w, ...) uint8, two cells each -> (w, ...) uint32 words."""
+    first, second, third, last = (pairs[k::4].astype(jnp.uint32) for k in range(4))
+    return (first << 24) | (second << 16) | (third << 8) | last
 
 
 def split(nibbles):

@@ -84,7 +84,7 @@ STATIC = ("local", "rows", "longest", "paths", "steps", "fused", "costs", "openi
 @partial(
     jax.jit,
     static_argnames=STATIC,
-    donate_argnames=("halves",),
+    donate_argnames=("backtrack",),
     compiler_options=CPU_OPTIONS,
 )
 def run_window(
@@ -95,7 +95,7 @@ def run_window(
     count,
     tie,
     problem,
-    halves=None,
+    backtrack=None,
     second=None,
     costs=None,
     opening=None,
@@ -112,8 +112,8 @@ def run_window(
     start : int32 (Q,), targets before it are not computed for that query
     count : int32 (), rows beyond it are not computed
     tie : bool (Q, T), pairs whose two sides are swapped
-    halves : uint16 (capacity,) scratch, given back; needed for paths, holds at least
-        ceil(m / rows) * (rows / 4) * TILE * tiles * B
+    backtrack : uint8 (capacity,) scratch, given back; needed for paths, holds at
+        least ceil(m / rows) * (rows / 2) * TILE * tiles * B
     second : bool (Q, T) for W = 2, the targets that meet the second query
     local, rows, longest, paths, steps, fused, costs : static; ``longest`` target
         there can be, ``paths`` walks and counts, ``steps`` keeps the operations too,
@@ -125,19 +125,19 @@ def run_window(
     out = _empty(shape, queries.shape[1], problem, **static)
 
     def one(q, state):
-        out, halves = state
-        result, halves = _one_query(
-            block, queries[q], lengths[q], start[q], tie[q], problem, halves,
+        out, backtrack = state
+        result, backtrack = _one_query(
+            block, queries[q], lengths[q], start[q], tie[q], problem, backtrack,
             None if second is None else second[q], costs, opening, **static,
         )  # fmt: skip
         place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
-        return jax.tree.map(place, out, result), halves
+        return jax.tree.map(place, out, result), backtrack
 
-    result, halves = lax.fori_loop(0, count, one, (out, halves))
+    result, backtrack = lax.fori_loop(0, count, one, (out, backtrack))
     if costs is not None and costs.zero:
         score = result.score.astype(jnp.int16) - costs.zero
         result = result._replace(score=score)
-    return result, halves
+    return result, backtrack
 
 
 def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
@@ -152,7 +152,7 @@ def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
 
 
 def _one_query(
-    block, codes, m, start, tie, problem, halves, second, costs, opening, **static
+    block, codes, m, start, tie, problem, backtrack, second, costs, opening, **static
 ):
     """One row of queries: the scores of their targets, and what the paths say."""
     block = block._replace(tiles=_tiles(block, start))
@@ -180,7 +180,7 @@ def _one_query(
         )
         return WindowResult(ends.last_score(cells, block)), None
     filled = lane_fill.fill(
-        block, query, gaps, free, halves,
+        block, query, gaps, free, backtrack,
         local=local, rows=rows, fused=fused, costs=costs,
     )  # fmt: skip
     tie = tie.astype(jnp.int32)
@@ -189,8 +189,10 @@ def _one_query(
     )
     if not paths:
         return WindowResult(end.score), None
-    walked = _walk_all(block, codes, own, start, end, filled.halves, problem, **static)
-    return WindowResult(end.score, end.i, end.j, walked), filled.halves
+    walked = _walk_all(
+        block, codes, own, start, end, filled.backtrack, problem, **static
+    )
+    return WindowResult(end.score, end.i, end.j, walked), filled.backtrack
 
 
 def _tiles(block, start):
@@ -202,7 +204,7 @@ def _tiles(block, start):
 
 
 def _walk_all(
-    block, codes, own, start, end, halves, problem, *, steps, longest, **static
+    block, codes, own, start, end, backtrack, problem, *, steps, longest, **static
 ):
     """Walk the targets from ``start`` on, ``TOGETHER`` neighbours at a time: they
     have similar lengths, and a walk takes as long as its longest path."""
@@ -220,7 +222,7 @@ def _walk_all(
 
         begin = some(end.i), some(end.j), None if kept is None else kept[:, :together]
         places = some(block.lane), some(block.first), some(own)
-        found = _walk(block, codes, begin, places, halves, problem, **static)
+        found = _walk(block, codes, begin, places, backtrack, problem, **static)
 
         def put(whole, new):
             axis = whole.ndim - 1
@@ -232,8 +234,8 @@ def _walk_all(
     return lax.fori_loop(start // together, parts, part, empty)
 
 
-def _walk(block, codes, begin, places, halves, problem, *, local, fused, **_):
-    """Walk some targets; their nibbles lie in ``halves`` as ``sweep`` stored them.
+def _walk(block, codes, begin, places, backtrack, problem, *, local, fused, **_):
+    """Walk some targets; their nibbles lie in ``backtrack`` as ``sweep`` stored them.
 
     places : lane, first column, and which of the W queries, of each.
     """
@@ -244,13 +246,13 @@ def _walk(block, codes, begin, places, halves, problem, *, local, fused, **_):
         jnp.int32(-1),
     )
 
-    def run(begin, halves, codes, targets, places, columns, wildcard, rules):
+    def run(begin, backtrack, codes, targets, places, columns, wildcard, rules):
         lane, first, own = places
 
         def nibble_at(i, j):
-            place = ((i - 1) // 4 * columns + j - 1 + first) * lanes + lane
-            half = halves.at[place].get(mode="clip").astype(jnp.int32)
-            return (half >> (4 * (3 - (i - 1) % 4))) & 15
+            place = ((i - 1) // 2 * columns + j - 1 + first) * lanes + lane
+            byte = backtrack.at[place].get(mode="clip").astype(jnp.int32)
+            return (byte >> (4 * (i % 2))) & 15
 
         def same_at(i, j):
             a = codes.at[jnp.clip(i - 1, 0), own].get(mode="clip")
@@ -261,5 +263,5 @@ def _walk(block, codes, begin, places, halves, problem, *, local, fused, **_):
         return walk.walk(walk.start(*begin), nibble_at, same_at, rules)
 
     return one_function(run, enabled=False)(
-        begin, halves, codes, block.codes, places, columns, problem.wildcard, rules
+        begin, backtrack, codes, block.codes, places, columns, problem.wildcard, rules
     )

@@ -39,7 +39,7 @@ from jaxalign.pairs.dp.sweep.lane_fill import (
     in_pairs,
     inside_index,
     per_lane,
-    times,
+    unrolled,
 )
 from jaxalign.pairs.dp.sweep.lane_scores import from_profile
 
@@ -128,7 +128,7 @@ def _strip(tiles, given, query_rows, s, state, *, opening):
         u = tuple(lax.select(begin, a, b) for a, b in zip(start, u, strict=True))
         y = tuple(lax.select(begin, lax.full_like(a, 0), a) for a in y)
         both = None if meets is None else twice(meets)
-        columns = times(UNROLLED_STEPS, _columns(scores, letters, both, opening))
+        columns = unrolled(_columns(scores, letters, both, opening))
         turns = TILE // (BLOCK_COLUMNS * UNROLLED_STEPS)
         v, x, u, y = lax.fori_loop(t * turns, (t + 1) * turns, columns, (v, x, u, y))
         below = add(row_of(corner, t), per_lane(inside, meets, lanes), gap_open, u)

@@ -7,6 +7,7 @@ from jax import lax
 
 from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
+from jaxalign.pairs.dp.sweep.cell_blocks import together
 
 
 def track(h, local, paths, zero=0):
@@ -35,7 +36,7 @@ def follow(track, h, place, tie, fused):
         better = lax.gt(value, best) | equal
         here = lax.broadcast(lax.convert_element_type(place, at.dtype), at.shape)
         at, row = lax.select(better, here, at), lax.select(better, k, row)
-        return lax.max(value, best), row, at
+        return together(lax.max(value, best), row, at)
 
     return one_function(join, fused)(*track, place, tie, *h)
 

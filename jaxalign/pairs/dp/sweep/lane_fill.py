@@ -31,10 +31,10 @@ from jaxalign.pairs.dp.sweep import (
     lane_best,
     lane_column,
     lane_scores,
+    path_column,
 )
 
-# A turn of the loop takes without paths, which leave the time as it is
-UNROLLED_STEPS = 2
+UNROLLED_STEPS = 2  # a turn of the loop takes
 CHUNK_CELLS = 2**17  # columns of a lane that a chunk has, all lanes together
 
 
@@ -76,20 +76,19 @@ class BlockFill(NamedTuple):
     best: jax.Array  # (L / TILE, B)
     row: jax.Array | None  # int32 (L / TILE, B); None for a local score alone
     column: jax.Array | None  # int32 (L / TILE, B), of the block; local paths only
-    halves: jax.Array | None  # uint16, flat: (half, column < TILE * tiles, lane)
+    backtrack: jax.Array | None  # uint8: (rows / 2, column < TILE * tiles, lane)
 
 
 def fill(
-    block, query, gaps, free, halves=None, *, local, rows=16, fused=True, costs=None
+    block, query, gaps, free, backtrack=None, *, local, rows=16, fused=True, costs=None
 ):
     """Fill all tables of a block.
 
     Parameters
     ----------
     free : dict of bool scalars, the four free ends of the rows/columns orientation
-    halves : uint16 (capacity,) to be overwritten with backtrack, or None
-    local, rows, fused : static; ``rows`` divides M; with backtrack it is a
-        multiple of 4
+    backtrack : uint8 (capacity,) to be overwritten, or None
+    local, rows, fused : static; ``rows`` divides M; it is even
     costs : static, ``blocks.Constants``: ``gaps`` as constants of the program, for
         local scores (W = 1 or 2), which are then a third faster
 
@@ -100,7 +99,7 @@ def fill(
         range of ``gaps.open.dtype``: the caller proves that (``model.bounds``).
     """
     state = (
-        *_before(block, gaps, free, halves, local),
+        *_before(block, gaps, free, backtrack, local),
         _boundary_column(block, query, gaps, rows),
     )
     lanes = block.codes.shape[1]
@@ -150,16 +149,16 @@ def inside_index(block):
     return jnp.arange(origin.shape[0], dtype=jnp.int32)[:, None] - origin + 1
 
 
-def _before(block, gaps, free, halves, local):
+def _before(block, gaps, free, backtrack, local):
     """Row 0: boundary rows H[0, :], E = -inf, and column n's candidate in row 0."""
     top = free["target_start"] | local
     h = border(inside_index(block), top, gaps)
     best = border(block.length[block.target], top, gaps)
     best = jnp.where(local, 0, best).astype(h.dtype)
     zero = jnp.zeros(best.shape, jnp.int32)
-    row = None if local and halves is None else zero
+    row = None if local and backtrack is None else zero
     filled = BlockFill(
-        h, best, row, zero if local and row is not None else None, halves
+        h, best, row, zero if local and row is not None else None, backtrack
     )
     return filled, jnp.full_like(h, neg_inf(h.dtype))
 
@@ -225,7 +224,7 @@ def _tiles(
     rows, lanes = len(letters), block.codes.shape[1]
     lowest = neg_inf(gaps.open.dtype) if costs is None else costs.least
     minus = lax.full((lanes,), lowest, gaps.open.dtype)
-    paths = state[0].halves is not None
+    paths = state[0].backtrack is not None
     by_position = block.scores.ndim == 2 and letters[0].shape[0] != lanes
     twice = one_function(lambda x: lax.concatenate([x, x], 0))
 
@@ -246,13 +245,16 @@ def _tiles(
             wanted = tuple(lax.full((1,), k, jnp.int32) for k in range(rows))
             begin = t * TILE
         if costs is None:
-            first = row_of(block.origin, t) if paths else None
             read = partial(lane_scores.scores_of, given, wanted, tables, begin)
             read = partial(read, second=second, dtype=gaps.open.dtype, fused=fused)
             gap = _vertical(vertical, own)
-            column = lane_column.step(
-                block, rows, read, gap, gaps, tie, first, s, local, fused
-            )
+            if paths:
+                first = _first(row_of(block.origin, t), t, gaps.open.dtype)
+                column = path_column.step(
+                    block, read, gap, gaps, tie, first, s, local, fused
+                )
+            else:
+                column = lane_column.step(read, gap, gaps, local, fused)
             wide = 1
         else:
             both = None if second is None else twice(second)
@@ -260,20 +262,25 @@ def _tiles(
             begin = None if begin is None else lax.div(begin, wide)
             strip = rows, given.scores, wanted, both, gaps.open.dtype
             column = cell_blocks.columns_of(*strip, costs, begin)
-        inner = h, f, diag, filled.last_row, e_row, filled.halves
+        inner = h, f, diag, filled.last_row, e_row, filled.backtrack
         zero = 0 if costs is None else costs.zero
         inner += (lane_best.track(h, local, paths, zero),)
-        many = 1 if paths else UNROLLED_STEPS
-        turns = TILE // (wide * many)
-        inner = lax.fori_loop(t * turns, (t + 1) * turns, times(many, column), inner)
-        h, f, diag, last_row, e_row, halves, track = inner
-        filled = filled._replace(last_row=last_row, halves=halves)
+        turns = TILE // (wide * UNROLLED_STEPS)
+        inner = lax.fori_loop(t * turns, (t + 1) * turns, unrolled(column), inner)
+        h, f, diag, last_row, e_row, backtrack, track = inner
+        filled = filled._replace(last_row=last_row, backtrack=backtrack)
         found = (*track, None, None)[:3] if local else lane_best.best_of_column(h)
         # No dead code (pairs/dp/call.py): a score alone does not ask where it is.
         corner = None if filled.row is None else (s * rows + 1, t * TILE)
         return lane_best.keep(filled, t, found, corner, tie, fused), e_row, h, f, diag
 
     return lax.fori_loop(*tiles, tile, state)
+
+
+def _first(origin, t, dtype):
+    """Columns ``origin`` (B,), counted from the first one of tile t; -1 before it."""
+    place = lax.clamp(-1, origin - t * TILE, TILE)
+    return lax.convert_element_type(place, dtype)
 
 
 def per_lane(values, second, lanes):
@@ -294,13 +301,13 @@ def _vertical(vertical, own):
     return jax.tree.map(lambda x: lax.squeeze(x, (0,)), vertical)
 
 
-def times(many, column):
+def unrolled(column):
     """Several columns a step: the second writes H and F where the first has read them,
     so that nothing is copied."""
 
     def step(p, carry):
-        for k in range(many):
-            carry = column(many * p + k, carry)
+        for k in range(UNROLLED_STEPS):
+            carry = column(UNROLLED_STEPS * p + k, carry)
         return carry
 
     return step
