@@ -3,8 +3,6 @@
 The recurrence is that of ``pairs.edits``.
 """
 
-from functools import partial
-
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
@@ -18,28 +16,25 @@ from kernels_pallas.core.mosaic import (
 )
 
 ASM_WORDS = 8  # words of a statement
-MULTIPLIED = ""  # which words are shifted by multiplications: of H ("h") and V ("v")
 
 
-def next_row(th: Threads, rises, falls, masks, edge, separators=(), two=None) -> tuple:
+def next_row(th: Threads, rises, falls, masks, edge, separators=()) -> tuple:
     """P and N of the next letter, their words from the lowest on, and the edge.
 
     masks : functions without arguments -> match words
     edge : (h,), 0 or 1, or what lies left of the words: the carry of the sum, 0 or 1,
         and the words U and V, of which the highest bit counts
     separators : as ``masks``, if at all: bits where V is 0 and N becomes 1
-    two : 2, which the compiler does not know to be 2, where words may be shifted by
-        multiplications
     """
-    two = two if MULTIPLIED else None
     up: list = []
     down: list = []
     for at in range(0, len(rises), ASM_WORDS):
         part = slice(at, at + ASM_WORDS)
         match, cuts = ([word() for word in side[part]] for side in (masks, separators))
         count = len(match)
-        made = _plain_row if th.plain else partial(_row, two)
-        made = made(rises[part], falls[part], match, cuts, *edge)
+        made = (_plain_row if th.plain else _row)(
+            rises[part], falls[part], match, cuts, *edge
+        )
         up += made[:count]
         down += made[count : 2 * count]
         edge = tuple(made[2 * count :])
@@ -77,23 +72,14 @@ def _plain_row(rises, falls, match, cuts, *edge) -> list:
     return [lax.bitcast_convert_type(x, jnp.int32) for x in (*made, over, up, down)]
 
 
-def _row(two, rises, falls, match, cuts, *edge) -> list:
+def _row(rises, falls, match, cuts, *edge) -> list:
     """The same by PTX; the carry stays in the condition code from word to word."""
     count = len(rises)
     outs = 2 * count + 3
-    inputs = [*rises, *falls, *match, *cuts, *edge, *([] if two is None else [two])]
+    inputs = [*rises, *falls, *match, *cuts, *edge]
     given = [f"${outs + k}" for k in range(len(inputs))]
     p, n, m, s = (given[side * count :][:count] for side in range(4))
-    before, first = given[3 * count + len(cuts) :][: len(edge)], len(edge) == 1
-    factor = given[-1]
-
-    def shift(name, low, high):
-        """A word of the bits one place higher, the first from the word below."""
-        if two is None or name not in MULTIPLIED:
-            return f"shf.l.wrap.b32 {name}, {low}, {high}, 1;"
-        product = f"mul.hi.u32 {name}, {low}, {factor};"
-        return f"{product} mad.lo.u32 {name}, {high}, {factor}, {name};"
-
+    before, first = given[3 * count + len(cuts) :], len(edge) == 1
     lines = [f".reg .b32 c, h, v, {_names('d', count)};"]
     lines += [f".reg .b32 {_names('u', count)}, {_names('w', count)};"]
     lines += [f"and.b32 d{k}, {m[k]}, {p[k]};" for k in range(count)]
@@ -108,7 +94,10 @@ def _row(two, rises, falls, match, cuts, *edge) -> list:
             edges = f"mad.lo.u32 h, u0, 2, {before[0]};", "shl.b32 v, w0, 1;"
         else:
             up, down = (f"u{k - 1}", f"w{k - 1}") if k else before[1:]
-            edges = shift("h", up, f"u{k}"), shift("v", down, f"w{k}")
+            edges = (
+                f"shf.l.wrap.b32 h, {up}, u{k}, 1;",
+                f"shf.l.wrap.b32 v, {down}, w{k}, 1;",
+            )
         lines += [
             f"lop3.b32 d{k}, d{k}, {p[k]}, {m[k]}, 0xbe;",  # (sum ^ P) | M
             f"or.b32 d{k}, d{k}, {n[k]};",

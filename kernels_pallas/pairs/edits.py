@@ -97,8 +97,7 @@ def edits(
     Parameters
     ----------
     table : int32 (stacks, size), of ``edit_table``
-    layout : int32 (3,), queries of a stack, of all stacks, ``rows`` at most, and 2,
-        which the compiler has not to know to be 2
+    layout : int32 (2,), queries of a stack, and of all stacks, ``rows`` at most
     blocks : of ``target_blocks``, with ``front``
     lengths : int32 (N,), of targets
     words, padding : static, as of ``edit_table``
@@ -120,7 +119,6 @@ def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
     th = Threads(plain)
     stack, block = lax.axis_index("query"), lax.axis_index("block")
     match, thread = match_words(th, table, match, stack, size), th.index()
-    two = th.splat(layout[2])
     slots, start, width = layout[0], starts[block], row_words(words)
     steps = jnp.where(stack * slots < layout[1], steps[block], jnp.int32(0))
     last_row = jnp.int32(letters.shape[0] // THREADS - 1)
@@ -148,9 +146,7 @@ def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
         places.append(place_of(following, 0))
         for place, after in zip(places, places[1:], strict=False):
             masks, edge = row(place), (th.splat(0),)
-            rises, falls, _ = next_row(
-                th, rises, falls, masks, edge, separators(after), two
-            )
+            rises, falls, _ = next_row(th, rises, falls, masks, edge, separators(after))
         return following, rises, falls
 
     inside = [~word() for word in row(th.splat(padding * width))]
@@ -159,30 +155,33 @@ def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
     state = four, tuple(inside), falls
     _, rises, falls = lax.fori_loop(jnp.int32(0), steps, step, state)
     (length,) = th.load(lengths, thread, base=block, stride=THREADS)
-    room, total = lax.div(jnp.int32(words * WORD_BITS), slots), th.splat(0)
+    room = lax.div(jnp.int32(words * WORD_BITS), slots)
 
-    def add_slot(i, total, word, rise, fall):
-        """Add what a word has of a slot; store the distance where the slot ends."""
-        begin, query = i * room - word * WORD_BITS, stack * slots + i
-        some = _bits(begin, begin + room)
-        total = (
-            total
-            + one_bits(th, rise & th.splat(some))
-            - one_bits(th, fall & th.splat(some))
-        )
-        ends = (begin + room <= WORD_BITS).astype(jnp.int32)
-        where = th.splat(ends * (query < rows).astype(jnp.int32))
-        at = query * blocks + block
+    def add_slot(rise, fall, state):
+        """Add what a word has of a slot; store the distance where the slot ends.
+
+        state : the slot, its first bit in the word, the total so far
+        """
+        slot, begin, total = state
+        some = th.splat(_bits(begin, begin + room))
+        total = total + one_bits(th, rise & some) - one_bits(th, fall & some)
+        query, ends = stack * slots + slot, begin + room <= WORD_BITS
+        where = th.splat((ends & (query < rows)).astype(jnp.int32))
+        at, ends = query * blocks + block, ends.astype(jnp.int32)
         th.store(out, thread, (total + length,), base=at, stride=THREADS, where=where)
-        return total & th.splat(ends - 1)
+        return slot + ends, begin + room, total & th.splat(ends - 1)
 
+    def in_word(state):
+        slot, begin, _ = state
+        return (begin < WORD_BITS) & (slot < slots)
+
+    slot, total = jnp.int32(0), th.splat(0)
     for w, word in enumerate(row(th.splat(padding * width))):
-        begin, inside = jnp.int32(w * WORD_BITS), ~word()
-        past = lax.div(begin + jnp.int32(WORD_BITS - 1), room) + 1
-        sides = {"word": w, "rise": rises[w] & inside, "fall": falls[w] & inside}
-        add = partial(add_slot, **sides)
-        past = jnp.minimum(past, slots)
-        total = lax.fori_loop(lax.div(begin, room), past, add, total)
+        inside = ~word()
+        add = partial(add_slot, rises[w] & inside, falls[w] & inside)
+        # A slot that does not end in a word goes on in the next one.
+        state = slot, slot * room - w * WORD_BITS, total
+        slot, _, total = lax.while_loop(in_word, add, state)
 
 
 def _word(th: Threads, rows, place, word: int):

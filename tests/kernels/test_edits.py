@@ -26,7 +26,7 @@ def sets(seed, count, longest):
 
 def found(queries, targets, words, slots):
     stacks, size = -(-len(queries) // slots) + 1, {"words": words, "padding": PADDING}
-    layout = np.array([slots, len(queries), 2], np.int32)
+    layout = np.array([slots, len(queries)], np.int32)
     table = edits.edit_table(*joined(queries), layout[0], stacks=stacks, **size)
     lengths = np.zeros(-len(targets) // THREADS * -THREADS, np.int32)
     lengths[: len(targets)] = [len(target) for target in targets]
@@ -64,7 +64,7 @@ def test_edges_cross_from_one_statement_to_the_next():
 @pytest.mark.parametrize("words", [1, edits.STACK_WORD_COUNTS[-1]])
 def test_it_lowers_to_mosaic_for_a_gpu(words):
     size = -(-26 * match_words.row_words(words) // THREADS) * THREADS
-    shapes = [(4, size), (3,), (2,), (2,), (64 * THREADS,), (2 * THREADS,)]
+    shapes = [(4, size), (2,), (2,), (2,), (64 * THREADS,), (2 * THREADS,)]
     shapes = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
     table, layout, *blocks, lengths = shapes
     run = partial(edits.edits, words=words, padding=24, rows=8)

@@ -64,7 +64,7 @@ class EditLaunches:
         first, length = few_pairs.places(self.sequences, queries, self.queries)
         words, slots = kernels_pallas.edit_stack(int(length.max(initial=0)))
         static: Any = {"words": words, "padding": self.sequences.size}
-        layout = np.array([slots, len(queries), 2], np.int32)
+        layout = np.array([slots, len(queries)], np.int32)
         table = stored(kernels_pallas.edit_table, TABLE)
         where = self.codes, first, length, layout[0]
         table = table(*where, stacks=self.stacks, **static)
