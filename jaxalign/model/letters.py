@@ -14,6 +14,7 @@ from jaxalign.model.alphabet import Sequences, is_flat
 from jaxalign.model.items import item_of, items_of
 
 FEW = 4096  # texts that are joined at once: copies of more leave the cache
+STRETCH = 2**18  # values that are looked at together
 MAX_TABLE = 2**21  # values that a table has room for; those of Unicode are fewer
 
 
@@ -93,7 +94,7 @@ class _SetLetters(NamedTuple):
     flat: np.ndarray
     lengths: np.ndarray
     text: bool
-    known: set[int]  # those of an ASCII text
+    known: set[int]  # those of an ASCII text, or of bytes
 
 
 def _fewer(flat: np.ndarray, known: set[int]) -> tuple[int, np.ndarray]:
@@ -122,10 +123,14 @@ def _numbered(flat: np.ndarray) -> tuple[int, np.ndarray]:
 
 def _letters(data: Any) -> _SetLetters:
     if isinstance(data, Sequences):
-        data = data.texts()
+        letters = data.alphabet.letters.encode()
+        flat = data.codes.tobytes().translate(letters.ljust(256))
+        flat = np.frombuffer(flat, np.uint8)
+        return _SetLetters(flat, data.lengths, True, _known(flat))
     if is_flat(data):
         flat, offsets = map(np.asarray, data)
-        return _SetLetters(flat, np.diff(offsets.astype(np.int64)), False, set())
+        known = _known(flat) if flat.dtype == np.uint8 else set[int]()
+        return _SetLetters(flat, np.diff(offsets.astype(np.int64)), False, known)
     items = items_of(data)
     try:
         return _of_texts(items)
@@ -148,13 +153,26 @@ def _of_texts(texts: list[str]) -> _SetLetters:
             points = "".join(texts).encode("utf-32-le", "surrogatepass")
             return _SetLetters(np.frombuffer(points, "<u4"), lengths, True, set())
         letters = text.encode()
-        few = flat[at : at + len(letters)]
-        few[:] = np.frombuffer(letters, np.uint8)
-        # To look for a letter that is there takes no time.
-        span = range(few.min(initial=127), few.max(initial=0) + 1)
-        known.update(c for c in span if c not in known and c in letters)
+        flat[at : at + len(letters)] = np.frombuffer(letters, np.uint8)
+        _add_letters(known, letters, flat[at : at + len(letters)])
         at += len(letters)
     return _SetLetters(flat, lengths, True, known)
+
+
+def _known(flat: np.ndarray) -> set[int]:
+    """The values of an array of bytes."""
+    known: set[int] = set()
+    for at in range(0, len(flat), STRETCH):
+        few = flat[at : at + STRETCH]
+        _add_letters(known, few.tobytes(), few)
+    return known
+
+
+def _add_letters(known: set[int], letters: bytes, values: np.ndarray) -> None:
+    """Add the letters of a text, of which an array has the values."""
+    # To look for a letter that is there takes no time.
+    span = range(int(values.min(initial=255)), int(values.max(initial=0)) + 1)
+    known.update(c for c in span if c not in known and c in letters)
 
 
 def _numbers(one: Any) -> np.ndarray:

@@ -207,12 +207,27 @@ def test_forms_of_sequences(tmp_path):
     assert jaxalign.edit_distance(codes[:1], codes[1:]).tolist() == [1]
     flat = np.concatenate(codes), np.array([0, 3, 6])
     assert jaxalign.edit_distance(flat, codes[:1]).tolist() == [0, 1]
+    names, flat = ("one", "two"), np.concatenate(codes)
+    held = jaxalign.Sequences(names, flat, np.array([0, 3, 6]), scoring.alphabet)
+    assert jaxalign.edit_distance(held, ["MKV"]).tolist() == [0, 1]
     for letter in (900, -4, 2**40):
         numbers = [np.array([3, letter, 3]), np.array([letter])]
         assert jaxalign.edit_distance(numbers, numbers[::-1]).tolist() == [2, 2]
     assert jaxalign.edit_distance(["a"], ["A"]).tolist() == [1]
     assert jaxalign.edit_distance([], []).tolist() == []
     assert jaxalign.edit_distance_graph([], max_distance=1).shape == (0, 0)
+
+
+@pytest.mark.parametrize("some", [[0, 255, 7], [65, 66, 81, 90], [5], [200, 201]])
+def test_flat_bytes(some, monkeypatch):
+    """Letters that come late, and few of a wide range."""
+    monkeypatch.setattr(letters, "STRETCH", 5)
+    flat = RNG.choice(np.array(some, np.uint8), 30)
+    flat[-1] = some[-1]
+    offsets, other = np.array([0, 3, 3, 30]), np.array([7, 200, 255, 66])
+    queries = np.split(flat, offsets[1:-1])
+    want = [table(x.tolist(), other.tolist())[-1][-1] for x in queries]
+    assert jaxalign.edit_distance((flat, offsets), [other]).tolist() == want
 
 
 def test_cigars_are_rescored():
