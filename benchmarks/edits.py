@@ -76,10 +76,10 @@ def gpu_rates(length: int) -> tuple[float, float]:
     blocks = launches.blocks(np.arange(count, count + 16384))
 
     def kernel():
-        return launches.distances(rows, blocks).block_until_ready()
+        return launches.distances(rows, blocks, slice(0, 16384)).block_until_ready()
 
     def whole():
-        return launches.near(rows, blocks, np.full(count, 16384), length // 3)
+        return launches.near(rows, blocks, 0, np.full(count, 16384), length // 3)
 
     found, some = np.asarray(kernel()), range(100)
     sides = [texts[k] for k in some], [texts[count + 11 * k] for k in some]

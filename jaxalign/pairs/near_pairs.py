@@ -28,6 +28,7 @@ from jaxalign.runtime.devices import refuse_without_threads
 GROUP = 4096  # queries whose letters lie side by side
 LINK_BYTES = 12  # two numbers of sequences, a distance
 WORK_COPIES = 5  # of the links, while a matrix is made of them
+LAUNCHES_AT_ONCE = 2
 LEAST_CELLS_OF_A_GPU = 2e11  # fewer take less time than to compile its kernels
 
 
@@ -84,18 +85,28 @@ def _launches(sequences: LetterCodes, cells: float):
 def _look_by_launches(launches, queries: "_Falling", begin: int, cut: int, links):
     """Add the near pairs of the targets from a place on, by launches on a GPU."""
     order, end = queries.order, len(queries.order)
+    lengths = queries.sequences.lengths[order]
+
+    def groups(first, last):
+        """Places of the queries of each launch."""
+        while first < last:
+            count = launches.query_count(int(lengths[first]))
+            yield np.arange(first, min(first + count, last))
+            first += count
+
     for place in range(begin, end, launches.targets):
         targets = order[place : place + launches.targets]
         blocks = launches.blocks(targets)
+
+        def look(some, place=place, targets=targets, blocks=blocks):
+            first = int(np.searchsorted(queries.last, some[0], side="right")) - place
+            last = np.minimum(some - place, len(targets))
+            near = launches.near(order[some], blocks, max(first, 0), last, cut)
+            links.add(order[some[near.row]], targets[near.column], near.value)
+
+        # One waits for its launch while the other one runs.
         last = int(queries.last[place + len(targets) - 1])
-        first = place
-        while first < last:
-            count = launches.query_count(int(queries.sequences.lengths[order[first]]))
-            some = np.arange(first, min(first + count, last))
-            first += count
-            met = np.minimum(some - place, len(targets))
-            q, t, distance = launches.near(order[some], blocks, met, cut)
-            links.add(order[some[q]], targets[t], distance)
+        in_threads(look, groups(place, last), LAUNCHES_AT_ONCE)
 
 
 def _places(blocks) -> Iterator[tuple[int, np.ndarray]]:

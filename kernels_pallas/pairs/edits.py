@@ -97,7 +97,8 @@ def edits(
     Parameters
     ----------
     table : int32 (stacks, size), of ``edit_table``
-    layout : int32 (2,), queries of a stack, and of all stacks, ``rows`` at most
+    layout : int32 (4,), queries of a stack, and of all stacks, ``rows`` at most; the
+        first block of targets that any of them meets, and the one after the last
     blocks : of ``target_blocks``, with ``front``
     lengths : int32 (N,), of targets
     words, padding : static, as of ``edit_table``
@@ -107,7 +108,7 @@ def edits(
     Returns
     -------
     int32 (rows, N)
-        Rows beyond the queries may hold anything.
+        Rows beyond the queries, and blocks that none meets, may hold anything.
     """
     program = partial(_edit_program, words=words, padding=padding, rows=rows)
     return every_pair(program, table, (*blocks, lengths, layout), interpret, rows)
@@ -120,7 +121,8 @@ def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
     stack, block = lax.axis_index("query"), lax.axis_index("block")
     match, thread = match_words(th, table, match, stack, size), th.index()
     slots, start, width = layout[0], starts[block], row_words(words)
-    steps = jnp.where(stack * slots < layout[1], steps[block], jnp.int32(0))
+    met = (stack * slots < layout[1]) & (layout[2] <= block) & (block < layout[3])
+    steps = jnp.where(met, steps[block], jnp.int32(0))
     last_row = jnp.int32(letters.shape[0] // THREADS - 1)
 
     def four_letters(t):

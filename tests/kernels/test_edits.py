@@ -24,9 +24,9 @@ def sets(seed, count, longest):
     return [rng.integers(0, PADDING, n).astype(np.uint8) for n in lengths]
 
 
-def found(queries, targets, words, slots):
+def found(queries, targets, words, slots, met=(0, 2**20)):
     stacks, size = -(-len(queries) // slots) + 1, {"words": words, "padding": PADDING}
-    layout = np.array([slots, len(queries)], np.int32)
+    layout = np.array([slots, len(queries), *met], np.int32)
     table = edits.edit_table(*joined(queries), layout[0], stacks=stacks, **size)
     lengths = np.zeros(-len(targets) // THREADS * -THREADS, np.int32)
     lengths[: len(targets)] = [len(target) for target in targets]
@@ -52,6 +52,17 @@ def test_values_are_those_of_one_long_word(words, slots):
 
 
 @values
+def test_blocks_that_no_query_meets_are_left_out():
+    queries, targets = sets(1, 5, 30), sets(2, 3 * THREADS, 9)
+    targets.sort(key=len, reverse=True)
+    got = found(queries, targets, 2, 2, met=(1, 2))
+    want = np.array(wanted(queries, targets))
+    some = slice(THREADS, 2 * THREADS)
+    assert (got[:, some] == want[:, some]).all()
+    assert (got != want).any(0)[:THREADS].any() and (got != want)[:, some.stop :].any()
+
+
+@values
 @pytest.mark.slow
 def test_edges_cross_from_one_statement_to_the_next():
     words = edit_words.ASM_WORDS + 2
@@ -64,7 +75,7 @@ def test_edges_cross_from_one_statement_to_the_next():
 @pytest.mark.parametrize("words", [1, edits.STACK_WORD_COUNTS[-1]])
 def test_it_lowers_to_mosaic_for_a_gpu(words):
     size = -(-26 * match_words.row_words(words) // THREADS) * THREADS
-    shapes = [(4, size), (2,), (2,), (2,), (64 * THREADS,), (2 * THREADS,)]
+    shapes = [(4, size), (4,), (2,), (2,), (64 * THREADS,), (2 * THREADS,)]
     shapes = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
     table, layout, *blocks, lengths = shapes
     run = partial(edits.edits, words=words, padding=24, rows=8)

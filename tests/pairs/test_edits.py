@@ -289,6 +289,7 @@ def test_near_pairs_by_launches(monkeypatch):
 
     monkeypatch.setattr(near_pairs, "MAX_SECONDS", -1)
     monkeypatch.setattr(near_pairs, "LEAST_CELLS_OF_A_GPU", 0)
+    monkeypatch.setattr(near_pairs, "LAUNCHES_AT_ONCE", 1)  # of the interpreter
     monkeypatch.setattr(few_pairs, "LEAST_ROWS", 1)
     monkeypatch.setattr(few_pairs, "LEAST_PAIRS", 64)
     monkeypatch.setattr(kernel, "STACK_WORD_COUNTS", (1, 2))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -54,17 +55,19 @@ class EditLaunches:
         some = layout(self.codes, *where, padding=size, room=room, front=True)
         return some, where[1]
 
-    def distances(self, queries, blocks):
+    def distances(self, queries, blocks, met):
         """Distances of one launch: int32 (``self.queries``, ``self.targets``), on the
-        device; rows beyond the queries may hold anything.
+        device; rows beyond the queries, and targets that none meets, may hold anything.
 
         queries : indices, longest first, ``query_count`` of the first at most
         blocks : of ``self.blocks``
+        met : slice of the targets that any of the queries meets
         """
         first, length = few_pairs.places(self.sequences, queries, self.queries)
         words, slots = kernels_pallas.edit_stack(int(length.max(initial=0)))
         static: Any = {"words": words, "padding": self.sequences.size}
-        layout = np.array([slots, len(queries)], np.int32)
+        met = met.start // few_pairs.THREADS, -(-met.stop // few_pairs.THREADS)
+        layout = np.array([slots, len(queries), *met], np.int32)
         table = stored(kernels_pallas.edit_table, TABLE)
         where = self.codes, first, length, layout[0]
         table = table(*where, stacks=self.stacks, **static)
@@ -72,15 +75,20 @@ class EditLaunches:
         edits = stored(kernels_pallas.edits, EDITS)
         return edits(table, layout, *blocks, **static)
 
-    def near(self, queries, blocks, last, cut: int) -> few_pairs.FewPairs:
+    def near(self, queries, blocks, first: int, last, cut: int) -> few_pairs.FewPairs:
         """Pairs of one launch within a cut, and their distances.
 
         queries, blocks : as of ``distances``
-        last : int (queries,), how many of the targets each query meets
+        first, last : the targets before the first are beyond the cut; int (queries,),
+            how many each query meets, no fewer than the query before
         """
-        edits = self.distances(queries, blocks)
+        met = slice(first, int(last[-1]))
         last = np.pad(last, (0, self.queries - len(last))).astype(np.int32)
-        return few_pairs.chosen(_within(edits, last, np.int32(cut)), edits)
+        # A thread has no default device of its own.
+        with jax.default_device(self.codes.device):
+            edits = self.distances(queries, blocks, met)
+            mask = _within(edits, np.int32(first), last, np.int32(cut))
+            return few_pairs.chosen(mask, edits)
 
 
 def launches_of(sequences: LetterCodes) -> EditLaunches | None:
@@ -89,7 +97,7 @@ def launches_of(sequences: LetterCodes) -> EditLaunches | None:
 
 
 @program()
-def _within(edits, last, cut):
+def _within(edits, first, last, cut):
     """Which pairs are within the cut."""
     column = jnp.arange(edits.shape[1], dtype=jnp.int32)[None]
-    return (edits <= cut) & (column < last[:, None])
+    return (edits <= cut) & (first <= column) & (column < last[:, None])
