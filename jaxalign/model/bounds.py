@@ -87,7 +87,7 @@ def least_zero(scoring: Scoring, dtype: str) -> int:
     return int(np.iinfo(dtype).min) + max(scoring.open + scoring.extend, worst)
 
 
-def fits_differences(scoring: Scoring, dtype: str) -> bool:
+def fits_differences(scoring: Scoring, dtype: str, paths: bool) -> bool:
     """Whether an unsigned dtype holds all that a fill by differences computes
     (``pairs.dp.sweep.difference_fill``), at any lengths.
 
@@ -95,12 +95,15 @@ def fits_differences(scoring: Scoring, dtype: str) -> bool:
     last residues two sequences lose no more, and at least min(S); a difference of two
     neighbours is one of these less another neighbour's, which is -o at least. So with o
     or 2 * o added all are within 0 ... max(S) + 2 * o. What is subtracted of H,
-    o - extend, leaves it above 0 as long as min(S) >= -(o + extend).
+    o - extend, leaves it above 0 as long as min(S) >= -(o + extend). With ``paths`` all
+    have one more, and a gap in column 0 must cost something to go on.
     """
     best = max(int(scoring.scores.max(initial=0)), 0)
     worst = max(-int(scoring.scores.min(initial=0)), 0)
-    high = best + 2 * scoring.open
-    return worst <= scoring.open + scoring.extend and high <= np.iinfo(dtype).max
+    more = int(paths)
+    low, high = worst + more, best + 2 * scoring.open + more
+    fits = low <= scoring.open + scoring.extend and high <= np.iinfo(dtype).max
+    return fits and scoring.extend >= more
 
 
 def identity_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:

@@ -1,11 +1,11 @@
-"""Global scores by differences in 8 bits are those of the oracle, at any length."""
+"""Global tables by differences in 8 bits: scores of the oracle, and the same paths."""
 
 from itertools import product
 
 import numpy as np
 import oracle
 import pytest
-from cases import text_of
+from cases import same_tables, text_of
 
 import jaxalign
 from jaxalign import Scoring
@@ -29,6 +29,7 @@ def one_way():
 
 # What is computed lies in 0 ... max(S) + 2 * gap_open, and min(S) at the other limit.
 HIGHEST = 255 - 2 * 40, -41, 40, 1
+HIGHEST_OF_PATHS = 254 - 2 * 40, -40, 40, 1
 CASES = {
     "blosum": Scoring(),
     "linear": Scoring(gap_open=4, gap_extend=4),
@@ -86,23 +87,52 @@ def test_a_matrix_of_scores(monkeypatch):
         assert found[i, j] == want
 
 
+@pytest.mark.parametrize(
+    "scoring, options",
+    [
+        (Scoring(), {"free_ends": ["query_start", "target_start"]}),
+        (Scoring(gap_open=4, gap_extend=4), {"output": "stats", "threads": 2}),
+        (scoring_of(*HIGHEST_OF_PATHS), {}),
+        (one_way(), {}),
+    ],
+    ids=["free starts", "linear", "limits", "one way"],
+)
+def test_paths_by_differences(scoring, options, monkeypatch):
+    """Rows and operations are those of a fill of the scores themselves."""
+    texts = sequences(scoring)
+    texts += [text[::-1] for text in texts[2:]]  # alike in length: ties, swapped sides
+    options = {"output": "alignment", "scoring": scoring} | options
+    want = jaxalign.align_all(texts, **options)
+    assert "uint8" not in want.info["dtypes"]
+    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    found = jaxalign.align_all(texts, **options)
+    assert "uint8" in found.info["dtypes"]
+    same_tables(found, want)
+
+
 def test_what_8_bits_of_differences_hold():
-    same, other, gap_open, gap_extend = HIGHEST
-    assert bounds.fits_differences(scoring_of(*HIGHEST), "uint8")
-    for beyond in ((same + 1, other), (same, other - 1)):
-        wide = scoring_of(*beyond, gap_open, gap_extend)
-        assert not bounds.fits_differences(wide, "uint8")
+    for paths, limits in ((False, HIGHEST), (True, HIGHEST_OF_PATHS)):
+        same, other, gap_open, gap_extend = limits
+        assert bounds.fits_differences(scoring_of(*limits), "uint8", paths)
+        for beyond in ((same + 1, other), (same, other - 1)):
+            wide = scoring_of(*beyond, gap_open, gap_extend)
+            assert not bounds.fits_differences(wide, "uint8", paths)
+    free_extension = Scoring(gap_open=11, gap_extend=0)
+    assert bounds.fits_differences(free_extension, "uint8", False)
+    assert not bounds.fits_differences(free_extension, "uint8", True)
 
 
 def test_jobs_that_are_filled_as_they_are(monkeypatch):
-    """Free ends behind the sequences, paths, zipped pairs, and scorings beyond."""
+    """Free ends behind the sequences, identities, and scorings beyond."""
     monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
     texts = ["ACD", "ACW"] * 9
     same, other, *gaps = HIGHEST
     for options in (
         {"mode": "semiglobal"},
-        {"output": "stats"},
+        {"free_ends": ["query_end"]},
+        {"output": "identity"},
+        {"output": "stats", "scoring": scoring_of(*HIGHEST)},
         {"scoring": scoring_of(same + 1, other, *gaps)},
     ):
         plan = jaxalign.plan(texts, **{"output": "score"} | options)
-        assert plan["dtypes"] == ["int16"]
+        assert "uint8" not in plan["dtypes"]

@@ -295,10 +295,12 @@ def test_a_database_profile_over_another(columns, lanes):
         np.testing.assert_array_equal(found[:, 64:], room[:, 64:])
 
 
-def scores_alone(queries, targets, problem, costs=None, opening=None):
+def scores_alone(queries, targets, problem, costs=None, opening=None, paths=False):
     """Local scores, no paths: of a query, or of a team whose second one the odd
-    targets meet. Global ones by differences where ``opening`` is given."""
+    targets meet. Global ones by differences where ``opening`` is given, then also with
+    ``paths``."""
     differences = opening is not None
+    backtrack = jnp.zeros(ROWS // 2 * SIZE * 2 * LANES, jnp.uint8) if paths else None
     block = window_program.load_block(
         packed_block(targets, 2), problem, not differences, differences=differences
     )
@@ -306,8 +308,8 @@ def scores_alone(queries, targets, problem, costs=None, opening=None):
     second = np.arange(LANES)[None] % 2 == 1 if len(queries) == 2 else None
     result, _ = window_program.run_window(
         block, codes.T[None], m[None], np.zeros(1, np.int32), np.int32(1),
-        np.zeros((1, LANES), bool), problem, None, second, local=not differences,
-        rows=8, longest=SIZE, paths=False, steps=False, fused=True, costs=costs,
+        np.zeros((1, LANES), bool), problem, backtrack, second, local=not differences,
+        rows=8, longest=SIZE, paths=paths, steps=False, fused=True, costs=costs,
         opening=opening,
     )  # fmt: skip
     return np.asarray(result.score[0])
@@ -342,9 +344,17 @@ scores_alone(queries[:2], targets, problem, {form})
 
 
 @pytest.mark.parametrize(
-    "form, operation", [("Constants(11, 1)", "smax"), ("opening=10", "usub.sat")]
+    "form, operation, times, blocks",
+    [
+        # Two steps of a turn, four blocks of four cells each: five maxima or more, or
+        # two subtractions that stop at 0.
+        ("Constants(11, 1)", "smax", 20, 8),
+        ("opening=10", "usub.sat", 8, 8),
+        # Blocks of two cells, with two more such subtractions each.
+        ("opening=10, paths=True", "usub.sat", 8, 8),
+    ],
 )
-def test_lanes_of_a_block_are_vectors(form, operation, tmp_path):
+def test_lanes_of_a_block_are_vectors(form, operation, times, blocks, tmp_path):
     """A loop of cells that LLVM leaves as it is takes a hundred times as long."""
     flags = f"--xla_dump_to={tmp_path} --xla_dump_emitter_re=llvm"
     more = {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
@@ -352,13 +362,11 @@ def test_lanes_of_a_block_are_vectors(form, operation, tmp_path):
     script = IN_LANES.format(tests=str(Path(__file__).parents[1]), form=form)
     subprocess.run([sys.executable, "-c", script], env=os.environ | more, check=True)
     texts = [path.read_text() for path in tmp_path.glob("*run_window*ir-with-opt.ll")]
-    [text] = [text for text in texts if "reduce_fusion" in text]
-    loops = re.split(r"(?m)^vector\.body\d*:", text)[1:]
     calls = f"@llvm.{operation}.v"
+    text = max(texts, key=lambda text: text.count(calls))
+    loops = re.split(r"(?m)^vector\.body\d*:", text)[1:]
     cells = [part.split("\n\n")[0].count(calls) for part in loops]
-    # Two steps of a turn, four blocks of four cells each, with five maxima or more, or
-    # with two subtractions that stop at 0.
-    assert sum(count >= (20 if operation == "smax" else 8) for count in cells) == 8
+    assert sum(count >= times for count in cells) == blocks
 
 
 def test_window_computes_what_it_is_told_to():

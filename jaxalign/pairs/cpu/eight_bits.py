@@ -2,7 +2,7 @@
 
 Local scores are tried in 8 bits. Without paths a score of 0 is held near the bottom of
 the range. A score that 8 bits do not hold is seen (``model.bounds``), and such pairs
-are computed again in more bits. Global scores are filled by differences, which 8 bits
+are computed again in more bits. Global tables are filled by differences, which 8 bits
 provably hold at any length.
 """
 
@@ -58,14 +58,15 @@ def costs(task: Task, window: Window, dtype: str) -> Constants | None:
 
 def opening(task: Task, window: Window) -> int | None:
     """What a gap costs to open, beside what its residues cost, as a constant of the
-    program that fills global scores by differences in 8 bits
+    program that fills global tables by differences in 8 bits
     (``pairs/dp/sweep/difference_fill.py``); None where they are filled as they are."""
+    large = on_cpu(task) and task.job.cells >= LARGE_JOB_CELLS
     ends = {"query_end", "target_end"} & set(task.free)
-    scores = task.mode != "local" and not ends and task.output == "score"
+    cells = task.mode != "local" and not ends and task.output != "identity"
     shared = not (window.zipped or task.scoring.by_position or task.mesh is not None)
-    if not (scores and shared and _large_on_cpu(task)):
+    if not (large and cells and shared):
         return None
-    fits = bounds.fits_differences(task.scoring, "uint8")
+    fits = bounds.fits_differences(task.scoring, "uint8", task.paths)
     return task.scoring.open - task.scoring.extend if fits else None
 
 

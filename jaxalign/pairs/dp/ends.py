@@ -48,9 +48,10 @@ def _choose(which, yes, no):
     return EndCell(*(jnp.where(which, a, b) for a, b in zip(yes, no, strict=True)))
 
 
-def last_score(last_cells, block):
-    """H[m, n] of every target, of H[m, :] in the last column of every tile."""
-    return last_cells[(block.first + block.length) // TILE - 1, block.lane]
+def corner(last_cells, block, m):
+    """(m, n) of every target, of H[m, :] in the last column of every tile."""
+    n = block.length
+    return EndCell(last_cells[(block.first + n) // TILE - 1, block.lane], m, n)
 
 
 def sweep_end(filled, block, m, gaps, free, tie, *, local, fused):

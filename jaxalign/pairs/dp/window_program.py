@@ -118,8 +118,8 @@ def run_window(
     local, rows, longest, paths, steps, fused, costs : static; ``longest`` target
         there can be, ``paths`` walks and counts, ``steps`` keeps the operations too,
         ``costs`` as in ``sweep.fill``
-    opening : static, gap_open - gap_extend where scores alone are filled by differences
-        (``sweep.difference_fill``), else None
+    opening : static, gap_open - gap_extend where a global table is filled by
+        differences (``sweep.difference_fill``), else None
     """
     shape = queries.shape[0], block.lane.shape[0]
     out = _empty(shape, queries.shape[1], problem, **static)
@@ -175,24 +175,24 @@ def _one_query(
     gaps, free = problem.gaps, problem.free
     fused = static["fused"]
     if opening is not None:
-        cells = difference_fill.last_cells(
-            block, query, gaps, free, opening=opening, rows=rows, fused=fused
+        cells, backtrack = difference_fill.fill(
+            block, query, gaps, free, backtrack, opening=opening, rows=rows, fused=fused
         )
-        return WindowResult(ends.last_score(cells, block)), None
-    filled = lane_fill.fill(
-        block, query, gaps, free, backtrack,
-        local=local, rows=rows, fused=fused, costs=costs,
-    )  # fmt: skip
-    tie = tie.astype(jnp.int32)
-    end = ends.sweep_end(
-        filled, block, m[own], gaps, free, tie, local=local, fused=fused
-    )
+        end = ends.corner(cells, block, m[own])
+    else:
+        filled = lane_fill.fill(
+            block, query, gaps, free, backtrack,
+            local=local, rows=rows, fused=fused, costs=costs,
+        )  # fmt: skip
+        tie = tie.astype(jnp.int32)
+        end = ends.sweep_end(
+            filled, block, m[own], gaps, free, tie, local=local, fused=fused
+        )
+        backtrack = filled.backtrack
     if not paths:
         return WindowResult(end.score), None
-    walked = _walk_all(
-        block, codes, own, start, end, filled.backtrack, problem, **static
-    )
-    return WindowResult(end.score, end.i, end.j, walked), filled.backtrack
+    walked = _walk_all(block, codes, own, start, end, backtrack, problem, **static)
+    return WindowResult(end.score, end.i, end.j, walked), backtrack
 
 
 def _tiles(block, start):

@@ -1,4 +1,4 @@
-"""Global scores on a CPU by differences of neighbouring cells, in 8 bits at any length.
+"""Global tables on a CPU by differences of neighbouring cells, 8 bits at any length.
 
 The difference recurrence of Suzuki and Kasahara (BMC Bioinformatics 19:45, 2018): H
 itself grows with the lengths, but H of a cell less H of the next one does not. With
@@ -13,7 +13,7 @@ The score is H at the top of the last column plus the differences down that colu
 rows below the last of a query are left out of that sum, and pad columns before a target
 keep the differences of its column 0. ``model.bounds.fits_differences`` says which
 scorings 8 bits hold. Blocks of 2 x 2 cells and their loops are those of
-``cell_blocks``.
+``cell_blocks``; with backtrack, cells are those of ``difference_paths``.
 """
 
 from functools import partial
@@ -26,7 +26,7 @@ from jax import lax
 from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.recurrence import border
-from jaxalign.pairs.dp.sweep import TILE
+from jaxalign.pairs.dp.sweep import TILE, difference_paths
 from jaxalign.pairs.dp.sweep.cell_blocks import (
     BLOCK_COLUMNS,
     BLOCK_ROWS,
@@ -51,7 +51,7 @@ def shifted(scores, gaps):
     return (scores.astype(jnp.int16) + 2 * gaps.open.astype(jnp.int16)).astype(CELL)
 
 
-def last_cells(block, query, gaps, free, *, opening, rows, fused=True):
+def fill(block, query, gaps, free, backtrack=None, *, opening, rows, fused=True):
     """H of row m in the last column of every tile, of use where a target ends there.
 
     Parameters
@@ -60,39 +60,47 @@ def last_cells(block, query, gaps, free, *, opening, rows, fused=True):
     query : Query, W = 1 or 2
     gaps : Gaps, scalars of a dtype that holds all scores
     free : dict of bool scalars, of which the two free starts count
+    backtrack : as in ``lane_fill.fill``
     opening : static, gap_open - gap_extend
     rows, fused : static; ``rows`` divides M
 
     Returns
     -------
-    (L / TILE, B), dtype of the gaps
+    cells : (L / TILE, B), dtype of the gaps
+    backtrack : written, or None
     """
     lanes, (count, wide) = block.codes.shape[1], query.codes.shape
     top = border(block.length[block.target], free["target_start"], gaps)
     v = _border(inside_index(block), free["target_start"], gaps)
     below = jnp.zeros((count // rows, rows, lanes), CELL)
-    state = top, in_pairs(v), in_pairs(jnp.zeros_like(v)), below, below
+    laid_out = in_pairs if backtrack is None else lambda columns: columns
+    v, x, scores = map(laid_out, (v, jnp.zeros_like(v), block.scores))
+    state = top, v, x, below, below, backtrack
     i = 1 + jnp.arange(count, dtype=jnp.int32).reshape(-1, rows)
     query_rows = _Rows(
         query.codes.reshape(-1, rows, wide),
         _border(i, free["query_start"], gaps),
         jnp.clip(query.length[None, :] - i[:, :1] + 1, 0, rows).astype(CELL),
     )
-    given = in_pairs(block.scores), block.begins, query.second, gaps.open
+    tie = None if backtrack is None else query.tie.astype(CELL)
+    given = scores, block.begins, query.second, gaps.open, tie
     size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
     strip = partial(_strip, opening=opening)
 
     def chunks(state, given, query_rows, first, last, strips):
         def chunk(c, state):
             tiles = lax.max(first, c * size), lax.min(last, (c + 1) * size)
-            one = partial(strip, tiles, given, query_rows)
+            one = partial(strip, tiles, last, given, query_rows)
             return lax.fori_loop(0, strips, one, state)
 
         end = lax.div(last + (size - 1), size)
         return lax.fori_loop(lax.div(first, size), end, chunk, state)
 
     sweep = one_function(chunks, fused)
-    return sweep(state, given, query_rows, query.tile, block.tiles, query.strips)[0]
+    top, *_, backtrack = sweep(
+        state, given, query_rows, query.tile, block.tiles, query.strips
+    )
+    return top, backtrack
 
 
 class _Rows(NamedTuple):
@@ -109,35 +117,43 @@ def _border(index, free, gaps):
     return jnp.where(free | (index < 1), gaps.open, first).astype(CELL)
 
 
-def _strip(tiles, given, query_rows, s, state, *, opening):
+def _strip(tiles, last, given, query_rows, s, state, *, opening):
     """One strip: rows s * rows + 1 ... s * rows + rows against some tiles."""
-    scores, begins, second, gap_open = given
-    corner, v, x, *wide = state
+    scores, begins, second, gap_open, tie = given
+    corner, v, x, *columns, backtrack = state
     letters, start, inside = jax.tree.map(lambda a: row_of(a, s), query_rows)
     rows, lanes = len(letters), begins.shape[1]
-    u, y = (tuple(row_of(row_of(a, s), k) for k in range(rows)) for a in wide)
+    u, y = (tuple(row_of(row_of(a, s), k) for k in range(rows)) for a in columns)
     start = [lax.broadcast(row_of(start, k), (lanes,)) for k in range(rows)]
     letters = [row_of(letters, k) for k in range(rows)]
     add = one_function(_add)
     twice = one_function(lambda a: lax.concatenate([a, a], 0))
 
     def tile(t, carry):
-        corner, v, x, u, y = carry
+        corner, v, x, u, y, backtrack = carry
         begin = row_of(begins, t)
         meets = None if second is None else row_of(second, t)
         u = tuple(lax.select(begin, a, b) for a, b in zip(start, u, strict=True))
         y = tuple(lax.select(begin, lax.full_like(a, 0), a) for a in y)
-        both = None if meets is None else twice(meets)
-        columns = unrolled(_columns(scores, letters, both, opening))
-        turns = TILE // (BLOCK_COLUMNS * UNROLLED_STEPS)
-        v, x, u, y = lax.fori_loop(t * turns, (t + 1) * turns, columns, (v, x, u, y))
+        if backtrack is None:
+            both = None if meets is None else twice(meets)
+            column, wide = _columns(scores, letters, both, opening), BLOCK_COLUMNS
+        else:
+            column, wide = difference_paths.column_of(
+                scores, letters, meets, opening, row_of(tie, t), s, last * TILE
+            ), 1  # fmt: skip
+        turns = TILE // (wide * UNROLLED_STEPS)
+        inner = v, x, u, y, backtrack
+        inner = lax.fori_loop(t * turns, (t + 1) * turns, unrolled(column), inner)
+        v, x, u, y, backtrack = inner
         below = add(row_of(corner, t), per_lane(inside, meets, lanes), gap_open, u)
-        return put_row(corner, below, t), v, x, u, y
+        return put_row(corner, below, t), v, x, u, y, backtrack
 
-    corner, v, x, u, y = lax.fori_loop(*tiles, tile, (corner, v, x, u, y))
+    inner = corner, v, x, u, y, backtrack
+    corner, v, x, u, y, backtrack = lax.fori_loop(*tiles, tile, inner)
     put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
     after = (lax.concatenate([a[None] for a in some], 0) for some in (u, y))
-    return corner, v, x, *map(put, wide, after)
+    return corner, v, x, *map(put, columns, after), backtrack
 
 
 def _add(above, inside, gap_open, u):
@@ -150,7 +166,7 @@ def _add(above, inside, gap_open, u):
 
 
 def _columns(scores, letters, second, opening):
-    """The step over two columns of all lanes: a function (p, (v, x, u, y))."""
+    """The step over two columns of all lanes: a function (p, (v, x, u, y, None))."""
     lanes = scores.shape[2] // BLOCK_COLUMNS
 
     def halves(pair):
@@ -161,7 +177,7 @@ def _columns(scores, letters, second, opening):
     row = one_function(row_of)
 
     def step(p, carry):
-        v, x, u, y = carry
+        v, x, u, y, nothing = carry
         above, gap, new_u, new_y = halves(row(v, p)), halves(row(x, p)), [], []
         for k in range(0, len(letters), BLOCK_ROWS):
             some = slice(k, k + BLOCK_ROWS)
@@ -171,7 +187,7 @@ def _columns(scores, letters, second, opening):
             new_y += y_k
         for c in range(BLOCK_COLUMNS):
             v, x = put_column(v, above[c], p, c), put_column(x, gap[c], p, c)
-        return v, x, tuple(new_u), tuple(new_y)
+        return v, x, tuple(new_u), tuple(new_y), nothing
 
     return step
 
