@@ -339,34 +339,36 @@ test_dp.LANES = 256
 queries, targets = some_pairs(np.random.default_rng(0), 256, 20)
 S = padded_matrix(Scoring().scores)
 problem = problem_of(S, (11, 1), set(), "int16")
-scores_alone(queries[:2], targets, problem, {form})
+{call}
 """
 
 
 @pytest.mark.parametrize(
-    "form, operation, times, blocks",
+    "call, operation, times, blocks",
     [
         # Two steps of a turn, four blocks of four cells each: five maxima or more, or
         # two subtractions that stop at 0.
-        ("Constants(11, 1)", "smax", 20, 8),
-        ("opening=10", "usub.sat", 8, 8),
-        # Blocks of two cells, with two more such subtractions each.
-        ("opening=10, paths=True", "usub.sat", 8, 8),
+        ("scores_alone(queries[:2], {}, Constants(11, 1))", "smax", 20, 8),
+        ("scores_alone(queries[:2], {}, opening=10)", "usub.sat", 8, 8),
+        # Blocks of two cells, with two more such subtractions each, or four maxima.
+        ("scores_alone(queries[:2], {}, opening=10, paths=True)", "usub.sat", 8, 8),
+        ("swept(queries, {}, False, True, 0)", "smax", 8, 8),
     ],
 )
-def test_lanes_of_a_block_are_vectors(form, operation, times, blocks, tmp_path):
+def test_lanes_of_a_block_are_vectors(call, operation, times, blocks, tmp_path):
     """A loop of cells that LLVM leaves as it is takes a hundred times as long."""
     flags = f"--xla_dump_to={tmp_path} --xla_dump_emitter_re=llvm"
     more = {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     more |= {"JAX_ENABLE_COMPILATION_CACHE": "0", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
-    script = IN_LANES.format(tests=str(Path(__file__).parents[1]), form=form)
+    call = call.format("targets, problem")
+    script = IN_LANES.format(tests=str(Path(__file__).parents[1]), call=call)
     subprocess.run([sys.executable, "-c", script], env=os.environ | more, check=True)
     texts = [path.read_text() for path in tmp_path.glob("*run_window*ir-with-opt.ll")]
     calls = f"@llvm.{operation}.v"
     text = max(texts, key=lambda text: text.count(calls))
     loops = re.split(r"(?m)^vector\.body\d*:", text)[1:]
     cells = [part.split("\n\n")[0].count(calls) for part in loops]
-    assert sum(count >= times for count in cells) == blocks
+    assert sum(count >= times for count in cells) >= blocks
 
 
 def test_window_computes_what_it_is_told_to():

@@ -16,7 +16,6 @@ from jaxalign.runtime.devices import first_device
 # Cells of a job that is worth a program more, and one for its gap costs alone: a second
 # of a core with AVX2.
 LARGE_JOB_CELLS = 4 * 10**9
-PATHS_RATIO = 5  # so many times as many with paths, which gain less
 # With one pair in so many beyond them, a window is filled again …
 MAX_OVERFLOW_RATIO = 32
 WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
@@ -28,8 +27,7 @@ def on_cpu(task: Task) -> bool:
 
 
 def _large_on_cpu(task: Task) -> bool:
-    least = LARGE_JOB_CELLS * (PATHS_RATIO if task.paths else 1)
-    return on_cpu(task) and task.job.cells >= least
+    return on_cpu(task) and task.job.cells >= LARGE_JOB_CELLS
 
 
 def limit(task: Task) -> int:
@@ -60,11 +58,10 @@ def opening(task: Task, window: Window) -> int | None:
     """What a gap costs to open, beside what its residues cost, as a constant of the
     program that fills global tables by differences in 8 bits
     (``pairs/dp/sweep/difference_fill.py``); None where they are filled as they are."""
-    large = on_cpu(task) and task.job.cells >= LARGE_JOB_CELLS
     ends = {"query_end", "target_end"} & set(task.free)
     cells = task.mode != "local" and not ends and task.output != "identity"
     shared = not (window.zipped or task.scoring.by_position or task.mesh is not None)
-    if not (large and cells and shared):
+    if not (cells and shared and _large_on_cpu(task)):
         return None
     fits = bounds.fits_differences(task.scoring, "uint8", task.paths)
     return task.scoring.open - task.scoring.extend if fits else None

@@ -86,8 +86,9 @@ def least_bytes(job: PairMatrix, i: int, j: int) -> int:
 
 
 def _coarse(job) -> bool:
-    """Few length buckets: a compilation costs more than padding saves."""
-    return job.cells < 2 * 10**10
+    """Few length buckets: a compilation costs more than padding saves, and without
+    operations padding costs next to nothing."""
+    return not job.steps or job.cells < 2 * 10**10
 
 
 def cut(job: PairMatrix, budget: int) -> Partition:
@@ -108,7 +109,7 @@ def cut(job: PairMatrix, budget: int) -> Partition:
         _cut_block(job, split, below, block, lanes, budget)
     if job.teams and job.include_self:  # the first of a team met itself already
         _cut_zip(job, split, queries[1::2], budget)
-    return split
+    return _same_backtrack(job, split, budget)
 
 
 def regroup(job: PairMatrix, queries, targets, budget: int) -> Partition:
@@ -124,14 +125,14 @@ def regroup(job: PairMatrix, queries, targets, budget: int) -> Partition:
             count = _next_block(job, some, LANES[1])
             _narrow(job, split, query, some[:count], LANES[1], budget, few=True)
             some = some[count:]
-    return split
+    return _same_backtrack(job, split, budget)
 
 
 def zip_together(job: PairMatrix, budget: int) -> Partition:
     """Some pairs of another job, which are zipped: all with one program."""
     split = Partition([], [])
     _cut_zip(job, split, np.arange(job.pairs), budget, few=True)
-    return split
+    return _same_backtrack(job, split, budget)
 
 
 def _next_block(job, order, lanes) -> int:
@@ -178,10 +179,26 @@ def _backtrack(m, used, lanes) -> int:
     return max(1, -(-m // STRIP_ROWS)) * (STRIP_ROWS // 2) * used * lanes
 
 
+def _same_backtrack(job, split: Partition, budget: int) -> Partition:
+    """The same windows with one size of backtrack, the largest, where it fits: each
+    size is a program, and threads use theirs again for the next window."""
+    most = max((window.capacity for window in split.blocks), default=0)
+    large = (replace(window, capacity=most) for window in split.blocks)
+    blocks = [
+        same if window_bytes(same, 4, job.steps) <= _limit(same, budget) else window
+        for window, same in zip(split.blocks, large, strict=True)
+    ]
+    return Partition(blocks, split.pairs)
+
+
+def _limit(window: Window, budget: int) -> int:
+    return budget if window.lanes > LANES[-1] else min(budget, MAX_NARROW_BYTES)
+
+
 def _fitted(job, window: Window, budget: int) -> Window | None:
     """The window within the budget: as it is, else without room for others (a program
     of its own, but no fewer lanes); None where it does not fit."""
-    limit = budget if window.lanes > LANES[-1] else min(budget, MAX_NARROW_BYTES)
+    limit = _limit(window, budget)
     needed = _backtrack(window.m, int(window.last.max(initial=TILE)), window.lanes)
     tight = replace(window, capacity=min(window.capacity, needed))
     fit = (x for x in (window, tight) if window_bytes(x, 4, job.steps) <= limit)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxalign.pairs.gpu import device_sequences
@@ -62,9 +63,8 @@ def load_sides(task, kernels):
         queries = device_sequences.load(task.queries, *sizes)
     rank = job.rank if job.kind == "all" and job.once else np.arange(len(task.targets))
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
-    order = Order(
-        *(device_sequences.padded_integers(x, sizes[1]) for x in (base, rank))
-    )
+    places = (device_sequences.padded_integers(x, sizes[1]) for x in (base, rank))
+    order = jax.device_put(Order(*places))
     wildcard = task.scoring.alphabet.wildcard_code
     problem = kernels.problem_of(*numbers(task), task.free, wildcard)
     return (queries, targets), order, problem

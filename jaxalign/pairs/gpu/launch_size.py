@@ -119,7 +119,8 @@ class LaunchSizes:
         wide = (*WIDE_TARGETS, *TARGET_COUNTS) if _few(task) else TARGET_COUNTS
         limit = task.window or wide[0]
         if self.listed:
-            return [(min(p, limit),) * 2 for p in LIST_SIZES]
+            most = FEW_PAIRS if _few_pairs(task) else LIST_SIZES[0]
+            return [(min(p, limit),) * 2 for p in LIST_SIZES if p <= most]
         needed = bucket(whole.targets if whole else len(task.job.target_lengths))
         needed = min(needed, CHECKPOINTED_TARGETS) if task.paths else needed
         few = QUERY_COUNTS[0] if whole else bucket(len(task.job.query_lengths), 4, 4)
@@ -146,7 +147,7 @@ def shape(task, kernels, longest, dtype, listed=False):
         shared=not listed and task.job.kind != "zip",
         paths=task.paths,
         linear=linear,
-        few=task.job.kind == "zip" and len(task.job.query_lengths) <= FEW_PAIRS,
+        few=_few_pairs(task),
     )
 
 
@@ -154,6 +155,11 @@ def _few(task) -> bool:
     """Whether all queries are in one launch, and its shape is chosen for all of it."""
     few = len(task.job.query_lengths) <= QUERY_COUNTS[0] and task.job.whole is None
     return few and task.job.kind == "cross" and not task.paths
+
+
+def _few_pairs(task) -> bool:
+    """Whether zipped pairs leave most of a GPU idle."""
+    return task.job.kind == "zip" and len(task.job.query_lengths) <= FEW_PAIRS
 
 
 def rows_of_query(kernels, s, length):
