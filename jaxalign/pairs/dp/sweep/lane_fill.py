@@ -279,7 +279,7 @@ def _tiles(
 
 def _first(origin, t, dtype):
     """Columns ``origin`` (B,), counted from the first one of tile t; -1 before it."""
-    place = lax.clamp(-1, origin - t * TILE, TILE)
+    place = lax.clamp(jnp.int32(-1), origin - t * TILE, jnp.int32(TILE))
     return lax.convert_element_type(place, dtype)
 
 
