@@ -12,7 +12,7 @@ figures are medians. All include reading the letters from Python strings.
   striped and the scan kernels (not for "stats"), and decodes the CIGAR to text where
   there is one. Rows of queries run on a thread pool: ctypes releases the interpreter
   lock in the kernels, but not between them, so short pairs gain little from threads
-  (see ``cores``).
+  (see ``cores``). "8 first" is striped, and tries 8 bits before 16; local mode alone.
 - jaxalign's output "alignment" is start, end, counts and operations as arrays; the row
   "cigar" also turns every one of them into CIGAR text, as parasail's rows do.
 - Each number of threads runs in a process of its own, pinned to that many cores.
@@ -75,12 +75,15 @@ def contestants(problem, mode: str, outputs, threads: int, few) -> list[Contesta
 def _fast(problem, mode, output, threads, pairs) -> list[Contestant]:
     """jaxalign and parasail's kernels for one output."""
     variant = {"score": "", "stats": "stats_", "alignment": "trace_"}[output]
+    kernels = [("parasail scan", "scan", "16"), ("parasail striped", "striped", "16")]
+    if mode == "local":  # of global scores most have to be computed again
+        kernels.append(("parasail 8 first", "striped", "sat"))
     calls = [
         (
-            f"parasail {kernel}",
-            tools.parasail_call(problem, mode, kernel, variant, threads),
+            name,
+            tools.parasail_call(problem, mode, kernel, variant, threads, bits=bits),
         )
-        for kernel in ("scan", "striped")
+        for name, kernel, bits in kernels
     ]
     calls.append(("jaxalign", tools.jaxalign_call(problem, mode, output, threads)))
     if output == "alignment":

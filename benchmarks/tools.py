@@ -10,16 +10,19 @@ GAP_OPEN, GAP_EXTEND = 11, 1
 PREFIX = {"local": "sw", "global": "nw", "semiglobal": "sg"}
 
 
-def parasail_call(problem, mode, kernel: str, variant: str, threads: int, first=1):
+def parasail_call(
+    problem, mode, kernel: str, variant: str, threads: int, first=1, bits: str = "16"
+):
     """All pairs i < j, or i <= j with ``first=0``.
 
-    ``variant`` is ``""``, ``"stats_"`` or ``"trace_"``.
+    ``variant`` is ``""``, ``"stats_"`` or ``"trace_"``; ``bits`` "sat" tries 8 first.
     """
     import parasail
 
     # The stats kernels crash on a profile in parasail-python 1.3.4.
     plain = variant == "stats_"
-    kind = "16" if plain else "profile_16"
+    kind = bits if plain else f"profile_{bits}"
+    profile = getattr(parasail, f"profile_create_{bits}")
     align = getattr(parasail, f"{PREFIX[mode]}_{variant}{kernel}_{kind}")
     last = (GAP_OPEN, GAP_EXTEND, parasail.blosum62)[: 3 if plain else 2]
 
@@ -29,7 +32,7 @@ def parasail_call(problem, mode, kernel: str, variant: str, threads: int, first=
     def one_query(i: int) -> list[int]:
         query = problem.texts[i]
         if not plain:
-            query = parasail.profile_create_16(query, parasail.blosum62)
+            query = profile(query, parasail.blosum62)
         return [one(query, target) for target in problem.texts[i + first :]]
 
     return lambda: _in_threads(one_query, len(problem.texts), threads)

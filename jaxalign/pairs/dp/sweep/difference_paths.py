@@ -45,7 +45,9 @@ def column_of(scores, letters, second, opening, tie, strip, count):
             s = [score(scores, a, j, second) for a in letters[some]]
             u_k, y_k, above, gap, code = cells(u[some], y[some], above, gap, s, tie)
             start = ((strip * len(letters) + k) // BLOCK_ROWS * count + j) * lanes
-            backtrack = lax.dynamic_update_slice(backtrack, code, (start,))
+            backtrack = lax.dynamic_update_slice(
+                backtrack, code, (start,), allow_negative_indices=False
+            )
             new_u += u_k
             new_y += y_k
         rows = put_row(v, above, j), put_row(x, gap, j)

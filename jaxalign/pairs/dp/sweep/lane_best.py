@@ -34,10 +34,13 @@ def follow(track, h, place, tie, fused):
             lax.eq(value, best) & lax.lt(k, row) & lax.eq(tie, lax.full_like(tie, 0))
         )
         better = lax.gt(value, best) | equal
-        here = lax.broadcast(lax.convert_element_type(place, at.dtype), at.shape)
+        here = lax.broadcast(place, at.shape)
         at, row = lax.select(better, here, at), lax.select(better, k, row)
         return together(lax.max(value, best), row, at)
 
+    # Converted here: LLVM's vectors have as many lanes as the widest type of a loop
+    # allows.
+    place = lax.convert_element_type(place, track[0].dtype)
     return one_function(join, fused)(*track, place, tie, *h)
 
 

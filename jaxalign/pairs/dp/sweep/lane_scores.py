@@ -48,6 +48,7 @@ def from_profile(scores, letters, j, second, dtype):
                 scores,
                 (lax.index_in_dim(letters, k, keepdims=False), j, zero),
                 (1, 1, lanes),
+                allow_negative_indices=False,
             ),
             (0, 1),
         )

@@ -59,7 +59,9 @@ def step(block, read, vertical, gaps, tie, first, s, local, fused):
             new_f += f_k
             row = (s * len(scores) + k) // BYTE_ROWS
             start = (row * columns + j) * lanes
-            backtrack = lax.dynamic_update_slice(backtrack, byte, (start,))
+            backtrack = lax.dynamic_update_slice(
+                backtrack, byte, (start,), allow_negative_indices=False
+            )
         track = lane_best.follow(track, new_h, place, tie, fused)
         rows = put_row(last_row, up, j), put_row(e_row, e, j)
         return tuple(new_h), tuple(new_f), new_above, *rows, backtrack, track
