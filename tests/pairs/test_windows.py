@@ -283,6 +283,25 @@ def test_each_pair_is_computed_once(kind, self_cells, team, monkeypatch):
             assert (seen == 1).all()
 
 
+@pytest.mark.parametrize("steps", [False, True])
+def test_windows_share_their_programs(steps):
+    """One size of backtrack, where the budget has room for it, and of all else one
+    where no operations are kept."""
+    lengths = np.random.default_rng(8).lognormal(5.8, 0.7, 900).astype(int)
+    sides = lengths, lengths
+    job = windows.PairMatrix("all", *sides, False, True, True, steps)
+    assert job.cells > 2 * 10**10
+    for budget, alike in ((2**31, True), (2**26, False)):
+        blocks = partition.cut(job, budget).blocks
+        sizes = {(w.rows, w.columns, w.longest, w.slots, w.places) for w in blocks}
+        assert (len({w.capacity for w in blocks}) == 1) == alike
+        assert (len(sizes) == 1) == (alike and not steps)
+        for window in blocks:
+            used = int(window.last.max())
+            assert window.capacity >= -(-window.m // 8) * 4 * used * window.lanes
+            assert partition.window_bytes(window, 4, steps) <= budget
+
+
 def rows_of(job, pairs):
     """Rows of the result that belong to some pairs."""
     sides = np.array(pairs, int).reshape(-1, 2)
