@@ -366,9 +366,9 @@ def test_lanes_of_a_block_are_vectors(call, operation, times, blocks, tmp_path):
     texts = [path.read_text() for path in tmp_path.glob("*run_window*ir-with-opt.ll")]
     calls = f"@llvm.{operation}.v"
     text = max(texts, key=lambda text: text.count(calls))
-    loops = re.split(r"(?m)^vector\.body\d*:", text)[1:]
-    cells = [part.split("\n\n")[0].count(calls) for part in loops]
-    assert sum(count >= times for count in cells) >= blocks
+    # Loops, or what is left of one that LLVM has unrolled as a whole.
+    parts = re.split(r"(?m)^[\w.]+:", text)
+    assert sum(part.count(calls) // times for part in parts) >= blocks
 
 
 def test_window_computes_what_it_is_told_to():
