@@ -19,7 +19,7 @@ from jaxalign.pairs.gpu.launch_size import (
     launch_bytes,
     targets_in,
 )
-from jaxalign.pairs.gpu.score_types import Highest, dtype_of
+from jaxalign.pairs.gpu.score_types import Highest, least_type
 from jaxalign.pairs.plan import describe
 from jaxalign.pairs.windows import Partition, by_length, pairs
 from jaxalign.runtime.memory import refuse_over, show_bytes
@@ -137,15 +137,11 @@ def _by_range(task, order):
 
 def _rectangle(sizes: LaunchSizes, split: Partition, queries, targets, most):
     """Launches for some queries against targets of one range, both longest first; no
-    score is above any of ``most``, which are looked at until one fits 16 bits."""
+    score is above any of ``most``."""
     task, kernels = sizes.task, sizes.kernels
     m = int(task.job.query_lengths[queries[0]])
     n = int(task.job.target_lengths[targets[0]])
-    chosen = None
-    for limit in most:
-        chosen = dtype_of(task, kernels, m, n, limit)
-        if chosen == ("int16", True):
-            break
+    chosen = least_type(task, kernels, m, n, most)
     launch = sizes.largest(queries, targets, (m, n), chosen)
     if launch is None:
         split.pairs.extend(pairs(task.job, Launch(queries, targets)))
@@ -182,6 +178,11 @@ def smaller(task, kernels, launch, budget: int) -> list[Launch]:
     return launches
 
 
+def _highest(high: Highest, queries, targets) -> Iterator[int]:
+    """What pairs of some queries and targets can score at most."""
+    yield min(int(high.queries[queries].max()), int(high.targets[targets].max()))
+
+
 def zipped(task, kernels, queries, targets, budget, high, wide=False) -> Partition:
     """Launches of pairs that share no side, of similar size; ``wide`` those that run
     again in int32, for scores in arrays for any pair of the job: they compile once."""
@@ -191,9 +192,7 @@ def zipped(task, kernels, queries, targets, budget, high, wide=False) -> Partiti
         some = queries[:most], targets[:most]
         sides = task.job.query_lengths, task.job.target_lengths
         longest = tuple(int(x[of].max()) for x, of in zip(sides, some, strict=True))
-        highest = high.queries[some[0]], high.targets[some[1]]
-        most = min(int(x.max()) for x in highest)
-        chosen = dtype_of(task, kernels, *longest, most)
+        chosen = least_type(task, kernels, *longest, _highest(high, *some))
         if chosen is not None and wide:
             longest = longest if task.paths else task.job.most
             chosen = "int32", True

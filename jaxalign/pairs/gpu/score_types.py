@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from jaxalign.model import bounds
 
 MAX_LETTERS = 30  # an alphabet of the kernels
 SAFE_SCORE = 2**13  # a quarter of int16
+LETTERS_AT_ONCE = 2**22  # whose scores are added up
 
 
 def numbers(task):
@@ -51,12 +53,26 @@ def _most(side, best) -> np.ndarray:
     most = side.lengths * int(best.max(initial=0))
     (far,) = np.nonzero(most >= SAFE_SCORE)
     # Zipped pairs may have the same sequence many times.
-    _, first, which = np.unique(
+    starts, first, which = np.unique(
         side.starts[far], return_index=True, return_inverse=True
     )
-    each = [int(best[side[k]].sum()) for k in far[first].tolist()]
-    most[far] = np.array(each, np.int64)[which]
+    stops = starts + side.lengths[far][first]
+    most[far] = _sums(side.codes, starts, stops, best)[which]
     return most
+
+
+def _sums(codes, starts, stops, best) -> np.ndarray:
+    """Sums of the best scores of the letters from rising starts up to stops, int64."""
+    sums, at = np.zeros(len(starts), np.int64), 0
+    while at < len(starts):
+        last = max(at + 1, int(np.searchsorted(stops, starts[at] + LETTERS_AT_ONCE)))
+        begin, end = int(starts[at]), int(stops[at:last].max())
+        before = np.zeros(end - begin + 1, np.int64)
+        np.cumsum(best[codes[begin:end]], out=before[1:])
+        some = slice(at, last)
+        sums[some] = before[stops[some] - begin] - before[starts[some] - begin]
+        at = last
+    return sums
 
 
 def takes(task) -> bool:
@@ -64,6 +80,19 @@ def takes(task) -> bool:
     alone = task.paths or task.job.kind == "zip"
     beyond = task.scoring.by_position and alone
     return task.scoring.alphabet.size <= MAX_LETTERS and not beyond
+
+
+def least_type(task, kernels, m: int, n: int, limits) -> tuple[str, bool] | None:
+    """``dtype_of`` by the lengths alone or, while a smaller type may do, by one after
+    the other of some limits of the scores, each of which takes longer to compute."""
+    least = ("int32" if task.output == "identity" else "int16"), True
+    by_length = min(m, n) * int(numbers(task)[0].max(initial=0))
+    chosen = None
+    for limit in chain([by_length], limits):
+        chosen = dtype_of(task, kernels, m, n, limit)
+        if chosen == least:
+            break
+    return chosen
 
 
 def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | None:
