@@ -38,7 +38,7 @@ from jaxalign.pairs.gpu.lcs_launches import LcsLaunches  # noqa: E402
 from jaxalign.pairs.options import PairOptions, make_task  # noqa: E402
 
 SCORING = jaxalign.Scoring()
-LENGTHS = (100, 200, 400, 800, 1600)
+LENGTHS = (100, 200, 400, 800, 1600, 3000, 4000)
 CUTS = (
     {"min_identity": 0.4, "identity": "longer"},
     {"min_identity": 0.5, "identity": "shorter", "min_length_ratio": 0.8},

@@ -8,13 +8,16 @@ import numpy as np
 from jaxalign.errors import MemoryPlanError
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
-from jaxalign.pairs.large_jobs import parts_of
+from jaxalign.pairs import survivors
+from jaxalign.pairs.large_jobs import stream_parts
+from jaxalign.pairs.options import make_task
 from jaxalign.pairs.parts import query_ranges
+from jaxalign.pairs.plan import COLUMN_BYTES, Task
+from jaxalign.pairs.windows import by_length
 from jaxalign.runtime import memory
 
 LINK_BYTES = 16  # two numbers of sequences, an identity
 WORK_COPIES = 3  # of the links, while a graph is made of them
-BYTES_OF_A_ROW = 2**8  # of the budget, for each row of a part: several are in memory
 
 BINS = 50
 EDGES = np.arange(BINS + 1) / BINS
@@ -94,30 +97,62 @@ class Links:
 def stream_links(
     sequences: Sequences, definition: Definition, counts: PairCounts
 ) -> Iterator[Links]:
-    """Yield the links of all pairs of a set, part by part; ``counts`` counts them."""
-    options = definition.options
+    """Yield the links of all pairs of a set, part by part; ``counts`` counts them.
+
+    Parts are computed from the longest sequences to the shortest: then those of a part
+    are alike in length, and lengths alone exclude most of the others.
+    """
+    options, (order, falling) = definition.options, longest_first(sequences)
     chosen = pair_options(definition)
     chosen = replace(chosen, progress=options.progress, busy=options.busy)
-    chosen = replace(chosen, part_rows=_part_rows(len(sequences), definition))
-    for _, table in parts_of(sequences, definition.scoring, chosen):
+    task = make_task("all", falling, falling, definition.scoring, chosen)
+    for _, table in stream_parts(task, parts_of(task, definition), chosen):
         shares = identities(table, definition)
         counts.add(table.info, shares, definition)
-        yield Links(table["query"], table["target"], shares)
+        i, j = (order[table[side]].astype(np.int32) for side in ("query", "target"))
+        yield Links(np.minimum(i, j), np.maximum(i, j), shares)
 
 
-def _part_rows(n: int, definition: Definition) -> int:
-    """Rows of a part. Links are few, and parts of more queries take less time; but
-    where a part has few pairs that can be excluded, all its rows are in memory."""
+def longest_first(sequences: Sequences) -> tuple[np.ndarray, Sequences]:
+    """(which sequence comes when, int64; the sequences in that order) of a set by
+    falling lengths, of equals in input order. They have no names: nobody sees them, and
+    each part would copy its own."""
+    order = by_length(sequences.lengths)
+    return order, replace(sequences.take(order.tolist()), names=())
+
+
+def parts_of(task: Task, definition: Definition) -> list[query_ranges.Part]:
+    """The parts of a job of links of one set, or across two.
+
+    Links are few, and parts of more queries take less time; but where a part has few
+    pairs that can be excluded, all its rows are in memory.
+    """
+    held = query_ranges.parts_held(len(task.devices))
+    rows = task.job.pairs // query_ranges.MIN_PARTS
+    rows = min(rows, rows_at_once(definition, held))
+    rows = max(rows, query_ranges.QUERIES_STEP * len(task.targets), 1)
+    cells = max(
+        min(task.job.cells // query_ranges.MIN_PARTS, query_ranges.PART_CELLS),
+        query_ranges.MIN_CELLS,
+    )
+    if survivors.on_gpu(task):  # which excludes so many in a moment
+        cells = max(cells, task.job.cells // query_ranges.MIN_PARTS)
+    if task.kind == "all":
+        return query_ranges.cut(task.queries.lengths, rows=rows, cells=cells)
+    sizes = len(task.targets), len(task.targets.codes)
+    return query_ranges.cut_search(task.queries.lengths, *sizes, rows, cells)
+
+
+def rows_at_once(definition: Definition, held: int) -> int:
+    """Pairs of a job of which ``held`` are in memory, should all be linked."""
     budget = memory.budget(definition.options.memory_budget)
-    rows = n * (n - 1) // 2 // query_ranges.MIN_PARTS
-    rows = min(rows, budget // BYTES_OF_A_ROW)
-    return max(rows, query_ranges.QUERIES_STEP * n, 1)
+    return budget // (2 * COLUMN_BYTES["identity"] * held)
 
 
 def all_links(
     sequences: Sequences, definition: Definition, counts: PairCounts
 ) -> Links:
-    """All links of a set in memory.
+    """All links of a set in memory, by i and j.
 
     Raises
     ------
@@ -135,11 +170,8 @@ def all_links(
                 f"{definition.cut:g}: they exceed the memory budget of {budget:,} "
                 "bytes; a higher cut has fewer"
             )
-    return joined(parts)
-
-
-def joined(parts: list[Links]) -> Links:
-    """Links one below the other."""
     empty = Links(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
     sides = ((part.i, part.j, part.identity) for part in [empty, *parts])
-    return Links(*(np.concatenate(side) for side in zip(*sides, strict=True)))
+    i, j, identity = (np.concatenate(side) for side in zip(*sides, strict=True))
+    order = np.lexsort((j, i))
+    return Links(i[order], j[order], identity[order])

@@ -18,7 +18,7 @@ from jaxalign.pairs.gpu import (
     launch_plan,
     score_types,
 )
-from jaxalign.pairs.gpu.lcs_launches import LcsLaunches
+from jaxalign.pairs.gpu.lcs_launches import LcsLaunches, sizes_of
 from jaxalign.pairs.options import IMPLEMENTATIONS
 from jaxalign.pairs.plan import Piece, Plan, Task
 from jaxalign.pairs.run_state import Run, Worker
@@ -97,7 +97,7 @@ def lcs_launches(task: Task) -> LcsLaunches | None:
         return None
     if choose(task.implementation, task.devices)[0] != "pallas":
         return None
-    return LcsLaunches(task, kernels_pallas)
+    return LcsLaunches(task, kernels_pallas, sizes=sizes_of(task))
 
 
 def _choose_for(task: Task) -> tuple[str, str]:

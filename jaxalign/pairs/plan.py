@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from jaxalign.model import bounds
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.filters import Filters
@@ -14,6 +16,20 @@ from jaxalign.pairs import windows
 # Result bytes a pair: indices and score, counts and spans, about 12 runs of a path.
 COLUMN_BYTES = {"score": 12, "identity": 16, "stats": 44, "alignment": 44 + 48}
 MAX_WINDOW_BYTES = 2**31 - 1  # its backtrack has int32 places of a byte
+
+
+@dataclass(frozen=True, eq=False)
+class WholeCodes:
+    """The letters of a set of which several tasks have some: while this is there, they
+    stay on each device that has had them (``pairs.gpu.device_sequences``)."""
+
+    codes: np.ndarray
+
+    def begin(self, codes: np.ndarray) -> int | None:
+        """Where some letters, if they are a view of these, begin."""
+        first = codes.ctypes.data - self.codes.ctypes.data
+        inside = 0 <= first <= len(self.codes) - len(codes)
+        return first if inside and len(codes) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +61,7 @@ class Task:
     once: bool = True  # pairs may be computed with their sides swapped
     reserved: int | None = None  # bytes of results in memory, not only of these pairs
     bounded: bool = True  # pairs that provably cannot pass are not aligned
+    whole_codes: tuple[WholeCodes, ...] = ()
     top: int | None = None  # keep only the best of each query, the scores on the device
 
     @property

@@ -8,7 +8,7 @@ bound on the identical pairs, the longest common subsequence (LCS) as a bound on
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import cycle
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from jaxalign.pairs.windows import by_length
 # (docs/logs/lcs-filter.md). A GPU aligns fewer pairs sooner than a CPU counts theirs.
 LEAST_CELLS_BY_ROWS, LEAST_CELLS, LEAST_CELLS_ZIPPED = 10**6, 10**11, 10**10
 LEAST_CELLS_OF_A_GPU = 2 * 10**11
+LAUNCHES_OF_A_DEVICE = 3  # one runs, one waits, one is with the host
 
 
 @dataclass
@@ -145,13 +146,21 @@ def _by_rows(task: Task, bound: IdentityBound) -> Proofs:
 
 def find(proofs: Proofs) -> Survivors:
     """The pairs that may pass, in the order of rows, and how many cannot."""
-    task = proofs.task
-    places = cycle(task.devices or (None,))
-    # Calls of NumPy are too short for threads: they would wait for Python's lock.
-    pool = ThreadPoolExecutor(1 if proofs.by_rows else task.threads)
+    task, places = proofs.task, _places(proofs)
+    idle: SimpleQueue = SimpleQueue()  # devices, for each thread that may have one
+    for device in places:
+        idle.put(device)
+
+    def look_on_one(look):
+        device = idle.get()
+        try:
+            return look(device)
+        finally:
+            idle.put(device)
+
+    pool = ThreadPoolExecutor(len(places))
     try:
-        looks = lcs_blocks.looks(proofs)
-        found = list(pool.map(lambda look, device: look(device), looks, places))
+        found = list(pool.map(look_on_one, lcs_blocks.looks(proofs)))
     finally:  # also when it is interrupted
         pool.shutdown(cancel_futures=True)
     none = np.zeros(0, np.int64)
@@ -159,3 +168,13 @@ def find(proofs: Proofs) -> Survivors:
     j = np.concatenate([none, *(one for _, one in found)])
     order = np.argsort(task.job.position(i, j), kind="stable")
     return Survivors(i[order], j[order], proofs.excluded(len(order)))
+
+
+def _places(proofs: Proofs) -> list:
+    """The device of every thread that looks at pairs; None is JAX's own choice."""
+    devices, threads = proofs.task.devices or (None,), proofs.task.threads
+    if proofs.by_rows:  # calls of NumPy are too short: they would wait for each other
+        threads = 1
+    elif proofs.launches is not None:
+        threads = min(threads, LAUNCHES_OF_A_DEVICE * len(devices))
+    return [devices[k % len(devices)] for k in range(threads)]

@@ -4,6 +4,7 @@ Who is left (``pairs.proofs``) is aligned pair by pair, and the rows are the sam
 without. Where most are left, all are aligned: they share more work then.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -45,10 +46,14 @@ def look(task: Task) -> Survivors | None:
     return found if few and any(found.excluded.values()) else None
 
 
-def on_gpu(task: Task) -> bool:
-    """Whether a GPU looks at the pairs of a task."""
+def on_gpu(task: Task, prepare: bool = False) -> bool:
+    """Whether GPUs look at the pairs of a task; with ``prepare`` what they run is
+    compiled from now on."""
     proofs = proofs_of(task)
-    return proofs is not None and proofs.launches is not None
+    launches = None if proofs is None else proofs.launches
+    if launches is not None and prepare:
+        launches.prepare()
+    return launches is not None
 
 
 def look_at_parts(task: Task, some: list[Task], starts: list[int]) -> list:
@@ -66,10 +71,17 @@ def look_at_parts(task: Task, some: list[Task], starts: list[int]) -> list:
     for own, start, last in zip(some, starts, ends, strict=True):
         proofs = proofs_of(own)
         assert proofs is not None
-        sides = found.i[first:last] - start, found.j[first:last] - start
+        of_part = Survivors(found.i[first:last], found.j[first:last])
+        sides = shifted(task, of_part, -start)
         each.append(Survivors(*sides, proofs.excluded(int(last) - first)))
         first = int(last)
     return each
+
+
+def shifted(task: Task, found: Survivors, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """(i, j) of pairs of a part, counted as in the whole of which ``first`` is its
+    first query; of a set its targets begin there, too."""
+    return found.i + first, found.j + first if task.kind == "all" else found.j
 
 
 def cells_of(task: Task, found: Survivors) -> int:
@@ -78,14 +90,23 @@ def cells_of(task: Task, found: Survivors) -> int:
     return int((m * n).sum())
 
 
+def plan(task: Task) -> Plan:
+    """The plan of those pairs of a task that may pass its filters."""
+    return _plan(task, lambda: engine.plan(task))
+
+
 def plan_survivors(plan: Plan) -> Plan:
-    """The plan of a job -> that of those of its pairs that may pass."""
-    if not plan.task.filters:
-        return plan
-    found = look(plan.task)
-    if found is not None:
-        return plan_of(plan.task, found)
-    return replace(plan, figures=plan.figures | figures_of(plan.task, None))
+    """The same of the plan of all pairs, which was shown before."""
+    return _plan(plan.task, lambda: plan)
+
+
+def _plan(task: Task, whole: Callable[[], Plan]) -> Plan:
+    if not task.filters:
+        return whole()
+    if (found := look(task)) is not None:
+        return plan_of(task, found)
+    every = whole()
+    return replace(every, figures=every.figures | figures_of(task, None))
 
 
 def plan_of(task: Task, found: Survivors) -> Plan:

@@ -8,7 +8,9 @@ one. ``teller`` and ``watcher`` let a caller hear how far they are.
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,6 +135,22 @@ def _work(shared: _PipelineState, worker: Callable[[], Callable]) -> None:
                 shared.changed.notify_all()
     except BaseException as error:
         shared.stop(error)
+
+
+def in_advance(function: Callable, items: Iterable, count: int) -> Iterator:
+    """Yield what a function makes of items, in order; the next ``count`` are made
+    meanwhile, side by side."""
+    waiting: deque[Future] = deque()
+    pool = ThreadPoolExecutor(count)
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > count:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:  # also where nobody wants the rest
+        pool.shutdown(cancel_futures=True)
 
 
 def teller(

@@ -39,7 +39,7 @@ from kernels_pallas.pairs.match_words import (
 
 ASM_WORDS = 16  # of V that one statement adds up; a carry crosses in a register
 # Words of V; of each a program
-WORD_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)
+WORD_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 MAX_QUERY = WORD_COUNTS[-1] * WORD_BITS  # letters of a query, whose V fits registers
 
 

@@ -1,11 +1,9 @@
 """Pairs that provably cannot pass are not aligned; the rows are those without."""
 
 import json
-from functools import partial
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+import plain_launches
 import pytest
 from cases import lcs_by_words, same_tables
 from gpu_windows_cases import _drive
@@ -16,13 +14,12 @@ from jaxalign.cli.main import main
 from jaxalign.model.table import join
 from jaxalign.pairs import compiled, excluded_pairs, lcs_blocks, proofs, survivors
 from jaxalign.pairs.cpu import lcs_windows
-from jaxalign.pairs.gpu import few_pairs, lcs_launches
-from jaxalign.pairs.gpu.lcs_launches import LcsLaunches
+from jaxalign.pairs.gpu import lcs_launches
+from jaxalign.pairs.gpu.lcs_launches import LcsLaunches, LcsSizes
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.parts import part_batches
 from jaxalign.pairs.windows import PairMatrix
-from kernels_pallas.core.mosaic import Threads
-from kernels_pallas.pairs import lcs, match_words
+from kernels_pallas.pairs import lcs
 
 LETTERS = list("ACDEFGHIKLMNPQRSTVWYX")
 MODES = [
@@ -276,54 +273,10 @@ def test_the_command_line_counts(tmp_path, capsys):
 # GPUs ---------------------------------------------------------------------------------
 
 
-def by_plain_rows(table, blocks, *, words, interpret=None):
-    """``subsequences`` of the kernels, row by row in ``jnp``."""
-    steps = np.asarray(blocks.steps)
-    rows = np.asarray(blocks.letters).view(np.uint8).reshape(-1, lcs.THREADS, 4)
-    next_row, found = jax.jit(partial(lcs.next_row, Threads(plain=True))), []
-    for flat in np.asarray(table):
-        match, columns = flat.reshape(-1), []
-        for start, count in zip(np.asarray(blocks.starts), steps, strict=True):
-            v = (jnp.full(lcs.THREADS, -1, jnp.int32),) * words
-            for four in rows[start : start + count]:
-                for k in range(match_words.LETTERS_OF_WORD):
-                    at = four[:, k].astype(int) * match_words.row_words(words)
-                    v = next_row(v, tuple(match[at + w] for w in range(words)))
-            columns.append(
-                sum(np.bitwise_count(~np.asarray(x).view(np.uint32)) for x in v)
-            )
-        found.append(np.concatenate(columns))
-    return jnp.asarray(np.array(found, np.int32))
-
-
-class PlainKernels:
-    """The kernels, but what only a GPU runs; long queries are left to the CPU."""
-
-    MAX_QUERY = 100
-    subsequences = staticmethod(by_plain_rows)
-
-    def __getattr__(self, name):
-        return getattr(kernels_pallas, name)
-
-
 @pytest.fixture
 def launched(monkeypatch):
     """Launches on devices that are CPUs; a list of them."""
-    seen = []
-
-    candidates = LcsLaunches.candidates
-
-    def chosen(launches, rows, columns, met, bound, device, swapped):
-        seen.append((device, swapped))
-        return candidates(launches, rows, columns, met, bound, device, swapped)
-
-    def launches_of(task):
-        return LcsLaunches(task, PlainKernels(), queries=8, targets=20)
-
-    monkeypatch.setattr(LcsLaunches, "candidates", chosen)
-    monkeypatch.setattr(lcs_launches, "stored", lambda function, _: function)
-    monkeypatch.setattr(compiled, "lcs_launches", launches_of)
-    return seen
+    return plain_launches.use(monkeypatch)
 
 
 def test_launches_count_what_the_cpu_counts(monkeypatch):
@@ -331,8 +284,8 @@ def test_launches_count_what_the_cpu_counts(monkeypatch):
     task = make_task("all", *[_encoded(TEXTS)] * 2, jaxalign.Scoring())
     lengths = task.queries.lengths
     order = np.argsort(-lengths, kind="stable")
-    short = order[lengths[order] <= PlainKernels.MAX_QUERY]
-    found = LcsLaunches(task, PlainKernels()).count(short, order, None)
+    short = order[lengths[order] <= plain_launches.PlainKernels.MAX_QUERY]
+    found = LcsLaunches(task, plain_launches.PlainKernels()).count(short, order, None)
     want = [[lcs_by_words(TEXTS[i], TEXTS[j], "X") for j in order] for i in short]
     assert found.tolist() == want
 
@@ -403,12 +356,11 @@ def test_the_engine_filters_by_kernels(monkeypatch):
     want = jaxalign.align_all(some, **options, filter=False)
     _drive(monkeypatch)
     interpret = kernels_pallas.interpreter()
-    few = {"queries": 4, "targets": lcs.THREADS}
-    monkeypatch.setattr(few_pairs, "LEAST_ROWS", 32)
+    few = LcsSizes(4, 32, lcs.THREADS, 32, 2**14)
     monkeypatch.setattr(
         compiled,
         "lcs_launches",
-        lambda task: LcsLaunches(task, kernels_pallas, interpret, **few),
+        lambda task: LcsLaunches(task, kernels_pallas, interpret, sizes=few),
     )
     options["implementation"] = "pallas"
     found = jaxalign.align_all(some, **options, threads=1, devices=[0])

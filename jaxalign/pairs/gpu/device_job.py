@@ -1,6 +1,7 @@
 """What the launches of a task share on a device."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -54,13 +55,14 @@ def load_sides(task, kernels):
     """(the two sides, the order, the problem) on the device."""
     job, count = task.job, len(task.queries)
     sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
+    load = partial(device_sequences.load, wholes=task.whole_codes)
     if task.top is None:
-        targets = device_sequences.load(task.targets, *sizes)
+        targets = load(task.targets, *sizes)
     else:
         targets = device_sequences.load_block(task.targets)
     queries = targets  # or the first of them
     if job.kind != "all":
-        queries = device_sequences.load(task.queries, *sizes)
+        queries = load(task.queries, *sizes)
     rank = job.rank if job.kind == "all" and job.once else np.arange(len(task.targets))
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
     places = (device_sequences.padded_integers(x, sizes[1]) for x in (base, rank))

@@ -1,9 +1,11 @@
 """The sequences of a job on a device: flat codes, in arrays of a few sizes.
 
 Blocks of a database whose codes nobody can change stay on the device as long as they
-are on the host: a search of few queries takes less time than to copy them there.
+are on the host: a search of few queries takes less time than to copy them there. So do
+the codes of a job that runs in parts, as long as it runs.
 """
 
+from threading import Lock
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -14,6 +16,7 @@ from jax import lax
 
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs.gpu import device_memory
+from jaxalign.pairs.plan import WholeCodes
 from jaxalign.pairs.windows import bucket
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.programs import program
@@ -22,6 +25,8 @@ from jaxalign.runtime.programs import program
 LETTER_ROOMS, SEQUENCE_ROOMS = (2**20, 2**26), (2**12, 2**17)
 # Letters that go to the device in pieces, of which each room holds a whole number
 MANY_LETTERS, PIECE = 2**24, 2**22
+
+_copying = Lock()  # codes are copied by the first thread that needs them
 
 KEPT_SHARE = 1 / 8  # of the memory of a device, for blocks that stay there
 
@@ -35,6 +40,7 @@ class DeviceSequences(NamedTuple):
 
 
 _kept: WeakKeyDictionary[Sequences, dict] = WeakKeyDictionary()  # device -> itself
+_whole: WeakKeyDictionary[WholeCodes, dict] = WeakKeyDictionary()  # device -> codes
 
 
 def load_block(block: Sequences) -> DeviceSequences:
@@ -55,18 +61,39 @@ def load_block(block: Sequences) -> DeviceSequences:
 
 
 def forget(device) -> None:
-    """Give back the memory of the blocks that stay on a device."""
-    for kept in list(_kept.values()):
+    """Give back the memory of what stays on a device."""
+    for kept in (*_kept.values(), *_whole.values()):
         kept.pop(device, None)
 
 
-def load(sequences, letters=0, count=0) -> DeviceSequences:
+def load(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:
     """One side of a task, to the device, in arrays for so many letters at least and so
-    many sequences."""
-    places = sequences.starts, sequences.lengths
+    many sequences; of letters that are some of ``wholes`` these are taken."""
+    codes, begin = letters_of(sequences, wholes, letters)
+    places = sequences.starts + begin, sequences.lengths
     numbers = (padded_integers(x, count) for x in places)
     # One call for all three: each takes a millisecond.
-    return jax.device_put(DeviceSequences(_letters(sequences.codes, letters), *numbers))
+    return jax.device_put(DeviceSequences(codes, *numbers))
+
+
+def letters_of(sequences, wholes=(), least=0) -> tuple:
+    """(codes for JAX's default device, where those of the sequences begin): their own,
+    for so many at least, or one of ``wholes`` that they are some of."""
+    for whole in wholes:
+        begin = whole.begin(sequences.codes)
+        if begin is not None:
+            return _on_device(whole), begin
+    return _letters(sequences.codes, least), 0
+
+
+def _on_device(whole: WholeCodes) -> jax.Array:
+    """All codes of a job, on JAX's default device."""
+    device = first_device()
+    with _copying:
+        there = _whole.setdefault(whole, {})
+        if device not in there:
+            there[device] = jax.device_put(_letters(whole.codes, 0))
+        return there[device]
 
 
 def padded_integers(values, count=0) -> np.ndarray:

@@ -35,18 +35,22 @@ def places(sequences, which, room: int) -> tuple[np.ndarray, np.ndarray]:
     return first, length
 
 
-def columns_of(sequences, which, count: int) -> tuple[np.ndarray, np.ndarray, int]:
+def columns_of(
+    sequences, which, count: int, least: int = LEAST_ROWS
+) -> tuple[np.ndarray, np.ndarray, int]:
     """``places`` of the columns of a launch of up to ``count``, longest first, and room
-    for the rows of their letters (``kernels_pallas.target_blocks``)."""
+    for the rows of their letters (``kernels_pallas.target_blocks``), so many at
+    least."""
     first, length = places(sequences, which, -(-count // THREADS) * THREADS)
     longest = length.reshape(-1, THREADS).max(1)
     rows = int((-(-longest // LETTERS_OF_WORD)).sum())
-    return first, length, bucket(rows, 2, LEAST_ROWS)
+    return first, length, bucket(rows, 2, least)
 
 
-def chosen(mask, values) -> FewPairs:
-    """The pairs of a mask on a device, bool (rows, columns), and their values."""
-    size, total = LEAST_PAIRS, None
+def chosen(mask, values, least: int = LEAST_PAIRS) -> FewPairs:
+    """The pairs of a mask on a device, bool (rows, columns), and their values; there is
+    room for so many at least."""
+    size, total = least, None
     found: list = []
     while total is None or total > size:
         size = min(max(size, bucket(total or 0)), values.size)
@@ -64,9 +68,21 @@ def _compact(mask, values, *, size):
     """
     runs = mask.reshape(-1, RUN)
     some = runs.any(axis=1)
-    (which,) = jnp.nonzero(some, size=min(size, len(runs)), fill_value=0)
+    which = _first(some, min(size, len(runs)))
     inside = jnp.arange(len(which), dtype=jnp.int32) < some.sum(dtype=jnp.int32)
     few = runs[which] & inside[:, None]
-    (at,) = jnp.nonzero(few.reshape(-1), size=size, fill_value=0)
+    at = _first(few.reshape(-1), size)
     index = (which[at // RUN] * RUN + at % RUN).astype(jnp.int32)
     return mask.sum(dtype=jnp.int32), index, values.reshape(-1)[index]
+
+
+def _first(mask, size: int):
+    """int32 (size,): the first places where a mask is true, 0 beyond the last.
+
+    ``jnp.nonzero`` adds every place to a histogram, which takes a GPU ten times as long
+    as to look for each place that is wanted.
+    """
+    count = jnp.cumsum(mask, dtype=jnp.int32)
+    wanted = jnp.arange(1, size + 1, dtype=jnp.int32)
+    place = jnp.searchsorted(count, wanted).astype(jnp.int32)
+    return jnp.where(wanted <= count[-1], place, 0)

@@ -5,19 +5,46 @@ alignment (``pairs.lcs_blocks``).
 """
 
 import threading
-from dataclasses import dataclass, field
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.pairs.gpu import device_sequences, few_pairs
+from jaxalign.pairs.gpu.launch_errors import job_words
 from jaxalign.pairs.gpu.transfer import FILTER_SLACK
+from jaxalign.runtime import device_errors
+from jaxalign.runtime.device_errors import RuntimeFailure
+from jaxalign.runtime.pipeline import default_threads
 from jaxalign.runtime.programs import program, stored
 
-QUERIES, TARGETS = 128, 16384  # of a launch …
-SHORT, TIMES = 64, 8  # … and so many times as many queries of so many letters at most
+SHORT = 64  # letters of queries of which a launch may have more
+# Cells of a job from which on launches are wide, which take half a GB of a device each
+WIDE_CELLS = 10**14
+
+
+class LcsSizes(NamedTuple):
+    """The most that a launch takes, and the room that it has at least."""
+
+    queries: int
+    short_queries: int  # of up to ``SHORT`` letters
+    targets: int
+    letter_rows: int  # of ``kernels_pallas.target_blocks``
+    pairs: int  # that may pass
+
+
+NARROW = LcsSizes(128, 1024, 2**14, 2**15, 2**14)
+WIDE = LcsSizes(512, 512, 2**16, 2**17, 2**17)
+
+
+def sizes_of(task) -> LcsSizes:
+    """The sizes of the launches of a task, or of all parts of one."""
+    return WIDE if task.job.total >= WIDE_CELLS else NARROW
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,29 +56,51 @@ class LcsLaunches:
     interpret: Any = None  # parameters of the GPU interpreter, for tests
     letters: dict = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
-
-    queries: int = QUERIES  # of a launch
-    targets: int = TARGETS
+    sizes: LcsSizes = NARROW
 
     @property
     def longest(self) -> int:
         """Letters of a query at most."""
         return self.kernels.MAX_QUERY
 
+    @property
+    def targets(self) -> int:
+        """Targets of a launch."""
+        return self.sizes.targets
+
     def query_count(self, longest: int) -> int:
         """Queries of a launch whose longest has so many letters."""
-        return self.queries * (TIMES if longest <= SHORT else 1)
+        return self.sizes[longest <= SHORT]
 
-    def codes(self, device):
-        """Codes of both sides on a device."""
+    def codes(self, device) -> list[tuple]:
+        """(codes, where its own begin) of both sides on a device."""
         with self.lock:
             if device not in self.letters:
-                sides = self.task.queries, self.task.targets
+                task = self.task
                 with jax.default_device(device):
-                    self.letters[device] = [
-                        device_sequences.load(x).codes for x in sides
+                    some = [
+                        device_sequences.letters_of(x, task.whole_codes)
+                        for x in (task.queries, task.targets)
                     ]
+                self.letters[device] = [
+                    (jax.device_put(codes, device), begin) for codes, begin in some
+                ]
             return self.letters[device]
+
+    def prepare(self) -> None:
+        """Begin to compile the kernels that the task needs, side by side, of each
+        device those of the longest queries first: a launch waits for its own alone."""
+        if self.interpret is not None:
+            return
+        lengths = np.unique(self.task.queries.lengths)[::-1]
+        lengths = [int(x) for x in lengths if x <= self.longest]
+        longest_of = {self.kernels.query_words(x): x for x in lengths[::-1]}
+        # A second of XLA each, which takes no lock, after a tenth of Python.
+        pool = ThreadPoolExecutor(default_threads())
+        for device in self.task.devices or jax.devices()[:1]:
+            for length in sorted(longest_of.values(), reverse=True):
+                pool.submit(_prepare, self, length, device)
+        pool.shutdown(wait=False)
 
     def candidates(
         self, rows, columns, met, bound, device, swapped=False
@@ -65,6 +114,32 @@ class LcsLaunches:
         bound : ``model.identity_bounds.IdentityBound``
         """
         device = device or jax.devices()[0]
+        given = rows, columns, met, bound, device, swapped
+        subject = f"common subsequences of {job_words(self.task)}"
+        with device_errors.explained(subject, device):
+            try:
+                return self._candidates(*given)
+            except RuntimeFailure as error:
+                small = self.sizes.queries <= NARROW.queries
+                if small or not device_errors.out_of_memory(error):
+                    raise
+            return self._by_narrow_launches(*given)
+
+    def _by_narrow_launches(self, rows, columns, met, *more) -> few_pairs.FewPairs:
+        """``candidates`` by launches that take less memory."""
+        narrow, found = replace(self, sizes=NARROW), []
+        for i in range(0, len(rows), NARROW.queries):
+            some, own = rows[i : i + NARROW.queries], met[i : i + NARROW.queries]
+            for j in range(0, len(columns), NARROW.targets):
+                others = columns[j : j + NARROW.targets]
+                first = np.clip(own - j, 0, len(others))
+                near = narrow._candidates(some, others, first, *more)
+                found.append((near.row + i, near.column + j, near.value))
+        sides = zip(*found, strict=True)
+        return few_pairs.FewPairs(*(np.concatenate(side) for side in sides))
+
+    def _candidates(self, rows, columns, met, bound, device, swapped):
+        """``candidates`` by one launch."""
         codes, task = self.codes(device), self.task
         sides = [task.queries, task.targets]
         if swapped:
@@ -76,7 +151,7 @@ class LcsLaunches:
             halves = _halves(m, bound, lcs.shape[0]), _halves(n, bound, lcs.shape[1])
             static = {"filters": task.filters, "join": bound.sides(m[:1], n[:1])[2]}
             mask = _mask(lcs, *halves, met, np.float32(bound.cut), **static)
-            return few_pairs.chosen(mask, lcs)
+            return few_pairs.chosen(mask, lcs, self.sizes.pairs)
 
     def count(self, queries, targets, device=None) -> np.ndarray:
         """LCS of some queries with some targets, both by index, longest first, and of
@@ -96,21 +171,48 @@ BLOCKS = ("padding", "room")
 def _launch(launches: LcsLaunches, sides, codes, rows, columns):
     """The LCS of some rows with some columns, on the device: int16, of fixed shape.
 
-    sides : (sequences of the rows, of the columns); codes : theirs on the device
+    sides : (sequences of the rows, of the columns); codes : theirs on the device, as of
+    ``LcsLaunches.codes``
     """
     kernels, alphabet = launches.kernels, launches.task.scoring.alphabet
-    options = {"padding": alphabet.size}
-    first, length, room = few_pairs.columns_of(sides[1], columns, launches.targets)
-    blocks = stored(kernels.target_blocks, BLOCKS)(
-        codes[1], first, length, room=room, **options
+    options, sizes = {"padding": alphabet.size}, launches.sizes
+    (row_codes, of_rows), (column_codes, of_columns) = codes
+    first, length, room = few_pairs.columns_of(
+        sides[1], columns, sizes.targets, sizes.letter_rows
     )
-    slots = launches.queries * (1 if len(rows) <= launches.queries else TIMES)
+    blocks = stored(kernels.target_blocks, BLOCKS)(
+        column_codes, first + np.int32(of_columns), length, room=room, **options
+    )
+    slots = sizes.queries if len(rows) <= sizes.queries else sizes.short_queries
     first, length = few_pairs.places(sides[0], rows, slots)
     words = kernels.query_words(int(length.max(initial=1)))
     options |= {"words": words, "wildcard": alphabet.wildcard_code}
-    table = stored(kernels.match_table, MATCH)(codes[0], first, length, **options)
+    table = stored(kernels.match_table, MATCH)(
+        row_codes, first + np.int32(of_rows), length, **options
+    )
     lcs = stored(kernels.subsequences, LCS)
     return _narrow(lcs(table, blocks, words=words, interpret=launches.interpret))
+
+
+def _prepare(launches: LcsLaunches, longest: int, device) -> None:
+    """Compile the kernel of launches whose longest query has so many letters."""
+    kernels, alphabet = launches.kernels, launches.task.scoring.alphabet
+    words, padding = kernels.query_words(longest), alphabet.size
+    codes = np.zeros(1, np.uint8)
+    columns = np.zeros(-(-launches.targets // few_pairs.THREADS) * few_pairs.THREADS)
+    sides = np.zeros(launches.query_count(longest)), columns
+    rows, columns = (x.astype(np.int32) for x in sides)
+    options = {"words": words, "padding": padding, "wildcard": alphabet.wildcard_code}
+    table = partial(kernels.match_table, **options)
+    options = {"padding": padding, "room": launches.sizes.letter_rows}
+    blocks = partial(kernels.target_blocks, **options)
+    shapes = jax.eval_shape(table, codes, rows, rows)
+    shapes = shapes, jax.eval_shape(blocks, codes, columns, columns)
+    arrays = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
+    lcs = stored(kernels.subsequences, LCS)
+    # What fails here fails again where the launch is issued.
+    with suppress(RuntimeFailure), jax.default_device(device):
+        lcs.prepare(*arrays, words=words, interpret=None)
 
 
 def _halves(lengths, bound, room: int) -> np.ndarray:

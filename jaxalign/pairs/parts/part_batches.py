@@ -6,7 +6,7 @@ needs pairs of like lengths, of which one part may have too few.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.pairs.plan import SUMMED, Plan, Task, added
 from jaxalign.pairs.proofs import Survivors
 from jaxalign.pairs.run_state import Run
+from jaxalign.runtime import pipeline
 
 
 class Limits(NamedTuple):
@@ -26,11 +27,12 @@ class Limits(NamedTuple):
     looked_at: int  # pairs of parts that are looked at together; 0: each part alone
     pairs: int  # of a batch, which then takes no further part …
     parts: int  # … nor beyond so many: an interrupted run computes them again
+    groups_ahead: int = 0  # parts looked at while what was found before is planned
 
 
 # A core counts the subsequences of 10^6 pairs a second, a GPU of 1,000 times as many;
 # few pairs at a time would leave it idle.
-ON_CPU, ON_GPU = Limits(0, 2**16, 8), Limits(2**27, 2**20, 64)
+ON_CPU, ON_GPU = Limits(0, 2**16, 8), Limits(2**27, 2**20, 64, 2)
 
 
 class Batch(NamedTuple):
@@ -52,7 +54,7 @@ class _Looked(NamedTuple):
 def planned(task: Task, some: list[Part], reserved: int) -> Iterator[Batch]:
     """The batches of some parts of a task, in order."""
     waiting: list[_Looked] = []
-    limits = ON_GPU if survivors.on_gpu(task) else ON_CPU
+    limits = ON_GPU if survivors.on_gpu(task, prepare=True) else ON_CPU
     for part, own, computed, found in _looked_at(task, some, reserved, limits):
         if waiting and not _takes(waiting, part, limits):
             yield _batch(task, waiting, reserved)
@@ -73,17 +75,27 @@ def planned(task: Task, some: list[Part], reserved: int) -> Iterator[Batch]:
 def _looked_at(task, some, reserved, limits):
     """Part, task of its rows, tasks that compute them, its pairs that may pass or None
     where all are to be aligned; of some parts, in order."""
-    for parts in _groups(some, limits):
-        tasks = [query_ranges.tasks_of(task, part, reserved) for part in parts]
-        own = [one for one, _ in tasks]
-        if len(parts) > 1:
-            band, _ = query_ranges.tasks_of(task, _band(parts), reserved)
-            starts = [part.first - parts[0].first for part in parts]
-            each = survivors.look_at_parts(band, own, starts)
-        else:
-            each = map(survivors.look, own)
-        for part, (own, computed), found in zip(parts, tasks, each, strict=True):
-            yield part, own, computed, found
+    look, groups = partial(_look, task, reserved), _groups(some, limits)
+    if limits.groups_ahead:
+        looked = pipeline.in_advance(look, groups, limits.groups_ahead)
+    else:
+        looked = map(look, groups)
+    for group in looked:
+        yield from group
+
+
+def _look(task: Task, reserved: int, parts: list[Part]) -> list[tuple]:
+    """``_looked_at`` of consecutive parts."""
+    tasks = [query_ranges.tasks_of(task, part, reserved) for part in parts]
+    own = [one for one, _ in tasks]
+    if len(parts) > 1:
+        band, _ = query_ranges.tasks_of(task, _band(parts), reserved)
+        starts = [part.first - parts[0].first for part in parts]
+        each = survivors.look_at_parts(band, own, starts)
+    else:
+        each = map(survivors.look, own)
+    together = zip(parts, tasks, each, strict=True)
+    return [(part, *both, found) for part, both, found in together]
 
 
 def _groups(some: list[Part], limits: Limits) -> Iterator[list[Part]]:
@@ -117,13 +129,10 @@ def _batch(task: Task, looked: list[_Looked], reserved: int) -> Batch:
     parts = [one.part for one in looked]
     first = parts[0]
     own, _ = query_ranges.tasks_of(task, _band(parts), reserved)
-    sides = [
-        np.concatenate([side + (one.part.first - first.first) for one, side in some])
-        for some in (
-            [(one, one.found.i) for one in looked],
-            [(one, one.found.j) for one in looked],
-        )
-    ]
+    shifts = [one.part.first - first.first for one in looked]
+    pairs = zip(looked, shifts, strict=True)
+    some = [survivors.shifted(task, one.found, shift) for one, shift in pairs]
+    sides = [np.concatenate(side) for side in zip(*some, strict=True)]
     excluded = reduce(added, (one.found.excluded for one in looked))
     plan = survivors.plan_of(own, Survivors(*sides, excluded))
     each = [survivors.figures_of(one.task, one.found) for one in looked]
@@ -134,8 +143,10 @@ def parts_of(batch: Batch, run: Run) -> Iterator[tuple]:
     """(part, columns, paths, info) of the parts of a batch that has run; the first one
     says what was computed for all."""
     columns, paths = run.output.finish()
-    for side in ("query", "target"):
-        columns[side] += np.int32(batch.parts[0].first)
+    pairs = Survivors(columns["query"], columns["target"])
+    shift = np.int32(batch.parts[0].first)
+    sides = survivors.shifted(batch.plan.task, pairs, shift)
+    columns |= dict(zip(("query", "target"), sides, strict=True))
     info = engine.summary(run)
     if len(batch.parts) == 1:
         yield batch.parts[0], columns, paths, info | batch.figures[0]

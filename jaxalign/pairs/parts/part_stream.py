@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from jaxalign.pairs import engine, small_jobs, survivors
 from jaxalign.pairs.parts import part_batches, query_ranges
-from jaxalign.pairs.plan import Plan, Task, merge
+from jaxalign.pairs.plan import Plan, Task, WholeCodes, merge
 from jaxalign.runtime import pipeline
 
 
 def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
-    """Run parts of a task of all pairs of a set; the next ones are planned and computed
-    while the caller has one.
+    """Run parts of a task of all pairs of a set, or of two; the next ones are planned
+    and computed while the caller has one.
 
     Yields
     ------
@@ -20,6 +20,7 @@ def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
         As of ``run``, part by part, in order; indices are those of the whole set.
         ``seconds`` is the time since the part before.
     """
+    task = replace(task, whole_codes=_whole_codes(task))
     ahead, reserved = _room(task, some)
     batches: deque[part_batches.Batch] = deque()
 
@@ -37,10 +38,17 @@ def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
         yield from part_batches.parts_of(batches.popleft(), run)
 
 
+def _whole_codes(task: Task) -> tuple[WholeCodes, ...]:
+    """What the parts of a task share on a device."""
+    sides = task.queries.codes, task.targets.codes
+    return tuple(map(WholeCodes, sides[:1] if sides[0] is sides[1] else sides))
+
+
 def _room(task: Task, some: list[query_ranges.Part]) -> tuple[int, int]:
     """How many parts are planned or at work ahead, and the bytes of those in memory."""
-    ahead = pipeline.PARTS_AHEAD * max(len(task.devices), 1)
-    return ahead, query_ranges.reserved_bytes(task, some, ahead + pipeline.WRITERS)
+    held = query_ranges.parts_held(len(task.devices))
+    ahead = held - pipeline.WRITERS
+    return ahead, query_ranges.reserved_bytes(task, some, held)
 
 
 def plan_parts(task: Task, some: list[query_ranges.Part]) -> Plan:

@@ -1,8 +1,8 @@
 """The rows of all pairs of a set in parts: some queries against all that follow.
 
 A part is a band of the pair matrix, so its rows are consecutive rows of the result; of
-a search it is some queries against the database. Parts depend on the lengths alone,
-not on the machine: a run may go on elsewhere.
+two sets, as of a search, it is some queries against all targets. Parts depend on the
+lengths alone, not on the machine: a run may go on elsewhere.
 """
 
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from jaxalign.model.numbers import check_whole
 from jaxalign.pairs import schedule
 from jaxalign.pairs.plan import COLUMN_BYTES, Task
 from jaxalign.pairs.windows import WholeJob
+from jaxalign.runtime import pipeline
 
 PART_ROWS = 2**22  # of a part, about; 184 MB of statistics
 PART_CELLS = 2**40  # of a part; a minute or two on a few cores, a second on a GPU
@@ -163,9 +164,9 @@ def _reach(total, first, limit) -> int:
 def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
     """The task whose result are the rows of a part, and those that compute them.
 
-    That is one task where its queries are few beside those they meet: they meet each
-    other twice then. Else two: the queries against all that follow the part, and those
-    of the part among themselves.
+    Of two sets that is one task. Of one set it is one where its queries are few beside
+    those they meet: they meet each other twice then. Else two: the queries against all
+    that follow the part, and those of the part among themselves.
 
     reserved : bytes of results in memory while parts are at work
     """
@@ -173,6 +174,12 @@ def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
     if (part.first, part.last) == (0, n):
         whole = replace(task, reserved=reserved)
         return whole, [whole]
+    if task.kind == "cross":
+        letters = max(len(task.queries.codes), len(task.targets.codes))
+        whole = WholeJob(task.job.most, task.job.cells, len(task.targets), letters)
+        band = task.queries.between(part.first, part.last)
+        rows = replace(task, queries=band, whole=whole, reserved=reserved)
+        return rows, [rows]
     longest = (int(task.queries.lengths.max(initial=0)),) * 2
     whole = WholeJob(longest, task.job.cells, n, len(task.queries.codes))
     same = replace(task, whole=whole, reserved=reserved)
@@ -187,6 +194,11 @@ def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
     rest = task.queries.between(part.last, n)
     square = replace(corner, kind="cross", targets=rest, shift=len(band))
     return rows, [square, corner]
+
+
+def parts_held(devices: int) -> int:
+    """Parts whose rows are in memory at a time, while some devices compute."""
+    return pipeline.PARTS_AHEAD * max(devices, 1) + pipeline.WRITERS
 
 
 def reserved_bytes(task: Task, parts: list[Part], count: int) -> int:
