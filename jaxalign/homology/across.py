@@ -4,12 +4,13 @@ The worst pairs are exact below the cut too: a pair is left out only where a bou
 proves that it is no worse than all of the worst pairs known by then.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from jaxalign.homology.links import PairCounts
+from jaxalign.homology.links import PairCounts, longest_first, parts_of
 from jaxalign.homology.options import (
     Definition,
     everything,
@@ -18,12 +19,17 @@ from jaxalign.homology.options import (
 )
 from jaxalign.homology.seeds import likely_pairs
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.table import Table
 from jaxalign.pairs import tables
-from jaxalign.pairs.options import PairOptions
-from jaxalign.pairs.parts import query_ranges
+from jaxalign.pairs.large_jobs import stream_parts
+from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.runtime import pipeline
 
 SEEDS = 8  # likely pairs that are aligned first, a worst pair
 COLUMNS = ("a", "b", "i", "j")
+# Parts of all rounds up to one, of those before it: a round knows what was found
+# before, and waits for its last part.
+ROUNDS_RATIO = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,26 +105,48 @@ def compare(
     pairs = [(a, b) for a, b in pairs if len(sets[a]) and len(sets[b])]
     for a, b in pairs:
         worst = worst.and_more(_seeds(sets, a, b, definition, count), count)
-    whole = sum(_cells(sets[a], sets[b]) for a, b in pairs)
-    leaks, done, full = 0, 0, definition.options.full_histogram
-    shown = everything(definition)
+    falling, leaks = [longest_first(one) for one in sets], 0
+    whole, done = sum(_cells(sets[a], sets[b]) for a, b in pairs), 0
+
+    def least() -> float:
+        """What no wanted pair is below."""
+        known = worst.identity[-1] if len(worst) >= count else 0.0
+        return min(float(known), definition.cut)
+
     for a, b in pairs:
-        for band in _bands(sets[a], sets[b]):
-            least = worst.identity[-1] if len(worst) >= count else 0.0
-            least = 0.0 if full else min(float(least), definition.cut)
-            chosen = _watched(pair_options(shown, least), definition, done, whole)
-            queries = sets[a].between(band.first, band.last)
-            table = tables.run("cross", queries, sets[b], definition.scoring, chosen)
+        (of_a, queries), (of_b, targets) = falling[a], falling[b]
+        watch = partial(_watched, definition, whole, done)
+        for table in _tables(queries, targets, definition, least, watch):
             shares = identities(table, definition)
-            i, j = table["query"].astype(np.int64) + band.first, table["target"]
-            some = _pairs(a, b, i, j.astype(np.int64), shares)
+            some = _pairs(a, b, of_a[table["query"]], of_b[table["target"]], shares)
             linked = shares >= definition.cut
-            leaking[a][i[linked]] = leaking[b][j[linked]] = True
+            leaking[a][some.i[linked]] = leaking[b][some.j[linked]] = True
             leaks += int(linked.sum())
             counts.add(table.info, shares, definition)
             worst = worst.and_more(some, count)
-            done += band.cells
+        done += _cells(queries, targets)
     return Across(worst, leaks, leaking)
+
+
+def _tables(
+    queries: Sequences,
+    targets: Sequences,
+    definition: Definition,
+    least: Callable[[], float],
+    watch: Callable[[PairOptions, int], PairOptions],
+) -> Iterator[Table]:
+    """All pairs of two sets at or above an identity, which is asked for again and again
+    since it rises with what is found; more and more parts have the same."""
+    shown, full = everything(definition), definition.options.full_histogram
+    whole = pair_options(shown)
+    task = make_task("cross", queries, targets, definition.scoring, whole)
+    parts, at, done = parts_of(task, definition), 0, 0
+    while at < len(parts):
+        some = parts[at : ROUNDS_RATIO * at + 1]
+        chosen = watch(pair_options(shown, 0.0 if full else least()), done)
+        task = make_task("cross", queries, targets, definition.scoring, chosen)
+        yield from (table for _, table in stream_parts(task, some, chosen))
+        at, done = at + len(some), done + sum(part.cells for part in some)
 
 
 def _pairs(a: int, b: int, i, j, shares) -> WorstPairs:
@@ -130,17 +158,10 @@ def _cells(a: Sequences, b: Sequences) -> int:
     return len(a.codes) * len(b.codes)
 
 
-def _bands(a: Sequences, b: Sequences) -> list[query_ranges.Part]:
-    """Queries whose pairs are computed at once: some thirty bands of a large job."""
-    least = _cells(a, b) // query_ranges.MIN_PARTS
-    cells = min(query_ranges.PART_CELLS, max(least, query_ranges.MIN_CELLS))
-    rows = query_ranges.PART_ROWS
-    return query_ranges.cut_search(a.lengths, len(b), len(b.codes), rows, cells)
-
-
 def _seeds(sets, a: int, b: int, definition: Definition, count: int) -> WorstPairs:
     """Pairs of two sets that are likely among the worst, aligned."""
-    i, j = likely_pairs(sets[a], sets[b], SEEDS * count)
+    threads = definition.options.threads or pipeline.default_threads()
+    i, j = likely_pairs(sets[a], sets[b], SEEDS * count, threads)
     sides = sets[a].take(i), sets[b].take(j)
     chosen = pair_options(definition, 0.0)
     table = tables.run("zip", *sides, definition.scoring, chosen)
@@ -149,15 +170,15 @@ def _seeds(sets, a: int, b: int, definition: Definition, count: int) -> WorstPai
 
 
 def _watched(
-    chosen: PairOptions, definition: Definition, done: int, whole: int
+    definition: Definition, whole: int, before: int, chosen: PairOptions, done: int
 ) -> PairOptions:
     """Options with somebody who is told of the cells of the whole job."""
     tell: Callable | None = definition.options.progress
     if tell is None:
         return chosen
-    report = tell
+    report, first = tell, before + done
 
-    def told(cells: int, of: int) -> None:
-        report(done + min(cells, of), whole)
+    def progress(cells: int, of: int) -> None:
+        report(first + min(cells, of), whole)
 
-    return replace(chosen, progress=told, busy=definition.options.busy)
+    return replace(chosen, progress=progress, busy=definition.options.busy)

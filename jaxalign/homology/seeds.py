@@ -4,6 +4,8 @@ No result depends on them: what they find is a bound from below on the worst pai
 that fewer other pairs need be aligned to find those.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -15,7 +17,7 @@ MOST_PRODUCTS = 3e8  # of words, about: seconds
 QUERIES = 256  # whose counts are in memory at a time
 
 
-def likely_pairs(a: Sequences, b: Sequences, count: int) -> tuple:
+def likely_pairs(a: Sequences, b: Sequences, count: int, threads: int = 1) -> tuple:
     """About the ``count`` pairs with the largest share of common words.
 
     Returns
@@ -26,40 +28,48 @@ def likely_pairs(a: Sequences, b: Sequences, count: int) -> tuple:
     letters = a.alphabet.size
     mean = (len(a.codes) + len(b.codes)) / max(len(a) + len(b), 1)
     word = SHORT_WORD if mean < SHORT else WORD
-    of_a, of_b = (_words(one, word, letters) for one in (a, b))
-    some = _sample(of_a, of_b)
-    of_a, columns = of_a[some], csr_array(of_b.T)
-    best_j = np.zeros(len(some), np.int64)
-    share = np.zeros(len(some))
+    some = _evenly(len(a), len(a) * len(b))  # whose counts are looked through
+    of_a = _words(a.take(some.tolist()), word, letters)
+    of_b = _words(b, word, letters)
+    fewer = _evenly(len(some), float(of_a.sum(axis=0) @ of_b.sum(axis=0)))
+    some, of_a, columns = some[fewer], of_a[fewer], csr_array(of_b.T)
     lengths = np.maximum(b.lengths, 1)
-    for first in range(0, len(some), QUERIES):
+
+    def best_of(first: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best target of some queries, and its share."""
         rows = slice(first, first + QUERIES)
         common = (of_a[rows] @ columns).toarray()
         common = common / np.maximum(a.lengths[some[rows]][:, None], lengths)
-        best_j[rows] = common.argmax(axis=1)
-        share[rows] = common.max(axis=1)
+        return common.argmax(axis=1), common.max(axis=1)
+
+    with ThreadPoolExecutor(threads) as pool:  # SciPy multiplies without Python's lock
+        found = list(pool.map(best_of, range(0, len(some), QUERIES)))
+    none = np.zeros(0, np.int64), np.zeros(0)
+    best_j, share = (np.concatenate(side) for side in zip(none, *found, strict=True))
     best = np.argsort(-share, kind="stable")[:count]
     return some[best], best_j[best]
 
 
 def _words(sequences: Sequences, word: int, letters: int) -> csr_array:
     """Which words every sequence has: (n, letters^word) of 0 and 1."""
-    codes = sequences.codes.astype(np.int64)
-    at = np.arange(max(len(codes) - word + 1, 0))
-    words = np.zeros(len(at), np.int64)
+    codes = sequences.codes.astype(np.int32)
+    whole = np.zeros(max(len(codes) - word + 1, 0), np.int32)
     for k in range(word):
-        words = words * letters + codes[k : k + len(at)]
-    row = np.searchsorted(sequences.offsets, at, side="right") - 1
-    inside = at + word <= sequences.offsets[row + 1]
-    flat = np.unique(row[inside] * letters**word + words[inside])
-    row, column = np.divmod(flat, letters**word)
+        whole = whole * letters + codes[k : k + len(whole)]
+    # Those that no end of a sequence cuts; the last places are for ends before word.
+    inside = np.ones(len(codes) + word, bool)
+    for k in range(1, word):
+        inside[sequences.offsets[1:] - k] = False
+    counts = np.maximum(sequences.lengths - word + 1, 0)
+    rows = np.concatenate([[0], np.cumsum(counts)])
+    columns = whole[inside[: len(whole)]]
     shape = (len(sequences), letters**word)
-    return csr_array((np.ones(len(flat), np.float32), (row, column)), shape=shape)
+    found = csr_array((np.ones(len(columns), np.float32), columns, rows), shape=shape)
+    found.sum_duplicates()
+    found.data[:] = 1
+    return found
 
 
-def _sample(of_a: csr_array, of_b: csr_array) -> np.ndarray:
-    """Queries, as many as may be compared, evenly over all."""
-    products = float(of_a.sum(axis=0) @ of_b.sum(axis=0))
-    dense = of_a.shape[0] * of_b.shape[0]
-    step = int(np.ceil(max(products, dense, 1) / MOST_PRODUCTS))
-    return np.arange(0, of_a.shape[0], step)
+def _evenly(count: int, products: float) -> np.ndarray:
+    """As many queries of some as may be compared, evenly over all."""
+    return np.arange(0, count, int(np.ceil(max(products, 1) / MOST_PRODUCTS)))
