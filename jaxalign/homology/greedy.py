@@ -7,18 +7,17 @@ representatives are linked.
 """
 
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 
-from jaxalign.homology.links import PairCounts
+from jaxalign.homology.links import PairCounts, rows_at_once
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs import tables
-from jaxalign.pairs.parts.query_ranges import PART_ROWS
+from jaxalign.pairs.windows import WholeJob, by_length
 
-MIN_BAND = 64  # sequences taken at once …
-BANDS = 64  # … and bands of a job, about: the last ones meet the fewest
-WIDEST = 4096
+MIN_BAND, MAX_BAND = 64, 2**14  # sequences taken at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,42 +41,35 @@ def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> 
 
     A band of sequences that have no representative yet is aligned among itself, and
     its representatives with all shorter sequences that have none. A sequence that has
-    a representative is not aligned again.
+    a representative is not aligned again. So bands are narrow where most sequences
+    find one, and wide where few do, since a wide one computes faster.
     """
     n, lengths = len(sequences), sequences.lengths
-    order = np.lexsort((np.arange(n), -lengths))
+    later = by_length(lengths)
     state = Greedy(np.full(n, -1, np.int64), np.ones(n))
-    tell = definition.options.progress
-    whole, at = int(lengths.sum()), 0
-    for band in _bands(n):
-        free = _without(state, order[band])
-        counts.pairs += _pairs_of(len(order[band]), n - band.start)
-        _join(state, free, free, sequences, definition, counts)
-        state.representative[_without(state, free)] = _without(state, free)
-        chosen = free[state.representative[free] == free]
-        later = _without(state, order[band.stop :])
-        for piece in _pieces(chosen, max(len(later), 1)):
-            later = _without(state, later)
+    tell, whole = definition.options.progress, int(lengths.sum())
+    rows, width = rows_at_once(definition, 1), MIN_BAND
+    while len(later):
+        band, later = later[:width], later[width:]
+        _join(state, band, band, sequences, definition, counts)
+        chosen = _without(state, band)
+        state.representative[chosen] = chosen
+        chosen = band[state.representative[band] == band]
+        for piece in _pieces(chosen, max(len(later), 1), rows):
             _join(state, piece, later, sequences, definition, counts)
-        at += int(lengths[order[band]].sum())
+            later = _without(state, later)
+        wide = len(chosen) * 2 > len(band)
+        width = width * 2 if wide else max(width // 2, MIN_BAND)
+        width = min(width, MAX_BAND, max(isqrt(rows), MIN_BAND))
         if tell:
-            tell(at * whole, whole * whole)
+            tell((whole - int(lengths[later].sum())) * whole, whole * whole)
+    counts.pairs += n * (n - 1) // 2
     return state
 
 
-def _pairs_of(band: int, rest: int) -> int:
-    """Pairs of a band with itself and with all that follow it."""
-    return band * (band - 1) // 2 + band * (rest - band)
-
-
-def _bands(n: int):
-    width = min(max(MIN_BAND, n // BANDS), WIDEST)
-    return [slice(first, min(first + width, n)) for first in range(0, n, width)]
-
-
-def _pieces(chosen: np.ndarray, targets: int):
-    """Queries whose pairs fit into a part."""
-    width = max(PART_ROWS // targets, 1)
+def _pieces(chosen: np.ndarray, targets: int, rows: int):
+    """Queries whose pairs are ``rows`` at most."""
+    width = max(rows // targets, 1)
     return [chosen[first : first + width] for first in range(0, len(chosen), width)]
 
 
@@ -96,7 +88,10 @@ def _join(state, queries, targets, sequences, definition, counts) -> None:
         return
     same, sides = queries is targets, (sequences.take(queries), sequences.take(targets))
     kind, scoring = "all" if same else "cross", definition.scoring
-    table = tables.run(kind, *sides, scoring, pair_options(definition))
+    longest = (int(sequences.lengths.max()),) * 2
+    letters = len(sequences.codes)
+    whole = WholeJob(longest, letters**2 // 2, len(sequences), letters)
+    table = tables.run(kind, *sides, scoring, pair_options(definition), whole)
     shares, before = identities(table, definition), counts.pairs
     counts.add(table.info, shares, definition)
     counts.pairs = before  # pairs with a member count as settled, not as aligned

@@ -2,7 +2,9 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """Run a task and make a table of what comes back; which pairs a call means."""
 
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from jaxalign.pairs.options import PairOptions, make_task
 from jaxalign.pairs.parts import part_stream, ray_tasks
 from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.pairs.plan import Task
+from jaxalign.pairs.windows import WholeJob
 
 
 def run(
@@ -24,12 +27,18 @@ def run(
     targets: Sequences,
     scoring: Scoring,
     options: PairOptions,
+    whole: WholeJob | None = None,
 ) -> Table:
-    """Compute a job of some options."""
+    """Compute a job of some options.
+
+    whole : what it is a part of; such parts share their programs
+    """
+    began = time.perf_counter()
     task = make_task(kind, queries, targets, scoring, options)
-    watched = options.progress, options.busy
-    results: Any = engine.run(engine.plan(task), *watched, survivors.plan_survivors)
-    return table_of(task, *results)
+    plan = survivors.plan(replace(task, whole=whole))
+    columns, paths, info = engine.run(plan, options.progress, options.busy)
+    info |= {"seconds": time.perf_counter() - began}
+    return table_of(task, columns, paths, info)
 
 
 def table_of(task: Task, columns: Any, paths: Any, info: Any) -> Table:
