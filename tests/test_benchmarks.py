@@ -21,6 +21,7 @@ import fuzz_oracle  # noqa: E402
 import fuzz_run  # noqa: E402
 import gpu  # noqa: E402
 import gpu_fuzz  # noqa: E402
+import homology_scale  # noqa: E402
 import learn  # noqa: E402
 import measure  # noqa: E402
 import peers  # noqa: E402
@@ -419,3 +420,25 @@ def test_recall_counts_relatives_above_decoys():
     assert len(made.texts) == 3 * made.count
     assert sorted(made.texts[0]) == sorted(made.texts[made.count])
     assert {len(row) for row in made.rows} == {len(made.rows[0])}
+
+
+def test_large_sets_repeat_and_have_relatives():
+    """A copy of a protein has its length; a relative most of its residues' places."""
+    some, again = (homology_scale.proteins(400, 0.5) for _ in range(2))
+    assert (some.codes == again.codes).all() and len(some) == 400
+    real = scale_rows.proteins()
+    few = homology_scale.proteins(len(real) + 40, 1.0)
+    for k in range(len(real), len(few)):
+        one, other = few[k], few[k - len(real)]
+        assert len(one) == len(other)
+        assert (one == other).mean() > 0.1 or len(one) < 20
+
+
+@pytest.mark.parametrize("verb", homology_scale.VERBS)
+def test_rows_of_large_sets_do_not_depend_on_devices(verb):
+    words = ["--verbs", verb, "--proteins", "12", "--counts", "1,2"]
+    alone, both = homology_scale.rows(homology_scale.parser().parse_args(words))
+    assert alone["pairs"] == (66 if verb != "audit" else 3 * 9)
+    assert (alone["devices"], both["devices"]) == (1, 2)
+    for name in ("pairs", "found", "clusters", "digest"):
+        assert alone[name] == both[name]
