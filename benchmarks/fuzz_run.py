@@ -28,6 +28,7 @@ from jaxalign.model.table import Table, join  # noqa: E402
 
 SHOWN = 5  # differences of a job
 SWEPT_CELLS = 2 * 10**9  # of a job whose scores are all computed again
+DEVICES: dict = {}  # the option of every job of pairs, with ``--all-devices``
 
 
 def run(job, cap=jobs.CAP) -> dict:
@@ -69,7 +70,7 @@ def _variable(name: str, value: str):
 
 
 def _options(job) -> dict:
-    options = {"mode": job.mode, "window": job.window}
+    options = {"mode": job.mode, "window": job.window} | DEVICES
     return options | ({"free_ends": job.free_ends} if job.free_ends else {})
 
 
@@ -249,7 +250,9 @@ def main(argv=None) -> int:
         parser.add_argument(name, type=int, required=True)
     parser.add_argument("--until", type=float, default=float("inf"))
     parser.add_argument("--cells", type=int, default=jobs.CAP)
+    parser.add_argument("--all-devices", action="store_true")
     options = parser.parse_args(argv)
+    DEVICES.update({"devices": "all"} if options.all_devices else {})
     device = jax.devices()[0]
     _tell(device=device.device_kind, platform=device.platform, jax=jax.__version__)
     for number in range(options.first, options.last + 1):

@@ -2,6 +2,7 @@
 
     python -m benchmarks.gpu_fuzz --seconds 400 --seed 1 --workers 4 --cache DIR
     python -m benchmarks.gpu_fuzz --job 1:57
+    python -m benchmarks.gpu_fuzz --seconds 400 --all-devices   # of a machine
 
 A job is one call of the public API, drawn from (seed, number) alone (``fuzz_jobs``);
 ``fuzz_checks`` compares it with ``fuzz_oracle``. Jobs run in processes of their own,
@@ -112,6 +113,7 @@ def process(log: Log, first: int, last: int, allocator: str) -> int | None:
     words = [sys.executable, str(HERE / "fuzz_run.py"), f"--seed={options.seed}"]
     words += [f"--first={first}", f"--last={last}", f"--cells={options.cells}"]
     words += [] if options.job else [f"--until={log.until}"]
+    words += ["--all-devices"] if options.all_devices else []
     begun, hangs, message = None, [], {}
     own = environment(options, allocator)
     with (
@@ -234,6 +236,7 @@ def parsed(argv):
     parser.add_argument("--timeout", type=float, default=240, help="seconds of a job")
     parser.add_argument("--cache", help="folder of compiled programs")
     parser.add_argument("--cells", type=int, help="of a job at most, about")
+    parser.add_argument("--all-devices", action="store_true", help="for each job")
     parser.add_argument("--device", choices=["auto", "cpu"], default="auto")
     parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args(argv)
