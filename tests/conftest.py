@@ -108,6 +108,13 @@ SLOW = (
     "test_hits_are_those_of_both_searches_by_hand[3]",
     "test_unique_paths_and_their_identities[affine]",
     "test_where_there_is_no_bound_the_result_says_so",
+    "test_links_of_a_set[launches]",
+    "test_audits[launches-3]",
+    "test_audits[launches-400]",
+    "test_audits[launches of two devices-400]",
+    "test_greedy_clusters[launches]",
+    "test_audits_are_told_of_all_cells[launches]",
+    "test_rows_of_large_sets_do_not_depend_on_devices[audit]",
 )
 
 

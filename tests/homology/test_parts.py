@@ -100,10 +100,11 @@ def test_greedy_clusters(in_parts, monkeypatch):
 
 def test_wide_launches_without_memory_run_narrow(monkeypatch):
     """Nothing is lost or comes twice; other errors are told in one line."""
-    want = jaxalign.identity_graph(TEXTS, min_identity=CUT, filter=False)
+    some = TEXTS[:45]
+    want = jaxalign.identity_graph(some, min_identity=CUT, filter=False)
     plain_launches.use(monkeypatch)
     monkeypatch.setattr(survivors, "MAX_LEFT_OF_A_GPU", 1)
-    wide, failed = plain_launches.FEW._replace(queries=40, targets=60), []
+    wide, failed = plain_launches.FEW._replace(queries=20, targets=40), []
     monkeypatch.setattr(plain_launches, "FEW", wide)
     monkeypatch.setattr(lcs_launches, "NARROW", wide._replace(queries=7, targets=9))
     one_launch, message = lcs_launches._launch, "RESOURCE_EXHAUSTED: of memory"
@@ -116,11 +117,11 @@ def test_wide_launches_without_memory_run_narrow(monkeypatch):
 
     monkeypatch.setattr(lcs_launches, "_launch", launch)
     asked = {"min_identity": CUT, "implementation": "sweep"}
-    found = jaxalign.identity_graph(TEXTS, **asked)
-    assert (found != want).nnz == 0 and len(failed) > 2
+    found = jaxalign.identity_graph(some, **asked)
+    assert (found != want).nnz == 0 and want.nnz and len(failed) > 2
     message = "INTERNAL: illegal address"
     with pytest.raises(jaxalign.DeviceFailure, match="common subsequences of a job"):
-        jaxalign.identity_graph(TEXTS, **asked)
+        jaxalign.identity_graph(some, **asked)
 
 
 @pytest.mark.parametrize("kind", ["all", "cross"])
