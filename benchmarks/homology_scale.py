@@ -64,13 +64,7 @@ def cluster(sequences, devices) -> dict:
     import jaxalign
 
     found = jaxalign.cluster(sequences, min_identity=CUT, devices=devices)
-    return {
-        "pairs": found.info["all"],
-        "aligned": found.info["aligned"],
-        "found": found.info["at_or_above_cut"],
-        "clusters": len(found.representatives),
-        "digest": _digest(found.labels),
-    }
+    return _row_of(found, found.labels)
 
 
 def audit(sequences, devices) -> dict:
@@ -99,12 +93,17 @@ def dedup(sequences, devices) -> dict:
     import jaxalign
 
     found = jaxalign.deduplicate(sequences, min_identity=DEDUP_CUT, devices=devices)
+    return _row_of(found, found.representative_of)
+
+
+def _row_of(found, members) -> dict:
+    """What a row says of clusters."""
     return {
         "pairs": found.info["all"],
         "aligned": found.info["aligned"],
         "found": found.info["at_or_above_cut"],
         "clusters": len(found.representatives),
-        "digest": _digest(found.representative_of),
+        "digest": _digest(members),
     }
 
 

@@ -131,12 +131,9 @@ def parts_of(task: Task, definition: Definition) -> list[query_ranges.Part]:
     rows = task.job.pairs // query_ranges.MIN_PARTS
     rows = min(rows, rows_at_once(definition, held))
     rows = max(rows, query_ranges.QUERIES_STEP * len(task.targets), 1)
-    cells = max(
-        min(task.job.cells // query_ranges.MIN_PARTS, query_ranges.PART_CELLS),
-        query_ranges.MIN_CELLS,
-    )
-    if survivors.on_gpu(task):  # which excludes so many in a moment
-        cells = max(cells, task.job.cells // query_ranges.MIN_PARTS)
+    cells = max(task.job.cells // query_ranges.MIN_PARTS, query_ranges.MIN_CELLS)
+    if not survivors.on_gpu(task):  # which excludes as many as there are in a moment
+        cells = min(cells, query_ranges.PART_CELLS)
     if task.kind == "all":
         return query_ranges.cut(task.queries.lengths, rows=rows, cells=cells)
     sizes = len(task.targets), len(task.targets.codes)

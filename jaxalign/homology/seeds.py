@@ -4,12 +4,11 @@ No result depends on them: what they find is a bound from below on the worst pai
 that fewer other pairs need be aligned to find those.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from scipy.sparse import csr_array
 
 from jaxalign.model.alphabet import Sequences
+from jaxalign.runtime.pipeline import in_threads
 
 WORD, SHORT_WORD = 4, 2  # letters; the second where sequences are short
 SHORT = 40  # mean length
@@ -42,8 +41,8 @@ def likely_pairs(a: Sequences, b: Sequences, count: int, threads: int = 1) -> tu
         common = common / np.maximum(a.lengths[some[rows]][:, None], lengths)
         return common.argmax(axis=1), common.max(axis=1)
 
-    with ThreadPoolExecutor(threads) as pool:  # SciPy multiplies without Python's lock
-        found = list(pool.map(best_of, range(0, len(some), QUERIES)))
+    # SciPy multiplies without Python's lock.
+    found = in_threads(best_of, range(0, len(some), QUERIES), threads)
     none = np.zeros(0, np.int64), np.zeros(0)
     best_j, share = (np.concatenate(side) for side in zip(none, *found, strict=True))
     best = np.argsort(-share, kind="stable")[:count]

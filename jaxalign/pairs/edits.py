@@ -5,7 +5,6 @@ needs no compiler. Others lie side by side in the lanes of words.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from jaxalign.pairs.dp import edit_integers
 from jaxalign.pairs.windows import by_length
 from jaxalign.runtime import memory
 from jaxalign.runtime.devices import refuse_without_threads
+from jaxalign.runtime.pipeline import in_threads
 
 MAX_SECONDS = 0.5  # of a job by integers: about as long as to compile
 ROW_SECONDS, LETTER_SECONDS = 5e-7, 2e-10  # of integers: a row, a letter of it
@@ -135,15 +135,6 @@ def _by_integers(sequences: LetterCodes, i, j) -> np.ndarray:
     pairs = zip(i.tolist(), j.tolist(), strict=True)
     found = (edit_integers.distance(texts[a], texts[b]) for a, b in pairs)
     return np.fromiter(found, np.int32, len(i))
-
-
-def in_threads(function, pieces, threads: int) -> list:
-    """Results of a function, in threads; the rest is dropped when one fails."""
-    pool = ThreadPoolExecutor(threads)
-    try:
-        return list(pool.map(function, pieces))
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _one_query(sequences: LetterCodes, query: int, j, found, threads: int) -> None:

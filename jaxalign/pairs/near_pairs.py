@@ -19,11 +19,11 @@ from jaxalign.pairs.edits import (
     MAX_SECONDS,
     blocks_of,
     distances,
-    in_threads,
     seconds,
 )
 from jaxalign.pairs.windows import by_length
 from jaxalign.runtime.devices import refuse_without_threads
+from jaxalign.runtime.pipeline import in_threads
 
 GROUP = 4096  # queries whose letters lie side by side
 LINK_BYTES = 12  # two numbers of sequences, a distance

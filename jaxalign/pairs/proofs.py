@@ -5,7 +5,6 @@ bound on the identical pairs, the longest common subsequence (LCS) as a bound on
 (``model.identity_bounds``).
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from queue import SimpleQueue
@@ -18,6 +17,7 @@ from jaxalign.pairs import lcs_blocks, small_jobs
 from jaxalign.pairs.excluded_pairs import LengthTest, excluded_pairs
 from jaxalign.pairs.plan import Task
 from jaxalign.pairs.windows import by_length
+from jaxalign.runtime.pipeline import in_threads
 
 # Cells of a job whose common subsequences are counted, unless an implementation is
 # named: in NumPy, and from where on by what is compiled for it, of zipped pairs too
@@ -158,11 +158,7 @@ def find(proofs: Proofs) -> Survivors:
         finally:
             idle.put(device)
 
-    pool = ThreadPoolExecutor(len(places))
-    try:
-        found = list(pool.map(look_on_one, lcs_blocks.looks(proofs)))
-    finally:  # also when it is interrupted
-        pool.shutdown(cancel_futures=True)
+    found = in_threads(look_on_one, lcs_blocks.looks(proofs), len(places))
     none = np.zeros(0, np.int64)
     i = np.concatenate([none, *(one for one, _ in found)])
     j = np.concatenate([none, *(one for _, one in found)])

@@ -137,6 +137,15 @@ def _work(shared: _PipelineState, worker: Callable[[], Callable]) -> None:
         shared.stop(error)
 
 
+def in_threads(function: Callable, pieces: Iterable, threads: int) -> list:
+    """Results of a function, in threads; the rest is dropped when one fails."""
+    pool = ThreadPoolExecutor(threads)
+    try:
+        return list(pool.map(function, pieces))
+    finally:  # also when it is interrupted
+        pool.shutdown(cancel_futures=True)
+
+
 def in_advance(function: Callable, items: Iterable, count: int) -> Iterator:
     """Yield what a function makes of items, in order; the next ``count`` are made
     meanwhile, side by side."""
