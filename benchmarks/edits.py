@@ -25,8 +25,8 @@ import problems  # noqa: E402
 
 import jaxalign  # noqa: E402
 import kernels_pallas  # noqa: E402
+from jaxalign.edits.gpu.edit_launches import EditLaunches  # noqa: E402
 from jaxalign.model.letters import encode  # noqa: E402
-from jaxalign.pairs.gpu.edit_launches import EditLaunches  # noqa: E402
 
 LENGTHS = (15, 100, 300, 1000)
 CELLS, PAIRS = 2e9, 10**5  # of a rate, at most

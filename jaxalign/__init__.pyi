@@ -3,6 +3,8 @@ from jaxalign.database.api import index_database as index_database
 from jaxalign.database.api import open_database as open_database
 from jaxalign.database.api import search as search
 from jaxalign.database.large_searches import stream_search as stream_search
+from jaxalign.edits.api import edit_distance as edit_distance
+from jaxalign.edits.api import edit_distance_graph as edit_distance_graph
 from jaxalign.errors import DeviceError as DeviceError
 from jaxalign.errors import DeviceFailure as DeviceFailure
 from jaxalign.errors import InputError as InputError
@@ -25,8 +27,6 @@ from jaxalign.pairs.api import align as align
 from jaxalign.pairs.api import align_all as align_all
 from jaxalign.pairs.api import align_pairs as align_pairs
 from jaxalign.pairs.api import plan as plan
-from jaxalign.pairs.edit_distances import edit_distance as edit_distance
-from jaxalign.pairs.edit_distances import edit_distance_graph as edit_distance_graph
 from jaxalign.pairs.hard_alignments import HardAlignments as HardAlignments
 from jaxalign.pairs.hard_alignments import hard_alignment as hard_alignment
 from jaxalign.pairs.hard_alignments import k_best as k_best

@@ -8,8 +8,8 @@ import numpy as np
 
 import kernels_pallas
 from jaxalign.pairs import compiled
-from jaxalign.pairs.gpu import lcs_launches
-from jaxalign.pairs.gpu.lcs_launches import NARROW, LcsLaunches
+from jaxalign.pairs.proofs import lcs_launches
+from jaxalign.pairs.proofs.lcs_launches import NARROW, LcsLaunches
 from kernels_pallas.core.mosaic import Threads
 from kernels_pallas.pairs import lcs, match_words
 

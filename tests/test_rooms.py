@@ -1,7 +1,7 @@
 """The arrows between the rooms: every import is read with ast, any other one fails.
 
-A room is an operation (pairs, database, homology, triples, soft) or a shared package;
-its floors are folders, and ``api``, the files that hold its public functions.
+A room is an operation (pairs, edits, database, homology, triples, soft) or a shared
+package; its floors are folders, and ``api``, the files that hold its public functions.
 """
 
 import ast
@@ -12,13 +12,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("jaxalign", "kernels_pallas")
-OPERATIONS = ("pairs", "database", "homology", "triples", "soft")
-FLOORS = ("api", "dp", "cpu", "gpu", "parts", "tracebacks")
+OPERATIONS = ("pairs", "edits", "database", "homology", "triples", "soft")
+FLOORS = ("api", "dp", "cpu", "gpu", "parts", "proofs", "tracebacks")
 # Files of public functions beside ``api.py``.
 PUBLIC = (
     "accuracy",
     "buckets",
-    "edit_distances",
     "hard_alignments",
     "large_jobs",
     "large_searches",
@@ -27,7 +26,14 @@ PUBLIC = (
     "profile_alignments",
 )
 COMMON = {"model", "runtime"}
-PAIRS = {"pairs", "pairs.api", "pairs.cpu", "pairs.gpu", "pairs.parts"}
+PAIRS = {
+    "pairs",
+    "pairs.api",
+    "pairs.cpu",
+    "pairs.gpu",
+    "pairs.parts",
+    "pairs.proofs",
+}
 # Place -> places it may import; a place may always import itself, and ``errors``.
 # An operation without a floor is what lies between its floors: options, plan, result …
 ARROWS = {
@@ -35,6 +41,7 @@ ARROWS = {
     "warmup": {"database.api", "model", "pairs.api", "runtime"},
     "__main__": {"cli"},
     "affine": set(),
+    "bits": COMMON | {"one_function"},
     "cli": {
         "",
         "warmup",
@@ -46,6 +53,11 @@ ARROWS = {
     "database": COMMON | (PAIRS - {"pairs.cpu"}) | {"database.dp"},
     "database.api": COMMON | PAIRS | {"database", "inputs", "io", "signatures"},
     "database.dp": set(),
+    "edits": COMMON | {"bits", "edits.cpu", "edits.dp", "edits.gpu"},
+    "edits.api": COMMON | {"edits", "inputs", "signatures"},
+    "edits.cpu": COMMON | {"bits", "edits.dp"},
+    "edits.dp": {"one_function"},
+    "edits.gpu": COMMON | {"bits"},
     "errors": set(),
     "homology": COMMON | PAIRS,
     "homology.api": COMMON | {"homology", "inputs", "signatures"},
@@ -59,13 +71,22 @@ ARROWS = {
     "kernels_pallas.triples": {"kernels_pallas.core"},
     "model": set(),
     "pairs": COMMON
-    | {"pairs.cpu", "pairs.dp", "pairs.gpu", "pairs.parts", "similarity"},
+    | {
+        "pairs.cpu",
+        "pairs.dp",
+        "pairs.gpu",
+        "pairs.parts",
+        "pairs.proofs",
+        "similarity",
+    },
     "pairs.api": COMMON
-    | {"inputs", "pairs", "pairs.parts", "signatures", "similarity"},
-    "pairs.cpu": COMMON | {"affine", "pairs", "pairs.dp"},
-    "pairs.dp": {"affine", "similarity"},
+    | {"inputs", "pairs", "pairs.parts", "pairs.proofs", "signatures", "similarity"},
+    "pairs.cpu": COMMON | {"affine", "one_function", "pairs", "pairs.dp"},
+    "pairs.dp": {"affine", "one_function", "similarity"},
     "pairs.gpu": COMMON | {"pairs"},
-    "pairs.parts": COMMON | {"pairs", "pairs.gpu"},
+    "one_function": set(),
+    "pairs.parts": COMMON | {"pairs", "pairs.gpu", "pairs.proofs"},
+    "pairs.proofs": COMMON | {"bits", "pairs", "pairs.gpu"},
     "runtime": set(),
     "signatures": {"model"},
     "similarity": {"model"},
@@ -81,6 +102,14 @@ ARROWS = {
 # Place -> distributions it may import, beside the standard library.
 OUTSIDE = {
     "affine": {"jax"},
+    "bits": {"jax", "numpy"},
+    "one_function": {"jax"},
+    "edits": {"numpy"},
+    "edits.api": {"numpy", "scipy"},
+    "edits.cpu": {"jax", "numpy"},
+    "edits.dp": {"jax"},
+    "edits.gpu": {"jax", "numpy"},
+    "pairs.proofs": {"jax", "numpy"},
     "warmup": {"numpy"},
     "cli": {"cyclopts", "numpy", "rich"},
     "database": {"jax", "numpy"},
@@ -114,7 +143,7 @@ OUTSIDE = {
 }
 PALLAS_IMPORTER = "jaxalign/runtime/backend.py"
 # The form without a compiler: NumPy in place of JAX.
-BY_ROWS = {f"jaxalign/pairs/dp/{name}.py" for name in ("bit_rows", "rows", "rows_walk")}
+BY_ROWS = {f"jaxalign/pairs/dp/{name}.py" for name in ("rows", "rows_walk")}
 
 
 def place_of(module: str) -> str | None:
@@ -240,7 +269,12 @@ def test_no_room_has_the_name_of_a_public_function():
         ("io", "from jaxalign.pairs.plan import Task"),
         ("io", "from jaxalign.pairs import api"),
         ("runtime", "from jaxalign.model.scoring import Scoring"),
-        ("runtime", "from jaxalign.pairs.windows import bucket"),
+        ("runtime", "from jaxalign.pairs.windows import Window"),
+        ("bits", "from jaxalign.edits.cpu import edit_windows"),
+        ("edits", "from jaxalign.pairs import plan"),
+        ("edits.dp", "from jaxalign.bits import lcs_words"),
+        ("pairs", "from jaxalign.edits import engine"),
+        ("pairs.dp", "from jaxalign.bits import lcs_words"),
         ("runtime", "import kernels_pallas"),
         ("pairs.api", "import jaxalign.pairs.dp.sweep.lane_fill"),
         ("pairs.api", "from jaxalign.io import fasta"),

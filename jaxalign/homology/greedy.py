@@ -15,7 +15,8 @@ from jaxalign.homology.links import PairCounts, rows_at_once
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs import tables
-from jaxalign.pairs.windows import WholeJob, by_length
+from jaxalign.pairs.windows import WholeJob
+from jaxalign.runtime.lengths import by_length
 
 MIN_BAND, MAX_BAND = 64, 2**14  # sequences taken at once
 

@@ -8,13 +8,13 @@ import numpy as np
 from jaxalign.errors import MemoryPlanError
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
-from jaxalign.pairs import survivors
 from jaxalign.pairs.large_jobs import stream_parts
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.plan import COLUMN_BYTES, Task
-from jaxalign.pairs.windows import by_length
+from jaxalign.pairs.proofs import survivors
 from jaxalign.runtime import memory
+from jaxalign.runtime.lengths import by_length
 
 LINK_BYTES = 16  # two numbers of sequences, an identity
 WORK_COPIES = 3  # of the links, while a graph is made of them

@@ -31,3 +31,15 @@ def views(sequences: Sequences, indices) -> SequenceViews:
     """The sequences at ``indices``, in that order."""
     starts, lengths = sequences.starts[indices], sequences.lengths[indices]
     return SequenceViews(sequences.codes, starts, lengths)
+
+
+def stacked(sequences, index, beyond: int = 0) -> np.ndarray:
+    """uint8 (P, longest) codes of some sequences; what lies beyond the end is 0, or
+    another letter."""
+    begin, length = sequences.starts[index], sequences.lengths[index]
+    shape = len(index), int(length.max(initial=0))
+    codes = np.full(shape, beyond, np.uint8)
+    inside = np.arange(codes.shape[1]) < length[:, None]
+    place = np.repeat(begin - (np.cumsum(length) - length), length)
+    codes[inside] = sequences.codes[place + np.arange(len(place))]
+    return codes

@@ -23,7 +23,7 @@ from jaxalign.model.choices import EndKeywords
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.model.table import Table, join
-from jaxalign.pairs import engine, survivors
+from jaxalign.pairs import engine
 from jaxalign.pairs.options import (
     AlignKeywords,
     AllKeywords,
@@ -37,6 +37,7 @@ from jaxalign.pairs.pair_tables import directions, dp_table
 from jaxalign.pairs.parts import part_stream, query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.pairs.plan import Plan, Task, added
+from jaxalign.pairs.proofs import survivors
 from jaxalign.pairs.tables import pairing, stream, table_of
 from jaxalign.runtime.devices import ambient_mesh, describe_device, select_device
 from jaxalign.runtime.gpu_use import gpu_use

@@ -18,9 +18,9 @@ from jaxalign.pairs.gpu import (
     launch_plan,
     score_types,
 )
-from jaxalign.pairs.gpu.lcs_launches import LcsLaunches, sizes_of
 from jaxalign.pairs.options import IMPLEMENTATIONS
 from jaxalign.pairs.plan import Piece, Plan, Task
+from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, sizes_of
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime.backend import kernels_pallas
 from jaxalign.runtime.devices import first_device

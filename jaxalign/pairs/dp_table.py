@@ -6,8 +6,8 @@ from jaxalign.model.bounds import score_dtype
 from jaxalign.pairs.cpu import long_pair
 from jaxalign.pairs.cpu.execute import problem_of
 from jaxalign.pairs.dp import directions, wavefront
-from jaxalign.pairs.windows import bucket
 from jaxalign.runtime.devices import precision, refuse_without_threads
+from jaxalign.runtime.lengths import bucket
 
 
 def _filled(a, b, scoring, mode, free, codes=False, tables=False):

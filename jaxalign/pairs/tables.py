@@ -13,11 +13,12 @@ from jaxalign.errors import InputError
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.table import Table
-from jaxalign.pairs import engine, survivors
+from jaxalign.pairs import engine
 from jaxalign.pairs.options import PairOptions, make_task
 from jaxalign.pairs.parts import part_stream, ray_tasks
 from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.pairs.plan import Task
+from jaxalign.pairs.proofs import survivors
 from jaxalign.pairs.windows import WholeJob
 
 

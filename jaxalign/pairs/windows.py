@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxalign.pairs.cpu.lane_packing import spans
+from jaxalign.runtime.lengths import by_length
 
 # Sequences; from here on the triangle's waste is less than a tenth
 MAX_TEAM_SEQUENCES = 1500
@@ -285,20 +286,3 @@ def cells(job: PairMatrix, piece) -> int:
     first = np.searchsorted(rank, job.rank[piece.queries], side)
     rest = np.append(np.cumsum(n[::-1])[::-1], 0)
     return int((m * rest[first]).sum())
-
-
-def by_length(lengths) -> np.ndarray:
-    """Indices, longest first, stable."""
-    lengths = np.asarray(lengths)
-    longest = lengths.max(initial=0)
-    # NumPy sorts numbers of 16 bits by radix, many times as fast.
-    small = lengths.size and 0 <= lengths.min() and longest < 2**16
-    falling = (longest - lengths).astype(np.uint16) if small else -lengths
-    return np.argsort(falling, kind="stable")
-
-
-def bucket(length: int, step: int = 2, size: int = 64) -> int:
-    """The next of size, size * step, size * step^2 ... that holds ``length``."""
-    while size < length:
-        size *= step
-    return size

@@ -9,10 +9,9 @@ import jaxalign
 from jaxalign.errors import MemoryPlanError
 from jaxalign.homology import greedy, links, options, seeds
 from jaxalign.model.alphabet import from_parts
-from jaxalign.pairs import survivors
-from jaxalign.pairs.gpu import lcs_launches
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.parts import part_batches, query_ranges
+from jaxalign.pairs.proofs import lcs_launches, survivors
 from jaxalign.runtime import pipeline
 
 LETTERS = [*"ARNDCQEGHILKMFPSTWYV"]

@@ -7,7 +7,7 @@ import pytest
 import jaxalign
 from jaxalign.homology import assignment, removal, separator, splits
 from jaxalign.homology.links import Links
-from jaxalign.pairs import proofs
+from jaxalign.pairs.proofs import proof
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 HALVES = {"train": 0.5, "test": 0.5}
@@ -98,7 +98,7 @@ def test_an_audit_finds_every_leak(seed):
 @pytest.mark.parametrize("ratio", [None, 0.35])
 def test_what_is_excluded_changes_nothing(ratio, monkeypatch):
     """Real alphabets have many letters: most pairs are excluded by a proof."""
-    monkeypatch.setattr(proofs, "LEAST_CELLS", 0)
+    monkeypatch.setattr(proof, "LEAST_CELLS", 0)
     random = np.random.default_rng(0)
     words = ["".join(random.choice([*"ARNDCQEGHILKMFPSTWYV"], 30)) for _ in range(40)]
     words += [word[: 10 + k] + "WW" for k, word in enumerate(words[:20])]

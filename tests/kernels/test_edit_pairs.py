@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from kernel_cases import inside_arrays, joined, target_blocks, values
 
-from jaxalign.pairs.dp.edit_integers import distance
+from jaxalign.edits.dp.edit_integers import distance
 from kernels_pallas.core import mosaic
 from kernels_pallas.core.mosaic import THREADS
 from kernels_pallas.pairs import edit_pairs, match_words

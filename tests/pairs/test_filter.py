@@ -10,14 +10,19 @@ from gpu_windows_cases import _drive
 
 import jaxalign
 import kernels_pallas
+from jaxalign.bits import lcs_windows
 from jaxalign.cli.main import main
 from jaxalign.model.table import join
-from jaxalign.pairs import compiled, excluded_pairs, lcs_blocks, proofs, survivors
-from jaxalign.pairs.cpu import lcs_windows
-from jaxalign.pairs.gpu import lcs_launches
-from jaxalign.pairs.gpu.lcs_launches import LcsLaunches, LcsSizes
+from jaxalign.pairs import compiled
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.parts import part_batches
+from jaxalign.pairs.proofs import (
+    excluded_pairs,
+    lcs_launches,
+    proof,
+    survivors,
+)
+from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, LcsSizes
 from jaxalign.pairs.windows import PairMatrix
 from kernels_pallas.pairs import lcs
 
@@ -131,7 +136,7 @@ def test_what_is_excluded_by_which_inequality():
 
 @pytest.mark.parametrize("include_self", [False, True])
 def test_parts_shards_and_what_is_there_already(include_self, monkeypatch):
-    monkeypatch.setattr(lcs_blocks, "MAX_QUERIES", 7)
+    monkeypatch.setattr(proof, "MAX_QUERIES", 7)
     options = {"min_identity": 0.6, "identity": "longer", "output": "alignment"}
     options |= SWEEP | {"include_self": include_self}
     want = jaxalign.align_all(TEXTS, **options, filter=False)
@@ -216,17 +221,17 @@ def test_subsequences_are_counted_in_numpy_from_some_cells_on(named, monkeypatch
     options = {"min_identity": 0.6, "identity": "longer", "output": "identity"}
     want = jaxalign.align_all(TEXTS, **options, filter=False)
     by_program = jaxalign.align_all(TEXTS, **options, **SWEEP).info["excluded"]
-    monkeypatch.setattr(proofs, "LEAST_CELLS_BY_ROWS", 10**9)
+    monkeypatch.setattr(proof, "LEAST_CELLS_BY_ROWS", 10**9)
     few = jaxalign.align_all(TEXTS, **options, **named).info["excluded"]
     assert not any(name.startswith("LCS") for name in few)
-    monkeypatch.setattr(proofs, "LEAST_CELLS_BY_ROWS", 1000)
-    monkeypatch.setattr(lcs_blocks, "MAX_QUERIES", 30)
+    monkeypatch.setattr(proof, "LEAST_CELLS_BY_ROWS", 1000)
+    monkeypatch.setattr(proof, "MAX_QUERIES", 30)
     monkeypatch.setattr(lcs_windows, "lcs_block", None)
     more = jaxalign.align_all(TEXTS, **options, **named)
     same_tables(more, want)
     assert more.info["excluded"] == by_program
     if not named:
-        monkeypatch.setattr(proofs, "LEAST_CELLS", 1000)
+        monkeypatch.setattr(proof, "LEAST_CELLS", 1000)
         with pytest.raises(TypeError, match="NoneType"):
             jaxalign.align_all(TEXTS, **options)
 

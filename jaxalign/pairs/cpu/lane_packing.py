@@ -6,11 +6,6 @@ import numpy as np
 
 from jaxalign.pairs.dp.sweep import TILE
 
-LCS_LANES = (32, 128)  # of an LCS; 64 and 256 took as long or longer
-# Letters of short sequences, of which a block has more: a call would take longer than
-# what it computes
-SHORT, SHORT_LANES = 32, 512
-MAX_SPREAD = 1.25  # times the shortest target that the longest of many lanes is
 EMPTY_COLUMN_LANES = 32  # lanes that a column costs as much as, even with none
 MAX_KNOWN_BLOCKS = 8
 # (lengths, lanes) -> lane, last: a block is packed to find where it ends, then shaped.
@@ -72,13 +67,3 @@ def spans(lengths, lanes: int) -> np.ndarray:
     _, last = pack(lengths, lanes)
     ends = np.maximum.accumulate(last[::-1])[::-1]
     return np.asarray(ends - (last - tiled(lengths)), np.int64)
-
-
-def block_size(lengths, at: int) -> int:
-    """How many of some targets, longest first, are lanes of an LCS from place ``at``
-    on: fewer where the others are much shorter than the first."""
-    few, many = LCS_LANES
-    if lengths[at] <= SHORT:
-        return SHORT_LANES
-    last = lengths[min(at + many, len(lengths)) - 1]
-    return many if lengths[at] <= MAX_SPREAD * last else few

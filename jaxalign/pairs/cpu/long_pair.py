@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxalign.one_function import CPU_OPTIONS
 from jaxalign.pairs.dp import ends, walk, wavefront
-from jaxalign.pairs.dp.call import CPU_OPTIONS
-from jaxalign.pairs.windows import bucket
+from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
 MAX_STRIP_ROWS = 1024

@@ -12,14 +12,8 @@ import numpy as np
 from jaxalign.pairs.cpu.lane_packing import EMPTY_COLUMN_LANES, pack, spans, tiled
 from jaxalign.pairs.cpu.zip_order import alike, zip_lanes
 from jaxalign.pairs.dp.sweep import TILE
-from jaxalign.pairs.windows import (
-    PairMatrix,
-    Partition,
-    Window,
-    bucket,
-    by_length,
-    pairs,
-)
+from jaxalign.pairs.windows import PairMatrix, Partition, Window, pairs
+from jaxalign.runtime.lengths import bucket, by_length
 
 STRIP_ROWS = 8  # rows of a strip: one uint32 backtrack word (docs/logs/cpu-sweep.md)
 LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory

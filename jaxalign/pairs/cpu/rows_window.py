@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxalign.model import bounds
+from jaxalign.model.sequence_views import stacked
 from jaxalign.pairs.dp import rows, rows_walk
 from jaxalign.pairs.plan import Piece, Task, describe
 from jaxalign.pairs.result import Rows, collect
@@ -195,15 +196,3 @@ def _problem(task: Task, window: RowsWindow) -> rows.RowsProblem:
         scores = np.ascontiguousarray(scores.T)
         free = frozenset(f"{OTHER_SIDE[side]}_{which}" for side, which in ends)
     return rows.RowsProblem(scores, *gaps, free, task.local, window.swapped)
-
-
-def stacked(sequences, index, beyond: int = 0) -> np.ndarray:
-    """uint8 (P, longest) codes of some sequences; what lies beyond the end is 0, or
-    another letter."""
-    begin, length = sequences.starts[index], sequences.lengths[index]
-    shape = len(index), int(length.max(initial=0))
-    codes = np.full(shape, beyond, np.uint8)
-    inside = np.arange(codes.shape[1]) < length[:, None]
-    place = np.repeat(begin - (np.cumsum(length) - length), length)
-    codes[inside] = sequences.codes[place + np.arange(len(place))]
-    return codes

@@ -4,7 +4,7 @@ import numpy as np
 
 from jaxalign.pairs.cpu.long_pair import PairResult
 from jaxalign.pairs.dp import striped
-from jaxalign.pairs.windows import bucket
+from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
 # (VL, PL) on a CPU, the first from queries of its PL on: docs/logs/search-cpu.md.

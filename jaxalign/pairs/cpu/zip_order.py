@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from jaxalign.pairs.cpu.lane_packing import SHORT
-from jaxalign.pairs.windows import by_length
+from jaxalign.runtime.lengths import by_length
 
-SHORT_PAIRS = 2048  # of short sequences: a call takes as long as 1,000 of them
+SHORT = 32  # letters of short sequences
+SHORT_PAIRS = 2048  # of those in a window: a call takes as long as 1,000 of them
 
 
 def zip_lanes(job, pairs: int, lanes: tuple[int, ...]) -> int:

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.affine import Gaps, neg_inf
+from jaxalign.one_function import one_function
 from jaxalign.pairs.dp import directions, ends, lookup, profile, recurrence
-from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row
 from jaxalign.pairs.dp.recurrence import border
 

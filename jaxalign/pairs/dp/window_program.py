@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.affine import Gaps
+from jaxalign.one_function import CPU_OPTIONS, one_function
 from jaxalign.pairs.dp import ends, profile, walk
-from jaxalign.pairs.dp.call import CPU_OPTIONS, one_function
 from jaxalign.pairs.dp.sweep import TILE, difference_fill, lane_fill
 
 TOGETHER = 128  # paths walked side by side

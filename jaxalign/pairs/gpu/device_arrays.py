@@ -14,8 +14,8 @@ from jax.sharding import SingleDeviceSharding
 
 from jaxalign.model.table import SPANS
 from jaxalign.pairs.result import PATH_COUNTS
-from jaxalign.pairs.windows import bucket
 from jaxalign.runtime import device_errors
+from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
 # Rows of a column copied to the host at once, by one of COPY_THREADS

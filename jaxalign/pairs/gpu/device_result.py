@@ -16,8 +16,8 @@ from jaxalign.model.table import SPANS
 from jaxalign.pairs.gpu import device_arrays, transfer
 from jaxalign.pairs.gpu.device_arrays import SMALL_ROWS
 from jaxalign.pairs.result import PATH_COUNTS
-from jaxalign.pairs.windows import bucket
 from jaxalign.runtime import device_errors
+from jaxalign.runtime.lengths import bucket
 
 
 class Lost(Exception):

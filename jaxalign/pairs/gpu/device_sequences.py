@@ -17,8 +17,8 @@ from jax import lax
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs.gpu import device_memory
 from jaxalign.pairs.plan import WholeCodes
-from jaxalign.pairs.windows import bucket
 from jaxalign.runtime.devices import first_device
+from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
 # Room in arrays of a side, beyond which it is a power of two.

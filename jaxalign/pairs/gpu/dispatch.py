@@ -34,9 +34,10 @@ from jaxalign.pairs.gpu.launch_size import Launch
 from jaxalign.pairs.gpu.memory_retry import halves, within
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
-from jaxalign.pairs.windows import bucket, cells
+from jaxalign.pairs.windows import cells
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.device_errors import RuntimeFailure
+from jaxalign.runtime.lengths import bucket
 
 GROUP = "launches"  # of pieces: they need not wait for each other
 LAUNCHES_AHEAD = 3  # launches issued and not yet looked at

@@ -21,7 +21,8 @@ from jaxalign.pairs.gpu.launch_size import (
 )
 from jaxalign.pairs.gpu.score_types import Highest, least_type
 from jaxalign.pairs.plan import describe
-from jaxalign.pairs.windows import Partition, by_length, pairs
+from jaxalign.pairs.windows import Partition, pairs
+from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.memory import refuse_over, show_bytes
 
 # Launches of queries; fewer are full: each waits for its longest program

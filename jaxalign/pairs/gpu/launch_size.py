@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.pairs.windows import bucket
+from jaxalign.runtime.lengths import bucket
 
 # Queries, targets and zipped pairs of a launch; what fits and is needed is taken.
 QUERY_COUNTS, LIST_SIZES = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.pairs.result import Rows
-from jaxalign.pairs.windows import bucket
+from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
 MAX_ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch

@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxalign.model.selection import gather_runs
-from jaxalign.pairs import engine, survivors
+from jaxalign.pairs import engine
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.pairs.plan import SUMMED, Plan, Task, added
-from jaxalign.pairs.proofs import Survivors
+from jaxalign.pairs.proofs import survivors
+from jaxalign.pairs.proofs.proof import Survivors
 from jaxalign.pairs.run_state import Run
 from jaxalign.runtime import pipeline
 

@@ -4,9 +4,10 @@ import time
 from collections import deque
 from dataclasses import replace
 
-from jaxalign.pairs import engine, small_jobs, survivors
+from jaxalign.pairs import engine, small_jobs
 from jaxalign.pairs.parts import part_batches, query_ranges
 from jaxalign.pairs.plan import Plan, Task, WholeCodes, merge
+from jaxalign.pairs.proofs import survivors
 from jaxalign.runtime import pipeline
 
 

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.affine import Gaps
+from jaxalign.one_function import one_function
 from jaxalign.pairs.dp import recurrence
-from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import row_of
 from jaxalign.pairs.dp.sweep.lane_scores import from_profile
 

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.pairs.dp.call import one_function
+from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.recurrence import border
 from jaxalign.pairs.dp.sweep import TILE, difference_paths

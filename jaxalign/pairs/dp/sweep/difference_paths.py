@@ -14,7 +14,7 @@ from functools import partial
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.pairs.dp.call import one_function
+from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.directions import C_LEFT, C_UP, DIAGONAL, LEFT, UP
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.sweep.cell_blocks import BLOCK_ROWS, together

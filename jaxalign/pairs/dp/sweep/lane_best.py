@@ -5,7 +5,7 @@ from functools import reduce
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.pairs.dp.call import one_function
+from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.sweep.cell_blocks import together
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.affine import Gaps
+from jaxalign.one_function import one_function
 from jaxalign.pairs.dp import recurrence
-from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.sweep import TILE, lane_best, lane_scores
 

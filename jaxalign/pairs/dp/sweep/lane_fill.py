@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.affine import neg_inf
-from jaxalign.pairs.dp.call import one_function
+from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import row_of
 from jaxalign.pairs.dp.recurrence import border
 from jaxalign.pairs.dp.sweep import (

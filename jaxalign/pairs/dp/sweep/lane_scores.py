@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jax import lax
 
+from jaxalign.one_function import one_function
 from jaxalign.pairs.dp import lookup
-from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import row_of
 from jaxalign.pairs.dp.sweep import TILE
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.affine import Gaps, neg_inf
+from jaxalign.one_function import one_function
 from jaxalign.pairs.dp import directions, recurrence
-from jaxalign.pairs.dp.call import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.sweep import TILE, lane_best, lane_scores
 from jaxalign.pairs.dp.sweep.cell_blocks import together

@@ -8,19 +8,16 @@ lengths.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from jaxalign.pairs import length_classes
-from jaxalign.pairs.cpu import lcs_rows
-from jaxalign.pairs.cpu.lane_packing import block_size
-from jaxalign.pairs.windows import by_length
+from jaxalign.bits import lcs_rows
+from jaxalign.bits.lanes import block_size
+from jaxalign.pairs.proofs import length_classes, proof
+from jaxalign.pairs.proofs.proof import Proofs
+from jaxalign.runtime.lengths import by_length
 
-if TYPE_CHECKING:
-    from jaxalign.pairs.proofs import Proofs
-
-MAX_QUERIES = 4096  # of a block on a CPU
 WORD_BITS = 64  # columns of a target that an LCS takes together
 
 Pairs = tuple[np.ndarray, np.ndarray]  # (i, j)
@@ -48,7 +45,7 @@ class LaunchBlock(NamedTuple):
     swapped: bool = False
 
 
-def looks(proofs: "Proofs") -> Iterator[Look]:
+def looks(proofs: Proofs) -> Iterator[Look]:
     """Functions of a device, each of which finds some of the pairs that may pass."""
     if proofs.task.kind == "zip":
         yield from (partial(_look_at_run, proofs, x) for x in _zip_runs(proofs))
@@ -69,7 +66,7 @@ class _Sides(NamedTuple):
     beyond: int
 
 
-def _sides(proofs: "Proofs") -> _Sides:
+def _sides(proofs: Proofs) -> _Sides:
     job, queries, launches = proofs.task.job, proofs.order, proofs.launches
     own = len(queries) if proofs.task.kind == "all" else 0
     others = by_length(job.target_lengths[own:]) + own
@@ -81,7 +78,7 @@ def _sides(proofs: "Proofs") -> _Sides:
     return _Sides(queries, own, others, long, beyond)
 
 
-def _blocks_of_gpu(proofs: "Proofs") -> Iterator[LaunchBlock]:
+def _blocks_of_gpu(proofs: Proofs) -> Iterator[LaunchBlock]:
     """The pairs of a task, each once, but those of two long sequences."""
     job, launches = proofs.task.job, proofs.launches
     queries, own, others, long, beyond = _sides(proofs)
@@ -99,12 +96,12 @@ def _blocks_of_gpu(proofs: "Proofs") -> Iterator[LaunchBlock]:
             yield LaunchBlock(rows, columns, np.full(len(rows), len(columns)), True)
 
 
-def _blocks_of_cpu(proofs: "Proofs") -> Iterator[TargetBlock]:
+def _blocks_of_cpu(proofs: Proofs) -> Iterator[TargetBlock]:
     """The pairs of a task, each once; where there is a GPU, of two long sequences."""
     lengths = proofs.task.job.target_lengths
     queries, own, others, long, beyond = _sides(proofs)
-    for first in range(0, long, MAX_QUERIES):
-        last = min(first + MAX_QUERIES, long)
+    for first in range(0, long, proof.MAX_QUERIES):
+        last = min(first + proof.MAX_QUERIES, long)
         for at, targets in _runs(queries[: min(own, last)], lengths):
             yield TargetBlock(targets, max(first, at), last, at)
         for _, targets in _runs(others[:beyond], lengths):
@@ -134,7 +131,7 @@ def _runs(targets: np.ndarray, lengths: np.ndarray) -> Iterator[tuple]:
         at += count
 
 
-def _look_at_block(proofs: "Proofs", block: TargetBlock, _device) -> Pairs:
+def _look_at_block(proofs: Proofs, block: TargetBlock, _device) -> Pairs:
     """The pairs of a block that may pass."""
     if block.place is None or proofs.symmetric:
         return _look_by_length_classes(proofs, block)
@@ -156,13 +153,13 @@ def _look_at_block(proofs: "Proofs", block: TargetBlock, _device) -> Pairs:
     return i[wanted], j[wanted]
 
 
-def _counted_on_cpu(proofs: "Proofs") -> bool:
+def _counted_on_cpu(proofs: Proofs) -> bool:
     """Whether subsequences of blocks are counted. A GPU aligns two sequences that are
     too long for its kernel sooner than a CPU counts theirs."""
     return proofs.lcs and proofs.launches is None
 
 
-def _look_by_length_classes(proofs: "Proofs", block: TargetBlock) -> Pairs:
+def _look_by_length_classes(proofs: Proofs, block: TargetBlock) -> Pairs:
     """The same, where it does not matter which of two sequences comes first."""
     job, q = proofs.task.job, proofs.order[block.first : block.last]
     m, of_query = length_classes.classes_of(job.query_lengths[q])
@@ -187,7 +184,7 @@ def _look_by_length_classes(proofs: "Proofs", block: TargetBlock) -> Pairs:
     return i, j
 
 
-def _look_by_launch(proofs: "Proofs", block: LaunchBlock, device) -> Pairs:
+def _look_by_launch(proofs: Proofs, block: LaunchBlock, device) -> Pairs:
     """The same on a GPU; the host compares one pair of each two lengths."""
     job, launches = proofs.task.job, proofs.launches
     of_rows, of_columns = job.query_lengths, job.target_lengths
@@ -234,23 +231,23 @@ def _reach(flags: np.ndarray) -> slice:
     return slice(int(places[0]), int(places[-1]) + 1)
 
 
-def _lcs_on_cpu(proofs: "Proofs", block: TargetBlock, rows: slice) -> np.ndarray:
+def _lcs_on_cpu(proofs: Proofs, block: TargetBlock, rows: slice) -> np.ndarray:
     """LCS of some of the queries of a block with its targets."""
     task, targets = proofs.task, block.targets
     alphabet = task.scoring.alphabet
     if proofs.by_rows:
         some = proofs.order[block.first : block.last][rows]
         return lcs_rows.lcs_block(task.queries, some, task.targets, targets, alphabet)
-    from jaxalign.pairs.cpu import lcs_windows
+    from jaxalign.bits import lcs_windows
 
-    group = block.first // MAX_QUERIES
-    first = block.first - group * MAX_QUERIES
+    group = block.first // proof.MAX_QUERIES
+    first = block.first - group * proof.MAX_QUERIES
     some = slice(first + rows.start, first + rows.stop)
     letters = proofs.letters[group]
     return lcs_windows.lcs_block(letters, some, task.targets, targets, alphabet)
 
 
-def _zip_runs(proofs: "Proofs") -> list[np.ndarray]:
+def _zip_runs(proofs: Proofs) -> list[np.ndarray]:
     """Zipped pairs, those of like sizes together."""
     job = proofs.task.job
     m, n = job.query_lengths, job.target_lengths
@@ -258,9 +255,9 @@ def _zip_runs(proofs: "Proofs") -> list[np.ndarray]:
     return [some for _, some in _runs(order, n)]
 
 
-def _look_at_run(proofs: "Proofs", pairs: np.ndarray, _device) -> Pairs:
+def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device) -> Pairs:
     """The zipped pairs among some that may pass."""
-    from jaxalign.pairs.cpu import lcs_windows
+    from jaxalign.bits import lcs_windows
 
     task = proofs.task
     m, n = task.job.query_lengths[pairs], task.job.target_lengths[pairs]

@@ -3,7 +3,7 @@
 The letters of a lane come as they lie in memory, several in a word. A program lays them
 out: of the targets one *plane* for each bit of a letter, a bit of a word for each
 column. A column matches a letter of the query where all bits do. The rest is
-``pairs.dp.edit_bits``.
+``edits.dp.edit_bits``.
 """
 
 from functools import partial
@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.pairs.dp.call import CPU_OPTIONS, one_function
-from jaxalign.pairs.dp.edit_bits import distances_of, word_at
+from jaxalign.edits.dp.edit_bits import distances_of, word_at
+from jaxalign.one_function import CPU_OPTIONS, one_function
 
 
 class LetterWords(NamedTuple):

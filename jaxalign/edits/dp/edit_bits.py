@@ -12,7 +12,7 @@ U and V say that the table rises, or falls, from a row to the next, and p and n 
 does so at the left edge of a word: the highest bits of U and V of the word before, or
 p = 1 and n = 0 of the first word.
 
-Words, lanes and groups are those of ``pairs.dp.bits``; blocks are not needed, since D
+Words, lanes and groups are those of ``bits.lcs_words``; blocks are not needed, since D
 is written down (``_written``). A target ends at the highest bit of its last word, where
 p and n of all rows add up to its distance. The columns before its first letter match
 the padding letter alone, and begin with P = 0. Real letters carry p = 1 through such
@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.pairs.dp.call import CPU_OPTIONS, one_function
+from jaxalign.one_function import CPU_OPTIONS, one_function
 
 
 def _highest(word):

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from cases import lcs_by_words, some_texts
 
+from jaxalign.bits import lanes, lcs_rows, lcs_windows, lcs_words, match_words
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs import length_classes
-from jaxalign.pairs.cpu import lane_packing, lcs_rows, lcs_windows
-from jaxalign.pairs.dp import bits
-from jaxalign.pairs.windows import by_length
+from jaxalign.pairs.proofs import length_classes
+from jaxalign.runtime.lengths import by_length
 
 SCORING = Scoring()
 ALPHABET = SCORING.alphabet
@@ -43,7 +42,7 @@ def of_blocks(queries, targets, alphabet=ALPHABET):
     """(queries, targets) by ``lcs_windows``; in NumPy they are the same."""
     queries, targets = (as_sequences(x, alphabet) for x in (queries, targets))
     everyone = np.arange(len(queries))
-    letters = lcs_windows.query_letters(queries, everyone, alphabet.size)
+    letters = match_words.query_letters(queries, everyone, alphabet.size)
     found = []
     for start in range(0, len(targets), 128):
         some = np.arange(start, min(start + 128, len(targets)))
@@ -84,7 +83,7 @@ def test_words_of_targets_join(longest):
 
 def test_targets_of_several_groups_of_words():
     rng = np.random.default_rng(9)
-    longest = bits.MAX_WORDS * bits.WORD_BITS
+    longest = lcs_words.MAX_WORDS * lcs_words.WORD_BITS
     sizes = (longest, longest + 1, 3 * longest, 2 * longest - 7, 40)
     targets = ["".join(rng.choice(list("ACD"), n)) for n in sizes]
     targets.append("A" * 3 * longest)
@@ -115,13 +114,13 @@ def test_pairs_near_a_cut_are_those_that_a_loop_finds():
 
 
 def test_short_sequences_take_more_lanes_and_shorter_words():
-    texts = ["A" * 32, *some_texts(8, 600, lane_packing.SHORT)]
+    texts = ["A" * 32, *some_texts(8, 600, lanes.SHORT)]
     sequences = as_sequences(texts, ALPHABET)
     order = by_length(sequences.lengths)
-    assert lane_packing.block_size(sequences.lengths[order], 0) == 512
-    words = lcs_windows.match_words(sequences, order[:512], ALPHABET)
+    assert lanes.block_size(sequences.lengths[order], 0) == 512
+    words = match_words.match_words(sequences, order[:512], ALPHABET)
     assert words.match.dtype == np.uint32 and words.match.shape[-1] == 512
-    letters = lcs_windows.query_letters(sequences, order, ALPHABET.size)
+    letters = match_words.query_letters(sequences, order, ALPHABET.size)
     some = slice(3, len(order))
     found = lcs_windows.lcs_block(letters, some, sequences, order[:512], ALPHABET)
     rows = lcs_rows.lcs_block(sequences, order[3:], sequences, order[:512], ALPHABET)

@@ -7,12 +7,13 @@ import pytest
 from kernel_cases import values
 
 import jaxalign
+from jaxalign.bits import lcs_words
+from jaxalign.edits import engine, near_pairs
+from jaxalign.edits.cpu import edit_pairs, edit_windows
+from jaxalign.edits.dp import edit_integers
 from jaxalign.errors import InputError, MemoryPlanError, UsageError
 from jaxalign.model import letters
 from jaxalign.model.operations import parse_cigar
-from jaxalign.pairs import edits, near_pairs
-from jaxalign.pairs.cpu import edit_pairs, edit_windows
-from jaxalign.pairs.dp import bits, edit_integers
 
 RNG = np.random.default_rng(3)
 
@@ -21,9 +22,9 @@ RNG = np.random.default_rng(3)
 def way(request, monkeypatch):
     """Both ways, whatever takes less time."""
     seconds = {"integers": 1e9, "lanes": -1}[request.param]
-    monkeypatch.setattr(edits, "MAX_SECONDS", seconds)
+    monkeypatch.setattr(engine, "MAX_SECONDS", seconds)
     monkeypatch.setattr(near_pairs, "MAX_SECONDS", seconds)
-    monkeypatch.setattr(edits, "LANE_CELLS", 1e30)
+    monkeypatch.setattr(engine, "LANE_CELLS", 1e30)
     return request.param
 
 
@@ -108,7 +109,7 @@ def test_lengths_around_the_ends_of_words(count, way):
 
 
 def test_targets_of_several_groups_of_words(way):
-    longest = bits.MAX_WORDS * bits.WORD_BITS
+    longest = lcs_words.MAX_WORDS * lcs_words.WORD_BITS
     targets = [text(n) for n in (longest, longest + 1, 2 * longest + 70, 40)]
     targets += ["A" * 3 * longest]
     queries = [text(300), targets[1][::2], targets[2][5:], text(77), "A" * 700]
@@ -278,7 +279,8 @@ def test_a_budget_of_near_pairs(monkeypatch):
 @values
 def test_near_pairs_by_launches(monkeypatch):
     """Sequences too long for a launch, several launches, a launch with few queries."""
-    from jaxalign.pairs.gpu import edit_launches, few_pairs
+    from jaxalign.bits import few_pairs
+    from jaxalign.edits.gpu import edit_launches
     from kernels_pallas.core import mosaic
     from kernels_pallas.pairs import edits as kernel
 
@@ -306,7 +308,7 @@ def test_near_pairs_by_launches(monkeypatch):
 def test_pairs_by_launches(rows, monkeypatch):
     """All words, groups, launches cut short, sequences beyond those of a launch."""
     import kernels_pallas
-    from jaxalign.pairs.gpu import edit_pair_launches
+    from jaxalign.edits.gpu import edit_pair_launches
     from kernels_pallas.core import mosaic
 
     def launches(sequences):
@@ -317,10 +319,10 @@ def test_pairs_by_launches(rows, monkeypatch):
     others = [text(n, "ACDE") for n in (*RNG.integers(0, 30, 200), 3, 65, 321, 0)]
     want = jaxalign.edit_distance(some, others)
     calls = []
-    monkeypatch.setattr(edits, "MAX_SECONDS", -1)
-    monkeypatch.setattr(edits, "GPU_SECONDS", 0)
-    monkeypatch.setattr(edits, "GPU_PAIRS", 1)
-    monkeypatch.setattr(edits, "GPU_LETTERS", 320)
+    monkeypatch.setattr(engine, "MAX_SECONDS", -1)
+    monkeypatch.setattr(engine, "GPU_SECONDS", 0)
+    monkeypatch.setattr(engine, "GPU_PAIRS", 1)
+    monkeypatch.setattr(engine, "GPU_LETTERS", 320)
     monkeypatch.setattr(kernels_pallas, "PAIR_WORD_COUNTS", (1, 2), raising=False)
     monkeypatch.setattr(kernels_pallas, "GROUP_WORD_COUNTS", (2, 3), raising=False)
     for name in ("LEAST_BLOCKS", "LEAST_ROWS"):
@@ -334,28 +336,30 @@ def test_pairs_by_launches(rows, monkeypatch):
 
 
 def test_few_pairs_or_cells_are_not_for_a_gpu():
-    codes, _ = letters.encode(["A" * 1000, "C" * 1000, "D" * (edits.GPU_LETTERS + 1)])
-    count = max(edits.GPU_PAIRS, int(edits.GPU_SECONDS * edits.LANE_CELLS / 10**6) + 1)
+    codes, _ = letters.encode(["A" * 1000, "C" * 1000, "D" * (engine.GPU_LETTERS + 1)])
+    count = max(
+        engine.GPU_PAIRS, int(engine.GPU_SECONDS * engine.LANE_CELLS / 10**6) + 1
+    )
 
     def some(count, threads, longest=1000):
         sides = np.full(count, 1000), np.full(count, longest)
-        return edits._for_a_gpu(codes, *sides, threads)
+        return engine._for_a_gpu(codes, *sides, threads)
 
     assert some(count, 1).all()
-    assert not some(count, 2).any() and not some(edits.GPU_PAIRS - 1, 0).any()
-    assert not some(count, 1, edits.GPU_LETTERS + 1).any()
+    assert not some(count, 2).any() and not some(engine.GPU_PAIRS - 1, 0).any()
+    assert not some(count, 1, engine.GPU_LETTERS + 1).any()
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("longest, some", [(90, "ACGT"), (700, "ACDEFGHIKLMNPQRST")])
 def test_pairs_on_a_gpu(longest, some, monkeypatch):
-    from jaxalign.pairs.gpu.edit_pair_launches import launches_of
+    from jaxalign.edits.gpu.edit_pair_launches import launches_of
 
     queries = [text(n, some) for n in RNG.integers(0, longest, 1000)]
     targets = [text(n, some) for n in RNG.integers(0, longest, 1000)]
     queries[:300] = [one[5:] + "AC" for one in targets[:300]]
     codes, _ = letters.encode(queries, targets)
-    monkeypatch.setattr(edits, "GPU_SECONDS", 1e9)
+    monkeypatch.setattr(engine, "GPU_SECONDS", 1e9)
     want = jaxalign.edit_distance(queries, targets)
     launches = launches_of(codes)
     assert launches is not None

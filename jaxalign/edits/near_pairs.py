@@ -12,17 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxalign.edits.engine import MAX_CODES, MAX_SECONDS, blocks_of, distances, seconds
 from jaxalign.errors import MemoryPlanError
 from jaxalign.model.letters import LetterCodes
-from jaxalign.pairs.edits import (
-    MAX_CODES,
-    MAX_SECONDS,
-    blocks_of,
-    distances,
-    seconds,
-)
-from jaxalign.pairs.windows import by_length
 from jaxalign.runtime.devices import refuse_without_threads
+from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import in_threads
 
 GROUP = 4096  # queries whose letters lie side by side
@@ -77,7 +71,7 @@ def _launches(sequences: LetterCodes, cells: float):
     """What computes so many cells on a GPU; None if there is none, or they are few."""
     if cells < LEAST_CELLS_OF_A_GPU:
         return None
-    from jaxalign.pairs.gpu.edit_launches import launches_of
+    from jaxalign.edits.gpu.edit_launches import launches_of
 
     return launches_of(sequences)
 
@@ -129,7 +123,7 @@ class _Falling:
     @cached_property
     def letters(self) -> list:
         """``GROUP`` sequences at a time, as ``edit_windows.edits_block`` reads them."""
-        from jaxalign.pairs.cpu.lcs_windows import query_letters
+        from jaxalign.bits.match_words import query_letters
 
         groups = np.split(self.order, range(GROUP, len(self.order), GROUP))
         size = self.sequences.size
@@ -166,7 +160,7 @@ class _Links:
 
 def _look_at_block(queries: _Falling, cut: int, links: _Links, block) -> None:
     """Add the near pairs of a block of targets with the places after theirs."""
-    from jaxalign.pairs.cpu import edit_windows
+    from jaxalign.edits.cpu import edit_windows
 
     place, targets = block
     end = int(queries.last[place + len(targets) - 1])

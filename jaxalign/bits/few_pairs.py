@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.pairs.windows import bucket
+from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
 THREADS = 128  # columns of a program of a kernel

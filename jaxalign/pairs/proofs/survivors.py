@@ -1,23 +1,28 @@
 """The pairs of a job that may pass its filters; no other one is aligned.
 
-Who is left (``pairs.proofs``) is aligned pair by pair, and the rows are the same as
-without. Where most are left, all are aligned: they share more work then.
+The pairs left (``pairs.proofs.proof``) are aligned one by one, and the rows are the
+same as without the proofs. Where most pairs are left, all are aligned: they share more
+work then.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from queue import SimpleQueue
 
 import numpy as np
 
 from jaxalign.model.identity_bounds import identity_bound, why_none
 from jaxalign.pairs import engine
 from jaxalign.pairs.plan import Piece, Plan, Task
-from jaxalign.pairs.proofs import Survivors, find, proofs_of
+from jaxalign.pairs.proofs import blocks
+from jaxalign.pairs.proofs.proof import Proofs, Survivors, proofs_of
 from jaxalign.pairs.zipped import zipped
+from jaxalign.runtime.pipeline import in_threads
 
 # Cells of the pairs left, of all: beyond, a sweep of all takes less than the pairs left
 # each in a lane of its own (docs/logs/lcs-filter.md)
 MAX_LEFT, MAX_LEFT_OF_A_GPU = 0.25, 0.15
+LAUNCHES_OF_A_DEVICE = 3  # one runs, one waits, one is with the host
 
 
 def bound_figures(task: Task) -> dict:
@@ -139,3 +144,35 @@ def _tell_of_excluded(_run, worker, piece: Piece) -> None:
 
 def _no_scores(_run, _worker, _piece):
     raise NotImplementedError("a search has no filters")
+
+
+def find(proofs: Proofs) -> Survivors:
+    """The pairs that may pass, in the order of rows, and how many cannot."""
+    task, places = proofs.task, _places(proofs)
+    idle: SimpleQueue = SimpleQueue()  # devices, for each thread that may have one
+    for device in places:
+        idle.put(device)
+
+    def look_on_one(look):
+        device = idle.get()
+        try:
+            return look(device)
+        finally:
+            idle.put(device)
+
+    found = in_threads(look_on_one, blocks.looks(proofs), len(places))
+    none = np.zeros(0, np.int64)
+    i = np.concatenate([none, *(one for one, _ in found)])
+    j = np.concatenate([none, *(one for _, one in found)])
+    order = np.argsort(task.job.position(i, j), kind="stable")
+    return Survivors(i[order], j[order], proofs.excluded(len(order)))
+
+
+def _places(proofs: Proofs) -> list:
+    """The device of every thread that looks at pairs; None is JAX's own choice."""
+    devices, threads = proofs.task.devices or (None,), proofs.task.threads
+    if proofs.by_rows:  # calls of NumPy are too short: they would wait for each other
+        threads = 1
+    elif proofs.launches is not None:
+        threads = min(threads, LAUNCHES_OF_A_DEVICE * len(devices))
+    return [devices[k % len(devices)] for k in range(threads)]

@@ -7,24 +7,22 @@ bound on the identical pairs, the longest common subsequence (LCS) as a bound on
 
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
 from jaxalign.model.identity_bounds import IdentityBound, identity_bound
-from jaxalign.pairs import lcs_blocks, small_jobs
-from jaxalign.pairs.excluded_pairs import LengthTest, excluded_pairs
+from jaxalign.pairs import small_jobs
 from jaxalign.pairs.plan import Task
-from jaxalign.pairs.windows import by_length
-from jaxalign.runtime.pipeline import in_threads
+from jaxalign.pairs.proofs.excluded_pairs import LengthTest, excluded_pairs
+from jaxalign.runtime.lengths import by_length
 
 # Cells of a job whose common subsequences are counted, unless an implementation is
 # named: in NumPy, and from where on by what is compiled for it, of zipped pairs too
 # (docs/logs/lcs-filter.md). A GPU aligns fewer pairs sooner than a CPU counts theirs.
 LEAST_CELLS_BY_ROWS, LEAST_CELLS, LEAST_CELLS_ZIPPED = 10**6, 10**11, 10**10
 LEAST_CELLS_OF_A_GPU = 2 * 10**11
-LAUNCHES_OF_A_DEVICE = 3  # one runs, one waits, one is with the host
+MAX_QUERIES = 4096  # whose letters lie side by side on a CPU
 
 
 @dataclass
@@ -92,13 +90,13 @@ class Proofs:
     @cached_property
     def letters(self) -> list:
         """The queries in that order, some at a time, as an LCS reads them."""
-        from jaxalign.pairs.cpu import lcs_windows
+        from jaxalign.bits.match_words import query_letters
 
-        task, most = self.task, lcs_blocks.MAX_QUERIES
+        task, most = self.task, MAX_QUERIES
         padding = task.scoring.alphabet.size
         starts = range(0, len(self.order), most)
         groups = [self.order[at : at + most] for at in starts]
-        some = (lcs_windows.query_letters(task.queries, x, padding) for x in groups)
+        some = (query_letters(task.queries, x, padding) for x in groups)
         return list(some)
 
     @cached_property
@@ -142,35 +140,3 @@ def _by_rows(task: Task, bound: IdentityBound) -> Proofs:
     longer to make than they save."""
     lcs = task.kind != "zip" and task.job.total >= LEAST_CELLS_BY_ROWS
     return Proofs(task, bound, lcs, by_rows=True)
-
-
-def find(proofs: Proofs) -> Survivors:
-    """The pairs that may pass, in the order of rows, and how many cannot."""
-    task, places = proofs.task, _places(proofs)
-    idle: SimpleQueue = SimpleQueue()  # devices, for each thread that may have one
-    for device in places:
-        idle.put(device)
-
-    def look_on_one(look):
-        device = idle.get()
-        try:
-            return look(device)
-        finally:
-            idle.put(device)
-
-    found = in_threads(look_on_one, lcs_blocks.looks(proofs), len(places))
-    none = np.zeros(0, np.int64)
-    i = np.concatenate([none, *(one for one, _ in found)])
-    j = np.concatenate([none, *(one for _, one in found)])
-    order = np.argsort(task.job.position(i, j), kind="stable")
-    return Survivors(i[order], j[order], proofs.excluded(len(order)))
-
-
-def _places(proofs: Proofs) -> list:
-    """The device of every thread that looks at pairs; None is JAX's own choice."""
-    devices, threads = proofs.task.devices or (None,), proofs.task.threads
-    if proofs.by_rows:  # calls of NumPy are too short: they would wait for each other
-        threads = 1
-    elif proofs.launches is not None:
-        threads = min(threads, LAUNCHES_OF_A_DEVICE * len(devices))
-    return [devices[k % len(devices)] for k in range(threads)]

@@ -1,4 +1,4 @@
-"""Longest common subsequences by bit-parallel words, in NumPy: ``pairs.dp.bits``
+"""Longest common subsequences by bit-parallel words, in NumPy: ``bits.lcs_words``
 without a compiler.
 
 Words of all pairs of some queries and some targets lie side by side, and a step reads
@@ -7,7 +7,10 @@ one letter of every query. Of U = V & M the rest of V is V - U, which is V ^ U.
 
 import numpy as np
 
+from jaxalign.model.sequence_views import stacked
+
 WORD_BITS = 64
+STEP_PAIRS = 2**14  # of which a word is read at once: five such arrays stay in a cache
 _SHIFT = np.uint64(WORD_BITS - 1)
 
 
@@ -81,3 +84,20 @@ def _next_row(v, match, letters, carry, u, total, rest) -> None:
             np.bitwise_and(rest, total, out=rest)
             np.bitwise_or(rest, u, out=rest)
             np.right_shift(rest, _SHIFT, out=carry)
+
+
+def lcs_block(queries, some, targets, which, alphabet) -> np.ndarray:
+    """LCS of some queries, the longest first, with a block of targets, both by index.
+
+    Returns
+    -------
+    int32 (queries, targets)
+    """
+    codes = stacked(targets, which, alphabet.size)
+    match = match_words(codes, alphabet.size, alphabet.wildcard_code)
+    step = max(STEP_PAIRS // max(len(which), 1), 1)
+    found = [np.zeros((0, len(which)), np.int32)]
+    for at in range(0, len(some), step):
+        few = some[at : at + step]
+        found.append(lcs(stacked(queries, few), queries.lengths[few], match))
+    return np.concatenate(found)

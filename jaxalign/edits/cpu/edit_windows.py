@@ -1,7 +1,7 @@
 """Edit distances of some queries to blocks of targets, on the CPU.
 
-Targets lie in lanes, bits along them (``pairs.dp.edit_bits``), as for common
-subsequences (``pairs.cpu.lcs_windows``). Short targets have short words, of which a
+Targets lie in lanes, bits along them (``edits.dp.edit_bits``), as for common
+subsequences (``bits.lcs_windows``). Short targets have short words, of which a
 step computes more.
 """
 
@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxalign.bits import lcs_words
+from jaxalign.bits.match_words import QueryLetters, words_of
+from jaxalign.edits.dp import edit_bits
 from jaxalign.model.letters import LetterCodes
-from jaxalign.pairs.cpu.lcs_windows import QueryLetters, words_of
-from jaxalign.pairs.dp import bits, edit_bits
-from jaxalign.pairs.windows import bucket
 from jaxalign.runtime.devices import on_cpu, precision
+from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import stored
 
 QUERY_SLOTS = 1024  # queries of a call
@@ -40,7 +41,7 @@ def word_type(longest: int, other: int) -> np.dtype:
 def lanes_of(longest: int, other: int) -> int:
     """Lanes of a block whose longest target has so many letters."""
     word = word_type(longest, other)
-    words = -(-longest // bits.WORD_BITS)
+    words = -(-longest // lcs_words.WORD_BITS)
     if words <= 1:
         return LANE_BYTES // word.itemsize
     return next((lanes for most, lanes in MANY_LANES if words <= most), FEW_LANES)
@@ -50,7 +51,7 @@ def block_size(lengths, at: int, other: int) -> int:
     """How many of some targets, longest first, are a block from place ``at`` on."""
     lanes = lanes_of(int(lengths[at]), other)
     last = lengths[min(at + lanes, len(lengths)) - 1]
-    alike = lengths[at] <= max(MAX_SPREAD * last, bits.WORD_BITS)
+    alike = lengths[at] <= max(MAX_SPREAD * last, lcs_words.WORD_BITS)
     return lanes if alike else min(lanes, FEW_LANES)
 
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from jaxalign.bits.few_pairs import LETTERS_OF_WORD, THREADS, places
 from jaxalign.model.letters import LetterCodes
-from jaxalign.pairs.gpu.few_pairs import LETTERS_OF_WORD, THREADS, places
-from jaxalign.pairs.windows import bucket, by_length
 from jaxalign.runtime.backend import kernels_pallas
 from jaxalign.runtime.devices import first_device
+from jaxalign.runtime.lengths import bucket, by_length
 from jaxalign.runtime.programs import stored
 
 BLOCKS = ("padding", "room", "front")  # static arguments of the kernels

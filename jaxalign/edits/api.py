@@ -16,11 +16,11 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from jaxalign import inputs
+from jaxalign.edits import engine, near_pairs
 from jaxalign.errors import InputError, UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.model import operations
 from jaxalign.model.numbers import check_whole
-from jaxalign.pairs import edits, near_pairs
 from jaxalign.runtime import memory, pipeline
 from jaxalign.signatures import with_options
 
@@ -119,8 +119,8 @@ def edit_distance(
     j = np.arange(many) if right == many else np.zeros(many, np.int64)
     j, (threads, budget) = j + left, chosen
     if not return_cigars:
-        return edits.distances(both, i, j, threads)
-    found, steps = edits.paths(both, i, j, budget)
+        return engine.distances(both, i, j, threads)
+    found, steps = engine.paths(both, i, j, budget)
     return found, [operations.cigar(runs) for runs in steps]
 
 

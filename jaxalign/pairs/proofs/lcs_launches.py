@@ -1,7 +1,7 @@
 """Longest common subsequences on a GPU: launches of ``kernels_pallas.subsequences``.
 
 Two sequences that are both too long for the registers of the kernel are left to the
-alignment (``pairs.lcs_blocks``).
+alignment (``pairs.proofs.blocks``).
 """
 
 import threading
@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.pairs.gpu import device_sequences, few_pairs
+from jaxalign.bits import few_pairs
+from jaxalign.pairs.gpu import device_sequences
 from jaxalign.pairs.gpu.launch_errors import job_words
 from jaxalign.pairs.gpu.transfer import FILTER_SLACK
 from jaxalign.runtime import device_errors

@@ -1,4 +1,4 @@
-"""Edit distances of pairs, a pair a lane, on the CPU (``pairs.dp.edit_planes``).
+"""Edit distances of pairs, a pair a lane, on the CPU (``edits.dp.edit_planes``).
 
 NumPy copies the letters before the end of each sequence, as many of all; what lies
 before the sequence itself is not read. Pairs run in the order of the words of their
@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from jaxalign.bits import lcs_words
+from jaxalign.bits.match_words import words_of
+from jaxalign.edits.cpu.edit_windows import FEW_LANES, LANE_BYTES, rows_of, word_type
+from jaxalign.edits.dp import edit_planes
 from jaxalign.model.letters import LetterCodes
-from jaxalign.pairs.cpu.edit_windows import FEW_LANES, LANE_BYTES, rows_of, word_type
-from jaxalign.pairs.cpu.lcs_windows import words_of
-from jaxalign.pairs.dp import bits, edit_planes
-from jaxalign.pairs.windows import bucket, by_length
 from jaxalign.runtime.devices import on_cpu, precision
+from jaxalign.runtime.lengths import bucket, by_length
 from jaxalign.runtime.programs import stored
 
 LANES_OF_WORDS = (128, 64)  # of targets of two words, and of more
@@ -58,16 +59,16 @@ def pair_letters(sequences: LetterCodes) -> PairLetters:
 def _classes(columns) -> np.ndarray:
     """How many ``LEAST_COLUMNS`` the words of targets have, by their columns. Up to
     eight words are told apart, then up to one in eight."""
-    words = -(-columns // bits.WORD_BITS)
+    words = -(-columns // lcs_words.WORD_BITS)
     shift = np.maximum(np.frexp(words)[1] - 3, 0)
-    many = (-(-words >> shift) << shift) * (bits.WORD_BITS // LEAST_COLUMNS)
+    many = (-(-words >> shift) << shift) * (lcs_words.WORD_BITS // LEAST_COLUMNS)
     short = 2 ** np.frexp(np.maximum(columns - 1, 0) // LEAST_COLUMNS)[1]
-    return np.where(columns <= bits.WORD_BITS, short, many)
+    return np.where(columns <= lcs_words.WORD_BITS, short, many)
 
 
 def lanes_of(columns: int, pairs: int) -> int:
     """How many of so many pairs are swept at once."""
-    words = columns // bits.WORD_BITS
+    words = columns // lcs_words.WORD_BITS
     lanes = LANE_BYTES * 8 // columns if words <= 1 else LANES_OF_WORDS[words > 2]
     return min(lanes, bucket(pairs, 2, FEW_LANES))
 
@@ -97,7 +98,9 @@ def edits_zipped(letters: PairLetters, i, j, columns: int, lanes: int) -> np.nda
     """Distances of the pairs of a run, query ``i[k]`` to target ``j[k]``."""
     m, n = letters.lengths[i], letters.lengths[j]
     longest, dtype = int(m.max(initial=0)), letters.codes.dtype
-    word = np.promote_types(word_type(min(columns, bits.WORD_BITS), longest), dtype)
+    word = np.promote_types(
+        word_type(min(columns, lcs_words.WORD_BITS), longest), dtype
+    )
     width, letter_bits = word.itemsize * 8, dtype.itemsize * 8
     words, groups = words_of(-(-columns // width))
     room = bucket(groups, 2, 1)

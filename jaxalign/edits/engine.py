@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from jaxalign.edits.dp import edit_integers
 from jaxalign.model import operations
 from jaxalign.model.letters import LetterCodes
-from jaxalign.pairs.dp import edit_integers
-from jaxalign.pairs.windows import by_length
 from jaxalign.runtime import memory
 from jaxalign.runtime.devices import refuse_without_threads
+from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import in_threads
 
 MAX_SECONDS = 0.5  # of a job by integers: about as long as to compile
@@ -64,7 +64,7 @@ def _for_a_gpu(sequences: LetterCodes, m, n, threads: int) -> np.ndarray:
 
 def _launches(sequences: LetterCodes):
     """What computes distances on a GPU; None if there is none."""
-    from jaxalign.pairs.gpu.edit_pair_launches import launches_of
+    from jaxalign.edits.gpu.edit_pair_launches import launches_of
 
     return launches_of(sequences)
 
@@ -82,7 +82,7 @@ def _by_lanes(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
     if (i == i[0]).all() and sequences.size <= MAX_CODES:
         _one_query(sequences, int(i[0]), j, found, threads)
         return found
-    from jaxalign.pairs.cpu import edit_pairs
+    from jaxalign.edits.cpu import edit_pairs
 
     i, j = _shorter_first(sequences, i, j)
     letters = edit_pairs.pair_letters(sequences)
@@ -139,8 +139,8 @@ def _by_integers(sequences: LetterCodes, i, j) -> np.ndarray:
 
 def _one_query(sequences: LetterCodes, query: int, j, found, threads: int) -> None:
     """Distances of one sequence to others."""
-    from jaxalign.pairs.cpu import edit_windows
-    from jaxalign.pairs.cpu.lcs_windows import query_letters
+    from jaxalign.bits.match_words import query_letters
+    from jaxalign.edits.cpu import edit_windows
 
     letters = query_letters(sequences, np.array([query]), sequences.size)
     order = by_length(sequences.lengths[j])
@@ -156,7 +156,7 @@ def _one_query(sequences: LetterCodes, query: int, j, found, threads: int) -> No
 
 def blocks_of(lengths, order, other: int) -> Iterator[np.ndarray]:
     """Runs of an order of falling lengths, as many as are lanes."""
-    from jaxalign.pairs.cpu import edit_windows
+    from jaxalign.edits.cpu import edit_windows
 
     falling, at = lengths[order], 0
     while at < len(order):

@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.pairs.dp.call import one_function
+from jaxalign.one_function import one_function
 
 WORD_BITS = 64
 MAX_WORDS = 16  # of a target that are swept at once; those of a longer one in groups

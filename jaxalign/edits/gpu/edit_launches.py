@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxalign.bits import few_pairs
 from jaxalign.model.letters import LetterCodes
-from jaxalign.pairs.gpu import few_pairs
 from jaxalign.runtime.backend import kernels_pallas
 from jaxalign.runtime.programs import program, stored
 

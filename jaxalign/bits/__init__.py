@@ -1,0 +1,1 @@
+"""Bit-parallel words: subsequences, and what edit distances share with them."""

@@ -1,0 +1,81 @@
+"""The letters of queries, and the words of targets that say where a letter stands.
+
+Bits lie along a target, and targets lie side by side in lanes.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxalign.bits import lcs_words
+from jaxalign.bits.lanes import LCS_LANES, SHORT, SHORT_LANES
+from jaxalign.model.sequence_views import stacked
+from jaxalign.runtime.lengths import bucket
+
+# Words of a target that are swept at once: of each a program
+WORD_COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, lcs_words.MAX_WORDS)
+LANES = (*LCS_LANES, SHORT_LANES)
+LEAST_LETTERS = 2**16  # room for letters of queries
+
+
+@dataclass(frozen=True, eq=False)
+class QueryLetters:
+    """Queries one after the other, as ``lcs_words.lcs_of_queries`` reads them."""
+
+    letters: np.ndarray  # uint8
+    start: np.ndarray  # int32
+    length: np.ndarray  # int32
+
+
+def query_letters(queries, which, padding: int) -> QueryLetters:
+    """Some queries, in that order.
+
+    queries : Sequences; padding : a letter that matches nothing
+    """
+    length = queries.lengths[which]
+    start = np.cumsum(length + lcs_words.PADDING) - length
+    room = int(length.sum()) + (len(length) + 1) * lcs_words.PADDING
+    letters = np.full(bucket(room, 4, LEAST_LETTERS), padding, np.uint8)
+    to = np.repeat(start - (np.cumsum(length) - length), length)
+    place = np.arange(len(to))
+    source = np.repeat(queries.starts[which] - (np.cumsum(length) - length), length)
+    letters[to + place] = queries.codes[source + place]
+    return QueryLetters(letters, start.astype(np.int32), length.astype(np.int32))
+
+
+class MatchWords(NamedTuple):
+    """Targets in lanes, as ``lcs_words.lcs_of_queries`` reads them."""
+
+    match: np.ndarray  # uint64, uint32 (room for groups, letters + 1, words, lanes)
+    groups: np.ndarray  # int32 ()
+
+
+def match_words(targets, which, alphabet) -> MatchWords:
+    """For each letter the columns of each target that hold it. Nothing matches the
+    wildcard, nor the last letter."""
+    size, longest = alphabet.size, int(targets.lengths[which].max(initial=0))
+    words, groups = words_of(-(-longest // lcs_words.WORD_BITS))
+    lanes = next(x for x in LANES if x >= len(which))
+    room = bucket(groups, 4, 1)
+    width = SHORT if longest <= SHORT else lcs_words.WORD_BITS
+    codes = np.full((lanes, room * words * width), size, np.uint8)
+    codes[: len(which), :longest] = stacked(targets, which, size)
+    match = np.zeros((room, size + 1, words, lanes), f"<u{width // 8}")
+    for letter in range(size):
+        if letter != alphabet.wildcard_code:
+            packed = np.packbits(codes == letter, axis=1, bitorder="little")
+            by_word = np.ascontiguousarray(packed.view(match.dtype).T)
+            match[:, letter] = by_word.reshape(room, words, lanes)
+    return MatchWords(match, np.int32(groups))
+
+
+def words_of(count: int) -> tuple[int, int]:
+    """(words of a group, groups) for targets of so many words."""
+    if count <= lcs_words.MAX_WORDS:
+        return next(x for x in WORD_COUNTS if x >= count), 1
+    sizes = [
+        (-(-count // x) * x, -x) for x in WORD_COUNTS if 2 * x >= lcs_words.MAX_WORDS
+    ]
+    all_words, words = min(sizes)
+    return -words, all_words // -words

@@ -1,0 +1,1 @@
+"""Edit distances (Levenshtein)."""

@@ -1,0 +1,1 @@
+"""Edit distances on a CPU: pairs and queries in lanes."""

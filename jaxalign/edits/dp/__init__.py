@@ -1,0 +1,1 @@
+"""The recurrences of edit distances: arrays in, arrays out."""

@@ -1,0 +1,1 @@
+"""Edit distances on a GPU: launches of the kernels."""

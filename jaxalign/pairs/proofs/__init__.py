@@ -1,0 +1,1 @@
+"""Which pairs cannot pass a filter, proved without an alignment."""
