@@ -9,8 +9,8 @@ import oracle
 import pytest
 
 import kernels_pallas as kp
+from kernels_pallas.bits import match_words
 from kernels_pallas.core import access_check, mosaic
-from kernels_pallas.pairs import match_words
 
 LETTERS = 5
 KINDS = list(product((True, False), repeat=3))  # local, packed, shared

@@ -10,8 +10,8 @@ import kernels_pallas
 from jaxalign.pairs import compiled
 from jaxalign.pairs.proofs import lcs_launches
 from jaxalign.pairs.proofs.lcs_launches import NARROW, LcsLaunches
+from kernels_pallas.bits import lcs, match_words
 from kernels_pallas.core.mosaic import Threads
-from kernels_pallas.pairs import lcs, match_words
 
 FEW = NARROW._replace(queries=8, short_queries=64, targets=20)
 

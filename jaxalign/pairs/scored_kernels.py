@@ -1,8 +1,8 @@
 """The hard kernels as a JAX primitive: what ``vmap`` and other devices do with it.
 
-One function of a batch of tables, as ``kernels_pallas.hard.align`` takes them: scores
-(B, m, n), gap costs (B, 4), borders (B, m + 1) and (B, n + 1), rules (B, 3). ``vmap``
-adds its axes to B. Devices without the kernels take ``pairs.dp.scored_fill``.
+One function of a batch of tables, as the kernels of ``similarity.hard`` take them:
+scores (B, m, n), gap costs (B, 4), borders (B, m + 1) and (B, n + 1), rules (B, 3).
+``vmap`` adds its axes to B. Devices without the kernels take ``pairs.dp.scored_fill``.
 """
 
 from functools import partial

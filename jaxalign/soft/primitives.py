@@ -1,7 +1,7 @@
 """The soft kernels as JAX primitives: how they are batched and differentiated.
 
 Three functions of a batch of tables, scores (B, m, n), gap costs (B, 4), units (B,)
-and rules (B, 3), as ``kernels_pallas.soft.align`` takes them: log Z; log Z with its
+and rules (B, 3), as the kernels of ``similarity.soft`` take them: log Z; log Z with its
 gradient; and the product of its Hessian with a direction. ``vmap`` adds its axes to
 B. The product is linear in the direction, and the Hessian is symmetric: transposed it
 is itself, so forward over reverse and reverse over reverse both run as kernels. Higher

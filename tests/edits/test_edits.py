@@ -282,7 +282,7 @@ def test_near_pairs_by_launches(monkeypatch):
     from jaxalign.bits import few_pairs
     from jaxalign.edits.gpu import edit_launches
     from kernels_pallas.core import mosaic
-    from kernels_pallas.pairs import edits as kernel
+    from kernels_pallas.edits import edits as kernel
 
     def launches(sequences):
         static = {"queries": 40, "stacks": 9, "targets": 128}

@@ -9,9 +9,10 @@ import pytest
 from kernel_cases import inside_arrays, joined, target_blocks, values
 
 from jaxalign.edits.dp.edit_integers import distance
+from kernels_pallas.bits import match_words
 from kernels_pallas.core import mosaic
 from kernels_pallas.core.mosaic import THREADS
-from kernels_pallas.pairs import edit_pairs, match_words
+from kernels_pallas.edits import edit_pairs
 
 
 def found(columns, letters, codes, words, several=False):

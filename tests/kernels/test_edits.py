@@ -9,9 +9,10 @@ import pytest
 from kernel_cases import inside_arrays, joined, target_blocks, values
 
 from jaxalign.edits.dp.edit_integers import distance
+from kernels_pallas.bits import match_words
 from kernels_pallas.core import mosaic
 from kernels_pallas.core.mosaic import THREADS
-from kernels_pallas.pairs import edit_words, edits, match_words
+from kernels_pallas.edits import edit_words, edits
 
 PADDING = 4
 
@@ -31,7 +32,7 @@ def found(queries, targets, words, slots, met=(0, 2**20)):
     lengths = np.zeros(-len(targets) // THREADS * -THREADS, np.int32)
     lengths[: len(targets)] = [len(target) for target in targets]
     blocks = target_blocks(targets, PADDING, more=0, front=True)
-    result = edits.edits(table, layout, blocks, lengths, rows=len(queries) + 1,
+    result = edits.edit_distances(table, layout, blocks, lengths, rows=len(queries) + 1,
                          interpret=mosaic.interpreter(), **size)  # fmt: skip
     return inside_arrays(result)[: len(queries), : len(targets)]
 
@@ -78,7 +79,7 @@ def test_it_lowers_to_mosaic_for_a_gpu(words):
     shapes = [(4, size), (4,), (2,), (2,), (64 * THREADS,), (2 * THREADS,)]
     shapes = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
     table, layout, *blocks, lengths = shapes
-    run = partial(edits.edits, words=words, padding=24, rows=8)
+    run = partial(edits.edit_distances, words=words, padding=24, rows=8)
     blocks = match_words.TargetBlocks(*blocks)
     traced = jax.jit(run).trace(table, layout, blocks, lengths)
     text = traced.lower(lowering_platforms=("cuda",)).as_text()

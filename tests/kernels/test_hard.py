@@ -19,8 +19,8 @@ from jaxalign.runtime import backend
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.overhang import no_overhang, overhang
 from kernels_pallas.core import mosaic
-from kernels_pallas.hard import align
-from kernels_pallas.hard.shapes import Hard
+from kernels_pallas.similarity.hard import align
+from kernels_pallas.similarity.hard.shapes import Hard
 
 
 def tables(s, lengths, ends, local=False, seed=0):

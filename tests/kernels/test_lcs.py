@@ -9,9 +9,9 @@ import pytest
 from cases import lcs_by_words
 from kernel_cases import inside_arrays, joined, target_blocks, values
 
+from kernels_pallas.bits import lcs, match_words
 from kernels_pallas.core import mosaic
 from kernels_pallas.core.mosaic import THREADS
-from kernels_pallas.pairs import lcs, match_words
 
 WILDCARD, PADDING = 4, 5
 

@@ -24,7 +24,7 @@ from jaxalign.pairs.proofs import (
 )
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, LcsSizes
 from jaxalign.pairs.windows import PairMatrix
-from kernels_pallas.pairs import lcs
+from kernels_pallas.bits import lcs
 
 LETTERS = list("ACDEFGHIKLMNPQRSTVWYX")
 MODES = [

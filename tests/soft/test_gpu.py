@@ -21,8 +21,8 @@ from jaxalign.runtime import backend
 from jaxalign.soft import primitives
 from jaxalign.soft.primitives import FLAGS
 from kernels_pallas.core import mosaic
-from kernels_pallas.soft import align
-from kernels_pallas.soft.shapes import LOG_ZERO
+from kernels_pallas.similarity.soft import align
+from kernels_pallas.similarity.soft.shapes import LOG_ZERO
 
 SCORE, PROBABILITY = 2e-5, 2e-6
 MODES = [("global", ends) for ends in END_SETS] + [("local", frozenset())]

@@ -1,4 +1,4 @@
-"""Edit distances on a GPU: those within a cut, of launches of ``kernels_pallas.edits``.
+"""Edit distances on a GPU: those within a cut, of launches of ``kernels_pallas``.
 
 Queries beyond the registers of the kernel are computed on the CPU.
 """
@@ -72,7 +72,7 @@ class EditLaunches:
         where = self.codes, first, length, layout[0]
         table = table(*where, stacks=self.stacks, **static)
         static |= {"rows": self.queries, "interpret": self.interpret}
-        edits = stored(kernels_pallas.edits, EDITS)
+        edits = stored(kernels_pallas.edit_distances, EDITS)
         return edits(table, layout, *blocks, **static)
 
     def near(self, queries, blocks, first: int, last, cut: int) -> few_pairs.FewPairs:

@@ -19,15 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.core.mosaic import (
-    THREADS,
-    WORD_LAYOUT,
-    WORD_TYPE,
-    Threads,
-    word_of,
-    words_of,
-)
-from kernels_pallas.pairs.match_words import (
+from kernels_pallas.bits.match_words import (
     LETTERS_OF_WORD,
     WORD_BITS,
     TargetBlocks,
@@ -35,6 +27,14 @@ from kernels_pallas.pairs.match_words import (
     match_words,
     row_words,
     table_of,
+)
+from kernels_pallas.core.mosaic import (
+    THREADS,
+    WORD_LAYOUT,
+    WORD_TYPE,
+    Threads,
+    word_of,
+    words_of,
 )
 
 ASM_WORDS = 16  # of V that one statement adds up; a carry crosses in a register

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.soft.forward import forward
-from kernels_pallas.soft.reverse import reverse
-from kernels_pallas.soft.shapes import LOG_ZERO, Soft, SoftInputs, SoftSizes
+from kernels_pallas.similarity.soft.forward import forward
+from kernels_pallas.similarity.soft.reverse import reverse
+from kernels_pallas.similarity.soft.shapes import LOG_ZERO, Soft, SoftInputs, SoftSizes
 
 QUERY_START, QUERY_END, TARGET_START, TARGET_END, LOCAL_MODE = (
     1 << k for k in range(5)

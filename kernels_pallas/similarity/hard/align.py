@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from kernels_pallas.core.reals import WARP
-from kernels_pallas.hard.fill import fill
-from kernels_pallas.hard.shapes import (
+from kernels_pallas.similarity.hard.fill import fill
+from kernels_pallas.similarity.hard.shapes import (
     COLUMNS,
     DTYPES,
     FORBIDDEN,
@@ -23,7 +23,7 @@ from kernels_pallas.hard.shapes import (
     HardInputs,
     HardSizes,
 )
-from kernels_pallas.hard.walk import walk
+from kernels_pallas.similarity.hard.walk import walk
 
 QUERY_START, QUERY_END, TARGET_START, TARGET_END = (1 << k for k in range(4))
 DECISION_BYTES = 8 << 30  # of a launch at most

@@ -16,7 +16,7 @@ from jax import lax
 
 from kernels_pallas.core.mosaic import Threads, kernel, where, word_of
 from kernels_pallas.core.reals import WARP
-from kernels_pallas.hard.shapes import COLUMNS, WARPS, Hard, HardSizes
+from kernels_pallas.similarity.hard.shapes import COLUMNS, WARPS, Hard, HardSizes
 
 # What the path does next; a gap that has just opened follows a pair or the other gap.
 FREELY, PAIR, UP, LEFT, AFTER_GAP = range(5)

@@ -1,7 +1,7 @@
 """Edit distances of many pairs at once, by bit-parallel words.
 
 Bits lie along queries, which all threads of a program share, and a thread has a target
-of its own, as for common subsequences (``pairs.lcs``). It keeps P and N, where a column
+of its own, as for common subsequences (``bits.lcs``). It keeps P and N, where a column
 of the table rises and falls from a letter of the query to the next, and takes them
 through its letters c (Myers 1999, Hyyrö 2003):
 
@@ -28,9 +28,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from kernels_pallas.core.mosaic import THREADS, Threads
-from kernels_pallas.pairs.edit_words import next_row, one_bits
-from kernels_pallas.pairs.match_words import (
+from kernels_pallas.bits.match_words import (
     LETTERS_OF_WORD,
     WORD_BITS,
     TargetBlocks,
@@ -39,6 +37,8 @@ from kernels_pallas.pairs.match_words import (
     row_words,
     table_of,
 )
+from kernels_pallas.core.mosaic import THREADS, Threads
+from kernels_pallas.edits.edit_words import next_row, one_bits
 
 STACK_WORD_COUNTS = (17, 21, 25, 29, 33, 37, 41, 49)  # of each a program
 SEPARATORS = 2  # bits of a slot at least that are no letters
@@ -88,7 +88,7 @@ def edit_table(codes, first, lengths, slots, *, words: int, padding: int, stacks
 
 
 @partial(jax.jit, static_argnames=("words", "padding", "rows", "interpret"))
-def edits(
+def edit_distances(
     table, layout, blocks: TargetBlocks, lengths,
     *, words: int, padding: int, rows: int, interpret=None,
 ):  # fmt: skip

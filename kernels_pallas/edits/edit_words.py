@@ -1,6 +1,6 @@
 """A letter of the bit-parallel words of edit distances, in registers of a thread.
 
-The recurrence is that of ``pairs.edits``.
+The recurrence is that of ``edits.edits``.
 """
 
 import jax.numpy as jnp

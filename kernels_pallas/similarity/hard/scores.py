@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from kernels_pallas.core.access_check import check_access
 from kernels_pallas.core.mosaic import Threads
-from kernels_pallas.hard.shapes import COLUMNS, QUAD_BYTES, HardSizes
+from kernels_pallas.similarity.hard.shapes import COLUMNS, QUAD_BYTES, HardSizes
 
 # What stands beyond a length in local mode: no path gains by it.
 LOWEST_BITS = {

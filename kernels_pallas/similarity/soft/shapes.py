@@ -9,7 +9,7 @@ from jax import lax
 
 from kernels_pallas.core.mosaic import THREADS, WARPGROUP, Threads
 from kernels_pallas.core.reals import WARP, Reals
-from kernels_pallas.soft.cells import GapCosts, Side
+from kernels_pallas.similarity.soft.cells import GapCosts, Side
 
 LOG_ZERO = -1e30  # the log of weight 0; finite: a difference of two is 0, never nan
 PAIR_NUMBERS = 16  # float32 of a pair, from ``numbers_of``

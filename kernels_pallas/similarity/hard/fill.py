@@ -19,14 +19,14 @@ from jax import lax
 
 from kernels_pallas.core.mosaic import Threads, kernel
 from kernels_pallas.core.reals import WARP, Reals
-from kernels_pallas.hard import cells
-from kernels_pallas.hard.decisions import bits_of
-from kernels_pallas.hard.scores import (
+from kernels_pallas.similarity.hard import cells
+from kernels_pallas.similarity.hard.decisions import bits_of
+from kernels_pallas.similarity.hard.scores import (
     keep_masks,
     load_row,
     masked,
 )
-from kernels_pallas.hard.shapes import (
+from kernels_pallas.similarity.hard.shapes import (
     COLUMNS,
     FORBIDDEN,
     WARPS,

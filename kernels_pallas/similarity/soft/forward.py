@@ -23,8 +23,8 @@ from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.mosaic import Threads, kernel
-from kernels_pallas.soft.cells import apply, forward_cell, run_cost, shares
-from kernels_pallas.soft.shapes import (
+from kernels_pallas.similarity.soft.cells import apply, forward_cell, run_cost, shares
+from kernels_pallas.similarity.soft.shapes import (
     LOG_ZERO,
     Soft,
     SoftInputs,

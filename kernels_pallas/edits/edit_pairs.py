@@ -2,7 +2,7 @@
 
 A thread has a pair. Bits lie along the *columns*, one of its two sequences, and the
 thread takes P and N of ``words`` words through the letters of the other one
-(``pairs.edits`` has the recurrence). No other thread can use its match words, so
+(``edits.edits`` has the recurrence). No other thread can use its match words, so
 these have to be few and cheap to make. A code of few bits has a row of match words for
 each letter. Other codes fall into two or three *fields* of bits: a row has the columns
 where a field has a value, and the columns of a letter are the AND of a row of each
@@ -27,13 +27,13 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.core.mosaic import THREADS, Threads, kernel
-from kernels_pallas.pairs.edit_words import next_row, one_bits
-from kernels_pallas.pairs.match_words import (
+from kernels_pallas.bits.match_words import (
     LETTERS_OF_WORD,
     WORD_BITS,
     TargetBlocks,
 )
+from kernels_pallas.core.mosaic import THREADS, Threads, kernel
+from kernels_pallas.edits.edit_words import next_row, one_bits
 
 PAIR_WORD_COUNTS = (1, 2, 4, 6, 8, 10, 12, 16)  # of all columns
 GROUP_WORD_COUNTS = (12, 16)  # of a group, where there are several

@@ -18,7 +18,7 @@ from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.mosaic import Threads, kernel
-from kernels_pallas.soft.cells import (
+from kernels_pallas.similarity.soft.cells import (
     apply,
     exp_of,
     exp_tangent,
@@ -29,8 +29,8 @@ from kernels_pallas.soft.cells import (
     shares,
     smooth,
 )
-from kernels_pallas.soft.forward import either, hang
-from kernels_pallas.soft.shapes import (
+from kernels_pallas.similarity.soft.forward import either, hang
+from kernels_pallas.similarity.soft.shapes import (
     LOG_ZERO,
     Soft,
     SoftInputs,

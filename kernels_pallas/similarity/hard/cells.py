@@ -10,9 +10,9 @@ from jax import lax
 
 from kernels_pallas.core.fused import fused
 from kernels_pallas.core.reals import Reals
-from kernels_pallas.hard.decisions import Decisions, bits_of
-from kernels_pallas.hard.scores import numbers_of
-from kernels_pallas.hard.shapes import FORBIDDEN, Hard, HardSizes
+from kernels_pallas.similarity.hard.decisions import Decisions, bits_of
+from kernels_pallas.similarity.hard.scores import numbers_of
+from kernels_pallas.similarity.hard.shapes import FORBIDDEN, Hard, HardSizes
 
 
 def first_row(r: Reals, ref, top, costs):

@@ -1,0 +1,1 @@
+"""Bit-parallel words: longest common subsequences, and what edit distances share."""

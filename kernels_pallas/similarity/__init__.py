@@ -1,0 +1,1 @@
+"""Kernels of similarities given by position: soft and hard alignment."""
