@@ -1,107 +1,124 @@
 # pyright: strict
 """The folder of compiled programs: files that outlive the process that made them.
 
-A file is named after all that its program depends on (``runtime.program_key``), so
-that home folders may be shared by unlike machines. Whatever cannot be read whole, or
-belongs to somebody else, is no entry. The oldest files go when the folder is full.
+It is ``jaxalign`` in the user's cache folder, or in the one that a variable names. A
+file is named after all that its program depends on (``runtime.program_key``), so that
+home folders may be shared by unlike machines. Whatever cannot be read whole, or belongs
+to somebody else, is no entry. The oldest files go when the folder is full.
 """
 
 import os
 import stat
 import tempfile
-import zlib
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
-from jaxalign.runtime import machine
+from jaxalign.runtime import machine, program_file
 
-FOLDER = "JAXALIGN_CACHE_DIR"  # another folder; empty, or "off": none
+FOLDER = "JAXALIGN_CACHE_DIR"  # in place of the user's; empty, or "off": none
+SUBFOLDER = "jaxalign"  # in either, and ours
 MAX_BYTES = 2**30
-MAGIC = b"jaxalign program 1\n"
 SUFFIX, NOTE_SUFFIX = ".program", ".note"
-DIGEST_BYTES = 32
+READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def program_folder() -> str | None:
     """Where programs are kept; None if they are not, or if no folder is safe."""
-    folder = os.environ.get(FOLDER)
-    if folder is None:
-        folder = default_folder()
-    elif folder.lower() in ("", "off") or not os.path.isabs(folder):
+    place = os.environ.get(FOLDER)
+    if place is None:
+        place = _cache_home()
+    elif place.lower() in ("", "off"):
         return None
-    return folder if folder is not None and is_private(folder) else None
+    if place is None or not os.path.isabs(place):
+        return None
+    folder = os.path.join(place, SUBFOLDER)
+    return folder if is_private(folder) else None
 
 
-def default_folder() -> str | None:
-    """``jaxalign`` in the user's cache folder; None for a user without one.
+def _cache_home() -> str | None:
+    """The user's cache folder; None for a user without one.
 
     A relative ``XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification
     wants it.
     """
     home = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(home):
-        try:
-            home = str(Path.home() / ".cache")
-        except (RuntimeError, KeyError):  # no HOME, and no entry of this user's number
-            return None
-    return os.path.join(home, "jaxalign") if os.path.isabs(home) else None
+    if os.path.isabs(home):
+        return home
+    try:
+        return str(Path.home() / ".cache")
+    except (RuntimeError, KeyError):  # no HOME, and no entry of this user's number
+        return None
 
 
 def is_private(folder: str) -> bool:
-    """Whether a folder is this user's and closed to others, made so where it can be.
+    """Whether a folder, which is made closed to others if it is not there, is this
+    user's, and nobody else may write to it.
 
-    A program in it is run: who may write there could have any program run. A folder
-    that others could only read is closed; one that they could write to is not used,
-    since it may hold their programs by now.
+    A program in it is run: who may write there could have any program run. What was
+    there before keeps its mode.
     """
     try:
         os.makedirs(os.path.dirname(folder), exist_ok=True)
-        os.makedirs(folder, 0o700, exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
         state = os.stat(folder, follow_symlinks=False)
         mine = stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid()
-        if not mine or state.st_mode & 0o022:
-            return False
-        if state.st_mode & 0o777 != 0o700:
-            os.chmod(folder, 0o700)
-        return os.access(folder, os.W_OK)
+        others_write = state.st_mode & 0o022
+        return mine and not others_write and os.access(folder, os.W_OK)
     except (OSError, ValueError):
         return False
 
 
-def read(folder: str, name: str) -> bytes | None:
-    """The content of an entry; None if there is none, or it is damaged or foreign."""
+def read(folder: str, name: str) -> tuple[dict[str, Any], bytes] | None:
+    """The parts of an entry; None if there is none, or it is foreign, or damaged, and
+    then it is removed."""
     path = os.path.join(folder, name + SUFFIX)
+    content = _content(path)
+    if content is None:
+        return None
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            state = os.fstat(descriptor)
-            if state.st_uid != os.getuid() or state.st_mode & 0o022:
-                return None
-            whole = file.read()
+        parts = program_file.unpack(name, content)
+    except program_file.Damaged:
         with suppress(OSError):
-            os.utime(path)  # the oldest files go first
+            os.unlink(path)
+        return None
+    with suppress(OSError):
+        os.utime(path)  # the oldest files go first
+    return parts
+
+
+def _content(path: str) -> bytes | None:
+    """The bytes of a file of this user that nobody else may write to.
+
+    Whatever else has this name, a pipe or a device say, is opened without waiting for
+    anybody, and not read.
+    """
+    try:
+        descriptor = os.open(path, READ_ONLY)
+        try:
+            state = os.fstat(descriptor)
+            mine = stat.S_ISREG(state.st_mode) and state.st_uid == os.getuid()
+            if not mine or state.st_mode & 0o022 or state.st_size > MAX_BYTES:
+                return None
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(descriptor)
     except OSError:
         return None
-    begin = len(MAGIC) + DIGEST_BYTES
-    digest, body = whole[len(MAGIC) : begin], whole[begin:]
-    if not whole.startswith(MAGIC) or digest != _digest(body):
-        return None
-    try:
-        return zlib.decompress(body)
-    except zlib.error:
-        return None
 
 
-def write(folder: str, name: str, content: bytes) -> None:
+def write(folder: str, name: str, about: dict[str, Any], executable: bytes) -> None:
     """Add an entry, or replace it, in one step; a folder that cannot take it stays as
     it is."""
-    body = zlib.compress(content, 1)
     temporary = None
     try:
+        content = program_file.pack(name, about, executable)
         descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".new", dir=folder)
         with open(descriptor, "wb") as file:
-            file.write(MAGIC + _digest(body) + body)
+            file.write(content)
         os.replace(temporary, os.path.join(folder, name + SUFFIX))
         _remove_oldest(folder)
     except OSError:
@@ -134,7 +151,8 @@ def entries(folder: str) -> list[tuple[str, os.stat_result]]:
             if file.name.endswith(SUFFIX):
                 with suppress(OSError):  # another process has removed it
                     state = file.stat(follow_symlinks=False)
-                    found.append((file.name.removesuffix(SUFFIX), state))
+                    if stat.S_ISREG(state.st_mode):
+                        found.append((file.name.removesuffix(SUFFIX), state))
     return found
 
 
@@ -145,10 +163,6 @@ def program_files() -> dict[str, str | int]:
         return {"folder": "none"}
     sizes = [state.st_size for _, state in entries(folder)]
     return {"folder": folder, "programs": len(sizes), "bytes": sum(sizes)}
-
-
-def _digest(body: bytes) -> bytes:
-    return blake2b(body, digest_size=DIGEST_BYTES).digest()
 
 
 def _remove_oldest(folder: str) -> None:

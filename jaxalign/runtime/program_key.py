@@ -76,6 +76,19 @@ def environment(device: Any) -> str:
     return f"{device.platform}-{_short(repr(known), 6)}"
 
 
+def made_for(device: Any) -> dict[str, Any]:
+    """What a program of a device was made for, as the header of its file says it."""
+    return {
+        "jax": jax.__version__,
+        "jaxlib": version("jaxlib"),
+        "platform": device.platform,
+        "kind": device.device_kind,
+        "capability": getattr(device, "compute_capability", None),
+        "runtime": device.client.platform_version,
+        "code": machine.code_digest(),
+    }
+
+
 def _text(value: Any) -> str:
     """A static argument in words that mean the same in every process.
 

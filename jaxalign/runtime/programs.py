@@ -8,7 +8,6 @@ second (docs/kernels.md). A ``Program`` looks for it in memory, then in the fold
 ``runtime.program_folder``, and compiles only where both have nothing.
 """
 
-import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -21,9 +20,8 @@ from weakref import WeakSet
 
 import jax
 from jax.core import Tracer
-from jax.experimental import serialize_executable
 
-from jaxalign.runtime import program_folder, program_key
+from jaxalign.runtime import executable_parts, program_folder, program_key
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.memory import maps_run_short
 from jaxalign.runtime.program_counts import COUNTS
@@ -42,7 +40,6 @@ def _listen(event: str, **_: Any) -> None:
 jax.monitoring.register_event_listener(_listen)
 
 _config: Any = jax.config
-_load: Any = serialize_executable.deserialize_and_load
 _programs: WeakSet["Program"] = WeakSet()
 
 
@@ -129,6 +126,7 @@ class Program:
     ) -> Any:
         """The executable, from the folder or compiled and put there."""
         (device, tree, types, *_), name = key, ""
+        call = executable_parts.CallArrays(tree, types)
         if device.platform == "cpu" and maps_run_short():
             clear()
         folder = program_folder.program_folder()
@@ -138,7 +136,7 @@ class Program:
                 name = program_key.name_of(function, static, tree, types, device)
             except program_key.Unnamed:
                 folder = None
-        if folder is not None and (found := _loaded(folder, name, device)):
+        if folder is not None and (found := _loaded(folder, name, call, device)):
             return found
         _compiling.loaded_by_jax = False
         with jax.default_device(device):
@@ -146,7 +144,7 @@ class Program:
         if _compiling.loaded_by_jax:  # which JAX may remember, and not say again
             self._loaded_by_jax.add(key)
         if folder is not None and key not in self._loaded_by_jax:
-            _keep(folder, name, compiled)
+            _keep(folder, name, compiled, call, device)
         return compiled
 
 
@@ -195,7 +193,9 @@ def _mode() -> tuple[Any, ...]:
     return _config.jax_enable_x64, _config.jax_default_matmul_precision
 
 
-def _loaded(folder: str, name: str, device: Any) -> Any:
+def _loaded(
+    folder: str, name: str, call: executable_parts.CallArrays, device: Any
+) -> Any:
     """The executable of an entry, None for a miss of any kind."""
     content = program_folder.read(folder, name)
     if content is None:
@@ -205,8 +205,7 @@ def _loaded(folder: str, name: str, device: Any) -> Any:
             _name_runtime_of_mosaic()
         try:
             # The folder and the file are this user's alone, and the digest holds.
-            executable = pickle.loads(content)
-            return _load(*executable, device.client, [device])
+            return executable_parts.load(*content, call, device)
         except Exception:  # of another version, say: compiled again, and replaced
             return None
 
@@ -229,10 +228,17 @@ def _compiled(trace: Callable[[], Any]) -> Any:
             return lowered.compile()
 
 
-def _keep(folder: str, name: str, compiled: Any) -> None:
+def _keep(
+    folder: str,
+    name: str,
+    compiled: Any,
+    call: executable_parts.CallArrays,
+    device: Any,
+) -> None:
     with COUNTS.timed("store"):
         try:
-            content = pickle.dumps(serialize_executable.serialize(compiled))
+            about, executable = executable_parts.parts_of(compiled, call, device)
         except Exception:  # this backend cannot, or the program calls Python
             return
-        program_folder.write(folder, name, content)
+        about["made_for"] = program_key.made_for(device)
+        program_folder.write(folder, name, about, executable)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -14,12 +15,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import serialize_executable
 from jax.experimental.compilation_cache import compilation_cache
 
 import jaxalign
 from jaxalign import warmup
 from jaxalign.cli.main import main
-from jaxalign.runtime import machine, program_folder, program_key, programs
+from jaxalign.runtime import (
+    machine,
+    program_file,
+    program_folder,
+    program_key,
+    programs,
+)
 from jaxalign.runtime.program_counts import COUNTS, ProgramCounts
 
 FOLDER = program_folder.FOLDER
@@ -62,8 +70,8 @@ def new_program(**options) -> programs.Program:
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     """A folder of programs, empty."""
-    path = tmp_path / "programs"
-    monkeypatch.setenv(FOLDER, str(path))
+    path = tmp_path / program_folder.SUBFOLDER
+    monkeypatch.setenv(FOLDER, str(tmp_path))
     # What JAX has in a folder of its own is not stored again.
     jax.config.update("jax_enable_compilation_cache", False)
     compilation_cache.reset_cache()
@@ -216,25 +224,38 @@ def test_who_listens_is_told_of_compilations():
 # ------------------------------------------------------------------ damaged and foreign
 
 
+def header_of(path: Path) -> dict:
+    return json.loads(path.read_bytes().split(b"\n")[2])
+
+
+def rewritten(path: Path, **changes) -> None:
+    """Another header, with the digest that belongs to it."""
+    name = path.name.removesuffix(program_folder.SUFFIX)
+    about, executable = program_file.unpack(name, path.read_bytes())
+    program_folder.write(str(path.parent), name, about | changes, executable)
+
+
 def damaged(path: Path, how: str) -> None:
     body = path.read_bytes()
+    name = path.name.removesuffix(program_folder.SUFFIX)
     changes = {
         "empty": b"",
         "cut": body[: len(body) // 2],
         "a bit": body[:-9] + bytes([body[-9] ^ 4]) + body[-8:],
-        "another version": body.replace(b"program 1", b"program 0"),
-        "no pickle": None,
+        "another version": body.replace(b"program 2", b"program 1"),
+        "another name": program_file.pack("x", {}, b"1"),
+        "no header": program_file.MAGIC + 64 * b"0" + b"\n",
+        "no program": program_file.pack(name, header_of(path), b"not of XLA"),
+        "no parts": program_file.pack(name, {}, b""),
+        "a pickle": pickle.dumps((b"", None, None)),
     }
-    changed = changes[how]
-    if changed is None:
-        name = path.name.removesuffix(program_folder.SUFFIX)
-        program_folder.write(str(path.parent), name, b"not a pickle")
-    else:
-        path.write_bytes(changed)
+    path.write_bytes(changes[how])
 
 
 @pytest.mark.parametrize(
-    "how", ["empty", "cut", "a bit", "another version", "no pickle"]
+    "how",
+    ["empty", "cut", "a bit", "another version", "another name", "no header"]
+    + ["no program", "no parts", "a pickle"],
 )
 def test_a_damaged_entry_is_compiled_again(folder, calls, how):
     check(new_program())
@@ -246,6 +267,99 @@ def test_a_damaged_entry_is_compiled_again(folder, calls, how):
     assert len(entry.read_bytes()) > len(whole) // 2  # it was replaced
     check(new_program())
     assert calls["compile"] == 2
+
+
+def test_a_damaged_entry_is_removed(folder):
+    """Also where the program that replaces it cannot be stored."""
+    folder.mkdir(0o700)
+    (folder / "p.program").write_bytes(b"no program")
+    (folder / "p.program").chmod(0o600)
+    assert program_folder.read(str(folder), "p") is None
+    assert not entries(folder)
+
+
+def test_exchanged_entries_are_compiled_again(folder, calls):
+    one = new_program()
+    check(one)
+    one(PAIR)
+    first, second = entries(folder)
+    first.rename(folder / "third")
+    second.rename(first)
+    (folder / "third").rename(second)
+    two = new_program()
+    check(two)
+    np.testing.assert_array_equal(two(PAIR).one, np.arange(5) * 3)
+    assert calls["compile"] == 4 and "load" not in calls
+
+
+CLASSES = {
+    "no class": ["named", "os", "system", ["leaf", "leaf"]],
+    "a class with more to it": ["named", "subprocess", "Popen", ["leaf", "leaf"]],
+    "not imported": ["named", "this", "c", ["leaf", "leaf"]],
+    "no name": ["named", "os.path", "", ["leaf", "leaf"]],
+}
+
+
+@pytest.mark.parametrize("what", CLASSES)
+def test_a_header_cannot_have_anything_called(folder, calls, what):
+    check(new_program())
+    (entry,) = entries(folder)
+    rewritten(entry, output_tree=CLASSES[what])
+    check(new_program())
+    assert calls["compile"] == 2 and "this" not in sys.modules
+
+
+def test_no_pickle_is_read(folder, calls, monkeypatch):
+    """Neither by us nor by what JAX has for this."""
+    check(new_program())
+
+    def refuse(*_):
+        raise AssertionError("a pickle")
+
+    monkeypatch.setattr(serialize_executable, "_JaxPjrtUnpickler", refuse)
+    monkeypatch.setattr(pickle, "loads", refuse)
+    check(new_program())
+    assert calls["compile"] == 1 and calls["load"] == 1
+    assert not {"pickle", "serialize_executable"} & {*vars(programs)}
+
+
+def test_a_file_says_what_it_is_for(folder):
+    check(new_program())
+    about = header_of(entries(folder)[0])
+    assert about["made_for"]["jax"] == jax.__version__
+    assert about["made_for"]["platform"] == "cpu"
+    assert about["outputs"] == [[[5], "int32", False], [[2, 2], "float32", False]]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link to a pipe"])
+def test_what_is_no_file_is_not_waited_for(folder, calls, kind, tmp_path):
+    check(new_program())
+    (entry,) = entries(folder)
+    entry.unlink()
+    if kind == "pipe":
+        os.mkfifo(entry, 0o600)
+    elif kind == "link to a pipe":
+        os.mkfifo(tmp_path / "pipe", 0o600)
+        entry.symlink_to(tmp_path / "pipe")
+    elif kind == "device":
+        entry.symlink_to("/dev/zero")
+    else:
+        entry.mkdir(0o700)
+    check(new_program())
+    assert calls["compile"] == 2
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o2755, 0o1777, 0o700])
+def test_a_folder_that_is_named_keeps_its_mode(folder, mode):
+    """Whatever else is in it: a folder in it is ours."""
+    place = folder.parent / "place"
+    place.mkdir()
+    place.chmod(mode)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FOLDER, str(place))
+        assert program_folder.program_folder() == str(place / "jaxalign")
+    assert place.stat().st_mode & 0o7777 == mode
+    assert (place / "jaxalign").stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("how", ["others may write", "a link", "somebody else's"])
@@ -285,13 +399,13 @@ def test_other_code_flags_or_versions_are_other_programs(folder, calls, monkeypa
 def test_two_processes_may_write_at_once(tmp_path):
     """Both end well, and a third loads all that it needs."""
     words = [sys.executable, "-c", CODE + "['compile']]))"]
-    own = os.environ | {FOLDER: str(tmp_path / "programs")}
+    own = os.environ | {FOLDER: str(tmp_path)}
     own.pop("JAX_COMPILATION_CACHE_DIR", None)
     start = partial(subprocess.Popen, words, env=own, stdout=subprocess.PIPE, text=True)
     told = [process.communicate()[0] for process in (start(), start())]
     assert all(out.startswith("[[45, 50, 55], ") for out in told)
     assert start().communicate()[0] == "[[45, 50, 55], 0]\n"
-    assert not [*(tmp_path / "programs").glob(".*")]
+    assert not [*(tmp_path / program_folder.SUBFOLDER).glob(".*")]
 
 
 # --------------------------------------------------------------------------- the folder
@@ -300,11 +414,11 @@ def test_two_processes_may_write_at_once(tmp_path):
 def test_the_oldest_entries_go_when_the_folder_is_full(folder, monkeypatch):
     folder.mkdir(0o700)
     for k in range(4):
-        program_folder.write(str(folder), f"p{k}", os.urandom(1000))
+        program_folder.write(str(folder), f"p{k}", {}, os.urandom(1000))
         os.utime(folder / f"p{k}.program", (k, k))
     assert program_folder.read(str(folder), "p0") is not None  # now it is the newest
     monkeypatch.setattr(program_folder, "MAX_BYTES", 3500)
-    program_folder.write(str(folder), "p4", os.urandom(1000))
+    program_folder.write(str(folder), "p4", {}, os.urandom(1000))
     assert [path.stem for path in entries(folder)] == ["p0", "p3", "p4"]
 
 
@@ -342,11 +456,11 @@ def test_the_default_folder_is_made_and_closed(default, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o700, 0o750])
-def test_a_folder_that_others_could_read_is_closed(default, mode):
+def test_a_folder_that_is_there_keeps_its_mode(default, mode):
     default.mkdir()
     default.chmod(mode)
     assert program_folder.program_folder() == str(default)
-    assert default.stat().st_mode & 0o777 == 0o700
+    assert default.stat().st_mode & 0o777 == mode
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
@@ -494,14 +608,13 @@ def test_an_option_of_the_command_line_turns_the_folder_off(folder, tmp_path):
 def test_mosaic_finds_its_library_before_a_kernel_is_loaded():
     """As in a process that traces nothing, since all its programs are stored."""
     code = """
-import pickle
 import sys
 from types import SimpleNamespace
 from jaxalign.runtime import program_folder, programs
-program_folder.read = lambda *_: pickle.dumps(())
-programs._load = lambda *_: None
+program_folder.read = lambda *_: ({}, b"")
+programs.executable_parts.load = lambda *_: None
 before = "jax.experimental.mosaic.gpu" in sys.modules
-programs._loaded("", "", SimpleNamespace(platform="gpu", client=None))
+programs._loaded("", "", None, SimpleNamespace(platform="gpu", client=None))
 print(before, "jax.experimental.mosaic.gpu" in sys.modules)
 """
     words = [sys.executable, "-c", code]

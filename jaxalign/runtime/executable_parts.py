@@ -1,0 +1,240 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportPrivateUsage=false
+"""A compiled program as JSON and bytes, and back: no pickle is read.
+
+``jax.experimental.serialize_executable`` pickles the Python objects around the bytes of
+an executable. Of a program of one device these objects are shapes, dtypes, layouts and
+trees, which JSON holds as well. ``parts_of`` makes them, makes the objects again, and
+compares: what has more to it is not stored.
+"""
+
+import sys
+from dataclasses import dataclass, fields
+from typing import Any
+
+import jax
+from jax._src import lib
+from jax._src.interpreters import pxla
+from jax.core import ShapedArray
+from jax.experimental.layout import Layout
+
+_library: Any = lib
+PLAIN = {tuple: "tuple", list: "list", type(None): "none"}
+# What a program of one device has none of.
+EMPTY = (
+    "unordered_effects", "ordered_effects", "keepalive", "host_callbacks", "mut",
+    "pgle_profiler",
+)  # fmt: skip
+LAYOUTS = "xla_in_layouts", "dispatch_in_layouts", "xla_out_layouts"
+OTHERS = (
+    "xla_executable", "device_list", "backend", "input_avals", "input_shardings",
+    "output_avals", "output_shardings", "committed", "name", "kept_var_idx",
+    "all_args_info",
+)  # fmt: skip
+
+
+class Unstorable(Exception):
+    """A program has parts that JSON does not hold, or this JAX has others."""
+
+
+@dataclass(frozen=True)
+class CallArrays:
+    """The arguments of a call that are arrays."""
+
+    tree: Any  # of a list of positional ones and a dict of named ones
+    types: tuple[tuple[Any, ...], ...]  # shape, dtype and weak type of each leaf
+
+
+def parts_of(
+    compiled: Any, call: CallArrays, device: Any
+) -> tuple[dict[str, Any], bytes]:
+    """(what JSON holds of a compiled program, the bytes of its executable).
+
+    Raises
+    ------
+    Unstorable
+        It calls Python, say, or returns trees of classes of its own.
+    """
+    unloaded: Any = getattr(compiled._executable, "_unloaded_executable", None)
+    _check_fields(unloaded)
+    about = {
+        "function": unloaded.name,
+        "inputs": [_from_aval(aval) for aval in unloaded.input_avals],
+        "outputs": [_from_aval(aval) for aval in unloaded.output_avals],
+        "output_tree": _from_tree(compiled.out_tree),
+        "memories": [
+            [sharding.memory_kind for sharding in shardings]
+            for shardings in (unloaded.input_shardings, unloaded.output_shardings)
+        ],
+        "committed": unloaded.committed,
+        "no_kwargs": compiled._no_kwargs,
+        "kept": sorted(unloaded.kept_var_idx),
+        "donated": [info.donated for info in jax.tree.leaves(compiled.args_info)],
+        "layouts": {
+            name: [_from_layout(one) for one in getattr(unloaded, name)]
+            for name in LAYOUTS
+        },
+    }
+    _compare(compiled, unloaded, about, call, device)
+    client = device.client
+    return about, client.serialize_executable(unloaded.xla_executable)
+
+
+def load(
+    about: dict[str, Any], executable: bytes, call: CallArrays, device: Any
+) -> Any:
+    """The compiled program of its parts, for these arguments, on a device.
+
+    Raises
+    ------
+    Exception
+        It is of another platform or version, or ``about`` is not what ``parts_of``
+        returned.
+    """
+    devices: Any = _library.xla_client.DeviceList((device,))
+    loaded = device.client.deserialize_executable(
+        executable, executable_devices=devices
+    )
+    known = {"xla_executable": loaded, "device_list": devices, "backend": device.client}
+    unloaded: Any = pxla.UnloadedMeshExecutable(**known, **_fields(about, device))
+    tree = jax.tree.structure(_to_tree(about["output_tree"]))
+    known = _arguments(about, call), tree, about["no_kwargs"]
+    return jax.stages.Compiled(unloaded.load(), [], *known)
+
+
+def _check_fields(unloaded: Any) -> None:
+    known = {*EMPTY, *LAYOUTS, *OTHERS}
+    if unloaded is None or {field.name for field in fields(unloaded)} != known:
+        raise Unstorable("this JAX has other parts")
+    if any(getattr(unloaded, name) for name in EMPTY):
+        raise Unstorable("it has effects")
+
+
+def _fields(about: dict[str, Any], device: Any) -> dict[str, Any]:
+    """The parts of an executable that are no handle of its runtime."""
+    inside, outside = (
+        [jax.sharding.SingleDeviceSharding(device, memory_kind=kind) for kind in kinds]
+        for kinds in about["memories"]
+    )
+    layouts = {
+        name: [_to_layout(one) for one in about["layouts"][name]] for name in LAYOUTS
+    }
+    nothing: dict[str, Any] = {name: [] for name in EMPTY}
+    nothing |= {"mut": None, "pgle_profiler": None, "all_args_info": None}
+    return nothing | layouts | {
+        "input_avals": [_to_aval(one) for one in about["inputs"]],
+        "input_shardings": inside,
+        "output_avals": [_to_aval(one) for one in about["outputs"]],
+        "output_shardings": outside,
+        "committed": about["committed"],
+        "name": about["function"],
+        "kept_var_idx": set(about["kept"]),
+    }  # fmt: skip
+
+
+def _arguments(about: dict[str, Any], call: CallArrays) -> Any:
+    """What ``Compiled`` knows of the arguments, as a tree of them."""
+    infos = [
+        jax.stages.ArgInfo(ShapedArray(shape, dtype, weak_type), donated)
+        for (shape, dtype, weak_type), donated in zip(
+            call.types, about["donated"], strict=True
+        )
+    ]
+    positional, named = jax.tree.unflatten(call.tree, infos)
+    return tuple(positional), named
+
+
+def _compare(
+    compiled: Any, unloaded: Any, about: dict[str, Any], call: CallArrays, device: Any
+) -> None:
+    """Refuse what would be another program when loaded."""
+    again = _fields(about, device)
+    same = (
+        list(getattr(unloaded, name)) == list(value)
+        for name, value in again.items()
+        if isinstance(value, list)
+    )
+    tree = jax.tree.structure(_to_tree(about["output_tree"]))
+    whole = (
+        all(same)
+        and compiled.args_info == _arguments(about, call)
+        and compiled.out_tree == tree
+        and not compiled._params.const_args
+        and tuple(unloaded.device_list) == (device,)
+    )
+    if not whole:
+        raise Unstorable("JSON does not hold it")
+
+
+def _from_aval(aval: Any) -> list[Any]:
+    return [list(aval.shape), str(aval.dtype), aval.weak_type]
+
+
+def _to_aval(parts: list[Any]) -> Any:
+    shape, dtype, weak_type = parts
+    return ShapedArray(tuple(shape), jax.numpy.dtype(dtype), weak_type)
+
+
+def _from_layout(layout: Any) -> list[Any] | None:
+    if layout is None:
+        return None
+    tiling = [list(tile) for tile in layout.tiling or ()]
+    return [list(layout.major_to_minor), tiling, layout.sub_byte_element_size_in_bits]
+
+
+def _to_layout(parts: list[Any] | None) -> Any:
+    if parts is None:
+        return None
+    order, tiling, bits = parts
+    return Layout(tuple(order), tuple(map(tuple, tiling)), bits)
+
+
+def _from_tree(tree: Any) -> Any:
+    """A tree of tuples, lists, dicts of texts, named tuples and None as JSON."""
+    node = tree.node_data()
+    if node is None:
+        return "leaf"
+    kind, data = node
+    children = [_from_tree(child) for child in tree.children()]
+    if kind in PLAIN:
+        return [PLAIN[kind], children]
+    if kind is dict and all(isinstance(key, str) for key in data):
+        return ["dict", data, children]
+    if _is_named_tuple(kind):
+        return ["named", kind.__module__, kind.__qualname__, children]
+    raise Unstorable(f"{kind}: a tree of such nodes")
+
+
+def _to_tree(parts: Any) -> Any:
+    """The same with leaves of 0."""
+    if parts == "leaf":
+        return 0
+    kind, *about, children = parts
+    inner = [_to_tree(child) for child in children]
+    if kind == "dict":
+        return dict(zip(about[0], inner, strict=True))
+    if kind == "named":
+        return _named_tuple(*about)(*inner)
+    return {"tuple": tuple, "list": list, "none": _nothing}[kind](inner)
+
+
+def _nothing(_: list[Any]) -> None:
+    """What a node without children stands for."""
+
+
+def _named_tuple(module: str, name: str) -> Any:
+    """A class by its name: one of a module that is imported, and nothing but a tuple
+    with names, so that a file cannot have anything called."""
+    kind: Any = sys.modules[module]
+    for part in name.split("."):
+        kind = vars(kind)[part]
+    if not _is_named_tuple(kind):
+        raise Unstorable(name)
+    return kind
+
+
+def _is_named_tuple(kind: Any) -> bool:
+    """Whether a class is as ``typing.NamedTuple`` makes it."""
+    is_tuple = isinstance(kind, type) and kind.__bases__ == (tuple,)
+    return is_tuple and hasattr(kind, "_fields")
