@@ -16,6 +16,9 @@ from jaxalign.homology.api import cluster as cluster
 from jaxalign.homology.api import deduplicate as deduplicate
 from jaxalign.homology.api import identity_graph as identity_graph
 from jaxalign.homology.api import split as split
+from jaxalign.homology.audit import Audit as Audit
+from jaxalign.homology.result import Clusters as Clusters
+from jaxalign.homology.result import Split as Split
 from jaxalign.model.alignment import Alignment as Alignment
 from jaxalign.model.alphabet import Alphabet as Alphabet
 from jaxalign.model.alphabet import Sequences as Sequences
@@ -35,6 +38,8 @@ from jaxalign.pairs.matrices import distance_matrix as distance_matrix
 from jaxalign.pairs.matrices import scores_matrix as scores_matrix
 from jaxalign.pairs.pair_tables import directions as directions
 from jaxalign.pairs.pair_tables import dp_table as dp_table
+from jaxalign.pairs.parts.query_ranges import Part as Part
+from jaxalign.pairs.plan import Plan as Plan
 from jaxalign.pairs.profile_alignments import align_profile as align_profile
 from jaxalign.soft.accuracy import mea_alignment as mea_alignment
 from jaxalign.soft.api import alignment_entropy as alignment_entropy
@@ -44,9 +49,11 @@ from jaxalign.soft.api import kl_divergence as kl_divergence
 from jaxalign.soft.api import sample_alignments as sample_alignments
 from jaxalign.soft.api import soft_posterior as soft_posterior
 from jaxalign.soft.api import soft_score as soft_score
+from jaxalign.soft.buckets import LengthBucket as LengthBucket
 from jaxalign.soft.buckets import bucket_lengths as bucket_lengths
 from jaxalign.triples.api import align_three as align_three
 from jaxalign.triples.api import align_triples as align_triples
 from jaxalign.triples.api import plan_three as plan_three
+from jaxalign.triples.plan import TriplePlan as TriplePlan
 
 __version__: str

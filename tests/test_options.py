@@ -258,6 +258,20 @@ def test_types_ship():
     assert shipped["jaxalign"] == ["py.typed", "__init__.pyi"]
 
 
+def classes_of(annotation):
+    """The classes of this package in a type."""
+    if getattr(annotation, "__module__", "").startswith("jaxalign."):
+        yield annotation.__name__
+    for part in typing.get_args(annotation):
+        yield from classes_of(part)
+
+
+def test_every_class_that_a_public_function_returns_is_public():
+    for name in filter(str.islower, jaxalign.__all__):
+        returned = typing.get_type_hints(getattr(jaxalign, name))["return"]
+        assert {*classes_of(returned)} <= {*jaxalign.__all__}, name
+
+
 def test_type_checkers_know_every_public_name():
     stub = files("jaxalign").joinpath("__init__.pyi").read_text()
     known = re.findall(r"from ([\w.]+) import (\w+) as \2$", stub, re.MULTILINE)

@@ -43,42 +43,7 @@ def write(
     identity: str = "alignment",
     force: bool = False,
 ) -> None:
-    """Write a result to a file or to standard output.
-
-    The file appears under its name when it is complete; after a failure nothing
-    is left behind.
-
-    Parameters
-    ----------
-    table : Table
-        What `align_pairs` or `align_all` returned. A control character in a name is
-        an escape in the formats of text (``jaxalign.model.names``); SAM and the
-        splitters' formats refuse it, Parquet holds names as they are.
-    path : path or "-"
-        The output file; "-" is standard output, where the default format is tsv.
-    format : {"tsv", "m8", "sam", "paf", "fasta", "pair", "parquet"}, optional
-        By the suffix of `path` when not given; also "graphpart", "hestia" and
-        "datasail", which have no suffix of their own (``io.splits``).
-    columns : sequence of str, optional
-        For tsv and parquet: own column names (0-based, half-open spans), or those
-        of BLAST and MMseqs2 (spans from 1, inclusive). `evalue` and `bits` are nan
-        where unknown.
-    identity : str, default "alignment"
-        The identity definition of the default columns and of `fident`; `pident`
-        is always identities over alignment columns, as in BLAST.
-    force : bool, default False
-        Replace an existing file.
-
-    Raises
-    ------
-    UsageError
-        Unknown format, suffix or column; a column or format the table has no data
-        for; the file exists and `force` is false; the folder is missing.
-
-    Examples
-    --------
-    >>> write(table, "result.tsv", columns=["qseqid", "sseqid"])  # doctest: +SKIP
-    """
+    """Write a table to a file or to standard output, as ``Table.write`` says."""
     path = os.fspath(path)
     chosen = resolve_format(path, format)
     if columns is not None and chosen not in WITH_COLUMNS:

@@ -1,6 +1,7 @@
 """Many alignments as columns: numpy arrays, no object a pair."""
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import get_args, overload
 
@@ -212,6 +213,56 @@ class Table:
 
     def _repr_html_(self) -> str:
         return show.html_of(self._heading(), *self._cells())
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        columns: Sequence[str] | None = None,
+        identity: str = "alignment",
+        force: bool = False,
+    ) -> None:
+        """Write the rows to a file, in the format that its suffix names.
+
+        The file appears under its name when it is complete; after a failure nothing
+        is left behind.
+
+        Parameters
+        ----------
+        path : path or "-"
+            The output file; "-" is standard output, where the default format is tsv.
+        format : {"tsv", "m8", "sam", "paf", "fasta", "pair", "parquet"}, optional
+            By the suffix of `path` when not given; also "graphpart", "hestia" and
+            "datasail", which have no suffix of their own. A control character in a name
+            is an escape in the formats of text; SAM and those of the splitters refuse
+            it, Parquet holds names as they are.
+        columns : sequence of str, optional
+            For tsv and parquet: names of columns of the table (0-based, half-open
+            spans), or those of BLAST and MMseqs2 (spans from 1, inclusive). `evalue`
+            and `bits` are nan where unknown.
+        identity : str, default "alignment"
+            The identity definition of the default columns and of `fident`; `pident`
+            is always identities over alignment columns, as in BLAST.
+        force : bool, default False
+            Replace an existing file.
+
+        Raises
+        ------
+        UsageError
+            Unknown format, suffix or column; a column or format the table has no data
+            for; the file exists and `force` is false; the folder is missing.
+
+        Examples
+        --------
+        >>> import jaxalign
+        >>> table = jaxalign.align_all(["MKTAYIA", "MKTAIA"])
+        >>> table.write("-", columns=["query", "target", "score"])
+        query   target  score
+        seq1    seq2    16
+        """
+        from jaxalign.io import formats  # the one arrow back, which a user calls here
+
+        formats.write(self, path, format, columns, identity, force)
 
     def to_pandas(self):
         """``pandas.DataFrame`` with names in place of indices (needs pandas)."""

@@ -6,6 +6,7 @@ from cases import some_texts
 
 import jaxalign
 from jaxalign import Scoring, UsageError
+from jaxalign.io import formats
 from jaxalign.model.result import AlignmentResult
 
 TEXTS = some_texts(1, 12)
@@ -89,6 +90,19 @@ def test_what_needs_paths_says_so(output):
     for call in (table.rows, table.cigar, table.rescore, lambda: table.alignment(0)):
         with pytest.raises(UsageError, match="output='alignment'"):
             call()
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".sam", ".fasta", ".parquet"])
+def test_a_table_writes_itself(suffix, tmp_path):
+    table, paths = table_of(), [tmp_path / f"{name}{suffix}" for name in "ab"]
+    formats.write(table, paths[0])
+    table.write(paths[1])
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    with pytest.raises(UsageError, match="exists"):
+        table.write(paths[1])
+    table.write(paths[1], "tsv", ["score"], force=True)
+    written = [float(line) for line in paths[1].read_text().split()[1:]]
+    assert written == table["score"].tolist()
 
 
 # ------------------------------------------------------------------------------- rows

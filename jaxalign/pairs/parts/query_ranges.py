@@ -31,8 +31,19 @@ QUERIES_STEP = 64  # a launch on a GPU takes so many queries
 
 @dataclass(frozen=True)
 class Part:
-    """Queries ``first`` to ``last`` of all, and rows ``start`` to ``stop`` of the
-    result, as it is before filters."""
+    """Consecutive rows of a large result that are computed as one.
+
+    Attributes
+    ----------
+    index : int
+        Which of the parts.
+    first, last : int
+        Its queries, ``last`` not included.
+    start, stop : int
+        Its rows of the whole result as it is before filters, ``stop`` not included.
+    cells : int
+        About what it costs beside the other parts.
+    """
 
     index: int
     first: int
