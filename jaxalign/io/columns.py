@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.identity import BY_PATH, IDENTITIES
+from jaxalign.model.names import all_written
 from jaxalign.model.table import SPANS, Table
 
 CHUNK = 100_000
@@ -129,7 +130,7 @@ def _identity(table: Table, name: str, kind: str, template: str, factor: int) ->
 def _names(side: str) -> Column:
     def values(table: Table) -> list[str]:
         names = (table.queries if side == "query" else table.targets).names
-        return [names[i] for i in table[side].tolist()]
+        return [names[i] for i in table.columns[side].tolist()]
 
     return Column(side, "%s", values, names=side)
 
@@ -139,10 +140,10 @@ def _stored(table: Table, name: str) -> Column:
         require(table, "stats", f"column {name!r}")
     if name not in table.columns:
         raise UsageError(_choices("column", name, known(table)))
-    if name == "score" or table[name].dtype.kind != "f":
+    if name == "score" or table.columns[name].dtype.kind != "f":
         # %.15g gives back the decimal a scaled score was divided into.
-        return Column(name, "%.15g", lambda t: t[name])
-    return Column(name, "%.6g", lambda t: t[name])
+        return Column(name, "%.15g", lambda t: t.columns[name])
+    return Column(name, "%.6g", lambda t: t.columns[name])
 
 
 def known(table: Table) -> tuple[str, ...]:
@@ -151,6 +152,17 @@ def known(table: Table) -> tuple[str, ...]:
     own = (*BASE, *identities, *COUNTS, *SPANS, *LENGTHS, "cigar")
     named = ("pident", "fident", *_RENAMED, *_DERIVED)
     return tuple(dict.fromkeys((*own, *table.columns, *named)))
+
+
+def texts(columns: Sequence[Column], table: Table) -> list[list]:
+    """The values of columns, names as text files hold them."""
+    return [_texts(column, table) for column in columns]
+
+
+def _texts(column: Column, table: Table) -> list:
+    values = column.values(table)
+    values = values if isinstance(values, list) else values.tolist()
+    return all_written(values) if column.names else values
 
 
 def _cigars(table: Table) -> list[str]:
@@ -163,7 +175,7 @@ def _lengths(side: str) -> Callable[[Table], np.ndarray]:
 
 def _covered(side: str) -> Callable[[Table], np.ndarray]:
     def values(table: Table) -> np.ndarray:
-        span = table[f"{side}_end"] - table[f"{side}_start"]
+        span = table.columns[f"{side}_end"] - table.columns[f"{side}_start"]
         length = _lengths(side)(table)
         return np.where(length > 0, span / np.maximum(length, 1), np.nan)
 
@@ -172,7 +184,7 @@ def _covered(side: str) -> Callable[[Table], np.ndarray]:
 
 def _first(name: str) -> Callable[[Table], np.ndarray]:
     # BLAST and MMseqs2 count from 1; their inclusive end is our exclusive one.
-    return lambda t: t[name] + 1
+    return lambda t: t.columns[name] + 1
 
 
 def _subject(on_minus: str, on_plus: str, first: int) -> Callable[[Table], np.ndarray]:

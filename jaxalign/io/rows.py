@@ -6,8 +6,7 @@ that it ends neither a field nor a line.
 
 from collections.abc import Iterator, Sequence
 
-from jaxalign.io.columns import Column, chunks, require, resolve
-from jaxalign.model.names import all_written
+from jaxalign.io.columns import Column, chunks, require, resolve, texts
 from jaxalign.model.table import Table
 
 M8 = (
@@ -32,12 +31,4 @@ def m8(table: Table) -> Iterator[str]:
 def _lines(table: Table, chosen: Sequence[Column]) -> Iterator[str]:
     template = "\t".join(column.template for column in chosen) + "\n"
     for part in chunks(table):
-        lists = [_texts(column, part) for column in chosen]
-        yield "".join(map(template.__mod__, zip(*lists, strict=True)))
-
-
-def _texts(column: Column, part: Table) -> Sequence:
-    """The values of a column, names as text files hold them."""
-    values = column.values(part)
-    values = values if isinstance(values, list) else values.tolist()
-    return all_written(values) if column.names else values
+        yield "".join(map(template.__mod__, zip(*texts(chosen, part), strict=True)))

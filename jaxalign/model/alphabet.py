@@ -39,7 +39,7 @@ class Alphabet:
         if self.wildcard is not None and self.wildcard not in self.letters:
             raise UsageError(f"the wildcard {self.wildcard!r} is no letter")
 
-    @property
+    @cached_property
     def size(self) -> int:
         return len(self.letters)
 
@@ -53,7 +53,7 @@ class Alphabet:
                     table[ord(form)] = code
         return table
 
-    @property
+    @cached_property
     def wildcard_code(self) -> int:
         """Code of the wildcard, or ``BAD`` where the alphabet has none."""
         return BAD if self.wildcard is None else self.letters.index(self.wildcard)
@@ -99,12 +99,14 @@ def named_alphabet(kind: str) -> Alphabet:
         raise UsageError(
             f"alphabet = {kind!r}: protein, dna, rna or letters are needed"
         )
-    known = {
-        "protein": Alphabet(PROTEIN, "X", "protein"),
-        "dna": Alphabet(DNA, "N", "dna"),
-        "rna": Alphabet(DNA.replace("T", "U"), "N", "rna"),
-    }
-    return known.get(kind) or Alphabet(kind)
+    return _KNOWN.get(kind) or Alphabet(kind)
+
+
+_KNOWN = {
+    "protein": Alphabet(PROTEIN, "X", "protein"),
+    "dna": Alphabet(DNA, "N", "dna"),
+    "rna": Alphabet(DNA.replace("T", "U"), "N", "rna"),
+}
 
 
 def as_ascii(text) -> np.ndarray:
@@ -170,7 +172,7 @@ class Sequences:
         lengths.flags.writeable = False
         return lengths
 
-    @property
+    @cached_property
     def starts(self) -> np.ndarray:
         """(n,) int64: where each begins."""
         return self.offsets[:-1]

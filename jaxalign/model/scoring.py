@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from math import lcm
 from typing import Any, get_args
 
@@ -110,12 +110,12 @@ class Scoring:
         letters, scores = self.matrix
         return "custom", letters, np.asarray(scores, float)
 
-    @property
+    @cached_property
     def by_position(self) -> bool:
         """Whether rows of ``scores`` are positions of a profile, the only query."""
         return is_profile(self.matrix)
 
-    @property
+    @cached_property
     def matrix_name(self) -> str:
         return self._named[0]
 
@@ -170,7 +170,7 @@ class Scoring:
             same[self.alphabet.wildcard_code, self.alphabet.wildcard_code] = False
         return same
 
-    @property
+    @cached_property
     def symmetric(self) -> bool:
         return not self.by_position and bool((self.scores == self.scores.T).all())
 
@@ -233,7 +233,7 @@ def as_scoring(scoring: ScoringLike, by_position: bool = False) -> Scoring:
     PAM250, gap(k) = 11 + 1*(k-1)
     """
     if scoring is None:
-        return Scoring()
+        return _usual()
     if isinstance(scoring, Scoring):
         if scoring.by_position and not by_position:
             raise UsageError("a profile is a query: give it in place of the sequence")
@@ -248,6 +248,11 @@ def as_scoring(scoring: ScoringLike, by_position: bool = False) -> Scoring:
         f"scoring is a {type(scoring).__name__}: a Scoring, the name of a matrix such "
         "as 'BLOSUM62', a matrix file, or (letters, array) is needed"
     )
+
+
+@cache
+def _usual() -> Scoring:
+    return Scoring()
 
 
 @dataclass(frozen=True)

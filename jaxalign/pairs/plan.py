@@ -64,11 +64,11 @@ class Task:
     whole_codes: tuple[WholeCodes, ...] = ()
     top: int | None = None  # keep only the best of each query, the scores on the device
 
-    @property
+    @cached_property
     def local(self) -> bool:
         return self.mode == "local"
 
-    @property
+    @cached_property
     def paths(self) -> bool:
         return self.output in ("stats", "alignment")
 
@@ -90,7 +90,7 @@ class Task:
             self.rows,
         )
 
-    @property
+    @cached_property
     def result_bytes(self) -> int:
         if self.reserved is not None:
             return self.reserved
@@ -99,7 +99,7 @@ class Task:
         kept = len(self.queries) * min(self.top, len(self.targets))
         return kept * COLUMN_BYTES["alignment"]
 
-    @property
+    @cached_property
     def window_budget(self) -> int:
         """Bytes for one window: what the result leaves, shared by the threads."""
         return min((self.budget - self.result_bytes) // self.threads, MAX_WINDOW_BYTES)

@@ -109,12 +109,12 @@ class PairMatrix:
         m, n = (int(side.max(initial=0)) for side in sides)
         return m, n
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Cells, of the whole where this is a part."""
         return self.cells if self.whole is None else self.whole.cells
 
-    @property
+    @cached_property
     def pairs(self) -> int:
         n, t = len(self.query_lengths), len(self.target_lengths)
         if self.kind == "all":
@@ -237,7 +237,7 @@ class PairMatrix:
         together = TEAM_COST * int(lengths.sum()) * int(found[0]) / 2
         return together < int((lengths * found).sum())
 
-    @property
+    @cached_property
     def triangle(self) -> bool:
         """Whether a query meets only the targets that follow it."""
         return self.kind == "all" and self.once and not self.teams
