@@ -129,11 +129,7 @@ def pytest_collection_modifyitems(items):
 def as_users_run(request, monkeypatch):
     """Small jobs by rows, as in a new process, in the tests of ``AS_USERS``."""
     if any(request.path.match(name) for name in AS_USERS):
-        from jaxalign.pairs import small_jobs
-
         monkeypatch.delenv("JAXALIGN_ROWS")
-        for name, fresh in (("_sizes_ready", set()), ("_seconds_by_rows", {})):
-            monkeypatch.setattr(small_jobs, name, fresh)
 
 
 @pytest.fixture(autouse=True)

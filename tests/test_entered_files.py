@@ -8,7 +8,7 @@ import pytest
 from benchmarks import entered_files
 
 CALLS = {
-    "all": (entered_files.command_line, 47),
+    "all": (entered_files.command_line, 45),
     "align_all": (lambda _: entered_files.set_of_proteins(), 28),
     "triple": (lambda _: entered_files.triple(), 25),
     "soft gradient": (lambda _: entered_files.soft_gradient(), 10),

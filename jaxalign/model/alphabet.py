@@ -226,7 +226,7 @@ def as_sequences(data, alphabet: Alphabet) -> Sequences:
         data = [(name, data.text(i)) for i, name in enumerate(data.names)]
     if is_flat(data):
         return _from_flat(*data, alphabet)
-    data = items_of(data)
+    data = data if type(data) is list else items_of(data)
     if all(isinstance(_item(one), str) for one in data):
         sequences = _from_texts(data, alphabet)
         if not (sequences.codes == BAD).any():  # else found and told one by one

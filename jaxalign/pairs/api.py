@@ -23,13 +23,14 @@ from jaxalign.model.choices import EndKeywords
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.model.table import Table, join
-from jaxalign.pairs import engine
+from jaxalign.pairs import engine, small_jobs
 from jaxalign.pairs.options import (
     AlignKeywords,
     AllKeywords,
     PairOptions,
     PairsKeywords,
     PlanKeywords,
+    check,
     filters_of,
     make_task,
 )
@@ -105,12 +106,18 @@ def align(
     >>> a.score, a.cigar(), a.rows()
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
-    one, scoring = as_query(query, as_scoring(scoring))
+    scoring = as_scoring(scoring)
+    if isinstance(query, Profile):
+        query, scoring = as_query(query, scoring)
     if return_directions and scoring.by_position:
         raise UsageError("return_directions is for two sequences, not for a profile")
     chosen = PairOptions(**options, output="alignment")
-    a, b = inputs.singles(scoring, query=one, target=target)
-    alignment = pairs_table(a, b, scoring, chosen).alignment(0)
+    a, b = inputs.singles(scoring, query=query, target=target)
+    alignment = None
+    if chosen.leaves_open_who_computes:
+        alignment = small_jobs.aligned(a, b, scoring, chosen.mode, check(chosen))
+    if alignment is None:
+        alignment = pairs_table(a, b, scoring, chosen).alignment(0)
     if not return_directions:
         return alignment
     ends: EndKeywords = {"mode": chosen.mode, "free_ends": chosen.free_ends}

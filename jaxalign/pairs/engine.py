@@ -70,7 +70,6 @@ def run(plan: Plan, progress=None, busy=None, refine: Callable | None = None):
     """
     began = time.perf_counter()
     plan = plan if refine is None else refine(plan)
-    refined = time.perf_counter()
     task, current = plan.task, start(plan)
     if task.mesh is None:
         list(compute([current], task, task.job.cells, progress, busy))
@@ -79,9 +78,7 @@ def run(plan: Plan, progress=None, busy=None, refine: Callable | None = None):
     else:
         worker = Worker(tell=teller(progress, task.job.cells))
         _compiled().run_mesh(current, worker)
-    ended = time.perf_counter()
-    current.seconds = ended - began
-    small_jobs.note(plan, ended - refined)
+    current.seconds = time.perf_counter() - began
     return *current.output.finish(), summary(current)
 
 

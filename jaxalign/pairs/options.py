@@ -71,6 +71,13 @@ class PairOptions:
     skip: Collection[int] = ()
     shard: tuple[int, int] | None = None
 
+    @property
+    def leaves_open_who_computes(self) -> bool:
+        """Whether nothing says what computes, and nobody is told of progress."""
+        named = self.implementation, self.devices, self.mesh, self.memory_budget
+        watched = self.progress, self.busy
+        return all(value is None for value in named + watched)
+
 
 class MachineKeywords(EndKeywords, total=False):
     """Options of every function: ends, and what computes."""
@@ -215,11 +222,14 @@ def check(options: PairOptions) -> frozenset[str]:
     if options.output not in OUTPUTS:
         names = ", ".join(OUTPUTS)
         raise UsageError(f"unknown output {options.output!r}: one of {names}")
-    check_whole("threads", options.threads)
-    check_whole("window", options.window)
+    for name in ("threads", "window"):
+        if (value := getattr(options, name)) is not None:
+            check_whole(name, value)
     free = resolve_ends(options.mode, options.free_ends)
-    check_filters(filters_of(options, free), options.output)
-    check_coverage(options.min_cov, options.mode, free)
+    thresholds = (options.min_score, options.min_identity, options.min_cov)
+    if any(x is not None for x in (*thresholds, options.min_length_ratio)):
+        check_filters(filters_of(options, free), options.output)
+        check_coverage(options.min_cov, options.mode, free)
     if options.identity is not None and options.min_identity is None:
         raise UsageError(f"identity = {options.identity!r} is that of min_identity")
     if options.coverage != "both" and options.min_cov is None:

@@ -11,16 +11,15 @@ import os
 import stat
 import tempfile
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from jaxalign.runtime import machine, program_file
+from jaxalign.runtime import program_file
 
 FOLDER = "JAXALIGN_CACHE_DIR"  # in place of the user's; empty, or "off": none
 SUBFOLDER = "jaxalign"  # in either, and ours
 MAX_BYTES = 2**30
-SUFFIX, NOTE_SUFFIX = ".program", ".note"
+SUFFIX = ".program"
 READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -125,22 +124,6 @@ def write(folder: str, name: str, about: dict[str, Any], executable: bytes) -> N
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
-
-
-def leave_note(folder: str, text: str) -> None:
-    """Note something about programs of this machine and this code that are there."""
-    with suppress(OSError), open(_note(folder, text), "xb"):
-        pass
-
-
-def has_note(folder: str, text: str) -> bool:
-    """Whether the same was noted before, on a machine like this one."""
-    return os.path.exists(_note(folder, text))
-
-
-def _note(folder: str, text: str) -> str:
-    name = blake2b((text + machine.summary()).encode(), digest_size=16).hexdigest()
-    return os.path.join(folder, name + NOTE_SUFFIX)
 
 
 def entries(folder: str) -> list[tuple[str, os.stat_result]]:

@@ -1,6 +1,5 @@
 """Small jobs by rows: the results of the compiled fills, and which jobs they are."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from jaxalign import MemoryPlanError, Scoring, UsageError, inputs
 from jaxalign.pairs import engine, small_jobs
 from jaxalign.pairs.cpu import rows_window
 from jaxalign.pairs.options import PairOptions, make_task
-from jaxalign.pairs.plan import Plan
 
 PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
 MODES = [("local", None), ("semiglobal", None), *(("global", e) for e in END_SETS)]
@@ -140,67 +138,57 @@ def test_windows_keep_to_the_budget():
 
 
 def test_what_a_small_job_is(monkeypatch):
-    """Fewer seconds than a compiler needs to start; after it has, fewer than a call."""
+    """So many seconds by rows, and fewer where a GPU may be."""
+    seconds = small_jobs.MAX_SECONDS
+    for gpu, path in ((False, "/no/such/file"), (True, __file__)):
+        monkeypatch.setattr(small_jobs, "NVIDIA", path)
+        cells, rows = (
+            seconds[gpu] / cost
+            for cost in (small_jobs.CELL_SECONDS, small_jobs.ROW_SECONDS)
+        )
+        assert small_jobs._is_short(0.99 * cells, 0, paths=True)
+        assert not small_jobs._is_short(1.01 * cells, 0, paths=True)
+        assert small_jobs._is_short(1.49 * cells, 0, paths=False)
+        assert not small_jobs._is_short(0, 1.01 * rows, paths=False)
+
+
+def test_the_choice_does_not_depend_on_what_ran_before(monkeypatch, tmp_path):
+    """Calls before, compiled or not, and programs in the folder change nothing."""
     monkeypatch.setattr(small_jobs, "NVIDIA", "/no/such/file")
-
-    def is_small(cells, rows, **more):
-        job = task_of(["MK" * 100] * 2, kind="all", threads=2, **more)
-        return small_jobs.choose_way(cells, rows, job)[0]
-
-    monkeypatch.setattr(small_jobs, "_sizes_ready", set())
-    assert is_small(1e8, 1000) and not is_small(1e9, 1000)
-    assert is_small(3.9e8, 9e3, output="score") and not is_small(1e4, 2e5)
-    sizes = small_jobs._sizes(task_of(["MK" * 100] * 2, kind="all"))
-    monkeypatch.setattr(small_jobs, "_sizes_ready", set(sizes))
-    assert is_small(1e5, 100) and not is_small(1e8, 1000)
-    monkeypatch.setattr(small_jobs, "_sizes_ready", set())
-    for spent, want in ((1.9, True), (2.1, False)):
-        monkeypatch.setattr(small_jobs, "_seconds_by_rows", {sizes: spent})
-        assert is_small(1e8, 1000) == want and is_small(1e5, 300)
-
-
-def test_the_start_of_what_is_compiled(monkeypatch, tmp_path):
-    """Importing JAX and compiling, or loading; a GPU's programs take longer."""
-    monkeypatch.setattr(small_jobs, "NVIDIA", "/no/such/file")
-    monkeypatch.setattr(small_jobs, "_sizes_ready", set())
     monkeypatch.setenv("JAXALIGN_CACHE_DIR", str(tmp_path / "programs"))
-    job = task_of(["MK"] * 2, kind="all", threads=2)
-    zipped = task_of(["MK", "A" * 99, "A" * 999], ["MK"] * 3, threads=2)
-    start = small_jobs.START[False]
-    assert small_jobs.seconds_to_start(job) == start.program  # JAX is here
-    assert small_jobs.seconds_to_start(zipped) == 1.5 * start.program  # three sizes
-    monkeypatch.delitem(sys.modules, "jax")
-    cold = small_jobs.seconds_to_start(job)
-    assert cold == start.jax + start.program
-    engine.run(engine.plan(replace(job, implementation="rows")))
-    assert small_jobs.seconds_to_start(job, 1.0) == cold  # rows leave no programs
-    small_jobs.note(Plan(job, (), {"implementation": "sweep"}), 1.0)
-    assert small_jobs.seconds_to_start(job) == 0
-    monkeypatch.setattr(small_jobs, "_sizes_ready", set())  # as in another process
-    assert small_jobs.seconds_to_start(job, 1.0) == start.jax + start.load
-    assert small_jobs.seconds_to_start(replace(job, output="score"), 1.0) == cold
-    monkeypatch.setattr(small_jobs, "NVIDIA", __file__)
-    start = small_jobs.START[True]
-    cold = small_jobs.seconds_to_start(replace(job, output="score"))
-    assert cold == start.jax + start.program
+    texts = some_texts(6, 12, 60)
+    small = task_of(texts, kind="all")
+    monkeypatch.setattr(small_jobs, "MAX_SECONDS", {False: 0.004})
+    large = task_of(texts + some_texts(7, 40, 60), kind="all")
+    chosen = []
+    for _ in range(3):
+        chosen.append([engine.plan(x)["implementation"] for x in (small, large)])
+        for one in (small, replace(small, implementation="sweep")):
+            engine.run(engine.plan(one))
+    assert chosen == [["rows", "sweep"]] * 3
 
 
-def test_zipped_pairs_have_a_program_for_each_side(monkeypatch, tmp_path):
-    """Those of a job of many sizes serve one of few, in another process, too."""
-    monkeypatch.setattr(small_jobs, "NVIDIA", "/no/such/file")
-    monkeypatch.setattr(small_jobs, "_sizes_ready", set())
-    monkeypatch.setenv("JAXALIGN_CACHE_DIR", str(tmp_path / "programs"))
-    wide = task_of(["", "A" * 65, "A" * 64, "A" * 999], ["MK"] * 4, threads=1)
-    few = task_of(["A" * 128], ["A" * 5], threads=1)
-    other = task_of(["A" * 129], ["A" * 5], threads=1)
-    assert [len(small_jobs._sizes(x)) for x in (wide, few, other)] == [3, 1, 1]
-    assert not small_jobs._sizes(task_of([], []))
-    small_jobs.note(Plan(wide, (), {"implementation": "sweep"}), 1.0)
-    load, compiled = small_jobs.START[False].load, small_jobs.START[False].program
-    for ready in (True, False):
-        assert small_jobs.seconds_to_start(few, 1.0) == (0.0 if ready else load)
-        assert small_jobs.seconds_to_start(other, 1.0) == compiled
-        monkeypatch.setattr(small_jobs, "_sizes_ready", set())
+@pytest.mark.parametrize("mode, ends", MODES)
+def test_an_alignment_alone_is_that_of_a_table(mode, ends):
+    """``align`` has its own short way; either side longer, empty, and with ties."""
+    long, short = some_texts(9, 2, 70)
+    options = {"mode": mode, "free_ends": ends}
+    for pair in ((long, short[:30]), (short[:30], long), ("", short), ("ACA", "")):
+        for scoring in (SCORINGS["skew"], SCORINGS["fractions"], SCORINGS["linear"]):
+            table = jaxalign.align_pairs(
+                [("query", pair[0])],
+                [("target", pair[1])],
+                scoring,
+                output="alignment",
+                implementation="sweep",
+                **options,
+            )
+            want = replace(table.alignment(0), implementation="rows")
+            one = jaxalign.align(*pair, scoring, **options)
+            assert {**vars(one), "operations": one.operations.tolist()} == {
+                **vars(want),
+                "operations": want.operations.tolist(),
+            }
 
 
 def test_who_computes_a_small_job(monkeypatch):
@@ -230,23 +218,6 @@ def test_who_computes_a_small_job(monkeypatch):
 def test_rows_take_no_device(options):
     with pytest.raises(UsageError, match="rows|sweep"):
         engine.plan(task_of(["MK"], ["MK"], implementation="rows", **options))
-
-
-def test_programs_that_are_there_are_used(monkeypatch):
-    """After a compiled job of that size the next one need not wait for a compiler."""
-    monkeypatch.setattr(small_jobs, "CELL_SECONDS", 1e-6)
-    rng = np.random.default_rng(6)
-    texts = [text_of(rng, 60) for _ in range(12)]
-    task = task_of(texts, kind="all")
-    assert engine.plan(task)["implementation"] == "rows"
-    engine.run(engine.plan(replace(task, implementation="sweep")))
-    assert engine.plan(task)["implementation"] == "sweep"
-    local = replace(task, mode="local")
-    assert engine.plan(local)["implementation"] == "rows"
-    engine.run(engine.plan(local))
-    assert engine.plan(local)["implementation"] == "rows"
-    small_jobs.note(engine.plan(local), 10.0)
-    assert engine.plan(local)["implementation"] == "sweep"
 
 
 def test_progress_is_told():

@@ -622,7 +622,7 @@ def test_zipped_pairs_of_like_sides_share_windows():
 
 
 def test_pairs_too_few_for_a_window_are_computed_by_rows(monkeypatch):
-    """Long ones by anti-diagonals, unless their programs would take longer."""
+    """Long ones by anti-diagonals, unless all of them are a small job."""
     monkeypatch.delenv("JAXALIGN_ROWS")
     rng = np.random.default_rng(13)
     texts = [text_of(rng, n) for n in (700, 690, 1500, 30)]
@@ -630,10 +630,8 @@ def test_pairs_too_few_for_a_window_are_computed_by_rows(monkeypatch):
     monkeypatch.setattr(small_jobs, "plan", lambda task: None)
     options = {"output": "alignment", "mode": "local"}
     want = jaxalign.align_pairs(*sides, implementation="wavefront", **options)
-    for ready, names in ((False, "rows"), (True, "rows, wavefront")):
-        monkeypatch.setattr(
-            small_jobs, "seconds_to_start", lambda task, ready=ready: 9 - 9 * ready
-        )
+    for seconds, names in ((9, "rows"), (0, "rows, wavefront")):
+        monkeypatch.setattr(small_jobs, "MAX_SECONDS", dict.fromkeys((0, 1), seconds))
         found = jaxalign.align_pairs(*sides, **options)
         assert found.implementation == names
         same_tables(found, want)

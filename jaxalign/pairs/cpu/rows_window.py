@@ -6,13 +6,13 @@ of them. A pair leaves the rows when its shorter side ends.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from jaxalign.model import bounds
 from jaxalign.model.sequence_views import stacked
+from jaxalign.pairs.cpu import pair_by_rows
 from jaxalign.pairs.dp import rows, rows_walk
 from jaxalign.pairs.plan import Piece, Task, describe
 from jaxalign.pairs.result import Rows, collect
@@ -20,8 +20,6 @@ from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.pairs.windows import WindowPairs
 
 ROW_CELLS = 2**15  # of all pairs of a window: a dozen such arrays stay in the cache
-OTHER_SIDE = {"query": "target", "target": "query"}
-DTYPES = ("int16", "int32", "int64")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,16 +108,12 @@ def largest_pair_bytes(task: Task) -> int:
 
 
 def _dtype(task: Task, m: int, n: int) -> str:
-    """The narrowest dtype that holds all scores; rows are held with their extend."""
-    identity = task.output == "identity"
-    known = bounds.score_range(m, n, task.scoring, task.mode)
-    known = replace(known, high=known.high + (m + n + 2) * task.scoring.extend)
-    if not identity:
-        fit = (dtype for dtype in DTYPES if bounds.fits(known, dtype))
-        return next(fit, DTYPES[-1])
-    narrow = task.dtype(m, n) == "int32"
-    fit = bounds.fits(known, "int32", bounds.IDENTITY_BASE["int32"])
-    return "int32" if narrow and fit else "int64"
+    """The narrowest dtype that holds all scores, or identities beside them."""
+    narrow = pair_by_rows.score_dtype(m, n, task.scoring, task.mode)
+    if task.output != "identity":
+        return narrow
+    wide = pair_by_rows.identities_fit(m, n, task.scoring, task.mode)
+    return "int32" if task.dtype(m, n) == "int32" and wide else "int64"
 
 
 def pieces_of(task: Task, windows: list[RowsWindow]) -> list[Piece]:
@@ -154,7 +148,14 @@ def rows_of(task: Task, window: RowsWindow) -> Rows:
             (task.targets, window.target),
         )
     )
-    problem = _problem(task, window)
+    problem = pair_by_rows.problem_of(
+        task.scoring,
+        window.dtype,
+        task.free,
+        task.local,
+        window.swapped,
+        task.output == "identity",
+    )
     sides = (targets, queries) if window.swapped else (queries, targets)
     columns = sides[1]
     if task.scoring.by_position:
@@ -185,14 +186,3 @@ def _result(task, window, filled, walked) -> RowsResult:
     walked = walked._replace(i=start[0], j=start[1], steps=steps)
     walked = walked._make(None if x is None else x[None] for x in walked)
     return RowsResult(score, *(x.astype(np.int32)[None] for x in end), walked)
-
-
-def _problem(task: Task, window: RowsWindow) -> rows.RowsProblem:
-    identity = task.output == "identity"
-    scores, *gaps = bounds.scaled(task.scoring, window.dtype, identity)
-    scores, free = np.asarray(scores, np.int64), task.free
-    if window.swapped:
-        ends = (end.split("_") for end in free)
-        scores = np.ascontiguousarray(scores.T)
-        free = frozenset(f"{OTHER_SIDE[side]}_{which}" for side, which in ends)
-    return rows.RowsProblem(scores, *gaps, free, task.local, window.swapped)

@@ -4,7 +4,7 @@ import time
 from collections import deque
 from dataclasses import replace
 
-from jaxalign.pairs import engine, small_jobs
+from jaxalign.pairs import engine
 from jaxalign.pairs.parts import part_batches, query_ranges
 from jaxalign.pairs.plan import Plan, Task, WholeCodes, merge
 from jaxalign.pairs.proofs import survivors
@@ -35,7 +35,6 @@ def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
     for run in engine.compute(runs(), whole, cells, progress, busy, ahead):
         now = time.perf_counter()
         run.seconds, began = now - began, now
-        small_jobs.note(run.plan, run.seconds)
         yield from part_batches.parts_of(batches.popleft(), run)
 
 
