@@ -11,7 +11,8 @@ EXIT_CODES = {
     3: "bad input: file, record, line and column are named",
     4: "the plan exceeds the memory; the size that would fit is named",
     5: "the device asked for is absent",
-    6: "audit: a pair across parts is at or above the cut, or a certificate is wrong",
+    6: "audit: a pair across parts is at or above the cut",
+    7: "audit: a certificate is not what it says",
     130: "interrupted",
 }
 
@@ -47,9 +48,15 @@ class DeviceError(JaxalignError, RuntimeError):
 
 
 class LeakError(JaxalignError):
-    """A split, or its certificate, is not what it is said to be; exit code 6."""
+    """A split has a pair across parts at or above its cut; exit code 6."""
 
     exit_code = 6
+
+
+class VerificationError(JaxalignError):
+    """A certificate of an audit is not what it says; exit code 7."""
+
+    exit_code = 7
 
 
 class DeviceFailure(DeviceError):

@@ -13,15 +13,18 @@ def audit(
     split: Annotated[str | None, FILE, Parameter(metavar="SPLIT.tsv")] = None,
     certificate: Annotated[str | None, FILE, Parameter(metavar="FILE.json")] = None,
     out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT.json")] = None,
+    partial: Annotated[bool, FLAG] = False,
     force: Annotated[bool, FLAG] = False,
     audit: AuditOptions = AuditOptions(),  # noqa: B008
     options: VerbOptions = VerbOptions(),  # noqa: B008
 ) -> int:
     """Compare every pair of sequences of different PARTS, exactly.
 
-    The exit code is 0 where no pair is at --max-identity or above, and 6 where one is.
-    The worst pairs are printed with their alignments; they are exact below the cut too.
-    With --json the certificate is printed in their place.
+    The exit code is 0 where no pair is at --max-identity or above, 6 where one is, and
+    7 where a certificate is not what it says. Every record is compared, unless
+    --partial allows to leave some out. The worst pairs are printed with their
+    alignments; they are exact below the cut too. With --json the certificate is
+    printed in their place.
 
     Parameters
     ----------
@@ -30,16 +33,24 @@ def audit(
     max_identity
         The cut, 0 to 1: a pair at exactly this identity is a leak.
     split
-        A table of names and parts, as jaxalign split and GraphPart write it.
+        A table of names and parts, as jaxalign split and GraphPart write it. It has to
+        put every sequence into a part.
     certificate
         Verify a certificate: do its audit again and compare. PARTS are the files that
         it names, unless others are given.
     out
         Write a certificate of this audit.
+    partial
+        Leave out sequences that the table calls removed, or does not have: the messages
+        and the certificate say how many.
     force
         Replace existing output files.
     """
     from jaxalign.cli import audit_job
 
-    asked = audit_job.AuditRequest(parts, max_identity, split, certificate, out, force)
+    asked = audit_job.AuditRequest(parts, max_identity, split, out, partial, force)
+    if certificate is not None:
+        from jaxalign.cli import verify_job
+
+        return verify_job.run(certificate, asked, audit, options)
     return audit_job.run(asked, audit, options)

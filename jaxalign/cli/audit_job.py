@@ -1,23 +1,19 @@
 """The straight line of ``jaxalign audit``, and of the audit of a new split."""
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from jaxalign.cli import link_job
+from jaxalign.cli import audited_parts, link_job
+from jaxalign.cli.audited_parts import AuditedParts
 from jaxalign.cli.options import AuditOptions, VerbOptions
-from jaxalign.errors import InputError, LeakError, UsageError
+from jaxalign.errors import LeakError, UsageError
 from jaxalign.homology import api
 from jaxalign.homology.api import Audit, certificate, define
-from jaxalign.io import name_table, output
-from jaxalign.io.source import sha256
-from jaxalign.model.alphabet import UNKNOWN_POLICIES
-from jaxalign.model.names import written
+from jaxalign.io import output
 from jaxalign.model.numbers import check_whole
 
 LEAK = LeakError.exit_code
-PART_COLUMNS = ("part", "cluster")  # as jaxalign and GraphPart call them
 
 
 @dataclass(frozen=True)
@@ -27,48 +23,24 @@ class AuditRequest:
     parts: tuple[str, ...]
     max_identity: float | None
     split: str | None
-    certificate: str | None
     out: str | None
+    partial: bool
     force: bool
 
 
 def run(asked: AuditRequest, audit: AuditOptions, options: VerbOptions) -> int:
     """``jaxalign audit PARTS``; 0, or 6 for a leak."""
-    # 1 what is audited, 2 check and read, 3 parts, 4 compare, 5 say and write
-    known = definition = None
+    # 1 check and read, 2 parts, 3 compare, 4 say and write
     check_whole("--worst", audit.worst)
-    if asked.certificate is not None:
-        asked, options, known = _of_certificate(asked, options)
-        definition = certificate.definition_of(known, api.HomologyOptions())
     _check(asked)
-    outs = (asked.out, audit.report)
-    files = (asked.split, asked.certificate)
-    link_job.check_plot(audit.plot, asked.force, (*asked.parts, *files), outs)
-    scoring = None if definition is None else definition.scoring
-    job = link_job.prepare(
-        asked.parts, options, outs, asked.force, files, True, scoring
-    )
-    job = replace(job, options=_wanted(job.options, audit, known))
-    if known is None:
-        cut, scoring = asked.max_identity, job.read.scoring
-        definition = define(scoring, job.options, "--max-identity", cut)
-    else:
-        definition = certificate.definition_of(known, job.options)
-    parts = _parts(asked, job, known)
-    if len(parts) < 2:
-        raise InputError(f"{asked.split}: has one part only, {', '.join(parts)}")
-    job.messages.say(f"{_sizes(parts)}; a leak: {definition}")
-    with job.watched() as chosen:
-        seen = replace(definition, options=_told(definition.options, chosen))
-        found = api.engine.audit(parts, seen)
-    files = _inputs(asked.parts, job), _file(asked.split)
-    _finish(job, found, files, asked.out, audit)
-    if known is not None:
-        again = certificate.certificate_of(found, *files)
-        lines = certificate.differences(known, again)
-        if lines:
-            raise LeakError(f"{asked.certificate}: " + "\n".join(lines))
-        job.messages.say(f"{asked.certificate}: verified, the same was found again")
+    job = prepare(asked, audit, options, ())
+    cut, scoring = asked.max_identity, job.read.scoring
+    chosen = wanted(job.options, audit)
+    definition = define(scoring, chosen, "--max-identity", cut)
+    parts = audited_parts.read(asked.parts, asked.split, job, asked.partial)
+    found = compare(job, parts, definition)
+    files = audited_parts.files(asked.parts, job), audited_parts.listed(asked.split)
+    finish(job, found, files, asked.out, audit)
     return 0 if found.holds else LEAK
 
 
@@ -79,24 +51,37 @@ def audit_split(where, job, found: api.Split, audit: AuditOptions) -> None:
     """
     path, listed, out = where
     with job.watched() as chosen:
-        chosen = _wanted(chosen, audit, None)
-        definition = replace(found.definition, options=chosen)
+        definition = replace(found.definition, options=wanted(chosen, audit))
         parts = {name: found.take(name) for name in found.names}
-        checked = api.engine.audit(parts, definition)
-    files = _inputs((path,), job), _file(listed)
-    _finish(job, checked, files, out, audit, found)
+        checked = api.engine.audit(parts, definition, len(found.removed))
+    files = audited_parts.files((path,), job), audited_parts.listed(listed)
+    finish(job, checked, files, out, audit, found)
     if not checked.holds:
         raise LeakError(f"{path}: {checked.heading()}")
 
 
-def _wanted(options: api.HomologyOptions, audit: AuditOptions, known):
+def prepare(asked: AuditRequest, audit: AuditOptions, options, beside, scoring=None):
+    """Options and outputs checked, inputs read: a ``LinkJob``."""
+    outs, files = (asked.out, audit.report), (asked.split, *beside)
+    link_job.check_plot(audit.plot, asked.force, (*asked.parts, *files), outs)
+    return link_job.prepare(
+        asked.parts, options, outs, asked.force, files, True, scoring
+    )
+
+
+def wanted(options: api.HomologyOptions, audit: AuditOptions) -> api.HomologyOptions:
     """Options with how many of the worst pairs are wanted."""
-    worst = audit.worst if known is None else max(len(known["worst"]), 1)
-    return replace(options, worst=worst, full_histogram=audit.full_histogram)
+    return replace(options, worst=audit.worst, full_histogram=audit.full_histogram)
 
 
-def _told(options: api.HomologyOptions, chosen: api.HomologyOptions):
-    return replace(options, progress=chosen.progress, busy=chosen.busy)
+def compare(job, parts: AuditedParts, definition: api.Definition) -> Audit:
+    """Say what will be done, and do it."""
+    sizes = ", ".join(f"{name} {len(one):,}" for name, one in parts.sets.items())
+    job.messages.say(f"{sizes}; a leak: {definition}")
+    with job.watched() as chosen:
+        told = {"progress": chosen.progress, "busy": chosen.busy}
+        seen = replace(definition, options=replace(definition.options, **told))
+        return api.engine.audit(parts.sets, seen, **parts.left_out)
 
 
 def _check(asked: AuditRequest) -> None:
@@ -107,90 +92,10 @@ def _check(asked: AuditRequest) -> None:
         )
     if asked.split is not None and len(asked.parts) != 1:
         raise UsageError("--split says which sequence of one file is in which part")
-    if asked.certificate is None and asked.max_identity is None:
+    if asked.partial and asked.split is None:
+        raise UsageError("--partial is about the table of --split")
+    if asked.max_identity is None:
         raise UsageError("--max-identity is needed: the cut, 0 to 1")
-
-
-def _of_certificate(asked: AuditRequest, options: VerbOptions):
-    """(request, options, certificate): what a certificate says of the inputs."""
-    if asked.max_identity is not None or options != replace(
-        VerbOptions(),
-        machine=options.machine,
-        messages=options.messages,
-        summary=options.summary,
-    ):
-        raise UsageError(
-            "--certificate has its own cut, links and scoring: leave out these options"
-        )
-    known = certificate.read(asked.certificate)
-    try:
-        parts = asked.parts or tuple(str(one["path"]) for one in known["inputs"])
-        split = asked.split or (known["split"] or {}).get("path")
-        unknown = {one["unknown"] for one in known["inputs"]} or {"error"}
-    except (AttributeError, KeyError, TypeError) as error:
-        raise InputError(f"{asked.certificate}: inputs lack {error}") from error
-    if len(unknown) != 1 or not unknown <= {*UNKNOWN_POLICIES} or not parts:
-        raise InputError(f"{asked.certificate}: names no files; give PARTS")
-    # The alphabet is that of the certificate: it is not guessed from letters.
-    scoring = replace(options.scoring, unknown=unknown.pop(), alphabet="protein")
-    request = replace(asked, parts=parts, split=split)
-    return request, replace(options, scoring=scoring), known
-
-
-def _parts(asked: AuditRequest, job, known: dict | None) -> dict:
-    """Names of parts and their sequences; of a certificate those that it has."""
-    names = [] if known is None else [str(x.get("name")) for x in known["parts"]]
-    if asked.split is None:
-        if len(names) != len(asked.parts):
-            names = [_short(path) for path in asked.parts]
-        if len(set(names)) < len(names):
-            names = list(asked.parts)
-        return dict(zip(names, job.read.sequences, strict=True))
-    members = _members(asked, job, names)
-    (data,) = job.read.sequences
-    return {part: data.take(sorted(some)) for part, some in members.items()}
-
-
-def _members(asked: AuditRequest, job, names: list[str]) -> dict[str, list[int]]:
-    """The sequences of every part of a list; parts that are named come first."""
-    (data,), parts = job.read.sequences, name_table.read(asked.split, PART_COLUMNS)
-    where = {name: number for number, name in enumerate(data.names)}
-    unknown = [name for name in parts if name not in where]
-    if unknown:
-        some = ", ".join(map(written, unknown[:3]))
-        raise InputError(
-            f"{asked.split}: {len(unknown):,} names are not in {asked.parts[0]} "
-            f"({some}); a name is the first word of a heading, whole"
-        )
-    missing = len(data) - len(parts)
-    if missing:
-        job.messages.warn(f"{asked.split}: {missing:,} sequences are in no part")
-    members: dict[str, list[int]] = {name: [] for name in names}
-    for name, part in parts.items():
-        members.setdefault(part, []).append(where[name])
-    members.pop(api.REMOVED, None)
-    return members
-
-
-def _short(path: str) -> str:
-    """data/train.fasta.gz -> train."""
-    return os.path.basename(path).split(".")[0] or path
-
-
-def _sizes(parts: dict) -> str:
-    return ", ".join(f"{name} {len(one):,}" for name, one in parts.items())
-
-
-def _inputs(paths: Iterable[str], job) -> list[dict]:
-    """Files that were read, and how."""
-    scoring = job.asked.scoring
-    return [
-        {"path": path, "sha256": digest, "records": len(one)}
-        | {"unknown": scoring.unknown}
-        for path, digest, one in zip(
-            paths, job.read.hashes, job.read.sequences, strict=True
-        )
-    ]
 
 
 def _shown(found: Audit) -> Iterable[str]:
@@ -199,11 +104,7 @@ def _shown(found: Audit) -> Iterable[str]:
     return [f"{line}\n{alignment}" for line, alignment in pairs]
 
 
-def _file(path: str | None) -> dict | None:
-    return None if path is None else {"path": path, "sha256": sha256(path)}
-
-
-def _finish(job, found: Audit, files, out, audit: AuditOptions, split=None) -> None:
+def finish(job, found: Audit, files, out, audit: AuditOptions, split=None) -> None:
     """Say and write what was found."""
     job.messages.say(link_job.pairs_line(found.info))
     job.messages.say(found.heading())

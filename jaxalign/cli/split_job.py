@@ -67,7 +67,9 @@ def run(
     job = link_job.prepare((path,), options, outs, listed.force, beside, wanted)
     cut, (data,) = asked.max_identity, job.read.sequences
     definition = api.define(job.read.scoring, job.options, "--max-identity", cut)
-    labels = name_table.read(asked.labels, ("label",)) if asked.labels else None
+    labels = None
+    if asked.labels:
+        labels = name_table.read(asked.labels, set(data.names), ("label",))
     choices = api.SplitChoices(
         asked.parts, asked.folds, labels, asked.seed, asked.too_large
     )

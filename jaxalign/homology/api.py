@@ -16,7 +16,7 @@ from typing import Any, Unpack
 from jaxalign import inputs
 from jaxalign.errors import UsageError
 from jaxalign.homology import certificate, engine
-from jaxalign.homology.audit import Audit
+from jaxalign.homology.audit import Audit, coverage
 from jaxalign.homology.dendrogram import dendrogram
 from jaxalign.homology.engine import SplitChoices
 from jaxalign.homology.options import (
@@ -253,7 +253,8 @@ def audit(
     scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
     definition = define(scoring, chosen, "max_identity", max_identity)
     if isinstance(parts, Split):
-        return engine.audit({x: parts.take(x) for x in parts.names}, definition)
+        sets, removed = {x: parts.take(x) for x in parts.names}, len(parts.removed)
+        return engine.audit(sets, definition, removed)
     if not isinstance(parts, Mapping):
         parts = {f"part{k}": one for k, one in enumerate(parts, 1)}
     if len(parts) < 2:
@@ -286,6 +287,7 @@ __all__ = [
     "audit",
     "certificate",
     "cluster",
+    "coverage",
     "deduplicate",
     "define",
     "dendrogram",

@@ -1,5 +1,6 @@
 """What an audit returns: the pairs across parts, counted, and the worst of them."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -38,6 +39,9 @@ class Audit:
     definition : Definition
     info : dict
         Pairs, and how many of them were aligned, or excluded by which bound.
+    left_out : dict
+        How many sequences are in no part: those ``removed`` by who made the split, and
+        those that its list has ``unlisted``.
     """
 
     names: tuple[str, ...]
@@ -48,6 +52,7 @@ class Audit:
     alignments: Table
     definition: Definition
     info: dict
+    left_out: dict
 
     @property
     def holds(self) -> bool:
@@ -56,7 +61,7 @@ class Audit:
 
     def certificate(self) -> dict[str, Any]:
         """What was compared and what was found, as plain values for JSON: the
-        definition, SHA-256 of the parts, pairs, leaks, worst pairs, versions."""
+        definition, SHA-256 of the parts, pairs, leaks and worst pairs."""
         from jaxalign.homology import certificate
 
         return certificate.certificate_of(self)
@@ -81,12 +86,14 @@ class Audit:
         return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
 
     def heading(self) -> str:
-        """How many pairs there are, and how many leaks."""
+        """How many pairs there are, how many leaks, and what is in no part."""
         pairs = show.counted(self.info["all"], "pair")
         parts = zip(self.names, self.parts, strict=True)
         sizes = ", ".join(f"{name} {len(one):,}" for name, one in parts)
         leaks = show.counted(self.leaks, "leak") if self.leaks else "no leak"
-        return f"{leaks} in {pairs} across {sizes}"
+        text = f"{leaks} in {pairs} across {sizes}"
+        left = any(self.left_out.values())
+        return f"{text}; {coverage(self.parts, self.left_out)}" if left else text
 
     def lines(self) -> list[str]:
         """The worst pairs, one a line."""
@@ -97,12 +104,27 @@ class Audit:
         ]
 
 
+def coverage(parts: Collection[Sequences], left_out: dict[str, int]) -> str:
+    """How many of all sequences are in no part, and why."""
+    missing = sum(left_out.values())
+    count = sum(map(len, parts)) + missing
+    if not missing:
+        return f"all {show.counted(count, 'sequence')} are in the parts"
+    reasons = ", ".join(f"{many:,} {why}" for why, many in left_out.items() if many)
+    verb = "is" if missing == 1 else "are"
+    return (
+        f"{missing:,} of {show.counted(count, 'sequence')} {verb} in no part "
+        f"({reasons})"
+    )
+
+
 def audit_of(
     names: tuple[str, ...],
     sets: list[Sequences],
     definition: Definition,
     found: Across,
     counts: PairCounts,
+    left_out: dict[str, int],
 ) -> Audit:
     """The result of a comparison; the worst pairs are aligned with their paths."""
     worst, kind = found.worst, definition.options.identity
@@ -138,6 +160,7 @@ def audit_of(
         table,
         definition,
         about,
+        left_out,
     )
 
 

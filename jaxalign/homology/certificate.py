@@ -1,31 +1,26 @@
 """A certificate of an audit: what was compared with what, and what was found, as JSON.
 
-Whoever has the sequences can verify it: the audit is done again, and everything that
-does not depend on the machine has to be the same.
+Whoever has the sequences can verify it: the audit is done again, and every field has to
+be the same. So nothing stands in it that another machine or version would find
+otherwise, and the claim says everything that decides what was compared.
 """
 
 import hashlib
 import json
-import sys
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from jaxalign.errors import InputError, JaxalignError
-from jaxalign.homology.audit import Audit
+from jaxalign.homology.audit import Audit, coverage
 from jaxalign.homology.options import Definition, HomologyOptions, define
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.versions import package_versions
-from jaxalign.runtime.devices import describe_device, select_device
 
-FORMAT = "jaxalign certificate, 1"
-PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "scipy")
-# What two computations must agree in; versions, devices and excluded pairs may differ.
-SAME = ("definition", "parts", "leaks", "worst")
-KINDS = {"definition": dict, "parts": list, "inputs": list, "worst": list, "leaks": int}
-TOLERANCE = 1e-12  # of identities that were written as text
+FORMAT = "jaxalign certificate, 2"
+# What the audit cannot be done again without.
+KINDS = {"definition": dict, "parts": list, "inputs": list, "worst": list}
 
 
 def certificate_of(
@@ -37,27 +32,49 @@ def certificate_of(
     ----------
     audit : Audit
     inputs : list of dict, optional
-        Files that were read: their paths and SHA-256.
+        Files that were read: their paths, SHA-256, numbers of records, and what became
+        of unknown letters.
     split : dict, optional
-        The file that says which sequence is in which part, in the same way.
+        The file that says which sequence is in which part: its path and SHA-256.
     """
-    pairs = {key: audit.info[key] for key in ("all", "aligned", "excluded")}
+    parts = dict(zip(audit.names, audit.parts, strict=True))
+    about = subject(audit.definition, parts, audit.left_out, inputs, split)
+    return about | {
+        "pairs": audit.info["all"],
+        "leaks": audit.leaks,
+        "holds": audit.holds,
+        "worst_count": len(audit.worst["identity"]),
+        "worst": _worst(audit),
+    }
+
+
+def subject(
+    definition: Definition,
+    parts: dict[str, Sequences],
+    left_out: dict[str, int],
+    inputs: list[dict] | None = None,
+    split: dict | None = None,
+) -> dict[str, Any]:
+    """What a certificate says before anything is compared.
+
+    Parameters are those of ``certificate_of`` and of an ``Audit``.
+    """
+    inputs = inputs or []
+    said = [str(definition), coverage(parts.values(), left_out)]
+    if inputs:
+        policies = ", ".join(sorted({str(one["unknown"]) for one in inputs}))
+        said.append(f"letters outside the alphabet: {policies}")
     return {
         "format": FORMAT,
-        "claim": f"no pair of sequences of different parts has {audit.definition}",
-        "holds": audit.holds,
-        "definition": _definition(audit.definition),
-        "inputs": inputs or [],
+        "claim": f"no pair of sequences of different parts has {'; '.join(said)}",
+        "definition": _definition(definition),
+        "inputs": inputs,
         "split": split,
         "parts": [
             {"name": name, "sequences": len(one), "sha256": sha256_of(one)}
-            for name, one in zip(audit.names, audit.parts, strict=True)
+            for name, one in parts.items()
         ],
-        "pairs": pairs,
-        "leaks": audit.leaks,
-        "worst": _worst(audit),
-        "versions": versions(),
-        "device": _device(audit),
+        "left_out": dict(left_out),
     }
 
 
@@ -68,17 +85,6 @@ def sha256_of(sequences: Sequences) -> str:
     for name, text in zip(sequences.names, sequences.texts(), strict=True):
         digest.update(f">{name}\n{text}\n".encode())
     return digest.hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Of the program, what it stands on, and Python."""
-    return package_versions(PACKAGES)
-
-
-def _device(audit: Audit) -> dict:
-    if audit.info["implementation"] == "rows" or "jax" not in sys.modules:
-        return {"platform": "cpu", "kind": "NumPy", "count": 1}
-    return describe_device(select_device("auto"))
 
 
 def _worst(audit: Audit) -> list[dict]:
@@ -92,13 +98,19 @@ def _definition(definition: Definition) -> dict[str, Any]:
     scoring = definition.scoring
     scores = np.ascontiguousarray(scoring.scores.astype("<i4"))
     named = scoring.match is None and isinstance(scoring.matrix, str)
+    costs = ("gap_open", "gap_extend", "match", "mismatch")
     return definition.about() | {
         "matrix": scoring.matrix if named else None,
-        "match": scoring.match,
-        "mismatch": scoring.mismatch,
+        **{name: _plain(getattr(scoring, name)) for name in costs},
         "alphabet": scoring.alphabet_name,
         "scores_sha256": hashlib.sha256(scores.tobytes()).hexdigest(),
     }
+
+
+def _plain(number: float | None) -> float | None:
+    """A number that is written in one way: 11, not 11.0."""
+    whole = number is not None and float(number).is_integer()
+    return int(number) if whole else number
 
 
 def read(path: str) -> dict[str, Any]:
@@ -107,23 +119,32 @@ def read(path: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        It cannot be read, or is none.
+        It cannot be read, a field comes twice, or it is none.
     """
     try:
         with open(path, encoding="utf-8") as handle:
-            found = json.load(handle)
+            about = json.load(handle, object_pairs_hook=_without_doubles)
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: no certificate can be read ({why})") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise InputError(f"{path}: is no certificate; its format is not {FORMAT!r}")
-    lacking = [key for key, kind in KINDS.items() if type(found.get(key)) is not kind]
+    lacking = [key for key, kind in KINDS.items() if type(about.get(key)) is not kind]
     for key in ("inputs", "parts"):
-        if not lacking and not all(isinstance(one, dict) for one in found[key]):
+        if not lacking and not all(isinstance(one, dict) for one in about[key]):
             lacking = [key]
     if lacking:
         raise InputError(f"{path}: the certificate lacks {', '.join(lacking)}")
-    return found
+    return about
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    about = dict(pairs)
+    if len(about) < len(pairs):
+        names = [name for name, _ in pairs]
+        double = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{double!r} comes twice")
+    return about
 
 
 def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
@@ -158,27 +179,32 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
     return made
 
 
-def differences(certificate: dict, again: dict) -> list[str]:
-    """What two certificates do not agree in, a line each."""
+def differences(certificate: dict, again: dict, names=None) -> list[str]:
+    """The fields that two certificates do not agree in, a line each.
+
+    Parameters
+    ----------
+    certificate : dict
+        As it was read.
+    again : dict
+        As it was made again.
+    names : iterable of str, optional
+        Compare these fields; else all that either has.
+    """
+    names = {**certificate, **again} if names is None else names
     return [
-        f"{name}: the certificate has {_short(certificate[name])}, the computation "
-        f"{_short(again[name])}"
-        for name in SAME
-        if not _alike(certificate[name], again[name])
+        f"{name}: the certificate has {_shown(certificate, name)}, the computation "
+        f"{_shown(again, name)}"
+        for name in names
+        if _text(certificate, name) != _text(again, name)
     ]
 
 
-def _alike(a: Any, b: Any) -> bool:
-    """Equal, floats but for how they were written."""
-    if isinstance(a, float) and isinstance(b, (int, float)):
-        return abs(a - b) <= TOLERANCE
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_alike(a[key], b[key]) for key in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_alike, a, b))
-    return a == b
+def _text(about: dict, name: str) -> str | None:
+    """A field as text: 1, 1.0 and true differ there, and numbers are written whole."""
+    return json.dumps(about[name], sort_keys=True) if name in about else None
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value)
+def _shown(about: dict, name: str) -> str:
+    text = _text(about, name) or "none"
     return text if len(text) <= 200 else f"{text[:197]}..."

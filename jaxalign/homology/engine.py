@@ -105,8 +105,15 @@ def split(data: Sequences, definition: Definition, choices: SplitChoices) -> Spl
     return Split(data, tuple(shares), part, groups, wanted, labels, definition, about)
 
 
-def audit(parts: dict[str, Sequences], definition: Definition) -> Audit:
+def audit(
+    parts: dict[str, Sequences], definition: Definition, removed=0, unlisted=0
+) -> Audit:
     """Compare every pair across some parts.
+
+    Parameters
+    ----------
+    removed, unlisted : int
+        Sequences in no part, which the result says.
 
     Raises
     ------
@@ -116,4 +123,5 @@ def audit(parts: dict[str, Sequences], definition: Definition) -> Audit:
     check_whole("worst", definition.options.worst)
     counts, sets = PairCounts(), list(parts.values())
     found = across.compare(sets, definition, definition.options.worst, counts)
-    return audit_of(tuple(parts), sets, definition, found, counts)
+    left_out = {"removed": removed, "unlisted": unlisted}
+    return audit_of(tuple(parts), sets, definition, found, counts, left_out)

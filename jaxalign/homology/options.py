@@ -103,12 +103,13 @@ class Definition:
     def about(self) -> dict[str, Any]:
         """The definition as plain values, for JSON."""
         options, scoring = self.options, self.scoring
+        least = options.min_length_ratio
         return {
             "identity": "the most identical pairs of all optimal alignments / length",
             "denominator": options.identity,
             "cut": self.cut,
             "linked": "identity >= cut",
-            "min_length_ratio": options.min_length_ratio,
+            "min_length_ratio": None if least is None else float(least),
             "mode": options.mode,
             "free_ends": sorted(resolve_ends(options.mode, options.free_ends)),
             "scoring": str(scoring),

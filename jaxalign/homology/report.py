@@ -7,12 +7,14 @@ import numpy as np
 
 from jaxalign.homology import charts
 from jaxalign.homology.audit import Audit
-from jaxalign.homology.certificate import sha256_of, versions
+from jaxalign.homology.certificate import sha256_of
 from jaxalign.homology.links import BINS, EDGES
 from jaxalign.homology.result import Split
 from jaxalign.homology.within import Within, within_parts
 from jaxalign.model.names import written
+from jaxalign.model.versions import package_versions
 
+PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "scipy")
 MOST_LABELS = 12  # with a colour; the others are counted together
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;
@@ -179,6 +181,6 @@ def _small_print(audit: Audit) -> Iterator[str]:
     for name, one in zip(audit.names, audit.parts, strict=True):
         yield f"<tr><td>SHA-256 of {escape(name)}</td>"
         yield f"<td><code>{sha256_of(one)}</code></td></tr>"
-    for name, number in versions().items():
+    for name, number in package_versions(PACKAGES).items():
         yield f"<tr><td>{escape(name)}</td><td>{escape(number)}</td></tr>"
     yield "</table>"

@@ -10,7 +10,7 @@ import pytest
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io import fasta_records, name_table
 
-DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, LEAK, INTERRUPTED = EXIT_CODES
+DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, LEAK, FORGED, INTERRUPTED = EXIT_CODES
 P = "MKTAYIAKQRQISFVKSHFSRQ"
 RECORDS = {
     "sp|P1|A_X first of all": P,
@@ -125,8 +125,10 @@ def test_an_audit_of_a_list(run):
     assert (code, err) == (LEAK, "") and out.startswith("0.9091 sp|P1|A_X (0), sp|P2|")
     Path("split.tsv").write_text(f"{NAMES[0]}\ttrain\n{NAMES[2]}\ttest\n")
     code, _, err = run("audit", "s.fa", "--split", "split.tsv", *CUT)
-    assert code == DONE and "2 sequences are in no part" in err
-    Path("split.tsv").write_text(f"{NAMES[0]}\ttrain\n{NAMES[2]}\ttrain\n")
+    assert code == INPUT and "2 of 4 sequences are in no part (2 unlisted)" in err
+    code, _, err = run("audit", "s.fa", "--split", "split.tsv", *CUT, "--partial")
+    assert code == DONE and "2 of 4 sequences are in no part (2 unlisted)" in err
+    Path("split.tsv").write_text("".join(f"{name}\ttrain\n" for name in NAMES))
     code, _, err = run("audit", "s.fa", "--split", "split.tsv", *CUT)
     assert code == INPUT and "has one part only, train" in err
     Path("split.tsv").write_text("P1\ttrain\nP2\ttest\n")
@@ -138,7 +140,7 @@ def test_a_certificate_is_verified(run):
     assert run("audit", "train.fa", "test.fa", *CUT, "-o", "c.json")[0] == LEAK
     about = json.loads(Path("c.json").read_text())
     assert about["leaks"] == 1 and not about["holds"]
-    assert about["pairs"]["all"] == 4 and about["worst"][0]["identities"] == 20
+    assert about["pairs"] == 4 and about["worst"][0]["identities"] == 20
     digest = hashlib.sha256(Path("train.fa").read_bytes()).hexdigest()
     assert about["inputs"][0]["sha256"] == digest
     code, _, err = run("audit", "--certificate", "c.json")
@@ -186,7 +188,7 @@ def test_a_wrong_certificate(run, change, message):
     about = json.loads(Path("c.json").read_text())
     Path("c.json").write_text(json.dumps(about | change))
     code, _, err = run("audit", "--certificate", "c.json")
-    assert code == LEAK and message in err and "verified" not in err
+    assert code == FORGED and message in err and "verified" not in err
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_a_wrong_certificate(run, change, message):
     [
         ("", "no certificate can be read"),
         ("[]", "is no certificate"),
-        ('{"format": "jaxalign certificate, 1"}', "lacks definition"),
+        ('{"format": "jaxalign certificate, 2"}', "lacks definition"),
     ],
 )
 def test_no_certificate(run, text, message):
@@ -236,7 +238,7 @@ def test_the_certificate_of_a_split(run):
     lines[4] = "\t".join((name, swapped[part], rest))
     Path("sp.tsv").write_text("\n".join(lines) + "\n")
     code, _, err = run("audit", "--certificate", "c.json")
-    assert code == LEAK and "parts: the certificate has" in err
+    assert code == FORGED and "parts: the certificate has" in err
 
 
 def test_too_large(run):
@@ -288,6 +290,8 @@ def test_too_large(run):
         (("audit", "train.fa", "test.fa", *CUT, "--worst", "0"), USAGE, "--worst = 0"),
         (("audit", "train.fa", "test.fa", "--split", "x", *CUT), USAGE, "of one file"),
         (("audit", "--certificate", "c.json", *CUT), USAGE, "leave out these"),
+        (("audit", "--certificate", "c.json", "--worst", "3"), USAGE, "leave out"),
+        (("audit", "train.fa", "test.fa", *CUT, "--partial"), USAGE, "table of --sp"),
         (("audit", "--certificate", "none.json"), INPUT, "No such file"),
     ],
 )  # fmt: skip
@@ -327,7 +331,7 @@ def test_records_of_what_is_read_once_or_is_an_index(run, folder):
 def test_names_are_read_back(tmp_path):
     path = tmp_path / "t.tsv"
     path.write_text("a\\tb\tx\n\nc\ty\n")
-    assert name_table.read(str(path)) == {"a\tb": "x", "c": "y"}
+    assert name_table.read(str(path), ()) == {"a\tb": "x", "c": "y"}
 
 
 def test_one_json_object(run):

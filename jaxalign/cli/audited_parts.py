@@ -1,0 +1,107 @@
+"""The parts that an audit compares: files, or one file and a list."""
+
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from jaxalign.errors import InputError
+from jaxalign.homology.api import REMOVED, coverage
+from jaxalign.io import name_table
+from jaxalign.io.source import sha256
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.names import written
+
+PART_COLUMNS = ("part", "cluster")  # as jaxalign and GraphPart call them
+SHOWN = 3  # names in a message
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedParts:
+    """Parts by their names, and how many sequences are in none.
+
+    Attributes
+    ----------
+    sets : dict of Sequences
+    left_out : dict of int
+        ``removed``, ``unlisted``.
+    """
+
+    sets: dict[str, Sequences]
+    left_out: dict[str, int]
+
+
+def read(paths, split: str | None, job, partial: bool, names=()) -> AuditedParts:
+    """The parts of files, or of a list.
+
+    Parameters
+    ----------
+    split : path of the list, or None
+    partial : bool
+        Whether sequences may be in no part.
+    names : of parts that come first, where somebody has said them
+
+    Raises
+    ------
+    InputError
+        Fewer than two parts, a name that is no sequence, or sequences in no part.
+    """
+    if split is None:
+        names = names if len(names) == len(paths) else [_short(x) for x in paths]
+        names = paths if len(set(names)) < len(names) else names
+        sets = dict(zip(names, job.read.sequences, strict=True))
+        return AuditedParts(sets, {"removed": 0, "unlisted": 0})
+    (data,) = job.read.sequences
+    table = name_table.read(split, set(data.names), PART_COLUMNS)
+    members = _members(table, data, (split, *paths), names)
+    removed = members.pop(REMOVED, [])
+    sets = {name: data.take(sorted(rows)) for name, rows in members.items()}
+    unlisted = [name for name in data.names if name not in table]
+    left_out = {"removed": len(removed), "unlisted": len(unlisted)}
+    if (removed or unlisted) and not partial:
+        some = [*(data.names[k] for k in removed[:SHOWN]), *unlisted]
+        raise InputError(
+            f"{split}: {coverage(sets.values(), left_out)}: {_some(some)}\nhint: "
+            "--partial audits the others, and the certificate says so"
+        )
+    if len(sets) < 2:
+        raise InputError(f"{split}: has one part only, {', '.join(map(written, sets))}")
+    return AuditedParts(sets, left_out)
+
+
+def _members(table: dict[str, str], data: Sequences, where, names) -> dict:
+    """The sequences of every part of a list; parts that are named come first."""
+    numbers = {name: number for number, name in enumerate(data.names)}
+    unknown = [name for name in table if name not in numbers]
+    if unknown:
+        raise InputError(
+            f"{where[0]}: {len(unknown):,} names are not in {where[1]} "
+            f"({_some(unknown)}); a name is the first word of a heading, whole"
+        )
+    members: dict[str, list[int]] = {name: [] for name in names}
+    for name, part in table.items():
+        members.setdefault(part, []).append(numbers[name])
+    return members
+
+
+def _some(names: Collection[str]) -> str:
+    return ", ".join(map(written, [*names][:SHOWN]))
+
+
+def _short(path: str) -> str:
+    """data/train.fasta.gz -> train."""
+    return os.path.basename(path).split(".")[0] or path
+
+
+def files(paths: Iterable[str], job) -> list[dict]:
+    """Files that were read, and how, for a certificate."""
+    unknown = job.asked.scoring.unknown
+    read = zip(paths, job.read.hashes, job.read.sequences, strict=True)
+    return [
+        {"path": path, "sha256": digest, "records": len(one), "unknown": unknown}
+        for path, digest, one in read
+    ]
+
+
+def listed(path: str | None) -> dict | None:
+    """The list of a split, for a certificate."""
+    return None if path is None else {"path": path, "sha256": sha256(path)}

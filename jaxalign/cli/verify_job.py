@@ -1,0 +1,110 @@
+"""The straight line of ``jaxalign audit --certificate``: do an audit again."""
+
+from dataclasses import dataclass, replace
+
+from jaxalign.cli import audit_job, audited_parts
+from jaxalign.cli.audit_job import AuditRequest
+from jaxalign.cli.options import AuditOptions, VerbOptions
+from jaxalign.errors import InputError, LeakError, UsageError, VerificationError
+from jaxalign.homology import api
+from jaxalign.homology.api import certificate
+from jaxalign.model.alphabet import UNKNOWN_POLICIES
+
+
+@dataclass(frozen=True)
+class CertificateFiles:
+    """What is opened to verify a certificate, and how its letters are read."""
+
+    parts: tuple[str, ...]
+    split: str | None
+    unknown: str
+
+
+def run(
+    path: str, asked: AuditRequest, audit: AuditOptions, options: VerbOptions
+) -> int:
+    """Verify a certificate; 0, or 6 where it says that there are leaks.
+
+    Raises
+    ------
+    VerificationError
+        It is not what it says.
+    """
+    # 1 read the certificate and its files, 2 what is compared, 3 compare, 4 say
+    _check(asked, audit, options)
+    known = certificate.read(path)
+    files = _files(path, known, asked)
+    # The alphabet is that of the certificate: it is not guessed from letters.
+    scoring = replace(options.scoring, unknown=files.unknown, alphabet="protein")
+    options = replace(options, scoring=scoring)
+    asked = replace(asked, parts=files.parts, split=files.split)
+    definition = certificate.definition_of(known, api.HomologyOptions())
+    job = audit_job.prepare(asked, audit, options, (path,), definition.scoring)
+    audit = replace(audit, worst=max(len(known["worst"]), 1))
+    chosen = audit_job.wanted(job.options, audit)
+    definition = certificate.definition_of(known, chosen)
+    names = [str(one.get("name")) for one in known["parts"]]
+    parts = audited_parts.read(files.parts, files.split, job, asked.partial, names)
+    read = _as_named(known, files, job)
+    again = certificate.subject(definition, parts.sets, parts.left_out, *read)
+    _compare(path, known, again, again)
+    found = audit_job.compare(job, parts, definition)
+    audit_job.finish(job, found, read, asked.out, audit)
+    _compare(path, known, certificate.certificate_of(found, *read))
+    opened = "" if files.parts == _paths(known) else "; its paths were not opened"
+    job.messages.say(f"{path}: verified, the same was found again{opened}")
+    return 0 if found.holds else LeakError.exit_code
+
+
+def _check(asked: AuditRequest, audit: AuditOptions, options: VerbOptions) -> None:
+    """Refuse what a certificate says itself."""
+    free = ("machine", "messages", "summary")
+    usual = replace(VerbOptions(), **{name: getattr(options, name) for name in free})
+    given = asked.max_identity is not None or audit.worst != AuditOptions().worst
+    if given or options != usual:
+        raise UsageError(
+            "--certificate has its own cut, links, scoring and --worst: leave out "
+            "these options"
+        )
+
+
+def _paths(known: dict) -> tuple[str, ...]:
+    return tuple(str(one["path"]) for one in known["inputs"])
+
+
+def _files(path: str, known: dict, asked: AuditRequest) -> CertificateFiles:
+    """The files of a certificate, unless somebody gives others."""
+    try:
+        parts = asked.parts or _paths(known)
+        split = asked.split or (known.get("split") or {}).get("path")
+        unknown = {one["unknown"] for one in known["inputs"]} or {"error"}
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: inputs lack {error}") from error
+    if len(unknown) != 1 or not unknown <= {*UNKNOWN_POLICIES} or not parts:
+        raise InputError(f"{path}: names no files; give PARTS")
+    if split is not None and len(parts) != 1:
+        raise InputError(f"{path}: a list is of one file, and there are {len(parts)}")
+    if split is None and len(parts) < 2:
+        raise InputError(f"{path}: {len(parts)} parts, where two or more are needed")
+    return CertificateFiles(parts, None if split is None else str(split), unknown.pop())
+
+
+def _as_named(known: dict, files: CertificateFiles, job) -> tuple[list, dict | None]:
+    """(inputs, split) of the files that were read, under the paths of the certificate;
+    none where it is of sequences and not of files."""
+    if not known["inputs"]:
+        return [], None
+    inputs = audited_parts.files(files.parts, job)
+    split, said = audited_parts.listed(files.split), known.get("split")
+    if len(inputs) == len(known["inputs"]):
+        named = zip(inputs, known["inputs"], strict=True)
+        inputs = [one | {"path": other["path"]} for one, other in named]
+    if split and isinstance(said, dict) and "path" in said:
+        split |= {"path": said["path"]}
+    return inputs, split
+
+
+def _compare(path: str, known: dict, again: dict, names=None) -> None:
+    lines = certificate.differences(known, again, names)
+    if lines:
+        raise VerificationError(f"{path}: is not what it says\n" + "\n".join(lines))

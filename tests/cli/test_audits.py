@@ -1,0 +1,317 @@
+"""An audit covers every record or says so, and a certificate is what it says or is not
+verified: lists of odd names, and every field of a certificate changed in turn."""
+
+import copy
+import hashlib
+import json
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+
+import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jaxalign.cli import verify_job
+from jaxalign.cli.audit_job import AuditRequest
+from jaxalign.cli.main import main
+from jaxalign.cli.options import AuditOptions, MessageOptions, VerbOptions
+from jaxalign.errors import InputError, JaxalignError, LeakError, VerificationError
+from jaxalign.model.names import written
+
+INPUT, LEAK, FORGED = (
+    error.exit_code for error in (InputError, LeakError, VerificationError)
+)
+P = "MKTAYIAKQRQISFVKSHFSRQ"
+TWINS = "ACDE"  # a sequence is one of these letters, so an identity is 0 or 1
+CUT = ("--max-identity", "0.5")
+every_length = pytest.mark.parametrize(
+    "bounds",
+    [
+        partial(settings, max_examples=30, derandomize=True),
+        pytest.param(partial(settings, max_examples=1500), marks=pytest.mark.slow),
+    ],
+    ids=["short", "long"],
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("train.fa").write_text(f">a\n{P}\n>b\nGGGGGGGG\n")
+    Path("test.fa").write_text(f">c\n{P[:-2]}WW\n>d\nHEAGAWGHEE\n")
+    Path("s.fa").write_text(f">AC\n{P}\n>t2\n{P}\n>t3\nHEAGAWGHEE\n")
+    return tmp_path
+
+
+# ------------------------------------------------------------------------------- lists
+
+NAMES = ("AC", "ac", "Name", "name", "NAME", "ZZ", "part", "cluster", "removed", "x,y")
+NAMES += (r"a\tb", r"a\\tb", "a#", '"q"', "é", "a\x1bb")
+PARTS = ("train", "test", "removed", "part", "cluster", "label")
+HEADINGS = ("", "", "name\tpart", "AC\tcluster", "ac\tpart\tcomponent", "Name\tfold")
+
+
+@st.composite
+def lists(draw):
+    """(names and letters of the records, heading or "", rows of names and parts)."""
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=2, max_size=5, unique=True))
+    letters = {name: draw(st.sampled_from(TWINS)) * 5 for name in names}
+    rows = [
+        (name, draw(st.sampled_from(PARTS))) for name in draw(st.permutations(names))
+    ]
+    dropped = draw(st.sampled_from([None, None, *range(len(rows))]))
+    rows = [row for k, row in enumerate(rows) if k != dropped]
+    return letters, draw(st.sampled_from(HEADINGS)), rows
+
+
+@every_length
+def test_an_audit_covers_every_record(folder, capsys, bounds):
+    """Code 0 only where no twins are across, and 6 only where some are, whatever the
+    records and the parts are called; what is left out is said."""
+
+    def check(drawn, partial_):
+        letters, heading, rows = drawn
+        word, _, part = heading.partition("\t")
+        if part == "fold" and word in letters and word not in dict(rows):
+            heading, rows = "", [(word, part), *rows]  # nothing tells the two apart
+        Path("x.fa").write_text("".join(f">{n}\n{s}\n" for n, s in letters.items()))
+        lines = [f"{written(name)}\t{part}" for name, part in rows]
+        Path("x.tsv").write_text("\n".join(([heading] if heading else []) + lines))
+        more = ("--partial",) * partial_
+        code = main(["audit", "x.fa", "--split", "x.tsv", *CUT, "--json", *more])
+        text, said = capsys.readouterr()
+        inside = {name: part for name, part in rows if part != "removed"}
+        pairs = combinations(inside.items(), 2)
+        leaks = sum(letters[a] == letters[b] for (a, x), (b, y) in pairs if x != y)
+        removed, unlisted = len(rows) - len(inside), len(letters) - len(rows)
+        if code == INPUT:
+            missing = bool(removed + unlisted) and not partial_
+            one = len(set(inside.values())) < 2
+            odd = "may be a heading" in said or "'Name' comes twice" in said
+            assert missing or one or odd
+            return
+        assert code == (LEAK if leaks else 0)
+        about = json.loads(text)
+        assert about["leaks"] == leaks
+        assert about["left_out"] == {"removed": removed, "unlisted": unlisted}
+        assert partial_ or not removed + unlisted
+
+    settled = bounds(
+        deadline=None, suppress_health_check=list(HealthCheck), database=None
+    )
+    settled(given(lists(), st.booleans())(check))()
+
+
+@pytest.mark.parametrize("name", ["AC", "name", "Name", "ZZ"])
+def test_the_first_row_of_a_list_is_audited(run, name):
+    """The first record of a list is no heading, whatever it is called."""
+    Path("s.fa").write_text(f">{name}\n{P}\n>t2\n{P}\n>t3\nHEAGAWGHEE\n")
+    for heading in ("", "name\tpart\n", "AC\tpart\n"):
+        text = f"{heading}{name}\ttest\nt2\ttrain\nt3\ttest\n"
+        Path("s.tsv").write_text(text)
+        assert run("audit", "s.fa", "--split", "s.tsv", *CUT)[0] == LEAK, heading
+
+
+def test_our_own_list_of_such_names(run):
+    records = {"AC": P, "t2": P, "t3": "HEAGAWGHEE", "t4": "HEAGAWGHEE"}
+    Path("s.fa").write_text("".join(f">{n}\n{s}\n" for n, s in records.items()))
+    assert run("split", "s.fa", *CUT, "--folds", "2", "-o", "s.tsv")[0] == 0
+    lines = Path("s.tsv").read_text().splitlines()
+    assert lines[1].startswith("AC\tfold")
+    other = {"fold1": "fold2", "fold2": "fold1"}
+    name, part, number = lines[1].split("\t")
+    lines[1] = "\t".join((name, other[part], number))
+    Path("s.tsv").write_text("\n".join(lines))
+    assert run("audit", "s.fa", "--split", "s.tsv", *CUT)[0] == LEAK
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("AC\tpart\nt2\ttrain\nt3\ttest\n", "line 1: 'AC' is a sequence and may be a"),
+        ("AC\ttest\nAC\ttrain\nt2\ttrain\nt3\ttest\n", "line 2: 'AC' comes twice"),
+        (
+            "AC\ttest\nt2\ttrain\n",
+            "s.tsv: 1 of 3 sequences is in no part (1 unlisted): t3",
+        ),
+        ("AC\ttest\nt2\tremoved\nt3\ttrain\n", "s.tsv: 1 of 3 sequences is in no part"),
+    ],
+)
+def test_lists_that_do_not_cover(run, text, message):
+    Path("s.tsv").write_text(text)
+    code, out, err = run("audit", "s.fa", "--split", "s.tsv", *CUT)
+    assert (code, out) == (INPUT, "") and message in err
+
+
+def test_a_partial_audit_says_what_it_left_out(run):
+    Path("s.tsv").write_text("AC\ttest\nt2\tremoved\nt3\ttrain\n")
+    words = ("audit", "s.fa", "--split", "s.tsv", *CUT, "--partial", "-o", "c.json")
+    code, _, err = run(*words)
+    assert code == 0 and "1 removed" in err
+    about = json.loads(Path("c.json").read_text())
+    assert "1 of 3 sequences is in no part" in about["claim"]
+    code, _, err = run("audit", "--certificate", "c.json")
+    assert code == INPUT and "--partial" in err and "verified" not in err
+    code, _, err = run("audit", "--certificate", "c.json", "--partial")
+    assert code == 0 and "verified" in err
+
+
+def test_labels_of_such_names(run):
+    """A record that is called as a heading keeps its label."""
+    Path("l.tsv").write_text("AC\tx\nt2\ty\nt3\tx\n")
+    words = ("--folds", "2", "--labels", "l.tsv", "-q", "--too-large", "keep")
+    code, _, err = run("split", "s.fa", *CUT, *words)
+    assert (code, err) == (0, "")
+    Path("l.tsv").write_text("AC\tlabel\nt2\ty\nt3\tx\n")
+    code, _, err = run("split", "s.fa", *CUT, *words)
+    assert code == INPUT and "may be a heading" in err
+
+
+# ------------------------------------------------------------------------ certificates
+
+
+def places(value, at=()):
+    """Every place in a document of JSON, but the document."""
+    items = value.items() if isinstance(value, dict) else ()
+    items = enumerate(value) if isinstance(value, list) else items
+    for key, inner in items:
+        yield (*at, key)
+        yield from places(inner, (*at, key))
+
+
+def others(value):
+    """Values that are nearly this one."""
+    yield None if value is not None else 0
+    if isinstance(value, bool):
+        yield from (not value, int(value))
+    elif isinstance(value, (int, float)):
+        yield from (value + 1, -value or 1, str(value), value * (1 + 1e-13) + 1e-13)
+        yield float(value) if isinstance(value, int) else value / 2
+        if value in (0, 1):
+            yield bool(value)
+    elif isinstance(value, str):
+        yield from (value + "x", value[:-1], "", value.replace("0.5", "0.05", 1))
+        yield from ("X", "mask") if value == "error" else ()
+    elif isinstance(value, list):
+        yield from ([*value, *value[-1:]], [*value, 0], value[:-1], value[::-1], {})
+    elif isinstance(value, dict):
+        yield from (value | {"new": 1}, {}, [])
+
+
+def changed(document):
+    """(what was changed, the document with one field changed, missing or new)."""
+    for *at, key in places(document):
+        value = document
+        for step in (*at, key):
+            value = value[step]
+        for new in (*others(value), KeyError):
+            again = copy.deepcopy(document)
+            place = again
+            for step in at:
+                place = place[step]
+            if new is KeyError:
+                del place[key]
+            else:
+                place[key] = new
+            if json.dumps(again) != json.dumps(document):
+                yield (*at, key, new), again
+    yield ("new",), document | {"new": 1}
+
+
+CERTIFICATES = {
+    "clean": ("train.fa", "test.fa", "--max-identity", "0.95"),
+    "leaks": ("train.fa", "test.fa", *CUT, "--worst", "3", "--min-length-ratio", "0.5"),
+    "partial": ("s.fa", "--split", "s.tsv", *CUT, "--partial", "--unknown", "X"),
+    "dna": ("train.fa", "test.fa", *CUT, "--match", "3", "--mismatch", "-1.5",
+            "--alphabet", "dna", "--unknown", "mask", "--mode", "semiglobal"),
+}  # fmt: skip
+
+
+def certified(kind: str) -> tuple[int, dict]:
+    """(the code of an audit, its certificate), and its files in this folder."""
+    Path("s.fa").write_text(f">AC\n{P}\n>t2\n{P}\n>t3\nHEAGAWGHEEU\n")
+    Path("s.tsv").write_text("AC\ttest\nt2\tremoved\nt3\ttrain\n")
+    code = main(["audit", *CERTIFICATES[kind], "-o", "c.json", "-q", "--force"])
+    return code, json.loads(Path("c.json").read_text())
+
+
+def verify() -> int:
+    """The code of ``audit --certificate c.json --partial``, without reading words."""
+    asked = AuditRequest((), None, None, None, True, False)
+    options = VerbOptions(messages=MessageOptions(quiet=True))
+    try:
+        return verify_job.run("c.json", asked, AuditOptions(), options)
+    except JaxalignError as error:
+        return error.exit_code
+
+
+@pytest.mark.parametrize(
+    "kind, step",
+    [
+        ("leaks", 5),
+        ("partial", 7),
+        *(pytest.param(kind, 1, marks=pytest.mark.slow) for kind in CERTIFICATES),
+    ],
+)
+def test_every_field_of_a_certificate_is_verified(folder, capsys, kind, step):
+    """All of them are missing once, and every ``step``-th other change is made."""
+    code, about = certified(kind)
+    assert verify() == code and code in (0, LEAK)
+    passed = []
+    for number, (what, again) in enumerate(changed(about)):
+        if number % step == 0 or KeyError in what:
+            Path("c.json").write_text(json.dumps(again))
+            code = verify()
+            passed += [] if code in (INPUT, FORGED) else [(what, code)]
+    assert passed == []
+
+
+def test_files_of_a_certificate_are_verified(run):
+    """Another byte in an input or a list is found, though no sequence is another."""
+    for kind, file in (
+        ("clean", "train.fa"),
+        ("partial", "s.tsv"),
+        ("partial", "s.fa"),
+    ):
+        certified(kind)
+        Path(file).write_text(Path(file).read_text() + "\n")
+        code, _, err = run("audit", "--certificate", "c.json", "--partial")
+        assert code == FORGED and "sha256" in err and "verified" not in err
+
+
+def test_a_field_that_comes_twice(run):
+    certified("leaks")
+    text = Path("c.json").read_text()
+    Path("c.json").write_text(text.replace('"leaks"', '"leaks": 0, "leaks"', 1))
+    code, _, err = run("audit", "--certificate", "c.json")
+    assert code == INPUT and "'leaks' comes twice" in err
+
+
+def test_a_certificate_from_python(run):
+    """It names no files, and is verified with those that somebody has."""
+    import jaxalign
+
+    parts = {"train": Path("train.fa"), "test": Path("test.fa")}
+    about = jaxalign.audit(parts, max_identity=0.95).certificate()
+    Path("c.json").write_text(json.dumps(about))
+    assert about["inputs"] == [] and about["split"] is None
+    assert run("audit", "--certificate", "c.json")[0] == INPUT
+    words = ("audit", "train.fa", "test.fa", "--certificate", "c.json")
+    assert run(*words)[0] == 0
+    Path("c.json").write_text(json.dumps(about | {"pairs": 5}))
+    assert run(*words)[0] == FORGED
+
+
+def test_the_three_codes(run):
+    """Verified and clean, verified and leaking, and not what it says."""
+    code, about = certified("clean")
+    assert code == 0 == run("audit", "--certificate", "c.json")[0]
+    digest = hashlib.sha256(Path("train.fa").read_bytes()).hexdigest()
+    assert about["inputs"][0]["sha256"] == digest
+    code, about = certified("leaks")
+    assert code == LEAK == run("audit", "--certificate", "c.json")[0]
+    Path("c.json").write_text(json.dumps(about | {"leaks": 0, "holds": True}))
+    code, _, err = run("audit", "--certificate", "c.json")
+    assert code == FORGED and "leaks: the certificate has 0, the computation 1" in err
