@@ -40,7 +40,7 @@ CONTENTS = {
     "Learn": ["tutorial"],
     "Notebooks": "notebooks/*",
     "How to": "how-to/*",
-    "Look up": ["conventions", "comparison", "api", "reference", "glossary"],
+    "Look up": ["conventions", "comparison", "api", "glossary"],
     "Understand": [
         "recurrences",
         "architecture",
@@ -52,14 +52,15 @@ CONTENTS = {
     ],
     "Logs": "logs/*",
 }
-ROOMS = {  # of the public names
-    "pairs": "Two sequences, and many pairs",
-    "database": "Search",
-    "homology": "Clusters and splits",
-    "triples": "Three sequences",
-    "soft": "Soft alignment",
-    "model": "Values",
-    "errors": "Errors",
+SECTIONS = {  # of the page of public names, and the room of each
+    "Two sequences, and many pairs": "pairs",
+    "Database search": "database",
+    "Edit distances": "edits",
+    "Clusters, splits and audits": "homology",
+    "Three sequences": "triples",
+    "Soft alignment": "soft",
+    "Values and results": "model",
+    "Errors": "errors",
 }
 OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./)+((?:jaxalign|[A-Z]+\.md)[^)]*)\)")
 
@@ -75,18 +76,20 @@ def _contents() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _reference() -> str:
-    """Every public name, by room."""
-    lines = []
-    for room, title in ROOMS.items():
-        lines += ["", f"## {title}", "", "```{eval-rst}"]
-        for name, home in jaxalign._HOMES.items():
-            if home.split(".")[1] == room:
-                kind = _kind(name)
-                members = ["   :members:"] if kind == "autoclass" else []
-                lines += [f".. {kind}:: jaxalign.{name}", *members, ""]
-        lines += ["```"]
-    return "\n".join(lines) + "\n"
+def _with_docstrings(page: str) -> str:
+    """The page of public names; each section ends with the docstrings of its room."""
+    first, *sections = page.split("\n## ")
+    return "\n## ".join([first, *(text + _docstrings(text) for text in sections)])
+
+
+def _docstrings(section: str) -> str:
+    room, lines = SECTIONS.get(section.partition("\n")[0]), []
+    for name, home in jaxalign._HOMES.items():
+        if home.split(".")[1] == room:
+            kind = _kind(name)
+            members = ["   :members:"] if kind == "autoclass" else []
+            lines += [f".. {kind}:: jaxalign.{name}", *members, ""]
+    return "\n".join(["", "```{eval-rst}", *lines, "```", ""]) if lines else ""
 
 
 def _kind(name: str) -> str:
@@ -102,8 +105,9 @@ def _read(_, name: str, source: list[str]) -> None:
     if name.startswith("notebooks/"):  # JSON
         return
     text = OUTSIDE.sub(r"\1 (`\2`)", source[0])
-    more = {"index": _contents, "reference": _reference}.get(name)
-    source[0] = text + (more() if more else "")
+    if name == "index":
+        text += _contents()
+    source[0] = _with_docstrings(text) if name == "api" else text
 
 
 def _formula(writer, node) -> None:

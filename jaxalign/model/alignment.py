@@ -17,7 +17,8 @@ COUNTS = ("identities", "columns", "gap_openings", "gaps")
 class Alignment:
     """An alignment and its score, an ``AlignmentResult`` (``model.result``).
 
-    ``operations`` cover the core, from start cell to end cell; residues that
+    ``operations`` (uint32 runs, ``length << 4 | operation``; M is 0, I 1 and D 2)
+    cover the core, from start cell to end cell; residues that
     overhang at free ends (or lie outside a local alignment) are outside the spans,
     which are half-open and zero-based. ``print`` shows the core, numbered from 1.
     """

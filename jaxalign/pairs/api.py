@@ -144,8 +144,9 @@ def align_pairs(
     output : {"stats", "score", "identity", "alignment"}
         What to compute; see ``Table`` for the columns. ``identity`` needs no path: it
         maximises (score, identical pairs), so it is the same for (a, b) and (b, a).
-    implementation : {"sweep", "wavefront", "pallas", "striped"}, optional
-        A named one never falls back; striped computes scores alone.
+    implementation : {"rows", "sweep", "wavefront", "pallas", "striped"}, optional
+        A named one never falls back; rows is NumPy, without a compiler, and usual for
+        small jobs; striped computes scores alone.
     memory_budget : int or str, optional
         Bytes, or ``"2GiB"``; half of the free memory by default.
     threads : int, optional
@@ -161,7 +162,9 @@ def align_pairs(
     min_score, min_identity, min_cov : float, optional
         Keep only rows with at least this score, identity (a fraction; over the
         denominator ``identity``, of ``Table.identity``) and coverage (a fraction;
-        ``coverage`` is "both", "query" or "target"). The usual denominator is that of
+        ``coverage`` is "both", "query" or "target"), and none that are nan;
+        ``table.info["pairs"]`` counts all. ``min_cov`` is refused where it is always 1,
+        in mode global without free ends. The usual denominator is that of
         the columns of the alignment; of ``output="identity"`` the longer sequence, or
         the shorter one in mode local and where an end is free.
     min_length_ratio : float, optional
@@ -169,7 +172,7 @@ def align_pairs(
         No other pair is aligned.
     filter : bool
         Do not align pairs of which it is proved that ``min_identity`` drops them. The
-        rows are the same without.
+        rows are the same without. ``table.info["excluded"]`` counts them by proof.
     progress : callable (cells done, cells in all), optional
     busy : callable (devices at work, devices in all), optional
 
@@ -217,8 +220,9 @@ def align_all(
     """Align all pairs i < j of a set (i <= j with ``include_self``), row by row.
 
     Parameters and errors as in ``align_pairs``; ``cluster`` is the address of a Ray
-    cluster, or "auto", whose machines get parts of ``part_rows`` rows; filters leave
-    out rows part by part, too. Every pair is computed once; results do not depend on
+    cluster, or "auto", whose machines get parts of ``part_rows`` rows, and beside which
+    ``devices``, ``mesh`` and ``threads`` are refused; filters leave out rows part by
+    part, too. Every pair is computed once; results do not depend on
     windows, threads, devices, machines or the order of work.
 
     Returns
