@@ -104,7 +104,6 @@ SLOW = (
     "test_any_window_gives_the_same[5]",
     "test_batches_keep_the_order_and_send_large_ones_alone",
     "test_scores_beyond_eight_bits[1-3]",
-    "test_lanes_of_a_block_are_vectors[swept(queries, {}, False, True, 0)-smax-8-8]",
     "test_hits_are_those_of_both_searches_by_hand[3]",
     "test_unique_paths_and_their_identities[affine]",
     "test_where_there_is_no_bound_the_result_says_so",

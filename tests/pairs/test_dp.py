@@ -4,14 +4,9 @@ One test is one compiled program: the loops over free ends, gap costs and matric
 inside it.
 """
 
-import os
-import re
-import subprocess
-import sys
 from contextlib import nullcontext
 from functools import partial
 from itertools import groupby, product
-from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -329,46 +324,6 @@ def test_constant_costs(dtype, count):
         want = [oracle.score(queries[k % count], b, S, 7, 2, "local")
                 for k, b in enumerate(targets)]  # fmt: skip
         assert [unscaled(score) for score in found] == want
-
-
-IN_LANES = """
-import sys; sys.path[:0] = [{tests!r}, {tests!r} + '/pairs']
-import test_dp
-from test_dp import *
-test_dp.LANES = 256
-queries, targets = some_pairs(np.random.default_rng(0), 256, 20)
-S = padded_matrix(Scoring().scores)
-problem = problem_of(S, (11, 1), set(), "int16")
-{call}
-"""
-
-
-@pytest.mark.parametrize(
-    "call, operation, times, blocks",
-    [
-        # Two steps of a turn, four blocks of four cells each: five maxima or more, or
-        # two subtractions that stop at 0.
-        ("scores_alone(queries[:2], {}, Constants(11, 1))", "smax", 20, 8),
-        ("scores_alone(queries[:2], {}, opening=10)", "usub.sat", 8, 8),
-        # Blocks of two cells, with two more such subtractions each, or four maxima.
-        ("scores_alone(queries[:2], {}, opening=10, paths=True)", "usub.sat", 8, 8),
-        ("swept(queries, {}, False, True, 0)", "smax", 8, 8),
-    ],
-)
-def test_lanes_of_a_block_are_vectors(call, operation, times, blocks, tmp_path):
-    """A loop of cells that LLVM leaves as it is takes a hundred times as long."""
-    flags = f"--xla_dump_to={tmp_path} --xla_dump_emitter_re=llvm"
-    more = {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    more |= {"JAX_ENABLE_COMPILATION_CACHE": "0", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
-    call = call.format("targets, problem")
-    script = IN_LANES.format(tests=str(Path(__file__).parents[1]), call=call)
-    subprocess.run([sys.executable, "-c", script], env=os.environ | more, check=True)
-    texts = [path.read_text() for path in tmp_path.glob("*run_window*ir-with-opt.ll")]
-    calls = f"@llvm.{operation}.v"
-    text = max(texts, key=lambda text: text.count(calls))
-    # Loops, or what is left of one that LLVM has unrolled as a whole.
-    parts = re.split(r"(?m)^[\w.]+:", text)
-    assert sum(part.count(calls) // times for part in parts) >= blocks
 
 
 def test_window_computes_what_it_is_told_to():

@@ -8,7 +8,7 @@ share stays in registers: E and H between the two rows, F between the two column
 LLVM makes vectors of such a loop as long as it has to ask at most 128 times whether two
 of its arrays overlap, which it cannot know: eight are written and twelve read, so there
 is no room for a third row or column, nor for gap costs that are not constants of the
-program (docs/logs/cpu-sweep.md, rung 18; ``test_lanes_of_a_block_are_vectors``).
+program (docs/logs/cpu-sweep.md, rung 18; ``tests/pairs/test_vector_width.py``).
 """
 
 from functools import partial, reduce
