@@ -18,8 +18,8 @@ from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords
 from jaxalign.pairs import options as pairs
 from jaxalign.pairs.options import PairOptions
-from jaxalign.soft import options as soft
-from jaxalign.soft.options import SoftOptions
+from jaxalign.similarity import options as similarity
+from jaxalign.similarity.options import SimilarityOptions
 from jaxalign.triples import options as triples
 from jaxalign.triples.options import TripleOptions
 
@@ -220,7 +220,7 @@ def keyword_types(module):
     [
         (pairs, PairOptions),
         (searches, SearchOptions),
-        (soft, SoftOptions),
+        (similarity, SimilarityOptions),
         (triples, TripleOptions),
     ],
 )

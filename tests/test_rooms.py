@@ -1,7 +1,8 @@
 """The arrows between the rooms: every import is read with ast, any other one fails.
 
-A room is an operation (pairs, edits, database, homology, triples, soft) or a shared
-package; its floors are folders, and ``api``, the files that hold its public functions.
+A room is an operation (pairs, edits, database, homology, triples, similarity.soft,
+similarity.hard) or a shared package; its floors are folders, and ``api``, the files
+that hold its public functions.
 """
 
 import ast
@@ -12,13 +13,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("jaxalign", "kernels_pallas")
-OPERATIONS = ("pairs", "edits", "database", "homology", "triples", "soft")
+OPERATIONS = (
+    "pairs",
+    "edits",
+    "database",
+    "homology",
+    "triples",
+    "similarity.soft",
+    "similarity.hard",
+)
 FLOORS = ("api", "dp", "cpu", "gpu", "parts", "proofs", "tracebacks")
 # Files of public functions beside ``api.py``.
 PUBLIC = (
     "accuracy",
     "buckets",
-    "hard_alignments",
     "large_jobs",
     "large_searches",
     "matrices",
@@ -78,12 +86,19 @@ ARROWS = {
         "pairs.gpu",
         "pairs.parts",
         "pairs.proofs",
-        "similarity",
     },
     "pairs.api": COMMON
-    | {"inputs", "pairs", "pairs.parts", "pairs.proofs", "signatures", "similarity"},
+    | {
+        "inputs",
+        "pairs",
+        "pairs.parts",
+        "pairs.proofs",
+        "signatures",
+        "similarity",
+        "similarity.hard.api",
+    },
     "pairs.cpu": COMMON | {"affine", "one_function", "pairs", "pairs.dp"},
-    "pairs.dp": {"affine", "one_function", "similarity"},
+    "pairs.dp": {"affine", "one_function"},
     "pairs.gpu": COMMON | {"pairs"},
     "one_function": set(),
     "pairs.parts": COMMON | {"pairs", "pairs.gpu", "pairs.proofs"},
@@ -91,9 +106,12 @@ ARROWS = {
     "runtime": set(),
     "signatures": {"model"},
     "similarity": {"model"},
-    "soft": COMMON | {"similarity", "soft.dp"},
-    "soft.api": COMMON | {"signatures", "similarity", "soft"},
-    "soft.dp": {"similarity"},
+    "similarity.hard": COMMON | {"similarity", "similarity.hard.dp"},
+    "similarity.hard.api": COMMON | {"signatures", "similarity", "similarity.hard"},
+    "similarity.hard.dp": {"similarity"},
+    "similarity.soft": COMMON | {"similarity", "similarity.soft.dp"},
+    "similarity.soft.api": COMMON | {"signatures", "similarity", "similarity.soft"},
+    "similarity.soft.dp": {"similarity"},
     "triples": COMMON | {"affine", "triples.dp", "triples.gpu", "triples.tracebacks"},
     "triples.api": COMMON | {"inputs", "signatures", "triples"},
     "triples.dp": {"affine"},
@@ -135,9 +153,12 @@ OUTSIDE = {
     "pairs.parts": {"numpy"},
     "runtime": {"jax", "numpy", "ray"},
     "similarity": {"jax", "numpy"},
-    "soft": {"jax", "numpy"},
-    "soft.api": {"jax", "numpy"},
-    "soft.dp": {"jax"},
+    "similarity.hard": {"jax"},
+    "similarity.hard.api": {"jax"},
+    "similarity.hard.dp": {"jax"},
+    "similarity.soft": {"jax", "numpy"},
+    "similarity.soft.api": {"jax", "numpy"},
+    "similarity.soft.dp": {"jax"},
     "triples": {"jax", "numpy"},
     "triples.dp": {"jax"},
     "triples.gpu": {"jax", "numpy"},
@@ -159,6 +180,8 @@ def place_of(module: str) -> str | None:
     if top != "jaxalign":
         return None
     room, *rest = rest or [""]
+    if rest and f"{room}.{rest[0]}" in OPERATIONS:
+        room, rest = f"{room}.{rest[0]}", rest[1:]
     if room not in OPERATIONS or not rest:
         return room
     floor = "api" if rest[0] in PUBLIC else rest[0]
@@ -270,7 +293,7 @@ def test_no_room_has_the_name_of_a_public_function():
         ("pairs.dp", "import numpy as np"),
         ("pairs.dp", "from jaxalign.model import scoring"),
         ("pairs.dp", "from jaxalign.triples.dp import recurrence"),
-        ("soft.dp", "from jaxalign import affine"),
+        ("similarity.soft.dp", "from jaxalign import affine"),
         ("triples.dp", "from jaxalign.pairs.dp.recurrence import border"),
         ("affine", "from jaxalign.pairs.dp import recurrence"),
         ("model", "import jax"),
@@ -299,9 +322,12 @@ def test_no_room_has_the_name_of_a_public_function():
         ("database", "from jaxalign.pairs.dp import walk"),
         ("database.dp", "import pandas"),
         ("triples", "from jaxalign.pairs.plan import Task"),
-        ("triples", "from jaxalign.soft import engine"),
-        ("soft", "from jaxalign.pairs import engine"),
-        ("soft.api", "from jaxalign.soft.dp import scan"),
+        ("triples", "from jaxalign.similarity.soft import engine"),
+        ("similarity", "from jaxalign.similarity.soft import options"),
+        ("similarity.hard", "from jaxalign.similarity.soft import engine"),
+        ("similarity.soft", "from jaxalign.pairs import engine"),
+        ("similarity.soft.api", "from jaxalign.similarity.soft.dp import scan"),
+        ("pairs.api", "from jaxalign.similarity.hard import engine"),
         ("cli", "from ..pairs import engine"),
         ("cli", "from jaxalign.runtime import memory"),
         ("cli", "import jax"),

@@ -12,8 +12,8 @@ from jaxalign.io import embeddings, fasta, formats, output
 from jaxalign.model.alphabet import PROTEIN, Sequences
 from jaxalign.model.lettered import lettered
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs.hard_alignments import hard_alignment
-from jaxalign.soft.buckets import bucket_lengths
+from jaxalign.similarity.hard.api import hard_alignment
+from jaxalign.similarity.soft.buckets import bucket_lengths
 
 # For letters and identities alone: embeddings have no matrix, nor its statistics.
 SCORING = Scoring((PROTEIN, np.zeros((len(PROTEIN), len(PROTEIN)))))

@@ -6,8 +6,8 @@ import numpy as np
 
 from jaxalign.io import output, picture
 from jaxalign.model.names import written
-from jaxalign.soft import api
-from jaxalign.soft.accuracy import mea_alignment
+from jaxalign.similarity.soft import api
+from jaxalign.similarity.soft.accuracy import mea_alignment
 
 
 @dataclass(frozen=True, eq=False)

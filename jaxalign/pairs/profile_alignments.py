@@ -15,16 +15,17 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs.hard_alignments import HardOptions, hard_alignment
 from jaxalign.pairs.options import PairOptions
 from jaxalign.pairs.tables import run
 from jaxalign.signatures import with_options
+from jaxalign.similarity.hard.api import hard_alignment
+from jaxalign.similarity.options import SimilarityOptions
 
 COLUMNS = 64  # targets are padded to a multiple of it, for few programs
 CELLS = 2**24  # of a batch; a score and its direction are 3 bytes
 
 
-@with_options(HardOptions)
+@with_options(SimilarityOptions)
 def align_profile(
     profile: Profile,
     targets: SetLike,

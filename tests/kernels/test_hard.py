@@ -1,5 +1,5 @@
 """The kernels of hard alignment: they lower for CUDA anywhere; they give the values of
-``scored_fill`` word for word in the GPU interpreter (JAX 0.11 or newer) and, marked
+``hard.dp.fill`` word for word in the GPU interpreter (JAX 0.11 or newer) and, marked
 ``gpu``, on a device; as a primitive they batch."""
 
 from functools import partial
@@ -14,9 +14,9 @@ from kernel_cases import inside_arrays, values
 
 import kernels_pallas as kp
 from jaxalign import hard_alignment
-from jaxalign.pairs import scored_kernels
 from jaxalign.runtime import backend
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
+from jaxalign.similarity.hard import primitives
 from jaxalign.similarity.overhang import no_overhang, overhang
 from kernels_pallas.core import mosaic
 from kernels_pallas.similarity.hard import align
@@ -28,7 +28,7 @@ def tables(s, lengths, ends, local=False, seed=0):
     rng = np.random.default_rng(seed)
     costs = rng.integers(0, 4, (len(s), 2, 2)).astype(np.float32)
     m, n = np.asarray(lengths, np.int32).T
-    flags = np.array([[name in one for name in scored_kernels.FLAGS] for one in ends])
+    flags = np.array([[name in one for name in primitives.FLAGS] for one in ends])
 
     def one(s, costs, m, n, flags):
         rules = ModeRules(m, n, *flags, jnp.bool_(local), jnp.bool_(True))
@@ -36,7 +36,7 @@ def tables(s, lengths, ends, local=False, seed=0):
         hang = no_overhang(*s.shape, jnp.float32)
         if not local:
             hang = overhang(*costs, s.shape, rules, FORBIDDEN)
-        return scored_kernels.arrays_of(s, costs, hang, rules)
+        return primitives.arrays_of(s, costs, hang, rules)
 
     return jax.jit(jax.vmap(one))(s, *map(jnp.asarray, (costs, m, n, flags)))
 
@@ -61,8 +61,8 @@ def some_lengths(count, m, n, seed=2):
 
 
 def check(given, found, local):
-    """Scores, ends and partners are those of ``scored_fill``, with equals and all."""
-    plain = jax.jit(jax.vmap(partial(scored_kernels._plain_path, local=local)))
+    """Scores, ends and partners are those of ``hard.dp.fill``, with equals and all."""
+    plain = jax.jit(jax.vmap(partial(primitives._plain_path, local=local)))
     want = align.HardPaths(*map(np.asarray, plain(*given)))
     found = align.HardPaths(*map(inside_arrays, found))
     legal = want.score > FORBIDDEN / 20
@@ -136,7 +136,7 @@ def test_dtypes(form, dtype):
     their loads."""
     local, free = form == "local", form == "semiglobal"
     count, shape = 7, (23, 301)
-    ends = [scored_kernels.FLAGS if free else ()] * count
+    ends = [primitives.FLAGS if free else ()] * count
     lengths = some_lengths(count, *shape)
     given = tables(scores(dtype, (count, *shape)), lengths, ends, local)
     shape = Hard(2, local, free, plain=True)
@@ -176,7 +176,7 @@ def test_tables_of_a_warp_fill_its_lanes():
     assert align.choose(10**6, 16).tables == align.MOST_TABLES
 
 
-# As a primitive: elsewhere than on a GPU it is ``scored_fill``
+# As a primitive: elsewhere than on a GPU it is ``hard.dp.fill``
 
 
 @pytest.mark.parametrize("mode", ("local", "semiglobal"))
@@ -193,10 +193,8 @@ def test_chosen_where_they_run(monkeypatch, mode):
     want = outer(s, lengths)
     monkeypatch.setattr(backend, "kernels", lambda: (kp, ""))
     bound = []
-    kept = scored_kernels.best_path
-    monkeypatch.setattr(
-        scored_kernels, "best_path", lambda *x: bound.append(x) or kept(*x)
-    )
+    kept = primitives.best_path
+    monkeypatch.setattr(primitives, "best_path", lambda *x: bound.append(x) or kept(*x))
     for function in (outer, jax.jit(jax.vmap(outer))):
         found = function(s, lengths)
         for a, b in zip(*map(jax.tree.leaves, (want, found)), strict=True):
@@ -210,7 +208,7 @@ def test_chosen_where_they_run(monkeypatch, mode):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", scored_kernels.DTYPES)
+@pytest.mark.parametrize("dtype", primitives.DTYPES)
 @pytest.mark.parametrize("local", (False, True), ids=("border", "local"))
 def test_device_agrees(dtype, local):
     """All free ends; lengths; one warp a table and several tables a warp."""

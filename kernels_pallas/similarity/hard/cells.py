@@ -1,6 +1,7 @@
 """The cells of a lane's row, as one primitive (``core.fused``).
 
-The recurrence and its ties are those of ``jaxalign.pairs.dp.scored_fill``, plain form.
+The recurrence and its ties are those of the plain form of
+``jaxalign.similarity.hard.dp.fill``.
 """
 
 from functools import partial

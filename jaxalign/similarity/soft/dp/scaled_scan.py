@@ -19,8 +19,8 @@ from jaxalign.similarity.arrays import FORBIDDEN
 from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.skewed import down, up
-from jaxalign.soft.dp.diagonals import diagonals, successors
-from jaxalign.soft.dp.scan import collect, first_flow
+from jaxalign.similarity.soft.dp.diagonals import diagonals, successors
+from jaxalign.similarity.soft.dp.scan import collect, first_flow
 
 # As large as the rounding of one probability.
 MAX_LOST_PROBABILITY = 1e-7

@@ -11,15 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import END_SETS
-from soft_enumeration import exact
+from similarity_enumeration import exact
 
 import jaxalign
 import kernels_pallas as kp
 from jaxalign import soft_score
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.runtime import backend
-from jaxalign.soft import primitives
-from jaxalign.soft.primitives import FLAGS
+from jaxalign.similarity.soft import primitives
+from jaxalign.similarity.soft.primitives import FLAGS
 from kernels_pallas.core import mosaic
 from kernels_pallas.similarity.soft import align
 from kernels_pallas.similarity.soft.shapes import LOG_ZERO

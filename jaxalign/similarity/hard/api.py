@@ -1,63 +1,39 @@
-# pyright: strict, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""The public function that aligns similarities from anywhere: a network's, say."""
+"""The public functions that find the best alignments of a similarity, from a network,
+say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Required, Unpack
+from typing import Any, Unpack
 
 import jax
 
 from jaxalign.errors import UsageError
-from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import resolve_ends
-from jaxalign.pairs import scored_kernels, scored_pairs
-from jaxalign.pairs.scored_pairs import ScoredForm
 from jaxalign.runtime import backend
 from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.signatures import with_options
 from jaxalign.similarity import arguments
-from jaxalign.similarity.arguments import Arguments, GapCost, Lengths
-from jaxalign.similarity.band_argument import Band, checked_band
-from jaxalign.similarity.hard_result import HardAlignments
+from jaxalign.similarity.arguments import Arguments, Lengths
+from jaxalign.similarity.band_argument import checked_band
+from jaxalign.similarity.hard import engine, primitives
+from jaxalign.similarity.hard.engine import ScoredForm
+from jaxalign.similarity.options import HardKeywords, SimilarityOptions
+from jaxalign.similarity.result import HardAlignments
 from jaxalign.similarity.scores import Similarity
 
 MAX_K = 64  # sources of a value are bytes
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HardOptions:
-    """Every option, with its default; gap costs have none."""
-
-    gap_open: GapCost
-    gap_extend: GapCost
-    mode: Mode = "global"
-    free_ends: Iterable[FreeEnd] | None = None
-    adjacent_gaps: bool = True
-    band: Band = None
-
-
-class HardKeywords(EndKeywords, total=False):
-    """Options of ``hard_alignment``."""
-
-    gap_open: Required[GapCost]
-    gap_extend: Required[GapCost]
-    adjacent_gaps: bool
-    band: Band
-
-
-@with_options(HardOptions, named=True)
+@with_options(SimilarityOptions, named=True)
 def hard_alignment(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[HardKeywords]
 ) -> HardAlignments:
     """The best alignment of any similarity: the limit of ``soft_score`` as T -> 0.
 
     A JAX function of arrays, for use inside ``jit`` and ``vmap`` too. All parameters
-    are those of ``soft_score`` (``jaxalign.soft.api``), so that what was trained with
-    it is decoded with this.
+    are those of ``soft_score`` (``jaxalign.similarity.soft.api``), so that what was
+    trained with it is decoded with this.
 
     Parameters
     ----------
@@ -112,21 +88,21 @@ def hard_alignment(
     >>> best.alignment("MK", "MAAK").rows()
     ('M--K', 'MAAK')
     """
-    read = _read(similarity, lengths, given := HardOptions(**options))
+    read = _read(similarity, lengths, given := SimilarityOptions(**options))
     pair, axes, batch, _ = read
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
     band = checked_band(given.band, pair.similarity.shape, ranks)
     ordered = 2 in ranks or not given.adjacent_gaps or band is not None
     local, kernels = given.mode == "local", False
-    if not ordered and scored_kernels.takes(pair, batch, ranks):
+    if not ordered and primitives.takes(pair, batch, ranks):
         kernels = backend.kernels()[0] is not None
     free = resolve_ends(given.mode, given.free_ends)
     last_column = kernels and not local and "query_end" in free
     form = ScoredForm(local, ordered, band, kernels, last_column)
-    return _result(scored_pairs.alignments(pair, axes, batch, form), form, given)
+    return _result(engine.alignments(pair, axes, batch, form), form, given)
 
 
-@with_options(HardOptions, named=True)
+@with_options(SimilarityOptions, named=True)
 def k_best(
     k: int,
     similarity: Similarity,
@@ -167,15 +143,17 @@ def k_best(
     check_whole("k", k, f"1 to {MAX_K}", optional=False)
     if k > MAX_K:
         raise UsageError(f"k = {k}: 1 to {MAX_K}")
-    read = _read(similarity, lengths, given := HardOptions(**options))
+    read = _read(similarity, lengths, given := SimilarityOptions(**options))
     if given.band is not None:
         raise UsageError("k_best has no band")
     pair, axes, batch, _ = read
     form = ScoredForm(given.mode == "local", ordered=True)
-    return _result(scored_pairs.several(pair, axes, batch, form, k), form, given)
+    return _result(engine.several(pair, axes, batch, form, k), form, given)
 
 
-def _read(similarity: Similarity, lengths: Lengths, given: HardOptions) -> Arguments:
+def _read(
+    similarity: Similarity, lengths: Lengths, given: SimilarityOptions
+) -> Arguments:
     refuse_without_threads()
     ends = given.mode, given.free_ends, given.adjacent_gaps
     costs = given.gap_open, given.gap_extend
@@ -184,7 +162,7 @@ def _read(similarity: Similarity, lengths: Lengths, given: HardOptions) -> Argum
     )
 
 
-def _result(values: Any, form: ScoredForm, given: HardOptions) -> HardAlignments:
+def _result(values: Any, form: ScoredForm, given: SimilarityOptions) -> HardAlignments:
     score, partners, spans, sizes = values
     free = resolve_ends(given.mode, given.free_ends)
     return HardAlignments(score, partners, spans, sizes, form.ordered, given.mode, free)
@@ -192,4 +170,4 @@ def _result(values: Any, form: ScoredForm, given: HardOptions) -> HardAlignments
 
 def _narrow(x: jax.Array) -> jax.Array:
     """Numbers of 8 and 16 bits as they are: a fill reads them so."""
-    return x if x.dtype.name in scored_kernels.DTYPES else arguments.floating(x)
+    return x if x.dtype.name in primitives.DTYPES else arguments.floating(x)

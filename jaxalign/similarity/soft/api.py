@@ -1,5 +1,3 @@
-# pyright: strict, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """The public functions of soft (differentiable) alignment.
 
 They take what the hard functions take, a mode, free ends and gap costs (a gap of k
@@ -52,20 +50,20 @@ from jaxalign.model.alignment import Alignment
 from jaxalign.model.pairing import partners_of
 from jaxalign.signatures import with_options
 from jaxalign.similarity.arguments import Lengths
-from jaxalign.similarity.scores import Similarity, real_numbers
-from jaxalign.soft import engine
-from jaxalign.soft.engine import over_batch
-from jaxalign.soft.options import (
+from jaxalign.similarity.options import (
     SharedKeywords,
+    SimilarityOptions,
     SoftKeywords,
-    SoftOptions,
-    prepare,
 )
+from jaxalign.similarity.scores import Similarity, real_numbers
+from jaxalign.similarity.soft import engine
+from jaxalign.similarity.soft.engine import over_batch
+from jaxalign.similarity.soft.options import prepare
 
 MODEL = ("gap_open", "gap_extend", "temperature")
 
 
-@with_options(SoftOptions, named=True)
+@with_options(SimilarityOptions, named=True)
 def soft_score(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> jax.Array:
@@ -99,11 +97,11 @@ def soft_score(
     >>> round(float(jnp.exp(f)))
     792
     """
-    model = SoftOptions(**options)
+    model = SimilarityOptions(**options)
     return over_batch(engine.score, *prepare(similarity, lengths, model))
 
 
-@with_options(SoftOptions, named=True)
+@with_options(SimilarityOptions, named=True)
 def soft_posterior(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> jax.Array:
@@ -124,11 +122,11 @@ def soft_posterior(
     >>> p.round(2).tolist()[0]
     [1.0, 0.0, 0.0]
     """
-    model = SoftOptions(**options)
+    model = SimilarityOptions(**options)
     return over_batch(engine.posterior, *prepare(similarity, lengths, model))
 
 
-@with_options(SoftOptions, named=True)
+@with_options(SimilarityOptions, named=True)
 def expected_gaps(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> tuple[Any, Any]:
@@ -150,7 +148,7 @@ def expected_gaps(
     >>> round(float(opens), 2), round(float(extensions), 2)
     (1.0, 1.0)
     """
-    model = SoftOptions(**options)
+    model = SimilarityOptions(**options)
     costs = model.gap_open, model.gap_extend
     one = tuple(not isinstance(cost, (tuple, list)) for cost in costs)
     pair, axes, batch, settings = prepare(similarity, lengths, model)
@@ -158,7 +156,7 @@ def expected_gaps(
     return opens, extensions
 
 
-@with_options(SoftOptions, named=True)
+@with_options(SimilarityOptions, named=True)
 def alignment_entropy(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> jax.Array:
@@ -174,11 +172,11 @@ def alignment_entropy(
     >>> round(float(jnp.exp(h)))
     792
     """
-    model = SoftOptions(**options)
+    model = SimilarityOptions(**options)
     return over_batch(engine.entropy, *prepare(similarity, lengths, model))
 
 
-@with_options(SoftOptions, named=True)
+@with_options(SimilarityOptions, named=True)
 def sample_alignments(
     key: jax.Array,
     count: int,
@@ -207,7 +205,7 @@ def sample_alignments(
     >>> jaxalign.sample_alignments(key, 2, 50.0 * jnp.eye(3), **gaps).tolist()
     [[0, 1, 2], [0, 1, 2]]
     """
-    model = SoftOptions(**options)
+    model = SimilarityOptions(**options)
     if model.band is not None:
         raise UsageError("sample_alignments has no band")
     pair, axes, batch, settings = prepare(similarity, lengths, model)
@@ -217,7 +215,7 @@ def sample_alignments(
     return jnp.moveaxis(partners, len(batch), 0)
 
 
-@with_options(SoftOptions, named=True)
+@with_options(SimilarityOptions, named=True)
 def alignment_log_prob(
     alignment: Alignment | jax.typing.ArrayLike,
     similarity: Similarity,
@@ -245,7 +243,7 @@ def alignment_log_prob(
     >>> round(float(jnp.exp(-log_p)))
     792
     """
-    model = SoftOptions(**options)
+    model = SimilarityOptions(**options)
     pair, axes, batch, settings = prepare(similarity, lengths, model)
     if isinstance(alignment, Alignment):
         alignment = partners_of(alignment)
@@ -262,7 +260,7 @@ def alignment_log_prob(
     return over_batch(engine.log_prob, (pair, partners), (axes, 0), batch, settings)
 
 
-@with_options(SoftOptions, named=True)
+@with_options(SimilarityOptions, named=True)
 def kl_divergence(
     p: Mapping[str, Any],
     q: Mapping[str, Any],
@@ -309,4 +307,4 @@ def _model(
     numbers = {name: value for name, value in model.items() if name != "similarity"}
     if unknown := numbers.keys() - MODEL:
         raise UsageError(f"a model has similarity, {', '.join(MODEL)}, not {unknown}")
-    return prepare(model["similarity"], lengths, SoftOptions(**numbers, **shared))
+    return prepare(model["similarity"], lengths, SimilarityOptions(**numbers, **shared))

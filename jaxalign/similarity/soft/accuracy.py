@@ -1,5 +1,3 @@
-# pyright: strict, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """The public function that makes one alignment of a posterior."""
 
 from __future__ import annotations
@@ -19,10 +17,10 @@ from jaxalign.model.scoring import FREE_ENDS, ScoringLike, as_scoring, resolve_e
 from jaxalign.signatures import with_options
 from jaxalign.similarity import arguments
 from jaxalign.similarity.arguments import Lengths
-from jaxalign.similarity.hard_result import HardAlignments
+from jaxalign.similarity.options import SimilarityOptions
+from jaxalign.similarity.result import HardAlignments
 from jaxalign.similarity.scores import real_numbers
-from jaxalign.soft import engine
-from jaxalign.soft.options import SoftOptions
+from jaxalign.similarity.soft import engine
 
 
 @overload
@@ -51,7 +49,7 @@ def mea_alignment(
 ) -> Any: ...
 
 
-@with_options(SoftOptions, named=True)
+@with_options(SimilarityOptions, named=True)
 def mea_alignment(
     posterior: jax.typing.ArrayLike,
     query: str | None = None,
@@ -94,7 +92,7 @@ def mea_alignment(
     >>> jaxalign.mea_alignment(p, "MKV", "MRV").rows()
     ('MKV', 'MRV')
     """
-    mode = options.get("mode", SoftOptions.mode)
+    mode = options.get("mode", SimilarityOptions.mode)
     free = resolve_ends(mode, options.get("free_ends"))
     if isinstance(posterior, Tracer) or jnp.ndim(posterior) != 2 or lengths is not None:
         if query or target or scoring:

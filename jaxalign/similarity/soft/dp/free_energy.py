@@ -23,10 +23,10 @@ from jaxalign.similarity.band import BandTable
 from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.overhang import Overhang
 from jaxalign.similarity.skewed import unskew
-from jaxalign.soft.dp import blocks, scaled_scan, scan
-from jaxalign.soft.dp.blocks import VECTORS
-from jaxalign.soft.dp.diagonals import as_table, diagonals, successors
-from jaxalign.soft.dp.kernels import Banded, Block, Kernels, log_z
+from jaxalign.similarity.soft.dp import blocks, scaled_scan, scan
+from jaxalign.similarity.soft.dp.blocks import VECTORS
+from jaxalign.similarity.soft.dp.diagonals import as_table, diagonals, successors
+from jaxalign.similarity.soft.dp.kernels import Banded, Block, Kernels, log_z
 
 GAP_NAMES = ("open_e", "extend_e", "open_f", "extend_f")
 OVERHANG_NAMES = ("start_query", "start_target", "end_query", "end_target")

@@ -1,4 +1,4 @@
-"""The k best alignments of one pair: the ordered form of ``scored_fill`` with lists.
+"""The k best alignments of one pair: the ordered form of ``fill`` with lists.
 
 Each state of a cell keeps the k largest values with which a path can reach it, and
 where each comes from. In that form every set of pairs is exactly one path, so k

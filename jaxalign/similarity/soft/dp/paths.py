@@ -12,8 +12,8 @@ from jaxalign.similarity.band import allows, end_costs, start_costs
 from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.overhang import weight
-from jaxalign.soft.dp import free_energy, scan
-from jaxalign.soft.dp.diagonals import diagonals
+from jaxalign.similarity.soft.dp import free_energy, scan
+from jaxalign.similarity.soft.dp.diagonals import diagonals
 
 MATCH, GAP_E, GAP_F, START = 0, 1, 2, 3  # states of a walk
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import END_SETS, swap_ends, swap_sides
-from soft_enumeration import exact, positional, sets
+from similarity_enumeration import exact, positional, sets
 
 import jaxalign
 from jaxalign import soft_posterior, soft_score
@@ -25,7 +25,7 @@ from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.overhang import no_overhang, overhang
-from jaxalign.soft.dp import blocks, free_energy
+from jaxalign.similarity.soft.dp import blocks, free_energy
 
 SCORE, PROBABILITY = 2e-5, 2e-6
 OPEN, EXTEND = 1.5, 0.375

@@ -2,7 +2,7 @@
 
 One function of a batch of tables, as the kernels of ``similarity.hard`` take them:
 scores (B, m, n), gap costs (B, 4), borders (B, m + 1) and (B, n + 1), rules (B, 3).
-``vmap`` adds its axes to B. Devices without the kernels take ``pairs.dp.scored_fill``.
+``vmap`` adds its axes to B. Devices without the kernels take ``hard.dp.fill``.
 """
 
 from functools import partial
@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import batching
 
-from jaxalign.pairs.dp import scored_fill, scored_walk
 from jaxalign.similarity.arguments import ScoredPair
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.cost_table import Weights
+from jaxalign.similarity.hard.dp import fill, walk
 from jaxalign.similarity.kernel_primitives import fold_into_batch, lower_to
 from jaxalign.similarity.overhang import Overhang, no_overhang, overhang
 
@@ -60,7 +60,7 @@ def arrays_of(scores, costs: tuple[Gap, Gap], hang: Overhang, rules: ModeRules):
 
 
 def _plain_path(scores, costs, left, top, rules, local):  # noqa: ARG001
-    """The same by ``scored_fill``."""
+    """The same by ``hard.dp.fill``."""
     m, n, flags = rules
     free = [(flags & (1 << k)) != 0 for k in range(len(FLAGS))]
     rules = ModeRules(m, n, *free, jnp.bool_(local), jnp.bool_(True))
@@ -78,8 +78,8 @@ def _plain_path(scores, costs, left, top, rules, local):  # noqa: ARG001
         scores = scores.astype(costs.dtype)
         scores = jnp.where(scores > FORBIDDEN / 10, scores, FORBIDDEN)
     weights = Weights(scores, opening, extending, hang)
-    filled = scored_fill.fill(weights, rules, local=local, ordered=False)
-    path = scored_walk.walk(filled, ordered=False)
+    filled = fill.fill(weights, rules, local=local, ordered=False)
+    path = walk.walk(filled, ordered=False)
     score = jnp.where(known, filled.score, jnp.nan)
     return score, filled.i, filled.j, path.i, path.j, path.partners
 

@@ -1,4 +1,4 @@
-"""From the directions of ``scored_fill`` to partners: a walk back from the end cell."""
+"""From the directions of ``fill`` to partners: a walk back from the end cell."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.pairs.dp.scored_fill import (
+from jaxalign.similarity.hard.dp.fill import (
     GO_LEFT,
     GO_UP,
     LEFT,

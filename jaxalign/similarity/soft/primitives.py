@@ -19,9 +19,9 @@ from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.kernel_primitives import fold_into_batch, lower_to
 from jaxalign.similarity.overhang import no_overhang, overhang
-from jaxalign.soft.dp import free_energy
-from jaxalign.soft.dp.blocks import BLOCK_DIAGONALS
-from jaxalign.soft.dp.kernels import Kernels
+from jaxalign.similarity.soft.dp import free_energy
+from jaxalign.similarity.soft.dp.blocks import BLOCK_DIAGONALS
+from jaxalign.similarity.soft.dp.kernels import Kernels
 
 PRIMITIVE_NAMES = ("score", "expected", "product")
 FLAGS = ("query_start", "query_end", "target_start", "target_end", "local")

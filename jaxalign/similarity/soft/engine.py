@@ -20,13 +20,13 @@ from jaxalign.similarity.arrays import (
 from jaxalign.similarity.band import empty_fits
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.overhang import no_overhang, overhang
+from jaxalign.similarity.soft.dp import free_energy, paths
+from jaxalign.similarity.soft.dp.kernels import Banded
+from jaxalign.similarity.soft.dp.most_accurate import accurate, spans_of
+from jaxalign.similarity.soft.dp.posterior import posterior as pair_posterior
+from jaxalign.similarity.soft.options import Settings, SoftPair
+from jaxalign.similarity.soft.slopes import by_scalars, slope
 from jaxalign.similarity.validity import is_valid
-from jaxalign.soft.dp import free_energy, paths
-from jaxalign.soft.dp.kernels import Banded
-from jaxalign.soft.dp.most_accurate import accurate, spans_of
-from jaxalign.soft.dp.posterior import posterior as pair_posterior
-from jaxalign.soft.options import Settings, SoftPair
-from jaxalign.soft.slopes import by_scalars, slope
 
 
 def over_batch(function, arrays, axes, batch, settings, more=()):

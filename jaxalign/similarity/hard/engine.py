@@ -5,8 +5,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxalign.pairs import scored_kernels
-from jaxalign.pairs.dp import scored_fill, scored_walk, several_best
 from jaxalign.runtime import backend
 from jaxalign.runtime.programs import program
 from jaxalign.similarity import arrays, mesh_batch, validity
@@ -14,11 +12,13 @@ from jaxalign.similarity.arguments import ScoredPair
 from jaxalign.similarity.arrays import COSTLY, FORBIDDEN
 from jaxalign.similarity.band import empty_fits, end_costs, start_costs
 from jaxalign.similarity.cost_table import Weights
+from jaxalign.similarity.hard import primitives
+from jaxalign.similarity.hard.dp import fill, several_best, walk
 from jaxalign.similarity.overhang import no_overhang, overhang
 
 
 class ScoredForm(NamedTuple):
-    """Static while tracing: the form of ``scored_fill``; whether the kernels compute
+    """Static while tracing: the form of ``fill``; whether the kernels compute
     it, and for them whether any path may end in column n."""
 
     local: bool
@@ -43,8 +43,8 @@ def _one(pair: ScoredPair, form: ScoredForm):
         return _by_kernel(pair, form)
     weights, rules = _weights(pair, form), pair.rules
     kind = {"local": form.local, "ordered": form.ordered}
-    filled = scored_fill.fill(weights, rules, **kind, band=form.band)
-    path = scored_walk.walk(filled, ordered=form.ordered)
+    filled = fill.fill(weights, rules, **kind, band=form.band)
+    path = walk.walk(filled, ordered=form.ordered)
     if form.ordered:
         ends = filled.i, filled.j, path.i, path.j, path.partners
         whole = several_best.SeveralPaths(filled.score, *ends)
@@ -61,10 +61,10 @@ def _by_kernel(pair: ScoredPair, form: ScoredForm):
     rules, scores = pair.rules, arrays.multiplied(pair.similarity)
     costs = _costs(pair)
     hang = _overhang(scores.shape, costs, rules, form)
-    given = scored_kernels.arrays_of(scores, costs, hang, rules)
+    given = primitives.arrays_of(scores, costs, hang, rules)
     run = backend.kernels()[0].hard_paths
     forms = form.local, form.last_column
-    best = scored_kernels.best_path(run, given, *forms)
+    best = primitives.best_path(run, given, *forms)
     score, end_i, end_j, i, j, partners = best
     row = jnp.arange(len(partners), dtype=jnp.int32)
     partners = jnp.where((row >= i) & (row < end_i), partners, -1)

@@ -16,8 +16,8 @@ from jaxalign.similarity.arrays import FORBIDDEN, Factors
 from jaxalign.similarity.band import BandTable
 from jaxalign.similarity.cost_table import CostTable
 from jaxalign.similarity.loops import begun
-from jaxalign.soft.dp import scan
-from jaxalign.soft.dp.diagonals import as_table, diagonals, successors
+from jaxalign.similarity.soft.dp import scan
+from jaxalign.similarity.soft.dp.diagonals import as_table, diagonals, successors
 
 BLOCK_DIAGONALS = 64  # computed anew at a time
 VECTORS = ("query_vectors", "target_vectors")

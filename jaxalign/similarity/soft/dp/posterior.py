@@ -18,8 +18,8 @@ from jax.interpreters import ad, batching, mlir
 from jaxalign.similarity.arrays import ModeRules
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.mesh_batch import alike
-from jaxalign.soft.dp.free_energy import expected, from_names, to_names
-from jaxalign.soft.dp.kernels import Block
+from jaxalign.similarity.soft.dp.free_energy import expected, from_names, to_names
+from jaxalign.similarity.soft.dp.kernels import Block
 
 PAIRS = ("similarity",)
 

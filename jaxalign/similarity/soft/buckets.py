@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
 from jaxalign.signatures import with_options
-from jaxalign.soft.options import SoftOptions
+from jaxalign.similarity.options import SimilarityOptions
 
 
 class LengthBucket(NamedTuple):
@@ -17,7 +17,7 @@ class LengthBucket(NamedTuple):
     indices: np.ndarray
 
 
-@with_options(SoftOptions, named=True)
+@with_options(SimilarityOptions, named=True)
 def bucket_lengths(
     query_lengths: ArrayLike,
     target_lengths: ArrayLike,

@@ -1,8 +1,6 @@
 """Arguments of the soft functions -> arrays of one pair, batch axes and settings."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Required, get_args
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -10,52 +8,20 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.runtime import backend
 from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.similarity import arguments
-from jaxalign.similarity.arguments import GapCost
 from jaxalign.similarity.arrays import Factors, Gap, ModeRules
-from jaxalign.similarity.band_argument import Band, checked_band
+from jaxalign.similarity.band_argument import checked_band
+from jaxalign.similarity.options import SimilarityOptions, SoftImplementation
 from jaxalign.similarity.scores import real_numbers
-from jaxalign.soft import primitives
-from jaxalign.soft.dp.blocks import BLOCK_DIAGONALS
-from jaxalign.soft.dp.kernels import Banded, Block
+from jaxalign.similarity.soft import primitives
+from jaxalign.similarity.soft.dp.blocks import BLOCK_DIAGONALS
+from jaxalign.similarity.soft.dp.kernels import Banded, Block
 
 MAX_KEPT_BYTES = 128 << 20  # of all diagonals; beyond, ``blocked``
-SoftImplementation = Literal["log", "blocked", "scaled", "pallas"]
 IMPLEMENTATIONS: tuple[str, ...] = get_args(SoftImplementation)
 MAX_KERNEL_ROWS, MAX_KERNEL_COLUMNS = 4096, 2**18  # of the similarity
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SoftOptions:
-    """Every option of a soft function, with its default; gap costs have none."""
-
-    gap_open: GapCost
-    gap_extend: GapCost
-    temperature: jax.typing.ArrayLike = 1.0
-    mode: Mode = "global"
-    free_ends: Iterable[FreeEnd] | None = None
-    adjacent_gaps: bool = True
-    band: Band = None
-    implementation: SoftImplementation | None = None
-
-
-class SharedKeywords(EndKeywords, total=False):
-    """Options that are no numbers, so that models to be compared share them."""
-
-    adjacent_gaps: bool
-    band: Band
-    implementation: SoftImplementation | None
-
-
-class SoftKeywords(SharedKeywords, total=False):
-    """Options of the soft functions."""
-
-    gap_open: Required[GapCost]
-    gap_extend: Required[GapCost]
-    temperature: jax.typing.ArrayLike
 
 
 class SoftPair(NamedTuple):
@@ -75,7 +41,9 @@ class Settings(NamedTuple):
     block: Block
 
 
-def prepare(similarity: Any, lengths: Any, options: SoftOptions) -> tuple[Any, ...]:
+def prepare(
+    similarity: Any, lengths: Any, options: SimilarityOptions
+) -> tuple[Any, ...]:
     """Arguments -> (SoftPair, axes of its leaves for vmap, batch shape, Settings)."""
     refuse_without_threads()
     costs = options.gap_open, options.gap_extend

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cases import END_SETS, SETTINGS, matrices, some_pairs
 from enumerate_alignments import candidates, preferred
-from soft_enumeration import sets
+from similarity_enumeration import sets
 
 import jaxalign
 from jaxalign import hard_alignment, soft_score

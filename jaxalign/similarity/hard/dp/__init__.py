@@ -1,0 +1,1 @@
+"""The mathematics of hard alignment: jax only."""
