@@ -287,11 +287,12 @@ def test_labels_and_parts(run, tmp_path, monkeypatch, capsys):
     fuzz(run, check, LABELS, st.booleans())
 
 
-NUMBERS = b" ".join([b"0.1"] * 20)
+NUMBERS = b" ".join([b"2.99573"] * 20)
 FAMILY = pieces(
     b">a\n", b"MKV", b"mk", b"-", b"\n", b"A", b"# STOCKHOLM 1.0\n", b"r MK\n", b"//\n",
     b"HMMER3/f\n", b"ALPH amino\n", b"NAME x\n", b"HMM  A\n", b"m->m\n", b"COMPO\n",
-    b"1 %b 1 x\n" % NUMBERS, b"%b\n" % NUMBERS, b"0.1 1 2 0.3 1.5 0.5 *\n", b"\xff",
+    b"1 %b 1 x\n" % NUMBERS, b"%b\n" % NUMBERS, b"0.36 1.61 2.3 0.3 1.35 0.0 *\n",
+    b"\xff", b"LENG 1\n",
     b"nan 1 2 0.3 1.5 0.5 *\n",
     more=st.binary(max_size=4),
 )  # fmt: skip

@@ -99,10 +99,13 @@ def _definition(definition: Definition) -> dict[str, Any]:
     scores = np.ascontiguousarray(scoring.scores.astype("<i4"))
     named = scoring.match is None and isinstance(scoring.matrix, str)
     costs = ("gap_open", "gap_extend", "match", "mismatch")
+    # Beside a matrix, which has letters, a name only says whether T is read as U.
+    alphabet = scoring.alphabet_name or "dna"
+    told = scoring.match is not None or alphabet == "rna"
     return definition.about() | {
         "matrix": scoring.matrix if named else None,
         **{name: _plain(getattr(scoring, name)) for name in costs},
-        "alphabet": scoring.alphabet_name,
+        "alphabet": alphabet if told else None,
         "scores_sha256": hashlib.sha256(scores.tobytes()).hexdigest(),
     }
 

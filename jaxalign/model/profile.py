@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import InputError, UsageError
-from jaxalign.model import profile_counts, profile_files
+from jaxalign.model import hmm_file, profile_counts, profile_files
 from jaxalign.model.alphabet import (
     BAD,
     PROTEIN,
@@ -16,9 +16,13 @@ from jaxalign.model.alphabet import (
     from_parts,
     named_alphabet,
 )
+from jaxalign.model.numbers import is_number
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 
 UNIT = profile_counts.LAMBDA  # nats: a score of 1, as in BLOSUM62
+MAX_SCORE = 2**15 - 1  # and -MAX_SCORE: `hard_alignment` takes scores as int16
+MAX_LOG_ODDS = 50 * UNIT  # of a letter of no probability, too
+MIN_PSEUDOCOUNTS, MAX_PSEUDOCOUNTS = 1e-9, 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,12 @@ class Profile:
     unit : float
     gap_open, gap_extend : (costs of the profile's positions, costs of residues that
         stand behind a position), float (m,) each, in the same unit; None without
+
+    Raises
+    ------
+    UsageError
+        Scores that are not whole, finite, or one for every position and letter; costs
+        that are not one for every position, 0 or more.
     """
 
     name: str
@@ -42,6 +52,16 @@ class Profile:
     unit: float = UNIT
     gap_open: tuple[np.ndarray, np.ndarray] | None = None
     gap_extend: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __post_init__(self):
+        scores = _checked_scores(self.scores, self.alphabet)
+        object.__setattr__(self, "scores", scores)
+        if not (is_number(self.unit) and 0 < self.unit < np.inf):
+            raise UsageError(f"unit = {self.unit!r}: nats, a number above 0")
+        if (self.gap_open is None) != (self.gap_extend is None):
+            raise UsageError("gap_open and gap_extend go together")
+        for name in ("gap_open", "gap_extend"):
+            _check_costs(name, getattr(self, name), len(scores))
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -96,7 +116,7 @@ class Profile:
         source : path of aligned FASTA, a3m or Stockholm, or a list of aligned rows
             The text says which of the first three. Of a3m the upper case columns are
             positions; of the others those with few gaps.
-        pseudocounts : float, above 0
+        pseudocounts : float, 1e-9 to 1e9
             The weight (beta) of what BLOSUM62 expects beside the letters seen; that of
             the letters is their mean number of kinds in a column, less one.
         weights : "henikoff", "equal", or a number for each row
@@ -123,10 +143,15 @@ class Profile:
         >>> profile, profile.scores[0, :4].tolist()
         (Profile('alignment', 4 positions), [-1, -1, -2, -3])
         """
+        least, most = MIN_PSEUDOCOUNTS, MAX_PSEUDOCOUNTS
+        if not (is_number(pseudocounts) and least <= pseudocounts <= most):
+            raise UsageError(
+                f"pseudocounts={pseudocounts!r}: a number from {least:g} to {most:g}"
+            )
+        if not (is_number(max_gaps) and 0 <= max_gaps <= 1):
+            raise UsageError(f"max_gaps={max_gaps!r}: a fraction from 0 to 1")
         name, rows, by_case = profile_files.alignment(source)
-        letters = profile_counts.codes_of(rows, by_case)
-        if not pseudocounts > 0:
-            raise UsageError(f"pseudocounts={pseudocounts!r}: a number above 0")
+        letters = profile_counts.codes_of(rows)
         share = profile_counts.row_weights(letters, weights)
         letters = profile_counts.positions(
             letters, share, None if by_case else max_gaps
@@ -155,7 +180,7 @@ class Profile:
         InputError
             The file cannot be read or is no such model.
         """
-        name, emissions, transitions = profile_files.hmm(source)
+        name, emissions, transitions = hmm_file.read(source)
         odds = profile_counts.odds_of_emissions(emissions)
         opening, more = profile_counts.gap_costs(transitions)
         alphabet = named_alphabet("protein")
@@ -178,9 +203,44 @@ def _whole_scores(odds: np.ndarray) -> np.ndarray:
 
     B and Z are means of their two residues, X that of all, by frequency; * is the
     lowest score of the position."""
-    scores = np.rint(np.clip(odds / UNIT, -50, 50))
+    odds = np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
+    scores = np.rint(odds / UNIT)
     others = [
         profile_counts.mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])
     ]
     columns = [*(np.rint(x / UNIT) for x in others), scores.min(1)]
     return np.column_stack([scores, *columns]).astype(np.int32)
+
+
+def _checked_scores(scores: Any, alphabet: Alphabet) -> np.ndarray:
+    """Scores as int32."""
+    array = np.asarray(scores)
+    if array.dtype.kind not in "iuf" or array.ndim != 2:
+        raise UsageError(
+            f"scores of {array.dtype}, shape {array.shape}: whole numbers (positions, "
+            "letters) are needed"
+        )
+    if array.shape[1] != alphabet.size or not len(array):
+        raise UsageError(
+            f"scores of shape {array.shape}: a position or more, and the "
+            f"{alphabet.size} letters {alphabet.letters} are needed"
+        )
+    if not (np.abs(array.astype(float)) <= MAX_SCORE).all():
+        raise UsageError(f"scores are finite, from {-MAX_SCORE} to {MAX_SCORE}")
+    if (array != np.rint(array)).any():
+        raise UsageError("a profile has whole scores, and these are not")
+    return array.astype(np.int32)
+
+
+def _check_costs(name: str, costs: Any, positions: int) -> None:
+    if costs is None:
+        return
+    try:
+        array = np.array(costs, float)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    if array.shape != (2, positions) or not ((array >= 0) & np.isfinite(array)).all():
+        raise UsageError(
+            f"{name}: costs of the {positions} positions, and of residues behind each "
+            "of them, are numbers, 0 or more"
+        )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxalign.errors import InputError, UsageError
+from jaxalign.errors import UsageError
 from jaxalign.model import matrix
 from jaxalign.model.alphabet import PROTEIN
 
@@ -18,23 +18,13 @@ FREQUENCIES = np.array([
 FREQUENCIES /= FREQUENCIES.sum()
 
 
-def codes_of(rows: list[str], by_case: bool) -> np.ndarray:
-    """Aligned rows -> int8 (rows, columns); of a3m without lower case and dots."""
-    if not rows:
-        raise InputError("an alignment without rows")
-    if by_case:
-        rows = ["".join(x for x in row if not x.islower() and x != ".") for row in rows]
-    if len({len(row) for row in rows}) != 1 or not rows[0]:
-        raise InputError("the rows of an alignment have one length, and these have not")
+def codes_of(rows: list[str]) -> np.ndarray:
+    """Aligned rows of ASCII, all of one length -> int8 (rows, columns)."""
     table = np.full(128, OTHER, np.int8)
     for code, letter in enumerate(RESIDUES):
         table[[ord(letter), ord(letter.lower())]] = code
     table[[ord(x) for x in "-.~"]] = GAP
-    try:
-        text = np.array([list(row.encode("ascii")) for row in rows])
-    except UnicodeEncodeError:
-        raise InputError("an alignment has a letter that is not ASCII") from None
-    return table[text]
+    return table[np.array([list(row.encode("ascii")) for row in rows])]
 
 
 def row_weights(letters: np.ndarray, weights) -> np.ndarray:
@@ -53,7 +43,10 @@ def row_weights(letters: np.ndarray, weights) -> np.ndarray:
             seen = column >= 0
             total[seen] += 1 / (kinds * counts[column[seen]])
     else:
-        total = np.asarray(weights, float)
+        try:
+            total = np.asarray(weights, float)
+        except (TypeError, ValueError):
+            raise UsageError("weights of rows are numbers") from None
         if total.shape != (count,) or not (total >= 0).all():
             raise UsageError(f"{count} weights of rows, none below 0, are needed")
     if not 0 < total.sum() < np.inf:

@@ -1,88 +1,107 @@
-"""Text of alignments and of profile HMMs: aligned FASTA, a3m, Stockholm, HMMER3."""
+"""Text of alignments of a family: aligned FASTA, a3m and Stockholm."""
 
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from jaxalign.errors import InputError
+from jaxalign.model.family_text import lines_of, wrong
 
-LETTERS, MOVES = 20, 7  # numbers in a line of emissions, and of transitions
+OTHER = re.compile(r"[^A-Za-z.~*-]")  # no letter of a row, and no gap
 
 
-def alignment(source) -> tuple[str, list[str], bool]:
-    """(name, aligned rows, whether columns are told by case)."""
+class AlignedRow(NamedTuple):
+    """Aligned letters, and where they are: a line of a file, or a row of a list."""
+
+    line: int
+    letters: str
+
+
+def alignment(source: Any) -> tuple[str, list[str], bool]:
+    """(name, aligned rows, whether columns are told by case).
+
+    Raises
+    ------
+    InputError
+        No file or rows, a letter that is none, or rows of different lengths; the
+        message names the line.
+    """
     if not isinstance(source, (str, os.PathLike)):
-        return "alignment", [str(row) for row in source], False
-    path, text = Path(source), _text(source)
-    if text.startswith("# STOCKHOLM"):
-        return path.stem, _stockholm(text), False
-    rows = _fasta(text, path)
-    return path.stem, rows, len({len(row) for row in rows}) > 1
+        rows = [AlignedRow(k, row) for k, row in enumerate(_texts(source), 1)]
+        _check(rows, lambda line, why: InputError(f"row {line} of an alignment: {why}"))
+        return "alignment", [row.letters for row in rows], False
+    lines = lines_of(source)
+    stockholm = lines[0].startswith("# STOCKHOLM")
+    rows = (_stockholm if stockholm else _fasta)(lines, source)
+    by_case = not stockholm and len({len(row.letters) for row in rows}) > 1
+    if by_case:
+        rows = [AlignedRow(line, _columns(letters)) for line, letters in rows]
+    _check(rows, lambda line, why: wrong(source, line, why))
+    return Path(source).stem, [row.letters for row in rows], by_case
 
 
-def _text(source) -> str:
-    try:
-        return Path(source).read_text("ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{source}: cannot be read as text ({error})") from error
+def _texts(source: Any) -> list[str]:
+    rows = list(source) if isinstance(source, Iterable) else [source]
+    if not all(isinstance(row, str) for row in rows):
+        raise InputError("an alignment is a path or a list of aligned rows of text")
+    return rows
 
 
-def _stockholm(text: str) -> list[str]:
+def _columns(letters: str) -> str:
+    """A row of a3m without what stands between columns."""
+    return "".join(x for x in letters if not x.islower() and x != ".")
+
+
+def _check(rows: list[AlignedRow], error) -> None:
+    """Refuse rows that are none of one alignment; ``error`` takes a line and why."""
+    if not rows:
+        raise error(1, "there are no rows")
+    length = len(rows[0].letters)
+    for line, letters in rows:
+        if other := OTHER.search(letters):
+            raise error(line, f"{other[0]!r} is no letter and no gap")
+        if len(letters) != length or not length:
+            raise error(
+                line,
+                f"{len(letters)} columns, where the first row has {length}: the rows "
+                "of an alignment have one length",
+            )
+
+
+def _stockholm(lines: list[str], source: Any) -> list[AlignedRow]:
     """Rows of the first alignment; blocks of one name are joined."""
-    rows: dict[str, list[str]] = {}
-    for line in text.splitlines():
+    rows: dict[str, AlignedRow] = {}
+    for number, line in enumerate(lines, 1):
         if line.startswith("//"):
-            break
+            return list(rows.values())
         if line.strip() and not line.startswith("#"):
             name, *parts = line.split()
-            rows.setdefault(name, []).extend(parts)
-    return ["".join(parts) for parts in rows.values()]
+            if not parts:
+                raise wrong(source, number, f"{name} has no letters")
+            known = rows.get(name, AlignedRow(number, ""))
+            rows[name] = AlignedRow(known.line, known.letters + "".join(parts))
+    last = max((k for k, x in enumerate(lines, 1) if x.strip()), default=1)
+    raise wrong(source, last, "the file ends before the alignment does, with //")
 
 
-def _fasta(text: str, path) -> list[str]:
-    rows: list[list[str]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+def _fasta(lines: list[str], source: Any) -> list[AlignedRow]:
+    """Rows of aligned FASTA or a3m, at the lines of their headings."""
+    rows: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(lines, 1):
         if line.startswith(">"):
-            rows.append([])
+            rows.append((number, []))
         elif line.strip() and not line.startswith("#"):
             if not rows:
-                raise InputError(f"{path}, line {number}: no header before it")
-            rows[-1].append("".join(line.split()))
-    return ["".join(parts) for parts in rows]
+                raise wrong(source, number, "no header before it")
+            rows[-1][1].append(_letters(line, source, number))
+    return [AlignedRow(number, "".join(parts)) for number, parts in rows]
 
 
-def hmm(source) -> tuple[str, np.ndarray, np.ndarray]:
-    """(name, -ln of match emissions (m, 20), -ln of transitions behind each position
-    (m, 7)) of the first model of a HMMER3 file."""
-    lines = _text(source).splitlines()
-    if not lines or not lines[0].startswith("HMMER3"):
-        raise InputError(f"{source}: no HMMER3 text file")
-    fields = dict(_field(line) for line in lines[1:] if line[:1].isalpha())
-    begin = next((k for k, line in enumerate(lines) if line.startswith("HMM ")), None)
-    if begin is None or fields.get("ALPH", "").lower() != "amino":
-        raise InputError(f"{source}: no model of proteins")
-    rows = [line.split() for line in lines[begin + 2 :]]
-    end = next((k for k, row in enumerate(rows) if row[:1] == ["//"]), len(rows))
-    rows = rows[:end]
-    rows = rows[1:] if rows and rows[0][:1] == ["COMPO"] else rows
-    rows = rows[2:]  # insert emissions and transitions before the first position
-    try:
-        emissions = [_numbers(row[1 : 1 + LETTERS], LETTERS) for row in rows[::3]]
-        moves = [_numbers(row[:MOVES], MOVES) for row in rows[2::3]]
-    except ValueError as error:
-        raise InputError(f"{source}: {error}") from None
-    if not emissions or len(moves) != len(emissions):
-        raise InputError(f"{source}: the model is cut short")
-    return fields.get("NAME", "model"), np.array(emissions), np.array(moves)
-
-
-def _field(line: str) -> tuple[str, str]:
-    name, _, value = line.partition(" ")
-    return name, value.strip()
-
-
-def _numbers(words: list[str], count: int) -> list[float]:
-    if len(words) != count:
-        raise ValueError(f"a line of {len(words)} numbers, where {count} are needed")
-    return [np.inf if word == "*" else float(word) for word in words]
+def _letters(line: str, source: Any, number: int) -> str:
+    """A line without spaces; what is no letter is named at once, in its own line."""
+    letters = "".join(line.split())
+    if other := OTHER.search(letters):
+        raise wrong(source, number, f"{other[0]!r} is no letter and no gap")
+    return letters

@@ -183,7 +183,7 @@ def places(value, at=()):
 
 def others(value):
     """Values that are nearly this one."""
-    yield None if value is not None else 0
+    yield from (0, "dna", "protein", "", []) if value is None else (None,)
     if isinstance(value, bool):
         yield from (not value, int(value))
     elif isinstance(value, (int, float)):

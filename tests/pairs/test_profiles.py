@@ -12,15 +12,16 @@ SEED = Path(jaxalign.__file__).parent / "data/pfam/RRM_1.fasta"
 # Transitions behind position 1 have a likely insertion, into position 2 a likely gap.
 HMM = """HMMER3/f [3.3.2 | Nov 2020]
 NAME  two
+LENG  2
 ALPH  amino
 HMM          A        C
             m->m     m->i     m->d     i->m     i->i     d->m     d->d
   COMPO   {row}
           {row}
-          0.01     4.61     6.0      0.7      0.7      0.0        *
+          0.02     4.61     4.61     0.7      0.7      0.0        *
       1   {first}      1 x - - -
           {row}
-          0.10     1.00     2.0      0.3      1.5      0.5      1.0
+          0.36     1.61     2.3      0.3      1.35     0.5      0.94
       2   {row}      2 x - - -
           {row}
           0.01     4.61       *      0.7      0.7      0.0        *
@@ -49,14 +50,14 @@ def test_rows_of_a_matrix_give_the_alignment_of_a_sequence(mode):
 
 def test_position_based_weights_are_those_of_the_paper():
     """The example of Henikoff and Henikoff (1994)."""
-    rows = profile_counts.codes_of(["GYVGS", "GFDGF", "GYDGF", "GYQGG"], False)
+    rows = profile_counts.codes_of(["GYVGS", "GFDGF", "GYDGF", "GYQGG"])
     weights = profile_counts.row_weights(rows, "henikoff")
     np.testing.assert_allclose(weights, [4 / 15, 4 / 15, 3 / 15, 4 / 15])
 
 
 def test_log_odds_by_their_definition():
     """Of a single row all is pseudocounts: lambda times a row of BLOSUM62."""
-    rows = profile_counts.codes_of(["MKW"], False)
+    rows = profile_counts.codes_of(["MKW"])
     odds = profile_counts.log_odds(rows, np.ones(1), 10.0)
     matrix = jaxalign.Profile.from_sequence("MKW").scores[:, :20]
     np.testing.assert_allclose(odds / profile_counts.LAMBDA, matrix, atol=0.25)
@@ -90,9 +91,9 @@ def test_a_hmm_has_gap_costs_by_position(tmp_path):
     profile = jaxalign.Profile.from_hmm(path)
     assert (profile.name, len(profile), profile.consensus[0]) == ("two", 2, "A")
     _, inserted = profile.gap_open
-    np.testing.assert_allclose(inserted[0], (1.0 + 0.3 - 0.1) / profile.unit)
+    np.testing.assert_allclose(inserted[0], (1.61 + 0.3 - 0.36) / profile.unit)
     skipped, _ = profile.gap_open
-    np.testing.assert_allclose(skipped[1], (2.0 + 0.0 - 0.01) / profile.unit)
+    np.testing.assert_allclose(skipped[1], (2.3 + 0.0 - 0.01) / profile.unit)
     (one,) = jaxalign.align_profile(profile, ["AWWC"])
     a, w = jaxalign.Scoring().alphabet.encode("AW")
     assert one.score == profile.scores[0, a] + profile.scores[1, w]
