@@ -239,6 +239,65 @@ def wrong_arrows(file: str):
     return [m for m in sorted(modules) if wrong_arrow(place, m, file)]
 
 
+def imports_of(files: dict[str, str]) -> dict[str, set[str]]:
+    """Which of some files (path -> source) each of them imports, wherever in it."""
+    modules = {module_of(file): file for file in files}
+    arrows = {}
+    for file, source in files.items():
+        package = file.rpartition("/")[0].replace("/", ".")
+        names = {x for x in imported(source, package) if (file, x) != ARROW_BACK}
+        paths = (modules.get(x) or modules.get(x.rpartition(".")[0]) for x in names)
+        arrows[file] = {path for path in paths if path} - {file}
+    return arrows
+
+
+def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
+    """Files that import each other in a loop, each loop once."""
+    reached = {file: reachable(file, arrows) for file in arrows}
+    groups = {
+        frozenset(other for other in reached[file] if file in reached[other])
+        for file in arrows
+    }
+    return sorted(sorted(group) for group in groups if group)
+
+
+def reachable(file: str, arrows: dict[str, set[str]]) -> set[str]:
+    """The files to which arrows lead from a file, over any others."""
+    reached, last = set(), {file}
+    while last:
+        last = set().union(*(arrows[x] for x in last)) - reached
+        reached |= last
+    return reached
+
+
+def test_no_files_import_each_other_in_a_loop():
+    """Imports inside functions and for type checkers count as well."""
+    assert circles(imports_of({x: (ROOT / x).read_text() for x in sources()})) == []
+
+
+PLANTED = {
+    "in functions": {
+        "jaxalign/homology/audit.py": "def f():\n    from . import report",
+        "jaxalign/homology/certificate.py": "from jaxalign.homology.audit import Audit",
+        "jaxalign/homology/report.py": "from .certificate import sha256_of",
+        "jaxalign/homology/api.py": "from jaxalign.homology.audit import Audit",
+        "jaxalign/homology/options.py": "import numpy",
+    },
+    "for type checkers": {
+        "jaxalign/pairs/proofs.py": "from jaxalign.pairs import lcs_blocks",
+        "jaxalign/pairs/lcs_blocks.py": "if TYPE_CHECKING:\n"
+        "    from jaxalign.pairs.proofs import Proofs",
+        "jaxalign/pairs/plan.py": "from jaxalign.pairs import proofs",
+    },
+}
+
+
+@pytest.mark.parametrize("name, size", [("in functions", 3), ("for type checkers", 2)])
+def test_circles_are_seen(name, size):
+    files = list(PLANTED[name])[:size]
+    assert circles(imports_of(PLANTED[name])) == [sorted(files)]
+
+
 def test_every_place_is_known():
     places = {place_of(module_of(file)) for file in sources()}
     assert places == set(ARROWS), "a new room or floor needs its arrows here"

@@ -9,7 +9,7 @@ from jaxalign.cli.audited_parts import AuditedParts
 from jaxalign.cli.options import AuditOptions, VerbOptions
 from jaxalign.errors import LeakError, UsageError
 from jaxalign.homology import api
-from jaxalign.homology.api import Audit, certificate, define
+from jaxalign.homology.api import Audit, define
 from jaxalign.io import output
 from jaxalign.model.numbers import check_whole
 
@@ -53,7 +53,7 @@ def audit_split(where, job, found: api.Split, audit: AuditOptions) -> None:
     with job.watched() as chosen:
         definition = replace(found.definition, options=wanted(chosen, audit))
         parts = {name: found.take(name) for name in found.names}
-        checked = api.engine.audit(parts, definition, len(found.removed))
+        checked = api.audit_of(parts, definition, len(found.removed))
     files = audited_parts.files((path,), job), audited_parts.listed(listed)
     finish(job, checked, files, out, audit, found)
     if not checked.holds:
@@ -81,7 +81,7 @@ def compare(job, parts: AuditedParts, definition: api.Definition) -> Audit:
     with job.watched() as chosen:
         told = {"progress": chosen.progress, "busy": chosen.busy}
         seen = replace(definition, options=replace(definition.options, **told))
-        return api.engine.audit(parts.sets, seen, **parts.left_out)
+        return api.audit_of(parts.sets, seen, **parts.left_out)
 
 
 def _check(asked: AuditRequest) -> None:
@@ -108,12 +108,12 @@ def finish(job, found: Audit, files, out, audit: AuditOptions, split=None) -> No
     """Say and write what was found."""
     job.messages.say(link_job.pairs_line(found.info))
     job.messages.say(found.heading())
-    about = certificate.certificate_of(found, *files)
+    about = found.certificate(*files)
     text = json.dumps(about, indent=2, ensure_ascii=False)
     if out is not None:
         output.write_text(out, [text + "\n"])
     if audit.report is not None:
-        output.write_text(audit.report, api.report(found, split))
+        output.write_text(audit.report, [found.report(split)])
     if audit.plot is not None:
         from jaxalign.cli import pictures
 

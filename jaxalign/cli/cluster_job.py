@@ -62,7 +62,7 @@ def _clusters(path, asked: ClusterRequest, outs, force, options) -> api.Clusters
     job.messages.say(f"{len(data):,} sequences; linked: {definition}")
     with job.watched() as chosen:
         seen = replace(definition, options=chosen)
-        found = api.engine.cluster(data, seen, asked.method)
+        found = api.clusters_of(data, seen, asked.method)
     job.messages.say(link_job.pairs_line(found.info))
     alone = int((found.sizes == 1).sum())
     job.messages.say(f"{found.heading()}; {alone:,} alone ({asked.method})")

@@ -73,12 +73,12 @@ def run(
     choices = api.SplitChoices(
         asked.parts, asked.folds, labels, asked.seed, asked.too_large
     )
-    shares = api.engine.check_choices(choices, data)
+    shares = api.check_choices(choices, data)
     files = _files(path, asked.fasta, shares, listed.force)
     job.messages.say(f"{len(data):,} sequences; linked: {definition}")
     with job.watched() as chosen:
         seen = replace(definition, options=chosen)
-        found = api.engine.split(data, seen, choices)
+        found = api.split_of(data, seen, choices)
     job.messages.say(link_job.pairs_line(found.info))
     components = counted(len(set(found.groups.tolist())), "component")
     job.messages.say(f"{components}; {found.heading()}; {found.nearness()}")

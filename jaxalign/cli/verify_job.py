@@ -50,7 +50,7 @@ def run(
     _compare(path, known, again, again)
     found = audit_job.compare(job, parts, definition)
     audit_job.finish(job, found, read, asked.out, audit)
-    _compare(path, known, certificate.certificate_of(found, *read))
+    _compare(path, known, found.certificate(*read))
     opened = "" if files.parts == _paths(known) else "; its paths were not opened"
     job.messages.say(f"{path}: verified, the same was found again{opened}")
     return 0 if found.holds else LeakError.exit_code

@@ -27,6 +27,7 @@ from jaxalign.runtime import pipeline
 
 SEEDS = 8  # likely pairs that are aligned first, a worst pair
 COLUMNS = ("a", "b", "i", "j")
+RISING_CUT = "worst identity known by then"  # below the cut of the definition
 # Parts of all rounds up to one, of those before it: a round knows what was found
 # before, and waits for its last part.
 ROUNDS_RATIO = 5
@@ -145,6 +146,8 @@ def _tables(
         some = parts[at : ROUNDS_RATIO * at + 1]
         chosen = watch(pair_options(shown, 0.0 if full else least()), done)
         task = make_task("cross", queries, targets, definition.scoring, chosen)
+        if (chosen.min_identity or 0.0) < definition.cut:
+            task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
         yield from (table for _, table in stream_parts(task, some, chosen))
         at, done = at + len(some), done + sum(part.cells for part in some)
 

@@ -15,10 +15,18 @@ from typing import Any, Unpack
 
 from jaxalign import inputs
 from jaxalign.errors import UsageError
-from jaxalign.homology import certificate, engine
-from jaxalign.homology.audit import Audit, coverage
+from jaxalign.homology import certificate
+from jaxalign.homology.audit import Audit
+from jaxalign.homology.certificate import coverage
 from jaxalign.homology.dendrogram import dendrogram
-from jaxalign.homology.engine import SplitChoices
+from jaxalign.homology.engine import (
+    SplitChoices,
+    audit_of,
+    check_choices,
+    clusters_of,
+    graph_of,
+    split_of,
+)
 from jaxalign.homology.options import (
     AuditKeywords,
     Definition,
@@ -28,7 +36,6 @@ from jaxalign.homology.options import (
     TooLarge,
     define,
 )
-from jaxalign.homology.report import report
 from jaxalign.homology.result import Clusters, Split
 from jaxalign.homology.splits import REMOVED
 from jaxalign.inputs import SetLike
@@ -90,7 +97,7 @@ def cluster(
     """
     chosen = HomologyOptions(**options)
     definition, data = _read(sequences, scoring, chosen, "min_identity", min_identity)
-    return engine.cluster(data, definition, method)
+    return clusters_of(data, definition, method)
 
 
 @with_options(HomologyOptions)
@@ -150,7 +157,7 @@ def identity_graph(
     """
     chosen = HomologyOptions(**options)
     definition, data = _read(sequences, scoring, chosen, "min_identity", min_identity)
-    return engine.graph(data, definition)
+    return graph_of(data, definition)
 
 
 @with_options(HomologyOptions)
@@ -213,7 +220,7 @@ def split(
     choices = SplitChoices(parts, folds, labels, seed, too_large)
     chosen = HomologyOptions(**options)
     definition, data = _read(sequences, scoring, chosen, "max_identity", max_identity)
-    return engine.split(data, definition, choices)
+    return split_of(data, definition, choices)
 
 
 @with_options(HomologyOptions)
@@ -254,13 +261,13 @@ def audit(
     definition = define(scoring, chosen, "max_identity", max_identity)
     if isinstance(parts, Split):
         sets, removed = {x: parts.take(x) for x in parts.names}, len(parts.removed)
-        return engine.audit(sets, definition, removed)
+        return audit_of(sets, definition, removed)
     if not isinstance(parts, Mapping):
         parts = {f"part{k}": one for k, one in enumerate(parts, 1)}
     if len(parts) < 2:
         raise UsageError("an audit needs two parts or more")
     sets = inputs.sets(scoring, *parts.values())
-    return engine.audit(dict(zip(map(str, parts), sets, strict=True)), definition)
+    return audit_of(dict(zip(map(str, parts), sets, strict=True)), definition)
 
 
 def _read(
@@ -285,14 +292,16 @@ __all__ = [
     "Split",
     "SplitChoices",
     "audit",
+    "audit_of",
     "certificate",
+    "check_choices",
     "cluster",
+    "clusters_of",
     "coverage",
     "deduplicate",
     "define",
     "dendrogram",
-    "engine",
     "identity_graph",
-    "report",
     "split",
+    "split_of",
 ]

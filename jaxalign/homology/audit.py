@@ -1,16 +1,17 @@
-"""What an audit returns: the pairs across parts, counted, and the worst of them."""
+"""The result of an audit: the pairs across parts, counted, and the worst of them."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from jaxalign.homology import certificate, report
 from jaxalign.homology.across import Across
 from jaxalign.homology.links import PairCounts
 from jaxalign.homology.options import Definition, pair_options
 from jaxalign.homology.result import Split
+from jaxalign.homology.within import within_parts
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.table import Table
@@ -59,18 +60,49 @@ class Audit:
         """Whether no pair across is at or above the cut."""
         return self.leaks == 0
 
-    def certificate(self) -> dict[str, Any]:
-        """What was compared and what was found, as plain values for JSON: the
-        definition, SHA-256 of the parts, pairs, leaks and worst pairs."""
-        from jaxalign.homology import certificate
+    def certificate(
+        self, inputs: list[dict] | None = None, split: dict | None = None
+    ) -> dict[str, Any]:
+        """The claim of this audit and all that it rests on, as plain values for JSON.
 
-        return certificate.certificate_of(self)
+        Parameters
+        ----------
+        inputs : list of dict, optional
+            Files that were read: their ``path``, ``sha256``, ``records``, and what
+            became of ``unknown`` letters.
+        split : dict, optional
+            The file that says which sequence is in which part: ``path``, ``sha256``.
+
+        Returns
+        -------
+        dict
+            Definition, SHA-256 of the parts, pairs, leaks and worst pairs.
+        """
+        parts = dict(zip(self.names, self.parts, strict=True))
+        left_out = self.left_out
+        about = certificate.subject(self.definition, parts, left_out, inputs, split)
+        rows = zip(*(column.tolist() for column in self.worst.values()), strict=True)
+        return about | {
+            "pairs": self.info["all"],
+            "leaks": self.leaks,
+            "holds": self.holds,
+            "worst_count": len(self.worst["identity"]),
+            "worst": [dict(zip(self.worst, row, strict=True)) for row in rows],
+        }
 
     def report(self, split: Split | None = None) -> str:
         """A page of HTML for people; of a split it also says shares and labels."""
-        from jaxalign.homology import report
-
-        return "".join(report.report(self, split))
+        within = within_parts(self.parts, self.definition, split)
+        sections = (
+            report.verdict(self.heading(), self.holds, self.definition),
+            report.parts(self.names, self.parts, self.leaking, split),
+            report.identities(self.info, within, self.definition),
+            report.components(within.component_sizes),
+            report.labels(split),
+            report.worst_pairs(self.lines(), self.alignments),
+            report.computation(self.names, self.parts, self.info),
+        )
+        return report.page(self.heading(), sections)
 
     def to_pandas(self) -> Any:
         """``pandas.DataFrame`` of the worst pairs (needs pandas)."""
@@ -93,7 +125,11 @@ class Audit:
         leaks = show.counted(self.leaks, "leak") if self.leaks else "no leak"
         text = f"{leaks} in {pairs} across {sizes}"
         left = any(self.left_out.values())
-        return f"{text}; {coverage(self.parts, self.left_out)}" if left else text
+        return (
+            f"{text}; {certificate.coverage(self.parts, self.left_out)}"
+            if left
+            else text
+        )
 
     def lines(self) -> list[str]:
         """The worst pairs, one a line."""
@@ -104,30 +140,16 @@ class Audit:
         ]
 
 
-def coverage(parts: Collection[Sequences], left_out: dict[str, int]) -> str:
-    """How many of all sequences are in no part, and why."""
-    missing = sum(left_out.values())
-    count = sum(map(len, parts)) + missing
-    if not missing:
-        return f"all {show.counted(count, 'sequence')} are in the parts"
-    reasons = ", ".join(f"{many:,} {why}" for why, many in left_out.items() if many)
-    verb = "is" if missing == 1 else "are"
-    return (
-        f"{missing:,} of {show.counted(count, 'sequence')} {verb} in no part "
-        f"({reasons})"
-    )
-
-
-def audit_of(
+def with_alignments(
     names: tuple[str, ...],
     sets: list[Sequences],
     definition: Definition,
-    found: Across,
+    across: Across,
     counts: PairCounts,
     left_out: dict[str, int],
 ) -> Audit:
-    """The result of a comparison; the worst pairs are aligned with their paths."""
-    worst, kind = found.worst, definition.options.identity
+    """The audit of a comparison; the worst pairs are aligned with their paths."""
+    worst, kind = across.worst, definition.options.identity
     queries = [sets[a].between(i, i + 1) for a, i in zip(worst.a, worst.i, strict=True)]
     targets = [sets[b].between(j, j + 1) for b, j in zip(worst.b, worst.j, strict=True)]
     sides = [_joined(side, sets[0]) for side in (queries, targets)]
@@ -154,8 +176,8 @@ def audit_of(
     return Audit(
         names,
         tuple(sets),
-        found.leaks,
-        found.leaking,
+        across.leaks,
+        across.leaking,
         columns,
         table,
         definition,

@@ -7,45 +7,21 @@ otherwise, and the claim says everything that decides what was compared.
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from jaxalign.errors import InputError, JaxalignError
-from jaxalign.homology.audit import Audit, coverage
 from jaxalign.homology.options import Definition, HomologyOptions, define
+from jaxalign.model import show
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
 
 FORMAT = "jaxalign certificate, 2"
 # What the audit cannot be done again without.
 KINDS = {"definition": dict, "parts": list, "inputs": list, "worst": list}
-
-
-def certificate_of(
-    audit: Audit, inputs: list[dict] | None = None, split: dict | None = None
-) -> dict[str, Any]:
-    """The certificate of an audit, as plain values.
-
-    Parameters
-    ----------
-    audit : Audit
-    inputs : list of dict, optional
-        Files that were read: their paths, SHA-256, numbers of records, and what became
-        of unknown letters.
-    split : dict, optional
-        The file that says which sequence is in which part: its path and SHA-256.
-    """
-    parts = dict(zip(audit.names, audit.parts, strict=True))
-    about = subject(audit.definition, parts, audit.left_out, inputs, split)
-    return about | {
-        "pairs": audit.info["all"],
-        "leaks": audit.leaks,
-        "holds": audit.holds,
-        "worst_count": len(audit.worst["identity"]),
-        "worst": _worst(audit),
-    }
 
 
 def subject(
@@ -57,7 +33,7 @@ def subject(
 ) -> dict[str, Any]:
     """What a certificate says before anything is compared.
 
-    Parameters are those of ``certificate_of`` and of an ``Audit``.
+    Parameters are those of ``Audit.certificate`` and fields of an ``Audit``.
     """
     inputs = inputs or []
     said = [str(definition), coverage(parts.values(), left_out)]
@@ -78,6 +54,20 @@ def subject(
     }
 
 
+def coverage(parts: Collection[Sequences], left_out: dict[str, int]) -> str:
+    """How many of all sequences are in no part, and why."""
+    missing = sum(left_out.values())
+    count = sum(map(len, parts)) + missing
+    if not missing:
+        return f"all {show.counted(count, 'sequence')} are in the parts"
+    reasons = ", ".join(f"{many:,} {why}" for why, many in left_out.items() if many)
+    verb = "is" if missing == 1 else "are"
+    return (
+        f"{missing:,} of {show.counted(count, 'sequence')} {verb} in no part "
+        f"({reasons})"
+    )
+
+
 def sha256_of(sequences: Sequences) -> str:
     """SHA-256 of names and letters: of the lines ``>name`` and letters of every record,
     in UTF-8."""
@@ -85,12 +75,6 @@ def sha256_of(sequences: Sequences) -> str:
     for name, text in zip(sequences.names, sequences.texts(), strict=True):
         digest.update(f">{name}\n{text}\n".encode())
     return digest.hexdigest()
-
-
-def _worst(audit: Audit) -> list[dict]:
-    names = list(audit.worst)
-    rows = zip(*(column.tolist() for column in audit.worst.values()), strict=True)
-    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _definition(definition: Definition) -> dict[str, Any]:

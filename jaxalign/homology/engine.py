@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from jaxalign.homology import across, components, linkage
-from jaxalign.homology.audit import Audit, audit_of
+from jaxalign.homology.audit import Audit, with_alignments
 from jaxalign.homology.greedy import greedy
 from jaxalign.homology.links import PairCounts, all_links, stream_links
 from jaxalign.homology.options import (
@@ -35,7 +35,7 @@ class SplitChoices:
     too_large: TooLarge = "error"
 
 
-def cluster(data: Sequences, definition: Definition, method: str) -> Clusters:
+def clusters_of(data: Sequences, definition: Definition, method: str) -> Clusters:
     """Cluster a set.
 
     Raises
@@ -67,7 +67,7 @@ def _linked(data, definition: Definition, method: str, counts: PairCounts):
     return linkage.clusters(data, definition, links, groups, method, counts)
 
 
-def graph(data: Sequences, definition: Definition) -> csr_array:
+def graph_of(data: Sequences, definition: Definition) -> csr_array:
     """Links as a symmetric sparse matrix."""
     links = all_links(data, definition, PairCounts())
     sides = np.concatenate([links.i, links.j]), np.concatenate([links.j, links.i])
@@ -89,7 +89,7 @@ def check_choices(choices: SplitChoices, data: Sequences) -> dict[str, float]:
     return shares_of(choices.parts, choices.folds)
 
 
-def split(data: Sequences, definition: Definition, choices: SplitChoices) -> Split:
+def split_of(data: Sequences, definition: Definition, choices: SplitChoices) -> Split:
     """Split a set."""
     shares = check_choices(choices, data)
     labels, counts = labels_of(choices.labels, data.names), PairCounts()
@@ -105,7 +105,7 @@ def split(data: Sequences, definition: Definition, choices: SplitChoices) -> Spl
     return Split(data, tuple(shares), part, groups, wanted, labels, definition, about)
 
 
-def audit(
+def audit_of(
     parts: dict[str, Sequences], definition: Definition, removed=0, unlisted=0
 ) -> Audit:
     """Compare every pair across some parts.
@@ -124,4 +124,4 @@ def audit(
     counts, sets = PairCounts(), list(parts.values())
     found = across.compare(sets, definition, definition.options.worst, counts)
     left_out = {"removed": removed, "unlisted": unlisted}
-    return audit_of(tuple(parts), sets, definition, found, counts, left_out)
+    return with_alignments(tuple(parts), sets, definition, found, counts, left_out)

@@ -11,7 +11,7 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs.large_jobs import stream_parts
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.parts import query_ranges
-from jaxalign.pairs.plan import COLUMN_BYTES, Task
+from jaxalign.pairs.plan import COLUMN_BYTES, Task, added
 from jaxalign.pairs.proofs import survivors
 from jaxalign.runtime import memory
 from jaxalign.runtime.lengths import by_length
@@ -45,7 +45,6 @@ class PairCounts:
 
     def add(self, info: dict, shares: np.ndarray, definition: Definition) -> None:
         """Count what a table says of its pairs, and the identities of its rows."""
-        excluded = info.get("excluded", {})
         linked = int((shares >= definition.cut).sum())
         bins = np.searchsorted(EDGES, shares[~np.isnan(shares)], side="right") - 1
         self.histogram += np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
@@ -54,9 +53,7 @@ class PairCounts:
         self.linked += linked
         self.seconds += info["seconds"]
         self.implementation = self.implementation or info["implementation"]
-        for bound, count in excluded.items():
-            name = _named(bound, definition)
-            self.excluded[name] = self.excluded.get(name, 0) + count
+        self.excluded = added(self.excluded, info.get("excluded", {}))
 
     def about(self) -> dict:
         """As plain values."""
@@ -67,13 +64,6 @@ class PairCounts:
             "at_or_above_cut": self.linked,
             "histogram": self.histogram,
         }
-
-
-def _named(bound: str, definition: Definition) -> str:
-    """The inequality of a bound; an audit has others than the cut, too many to list."""
-    left, _, least = bound.rpartition(" < ")
-    same = definition.cut, definition.options.min_length_ratio
-    return bound if float(least) in same else f"{left} < worst identity known by then"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,17 +1,19 @@
 """A report of an audit for people: one page of HTML, which needs no network."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from html import escape
 
 import numpy as np
 
 from jaxalign.homology import charts
-from jaxalign.homology.audit import Audit
 from jaxalign.homology.certificate import sha256_of
 from jaxalign.homology.links import BINS, EDGES
+from jaxalign.homology.options import Definition
 from jaxalign.homology.result import Split
-from jaxalign.homology.within import Within, within_parts
+from jaxalign.homology.within import Within
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.names import written
+from jaxalign.model.table import Table
 from jaxalign.model.versions import package_versions
 
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "scipy")
@@ -29,71 +31,68 @@ summary { cursor: pointer; } .ok { color: #1c6b34; } .leak { color: #a3261b; }
 """
 
 
-def report(audit: Audit, split: Split | None = None) -> list[str]:
-    """The lines of the page; ``split`` has the labels, where there are any."""
-    within = within_parts(audit.parts, audit.definition, split)
-    sections = (
-        _verdict(audit),
-        _parts(audit, split),
-        _identities(audit, within),
-        _components(within),
-        _labels(split),
-        _worst(audit),
-        _small_print(audit),
-    )
+def page(title: str, sections: Iterable[Iterable[str]]) -> str:
+    """The whole page, of the lines of its sections."""
     head = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(audit.heading())}</title><style>{STYLE}</style></head><body>\n"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>\n"
     )
     lines = (f"{line}\n" for section in sections for line in section)
-    return [head, *lines, "</body></html>\n"]
+    return "".join([head, *lines, "</body></html>\n"])
 
 
-def _verdict(audit: Audit) -> Iterator[str]:
+def verdict(heading: str, holds: bool, definition: Definition) -> Iterator[str]:
+    """Whether the split holds, and by which definition."""
     yield "<h1>Audit of a split</h1>"
-    kind, says = ("ok", "holds") if audit.holds else ("leak", "does not hold")
-    yield f'<p class="{kind}"><strong>The split {says}: {escape(audit.heading())}.'
+    kind, says = ("ok", "holds") if holds else ("leak", "does not hold")
+    yield f'<p class="{kind}"><strong>The split {says}: {escape(heading)}.'
     yield "</strong></p>"
     yield "<p>A leak is a pair of sequences of different parts with "
-    yield f"<code>{escape(str(audit.definition))}</code>.</p>"
+    yield f"<code>{escape(str(definition))}</code>.</p>"
 
 
-def _parts(audit: Audit, split: Split | None) -> Iterator[str]:
+def parts(
+    names: Iterable[str],
+    sets: Collection[Sequences],
+    leaking: Iterable[np.ndarray],
+    split: Split | None,
+) -> Iterator[str]:
+    """The parts, and how many of their sequences are in a leak."""
     yield "<h2>Parts</h2><table><tr><th>part</th><th class=n>sequences</th>"
     yield "<th class=n>share</th><th class=n>asked for</th>"
     yield "<th class=n>in a leak</th></tr>"
-    whole = max(sum(map(len, audit.parts)), 1)
-    asked = [""] * len(audit.names)
+    count = max(sum(map(len, sets)), 1)
+    shares = [""] * len(sets)
     if split is not None:
-        asked = [f"{share:.2%}" for share in split.shares.tolist()]
-    rows = zip(audit.names, audit.parts, asked, audit.leaking, strict=True)
-    for name, one, share, leaking in rows:
+        shares = [f"{share:.2%}" for share in split.shares.tolist()]
+    for name, sequences, share, leaks in zip(names, sets, shares, leaking, strict=True):
+        size = len(sequences)
         yield (
-            f"<tr><td>{escape(name)}</td><td class=n>{len(one):,}</td>"
-            f"<td class=n>{len(one) / whole:.2%}</td><td class=n>{share}</td>"
-            f"<td class=n>{int(leaking.sum()):,}</td></tr>"
+            f"<tr><td>{escape(name)}</td><td class=n>{size:,}</td>"
+            f"<td class=n>{size / count:.2%}</td><td class=n>{share}</td>"
+            f"<td class=n>{int(leaks.sum()):,}</td></tr>"
         )
     yield "</table>"
     if split is not None:
         yield f"<p>{escape(split.heading())}; {escape(split.nearness())}.</p>"
 
 
-def _identities(audit: Audit, within: Within) -> Iterator[str]:
+def identities(info: dict, within: Within, definition: Definition) -> Iterator[str]:
+    """Histograms of identities within parts and across them."""
     yield "<h2>Identities</h2>"
-    across = audit.info["all"], audit.info["histogram"]
-    for name, colour, (pairs, histogram) in (
-        ("within parts", charts.COLOURS[0], (within.pairs, within.histogram)),
-        ("across parts", charts.COLOURS[1], across),
-    ):
-        yield _histogram(audit, name, colour, pairs, histogram)
+    across = "across parts", info["all"], info["histogram"]
+    inside = "within parts", within.pairs, within.histogram
+    for colour, pairs in zip(charts.COLOURS, (inside, across), strict=False):
+        yield _histogram(*pairs, colour, definition)
 
 
-def _histogram(audit: Audit, name: str, colour: str, pairs: int, histogram) -> str:
+def _histogram(
+    name: str, pairs: int, histogram: np.ndarray, colour: str, definition: Definition
+) -> str:
     """Bars of identities, and left of them what is known to be below."""
-    shown, cut = int(histogram.sum()), audit.definition.cut
-    rest = pairs - shown
-    full = audit.definition.options.full_histogram
+    below, cut = pairs - int(histogram.sum()), definition.cut
+    full = definition.options.full_histogram
     other = "not compared" if full else "proved below the cut"
     labels = [other, "", *(f"{edge:.2f}" for edge in EDGES[:-1])]
     tenths = (f"{k / BINS:.1f}" if k % (BINS // 10) == 0 else "" for k in range(BINS))
@@ -102,7 +101,7 @@ def _histogram(audit: Audit, name: str, colour: str, pairs: int, histogram) -> s
     bars = charts.log_bars(
         f"Identities of pairs {name}",
         labels,
-        [rest, 0, *histogram.tolist()],
+        [below, 0, *histogram.tolist()],
         colours,
         at,
         ["", "", *tenths],
@@ -110,13 +109,13 @@ def _histogram(audit: Audit, name: str, colour: str, pairs: int, histogram) -> s
     above = int(histogram[EDGES[:-1] >= cut - 1e-12].sum())
     caption = (
         f"Identities of {pairs:,} pairs {name}, on a logarithmic scale. The grey bar "
-        f"is {rest:,} pairs {other}; the dashed line is the cut, {cut:g}"
+        f"is {below:,} pairs {other}; the dashed line is the cut, {cut:g}"
     )
     return charts.figure(bars, f"{caption}; {above:,} pairs are in bars above it.")
 
 
-def _components(within: Within) -> Iterator[str]:
-    sizes = within.component_sizes
+def components(sizes: np.ndarray) -> Iterator[str]:
+    """The sizes of components as a chart."""
     if not len(sizes):
         return
     powers = np.ceil(np.log2(sizes)).astype(int)
@@ -137,15 +136,16 @@ def _components(within: Within) -> Iterator[str]:
     )
 
 
-def _labels(split: Split | None) -> Iterator[str]:
+def labels(split: Split | None) -> Iterator[str]:
+    """Shares of labels in every part, where a split has labels."""
     if split is None or split.labels is None or split.label_counts is None:
         return
     names, counts = list(split.labels.names), split.label_counts
     if len(names) > MOST_LABELS:
         order = np.argsort(-counts.sum(axis=0), kind="stable")
         first, others = order[: MOST_LABELS - 1], order[MOST_LABELS - 1 :]
-        rest = counts[:, others].sum(axis=1)
-        counts = np.concatenate([counts[:, first], rest[:, None]], axis=1)
+        last = counts[:, others].sum(axis=1, keepdims=True)
+        counts = np.concatenate([counts[:, first], last], axis=1)
         names = [*(names[k] for k in first.tolist()), f"{len(others)} others"]
     rows = list(zip(split.names, counts.tolist(), strict=True))
     rows.append(("all", counts.sum(axis=0).tolist()))
@@ -157,30 +157,32 @@ def _labels(split: Split | None) -> Iterator[str]:
     )
 
 
-def _worst(audit: Audit) -> Iterator[str]:
-    yield f"<h2>The {len(audit.worst['identity'])} worst pairs across parts</h2>"
+def worst_pairs(lines: Collection[str], alignments: Table) -> Iterator[str]:
+    """The worst pairs, each with its alignment."""
+    yield f"<h2>The {len(lines)} worst pairs across parts</h2>"
     yield (
         "<p>They are exact below the cut too. The identity is that of the optimal "
         "alignment with the most identical pairs; another optimal one may be "
         "shown.</p>"
     )
-    pairs = zip(audit.lines(), audit.alignments.alignments(), strict=True)
-    for line, alignment in pairs:
+    for line, alignment in zip(lines, alignments.alignments(), strict=True):
         yield f"<details><summary>{escape(written(line))}</summary>"
         yield f"<pre>{escape(str(alignment))}</pre></details>"
 
 
-def _small_print(audit: Audit) -> Iterator[str]:
-    info = audit.info
+def computation(
+    names: Iterable[str], sets: Iterable[Sequences], info: dict
+) -> Iterator[str]:
+    """Pairs that were aligned or excluded, digests of the parts, and versions."""
     yield "<h2>How it was computed</h2>"
     yield f"<p>{info['all']:,} pairs across, {info['aligned']:,} of them aligned.</p>"
     yield "<ul>"
     for bound, count in info["excluded"].items():
         yield f"<li>{count:,} excluded by proof: {escape(bound)}</li>"
     yield "</ul><table>"
-    for name, one in zip(audit.names, audit.parts, strict=True):
+    for name, sequences in zip(names, sets, strict=True):
         yield f"<tr><td>SHA-256 of {escape(name)}</td>"
-        yield f"<td><code>{sha256_of(one)}</code></td></tr>"
+        yield f"<td><code>{sha256_of(sequences)}</code></td></tr>"
     for name, number in package_versions(PACKAGES).items():
         yield f"<tr><td>{escape(name)}</td><td>{escape(number)}</td></tr>"
     yield "</table>"

@@ -26,6 +26,8 @@ class Filters:
     ``coverage`` says of whom at least ``min_cov`` must be covered: of both sequences,
     of the query or of the target (MMseqs2's coverage modes 0, 2 and 1).
     ``min_length_ratio`` is about the shorter length over the longer one (CD-HIT's -s).
+    ``cut_name`` is written in place of ``min_identity`` where pairs below it are
+    counted, as where it rises while a job runs.
     """
 
     min_score: float | None = None
@@ -34,6 +36,7 @@ class Filters:
     min_cov: float | None = None
     coverage: str = "both"
     min_length_ratio: float | None = None
+    cut_name: str | None = None
 
     def __bool__(self) -> bool:
         least = self.min_score, self.min_identity, self.min_cov, self.min_length_ratio

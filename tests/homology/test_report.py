@@ -13,7 +13,6 @@ import pytest
 
 import jaxalign
 from jaxalign.homology import charts
-from jaxalign.homology.report import report
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 VOID = {"meta", "rect", "line"}
@@ -108,7 +107,7 @@ def test_a_full_histogram_has_all_pairs():
 def test_a_report_of_leaks_and_of_no_split():
     parts = {"train": ["ACGTACGT"], "test": ["ACGTACGA", ""], "none": []}
     found = jaxalign.audit(parts, SCORING, max_identity=0.5)
-    text = "".join(report(found))
+    text = found.report()
     page = Page(text)
     assert "The split does not hold: 1 leak in 2 pairs" in text
     cells = page.texts["td"]

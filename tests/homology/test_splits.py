@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.homology import assignment, removal, separator, splits
+from jaxalign.homology import across, assignment, removal, separator, splits
 from jaxalign.homology.links import Links
 from jaxalign.pairs.proofs import proof
 
@@ -57,13 +57,13 @@ def check_split(seed: int):
 
 def check_worst(audit, part, shares, count):
     """The worst pairs are those of all pairs across."""
-    across = [
+    identities = [
         shares[i, j]
         for i in range(len(part))
         for j in range(i)
         if -1 < part[i] != part[j] > -1 and np.isfinite(shares[i, j])
     ]
-    assert audit.worst["identity"].tolist() == sorted(across, reverse=True)[:count]
+    assert audit.worst["identity"].tolist() == sorted(identities, reverse=True)[:count]
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
@@ -90,20 +90,20 @@ def test_an_audit_finds_every_leak(seed):
     pairs = sum(part[i] != part[j] for i in range(len(part)) for j in range(i))
     assert found.info["all"] == pairs
     assert found.info["aligned"] + sum(found.info["excluded"].values()) == pairs
-    across = (part[:, None] != part[None, :]) & (shares >= cut)
+    leaking = (part[:, None] != part[None, :]) & (shares >= cut)
     for k in range(3):
-        assert found.leaking[k].tolist() == across.any(axis=1)[part == k].tolist()
+        assert found.leaking[k].tolist() == leaking.any(axis=1)[part == k].tolist()
 
 
-@pytest.mark.parametrize("ratio", [None, 0.35])
-def test_what_is_excluded_changes_nothing(ratio, monkeypatch):
+@pytest.mark.parametrize("ratio, cut", [(None, 0.7), (0.35, 0.7), (None, 0.95)])
+def test_what_is_excluded_changes_nothing(ratio, cut, monkeypatch):
     """Real alphabets have many letters: most pairs are excluded by a proof."""
     monkeypatch.setattr(proof, "LEAST_CELLS", 0)
     random = np.random.default_rng(0)
     words = ["".join(random.choice([*"ARNDCQEGHILKMFPSTWYV"], 30)) for _ in range(40)]
     words += [word[: 10 + k] + "WW" for k, word in enumerate(words[:20])]
     parts = {"a": words[:40], "b": words[40:]}
-    asked = {"max_identity": 0.7, "worst": 5, "min_length_ratio": ratio}
+    asked = {"max_identity": cut, "worst": 5, "min_length_ratio": ratio}
     found = jaxalign.audit(parts, **asked)
     plain = jaxalign.audit(parts, filter=False, **asked)
     assert {k: v.tolist() for k, v in found.worst.items()} == {
@@ -114,6 +114,8 @@ def test_what_is_excluded_changes_nothing(ratio, monkeypatch):
     reasons = found.info["excluded"]
     assert sum(reasons.values()) + found.info["aligned"] == 800
     assert any("lcs" in name for name in reasons) and len(reasons) == 2 + bool(ratio)
+    rises = len(found.worst["identity"]) > found.leaks  # a pair below the cut is wanted
+    assert all(across.RISING_CUT in name for name in reasons) == rises == (cut == 0.95)
     assert ratio is None or f"min(m, n) / max(m, n) < {ratio}" in str(reasons)
 
 

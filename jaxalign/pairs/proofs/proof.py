@@ -59,7 +59,10 @@ class Proofs:
     @property
     def cut(self) -> str:
         """Denominator and cut of the bound."""
-        return f"{self.bound} < {self.bound.cut:.15g}" if self.bound else ""
+        if self.bound is None:
+            return ""
+        least = self.task.filters.cut_name or f"{self.bound.cut:.15g}"
+        return f"{self.bound} < {least}"
 
     def may_pass(self, m, n) -> np.ndarray:
         """Which pairs of lengths m and n their lengths leave."""
