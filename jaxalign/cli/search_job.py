@@ -43,6 +43,7 @@ def run(
     warn_of_letters(table, database, request, messages)
     kept = compact(filtered(table, request, worst))
     job.write(kept, request, options.output.force)
+    warn_of_fits(table.info, messages)
     messages.say(summary(table.info, len(table), len(kept)))
     if options.output.json:
         about = (job.device_of(table.info, devices), messages.warnings)
@@ -167,8 +168,34 @@ def _fitted(info: dict) -> str:
     """That statistics were fitted, with medians over the queries."""
     if info.get("statistics") != "fitted":
         return ""
-    rate, factor = (np.median(info[name]) for name in ("lambda", "K"))
+    known = ~np.isnan(info["lambda"])
+    if not known.any():
+        return "; E-values could not be fitted"
+    rate, factor = (np.median(info[name][known]) for name in ("lambda", "K"))
     return f"; E-values fitted to this search, lambda {rate:.3g}, K {factor:.2g}"
+
+
+def _sources(info: dict) -> dict[str, int]:
+    """How many queries were fitted to what."""
+    sources = [] if "fitted_to" not in info else info["fitted_to"].tolist()
+    return {name: sources.count(name) for name in dict.fromkeys(sources)}
+
+
+def warn_of_fits(info: dict, messages) -> None:
+    """Say where E-values are not of the database itself."""
+    counts = _sources(info)
+    whole = sum(counts.values())
+    if many := counts.get("shuffled"):
+        messages.warn(
+            f"E-values of {many:,} of {whole:,} queries are fitted to sequences of the "
+            "database with their letters in random orders: too many of the database "
+            "are related to these queries"
+        )
+    if many := counts.get("none"):
+        messages.warn(
+            f"{many:,} of {whole:,} queries have no E-values: their scores with random "
+            "sequences fit no distribution"
+        )
 
 
 def _as_json(request, read, database, table, kept, top, worst, device, warnings) -> str:
@@ -198,6 +225,7 @@ def as_dict(request, read, database, info, top, worst, device) -> dict:
         "max_evalue": worst,
         "strands": list(info.get("strands", (1,))),
         "statistics": info.get("statistics", "published"),
+        "fitted_to": _sources(info),
         "seconds": info["seconds"],
         "cells": info["cells"],
         "gcups": report.gcups(info),

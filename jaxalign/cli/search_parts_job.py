@@ -5,6 +5,8 @@ import os
 from contextlib import closing
 from dataclasses import replace
 
+import numpy as np
+
 from jaxalign.cli import inputs, job, parts_job, progress, report, search_job
 from jaxalign.cli.options import FolderOptions, Options
 from jaxalign.cli.request import Request, resolve
@@ -53,6 +55,7 @@ def run(
     source = database if held is None else held
     stream = (queries, source, request.scoring, replace(chosen, **which))
     info, hits = _search(stream, request, manifest, worst, options, messages, database)
+    search_job.warn_of_fits(info, messages)
     messages.say(search_job.summary(info, hits["found"], hits["kept"]))
     if options.output.json:
         about = top, worst, job.device_of(info, devices)
@@ -98,7 +101,10 @@ def _more(info: dict, part: dict) -> dict:
     """What is known of a run, a part later."""
     same = ("sequences", "residues", "implementation", "reason")
     added = {name: info[name] + part[name] for name in SUMS}
-    fits = {x: part[x] for x in ("statistics", "lambda", "K", "strands") if x in part}
+    fits = {x: part[x] for x in ("statistics", "strands") if x in part}
+    for name in ("lambda", "K", "fitted_to"):  # one a query of a part
+        if name in part:
+            fits[name] = np.concatenate([info.get(name, part[name][:0]), part[name]])
     return {name: part[name] for name in same} | added | fits
 
 

@@ -77,7 +77,10 @@ def search(
     statistics : {"published", "fitted"}
         Where lambda and K of bits and E-values come from: NCBI's table, or a fit to
         the scores of each query with a sample of this database, in local mode. Then
-        ``table.info`` has ``statistics`` = "fitted", ``lambda`` and ``K``, one a query.
+        ``table.info`` has ``statistics`` = "fitted", ``lambda`` and ``K``, one a query,
+        and ``fitted_to``: ``database``; ``shuffled``, sequences of the database with
+        their letters in random orders, where too many are related to the query; or
+        ``none`` where these say nothing, and bits and E-values are nan.
     unknown : {"error", "X", "mask"}
         For FASTA: what to do with a letter the alphabet lacks.
     progress : callable (cells done, cells in all or None), optional

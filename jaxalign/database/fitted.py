@@ -3,20 +3,35 @@
 The scores are those of up to ``SAMPLE`` sequences of the database, which a hash of
 their numbers chooses: the same ones, however the database is read. Where it has fewer
 than ``LEAST``, its sequences are scored with their letters in random orders, too.
+
+Where much of the sample is related to a query, as in a database of one family, the fit
+would be of no use: random sequences tell, ``DECOYS`` of the sample with their letters
+in random orders. Then the fit is to ``LEAST`` of them alone. ``Fits.sources`` says
+which.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import cycle, islice
+from typing import NamedTuple
 
 import numpy as np
 
 from jaxalign.model.alphabet import Sequences, from_parts
-from jaxalign.model.fitted_statistics import Fit, fit
+from jaxalign.model.fitted_statistics import (
+    MAX_DISTANCE,
+    NO_FIT,
+    Fit,
+    distance,
+    fit,
+    is_trustworthy,
+)
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs import tables
 from jaxalign.pairs.options import PairOptions
 
-SAMPLE, LEAST = 4000, 1000  # sequences
+SAMPLE, LEAST, DECOYS = 4000, 1000, 200  # sequences
+DATABASE, SHUFFLED, NONE = "database", "shuffled", "none"
 QUERIES = 256  # whose scores are in memory at a time
 # Constants of SplitMix64 (Steele, Lea and Flood 2014).
 ADDED, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -53,6 +68,29 @@ class Sample:
             parts = parts + [dice.permutation(one) for one in first]
         return from_parts([str(k) for k in range(len(parts))], parts, alphabet)
 
+    def shuffled(self, alphabet, count: int) -> Sequences:
+        """So many random sequences: of the sample, letters in random orders. Fewer are
+        the first of more."""
+        parts = islice(cycle([one for one in self.parts if len(one)]), count)
+        dice = np.random.default_rng(1)
+        parts = [dice.permutation(one) for one in parts]
+        return from_parts([str(k) for k in range(len(parts))], parts, alphabet)
+
+
+class Fits(NamedTuple):
+    """Lambda and K of each query, and what they were fitted to.
+
+    Attributes
+    ----------
+    values : Fit
+        float64 (queries,) each; nan where nothing could be fitted.
+    sources : (queries,) of str
+        ``database``, ``shuffled`` or ``none``.
+    """
+
+    values: Fit
+    sources: np.ndarray
+
 
 def _hashes(first: int, count: int) -> np.ndarray:
     """uint64 of numbers from ``first`` on."""
@@ -64,15 +102,46 @@ def _hashes(first: int, count: int) -> np.ndarray:
 
 def fits(
     queries: Sequences, sample: Sample, scoring: Scoring, options: PairOptions
-) -> Fit:
-    """Lambda and K of each query, float64 (queries,) each."""
+) -> Fits:
+    """Lambda and K of each query."""
     some = sample.sequences(scoring.alphabet)
-    found = []
+    decoys = sample.shuffled(scoring.alphabet, DECOYS)
+    values, sources = [], []
     for start in range(0, len(queries), QUERIES):
         part = queries.between(start, min(start + QUERIES, len(queries)))
-        scores = tables.run("cross", part, some, scoring, options)["score"]
-        rows = scores.reshape(len(part), len(some))
         lengths = part.lengths.tolist()
-        found += [fit(*x, some.lengths) for x in zip(rows, lengths, strict=True)]
-    values = np.array(found, np.float64).reshape(-1, 2).T
-    return Fit(*values)
+        scores, random = (_scores(part, x, scoring, options) for x in (some, decoys))
+        for m, own, other in zip(lengths, scores, random, strict=True):
+            estimate = fit(own, m, some.lengths)
+            known = is_trustworthy(estimate, other, m, decoys.lengths)
+            values.append(estimate if known else NO_FIT)
+            sources.append(DATABASE if known else NONE)
+    _fit_to_shuffled(queries, sample, scoring, options, values, sources)
+    columns = np.array(values, np.float64).reshape(-1, 2).T
+    return Fits(Fit(*columns), np.array(sources, object))
+
+
+def _fit_to_shuffled(queries, sample, scoring, options, values, sources) -> None:
+    """Fit the queries that have no fit to random sequences alone, where they can be."""
+    missing = [k for k, source in enumerate(sources) if source == NONE]
+    if not missing:
+        return
+    others = sample.shuffled(scoring.alphabet, LEAST)
+    for start in range(0, len(missing), QUERIES):
+        rows = missing[start : start + QUERIES]
+        part = queries.take(rows)
+        for k, scores in zip(
+            rows, _scores(part, others, scoring, options), strict=True
+        ):
+            m = len(queries[k])
+            estimate = fit(scores, m, others.lengths)
+            if estimate.lambda_ > 0 and (
+                distance(estimate, scores, m, others.lengths) <= MAX_DISTANCE
+            ):
+                values[k], sources[k] = estimate, SHUFFLED
+
+
+def _scores(queries: Sequences, targets: Sequences, scoring, options) -> np.ndarray:
+    """(queries, targets)."""
+    scores = tables.run("cross", queries, targets, scoring, options)["score"]
+    return scores.reshape(len(queries), len(targets))

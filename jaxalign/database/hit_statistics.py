@@ -46,9 +46,11 @@ def added(
     else:
         scan = pair_options(options, "score")
         fits = fitted.fits(table.queries, sample, table.scoring, scan)
-        row = fitted_statistics.Fit(*(x[table["query"]] for x in fits))
+        values = fits.values
+        row = fitted_statistics.Fit(*(x[table["query"]] for x in values))
         bits = fitted_statistics.bits(score, row)
         evalues = fitted_statistics.evalues(score, m, hits.residues, row)
-        info |= {"statistics": "fitted", "lambda": fits.lambda_, "K": fits.k}
+        info |= {"statistics": "fitted", "lambda": values.lambda_, "K": values.k}
+        info |= {"fitted_to": fits.sources}
     columns = table.columns | {"bits": bits, "evalue": evalues}
     return replace(table, columns=columns, info=info)

@@ -208,6 +208,22 @@ def test_evalues_are_fitted_where_none_are_published(run):
     assert code == 0 and json.loads(out)["statistics"] == "fitted"
 
 
+def test_a_database_of_relatives_is_said(run, monkeypatch):
+    """An E-value that no unrelated sequence of the database speaks for."""
+    one = "MKTAYIAKQRWNEHFLDVGSTPCMKYRWAEDNQIHLKFGTSVP"
+    texts = [one[: 42 - k % 12] for k in range(60)]
+    Path("f.fa").write_text("".join(f">v{k}\n{x}\n" for k, x in enumerate(texts)))
+    monkeypatch.setattr("jaxalign.database.fitted.LEAST", 60)
+    Path("one.fa").write_text(f">q\n{one}\n")
+    words = ("search", "one.fa", "f.fa", "--preset", "ssearch", "--max-evalue", "1e-3")
+    code, out, err = run(*words)
+    assert code == 0 and len(table(out)) == 60 and "in random orders" in err
+    code, out, _ = run(*words, "--json", "-o", "f.tsv")
+    assert json.loads(out)["fitted_to"] == {"shuffled": 1}
+    assert "in random orders" in json.loads(out)["warnings"][0]
+    assert run(*words, "-o", "folder/")[0] == 0
+
+
 def test_a_profile_is_a_query(run):
     """An alignment of one row: the search and the alignments of the profile."""
     Path("family.a3m").write_text(">one\nMKTAYIAKQRWNE\n>two\nMKTaaAYLAKQRWQE\n")

@@ -96,3 +96,50 @@ def test_refusals():
         jaxalign.search(["MKV"], ["MKV"], statistics="fitted", mode="global")
     with pytest.raises(UsageError, match="unknown statistics 'guessed'"):
         jaxalign.search(["MKV"], ["MKV"], statistics="guessed")
+
+
+def variants(seed, of, count, changes):
+    """Sequences with some letters exchanged."""
+    dice, made = np.random.default_rng(seed), []
+    for _ in range(count):
+        letters = list(of)
+        for place in dice.integers(0, len(of), changes):
+            letters[place] = dice.choice(LETTERS)
+        made.append("".join(letters))
+    return made
+
+
+RELATIVES = {
+    "clones": lambda one: [one] * 399 + [one[:-1]],
+    "variants": lambda one: variants(7, one, 400, 8),
+    "two families": lambda one: (
+        variants(7, one, 200, 8) + variants(8, one[::-1], 200, 9)
+    ),
+    "two fifths": lambda one: variants(7, one, 160, 8) + proteins(9, 240, 40, 200),
+    "a few": lambda one: variants(7, one, 8, 8) + proteins(9, 392, 40, 200),
+}
+
+
+@pytest.mark.parametrize("kind", RELATIVES)
+def test_a_database_of_relatives(kind, monkeypatch):
+    """A hit of 99 % has a small E-value, a random sequence of its letters has none."""
+    monkeypatch.setattr(fitted, "LEAST", 300)
+    query = QUERIES[0]
+    database = RELATIVES[kind](query)
+    dice = np.random.default_rng(10)
+    strange = ["".join(dice.permutation(list(query))) for _ in range(20)]
+    table = search([query], database + strange, SSEARCH)
+    evalue = dict(zip(table["target"].tolist(), table["evalue"], strict=True))
+    assert evalue[0] < 1e-20
+    assert np.median([evalue.get(len(database) + k, 1e9) for k in range(20)]) > 10
+    source = "database" if kind == "a few" else "shuffled"
+    assert table.info["fitted_to"].tolist() == [source]
+    # As a fit to another database of such sequences has it.
+    usual = search([query], proteins(11, 400, 150, 200), SSEARCH).info["lambda"][0]
+    assert 0.7 < table.info["lambda"][0] / usual < 1.4
+
+
+def test_what_cannot_be_fitted_has_no_evalue():
+    table = search(["AAAAAAAAAA"], ["A" * 20] * 50, SSEARCH)
+    assert table.info["fitted_to"].tolist() == ["none"] and len(table) == 50
+    assert np.isnan(table["evalue"]).all()

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from jaxalign.model.fitted_statistics import NO_FIT, Fit, bits, evalues, fit
+from jaxalign.model.fitted_statistics import (
+    NO_FIT,
+    Fit,
+    bits,
+    distance,
+    evalues,
+    fit,
+    is_trustworthy,
+)
 
 LAMBDA, K = 0.18, 0.03
 
@@ -40,3 +48,35 @@ def test_bits_and_evalues_agree():
     score, m = [50, 60], [100, 200]
     want = np.array(m) * 5000 * 2.0 ** -bits(score, found)
     np.testing.assert_allclose(evalues(score, m, 5000, found), want)
+
+
+@pytest.mark.parametrize("shorter", [0, 1, 2])
+def test_clones_have_no_fit_and_no_overflow(shorter):
+    """Scores that are all alike but for a few: K would be no number."""
+    scores, lengths = np.full(1100, 6700.0), np.full(1100, 1273)
+    scores[:shorter] -= 5
+    lengths[:shorter] -= 1
+    assert fit(scores, 1273, lengths) is NO_FIT
+    assert not is_trustworthy(NO_FIT, scores, 1273, lengths)
+
+
+@pytest.mark.parametrize("related, trusted", [(0, True), (40, True), (4000, False)])
+def test_a_fit_to_related_sequences_is_not_trusted(related, trusted):
+    scores, lengths = drawn(2)
+    decoys, decoy_lengths = drawn(3, 200)
+    scores[:related] = np.random.default_rng(4).normal(900, 40, related)
+    estimate = fit(scores, 250, lengths)
+    assert is_trustworthy(estimate, decoys, 250, decoy_lengths) == trusted
+    assert (distance(estimate, decoys, 250, decoy_lengths) < 0.15) == trusted
+
+
+def test_the_distance_by_its_definition():
+    scores, lengths = drawn(5, 90, 80)
+    estimate = Fit(0.15, 0.04)
+    largest = 0.0
+    for x in scores:
+        share = np.mean(
+            [1 - np.exp(-0.04 * 80 * n * np.exp(-0.15 * x)) for n in lengths]
+        )
+        largest = max(largest, abs(share - np.mean(scores >= x)))
+    assert distance(estimate, scores, 80, lengths) == pytest.approx(largest)
