@@ -390,7 +390,11 @@ print(json.dumps({"begin": first, "job": "kind=all"}), flush=True)
 
 
 @pytest.mark.parametrize(
-    "ending, why", [("os._exit(9)", "ended with 9"), ("time.sleep(60)", "silent for")]
+    "ending, why",
+    [
+        ("os._exit(9)", "ended with 9"),
+        pytest.param("time.sleep(60)", "silent for", marks=pytest.mark.slow),
+    ],
 )
 def test_a_process_that_dies_or_hangs_is_a_fault(ending, why, tmp_path, monkeypatch):
     (tmp_path / "fuzz_run.py").write_text(f"import sys{CHILD}{ending}")
@@ -434,7 +438,9 @@ def test_large_sets_repeat_and_have_relatives():
         assert (one == other).mean() > 0.1 or len(one) < 20
 
 
-@pytest.mark.parametrize("verb", homology_scale.VERBS)
+@pytest.mark.parametrize(
+    "verb", ["cluster", pytest.param("audit", marks=pytest.mark.slow), "dedup"]
+)
 def test_rows_of_large_sets_do_not_depend_on_devices(verb):
     words = ["--verbs", verb, "--proteins", "12", "--counts", "1,2"]
     alone, both = homology_scale.rows(homology_scale.parser().parse_args(words))

@@ -38,8 +38,10 @@ EXAMPLES = [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")
 
 
 LONG = {
+    "fit-a-profile.md",
     "homology-split.md",
     "learn-a-scoring.md",
+    "soft-alignment.md",
     "three-sequences.md",
     "train-an-aligner.md",
 }

@@ -33,14 +33,13 @@ OF_TWO = [
 
 
 @pytest.mark.parametrize("k", OF_TWO)
-def test_group_by_rows(k, known, monkeypatch):
+def test_group_by_rows(k, known):
     """The same results without a compiler: all jobs of two sequences are small."""
-    monkeypatch.delenv("JAXALIGN_ROWS")
     assert golden_jobs.entry(GROUPS[k]) == known[GROUPS[k].name]
 
 
 @pytest.mark.parametrize("k", PARAMETERS)
-def test_group(k, known):
+def test_group(k, known, compiled):
     found = golden_jobs.entry(GROUPS[k])
     show = f"rows: python tests/golden_jobs.py --show {k}"
     assert found == known[GROUPS[k].name], show

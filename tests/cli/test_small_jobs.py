@@ -47,6 +47,7 @@ def test_small_jobs_import_no_compiler(fasta, words):
     assert found.returncode == 0, found.stderr
 
 
+@pytest.mark.slow
 def test_a_device_by_name_computes(fasta):
     """A job for a device is not computed by rows; of --device cpu it is."""
     for words, ran in (

@@ -54,6 +54,7 @@ def test_fits_are_near_what_is_published():
     assert "statistics" not in usual.info
 
 
+@pytest.mark.slow
 def test_the_sample_does_not_depend_on_blocks(tmp_path, monkeypatch):
     some = DATABASE[:150]
     monkeypatch.setattr(fitted, "SAMPLE", 90)

@@ -21,6 +21,8 @@ from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.cpu import eight_bits, execute
 from jaxalign.pairs.options import PairOptions, make_task
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
 SETTINGS = {
     "local": dict(mode="local"),
@@ -92,7 +94,14 @@ def test_no_hit_depends_on_windows_or_threads(sets, options):
     assert rows_of(found) == expected(*sets, 5, mode="local")
 
 
-@pytest.mark.parametrize("many, enough", [(1, 2**16), (1, 3), (2**20, 3)])
+@pytest.mark.parametrize(
+    "many, enough",
+    [
+        pytest.param(1, 2**16, marks=pytest.mark.slow),
+        pytest.param(1, 3, marks=pytest.mark.slow),
+        (2**20, 3),
+    ],
+)
 def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
     """Tried in 8 bits, computed again in windows of such pairs or in whole windows."""
     monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
@@ -366,6 +375,7 @@ def real_proteins():
     return records
 
 
+@pytest.mark.slow
 def test_hits_and_scores_are_parasails():
     """Every query, every hit, and every tie in database order."""
     parasail = pytest.importorskip("parasail")
@@ -386,7 +396,7 @@ def test_hits_and_scores_are_parasails():
     check_rescored(found)
 
 
-@pytest.mark.parametrize("residues", [2**26, 200])
+@pytest.mark.parametrize("residues", [2**26, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_rows_find_the_same_hits(monkeypatch, sets, name, residues):
     """All scores by rows, in one block or several: the hits of the lanes."""

@@ -70,7 +70,14 @@ def test_complements_of_all_letters(kind):
     assert [other_strand(x, alphabet) for x in some] == want
 
 
-@pytest.mark.parametrize("top", [1, 3, 50])
+@pytest.mark.parametrize(
+    "top",
+    [
+        pytest.param(1, marks=pytest.mark.slow),
+        pytest.param(3, marks=pytest.mark.slow),
+        50,
+    ],
+)
 def test_hits_are_those_of_both_searches_by_hand(top):
     other = [(name, turned(one)) for name, one in QUERIES]
     plus, minus = search(QUERIES, top=50), search(other, top=50)

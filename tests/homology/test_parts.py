@@ -36,7 +36,13 @@ def drawn(count: int = 90) -> list[str]:
 TEXTS = drawn()
 
 
-@pytest.fixture(params=["cpu", "launches", "launches of two devices"])
+@pytest.fixture(
+    params=[
+        "cpu",
+        pytest.param("launches", marks=pytest.mark.slow),
+        "launches of two devices",
+    ]
+)
 def in_parts(request, monkeypatch):
     """Options of jobs that run in many parts."""
     for name, value in {"MIN_PARTS": 12, "QUERIES_STEP": 1, "MIN_CELLS": 1}.items():

@@ -179,6 +179,7 @@ def test_tables_of_a_warp_fill_its_lanes():
 # As a primitive: elsewhere than on a GPU it is ``hard.dp.fill``
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ("local", "semiglobal"))
 def test_chosen_where_they_run(monkeypatch, mode):
     """With and without the kernels, in and out of ``vmap``; costs by residue have

@@ -41,6 +41,8 @@ from kernels_pallas.pairs.ends import border_end
 from kernels_pallas.pairs.layout import numbers
 from kernels_pallas.pairs.shapes import FillOutput, output_shapes
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 FULL = (
     "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 36.03GiB.\n"
     "[executable_name='jit_found']"
@@ -126,7 +128,7 @@ JOBS = {
     "crossed": ("scores_matrix", {"mode": "global"}),
     "search": ("search", {"top": 4}),
 }
-QUICK = {("score", "looked at"), ("zipped", "issued")}
+QUICK = {("score", "looked at")}
 CASES = [
     pytest.param(
         name,

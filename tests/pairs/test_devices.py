@@ -23,6 +23,8 @@ from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.windows import PairMatrix
 from jaxalign.runtime import pipeline
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 TEXTS = some_texts(1, 30)
 OPTIONS = {"output": "alignment", "mode": "local"}
 

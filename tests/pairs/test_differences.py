@@ -12,6 +12,8 @@ from jaxalign import Scoring
 from jaxalign.model import bounds
 from jaxalign.pairs.cpu import eight_bits
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 LETTERS = "ACDW"
 STARTS = ([], ["query_start"], ["target_start"], ["query_start", "target_start"])
 
@@ -92,7 +94,7 @@ def test_a_matrix_of_scores(monkeypatch):
     [
         (Scoring(), {"free_ends": ["query_start", "target_start"]}),
         (Scoring(gap_open=4, gap_extend=4), {"output": "stats", "threads": 2}),
-        (scoring_of(*HIGHEST_OF_PATHS), {}),
+        pytest.param(scoring_of(*HIGHEST_OF_PATHS), {}, marks=pytest.mark.slow),
         (one_way(), {}),
     ],
     ids=["free starts", "linear", "limits", "one way"],

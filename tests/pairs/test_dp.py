@@ -243,7 +243,11 @@ def test_sweep_forms(local, form):
         check_lanes(*out, queries, targets, (S, *gaps, mode, ends), k % 2)
 
 
-@pytest.mark.parametrize("constant", [False, True], ids=["costs", "constant-costs"])
+@pytest.mark.parametrize(
+    "constant",
+    [False, pytest.param(True, marks=pytest.mark.slow)],
+    ids=["costs", "constant-costs"],
+)
 def test_eight_bits_say_when_they_do_not_hold(constant):
     """Up to the bound a score of int8 is the oracle's; beyond it the score found is
     beyond it, too, however often the values have wrapped."""

@@ -10,6 +10,8 @@ from jaxalign.model import bounds
 from jaxalign.pairs.cpu import eight_bits, execute
 from jaxalign.runtime import pipeline
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 HIGH = 232  # of BLOSUM62 with 11/1
 HIGH_OF_PATHS = 116
 
@@ -27,6 +29,7 @@ def scores(texts, **options):
     return jaxalign.align_all(texts, **({"mode": "local", "output": "score"} | options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["stats", "alignment"])
 def test_paths_beyond_eight_bits(output, monkeypatch):
     """Rows and operations of pairs on both sides of the limit, of threads and parts."""
@@ -46,7 +49,11 @@ def test_paths_beyond_eight_bits(output, monkeypatch):
         assert found.info["dtypes"] == ["int16", "int8"]
 
 
-@pytest.mark.parametrize("ratio", [1, 2**20], ids=["regrouped", "refilled"])
+@pytest.mark.parametrize(
+    "ratio",
+    [1, pytest.param(2**20, marks=pytest.mark.slow)],
+    ids=["regrouped", "refilled"],
+)
 def test_tables_of_scores_beyond_eight_bits(ratio, monkeypatch):
     tried, narrow = [], execute._narrow_rows
 

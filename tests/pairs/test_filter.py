@@ -134,7 +134,9 @@ def test_what_is_excluded_by_which_inequality():
     assert info["aligned_pairs"] == count - sum(want.values()) < info["pairs"] == count
 
 
-@pytest.mark.parametrize("include_self", [False, True])
+@pytest.mark.parametrize(
+    "include_self", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_parts_shards_and_what_is_there_already(include_self, monkeypatch):
     monkeypatch.setattr(proof, "MAX_QUERIES", 7)
     options = {"min_identity": 0.6, "identity": "longer", "output": "alignment"}
@@ -216,6 +218,7 @@ def test_progress_reaches_the_end():
     assert seen[-1] == (table.info["cells"],) * 2
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("named", [{"implementation": "rows"}, {}])
 def test_subsequences_are_counted_in_numpy_from_some_cells_on(named, monkeypatch):
     options = {"min_identity": 0.6, "identity": "longer", "output": "identity"}
@@ -240,6 +243,7 @@ def _encoded(texts):
     return jaxalign.align_all(texts, output="score").queries
 
 
+@pytest.mark.slow
 def test_where_there_is_no_bound_the_result_says_so():
     for options, words in (
         ({"identity": "aligned"}, "gap"),

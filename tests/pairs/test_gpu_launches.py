@@ -34,6 +34,8 @@ from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime.pipeline import teller
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 
 def run_all(task, monkeypatch, progress=None):
     """The result columns and paths of a task."""

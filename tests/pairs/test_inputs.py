@@ -283,6 +283,7 @@ def test_pairs_of_nucleotides(call):
     call(DNA, DNA, scoring=NUCLEIC)
 
 
+@pytest.mark.slow
 @every_triple
 def test_triples_of_nucleotides(call):
     with pytest.warns(UserWarning, match="nucleotides"):

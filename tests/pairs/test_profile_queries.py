@@ -10,13 +10,14 @@ from jaxalign import Profile, Scoring
 from jaxalign.errors import UsageError
 from jaxalign.pairs.cpu import eight_bits
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 LETTERS = "ARNDCQEGHILKMFPSTWYV"
+MODES = ("local", "global", "semiglobal")
 FORMS = [
-    *[(mode, "rows") for mode in ("local", "global", "semiglobal")],
-    *[(mode, "wavefront") for mode in ("local", "global", "semiglobal")],
-    ("local", "sweep"),
-    pytest.param("global", "sweep", marks=pytest.mark.slow),
-    pytest.param("semiglobal", "sweep", marks=pytest.mark.slow),
+    *[(mode, "rows") for mode in MODES],
+    *[(mode, "wavefront") for mode in MODES],
+    *[pytest.param(mode, "sweep", marks=pytest.mark.slow) for mode in MODES],
 ]
 
 
@@ -56,10 +57,12 @@ def test_hits_and_their_paths(mode, implementation):
     assert found.implementation == implementation
 
 
+@pytest.mark.slow
 def test_scores_by_stripes():
     same_hits(*problem(m=150), implementation="striped", align_top=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor, dtype", [(1, "int8"), (40, "int32")])
 def test_large_jobs_of_narrow_and_wide_scores(factor, dtype, monkeypatch):
     monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
@@ -97,6 +100,7 @@ def test_scores_by_the_gpu_kernels(mode, monkeypatch):
         np.testing.assert_array_equal(found[name], want[name], name)
 
 
+@pytest.mark.slow
 def test_any_rows_score_what_the_general_fill_finds():
     rng = np.random.default_rng(1)
     rows = ["MKV-LAGEHW", "MKI-LAGDHW", "MRVGL-GEHF", "LKVALAGE-W"]
@@ -114,6 +118,7 @@ def test_any_rows_score_what_the_general_fill_finds():
             assert one.cigar() == best.alignment(profile.consensus, target).cigar()
 
 
+@pytest.mark.slow
 def test_parts_of_a_search_and_single_alignments():
     query, targets = problem()
     profile = Profile.from_sequence(query)

@@ -274,7 +274,8 @@ def begin(fasta, out, cache):
     return start(["all", fasta, "-o", f"{out}/", *WORDS, "--resume"], cache)
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [2, 20])
 def test_kill_at_random_moments(fasta, want, tmp_path, kills):
     dice, count, held = random.Random(kills), 0, {}
     for _ in range(4 * kills):

@@ -42,8 +42,14 @@ def test_pairs_are_those_of_the_lanes(name):
         both(jaxalign.align_pairs, queries, targets, SCORINGS[name], **options)
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
+@pytest.mark.parametrize(
+    "mode, output",
+    [
+        *[("semiglobal", output) for output in OUTPUTS],
+        *[pytest.param("global", output, marks=pytest.mark.slow) for output in OUTPUTS],
+        *[pytest.param("local", output, marks=pytest.mark.slow) for output in OUTPUTS],
+    ],
+)
 def test_sets_are_those_of_the_lanes(mode, output):
     """All pairs of a set, with and without themselves; one against all."""
     texts, options = some_texts(3, 20, 50), {"mode": mode, "output": output}

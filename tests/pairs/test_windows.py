@@ -39,6 +39,8 @@ from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.runtime import memory
 from jaxalign.runtime.lengths import by_length
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 TEXTS = some_texts(1, 12)
 ALPHABET = Scoring().alphabet
 settings = pytest.mark.parametrize("mode, free", SETTINGS, ids=["g", "s", "l", "ends"])
@@ -141,7 +143,9 @@ def test_permuted_sets_give_the_same_alignments(mode):
         assert mixed["score"][k] == table["score"][at[min(i, j), max(i, j)]]
 
 
-@pytest.mark.parametrize("window", [1, 5, 11, 12, 13])
+@pytest.mark.parametrize(
+    "window", [1, pytest.param(5, marks=pytest.mark.slow), 11, 12, 13]
+)
 def test_any_window_gives_the_same(window):
     """Windows of 1, some, one less than all, all, and more."""
     for run in (run_all, run_zip):
@@ -208,6 +212,7 @@ def test_a_long_one_among_short_ones(monkeypatch):
     same_tables(run_all(texts, mode="local"), alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["global", "local"])
 def test_columns_in_chunks(mode, monkeypatch):
     """Chunks of two tiles, through targets and between them: the same alignments."""
@@ -225,6 +230,7 @@ def test_columns_in_chunks(mode, monkeypatch):
         execute.run_window_program.clear_cache()
 
 
+@pytest.mark.slow
 def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
     """Local scores in blocks of cells, in chunks of two tiles, of one and of two
     queries a sweep: the same."""

@@ -21,6 +21,8 @@ from jaxalign.io import fasta
 from jaxalign.model.operations import parse_cigar
 from jaxalign.model.scoring import FREE_ENDS
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 parasail = pytest.importorskip("parasail")
 Align = pytest.importorskip("Bio.Align")
 
@@ -34,7 +36,7 @@ SCORINGS = {
     # A mismatch costs more than an insertion next to a deletion.
     "dear": Scoring(match=2, mismatch=-9, gap_open=3, gap_extend=1),
 }
-LATER = ("fraction", "PAM250", "DNA", "dear")  # with the slow tests
+LATER = ("linear", "fraction", "PAM250", "DNA", "dear")  # with the slow tests
 SHORT, SHORT_LENGTH = ("affine", "linear"), 64  # beginnings alone, to be quick
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 CODONS = "GCTCGTAACGACTGCCAGGAAGGTCACATCCTGAAGATGTTCCCGAGCACCTGGTACGTG"
@@ -274,7 +276,9 @@ def test_witnesses(name):
         assert held > 0.9 * pairs > 0 and lower <= pairs - held, witness
 
 
-@pytest.mark.parametrize("name", ["affine", "fraction", "PAM250"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("affine", marks=pytest.mark.slow), "fraction", "PAM250"]
+)
 def test_unique_paths_and_their_identities(name):
     """Where Biopython counts one best alignment, all of them return it and parasail's
     matches are ours; no path has more of them than max_identities."""

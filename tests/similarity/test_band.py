@@ -50,7 +50,9 @@ def gradients(costs, names, lengths, **options):
     return jax.jit(jax.value_and_grad(score, names))
 
 
-@pytest.mark.parametrize("mode", MODES[:2])
+@pytest.mark.parametrize(
+    "mode", [MODES[0], pytest.param(MODES[1], marks=pytest.mark.slow)]
+)
 def test_one_gradient(mode):
     """The posterior of the band by the gradient of the full table."""
     s, costs, outside, infinite = model((7, 11), (5, 11), 2)
@@ -100,6 +102,7 @@ def test_partners_beyond_the_band_are_no_alignment():
     assert np.isfinite(log_p()) and np.isneginf(log_p(band=2))
 
 
+@pytest.mark.slow
 def test_a_batch_with_a_band_is_its_pairs():
     s = np.random.default_rng(4).normal(size=(3, 9, 8)).astype(np.float32)
     lengths = np.array([[9, 8], [4, 8], [9, 3]], np.int32)
@@ -162,6 +165,7 @@ def test_a_band_by_rows_is_minus_infinity_outside(seed, shape, lengths, mode):
         np.testing.assert_allclose(log_p, hard.score - value, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_bands_by_rows_of_a_batch():
     """Each pair has its own, and one of the width of a band is that band."""
     rng = np.random.default_rng(7)

@@ -30,9 +30,8 @@ def path_of(result):
     return (q0, t0), (q1, t1), string
 
 
-@pytest.mark.parametrize(
-    "dtype", [np.float32, pytest.param(np.int8, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
 def test_every_path_by_enumeration(dtype):
     """Score and tie rule for all modes, free ends, gaps, lengths; many are ties."""
     rng = np.random.default_rng(3)
@@ -54,6 +53,7 @@ def test_every_path_by_enumeration(dtype):
             assert path_of(found) == tuple(preferred(every)), note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode, free_ends", SETTINGS)
 def test_equal_to_align_pairs(mode, free_ends):
     """Where the similarity is a matrix look-up: scores, spans, paths, in ties too."""
@@ -239,6 +239,7 @@ def test_the_limit_of_the_soft_score():
 # --- several alignments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacent", [True, False])
 def test_the_k_best_by_enumeration(adjacent):
     """All scores, in order; different alignments with these scores; fewer than k."""
@@ -265,6 +266,7 @@ def test_the_k_best_by_enumeration(adjacent):
             np.testing.assert_allclose(total, score, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_k_best_of_a_batch():
     s = np.random.default_rng(13).normal(size=(2, 3, 6, 7)).astype("f4")
     gaps = {"gap_open": 1.0, "gap_extend": 0.5, "mode": "local"}
@@ -329,6 +331,7 @@ def test_inside_jit_and_vmap():
     assert [x.score for x in other.alignments()] == other.score.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
 def test_narrow_embeddings_are_multiplied_as_they_are(dtype):
     """Of 16 bits into float32: as their float32 copies, and no copy is made."""
@@ -384,6 +387,7 @@ def test_refusals(change):
         hard_alignment(**{"similarity": np.zeros((5, 6), np.float32), **gaps} | change)
 
 
+@pytest.mark.slow
 def test_sequences_of_other_lengths_are_refused():
     found = hard_alignment(np.zeros((2, 3), np.float32), gap_open=1, gap_extend=1)
     with pytest.raises(UsageError, match="2 x 3"):

@@ -70,6 +70,7 @@ def test_gradients_in_both_modes(function):
         np.testing.assert_allclose(second, curvature, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_posterior_forward_and_back():
     """Forward mode is that of the gradient of the score; reverse mode its transpose."""
     s, v, w = np.random.default_rng(3).normal(size=(3, 4, 5)).astype(np.float32)
@@ -87,12 +88,13 @@ def one_divergence(s, o, t):
     return jaxalign.kl_divergence(p, p | {"similarity": s * s, "gap_open": 1.0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function, megabytes",
     [
         (entropy, 100),
-        pytest.param(gaps, 140, marks=pytest.mark.slow),
-        pytest.param(one_divergence, 150, marks=pytest.mark.slow),
+        (gaps, 140),
+        (one_divergence, 150),
     ],
 )
 def test_memory_of_gradients(function, megabytes):

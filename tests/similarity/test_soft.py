@@ -58,7 +58,7 @@ def model_score(block, s, opening, extending, temperature, rules):
     )
 
 
-@pytest.mark.parametrize("block", [None, 4])
+@pytest.mark.parametrize("block", [pytest.param(None, marks=pytest.mark.slow), 4])
 def test_enumeration(block):
     """All modes and free ends, adjacent gaps or not, three temperatures, lengths."""
     settings = [*product(MODES, (True, False), LENGTHS)]
@@ -228,7 +228,12 @@ def batch_of_three():
 
 
 @pytest.mark.parametrize(
-    "mode", ["global", pytest.param("local", marks=pytest.mark.slow), "semiglobal"]
+    "mode",
+    [
+        pytest.param("global", marks=pytest.mark.slow),
+        pytest.param("local", marks=pytest.mark.slow),
+        "semiglobal",
+    ],
 )
 def test_padding_and_batches(mode):
     """A padded batch equals its trimmed members; padding of NaN changes nothing."""
@@ -309,6 +314,7 @@ def test_hessian(second_order):
         np.testing.assert_allclose(hessian, covariance / 0.7, atol=SCORE)
 
 
+@pytest.mark.slow
 def test_every_transformation_agrees(second_order):
     """Reverse over reverse, the posterior's own rule, and forward mode."""
     s, f, hessian_of = second_order
@@ -325,6 +331,7 @@ def test_every_transformation_agrees(second_order):
     np.testing.assert_allclose(forward, soft_posterior(s, **options), atol=PROBABILITY)
 
 
+@pytest.mark.slow
 def test_finite_differences():
     """Every argument of a loss on score and posterior, in float64."""
     with jax.enable_x64(True):
@@ -595,12 +602,13 @@ def test_log_probability_of_the_hard_alignment():
     assert -1 < cold <= 0  # there is a second best alignment of the same score
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode, adjacent",
     [
         ("global", True),
         ("semiglobal", False),
-        pytest.param("local", False, marks=pytest.mark.slow),
+        ("local", False),
     ],
 )
 def test_samples_follow_the_posterior(mode, adjacent):
