@@ -11,6 +11,7 @@ from jaxalign.errors import InputError, UsageError
 from jaxalign.io import embeddings, fasta, formats, output
 from jaxalign.model.alphabet import PROTEIN, Sequences
 from jaxalign.model.lettered import lettered
+from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
 from jaxalign.similarity.hard.api import hard_alignment
 from jaxalign.similarity.soft.buckets import bucket_lengths
@@ -18,6 +19,7 @@ from jaxalign.similarity.soft.buckets import bucket_lengths
 # For letters and identities alone: embeddings have no matrix, nor its statistics.
 SCORING = Scoring((PROTEIN, np.zeros((len(PROTEIN), len(PROTEIN)))))
 CELLS_AT_A_TIME = 2**24  # padded cells of a batch
+MAX_TOTAL = 2.0**126  # of an alignment: a quarter of what float32 holds
 
 
 def align(a: str, b: str, options: Options, sequences: str | None = None) -> int:
@@ -33,6 +35,7 @@ def align(a: str, b: str, options: Options, sequences: str | None = None) -> int
     pairs = _zipped(a, b, queries, targets)
     gaps = {"gap_open": options.scoring.gap_open}
     gaps["gap_extend"] = options.scoring.gap_extend
+    _check_totals(queries, targets, pairs, gaps["gap_open"])
     found = _aligned(
         queries, targets, pairs, gaps | {"mode": mode, "free_ends": free_ends}
     )
@@ -104,6 +107,25 @@ def _zipped(a, b, queries, targets) -> list[tuple[str, str]]:
     count = max(m, n) if min(m, n) else 0
     one, other = ([*x] * (count if len(x) == 1 else 1) for x in (queries, targets))
     return [*zip(one, other, strict=True)] if count else []
+
+
+def _check_totals(queries, targets, pairs, gap_open: float) -> None:
+    """Refuse a pair whose score might be no float32.
+
+    Raises
+    ------
+    InputError
+        It names the pair.
+    """
+    for x, y in pairs:
+        a, b = queries[x], targets[y]
+        largest = embeddings.largest_score(a, b)
+        if not (len(a) + len(b)) * max(largest, gap_open) <= MAX_TOTAL:
+            raise InputError(
+                f"{written(x)} and {written(y)}: a pair of their vectors may score "
+                f"{largest:.3g}, a gap costs {gap_open:g}, and {len(a)} + {len(b)} of "
+                "them may exceed float32\nhint: divide the embeddings by a number"
+            )
 
 
 def _aligned(queries, targets, pairs, options):

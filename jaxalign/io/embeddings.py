@@ -20,8 +20,8 @@ def read(path: str) -> dict[str, np.ndarray]:
     Raises
     ------
     InputError
-        No such file, or an array that is no table of finite numbers, or whose k
-        differs from that of the first.
+        No such file, or an array that is no table of numbers that are finite as
+        float32, or whose k differs from that of the first.
     """
     try:
         # NumPy would leave a damaged file open that it has opened itself.
@@ -32,15 +32,28 @@ def read(path: str) -> dict[str, np.ndarray]:
     except Exception as error:  # damaged files fail in as many ways as there are
         raise InputError(f"{path}: not an npz file of arrays ({error})") from error
     widths = {x.shape[1] for x in found.values() if x.ndim == 2}
+    arrays = {}
     for name, x in found.items():
         kind = f"{path}: array {name!r} of {x.dtype}, shape {x.shape}"
         if x.ndim != 2 or x.dtype.kind not in "fiu":
             raise InputError(f"{kind}: numbers (residues, k) are needed")
         if len(widths) > 1:
             raise InputError(f"{kind}: all arrays need the same k, not {widths}")
-        if not np.isfinite(x).all():
+        with np.errstate(over="ignore"):
+            arrays[name] = x.astype(np.float32)
+        if not np.isfinite(arrays[name]).all():
             raise InputError(f"{kind}: it has entries that are nan or infinite")
-    return {name: x.astype(np.float32) for name, x in found.items()}
+    return arrays
+
+
+def largest_score(query: np.ndarray, target: np.ndarray) -> float:
+    """No product of a vector of one and one of the other is larger, nor any sum on the
+    way to it: the product of their largest lengths (Cauchy and Schwarz)."""
+    lengths = (
+        np.linalg.norm(x.astype(np.float64), axis=1).max(initial=0)
+        for x in (query, target)
+    )
+    return float(np.prod([*lengths]))
 
 
 def tsv(

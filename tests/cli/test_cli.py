@@ -646,6 +646,27 @@ def test_embeddings(run, folder):
     assert "zipped" in refused(run, folder, USAGE, *words)
 
 
+@pytest.mark.parametrize("kind", ["f8", "f4", "f2", "u8"])
+@pytest.mark.parametrize("power", [300, 127, 64, 60, 16, -200])
+def test_embeddings_that_overflow(run, folder, kind, power):
+    """A finite score, or a refusal that names the array or the pair."""
+    with np.errstate(over="ignore"):
+        value = np.array(2.0**power if kind == "f8" else min(2.0**power, 3e38))
+        value = value.astype(kind) if kind != "u8" else np.uint64(2 ** min(power, 63))
+    for file, name in (("a", "long"), ("b", "other")):
+        x = np.full((3, 2), value, kind)
+        x[1] = 0
+        np.savez(folder / f"{file}.npz", **{name: x})
+    words = ("align", "--embeddings", "a.npz", "b.npz", "--gap-open", "2")
+    code, out, err = run(*words, "--gap-extend", "1", "--mode", "semiglobal")
+    if code == DONE:
+        assert np.isfinite(float(out.splitlines()[1].split("\t")[2])) and power < 64
+    else:
+        assert code == INPUT and "long" in err and power >= 16
+    code, _, err = run(*words[:-1], "1e38", "--gap-extend", "1")
+    assert code in (INPUT, USAGE) and ("long" in err or "gap" in err)
+
+
 def test_embeddings_with_letters(run, folder):
     """Formats of letters show the same alignments."""
     rng = np.random.default_rng(6)
