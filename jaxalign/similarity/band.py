@@ -21,10 +21,16 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, CorridorRules, ModeRules
+from jaxalign.similarity.arrays import (
+    COSTLY,
+    FORBIDDEN,
+    CorridorRules,
+    Gap,
+    ModeRules,
+)
 from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.loops import begun
-from jaxalign.similarity.overhang import weight
+from jaxalign.similarity.overhang import Overhang, by_cell, weight
 
 DIAGONALS = 64  # put in their places at a time
 MORE_DIAGONALS = 2 * DIAGONALS  # that a block asks for beyond the last
@@ -91,6 +97,34 @@ def empty_fits(band: int, rules: ModeRules):
     query_first = begin & below, below & end, rules.query_start, rules.target_end
     target_first = beside & end, begin & beside, rules.query_end, rules.target_start
     return fits(*query_first), fits(*target_first)
+
+
+def without_band(weights: Weights, rules: ModeRules, band: int) -> Weights:
+    """The same problem without a band: forbidden pairs and infinite costs by cell."""
+    shape, hang = weights.similarity.shape, weights.overhang
+    i, j = (jnp.arange(n, dtype=jnp.int32) for n in shape)
+    k, l = (jnp.arange(n + 1, dtype=jnp.int32) for n in shape)
+    inside = allows(band, rules, i[:, None], j[None, :])
+    grid = (k[:, None], l[None, :])
+    start = (hang.start_query[:, None], hang.start_target[None, :])
+    end = (hang.end_query[:, None], hang.end_target[None, :])
+    limited = (
+        *start_costs(band, rules, *start, *grid),
+        *end_costs(band, rules, *end, *grid),
+    )
+    hang = Overhang(
+        *(jnp.broadcast_to(x, (k.size, l.size)) for x in limited), hang.empty
+    )
+
+    def cost(x, axis):
+        x = jnp.expand_dims(x, 1 - axis) if x.ndim else x
+        return jnp.where(inside, x, COSTLY)
+
+    opening, extending = (
+        Gap(cost(x.e, 0), cost(x.f, 1)) for x in (weights.opening, weights.extending)
+    )
+    s = jnp.where(inside, weights.similarity, FORBIDDEN)
+    return Weights(s, opening, extending, by_cell(hang, rules))
 
 
 class BandTable(CostTable):

@@ -117,8 +117,30 @@ def _whole(x, size, axis, *like):
     return jnp.pad(x, border, mode="edge") if x.size else jnp.pad(x, border)
 
 
+def by_cell(hang: Overhang, rules: ModeRules) -> Overhang:
+    """The same costs, of shape (M + 1, N + 1); where the smaller of two counts, that
+    one for both."""
+
+    def side(query, target, choice):
+        query = query[:, None] if query.ndim == 1 else query
+        target = target[None, :] if target.ndim == 1 else target
+        query, target = jnp.broadcast_arrays(query, target)
+        smaller = jnp.minimum(query, target)
+        return (jnp.where(choice, smaller, x) for x in (query, target))
+
+    adjacent = rules.adjacent
+    starts = rules.query_start & rules.target_start & adjacent
+    ends = rules.query_end & rules.target_end & adjacent
+    start_query, start_target = side(hang.start_query, hang.start_target, starts)
+    end_query, end_target = side(hang.end_query, hang.end_target, ends)
+    return Overhang(start_query, start_target, end_query, end_target, hang.empty)
+
+
 def _empty(e: _Runs, f: _Runs, rules: ModeRules, forbidden, fits):
-    """The better of E before F and F before E; no such path without adjacent gaps."""
+    """The query's residues come first, which may hang over at the start, as those of
+    the target at the end. The target's may come first where they hang over at the
+    start, or the query's at the end; then the better order counts. No such path without
+    adjacent gaps."""
 
     def whole(runs, free, at, axis):
         if runs.tail.ndim == 1:
@@ -129,11 +151,10 @@ def _empty(e: _Runs, f: _Runs, rules: ModeRules, forbidden, fits):
 
     e_first = whole(e, rules.query_start, 0, 0) + whole(f, rules.target_end, rules.m, 1)
     f_first = whole(f, rules.target_start, 0, 1) + whole(e, rules.query_end, rules.n, 0)
-    if fits is not None:
-        e_first, f_first = (
-            jnp.where(fit, cost, -forbidden)
-            for fit, cost in zip(fits, (e_first, f_first), strict=True)
-        )
+    hangs = rules.target_start | rules.query_end
+    e_fits, f_fits = (True, True) if fits is None else fits
+    e_first = jnp.where(e_fits, e_first, -forbidden)
+    f_first = jnp.where(f_fits & hangs, f_first, -forbidden)
     score = jnp.where(rules.local, 0, -jnp.minimum(e_first, f_first))
     exists = rules.adjacent | rules.local | (rules.m == 0) | (rules.n == 0)
     return jnp.where(exists, score, forbidden)

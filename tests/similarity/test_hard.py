@@ -1,7 +1,7 @@
 """Hard alignment of any similarity: enumeration, ``align_pairs``, the limit T -> 0."""
 
 from functools import partial
-from itertools import pairwise, product
+from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cases import END_SETS, SETTINGS, matrices, some_pairs
 from enumerate_alignments import candidates, preferred
-from similarity_enumeration import sets
+from similarity_enumeration import payers_of, price, sets
 
 import jaxalign
 from jaxalign import hard_alignment, soft_score
@@ -106,58 +106,11 @@ def best_by_definition(s, costs, mode, free, adjacent):
 
 
 def total_of(s, costs, pairs, mode, free, adjacent):
-    m, n = s.shape
     free = frozenset(FREE_ENDS) if mode == "semiglobal" else free
-    run = partial(run_cost, costs)
-    if not pairs:
-        if mode == "local":
-            return 0.0
-        if not adjacent and m and n:
-            return -np.inf
-        q_first = run("I", m, (0, 0), "query_start" in free) + run(
-            "D", n, (m, 0), "target_end" in free
-        )
-        t_first = run("D", n, (0, 0), "target_start" in free) + run(
-            "I", m, (0, n), "query_end" in free
-        )
-        return -min(q_first, t_first)
-    total = sum(s[pair] for pair in pairs)
-    for (i, j), (k, l) in pairwise(pairs):
-        if not adjacent and k - i > 1 and l - j > 1:
-            return -np.inf
-        total -= run("I", k - i - 1, (i + 1, j + 1)) + run("D", l - j - 1, (k, j + 1))
-    if mode == "local":
-        return total
-    (k, l), (i, j) = pairs[0], pairs[-1]
-    if not adjacent and (k and l or m - 1 - i and n - 1 - j):
-        return -np.inf
-    q, t = (f"{side}_start" in free for side in ("query", "target"))
-    late_query, late_target = run("I", k, (0, l)), run("D", l, (k, 0))
-    start = {
-        (False, False): run("I", k, (0, 0)) + late_target,
-        (True, False): late_target,
-        (False, True): late_query,
-        (True, True): min(late_query, late_target),
-    }
-    k, l = m - 1 - i, n - 1 - j
-    first_query, first_target = run("I", k, (i + 1, j + 1)), run("D", l, (i + 1, j + 1))
-    end = {
-        (False, False): first_query + run("D", l, (m, j + 1)),
-        (True, False): first_target,
-        (False, True): first_query,
-        (True, True): min(first_query, first_target),
-    }
-    return total - start[q, t] - end["query_end" in free, "target_end" in free]
-
-
-def run_cost(costs, op, count, cell, free=False):
-    """Of ``count`` residues against a gap, from a cell on; cells read the entry before
-    them."""
-    total, (i, j) = 0.0, cell
-    for k in range(0 if free else count):
-        i, j = (i + 1, j) if op == "I" else (i, j + 1)
-        total += costs[min(k, 1)]["ID".index(op)][max(i - 1, 0), max(j - 1, 0)]
-    return total
+    costs = np.float64(costs)
+    payers = payers_of(costs, pairs, s.shape, mode, free, adjacent)
+    points = sum(s[pair] for pair in pairs)
+    return -np.inf if payers is None else points - price(costs, payers)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ lengths : (query lengths, target lengths), each of the batch shape; or (..., 2)
 gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pair
     A pair gives (costs of the query's residues, costs of the target's): a number, a
     vector (..., m) or (..., n) over the sequence, or (..., m, n). A number in a pair
-    goes for every position.
+    goes for every position. Of (..., m, n) a gap of the query's residue i after the
+    target's residue j reads entry [i, j], before the first residue of the target
+    [i, 0]; gaps of the target's residues likewise.
 temperature : number or array of the batch shape, above 0
 mode, free_ends : as in ``align``
 adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
@@ -48,6 +50,7 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.pairing import partners_of
+from jaxalign.model.scoring import resolve_ends
 from jaxalign.signatures import with_options
 from jaxalign.similarity.arguments import Lengths
 from jaxalign.similarity.options import (
@@ -283,7 +286,10 @@ def kl_divergence(
     Notes
     -----
     (F_q / T_q - F_p / T_p) + E_p[score_p / T_p - score_q / T_q], where expected scores
-    are directional derivatives of F_p: scores are linear in similarity and costs.
+    are directional derivatives of F_p: scores are linear in similarity and costs. Where
+    both starts or both ends are free, the smaller of two overhangs counts, which is
+    linear cell by cell alone: four arrays have the size of the table, and neither
+    kernels nor a band save work.
 
     Examples
     --------
@@ -294,10 +300,19 @@ def kl_divergence(
     """
     pair, axes, batch, settings = _model(p, lengths, options)
     other, other_axes, other_batch, _ = _model(q, lengths, options)
+    cells = _chooses(options)
     if batch != other_batch or pair.similarity.shape != other.similarity.shape:
         raise UsageError("the two models differ in shape")
     both, axes = (pair, other), (axes, other_axes)
-    return over_batch(engine.divergence, both, axes, batch, settings)
+    return over_batch(engine.divergence, both, axes, batch, settings, (cells,))
+
+
+def _chooses(options: SharedKeywords) -> bool:
+    """Whether both sequences may hang over freely at one end."""
+    mode = options.get("mode", SimilarityOptions.mode)
+    free = resolve_ends(mode, options.get("free_ends"))
+    ends = ({"query_start", "target_start"}, {"query_end", "target_end"})
+    return mode != "local" and any(end <= free for end in ends)
 
 
 def _model(

@@ -20,12 +20,13 @@ from jaxalign.similarity.arrays import (
 from jaxalign.similarity.band import empty_fits
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.overhang import no_overhang, overhang
+from jaxalign.similarity.soft.divergence import divergence as model_divergence
 from jaxalign.similarity.soft.dp import free_energy, paths
 from jaxalign.similarity.soft.dp.kernels import Banded
 from jaxalign.similarity.soft.dp.most_accurate import accurate, spans_of
 from jaxalign.similarity.soft.dp.posterior import posterior as pair_posterior
 from jaxalign.similarity.soft.options import Settings, SoftPair
-from jaxalign.similarity.soft.slopes import by_scalars, slope
+from jaxalign.similarity.soft.slopes import by_scalars
 from jaxalign.similarity.validity import is_valid
 
 
@@ -124,29 +125,13 @@ def _score_of(settings: Settings, x: dict, rules):
     return score(SoftPair(**(x | costs), rules=rules), settings)
 
 
-def divergence(pairs, settings: Settings):
+def divergence(pairs, settings: Settings, cells: bool):
     """KL(p, q) of two models of one shape."""
     p, q = map(_written_out, pairs)
-    names = ("similarity", "gap_open", "gap_extend")
-    of_p, of_q = ({name: getattr(x, name) for name in names} for x in (p, q))
-    # Scores are linear in these, so a directional derivative is an expected score.
-    a, b = (jax.tree.map(_finite, x) for x in (of_p, of_q))
-    of_both = jax.tree.map(lambda x, y: x / p.temperature - y / q.temperature, a, b)
-    x = of_p | {"temperature": p.temperature}
-    found = slope(partial(_score_of, settings), x, p.rules, of_both)
-    # One after the other, so that their tables do not stand side by side.
-    q, found = jax.lax.optimization_barrier((q, found))
-    value = score(q, settings) / q.temperature - found.value / p.temperature
-    value = value + found.along
-    pairs = jax.lax.stop_gradient(found.gradient["similarity"])
-    refused = jnp.where(of_q["similarity"] > FORBIDDEN / 10, 0, pairs)
-    value = jnp.where(jnp.any(refused > 0), jnp.inf, jnp.maximum(value, 0))
+    (of_p, rules), (of_q, _) = (model(x, settings) for x in (p, q))
+    temperatures = p.temperature, q.temperature
+    value = model_divergence((of_p, of_q), temperatures, rules, settings.block, cells)
     return value * _if_known(p, settings) * _if_known(q, settings)
-
-
-def _finite(x):
-    """Zero where a score or a cost is infinite: its expectation is 0."""
-    return jnp.where(jnp.abs(x) < COSTLY, x, 0)
 
 
 def log_prob(pair_and_partners, settings: Settings):
