@@ -393,13 +393,14 @@ print(json.dumps({"begin": first, "job": "kind=all"}), flush=True)
     "ending, why",
     [
         ("os._exit(9)", "ended with 9"),
-        pytest.param("time.sleep(60)", "silent for", marks=pytest.mark.slow),
+        pytest.param("time.sleep(900)", "silent for", marks=pytest.mark.slow),
     ],
 )
 def test_a_process_that_dies_or_hangs_is_a_fault(ending, why, tmp_path, monkeypatch):
     (tmp_path / "fuzz_run.py").write_text(f"import sys{CHILD}{ending}")
     monkeypatch.setattr(gpu_fuzz, "HERE", tmp_path)
-    words = ["--device", "cpu", "--jobs", "2", "--timeout", "2"]
+    patience = "10" if "sleep" in ending else "600"  # seconds; a process starts within
+    words = ["--device", "cpu", "--jobs", "2", "--timeout", patience]
     results = tmp_path / "results.jsonl"
     assert gpu_fuzz.main([*words, "--results", str(results)]) == 1
     line = json.loads(results.read_text())

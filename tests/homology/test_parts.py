@@ -36,12 +36,11 @@ def drawn(count: int = 90) -> list[str]:
 TEXTS = drawn()
 
 
+LAUNCHES = ("launches", "launches of two devices")
+
+
 @pytest.fixture(
-    params=[
-        "cpu",
-        pytest.param("launches", marks=pytest.mark.slow),
-        "launches of two devices",
-    ]
+    params=["cpu", *[pytest.param(way, marks=pytest.mark.slow) for way in LAUNCHES]]
 )
 def in_parts(request, monkeypatch):
     """Options of jobs that run in many parts."""
@@ -69,7 +68,7 @@ def test_links_of_a_set(in_parts):
     assert counts["at_or_above_cut"] == want.nnz // 2
 
 
-@pytest.mark.parametrize("worst", [3, 400])
+@pytest.mark.parametrize("worst", [3, pytest.param(400, marks=pytest.mark.slow)])
 def test_audits(in_parts, worst):
     parts = {"a": TEXTS[::2], "b": TEXTS[1::4], "c": TEXTS[3::4]}
     asked = {"max_identity": CUT, "worst": worst}

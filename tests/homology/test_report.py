@@ -142,7 +142,7 @@ def test_a_browser_shows_the_report(tmp_path):
     path = tmp_path / "report.html"
     path.write_text(text.replace("</body>", MEASURE), encoding="utf-8")
     words = (BROWSER, "--headless", "--no-sandbox", "--disable-gpu")
-    words += (f"--user-data-dir={tmp_path / 'profile'}", "--timeout=5000")
+    words += (f"--user-data-dir={tmp_path / 'profile'}", "--timeout=100000")
     words += ("--window-size=900,1200", "--dump-dom", path.as_uri())
     dom = subprocess.run(words, capture_output=True, text=True, timeout=120).stdout
     assert dom.count("<figcaption>") == 4 and dom.count("<details>") == 10

@@ -95,6 +95,7 @@ def test_an_audit_finds_every_leak(seed):
         assert found.leaking[k].tolist() == leaking.any(axis=1)[part == k].tolist()
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("ratio, cut", [(None, 0.7), (0.35, 0.7), (None, 0.95)])
 def test_what_is_excluded_changes_nothing(ratio, cut, monkeypatch):
     """Real alphabets have many letters: most pairs are excluded by a proof."""
@@ -365,7 +366,7 @@ def test_the_smallest_cover_of_two_parts(seed):
     assert rows.sum() + columns.sum() == min(sizes)
 
 
-def test_many_groups_in_seconds():
+def test_many_groups():
     random = np.random.default_rng(0)
     groups = np.arange(100_000, dtype=np.int32)
     groups[random.integers(0, 100_000, 20_000)] = 7

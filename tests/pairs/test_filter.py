@@ -134,9 +134,8 @@ def test_what_is_excluded_by_which_inequality():
     assert info["aligned_pairs"] == count - sum(want.values()) < info["pairs"] == count
 
 
-@pytest.mark.parametrize(
-    "include_self", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("include_self", [False, True])
 def test_parts_shards_and_what_is_there_already(include_self, monkeypatch):
     monkeypatch.setattr(proof, "MAX_QUERIES", 7)
     options = {"min_identity": 0.6, "identity": "longer", "output": "alignment"}

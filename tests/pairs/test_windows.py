@@ -1,6 +1,7 @@
 """Windows, threads, memory and score types change nothing; long pairs in strips."""
 
 import re
+from bisect import bisect_left
 
 import jax.numpy as jnp
 import numpy as np
@@ -144,7 +145,8 @@ def test_permuted_sets_give_the_same_alignments(mode):
 
 
 @pytest.mark.parametrize(
-    "window", [1, pytest.param(5, marks=pytest.mark.slow), 11, 12, 13]
+    "window",
+    [1, *[pytest.param(n, marks=pytest.mark.slow) for n in (5, 11, 13)], 12],
 )
 def test_any_window_gives_the_same(window):
     """Windows of 1, some, one less than all, all, and more."""
@@ -202,6 +204,7 @@ def test_two_queries_share_a_sweep_where_that_pays(lengths, teams):
     assert windows.PairMatrix("all", lengths, lengths).teams is teams
 
 
+@pytest.mark.slow
 def test_a_long_one_among_short_ones(monkeypatch):
     """Queries that sweep to the end of what they need, and teams: the same."""
     rng = np.random.default_rng(8)
@@ -332,6 +335,7 @@ def test_small_budgets_give_the_same():
         check_rows(want, every=6)
 
 
+@pytest.mark.slow
 def test_fewer_lanes():
     """70 targets in wide windows, and in windows of 16 lanes: the same."""
     rng = np.random.default_rng(7)
@@ -346,7 +350,15 @@ def test_fewer_lanes():
     same_tables(*tables)
 
 
-@pytest.mark.parametrize("output", ["score", "identity", "stats", "alignment"])
+@pytest.mark.parametrize(
+    "output",
+    [
+        "score",
+        pytest.param("identity", marks=pytest.mark.slow),
+        pytest.param("stats", marks=pytest.mark.slow),
+        "alignment",
+    ],
+)
 def test_a_plan_over_the_budget_is_refused(output):
     """Before it starts, with the size that would fit; and that size does."""
     options = dict(threads=1, output=output)
@@ -521,8 +533,11 @@ def test_bounds_are_proofs(mode):
 
 def longest(scoring, mode, dtype="int16"):
     """The longest n x n table that is proven for a dtype."""
-    sizes = range(1, 2**15)
-    return max(n for n in sizes if bounds.score_dtype(n, n, scoring, mode) == dtype)
+
+    def is_wider(n):
+        return bounds.score_dtype(n, n, scoring, mode) != dtype
+
+    return bisect_left(range(1, 2**15), True, key=is_wider)
 
 
 @pytest.mark.parametrize("mode", ["global", "local"])
@@ -569,8 +584,11 @@ def test_a_local_pair_is_tried_in_int16(monkeypatch):
 
 def test_the_low_end_of_int16():
     """The longest pair of 8 residues and many that is proven: gaps of 16,000."""
-    n = max(n for n in range(2**15)
-            if bounds.score_dtype(8, n, Scoring(), "global") == "int16")  # fmt: skip
+
+    def is_wider(n):
+        return bounds.score_dtype(8, n, Scoring(), "global") != "int16"
+
+    n = bisect_left(range(2**15), True, key=is_wider) - 1
     assert n > 16000
     table = jaxalign.align_pairs(["ARNDARND"], ["W" * n])
     assert table.info["dtypes"] == ["int16"]
