@@ -1,4 +1,4 @@
-"""Alignment kernels for NVIDIA GPUs (Hopper and newer) in Pallas Mosaic GPU.
+"""Alignment kernels for NVIDIA GPUs (Ampere and newer) in Pallas Mosaic GPU.
 
 They import jax and numpy alone. ``align`` aligns queries with targets, all with all or
 pair by pair, ``three`` is the module of triples; ``supported`` says whether they run
@@ -47,6 +47,12 @@ _HOMES = {
     "PAIR_WORD_COUNTS": "edits.edit_pairs",
     "pair_edits": "edits.edit_pairs",
     "pair_padding": "edits.edit_pairs",
+    "AMPERE": "core.target",
+    "HOPPER": "core.target",
+    "TARGETS": "core.target",
+    "Target": "core.target",
+    "target_of": "core.target",
+    "this_target": "core.target",
     "supported": "core.support",
     "three": "triples.api",
     "interpreter": "core.mosaic",

@@ -1,6 +1,6 @@
 """Launches of the pair kernels in the interpreter, for several files of tests."""
 
-from itertools import product
+from itertools import combinations, product
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,9 @@ import kernels_pallas as kp
 from kernels_pallas.bits import match_words
 from kernels_pallas.core import access_check, mosaic
 
+ENDS = ("query_start", "query_end", "target_start", "target_end")
+SETS = [s for k in range(5) for s in combinations(ENDS, k)]
+OTHER = dict(zip(ENDS, ENDS[2:] + ENDS[:2], strict=True))
 LETTERS = 5
 KINDS = list(product((True, False), repeat=3))  # local, packed, shared
 values = pytest.mark.skipif(
@@ -94,6 +97,41 @@ def check_scores(s, m, n, gaps=(7, 2), free=(), seed=0, ragged=False):
     for at, a, b in places(s, q, t):
         x, y = q[a, : m[a]], t[b, : n[b]]
         assert found[at] == oracle.score(x, y, scores, *gaps, mode, free), (at, m[a])
+
+
+def expected(x, y, scores, gaps, mode, free, swapped):
+    """The oracle's alignment; of the pair the other way round where it is swapped."""
+    if not swapped:
+        return oracle.align(x, y, scores, *gaps, mode, free)
+    free = [OTHER[end] for end in free]
+    found = oracle.align(y, x, scores.T, *gaps, mode, free)
+    turned = [({"M": "M", "I": "D", "D": "I"}[op], k) for op, k in found.operations]
+    return oracle.Alignment(found.score, found.start[::-1], found.end[::-1], turned)
+
+
+def check_paths(s, m, n, gaps=(6, 2), free=(), seed=0, wildcard=2, ragged=False):
+    rng = np.random.default_rng(seed)
+    scores = matrix(seed)
+    q, t = sequences(rng, s, m, n)
+    shape = (len(q), len(t)) if s.shared else (len(q),)
+    tie = rng.integers(0, 2, shape).astype(bool)
+    runs = q.shape[1] + t.shape[1]
+    r = aligned(s, q, m, t, n, scores, gaps, free, tie, wildcard, runs, ragged)
+    mode = "local" if s.local else "global"
+    for at, a, b in places(s, q, t):
+        x, y = q[a, : m[a]], t[b, : n[b]]
+        want = expected(x, y, scores, gaps, mode, free, tie[at])
+        words = r.runs[(slice(r.count[at]), *at)][::-1]
+        operations = [("MID"[word & 15], int(word >> 4)) for word in words]
+        assert r.score[at] == want.score
+        assert (r.end_i[at], r.end_j[at]) == tuple(want.end)
+        assert (r.start_i[at], r.start_j[at]) == tuple(want.start)
+        assert operations == list(want.operations)
+        same = oracle.identities(x, y, want.start, want.operations, wildcard)
+        assert r.identities[at] == same
+        assert r.columns[at] == oracle.columns(want.operations)
+        assert r.gap_openings[at] == oracle.gap_openings(want.operations)
+        assert r.gaps[at] == oracle.gaps(want.operations)
 
 
 def lower(s, m=64, n=48, count=8, score_rows=24, queries=2):

@@ -16,7 +16,7 @@ CUDA_13_DRIVER = 580  # the first that runs CUDA 13
 def gpu_use() -> dict[str, str]:
     """``used`` (yes or no) and ``why``; where something can be done, ``hint``.
 
-    A GPU older than Hopper is used by XLA, without the kernels of this project.
+    A GPU older than Ampere is used by XLA, without the kernels of this project.
     """
     from jaxalign.runtime import backend  # a small job by rows imports no kernels
 

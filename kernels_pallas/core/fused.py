@@ -45,7 +45,7 @@ def fused(th, function, ref, values, like):
 
     @plgpu.inline_mgpu(arg_types=layouts, return_type=tuple(map(_type_of, likes)))
     def emit(_, ref, *arrays):
-        emitter = Emitter()
+        emitter = Emitter(th.integer_halves)
         registers = jax.tree.unflatten(tree, map(emitter.register, arrays))
         made = jax.tree.leaves(function(emitter, ref, registers))
         return tuple(
@@ -105,9 +105,11 @@ class Register:
         return Register(utils.bitcast(getattr(arith, name)(one, two), i32), True)
 
 
+@dataclass(frozen=True)
 class Emitter:
     """The methods of ``Threads`` that a fused function may use, for registers."""
 
+    integer_halves: bool
     plain = False
 
     def register(self, array):
@@ -137,15 +139,14 @@ class Emitter:
         return Register(register.bits, True)
 
     def maximum(self, a, b):
-        """The larger of two words, or of two pairs of halves."""
+        """As ``Threads.maximum``."""
         _, _, ir, arith, llvm, _ = dialects()
         if not a.halves:
             return Register(arith.maxsi(a.bits, b.bits))
         i32 = ir.IntegerType.get_signless(32)
-        both = [a.bits, b.bits]
-        return Register(
-            llvm.inline_asm(i32, both, "max.s16x2 $0, $1, $2;", "=r,r,r"), True
-        )
+        both, kind = [a.bits, b.bits], "s16x2" if self.integer_halves else "f16x2"
+        asm = f"max.{kind} $0, $1, $2;"
+        return Register(llvm.inline_asm(i32, both, asm, "=r,r,r"), True)
 
     def real(self, name, a, b):
         """The operation of MLIR's ``arith`` with this name, on words as float32."""

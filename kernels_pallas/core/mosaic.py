@@ -2,9 +2,9 @@
 
 A warpgroup is 128 threads. Arrays of 128 int32 (*words*) are one
 register a thread; arrays of 256 int16 (*halves*) are the same register seen as two
-16-bit lanes, which Hopper's DPX instructions work on. Every helper that has to be
-written in MLIR or PTX has a twin in plain ``jnp``: with ``plain=True`` a kernel runs
-in the GPU interpreter (JAX 0.11 or newer), values and all.
+16-bit lanes, which Hopper's DPX instructions work on (``Target`` has other GPUs).
+Every helper that has to be written in MLIR or PTX has a twin in plain ``jnp``: with
+``plain=True`` a kernel runs in the GPU interpreter (JAX 0.11 or newer), values and all.
 """
 
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ from kernels_pallas.core.registers import (
     register,
     space,
 )
+from kernels_pallas.core.target import FLOAT16_LIMIT
 
 WARPGROUP = "warpgroup"
 HALVES_LAYOUT = plgpu.Layout.WG_STRIDED((2 * THREADS,), vec_size=2)
@@ -92,6 +93,7 @@ class Threads:
 
     plain: bool = False
     count: int = THREADS  # of the twin, which has those of all warpgroups in one array
+    integer_halves: bool = True  # as of ``Target``
 
     def index(self):
         """Number of the thread, int32 (128,)."""
@@ -155,8 +157,18 @@ class Threads:
         return cast(value)
 
     def maximum(self, a, b):
-        """The larger of two words, or of two pairs of halves."""
-        return jnp.maximum(a, b)
+        """The larger of two words, or of two pairs of halves.
+
+        Without ``integer_halves`` that of their bits as float16: one of two halves at
+        least is not negative and below ``FLOAT16_LIMIT``, and wins over one that is
+        negative. (As float16 that is below 0, or NaN, which loses.)
+        """
+        if self.integer_halves or a.dtype != jnp.int16:
+            return jnp.maximum(a, b)
+        if self.plain:
+            return _larger_float16(a, b)
+        both = self.words(a), self.words(b)
+        return self.halves(word_of("max.f16x2 $0, $1, $2;", *both, alone=True))
 
     def shift_right(self, words, count):
         """Words whose bits move down by a Python int; zeros follow."""
@@ -258,6 +270,19 @@ class Threads:
             llvm.inline_asm(void, [], "bar.sync 0;", "", has_side_effects=True)
 
         barrier()
+
+
+def _larger_float16(a, b):
+    """The bits of the larger of two float16, or of the one that is a number."""
+
+    def rank(bits):
+        size = bits.astype(jnp.int32) & 0x7FFF
+        order = jnp.where(bits < 0, -1 - size, size)
+        return jnp.where(size > FLOAT16_LIMIT, -(2**20), order)
+
+    both_nan = (rank(a) == -(2**20)) & (rank(b) == -(2**20))
+    larger = jnp.where(rank(a) >= rank(b), a, b)
+    return jnp.where(both_nan, jnp.int16(0x7FFF), larger)
 
 
 def word_of(asm, *words, alone=False):

@@ -162,7 +162,7 @@ def run(problem: Problem, queries, m, targets, n, tie, stacks, s: Fill, runs,
     overflow = None
     if s.local and s.packed:
         highest = jnp.max(problem.scores)
-        overflow = end.score > config.safe(highest, problem.gap_open)
+        overflow = end.score > config.safe(highest, numbers.floor, s.target)
     if not s.tile:
         return Result(end.score, overflow=overflow)
     pairs = _walk_inputs(problem, queries, m, end, tie, most, s)

@@ -11,6 +11,7 @@ from itertools import product
 
 import numpy as np
 
+from kernels_pallas.core.target import HOPPER, Target, this_target
 from kernels_pallas.pairs.shapes import Fill, output_shapes, records_of_strip
 from kernels_pallas.pairs.stacks import stacked_strips
 
@@ -23,7 +24,9 @@ MAX_FITTED_LENGTH = 1536  # letters; longer queries take the first height
 # Longer queries than this have a whole warp a group, or all would wait for one program;
 # and no more rows, since their scores have to fit shared memory.
 MAX_STRIP_LENGTH = 9216  # letters
-LONG_QUERY_SHAPE = 48, 32
+LONG_QUERY_SHAPES = (48, 32), (40, 32), (24, 32)  # the first that a target has room for
+PROFILE_LETTERS = 32  # words of a row of a profile: 30 letters and two pads
+PROGRAM_BYTES = 1024  # of shared memory beside the profile
 # Few queries: all must not wait for the program of the longest targets, so more lanes
 # take its rows. A step takes the time of its cells and of LONE_STEP_CELLS more; of
 # BUSY_STEP_CELLS more where programs run side by side, so many in the time of one.
@@ -53,18 +56,20 @@ def bucket(length: int) -> int:
 
 def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
            paths: bool = False, plain: bool = False, linear: bool = False,
-           few: bool = False) -> Fill:  # fmt: skip
+           few: bool = False, target: Target | None = None) -> Fill:  # fmt: skip
     """The shape for queries of at most ``longest`` letters, for scores or paths.
 
+    target : the GPU, that of JAX's first device by default
     few : the pairs of a list leave most of a GPU idle, so each has a whole warp
     linear : opening a gap costs what extending it does; then scores need no E and F
     """
+    target = target or this_target()
     short = paths and longest <= TILE_SHAPES[-1][0]
     if shared and not short:
         heights = LOCAL_SHAPES if local and not paths else BORDER_SHAPES
-        rows, lanes = _fitted(heights, longest)
+        rows, lanes = _fitted(heights, longest, target)
     elif few and longest > LIST_SHAPES[-1][0]:
-        rows, lanes = LONG_QUERY_SHAPE
+        rows, lanes = LONG_QUERY_SHAPES[0]
     elif paths and not short:
         rows, lanes = BORDER_SHAPES[0]
     else:
@@ -72,31 +77,40 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
         rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
     tile = TILE_STEPS if paths else 0
     linear = linear and not paths
-    return Fill(rows, lanes, STEP_COLUMNS, local, packed, shared, tile, plain, linear)
+    return Fill(rows, lanes, STEP_COLUMNS, local, packed, shared, tile, plain, linear,
+                target=target)  # fmt: skip
 
 
-def _fitted(heights, longest):
+def _fitted(heights, longest: int, target: Target) -> tuple[int, int]:
     """The height of strips that leaves the fewest rows unused."""
     if longest > MAX_STRIP_LENGTH:
-        return LONG_QUERY_SHAPE
+        return next(x for x in LONG_QUERY_SHAPES if has_room(*x, target))
     if longest > MAX_FITTED_LENGTH:
         return heights[0]
     return min(heights, key=lambda x: -(-longest // (x[0] * x[1])) * x[0] * x[1])
 
 
-def spread(m, n, *, local: bool, packed: bool, linear: bool = False) -> Fill:
+def has_room(rows: int, lanes: int, target: Target) -> bool:
+    """Whether the profile of a strip fits the shared memory of a program."""
+    profile = rows * lanes * PROFILE_LETTERS * 4
+    return profile + PROGRAM_BYTES <= target.shared_bytes
+
+
+def spread(m, n, *, local: bool, packed: bool, linear: bool = False,
+           target: Target | None = None) -> Fill:  # fmt: skip
     """The shape in which all of some queries meet all of some targets soonest, scores
     alone: for few queries. Those of local mode are stacked.
 
     m, n : lengths, longest first
-    linear : as of ``choose``
+    linear, target : as of ``choose``
     """
+    target = target or this_target()
     heights = [x for x in FEW_QUERY_SHAPES if local or x[0] <= BORDER_SHAPES[0][0]]
     most = -(-max(len(m), 1) // (2 if packed else 1))
     stacks = [x for x in STACKS if x <= most] if local else [0]
     columns = STACKED_COLUMNS if local else (STEP_COLUMNS,)
     shapes = (
-        Fill(*x, u, local, packed, linear=linear, stacks=y)
+        Fill(*x, u, local, packed, linear=linear, stacks=y, target=target)
         for x, u, y in product(heights, columns, stacks)
     )
     m, n = (np.asarray(lengths, np.int64) for lengths in (m, n))
@@ -127,6 +141,7 @@ def soonest(strips, steps, s: Fill) -> float:
     later = s.lanes - 1  # of the last lane
     cells = s.rows * s.columns
     idle, beside = STACKED_STEP_CELLS if s.stacks else BUSY_STEP_CELLS
+    beside = beside * s.target.cores / HOPPER.cores
     longest = strips.max(initial=0) * (most + later) * (cells + LONE_STEP_CELLS)
     shared = strips.sum() * (every + programs * later) * (cells + idle) / beside
     shared *= 1 if s.lanes >= CONFLICT_FREE_LANES else BANK_CONFLICTS
@@ -168,7 +183,7 @@ def sum_bytes(shapes) -> int:
 
 def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
          highest: int | None = None, dtype: str = "int16", paths: bool = False,
-         ) -> bool:  # fmt: skip
+         target: Target | None = None) -> bool:  # fmt: skip
     """Whether no stored value of a table of m rows and n columns leaves ``dtype``.
 
     Parameters
@@ -176,6 +191,7 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
     scores : int (A, A)
     highest : a bound on the score of every pair of prefixes, by composition say; left
         out, min(m, n) times the largest score
+    target : as of ``choose``
 
     Border modes store H + gap_extend * (i + j) with a bias (``layout.numbers``), local
     mode H + gap_open.
@@ -183,7 +199,8 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
     scores = np.asarray(scores, np.int64)
     if highest is None:
         highest = min(m, n) * max(int(scores.max(initial=0)), 0)
-    limit = 2**15 - 1 if dtype == "int16" else 2**30
+    target = target or this_target()
+    limit = target.half_limit if dtype == "int16" else 2**30
     low = max(-int(scores.min(initial=0)), gap_extend)
     if low >= limit - gap_open or (not local and max(m, n) >= limit // 2):
         return False
@@ -191,7 +208,10 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
         limit = min(limit, 2**25)
     best = max(int(scores.max(initial=0)), 0)
     if local:
-        return highest + best + gap_open < limit
+        floor = gap_open
+        if dtype == "int16":
+            floor = floor_of(scores, gap_open, gap_extend, target)
+        return highest + best + floor < limit
     # Rows and columns are counted in the same type; values are skewed and biased.
     cost = gap_open - gap_extend
     worst = max(-int(scores.min(initial=0)) - 2 * gap_extend - cost, 0)
@@ -201,25 +221,36 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
     return max(highest, 0) + best + skew + 4 * cost + worst < limit and low < limit
 
 
-def safe_score(scores, gap_open: int) -> int:
+def safe_score(scores, gap_open: int, gap_extend: int,
+               target: Target | None = None) -> int:  # fmt: skip
     """The largest score of local int16 that proves that nothing wrapped on the way; a
     pair with a larger one has to be filled in int32."""
+    target = target or this_target()
     highest = max(int(np.asarray(scores).max(initial=0)), 0)
-    return safe(highest, gap_open)
+    return safe(highest, floor_of(scores, gap_open, gap_extend, target), target)
 
 
-def detects(scores, gap_open: int, gap_extend: int) -> bool:
+def detects(scores, gap_open: int, gap_extend: int,
+            target: Target | None = None) -> bool:  # fmt: skip
     """Whether local int16 can go unproved: ``safe_score`` leaves a range worth having,
     and no single score or cost leaves it."""
+    target = target or this_target()
     largest = max(int(np.abs(np.asarray(scores, np.int64)).max(initial=0)), gap_extend)
-    safe_from = safe_score(scores, gap_open)
-    return safe_from >= 2**10 and largest + gap_open < 2**15 - 1
+    safe_from = safe_score(scores, gap_open, gap_extend, target)
+    return safe_from >= 2**10 and largest + gap_open < target.half_limit
 
 
-def safe(highest, gap_open):
+def floor_of(scores, gap_open: int, gap_extend: int, target: Target) -> int:
+    """``layout.local_floor`` of a fill of int16."""
+    if target.integer_halves:
+        return gap_open
+    return max(gap_open + gap_extend, -int(np.asarray(scores).min(initial=0)))
+
+
+def safe(highest, floor, target: Target):
     """``safe_score`` for the highest substitution score. A value that wraps was before
-    that within one substitution of the limit; H is stored with gap_open added."""
-    return 2**15 - 2 - gap_open - highest
+    that within one substitution of the limit; ``floor`` is added to each."""
+    return target.half_limit - 1 - floor - highest
 
 
 def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int,

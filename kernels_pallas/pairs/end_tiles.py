@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from kernels_pallas.core.mosaic import THREADS, Threads, kernel, where
+from kernels_pallas.core.mosaic import THREADS, kernel, where
 from kernels_pallas.pairs.shapes import Fill, FillInputs, FillOutput, Numbers
 
 NO_TILE = 2**30  # above all places of tiles, and all scores
@@ -61,7 +61,7 @@ def _end_program(strips, steps, first_record, strip_records, scores, ties, peaks
                  *, s: Fill, blocks: int):  # fmt: skip
     """Of every lane: the first strip (of swapped pairs: column of tiles) whose best is
     the score, and the first and last place in it."""
-    th, item = Threads(s.plain), lax.axis_index("item")
+    th, item = s.threads, lax.axis_index("item")
     scores, ties, peaks = map(th.read_only, (scores, ties, peaks))
     query = lax.div(item, jnp.int32(blocks))
     block = item - query * blocks if s.shared else item

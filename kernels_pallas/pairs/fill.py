@@ -20,7 +20,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.core.mosaic import THREADS, Threads, kernel, where
+from kernels_pallas.core.copies import copy_scratch, copy_table
+from kernels_pallas.core.mosaic import THREADS, kernel, where
 from kernels_pallas.pairs.shapes import (
     Fill,
     FillInputs,
@@ -45,7 +46,7 @@ def fill(inputs: FillInputs, s: Fill, strips: int, records: int = 0,
     run = kernel(
         partial(_fill_program, s=s, names=tuple(shapes), sizes=(blocks, strips, rows)),
         [jax.ShapeDtypeStruct((math.prod(x),), jnp.int32) for x in shapes.values()],
-        [plgpu.SMEM(inputs.scores.shape[1:], jnp.int32), plgpu.Barrier()],
+        [plgpu.SMEM(inputs.scores.shape[1:], jnp.int32), *copy_scratch(s.target)],
         (queries, blocks),
         ("query", "block"),
         interpret,
@@ -63,9 +64,9 @@ def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
                   *refs, s: Fill, names, sizes):  # fmt: skip
     """One query (or two) against the targets of one block."""
     blocks, most, room = sizes
-    *out, table, barrier = refs
-    out = dict(zip(names, out, strict=True))
-    th = Threads(s.plain)
+    out = dict(zip(names, refs, strict=False))
+    table, *barrier = refs[len(names) :]
+    th = s.threads
     query_lengths, target_lengths, targets, row_offsets, masks = map(
         th.read_only, (query_lengths, target_lengths, targets, row_offsets, masks)
     )
@@ -96,7 +97,7 @@ def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
 
     def strip(k, track):
         if s.shared:
-            _load_table(th, scores.at[query * most + k], table, barrier)
+            _load_table(th, scores, query * most + k, table, barrier)
         rows = _own_rows(view, row_offsets, k) if not s.shared else None
         own = view._replace(table=th.read_only(table))
         if not s.stacks:
@@ -107,7 +108,7 @@ def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
         return track
 
     if not s.shared:
-        _load_table(th, scores.at[0], table, barrier)
+        _load_table(th, scores, 0, table, barrier)
     track = lax.fori_loop(jnp.int32(0), count, strip, _start(view, m))
     if s.stacks:
         return
@@ -115,11 +116,10 @@ def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
         th.store(out[name], thread, (th.words(value),), item, THREADS)
 
 
-def _load_table(th, source, table, barrier):
+def _load_table(th, scores, which, table, barrier):
     """Scores of a strip to shared memory, once nobody reads those before them."""
     th.wait()
-    plgpu.copy_gmem_to_smem(source, table, barrier)
-    plgpu.barrier_wait(barrier)
+    copy_table(th, scores, which, table, barrier)
 
 
 def _start(view, m):
@@ -189,4 +189,4 @@ def _store_peak(view, k, x, carry):
     base = lax.div(view.record(k), jnp.int32(s.tile)) + x
     th.store(view.out["peaks"], view.thread, (th.words(best),), base, THREADS)
     floor = view.v.of(view.n.floor)
-    return carry[:-1] + ((floor, jnp.maximum(best, total)),)
+    return carry[:-1] + ((floor, th.maximum(best, total)),)

@@ -10,11 +10,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from kernels_pallas.core.copies import COPY_WORDS
 from kernels_pallas.pairs.shapes import Fill, FillInputs, Numbers, records_of_strip
 from kernels_pallas.pairs.stacks import Stacks
 from kernels_pallas.pairs.target_letters import before, columns, in_blocks, in_bytes
 
-COPY_WORDS = 256  # of a row of the table in shared memory: the limit of one copy
+# The score of a letter beside a sequence, in local mode: it takes a value below 0.
+# Of joined halves (``Fill``) it sets the highest bit of a half, which is 0 before.
+PAD_BIT = 2**15
 
 
 class Problem(NamedTuple):
@@ -41,7 +44,7 @@ def extended_scores(problem: Problem, s: Fill) -> jax.Array:
     """int32 (A + 1, A + 2): the scores to add to U of the diagonal neighbour."""
     rows, size = problem.scores.shape
     if s.local:
-        low = -(2**15) if s.packed else -(2**30)
+        low = -PAD_BIT if s.packed else -(2**30)
         real = problem.scores + problem.gap_open
         return jnp.pad(real, ((1, 0), (2, 0)), constant_values=low)
     # Stored values are H + extend * (i + j): a diagonal step gains 2 * extend, a copy
@@ -62,8 +65,10 @@ def numbers(problem: Problem, s: Fill) -> Numbers:
     """The run-time scalars of a fill."""
     zero = jnp.int32(0)
     if s.local:
-        gap = problem.gap_open
-        return Numbers(gap, problem.gap_extend, gap, *[zero] * 8)
+        gap, floor = problem.gap_open, local_floor(problem, s)
+        border = floor - gap
+        return Numbers(gap, problem.gap_extend, floor, border, border, zero, border,
+                       zero, border, zero, zero)  # fmt: skip
     extend = problem.gap_extend
     cost = problem.gap_open - extend
     # No value may be negative (``_Values.add``). H >= -2 * cost, as two gaps reach
@@ -87,13 +92,28 @@ def numbers(problem: Problem, s: Fill) -> Numbers:
     )
 
 
+def local_floor(problem: Problem, s: Fill) -> jax.Array:
+    """What local mode stores a score of 0 as. Where joined halves are added, a value
+    less the cost of extending, and a value of the diagonal with its score, are not
+    negative."""
+    if not s.joined:
+        return problem.gap_open
+    lowest = -jnp.min(problem.scores)
+    return jnp.maximum(problem.gap_open + problem.gap_extend, lowest)
+
+
 def _join_scores(low, high, s: Fill):
-    """Two biased scores in a word. In border modes the fill adds the word as one
-    number, so a negative low half borrows from the high one; in local mode it adds
-    halves."""
-    if s.local:
-        return (low & 0xFFFF) | (high << 16)
-    return low + (high << 16)
+    """Two biased scores in a word. Where the fill adds the word as one number, a
+    negative low half borrows from the high one; in local mode it adds halves, unless
+    they are joined."""
+    return _low_half(low, s) + (high << 16)
+
+
+def _low_half(score, s: Fill):
+    """A score as a word, which another one in the high half is added to."""
+    if s.local and not s.joined:
+        return score & 0xFFFF
+    return jnp.where(score == -PAD_BIT, PAD_BIT, score) if s.local else score
 
 
 def _rows(codes, lengths, strips, most, s: Fill, by_position=False):
@@ -226,7 +246,7 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillInpu
     N is a multiple of ``s.block``; neighbours share a register.
     """
     table = extended_scores(problem, s)
-    low = table & 0xFFFF if s.local and s.packed else table
+    low = _low_half(table, s) if s.packed else table
     both = [low.reshape(-1)] + ([(table << 16).reshape(-1)] if s.packed else [])
     per_block = m.reshape(-1, s.block)
     strips = strips_of(per_block.max(1), s)

@@ -21,7 +21,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kernels_pallas.core.mosaic import THREADS
+from kernels_pallas.core.mosaic import THREADS, Threads
+from kernels_pallas.core.target import HOPPER, Target
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Fill:
     plain: bool = False  # jnp twins, for the interpreter
     linear: bool = False  # scores alone: opening a gap costs what extending it does
     stacks: int = 0  # local scores of blocks: items of stacked queries (``stacks``)
+    target: Target = HOPPER
 
     @property
     def strip(self) -> int:
@@ -63,6 +65,17 @@ class Fill:
     def tables(self) -> int:
         """Tables a register."""
         return 2 if self.packed else 1
+
+    @property
+    def joined(self) -> bool:
+        """Whether halves are added as one word: no sum is negative then, and one that
+        would be has its highest bit from a score of ``layout.PAD_BIT``."""
+        return self.packed and not self.target.integer_halves
+
+    @property
+    def threads(self) -> Threads:
+        """The operations of the threads of a program."""
+        return Threads(self.plain, integer_halves=self.target.integer_halves)
 
 
 class Numbers(NamedTuple):

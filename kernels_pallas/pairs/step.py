@@ -29,8 +29,10 @@ def fill_step(view, k, rows, t, carry):
 
     def values(words):
         given = handed_down(words)
-        if s.stacks:  # zeros where a query begins, as in row 0
+        if s.stacks:  # where a query begins, the values of row 0
             given = (word & view.mask for word in given)
+            if s.joined:
+                given = (word | (v.word(n.corner) & ~view.mask) for word in given)
         return tuple(map(v.read, given))
 
     (letters,) = handed_down(slice(-1, None))
@@ -39,7 +41,7 @@ def fill_step(view, k, rows, t, carry):
     ahead = load_above(view, k, t + 1)
     # Both halves in one 32-bit addition: neither borrows, see ``ScoreArithmetic.add``.
     cost = th.splat(-n.cost * (65537 if s.packed else 1))
-    constants = (v.of(n.floor), v.of(-n.extend)) if s.local else ()
+    constants = (v.of(n.floor), v.joined(-n.extend)) if s.local else ()
     lines = u_rows, f_rows, above, e
     where = letters, view.lane, rows or ()
     best = track[:1] if s.local else ()
@@ -83,14 +85,14 @@ def _cells(th, table, values, s):
             if s.linear:
                 e[c], f_rows[r] = up[c], u_rows[r]
             elif s.local:
-                e[c] = largest(e[c] + longer, up[c])
-                f_rows[r] = largest(f_rows[r] + longer, u_rows[r])
+                e[c] = largest(v.plus(e[c], longer), up[c])
+                f_rows[r] = largest(v.plus(f_rows[r], longer), u_rows[r])
             else:
                 e[c] = largest(e[c], up[c])
                 f_rows[r] = largest(f_rows[r], u_rows[r])
             score = scores(c, r)
             if s.local:
-                h = largest(diagonal[c] + v.read(score), e[c])
+                h = largest(v.plus(diagonal[c], score), e[c])
                 h = largest(largest(h, f_rows[r]), floor)
                 best[0] = largest(best[0], h)
             else:

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import mosaic_gpu as plgpu
 
+from kernels_pallas.core.copies import copy_table
 from kernels_pallas.core.fused import fused
 from kernels_pallas.core.mosaic import THREADS, WARPGROUP, Threads, where
 from kernels_pallas.pairs.shapes import Fill, Numbers
@@ -71,19 +70,13 @@ class PairView(NamedTuple):
 def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
     """The pair of each thread, and 1 in threads that have one; others repeat the last
     pair."""
-    th = Threads(s.plain)
-
-    def copy():
-        plgpu.copy_gmem_to_smem(refs["table"].at[0], table, barrier)
-
+    th = s.threads
     program, warpgroup = lax.axis_index("program"), jnp.int32(0)
-    if warpgroups == 1:
-        copy()
-    else:
+    if warpgroups > 1:
         warpgroup = lax.axis_index(WARPGROUP)
         program = program * warpgroups + warpgroup
-        pl.when(warpgroup == 0)(copy)
-    plgpu.barrier_wait(barrier)
+    first = warpgroup if warpgroups > 1 else None
+    copy_table(th, refs["table"], 0, table, barrier, first)
     table = th.read_only(table)
     refs = {k: ref if k == "table" else th.read_only(ref) for k, ref in refs.items()}
     n = Numbers(*(refs["numbers"][k] for k in range(len(Numbers._fields))))

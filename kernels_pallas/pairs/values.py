@@ -84,6 +84,15 @@ class ScoreArithmetic:
             return value + word
         return self.th.halves(self.th.words(value) + word)
 
+    def joined(self, number):
+        """A word for ``plus``, of a scalar for each table."""
+        return self.th.splat(number * 65537) if self.s.joined else self.word(number)
+
+    def plus(self, value, word):
+        """value + word, where halves of ``word`` are below 0: as two numbers where the
+        target adds halves, else as in ``add``."""
+        return self.add(value, word) if self.s.joined else value + self.read(word)
+
     def both(self, low, high):
         """Two bools (128,) as a mask of values."""
         if not self.s.packed:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
+from kernels_pallas.core.copies import copy_scratch
 from kernels_pallas.core.mosaic import THREADS, kernel, where
 from kernels_pallas.pairs.shapes import Fill, FillInputs, FillOutput
 from kernels_pallas.pairs.tiles import (
@@ -30,6 +31,8 @@ from kernels_pallas.pairs.tiles import (
     value_of,
 )
 from kernels_pallas.pairs.walk_steps import WalkState, finish, inside_table, take_step
+
+TABLE_BYTES = 1024  # of the scores in shared memory, for each of four warpgroups
 
 
 class WalkInputs(NamedTuple):
@@ -95,7 +98,7 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **more):
         if getattr(output, name) is not None:
             arrays[name] = getattr(output, name)
     sizes = WalkSizes(total, inputs.strip_records.shape[0], pairs.rows.shape[1])
-    warpgroups = 4 if s.rows <= 24 and not s.plain else 1  # registers
+    warpgroups = _warpgroups(s, scratch * 4 + TABLE_BYTES)
     run = kernel(
         partial(
             body, names=tuple(arrays), s=s, sizes=sizes, warpgroups=warpgroups, **more
@@ -104,7 +107,7 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **more):
         [
             plgpu.SMEM(pairs.table.shape[1:], jnp.int32),
             plgpu.SMEM((warpgroups * scratch,), jnp.int32),
-            plgpu.Barrier(),
+            *copy_scratch(s.target),
         ],
         (-(-total // (THREADS * warpgroups)),),
         ("program",),
@@ -116,10 +119,19 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **more):
     return [x.reshape(y) for x, y in zip(out, shapes, strict=True)]
 
 
+def _warpgroups(s: Fill, scratch_bytes: int) -> int:
+    """Warpgroups of a program, as many as their registers and shared memory allow; of
+    the latter each takes so much, with its share of the table."""
+    if s.rows > 24 or s.plain:
+        return 1
+    return min(4, s.target.shared_bytes // scratch_bytes)
+
+
 def _begin(refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
     """The pair of each thread, 1 in threads that have one, outputs and first state."""
-    inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
-    view, real = load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
+    inputs, scratch = dict(zip(names, refs, strict=False)), -2 - s.target.bulk_copies
+    out, (table, nibbles, *barrier) = refs[len(names) : scratch], refs[scratch:]
+    view, real = load_pair(inputs, table, nibbles, barrier, s, sizes, warpgroups)
     th = view.th
     (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
     zero = th.splat(0)
@@ -220,8 +232,9 @@ def _walk_tile(view, state, start, top, tags, real, out, runs):
 
 def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
     """128 searches among the tiles whose best is the pair's score."""
-    inputs, out = dict(zip(names, refs, strict=False)), refs[len(names) : -3]
-    view, real = load_pair(inputs, *refs[-3:], s, sizes, warpgroups)
+    inputs, scratch = dict(zip(names, refs, strict=False)), -2 - s.target.bulk_copies
+    out, (table, nibbles, *barrier) = refs[len(names) : scratch], refs[scratch:]
+    view, real = load_pair(inputs, table, nibbles, barrier, s, sizes, warpgroups)
     th = view.th
     (score,) = th.load(view.refs["score"], view.pair)
     (begin,), (end,) = (th.load(view.refs[name], view.pair) for name in "ij")

@@ -2,22 +2,23 @@
 the GPU interpreter (JAX 0.11 or newer) and, marked ``gpu``, on a device."""
 
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import product
 
 import jax.numpy as jnp
 import numpy as np
 import oracle
 import pytest
 from kernel_cases import (
+    ENDS,
     KINDS,
+    SETS,
     aligned,
+    check_paths,
     check_scores,
     lower,
     matrix,
     name,
     padded,
-    places,
-    sequences,
     shape_of,
     values,
 )
@@ -26,50 +27,11 @@ import kernels_pallas as kp
 from kernels_pallas.core import mosaic
 from kernels_pallas.pairs import config
 
-ENDS = ("query_start", "query_end", "target_start", "target_end")
-SETS = [s for k in range(5) for s in combinations(ENDS, k)]
-OTHER = dict(zip(ENDS, ENDS[2:] + ENDS[:2], strict=True))
-
 
 def only(kind):
     """All kinds, but only one of them in the quick part of the suite."""
     slow = pytest.mark.slow
     return [k if k == kind else pytest.param(k, marks=slow) for k in KINDS]
-
-
-def expected(x, y, scores, gaps, mode, free, swapped):
-    """The oracle's alignment; of the pair the other way round where it is swapped."""
-    if not swapped:
-        return oracle.align(x, y, scores, *gaps, mode, free)
-    free = [OTHER[end] for end in free]
-    found = oracle.align(y, x, scores.T, *gaps, mode, free)
-    turned = [({"M": "M", "I": "D", "D": "I"}[op], k) for op, k in found.operations]
-    return oracle.Alignment(found.score, found.start[::-1], found.end[::-1], turned)
-
-
-def check_paths(s, m, n, gaps=(6, 2), free=(), seed=0, wildcard=2, ragged=False):
-    rng = np.random.default_rng(seed)
-    scores = matrix(seed)
-    q, t = sequences(rng, s, m, n)
-    shape = (len(q), len(t)) if s.shared else (len(q),)
-    tie = rng.integers(0, 2, shape).astype(bool)
-    runs = q.shape[1] + t.shape[1]
-    r = aligned(s, q, m, t, n, scores, gaps, free, tie, wildcard, runs, ragged)
-    mode = "local" if s.local else "global"
-    for at, a, b in places(s, q, t):
-        x, y = q[a, : m[a]], t[b, : n[b]]
-        want = expected(x, y, scores, gaps, mode, free, tie[at])
-        words = r.runs[(slice(r.count[at]), *at)][::-1]
-        operations = [("MID"[word & 15], int(word >> 4)) for word in words]
-        assert r.score[at] == want.score
-        assert (r.end_i[at], r.end_j[at]) == tuple(want.end)
-        assert (r.start_i[at], r.start_j[at]) == tuple(want.start)
-        assert operations == list(want.operations)
-        same = oracle.identities(x, y, want.start, want.operations, wildcard)
-        assert r.identities[at] == same
-        assert r.columns[at] == oracle.columns(want.operations)
-        assert r.gap_openings[at] == oracle.gap_openings(want.operations)
-        assert r.gaps[at] == oracle.gaps(want.operations)
 
 
 # Lowering, on any machine and every JAX
@@ -233,7 +195,7 @@ def test_int16_says_when_a_score_may_have_wrapped():
     found = aligned(s, q, [40, 40], t, n, scores, (11, 1), ())
     found, overflow = found.score, found.overflow
     right = np.array([[1000 * k for k in n], [0] * 8])
-    safe = kp.safe_score(scores, 11)
+    safe = kp.safe_score(scores, 11, 1)
     assert ((found == right) | ((found > safe) & (right > safe))).all()
     assert (found[:, 3:] == right[:, 3:]).all()
     assert (overflow == (found > safe)).all()
@@ -320,7 +282,7 @@ def test_tryptophan_with_itself():
         for dtype, shape in shapes.items()
     }
     right = np.array([[33000, 31900], [31900, 31900]])
-    safe = kp.safe_score(scores, 11)
+    safe = kp.safe_score(scores, 11, 1)
     assert (found["int32"] == right).all()
     assert ((found["int16"] == right) | (found["int16"] > safe)).all()
     assert (found["int16"][right <= safe] == 31900).all()

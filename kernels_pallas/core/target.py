@@ -1,0 +1,148 @@
+"""The GPUs that kernels are written for, and the ways in which they differ.
+
+A kernel gets a ``Target`` as one of its static arguments and asks it for a property,
+never for a number of a generation. The figures are those of one card of each
+generation: NVIDIA's CUDA C++ Programming Guide (technical specifications per compute
+capability) and the target configurations of XLA (xla/backends/gpu/target_config).
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import jax
+
+# The largest float16: as bits, and so as an integer of 16 bits, 31,743.
+FLOAT16_LIMIT = 0x7C00
+# Of the cards on which the project's figures and GPU tests were run (H100, H200).
+MEASURED = ((9, 0),)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A GPU, as kernels see it; bytes, and multiprocessors as ``cores``."""
+
+    name: str
+    capability: tuple[int, int]
+    integer_halves: bool  # adds and maxima of two int16 are an instruction each (DPX)
+    bulk_copies: bool  # one thread copies a block, and others wait at a barrier (TMA)
+    cores: int
+    core_threads: int
+    core_shared_bytes: int
+    shared_bytes: int  # of a program at most
+    l2_bytes: int
+    memory_bytes: int
+    memory_bandwidth: int  # bytes a second
+    clock_ghz: float
+    float_units: int  # of a core
+    core_registers: int = 65536
+
+    @property
+    def architecture(self) -> str:
+        """The name that compilers have for it, such as sm_90."""
+        return "sm_{}{}".format(*self.capability)
+
+    @property
+    def form(self) -> str:
+        """How two tables share a register, in words."""
+        return "int16 (DPX)" if self.integer_halves else "int16 by maxima of float16"
+
+    @property
+    def evidence(self) -> str:
+        """How far kernels for it have been tried, in words."""
+        measured = self.capability in MEASURED
+        return "measured" if measured else "compiled and interpreted, not yet run"
+
+    @property
+    def half_limit(self) -> int:
+        """No value of 16 bits in a register may reach this.
+
+        Where there are no maxima of int16, those of float16 are taken of the same
+        bits. Both agree from 0 up to the largest float16; above are infinity and NaN.
+        """
+        return 2**15 - 1 if self.integer_halves else FLOAT16_LIMIT
+
+
+AMPERE = Target(
+    "A100", (8, 0), False, False, 108, 2048, 167936, 166912, 41943040, 85100068864,
+    2039040000000, 1.41, 64,
+)  # fmt: skip
+HOPPER = Target(
+    "H100", (9, 0), True, True, 132, 2048, 233472, 232448, 52428800, 84942979072,
+    3352320000000, 1.98, 128,
+)  # fmt: skip
+TARGETS = (
+    AMPERE,
+    Target("RTX A6000", (8, 6), False, False, 84, 1536, 102400, 101376, 6291456,
+           51041271808, 768096000000, 1.8, 128),
+    Target("RTX 4090", (8, 9), False, False, 128, 1536, 102400, 101376, 75497472,
+           25757220864, 1008096000000, 2.52, 128),
+    HOPPER,
+    Target("B200", (10, 0), True, True, 148, 2048, 233472, 232448, 132644864,
+           191514411008, 7672320000000, 1.965, 128),
+    Target("RTX PRO 6000", (12, 0), True, True, 188, 1536, 102400, 101376, 134217728,
+           103079215104, 1792000000000, 2.6, 128),
+)  # fmt: skip
+
+
+def target_of(capability: str, cores: int | None = None) -> Target | None:
+    """The target of a compute capability such as "8.6"; None where there is none.
+
+    Capabilities between two targets have what the lower one has: code for 8.6 runs on
+    8.7. ``cores`` are those of the card, where they are known.
+    """
+    try:
+        major, minor = (int(part) for part in capability.split("."))
+    except ValueError:
+        return None
+    lower = [target for target in TARGETS if target.capability <= (major, minor)]
+    if not lower:
+        return None
+    target = replace(lower[-1], capability=(major, minor))
+    return replace(target, cores=cores) if cores else target
+
+
+@cache
+def this_target() -> Target:
+    """That of JAX's first device; Hopper's where it is no NVIDIA GPU."""
+    device = jax.devices()[0]
+    capability = str(getattr(device, "compute_capability", ""))
+    return target_of(capability, getattr(device, "core_count", None)) or HOPPER
+
+
+def configuration(target: Target) -> str:
+    """The text by which JAX compiles for a card that is not there, as
+    ``target_config`` of ``jax.experimental.topologies.get_topology_desc``."""
+    major, minor = target.capability
+    extension = "ACCELERATED_FEATURES" if target.bulk_copies else "NONE"
+    return f"""
+gpu_device_info {{
+  threads_per_block_limit: 1024
+  threads_per_warp: 32
+  shared_memory_per_block: 49152
+  shared_memory_per_core: {target.core_shared_bytes}
+  threads_per_core_limit: {target.core_threads}
+  core_count: {target.cores}
+  fpus_per_core: {target.float_units}
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  memory_bandwidth: {target.memory_bandwidth}
+  l2_cache_size: {target.l2_bytes}
+  clock_rate_ghz: {target.clock_ghz}
+  device_memory_size: {target.memory_bytes}
+  shared_memory_per_block_optin: {target.shared_bytes}
+  cuda_compute_capability {{
+    major: {major}
+    minor: {minor}
+    feature_extension: {extension}
+  }}
+  registers_per_core_limit: {target.core_registers}
+  registers_per_block_limit: {target.core_registers}
+  thread_dim_limit_x: 1024
+  thread_dim_limit_y: 1024
+  thread_dim_limit_z: 64
+}}
+platform_name: "CUDA"
+dnn_version_info {{ major: 9 minor: 8 patch: 0 }}
+device_description_str: "{target.name}"
+"""
