@@ -58,7 +58,7 @@ SECTIONS = {  # of the page of public names, and the room of each
     "Edit distances": "edits",
     "Clusters, splits and audits": "homology",
     "Three sequences": "triples",
-    "Soft alignment": "soft",
+    "Similarities": "similarity",
     "Values and results": "model",
     "Errors": "errors",
 }
