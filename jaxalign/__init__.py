@@ -85,5 +85,5 @@ def __getattr__(name: str):
 
 
 def __dir__():
-    own = (name for name in globals() if name.startswith("__"))
-    return sorted({*own, *__all__})
+    dunders = (name for name in globals() if name.startswith("__"))
+    return sorted({*dunders, *__all__})

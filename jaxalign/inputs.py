@@ -1,4 +1,4 @@
-"""What a caller holds -> ``Sequences``: the one way in of every public function.
+"""The one way in of every public function: whatever callers hold becomes ``Sequences``.
 
 A ``Path`` is a file everywhere: FASTA, plain or gz, bz2, xz, or an index that
 ``index_database`` made. A ``str`` is a sequence where one is wanted, and the path of a
@@ -74,7 +74,7 @@ def sets(scoring: Scoring, *data: SetLike, unknown: str = "error") -> list[Seque
     UserWarning
         Nucleotides by their letters, and a scoring of proteins.
     """
-    encoded = [_set(one, scoring, unknown) for one in data]
+    encoded = [_set(sequences, scoring, unknown) for sequences in data]
     _tell_of_nucleotides(scoring, encoded)
     return [sequences for sequences, _ in encoded]
 
@@ -114,8 +114,8 @@ def singles(scoring: Scoring, **data: SequenceLike) -> list[Sequences]:
     Parameters and errors are those of ``sets``, but a ``str`` is a sequence, and a
     file or a mapping has exactly one.
     """
-    named = (_named(one, name, scoring) for name, one in data.items())
-    encoded = [_encoded([one], scoring) for one in named]
+    named = (_named(item, name, scoring) for name, item in data.items())
+    encoded = [_encoded([item], scoring) for item in named]
     _tell_of_nucleotides(scoring, encoded)
     return [sequences for sequences, _ in encoded]
 
@@ -132,9 +132,9 @@ def threes(scoring: Scoring, triples: Iterable[Any]) -> Sequences:
     Errors and warnings are those of ``sets``.
     """
     flat = [
-        _named(one, letter, scoring)
+        _named(item, letter, scoring)
         for triple in items_of(triples)
-        for letter, one in zip("abc", _three(triple, scoring), strict=True)
+        for letter, item in zip("abc", _three(triple, scoring), strict=True)
     ]
     encoded = _encoded(flat, scoring)
     _tell_of_nucleotides(scoring, [encoded])
@@ -149,10 +149,10 @@ def _three(triple, scoring: Scoring) -> list:
     if isinstance(triple, Sequences):
         codes = as_sequences(triple, scoring.alphabet)
         triple = [(name, codes[k]) for k, name in enumerate(triple.names)]
-    found = items_of(triple)
-    if len(found) != 3:
-        raise InputError(f"{len(found)} sequences in a triple: three are needed")
-    return found
+    items = items_of(triple)
+    if len(items) != 3:
+        raise InputError(f"{len(items)} sequences in a triple: three are needed")
+    return items
 
 
 def _set(data, scoring: Scoring, unknown: str) -> tuple[Sequences, bool]:
@@ -174,23 +174,23 @@ def _encoded(items: list, scoring: Scoring) -> tuple[Sequences, bool]:
     return as_sequences(items, scoring.alphabet), letters
 
 
-def _named(one, name: str, scoring: Scoring):
+def _named(item, name: str, scoring: Scoring):
     """A single sequence with a name: that of its argument, if it has none."""
-    if type(one) is str:
-        return name, one
-    if isinstance(one, (Sequences, Mapping)):
-        one = _only(one, name, scoring)
-    one = _loaded(one, scoring)
-    return (name, one) if item_of(one, 0).name is None else one
+    if type(item) is str:
+        return name, item
+    if isinstance(item, (Sequences, Mapping)):
+        item = _only(item, name, scoring)
+    item = _loaded(item, scoring)
+    return (name, item) if item_of(item, 0).name is None else item
 
 
-def _only(some, name: str, scoring: Scoring):
+def _only(item, name: str, scoring: Scoring):
     """(name, sequence) of a set of one."""
-    if len(some) != 1:
-        raise InputError(f"{name}: {len(some)} sequences where one is needed")
-    if isinstance(some, Mapping):
-        return next(iter(some.items()))
-    return some.names[0], as_sequences(some, scoring.alphabet)[0]
+    if len(item) != 1:
+        raise InputError(f"{name}: {len(item)} sequences where one is needed")
+    if isinstance(item, Mapping):
+        return next(iter(item.items()))
+    return item.names[0], as_sequences(item, scoring.alphabet)[0]
 
 
 def _loaded(item, scoring: Scoring):
@@ -231,7 +231,7 @@ def _tell_of_nucleotides(scoring: Scoring, encoded) -> None:
     letters = [sequences for sequences, known in encoded if known]
     if scoring.alphabet.kind != "protein" or not letters:
         return
-    if look_nucleic(block for one in letters for block in letters_of(one)):
+    if look_nucleic(block for texts in letters for block in letters_of(texts)):
         warnings.warn(
             f"all letters are nucleotides', and {scoring.matrix_name} scores proteins: "
             "use scoring=Scoring(match=2, mismatch=-3), Scoring('NUC') or "

@@ -67,15 +67,15 @@ def with_options(options: type, named: bool = False) -> Callable[[Function], Fun
 def full_signature(function: Callable[..., Any], options: type) -> Signature:
     """The signature with an option in the place of each key of ``**options``."""
     shown = signature(function)
-    own = [x for x in shown.parameters.values() if x.kind != Parameter.VAR_KEYWORD]
+    known = [x for x in shown.parameters.values() if x.kind != Parameter.VAR_KEYWORD]
     (keywords,) = get_args(get_type_hints(function).get("options")) or (None,)
     defaults = {field.name: _default(field) for field in fields(options)}
     types = {} if keywords is None else get_type_hints(keywords)
-    own += [
+    known += [
         Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=type)
         for name, type in types.items()
     ]
-    return shown.replace(parameters=own)
+    return shown.replace(parameters=known)
 
 
 def _is_needed(parameter: Parameter) -> bool:
@@ -93,9 +93,9 @@ def _refusal(
     """Why an option is refused, and which one may be meant."""
     text = f"{name} has no option {option!r}"
     if option in SCORES:
-        some = [x for x in given if x in SCORES and x not in known]
-        values = ", ".join(f"{x}={given[x]!r}" for x in some)
-        pair = {"match", "mismatch"} - {*some}
+        scores = [x for x in given if x in SCORES and x not in known]
+        values = ", ".join(f"{x}={given[x]!r}" for x in scores)
+        pair = {"match", "mismatch"} - {*scores}
         values += f", {pair.pop()}=…" if len(pair) == 1 else ""
         return f"{text}: it belongs to the scoring, scoring=Scoring({values})"
     if near := get_close_matches(option, known, 1):

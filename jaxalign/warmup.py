@@ -79,10 +79,10 @@ def warm_up(device: str = "auto", tell: Callable[[str], None] = print) -> None:
     for name, job in usual_jobs(implementation):
         before = dict(COUNTS.calls)
         job()
-        made, there = (
+        compiled, there = (
             COUNTS.calls[what] - before.get(what, 0) for what in ("compile", "load")
         )
-        tell(f"{name}: {made} programs compiled, {there} loaded")
+        tell(f"{name}: {compiled} programs compiled, {there} loaded")
 
 
 __all__ = ["program_files", "programs_listener", "usual_jobs", "warm_up"]

@@ -45,5 +45,5 @@ def all_pairs(
     if parts_job.wanted(options, folder):
         if pictures:
             raise UsageError("a picture is of a result in one piece, not of a folder")
-        return parts_job.run(sequences, options, folder, include_self, cluster)
+        return parts_job.all_pairs(sequences, options, folder, include_self, cluster)
     return job.all_pairs(sequences, options, include_self, cluster, pictures)

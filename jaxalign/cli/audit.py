@@ -48,9 +48,9 @@ def audit(
     """
     from jaxalign.cli import audit_job
 
-    asked = audit_job.AuditRequest(parts, max_identity, split, out, partial, force)
+    request = audit_job.AuditRequest(parts, max_identity, split, out, partial, force)
     if certificate is not None:
         from jaxalign.cli import verify_job
 
-        return verify_job.run(certificate, asked, audit, options)
-    return audit_job.run(asked, audit, options)
+        return verify_job.run(certificate, request, audit, options)
+    return audit_job.run(request, audit, options)

@@ -28,44 +28,44 @@ class AuditRequest:
     force: bool
 
 
-def run(asked: AuditRequest, audit: AuditOptions, options: VerbOptions) -> int:
+def run(request: AuditRequest, audit: AuditOptions, options: VerbOptions) -> int:
     """``jaxalign audit PARTS``; 0, or 6 for a leak."""
     # 1 check and read, 2 parts, 3 compare, 4 say and write
     check_whole("--worst", audit.worst)
-    _check(asked)
-    job = prepare(asked, audit, options, ())
-    cut, scoring = asked.max_identity, job.read.scoring
+    _check(request)
+    job = prepare(request, audit, options, ())
+    cut, scoring = request.max_identity, job.read.scoring
     chosen = wanted(job.options, audit)
     definition = define(scoring, chosen, "--max-identity", cut)
-    parts = audited_parts.read(asked.parts, asked.split, job, asked.partial)
-    found = compare(job, parts, definition)
-    files = audited_parts.files(asked.parts, job), audited_parts.listed(asked.split)
-    finish(job, found, files, asked.out, audit)
-    return 0 if found.holds else LEAK
+    parts = audited_parts.read(request.parts, request.split, job, request.partial)
+    result = compare(job, parts, definition)
+    files = audited_parts.files(request.parts, job), audited_parts.listed(request.split)
+    finish(job, result, files, request.out, audit)
+    return 0 if result.holds else LEAK
 
 
-def audit_split(where, job, found: api.Split, audit: AuditOptions) -> None:
+def audit_split(where, job, split: api.Split, audit: AuditOptions) -> None:
     """Audit a split that was just made, and write what was asked for.
 
     where : paths of the sequences, of the list, and of the certificate
     """
     path, listed, out = where
     with job.watched() as chosen:
-        definition = replace(found.definition, options=wanted(chosen, audit))
-        parts = {name: found.take(name) for name in found.names}
-        checked = api.audit_of(parts, definition, len(found.removed))
+        definition = replace(split.definition, options=wanted(chosen, audit))
+        parts = {name: split.take(name) for name in split.names}
+        checked = api.audit_of(parts, definition, len(split.removed))
     files = audited_parts.files((path,), job), audited_parts.listed(listed)
-    finish(job, checked, files, out, audit, found)
+    finish(job, checked, files, out, audit, split)
     if not checked.holds:
         raise LeakError(f"{path}: {checked.heading()}")
 
 
-def prepare(asked: AuditRequest, audit: AuditOptions, options, beside, scoring=None):
+def prepare(request: AuditRequest, audit: AuditOptions, options, beside, scoring=None):
     """Options and outputs checked, inputs read: a ``LinkJob``."""
-    outs, files = (asked.out, audit.report), (asked.split, *beside)
-    link_job.check_plot(audit.plot, asked.force, (*asked.parts, *files), outs)
+    outs, files = (request.out, audit.report), (request.split, *beside)
+    link_job.check_plot(audit.plot, request.force, (*request.parts, *files), outs)
     return link_job.prepare(
-        asked.parts, options, outs, asked.force, files, True, scoring
+        request.parts, options, outs, request.force, files, True, scoring
     )
 
 
@@ -76,48 +76,48 @@ def wanted(options: api.HomologyOptions, audit: AuditOptions) -> api.HomologyOpt
 
 def compare(job, parts: AuditedParts, definition: api.Definition) -> Audit:
     """Say what will be done, and do it."""
-    sizes = ", ".join(f"{name} {len(one):,}" for name, one in parts.sets.items())
+    sizes = ", ".join(f"{name} {len(data):,}" for name, data in parts.sets.items())
     job.messages.say(f"{sizes}; a leak: {definition}")
     with job.watched() as chosen:
-        told = {"progress": chosen.progress, "busy": chosen.busy}
-        seen = replace(definition, options=replace(definition.options, **told))
+        watchers = {"progress": chosen.progress, "busy": chosen.busy}
+        seen = replace(definition, options=replace(definition.options, **watchers))
         return api.audit_of(parts.sets, seen, **parts.left_out)
 
 
-def _check(asked: AuditRequest) -> None:
-    if asked.split is None and len(asked.parts) < 2:
+def _check(request: AuditRequest) -> None:
+    if request.split is None and len(request.parts) < 2:
         raise UsageError(
-            f"{len(asked.parts)} parts: an audit needs two files or more, or one with "
-            "--split SPLIT.tsv"
+            f"{len(request.parts)} parts: an audit needs two files or more, or one "
+            "with --split SPLIT.tsv"
         )
-    if asked.split is not None and len(asked.parts) != 1:
+    if request.split is not None and len(request.parts) != 1:
         raise UsageError("--split says which sequence of one file is in which part")
-    if asked.partial and asked.split is None:
+    if request.partial and request.split is None:
         raise UsageError("--partial is about the table of --split")
-    if asked.max_identity is None:
+    if request.max_identity is None:
         raise UsageError("--max-identity is needed: the cut, 0 to 1")
 
 
-def _shown(found: Audit) -> Iterable[str]:
+def _shown(result: Audit) -> Iterable[str]:
     """The worst pairs, each with an alignment."""
-    pairs = zip(found.lines(), found.alignments.alignments(), strict=True)
+    pairs = zip(result.lines(), result.alignments.alignments(), strict=True)
     return [f"{line}\n{alignment}" for line, alignment in pairs]
 
 
-def finish(job, found: Audit, files, out, audit: AuditOptions, split=None) -> None:
+def finish(job, result: Audit, files, out, audit: AuditOptions, split=None) -> None:
     """Say and write what was found."""
-    job.messages.say(link_job.pairs_line(found.info))
-    job.messages.say(found.heading())
-    about = found.certificate(*files)
+    job.messages.say(link_job.pairs_line(result.info))
+    job.messages.say(result.heading())
+    about = result.certificate(*files)
     text = json.dumps(about, indent=2, ensure_ascii=False)
     if out is not None:
         output.write_text(out, [text + "\n"])
     if audit.report is not None:
-        output.write_text(audit.report, [found.report(split)])
+        output.write_text(audit.report, [result.report(split)])
     if audit.plot is not None:
         from jaxalign.cli import pictures
 
-        pictures.across(audit.plot, found)
+        pictures.across(audit.plot, result)
     if split is None:
-        json_asked = job.asked.summary.json
-        print(text if json_asked else "\n\n".join(_shown(found)))
+        json_asked = job.verb.summary.json
+        print(text if json_asked else "\n\n".join(_shown(result)))

@@ -58,9 +58,9 @@ def read(paths, split: str | None, job, partial: bool, names=()) -> AuditedParts
     unlisted = [name for name in data.names if name not in table]
     left_out = {"removed": len(removed), "unlisted": len(unlisted)}
     if (removed or unlisted) and not partial:
-        some = [*(data.names[k] for k in removed[:SHOWN]), *unlisted]
+        missing = [*(data.names[k] for k in removed[:SHOWN]), *unlisted]
         raise InputError(
-            f"{split}: {coverage(sets.values(), left_out)}: {_some(some)}\nhint: "
+            f"{split}: {coverage(sets.values(), left_out)}: {_some(missing)}\nhint: "
             "--partial audits the others, and the certificate says so"
         )
     if len(sets) < 2:
@@ -94,11 +94,11 @@ def _short(path: str) -> str:
 
 def files(paths: Iterable[str], job) -> list[dict]:
     """Files that were read, and how, for a certificate."""
-    unknown = job.asked.scoring.unknown
+    unknown = job.verb.scoring.unknown
     read = zip(paths, job.read.hashes, job.read.sequences, strict=True)
     return [
-        {"path": path, "sha256": digest, "records": len(one), "unknown": unknown}
-        for path, digest, one in read
+        {"path": path, "sha256": digest, "records": len(sequences), "unknown": unknown}
+        for path, digest, sequences in read
     ]
 
 

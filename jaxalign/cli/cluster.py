@@ -41,5 +41,5 @@ def cluster(
     """
     from jaxalign.cli import cluster_job
 
-    asked = cluster_job.ClusterRequest(min_identity, method, representatives, plot)
-    return cluster_job.cluster(sequences, asked, output, options)
+    request = cluster_job.ClusterRequest(min_identity, method, representatives, plot)
+    return cluster_job.cluster(sequences, request, output, options)

@@ -21,58 +21,58 @@ class ClusterRequest:
 
 
 def cluster(
-    path: str, asked: ClusterRequest, listed: ListOptions, options: VerbOptions
+    path: str, request: ClusterRequest, listed: ListOptions, options: VerbOptions
 ) -> int:
     """``jaxalign cluster SEQS``."""
-    outs = (listed.out, asked.fasta)
-    link_job.check_plot(asked.plot, listed.force, (path,), outs)
-    found = _clusters(path, asked, outs, listed.force, options)
-    link_job.write_table(listed.out, found.columns(), options)
-    if asked.fasta:
-        _write_representatives(path, asked.fasta, found)
-    if asked.plot:
+    outs = (listed.out, request.fasta)
+    link_job.check_plot(request.plot, listed.force, (path,), outs)
+    result = _clusters(path, request, outs, listed.force, options)
+    link_job.write_table(listed.out, result.columns(), options)
+    if request.fasta:
+        _write_representatives(path, request.fasta, result)
+    if request.plot:
         from jaxalign.cli import pictures
 
-        pictures.clusters(asked.plot, found)
+        pictures.clusters(request.plot, result)
     return 0
 
 
 def dedup(
     path: str,
-    asked: ClusterRequest,
+    request: ClusterRequest,
     listed: str | None,
     force: bool,
     options: VerbOptions,
 ) -> int:
     """``jaxalign dedup SEQS``."""
-    found = _clusters(path, asked, (asked.fasta, listed), force, options)
-    if asked.fasta or not options.summary.json:
-        _write_representatives(path, asked.fasta or output.STDOUT, found)
+    result = _clusters(path, request, (request.fasta, listed), force, options)
+    if request.fasta or not options.summary.json:
+        _write_representatives(path, request.fasta or output.STDOUT, result)
     if listed:
-        link_job.write_table(listed, found.columns(), options)
+        link_job.write_table(listed, result.columns(), options)
     return 0
 
 
-def _clusters(path, asked: ClusterRequest, outs, force, options) -> api.Clusters:
+def _clusters(path, request: ClusterRequest, outs, force, options) -> api.Clusters:
     # 1 check and read, 2 say what will be done, 3 cluster, 4 say what was done
     job = link_job.prepare((path,), options, outs, force)
-    cut, scoring = asked.min_identity, job.read.scoring
+    cut, scoring = request.min_identity, job.read.scoring
     (data,) = job.read.sequences
     definition = api.define(scoring, job.options, "--min-identity", cut)
     job.messages.say(f"{len(data):,} sequences; linked: {definition}")
     with job.watched() as chosen:
         seen = replace(definition, options=chosen)
-        found = api.clusters_of(data, seen, asked.method)
-    job.messages.say(link_job.pairs_line(found.info))
-    alone = int((found.sizes == 1).sum())
-    job.messages.say(f"{found.heading()}; {alone:,} alone ({asked.method})")
-    about = {"method": asked.method, "clusters": len(found)}
-    about |= {"largest": int(found.sizes.max(initial=0)), "alone": alone}
-    link_job.say_json(job, definition, found.info, about)
-    return found
+        result = api.clusters_of(data, seen, request.method)
+    job.messages.say(link_job.pairs_line(result.info))
+    alone = int((result.sizes == 1).sum())
+    job.messages.say(f"{result.heading()}; {alone:,} alone ({request.method})")
+    about = {"method": request.method, "clusters": len(result)}
+    about |= {"largest": int(result.sizes.max(initial=0)), "alone": alone}
+    link_job.say_json(job, definition, result.info, about)
+    return result
 
 
-def _write_representatives(path: str, out, found: api.Clusters) -> None:
-    wanted = np.zeros(len(found.sequences), bool)
-    wanted[found.representatives] = True
-    output.write_text(out, fasta_records.pieces(path, found.sequences, wanted))
+def _write_representatives(path: str, out, result: api.Clusters) -> None:
+    wanted = np.zeros(len(result.sequences), bool)
+    wanted[result.representatives] = True
+    output.write_text(out, fasta_records.pieces(path, result.sequences, wanted))

@@ -40,5 +40,5 @@ def dedup(
     """
     from jaxalign.cli import cluster_job
 
-    asked = cluster_job.ClusterRequest(min_identity, "greedy", out)
-    return cluster_job.dedup(sequences, asked, list_out, force, options)
+    request = cluster_job.ClusterRequest(min_identity, "greedy", out)
+    return cluster_job.dedup(sequences, request, list_out, force, options)

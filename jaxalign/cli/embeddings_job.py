@@ -36,19 +36,21 @@ def align(a: str, b: str, options: Options, sequences: str | None = None) -> int
     gaps = {"gap_open": options.scoring.gap_open}
     gaps["gap_extend"] = options.scoring.gap_extend
     _check_totals(queries, targets, pairs, gaps["gap_open"])
-    found = _aligned(
+    results = _aligned(
         queries, targets, pairs, gaps | {"mode": mode, "free_ends": free_ends}
     )
     if letters is None:
-        lines = embeddings.tsv(*zip(*found, strict=True)) if found else []
+        lines = embeddings.tsv(*zip(*results, strict=True)) if results else []
         output.write_text(path, lines)
     else:
         out = options.output
-        table = lettered([one for one, _ in found], *letters, SCORING, mode)
+        table = lettered(
+            [alignment for alignment, _ in results], *letters, SCORING, mode
+        )
         columns = out.columns.split(",") if out.columns else None
         formats.write(table, path, out.format, columns, force=out.force)
     if not options.messages.quiet:
-        say(f"{len(found):,} pairs of embeddings, {mode}")
+        say(f"{len(results):,} pairs of embeddings, {mode}")
     return 0
 
 
@@ -63,8 +65,8 @@ def _letters(path: str, queries, targets) -> tuple[Sequences, Sequences]:
             raise InputError(
                 f"{path}: {name!r} has {length} letters, its array {len(x)}"
             )
-    one, other = ([place[name] for name in side] for side in (queries, targets))
-    return known.take(one), known.take(other)
+    first, second = ([place[name] for name in side] for side in (queries, targets))
+    return known.take(first), known.take(second)
 
 
 def _check(options: Options, letters: bool) -> None:
@@ -105,8 +107,8 @@ def _zipped(a, b, queries, targets) -> list[tuple[str, str]]:
     if len(widths) > 1:
         raise InputError(f"{a}, {b}: vectors of {widths} numbers cannot be multiplied")
     count = max(m, n) if min(m, n) else 0
-    one, other = ([*x] * (count if len(x) == 1 else 1) for x in (queries, targets))
-    return [*zip(one, other, strict=True)] if count else []
+    first, second = ([*x] * (count if len(x) == 1 else 1) for x in (queries, targets))
+    return [*zip(first, second, strict=True)] if count else []
 
 
 def _check_totals(queries, targets, pairs, gap_open: float) -> None:
@@ -132,12 +134,12 @@ def _aligned(queries, targets, pairs, options):
     """(Alignment, partners) of each pair, in their order."""
     lengths = np.array([(len(queries[x]), len(targets[y])) for x, y in pairs])
     lengths = lengths.reshape(-1, 2)
-    found: list = [None] * len(pairs)
+    results: list = [None] * len(pairs)
     for (rows, columns), indices in bucket_lengths(*lengths.T):
         count = max(1, min(len(indices), CELLS_AT_A_TIME // max(rows * columns, 1)))
         for first in range(0, len(indices), count):
-            some = indices[first : first + count]
-            padded = np.resize(some, count)  # a batch of the same size: one program
+            batch = indices[first : first + count]
+            padded = np.resize(batch, count)  # a batch of the same size: one program
             both = (
                 _padded([side[pairs[k][s]] for k in padded], size)
                 for s, (side, size) in enumerate(((queries, rows), (targets, columns)))
@@ -146,11 +148,11 @@ def _aligned(queries, targets, pairs, options):
                 tuple(both), lengths[padded].astype(np.int32), **options
             )
             several = best.alignments(scoring=SCORING)
-            for row, k in enumerate(some):
+            for row, k in enumerate(batch):
                 name, other = pairs[k]
                 named = replace(several[row], query_name=name, target_name=other)
-                found[k] = named, np.asarray(best.partners[row])[: lengths[k][0]]
-    return found
+                results[k] = named, np.asarray(best.partners[row])[: lengths[k][0]]
+    return results
 
 
 def _padded(arrays, size):

@@ -13,24 +13,24 @@ def run(database: str, scoring: ScoringOptions, options: IndexOptions) -> int:
     """``jaxalign index DB``."""
     say = (lambda _: None) if options.quiet else report.say
     if options.verify:
-        found = open_database(database, verify=True)
-        say(f"{database}: {len(found):,} sequences, checksums are right")
+        index = open_database(database, verify=True)
+        say(f"{database}: {len(index):,} sequences, checksums are right")
         return 0
     if is_database(database):
         raise UsageError(f"{database}: is an index already; --verify checks it")
     if options.out is None and database == "-":
         raise UsageError("an index of standard input needs a name: -o OUT")
     texts, warn = opening(database), lambda text: report.say(f"warning: {text}")
-    made = scoring_for(texts, scoring_of(scoring), scoring, database, warn)
+    scored = scoring_for(texts, scoring_of(scoring), scoring, database, warn)
     out = options.out or database + SUFFIX
     about = index_database(
-        database, out, made, unknown=scoring.unknown, force=options.force
+        database, out, scored, unknown=scoring.unknown, force=options.force
     )
     if about["substituted"]:
         letters = f"{about['substituted']} unknown letters are read as"
-        report.say(f"warning: {database}: {letters} {made.alphabet.wildcard}")
+        report.say(f"warning: {database}: {letters} {scored.alphabet.wildcard}")
     say(
         f"{out}: {about['records']:,} sequences, {about['residues']:,} residues, "
-        f"longest {about['longest']:,}, {made.alphabet.kind} alphabet"
+        f"longest {about['longest']:,}, {scored.alphabet.kind} alphabet"
     )
     return 0

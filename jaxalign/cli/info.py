@@ -23,13 +23,13 @@ def info(
     plan
         Also print the memory plan of `jaxalign all SEQS` with these options.
     """
-    found = machine(options)
+    facts = machine(options)
     if plan is not None:
-        found |= planned(plan, options)
+        facts |= planned(plan, options)
     if options.output.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(facts, indent=2))
     else:
-        print("\n".join(_lines(found)))
+        print("\n".join(_lines(facts)))
     return 0
 
 
@@ -93,14 +93,14 @@ def _memory(devices) -> dict:
     names = {"host_bytes": "SC_PHYS_PAGES", "host_free_bytes": "SC_AVPHYS_PAGES"}
     known = {name: key for name, key in names.items() if key in os.sysconf_names}
     page = os.sysconf("SC_PAGE_SIZE")
-    found = {name: page * os.sysconf(key) for name, key in known.items()}
+    sizes = {name: page * os.sysconf(key) for name, key in known.items()}
     limit = (devices[0].memory_stats() or {}).get("bytes_limit")
-    return found | ({} if limit is None else {"device_bytes": limit})
+    return sizes | ({} if limit is None else {"device_bytes": limit})
 
 
-def _lines(found: dict):
+def _lines(facts: dict):
     from jaxalign.cli import report
 
-    for heading, values in found.items():
+    for heading, values in facts.items():
         yield heading.replace("_", " ")
         yield from (f"  {line}" for line in report.plan_lines(values))

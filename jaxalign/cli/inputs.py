@@ -27,7 +27,7 @@ class Inputs:
 def read(
     paths,
     scoring: Scoring,
-    asked: ScoringOptions,
+    options: ScoringOptions,
     hashed,
     warn,
     beside=(),
@@ -50,25 +50,25 @@ def read(
         raise UsageError("'-' twice: standard input can be read once")
     queries = []
     if profile:
-        query, scoring = _profile(paths[0], scoring, asked)
+        query, scoring = _profile(paths[0], scoring, options)
         queries = [(query, 0)]
     others = paths[len(queries) :]
     raws = [None if is_database(path) else fasta.read_raw(path) for path in others]
     texts = [raw.text for raw in raws if raw is not None]
     if texts and not profile:
         about = ", ".join(paths), warn, beside
-        scoring = scoring_for(texts, scoring, asked, *about)
+        scoring = scoring_for(texts, scoring, options, *about)
     alphabet = scoring.alphabet
     encoded = [
         (mapped(path, alphabet), 0) if raw is None
-        else fasta.encode_counted(raw, alphabet, asked.unknown)
+        else fasta.encode_counted(raw, alphabet, options.unknown)
         for path, raw in zip(others, raws, strict=True)
     ]  # fmt: skip
     encoded, raws = queries + encoded, [None] * len(queries) + raws
     hashes = ()
     if hashed:
-        kept = (None if raw is None else raw.kept for raw in raws)
-        hashes = tuple(map(source.sha256, paths, kept))
+        buffers = (None if raw is None else raw.buffer for raw in raws)
+        hashes = tuple(map(source.sha256, paths, buffers))
     sequences, counts = zip(*encoded, strict=True)
     for path, count in zip(paths, counts, strict=True):
         if count:
@@ -76,14 +76,14 @@ def read(
     return Inputs(tuple(paths), sequences, counts, hashes, scoring)
 
 
-def _profile(path: str, scoring: Scoring, asked: ScoringOptions):
+def _profile(path: str, scoring: Scoring, options: ScoringOptions):
     """(the consensus of a profile, how it is scored)."""
-    if (asked.matrix, asked.match, asked.mismatch) != (None, None, None):
+    if (options.matrix, options.match, options.mismatch) != (None, None, None):
         raise UsageError("--profile has scores: leave out --matrix and --match")
     with source.open_text(path) as lines:
         is_model = next(lines, "").startswith("HMMER3")
-    made = Profile.from_hmm(path) if is_model else Profile.from_alignment(path)
-    return as_query(made, scoring)
+    profile = Profile.from_hmm(path) if is_model else Profile.from_alignment(path)
+    return as_query(profile, scoring)
 
 
 def warn_of_headings(path: str, warn) -> None:

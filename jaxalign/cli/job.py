@@ -86,13 +86,13 @@ def read_inputs(
     """(the request, scored as the letters ask for it; the files of a job, of which
     the result replaces none)."""
     output.check_inputs(request.out, (*paths, options.scoring.matrix))
-    asked, warn = options.scoring, messages.warn
-    read = inputs.read(paths, request.scoring, asked, hashed, warn, profile=profile)
+    letters, warn = options.scoring, messages.warn
+    read = inputs.read(paths, request.scoring, letters, hashed, warn, profile=profile)
     return replace(request, scoring=read.scoring), read
 
 
 def introduce(request: Request, plan: dict, options: Options, messages) -> None:
-    """What will be done, before it is."""
+    """Say what will be done, before it is."""
     messages.say(report.heading(request, plan))
     if options.messages.verbose:
         for line in report.plan_lines(plan):
@@ -155,7 +155,7 @@ def write(table: Table, request: Request, force: bool) -> None:
 
 
 def finish(request, read, info, rows, options, devices, messages) -> None:
-    """What has been done."""
+    """Say what has been done."""
     filters = str(api.filters_of(request.options))
     messages.say(report.summary(info, rows["kept"], filters))
     if options.output.json:

@@ -1,4 +1,4 @@
-"""What the verbs of linked sequences share: options, inputs, messages, tables."""
+"""The verbs of linked sequences share these: options, inputs, messages, tables."""
 
 import json
 from collections.abc import Iterable
@@ -23,14 +23,14 @@ class LinkJob:
 
     read: Inputs
     options: HomologyOptions
-    asked: VerbOptions
+    verb: VerbOptions
     messages: job.Messages
 
     @contextmanager
     def watched(self):
         """Yield the options with somebody who is told of progress."""
-        asked = self.asked.messages
-        with progress.reporting(asked.progress, asked.quiet) as tell:
+        wanted = self.verb.messages
+        with progress.reporting(wanted.progress, wanted.quiet) as tell:
             if tell is None:
                 yield self.options
             else:
@@ -39,7 +39,7 @@ class LinkJob:
 
 def prepare(
     paths: tuple[str, ...],
-    asked: VerbOptions,
+    verb: VerbOptions,
     outs: Iterable[str | None],
     force: bool,
     beside: Iterable[str | None] = (),
@@ -59,21 +59,21 @@ def prepare(
     ------
     UsageError, InputError
     """
-    links = asked.links
+    links = verb.links
     ends = ModeOptions(mode=links.mode, free_ends=links.free_ends)
-    chosen = Options(scoring=asked.scoring, mode=ends, machine=asked.machine)
-    scoring, (mode, free) = known or scoring_of(asked.scoring), mode_of(chosen)
+    chosen = Options(scoring=verb.scoring, mode=ends, machine=verb.machine)
+    scoring, (mode, free) = known or scoring_of(verb.scoring), mode_of(chosen)
     outs = [path for path in outs if path is not None]
-    if asked.summary.json and output.STDOUT in outs:
+    if verb.summary.json and output.STDOUT in outs:
         raise UsageError("--json takes standard output: a list needs -o FILE")
     if len(set(outs)) < len(outs):
         raise UsageError(f"two outputs are one: {', '.join(outs)}")
     for path in outs:
         output.check(path, force)
-        output.check_inputs(path, (*paths, *beside, asked.scoring.matrix))
-    messages = job.Messages(asked.messages.quiet)
-    hashed = hashed or asked.summary.json
-    read = inputs.read(paths, scoring, asked.scoring, hashed, messages.warn)
+        output.check_inputs(path, (*paths, *beside, verb.scoring.matrix))
+    messages = job.Messages(verb.messages.quiet)
+    hashed = hashed or verb.summary.json
+    read = inputs.read(paths, scoring, verb.scoring, hashed, messages.warn)
     job.select_device(chosen)
     options = HomologyOptions(
         mode=mode,
@@ -81,12 +81,12 @@ def prepare(
         identity=links.identity,
         min_length_ratio=links.min_length_ratio,
         filter=not links.no_filter,
-        implementation=asked.machine.implementation,
-        memory_budget=asked.machine.memory_budget,
-        threads=asked.machine.threads,
-        devices=devices_of(asked.machine),
+        implementation=verb.machine.implementation,
+        memory_budget=verb.machine.memory_budget,
+        threads=verb.machine.threads,
+        devices=devices_of(verb.machine),
     )
-    return LinkJob(read, options, asked, messages)
+    return LinkJob(read, options, verb, messages)
 
 
 def check_plot(path: str | None, force: bool, inputs, outs) -> None:
@@ -97,9 +97,9 @@ def check_plot(path: str | None, force: bool, inputs, outs) -> None:
         pictures.check(path, force, inputs, outs)
 
 
-def write_table(path: str | None, columns: dict, asked: VerbOptions) -> None:
+def write_table(path: str | None, columns: dict, verb: VerbOptions) -> None:
     """Write columns as a tsv; None is standard output, which JSON may have."""
-    if path is None and asked.summary.json:
+    if path is None and verb.summary.json:
         return
     output.write_text(path or output.STDOUT, name_table.lines(columns, _field))
 
@@ -110,10 +110,10 @@ def _field(value) -> str:
 
 def say_json(job: LinkJob, definition: Definition, info: dict, about: dict) -> None:
     """Print one JSON object about a run, where it was asked for."""
-    if not job.asked.summary.json:
+    if not job.verb.summary.json:
         return
     names = ("all", "aligned", "excluded", "at_or_above_cut")
-    found = {
+    about_run = {
         "versions": report.versions(),
         "definition": definition.about() | {"text": str(definition)},
         "inputs": report.files(job.read),
@@ -121,7 +121,7 @@ def say_json(job: LinkJob, definition: Definition, info: dict, about: dict) -> N
         **about,
         "warnings": job.messages.warnings,
     }
-    print(json.dumps(found, indent=2, ensure_ascii=False))
+    print(json.dumps(about_run, indent=2, ensure_ascii=False))
 
 
 def pairs_line(info: dict) -> str:
@@ -131,9 +131,9 @@ def pairs_line(info: dict) -> str:
     reasons = (f"{count:,} by {bound}" for bound, count in excluded.items())
     if excluded:
         text += f", excluded by proof: {'; '.join(reasons)}"
-    rest = info["all"] - info["aligned"] - sum(excluded.values())
-    if rest > 0:
-        text += f"; {rest:,} not compared, one of them has a representative"
+    unknown = info["all"] - info["aligned"] - sum(excluded.values())
+    if unknown > 0:
+        text += f"; {unknown:,} not compared, one of them has a representative"
     return text
 
 

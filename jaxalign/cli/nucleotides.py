@@ -20,7 +20,7 @@ PLAIN = np.frombuffer(b"ACGTUNacgtun", np.uint8)
 
 
 def scoring_for(
-    texts, scoring: Scoring, asked: ScoringOptions, what, warn, beside=()
+    texts, scoring: Scoring, options: ScoringOptions, what, warn, beside=()
 ) -> Scoring:
     """The scoring of a job whose letters are known.
 
@@ -30,7 +30,7 @@ def scoring_for(
         ASCII.
     scoring : Scoring
         That of the options, before anything was read.
-    asked : ScoringOptions
+    options : ScoringOptions
     what : str
         The files, for messages.
     warn : callable
@@ -38,9 +38,9 @@ def scoring_for(
     beside : sequence of uint8 arrays
         Letters of what the files are searched in.
     """
-    if asked.alphabet != "auto" or scoring.alphabet.kind != "protein":
+    if options.alphabet != "auto" or scoring.alphabet.kind != "protein":
         return scoring
-    free = asked.matrix is None and asked.preset in (None, "needle")
+    free = options.matrix is None and options.preset in (None, "needle")
     if not (free and look_nucleic([*texts, *beside])):
         if look_nucleic(texts) or _plain(texts):
             warn(
@@ -49,7 +49,7 @@ def scoring_for(
             )
         return scoring
     kind = "rna" if has_uracil(texts) else "dna"
-    chosen = scoring_of(replace(asked, alphabet=kind))
+    chosen = scoring_of(replace(options, alphabet=kind))
     warn(
         f"all letters of {what} are nucleotides', scored as {kind} ({chosen}): "
         "--alphabet protein scores them as protein"
@@ -82,7 +82,7 @@ def opening(path: str) -> list[np.ndarray]:
 
 def _plain(texts) -> bool:
     """Whether letters, too few to be sure, are all A, C, G, T, U or N."""
-    some = [text for text in texts if len(text)]
-    heads = (text[:BLOCK] for text in some)  # which a long protein does not pass
-    parts = itertools.chain(heads, some)
-    return bool(some) and all(np.isin(text, PLAIN).all() for text in parts)
+    filled = [text for text in texts if len(text)]
+    heads = (text[:BLOCK] for text in filled)  # which a long protein does not pass
+    parts = itertools.chain(heads, filled)
+    return bool(filled) and all(np.isin(text, PLAIN).all() for text in parts)

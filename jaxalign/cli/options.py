@@ -67,7 +67,7 @@ class ScoringOptions:
 @Parameter(name="*", group=Group("Alignment", sort_key=2))
 @dataclass(frozen=True)
 class ModeOptions:
-    """What is aligned, and what counts as identical."""
+    """Which ends are aligned, and what counts as identical."""
 
     mode: Mode | None = None
     """semiglobal frees all four end gaps. [global]"""
@@ -101,7 +101,7 @@ class ModeOptions:
 @Parameter(name="*", group=Group("Output", sort_key=3))
 @dataclass(frozen=True)
 class OutputOptions:
-    """What is computed and where it goes."""
+    """The result that is computed, and where it goes."""
 
     output: Output | None = None
     """What to compute; formats with paths raise it to alignment. [stats]"""
@@ -149,7 +149,7 @@ class MachineOptions:
 @Parameter(name="*", group=Group("Messages", sort_key=5))
 @dataclass(frozen=True)
 class MessageOptions:
-    """What stands on standard error."""
+    """Lines on standard error."""
 
     progress: Literal["auto", "bar", "plain", "json", "none"] = "auto"
     """auto: a bar on a terminal after two seconds, else a line each minute."""
@@ -218,7 +218,7 @@ class ListOptions:
 @Parameter(name="*", group=Group("Audit", sort_key=3))
 @dataclass(frozen=True)
 class AuditOptions:
-    """What is shown of the pairs across parts."""
+    """How the pairs across parts are shown."""
 
     worst: Annotated[int, Parameter(metavar="N")] = 10
     """How many of the worst pairs are shown, with their alignments."""
@@ -237,7 +237,7 @@ class AuditOptions:
 @Parameter(name="*", group=Group("Output", sort_key=3))
 @dataclass(frozen=True)
 class SummaryOptions:
-    """What a program reads of the run."""
+    """A summary of the run for programs."""
 
     json: Annotated[bool, FLAG] = False
     """Print one JSON object about the run; a list then goes only to -o."""

@@ -1,28 +1,86 @@
-"""``jaxalign all SEQS -o FOLDER/``: parts that are finished stay finished."""
+"""``jaxalign all`` and ``jaxalign search`` with ``-o FOLDER/``: results part by part.
 
+Parts that are finished stay finished, and ``--resume`` completes the others.
+"""
+
+import json
+import os
 import re
+from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-from jaxalign.cli import job, progress, report
+import numpy as np
+
+from jaxalign.cli import inputs, job, progress, report, search_job
+from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.options import FolderOptions, Options
 from jaxalign.cli.request import Request, resolve
+from jaxalign.cli.search_job import SearchRequest
+from jaxalign.database import large_searches
+from jaxalign.database.api import in_memory
 from jaxalign.errors import UsageError
 from jaxalign.io import dataset, part_files
+from jaxalign.io.source import sha256
+from jaxalign.model.table import Table
 from jaxalign.pairs import api, large_jobs
+from jaxalign.pairs.large_jobs import Part
+
+SUMMED = ("pairs", "cells", "aligned_pairs", "aligned_cells", "seconds")
+SUMMED += ("halved_launches",)
+# Of a search: the last of each, or joined where there is one a query.
+OF_A_SEARCH = ("sequences", "residues", "implementation", "reason", "substituted")
+OF_A_SEARCH += ("statistics", "strands", "lambda", "K", "fitted_to")
+NO_PART = dict.fromkeys(("pairs", "cells", "halved_launches"), 0) | {"seconds": 0.0}
+NO_HIT = dict.fromkeys(("sequences", "residues"), 0) | {
+    "implementation": "",
+    "reason": "",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PartsFolder:
+    """A folder of parts that this run completes.
+
+    Attributes
+    ----------
+    request, manifest, shard : where and how its parts are written
+    count : int
+        Parts in all.
+    mine : int
+        Parts of this shard.
+    skip : list of int
+        Those of them that are finished.
+    """
+
+    request: Request
+    manifest: dict
+    shard: tuple[int, int] | None
+    count: int
+    mine: int
+    skip: list[int]
+
+    def __str__(self) -> str:
+        finished = f"{len(self.skip):,} finished before"
+        return f"{self.mine:,} of {self.count:,} parts, {finished}"
 
 
 def wanted(options: Options, folder: FolderOptions) -> bool:
     """Whether the result is to be a folder of parts."""
     out = options.output.out or ""
-    asked = folder.resume or folder.shard is not None or folder.part_rows is not None
-    return asked or out.endswith("/") or (out != "-" and dataset.is_dataset(out))
+    named = folder.resume or folder.shard is not None or folder.part_rows is not None
+    return named or out.endswith("/") or (out != "-" and dataset.is_dataset(out))
 
 
-def run(
-    path: str, options: Options, folder: FolderOptions, include_self: bool, cluster
+def all_pairs(
+    path: str,
+    options: Options,
+    folder: FolderOptions,
+    include_self: bool,
+    cluster: str | None,
 ) -> int:
-    """Compute the parts that are not there, and write each when it is done."""
+    """``jaxalign all SEQS -o FOLDER/``."""
     # 1 check options, 2 read, 3 open the folder, 4 plan, 5 align and write by parts
     request = resolve(options, folder=True)
     shard = shard_of(folder.shard)
@@ -31,12 +89,9 @@ def run(
     job.rehearse(request, read.sequences)
     devices = job.select_device(options)
     which = {"include_self": include_self, "part_rows": folder.part_rows}
-    some = large_jobs.parts_all(read.sequences[0], **which)
-    manifest = manifest_of(request, read, include_self, some)
-    force = options.output.force and shard is None
-    dataset.begin(request.out, manifest, folder.resume, force, shard is not None)
-    mine = large_jobs.share(some, shard)
-    done = finished(request.out, manifest, mine, folder.resume, messages)
+    parts = large_jobs.parts_all(read.sequences[0], **which)
+    manifest = manifest_of_pairs(request, read, include_self, parts)
+    opened = opened_folder(request, manifest, parts, shard, folder, options, messages)
     chosen = replace(request.options, **which)
     if cluster:  # which chooses by itself
         chosen = replace(chosen, devices=options.machine.devices)
@@ -44,83 +99,187 @@ def run(
         read.sequences[0], None, request.scoring, replace(chosen, parts=True)
     )
     job.introduce(request, plan, options, messages)
-    messages.say(f"{len(mine):,} of {len(some):,} parts, {len(done):,} finished before")
-    chosen = replace(chosen, skip=done, shard=shard, cluster=cluster)
-    info, rows = _compute(plan, request, manifest, options, chosen)
+    messages.say(str(opened))
+    chosen = replace(chosen, skip=opened.skip, shard=shard, cluster=cluster)
+    with progress.reporting(options.messages.progress, options.messages.quiet) as tell:
+        chosen = job.watched(chosen, tell)
+        stream = large_jobs.stream_parts(plan.task, plan.parts, chosen)
+        info, rows = written(stream, opened, lambda table: table)
     job.finish(request, read, plan | info, rows, options, devices, messages)
     return 0
 
 
-def finished(path: str, manifest, parts, resume: bool, messages) -> list[int]:
-    """Those of some parts that need not be computed.
+def search(search: SearchRequest, options: Options, folder: FolderOptions) -> int:
+    """``jaxalign search QUERY DB -o FOLDER/``."""
+    # 1 check options, 2 read queries, 3 open the folder, 4 search and write by parts
+    request, database = resolve(options, mode="local", folder=True), search.database
+    search_job.check(request, search)
+    _check_file(database)
+    shard = shard_of(folder.shard)
+    messages = job.Messages(options.messages.quiet)
+    request, read = search_job.read_inputs(search, request, options, True, messages)
+    devices = job.select_device(options)
+    queries, index = read.sequences[0], in_memory(database, request.scoring)
+    size = search.top, folder.part_rows
+    parts = large_searches.parts_search(queries, index, database, *size)
+    manifest = manifest_of_search(request, read, search, options, parts)
+    opened = opened_folder(request, manifest, parts, shard, folder, options, messages)
+    chosen = search_job.settings(search, request, options)
+    messages.say(search_job.heading(request, len(queries), database))
+    messages.say(str(opened))
+    chosen = replace(chosen, part_rows=size[1], skip=opened.skip, shard=shard)
+    with progress.reporting(options.messages.progress, options.messages.quiet) as tell:
+        chosen = replace(chosen, progress=tell)
+        source = database if index is None else index
+        sides = queries, source, request.scoring
+        stream = large_searches.hits_by_parts(*sides, chosen)
+        chosen_rows = search_job.filter_of(search, request)
+        info, rows = written(stream, opened, chosen_rows, OF_A_SEARCH)
+    info = NO_HIT | info
+    search_job.warn_of_letters(info, database, request, messages)
+    search_job.warn_of_fits(info, messages)
+    hits = {"found": rows["found"], "kept": rows["kept"]}
+    messages.say(search_job.summary(info, hits))
+    if options.output.json:
+        device = job.device_of(info, devices)
+        about = search_job.as_dict(request, read, search, info, device)
+        about |= {"hits": hits, "warnings": messages.warnings}
+        print(json.dumps(about, indent=2))
+    return 0
+
+
+def opened_folder(
+    request: Request,
+    manifest: dict,
+    parts: list[Part],
+    shard: tuple[int, int] | None,
+    folder: FolderOptions,
+    options: Options,
+    messages: job.Messages,
+) -> PartsFolder:
+    """Begin a folder, or go on with one.
 
     Raises
     ------
     UsageError
-        There are some, and nobody asked to go on.
+        Parts are there, and nobody said that they should be completed; or the folder
+        is of another run.
     """
-    done, lines = part_files.finished(path, manifest, parts)
-    if done and not resume:
-        raise UsageError(f"{path}: {len(done):,} parts exist; use --resume to go on")
+    path, joins = request.out, shard is not None
+    force = options.output.force and not joins
+    dataset.begin(path, manifest, folder.resume, force, joins)
+    mine = large_jobs.share(parts, shard)
+    finished, lines = part_files.finished(path, manifest, mine)
+    if finished and not folder.resume:
+        raise UsageError(
+            f"{path}: {len(finished):,} parts exist; use --resume to go on"
+        )
     for line in lines:
         messages.warn(line)
-    return done
+    return PartsFolder(request, manifest, shard, len(parts), len(mine), finished)
 
 
 def shard_of(text: str | None) -> tuple[int, int] | None:
     """ "2/16" -> (2, 16)."""
     if text is None:
         return None
-    found = re.fullmatch(r"(\d{1,99})/(\d{1,99})", text)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
+    match = re.fullmatch(r"(\d{1,99})/(\d{1,99})", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise UsageError(f"--shard {text}: K/N with K from 1 to N is needed")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
-def _compute(plan, request: Request, manifest, options, chosen):
-    """Align and write; what was computed, and what of it was kept."""
-    info = {"pairs": 0, "cells": 0, "seconds": 0.0, "halved_launches": 0}
-    rows = {"kept": 0, "max_score": None}
-    asked = options.messages
-    with progress.reporting(asked.progress, asked.quiet) as tell:
-        written = large_jobs.WRITERS, manifest, request.columns, request.identity
-        chosen = job.watched(chosen, tell)
-        stream = large_jobs.stream_parts(plan.task, plan.parts, chosen)
-        with closing(stream), dataset.writing(request.out, *written) as write:
-            for part, table in stream:
-                write(table, part)
-                info = _more_info(info, table.info)
-                rows = _more(rows, table)
+def written(
+    stream: Generator[tuple[Part, Table]],
+    folder: PartsFolder,
+    chosen_rows: Callable[[Table], Table],
+    also: tuple[str, ...] = (),
+) -> tuple[dict, dict]:
+    """Write the parts of a stream; (what was computed, how many rows there were).
+
+    chosen_rows : the rows of a table that are written
+    also : figures that are taken from the parts beside sums
+    """
+    request, info = folder.request, dict(NO_PART)
+    rows: dict[str, Any] = {"found": 0, "kept": 0, "max_score": None}
+    about = folder.manifest, request.columns, request.identity
+    writing = dataset.writing(request.out, large_jobs.WRITERS, *about)
+    with closing(stream), writing as write:
+        for part, table in stream:
+            output = chosen_rows(table)
+            write(output, part)
+            info = _more_info(info, table.info)
+            for name in also:
+                if name in table.info:
+                    info[name] = _joined(info.get(name), table.info[name])
+            rows = _more_rows(rows, table, output)
     return info, rows
 
 
 def _more_info(info: dict, more: dict) -> dict:
-    """What was computed, a part later."""
-    names = {*info, "aligned_pairs", "aligned_cells"} & {*more} - {"excluded"}
-    summed = {name: info.get(name, 0) + more[name] for name in names}
+    """All that was computed, a part later."""
+    summed = {name: info.get(name, 0) + more[name] for name in SUMMED if name in more}
     if "excluded" in more:
         counts = info.get("excluded", {})
         summed["excluded"] = api.added(counts, more["excluded"])
-    return summed
+    return info | summed
 
 
-def _more(rows: dict, table) -> dict:
-    """Rows kept and the best score, a part later."""
-    best = (rows["max_score"], job.best_score(table))
-    best = max((score for score in best if score is not None), default=None)
-    return {"kept": rows["kept"] + len(table), "max_score": best}
+def _joined(before: Any, value: Any) -> Any:
+    """A figure of all parts so far: an array has an entry a query."""
+    if before is None or not isinstance(value, np.ndarray):
+        return value
+    return np.concatenate([before, value])
 
 
-def manifest_of(request: Request, read, include_self: bool, some) -> dict:
-    """What the rows of a result depend on."""
+def _more_rows(rows: dict, table: Table, output: Table) -> dict:
+    """Rows found and written and the best score, a part later."""
+    best = (rows["max_score"], job.best_score(output))
+    return {
+        "found": rows["found"] + len(table),
+        "kept": rows["kept"] + len(output),
+        "max_score": max((score for score in best if score is not None), default=None),
+    }
+
+
+def _check_file(database: str) -> None:
+    if not os.path.isfile(database):
+        inputs.check(database)
+        raise UsageError(f"{database}: parts need a file, which can be read again")
+
+
+def manifest_of_pairs(
+    request: Request, read: Inputs, include_self: bool, parts: list[Part]
+) -> dict:
+    """All that the rows of all pairs depend on."""
     about = {"format": "jaxalign parts, 1", "include_self": include_self}
-    about |= {"rows": some[-1].stop}
-    about |= {"parts_sha256": report.digest([part.stop for part in some])}
-    return about | depends(request, read, some)
+    about |= {"rows": parts[-1].stop}
+    about |= {"parts_sha256": report.digest([part.stop for part in parts])}
+    return about | _manifest(request, read, parts)
 
 
-def depends(request: Request, read, some) -> dict:
-    """What rows of whatever parts depend on."""
+def manifest_of_search(
+    request: Request,
+    read: Inputs,
+    search: SearchRequest,
+    options: Options,
+    parts: list[Part],
+) -> dict:
+    """All that the rows of a search depend on."""
+    about = {
+        "format": "jaxalign search parts, 1",
+        "database": {"sha256": sha256(search.database)},
+        "unknown": options.scoring.unknown,
+        "top": search.top,
+        "max_evalue": search.max_evalue,
+        "parts_sha256": report.digest([part.last for part in parts]),
+    }
+    about |= _manifest(request, read, parts)
+    return about | {"strand": search.strand, "statistics": search.statistics}
+
+
+def _manifest(request: Request, read: Inputs, parts: list[Part]) -> dict:
+    """All that rows of whatever parts depend on."""
     return {
         "inputs": [
             {"sha256": digest, "records": len(sequences), "substituted": count}
@@ -136,7 +295,7 @@ def depends(request: Request, read, some) -> dict:
         "identity": request.identity,
         "columns": list(request.columns) if request.columns else None,
         "filters": request.filters,
-        "parts": len(some),
+        "parts": len(parts),
         "jaxalign": report.versions()["jaxalign"],
         "versions": report.versions(),
     }

@@ -92,8 +92,8 @@ def identities(path: str, table: Table, request) -> None:
 
 def tree(path: str, table: Table, request) -> None:
     """The dendrogram of all pairs of a set."""
-    some = table["query"] != table["target"]
-    distances = 1 - np.nan_to_num(table.identity(request.identity)[some])
+    off_diagonal = table["query"] != table["target"]
+    distances = 1 - np.nan_to_num(table.identity(request.identity)[off_diagonal])
     drawn = api.dendrogram(distances)
     names = [table.queries.names[k] for k in drawn.order.tolist()]
     title = f"{counted(len(names), 'sequence')}, average linkage (UPGMA)"
@@ -103,35 +103,36 @@ def tree(path: str, table: Table, request) -> None:
 
 def pair(path: str, table: Table) -> None:
     """The dot plot of the single pair of a table, with its path."""
-    one = table.alignment(0)
-    codes = one.scoring.alphabet.encode
-    query, target = codes(one.query), codes(one.target)
-    rows = range(len(query)) if one.scoring.by_position else query
-    shades = dots(rows, target, one.scoring.scores)
-    line = corners(one.operations, (one.query_start, one.target_start))
-    names, size = (one.query_name, one.target_name), (len(query), len(target))
-    title = f"{one.mode}, score {one.score:.15g}, {one.identity():.1%} identical"
+    shown = table.alignment(0)
+    codes = shown.scoring.alphabet.encode
+    query, target = codes(shown.query), codes(shown.target)
+    rows = range(len(query)) if shown.scoring.by_position else query
+    shades = dots(rows, target, shown.scoring.scores)
+    line = corners(shown.operations, (shown.query_start, shown.target_start))
+    names, size = (shown.query_name, shown.target_name), (len(query), len(target))
+    title = f"{shown.mode}, score {shown.score:.15g}, "
+    title += f"{shown.identity():.1%} identical"
     picture.dot_plot(path, shades, size, line, names, title)
 
 
-def across(path: str, found: api.Audit) -> None:
+def across(path: str, audit: api.Audit) -> None:
     """The identities of the pairs across parts."""
-    counts, cut = found.info["histogram"], found.definition.cut
-    rest = found.info["all"] - int(counts.sum())
+    counts, cut = audit.info["histogram"], audit.definition.cut
+    below = audit.info["all"] - int(counts.sum())
     edges = np.arange(len(counts) + 1) / len(counts)
-    title = f"{counted(found.info['all'], 'pair')} across parts, "
-    title += counted(found.leaks, "leak")
-    if rest:
-        title += f"; {rest:,} proved below the cut are not shown"
-    axis = f"identity ({found.definition.options.identity})"
+    title = f"{counted(audit.info['all'], 'pair')} across parts, "
+    title += counted(audit.leaks, "leak")
+    if below:
+        title += f"; {below:,} proved below the cut are not shown"
+    axis = f"identity ({audit.definition.options.identity})"
     picture.histogram(path, counts, edges, axis, title, cut)
 
 
-def clusters(path: str, found: api.Clusters) -> None:
+def clusters(path: str, result: api.Clusters) -> None:
     """The sizes of clusters, each class twice as wide as the one before."""
-    powers = np.ceil(np.log2(found.sizes)).astype(int)
+    powers = np.ceil(np.log2(result.sizes)).astype(int)
     counts = np.bincount(powers, minlength=1)
     names = ["1", "2", *(f"{2 ** (k - 1) + 1}–{2**k}" for k in range(2, len(counts)))]
-    title = f"{found.heading()} ({found.method}, cut {found.definition.cut:g})"
+    title = f"{result.heading()} ({result.method}, cut {result.definition.cut:g})"
     axis = "sequences of a cluster"
     picture.bars(path, names[: len(counts)], counts, axis, title, "clusters")

@@ -1,4 +1,4 @@
-"""What a run says about itself: a line before, a line after, or one JSON object."""
+"""Reports of a run about itself: a line before, a line after, or one JSON object."""
 
 import hashlib
 import json

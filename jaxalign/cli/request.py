@@ -93,16 +93,16 @@ def devices_of(machine: MachineOptions) -> str | None:
     return machine.devices or ("0" if machine.device == "gpu" else None)
 
 
-def scoring_of(asked: ScoringOptions) -> Scoring:
+def scoring_of(options: ScoringOptions) -> Scoring:
     """The preset or the default, with every explicit option in its place."""
-    base = preset(asked.preset).scoring if asked.preset else Scoring()
-    matrix, match, mismatch = _substitution(asked, base)
-    name = base.alphabet_name if asked.alphabet == "auto" else asked.alphabet
-    made = Scoring(
-        matrix, *_gaps(asked, base), match=match, mismatch=mismatch, alphabet=name
+    base = preset(options.preset).scoring if options.preset else Scoring()
+    matrix, match, mismatch = _substitution(options, base)
+    name = base.alphabet_name if options.alphabet == "auto" else options.alphabet
+    scoring = Scoring(
+        matrix, *_gaps(options, base), match=match, mismatch=mismatch, alphabet=name
     )
-    _check_alphabet(asked.alphabet, made)
-    return made
+    _check_alphabet(options.alphabet, scoring)
+    return scoring
 
 
 def mode_of(
@@ -127,17 +127,17 @@ def _end(name: str) -> str:
     return ENDS.get(name, name)
 
 
-def _substitution(asked, base):
+def _substitution(options, base):
     """(matrix, match, mismatch)."""
-    pair = asked.match, asked.mismatch
-    if asked.matrix is not None:
+    pair = options.match, options.mismatch
+    if options.matrix is not None:
         if pair != (None, None):
             raise UsageError("--matrix and --match/--mismatch exclude each other")
-        return asked.matrix, None, None
-    nucleic = asked.alphabet in ("dna", "rna")
-    if nucleic and asked.preset == "needle" and pair == (None, None):
+        return options.matrix, None, None
+    nucleic = options.alphabet in ("dna", "rna")
+    if nucleic and options.preset == "needle" and pair == (None, None):
         return EDNAFULL, None, None
-    nucleic = nucleic and asked.preset is None
+    nucleic = nucleic and options.preset is None
     known = (2, -3) if nucleic else (base.match, base.mismatch)
     if pair == (None, None) and not nucleic:
         return base.matrix, *known
@@ -145,14 +145,16 @@ def _substitution(asked, base):
     return base.matrix, *given
 
 
-def _gaps(asked, base):
+def _gaps(options, base):
     """(open, extend), the first residue included; BLAST's numbers are converted."""
-    blast = asked.gap_style == "blast"
-    extend = base.gap_extend if asked.gap_extend is None else _plain(asked.gap_extend)
-    if asked.gap_open is not None:
-        return _plain(asked.gap_open) + (extend if blast else 0), extend
+    blast = options.gap_style == "blast"
+    extend = (
+        base.gap_extend if options.gap_extend is None else _plain(options.gap_extend)
+    )
+    if options.gap_open is not None:
+        return _plain(options.gap_open) + (extend if blast else 0), extend
     # A preset's costs are complete; the default 11 is a number read in either style.
-    return base.gap_open + (extend if blast and not asked.preset else 0), extend
+    return base.gap_open + (extend if blast and not options.preset else 0), extend
 
 
 def _plain(number: float) -> float:
@@ -162,28 +164,30 @@ def _plain(number: float) -> float:
     return int(number) if number.is_integer() else number
 
 
-def _check_alphabet(asked: str, scoring: Scoring) -> None:
+def _check_alphabet(name: str, scoring: Scoring) -> None:
     kind, letters = scoring.alphabet.kind, scoring.alphabet.letters
-    custom = kind == "custom" and ("U" in letters or asked != "rna")
-    if asked not in ("auto", kind) and not custom:
+    custom = kind == "custom" and ("U" in letters or name != "rna")
+    if name not in ("auto", kind) and not custom:
         raise UsageError(
-            f"--alphabet {asked}: the letters of {scoring.matrix_name} are {kind}"
+            f"--alphabet {name}: the letters of {scoring.matrix_name} are {kind}"
         )
 
 
 def _destination(options: Options):
     """(out, format), both None where only JSON is printed."""
-    asked = options.output
-    if not asked.json:
-        out = "-" if asked.out is None else asked.out
-    elif asked.out == "-" or (asked.out is None and (asked.format or asked.columns)):
+    chosen = options.output
+    if not chosen.json:
+        out = "-" if chosen.out is None else chosen.out
+    elif chosen.out == "-" or (
+        chosen.out is None and (chosen.format or chosen.columns)
+    ):
         raise UsageError("--json takes standard output: the table needs -o FILE")
     else:
-        out = asked.out
+        out = chosen.out
     if out is None:
         return None, None
-    output.check(out, asked.force)
-    return out, formats.resolve_format(out, asked.format)
+    output.check(out, chosen.force)
+    return out, formats.resolve_format(out, chosen.format)
 
 
 def _folder(options: Options):
@@ -224,26 +228,26 @@ def _identity(options: Options) -> str:
     return options.mode.identity or usual
 
 
-def _without_path(asked: str | None, usual: str) -> str:
-    if asked in BY_PATH:
+def _without_path(output: str | None, usual: str) -> str:
+    if output in BY_PATH:
         raise UsageError(
-            f"--output identity computes no path, --identity {asked} needs one: "
+            f"--output identity computes no path, --identity {output} needs one: "
             "choose shorter, longer, mean, query or target, or --output stats"
         )
-    return asked or usual
+    return output or usual
 
 
-def _check_filters(asked, mode: str, free_ends) -> None:
+def _check_filters(options, mode: str, free_ends) -> None:
     for name in ("min_identity", "min_cov", "min_length_ratio"):
-        least = getattr(asked, name)
+        least = getattr(options, name)
         if least is not None and not 0 <= least <= 1:
             option = "--" + name.replace("_", "-")
             raise UsageError(f"{option} {least:g}: a fraction from 0 to 1 is needed")
-    if asked.min_score is not None and not isfinite(asked.min_score):
-        raise UsageError(f"--min-score {asked.min_score}: a finite number is needed")
-    if asked.coverage != "both" and asked.min_cov is None:
-        raise UsageError(f"--coverage {asked.coverage}: there is no --min-cov")
-    check_coverage(asked.min_cov, mode, resolve_ends(mode, free_ends))
+    if options.min_score is not None and not isfinite(options.min_score):
+        raise UsageError(f"--min-score {options.min_score}: a finite number is needed")
+    if options.coverage != "both" and options.min_cov is None:
+        raise UsageError(f"--coverage {options.coverage}: there is no --min-cov")
+    check_coverage(options.min_cov, mode, resolve_ends(mode, free_ends))
 
 
 def _split(text: str | None) -> tuple[str, ...] | None:

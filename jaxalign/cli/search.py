@@ -50,9 +50,10 @@ def search(
         Stockholm or FASTA. Its positions have scores of their own, and gaps the
         costs of --gap-open and --gap-extend.
     """
-    from jaxalign.cli import parts_job, search_job, search_parts_job
+    from jaxalign.cli import parts_job, search_job
 
     bounds = top, max_evalue, strand, statistics, profile
+    request = search_job.SearchRequest(query, database, *bounds)
     if parts_job.wanted(options, folder):
-        return search_parts_job.run(query, database, *bounds, options, folder)
-    return search_job.run(query, database, *bounds, options)
+        return parts_job.search(request, options, folder)
+    return search_job.run(request, options)

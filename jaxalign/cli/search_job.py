@@ -1,7 +1,8 @@
 """The straight line of ``jaxalign search``."""
 
 import json
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,63 +13,75 @@ from jaxalign.database.api import SearchOptions, hits_of
 from jaxalign.errors import UsageError
 from jaxalign.io import output
 from jaxalign.io.source import sha256
+from jaxalign.model.choices import Statistics, Strand
 from jaxalign.model.statistics import parameters
 from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table, compact
 from jaxalign.pairs import api
 
 
-def run(
-    query: str,
-    database: str,
-    top: int,
-    worst: float | None,
-    strand,
-    statistics,
-    profile: bool,
-    options,
-) -> int:
+@dataclass(frozen=True)
+class SearchRequest:
+    """The options of a search of its own."""
+
+    query: str
+    database: str
+    top: int
+    max_evalue: float | None
+    strand: Strand | None
+    statistics: Statistics | None
+    profile: bool
+
+
+def run(search: SearchRequest, options: Options) -> int:
     """``jaxalign search QUERY DB``."""
     # 1 check options, 2 read queries, 3 rehearse the output, 4 search, 5 write
-    request = resolve(options, mode="local")
-    check(request, query, database, top, worst)
+    request, database = resolve(options, mode="local"), search.database
+    check(request, search)
     messages = job.Messages(options.messages.quiet)
     hashed = options.output.json
-    which = query, database, top, worst, profile
-    request, read = read_inputs(*which, request, options, hashed, messages)
+    request, read = read_inputs(search, request, options, hashed, messages)
     devices = job.select_device(options)
-    chosen = settings(request, options, top, worst, strand, statistics)
+    chosen = settings(search, request, options)
     messages.say(heading(request, len(read.sequences[0]), database))
     table = _search(read.sequences[0], database, request, options, chosen)
-    warn_of_letters(table, database, request, messages)
-    kept = compact(filtered(table, request, worst))
-    job.write(kept, request, options.output.force)
+    warn_of_letters(table.info, database, request, messages)
+    rows = filter_of(search, request)(table)
+    job.write(rows, request, options.output.force)
     warn_of_fits(table.info, messages)
-    messages.say(summary(table.info, len(table), len(kept)))
+    hits = {"found": len(table), "kept": len(rows)}
+    messages.say(summary(table.info, hits))
     if options.output.json:
-        about = (job.device_of(table.info, devices), messages.warnings)
-        print(_as_json(request, read, database, table, len(kept), top, worst, *about))
+        device = job.device_of(table.info, devices)
+        about = as_dict(request, read, search, table.info, device)
+        about |= {"hits": hits, "max_score": job.best_score(table)}
+        print(json.dumps(about | {"warnings": messages.warnings}, indent=2))
     return 0
 
 
 def read_inputs(
-    query, database, top, worst, profile, request: Request, options, hashed, messages
-):
+    search: SearchRequest,
+    request: Request,
+    options: Options,
+    hashed: bool,
+    messages: job.Messages,
+) -> tuple[Request, inputs.Inputs]:
     """(the request, scored as the letters ask for it; the queries); what cannot be
     searched or written is refused."""
-    output.check_inputs(request.out, (query, database, options.scoring.matrix))
-    asked, beside = options.scoring, nucleotides.opening(database)
-    about = asked, hashed, messages.warn, beside, profile
-    read = inputs.read((query,), request.scoring, *about)
-    inputs.check(database)
+    files = search.query, search.database, options.scoring.matrix
+    output.check_inputs(request.out, files)
+    beside = nucleotides.opening(search.database)
+    about = options.scoring, hashed, messages.warn, beside, search.profile
+    read = inputs.read((search.query,), request.scoring, *about)
+    inputs.check(search.database)
     request = replace(request, scoring=read.scoring)
-    check(request, query, database, top, worst)
+    check(request, search)
     job.rehearse(request, read.sequences)
     return request, read
 
 
 def settings(
-    request: Request, options: Options, top: int, worst, strand, statistics
+    search: SearchRequest, request: Request, options: Options
 ) -> SearchOptions:
     """The options of the search; filters are for its table. A bound on E-values asks
     for fitted ones where none are published.
@@ -79,16 +92,16 @@ def settings(
         Letters that have no other strand.
     """
     chosen = request.options
-    strands_of(strand, request.scoring, chosen.mode)
+    strands_of(search.strand, request.scoring, chosen.mode)
     known = parameters(request.scoring, chosen.mode)
-    usual = "published" if known or worst is None else "fitted"
+    usual = "published" if known or search.max_evalue is None else "fitted"
     return SearchOptions(
         mode=chosen.mode,
         free_ends=chosen.free_ends,
-        top=top,
+        top=search.top,
         align_top=chosen.output != "score",
-        strand=strand,
-        statistics=statistics or usual,
+        strand=search.strand,
+        statistics=search.statistics or usual,
         unknown=options.scoring.unknown,
         implementation=chosen.implementation,
         memory_budget=chosen.memory_budget,
@@ -97,28 +110,30 @@ def settings(
     )
 
 
-def warn_of_letters(table: Table, database, request: Request, messages) -> None:
+def warn_of_letters(
+    info: dict, database: str, request: Request, messages: job.Messages
+) -> None:
     """Letters of the database that the alphabet lacks."""
-    count = table.info.get("substituted")
-    if count:
+    if count := info.get("substituted"):
         wildcard = request.scoring.alphabet.wildcard
         messages.warn(f"{database}: {count} unknown letters are read as {wildcard}")
 
 
-def check(request: Request, query, database, top, worst) -> None:
-    """What can be refused before anything is read."""
-    if query == database == "-":
+def check(request: Request, search: SearchRequest) -> None:
+    """Refuse what can be, before anything is read."""
+    bound = search.max_evalue
+    if search.query == search.database == "-":
         raise UsageError("'-' twice: standard input can be read once")
-    if top < 1:
-        raise UsageError(f"--top {top}: 1 or more hits are needed")
+    if search.top < 1:
+        raise UsageError(f"--top {search.top}: 1 or more hits are needed")
     if request.options.output == "identity":
         raise UsageError("--output identity: search has score, stats and alignment")
     if not request.options.filter:
         raise UsageError("--no-filter: a search computes every score")
-    if worst is not None and not worst >= 0:
-        raise UsageError(f"--max-evalue {worst:g}: 0 or more is needed")
-    if worst is not None and request.options.mode != "local":
-        raise UsageError(f"--max-evalue {worst:g}: only local scores have E-values")
+    if bound is not None and not bound >= 0:
+        raise UsageError(f"--max-evalue {bound:g}: 0 or more is needed")
+    if bound is not None and request.options.mode != "local":
+        raise UsageError(f"--max-evalue {bound:g}: only local scores have E-values")
 
 
 def _search(
@@ -130,29 +145,35 @@ def _search(
         return hits_of(queries, database, request.scoring, chosen)
 
 
-def filtered(table: Table, request: Request, worst) -> Table:
-    """Hits within all bounds."""
-    if worst is not None:
-        table = table.filter(table["evalue"] <= worst)
-    filters = api.filters_of(request.options)
-    return table.filter(filters.mask(table.columns, *table.lengths()))
+def filter_of(search: SearchRequest, request: Request) -> Callable[[Table], Table]:
+    """A function that takes the hits within all bounds out of a table."""
+
+    def within(table: Table) -> Table:
+        if search.max_evalue is not None:
+            table = table.filter(table["evalue"] <= search.max_evalue)
+        filters = api.filters_of(request.options)
+        mask = filters.mask(table.columns, *table.lengths())
+        return compact(table.filter(mask))
+
+    return within
 
 
 def heading(request: Request, queries: int, database: str) -> str:
-    """What will be done."""
+    """A line about the search, before it begins."""
     what = f"{queries:,} queries against {database}"
     kind = f"{request.scoring.alphabet.kind} alphabet"
     return "; ".join((str(request.scoring), report.mode(request), kind, what))
 
 
-def summary(info: dict, found: int, kept: int) -> str:
-    """What has been done."""
-    hits = f"{kept:,} hits" + (f" of {found:,}" if kept < found else "")
+def summary(info: dict, hits: dict[str, int]) -> str:
+    """A line about the search, after it."""
+    count, total = hits["kept"], hits["found"]
+    text = f"{count:,} hits" + (f" of {total:,}" if count < total else "")
     ran = f"{info['implementation']} ({info['reason']})"
     size = f"{info['sequences']:,} sequences of {info['residues']:,} residues"
     return (
         f"{ran}; {size} searched; "
-        f"{hits}; {info['cells']:,} cells in {report.speed(info)}{report.halved(info)}"
+        f"{text}; {info['cells']:,} cells in {report.speed(info)}{report.halved(info)}"
         f"{_strands(info)}{_fitted(info)}"
     )
 
@@ -181,35 +202,34 @@ def _sources(info: dict) -> dict[str, int]:
     return {name: sources.count(name) for name in dict.fromkeys(sources)}
 
 
-def warn_of_fits(info: dict, messages) -> None:
+def warn_of_fits(info: dict, messages: job.Messages) -> None:
     """Say where E-values are not of the database itself."""
     counts = _sources(info)
-    whole = sum(counts.values())
+    total = sum(counts.values())
     if many := counts.get("shuffled"):
         messages.warn(
-            f"E-values of {many:,} of {whole:,} queries are fitted to sequences of the "
+            f"E-values of {many:,} of {total:,} queries are fitted to sequences of the "
             "database with their letters in random orders: too many of the database "
             "are related to these queries"
         )
     if many := counts.get("none"):
         messages.warn(
-            f"{many:,} of {whole:,} queries have no E-values: their scores with random "
+            f"{many:,} of {total:,} queries have no E-values: their scores with random "
             "sequences fit no distribution"
         )
 
 
-def _as_json(request, read, database, table, kept, top, worst, device, warnings) -> str:
-    """One JSON object about a run."""
-    about = as_dict(request, read, database, table.info, top, worst, device)
-    about["hits"] = {"found": len(table), "kept": kept}
-    about["max_score"] = table["score"].max().item() if len(table) else None
-    return json.dumps(about | {"warnings": warnings}, indent=2)
-
-
-def as_dict(request, read, database, info, top, worst, device) -> dict:
-    """What is known of a run but its hits."""
+def as_dict(
+    request: Request,
+    read: inputs.Inputs,
+    search: SearchRequest,
+    info: dict,
+    device: dict,
+) -> dict:
+    """All that is known of a run but its hits."""
     counts = {name: info[name] for name in ("sequences", "residues")}
-    target = {"path": database, "sha256": sha256(database), **counts}
+    path = search.database
+    target = {"path": path, "sha256": sha256(path), **counts}
     return {
         "versions": report.versions(),
         "device": device,
@@ -221,8 +241,8 @@ def as_dict(request, read, database, info, top, worst, device) -> dict:
         "format": request.format,
         "inputs": report.files(read),
         "database": target,
-        "top": top,
-        "max_evalue": worst,
+        "top": search.top,
+        "max_evalue": search.max_evalue,
         "strands": list(info.get("strands", (1,))),
         "statistics": info.get("statistics", "published"),
         "fitted_to": _sources(info),

@@ -64,24 +64,24 @@ def soft(
     from jaxalign.io import output, picture
 
     chosen = Options(scoring=scoring, mode=ModeOptions(mode=mode, free_ends=free_ends))
-    made, (named, ends) = scoring_of(scoring), mode_of(chosen)
+    scored, (named, ends) = scoring_of(scoring), mode_of(chosen)
     for path in filter(None, (out, plot)):
         output.check(path, force)
         output.check_inputs(path, (a, b, scoring.matrix))
     if plot:
         picture.check(plot)
-    read = inputs.read((a, b), made, scoring, False, report.say)
-    made = read.scoring
+    read = inputs.read((a, b), scored, scoring, False, report.say)
+    scored = read.scoring
     if not all(map(len, read.sequences)):
         raise InputError(f"{a}, {b}: a record is needed in each")
     pair = [sequences.take([0]) for sequences in read.sequences]
     settings = {"mode": named, "free_ends": ends}
     model = settings | {"temperature": temperature}
     model["adjacent_gaps"] = not forbid_adjacent_gaps
-    found = soft_report.compute(*pair, made, model)
+    result = soft_report.compute(*pair, scored, model)
     if out:
-        soft_report.save(out, found)
+        soft_report.save(out, result)
     if plot:
-        soft_report.draw(plot, found)
-    print("\n".join(soft_report.lines(found, *pair, made, settings, threshold)))
+        soft_report.draw(plot, result)
+    print("\n".join(soft_report.lines(result, *pair, scored, settings, threshold)))
     return 0

@@ -1,4 +1,4 @@
-"""What ``jaxalign soft`` computes, prints and saves."""
+"""The results of ``jaxalign soft``, computed, printed and saved."""
 
 from dataclasses import dataclass
 
@@ -38,36 +38,36 @@ def compute(query, target, scoring, model: dict) -> Found:
     )
 
 
-def lines(found: Found, query, target, scoring, settings: dict, threshold: float):
+def lines(result: Found, query, target, scoring, settings: dict, threshold: float):
     """The lines for standard output: numbers, then the alignment of its core."""
     texts = query.text(0), target.text(0)
     options = settings | {"threshold": threshold}
-    mea = mea_alignment(found.posterior, *texts, scoring, **options)
+    mea = mea_alignment(result.posterior, *texts, scoring, **options)
     yield "query\ttarget\tsoft_score\texpected_pairs\texpected_identities\tentropy"
-    numbers = found.score, found.posterior.sum(), found.identities, found.entropy
-    names = map(written, found.names)
+    numbers = result.score, result.posterior.sum(), result.identities, result.entropy
+    names = map(written, result.names)
     yield "\t".join([*names, *(f"{number:.4f}" for number in numbers)])
     yield ""
     yield f"most accurate alignment: {mea.cigar()}, {mea.score:.2f} pairs expected"
     yield from mea.rows()
 
 
-def save(path: str, found: Found) -> None:
+def save(path: str, result: Found) -> None:
     """The npz file: ``posterior`` (m, n), ``score``, ``entropy``, ``names``."""
 
     def fill(temporary):
         with open(temporary, "wb") as handle:
             np.savez_compressed(
                 handle,
-                posterior=found.posterior,
-                score=found.score,
-                entropy=found.entropy,
-                names=np.array(found.names),
+                posterior=result.posterior,
+                score=result.score,
+                entropy=result.entropy,
+                names=np.array(result.names),
             )
 
     output.write_file(path, fill)
 
 
-def draw(path: str, found: Found) -> None:
+def draw(path: str, result: Found) -> None:
     """The picture of the posterior."""
-    picture.heat_map(path, found.posterior, *found.names)
+    picture.heat_map(path, result.posterior, *result.names)

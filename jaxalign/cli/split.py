@@ -54,7 +54,7 @@ def split(
     from jaxalign.cli import split_job
 
     shares = split_job.shares_of(parts)
-    asked = split_job.SplitRequest(
+    request = split_job.SplitRequest(
         max_identity, shares, folds, labels, seed, too_large, fasta, certificate
     )
-    return split_job.run(sequences, asked, audit, output, options)
+    return split_job.run(sequences, request, audit, output, options)

@@ -51,48 +51,48 @@ def shares_of(text: str | None) -> dict[str, float] | None:
 
 def run(
     path: str,
-    asked: SplitRequest,
+    request: SplitRequest,
     audit: AuditOptions,
     listed: ListOptions,
     options: VerbOptions,
 ) -> int:
     """``jaxalign split SEQS``."""
     # 1 check and read, 2 say what will be done, 3 split, 4 write, 5 audit
-    outs = (listed.out, asked.certificate, audit.report)
-    wanted = bool(asked.certificate or audit.report or audit.plot)
-    if asked.certificate and listed.out is None:
+    outs = (listed.out, request.certificate, audit.report)
+    wanted = bool(request.certificate or audit.report or audit.plot)
+    if request.certificate and listed.out is None:
         raise UsageError("--certificate is of a list in a file: -o SPLIT.tsv is needed")
-    beside = (asked.labels,)
+    beside = (request.labels,)
     link_job.check_plot(audit.plot, listed.force, (path, *beside), outs)
     job = link_job.prepare((path,), options, outs, listed.force, beside, wanted)
-    cut, (data,) = asked.max_identity, job.read.sequences
+    cut, (data,) = request.max_identity, job.read.sequences
     definition = api.define(job.read.scoring, job.options, "--max-identity", cut)
     labels = None
-    if asked.labels:
-        labels = name_table.read(asked.labels, set(data.names), ("label",))
+    if request.labels:
+        labels = name_table.read(request.labels, set(data.names), ("label",))
     choices = api.SplitChoices(
-        asked.parts, asked.folds, labels, asked.seed, asked.too_large
+        request.parts, request.folds, labels, request.seed, request.too_large
     )
     shares = api.check_choices(choices, data)
-    files = _files(path, asked.fasta, shares, listed.force)
+    files = _files(path, request.fasta, shares, listed.force)
     job.messages.say(f"{len(data):,} sequences; linked: {definition}")
     with job.watched() as chosen:
         seen = replace(definition, options=chosen)
-        found = api.split_of(data, seen, choices)
-    job.messages.say(link_job.pairs_line(found.info))
-    components = counted(len(set(found.groups.tolist())), "component")
-    job.messages.say(f"{components}; {found.heading()}; {found.nearness()}")
-    link_job.write_table(listed.out, found.columns(), options)
+        result = api.split_of(data, seen, choices)
+    job.messages.say(link_job.pairs_line(result.info))
+    components = counted(len(set(result.groups.tolist())), "component")
+    job.messages.say(f"{components}; {result.heading()}; {result.nearness()}")
+    link_job.write_table(listed.out, result.columns(), options)
     for number, file in enumerate(files):
-        some = found.part == number
-        output.write_text(file, fasta_records.pieces(path, found.sequences, some))
+        members = result.part == number
+        output.write_text(file, fasta_records.pieces(path, result.sequences, members))
     if wanted:
-        where = path, listed.out, asked.certificate
-        audit_job.audit_split(where, job, found, audit)
-    parts = {name: int((found.part == k).sum()) for k, name in enumerate(shares)}
-    about = {"parts": parts, "removed": len(found.removed)}
-    about |= {"components": len(set(found.groups.tolist())), "seed": asked.seed}
-    link_job.say_json(job, definition, found.info, about | {"audited": wanted})
+        where = path, listed.out, request.certificate
+        audit_job.audit_split(where, job, result, audit)
+    parts = {name: int((result.part == k).sum()) for k, name in enumerate(shares)}
+    about = {"parts": parts, "removed": len(result.removed)}
+    about |= {"components": len(set(result.groups.tolist())), "seed": request.seed}
+    link_job.say_json(job, definition, result.info, about | {"audited": wanted})
     return 0
 
 

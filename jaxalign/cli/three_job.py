@@ -27,19 +27,19 @@ def run(path: str, options: ThreeOptions) -> int:
     _check(scoring, options, out)
     output.check_inputs(out, (path, options.scoring.matrix))
     messages = Messages(options.messages.quiet)
-    found = inputs.read((path,), scoring, options.scoring, False, messages.warn)
-    scoring, read = found.scoring, found.sequences[0]
+    result = inputs.read((path,), scoring, options.scoring, False, messages.warn)
+    scoring, read = result.scoring, result.sequences[0]
     if len(read) != 3:
         raise UsageError(f"{path} has {len(read)} records: three are needed")
     select_device(options.machine.device)
     named = [read.take([n]) for n in range(3)]
     words = {name: x for name, x in vars(chosen).items() if name != "progress"}
     messages.say(describe(read, api.plan_three(*named, scoring, **words)))
-    asked = options.messages
-    with progress.reporting(asked.progress, asked.quiet) as tell:
-        found = api.align_three(*named, scoring, progress=tell, **words)
-    triples.write(found, out, options.output.format, options.output.force)
-    messages.say(_summary(found))
+    wanted = options.messages
+    with progress.reporting(wanted.progress, wanted.quiet) as tell:
+        result = api.align_three(*named, scoring, progress=tell, **words)
+    triples.write(result, out, options.output.format, options.output.force)
+    messages.say(_summary(result))
     return 0
 
 
@@ -61,7 +61,7 @@ def settings(options: ThreeOptions) -> api.TripleOptions:
 
 
 def _check(scoring, options: ThreeOptions, out: str) -> None:
-    """What can be refused before a file is read."""
+    """Refuse what can be, before a file is read."""
     chosen = settings(options)
     api.check(scoring, chosen)
     if chosen.traceback is None and options.output.format in ("fasta", "clustal"):
@@ -80,11 +80,11 @@ def describe(sequences, plan) -> str:
     )
 
 
-def _summary(found) -> str:
+def _summary(result) -> str:
     """Score, time and speed, with what the traceback filled again counted in."""
-    seconds = found.seconds["total"]
-    speed = found.cells / seconds / 1e6 if seconds else 0.0
+    seconds = result.seconds["total"]
+    speed = result.cells / seconds / 1e6 if seconds else 0.0
     return (
-        f"score {found.score:g}; {found.cells:.3g} cells in {seconds:.2f} s, "
+        f"score {result.score:g}; {result.cells:.3g} cells in {seconds:.2f} s, "
         f"{speed:.0f} million a second, compiling included"
     )

@@ -17,7 +17,7 @@ ThreeFormat = Literal["pretty", "fasta", "clustal", "json"]
 @Parameter(name="*", group=Group("Alignment", sort_key=2))
 @dataclass(frozen=True)
 class ThreeMode:
-    """What is aligned, and how gaps are counted."""
+    """Which ends are aligned, and how gaps are counted."""
 
     gap_model: GapModel = "quasi-natural"
     """quasi-natural and natural are affine; in quasi-natural a column that has gaps in

@@ -13,7 +13,7 @@ from jaxalign.model.alphabet import UNKNOWN_POLICIES
 
 @dataclass(frozen=True)
 class CertificateFiles:
-    """What is opened to verify a certificate, and how its letters are read."""
+    """The files that verify a certificate, and how their letters are read."""
 
     parts: tuple[str, ...]
     split: str | None
@@ -21,7 +21,7 @@ class CertificateFiles:
 
 
 def run(
-    path: str, asked: AuditRequest, audit: AuditOptions, options: VerbOptions
+    path: str, request: AuditRequest, audit: AuditOptions, options: VerbOptions
 ) -> int:
     """Verify a certificate; 0, or 6 where it says that there are leaks.
 
@@ -31,36 +31,36 @@ def run(
         It is not what it says.
     """
     # 1 read the certificate and its files, 2 what is compared, 3 compare, 4 say
-    _check(asked, audit, options)
+    _check(request, audit, options)
     known = certificate.read(path)
-    files = _files(path, known, asked)
+    files = _files(path, known, request)
     # The alphabet is that of the certificate: it is not guessed from letters.
     scoring = replace(options.scoring, unknown=files.unknown, alphabet="protein")
     options = replace(options, scoring=scoring)
-    asked = replace(asked, parts=files.parts, split=files.split)
+    request = replace(request, parts=files.parts, split=files.split)
     definition = certificate.definition_of(known, api.HomologyOptions())
-    job = audit_job.prepare(asked, audit, options, (path,), definition.scoring)
+    job = audit_job.prepare(request, audit, options, (path,), definition.scoring)
     audit = replace(audit, worst=max(len(known["worst"]), 1))
     chosen = audit_job.wanted(job.options, audit)
     definition = certificate.definition_of(known, chosen)
-    names = [str(one.get("name")) for one in known["parts"]]
-    parts = audited_parts.read(files.parts, files.split, job, asked.partial, names)
+    names = [str(part.get("name")) for part in known["parts"]]
+    parts = audited_parts.read(files.parts, files.split, job, request.partial, names)
     read = _as_named(known, files, job)
     again = certificate.subject(definition, parts.sets, parts.left_out, *read)
     _compare(path, known, again, again)
-    found = audit_job.compare(job, parts, definition)
-    audit_job.finish(job, found, read, asked.out, audit)
-    _compare(path, known, found.certificate(*read))
+    result = audit_job.compare(job, parts, definition)
+    audit_job.finish(job, result, read, request.out, audit)
+    _compare(path, known, result.certificate(*read))
     opened = "" if files.parts == _paths(known) else "; its paths were not opened"
     job.messages.say(f"{path}: verified, the same was found again{opened}")
-    return 0 if found.holds else LeakError.exit_code
+    return 0 if result.holds else LeakError.exit_code
 
 
-def _check(asked: AuditRequest, audit: AuditOptions, options: VerbOptions) -> None:
+def _check(request: AuditRequest, audit: AuditOptions, options: VerbOptions) -> None:
     """Refuse what a certificate says itself."""
     free = ("machine", "messages", "summary")
     usual = replace(VerbOptions(), **{name: getattr(options, name) for name in free})
-    given = asked.max_identity is not None or audit.worst != AuditOptions().worst
+    given = request.max_identity is not None or audit.worst != AuditOptions().worst
     if given or options != usual:
         raise UsageError(
             "--certificate has its own cut, links, scoring and --worst: leave out "
@@ -69,15 +69,15 @@ def _check(asked: AuditRequest, audit: AuditOptions, options: VerbOptions) -> No
 
 
 def _paths(known: dict) -> tuple[str, ...]:
-    return tuple(str(one["path"]) for one in known["inputs"])
+    return tuple(str(file["path"]) for file in known["inputs"])
 
 
-def _files(path: str, known: dict, asked: AuditRequest) -> CertificateFiles:
+def _files(path: str, known: dict, request: AuditRequest) -> CertificateFiles:
     """The files of a certificate, unless somebody gives others."""
     try:
-        parts = asked.parts or _paths(known)
-        split = asked.split or (known.get("split") or {}).get("path")
-        unknown = {one["unknown"] for one in known["inputs"]} or {"error"}
+        parts = request.parts or _paths(known)
+        split = request.split or (known.get("split") or {}).get("path")
+        unknown = {file["unknown"] for file in known["inputs"]} or {"error"}
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: inputs lack {error}") from error
     if len(unknown) != 1 or not unknown <= {*UNKNOWN_POLICIES} or not parts:
@@ -98,7 +98,7 @@ def _as_named(known: dict, files: CertificateFiles, job) -> tuple[list, dict | N
     split, said = audited_parts.listed(files.split), known.get("split")
     if len(inputs) == len(known["inputs"]):
         named = zip(inputs, known["inputs"], strict=True)
-        inputs = [one | {"path": other["path"]} for one, other in named]
+        inputs = [file | {"path": other["path"]} for file, other in named]
     if split and isinstance(said, dict) and "path" in said:
         split |= {"path": said["path"]}
     return inputs, split

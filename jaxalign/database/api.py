@@ -265,9 +265,9 @@ def _rows(task: Task, hits: Any, database: Sequences | None) -> Table:
     index, score = hits.index[query, place], hits.score[query, place]
     targets = database
     if targets is None:
-        indices = sorted(hits.kept)
+        indices = sorted(hits.records)
         index = np.searchsorted(np.array(indices, np.int64), index)
-        names, codes = ([hits.kept[i][k] for i in indices] for k in (0, 1))
+        names, codes = ([hits.records[i][k] for i in indices] for k in (0, 1))
         targets = from_parts(names, codes, task.scoring.alphabet)
     scale = task.scoring.scale
     columns = {
@@ -290,14 +290,14 @@ def _path_options(options: SearchOptions, table: Table) -> PairOptions:
 def _aligned(table: Table, options: PairOptions) -> Table:
     """The same rows with their paths: a ``zip`` job of the hits, in blocks."""
     parts = [_paths(table, hits, options) for hits in _blocks_of_hits(table)]
-    whole = join(parts, {})
+    paths = join(parts, {})
     seconds = sum(part.info["seconds"] for part in parts)
     info = table.info | {"align_seconds": seconds}
     info["seconds"] += seconds
     info["halved_launches"] += sum(part.info["halved_launches"] for part in parts)
-    columns = whole.columns | {name: table[name] for name in ("query", "target")}
-    return replace(table, columns=columns, info=info, operations=whole.operations,
-                   operation_offsets=whole.operation_offsets)  # fmt: skip
+    columns = paths.columns | {name: table[name] for name in ("query", "target")}
+    return replace(table, columns=columns, info=info, operations=paths.operations,
+                   operation_offsets=paths.operation_offsets)  # fmt: skip
 
 
 def _blocks_of_hits(table: Table) -> list[np.ndarray]:

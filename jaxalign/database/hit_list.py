@@ -1,4 +1,4 @@
-"""What a scan of a database finds; the blocks that the database comes in."""
+"""The hits of a scan of a database, and the blocks that the database comes in."""
 
 from dataclasses import dataclass, field
 
@@ -21,19 +21,19 @@ NO_WORK |= {
 
 @dataclass
 class Hits:
-    """What a scan has found so far, and counted."""
+    """The hits of a scan so far, and what it has counted."""
 
     score: np.ndarray  # (Q, K) int32 or int64, scaled integers
     index: np.ndarray  # (Q, K), of the database; -1: no hit
     residues: int = 0
     sequences: int = 0
-    kept: dict = field(default_factory=dict)  # index -> (name, codes)
+    records: dict = field(default_factory=dict)  # index -> (name, codes)
     info: dict = field(default_factory=lambda: dict(NO_WORK))
 
 
-def keep(kept: dict, wanted, first: int, block: Sequences) -> None:
+def keep(records: dict, wanted, first: int, block: Sequences) -> None:
     """Names and codes of the hits; those that are hits no longer go."""
-    for index in kept.keys() - set(wanted.tolist()):
-        del kept[index]
+    for index in records.keys() - set(wanted.tolist()):
+        del records[index]
     for i in wanted[wanted >= first].tolist():
-        kept[i] = block.names[i - first], np.array(block[i - first])
+        records[i] = block.names[i - first], np.array(block[i - first])

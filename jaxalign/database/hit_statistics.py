@@ -13,7 +13,7 @@ from jaxalign.model.table import Table
 
 
 def sample_of(options: SearchOptions) -> fitted.Sample | None:
-    """What keeps some sequences of the database, where statistics are to be fitted.
+    """A sample that keeps some sequences of the database, if statistics are fitted.
 
     Raises
     ------

@@ -84,12 +84,12 @@ def hits_by_parts(
 ) -> Iterator[tuple[Part, Table]]:
     """``stream_search``, its options packed."""
     wanted, scoring = as_query(queries, as_scoring(scoring, by_position=True))
-    some = inputs.sets(scoring, wanted, unknown=options.unknown)[0]
+    encoded = inputs.sets(scoring, wanted, unknown=options.unknown)[0]
     sequences = api.in_memory(database, scoring)
-    parts = parts_search(some, sequences, database, options.top, options.part_rows)
+    parts = parts_search(encoded, sequences, database, options.top, options.part_rows)
     parts = [x for x in share(parts, options.shard) if x.index not in options.skip]
     source = database if sequences is None else sequences
-    return _parts(some, source, scoring, parts, options)
+    return _parts(encoded, source, scoring, parts, options)
 
 
 def _parts(
@@ -105,8 +105,8 @@ def _parts(
     total = sum(part.cells for part in parts) * len(strands) if known else None
     for part in parts:
         tell = progress and _teller(progress, before, total)
-        some = queries.between(part.first, part.last)
-        hits = api.hits_of(some, database, scoring, replace(options, progress=tell))
+        rows = queries.between(part.first, part.last)
+        hits = api.hits_of(rows, database, scoring, replace(options, progress=tell))
         before += hits.info["cells"]
         columns = hits.columns | {"query": hits["query"] + np.int32(part.first)}
         yield part, replace(hits, columns=columns, queries=queries)
@@ -115,7 +115,7 @@ def _parts(
 def _teller(
     progress: Callable[[int, int | None], object], before: int, total: int | None
 ) -> Callable[[int, int | None], object]:
-    return lambda done, _all: progress(before + done, total)
+    return lambda cells, _all: progress(before + cells, total)
 
 
 def parts_search(

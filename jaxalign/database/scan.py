@@ -36,7 +36,7 @@ add_hits, merge_hits = stored(best_hits.add), stored(best_hits.merge)
 
 
 class StageCosts(NamedTuple):
-    """What a row of the query costs on one core, in one unit (docs/kernels.md)."""
+    """The cost of a row of the query on one core, in one unit (docs/kernels.md)."""
 
     lanes: float  # a column of all lanes
     alone: float  # a column of one subject with many lanes to itself
@@ -60,20 +60,20 @@ def scan(
     ------
     MemoryPlanError, UsageError, DeviceError
     """
-    best, done = None, 0
+    best, cells_done = None, 0
     shape = len(task.queries), 0
     hits = Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
     for block, stages in ahead(_prepared(task, blocks)):
         for run, index in stages:
-            tells = None if tell is None else partial(_tell, tell, done)
+            tells = None if tell is None else partial(_tell, tell, cells_done)
             best, info = _fold(run, index, best, tells)
             known = hits.info["implementation"]
             hits.info = merge([hits.info, info]) if known else info
-            done += run.plan.task.job.cells
+            cells_done += run.plan.task.job.cells
         first, hits.sequences = hits.sequences, hits.sequences + len(block)
         hits.residues += int(block.lengths.sum())
         if keep and best is not None:
-            keep_hits(hits.kept, np.unique(np.asarray(best.index)), first, block)
+            keep_hits(hits.records, np.unique(np.asarray(best.index)), first, block)
     if best is not None:
         hits.score, hits.index = (np.asarray(x) for x in best)
     return hits
@@ -117,8 +117,8 @@ def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
         if count and len(task.queries):
             yield task, np.arange(count)
         return
-    for some, implementation in ((~long, None), (long, "wavefront")):
-        index = np.flatnonzero(some)
+    for stage, implementation in ((~long, None), (long, "wavefront")):
+        index = np.flatnonzero(stage)
         if index.size:
             targets = task.targets.take(index)
             yield replace(task, targets=targets, implementation=implementation), index

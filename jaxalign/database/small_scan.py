@@ -25,9 +25,9 @@ def plan(task: Task, block: Sequences) -> Plan | None:
     UsageError, MemoryPlanError
         Rows are named, and cannot compute it.
     """
-    whole = len(block) < hit_list.BLOCK_RECORDS
-    whole &= int(block.offsets[-1]) < hit_list.BLOCK_RESIDUES
-    if not whole and task.implementation != "rows":
+    at_once = len(block) < hit_list.BLOCK_RECORDS
+    at_once &= int(block.offsets[-1]) < hit_list.BLOCK_RESIDUES
+    if not at_once and task.implementation != "rows":
         return None
     return small_jobs.plan(_scores_task(task, block))
 
@@ -36,23 +36,23 @@ def scan(
     task: Task, blocks: Iterable[Sequences], keep: bool, tell: Callable | None = None
 ) -> Hits:
     """The best ``task.top`` of each query, as of ``database.scan.scan``."""
-    found = Hits(*np.zeros((2, len(task.queries), 0), np.int64))
-    found.index = found.index.astype(np.int32)
-    done = 0
+    hits = Hits(*np.zeros((2, len(task.queries), 0), np.int64))
+    hits.index = hits.index.astype(np.int32)
+    cells_done = 0
     for block in blocks:
         part = engine.plan(_scores_task(task, block))
-        tells = None if tell is None else partial(_tell, tell, done)
+        tells = None if tell is None else partial(_tell, tell, cells_done)
         columns, _, info = engine.run(part, tells)
-        known = found.info["implementation"]
-        found.info = merge([found.info, info]) if known else info
-        _fold(task, found, columns["score"], block)
-        done += part.task.job.cells
+        known = hits.info["implementation"]
+        hits.info = merge([hits.info, info]) if known else info
+        _fold(task, hits, columns["score"], block)
+        cells_done += part.task.job.cells
         if keep:
-            wanted = np.unique(found.index)
-            hit_list.keep(found.kept, wanted, found.sequences, block)
-        found.sequences += len(block)
-        found.residues += int(block.lengths.sum())
-    return found
+            wanted = np.unique(hits.index)
+            hit_list.keep(hits.records, wanted, hits.sequences, block)
+        hits.sequences += len(block)
+        hits.residues += int(block.lengths.sum())
+    return hits
 
 
 def _scores_task(task: Task, block: Sequences) -> Task:
@@ -63,19 +63,19 @@ def _tell(tell: Callable, before: int, cells: int, _all: int) -> None:
     tell(before + cells)
 
 
-def _fold(task: Task, found: Hits, scores: np.ndarray, block: Sequences) -> None:
+def _fold(task: Task, hits: Hits, scores: np.ndarray, block: Sequences) -> None:
     """Join the scores of a block with the best so far; equal ones as they come."""
     shape = len(task.queries), len(block)
     scores = np.rint(scores * task.scoring.scale).astype(np.int64).reshape(shape)
-    index = np.arange(found.sequences, found.sequences + len(block), dtype=np.int32)
+    index = np.arange(hits.sequences, hits.sequences + len(block), dtype=np.int32)
     least = 1 if task.local else np.iinfo(np.int64).min
     index = np.where(scores >= least, index, hit_list.NO_HIT)
-    index = np.concatenate([found.index, index], axis=1)
-    scores = np.concatenate([found.score.astype(np.int64), scores], axis=1)
+    index = np.concatenate([hits.index, index], axis=1)
+    scores = np.concatenate([hits.score.astype(np.int64), scores], axis=1)
     order = np.lexsort((-scores, index == hit_list.NO_HIT), axis=1)[:, : task.top]
-    found.index = np.take_along_axis(index, order, axis=1)
+    hits.index = np.take_along_axis(index, order, axis=1)
     longest = (int(x.lengths.max(initial=0)) for x in (task.queries, block))
-    wide = found.score.dtype == np.int64 and found.sequences
+    wide = hits.score.dtype == np.int64 and hits.sequences
     wide = wide or task.dtype(*longest) == "int64"
     best = np.take_along_axis(scores, order, axis=1)
-    found.score = best if wide else best.astype(np.int32)
+    hits.score = best if wide else best.astype(np.int32)

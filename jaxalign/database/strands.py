@@ -19,7 +19,7 @@ def laid_out(queries: Sequences, strands: Strands) -> Sequences:
     if strands == (MINUS,):
         return minus
     sets = queries, minus
-    parts = [one[k] for one in sets for k in range(len(one))]
+    parts = [sequences[k] for sequences in sets for k in range(len(sequences))]
     return from_parts(queries.names * 2, parts, queries.alphabet)
 
 

@@ -69,7 +69,7 @@ class WorstPairs:
 
 @dataclass(frozen=True, eq=False)
 class Across:
-    """What all pairs across showed.
+    """The result of comparing all pairs across.
 
     Attributes
     ----------
@@ -101,31 +101,31 @@ def compare(
     """
     empty = np.zeros(0, np.int64)
     worst = WorstPairs(empty, empty, empty, empty, np.zeros(0))
-    leaking = tuple(np.zeros(len(one), bool) for one in sets)
+    leaking = tuple(np.zeros(len(sequences), bool) for sequences in sets)
     pairs = [(a, b) for a in range(len(sets)) for b in range(a + 1, len(sets))]
     pairs = [(a, b) for a, b in pairs if len(sets[a]) and len(sets[b])]
     for a, b in pairs:
         worst = worst.and_more(_seeds(sets, a, b, definition, count), count)
-    falling, leaks = [longest_first(one) for one in sets], 0
-    whole, done = sum(_cells(sets[a], sets[b]) for a, b in pairs), 0
+    falling, leaks = [longest_first(sequences) for sequences in sets], 0
+    cells_in_all, cells_done = sum(_cells(sets[a], sets[b]) for a, b in pairs), 0
 
     def least() -> float:
-        """What no wanted pair is below."""
+        """The identity that no wanted pair is below."""
         known = worst.identity[-1] if len(worst) >= count else 0.0
         return min(float(known), definition.cut)
 
     for a, b in pairs:
         (of_a, queries), (of_b, targets) = falling[a], falling[b]
-        watch = partial(_watched, definition, whole, done)
+        watch = partial(_watched, definition, cells_in_all, cells_done)
         for table in _tables(queries, targets, definition, least, watch):
             shares = identities(table, definition)
-            some = _pairs(a, b, of_a[table["query"]], of_b[table["target"]], shares)
+            new = _pairs(a, b, of_a[table["query"]], of_b[table["target"]], shares)
             linked = shares >= definition.cut
-            leaking[a][some.i[linked]] = leaking[b][some.j[linked]] = True
+            leaking[a][new.i[linked]] = leaking[b][new.j[linked]] = True
             leaks += int(linked.sum())
             counts.add(table.info, shares, definition)
-            worst = worst.and_more(some, count)
-        done += _cells(queries, targets)
+            worst = worst.and_more(new, count)
+        cells_done += _cells(queries, targets)
     return Across(worst, leaks, leaking)
 
 
@@ -139,17 +139,18 @@ def _tables(
     """All pairs of two sets at or above an identity, which is asked for again and again
     since it rises with what is found; more and more parts have the same."""
     shown, full = everything(definition), definition.options.full_histogram
-    whole = pair_options(shown)
-    task = make_task("cross", queries, targets, definition.scoring, whole)
-    parts, at, done = parts_of(task, definition), 0, 0
+    options = pair_options(shown)
+    task = make_task("cross", queries, targets, definition.scoring, options)
+    parts, at, cells_done = parts_of(task, definition), 0, 0
     while at < len(parts):
-        some = parts[at : ROUNDS_RATIO * at + 1]
-        chosen = watch(pair_options(shown, 0.0 if full else least()), done)
+        batch = parts[at : ROUNDS_RATIO * at + 1]
+        chosen = watch(pair_options(shown, 0.0 if full else least()), cells_done)
         task = make_task("cross", queries, targets, definition.scoring, chosen)
         if (chosen.min_identity or 0.0) < definition.cut:
             task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
-        yield from (table for _, table in stream_parts(task, some, chosen))
-        at, done = at + len(some), done + sum(part.cells for part in some)
+        yield from (table for _, table in stream_parts(task, batch, chosen))
+        at += len(batch)
+        cells_done += sum(part.cells for part in batch)
 
 
 def _pairs(a: int, b: int, i, j, shares) -> WorstPairs:
@@ -173,15 +174,19 @@ def _seeds(sets, a: int, b: int, definition: Definition, count: int) -> WorstPai
 
 
 def _watched(
-    definition: Definition, whole: int, before: int, chosen: PairOptions, done: int
+    definition: Definition,
+    cells_in_all: int,
+    before: int,
+    chosen: PairOptions,
+    cells_done: int,
 ) -> PairOptions:
     """Options with somebody who is told of the cells of the whole job."""
     tell: Callable | None = definition.options.progress
     if tell is None:
         return chosen
-    report, first = tell, before + done
+    report, first = tell, before + cells_done
 
     def progress(cells: int, of: int) -> None:
-        report(first + min(cells, of), whole)
+        report(first + min(cells, of), cells_in_all)
 
     return replace(chosen, progress=progress, busy=definition.options.busy)

@@ -263,7 +263,7 @@ def audit(
         sets, removed = {x: parts.take(x) for x in parts.names}, len(parts.removed)
         return audit_of(sets, definition, removed)
     if not isinstance(parts, Mapping):
-        parts = {f"part{k}": one for k, one in enumerate(parts, 1)}
+        parts = {f"part{k}": part for k, part in enumerate(parts, 1)}
     if len(parts) < 2:
         raise UsageError("an audit needs two parts or more")
     sets = inputs.sets(scoring, *parts.values())

@@ -18,7 +18,7 @@ OVER = 1.1  # a part may have a tenth more than its share
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """What every part should have.
+    """The sequences that every part should have.
 
     Attributes
     ----------
@@ -43,13 +43,13 @@ def tally(groups: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
 
     Members with a group below 0 count nowhere.
     """
-    kept = groups >= 0
+    placed = groups >= 0
     count = int(groups.max(initial=-1)) + 1
-    sizes = np.bincount(groups[kept], minlength=count)[:, None]
+    sizes = np.bincount(groups[placed], minlength=count)[:, None]
     if labels is None:
         return sizes.astype(np.float64)
     kinds = int(labels.max(initial=-1)) + 1
-    flat = groups[kept].astype(np.int64) * kinds + labels[kept]
+    flat = groups[placed].astype(np.int64) * kinds + labels[placed]
     table = np.bincount(flat, minlength=count * kinds).reshape(count, kinds)
     return np.concatenate([sizes, table], axis=1).astype(np.float64)
 

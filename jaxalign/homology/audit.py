@@ -121,7 +121,7 @@ class Audit:
         """How many pairs there are, how many leaks, and what is in no part."""
         pairs = show.counted(self.info["all"], "pair")
         parts = zip(self.names, self.parts, strict=True)
-        sizes = ", ".join(f"{name} {len(one):,}" for name, one in parts)
+        sizes = ", ".join(f"{name} {len(sequences):,}" for name, sequences in parts)
         leaks = show.counted(self.leaks, "leak") if self.leaks else "no leak"
         text = f"{leaks} in {pairs} across {sizes}"
         left = any(self.left_out.values())
@@ -186,7 +186,7 @@ def with_alignments(
     )
 
 
-def _joined(some: list[Sequences], like: Sequences) -> Sequences:
+def _joined(singles: list[Sequences], like: Sequences) -> Sequences:
     """Sets of one, as a set."""
-    names = [one.names[0] for one in some]
-    return from_parts(names, [one[0] for one in some], like.alphabet)
+    names = [single.names[0] for single in singles]
+    return from_parts(names, [single[0] for single in singles], like.alphabet)

@@ -31,14 +31,14 @@ def subject(
     inputs: list[dict] | None = None,
     split: dict | None = None,
 ) -> dict[str, Any]:
-    """What a certificate says before anything is compared.
+    """All that a certificate says before anything is compared.
 
     Parameters are those of ``Audit.certificate`` and fields of an ``Audit``.
     """
     inputs = inputs or []
     said = [str(definition), coverage(parts.values(), left_out)]
     if inputs:
-        policies = ", ".join(sorted({str(one["unknown"]) for one in inputs}))
+        policies = ", ".join(sorted({str(item["unknown"]) for item in inputs}))
         said.append(f"letters outside the alphabet: {policies}")
     return {
         "format": FORMAT,
@@ -47,8 +47,8 @@ def subject(
         "inputs": inputs,
         "split": split,
         "parts": [
-            {"name": name, "sequences": len(one), "sha256": sha256_of(one)}
-            for name, one in parts.items()
+            {"name": name, "sequences": len(item), "sha256": sha256_of(item)}
+            for name, item in parts.items()
         ],
         "left_out": dict(left_out),
     }
@@ -78,26 +78,26 @@ def sha256_of(sequences: Sequences) -> str:
 
 
 def _definition(definition: Definition) -> dict[str, Any]:
-    """What a definition is made of; of a matrix its name, and a SHA-256 of it."""
+    """A definition as plain values; of a matrix its name, and a SHA-256 of it."""
     scoring = definition.scoring
     scores = np.ascontiguousarray(scoring.scores.astype("<i4"))
     named = scoring.match is None and isinstance(scoring.matrix, str)
     costs = ("gap_open", "gap_extend", "match", "mismatch")
     # Beside a matrix, which has letters, a name only says whether T is read as U.
     alphabet = scoring.alphabet_name or "dna"
-    told = scoring.match is not None or alphabet == "rna"
+    described = scoring.match is not None or alphabet == "rna"
     return definition.about() | {
         "matrix": scoring.matrix if named else None,
         **{name: _plain(getattr(scoring, name)) for name in costs},
-        "alphabet": alphabet if told else None,
+        "alphabet": alphabet if described else None,
         "scores_sha256": hashlib.sha256(scores.tobytes()).hexdigest(),
     }
 
 
 def _plain(number: float | None) -> float | None:
     """A number that is written in one way: 11, not 11.0."""
-    whole = number is not None and float(number).is_integer()
-    return int(number) if whole else number
+    integral = number is not None and float(number).is_integer()
+    return int(number) if integral else number
 
 
 def read(path: str) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def read(path: str) -> dict[str, Any]:
         raise InputError(f"{path}: is no certificate; its format is not {FORMAT!r}")
     lacking = [key for key, kind in KINDS.items() if type(about.get(key)) is not kind]
     for key in ("inputs", "parts"):
-        if not lacking and not all(isinstance(one, dict) for one in about[key]):
+        if not lacking and not all(isinstance(item, dict) for item in about[key]):
             lacking = [key]
     if lacking:
         raise InputError(f"{path}: the certificate lacks {', '.join(lacking)}")
@@ -144,18 +144,18 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
     """
     about = certificate["definition"]
     try:
-        own = {"matrix": about["matrix"]} if about["match"] is None else {}
-        if own == {"matrix": None}:
+        named = {"matrix": about["matrix"]} if about["match"] is None else {}
+        if named == {"matrix": None}:
             raise InputError("the certificate is of a matrix without a name or file")
         names = ("gap_open", "gap_extend", "match", "mismatch", "alphabet")
-        scoring = Scoring(**own, **{name: about[name] for name in names})
+        scoring = Scoring(**named, **{name: about[name] for name in names})
         chosen = {x.name: getattr(options, x.name) for x in fields(options)}
         chosen |= {"mode": about["mode"], "identity": about["denominator"]}
         chosen["min_length_ratio"] = about["min_length_ratio"]
         free = about["mode"] == "global" and about["free_ends"]
         chosen["free_ends"] = tuple(about["free_ends"]) if free else None
-        made = define(scoring, HomologyOptions(**chosen), "cut", about["cut"])
-        digest = _definition(made)["scores_sha256"]
+        definition = define(scoring, HomologyOptions(**chosen), "cut", about["cut"])
+        digest = _definition(definition)["scores_sha256"]
     except (KeyError, TypeError, ValueError, OverflowError, JaxalignError) as error:
         why = f"it lacks {error}" if isinstance(error, KeyError) else error
         raise InputError(f"the definition of the certificate: {why}") from error
@@ -163,7 +163,7 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
         raise InputError(
             f"the matrix {about['matrix']} is another one than that of the certificate"
         )
-    return made
+    return definition
 
 
 def differences(certificate: dict, again: dict, names=None) -> list[str]:

@@ -78,16 +78,16 @@ def stacked(title: str, rows: Sequence[tuple[str, Sequence[int]]], names) -> str
     height = 26 * len(rows) + 18 * -(-len(names) // 4) + 14
     parts, wide = [_opening(title, height)], WIDTH - 2 * LEFT - 10
     for number, (row, counts) in enumerate(rows):
-        x, y, whole = 2.0 * LEFT, 4 + 26 * number, max(sum(counts), 1)
+        x, y, total = 2.0 * LEFT, 4 + 26 * number, max(sum(counts), 1)
         parts.append(_text(x - 8, y + 15, row, "end"))
         for name, count, colour in _coloured(names, counts):
             if not count:
                 continue
-            width = wide * count / whole
+            width = wide * count / total
             parts.append(
                 f'<rect x="{x:.1f}" y="{y}" width="{width:.2f}" height="20" '
                 f'fill="{colour}"><title>{escape(row)}, {escape(name)}: {count:,} '
-                f"({count / whole:.1%})</title></rect>"
+                f"({count / total:.1%})</title></rect>"
             )
             x += width
     for k, (name, _, colour) in enumerate(_coloured(names, [0] * len(names))):

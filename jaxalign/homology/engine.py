@@ -46,10 +46,10 @@ def clusters_of(data: Sequences, definition: Definition, method: str) -> Cluster
     check_choice("method", method, METHODS)
     counts, identity = PairCounts(), None
     if method == "greedy":
-        found = greedy(data, definition, counts)
-        labels = components.renumbered(found.representative)
+        groups = greedy(data, definition, counts)
+        labels = components.renumbered(groups.representative)
         first = np.unique(labels, return_index=True)[1]
-        representatives, identity = found.representative[first], found.identity
+        representatives, identity = groups.representative[first], groups.identity
     else:
         labels = _linked(data, definition, method, counts)
         representatives = components.longest_members(labels, data.lengths)
@@ -122,6 +122,6 @@ def audit_of(
     """
     check_whole("worst", definition.options.worst)
     counts, sets = PairCounts(), list(parts.values())
-    found = across.compare(sets, definition, definition.options.worst, counts)
+    result = across.compare(sets, definition, definition.options.worst, counts)
     left_out = {"removed": removed, "unlisted": unlisted}
-    return with_alignments(tuple(parts), sets, definition, found, counts, left_out)
+    return with_alignments(tuple(parts), sets, definition, result, counts, left_out)

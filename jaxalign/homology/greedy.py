@@ -48,7 +48,7 @@ def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> 
     n, lengths = len(sequences), sequences.lengths
     later = by_length(lengths)
     state = Greedy(np.full(n, -1, np.int64), np.ones(n))
-    tell, whole = definition.options.progress, int(lengths.sum())
+    tell, letters = definition.options.progress, int(lengths.sum())
     rows, width = rows_at_once(definition, 1), MIN_BAND
     while len(later):
         band, later = later[:width], later[width:]
@@ -63,7 +63,7 @@ def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> 
         width = width * 2 if wide else max(width // 2, MIN_BAND)
         width = min(width, MAX_BAND, max(isqrt(rows), MIN_BAND))
         if tell:
-            tell((whole - int(lengths[later].sum())) * whole, whole * whole)
+            tell((letters - int(lengths[later].sum())) * letters, letters * letters)
     counts.pairs += n * (n - 1) // 2
     return state
 
@@ -74,9 +74,9 @@ def _pieces(chosen: np.ndarray, targets: int, rows: int):
     return [chosen[first : first + width] for first in range(0, len(chosen), width)]
 
 
-def _without(state: Greedy, some: np.ndarray) -> np.ndarray:
+def _without(state: Greedy, gone: np.ndarray) -> np.ndarray:
     """Those of some sequences that have no representative."""
-    return some[state.representative[some] < 0]
+    return gone[state.representative[gone] < 0]
 
 
 def _join(state, queries, targets, sequences, definition, counts) -> None:

@@ -51,14 +51,14 @@ def clusters(
     of_component = _split_links(links, component, len(sizes))
     labels = np.arange(len(sequences))
     for number in np.flatnonzero(sizes > 1):
-        some = members[number]
+        family = members[number]
         if method == "complete":
-            distance = _linked_distances(some, *of_component[number])
+            distance = _linked_distances(family, *of_component[number])
         else:
-            distance = _all_distances(sequences, some, definition, counts)
+            distance = _all_distances(sequences, family, definition, counts)
         tree = linkage(squareform(distance, checks=False), method)
         groups = fcluster(tree, 1 - definition.cut, "distance")
-        labels[some] = some[np.unique(groups, return_index=True)[1]][groups - 1]
+        labels[family] = family[np.unique(groups, return_index=True)[1]][groups - 1]
     return renumbered(labels)
 
 
@@ -82,21 +82,21 @@ def _split_links(links: Links, component: np.ndarray, count: int) -> list:
     return list(zip(*sides, strict=True))
 
 
-def _linked_distances(some: np.ndarray, i, j, identity) -> np.ndarray:
+def _linked_distances(family: np.ndarray, i, j, identity) -> np.ndarray:
     """Distances of a component: its links; any other pair is farther than the cut."""
-    square = np.full((len(some),) * 2, APART)
-    rows, columns = np.searchsorted(some, i), np.searchsorted(some, j)
+    square = np.full((len(family),) * 2, APART)
+    rows, columns = np.searchsorted(family, i), np.searchsorted(family, j)
     square[rows, columns] = square[columns, rows] = 1 - identity
     np.fill_diagonal(square, 0)
     return square
 
 
-def _all_distances(sequences, some, definition: Definition, counts: PairCounts):
+def _all_distances(sequences, family, definition: Definition, counts: PairCounts):
     """Distances of all pairs of a component; pairs of too unequal lengths have 1."""
-    members, scoring = sequences.take(some), definition.scoring
+    members, scoring = sequences.take(family), definition.scoring
     table = tables.run("all", members, members, scoring, pair_options(definition, 0.0))
     counts.aligned += len(table)  # the pairs were counted with the links
-    square = np.ones((len(some),) * 2)
+    square = np.ones((len(family),) * 2)
     i, j = table["query"], table["target"]
     square[i, j] = square[j, i] = 1 - np.nan_to_num(identities(table, definition))
     np.fill_diagonal(square, 0)

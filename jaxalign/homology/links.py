@@ -29,7 +29,7 @@ def _no_bars() -> np.ndarray:
 
 @dataclass
 class PairCounts:
-    """What became of the pairs so far: it changes while a job runs.
+    """How many pairs were aligned or excluded so far: it changes while a job runs.
 
     ``excluded`` says of how many each bound proved that they are below the cut, and
     ``histogram`` counts the identities of all rows, int64 (bins,) between ``EDGES``.
@@ -117,9 +117,9 @@ def parts_of(task: Task, definition: Definition) -> list[query_ranges.Part]:
     Links are few, and parts of more queries take less time; but where a part has few
     pairs that can be excluded, all its rows are in memory.
     """
-    held = query_ranges.parts_held(len(task.devices))
+    in_memory = query_ranges.parts_held(len(task.devices))
     rows = task.job.pairs // query_ranges.MIN_PARTS
-    rows = min(rows, rows_at_once(definition, held))
+    rows = min(rows, rows_at_once(definition, in_memory))
     rows = max(rows, query_ranges.QUERIES_STEP * len(task.targets), 1)
     cells = max(task.job.cells // query_ranges.MIN_PARTS, query_ranges.MIN_CELLS)
     if not survivors.on_gpu(task):  # which excludes as many as there are in a moment
@@ -130,10 +130,10 @@ def parts_of(task: Task, definition: Definition) -> list[query_ranges.Part]:
     return query_ranges.cut_search(task.queries.lengths, *sizes, rows, cells)
 
 
-def rows_at_once(definition: Definition, held: int) -> int:
-    """Pairs of a job of which ``held`` are in memory, should all be linked."""
+def rows_at_once(definition: Definition, in_memory: int) -> int:
+    """Pairs of a job of which ``in_memory`` are in memory, should all be linked."""
     budget = memory.budget(definition.options.memory_budget)
-    return budget // (2 * COLUMN_BYTES["identity"] * held)
+    return budget // (2 * COLUMN_BYTES["identity"] * in_memory)
 
 
 def all_links(

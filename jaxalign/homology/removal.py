@@ -25,7 +25,7 @@ SLACK = 1 / 3  # of its share, that a part may have more or less
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """What the parts should have of the members that are divided.
+    """The shares that parts should have of the members that are divided.
 
     Attributes
     ----------
@@ -60,8 +60,8 @@ class Shares:
         sizes = np.bincount(part[part >= 0], minlength=len(self.target))
         lacking = np.maximum(self.least - sizes, 0).sum()
         empty = max((sizes == 0).sum() - self.rest, 0) * len(part)
-        kept = np.minimum(sizes, self.room).sum()
-        return int(kept - max(lacking - self.rest, 0) - empty)
+        filling = np.minimum(sizes, self.room).sum()
+        return int(filling - max(lacking - self.rest, 0) - empty)
 
     def imbalance(self, part: np.ndarray) -> float:
         """How far sizes are from shares: less is better of two that keep as many."""
@@ -87,7 +87,7 @@ def divide(count: int, links: Links, shares: Shares, seed: int) -> np.ndarray:
         A part, -1 for a vertex that is taken out.
     """
     graph, room = _graph(count, links), shares.room
-    best, most = np.full(count, -1, np.int32), (-count - 1, 0.0)
+    best, highest = np.full(count, -1, np.int32), (-count - 1, 0.0)
     for start in range(min(STARTS, max(FEWEST, VERTICES // max(count, 1)))):
         random = np.random.default_rng((seed, start))
         first = _first_parts(start, count, links, graph, shares, random)
@@ -96,8 +96,8 @@ def divide(count: int, links: Links, shares: Shares, seed: int) -> np.ndarray:
             part = _come_back(_cover(part, graph, len(room)), graph, room)
             part = improve(part, graph, shares, random)
             value = shares.value(part), -shares.imbalance(part)
-            if value > most:
-                best, most = part, value
+            if value > highest:
+                best, highest = part, value
     return best
 
 
@@ -165,9 +165,9 @@ def _by_groups(graph, room, groups, order) -> np.ndarray:
             fits = left >= len(members)
             score = np.where(fits, linked * (1 + left.max()) + left, -np.inf)
             chosen = int(np.argmax(score if fits.any() else left))
-            some = members if fits.any() else members[: max(int(left[chosen]), 1)]
-            part[some], members = chosen, members[len(some) :]
-            left[chosen] -= len(some)
+            leaving = members if fits.any() else members[: max(int(left[chosen]), 1)]
+            part[leaving], members = chosen, members[len(leaving) :]
+            left[chosen] -= len(leaving)
     return part
 
 
@@ -178,9 +178,9 @@ def _outwards(graph, random) -> np.ndarray:
         if not seen[start]:
             # From the far end of where a first walk leads the frontiers are short.
             far = breadth_first_order(graph, start, return_predecessors=False)[-1]
-            found = breadth_first_order(graph, far, return_predecessors=False)
-            seen[found] = True
-            order.append(found)
+            reached = breadth_first_order(graph, far, return_predecessors=False)
+            seen[reached] = True
+            order.append(reached)
     return np.concatenate(order)
 
 
@@ -253,7 +253,7 @@ def _smallest_cover(across) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _come_back(part: np.ndarray, graph, room) -> np.ndarray:
-    """What has links into one part at most goes there, while there is room."""
+    """Put what has links into one part at most there, while there is room."""
     part = part.copy()
     filled = np.bincount(part[part >= 0], minlength=len(room)).astype(np.float64)
     for v in np.flatnonzero(part < 0).tolist():

@@ -1,4 +1,4 @@
-"""What comes back: clusters of a set, and a split of it."""
+"""Results: clusters of a set, and a split of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -149,8 +149,8 @@ class Split:
         """Sequences of every part and label, int64 (parts, labels)."""
         if self.labels is None:
             return None
-        kept, kinds = self.part >= 0, len(self.labels.names)
-        flat = self.part[kept].astype(np.int64) * kinds + self.labels.numbers[kept]
+        placed, kinds = self.part >= 0, len(self.labels.names)
+        flat = self.part[placed].astype(np.int64) * kinds + self.labels.numbers[placed]
         return np.bincount(flat, minlength=len(self) * kinds).reshape(len(self), kinds)
 
     @property
@@ -159,9 +159,9 @@ class Split:
         counts = self.label_counts
         if counts is None:
             return None
-        whole = counts.sum(axis=0) / max(counts.sum(), 1)
+        shares = counts.sum(axis=0) / max(counts.sum(), 1)
         filled = counts[self.sizes > 0]
-        return float(np.abs(filled / filled.sum(axis=1)[:, None] - whole).max())
+        return float(np.abs(filled / filled.sum(axis=1)[:, None] - shares).max())
 
     def indices(self, name: str) -> np.ndarray:
         """The sequences of a part, int64, in input order.

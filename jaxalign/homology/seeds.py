@@ -27,46 +27,47 @@ def likely_pairs(a: Sequences, b: Sequences, count: int, threads: int = 1) -> tu
     letters = a.alphabet.size
     mean = (len(a.codes) + len(b.codes)) / max(len(a) + len(b), 1)
     word = SHORT_WORD if mean < SHORT else WORD
-    some = _evenly(len(a), len(a) * len(b))  # whose counts are looked through
-    of_a = _words(a.take(some.tolist()), word, letters)
+    sampled = _evenly(len(a), len(a) * len(b))  # whose counts are looked through
+    of_a = _words(a.take(sampled.tolist()), word, letters)
     of_b = _words(b, word, letters)
-    fewer = _evenly(len(some), float(of_a.sum(axis=0) @ of_b.sum(axis=0)))
-    some, of_a, columns = some[fewer], of_a[fewer], csr_array(of_b.T)
+    fewer = _evenly(len(sampled), float(of_a.sum(axis=0) @ of_b.sum(axis=0)))
+    sampled, of_a, columns = sampled[fewer], of_a[fewer], csr_array(of_b.T)
     lengths = np.maximum(b.lengths, 1)
 
     def best_of(first: int) -> tuple[np.ndarray, np.ndarray]:
         """The best target of some queries, and its share."""
         rows = slice(first, first + QUERIES)
         common = (of_a[rows] @ columns).toarray()
-        common = common / np.maximum(a.lengths[some[rows]][:, None], lengths)
+        common = common / np.maximum(a.lengths[sampled[rows]][:, None], lengths)
         return common.argmax(axis=1), common.max(axis=1)
 
     # SciPy multiplies without Python's lock.
-    found = in_threads(best_of, range(0, len(some), QUERIES), threads)
+    blocks = in_threads(best_of, range(0, len(sampled), QUERIES), threads)
     none = np.zeros(0, np.int64), np.zeros(0)
-    best_j, share = (np.concatenate(side) for side in zip(none, *found, strict=True))
+    sides = zip(none, *blocks, strict=True)
+    best_j, share = (np.concatenate(side) for side in sides)
     best = np.argsort(-share, kind="stable")[:count]
-    return some[best], best_j[best]
+    return sampled[best], best_j[best]
 
 
 def _words(sequences: Sequences, word: int, letters: int) -> csr_array:
     """Which words every sequence has: (n, letters^word) of 0 and 1."""
     codes = sequences.codes.astype(np.int32)
-    whole = np.zeros(max(len(codes) - word + 1, 0), np.int32)
+    words = np.zeros(max(len(codes) - word + 1, 0), np.int32)
     for k in range(word):
-        whole = whole * letters + codes[k : k + len(whole)]
+        words = words * letters + codes[k : k + len(words)]
     # Those that no end of a sequence cuts; the last places are for ends before word.
     inside = np.ones(len(codes) + word, bool)
     for k in range(1, word):
         inside[sequences.offsets[1:] - k] = False
     counts = np.maximum(sequences.lengths - word + 1, 0)
     rows = np.concatenate([[0], np.cumsum(counts)])
-    columns = whole[inside[: len(whole)]]
+    columns = words[inside[: len(words)]]
     shape = (len(sequences), letters**word)
-    found = csr_array((np.ones(len(columns), np.float32), columns, rows), shape=shape)
-    found.sum_duplicates()
-    found.data[:] = 1
-    return found
+    matrix = csr_array((np.ones(len(columns), np.float32), columns, rows), shape=shape)
+    matrix.sum_duplicates()
+    matrix.data[:] = 1
+    return matrix
 
 
 def _evenly(count: int, products: float) -> np.ndarray:

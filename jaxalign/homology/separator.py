@@ -27,11 +27,11 @@ def improve(part: np.ndarray, graph: csr_array, shares, random) -> np.ndarray:
     """
     best, value = part, shares.value(part)
     for _ in range(PASSES):
-        found = _one_pass(best.copy(), graph, shares, random)
-        better = shares.value(found)
+        moved = _one_pass(best.copy(), graph, shares, random)
+        better = shares.value(moved)
         if better <= value:
             break
-        best, value = found, better
+        best, value = moved, better
     return best
 
 
@@ -69,8 +69,8 @@ def _one_pass(part, graph, shares, random) -> np.ndarray:
 def _neighbours(part, graph, parts: int) -> np.ndarray:
     """Neighbours of every vertex in every part, int64 (n, parts)."""
     inside = np.zeros((len(part), parts), np.int32)
-    kept = np.flatnonzero(part >= 0)
-    inside[kept, part[kept]] = 1
+    placed = np.flatnonzero(part >= 0)
+    inside[placed, part[placed]] = 1
     return (graph @ inside).astype(np.int64)
 
 

@@ -93,9 +93,9 @@ def _by_name(labels: dict, names: tuple[str, ...]) -> list:
 def _some(names: list[str], noun: str = "sequence", verb: str = "have") -> str:
     """``2 sequences (a, b) have``."""
     shown = ", ".join(map(written, names[:SHOWN])) + ", …" * (len(names) > SHOWN)
-    one = len(names) == 1
-    verb = {"have": "has", "belong": "belongs"}[verb] if one else verb
-    return f"{len(names):,} {noun}{'' if one else 's'} ({shown}) {verb}"
+    single = len(names) == 1
+    verb = {"have": "has", "belong": "belongs"}[verb] if single else verb
+    return f"{len(names):,} {noun}{'' if single else 's'} ({shown}) {verb}"
 
 
 def place(
@@ -172,15 +172,17 @@ def _divided(component, links, ratios, labels, seed, large, tallies, aim):
     inside = large[component]
     members = np.flatnonzero(inside)
     number = np.cumsum(inside) - 1
-    some = inside[links.i]  # and so is j: a link stays in its component
-    own = Links(number[links.i[some]], number[links.j[some]], links.identity[some])
-    rest = len(component) - len(members)
-    shares = Shares(ratios * len(component), rest)
+    linked = inside[links.i]  # and so is j: a link stays in its component
+    inner = Links(
+        number[links.i[linked]], number[links.j[linked]], links.identity[linked]
+    )
+    missing = len(component) - len(members)
+    shares = Shares(ratios * len(component), missing)
     part = np.full(len(component), -1, np.int32)
-    part[members] = divide(len(members), own, shares, seed)
+    part[members] = divide(len(members), inner, shares, seed)
     before = np.zeros_like(aim.counts)
-    done = tally(part, labels)
-    before[: len(done), : done.shape[1]] = done
+    counts = tally(part, labels)
+    before[: len(counts), : counts.shape[1]] = counts
     chosen, _ = assign(tallies[~large], aim, seed, before)
     of_rest = np.cumsum(~large) - 1
     part[~inside] = chosen[of_rest[component[~inside]]]

@@ -1,4 +1,4 @@
-"""What a report says beyond an audit: the pairs within parts, and components."""
+"""The figures of a report beyond an audit: the pairs within parts, and components."""
 
 from dataclasses import dataclass
 
@@ -39,13 +39,13 @@ def within_parts(
     """
     full = definition.options.full_histogram
     if split is not None and not full and not len(split.removed):
-        sizes = [len(one) for one in parts]
+        sizes = [len(sequences) for sequences in parts]
         pairs = sum(n * (n - 1) // 2 for n in sizes)
         return Within(pairs, split.info["histogram"], np.bincount(split.groups))
     counts, sizes = PairCounts(), []
-    for one in parts:
-        links = stream_links(one, everything(definition), counts)
+    for sequences in parts:
+        links = stream_links(sequences, everything(definition), counts)
         cut = definition.cut
         linked = ((x.i[x.identity >= cut], x.j[x.identity >= cut]) for x in links)
-        sizes.append(np.bincount(components(len(one), linked)))
+        sizes.append(np.bincount(components(len(sequences), linked)))
     return Within(counts.pairs, counts.histogram, np.concatenate(sizes))

@@ -75,11 +75,11 @@ def _batch(
 def _names_of(pa: Any, table: Table) -> dict[str, tuple[int, Any]]:
     """Of either side (first, names from there on): a part of a job needs few names."""
     sides = {"query": table.queries.names, "target": table.targets.names}
-    made = {}
+    parts = {}
     for side, names in sides.items():
         first, stop = _range(table[side])
-        made[side] = first, _texts(pa, names[first:stop])
-    return made
+        parts[side] = first, _texts(pa, names[first:stop])
+    return parts
 
 
 def _range(used: np.ndarray) -> tuple[int, int]:

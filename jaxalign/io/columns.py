@@ -149,9 +149,9 @@ def _stored(table: Table, name: str) -> Column:
 def known(table: Table) -> tuple[str, ...]:
     """List every column name `write` accepts for a table."""
     identities = tuple(f"identity_{kind}" for kind in IDENTITIES)
-    own = (*BASE, *identities, *COUNTS, *SPANS, *LENGTHS, "cigar")
+    names = (*BASE, *identities, *COUNTS, *SPANS, *LENGTHS, "cigar")
     named = ("pident", "fident", *_RENAMED, *_DERIVED)
-    return tuple(dict.fromkeys((*own, *table.columns, *named)))
+    return tuple(dict.fromkeys((*names, *table.columns, *named)))
 
 
 def texts(columns: Sequence[Column], table: Table) -> list[list]:

@@ -83,7 +83,7 @@ def _remove_parts(path: str) -> None:
 
 
 def _names(path: str) -> list[str]:
-    """What lies in the folder, which is made where it is not there."""
+    """The names of files in the folder, which is made where it is not there."""
     if os.path.lexists(path) and not os.path.isdir(path):
         raise UsageError(f"{path}: is no folder; parts need a new one")
     if not os.path.isdir(path):
@@ -196,5 +196,5 @@ def writing(path: str, writers: int, *about) -> Iterator[Callable[[Table, Any], 
             waiting.append(pool.submit(write_part, table, path, part, *about))
 
         yield write
-        for one in waiting:
-            one.result()
+        for future in waiting:
+            future.result()

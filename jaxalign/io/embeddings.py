@@ -26,14 +26,14 @@ def read(path: str) -> dict[str, np.ndarray]:
     try:
         # NumPy would leave a damaged file open that it has opened itself.
         with open(path, "rb") as source, np.load(source, allow_pickle=False) as file:
-            found = {name: file[name] for name in file.files}
+            matrices = {name: file[name] for name in file.files}
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error})") from error
     except Exception as error:  # damaged files fail in as many ways as there are
         raise InputError(f"{path}: not an npz file of arrays ({error})") from error
-    widths = {x.shape[1] for x in found.values() if x.ndim == 2}
+    widths = {x.shape[1] for x in matrices.values() if x.ndim == 2}
     arrays = {}
-    for name, x in found.items():
+    for name, x in matrices.items():
         kind = f"{path}: array {name!r} of {x.dtype}, shape {x.shape}"
         if x.ndim != 2 or x.dtype.kind not in "fiu":
             raise InputError(f"{kind}: numbers (residues, k) are needed")
@@ -64,14 +64,14 @@ def tsv(
     ``partners`` are written from 0, separated by commas, -1 for none.
     """
     yield "\t".join(HEADING) + "\n"
-    for one, to in zip(alignments, partners, strict=True):
-        spans = (one.query_start, one.query_end, one.target_start, one.target_end)
+    for x, to in zip(alignments, partners, strict=True):
+        spans = (x.query_start, x.query_end, x.target_start, x.target_end)
         fields = (
-            names.written(one.query_name),
-            names.written(one.target_name),
-            f"{one.score:.6g}",
+            names.written(x.query_name),
+            names.written(x.target_name),
+            f"{x.score:.6g}",
             *map(str, spans),
-            operations.cigar(one.operations),
+            operations.cigar(x.operations),
             ",".join(map(str, to.tolist())) or "*",
         )
         yield "\t".join(fields) + "\n"

@@ -232,8 +232,12 @@ def _places(about: dict, size: int) -> bool:
     for name, count in counts.items():
         start, length, crc = about["sections"][name]
         item = np.dtype(_SECTIONS[name]).itemsize
-        whole = all(type(number) is int for number in (start, length, crc, size))
-        if not whole or start % ALIGNED or not PAGE <= start <= start + length <= size:
+        integers = all(type(number) is int for number in (start, length, crc, size))
+        if (
+            not integers
+            or start % ALIGNED
+            or not PAGE <= start <= start + length <= size
+        ):
             return False
         if count is not None and (type(count) is not int or length != count * item):
             return False

@@ -34,7 +34,7 @@ class RawRecords:
         character outside ASCII stands here as 0.
     offsets : ndarray, shape (n + 1,), int64
         Record ``i`` is ``text[offsets[i]:offsets[i + 1]]``.
-    kept : bytes or None
+    buffer : bytes or None
         The input itself where it cannot be read twice (standard input, pipes).
     before : int
         Records of the file that come before these, for a block of it.
@@ -44,7 +44,7 @@ class RawRecords:
     names: tuple[str, ...]
     text: np.ndarray
     offsets: np.ndarray
-    kept: bytes | None = field(default=None, repr=False)
+    buffer: bytes | None = field(default=None, repr=False)
     before: int = 0
 
     def __len__(self) -> int:
@@ -107,21 +107,21 @@ def read_raw(path: str | os.PathLike[str]) -> RawRecords:
         record has no name or the name of an earlier record.
     """
     source = os.fspath(path)
-    kept = keep(source)
-    with open_text(source, kept) as handle:
+    buffer = keep(source)
+    with open_text(source, buffer) as handle:
         check_first_line(source, handle)
         names, parts = zip(*records(handle), strict=True)
-    raw = raw_records(source, names, parts, kept)
+    raw = raw_records(source, names, parts, buffer)
     check_names(raw)
     return raw
 
 
-def raw_records(source, names, parts, kept, before: int = 0) -> RawRecords:
+def raw_records(source, names, parts, buffer, before: int = 0) -> RawRecords:
     """Names and letters of some records as one flat text."""
     offsets = np.zeros(len(names) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
     flat = np.frombuffer(b"".join(parts), np.uint8)
-    return RawRecords(source, tuple(names), flat, offsets, kept, before)
+    return RawRecords(source, tuple(names), flat, offsets, buffer, before)
 
 
 def encode(raw: RawRecords, alphabet: Alphabet, unknown: str = "error") -> Sequences:
@@ -245,7 +245,7 @@ def check_names(raw: RawRecords) -> None:
 
 def _nameless(raw: RawRecords, record: int) -> InputError:
     record += raw.before
-    line = header_line(raw.source, raw.kept, record)
+    line = header_line(raw.source, raw.buffer, record)
     return InputError(
         f"{label(raw.source)}, line {line}, column 1: record {record + 1} has an empty "
         "header; the first word after '>' is its name"
@@ -255,8 +255,8 @@ def _nameless(raw: RawRecords, record: int) -> InputError:
 def duplicate(raw: RawRecords, first: int, second: int) -> InputError:
     """The name of record ``second`` of these is that of ``first`` of the file."""
     record = raw.before + second
-    here = header_line(raw.source, raw.kept, record)
-    there = header_line(raw.source, raw.kept, first)
+    here = header_line(raw.source, raw.buffer, record)
+    there = header_line(raw.source, raw.buffer, first)
     return InputError(
         f"{label(raw.source)}, line {here}, column 1: record {record + 1} has the name "
         f"{raw.names[second]!r} of record {first + 1} (line {there}); names, the first "
@@ -268,7 +268,7 @@ def _bad_letter(raw: RawRecords, alphabet: Alphabet, bad: np.ndarray) -> InputEr
     position = int(np.argmax(bad))
     record = int(np.searchsorted(raw.offsets, position, side="right")) - 1
     inside = position - int(raw.offsets[record])
-    place = letter_place(raw.source, raw.kept, raw.before + record, inside)
+    place = letter_place(raw.source, raw.buffer, raw.before + record, inside)
     more = int(bad.sum()) - 1
     return InputError(
         f"{label(raw.source)}, line {place.line}, column {place.column}: record "

@@ -30,8 +30,8 @@ def read_blocks(
 
 
 def _raw_blocks(source: str, residues: int, records: int) -> Iterator[fasta.RawRecords]:
-    kept = keep(source)
-    with open_text(source, kept) as handle:
+    buffer = keep(source)
+    with open_text(source, buffer) as handle:
         fasta.check_first_line(source, handle)
         before, names, parts, size = 0, [], [], 0
         for name, letters in fasta.records(handle):
@@ -39,10 +39,10 @@ def _raw_blocks(source: str, residues: int, records: int) -> Iterator[fasta.RawR
             parts.append(letters)
             size += len(letters)
             if size >= residues or len(names) >= records:
-                yield fasta.raw_records(source, names, parts, kept, before)
+                yield fasta.raw_records(source, names, parts, buffer, before)
                 before, names, parts, size = before + len(names), [], [], 0
         if names:
-            yield fasta.raw_records(source, names, parts, kept, before)
+            yield fasta.raw_records(source, names, parts, buffer, before)
 
 
 def _check_names(raw: fasta.RawRecords, known: np.ndarray) -> np.ndarray:
@@ -57,7 +57,7 @@ def _check_names(raw: fasta.RawRecords, known: np.ndarray) -> np.ndarray:
 def _refuse_repeated(raw: fasta.RawRecords) -> None:
     """Look for the names of a block in what came before it; hashes may collide."""
     places = {name: record for record, name in enumerate(raw.names)}
-    with open_text(raw.source, raw.kept) as handle:
+    with open_text(raw.source, raw.buffer) as handle:
         for record, (name, _) in zip(range(raw.before), fasta.records(handle)):  # noqa: B905
             if name in places:
                 raise fasta.duplicate(raw, record, places[name])

@@ -17,18 +17,18 @@ class Place(NamedTuple):
     letter: str
 
 
-def header_line(source: str, kept: bytes | None, record: int) -> int:
+def header_line(source: str, buffer: bytes | None, record: int) -> int:
     """Return the line number (from 1) of the header of a record (from 0)."""
-    for number, line, current in _content(source, kept):
+    for number, line, current in _content(source, buffer):
         if current == record and line.lstrip().startswith(">"):
             return number
     raise _changed(source)
 
 
-def letter_place(source: str, kept: bytes | None, record: int, inside: int) -> Place:
+def letter_place(source: str, buffer: bytes | None, record: int, inside: int) -> Place:
     """Find a letter by its position (from 0) inside a record (from 0)."""
     left = inside
-    for number, line, current in _content(source, kept):
+    for number, line, current in _content(source, buffer):
         if current < record or line.lstrip().startswith(">"):
             continue
         if current > record:
@@ -46,10 +46,10 @@ def letter_place(source: str, kept: bytes | None, record: int, inside: int) -> P
     raise _changed(source)
 
 
-def _content(source: str, kept: bytes | None) -> Iterator[tuple[int, str, int]]:
+def _content(source: str, buffer: bytes | None) -> Iterator[tuple[int, str, int]]:
     # The same lines that biotite's read_iter uses, so that positions agree.
     record = -1
-    with open_text(source, kept) as handle:
+    with open_text(source, buffer) as handle:
         for number, line in enumerate(handle, 1):
             bare = line.strip()
             if not bare or bare.startswith(";"):

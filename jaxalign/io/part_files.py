@@ -42,13 +42,13 @@ def finished(
     parts = list(parts)
     with ThreadPoolExecutor() as pool:
         states = list(pool.map(lambda part: _state(path, manifest, part), parts))
-    some = list(zip(parts, states, strict=True))
+    pairs = list(zip(parts, states, strict=True))
     lines = [
-        _line(path, kind, [part.index for part, state in some if state == kind])
+        _line(path, kind, [part.index for part, state in pairs if state == kind])
         for kind in (UNCHECKED, DAMAGED)
         if kind in states
     ]
-    return [part.index for part, state in some if state == WHOLE], lines
+    return [part.index for part, state in pairs if state == WHOLE], lines
 
 
 def _state(path: str, manifest: dict, part: Any) -> str:
@@ -58,15 +58,15 @@ def _state(path: str, manifest: dict, part: Any) -> str:
         return ABSENT
     try:
         entry = read_json(entry_path(path, part.index))
-        whole = source.sha256(name) == entry["sha256"] is not None
+        unchanged = source.sha256(name) == entry["sha256"] is not None
     except FileNotFoundError:
         return UNCHECKED
     except (*UNREADABLE, KeyError):
         return DAMAGED
     expected = entry_of(manifest, part)
-    if whole and entry.get("run") != expected["run"]:
+    if unchanged and entry.get("run") != expected["run"]:
         raise UsageError(f"{name}: is of another run; remove it or use --force")
-    return WHOLE if whole and entry | expected == entry else DAMAGED
+    return WHOLE if unchanged and entry | expected == entry else DAMAGED
 
 
 def _line(path: str, state: str, indices: list[int]) -> str:
@@ -78,7 +78,7 @@ def _line(path: str, state: str, indices: list[int]) -> str:
 
 
 def entry_of(manifest: dict, part: Any) -> dict:
-    """What is known of a part before it is computed."""
+    """The entry of a part, as it is known before it is computed."""
     return {
         "run": digest(manifest),
         "part": part.index,

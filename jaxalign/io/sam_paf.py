@@ -124,8 +124,8 @@ def _clips(length: int) -> str:
 
 def _score_tag(score: int | float) -> str:
     # AS is defined as an integer; lower-case tags are free for local use.
-    whole = isinstance(score, int)
-    return f"AS:i:{score}" if whole else f"as:f:{score_text(score)}"
+    integral = isinstance(score, int)
+    return f"AS:i:{score}" if integral else f"as:f:{score_text(score)}"
 
 
 def _paf_lines(part: Table) -> Iterator[str]:

@@ -49,7 +49,7 @@ def keep(source: str) -> bytes | None:
 
 
 @contextmanager
-def open_text(source: str, kept: bytes | None = None) -> Iterator[TextIO]:
+def open_text(source: str, buffer: bytes | None = None) -> Iterator[TextIO]:
     """Open an input as text lines, whatever its compression.
 
     The text is UTF-8; any line end counts as a newline, and a byte that is no UTF-8
@@ -60,7 +60,7 @@ def open_text(source: str, kept: bytes | None = None) -> Iterator[TextIO]:
     InputError
         The file is missing, unreadable, cut short or damaged.
     """
-    with _open_bytes(source, kept) as raw:
+    with _open_bytes(source, buffer) as raw:
         name, stream = _decompressed(raw)
         try:
             yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")
@@ -68,19 +68,19 @@ def open_text(source: str, kept: bytes | None = None) -> Iterator[TextIO]:
             raise _damaged(source, name, error) from error
 
 
-def sha256(source: str, kept: bytes | None = None) -> str | None:
+def sha256(source: str, buffer: bytes | None = None) -> str | None:
     """Of a file as it is, compressed or not; None for what cannot be read again."""
-    if kept is not None:
-        return hashlib.sha256(kept).hexdigest()
+    if buffer is not None:
+        return hashlib.sha256(buffer).hexdigest()
     if not os.path.isfile(source):
         return None
     with open(source, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def _open_bytes(source: str, kept: bytes | None) -> BinaryIO:
-    if kept is not None:
-        return io.BytesIO(kept)
+def _open_bytes(source: str, buffer: bytes | None) -> BinaryIO:
+    if buffer is not None:
+        return io.BytesIO(buffer)
     try:
         return open(source, "rb")
     except OSError as error:

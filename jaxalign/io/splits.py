@@ -1,4 +1,4 @@
-"""What homology splitters read: GraphPart, Hestia-GOOD and DataSAIL.
+"""Formats that homology splitters read: GraphPart, Hestia-GOOD and DataSAIL.
 
 graphpart
     ``graphpart precomputed --edge-file``: ``id1,id2,identity``, no heading. An id ends
@@ -99,12 +99,12 @@ def _ids(names: Sequence[str], separator: str, format: str, end: str | None = No
 def _why(names: Sequence[str], ids: list[str], end: str | None) -> str:
     """Which two names are one, if only their beginnings are, and what helps."""
     first: dict[str, int] = {}
-    number = next(k for k, one in enumerate(ids) if first.setdefault(one, k) != k)
-    one, other = names[first[ids[number]]], names[number]
-    if end is None or one == other:
+    number = next(k for k, id in enumerate(ids) if first.setdefault(id, k) != k)
+    id, other = names[first[ids[number]]], names[number]
+    if end is None or id == other:
         return ""
     return (
-        f": it reads a name up to the first {end!r}, so {one!r} and {other!r} are both "
+        f": it reads a name up to the first {end!r}, so {id!r} and {other!r} are both "
         f"{ids[number]!r}; keep what differs, as the accession number: "
         r"sed 's/^>[a-z]*|\([^|]*\)|.*/>\1/' IN > OUT"
     )

@@ -1,1 +1,1 @@
-"""What an alignment is: numpy and biotite, no jax."""
+"""Sequences, scorings, alignments and tables: numpy and biotite, no jax."""

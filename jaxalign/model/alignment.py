@@ -182,9 +182,9 @@ class Alignment:
         both = (self.target, self.target_name), (self.query, self.query_name)
         records = [SeqRecord(Seq(text), id=name) for text, name in both]
         turns = operations.corners(self.operations, self._starts)
-        made = BiopythonAlignment(records, turns[::-1])
-        made.score = self.score  # pyright: ignore[reportAttributeAccessIssue]
-        return made
+        alignment = BiopythonAlignment(records, turns[::-1])
+        alignment.score = self.score  # pyright: ignore[reportAttributeAccessIssue]
+        return alignment
 
     @classmethod
     def from_biotite(cls, alignment, scoring: Scoring, mode: str = "global"):

@@ -207,7 +207,7 @@ def from_parts(names, parts, alphabet: Alphabet) -> Sequences:
 
 
 def as_sequences(data, alphabet: Alphabet) -> Sequences:
-    """Whatever a caller may hold, but a file -> ``Sequences``.
+    """``Sequences`` of whatever a caller may hold but a file.
 
     Accepts ``Sequences``; ``(codes, offsets)`` flat arrays in this alphabet's codes; a
     mapping of names to sequences; or an iterable of sequences in any of the forms of
@@ -227,7 +227,7 @@ def as_sequences(data, alphabet: Alphabet) -> Sequences:
     if is_flat(data):
         return _from_flat(*data, alphabet)
     data = data if type(data) is list else items_of(data)
-    if all(isinstance(_item(one), str) for one in data):
+    if all(isinstance(_item(item), str) for item in data):
         sequences = _from_texts(data, alphabet)
         if not (sequences.codes == BAD).any():  # else found and told one by one
             return sequences
@@ -236,18 +236,18 @@ def as_sequences(data, alphabet: Alphabet) -> Sequences:
     return from_parts(names, list(parts), alphabet)
 
 
-def _item(one):
-    """What a caller gave for a sequence, without its name."""
-    return one[1] if isinstance(one, tuple) and len(one) == 2 else one
+def _item(item):
+    """The sequence that a caller gave, without its name."""
+    return item[1] if isinstance(item, tuple) and len(item) == 2 else item
 
 
 def _from_texts(data, alphabet) -> Sequences:
     """Texts, some with names, encoded at once."""
     names = tuple(
-        str(one[0]) if isinstance(one, tuple) else f"seq{i + 1}"
-        for i, one in enumerate(data)
+        str(item[0]) if isinstance(item, tuple) else f"seq{i + 1}"
+        for i, item in enumerate(data)
     )
-    texts = [_item(one) for one in data]
+    texts = [_item(item) for item in data]
     offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
     return Sequences(names, alphabet.encode("".join(texts)), offsets, alphabet)
 
@@ -294,8 +294,8 @@ def check_codes(codes, alphabet: Alphabet, what: str) -> None:
         raise InputError(f"{what}: codes must lie in 0..{alphabet.size - 1}")
 
 
-def _name_and_codes(one, index: int, alphabet: Alphabet):
-    item = item_of(one, index)
+def _name_and_codes(item, index: int, alphabet: Alphabet):
+    item = item_of(item, index)
     name, text = text_of(item, index)
     if item.nucleic and alphabet.kind == "protein":
         raise UsageError(

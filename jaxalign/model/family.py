@@ -70,7 +70,7 @@ def identity(family: Family, i: int, j: int) -> float:
     return float((a == b)[paired].mean()) if paired.any() else 0.0
 
 
-def agreement(found, reference) -> tuple[float, float]:
+def agreement(partners, reference) -> tuple[float, float]:
     """(recall, precision) of pairs: the share of the reference's pairs that were found,
     and of the found ones that are in the reference; 1 of nothing.
 
@@ -84,8 +84,8 @@ def agreement(found, reference) -> tuple[float, float]:
     >>> agreement([0, 1, -1, 2], [0, 2, 3, -1])
     (0.3333333333333333, 0.3333333333333333)
     """
-    found, reference = np.asarray(found), np.asarray(reference)
-    right = int(((found == reference) & (found >= 0)).sum())
-    counts = (int((pairs >= 0).sum()) for pairs in (reference, found))
+    partners, reference = np.asarray(partners), np.asarray(reference)
+    right = int(((partners == reference) & (partners >= 0)).sum())
+    counts = (int((pairs >= 0).sum()) for pairs in (reference, partners))
     recall, precision = (right / count if count else 1.0 for count in counts)
     return recall, precision

@@ -74,20 +74,20 @@ class Filters:
         -------
         bool array
         """
-        kept = self.length_mask(m, n, xp, slack)
+        passing = self.length_mask(m, n, xp, slack)
         if self.min_score is not None:
             least = self.min_score - slack * (1 + abs(self.min_score))
-            kept &= columns["score"] >= least
+            passing &= columns["score"] >= least
         if self.min_identity is not None:
             counts = columns.get("identities", columns.get("max_identities"))
             below = denominator(self.identity, columns, m, n, xp)
-            kept &= share(counts, below, xp) >= self.min_identity - slack
+            passing &= share(counts, below, xp) >= self.min_identity - slack
         if self.min_cov is not None:
             for side, length in (("query", m), ("target", n)):
                 if self.coverage in ("both", side):
                     span = columns[f"{side}_end"] - columns[f"{side}_start"]
-                    kept &= share(span, length, xp) >= self.min_cov - slack
-        return kept
+                    passing &= share(span, length, xp) >= self.min_cov - slack
+        return passing
 
     def length_mask(self, m, n, xp: Any = np, slack: float = 0.0):
         """Which pairs of lengths m and n ``min_length_ratio`` keeps; see ``mask``."""

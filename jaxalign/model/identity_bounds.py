@@ -68,8 +68,8 @@ class IdentityBound:
             return m, n, JOINS[self.kind]
         sides = {"query": m, "target": n}
         known = {side: np.zeros_like(length) for side, length in sides.items()}
-        whole = self.whole if self.kind == "alignment" else (self.kind,)
-        known |= {side: sides[side] for side in whole}
+        inside = self.whole if self.kind == "alignment" else (self.kind,)
+        known |= {side: sides[side] for side in inside}
         for side in self.covered:
             known[side] = least_span(sides[side], self.min_cov)
         return known["query"], known["target"], "maximum"
@@ -125,14 +125,14 @@ def identity_bound(
         return None
     if filters.identity != "alignment":
         return IdentityBound(filters.identity, filters.min_identity)
-    whole = [side for side in SIDES if _lies_whole(side, mode, free)]
+    inside = [side for side in SIDES if _lies_whole(side, mode, free)]
     covered = []
     if filters.min_cov is not None:
-        asked = SIDES if filters.coverage == "both" else (filters.coverage,)
-        covered = [side for side in asked if side not in whole]
-    if not whole and not covered:
+        sides_to_cover = SIDES if filters.coverage == "both" else (filters.coverage,)
+        covered = [side for side in sides_to_cover if side not in inside]
+    if not inside and not covered:
         return None
-    sides = tuple(whole), tuple(covered)
+    sides = tuple(inside), tuple(covered)
     return IdentityBound(
         "alignment", filters.min_identity, *sides, filters.min_cov or 0
     )

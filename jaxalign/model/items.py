@@ -35,12 +35,12 @@ class Item(NamedTuple):
     nucleic: str | None = None
 
 
-def item_of(one, number: int) -> Item:
+def item_of(value, number: int) -> Item:
     """Any known form -> an ``Item``.
 
     Parameters
     ----------
-    one : object
+    value : object
     number : int
         Its place in the set, from 0, for messages.
 
@@ -49,15 +49,15 @@ def item_of(one, number: int) -> Item:
     InputError
         It is no sequence.
     """
-    if isinstance(one, tuple) and len(one) == 2:
-        inner = item_of(one[1], number)
-        return inner._replace(name=str(one[0]))
-    if isinstance(one, (str, bytes)):
-        return Item(None, one)
+    if isinstance(value, tuple) and len(value) == 2:
+        inner = item_of(value[1], number)
+        return inner._replace(name=str(value[0]))
+    if isinstance(value, (str, bytes)):
+        return Item(None, value)
     for known in (_of_biotite, _of_biopython, _of_array):
-        if (item := known(one)) is not None:
+        if (item := known(value)) is not None:
             return item
-    what = f"record {number + 1}: a {type(one).__name__} is no sequence"
+    what = f"record {number + 1}: a {type(value).__name__} is no sequence"
     raise InputError(f"{what}; {FORMS} is")
 
 
@@ -100,24 +100,24 @@ def place(name: str, number: int) -> str:
     return f"record {number + 1} ({written(name)})"
 
 
-def _of_biotite(one) -> Item | None:
+def _of_biotite(value) -> Item | None:
     library = sys.modules.get("biotite.sequence")
-    if library is None or not isinstance(one, library.Sequence):
+    if library is None or not isinstance(value, library.Sequence):
         return None
-    nucleic = isinstance(one, library.NucleotideSequence)
-    return Item(None, str(one), type(one).__name__ if nucleic else None)
+    nucleic = isinstance(value, library.NucleotideSequence)
+    return Item(None, str(value), type(value).__name__ if nucleic else None)
 
 
-def _of_biopython(one) -> Item | None:
+def _of_biopython(value) -> Item | None:
     records, sequences = map(sys.modules.get, ("Bio.SeqRecord", "Bio.Seq"))
-    if records is not None and isinstance(one, records.SeqRecord):
-        name = None if one.id in NO_NAME else str(one.id)
-        kind = str(one.annotations.get("molecule_type") or "")
+    if records is not None and isinstance(value, records.SeqRecord):
+        name = None if value.id in NO_NAME else str(value.id)
+        kind = str(value.annotations.get("molecule_type") or "")
         nucleic = kind if kind.upper().endswith(("DNA", "RNA")) else None
-        return Item(name, _letters(one.seq, name or "a SeqRecord"), nucleic)
+        return Item(name, _letters(value.seq, name or "a SeqRecord"), nucleic)
     known = sequences and (sequences.Seq, sequences.MutableSeq)
-    if known and isinstance(one, known):
-        return Item(None, _letters(one, f"a {type(one).__name__}"))
+    if known and isinstance(value, known):
+        return Item(None, _letters(value, f"a {type(value).__name__}"))
     return None
 
 
@@ -129,16 +129,16 @@ def _letters(sequence, name: str) -> str:
         raise InputError(f"{name}: {error}") from error
 
 
-def _of_array(one) -> Item | None:
+def _of_array(value) -> Item | None:
     """Codes in an array of numpy, of JAX, or of whoever offers one as numpy's."""
-    if not isinstance(one, np.ndarray) and not hasattr(one, "__array__"):
+    if not isinstance(value, np.ndarray) and not hasattr(value, "__array__"):
         return None
     try:
-        return Item(None, np.asarray(one))
+        return Item(None, np.asarray(value))
     except Exception as error:  # whatever the owner of an array may raise
         why = next(iter(str(error).splitlines()), "")
         raise InputError(
-            f"a {type(one).__name__} has no values that can be read ({why}). Inside "
+            f"a {type(value).__name__} has no values that can be read ({why}). Inside "
             "jax.jit there are none yet: call this function outside of it"
         ) from error
 

@@ -35,18 +35,18 @@ def lettered(
     ]
     texts = queries.texts(), targets.texts()
     at = np.array(
-        [(places[0][one.query_name], places[1][one.target_name]) for one in alignments],
+        [(places[0][x.query_name], places[1][x.target_name]) for x in alignments],
         np.int32,
     ).reshape(-1, 2)
-    whole = [
-        replace(one, query=texts[0][i], target=texts[1][j])
-        for one, (i, j) in zip(alignments, at.tolist(), strict=True)
+    rows = [
+        replace(x, query=texts[0][i], target=texts[1][j])
+        for x, (i, j) in zip(alignments, at.tolist(), strict=True)
     ]
     columns = {"query": at[:, 0], "target": at[:, 1]}
-    columns["score"] = np.array([one.score for one in whole], float)
+    columns["score"] = np.array([x.score for x in rows], float)
     for name in (*SPANS, *COUNTS):
-        columns[name] = np.array([getattr(one, name) for one in whole], np.int32)
-    runs = [one.operations for one in whole]
+        columns[name] = np.array([getattr(x, name) for x in rows], np.int32)
+    runs = [x.operations for x in rows]
     offsets = np.concatenate([[0], np.cumsum([len(run) for run in runs])])
     return Table(
         columns,

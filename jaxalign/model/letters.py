@@ -72,17 +72,17 @@ def encode(*sets: Any) -> tuple[LetterCodes, list[int]]:
     InputError
         It is no set, or some sequences are text and others numbers.
     """
-    parts = [_letters(one) for one in sets]
+    parts = [_letters(sequences) for sequences in sets]
     lengths = np.concatenate([part.lengths for part in parts])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    some = [part for part in parts if part.lengths.any()]
-    if len({part.text for part in some}) > 1:
+    filled = [part for part in parts if part.lengths.any()]
+    if len({part.text for part in filled}) > 1:
         raise InputError(
             "some sequences are text and others numbers: what is the same?"
         )
-    flat = np.concatenate([np.zeros(0, np.uint8), *(part.flat for part in some)])
-    if some and all(part.known for part in some):
-        size, codes = _fewer(flat, set().union(*(part.known for part in some)))
+    flat = np.concatenate([np.zeros(0, np.uint8), *(part.flat for part in filled)])
+    if filled and all(part.known for part in filled):
+        size, codes = _fewer(flat, set().union(*(part.known for part in filled)))
     else:
         size, codes = _numbered(flat)
     return LetterCodes(codes, offsets, size), [len(part.lengths) for part in parts]
@@ -135,11 +135,11 @@ def _letters(data: Any) -> _SetLetters:
     try:
         return _of_texts(items)
     except TypeError:  # some are no str
-        items = [item_of(one, k).content for k, one in enumerate(items)]
+        items = [item_of(item, k).content for k, item in enumerate(items)]
     items = [x.decode("latin-1") if isinstance(x, bytes) else x for x in items]
-    if all(isinstance(one, str) for one in items):
+    if all(isinstance(item, str) for item in items):
         return _of_texts(items)
-    arrays = [_numbers(one) for one in items if len(one)]
+    arrays = [_numbers(item) for item in items if len(item)]
     flat = np.concatenate([np.zeros(0, np.uint8), *arrays])
     return _SetLetters(flat, np.array([*map(len, items)], np.int64), False, set())
 
@@ -175,8 +175,8 @@ def _add_letters(known: set[int], letters: bytes, values: np.ndarray) -> None:
     known.update(c for c in span if c not in known and c in letters)
 
 
-def _numbers(one: Any) -> np.ndarray:
-    array = np.asarray(one)
+def _numbers(item: Any) -> np.ndarray:
+    array = np.asarray(item)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError(
             "the letters of a sequence are those of a text or whole numbers in one "

@@ -35,7 +35,7 @@ def written(name: str) -> str:
     if not (CONTROL.search(name) or _ESCAPE.search(name)):
         return name
     doubled = name.replace("\\", "\\\\")
-    return CONTROL.sub(lambda found: _escape(found[0]), doubled)
+    return CONTROL.sub(lambda match: _escape(match[0]), doubled)
 
 
 def all_written(names: Sequence[str]) -> Sequence[str]:
@@ -62,6 +62,6 @@ def _escape(letter: str) -> str:
     return _SHORT.get(letter) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
 
 
-def _letter(found: re.Match) -> str:
-    short, two, four = found.groups()
+def _letter(match: re.Match) -> str:
+    short, two, four = match.groups()
     return _LONG[short] if short else chr(int(two or four, 16))

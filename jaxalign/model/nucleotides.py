@@ -48,8 +48,8 @@ def look_nucleic(texts) -> bool:
 
 def has_uracil(texts) -> bool:
     """Whether there is a U and no T: RNA."""
-    found = [np.isin(text, _codes("U")).any() for text in texts]
-    return any(found) and not any(np.isin(text, _codes("T")).any() for text in texts)
+    uracil = [np.isin(text, _codes("U")).any() for text in texts]
+    return any(uracil) and not any(np.isin(text, _codes("T")).any() for text in texts)
 
 
 def letters_of(sequences: Sequences) -> Iterator[np.ndarray]:

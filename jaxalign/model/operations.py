@@ -97,17 +97,17 @@ def cigars(operations, offsets):
     runs = np.insert(runs, offsets[:-1][empty], np.uint32(len(LETTERS)))
     offsets = offsets + np.concatenate([[0], np.cumsum(empty)])
     letters = np.frombuffer((LETTERS + "*").encode(), np.uint8)[runs & 15]
-    rest = runs >> 4
+    lengths = runs >> 4
     ends = np.zeros(len(runs) + 1, np.int64)
-    np.cumsum(1 + _digits(rest), out=ends[1:])
+    np.cumsum(1 + _digits(lengths), out=ends[1:])
     text = np.empty(ends[-1], np.uint8)
     text[ends[1:] - 1] = letters
-    at, some = ends[1:] - 2, np.flatnonzero(rest)
-    while len(some):
-        text[at[some]] = 48 + rest[some] % 10
-        rest[some] //= 10
-        at[some] -= 1
-        some = some[rest[some] > 0]
+    at, longer = ends[1:] - 2, np.flatnonzero(lengths)
+    while len(longer):
+        text[at[longer]] = 48 + lengths[longer] % 10
+        lengths[longer] //= 10
+        at[longer] -= 1
+        longer = longer[lengths[longer] > 0]
     return text, ends[offsets]
 
 

@@ -143,10 +143,10 @@ class Profile:
         >>> profile, profile.scores[0, :4].tolist()
         (Profile('alignment', 4 positions), [-1, -1, -2, -3])
         """
-        least, most = MIN_PSEUDOCOUNTS, MAX_PSEUDOCOUNTS
-        if not (is_number(pseudocounts) and least <= pseudocounts <= most):
+        low, high = MIN_PSEUDOCOUNTS, MAX_PSEUDOCOUNTS
+        if not (is_number(pseudocounts) and low <= pseudocounts <= high):
             raise UsageError(
-                f"pseudocounts={pseudocounts!r}: a number from {least:g} to {most:g}"
+                f"pseudocounts={pseudocounts!r}: a number from {low:g} to {high:g}"
             )
         if not (is_number(max_gaps) and 0 <= max_gaps <= 1):
             raise UsageError(f"max_gaps={max_gaps!r}: a fraction from 0 to 1")
@@ -194,8 +194,8 @@ def as_query(query: Any, scoring: Scoring) -> tuple[Any, Scoring]:
     if not isinstance(query, Profile):
         return query, scoring
     consensus = query.alphabet.encode(query.consensus)
-    one = from_parts([query.name], [consensus], query.alphabet)
-    return one, Scoring(query, scoring.gap_open, scoring.gap_extend)
+    sequences = from_parts([query.name], [consensus], query.alphabet)
+    return sequences, Scoring(query, scoring.gap_open, scoring.gap_extend)
 
 
 def _whole_scores(odds: np.ndarray) -> np.ndarray:

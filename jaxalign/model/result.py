@@ -1,4 +1,4 @@
-"""What every result can do, whether it holds one alignment or a million."""
+"""The calls that every result has, whether it holds one alignment or a million."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -86,5 +86,5 @@ class AlignmentResult(Protocol):
         ...
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """HTML for a notebook."""
         ...

@@ -176,7 +176,7 @@ class Scoring:
 
     @cached_property
     def _value(self) -> tuple:
-        """What decides about scores, identities and statistics, and nothing else."""
+        """All that scores, identities and statistics depend on, and nothing else."""
         named = self.match is None and isinstance(self.matrix, str)
         name = matrix.plain_name(self.matrix) if named else self.matrix_name
         costs = self.open, self.extend, self.scale
@@ -197,9 +197,9 @@ class Scoring:
             pair = f"match={self.match:g}, mismatch={self.mismatch:g}"
             return f"Scoring({pair}, {costs}{letters})"
         size = self.alphabet.size
-        own = f"({self.alphabet.letters!r}, <{size} x {size}>)"
+        matrix = f"({self.alphabet.letters!r}, <{size} x {size}>)"
         named = isinstance(self.matrix, str) or self.by_position
-        matrix = repr(self.matrix) if named else own
+        matrix = repr(self.matrix) if named else matrix
         return f"Scoring({matrix}, {costs}{letters})"
 
     def __str__(self) -> str:
@@ -212,7 +212,7 @@ ScoringLike = Scoring | str | os.PathLike[str] | tuple[str, Any] | None
 
 
 def as_scoring(scoring: ScoringLike, by_position: bool = False) -> Scoring:
-    """What a caller gives for ``scoring`` -> a ``Scoring``.
+    """The ``Scoring`` that a caller means by the argument ``scoring``.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def _usual() -> Scoring:
 
 @dataclass(frozen=True)
 class Preset:
-    """What another tool does when nothing is said, in our terms."""
+    """The defaults of another tool, in our terms."""
 
     scoring: Scoring
     mode: str

@@ -1,4 +1,4 @@
-"""What a scoring is made of: its matrix as values of its own, and what is refused."""
+"""The parts of a scoring: its matrix as values of its own, and what is refused."""
 
 import numpy as np
 

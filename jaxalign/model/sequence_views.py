@@ -9,7 +9,7 @@ from jaxalign.model.alphabet import Sequences
 
 @dataclass(frozen=True, eq=False)
 class SequenceViews:
-    """What computes alignments reads of ``Sequences``, of some of them.
+    """The views of ``Sequences`` that alignments are computed from.
 
     ``codes`` (uint8) are those of the whole set; ``starts`` and ``lengths`` are int64,
     one a sequence.

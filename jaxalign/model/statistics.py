@@ -114,8 +114,8 @@ def parameters(scoring: Scoring, mode: str) -> Parameters | None:
         return None
     rows, step = _rows(scoring)
     costs = scoring.gap_open - scoring.gap_extend, scoring.gap_extend
-    found = (row[2:] for row in rows if row[:2] == costs)
-    return next((Parameters(*values, step) for values in found), None)
+    rows_of_costs = (row[2:] for row in rows if row[:2] == costs)
+    return next((Parameters(*values, step) for values in rows_of_costs), None)
 
 
 def _rows(scoring: Scoring):
@@ -131,24 +131,24 @@ def _rows(scoring: Scoring):
     return PUBLISHED.get(ALIASES.get(name, name), ()), 1
 
 
-def bits(score, found: Parameters | None) -> np.ndarray:
+def bits(score, karlin: Parameters | None) -> np.ndarray:
     """Bit scores, float64: (lambda S - ln K) / ln 2; nan without parameters.
 
     Examples
     --------
     >>> from jaxalign.model.scoring import Scoring
-    >>> found = parameters(Scoring.blast(11, 1), "local")
-    >>> bits([60, 716], found).round(1).tolist()
+    >>> karlin = parameters(Scoring.blast(11, 1), "local")
+    >>> bits([60, 716], karlin).round(1).tolist()
     [27.7, 280.4]
     """
     score = np.asarray(score, np.float64)
-    if found is None:
+    if karlin is None:
         return np.full(score.shape, np.nan)
-    return (found.lambda_ * score - log(found.k)) / log(2)
+    return (karlin.lambda_ * score - log(karlin.k)) / log(2)
 
 
 def evalues(
-    score, query_lengths, residues: int, count: int, found: Parameters | None
+    score, query_lengths, residues: int, count: int, karlin: Parameters | None
 ) -> np.ndarray:
     """How many hits of at least this score a random database would give, float64.
 
@@ -158,27 +158,27 @@ def evalues(
         Of every hit.
     residues, count : int
         Residues and sequences of the whole database.
-    found : Parameters or None
+    karlin : Parameters or None
         nan where None.
     """
     score = np.asarray(score, np.float64)
-    if found is None:
+    if karlin is None:
         return np.full(score.shape, np.nan)
     spaces = {
-        int(m): search_space(int(m), residues, count, found)
+        int(m): search_space(int(m), residues, count, karlin)
         for m in np.unique(query_lengths)
     }
     space = np.array([spaces[int(m)] for m in query_lengths], np.float64)
-    return space * found.k * np.exp(-found.lambda_ * _even(score, found))
+    return space * karlin.k * np.exp(-karlin.lambda_ * _even(score, karlin))
 
 
-def search_space(m: int, residues: int, count: int, found: Parameters) -> int:
+def search_space(m: int, residues: int, count: int, karlin: Parameters) -> int:
     """BLAST's effective search space, (m - l) (residues - count * l)."""
-    length = length_adjustment(m, residues, count, found)
+    length = length_adjustment(m, residues, count, karlin)
     return max(residues - count * length, 1) * max(m - length, 1)
 
 
-def length_adjustment(m: int, residues: int, count: int, found: Parameters) -> int:
+def length_adjustment(m: int, residues: int, count: int, karlin: Parameters) -> int:
     """The expected length l of an alignment between random sequences.
 
     The largest integer l >= 0 with l <= alpha / lambda * ln(K (m - l) (n - N l)) + beta
@@ -187,10 +187,10 @@ def length_adjustment(m: int, residues: int, count: int, found: Parameters) -> i
 
     def allowed(length: int) -> bool:
         left = m - length, residues - count * length
-        space = found.k * left[0] * left[1]
+        space = karlin.k * left[0] * left[1]
         if min(left) <= 0 or space < max(m, residues):
             return False
-        return length <= found.alpha / found.lambda_ * log(space) + found.beta
+        return length <= karlin.alpha / karlin.lambda_ * log(space) + karlin.beta
 
     # Both conditions hold up to some l and fail from there on: bisection.
     low, high = 0, m
@@ -200,5 +200,5 @@ def length_adjustment(m: int, residues: int, count: int, found: Parameters) -> i
     return low
 
 
-def _even(score, found):
-    return np.floor(score / found.step) * found.step
+def _even(score, karlin):
+    return np.floor(score / karlin.step) * karlin.step

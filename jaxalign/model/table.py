@@ -196,12 +196,12 @@ class Table:
     def rows(self) -> list[tuple[str, str]]:
         """The two gapped rows of every alignment; ``output="alignment"`` only."""
         self._needs_paths()
-        return [one.rows() for one in self.alignments()]
+        return [alignment.rows() for alignment in self.alignments()]
 
     def rescore(self) -> np.ndarray:
         """The score of every path, counted anew; ``output="alignment"`` only."""
         self._needs_paths()
-        scores = [one.rescore() for one in self.alignments()]
+        scores = [alignment.rescore() for alignment in self.alignments()]
         return np.array(scores, self.columns["score"].dtype)
 
     def __str__(self) -> str:
@@ -345,13 +345,13 @@ def compact(table: Table) -> Table:
 def join(tables: Iterable[Table], info: dict) -> Table:
     """Tables of the same sequences, one below the other; one at least."""
     tables = list(tables)
-    whole = {name: np.concatenate([t[name] for t in tables])
+    columns = {name: np.concatenate([t[name] for t in tables])
              for name in tables[0].columns}  # fmt: skip
     named = info.get("implementation", tables[0].implementation)
-    made = replace(tables[0], columns=whole, info=info, implementation=named)
-    if made.operations is None:
-        return made
+    table = replace(tables[0], columns=columns, info=info, implementation=named)
+    if table.operations is None:
+        return table
     counts = np.concatenate([np.diff(t.operation_offsets) for t in tables])
     offsets = np.concatenate([[0], np.cumsum(counts)])
     runs = np.concatenate([t.operations for t in tables])
-    return replace(made, operations=runs, operation_offsets=offsets)
+    return replace(table, operations=runs, operation_offsets=offsets)

@@ -153,40 +153,50 @@ class TripleAlignment:
         return score if self.scoring.scale == 1 else score / self.scoring.scale
 
 
-def _cells(found: TripleAlignment) -> Iterator[tuple[str, list]]:
+def _cells(triple: TripleAlignment) -> Iterator[tuple[str, list]]:
     """Names and values of the one row of a data frame."""
     yield from (
-        (letter, [name]) for letter, name in zip("abc", found.names, strict=True)
+        (letter, [name]) for letter, name in zip("abc", triple.names, strict=True)
     )
-    yield "score", [found.score]
-    if found.gapped is None:
+    yield "score", [triple.score]
+    if triple.gapped is None:
         return
-    for letter, span in zip("abc", found.spans, strict=True):
+    for letter, span in zip("abc", triple.spans, strict=True):
         yield f"{letter}_start", [span[0]]
         yield f"{letter}_end", [span[1]]
-    yield "columns", [found.columns]
+    yield "columns", [triple.columns]
     for (x, y), score, cigar in zip(
-        PAIRS, found.pair_scores, found.cigar(), strict=True
+        PAIRS, triple.pair_scores, triple.cigar(), strict=True
     ):
         yield f"score_{'abc'[x]}{'abc'[y]}", [score]
         yield f"cigar_{'abc'[x]}{'abc'[y]}", [cigar]
 
 
-def induced(found: TripleAlignment, x: int, y: int) -> Alignment:
+def induced(triple: TripleAlignment, x: int, y: int) -> Alignment:
     """The alignment of two of the sequences that the three rows imply.
 
     Columns with a gap in both rows are dropped. In semiglobal mode what hangs over, a
     gap before the first or after the last residue of its row, lies outside the spans.
     """
-    steps = _steps(*(found.rows()[n] for n in (x, y)))
+    steps = _steps(*(triple.rows()[n] for n in (x, y)))
     runs = operations.run_lengths(steps, np.array([len(steps)]))[0]
-    spans = [list(found.spans[n]) for n in (x, y)]
-    ends = frozenset(FREE_ENDS if found.mode == "semiglobal" else ())
+    spans = [list(triple.spans[n]) for n in (x, y)]
+    ends = frozenset(FREE_ENDS if triple.mode == "semiglobal" else ())
     runs = _without_overhang(runs, spans) if ends else runs
-    pair, names = ([of[n] for n in (x, y)] for of in (found.sequences, found.names))
-    made = Alignment(*pair, 0, *spans[0], *spans[1], runs, found.scoring, found.mode,
-                     ends, *names, found.implementation)  # fmt: skip
-    return replace(made, score=made.rescore())
+    texts, names = ([of[n] for n in (x, y)] for of in (triple.sequences, triple.names))
+    pair = Alignment(
+        *texts,
+        0,
+        *spans[0],
+        *spans[1],
+        runs,
+        triple.scoring,
+        triple.mode,
+        ends,
+        *names,
+        triple.implementation,
+    )
+    return replace(pair, score=pair.rescore())
 
 
 def _steps(x: str, y: str) -> np.ndarray:
@@ -202,20 +212,20 @@ def _steps(x: str, y: str) -> np.ndarray:
 
 def _without_overhang(runs, spans):
     """Take a gap at the start and one at the end off; the spans change in place."""
-    kept = runs.tolist()
+    core = runs.tolist()
     for end, sign in ((0, 1), (-1, -1)):
-        if kept and kept[end] & 15 != operations.M:
-            run = kept.pop(end)
+        if core and core[end] & 15 != operations.M:
+            run = core.pop(end)
             spans[run & 15 == operations.D][end] += sign * (run >> 4)
-    return np.array(kept, np.uint32)
+    return np.array(core, np.uint32)
 
 
 def _agreed(letters, kind) -> str:
-    most = max((x for x in letters if x != "-"), key=letters.count)
+    letter = max((x for x in letters if x != "-"), key=letters.count)
     if kind == "three":
-        return most.upper()
-    if letters.count(most) == 2 and kind != "none":
-        return most.lower()
+        return letter.upper()
+    if letters.count(letter) == 2 and kind != "none":
+        return letter.lower()
     return "+" if kind == "similar" else " "
 
 
@@ -236,8 +246,8 @@ def pair_score(x, y, scoring: Scoring, free: bool, drop: bool) -> int:
     the gap cost nothing.
     """
     if drop:
-        some = (x >= 0) | (y >= 0)
-        x, y = x[some], y[some]
+        columns = (x >= 0) | (y >= 0)
+        x, y = x[columns], y[columns]
     paired = (x >= 0) & (y >= 0)
     total = int(scoring.scores[x[paired], y[paired]].sum())
     for row, other in ((x, y), (y, x)):

@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 def package_versions(packages: Iterable[str]) -> dict[str, str]:
     """Versions of some packages, ``unknown`` where one is not installed, and Python."""
-    found = {name: _version(name) for name in packages}
-    return found | {"python": platform.python_version()}
+    versions = {name: _version(name) for name in packages}
+    return versions | {"python": platform.python_version()}
 
 
 def _version(name: str) -> str:

@@ -45,8 +45,8 @@ def first_line(error: BaseException) -> str:
 
 def _plain(subject: str, device: object, error: BaseException) -> JaxalignError:
     if out_of_memory(error):
-        rest = "free memory of the GPU, compute less at a time, or use `--device cpu`"
+        advice = "free memory of the GPU, compute less at a time, or use `--device cpu`"
         return MemoryPlanError(
-            f"{device}: no memory for {subject}: {first_line(error)}; {rest}"
+            f"{device}: no memory for {subject}: {first_line(error)}; {advice}"
         )
     return DeviceFailure(f"{device} failed at {subject}: {first_line(error)}; {REMEDY}")

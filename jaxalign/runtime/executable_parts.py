@@ -72,7 +72,7 @@ def parts_of(
         "kept": sorted(unloaded.kept_var_idx),
         "donated": [info.donated for info in jax.tree.leaves(compiled.args_info)],
         "layouts": {
-            name: [_from_layout(one) for one in getattr(unloaded, name)]
+            name: [_from_layout(layout) for layout in getattr(unloaded, name)]
             for name in LAYOUTS
         },
     }
@@ -118,14 +118,14 @@ def _fields(about: dict[str, Any], device: Any) -> dict[str, Any]:
         for kinds in about["memories"]
     )
     layouts = {
-        name: [_to_layout(one) for one in about["layouts"][name]] for name in LAYOUTS
+        name: [_to_layout(aval) for aval in about["layouts"][name]] for name in LAYOUTS
     }
     nothing: dict[str, Any] = {name: [] for name in EMPTY}
     nothing |= {"mut": None, "pgle_profiler": None, "all_args_info": None}
     return nothing | layouts | {
-        "input_avals": [_to_aval(one) for one in about["inputs"]],
+        "input_avals": [_to_aval(aval) for aval in about["inputs"]],
         "input_shardings": inside,
-        "output_avals": [_to_aval(one) for one in about["outputs"]],
+        "output_avals": [_to_aval(aval) for aval in about["outputs"]],
         "output_shardings": outside,
         "committed": about["committed"],
         "name": about["function"],
@@ -134,7 +134,7 @@ def _fields(about: dict[str, Any], device: Any) -> dict[str, Any]:
 
 
 def _arguments(about: dict[str, Any], call: CallArrays) -> Any:
-    """What ``Compiled`` knows of the arguments, as a tree of them."""
+    """All that ``Compiled`` knows of the arguments, as a tree of them."""
     infos = [
         jax.stages.ArgInfo(ShapedArray(shape, dtype, weak_type), donated)
         for (shape, dtype, weak_type), donated in zip(
@@ -220,7 +220,7 @@ def _to_tree(parts: Any) -> Any:
 
 
 def _nothing(_: list[Any]) -> None:
-    """What a node without children stands for."""
+    """The value that a node without children stands for."""
 
 
 def _named_tuple(module: str, name: str) -> Any:

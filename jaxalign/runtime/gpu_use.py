@@ -35,9 +35,9 @@ def gpu_use() -> dict[str, str]:
             "why": f"the driver is there ({version}), JAX's part for CUDA is not",
             "hint": f'pip install "jaxalign[{extra}]"',
         }
-    asked = os.environ.get("JAX_PLATFORMS", "")
-    if asked:
-        why, hint = f"JAX_PLATFORMS is {asked}", "unset JAX_PLATFORMS"
+    platforms = os.environ.get("JAX_PLATFORMS", "")
+    if platforms:
+        why, hint = f"JAX_PLATFORMS is {platforms}", "unset JAX_PLATFORMS"
     else:
         why = "JAX finds no GPU, though driver and plugin are there"
         hint = "nvidia-smi and CUDA_VISIBLE_DEVICES say which GPUs a process may use"
@@ -48,5 +48,5 @@ def driver_version() -> int | None:
     """The major version of the NVIDIA driver, 0 where it does not say; None without."""
     if not DRIVER.exists():
         return None
-    found = re.search(r"\b(\d{3})\.\d+", DRIVER.read_text(encoding="utf-8"))
-    return int(found[1]) if found else 0
+    match = re.search(r"\b(\d{3})\.\d+", DRIVER.read_text(encoding="utf-8"))
+    return int(match[1]) if match else 0

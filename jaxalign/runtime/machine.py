@@ -1,5 +1,5 @@
 # pyright: strict
-"""What compiled programs depend on of this machine and this code, told without JAX."""
+"""This machine and this code, as compiled programs depend on them; needs no JAX."""
 
 import os
 import platform
@@ -35,8 +35,8 @@ def processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     except OSError:
         return known
-    told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features")
-    return known + "".join(x for x in lines if x.startswith(told))
+    telling = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features")
+    return known + "".join(x for x in lines if x.startswith(telling))
 
 
 def driver() -> str | None:

@@ -93,10 +93,10 @@ def solve(triples, regions, paths):
         A path is not worth its score.
     """
     out: list = [(0, np.zeros(0, np.uint8) if paths else None)] * len(regions)
-    some = [n for n, region in enumerate(regions) if any(region.extent)]
-    if not some:
+    filled = [n for n, region in enumerate(regions) if any(region.extent)]
+    if not filled:
         return out
-    triples, regions = [triples[n] for n in some], [regions[n] for n in some]
+    triples, regions = [triples[n] for n in filled], [regions[n] for n in filled]
     kernels, size = triples[0].kernels, len(triples[0].matrices[0])
     letters = letters_of(triples, regions)
     data, shape = launch(triples, regions, paths, letters=letters)
@@ -106,7 +106,7 @@ def solve(triples, regions, paths):
     scores, columns = _end_scores(answers.ends, regions), [None] * len(regions)
     if paths:
         columns = _paths(triples, regions, letters, answers, scores)
-    for n, solution in zip(some, zip(scores, columns, strict=True), strict=True):
+    for n, solution in zip(filled, zip(scores, columns, strict=True), strict=True):
         out[n] = solution
     return out
 

@@ -271,17 +271,17 @@ def run_many(
     if progress:
         tally.listener = lambda cells: progress(cells, total)
     for numbers in batch.batches(triples, request.budget):
-        some = [triples[n] for n in numbers]
+        batched = [triples[n] for n in numbers]
         try:
-            with device_errors.explained(f"{len(some):,} triples"):
-                paths = batch.align(some, request.options.traceback is not None)
+            with device_errors.explained(f"{len(batched):,} triples"):
+                paths = batch.align(batched, request.options.traceback is not None)
         except (CertificateError, MemoryPlanError):  # those run alone, below
             continue
         labels = [texts[n] for n in numbers], [names[n] for n in numbers]
-        plan = _plan_with(request.options.traceback and "store", some[0], request)
-        results = alignments(*labels, scoring, plan, some, paths)
+        plan = _plan_with(request.options.traceback and "store", batched[0], request)
+        results = alignments(*labels, scoring, plan, batched, paths)
         out |= zip(numbers, results, strict=True)
-        tally.add(sum(engine.whole(t).cells for t in some))
+        tally.add(sum(engine.whole(t).cells for t in batched))
     for n in set(range(len(triples))) - set(out):
         out[n] = run(sequences.between(3 * n, 3 * n + 3), scoring, request)
     return [out[n] for n in range(len(triples))]

@@ -27,8 +27,8 @@ def empty(queries: int, top: int, dtype="int32") -> BestHits:
     """No hits yet."""
     shape, lowest = (queries, top), jnp.iinfo(dtype).min
     # Made in NumPy, since JAX would compile a program for each.
-    made = np.full(shape, lowest, dtype), np.full(shape, NO_HIT, np.int32)
-    return BestHits(*jax.device_put(made))
+    hits = np.full(shape, lowest, dtype), np.full(shape, NO_HIT, np.int32)
+    return BestHits(*jax.device_put(hits))
 
 
 @partial(jax.jit, donate_argnames=("best",))
@@ -56,10 +56,10 @@ def add(best: BestHits, scores, queries, targets, index, least) -> BestHits:
 
 
 @jax.jit
-def merge(one: BestHits, other: BestHits) -> BestHits:
-    """The best K of two sets of hits, K as in ``one``."""
-    score, index = (jnp.concatenate(x, axis=1) for x in zip(one, other, strict=True))
+def merge(first: BestHits, second: BestHits) -> BestHits:
+    """The best K of two sets of hits, K as in ``first``."""
+    score, index = (jnp.concatenate(x, axis=1) for x in zip(first, second, strict=True))
     # ~score falls as score rises and, unlike -score, never wraps.
     falling, index = lax.sort((~score, index), dimension=1, num_keys=2)
-    top = one.score.shape[1]
+    top = first.score.shape[1]
     return BestHits(~falling[:, :top], index[:, :top])

@@ -123,9 +123,9 @@ def pointer(u, v, w, state, shape, states):
 
 def point(number: int, shape, states) -> tuple[int, int, int, int]:
     """The inverse of ``pointer``, on the host."""
-    rest, state = divmod(number, states)
-    rest, w = divmod(rest, shape[2])
-    u, v = divmod(rest, shape[1])
+    number, state = divmod(number, states)
+    number, w = divmod(number, shape[2])
+    u, v = divmod(number, shape[1])
     return u, v, w, state
 
 
@@ -164,8 +164,8 @@ def cell(problem: FillProblem, sources, scores, gaps, places):
                 return before
             # A path that leaves the bottom of a sub-chunk starts anew from there.
             u, v, w = (x - b for x, b in zip(places, bits(column), strict=True))
-            own = pointer(u, v, w, source, shape, model.states)
-            return jnp.where((w % outputs.height == 0) & (w > 0), own, before)
+            address = pointer(u, v, w, source, shape, model.states)
+            return jnp.where((w % outputs.height == 0) & (w > 0), address, before)
 
         pointers = choose(model, h, before, weights, pointer_of)
     return h, pointers, choices

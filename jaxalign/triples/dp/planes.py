@@ -84,8 +84,8 @@ def begin(problem: FillProblem):
     if outputs.layer:
         state["layer"] = h
     choice = (jnp.zeros(plane, jnp.uint32),) * model.states
-    one = jax.eval_shape(partial(boxes.pack_choices, model), choice)
-    choices = last_plane(box.shape) + 1, *one.shape
+    words = jax.eval_shape(partial(boxes.pack_choices, model), choice)
+    choices = last_plane(box.shape) + 1, *words.shape
     state |= boxes.output_buffers(problem, plane, choices)
     if problem.faces is not None:
         return state | {"planes": (empty,) * 3}
@@ -217,8 +217,8 @@ def _record(problem: FillProblem, state, new, choices, q, w):
         inside = (w >= 1) & (w <= box.size[2])
         out |= boxes.record_best(outputs, state, h, w, inside)
     if choices is not None:
-        whole = tuple(jnp.pad(x, ((1, 0), (1, 0))) for x in choices)
-        packed = boxes.pack_choices(problem.model, whole)
+        padded = tuple(jnp.pad(x, ((1, 0), (1, 0))) for x in choices)
+        packed = boxes.pack_choices(problem.model, padded)
         out["choices"] = boxes.put(state["choices"], packed, q)
     if outputs.faces:
         south, east = ([x[-1, :] for x in channels], [x[:, -1] for x in channels])

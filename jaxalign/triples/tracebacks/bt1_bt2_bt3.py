@@ -50,13 +50,13 @@ def _phase1(grid: Grid, padded) -> chunk_faces.FaceStore:
     stop = engine.FILLS[grid.triple.schedule].last_step
     for diagonal in diagonals(grid):
         for first in range(0, len(diagonal), count):
-            some = diagonal[first : first + count]
-            sizes = grid.sizes(some)
+            chunks = diagonal[first : first + count]
+            sizes = grid.sizes(chunks)
             cells = int(sizes.prod(axis=1, dtype=np.int64).sum())
             grid.triple.tally.add(cells)
             last = np.int32(max(map(stop, sizes)))
-            some, sizes = (_fill_up(x, count) for x in (some, sizes))
-            store = chunk_faces.fill(static, store, padded, some, sizes, last)
+            chunks, sizes = (_fill_up(x, count) for x in (chunks, sizes))
+            store = chunk_faces.fill(static, store, padded, chunks, sizes, last)
     return jax.block_until_ready(store)
 
 
@@ -93,10 +93,10 @@ def _phase3(grid: Grid, store, padded, segments) -> list[np.ndarray]:
     """The columns of every segment; segments do not depend on each other."""
     count, pieces = segments_at_once(grid), []
     for first in range(0, len(segments), count):
-        some = segments[first : first + count]
-        paths = _fill_again(grid, store, padded, some, count)
+        chunks = segments[first : first + count]
+        paths = _fill_again(grid, store, padded, chunks, count)
         rows, counts = np.asarray(paths.columns), np.asarray(paths.count)
-        pieces += [rows[n, : counts[n]][::-1] for n in range(len(some))]
+        pieces += [rows[n, : counts[n]][::-1] for n in range(len(chunks))]
     return pieces
 
 

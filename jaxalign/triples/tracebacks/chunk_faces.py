@@ -158,20 +158,20 @@ def _top(static: StaticGrid, store, chunk, above):
     top = jnp.where(before[2] >= 0, store.bottoms[tuple(before)][last, :states], minus)
     if above is None:
         return top
-    own = store.bottoms[tuple(chunk)][above // height, :states]
-    return jnp.where(above > 0, own, top)
+    layer = store.bottoms[tuple(chunk)][above // height, :states]
+    return jnp.where(above > 0, layer, top)
 
 
 @program(("static",))
 def start_point(static: StaticGrid, store: FaceStore, chunk, at):
     """The start point stored for a point (u, v, w, state) of a chunk's last layers."""
-    (u, v, w, state), own = at, tuple(chunk)
+    (u, v, w, state), place = at, tuple(chunk)
     channel = static.model.states + state
     rows, columns = static.shape[:2]
-    south, east = (x[own][channel] for x in (store.south, store.east))
+    south, east = (x[place][channel] for x in (store.south, store.east))
     start = jnp.where(u == rows - 1, south[v, w], east[u, w])
     if static.outputs.height:
-        lowest = store.bottoms[own][w // static.outputs.height, channel, u, v]
+        lowest = store.bottoms[place][w // static.outputs.height, channel, u, v]
         start = jnp.where((u == rows - 1) | (v == columns - 1), start, lowest)
     return start.astype(jnp.int32)
 

@@ -31,8 +31,8 @@ def align(triple: Triple, region: Region, budget: int) -> tuple[int, np.ndarray]
     with triple.tally.timed("split"):
         score, *middle = meet(triple, region)
     _, first = align(triple, replace(region, high=middle[0], end=middle[1]), budget)
-    _, rest = align(triple, replace(region, low=middle[0], start=middle[1]), budget)
-    return score, np.concatenate([first, rest])
+    _, tail = align(triple, replace(region, low=middle[0], start=middle[1]), budget)
+    return score, np.concatenate([first, tail])
 
 
 def _reordered(triple, region, budget, order):
