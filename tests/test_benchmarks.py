@@ -20,6 +20,7 @@ import fuzz_jobs  # noqa: E402
 import fuzz_oracle  # noqa: E402
 import fuzz_run  # noqa: E402
 import gpu  # noqa: E402
+import gpu_forms  # noqa: E402
 import gpu_fuzz  # noqa: E402
 import homology_scale  # noqa: E402
 import learn  # noqa: E402
@@ -33,6 +34,7 @@ import search  # noqa: E402
 from pairs import gpu_card, gpu_rows, scale_dealt, scale_rows  # noqa: E402
 from triples import triple_problems  # noqa: E402
 
+import kernels_pallas as kp  # noqa: E402
 from jaxalign.io.families import pfam  # noqa: E402
 from jaxalign.model.alphabet import as_sequences  # noqa: E402
 from jaxalign.model.scoring import Scoring  # noqa: E402
@@ -183,6 +185,34 @@ def test_plain_scores_of_the_gpu_rows_are_right():
     best = int(np.diag(gpu_rows.SCORES)[:6].sum())
     for local, free in ((True, ()), (False, ()), (False, gpu_rows.ENDS)):
         assert gpu_rows.reference(q, t, local, free) == [best]
+
+
+def test_jobs_of_both_gpu_forms_cover_all_kinds():
+    """Blocks, lists, stacks, paths; jobs that fit the range of both, and that do not."""
+    jobs = [gpu_forms.kernel_job(k) for k in range(60)]
+    for key in ("local", "shared", "paths", "stacked"):
+        assert {job[key] for job in jobs} == {True, False}
+    fits = {gpu_forms.proved(job, kp.AMPERE) for job in jobs}
+    assert fits == {True, False} and len({job["free"] for job in jobs}) > 8
+    for job in jobs:
+        shapes = [gpu_forms.shape_of(job, card) for card in (kp.HOPPER, kp.AMPERE)]
+        assert len({(s.rows, s.lanes, s.stacks, s.tile) for s in shapes}) == 1
+        assert job["m"].max() <= job["q"].shape[1] and job["n"].min() >= 0
+
+
+def test_forms_that_differ_are_counted(monkeypatch):
+    """Pairs that may have left a range are not compared; runs beyond a path neither."""
+    score, over = np.array([[5, 7, 9]]), np.array([[False, True, False]])
+    runs, count = np.array([[[16, 16, 16]], [[0, 0, 0]]]), np.array([[1, 1, 1]])
+    first = {"score": score, "overflow": over, "runs": runs, "count": count}
+    other = first | {"score": np.array([[5, 0, 9]]), "runs": runs + [[[0]], [[9]]]}
+    job = gpu_forms.kernel_job(0) | {"paths": True, "scores": gpu_forms.SCORES}
+    job |= {"gaps": (11, 1), "local": True}
+    monkeypatch.setattr(gpu_forms, "kernel_job", lambda _: job)
+    results = [first, other, first, first | {"count": count + [[0, 0, 1]]}]
+    monkeypatch.setattr(gpu_forms, "run_kernel", lambda *_: results.pop(0))
+    assert gpu_forms.compare_kernels(0) == (2, 0)
+    assert gpu_forms.compare_kernels(0) == (2, 1)
 
 
 def test_the_rate_kernel_lowers_for_cuda():
