@@ -39,6 +39,8 @@ _HOMES = {
     "identity_graph": "jaxalign.homology.api",
     "split": "jaxalign.homology.api",
     "audit": "jaxalign.homology.api",
+    "repertoire_graph": "jaxalign.repertoire.api",
+    "stream_repertoire": "jaxalign.repertoire.api",
     "align_three": "jaxalign.triples.api",
     "align_triples": "jaxalign.triples.api",
     "plan_three": "jaxalign.triples.api",

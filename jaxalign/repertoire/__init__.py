@@ -1,0 +1,1 @@
+"""Receptor repertoires: sparse graphs of all CDR3 sequences within a distance."""

@@ -1,0 +1,287 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""The public functions of receptor repertoires: sparse graphs of CDR3 sequences.
+
+Two receptors have an edge where their distance is at most a cutoff. No heuristic
+decides who is compared: pairs are left out where a bound proves that they are above it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, Unpack
+
+from jaxalign.errors import InputError, UsageError
+from jaxalign.io import airr, fasta
+from jaxalign.model.numbers import check_whole
+from jaxalign.model.scoring import as_scoring
+from jaxalign.repertoire import genes, graph, tables
+from jaxalign.repertoire.edges import Edges
+from jaxalign.repertoire.engine import Machine
+from jaxalign.repertoire.graph import EdgeBlock
+from jaxalign.repertoire.metrics import tcrdist_table
+from jaxalign.repertoire.options import (
+    TCRDIST,
+    RepertoireKeywords,
+    RepertoireOptions,
+    define,
+)
+from jaxalign.repertoire.plan import RepertoirePlan, blocks_of
+from jaxalign.repertoire.receptors import (
+    Chain,
+    ReceptorRows,
+    Receptors,
+    unique_receptors,
+)
+from jaxalign.repertoire.result import RepertoireGraph, matrix_of
+from jaxalign.runtime import memory, pipeline
+from jaxalign.signatures import with_options
+
+# CDR3 sequences, a table of AIRR rearrangements, or the path of a file of either.
+ReceptorsLike = (
+    str
+    | os.PathLike[str]
+    | ReceptorRows
+    | Mapping[str, Any]
+    | Iterable[str | None]
+    | Any
+)
+
+
+@with_options(RepertoireOptions)
+def repertoire_graph(
+    receptors: ReceptorsLike,
+    reference: ReceptorsLike | None = None,
+    **options: Unpack[RepertoireKeywords],
+) -> RepertoireGraph:
+    """All pairs of receptors within a distance, as a sparse matrix.
+
+    Equal receptors are one vertex, with a count. Every pair is compared, or proved to
+    be above the cutoff.
+
+    Parameters
+    ----------
+    receptors : list of str, mapping of names to str, table, or path
+        CDR3 sequences (``junction_aa``, from the conserved C to the F or W); a
+        ``DataFrame``, or a mapping of columns, with ``junction_aa`` and perhaps
+        ``v_call``, ``locus``, ``cell_id`` of AIRR; or a file: an AIRR table or FASTA.
+    reference : as ``receptors``, optional
+        What they are compared with: edges across the two sets alone.
+    metric : {"tcrdist", "hamming", "levenshtein", "alignment"}
+    cutoff : int, optional
+        The largest distance of an edge: 20, 2, 2 and 10 of these metrics by default.
+    scoring : Scoring, or the name or file of a matrix, optional
+        Of ``alignment`` a matrix or any ``Scoring``, by default BLOSUM62 and 4 for each
+        letter beside a gap; of ``tcrdist`` the matrix.
+    weight, gap_penalty, ntrim, ctrim, fixed_gap : int, int, int, int, bool
+        Of ``tcrdist``, by default 3, 4, 3, 2, True: see Notes. ``alignment`` has
+        ``gap_penalty`` too.
+    offset, cap : int, int
+        Of ``tcrdist``: two letters that score S have the distance
+        ``min(cap, offset - S)``; 4 and 4 by default.
+    chains : {"VJ", "VDJ", "sum", "all", "any"}, optional
+        Of a table: the rows of one arm, a vertex each; or the cells, whose distance is
+        the sum of those of both arms, the larger one (both are within the cutoff), or
+        the smaller one. None is for tables of one arm.
+    v_distances : mapping of (gene, gene) to int, or square DataFrame, optional
+        Distances of V genes, which are added to those of the CDR3.
+    v_loops : mapping of gene to its loops, optional
+        Distances of V genes are TCRdist of CDR1, CDR2 and CDR2.5, say.
+    bad : {"error", "keep", "drop"}
+        What to do with rows that have no distance (stop codons, lower case, letters
+        outside the twenty, nothing, an unknown V gene, a missing chain): refuse them by
+        name, keep them without edges, or leave them out. ``receptors.problems`` of the
+        result has them all.
+    threads : int, optional
+        Host threads; all cores by default.
+    memory_budget : int or str, optional
+        Bytes, or ``"2GiB"``, for the edges; half of the free memory by default.
+
+    Returns
+    -------
+    RepertoireGraph
+        ``matrix``, ``counts``, ``labels`` (clonotype clusters), ``of_rows()``,
+        ``to_scirpy()``, ``columns()``.
+
+    Raises
+    ------
+    InputError, UsageError
+    MemoryPlanError
+        The edges exceed the budget; ``stream_repertoire`` yields them block by block.
+
+    Notes
+    -----
+    TCRdist (Dash et al. 2017) leaves out ``ntrim`` letters at the start and ``ctrim``
+    at the end, adds up ``weight`` times the distances of letters that stand beside each
+    other, and ``gap_penalty`` for each letter more, where the gap is at one place
+    (``fixed_gap``) or at the best one. Defaults and results are those of scirpy.
+    ``alignment`` is min(S(a, a), S(b, b)) - S(a, b), with S the best global score.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> cdr3s = ["CASSLGQAYEQYF", "CASSLGTAYEQYF", "CASSLGQAYEQYF", "CSARDRTGNGYTF"]
+    >>> found = jaxalign.repertoire_graph(cdr3s)
+    >>> found.matrix.toarray().tolist(), found.counts.tolist(), found.labels.tolist()
+    ([[0, 12, 0], [12, 0, 0], [0, 0, 0]], [2, 1, 1], [0, 0, 1])
+    """
+    began = time.perf_counter()
+    chosen = RepertoireOptions(**options)
+    plan = plan_of(receptors, reference, chosen)
+    (block,) = graph.blocks(plan, machine_of(chosen))
+    return result_of(plan, block.edges, time.perf_counter() - began)
+
+
+@with_options(RepertoireOptions)
+def stream_repertoire(
+    receptors: ReceptorsLike,
+    reference: ReceptorsLike | None = None,
+    *,
+    block_rows: int = 2**17,
+    **options: Unpack[RepertoireKeywords],
+) -> Iterator[EdgeBlock]:
+    """Edges of ``repertoire_graph``, block by block: a graph of any size.
+
+    Parameters
+    ----------
+    receptors, reference, **options : as of ``repertoire_graph``
+    block_rows : int
+        Receptors whose edges are found together. Edges do not depend on it.
+
+    Yields
+    ------
+    EdgeBlock
+        ``rows``, a range of receptors, and ``edges``: i, j and distance by i and j; of
+        one set each pair once, i < j.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> cdr3s = ["CASSLGQAYEQYF", "CASSLGTAYEQYF", "CASSLGTAYEQFF"]
+    >>> for block in jaxalign.stream_repertoire(cdr3s, block_rows=2):
+    ...     print(block.rows, block.edges.j.tolist(), block.edges.distance.tolist())
+    range(0, 2) [1, 2, 2] [12, 12, 0]
+    range(2, 3) [] []
+    """
+    check_whole("block_rows", block_rows, optional=False)
+    chosen = RepertoireOptions(**options)
+    plan = plan_of(receptors, reference, chosen, block_rows)
+    return graph.blocks(plan, machine_of(chosen))
+
+
+def plan_of(
+    receptors: ReceptorsLike,
+    reference: ReceptorsLike | None,
+    options: RepertoireOptions,
+    block_rows: int | None = None,
+) -> RepertoirePlan:
+    """The checked job of a call.
+
+    Raises
+    ------
+    InputError, UsageError
+    """
+    definition, known = define(options), _gene_distances(options)
+    data = _unique(read_rows(receptors, options.chains), options, known)
+    others = None
+    if reference is not None:
+        others = _unique(read_rows(reference, options.chains), options, known)
+    blocks = blocks_of(len(data), block_rows)
+    combine = options.chains if options.chains in ("all", "any") else "sum"
+    return RepertoirePlan(data, others, definition, combine, known, blocks)
+
+
+def result_of(plan: RepertoirePlan, edges: Edges, seconds: float) -> RepertoireGraph:
+    """All edges of a job as a graph."""
+    one_set = plan.reference is None
+    columns = len(plan.receptors if plan.reference is None else plan.reference)
+    matrix = matrix_of(edges, len(plan.receptors), columns, one_set)
+    return RepertoireGraph(matrix, plan.receptors, plan.reference, plan, seconds)
+
+
+def machine_of(options: RepertoireOptions) -> Machine:
+    """Threads and bytes of some options."""
+    threads = options.threads or pipeline.default_threads()
+    return Machine(threads, memory.budget(options.memory_budget))
+
+
+def _gene_distances(options: RepertoireOptions) -> genes.GeneDistances | None:
+    if options.v_distances is not None and options.v_loops is not None:
+        raise UsageError("v_distances and v_loops: one of the two")
+    if options.v_distances is not None:
+        return genes.from_table(options.v_distances)
+    if options.v_loops is None:
+        return None
+    numbers = [
+        TCRDIST[x] if getattr(options, x) is None else getattr(options, x)
+        for x in ("offset", "cap")
+    ]
+    scoring = as_scoring(options.scoring)
+    return genes.from_loops(options.v_loops, tcrdist_table(scoring, *numbers, 1))
+
+
+def _unique(
+    rows: ReceptorRows, options: RepertoireOptions, known: genes.GeneDistances | None
+) -> Receptors:
+    gene_known = None if known is None else known.knows
+    all_chains = options.chains in ("sum", "all")
+    return unique_receptors(rows, options.bad, gene_known, all_chains)
+
+
+def read_rows(data: ReceptorsLike, chains: str | None) -> ReceptorRows:
+    """The rows of what a caller holds.
+
+    Raises
+    ------
+    InputError, UsageError
+    """
+    if isinstance(data, ReceptorRows):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        return _read_file(os.fspath(data), chains)
+    if hasattr(data, "columns") and hasattr(data, "__getitem__"):
+        return tables.rows_of({str(x): list(data[x]) for x in data.columns}, chains)
+    if isinstance(data, Mapping) and "junction_aa" in data:
+        return tables.rows_of(data, chains)
+    if chains is not None:
+        raise UsageError(f"chains = {chains!r}: a table of rearrangements is needed")
+    if isinstance(data, Mapping):
+        return _rows([*map(str, data)], [*data.values()])
+    texts = list(data)
+    return _rows([f"seq{k}" for k in range(1, len(texts) + 1)], texts)
+
+
+def _rows(names: list[str], texts: list[Any], origin: str = "") -> ReceptorRows:
+    return ReceptorRows(names, (Chain("CDR3", texts),), origin)
+
+
+def _read_file(path: str, chains: str | None) -> ReceptorRows:
+    if path != "-" and not os.path.exists(path):
+        raise InputError(f"{path}: no such file")
+    if airr.is_table(path):
+        return tables.rows_of(airr.read(path), chains, path)
+    if chains is not None:
+        raise UsageError(f"chains = {chains!r}: {path} is FASTA, not a table")
+    raw = fasta.read_raw(path)
+    text, ends = raw.text.tobytes().decode("latin-1"), raw.offsets.tolist()
+    texts = [text[start:stop] for start, stop in pairwise(ends)]
+    return _rows([*raw.names], texts, path)
+
+
+__all__ = [
+    "EdgeBlock",
+    "Edges",
+    "RepertoirePlan",
+    "RepertoireGraph",
+    "RepertoireOptions",
+    "graph",
+    "machine_of",
+    "plan_of",
+    "read_rows",
+    "repertoire_graph",
+    "result_of",
+    "stream_repertoire",
+]

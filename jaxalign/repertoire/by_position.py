@@ -1,0 +1,126 @@
+"""Edges of a metric that is a sum over positions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from jaxalign.model.letters import LetterCodes
+from jaxalign.repertoire.candidates import Rectangle
+from jaxalign.repertoire.dp.letter_bits import letter_bits, words
+from jaxalign.repertoire.dp.sums import pair_sums
+from jaxalign.repertoire.edges import EdgeList
+from jaxalign.repertoire.metrics import Comparison, PositionMetric
+
+BITS, WORDS = 5, 2  # of a letter's code; of a row: it has room for twelve letters
+
+
+@dataclass(frozen=True, eq=False)
+class LengthClasses:
+    """Sequences by their lengths.
+
+    Attributes
+    ----------
+    sequences : LetterCodes
+    shift : int
+        What is added to their numbers in an edge.
+    """
+
+    sequences: LetterCodes
+    shift: int = 0
+
+    @cached_property
+    def members(self) -> dict[int, np.ndarray]:
+        """The sequences of every length that occurs."""
+        lengths = self.sequences.lengths
+        order = np.argsort(lengths, kind="stable")
+        known, first = np.unique(lengths[order], return_index=True)
+        return dict(zip(known.tolist(), np.split(order, first[1:]), strict=True))
+
+    @property
+    def longest(self) -> int:
+        return max(self.members, default=0)
+
+    def letters(self, some: np.ndarray, comparison: Comparison) -> np.ndarray:
+        """The letters that are compared, uint8 (some, positions)."""
+        left = np.array(comparison.left, np.int64)
+        right = np.array(comparison.right, np.int64)
+        starts = self.sequences.offsets[some][:, None]
+        ends = self.sequences.offsets[some + 1][:, None]
+        places = np.concatenate([starts + left, ends - 1 - right], axis=1)
+        return self.sequences.codes[places]
+
+
+def rectangles(
+    a: LengthClasses,
+    b: LengthClasses | None,
+    metric: PositionMetric,
+    cutoff: int,
+    edges: EdgeList,
+) -> Iterator[Rectangle]:
+    """What has to be compared: a set with itself, or, with ``b``, across two sets.
+
+    Edges i < j of one set, (i of a, j of b) of two.
+    """
+    if b is None:
+        yield from _of_shorter(a, a, metric, cutoff, edges, "same")
+    else:
+        yield from _of_shorter(a, b, metric, cutoff, edges, "across")
+        yield from _of_shorter(b, a, metric, cutoff, edges, "back")
+
+
+def _of_shorter(
+    a: LengthClasses,
+    b: LengthClasses,
+    metric: PositionMetric,
+    cutoff: int,
+    edges: EdgeList,
+    kind: str,
+) -> Iterator[Rectangle]:
+    """Sequences of ``a`` against those of ``b`` that are as long or longer."""
+    codes, scale = letter_bits(metric.table, BITS)
+    for length, queries in a.members.items():
+        for comparison in metric.comparisons(length, cutoff, b.longest - length):
+            lengths = [length + more for more in comparison.more]
+            known = [b.members[n] for n in lengths if n in b.members]
+            if not known or (kind == "back" and 0 in comparison.more):
+                continue
+            targets = np.concatenate(known)
+            more = b.sequences.lengths[targets] - length
+            left = cutoff - metric.penalty(more)
+            rows = a.letters(queries, comparison), b.letters(targets, comparison)
+            sums = partial(pair_sums, metric.table, *rows)
+            yield Rectangle(
+                words(codes, rows[0], BITS, WORDS),
+                words(codes, rows[1], BITS, WORDS),
+                np.floor_divide(left * scale.numerator, scale.denominator),
+                kind == "same" and 0 in comparison.more,
+                _Check(a, b, queries, targets, left, cutoff, sums, edges, kind),
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Check:
+    """Adds the pairs of a rectangle that are within the cutoff."""
+
+    a: LengthClasses
+    b: LengthClasses
+    queries: np.ndarray
+    targets: np.ndarray
+    left: np.ndarray
+    cutoff: int
+    sums: partial
+    edges: EdgeList
+    kind: str
+
+    def __call__(self, q: np.ndarray, t: np.ndarray) -> None:
+        distance = self.sums(q, t) + self.cutoff - self.left[t]
+        near = distance <= self.cutoff
+        i = self.queries[q[near]] + self.a.shift
+        j = self.targets[t[near]] + self.b.shift
+        if self.kind == "same":
+            i, j = np.minimum(i, j), np.maximum(i, j)
+        elif self.kind == "back":
+            i, j = j, i
+        self.edges.add(i, j, distance[near])

@@ -1,0 +1,100 @@
+"""Edges of a graph: pairs of sequences and their distances, sorted."""
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from jaxalign.errors import MemoryPlanError
+
+EDGE_BYTES = 12  # two numbers of sequences, a distance
+WORK_COPIES = 5  # of the edges, while a matrix is made of them
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Pairs (i, j) and their distances, int32 (edges,) each."""
+
+    i: np.ndarray
+    j: np.ndarray
+    distance: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    @property
+    def sides(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.i, self.j, self.distance
+
+
+def no_edges() -> Edges:
+    """An empty set of edges."""
+    return Edges(*(np.zeros(0, np.int32) for _ in range(3)))
+
+
+def joined(parts: list[Edges]) -> Edges:
+    """All edges of some sets, one after the other."""
+    sides = zip(no_edges().sides, *(x.sides for x in parts), strict=True)
+    return Edges(*(np.concatenate(side) for side in sides))
+
+
+def least(edges: Edges) -> Edges:
+    """Edges by i and j, of those of one pair the one with the least distance."""
+    i, j, distance = (x.astype(np.uint64) for x in edges.sides)
+    low, mid = _bits(distance), _bits(j)
+    if _bits(i) + mid + low > 64:
+        return _least_of_many(edges)
+    # One number holds an edge: to sort these is many times faster than ``lexsort``.
+    keys = (i << np.uint64(mid + low)) | (j << np.uint64(low)) | distance
+    keys.sort()
+    pairs = keys >> np.uint64(low)
+    first = np.ones(len(keys), bool)
+    first[1:] = pairs[1:] != pairs[:-1]
+    keys, pairs = keys[first], pairs[first]
+    return Edges(
+        (pairs >> np.uint64(mid)).astype(np.int32),
+        (pairs & np.uint64(2**mid - 1)).astype(np.int32),
+        (keys & np.uint64(2**low - 1)).astype(np.int32),
+    )
+
+
+def _bits(values: np.ndarray) -> int:
+    return int(values.max(initial=0)).bit_length()
+
+
+def _least_of_many(edges: Edges) -> Edges:
+    order = np.lexsort((edges.distance, edges.j, edges.i))
+    i, j, distance = (x[order] for x in edges.sides)
+    first = np.ones(len(i), bool)
+    first[1:] = (i[1:] != i[:-1]) | (j[1:] != j[:-1])
+    return Edges(i[first], j[first], distance[first])
+
+
+@dataclass(eq=False)
+class EdgeList:
+    """Edges that threads find, as far as a budget of bytes allows."""
+
+    budget: int
+    parts: list[Edges] = field(default_factory=list)
+    count: int = 0
+    lock: Any = field(default_factory=Lock)
+
+    def add(self, i: np.ndarray, j: np.ndarray, distance: np.ndarray) -> None:
+        """Add some.
+
+        Raises
+        ------
+        MemoryPlanError
+            They exceed the budget.
+        """
+        with self.lock:
+            self.parts.append(Edges(*(x.astype(np.int32) for x in (i, j, distance))))
+            self.count += len(i)
+            if self.count * EDGE_BYTES * WORK_COPIES > self.budget:
+                raise MemoryPlanError(
+                    f"{self.count:,} pairs, and more to come, are within the cutoff: "
+                    f"they exceed the memory budget of {self.budget:,} bytes; a lower "
+                    "cutoff has fewer, and stream_repertoire needs memory for a block "
+                    "of rows alone"
+                )

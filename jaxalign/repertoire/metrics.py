@@ -1,0 +1,133 @@
+"""Distances of CDR3 sequences that are sums over positions: Hamming and TCRdist.
+
+Two sequences of one length are compared position by position. Of two others the longer
+one has a gap: its letters before a place are compared from the left, those after it
+from the right, and each letter between them costs the same. So what is compared is
+always two rows of as many letters, and a distance is a sum of table entries and a
+number.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.model.scoring import Scoring
+
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Sequences of one length against those of that length, or against longer ones.
+
+    Attributes
+    ----------
+    length : int
+        Of the shorter sequence.
+    more : range
+        How many letters the other one may have more.
+    left, right : range
+        Positions that are compared, counted from the start and from the end.
+    """
+
+    length: int
+    more: range
+    left: range
+    right: range
+
+
+@dataclass(frozen=True, eq=False)
+class PositionMetric:
+    """A distance that is a sum over positions.
+
+    Attributes
+    ----------
+    table : int32 (20, 20)
+        Distances of letters, in the order of ``LETTERS``.
+    gap_penalty : int or None
+        Cost of each letter that the longer sequence has more; None where sequences of
+        two lengths have no distance.
+    ntrim, ctrim : int
+        Letters at both ends that count for nothing.
+    fixed_gap : bool
+        Whether the gap is at one place; else at the best of several.
+    """
+
+    table: np.ndarray
+    gap_penalty: int | None = None
+    ntrim: int = 0
+    ctrim: int = 0
+    fixed_gap: bool = True
+
+    def max_more(self, cutoff: int, longest: int) -> int:
+        """How many letters more a sequence within the cutoff can have."""
+        if self.gap_penalty is None:
+            return 0
+        return min(cutoff // self.gap_penalty, longest) if self.gap_penalty else longest
+
+    def penalty(self, more: np.ndarray | int):
+        """What so many letters more cost."""
+        return more * (self.gap_penalty or 0)
+
+    def gap_places(self, length: int) -> range:
+        """Letters of the shorter sequence before the gap."""
+        if self.fixed_gap:
+            place = min(6, 3 + (length - 5) // 2)
+            return range(place, place + 1)
+        first, last = 5, length - 5
+        away = max(-(-(first - last) // 2), 0)
+        return range(first - away, last + away + 1)
+
+    def comparisons(
+        self, length: int, cutoff: int, longest: int
+    ) -> Iterator[Comparison]:
+        """Every way in which a sequence of a length may be compared."""
+        positions = range(self.ntrim, max(length - self.ctrim, self.ntrim))
+        yield Comparison(length, range(0, 1), positions, range(0))
+        more = range(1, self.max_more(cutoff, longest) + 1)
+        for place in self.gap_places(length) if more else ():
+            left = range(self.ntrim, place)
+            yield Comparison(length, more, left, range(self.ctrim, length - place))
+
+
+def hamming() -> PositionMetric:
+    """How many letters differ; sequences of two lengths have no distance."""
+    return PositionMetric(np.ones((20, 20), np.int32) - np.eye(20, dtype=np.int32))
+
+
+def tcrdist_table(scoring: Scoring, offset: int, cap: int, weight: int) -> np.ndarray:
+    """``weight * min(cap, offset - S)`` of two different letters, int32 (20, 20).
+
+    Raises
+    ------
+    UsageError
+        A distance is below 0, or depends on the order of the letters.
+    """
+    scores = letter_scores(scoring)
+    table = np.minimum(cap, offset - scores) * weight
+    np.fill_diagonal(table, 0)
+    if (table < 0).any() or (table != table.T).any():
+        raise UsageError(
+            f"{scoring.matrix_name}, offset {offset}: distances of letters must be 0 "
+            "or more and the same in both orders"
+        )
+    return table.astype(np.int32)
+
+
+def letter_scores(scoring: Scoring) -> np.ndarray:
+    """Scores of the twenty letters with each other, in the order of ``LETTERS``.
+
+    Raises
+    ------
+    UsageError
+        The matrix lacks some of them, or has fractions.
+    """
+    if scoring.scale != 1:
+        raise UsageError(f"{scoring}: distances need whole numbers")
+    letters = scoring.alphabet.letters
+    if missing := [letter for letter in LETTERS if letter not in letters]:
+        raise UsageError(f"{scoring.matrix_name} has no scores of {', '.join(missing)}")
+    places = [letters.index(letter) for letter in LETTERS]
+    return np.asarray(scoring.scores)[np.ix_(places, places)].astype(np.int64)

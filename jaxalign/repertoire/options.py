@@ -1,0 +1,221 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""The options of repertoire graphs, and the definition that they amount to.
+
+``RepertoireOptions`` is where an option has its default.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, get_args
+
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.model.numbers import check_whole
+from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.repertoire.metrics import (
+    PositionMetric,
+    hamming,
+    letter_scores,
+    tcrdist_table,
+)
+
+Metric = Literal["tcrdist", "hamming", "levenshtein", "alignment"]
+Chains = Literal["VJ", "VDJ", "sum", "all", "any"]
+Bad = Literal["error", "keep", "drop"]
+METRICS: tuple[str, ...] = get_args(Metric)
+CHAINS: tuple[str, ...] = get_args(Chains)
+BAD: tuple[str, ...] = get_args(Bad)
+CUTOFFS = {"tcrdist": 20, "hamming": 2, "levenshtein": 2, "alignment": 10}
+MAX_CUTOFF = 2**20
+GAP_OF_ALIGNMENT = 4  # of each letter, as in scirpy's ``needleman_wunsch``
+# Options that mean something for some metrics alone, and their defaults there.
+TCRDIST = {
+    "weight": 3,
+    "gap_penalty": 4,
+    "ntrim": 3,
+    "ctrim": 2,
+    "fixed_gap": True,
+    "offset": 4,
+    "cap": 4,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepertoireOptions:
+    """Every option of a repertoire graph, with its default; None is a metric's own."""
+
+    metric: Metric = "tcrdist"
+    cutoff: int | None = None
+    scoring: ScoringLike = None
+    weight: int | None = None
+    gap_penalty: int | None = None
+    ntrim: int | None = None
+    ctrim: int | None = None
+    fixed_gap: bool | None = None
+    offset: int | None = None
+    cap: int | None = None
+    chains: Chains | None = None
+    v_distances: Any = None
+    v_loops: Any = None
+    bad: Bad = "error"
+    threads: int | None = None
+    memory_budget: int | str | None = None
+
+
+class RepertoireKeywords(TypedDict, total=False):
+    """Options of ``repertoire_graph``."""
+
+    metric: Metric
+    cutoff: int | None
+    scoring: ScoringLike
+    weight: int | None
+    gap_penalty: int | None
+    ntrim: int | None
+    ctrim: int | None
+    fixed_gap: bool | None
+    offset: int | None
+    cap: int | None
+    chains: Chains | None
+    v_distances: Any
+    v_loops: Any
+    bad: Bad
+    threads: int | None
+    memory_budget: int | str | None
+
+
+@dataclass(frozen=True, eq=False)
+class GraphDefinition:
+    """Which pairs have an edge.
+
+    Attributes
+    ----------
+    metric : str
+    cutoff : int
+        A pair at exactly the cutoff has an edge.
+    positions : PositionMetric or None
+        Of ``tcrdist`` and ``hamming``.
+    scoring : Scoring or None
+        Of ``alignment``, and that whose matrix ``tcrdist`` reads.
+    """
+
+    metric: str
+    cutoff: int
+    positions: PositionMetric | None
+    scoring: Scoring | None
+    numbers: dict[str, Any]
+
+    def __str__(self) -> str:
+        """The sentence for a methods section."""
+        details = ", ".join(f"{name} {x}" for name, x in self.numbers.items())
+        matrix = f"{self.scoring.matrix_name}, " if self.scoring else ""
+        about = f" ({matrix}{details})" if details else ""
+        return f"{self.metric}{about} <= {self.cutoff}"
+
+    def about(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        matrix = {"matrix": self.scoring.matrix_name} if self.scoring else {}
+        return {"metric": self.metric, "cutoff": self.cutoff, **matrix, **self.numbers}
+
+
+def define(options: RepertoireOptions) -> GraphDefinition:
+    """A checked definition.
+
+    Raises
+    ------
+    UsageError
+        An unknown word, a number out of range, or an option that means nothing for the
+        metric.
+    """
+    for name, choices in (("metric", METRICS), ("bad", BAD), ("chains", CHAINS)):
+        value = getattr(options, name)
+        if value not in choices and not (name == "chains" and value is None):
+            raise UsageError(f"{name} = {value!r}: one of {', '.join(choices)}")
+    check_whole("threads", options.threads)
+    cutoff = options.cutoff
+    cutoff = CUTOFFS[options.metric] if cutoff is None else cutoff
+    _check_from_zero("cutoff", cutoff)
+    if cutoff > MAX_CUTOFF:
+        raise UsageError(f"cutoff = {cutoff}: at most {MAX_CUTOFF}")
+    _refuse_unused(options)
+    made = {
+        "tcrdist": _tcrdist,
+        "hamming": _hamming,
+        "levenshtein": _levenshtein,
+        "alignment": _alignment,
+    }
+    return made[options.metric](options, int(cutoff))
+
+
+def _refuse_unused(options: RepertoireOptions) -> None:
+    """Refuse options that mean nothing for a metric."""
+    uses = {
+        "tcrdist": {*TCRDIST, "scoring"},
+        "alignment": {"scoring", "gap_penalty"},
+    }.get(options.metric, set[str]())
+    for name in (*TCRDIST, "scoring"):
+        if getattr(options, name) is not None and name not in uses:
+            raise UsageError(f"{name} means nothing for metric {options.metric!r}")
+
+
+def _check_from_zero(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise UsageError(f"{name} = {value!r}: a whole number from 0 on is needed")
+
+
+def _tcrdist(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
+    known = {name: getattr(options, name) for name in TCRDIST}
+    numbers = {n: TCRDIST[n] if x is None else x for n, x in known.items()}
+    if type(numbers["fixed_gap"]) is not bool:
+        raise UsageError(f"fixed_gap = {numbers['fixed_gap']!r}: True or False")
+    for name in numbers.keys() - {"fixed_gap", "offset"}:
+        _check_from_zero(name, numbers[name])
+    scoring = as_scoring(options.scoring)
+    of_letters = numbers["offset"], numbers["cap"], numbers["weight"]
+    positions = PositionMetric(
+        tcrdist_table(scoring, *of_letters),
+        numbers["gap_penalty"],
+        numbers["ntrim"],
+        numbers["ctrim"],
+        numbers["fixed_gap"],
+    )
+    return GraphDefinition("tcrdist", cutoff, positions, scoring, numbers)
+
+
+def _hamming(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
+    return GraphDefinition("hamming", cutoff, hamming(), None, {})
+
+
+def _levenshtein(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
+    return GraphDefinition("levenshtein", cutoff, None, None, {})
+
+
+def _alignment(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
+    gap, scoring = options.gap_penalty, options.scoring
+    if isinstance(scoring, Scoring) and gap is not None:
+        raise UsageError("gap_penalty and a Scoring: the Scoring has gap costs")
+    if not isinstance(scoring, Scoring):
+        _check_from_zero("gap_penalty", gap := GAP_OF_ALIGNMENT if gap is None else gap)
+        matrix = "BLOSUM62" if scoring is None else as_scoring(scoring).matrix
+        scoring = Scoring(matrix, gap, gap)
+    check_alignment(scoring)
+    numbers = {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
+    return GraphDefinition("alignment", cutoff, None, scoring, numbers)
+
+
+def check_alignment(scoring: Scoring) -> None:
+    """Refuse a scoring by which a sequence is not nearest to itself.
+
+    Raises
+    ------
+    UsageError
+    """
+    scores = letter_scores(scoring)
+    best = np.diag(scores)
+    if (scores > np.minimum(best[:, None], best[None, :])).any() or best.min() < 0:
+        raise UsageError(
+            f"{scoring.matrix_name}: a letter scores more with another one than with "
+            "itself, so scores are no distances"
+        )
+    if (scores != scores.T).any():
+        raise UsageError(f"{scoring.matrix_name}: distances need a symmetric matrix")

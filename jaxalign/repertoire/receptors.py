@@ -1,0 +1,262 @@
+"""Rows of a caller as unique receptors: what is equal, and what is no sequence."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxalign.errors import InputError
+from jaxalign.model.letters import LetterCodes
+from jaxalign.repertoire.metrics import LETTERS
+
+MAX_NAMED = 5  # rows that a message names
+DROPPED = -1
+_CODE = np.full(256, 255, np.uint8)
+_CODE[[*map(ord, LETTERS)]] = np.arange(len(LETTERS))
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """One chain of all rows; None where a row lacks it.
+
+    Attributes
+    ----------
+    name : str
+        ``VJ`` (alpha, gamma, light), ``VDJ`` (beta, delta, heavy), or ``CDR3``.
+    cdr3 : list of str or None
+    v_genes : list of str or None, or None
+    """
+
+    name: str
+    cdr3: list[str | None]
+    v_genes: list[str | None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ReceptorRows:
+    """What a caller has: a name and some chains a row.
+
+    ``origin`` says where rows come from: a file's path, say.
+    """
+
+    names: Sequence[str]
+    chains: tuple[Chain, ...]
+    origin: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.chains[0].cdr3)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """The unique values of a chain: CDR3 sequences with their V genes.
+
+    Attributes
+    ----------
+    cdr3 : list of str
+        Unique sequences.
+    genes : list of str
+        Unique V genes, empty where they do not count.
+    parts : int64 (values, 1 or 2)
+        The sequence, and the gene, of each value.
+    """
+
+    cdr3: list[str]
+    genes: list[str]
+    parts: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Receptors:
+    """Unique receptors of some rows.
+
+    Attributes
+    ----------
+    rows : ReceptorRows
+    vertex : int64 (rows,)
+        The receptor of each row, ``DROPPED`` of one that was dropped.
+    first : int64 (receptors,)
+        The first row of each.
+    counts : int64 (receptors,)
+        How many rows are equal to it, itself too.
+    values : tuple of Values
+        Of each chain.
+    of_chain : int64 (receptors, chains)
+        Which value of each chain a receptor has; -1 for none.
+    problems : dict
+        Why rows have no distance, and which: reason -> int64 rows.
+    """
+
+    rows: ReceptorRows
+    vertex: np.ndarray
+    first: np.ndarray
+    counts: np.ndarray
+    values: tuple[Values, ...]
+    of_chain: np.ndarray
+    problems: dict[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def problem_of(cdr3: Any) -> str | None:
+    """Why a text is no CDR3 sequence; None where it is one."""
+    if cdr3 is None or cdr3 != cdr3 or cdr3 == "":
+        return "no sequence"
+    if not isinstance(cdr3, str):
+        return "no text"
+    if not cdr3.strip(LETTERS):
+        return None
+    for letters, problem in (
+        ("*", "stop codon (*)"),
+        ("_", "shifted frame (_)"),
+    ):
+        if letters in cdr3:
+            return problem
+    if not cdr3.upper().strip(LETTERS):
+        return "lower-case letters"
+    return "letters outside the twenty"
+
+
+def unique_receptors(
+    rows: ReceptorRows,
+    bad: str,
+    gene_known: Callable[[str], bool] | None,
+    all_chains: bool,
+) -> Receptors:
+    """Collapse equal rows, and find rows without a distance.
+
+    Parameters
+    ----------
+    bad : {"error", "keep", "drop"}
+        ``keep`` makes each such row a receptor without edges.
+    gene_known : function, optional
+        Whether a V gene has distances; None where genes do not count.
+    all_chains : bool
+        Whether a row without one of several chains has no distance.
+
+    Raises
+    ------
+    InputError
+        There are such rows, and ``bad`` is "error".
+    """
+    reasons = _reasons(rows, gene_known, all_chains)
+    problems = _by_reason(reasons)
+    if problems and bad == "error":
+        raise InputError(_refusal(rows, reasons, problems))
+    with_genes = gene_known is not None
+    keys = _keys(rows, reasons, with_genes)
+    vertex = np.full(len(rows), DROPPED, np.int64)
+    known: dict[Any, int] = {}
+    for row, key in enumerate(keys):
+        if key is not None:
+            vertex[row] = known.setdefault(key, len(known))
+        elif bad == "keep":
+            vertex[row] = known.setdefault((row,), len(known))
+    kept = np.flatnonzero(vertex >= 0)
+    first = np.zeros(len(known), np.int64)
+    first[vertex[kept][::-1]] = kept[::-1]
+    counts = np.bincount(vertex[kept], minlength=len(known))
+    chains = [_values(rows, c, first, reasons, with_genes) for c in rows.chains]
+    of_chain = [numbers for _, numbers in chains]
+    of_chain = np.stack(of_chain, axis=1) if len(first) else np.zeros((0, len(chains)))
+    values = tuple(some for some, _ in chains)
+    of_chain = of_chain.astype(np.int64)
+    return Receptors(rows, vertex, first, counts, values, of_chain, problems)
+
+
+def _reasons(rows: ReceptorRows, gene_known, all_chains: bool) -> list[str | None]:
+    """Why each row has no distance, None of most."""
+    found: list[str | None] = [None] * len(rows)
+    missing = np.zeros(len(rows), np.int64)
+    several = len(rows.chains) > 1
+    for chain in rows.chains:
+        for row, cdr3 in enumerate(chain.cdr3):
+            problem = problem_of(cdr3)
+            if problem is None and gene_known is not None:
+                gene = chain.v_genes[row] if chain.v_genes else None
+                if not gene:
+                    problem = "no V gene"
+                elif not gene_known(gene):
+                    problem = "unknown V gene"
+            if problem == "no sequence" and several:
+                missing[row] += 1
+            elif problem is not None and found[row] is None:
+                found[row] = f"{problem}, chain {chain.name}" if several else problem
+    for row in np.flatnonzero(missing).tolist() if several else ():
+        if found[row] is None and (all_chains or missing[row] == len(rows.chains)):
+            found[row] = "no sequence of a chain"
+    return found
+
+
+def _by_reason(reasons: list[str | None]) -> dict[str, np.ndarray]:
+    rows: dict[str, list[int]] = {}
+    for row, reason in enumerate(reasons):
+        if reason is not None:
+            rows.setdefault(reason, []).append(row)
+    return {reason: np.array(some, np.int64) for reason, some in rows.items()}
+
+
+def _refusal(rows: ReceptorRows, reasons: list, problems: dict[str, np.ndarray]) -> str:
+    """Names of the first bad rows, and how many there are."""
+    bad = [row for row, reason in enumerate(reasons) if reason is not None]
+    named = "; ".join(
+        f"row {row + 1} ({rows.names[row]}): {reasons[row]}"
+        + _shown(chain.cdr3[row] for chain in rows.chains)
+        for row in bad[:MAX_NAMED]
+    )
+    counts = ", ".join(f"{len(some):,} {why}" for why, some in problems.items())
+    origin = f"{rows.origin}: " if rows.origin else ""
+    return (
+        f"{origin}{len(bad):,} of {len(rows):,} rows have no distance ({counts}): "
+        f"{named}{'; …' if len(bad) > MAX_NAMED else ''}. bad='drop' leaves them out, "
+        "bad='keep' keeps them without edges"
+    )
+
+
+def _shown(texts) -> str:
+    known = [repr(text) for text in texts if isinstance(text, str) and text]
+    return f", {', '.join(known)[:60]}" if known else ""
+
+
+def _keys(rows: ReceptorRows, reasons: list, with_genes: bool) -> list:
+    """What makes two rows equal; None of rows without a distance."""
+    columns: list[list] = []
+    for chain in rows.chains:
+        columns.append([text or None for text in chain.cdr3])
+        if with_genes:
+            columns.append(list(chain.v_genes or [None] * len(rows)))
+    keys = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    return [
+        key if why is None else None for key, why in zip(keys, reasons, strict=True)
+    ]
+
+
+def _values(rows: ReceptorRows, chain: Chain, first, reasons: list, with_genes: bool):
+    """(the unique values of a chain, int64 (receptors,): which of them each has)."""
+    sequences: dict[str, int] = {}
+    genes: dict[str, int] = {}
+    parts: dict[tuple[int, ...], int] = {}
+    numbers = np.full(len(first), -1, np.int64)
+    for receptor, row in enumerate(first.tolist()):
+        cdr3 = chain.cdr3[row]
+        if reasons[row] is not None or not cdr3:
+            continue
+        part = (sequences.setdefault(cdr3, len(sequences)),)
+        if with_genes and chain.v_genes is not None:
+            gene = chain.v_genes[row] or ""
+            part = (*part, genes.setdefault(gene, len(genes)))
+        numbers[receptor] = parts.setdefault(part, len(parts))
+    shape = len(parts), 2 if with_genes else 1
+    table = np.array(list(parts), np.int64).reshape(shape)
+    return Values(list(sequences), list(genes), table), numbers
+
+
+def encoded(cdr3: list[str]) -> LetterCodes:
+    """CDR3 sequences of the twenty letters as codes in the order of ``LETTERS``."""
+    text = np.frombuffer("".join(cdr3).encode("ascii"), np.uint8)
+    lengths = np.fromiter(map(len, cdr3), np.int64, len(cdr3))
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return LetterCodes(_CODE[text], offsets, len(LETTERS))

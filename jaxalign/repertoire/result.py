@@ -1,0 +1,185 @@
+"""What comes back: a sparse graph of unique receptors."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, csr_matrix, save_npz
+from scipy.sparse.csgraph import connected_components
+
+from jaxalign.errors import UsageError
+from jaxalign.model import frames, show
+from jaxalign.repertoire.edges import Edges
+from jaxalign.repertoire.plan import RepertoirePlan
+from jaxalign.repertoire.receptors import Receptors
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RepertoireGraph:
+    """Receptors within a distance of each other, or of those of a reference.
+
+    Attributes
+    ----------
+    matrix : scipy.sparse.csr_array, (receptors, receptors or reference) int32
+        Distances; zeros are stored. Of one set it is symmetric and the diagonal is
+        empty.
+    receptors, reference : Receptors, Receptors or None
+        Unique receptors: ``counts`` says how many rows each has, ``vertex`` which
+        receptor a row is, ``problems`` which rows have no distance and why.
+    plan : RepertoirePlan
+    seconds : float
+    """
+
+    matrix: csr_array
+    receptors: Receptors
+    reference: Receptors | None
+    plan: RepertoirePlan
+    seconds: float
+
+    def __len__(self) -> int:
+        """Receptors."""
+        return len(self.receptors)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """ReceptorRows of each receptor, int64 (receptors,)."""
+        return self.receptors.counts
+
+    @property
+    def edges(self) -> Edges:
+        """Each pair once: i < j of one set, int32 each."""
+        matrix = self.matrix.tocoo()
+        i, j = matrix.coords
+        once = i < j if self.reference is None else np.ones(len(i), bool)
+        sides = (x[once].astype(np.int32) for x in (i, j, matrix.data))
+        return Edges(*sides)
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The clonotype cluster of each receptor: connected components, numbered in the
+        order of their first members, int32 (receptors,).
+
+        Raises
+        ------
+        UsageError
+            The graph is one of two sets.
+        """
+        self._refuse_two_sets("clusters")
+        # Stored zeros are edges: ``csgraph`` reads the pattern of another matrix.
+        pattern = csr_array(
+            (np.ones(self.matrix.nnz, bool), self.matrix.indices, self.matrix.indptr),
+            shape=self.matrix.shape,
+        )
+        labels = connected_components(pattern, directed=False)[1]
+        _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+        order = np.empty(len(first), np.int32)
+        order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+        return order[inverse]
+
+    def of_rows(self) -> csr_array:
+        """The same of all rows, (rows, rows or rows of the reference).
+
+        Equal rows have a distance of 0 that is stored, dropped rows no edge.
+        """
+        return expanded_matrix(self)
+
+    def to_scirpy(self) -> csr_matrix:
+        """The matrix in scirpy's form: distances plus 1, so that no zero is stored, and
+        a 1 for each receptor with itself; float64."""
+        matrix = self.matrix.tocoo()
+        i, j = matrix.coords
+        data = matrix.data + 1.0
+        if self.reference is None:
+            own = np.flatnonzero(self.receptors.of_chain.max(axis=1, initial=-1) >= 0)
+            i, j = np.concatenate([i, own]), np.concatenate([j, own])
+            data = np.concatenate([data, np.ones(len(own))])
+        found = csr_matrix((data, (i, j)), shape=self.matrix.shape)
+        found.sort_indices()
+        return found
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each row of the caller: its name, receptor, count and cluster."""
+        vertex = self.receptors.vertex
+        known = vertex >= 0
+        count = np.where(known, self.counts[vertex] if len(self) else 0, 0)
+        columns: dict[str, Any] = {
+            "name": np.array(self.receptors.rows.names, object),
+            "receptor": vertex,
+            "count": count,
+        }
+        if self.reference is None:
+            cluster = self.labels[vertex] if len(self) else np.zeros(len(vertex), int)
+            columns["cluster"] = np.where(known, cluster, -1)
+        return columns
+
+    def to_pandas(self) -> Any:
+        """``pandas.DataFrame``, one row for each row of the caller (needs pandas)."""
+        return frames.to_pandas(self.columns())
+
+    def save(self, path: str) -> None:
+        """Write the matrix as ``.npz``, which ``scipy.sparse.load_npz`` reads."""
+        save_npz(path, self.matrix, compressed=True)
+
+    def __repr__(self) -> str:
+        return f"<RepertoireGraph: {self.heading()}>"
+
+    def __str__(self) -> str:
+        return "\n".join((self.heading(), str(self.plan.definition), *self.problems()))
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
+
+    def heading(self) -> str:
+        """How many receptors and edges."""
+        pairs = self.matrix.nnz // (2 if self.reference is None else 1)
+        against = ""
+        if self.reference is not None:
+            against = f" against {len(self.reference):,}"
+        receptors = show.counted(len(self), "receptor")
+        return f"{receptors}{against}, {show.counted(pairs, 'edge')}"
+
+    def problems(self) -> list[str]:
+        """What rows have no distance, a line each reason."""
+        found = self.receptors.problems.items()
+        return [f"{show.counted(len(rows), 'row')}: {why}" for why, rows in found]
+
+    def _refuse_two_sets(self, subject: str) -> None:
+        if self.reference is not None:
+            raise UsageError(f"{subject} of a set against a reference: there are none")
+
+
+def matrix_of(edges: Edges, rows: int, columns: int, one_set: bool) -> csr_array:
+    """Sorted edges as a matrix, of one set a symmetric one."""
+    i, j, distance = edges.sides
+    if one_set:  # in this order the columns of a row rise
+        i, j = np.concatenate([j, i]), np.concatenate([i, j])
+        distance = np.concatenate([distance, distance])
+    return csr_array(coo_array((distance, (i, j)), shape=(rows, columns)))
+
+
+def expanded_matrix(graph: RepertoireGraph) -> csr_array:
+    """Distances of all rows."""
+    from jaxalign.repertoire.joins import expanded, neighbours
+
+    one_set = graph.reference is None
+    other = graph.receptors if one_set else graph.reference
+    has_value = graph.receptors.of_chain.max(axis=1, initial=-1) >= 0
+    matrix = graph.matrix.tocoo()
+    i, j = matrix.coords
+    data = matrix.data
+    if one_set:
+        own = np.flatnonzero(has_value)
+        i, j = np.concatenate([i, own]), np.concatenate([j, own])
+        data = np.concatenate([data, np.zeros(len(own), data.dtype)])
+    links = neighbours(Edges(i, j, data), *matrix.shape, symmetric=False)
+    vertex = graph.receptors.vertex, other.vertex
+    parts = [(np.zeros(0, np.int64),) * 3, *expanded(links, *vertex)]
+    rows, columns, distance = (np.concatenate(x) for x in zip(*parts, strict=True))
+    if one_set:
+        real = rows != columns
+        rows, columns, distance = rows[real], columns[real], distance[real]
+    shape = len(vertex[0]), len(vertex[1])
+    distance = distance.astype(np.int32)
+    return csr_array(coo_array((distance, (rows, columns)), shape=shape))
