@@ -13,10 +13,9 @@ from jaxalign.errors import UsageError
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.similarity.arrays import CorridorRules, Factors, Gap, ModeRules
 from jaxalign.similarity.band_argument import is_corridor
-from jaxalign.similarity.scores import as_similarity, floating, real_numbers
+from jaxalign.similarity.cost_argument import check_costs, gap
+from jaxalign.similarity.scores import as_similarity, floating
 
-# A gap cost: one, or a pair (of the query's residues, of the target's).
-GapCost = jax.typing.ArrayLike | Sequence[Any]
 Lengths = jax.typing.ArrayLike | Sequence[Any] | None
 
 
@@ -63,7 +62,7 @@ def read(
     dtype = floating(jnp.zeros((), s.dtype)).dtype
     fit = partial(_fitted, batch=batch, dtype=dtype)
     costs = [
-        _gap(name, cost, fit, batch, m, n)
+        gap(name, cost, fit, batch, m, n)
         for name, cost in (("gap_open", gap_open), ("gap_extend", gap_extend))
     ]
     kind, rows = ModeRules, []
@@ -77,6 +76,7 @@ def read(
         *costs,
         kind(*_lengths(lengths, batch, m, n), *_flags(free, mode, adjacent), *rows),
     )
+    check_costs(gap_open, gap_extend, lengths, batch)
     pair, axes = (ScoredPair(*(_pick(x, k) for x in arrays)) for k in (0, 1))
     return Arguments(pair, axes, batch, fit)
 
@@ -118,59 +118,6 @@ def _fitted(x, *, batch, dtype, rank):
 def _broadcasts(shape, batch) -> bool:
     pairs = zip(shape[::-1], batch[::-1], strict=False)
     return len(shape) <= len(batch) and all(x in (1, y) for x, y in pairs)
-
-
-def _gap(name, cost, fit, batch, m, n) -> Gap:
-    if isinstance(cost, str):
-        raise UsageError(
-            f"{name}={cost!r}: a number, or an array of numbers, is needed"
-        )
-    if isinstance(cost, (tuple, list)):
-        if len(cost) != 2:
-            raise UsageError(f"{name}: one cost, or a pair (query's, target's)")
-        sides = zip(cost, ("query", "target"), (m, n), strict=True)
-        return Gap(*(_one_gap(name, x, fit, batch, (m, n), *of) for x, *of in sides))
-    cost = real_numbers(name, cost)
-    shape = cost.shape
-    full = len(shape) >= 2 and shape[-2:] == (m, n)
-    each = f"one cost for each pair of the batch {batch}"
-    if full and shape == batch:
-        raise _two_ways(name, shape, each, f"for each cell {m, n}, as (..., {m}, {n})")
-    if shape and not full and shape != batch:
-        raise UsageError(
-            f"{name} of shape {shape}: a number, {batch}, (..., {m}, {n}), or a "
-            "pair (query's, target's)"
-        )
-    fitted = fit(cost, rank=2 if full else 0)
-    return Gap(fitted, fitted)
-
-
-def _one_gap(name, cost, fit, batch, cells, side, length):
-    """One of a pair of costs: of the residues of ``side``."""
-    cost = real_numbers(name, cost)
-    shape = cost.shape
-    if not shape:
-        return fit(cost, rank=0)
-    full = len(shape) >= 2 and shape[-2:] == cells
-    vector = shape[-1:] == (length,)
-    residues = f"for each of {length} residues of the {side}, as (..., {length})"
-    if vector and shape == batch:
-        each = f"one cost for each pair of the batch {batch}"
-        raise _two_ways(name, shape, each, residues)
-    if full and vector and shape[:-1] == batch[-len(shape) + 1 :]:
-        raise _two_ways(name, shape, f"for each cell {cells}", residues)
-    if full:
-        return fit(cost, rank=2)
-    if not vector:
-        raise UsageError(f"{name} of shape {shape}: (..., {length}) is needed")
-    return fit(cost, rank=1)
-
-
-def _two_ways(name, shape, one, other) -> UsageError:
-    return UsageError(
-        f"{name} of shape {shape} can be read two ways: {one}, or {other}; give it all "
-        "axes, those of the batch first, with 1 where it is the same"
-    )
 
 
 def _lengths(lengths, batch, m, n):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 # Finite, so that a difference of two is 0 and never NaN; -inf is read as this.
 FORBIDDEN = -1e30
@@ -85,6 +86,21 @@ def multiplied(similarity):
     wide = similarity.dtype if similarity.dtype.itemsize >= 4 else jnp.float32
     form = "...ik,...jk->...ij"
     return jnp.einsum(form, query, target, preferred_element_type=wide)
+
+
+def payable(gap: Gap, rules: ModeRules) -> Gap:
+    """Costs that are finite, and large beyond the lengths."""
+
+    def side(cost, axis):
+        inside = jnp.bool_(True)
+        for place, length in enumerate((rules.m, rules.n)):
+            if cost.ndim == 2 or (cost.ndim == 1 and place == axis):
+                at = 0 if cost.ndim == 1 else place
+                index = lax.broadcasted_iota(jnp.int32, cost.shape, at)
+                inside &= index < length
+        return jnp.where(inside, jnp.minimum(cost, COSTLY), COSTLY)
+
+    return Gap(side(gap.e, 0), side(gap.f, 1))
 
 
 def masked(factors: Factors, rules: ModeRules) -> Factors:

@@ -45,7 +45,10 @@ def checked_band(band: object, shape: tuple[int, ...], cost_ranks) -> int | None
     except TypeError:
         raise UsageError(f"band={band!r}: a whole number is needed") from None
     if width < 1:
-        raise UsageError(f"band={width}: at least 1")
+        raise UsageError(
+            f"band={width}: at least 1, since cells on the diagonal alone are no path "
+            "where lengths differ"
+        )
     longest = max(shape[-2:])
     if width >= longest:
         return None

@@ -7,8 +7,8 @@ from typing import Literal, Required
 import jax
 
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
-from jaxalign.similarity.arguments import GapCost
 from jaxalign.similarity.band_argument import Band
+from jaxalign.similarity.cost_argument import GapCost
 
 SoftImplementation = Literal["log", "blocked", "scaled", "pallas"]
 

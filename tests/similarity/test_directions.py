@@ -182,6 +182,13 @@ def test_divergences(form):
         np.testing.assert_allclose(found, want, atol=3 * ATOL, err_msg=f"{form} {case}")
 
 
+def narrow(width):
+    """(M, N): the pairs of a band of this half width."""
+    i, j = np.indices(SIZE)
+    apart = (2 * i + 1) * SIZE[1] - (2 * j + 1) * SIZE[0]
+    return abs(apart) <= width * sum(SIZE)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("implementation", ["blocked", "scaled", "band"])
 def test_divergences_by_every_implementation(implementation):
@@ -191,8 +198,7 @@ def test_divergences_by_every_implementation(implementation):
     band = None
     if implementation == "band":
         options = {"band": 1, "mode": "semiglobal"}
-        i, j = np.indices(SIZE)
-        band = abs((2 * i + 1) * SIZE[1] - (2 * j + 1) * SIZE[0]) <= sum(SIZE)
+        band = narrow(1)
     logs = []
     for x in (p, q):
         every = every_alignment(x.s, x.costs, SIZE, "semiglobal", None, True, band)
@@ -277,3 +283,72 @@ def test_a_band_has_gaps_of_the_query_first():
     lower = np.zeros(3, int), np.array([0, 0, 2])
     assert jaxalign.hard_alignment(s, **costs, band=lower).score == -6
     assert jaxalign.hard_alignment(s, **costs, band=upper).score < -6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
+def test_samples_and_best_alignments_in_a_band(mode):
+    one = model(9, "residue")
+    rules = {"mode": mode, "band": 1}
+    every = every_alignment(one.s, one.costs, SIZE, mode, None, True, narrow(1))
+    best = jaxalign.k_best(4, one.s, **one.gaps, **rules)
+    np.testing.assert_allclose(best.score, np.sort(every.totals)[:-5:-1], atol=ATOL)
+    rows = partners_of(SIZE)
+    for score, partners in zip(best.score, best.partners.tolist(), strict=True):
+        at = rows.tolist().index(partners)
+        np.testing.assert_allclose(score, every.totals[at], atol=ATOL)
+    t = float(one.temperature)
+    p = np.exp(every.totals / t - log_sum(every.totals / t))
+    options = {**one.gaps, **rules, "temperature": one.temperature}
+    drawn = jaxalign.sample_alignments(jax.random.key(2), 2000, one.s, **options)
+    numbers = {tuple(row): k for k, row in enumerate(rows.tolist())}
+    counts = np.bincount([numbers[tuple(x)] for x in drawn.tolist()], minlength=len(p))
+    wide = 5 * np.sqrt(p * (1 - p) / 2000) + 1e-3
+    assert (abs(counts / 2000 - p) <= np.where(p > 0, wide, 0)).all()
+
+
+FUNCTIONS = [
+    jaxalign.soft_score,
+    jaxalign.soft_posterior,
+    jaxalign.hard_alignment,
+    lambda *given, **options: jaxalign.k_best(2, *given, **options),
+    lambda s, lengths, **options: jaxalign.kl_divergence(
+        {"similarity": s, **options}, {"similarity": s, **options}, lengths
+    ),
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize(
+    "gap_open, gap_extend, text",
+    [
+        (-1, 0.5, "gap_open = -1: a cost is a number, 0 or more"),
+        ((2.0, 3.0), (1.0, -0.5), "gap_extend = -0.5"),
+        ((np.array([1, 1, -2, 1], np.float32), 3.0), 1.0, "gap_open = -2"),
+        (1.0, 2.0, "gap_extend = 2 exceeds gap_open = 1: extending may not cost more"),
+        ((2.0, 1.0), 1.5, "gap_extend = 1.5 exceeds gap_open = 1"),
+        (np.array([3, 1], np.float32), 2.0, "gap_extend = 2 exceeds gap_open = 1"),
+    ],
+)
+def test_costs_are_checked_alike(function, gap_open, gap_extend, text):
+    s, lengths = np.zeros((2, *SIZE), np.float32), np.full((2, 2), 4, np.int32)
+    with pytest.raises(jaxalign.UsageError, match=text):
+        function(s, lengths, gap_open=gap_open, gap_extend=gap_extend)
+
+
+def test_padding_of_costs_is_not_read():
+    cost = np.array([2, 1, -np.inf, -7], np.float32)
+    lengths = np.array([2, 5], np.int32)
+    one, other = (
+        jaxalign.soft_score(
+            np.zeros(SIZE, np.float32), lengths, gap_open=(x, 3.0), gap_extend=0.5
+        )
+        for x in (cost, abs(cost[[0, 1, 0, 0]]))
+    )
+    assert one == other
+
+
+def test_a_model_needs_its_costs():
+    p = {"similarity": np.eye(3, dtype=np.float32), "gap_open": 1.0}
+    with pytest.raises(jaxalign.UsageError, match="a model needs gap_extend"):
+        jaxalign.kl_divergence(p, p)

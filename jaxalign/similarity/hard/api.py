@@ -45,7 +45,8 @@ def hard_alignment(
         What lies beyond them never counts.
     gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pair
         A pair gives (costs of the query's residues, costs of the target's): a number, a
-        vector (..., m) or (..., n) over the sequence, or (..., m, n). Not negative.
+        vector (..., m) or (..., n) over the sequence, or (..., m, n). 0 or more;
+        numbers, extending at most opening (checked outside of ``jit`` alone).
     mode, free_ends : as in ``align``
     adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
     band : int, or (first, last), optional
@@ -144,10 +145,10 @@ def k_best(
     if k > MAX_K:
         raise UsageError(f"k = {k}: 1 to {MAX_K}")
     read = _read(similarity, lengths, given := SimilarityOptions(**options))
-    if given.band is not None:
-        raise UsageError("k_best has no band")
     pair, axes, batch, _ = read
-    form = ScoredForm(given.mode == "local", ordered=True)
+    ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
+    band = checked_band(given.band, pair.similarity.shape, ranks)
+    form = ScoredForm(given.mode == "local", ordered=True, band=band)
     return _result(engine.several(pair, axes, batch, form, k), form, given)
 
 

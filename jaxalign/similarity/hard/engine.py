@@ -10,7 +10,12 @@ from jaxalign.runtime.programs import program
 from jaxalign.similarity import arrays, mesh_batch, validity
 from jaxalign.similarity.arguments import ScoredPair
 from jaxalign.similarity.arrays import COSTLY, FORBIDDEN
-from jaxalign.similarity.band import empty_fits, end_costs, start_costs
+from jaxalign.similarity.band import (
+    empty_fits,
+    end_costs,
+    start_costs,
+    without_band,
+)
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.hard import primitives
 from jaxalign.similarity.hard.dp import fill, several_best, walk
@@ -93,7 +98,10 @@ def several(pair: ScoredPair, axes, batch, form: ScoredForm, k: int):
 
 def _several(pair: ScoredPair, form: ScoredForm, k: int):
     weights, rules = _weights(pair, form), pair.rules
-    paths = several_best.several_best(weights, rules, k)
+    whole = weights
+    if form.band is not None:
+        whole = without_band(weights, rules, form.band)
+    paths = several_best.several_best(whole, rules, k)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
     known = validity.is_valid(pair)
 
@@ -118,8 +126,8 @@ def _weights(pair: ScoredPair, form: ScoredForm) -> Weights:
 
 
 def _costs(pair: ScoredPair):
-    costs = pair.gap_open, pair.gap_extend
-    return jax.tree.map(lambda x: jnp.minimum(x, COSTLY), costs)
+    gaps = pair.gap_open, pair.gap_extend
+    return tuple(arrays.payable(x, pair.rules) for x in gaps)
 
 
 def _overhang(shape, costs, rules, form: ScoredForm):

@@ -14,6 +14,7 @@ similarity : (..., m, n) array, or (query codes, target codes, matrix), or (quer
 lengths : (query lengths, target lengths), each of the batch shape; or (..., 2)
     What lies beyond them never counts, and its gradient is exactly 0.
 gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pair
+    0 or more; numbers, extending at most opening (checked outside of ``jit`` alone).
     A pair gives (costs of the query's residues, costs of the target's): a number, a
     vector (..., m) or (..., n) over the sequence, or (..., m, n). A number in a pair
     goes for every position. Of (..., m, n) a gap of the query's residue i after the
@@ -64,6 +65,7 @@ from jaxalign.similarity.soft.engine import over_batch
 from jaxalign.similarity.soft.options import prepare
 
 MODEL = ("gap_open", "gap_extend", "temperature")
+REQUIRED = ("similarity", "gap_open", "gap_extend")
 
 
 @with_options(SimilarityOptions, named=True)
@@ -209,8 +211,6 @@ def sample_alignments(
     [[0, 1, 2], [0, 1, 2]]
     """
     model = SimilarityOptions(**options)
-    if model.band is not None:
-        raise UsageError("sample_alignments has no band")
     pair, axes, batch, settings = prepare(similarity, lengths, model)
     keys = jax.random.split(key, int(np.prod(batch)))
     both = (pair, keys if batch else keys[0]), (axes, 0)
@@ -322,4 +322,6 @@ def _model(
     numbers = {name: value for name, value in model.items() if name != "similarity"}
     if unknown := numbers.keys() - MODEL:
         raise UsageError(f"a model has similarity, {', '.join(MODEL)}, not {unknown}")
+    if missing := [name for name in REQUIRED if name not in model]:
+        raise UsageError(f"a model needs {' and '.join(missing)}")
     return prepare(model["similarity"], lengths, SimilarityOptions(**numbers, **shared))

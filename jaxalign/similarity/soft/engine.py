@@ -10,12 +10,12 @@ from jaxalign.errors import UsageError
 from jaxalign.runtime.programs import program
 from jaxalign.similarity import mesh_batch
 from jaxalign.similarity.arrays import (
-    COSTLY,
     FORBIDDEN,
     Factors,
     Gap,
     masked,
     multiplied,
+    payable,
 )
 from jaxalign.similarity.band import empty_fits
 from jaxalign.similarity.cost_table import Weights
@@ -154,7 +154,8 @@ def draw(pair_and_key, settings: Settings, count: int):
     pair, key = pair_and_key
     valid, pair = known(pair, settings), _written_out(pair)
     weights, rules = model(pair, settings)
-    partners = paths.sample(key, weights, pair.temperature, rules, count)
+    band = _band(settings)
+    partners = paths.sample(key, weights, pair.temperature, rules, count, band)
     return jnp.where(valid, partners, -1)
 
 
@@ -184,8 +185,7 @@ def model(pair: SoftPair, settings: Settings):
         pair = _written_out(pair)
     elif isinstance(pair.similarity, Factors):
         pair = pair._replace(similarity=masked(pair.similarity, rules))
-    costs = pair.gap_open, pair.gap_extend
-    opening, extending = jax.tree.map(lambda x: jnp.minimum(x, COSTLY), costs)
+    opening, extending = (payable(x, rules) for x in (pair.gap_open, pair.gap_extend))
     shape = pair.similarity.shape
     if settings.local:
         hang = no_overhang(*shape, pair.similarity.dtype)

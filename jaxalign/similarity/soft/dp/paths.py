@@ -14,6 +14,7 @@ from jaxalign.similarity.loops import begun
 from jaxalign.similarity.overhang import weight
 from jaxalign.similarity.soft.dp import free_energy, scan
 from jaxalign.similarity.soft.dp.diagonals import diagonals
+from jaxalign.similarity.soft.dp.kernels import Banded
 
 MATCH, GAP_E, GAP_F, START = 0, 1, 2, 3  # states of a walk
 
@@ -100,7 +101,14 @@ def _ends(weights, rules, first, last, to, band):
     return start + weight(query, target, *left, *free, rules, FORBIDDEN)[0]
 
 
-def sample(key, weights: Weights, temperature, rules: ModeRules, count: int):
+def sample(
+    key,
+    weights: Weights,
+    temperature,
+    rules: ModeRules,
+    count: int,
+    band: int | None = None,
+):
     """``count`` alignments drawn from the model: partners, int32 (count, M).
 
     A walk back from a drawn end cell, each move by the shares of the reverse pass
@@ -110,7 +118,8 @@ def sample(key, weights: Weights, temperature, rules: ModeRules, count: int):
     if rows == 0 or columns == 0:
         return jnp.full((count, rows), -1, jnp.int32)
     scaled = free_energy.over_temperature(weights, temperature, rules)
-    table = CostTable(scaled, rules)
+    block = None if band is None else Banded(band, None)
+    table, _ = free_energy.table_of(scaled, rules, block)
     xs = diagonals(table, scaled.similarity)
     start = scan.first_carry(table, scaled.similarity.dtype)
     _, values = scan.forward(table, start, xs)
@@ -125,13 +134,13 @@ def sample(key, weights: Weights, temperature, rules: ModeRules, count: int):
         d = jnp.where(ended, 0, d)
         rows = {name: x[d] for name, x in table.scanned.items()}
         logs = values.m[d] + table.end(rows, d)[0]
-        i = jax.random.categorical(lane, logs).astype(jnp.int32)
-        return _walk(walk, table, scaled, values, (i, d - i, ended))
+        i = table.row(d)[jax.random.categorical(lane, logs)]
+        return _walk(walk, table, scaled, values, (i, d - i, ended), band)
 
     return jax.vmap(one)(jax.random.split(key, count))
 
 
-def _walk(key, table: CostTable, weights: Weights, values, begin):
+def _walk(key, table: CostTable, weights: Weights, values, begin, band):
     """From the cell (i, j) of the last pair back to the start."""
     rows, columns = table.shape
     steps = rows + columns + 1
@@ -145,8 +154,13 @@ def _walk(key, table: CostTable, weights: Weights, values, begin):
         partners = partners.at[at].set(j - 1, mode="drop")
         k, l = jnp.where(kind == GAP_F, i, i - 1), jnp.where(kind == GAP_E, j, j - 1)
         d = jnp.clip(k + l, 0, steps - 1)
-        m, e, f = (x[d, jnp.maximum(k, 0)] for x in values[:3])
+        lane = table.lane(jnp.maximum(k, 0), d)
+        known = (lane >= 0) & (lane < table.rows)
+        lane = jnp.clip(lane, 0, table.rows - 1)
+        m, e, f = (jnp.where(known, x[d, lane], forbidden) for x in values[:3])
         query, target = _at(hang.start_query, k, l, 0), _at(hang.start_target, k, l, 1)
+        if band is not None:
+            query, target = start_costs(band, table.rules, query, target, k, l)
         free = table.rules.query_start, table.rules.target_start
         new = weight(query, target, k, l, *free, table.rules, FORBIDDEN)[0]
         new = new - values.high[d] - values.low[d]
