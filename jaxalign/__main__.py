@@ -1,6 +1,6 @@
 """``python -m jaxalign`` is the command ``jaxalign``."""
 
-from jaxalign.cli.main import run
+from jaxalign.cli.process import run
 
 if __name__ == "__main__":
     run()

@@ -13,7 +13,7 @@ EXIT_CODES = {
     5: "the device asked for is absent",
     6: "audit: a pair across parts is at or above the cut",
     7: "audit: a certificate is not what it says",
-    130: "interrupted",
+    130: "interrupted (143 by SIGTERM, 129 by SIGHUP)",
 }
 
 

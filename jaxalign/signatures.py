@@ -7,7 +7,9 @@ names those that a function takes (PEP 692): type checkers read that one, ``help
 ``inspect.signature`` what is set here. Any other name is refused.
 """
 
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from functools import wraps
@@ -29,7 +31,9 @@ def with_options(options: type, named: bool = False) -> Callable[[Function], Fun
     options : dataclass
         Its fields have the defaults.
     named : bool
-        Whether every usage error begins with the name of the function.
+        Whether every usage error begins with the name of the function. Such functions
+        take arrays, which JAX may trace; the others compute at once, also where they
+        are called in a function that is traced.
 
     Raises
     ------
@@ -52,7 +56,8 @@ def with_options(options: type, named: bool = False) -> Callable[[Function], Fun
             if missing := [option for option in needed if option not in given]:
                 raise TypeError(f"{name} needs {' and '.join(missing)}")
             try:
-                return function(*arguments, **given)
+                with nullcontext() if named else _at_once():
+                    return function(*arguments, **given)
             except UsageError as error:
                 if named and not str(error).startswith(f"{name}: "):
                     error.args = (f"{name}: {error}",)
@@ -62,6 +67,17 @@ def with_options(options: type, named: bool = False) -> Callable[[Function], Fun
         return checked  # pyright: ignore[reportReturnType]
 
     return decorate
+
+
+def _at_once() -> AbstractContextManager[Any]:
+    """A context in which JAX computes, where it traces now."""
+    jax: Any = sys.modules.get("jax")
+    if hasattr(jax, "sharding"):  # imported, and whole
+        try:
+            jax.sharding.get_mesh()
+        except ValueError:  # which is how JAX says that it traces
+            return jax.ensure_compile_time_eval()
+    return nullcontext()
 
 
 def full_signature(function: Callable[..., Any], options: type) -> Signature:

@@ -188,7 +188,7 @@ def test_plain_scores_of_the_gpu_rows_are_right():
 
 
 def test_jobs_of_both_gpu_forms_cover_all_kinds():
-    """Blocks, lists, stacks, paths; jobs that fit the range of both, and that do not."""
+    """Blocks, lists, stacks, paths; jobs within the range of both, and beyond it."""
     jobs = [gpu_forms.kernel_job(k) for k in range(60)]
     for key in ("local", "shared", "paths", "stacked"):
         assert {job[key] for job in jobs} == {True, False}

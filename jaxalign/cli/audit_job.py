@@ -1,12 +1,12 @@
 """The straight line of ``jaxalign audit``, and of the audit of a new split."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from jaxalign.cli import audited_parts, link_job
 from jaxalign.cli.audited_parts import AuditedParts
 from jaxalign.cli.options import AuditOptions, VerbOptions
+from jaxalign.cli.terminal import answer, as_json
 from jaxalign.errors import LeakError, UsageError
 from jaxalign.homology import api
 from jaxalign.homology.api import Audit, define
@@ -109,9 +109,8 @@ def finish(job, result: Audit, files, out, audit: AuditOptions, split=None) -> N
     job.messages.say(link_job.pairs_line(result.info))
     job.messages.say(result.heading())
     about = result.certificate(*files)
-    text = json.dumps(about, indent=2, ensure_ascii=False)
     if out is not None:
-        output.write_text(out, [text + "\n"])
+        output.write_text(out, [as_json(about) + "\n"])
     if audit.report is not None:
         output.write_text(audit.report, [result.report(split)])
     if audit.plot is not None:
@@ -120,4 +119,4 @@ def finish(job, result: Audit, files, out, audit: AuditOptions, split=None) -> N
         pictures.across(audit.plot, result)
     if split is None:
         json_asked = job.verb.summary.json
-        print(text if json_asked else "\n\n".join(_shown(result)))
+        answer([as_json(about)] if json_asked else ["\n\n".join(_shown(result))])

@@ -8,6 +8,7 @@ def demo() -> int:
     from importlib.resources import as_file, files
 
     from jaxalign.cli import report
+    from jaxalign.cli.terminal import answer, say
     from jaxalign.io import fasta, formats
     from jaxalign.model.scoring import Scoring
     from jaxalign.pairs import api
@@ -16,14 +17,13 @@ def demo() -> int:
     with as_file(files("jaxalign.data") / "globins.fasta") as path:
         sequences = fasta.read(path, scoring.alphabet)
     table = api.align_all(sequences, scoring, output="alignment")
-    print(
-        f"jaxalign all globins.fasta: {scoring}; {table.mode}; {table.info['reason']}"
-    )
+    reason = table.info["reason"]
+    answer([f"jaxalign all globins.fasta: {scoring}; {table.mode}; {reason}"])
     _show(table)
     query, target = (sequences.names.index(name) for name in PAIR)
     shown = (table["query"] == query) & (table["target"] == target)
     formats.write(table.filter(shown), "-", "pair")
-    report.say(report.summary(table.info, len(table), ""))
+    say(report.summary(table.info, len(table), ""))
     return 0
 
 
@@ -31,6 +31,8 @@ def _show(table, best: int = 10, least: int = 3) -> None:
     """The best pairs and the worst ones."""
     from rich.console import Console
     from rich.table import Table
+
+    from jaxalign.cli.terminal import standard_output
 
     view = Table(title=f"best {best}, last {least} of {len(table)} pairs")
     for name in ("query", "target", "score", "identity", "columns", "gaps"):
@@ -41,7 +43,7 @@ def _show(table, best: int = 10, least: int = 3) -> None:
     identity = table.identity("alignment")
     for place, row in enumerate((*order[:best], *order[-least:]), 1):
         view.add_row(*_cells(table.row(row), identity[row]), end_section=place == best)
-    Console().print(view)
+    Console(file=standard_output()).print(view)
 
 
 def _cells(row: dict, identity: float) -> list[str]:

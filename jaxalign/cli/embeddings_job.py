@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from jaxalign.cli.options import ModeOptions, Options, OutputOptions, ScoringOptions
-from jaxalign.cli.report import say
 from jaxalign.cli.request import mode_of
+from jaxalign.cli.terminal import say
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import embeddings, fasta, formats, output
 from jaxalign.model.alphabet import PROTEIN, Sequences

@@ -1,6 +1,5 @@
 """``jaxalign info``: what would run here, and what a job would need."""
 
-import json
 import os
 from dataclasses import replace
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from jaxalign.cli.options import FILE, Options
+from jaxalign.cli.terminal import answer, answer_json
 from jaxalign.errors import MemoryPlanError
 
 
@@ -27,9 +27,9 @@ def info(
     if plan is not None:
         facts |= planned(plan, options)
     if options.output.json:
-        print(json.dumps(facts, indent=2))
+        answer_json(facts)
     else:
-        print("\n".join(_lines(facts)))
+        answer(_lines(facts))
     return 0
 
 

@@ -1,15 +1,15 @@
 """The straight line of every verb that aligns: options -> inputs -> table -> files."""
 
 import os
-import tempfile
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from jaxalign.cli import inputs, progress, report
+from jaxalign.cli import inputs, progress, report, terminal
 from jaxalign.cli.options import Options
 from jaxalign.cli.picture_options import Pictures
 from jaxalign.cli.request import Request, resolve
+from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
 from jaxalign.model.table import SPANS, Table
@@ -28,11 +28,11 @@ class Messages:
 
     def say(self, text: str) -> None:
         if not self.quiet:
-            report.say(text)
+            terminal.say(text)
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
-        report.say(f"warning: {text}")
+        terminal.say(f"warning: {text}")
 
 
 def pairs(
@@ -126,9 +126,8 @@ def rehearse(request: Request, sequences) -> None:
     sides = sequences[0], sequences[-1]
     about = request.scoring, request.options.mode, frozenset(), "", {}
     table = Table(columns, *sides, *about, *runs)
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "rehearsal")
-        formats.write(table, path, request.format, request.columns, request.identity)
+    about = request.format, request.columns, request.identity
+    formats.write(table, os.devnull, *about)
 
 
 def _sides(sequences):
@@ -160,7 +159,7 @@ def finish(request, read, info, rows, options, devices, messages) -> None:
     messages.say(report.summary(info, rows["kept"], filters))
     if options.output.json:
         about = (device_of(info, devices), messages.warnings)
-        print(report.as_json(request, read, info, rows, *about))
+        answer_json(report.about_run(request, read, info, rows, *about))
 
 
 def select_device(options: Options) -> list:

@@ -1,6 +1,5 @@
 """The verbs of linked sequences share these: options, inputs, messages, tables."""
 
-import json
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,6 +8,7 @@ from jaxalign.cli import inputs, job, progress, report
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.options import ModeOptions, Options, VerbOptions
 from jaxalign.cli.request import devices_of, mode_of, scoring_of
+from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
 from jaxalign.homology.api import Definition, HomologyOptions
 from jaxalign.io import name_table, output
@@ -121,7 +121,7 @@ def say_json(job: LinkJob, definition: Definition, info: dict, about: dict) -> N
         **about,
         "warnings": job.messages.warnings,
     }
-    print(json.dumps(about_run, indent=2, ensure_ascii=False))
+    answer_json(about_run)
 
 
 def pairs_line(info: dict) -> str:

@@ -3,12 +3,11 @@
 import errno
 import os
 import sys
-import traceback
-from typing import NoReturn
 
 from cyclopts import App, CycloptsError, Group
 
 from jaxalign import __version__
+from jaxalign.cli import terminal
 from jaxalign.cli.align import align
 from jaxalign.cli.all_pairs import all_pairs
 from jaxalign.cli.audit import audit
@@ -18,6 +17,7 @@ from jaxalign.cli.demo import demo
 from jaxalign.cli.index import index
 from jaxalign.cli.info import info
 from jaxalign.cli.matrices import matrices
+from jaxalign.cli.process import run
 from jaxalign.cli.search import search
 from jaxalign.cli.soft import soft
 from jaxalign.cli.split import split
@@ -35,6 +35,7 @@ FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
 XLA_LOG, FATAL = "TF_CPP_MIN_LOG_LEVEL", "3"
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 NO_CACHE, CACHE = "--no-cache", "JAXALIGN_CACHE_DIR"
+END_OF_OPTIONS = "--"
 
 
 # By what somebody wants to do, in this order.
@@ -83,14 +84,15 @@ def main(argv: list[str] | None = None) -> int:
     int
         One of ``jaxalign.errors.EXIT_CODES``.
     """
-    argv = sys.argv[1:] if argv is None else argv
+    argv = _files(sys.argv[1:] if argv is None else argv)
+    terminal.prepare()
     _prepare(argv)
     try:
         result = app()(argv, exit_on_error=False, print_error=False)
-        if sys.stdout:  # None where it was closed before the start
-            sys.stdout.flush()
-    except BrokenPipeError:
-        return _reader_left()
+        terminal.finish()
+    except BrokenPipeError:  # the reader of a pipe has enough
+        terminal.give_up()
+        return FAILED
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED, argv)
     except CycloptsError as error:
@@ -98,24 +100,6 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:
         return _fail(_message(error), _exit_code(error), argv)
     return result or 0
-
-
-def run() -> NoReturn:
-    """The command ``jaxalign``: ``main`` of the process, whose end this is.
-
-    A process that has started JAX asks no device for anything any more: to give its
-    memory back takes up to a second, and in the dead context of a device it would log
-    an error each, wait for ever, or abort with a code of its own. Files were closed,
-    and what was half written removed, on the way here. Who measures the process is
-    told of its end.
-    """
-    code = main()
-    watched = sys.gettrace() or sys.getprofile() or "ray" in sys.modules
-    if "jax" not in sys.modules or (watched and not code):
-        sys.exit(code)
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        stream.flush()
-    os._exit(code)
 
 
 def _prepare(argv) -> None:
@@ -159,12 +143,21 @@ def _line(error: Exception) -> str:
 
 def _fail(message: str, code: int, argv) -> int:
     if VERBOSE & set(argv) and sys.exc_info()[0]:
-        traceback.print_exc()
-    print(f"jaxalign: error: {message}", file=sys.stderr)
+        terminal.say_where()
+    terminal.say(f"error: {message}")
+    terminal.give_up()
     return code
 
 
-def _reader_left() -> int:
-    """The reader of a pipe has enough; nothing more may be written to it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return FAILED
+def _files(argv: list[str]) -> list[str]:
+    """What stands behind ``--`` are files: one that begins with a hyphen is named so
+    that nobody takes it for an option."""
+    if END_OF_OPTIONS not in argv:
+        return argv
+    first = argv.index(END_OF_OPTIONS) + 1
+    hidden = (word.startswith("-") and word != "-" for word in argv[first:])
+    pairs = zip(hidden, argv[first:], strict=True)
+    return argv[:first] + [f"./{word}" if hide else word for hide, word in pairs]
+
+
+__all__ = ["App", "app", "main", "run"]

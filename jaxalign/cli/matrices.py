@@ -11,12 +11,13 @@ def matrices(name: str | None = None, /) -> int:
     name
         A bundled matrix, or a matrix file to be read and checked.
     """
+    from jaxalign.cli.terminal import answer
     from jaxalign.model import matrix
 
     if name is None:
-        print("\n".join(matrix.matrix_names()))
+        answer(matrix.matrix_names())
     else:
-        print("\n".join(ncbi_lines(name, *matrix.load(name))))
+        answer(ncbi_lines(name, *matrix.load(name)))
     return 0
 
 

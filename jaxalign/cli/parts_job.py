@@ -3,7 +3,6 @@
 Parts that are finished stay finished, and ``--resume`` completes the others.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Generator
@@ -18,6 +17,7 @@ from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.options import FolderOptions, Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.cli.search_job import SearchRequest
+from jaxalign.cli.terminal import answer_json
 from jaxalign.database import large_searches
 from jaxalign.database.api import in_memory
 from jaxalign.errors import UsageError
@@ -144,7 +144,7 @@ def search(search: SearchRequest, options: Options, folder: FolderOptions) -> in
         device = job.device_of(info, devices)
         about = search_job.as_dict(request, read, search, info, device)
         about |= {"hits": hits, "warnings": messages.warnings}
-        print(json.dumps(about, indent=2))
+        answer_json(about)
     return 0
 
 

@@ -3,8 +3,10 @@
 import json
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+
+from jaxalign.cli.terminal import print_to
 
 BAR_AFTER = 2.0  # seconds; shorter work needs no bar
 EVERY = {"auto": 60.0, "plain": 10.0, "json": 1.0}
@@ -47,6 +49,8 @@ def reporting(kind: str, quiet: bool = False):
     ``auto`` is a bar on a terminal and a line each minute elsewhere.
     """
     if kind == "none" or (kind == "auto" and quiet):
+        yield None
+    elif sys.stderr is None:
         yield None
     elif kind == "bar" or (kind == "auto" and sys.stderr.isatty()):
         with _bar(0.0 if kind == "bar" else BAR_AFTER) as draw:
@@ -120,7 +124,8 @@ def _as_json(now: dict) -> str:
 
 
 def _line(show, now: dict) -> None:
-    print(show(now), file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print_to(sys.stderr, show(now))
 
 
 @contextmanager

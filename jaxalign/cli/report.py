@@ -1,8 +1,6 @@
 """Reports of a run about itself: a line before, a line after, or one JSON object."""
 
 import hashlib
-import json
-import sys
 
 import numpy as np
 
@@ -10,11 +8,6 @@ from jaxalign.model.scoring import resolve_ends
 from jaxalign.model.versions import package_versions
 
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "biotite")
-
-
-def say(text: str) -> None:
-    """A line on standard error."""
-    print(f"jaxalign: {text}", file=sys.stderr)
 
 
 def versions() -> dict[str, str]:
@@ -104,36 +97,33 @@ def gcups(info: dict) -> float:
     return cells(info) / info["seconds"] / 1e9 if info["seconds"] > 0 else 0.0
 
 
-def as_json(request, inputs, info, rows, device, warnings) -> str:
-    """One JSON object about a run; ``rows``: how many are kept, the best score."""
-    return json.dumps(
-        {
-            "versions": versions(),
-            "device": device,
-            "implementation": info["implementation"],
-            "reason": info["reason"],
-            "scoring": scoring(request.scoring),
-            "mode": request.options.mode,
-            "free_ends": free_ends(request),
-            "identity": request.identity,
-            "filters": request.filters,
-            "output": request.options.output,
-            "out": request.out,
-            "format": request.format,
-            "inputs": files(inputs),
-            "pairs": {"computed": info["pairs"], "kept": rows["kept"]},
-            "aligned": info.get("aligned_pairs", info["pairs"]),
-            "excluded": info.get("excluded", {}),
-            "bound": info.get("bound"),
-            "max_score": rows["max_score"],
-            "seconds": info["seconds"],
-            "cells": info["cells"],
-            "gcups": gcups(info),
-            "plan": _plan(info),
-            "warnings": warnings,
-        },
-        indent=2,
-    )
+def about_run(request, inputs, info, rows, device, warnings) -> dict:
+    """What is known of a run; ``rows``: how many are kept, the best score."""
+    return {
+        "versions": versions(),
+        "device": device,
+        "implementation": info["implementation"],
+        "reason": info["reason"],
+        "scoring": scoring(request.scoring),
+        "mode": request.options.mode,
+        "free_ends": free_ends(request),
+        "identity": request.identity,
+        "filters": request.filters,
+        "output": request.options.output,
+        "out": request.out,
+        "format": request.format,
+        "inputs": files(inputs),
+        "pairs": {"computed": info["pairs"], "kept": rows["kept"]},
+        "aligned": info.get("aligned_pairs", info["pairs"]),
+        "excluded": info.get("excluded", {}),
+        "bound": info.get("bound"),
+        "max_score": rows["max_score"],
+        "seconds": info["seconds"],
+        "cells": info["cells"],
+        "gcups": gcups(info),
+        "plan": _plan(info),
+        "warnings": warnings,
+    }
 
 
 def free_ends(request) -> list[str]:

@@ -1,6 +1,5 @@
 """The straight line of ``jaxalign search``."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -9,6 +8,7 @@ import numpy as np
 from jaxalign.cli import inputs, job, nucleotides, progress, report
 from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
+from jaxalign.cli.terminal import answer_json
 from jaxalign.database.api import SearchOptions, hits_of
 from jaxalign.errors import UsageError
 from jaxalign.io import output
@@ -55,7 +55,7 @@ def run(search: SearchRequest, options: Options) -> int:
         device = job.device_of(table.info, devices)
         about = as_dict(request, read, search, table.info, device)
         about |= {"hits": hits, "max_score": job.best_score(table)}
-        print(json.dumps(about | {"warnings": messages.warnings}, indent=2))
+        answer_json(about | {"warnings": messages.warnings})
     return 0
 
 

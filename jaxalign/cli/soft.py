@@ -29,6 +29,8 @@ def soft(
     out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT.npz")] = None,
     plot: Annotated[str | None, FILE, Parameter(metavar="OUT.png")] = None,
     force: Annotated[bool, FLAG] = False,
+    quiet: Annotated[bool, FLAG, Parameter(alias="-q")] = False,
+    verbose: Annotated[bool, FLAG, Parameter(alias="-v")] = False,
     scoring: ScoringOptions = ScoringOptions(),  # noqa: B008
 ) -> int:
     """Probability of every pair of residues, over all alignments of two sequences.
@@ -58,8 +60,13 @@ def soft(
         Picture of the posterior; its suffix is the format. Needs jaxalign[plot].
     force
         Replace existing output files.
+    quiet
+        Only warnings and errors.
+    verbose
+        A traceback with an error.
     """
-    from jaxalign.cli import inputs, report, soft_report
+    from jaxalign.cli import inputs, soft_report, terminal
+    from jaxalign.cli.job import Messages
     from jaxalign.cli.request import mode_of, scoring_of
     from jaxalign.io import output, picture
 
@@ -70,7 +77,8 @@ def soft(
         output.check_inputs(path, (a, b, scoring.matrix))
     if plot:
         picture.check(plot)
-    read = inputs.read((a, b), scored, scoring, False, report.say)
+    messages = Messages(quiet)
+    read = inputs.read((a, b), scored, scoring, False, messages.warn)
     scored = read.scoring
     if not all(map(len, read.sequences)):
         raise InputError(f"{a}, {b}: a record is needed in each")
@@ -79,9 +87,11 @@ def soft(
     model = settings | {"temperature": temperature}
     model["adjacent_gaps"] = not forbid_adjacent_gaps
     result = soft_report.compute(*pair, scored, model)
+    kind = f"{scored.alphabet.kind} alphabet"
+    messages.say(f"{scored}; {named}; {kind}; temperature {temperature:g}")
     if out:
         soft_report.save(out, result)
     if plot:
         soft_report.draw(plot, result)
-    print("\n".join(soft_report.lines(result, *pair, scored, settings, threshold)))
+    terminal.answer(soft_report.lines(result, *pair, scored, settings, threshold))
     return 0

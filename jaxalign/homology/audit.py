@@ -14,6 +14,7 @@ from jaxalign.homology.result import Split
 from jaxalign.homology.within import within_parts
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.names import written
 from jaxalign.model.table import Table
 from jaxalign.pairs import tables
 
@@ -121,9 +122,9 @@ class Audit:
         """How many pairs there are, how many leaks, and what is in no part."""
         pairs = show.counted(self.info["all"], "pair")
         parts = zip(self.names, self.parts, strict=True)
-        sizes = ", ".join(f"{name} {len(sequences):,}" for name, sequences in parts)
+        sizes = (f"{written(name)} {len(sequences):,}" for name, sequences in parts)
         leaks = show.counted(self.leaks, "leak") if self.leaks else "no leak"
-        text = f"{leaks} in {pairs} across {sizes}"
+        text = f"{leaks} in {pairs} across {', '.join(sizes)}"
         left = any(self.left_out.values())
         return (
             f"{text}; {certificate.coverage(self.parts, self.left_out)}"
@@ -133,10 +134,11 @@ class Audit:
 
     def lines(self) -> list[str]:
         """The worst pairs, one a line."""
-        rows = zip(*self.worst.values(), strict=True)
+        *names, identities, _ = self.worst.values()
+        rows = zip(*(map(written, one) for one in names), identities, strict=True)
         return [
             f"{identity:.4f} {query} ({a}), {target} ({b})"
-            for query, target, a, b, identity, _ in rows
+            for query, target, a, b, identity in rows
         ]
 
 

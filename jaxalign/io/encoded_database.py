@@ -63,7 +63,7 @@ def is_database(path: str | os.PathLike[str]) -> bool:
     try:
         with open(path, "rb") as file:
             return os.path.isfile(path) and file.read(len(MAGIC)) == MAGIC
-    except OSError:
+    except (OSError, ValueError):  # or no name of a file
         return False
 
 
@@ -192,8 +192,9 @@ def _about(path: str) -> tuple[dict, Alphabet]:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
             page = file.read(PAGE)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", error)
+        raise InputError(f"{path}: cannot be read ({why})") from error
     if page[: len(MAGIC)] != MAGIC:
         raise InputError(f"{path}: is no index; `jaxalign index` makes one")
     if len(page) < PAGE:

@@ -7,10 +7,14 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TextIO
 
 from jaxalign.errors import JaxalignError, UsageError
+from jaxalign.model.names import visible
 
-STDOUT = "-"
+STDOUT, STANDARD_OUTPUT = "-", "standard output"
+TEMPORARIES: set[str] = set()  # files that are being written; who ends the process
+# removes them
 
 
 def check(path: str, force: bool) -> None:
@@ -24,6 +28,8 @@ def check(path: str, force: bool) -> None:
     """
     if path == STDOUT:
         return
+    if not is_name(path):
+        raise UsageError(f"{path!r}: no file can have this name")
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise UsageError(f"{path}: the folder {os.path.dirname(path)} does not exist")
@@ -33,6 +39,15 @@ def check(path: str, force: bool) -> None:
         raise UsageError(
             f"{path}: exists; use --force (force=True) to replace it, or another name"
         )
+
+
+def is_name(path: str) -> bool:
+    """Whether a file could have this name: no zero in it, no half of a surrogate pair
+    that stands for no byte."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def check_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
@@ -75,9 +90,26 @@ def naming(path: str, hint: str = "") -> Iterator[None]:
 def write_text(path: str, pieces: Iterable[str]) -> None:
     """Write pieces of text to a file, whole or not at all, or to standard output."""
     if path == STDOUT:
-        sys.stdout.writelines(pieces)
+        stream = standard_output()
+        if stream.isatty():  # which would obey what is in a name
+            pieces = map(visible, pieces)
+        with naming(STANDARD_OUTPUT):
+            stream.writelines(pieces)
         return
     write_file(path, lambda temporary: _fill(temporary, pieces))
+
+
+def standard_output() -> TextIO:
+    """Standard output.
+
+    Raises
+    ------
+    JaxalignError
+        It was closed before the process began.
+    """
+    if sys.stdout is None:
+        raise JaxalignError(f"{STANDARD_OUTPUT}: cannot be written (closed)")
+    return sys.stdout
 
 
 def write_file(path: str, fill: Callable[[str], None]) -> None:
@@ -103,18 +135,39 @@ def replace_file(path: str, fill: Callable[[str], None]) -> None:
     """As ``write_file``, but a symbolic link is replaced, and the system's errors come
     as they are."""
     _remove_abandoned(path)
-    with _temporary(path) as temporary:
+    mode = _mode_of(path)
+    with _temporary(path, mode) as temporary:
         fill(temporary)
+        if mode is not None:
+            os.chmod(temporary, mode)
         os.replace(temporary, path)
 
 
+def _mode_of(path: str) -> int | None:
+    """The mode of a file that is there, which the one in its place keeps."""
+    with suppress(OSError):
+        state = os.lstat(path)
+        if stat.S_ISREG(state.st_mode):
+            return stat.S_IMODE(state.st_mode)
+    return None
+
+
+def remove_temporaries() -> None:
+    """Remove what is half written: the process ends, and nobody else will."""
+    for name in list(TEMPORARIES):
+        with suppress(OSError):
+            os.remove(name)
+
+
 @contextmanager
-def _temporary(path: str) -> Iterator[str]:
+def _temporary(path: str, mode: int | None) -> Iterator[str]:
     """A new file beside another, which nobody can foresee; it is locked for as long as
-    its process lives."""
+    its process lives. Nobody may read it who may not read a file of this ``mode``."""
     while True:
         name = f"{_prefix(path)}{os.urandom(8).hex()}.tmp"
-        handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        TEMPORARIES.add(name)
+        opened = 0o666 if mode is None else mode & 0o666 | 0o600
+        handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, opened)
         _lock(handle, wait=True)
         if os.path.exists(name):  # else it was taken for abandoned, not locked yet
             break
@@ -124,6 +177,7 @@ def _temporary(path: str) -> Iterator[str]:
     finally:
         with suppress(FileNotFoundError):
             os.remove(name)
+        TEMPORARIES.discard(name)
         os.close(handle)
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, TextIO
 
 from jaxalign.errors import InputError
+from jaxalign.model.names import written
 
 STDIN = "-"
 
@@ -27,7 +28,7 @@ _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, OSError)
 
 def label(source: str) -> str:
     """Name an input the way messages print it."""
-    return "standard input" if source == STDIN else source
+    return "standard input" if source == STDIN else written(source)
 
 
 def keep(source: str) -> bytes | None:
@@ -44,7 +45,7 @@ def keep(source: str) -> bytes | None:
             return None
         with open(source, "rb") as handle:
             return handle.read()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _unreadable(source, error) from error
 
 
@@ -83,7 +84,7 @@ def _open_bytes(source: str, buffer: bytes | None) -> BinaryIO:
         return io.BytesIO(buffer)
     try:
         return open(source, "rb")
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _unreadable(source, error) from error
 
 
@@ -97,7 +98,9 @@ def _decompressed(raw: BinaryIO) -> tuple[str | None, BinaryIO]:
     return None, raw
 
 
-def _unreadable(source: str, error: OSError) -> InputError:
+def _unreadable(source: str, error: OSError | ValueError) -> InputError:
+    if isinstance(error, ValueError):  # a zero in it, or half a pair of surrogates
+        return InputError(f"{label(source)}: no file can have this name")
     if isinstance(error, FileNotFoundError):
         return InputError(f"{label(source)}: no such file")
     return InputError(f"{label(source)}: cannot be read ({error.strerror})")

@@ -1,16 +1,17 @@
 r"""Names in text: a control character in a name cannot end a field, a row or a line.
 
-A name is written as it stands, unless it holds a control character (C0, DEL, C1, or
-one of Unicode's two line separators) or something that would be read back as an escape.
-In such a name a tab is ``\t``, a line feed ``\n``, a carriage return ``\r``, any other
-control character ``\xHH`` or ``\uHHHH``, and a backslash is doubled. ``read_back``
-gives every name back as it was, written in either way.
+A name is written as it stands, unless it holds a control character (C0, DEL, C1, one of
+Unicode's two line separators, or a surrogate, which stands for a byte that is no UTF-8)
+or something that would be read back as an escape. In such a name a tab is ``\t``, a
+line feed ``\n``, a carriage return ``\r``, any other control character ``\xHH`` or
+``\uHHHH``, and a backslash is doubled. ``read_back`` gives every name back as it was,
+written in either way.
 """
 
 import re
 from collections.abc import Sequence
 
-CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\(?:([tnr\\])|x([0-9a-f]{2})|u([0-9a-f]{4}))")
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"}
 _LONG = {escape[1]: letter for letter, escape in _SHORT.items()}
@@ -44,6 +45,20 @@ def all_written(names: Sequence[str]) -> Sequence[str]:
     if "\\" not in text and not CONTROL.search(text):
         return names
     return tuple(map(written, names))
+
+
+def visible(text: str) -> str:
+    r"""Text that a terminal prints and does not obey: control characters are escapes,
+    but for tabs and line feeds, and nothing else changes.
+
+    Examples
+    --------
+    >>> print(visible("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    return CONTROL.sub(
+        lambda found: found[0] if found[0] in "\t\n" else _escape(found[0]), text
+    )
 
 
 def read_back(text: str) -> str:

@@ -102,10 +102,14 @@ def default_device() -> Device | str | None:
 
 
 def ambient_mesh() -> Any:
-    """The mesh of ``with jax.set_mesh(mesh):``, None outside of one."""
+    """The mesh of ``with jax.set_mesh(mesh):``, None outside of one, and for a call
+    that JAX meets while it traces another function, where it tells of none."""
     if "jax" not in sys.modules:
         return None
-    mesh = _jax().sharding.get_mesh()
+    try:
+        mesh = _jax().sharding.get_mesh()
+    except ValueError:
+        return None
     return None if mesh.empty else mesh
 
 

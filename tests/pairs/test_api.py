@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import biotite.sequence as seq
+import jax
 import numpy as np
 import oracle
 import pytest
@@ -561,3 +562,31 @@ def test_directions_of_an_empty_sequence(query, target):
     words = matrices.pop("words")
     assert words.shape == (-(-len(query) // 8), len(target))
     assert {m.shape for m in matrices.values()} == {(len(query), len(target))}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jaxalign.align("ARND", "ARND").score,
+        lambda: jaxalign.align_all(["ARND", "ARNE"], output="alignment")["score"][0],
+        lambda: jaxalign.align_all(["ARND"] * 2, implementation="sweep")["score"][0],
+        lambda: jaxalign.align_all(["ARND"] * 2, implementation="rows")["score"][0],
+        lambda: jaxalign.search(["ARND"], ["ARND"])["score"][0],
+        lambda: jaxalign.align_three("ARND", "ARND", "ARNE").score,
+        lambda: jaxalign.edit_distance(["ARND"], ["ARNE"])[0],
+        lambda: len(jaxalign.cluster(["ARND", "WWWW"], min_identity=0.5)),
+        lambda: jaxalign.scores_matrix(["ARND"])[0, 0],
+    ],
+    ids=["align", "paths", "sweep", "rows", "search", "three", "edits", "cluster"]
+    + ["matrix"],
+)
+def test_a_call_inside_a_traced_function_computes_at_once(call):
+    """Values that JAX does not trace are constants there, as in NumPy."""
+    want = float(call())
+    assert jax.jit(lambda x: x + float(call()))(1.0) == 1 + want
+    assert jax.grad(lambda x: x * float(call()))(1.0) == want
+
+
+def test_what_is_traced_cannot_be_aligned():
+    with pytest.raises(InputError, match="no values that can be read"):
+        jax.jit(lambda x: jaxalign.align(x, "ARND").score)(np.arange(3))

@@ -1,0 +1,41 @@
+"""The process of the command ``jaxalign``: its streams, its signals and its end.
+
+Little is imported before the signals are watched, so that an interrupt that comes
+while the rest is imported ends the process like any other.
+"""
+
+import os
+import sys
+from typing import NoReturn
+
+from jaxalign.cli import signals
+
+
+def run() -> NoReturn:
+    """The command ``jaxalign``: ``main`` of the process, whose end this is.
+
+    A process that has started JAX asks no device for anything any more: to give its
+    memory back takes up to a second, and in the dead context of a device it would log
+    an error each, wait for ever, or abort with a code of its own. Files were closed,
+    and what was half written removed, on the way here. Who measures the process is
+    told of its end.
+    """
+    signals.watch()
+    open_closed_streams()
+    from jaxalign.cli.main import main
+
+    code = main()
+    watched = sys.gettrace() or sys.getprofile() or "ray" in sys.modules
+    if "jax" not in sys.modules or (watched and not code):
+        sys.exit(code)
+    os._exit(code)
+
+
+def open_closed_streams() -> None:
+    """Have the numbers of closed standard streams taken: the next file that is opened
+    would have one of them, and messages of libraries would go into it."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # the lowest number that is free is this one
+            os.open(os.devnull, os.O_RDWR)

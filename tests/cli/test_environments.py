@@ -1,0 +1,257 @@
+"""Every verb in broken environments: closed or full streams, no home, no temporary
+folder, an ASCII locale, names of files and records that a terminal would obey.
+
+Most of it runs in process; ``test_processes.py`` starts a process for each verb and
+each environment.
+"""
+
+import errno
+import io
+import json
+import os
+import re
+import sys
+import tempfile
+
+import jax  # noqa: F401  (before main(), as in test_cli.py)
+import pytest
+from verb_jobs import FIRST, OTHERS, VERBS, fasta, has, reads, words
+
+from jaxalign import warmup
+from jaxalign.cli.main import main
+from jaxalign.errors import EXIT_CODES
+
+DONE, FAILED, USAGE, INPUT = 0, 1, 2, 3
+HOSTILE = "x\x1b]0;y\x07\x9b\x7f"  # a title, a bell, two controls
+FILES = ["a\x1b[31m\njaxalign: done\x9b.fa", "b\udcff\u2028.fa"]
+RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+every_verb = pytest.mark.parametrize("verb", VERBS)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A working directory with two files of three records, and a folder of programs."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("JAXALIGN_CACHE_DIR", str(tmp_path))
+    write("a.fa", fasta())
+    write("b.fa", fasta(texts=OTHERS))
+    # Programs of usual jobs take a minute.
+    monkeypatch.setattr(warmup, "usual_jobs", lambda _: [("none", lambda: None)])
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*words):
+        code = main(list(words))
+        out, err = capsys.readouterr()
+        assert code in EXIT_CODES and "hint: -v shows where" not in err, (code, err)
+        return code, out, err
+
+    return run
+
+
+@every_verb
+def test_every_verb_has_a_job(run, verb):
+    """Else it would not be tested here."""
+    assert run(*words(verb, ["a.fa", "b.fa"]))[0] == DONE
+
+
+# ------------------------------------------------------------------- what is printed
+
+
+def write(path: str, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def harmless(out: str, err: str) -> None:
+    """Nothing that a terminal would obey, and no line that a name has made up."""
+    for text in (out, err):
+        assert not RAW.search(text), RAW.search(text)
+        assert "\njaxalign: done" not in text
+
+
+@every_verb
+@pytest.mark.parametrize("kind", ["right", "json", "missing", "bad letter", "twice"])
+def test_names_cannot_command_a_terminal(run, monkeypatch, verb, kind):
+    """Those of files and of records, in answers and in errors."""
+    if kind == "json" and not has(verb, "json"):
+        return
+    names = [HOSTILE, "\u2028y", HOSTILE if kind == "twice" else "z\x85"]
+    for path, texts in zip(FILES, (FIRST, OTHERS), strict=True):
+        if kind != "missing":
+            bad = "1\x1b" if kind == "bad letter" else ""
+            write(path, fasta(names, [text + bad for text in texts]))
+    more = ("--json",) if kind == "json" else ()
+    if reads(verb):  # the table of the demo has colours
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    code, out, err = run(*words(verb, FILES, *more))
+    if kind in ("right", "json") or not reads(verb):
+        assert code == DONE
+    harmless(out, err)
+    if kind == "json":
+        json.loads(out)
+
+
+@every_verb
+def test_nor_can_words_that_are_no_options(run, verb):
+    for word in (f"--{HOSTILE}", f"--top={HOSTILE}", f"-o{HOSTILE}", HOSTILE):
+        harmless(*run(verb, "a.fa", "b.fa", word)[1:])
+
+
+@every_verb
+def test_nor_can_a_traceback(run, verb):
+    if has(verb, "verbose") and reads(verb):
+        harmless(*run(*words(verb, FILES, "-v"))[1:])
+
+
+def test_nor_can_a_certificate(run):
+    """Names of files, parts and records in it."""
+    for path, texts in zip(FILES, (FIRST, OTHERS), strict=True):
+        write(path, fasta([HOSTILE, "y\x85", "z"], texts))
+    cut = ("--max-identity", "0.5")
+    code, out, err = run("audit", *FILES, *cut, "-o", "c.json")
+    assert code == DONE
+    harmless(out, err)
+    with open("c.json", encoding="utf-8") as file:
+        about = json.load(file)
+    assert [one["path"] for one in about["inputs"]] == FILES
+    code, out, err = run("audit", "--certificate", "c.json")
+    assert code == DONE
+    harmless(out, err)
+    for path in (HOSTILE, "\ud800", "\x00", "\njaxalign: done"):
+        about["inputs"][0]["path"] = path
+        with open("c.json", "w", encoding="ascii") as file:
+            json.dump(about, file)
+        code, out, err = run("audit", "--certificate", "c.json")
+        assert code != DONE
+        harmless(out, err)
+
+
+# -------------------------------------------------------------------- broken streams
+
+
+class Stream(io.TextIOWrapper):
+    """Standard output as a process has it, with its bytes at hand."""
+
+    def __init__(self, encoding):
+        self.bytes = io.BytesIO()
+        super().__init__(self.bytes, encoding=encoding, newline="\n")
+
+    def close(self):
+        """Not by the interpreter: the bytes are still wanted."""
+
+
+def printed(monkeypatch, encoding: str, line: list[str]) -> bytes:
+    stream = Stream(encoding)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        assert main(line) == DONE
+        sys.stdout.flush()
+    return stream.bytes.getvalue()
+
+
+@every_verb
+def test_the_locale_changes_no_answer(monkeypatch, verb):
+    """Answers are UTF-8, as in files."""
+    write("\u00e9.fa", fasta(["\u00e9", "\u4e2d", "c"]))
+    line = words(verb, ["\u00e9.fa", "b.fa"])
+    line += ["--force"] if verb == "index" else []
+    wide, narrow = (printed(monkeypatch, x, line) for x in ("utf-8", "ascii"))
+    changing = re.compile(rb"\d+\.\d+ s|free bytes: [\d,]+|budget bytes: [\d,]+")
+    assert changing.sub(b"", wide) == changing.sub(b"", narrow)
+
+
+@every_verb
+def test_an_answer_that_cannot_be_written_is_an_error(monkeypatch, capsys, verb):
+    """A full disk behind standard output."""
+    with open("/dev/full", "w") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        code = main(words(verb, ["a.fa", "b.fa"]))
+    err = capsys.readouterr().err
+    assert code == (DONE if verb in ("index", "warmup") else FAILED)
+    if code:
+        said = "jaxalign: error: standard output: cannot be written (No space left"
+        assert said in err and "hint: -v" not in err
+
+
+@every_verb
+@pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
+def test_closed_streams(monkeypatch, capsys, verb, closed):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, closed, None)
+        code = main(words(verb, ["a.fa", "b.fa"]))
+    out, err = capsys.readouterr()
+    if closed == "stderr":  # messages are no answer
+        assert "jaxalign: error" not in out and "computed" not in out
+    silent = closed == "stdout" and verb not in ("index", "warmup")
+    assert code == (FAILED if silent else DONE), err
+    if silent:
+        assert "jaxalign: error: standard output: cannot be written (closed" in err
+
+
+# ------------------------------------------------------------------------- no folders
+
+
+@every_verb
+def test_no_home_and_no_temporary_folder(run, monkeypatch, verb):
+    def refuse(*_):
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("JAXALIGN_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_get_default_tempdir", refuse)
+    code = run(*words(verb, ["a.fa", "b.fa"]))[0]
+    assert code == (USAGE if verb == "warmup" else DONE)
+
+
+@every_verb
+@pytest.mark.parametrize("path", ["/proc/out.tsv", "/dev/full", "none/out.tsv", "."])
+def test_a_place_that_cannot_be_written_to(run, verb, path):
+    if has(verb, "out") and reads(verb):
+        code, out, err = run(*words(verb, ["a.fa", "b.fa"], "-o", path))
+        assert code in (FAILED, USAGE) and path in err and not out
+
+
+@every_verb
+def test_a_new_file_has_the_mode_of_the_mask_and_a_replaced_one_its_own(run, verb):
+    if not (has(verb, "out") and reads(verb)):
+        return
+    line = words(verb, ["a.fa", "b.fa"], "-o", "out.tsv")
+    before = os.umask(0o077)
+    try:
+        assert run(*line)[0] == DONE
+        assert os.stat("out.tsv").st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
+    for mode in (0o600, 0o640, 0o400):
+        os.chmod("out.tsv", mode)
+        assert run(*line, "--force")[0] == DONE
+        assert os.stat("out.tsv").st_mode & 0o777 == mode
+
+
+# ---------------------------------------------------------------------------- the words
+
+
+@every_verb
+def test_files_after_two_hyphens_may_begin_with_one(run, verb):
+    write("-in.fa", fasta())
+    if reads(verb):
+        name, *rest = words(verb, ["-in.fa", "b.fa"])
+        options = [x for x in rest if x not in ("-in.fa", "b.fa")]
+        files = [x for x in rest if x in ("-in.fa", "b.fa")]
+        assert run(name, *options, "--", *files)[0] == DONE
+
+
+@every_verb
+def test_every_verb_that_says_something_can_be_quiet(run, verb):
+    line = words(verb, ["a.fa", "b.fa"])
+    if has(verb, "quiet"):
+        assert run(*line, "-q")[2] == ""
+    else:
+        assert verb == "demo" or run(*line)[2] == ""

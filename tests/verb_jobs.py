@@ -1,0 +1,76 @@
+"""A small job of every verb of the command line, read from the verbs themselves.
+
+A new verb joins by itself: its files are its positional arguments, and what it needs
+besides stands in ``NEEDED`` by the name of the parameter.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from inspect import Parameter, signature
+from typing import Any
+
+from jaxalign.cli.main import app
+
+NEEDED = {"max_identity": "0.5", "min_identity": "0.5", "folds": "3"}
+FIRST = ("MKTAYIAKQRQISFVKSHFSRQ", "HEAGAWGHEEPAWHEAEWWCC", "LLVVTTSSNNGGFFYYPPDDKK")
+OTHERS = ("MKKLLPTAAAGLLLLAAQPAM", "GSHMASMTGGQQMGRGSDDDK", "EEEDDRRKKHHQQNNPPCCSS")
+RECORDS = ("a", "b", "c")
+
+
+def verbs() -> dict[str, Callable[..., int]]:
+    """The function of each verb, by its name."""
+    found = app()
+    names = [name for name in found if not name.startswith("-")]
+    return {name: found[name].default_command for name in names}
+
+
+VERBS = tuple(verbs())
+
+
+def words(verb: str, files: list[str], *more: str) -> list[str]:
+    """A command line of a verb; ``files`` are two, of which it takes what it needs."""
+    parameters = signature(verbs()[verb]).parameters
+    given: list[str] = []
+    for parameter in parameters.values():
+        if parameter.kind is Parameter.VAR_POSITIONAL:
+            given += files
+        elif parameter.kind is Parameter.POSITIONAL_ONLY and _is_needed(parameter):
+            given.append(files[len(given) % 2])
+    for name, value in NEEDED.items():
+        if name in parameters:
+            given += ["--" + name.replace("_", "-"), value]
+    return [verb, *given, *more]
+
+
+def reads(verb: str) -> bool:
+    """Whether a verb needs a file."""
+    return len(words(verb, ["x", "y"])) > 1
+
+
+def has(verb: str, option: str) -> bool:
+    """Whether a verb has an option, by the name of its parameter or field."""
+    return option in _names(signature(verbs()[verb]).parameters.values())
+
+
+def _is_needed(parameter: Parameter) -> bool:
+    return parameter.default is Parameter.empty
+
+
+def _names(parameters: Any) -> Iterator[str]:
+    for parameter in parameters:
+        yield parameter.name
+        yield from _fields(parameter.default)
+
+
+def _fields(options: Any) -> Iterator[str]:
+    """Names of options in dataclasses, those in them too."""
+    if is_dataclass(options):
+        for field in fields(options):
+            yield field.name
+            yield from _fields(getattr(options, field.name))
+
+
+def fasta(names=RECORDS, texts=FIRST) -> bytes:
+    """Three records that are not alike."""
+    records = zip(names, texts, strict=True)
+    return "".join(f">{name}\n{text}\n" for name, text in records).encode()
