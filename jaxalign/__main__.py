@@ -1,6 +1,20 @@
-"""``python -m jaxalign`` is the command ``jaxalign``."""
+"""``python -m jaxalign`` is the command ``jaxalign``.
 
-from jaxalign.cli.process import run
+An interrupt that comes while the verbs are imported ends the process like any other.
+"""
+
+from typing import NoReturn
+
+from jaxalign.cli import process
+
+
+def run() -> NoReturn:
+    """The command ``jaxalign``."""
+    process.begin()
+    from jaxalign.cli.main import main
+
+    process.end(main())
+
 
 if __name__ == "__main__":
     run()

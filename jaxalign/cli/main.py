@@ -3,11 +3,12 @@
 import errno
 import os
 import sys
+from typing import NoReturn
 
 from cyclopts import App, CycloptsError, Group
 
 from jaxalign import __version__
-from jaxalign.cli import terminal
+from jaxalign.cli import process, terminal
 from jaxalign.cli.align import align
 from jaxalign.cli.all_pairs import all_pairs
 from jaxalign.cli.audit import audit
@@ -17,7 +18,6 @@ from jaxalign.cli.demo import demo
 from jaxalign.cli.index import index
 from jaxalign.cli.info import info
 from jaxalign.cli.matrices import matrices
-from jaxalign.cli.process import run
 from jaxalign.cli.search import search
 from jaxalign.cli.soft import soft
 from jaxalign.cli.split import split
@@ -100,6 +100,12 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:
         return _fail(_message(error), _exit_code(error), argv)
     return result or 0
+
+
+def run() -> NoReturn:
+    """``main`` of a process that has imported this file, and its end."""
+    process.begin()
+    process.end(main())
 
 
 def _prepare(argv) -> None:

@@ -1,7 +1,6 @@
 """The process of the command ``jaxalign``: its streams, its signals and its end.
 
-Little is imported before the signals are watched, so that an interrupt that comes
-while the rest is imported ends the process like any other.
+Little is imported here: signals are watched before the rest is imported.
 """
 
 import os
@@ -11,8 +10,14 @@ from typing import NoReturn
 from jaxalign.cli import signals
 
 
-def run() -> NoReturn:
-    """The command ``jaxalign``: ``main`` of the process, whose end this is.
+def begin() -> None:
+    """Watch for signals, and take the places of closed streams."""
+    signals.watch()
+    open_closed_streams()
+
+
+def end(code: int) -> NoReturn:
+    """End the process with an exit code, its answers written.
 
     A process that has started JAX asks no device for anything any more: to give its
     memory back takes up to a second, and in the dead context of a device it would log
@@ -20,11 +25,6 @@ def run() -> NoReturn:
     and what was half written removed, on the way here. Who measures the process is
     told of its end.
     """
-    signals.watch()
-    open_closed_streams()
-    from jaxalign.cli.main import main
-
-    code = main()
     watched = sys.gettrace() or sys.getprofile() or "ray" in sys.modules
     if "jax" not in sys.modules or (watched and not code):
         sys.exit(code)

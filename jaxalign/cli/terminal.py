@@ -74,7 +74,7 @@ def as_json(about: dict) -> str:
     r"""JSON for people and programs: letters as they are, and whatever a terminal
     would obey, or UTF-8 does not hold, as ``\uXXXX``."""
     text = json.dumps(about, indent=2, ensure_ascii=False)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def finish() -> None:

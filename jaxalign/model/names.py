@@ -57,7 +57,7 @@ def visible(text: str) -> str:
     a\x1b[31mb
     """
     return CONTROL.sub(
-        lambda found: found[0] if found[0] in "\t\n" else _escape(found[0]), text
+        lambda match: match[0] if match[0] in "\t\n" else _escape(match[0]), text
     )
 
 
