@@ -47,12 +47,14 @@ PAIRS = {
 # An operation without a floor is what lies between its floors: options, plan, result …
 ARROWS = {
     "": {"runtime"},
+    "selftest": {"", "model", "pairs.api", "runtime"},
     "warmup": {"database.api", "model", "pairs.api", "runtime"},
     "__main__": {"cli"},
     "affine": set(),
     "bits": COMMON | {"one_function"},
     "cli": {
         "",
+        "selftest",
         "warmup",
         "io",
         "model",
@@ -133,6 +135,7 @@ OUTSIDE = {
     "edits.dp": {"jax"},
     "edits.gpu": {"jax", "numpy"},
     "pairs.proofs": {"jax", "numpy"},
+    "selftest": {"numpy"},
     "warmup": {"numpy"},
     "cli": {"cyclopts", "numpy", "rich"},
     "database": {"jax", "numpy"},

@@ -19,6 +19,7 @@ from jaxalign.cli.index import index
 from jaxalign.cli.info import info
 from jaxalign.cli.matrices import matrices
 from jaxalign.cli.search import search
+from jaxalign.cli.selftest import selftest
 from jaxalign.cli.soft import soft
 from jaxalign.cli.split import split
 from jaxalign.cli.three import three
@@ -43,7 +44,7 @@ VERBS = {
     Group.create_ordered("Align"): (align, all_pairs, three, soft),
     Group.create_ordered("Search a database"): (search, index),
     Group.create_ordered("Split without leaks"): (cluster, dedup, split, audit),
-    Group.create_ordered("This machine"): (info, warmup, matrices, demo),
+    Group.create_ordered("This machine"): (info, warmup, selftest, matrices, demo),
 }
 HERE = Group.create_ordered("This program")
 NAMES = {all_pairs: "all"}

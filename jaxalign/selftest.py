@@ -1,0 +1,158 @@
+"""A test of the GPU kernels on the card that is there, against NumPy.
+
+Random jobs run twice: by the kernels, and by rows in NumPy, which share no code with
+them. ``jaxalign selftest`` is the same on the command line. It ends with a line that
+its owner can send to those who write the kernels for a card that they do not have.
+"""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jaxalign import __version__
+from jaxalign.errors import DeviceError
+from jaxalign.model.alignment import SPANS
+from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.scoring import Scoring
+from jaxalign.model.table import Table
+from jaxalign.model.versions import package_versions
+from jaxalign.pairs import api
+from jaxalign.runtime import machine
+
+OUTPUTS = "score", "identity", "stats", "alignment"
+# A matrix with its costs, linear gaps, and scores that 16 bits do not always hold.
+SCORINGS = (
+    Scoring(),
+    Scoring("BLOSUM50", gap_open=12, gap_extend=2),
+    Scoring("PAM250", gap_open=6, gap_extend=6),
+    Scoring(match=700, mismatch=-900, gap_open=1100, gap_extend=300),
+)
+LETTERS = 4  # all alphabets have as many
+COUNT, LONGEST = 24, 384  # sequences of a job, and letters; few sizes: few programs
+SPEED_COUNT = 2000  # sequences of the job that is timed, 384 letters each
+
+
+@dataclass
+class Findings:
+    """Counts of jobs and pairs that were compared, and the jobs that differ."""
+
+    jobs: int = 0
+    pairs: int = 0
+    different: list[str] = field(default_factory=list)
+
+
+def random_sequences(dice: np.random.Generator, scoring: Scoring) -> Sequences:
+    """Relatives and strangers of 1 to ``LONGEST`` letters."""
+    lengths = [1, LONGEST, LONGEST - 1, *dice.integers(1, LONGEST, COUNT - 3)]
+    parts = [dice.integers(0, LETTERS, n).astype(np.uint8) for n in lengths]
+    for k in range(3, COUNT, 2):
+        near = dice.random(len(parts[k])) < 0.8
+        other = np.resize(parts[k - 1], len(parts[k]))
+        parts[k] = np.where(near, other, parts[k])
+    return from_parts([f"s{k}" for k in range(COUNT)], parts, scoring.alphabet)
+
+
+def random_job(number: int) -> tuple[Sequences, Scoring, dict]:
+    """The sequences, scoring and options of a job; the first ones take every output in
+    every mode."""
+    dice = np.random.default_rng(number)
+    scoring = SCORINGS[number // (3 * len(OUTPUTS)) % len(SCORINGS)]
+    mode = ("local", "global", "semiglobal")[number % 3]
+    options = {"mode": mode, "output": OUTPUTS[number // 3 % len(OUTPUTS)]}
+    if mode == "global":
+        options["free_ends"] = [end for end in SPANS if dice.random() < 0.4]
+    return random_sequences(dice, scoring), scoring, options
+
+
+def difference(number: int) -> tuple[int, str]:
+    """Pairs of a job, and the names of the columns in which the two ways differ."""
+    sequences, scoring, options = random_job(number)
+    tables = [
+        api.align_all(sequences, scoring, implementation=name, **options)
+        for name in ("pallas", "rows")
+    ]
+    return len(tables[0]), ", ".join(different_columns(*tables))
+
+
+def different_columns(one: Table, other: Table) -> list[str]:
+    """Names of the columns that two tables do not share; paths are ``operations``."""
+    names = {*one.columns, *other.columns}
+    named = [
+        name
+        for name in sorted(names)
+        if not np.array_equal(one.columns.get(name, ()), other.columns.get(name, ()))
+    ]
+    paths = one.operations, other.operations
+    same = paths[0] is paths[1] or np.array_equal(*paths)
+    return named if same else [*named, "operations"]
+
+
+def compare(seconds: float, tell: Callable[[str], None]) -> Findings:
+    """Run random jobs for so many seconds, and at least one.
+
+    Parameters
+    ----------
+    seconds : from the start of the first job to that of the last one
+    tell : takes a line for each job that differs
+    """
+    findings, begin = Findings(), time.monotonic()
+    while not findings.jobs or time.monotonic() - begin < seconds:
+        pairs, columns = difference(findings.jobs)
+        if columns:
+            findings.different.append(f"job {findings.jobs}: {columns}")
+            tell(findings.different[-1])
+        findings.jobs += 1
+        findings.pairs += pairs
+    return findings
+
+
+def speed(count: int = SPEED_COUNT) -> float:
+    """GCUPS of the local scores of random proteins of 384 letters, second call."""
+    dice = np.random.default_rng(1)
+    parts = list(dice.integers(0, 20, (count, LONGEST)).astype(np.uint8))
+    names = [f"s{k}" for k in range(count)]
+    sequences = from_parts(names, parts, Scoring().alphabet)
+    options = {"mode": "local", "output": "score", "implementation": "pallas"}
+    for _ in range(2):
+        begin = time.monotonic()
+        api.align_all(sequences, **options)
+        seconds = time.monotonic() - begin
+    return count * (count - 1) / 2 * LONGEST**2 / seconds / 1e9
+
+
+def selftest(seconds: float, tell: Callable[[str], None]) -> tuple[str, bool]:
+    """The line to send, and whether all results were equal.
+
+    Raises
+    ------
+    DeviceError
+        There are no kernels for JAX's first device.
+    """
+    implementation, why = api.implementation_of(api.PairOptions())
+    if implementation != "pallas":
+        use = api.gpu_use()
+        hint = f"\nhint: {use['hint']}" if "hint" in use else ""
+        raise DeviceError(f"selftest: no GPU kernels run here: {use['why']}{hint}")
+    findings = compare(seconds, tell)
+    return report(findings, speed(), why), not findings.different
+
+
+def report(findings: Findings, gcups: float, why: str) -> str:
+    """Card, driver, versions, what was compared and the speed, in a line."""
+    card = api.describe_device(api.select_device("auto"))
+    driver = re.search(r"\d{3}\.[\d.]+", machine.driver() or "")
+    versions = package_versions(("jax", "jaxlib"))
+    differ = f"{len(findings.different)} jobs differ" if findings.different else "equal"
+    return "; ".join(
+        (
+            f"jaxalign {__version__}",
+            f"{card['kind']} ({why})",
+            f"driver {driver[0] if driver else 'unknown'}",
+            f"JAX {versions['jax']}, jaxlib {versions['jaxlib']}",
+            f"{findings.jobs} jobs, {findings.pairs:,} pairs: {differ}",
+            f"local scores {gcups:,.0f} GCUPS",
+        )
+    )
