@@ -301,6 +301,7 @@ def test_a_static_split_waits_for_its_heaviest_share():
     assert scale_dealt.makespans(cells[::-1], seconds[::-1], 8)[0] == 8.0
 
 
+@pytest.mark.usefixtures("compiled")
 def test_rows_of_scale_run(monkeypatch):
     monkeypatch.setattr(scale_rows, "HERE", BENCHMARKS / "none")
     monkeypatch.setattr(scale_rows, "proteins", lambda count=None: _few(count or 12))

@@ -93,9 +93,14 @@ def test_a_matrix_of_scores(monkeypatch):
     "scoring, options",
     [
         (Scoring(), {"free_ends": ["query_start", "target_start"]}),
-        (Scoring(gap_open=4, gap_extend=4), {"output": "stats", "threads": 2}),
-        pytest.param(scoring_of(*HIGHEST_OF_PATHS), {}, marks=pytest.mark.slow),
-        (one_way(), {}),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (Scoring(gap_open=4, gap_extend=4), {"output": "stats", "threads": 2}),
+                (scoring_of(*HIGHEST_OF_PATHS), {}),
+                (one_way(), {}),
+            )
+        ),
     ],
     ids=["free starts", "linear", "limits", "one way"],
 )
