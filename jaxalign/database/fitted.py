@@ -27,7 +27,7 @@ from jaxalign.model.fitted_statistics import (
     is_trustworthy,
 )
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs import tables
+from jaxalign.pairs import jobs
 from jaxalign.pairs.options import PairOptions
 
 SAMPLE, LEAST, DECOYS = 4000, 1000, 200  # sequences
@@ -143,5 +143,5 @@ def _fit_to_shuffled(queries, sample, scoring, options, values, sources) -> None
 
 def _scores(queries: Sequences, targets: Sequences, scoring, options) -> np.ndarray:
     """(queries, targets)."""
-    scores = tables.run("cross", queries, targets, scoring, options)["score"]
+    scores = jobs.run("cross", queries, targets, scoring, options)["score"]
     return scores.reshape(len(queries), len(targets))

@@ -9,7 +9,6 @@ to the device while one is computed.
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -27,6 +26,7 @@ from jaxalign.pairs.plan import Task, merge
 from jaxalign.pairs.run_state import Run
 from jaxalign.runtime import device_errors, memory
 from jaxalign.runtime.devices import first_device, precision
+from jaxalign.runtime.pipeline import read_ahead
 from jaxalign.runtime.programs import stored
 
 STAGE_LANES = 128
@@ -63,7 +63,7 @@ def scan(
     best, cells_done = None, 0
     shape = len(task.queries), 0
     hits = Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
-    for block, stages in ahead(_prepared(task, blocks)):
+    for block, stages in read_ahead(_prepared(task, blocks)):
         for run, index in stages:
             tells = None if tell is None else partial(_tell, tell, cells_done)
             best, info = _fold(run, index, best, tells)
@@ -77,17 +77,6 @@ def scan(
     if best is not None:
         hits.score, hits.index = (np.asarray(x) for x in best)
     return hits
-
-
-def ahead(items: Iterable) -> Iterator:
-    """The same items, the next one made in a thread while one is in use."""
-    items = iter(items)
-    end = object()
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, items, end)
-        while (item := coming.result()) is not end:
-            coming = pool.submit(next, items, end)
-            yield item
 
 
 def _tell(tell, before, cells, _all):

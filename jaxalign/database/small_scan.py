@@ -42,10 +42,10 @@ def scan(
     for block in blocks:
         part = engine.plan(_scores_task(task, block))
         tells = None if tell is None else partial(_tell, tell, cells_done)
-        columns, _, info = engine.run(part, tells)
+        table = engine.run(part, tells)
         known = hits.info["implementation"]
-        hits.info = merge([hits.info, info]) if known else info
-        _fold(task, hits, columns["score"], block)
+        hits.info = merge([hits.info, table.info]) if known else table.info
+        _fold(task, hits, table["score"], block)
         cells_done += part.task.job.cells
         if keep:
             wanted = np.unique(hits.index)

@@ -20,7 +20,7 @@ from jaxalign.homology.options import (
 from jaxalign.homology.seeds import likely_pairs
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.table import Table
-from jaxalign.pairs import tables
+from jaxalign.pairs import jobs
 from jaxalign.pairs.large_jobs import stream_parts
 from jaxalign.pairs.options import PairOptions, make_task
 from jaxalign.runtime import pipeline
@@ -168,7 +168,7 @@ def _seeds(sets, a: int, b: int, definition: Definition, count: int) -> WorstPai
     i, j = likely_pairs(sets[a], sets[b], SEEDS * count, threads)
     sides = sets[a].take(i), sets[b].take(j)
     chosen = pair_options(definition, 0.0)
-    table = tables.run("zip", *sides, definition.scoring, chosen)
+    table = jobs.run("zip", *sides, definition.scoring, chosen)
     rows = table["query"]
     return _pairs(a, b, i[rows], j[rows], identities(table, definition))
 

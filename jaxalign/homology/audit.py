@@ -16,7 +16,7 @@ from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.names import written
 from jaxalign.model.table import Table
-from jaxalign.pairs import tables
+from jaxalign.pairs import jobs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,7 +162,7 @@ def with_alignments(
         identity=None,
         min_length_ratio=None,
     )
-    table = tables.run("zip", *sides, definition.scoring, chosen)
+    table = jobs.run("zip", *sides, definition.scoring, chosen)
     m, n = (side.lengths for side in sides)
     below = {"longer": np.maximum(m, n), "shorter": np.minimum(m, n)}
     below = below.get(kind, (m + n) / 2)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxalign.homology.links import PairCounts, rows_at_once
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
-from jaxalign.pairs import tables
+from jaxalign.pairs import jobs
 from jaxalign.pairs.windows import WholeJob
 from jaxalign.runtime.lengths import by_length
 
@@ -92,7 +92,7 @@ def _join(state, queries, targets, sequences, definition, counts) -> None:
     longest = (int(sequences.lengths.max()),) * 2
     letters = len(sequences.codes)
     whole = WholeJob(longest, letters**2 // 2, len(sequences), letters)
-    table = tables.run(kind, *sides, scoring, pair_options(definition), whole)
+    table = jobs.run(kind, *sides, scoring, pair_options(definition), whole)
     shares, before = identities(table, definition), counts.pairs
     counts.add(table.info, shares, definition)
     counts.pairs = before  # pairs with a member count as settled, not as aligned

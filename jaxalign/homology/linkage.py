@@ -14,7 +14,7 @@ from jaxalign.homology.components import renumbered
 from jaxalign.homology.links import Links, PairCounts
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
-from jaxalign.pairs import tables
+from jaxalign.pairs import jobs
 from jaxalign.runtime import memory
 
 APART = 2.0  # a distance above every one that identities give
@@ -94,7 +94,7 @@ def _linked_distances(family: np.ndarray, i, j, identity) -> np.ndarray:
 def _all_distances(sequences, family, definition: Definition, counts: PairCounts):
     """Distances of all pairs of a component; pairs of too unequal lengths have 1."""
     members, scoring = sequences.take(family), definition.scoring
-    table = tables.run("all", members, members, scoring, pair_options(definition, 0.0))
+    table = jobs.run("all", members, members, scoring, pair_options(definition, 0.0))
     counts.aligned += len(table)  # the pairs were counted with the links
     square = np.ones((len(family),) * 2)
     i, j = table["query"], table["target"]

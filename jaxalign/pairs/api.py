@@ -10,8 +10,7 @@ over there cost nothing. An insertion may stand next to a deletion.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal, Unpack, overload
+from typing import Literal, Unpack, overload
 
 import numpy as np
 
@@ -22,8 +21,15 @@ from jaxalign.model.alignment import Alignment
 from jaxalign.model.choices import EndKeywords
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import ScoringLike, as_scoring
-from jaxalign.model.table import Table, join
-from jaxalign.pairs import engine, small_jobs
+from jaxalign.model.table import Table
+from jaxalign.pairs import small_jobs
+from jaxalign.pairs.jobs import (
+    all_table,
+    pairs_table,
+    plan_of,
+    plan_sets,
+    run_plan,
+)
 from jaxalign.pairs.options import (
     AlignKeywords,
     AllKeywords,
@@ -32,15 +38,10 @@ from jaxalign.pairs.options import (
     PlanKeywords,
     check,
     filters_of,
-    make_task,
 )
 from jaxalign.pairs.pair_tables import directions, dp_table
-from jaxalign.pairs.parts import part_stream, query_ranges
-from jaxalign.pairs.parts.query_ranges import Part
-from jaxalign.pairs.plan import Plan, Task, added
-from jaxalign.pairs.proofs import survivors
-from jaxalign.pairs.tables import pairing, stream, table_of
-from jaxalign.runtime.devices import ambient_mesh, describe_device, select_device
+from jaxalign.pairs.plan import Plan, added
+from jaxalign.runtime.devices import describe_device, select_device
 from jaxalign.runtime.gpu_use import gpu_use
 from jaxalign.signatures import with_options
 
@@ -206,13 +207,6 @@ def align_pairs(
     return pairs_table(queries, targets, scoring, PairOptions(**options))
 
 
-def pairs_table(
-    queries: SetLike, targets: SetLike, scoring: ScoringLike, options: PairOptions
-) -> Table:
-    """``align_pairs``, its options packed."""
-    return run_plan(plan_of(queries, targets, scoring, options), options)
-
-
 @with_options(PairOptions)
 def align_all(
     sequences: SetLike, scoring: ScoringLike = None, **options: Unpack[AllKeywords]
@@ -240,40 +234,6 @@ def align_all(
     return all_table(sequences, scoring, PairOptions(**options))
 
 
-def all_table(sequences: SetLike, scoring: ScoringLike, options: PairOptions) -> Table:
-    """``align_all``, its options packed."""
-    scoring = as_scoring(scoring)
-    (sequences,) = inputs.sets(scoring, sequences)
-    task = make_task("all", sequences, sequences, scoring, options)
-    if options.cluster is None and not task.filters:
-        if options.part_rows is not None:
-            raise UsageError(
-                "part_rows: there are parts with a cluster or a filter only"
-            )
-        return run_plan(engine.plan(task), options)
-    return _joined(task, query_ranges.cut_of(task, options.part_rows), options)
-
-
-def run_plan(plan: Plan, options: PairOptions) -> Table:
-    """The table of a plan: what ``align_pairs`` or ``align_all`` returns.
-
-    options : those of the plan; of them the cluster, and who is told of progress
-    """
-    if plan.parts:
-        return _joined(plan.task, list(plan.parts), options)
-    if options.cluster is not None:
-        parts = query_ranges.cut_of(plan.task, options.part_rows)
-        return _joined(plan.task, parts, options)
-    watched = options.progress, options.busy
-    results: Any = engine.run(plan, *watched, survivors.plan_survivors)
-    return table_of(plan.task, *results)
-
-
-def _joined(task: Task, parts: list[Part], options: PairOptions) -> Table:
-    tables = list(stream(task, parts, options))
-    return join((table for _, table in tables), part_stream.merge_all(tables))
-
-
 @with_options(PairOptions)
 def plan(
     queries: SetLike,
@@ -293,35 +253,6 @@ def plan(
         It exceeds the budget.
     """
     return plan_of(queries, targets, scoring, PairOptions(**options))
-
-
-def plan_of(
-    queries: SetLike,
-    targets: SetLike | None,
-    scoring: ScoringLike,
-    options: PairOptions,
-) -> Plan:
-    """``plan``, its options packed."""
-    scoring, by_parts = as_scoring(scoring, by_position=True), options.parts
-    if targets is None:
-        (queries,) = inputs.sets(scoring, queries)
-        task = make_task("all", queries, queries, scoring, options)
-        if by_parts or options.part_rows is not None or task.filters:
-            parts = query_ranges.cut_of(task, options.part_rows)
-            return part_stream.plan_parts(task, parts)
-    else:
-        for name in ("include_self", "parts", "part_rows"):
-            if getattr(options, name):
-                raise UsageError(f"{name} is for all pairs of one set, without targets")
-        if options.mesh is None and options.devices is None:
-            options = replace(options, mesh=ambient_mesh())
-        queries, targets = inputs.sets(scoring, queries, targets)
-        kind, queries, paired = pairing(queries, targets)
-        task = make_task(kind, queries, paired, scoring, options)
-        if len(paired) != len(targets):
-            task = replace(task, single_target=targets)
-    plan = engine.plan(task)
-    return replace(plan, figures=plan.figures | survivors.bound_figures(task))
 
 
 def implementation_of(options: PairOptions) -> tuple[str, str]:
@@ -355,6 +286,7 @@ __all__ = [
     "pairs_table",
     "plan",
     "plan_of",
+    "plan_sets",
     "run_plan",
     "select_device",
 ]

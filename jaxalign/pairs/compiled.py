@@ -5,12 +5,13 @@ rows (``pairs.small_jobs``).
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 import jax
 
-from jaxalign.errors import DeviceError, UsageError
+from jaxalign.errors import DeviceError, MemoryPlanError, UsageError
 from jaxalign.pairs import schedule, small_jobs
-from jaxalign.pairs.cpu import eight_bits, execute, spmd, window_plan
+from jaxalign.pairs.cpu import eight_bits, execute, long_pair, partition, spmd
 from jaxalign.pairs.gpu import (
     device_memory,
     dispatch,
@@ -19,11 +20,14 @@ from jaxalign.pairs.gpu import (
     score_types,
 )
 from jaxalign.pairs.options import IMPLEMENTATIONS
-from jaxalign.pairs.plan import Piece, Plan, Task
+from jaxalign.pairs.plan import Piece, Plan, Task, describe
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, sizes_of
 from jaxalign.pairs.run_state import Run, Worker
+from jaxalign.pairs.windows import Partition
+from jaxalign.pairs.windows import pairs as pairs_of
 from jaxalign.runtime.backend import kernels_pallas
 from jaxalign.runtime.devices import first_device
+from jaxalign.runtime.memory import refuse_over, show_bytes
 
 
 def choose(implementation: str | None, devices=()) -> tuple[str, str]:
@@ -67,7 +71,7 @@ def plan(task: Task) -> Plan:
         blocks = dispatch.pieces_of(task, split.blocks)
         others = "pairs beyond the kernels"
     else:
-        figures, split = window_plan.make_plan(task)
+        figures, split = _plan_windows(task)
         blocks = execute.pieces_of(task, split.blocks)
         others = "pairs too long, or too few, for a window" if name == "sweep" else None
     by_rows, alone = small_jobs.lone_pairs(task, split.pairs)
@@ -184,3 +188,58 @@ def places(task: Task) -> list:
 def on_device(device):
     """A context in which JAX computes on a device, None: on its own choice."""
     return jax.default_device(device) if device else nullcontext()
+
+
+def _plan_windows(task: Task) -> tuple[dict, Partition]:
+    """The figures of a run, before it begins, and its windows and single pairs.
+
+    Raises
+    ------
+    MemoryPlanError
+        The result and a piece for every thread exceed the budget; or checkpoints are
+        needed where another implementation is named.
+    """
+    fit = task.result_bytes + 2**20 * task.threads
+    if fit <= task.budget:
+        figures, split = _cut_windows(task)
+        if _bytes(figures) <= task.budget:
+            return figures, split
+    # Bytes of a piece follow the budget: grow it until the plan fits, and name that.
+    while (needed := _bytes(_cut_windows(replace(task, budget=fit))[0])) > fit:
+        fit = needed
+    refuse_over(fit, task.budget, f"{task.job.pairs:,} pairs")
+    return _cut_windows(task)
+
+
+def _bytes(figures: dict) -> int:
+    return figures["result_bytes"] + figures["window_bytes"] * figures["threads"]
+
+
+def _cut_windows(task: Task) -> tuple[dict, Partition]:
+    """(figures, partition) within the task's budget, as far as the pairs can be cut."""
+    limit = task.window_budget
+    split = partition.cut(task.job, limit)
+    if task.implementation is None:
+        split = partition.without_lone(task.job, split)
+    if task.implementation in ("wavefront", "striped"):
+        single = [pair for w in split.blocks for pair in pairs_of(task.job, w)]
+        split = Partition([], [*single, *split.pairs])
+    sizes = [(len(task.queries[i]), len(task.targets[j])) for i, j in split.pairs]
+    if task.implementation == "sweep" and sizes:
+        if limit >= partition.MAX_NARROW_BYTES:
+            size = show_bytes(partition.MAX_NARROW_BYTES)
+            raise MemoryPlanError(
+                f"{len(sizes):,} pairs do not fit a window of {size} with "
+                "their backtrack: leave the implementation open, or name wavefront"
+            )
+        needed = [partition.least_bytes(task.job, *pair) for pair in split.pairs]
+    else:
+        needed = [long_pair.bytes_needed(*size, limit) for size in sizes]
+    needed += [partition.window_bytes(w, 4, task.job.steps) for w in split.blocks]
+    dtypes = {task.dtype(*shape) for shape in sizes}
+    dtypes |= {task.dtype(w.m, w.n) for w in split.blocks}
+    if split.blocks and eight_bits.limit(task):
+        dtypes.add("int8")
+    if any(eight_bits.opening(task, w) is not None for w in split.blocks):
+        dtypes.add("uint8")
+    return describe(task, len(split.blocks), len(sizes), needed, dtypes), split

@@ -13,9 +13,10 @@ from contextlib import nullcontext
 from functools import partial
 from itertools import chain, islice
 
+from jaxalign.model.table import Table
 from jaxalign.pairs import small_jobs
-from jaxalign.pairs.plan import Piece, Plan, Task, merge
-from jaxalign.pairs.result import Output
+from jaxalign.pairs.plan import Piece, Plan, Progress, Task, merge
+from jaxalign.pairs.result import Output, table_of
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.pipeline import teller, watcher
@@ -53,33 +54,28 @@ def start(plan: Plan) -> Run:
     return Run(plan, Output(plan.task), kernels)
 
 
-def run(plan: Plan, progress=None, busy=None, refine: Callable | None = None):
-    """Run a plan.
+def run(
+    plan: Plan,
+    progress: Progress = None,
+    busy: Progress = None,
+    began: float | None = None,
+) -> Table:
+    """Run a plan: its rows in input order, with its figures and ``seconds``.
 
-    Parameters
-    ----------
-    refine : function Plan -> Plan, optional
-        What makes the plan that is run, of the one that was shown.
-
-    Returns
-    -------
-    columns : dict of arrays, in input order
-    paths : (operations, offsets) or None
-    info : dict
-        The figures of the plan, and ``seconds``.
+    began : when the job did, by ``time.perf_counter``; by default now
     """
-    began = time.perf_counter()
-    plan = plan if refine is None else refine(plan)
+    began = time.perf_counter() if began is None else began
     task, current = plan.task, start(plan)
     if task.mesh is None:
-        list(compute([current], task, task.job.cells, progress, busy))
+        for _ in compute([current], task, task.job.cells, progress, busy):
+            pass
         if current.device_jobs:
             _compiled().collect(current)
     else:
         worker = Worker(tell=teller(progress, task.job.cells))
         _compiled().run_mesh(current, worker)
     current.seconds = time.perf_counter() - began
-    return *current.output.finish(), summary(current)
+    return table_of(task, *current.output.finish(), summary(current))
 
 
 def summary(run: Run) -> dict:
@@ -92,31 +88,35 @@ def compute(
     runs: Iterable[Run],
     task: Task,
     cells: int,
-    progress,
-    busy,
-    ahead=pipeline.PARTS_AHEAD,
+    progress: Progress,
+    busy: Progress,
+    ahead: int = pipeline.PARTS_AHEAD,
 ) -> Iterator[Run]:
     """Runs, ``ahead`` of them at a time, of a task on its devices; yields each when all
     its pieces are done."""
     ending, runs = threading.Event(), iter(runs)
     tell = partial(_tell, ending, teller(progress, cells))
-    watch = watcher(busy, len(task.devices) or 1)
     first = list(islice(runs, 1))
-    by_rows = all(small_jobs.is_by_rows(run.plan) for run in first)
-    # Calls of NumPy are too short for threads: they would wait for Python's lock.
-    devices = [None] if by_rows else _compiled().places(task)
-    only = len(devices) == len(set(devices))
-    workers, again = (
-        [partial(_worker, Worker(d, one, only), watch) for d in devices]
-        for one in (tell, teller(None, 0))
-    )
+    if all(small_jobs.is_by_rows(run.plan) for run in first):
+        # Calls of NumPy are too short for threads: they would wait for Python's lock.
+        devices, ahead = [None], 0
+    else:
+        devices = _compiled().places(task)
+    watch = watcher(busy, len(task.devices) or 1)
+    workers = _workers(devices, tell, watch)
     works = (pipeline.Work(run, run.plan.pieces) for run in chain(first, runs))
     for work in pipeline.run(works, workers, ahead, ending):
         run = work.content
         if run.beyond:  # their cells were told before
-            pieces = _compiled().pieces_beyond(run)
-            list(pipeline.run(iter([pipeline.Work(run, pieces)]), again))
+            again = pipeline.Work(run, _compiled().pieces_beyond(run))
+            list(pipeline.run([again], _workers(devices, teller(None, 0), watch)))
         yield run
+
+
+def _workers(devices: list, tell: Callable, watch: Callable) -> list[Callable]:
+    """A thread for each place in a list of devices."""
+    only = len(devices) == len(set(devices))
+    return [partial(_worker, Worker(device, tell, only), watch) for device in devices]
 
 
 def _tell(ending: threading.Event, tell, cells) -> None:

@@ -12,11 +12,11 @@ from jaxalign.inputs import SetLike
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.model.table import Table
+from jaxalign.pairs.jobs import stream
 from jaxalign.pairs.options import PairOptions, StreamKeywords, make_task
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.pairs.plan import Task
-from jaxalign.pairs.tables import stream
 from jaxalign.runtime import pipeline
 from jaxalign.signatures import with_options
 

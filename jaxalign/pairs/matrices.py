@@ -15,9 +15,8 @@ from jaxalign.inputs import SetLike
 from jaxalign.model.identity import denominator, ratio, usual_identity
 from jaxalign.model.scoring import ScoringLike, as_scoring, resolve_ends
 from jaxalign.model.table import Table
-from jaxalign.pairs.api import all_table
-from jaxalign.pairs.options import MatrixKeywords, PairOptions
-from jaxalign.pairs.tables import run, symmetric
+from jaxalign.pairs.jobs import all_table, run
+from jaxalign.pairs.options import MatrixKeywords, PairOptions, symmetric
 from jaxalign.signatures import with_options
 
 SymmetricIdentity = Literal["shorter", "longer", "mean"]  # and without a path

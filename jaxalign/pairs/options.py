@@ -6,7 +6,7 @@
 that a function takes; ``pairs.api.align_pairs`` says what each means.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
@@ -24,9 +24,9 @@ from jaxalign.model.filters import Filters, check_coverage
 from jaxalign.model.filters import check as check_filters
 from jaxalign.model.identity import usual_identity
 from jaxalign.model.numbers import check_whole
-from jaxalign.model.scoring import Scoring, resolve_ends
+from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.table import OUTPUTS
-from jaxalign.pairs.plan import Task
+from jaxalign.pairs.plan import Progress, Task
 from jaxalign.runtime import memory, pipeline
 from jaxalign.runtime.devices import resolve_devices
 
@@ -39,7 +39,6 @@ else:
 Implementation = Literal["rows", "sweep", "wavefront", "pallas", "striped"]
 IMPLEMENTATIONS: tuple[str, ...] = get_args(Implementation)
 Devices = str | int | Sequence[int | Device] | None
-Progress = Callable[[int, int], object] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,3 +246,8 @@ def check(options: PairOptions) -> frozenset[str]:
                     f"a cluster chooses devices by itself: leave out {name}"
                 )
     return free
+
+
+def symmetric(scoring: Scoring, options: PairOptions) -> bool:
+    """Whether swapping the sides of a pair changes no score."""
+    return is_symmetric(scoring, resolve_ends(options.mode, options.free_ends))

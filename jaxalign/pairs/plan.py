@@ -13,6 +13,8 @@ from jaxalign.model.filters import Filters
 from jaxalign.model.scoring import Scoring, is_symmetric
 from jaxalign.pairs import windows
 
+# Who is told: (cells done, cells in all), or (devices at work, devices in all).
+Progress = Callable[[int, int], object] | None
 # Result bytes a pair: indices and score, counts and spans, about 12 runs of a path.
 COLUMN_BYTES = {"score": 12, "identity": 16, "stats": 44, "alignment": 44 + 48}
 MAX_WINDOW_BYTES = 2**31 - 1  # its backtrack has int32 places of a byte

@@ -1,13 +1,17 @@
 """From a piece's results to the rows of the table, in input order."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxalign.model import bounds, operations
-from jaxalign.model.table import SPANS, gather_runs
+from jaxalign.model.table import SPANS, Table, gather_runs
+from jaxalign.pairs.plan import Task
+from jaxalign.runtime.pipeline import in_background
 
+MIN_LARGE_ROWS = 2**18  # of a result whose memory and index are made in the background
 MEMORY_PAGE = 4096  # bytes; an item of each is written so that there is memory for it
 PATH_COUNTS = ("identities", "columns", "gap_openings", "gaps")
 
@@ -125,10 +129,12 @@ class Output:
         if not task.filters:
             for name, dtype in list(self.dtypes.items())[2:]:
                 self.columns[name] = np.zeros(task.job.pairs, dtype)
-            pool = ThreadPoolExecutor(1)  # while the first pieces run
-            self._touched = pool.submit(_touch, list(self.columns.values()))
-            self._index = pool.submit(task.job.index)
-            pool.shutdown(wait=False)
+            self._touched: Future | None = None
+            self._index: Future | None = None
+            if task.job.pairs > MIN_LARGE_ROWS:  # while the first pieces run
+                touch = partial(_touch, list(self.columns.values()))
+                calls = in_background(lambda call: call(), [touch, task.job.index], 1)
+                self._touched, self._index = calls
 
     def put(self, rows: Rows) -> None:
         """Take the rows of one piece; threads may do so together."""
@@ -140,7 +146,7 @@ class Output:
             rows = _passing(self.task, rows)
             self.pieces.append(rows)
             return
-        self._touched.result()
+        self._wait_for_memory()
         for name, values in rows.columns.items():
             self.columns[name][rows.at] = values
         if rows.paths is not None:
@@ -152,7 +158,7 @@ class Output:
         copies : name -> function that adds to an int32 array
         paths : (runs, how many of each row), in order
         """
-        self._touched.result()
+        self._wait_for_memory()
         for name, copy in copies.items():
             column = self.columns[name]
             plain = column.dtype == np.int32
@@ -182,8 +188,13 @@ class Output:
         return columns, gather_runs(runs.astype(np.uint32), offsets, order)
 
     def _columns(self):
-        query, target = self._index.result()
+        index = self._index
+        query, target = self.task.job.index() if index is None else index.result()
         return {"query": query, "target": target} | self.columns
+
+    def _wait_for_memory(self) -> None:
+        if self._touched is not None:
+            self._touched.result()
 
     def _but(self, pieces, runs, counts) -> Rows:
         """Whole paths without the rows of pieces, which they lack."""
@@ -217,3 +228,24 @@ def _passing(task, rows: Rows) -> Rows:
         offsets = np.concatenate([[0], np.cumsum(counts)])
         paths = gather_runs(runs, offsets, kept)[0], counts[kept]
     return Rows(rows.at[kept], columns, paths, rows.cells)
+
+
+def table_of(task: Task, columns: dict, paths: tuple | None, info: dict) -> Table:
+    """Columns, paths and figures of a run as a table."""
+    operations, offsets = paths or (None, None)
+    targets = task.targets
+    if task.single_target is not None:
+        targets = task.single_target
+        columns = columns | {"target": np.zeros_like(columns["target"])}
+    return Table(
+        columns,
+        task.queries,
+        targets,
+        task.scoring,
+        task.mode,
+        task.free,
+        info["implementation"],
+        info,
+        operations,
+        offsets,
+    )

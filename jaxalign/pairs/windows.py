@@ -4,7 +4,6 @@ A window is a rectangle of the *pair matrix* (2011 gpu-pairalign paper): some qu
 against a block of targets in lanes. ``pairs.cpu.partition`` makes them.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 
 from jaxalign.pairs.cpu.lane_packing import spans
 from jaxalign.runtime.lengths import by_length
+from jaxalign.runtime.pipeline import in_threads
 
 # Sequences; from here on the triangle's waste is less than a tenth
 MAX_TEAM_SEQUENCES = 1500
@@ -179,8 +179,8 @@ class PairMatrix:
                 query[rows], target[rows] = i, columns[first[i] :]
 
         # Long slices are assigned without Python's lock: launches go on meanwhile.
-        with ThreadPoolExecutor(INDEX_THREADS) as pool:
-            list(pool.map(fill, range(0, n, INDEX_QUERIES)))
+        threads = INDEX_THREADS if n > INDEX_QUERIES else 1
+        in_threads(fill, range(0, n, INDEX_QUERIES), threads)
         return query, target
 
     def meets(self, window: Window) -> WindowPairs:

@@ -1,8 +1,10 @@
-"""Planning, computing and writing at the same time, in three kinds of threads.
+"""The one place where threads of a job start, wait, fail and are interrupted.
 
-One thread plans part n + 1 while others compute part n, piece by piece, and the caller
-writes part n - 1. Pieces wait in one queue, from which every idle thread takes the next
-one. ``teller`` and ``watcher`` let a caller hear how far they are.
+``run`` is the loop of every job. One thread plans part n + 1 while others compute part
+n, piece by piece, and the caller writes part n - 1. Pieces wait in one queue, from
+which every idle thread takes the next one. ``teller`` and ``watcher`` let a caller hear
+how far they are. ``in_threads``, ``in_advance`` and ``in_background`` are for what is
+no job: a function of many arguments, the next items of a loop, a single call.
 """
 
 import os
@@ -75,7 +77,8 @@ def run(
 ) -> Iterator[Work]:
     """Compute works piece by piece, and yield them whole and in order.
 
-    A thread of its own reads ``works``, at most ``ahead`` beyond the one that was
+    A single worker that plans nothing ``ahead`` is the caller's thread. Else a thread
+    of its own reads ``works``, at most ``ahead`` beyond the one that was
     yielded. Each of ``workers`` is called once, in its thread, and returns a function
     (work, piece) that computes a piece. ``ending`` is set when no more results are
     wanted: a long piece may look at it and raise ``Stopped``.
@@ -83,6 +86,9 @@ def run(
     An error of planning or computing ends all threads at their next piece, and is
     raised here; so does an interrupt, but nobody waits for the threads then.
     """
+    if ahead == 0 and len(workers) == 1:
+        yield from _in_turn(works, workers[0]())
+        return
     shared = _PipelineState(ahead, len(workers), ending or threading.Event())
     threads = [threading.Thread(target=_plan, args=(shared, works))]
     threads += [threading.Thread(target=_work, args=(shared, w)) for w in workers]
@@ -105,6 +111,14 @@ def run(
         shared.stop()
         for thread in threads:
             thread.join()
+
+
+def _in_turn(works: Iterable[Work], compute: Callable) -> Iterator[Work]:
+    for work in works:
+        for piece in work.pieces:
+            compute(work, piece)
+        work.left = 0
+        yield work
 
 
 def _plan(shared: _PipelineState, works: Iterable[Work]) -> None:
@@ -138,7 +152,9 @@ def _work(shared: _PipelineState, worker: Callable[[], Callable]) -> None:
 
 
 def in_threads(function: Callable, pieces: Iterable, threads: int) -> list:
-    """Results of a function, in threads; the rest is dropped when one fails."""
+    """Results of a function, in threads; the others are dropped when one fails."""
+    if threads == 1:
+        return [function(piece) for piece in pieces]
     pool = ThreadPoolExecutor(threads)
     try:
         return list(pool.map(function, pieces))
@@ -147,8 +163,8 @@ def in_threads(function: Callable, pieces: Iterable, threads: int) -> list:
 
 
 def in_advance(function: Callable, items: Iterable, count: int) -> Iterator:
-    """Yield what a function makes of items, in order; the next ``count`` are made
-    meanwhile, side by side."""
+    """Yield results of a function, in order; the next ``count`` are computed meanwhile,
+    side by side."""
     waiting: deque[Future] = deque()
     pool = ThreadPoolExecutor(count)
     try:
@@ -158,8 +174,26 @@ def in_advance(function: Callable, items: Iterable, count: int) -> Iterator:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-    finally:  # also where nobody wants the rest
+    finally:  # also where nobody wants the others
         pool.shutdown(cancel_futures=True)
+
+
+def read_ahead(items: Iterable) -> Iterator:
+    """The same items, the next one computed in a thread while one is in use."""
+    items, end = iter(items), object()
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, items, end)
+            yield item
+
+
+def in_background(function: Callable, pieces: Iterable, threads: int) -> list[Future]:
+    """Begin calls of a function, for which nobody need wait."""
+    pool = ThreadPoolExecutor(threads)
+    futures = [pool.submit(function, piece) for piece in pieces]
+    pool.shutdown(wait=False)
+    return futures
 
 
 def teller(

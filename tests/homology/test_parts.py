@@ -10,7 +10,7 @@ from jaxalign.errors import MemoryPlanError
 from jaxalign.homology import greedy, links, options, seeds
 from jaxalign.model.alphabet import from_parts
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.parts import part_batches, query_ranges
+from jaxalign.pairs.parts import part_stream, query_ranges
 from jaxalign.pairs.proofs import lcs_launches, survivors
 from jaxalign.runtime import pipeline
 
@@ -50,8 +50,8 @@ def in_parts(request, monkeypatch):
         return {"implementation": "sweep"}
     plain_launches.use(monkeypatch)
     monkeypatch.setattr(survivors, "MAX_LEFT_OF_A_GPU", 1)
-    limits = part_batches.ON_GPU._replace(looked_at=900, pairs=200)
-    monkeypatch.setattr(part_batches, "ON_GPU", limits)
+    limits = part_stream.ON_GPU._replace(looked_at=900, pairs=200)
+    monkeypatch.setattr(part_stream, "ON_GPU", limits)
     devices = {"devices": [0, 2]} if "two" in request.param else {}
     return {"implementation": "sweep"} | devices
 

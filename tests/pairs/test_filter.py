@@ -15,9 +15,9 @@ from jaxalign.cli.main import main
 from jaxalign.model.table import join
 from jaxalign.pairs import compiled
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.parts import part_batches
+from jaxalign.pairs.parts import part_stream
 from jaxalign.pairs.proofs import (
-    excluded_pairs,
+    by_lengths,
     lcs_launches,
     proof,
     survivors,
@@ -309,7 +309,7 @@ def test_rows_by_launches(launched, monkeypatch, kind, devices, together):
     call = SWEEP | ({"devices": devices} if devices else {})
     want = jaxalign.align_all(TEXTS, **options, filter=False)
     limits = {"looked_at": together, "pairs": 2**16, "parts": 3}
-    monkeypatch.setattr(part_batches, "ON_GPU", part_batches.Limits(**limits))
+    monkeypatch.setattr(part_stream, "ON_GPU", part_stream.Limits(**limits))
     monkeypatch.setattr(survivors, "MAX_LEFT_OF_A_GPU", 1)
     found = jaxalign.align_all(TEXTS, part_rows=200, **options, **call)
     same_tables(found, want)
@@ -331,7 +331,7 @@ def test_rows_by_launches(launched, monkeypatch, kind, devices, together):
 @pytest.mark.parametrize("itself", [False, True])
 @pytest.mark.parametrize("kind", ["all", "cross", "zip"])
 def test_excluded_pairs_are_counted_as_one_by_one(kind, itself, monkeypatch):
-    monkeypatch.setattr(excluded_pairs, "ROWS", 3)
+    monkeypatch.setattr(by_lengths, "ROWS", 3)
     lengths = np.random.default_rng(5).integers(0, 9, 25)
     queries = lengths if kind == "zip" else lengths[:11]
     job = PairMatrix(kind, queries, lengths[::-1] if kind == "zip" else lengths, itself)
@@ -350,7 +350,7 @@ def test_excluded_pairs_are_counted_as_one_by_one(kind, itself, monkeypatch):
                 kept += not failed and not rest
                 for name in [*failed, *rest][:1]:
                     want[name] += 1
-    count = excluded_pairs.excluded_pairs
+    count = by_lengths.excluded_pairs
     assert count(job, tests, "rest", kept) == want and min(want.values()) > 0
     assert count(job, {}, None, 0) == {}
 

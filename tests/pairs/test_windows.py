@@ -33,7 +33,6 @@ from jaxalign.pairs.cpu import (
     lane_packing,
     long_pair,
     partition,
-    zip_order,
 )
 from jaxalign.pairs.dp.sweep import TILE, lane_fill
 from jaxalign.pairs.dp.window_program import WindowProblem
@@ -632,7 +631,7 @@ def test_zipped_pairs_of_like_sides_share_windows():
     rng = np.random.default_rng(12)
     m = np.repeat([33, 82, 195, 588], 300)
     n = rng.integers(50, 1500, len(m))
-    order = zip_order.alike(m, n, 128)
+    order = lane_packing.alike(m, n, 128)
     assert sorted(order.tolist()) == list(range(len(m)))
 
     def filled(order):
@@ -642,7 +641,7 @@ def test_zipped_pairs_of_like_sides_share_windows():
     by_cells = by_length(m * n)
     assert (m * n).sum() > 0.55 * filled(order)
     assert (m * n).sum() < 0.45 * filled(by_cells)
-    assert len(zip_order.alike(m[:0], n[:0], 128)) == 0
+    assert len(lane_packing.alike(m[:0], n[:0], 128)) == 0
 
 
 def test_pairs_too_few_for_a_window_are_computed_by_rows(monkeypatch):

@@ -13,8 +13,13 @@ from jaxalign.pairs import schedule, windows
 from jaxalign.pairs.cpu import eight_bits, long_pair, partition, striped_pair
 from jaxalign.pairs.cpu.eight_bits import on_cpu
 from jaxalign.pairs.cpu.partition import STRIP_ROWS
-from jaxalign.pairs.cpu.thread_buffers import backtrack_room, profile_room
-from jaxalign.pairs.cpu.window_arrays import block_of, queries_of, wide
+from jaxalign.pairs.cpu.window_arrays import (
+    backtrack_room,
+    block_of,
+    profile_room,
+    queries_of,
+    wide,
+)
 from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.plan import Piece, Task

@@ -9,8 +9,14 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from jaxalign.pairs.cpu.lane_packing import EMPTY_COLUMN_LANES, pack, spans, tiled
-from jaxalign.pairs.cpu.zip_order import alike, zip_lanes
+from jaxalign.pairs.cpu.lane_packing import (
+    EMPTY_COLUMN_LANES,
+    alike,
+    pack,
+    spans,
+    tiled,
+    zip_lanes,
+)
 from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.windows import PairMatrix, Partition, Window, pairs
 from jaxalign.runtime.lengths import bucket, by_length

@@ -1,9 +1,13 @@
-"""The arrays of a window: targets in their lanes, queries in their slots; NumPy."""
+"""The arrays of a window: targets in their lanes, queries in their slots, in NumPy, and
+the arrays on a device that the next window of a thread writes over."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.dp.sweep.lane_fill import Block
+from jaxalign.pairs.run_state import Worker
 
 
 def block_of(task, w) -> Block:
@@ -59,3 +63,19 @@ def _padded(sequences, indices, length, count):
         codes[row, : len(one)] = one
         lengths[row] = len(one)
     return codes, lengths
+
+
+def profile_room(worker: Worker, shape: tuple[int, ...], dtype) -> jax.Array:
+    """Where the profile of a window is written: over the last one of its thread."""
+    room = worker.profile
+    if room is None or (room.shape, room.dtype) != (shape, dtype) or room.is_deleted():
+        return jnp.zeros(shape, dtype)
+    return room
+
+
+def backtrack_room(worker: Worker, capacity: int) -> jax.Array:
+    """The buffer the last window gave back, where it has the right size."""
+    buffer = worker.backtrack
+    if buffer is None or buffer.shape[0] != capacity or buffer.is_deleted():
+        return jnp.zeros(capacity, jnp.uint8)
+    return buffer

@@ -4,7 +4,6 @@ rows.
 Jitted functions on arrays; nothing here waits but ``add``.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax
@@ -16,6 +15,7 @@ from jaxalign.model.table import SPANS
 from jaxalign.pairs.result import PATH_COUNTS
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.lengths import bucket
+from jaxalign.runtime.pipeline import in_threads
 from jaxalign.runtime.programs import program
 
 # Rows of a column copied to the host at once, by one of COPY_THREADS
@@ -222,7 +222,8 @@ def add(parts, into) -> None:
         return
     size = min(TRANSFER_ROWS, len(parts[0]))
 
-    def piece(k, start):
+    def piece(numbered):
+        k, start = numbered
         device = parts[k % len(parts)].device
         part = into[start : start + size]
         try:
@@ -236,8 +237,7 @@ def add(parts, into) -> None:
                 values += np.asarray(whole)[start : start + size]
         part += values[: len(part)]
 
-    with ThreadPoolExecutor(COPY_THREADS) as pool:
-        list(pool.map(piece, *zip(*enumerate(range(0, len(into), size)), strict=True)))
+    in_threads(piece, enumerate(range(0, len(into), size)), COPY_THREADS)
 
 
 def _sum(parts, start, size, device):

@@ -1,6 +1,6 @@
 """The program of a launch: its arrays, its call, and compiling those of a whole job."""
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 
 import jax
@@ -16,6 +16,7 @@ from jaxalign.pairs.gpu.memory_retry import within
 from jaxalign.pairs.gpu.score_types import Highest
 from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.devices import default_device
+from jaxalign.runtime.pipeline import in_background
 from jaxalign.runtime.programs import stored
 
 # Compilations side by side: tracing and lowering hold Python's lock, so that more would
@@ -69,10 +70,7 @@ def compile_all(job: DeviceJob, launches) -> list[Future]:
             arrays, _ = _gathered(job, launch)
             call.prepare(job.problem, *arrays, **options)
 
-    pool = ThreadPoolExecutor(COMPILE_THREADS)
-    futures = [pool.submit(prepare_one, launch) for launch in distinct.values()]
-    pool.shutdown(wait=False)
-    return futures
+    return in_background(prepare_one, distinct.values(), COMPILE_THREADS)
 
 
 def _new(job: DeviceJob, launches) -> dict:

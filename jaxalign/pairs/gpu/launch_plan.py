@@ -31,7 +31,7 @@ THREADS_OF_A_DEVICE = 2  # host threads of a device, but where its result is kep
 
 
 def make_plan(task, kernels, limit: int) -> tuple[dict, Partition]:
-    """As ``pairs.cpu.window_plan.make_plan``: launches of ``limit`` device bytes at
+    """As for windows (``pairs.compiled``): launches of ``limit`` device bytes at
     most; a pair (i, j) beyond the kernels needs checkpointed strips.
 
     Raises

@@ -5,7 +5,6 @@ alignment (``pairs.proofs.blocks``).
 """
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +20,7 @@ from jaxalign.pairs.gpu.launch_errors import job_words
 from jaxalign.pairs.gpu.transfer import FILTER_SLACK
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.device_errors import RuntimeFailure
-from jaxalign.runtime.pipeline import default_threads
+from jaxalign.runtime.pipeline import default_threads, in_background
 from jaxalign.runtime.programs import program, stored
 
 SHORT = 64  # letters of queries of which a launch may have more
@@ -96,12 +95,14 @@ class LcsLaunches:
         lengths = np.unique(self.task.queries.lengths)[::-1]
         lengths = [int(x) for x in lengths if x <= self.longest]
         longest_of = {self.kernels.query_words(x): x for x in lengths[::-1]}
+        devices = self.task.devices or jax.devices()[:1]
+        lengths = sorted(longest_of.values(), reverse=True)
         # A second of XLA each, which takes no lock, after a tenth of Python.
-        pool = ThreadPoolExecutor(default_threads())
-        for device in self.task.devices or jax.devices()[:1]:
-            for length in sorted(longest_of.values(), reverse=True):
-                pool.submit(_prepare, self, length, device)
-        pool.shutdown(wait=False)
+        in_background(
+            lambda one: _prepare(self, *one),
+            [(length, device) for device in devices for length in lengths],
+            default_threads(),
+        )
 
     def candidates(
         self, rows, columns, met, bound, device, swapped=False

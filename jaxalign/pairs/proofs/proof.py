@@ -14,7 +14,7 @@ import numpy as np
 from jaxalign.model.identity_bounds import IdentityBound, identity_bound
 from jaxalign.pairs import small_jobs
 from jaxalign.pairs.plan import Task
-from jaxalign.pairs.proofs.excluded_pairs import LengthTest, excluded_pairs
+from jaxalign.pairs.proofs.by_lengths import LengthTest, excluded_pairs
 from jaxalign.runtime.lengths import by_length
 
 # Cells of a job whose common subsequences are counted, unless an implementation is

@@ -5,7 +5,6 @@ same as without the proofs. Where most pairs are left, all are aligned: they sha
 work then.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from queue import SimpleQueue
 
@@ -95,23 +94,18 @@ def cells_of(task: Task, found: Survivors) -> int:
     return int((m * n).sum())
 
 
-def plan(task: Task) -> Plan:
-    """The plan of those pairs of a task that may pass its filters."""
-    return _plan(task, lambda: engine.plan(task))
+def plan(task: Task, whole: Plan | None = None) -> Plan:
+    """The plan of those pairs of a task that may pass its filters.
 
-
-def plan_survivors(plan: Plan) -> Plan:
-    """The same of the plan of all pairs, which was shown before."""
-    return _plan(plan.task, lambda: plan)
-
-
-def _plan(task: Task, whole: Callable[[], Plan]) -> Plan:
+    whole : the plan of all pairs, where that is known
+    """
+    survivors = look(task) if task.filters else None
+    if survivors is not None:
+        return plan_of(task, survivors)
+    whole = engine.plan(task) if whole is None else whole
     if not task.filters:
-        return whole()
-    if (found := look(task)) is not None:
-        return plan_of(task, found)
-    every = whole()
-    return replace(every, figures=every.figures | figures_of(task, None))
+        return whole
+    return replace(whole, figures=whole.figures | figures_of(task, None))
 
 
 def plan_of(task: Task, found: Survivors) -> Plan:

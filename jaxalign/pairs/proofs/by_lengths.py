@@ -1,4 +1,4 @@
-"""How many pairs of a job each proof is the first to exclude."""
+"""What two lengths say of a pair: asked once for two lengths, not for every pair."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,7 @@ import numpy as np
 from jaxalign.pairs.windows import PairMatrix
 
 ROWS = 256  # of a table of pairs, at a time
+NEVER = 2**30  # identical pairs: more than any two sequences have
 
 LengthTest = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -80,3 +81,37 @@ def _distinct(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     which = np.zeros(len(counts), np.int64)
     which[distinct] = np.arange(len(distinct))
     return distinct, which[lengths], counts[distinct]
+
+
+def classes_of(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(distinct lengths, which of them each is) of lengths that fall."""
+    new = np.ones(len(lengths), bool)
+    new[1:] = lengths[1:] != lengths[:-1]
+    return lengths[new], np.cumsum(new) - 1
+
+
+def near(counts, least, queries, targets) -> tuple[np.ndarray, np.ndarray]:
+    """Places (P,) of the queries and the targets whose count is not too low.
+
+    Parameters
+    ----------
+    counts : int16, int32 (queries, targets)
+    least : integers (classes, classes)
+        The least count of two lengths, or ``NEVER``.
+    queries, targets : integers (queries,), (targets,)
+        The class of each.
+    """
+    highest = np.iinfo(counts.dtype).max
+    least = np.minimum(least, highest).astype(counts.dtype)
+    wide = np.take(least, targets, axis=1)
+    mask = counts >= np.take(wide, queries, axis=0)
+    return np.divmod(_nonzero(mask.reshape(-1)), max(len(targets), 1))
+
+
+def _nonzero(mask: np.ndarray) -> np.ndarray:
+    """``numpy.flatnonzero`` of a mask that is true in few places: eight at a time."""
+    whole = len(mask) // 8 * 8
+    (eights,) = np.nonzero(mask[:whole].view(np.uint64))
+    place = (eights[:, None] * 8 + np.arange(8)).reshape(-1)
+    place = np.concatenate([place, np.arange(whole, len(mask))])
+    return place[mask[place]]

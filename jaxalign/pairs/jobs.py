@@ -1,0 +1,151 @@
+"""From packed options to a table: what the public functions of pairs call."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from jaxalign import inputs
+from jaxalign.errors import InputError, UsageError
+from jaxalign.inputs import SetLike
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.model.table import Table, join
+from jaxalign.pairs import engine
+from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.parts import part_stream, query_ranges, ray_tasks
+from jaxalign.pairs.parts.query_ranges import Part
+from jaxalign.pairs.plan import Plan, Task
+from jaxalign.pairs.proofs import survivors
+from jaxalign.pairs.result import table_of
+from jaxalign.pairs.windows import WholeJob
+from jaxalign.runtime.devices import ambient_mesh
+
+
+def pairs_table(
+    queries: SetLike, targets: SetLike, scoring: ScoringLike, options: PairOptions
+) -> Table:
+    """The table of ``align_pairs``."""
+    return run_plan(plan_of(queries, targets, scoring, options), options)
+
+
+def all_table(sequences: SetLike, scoring: ScoringLike, options: PairOptions) -> Table:
+    """The table of ``align_all``."""
+    scoring = as_scoring(scoring)
+    (sequences,) = inputs.sets(scoring, sequences)
+    task = make_task("all", sequences, sequences, scoring, options)
+    if options.cluster is None and not task.filters:
+        if options.part_rows is not None:
+            raise UsageError(
+                "part_rows: there are parts with a cluster or a filter only"
+            )
+        return run_plan(engine.plan(task), options)
+    return _joined(task, query_ranges.cut_of(task, options.part_rows), options)
+
+
+def run(
+    kind: str,
+    queries: Sequences,
+    targets: Sequences,
+    scoring: Scoring,
+    options: PairOptions,
+    whole: WholeJob | None = None,
+) -> Table:
+    """The table of encoded sets.
+
+    whole : what they are a part of; such parts share their programs
+    """
+    began = time.perf_counter()
+    task = make_task(kind, queries, targets, scoring, options)
+    plan = survivors.plan(replace(task, whole=whole))
+    return engine.run(plan, options.progress, options.busy, began)
+
+
+def run_plan(plan: Plan, options: PairOptions) -> Table:
+    """The table of a plan.
+
+    options : those of the plan; of them the cluster, and who is told of progress
+    """
+    if plan.parts:
+        return _joined(plan.task, list(plan.parts), options)
+    if options.cluster is not None:
+        parts = query_ranges.cut_of(plan.task, options.part_rows)
+        return _joined(plan.task, parts, options)
+    began = time.perf_counter()
+    if plan.task.filters:
+        plan = survivors.plan(plan.task, plan)
+    return engine.run(plan, options.progress, options.busy, began)
+
+
+def _joined(task: Task, parts: list[Part], options: PairOptions) -> Table:
+    tables = list(stream(task, parts, options))
+    return join((table for _, table in tables), part_stream.merge_all(tables))
+
+
+def stream(
+    task: Task, parts: list[Part], options: PairOptions
+) -> Iterator[tuple[Part, Table]]:
+    """Parts and their tables, computed here or on a cluster."""
+    progress = options.progress, options.busy
+    if options.cluster is None:
+        results = part_stream.stream(task, parts, *progress)
+    else:
+        results = ray_tasks.stream(task, parts, options.cluster, *progress)
+    for part, columns, paths, info in results:
+        yield part, table_of(task, columns, paths, info)
+
+
+def plan_of(
+    queries: SetLike,
+    targets: SetLike | None,
+    scoring: ScoringLike,
+    options: PairOptions,
+) -> Plan:
+    """The plan of ``align_pairs``, or without targets of ``align_all``."""
+    scoring = as_scoring(scoring, by_position=True)
+    sets = (queries,) if targets is None else (queries, targets)
+    return plan_sets(*inputs.sets(scoring, *sets), scoring=scoring, options=options)
+
+
+def plan_sets(
+    queries: Sequences,
+    targets: Sequences | None = None,
+    *,
+    scoring: Scoring,
+    options: PairOptions,
+) -> Plan:
+    """``plan_of``, its sets encoded."""
+    if targets is None:
+        task = make_task("all", queries, queries, scoring, options)
+        if options.parts or options.part_rows is not None or task.filters:
+            parts = query_ranges.cut_of(task, options.part_rows)
+            return part_stream.plan_parts(task, parts)
+        return engine.plan(task)
+    for name in ("include_self", "parts", "part_rows"):
+        if getattr(options, name):
+            raise UsageError(f"{name} is for all pairs of one set, without targets")
+    if options.mesh is None and options.devices is None:
+        options = replace(options, mesh=ambient_mesh())
+    kind, queries, paired = _pairing(queries, targets)
+    task = make_task(kind, queries, paired, scoring, options)
+    if len(paired) != len(targets):
+        task = replace(task, single_target=targets)
+    plan = engine.plan(task)
+    if not task.filters:
+        return plan
+    return replace(plan, figures=plan.figures | survivors.bound_figures(task))
+
+
+def _pairing(
+    queries: Sequences, targets: Sequences
+) -> tuple[str, Sequences, Sequences]:
+    """zip, or one against all."""
+    if len(queries) == 1 and len(targets) != 1:
+        return "cross", queries, targets
+    if len(targets) == 1 and len(queries) != 1:
+        targets = targets.take([0] * len(queries))
+    if len(queries) != len(targets):
+        raise InputError(
+            f"{len(queries)} queries and {len(targets)} targets: pairs are zipped, so "
+            "there must be as many, or one on a side"
+        )
+    return "zip", queries, targets
