@@ -17,8 +17,8 @@ from jaxalign.model.alphabet import Sequences, as_sequences, is_flat
 from jaxalign.model.items import item_of, items_of
 from jaxalign.model.letters import LetterCodes, encode
 from jaxalign.model.nucleotides import letters_of, look_nucleic
+from jaxalign.model.profile import Profile
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.scoring_check import is_profile
 
 PATH = (str, os.PathLike)
 NO_FILE = (
@@ -157,13 +157,15 @@ def _three(triple, scoring: Scoring) -> list:
 
 def _set(data, scoring: Scoring, unknown: str) -> tuple[Sequences, bool]:
     """(a set, whether its letters say what they are)."""
-    if is_profile(data):
+    if isinstance(data, Sequences):
+        return as_sequences(data, scoring.alphabet), False
+    if isinstance(data, Profile):
         raise UsageError("a profile is a query of align, align_profile and search")
     if isinstance(data, PATH):
         return _read(data, scoring, unknown), not _is_index(data)
-    if isinstance(data, Sequences) or is_flat(data):
+    if is_flat(data):
         return as_sequences(data, scoring.alphabet), False
-    return _encoded(items_of(data), scoring)
+    return _encoded(data if type(data) is list else items_of(data), scoring)
 
 
 def _encoded(items: list, scoring: Scoring) -> tuple[Sequences, bool]:

@@ -69,7 +69,7 @@ def _run(
     chosen = replace(request.options, **which)
     if chosen.cluster:  # which chooses by itself
         chosen = replace(chosen, devices=options.machine.devices)
-    plan = api.plan_of(*_sides(read.sequences), request.scoring, chosen)
+    plan = api.plan_sets(*read.sequences, scoring=request.scoring, options=chosen)
     introduce(request, plan, options, messages)
     table = _align(plan, options, chosen)
     write(table, request, options.output.force)
@@ -128,11 +128,6 @@ def rehearse(request: Request, sequences) -> None:
     table = Table(columns, *sides, *about, *runs)
     about = request.format, request.columns, request.identity
     formats.write(table, os.devnull, *about)
-
-
-def _sides(sequences):
-    """(queries, targets), targets None for a set against itself."""
-    return sequences if len(sequences) == 2 else (sequences[0], None)
 
 
 def _align(plan, options: Options, chosen) -> Table:

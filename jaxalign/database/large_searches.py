@@ -22,7 +22,7 @@ from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table
-from jaxalign.pairs.large_jobs import share
+from jaxalign.pairs.jobs import share
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.signatures import with_options

@@ -61,7 +61,7 @@ def scan(
     MemoryPlanError, UsageError, DeviceError
     """
     best, cells_done = None, 0
-    shape = len(task.queries), 0
+    shape = task.shape[0], 0
     hits = Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
     for block, stages in read_ahead(_prepared(task, blocks)):
         for run, index in stages:
@@ -95,7 +95,7 @@ def _prepared(task: Task, blocks: Iterable[Sequences]) -> Iterator[tuple]:
 
 def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
     """(task, index of its targets in the block): subjects in lanes, then long ones."""
-    count = len(task.targets)
+    count = task.shape[1]
     long = np.zeros(count, bool)
     costs = STAGE_COSTS.get(first_device(task.devices).platform)
     if task.implementation is None and costs:
@@ -103,7 +103,7 @@ def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
         lengths = task.targets.lengths
         long = lengths > longest_in_lanes(lengths, rows, costs)
     if not long.any():
-        if count and len(task.queries):
+        if count and task.shape[0]:
             yield task, np.arange(count)
         return
     for stage, implementation in ((~long, None), (long, "wavefront")):
@@ -144,7 +144,7 @@ def _fold(run: Run, index, best, tell) -> tuple[best_hits.BestHits, dict]:
             device = scores.device
             with jax.default_device(device):
                 so_far = bests.get(device) or best_hits.empty(*shape, dtype)
-                window = _window(len(task.queries), queries, targets, index, scores)
+                window = _window(task.shape[0], queries, targets, index, scores)
                 bests[device] = add_hits(so_far, scores, *window, _least(task, dtype))
 
     with device_errors.explained("the best hits of each query"):
@@ -174,15 +174,15 @@ def _places(task: Task, sequences: int) -> int:
     """
     places = min(task.top, max(MIN_PLACES, 2 ** (sequences - 1).bit_length()))
     entry = np.dtype(np.int64).itemsize + np.dtype(np.int32).itemsize
-    needed = 2 * entry * len(task.queries) * places
-    what = f"the best {places:,} hits of {len(task.queries):,} queries"
+    needed = 2 * entry * task.shape[0] * places
+    what = f"the best {places:,} hits of {task.shape[0]:,} queries"
     memory.refuse_over(needed, task.budget, what)
     return places
 
 
 def _begun(task: Task, best, dtype):
     """The best so far, as wide in bits and places as the task has it."""
-    shape = len(task.queries), task.top
+    shape = task.shape[0], task.top
     if best is None:
         return best_hits.empty(*shape, dtype)
     if best.score.dtype == dtype and best.score.shape == shape:

@@ -36,7 +36,7 @@ def scan(
     task: Task, blocks: Iterable[Sequences], keep: bool, tell: Callable | None = None
 ) -> Hits:
     """The best ``task.top`` of each query, as of ``database.scan.scan``."""
-    hits = Hits(*np.zeros((2, len(task.queries), 0), np.int64))
+    hits = Hits(*np.zeros((2, task.shape[0], 0), np.int64))
     hits.index = hits.index.astype(np.int32)
     cells_done = 0
     for block in blocks:
@@ -65,7 +65,7 @@ def _tell(tell: Callable, before: int, cells: int, _all: int) -> None:
 
 def _fold(task: Task, hits: Hits, scores: np.ndarray, block: Sequences) -> None:
     """Join the scores of a block with the best so far; equal ones as they come."""
-    shape = len(task.queries), len(block)
+    shape = task.shape[0], len(block)
     scores = np.rint(scores * task.scoring.scale).astype(np.int64).reshape(shape)
     index = np.arange(hits.sequences, hits.sequences + len(block), dtype=np.int32)
     least = 1 if task.local else np.iinfo(np.int64).min

@@ -39,7 +39,12 @@ def scores(run: Run, take: Callable, tell: Callable | None = None) -> dict:
     """
     plan, began = run.plan, time.perf_counter()
     state, quiet = _Scores(run, take), teller(None, 0)  # cells are told once
-    _fill(state, plan.pieces, compiled.byte_limit(plan), teller(tell, plan["cells"]))
+    _fill(
+        state,
+        plan.pieces,
+        compiled.byte_limit(plan),
+        teller(tell, plan.figures["cells"]),
+    )
     if pairs := state.overflow.all_left():
         _fill(state, compiled.regroup(plan.task, *pairs), 0, quiet)
     run.seconds = time.perf_counter() - began

@@ -21,7 +21,7 @@ from jaxalign.homology.seeds import likely_pairs
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.table import Table
 from jaxalign.pairs import jobs
-from jaxalign.pairs.large_jobs import stream_parts
+from jaxalign.pairs.jobs import stream_parts
 from jaxalign.pairs.options import PairOptions, make_task
 from jaxalign.runtime import pipeline
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxalign.errors import MemoryPlanError
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
-from jaxalign.pairs.large_jobs import stream_parts
+from jaxalign.pairs.jobs import stream_parts
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.plan import COLUMN_BYTES, Task, added
@@ -120,13 +120,13 @@ def parts_of(task: Task, definition: Definition) -> list[query_ranges.Part]:
     in_memory = query_ranges.parts_held(len(task.devices))
     rows = task.job.pairs // query_ranges.MIN_PARTS
     rows = min(rows, rows_at_once(definition, in_memory))
-    rows = max(rows, query_ranges.QUERIES_STEP * len(task.targets), 1)
+    rows = max(rows, query_ranges.QUERIES_STEP * task.shape[1], 1)
     cells = max(task.job.cells // query_ranges.MIN_PARTS, query_ranges.MIN_CELLS)
     if not survivors.on_gpu(task):  # which excludes as many as there are in a moment
         cells = min(cells, query_ranges.PART_CELLS)
     if task.kind == "all":
         return query_ranges.cut(task.queries.lengths, rows=rows, cells=cells)
-    sizes = len(task.targets), len(task.targets.codes)
+    sizes = task.shape[1], len(task.targets.codes)
     return query_ranges.cut_search(task.queries.lengths, *sizes, rows, cells)
 
 

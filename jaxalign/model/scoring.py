@@ -264,6 +264,7 @@ class Preset:
     identity: str
 
 
+@cache
 def preset(name: str) -> Preset:
     """A preset by name (``PRESET_NAMES``).
 

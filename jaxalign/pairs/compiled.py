@@ -162,7 +162,8 @@ def compile_launches(run: Run) -> None:
 def byte_limit(plan: Plan) -> int:
     """The local score up to which the windows of a search are tried in 8 bits first;
     0: they are not."""
-    return eight_bits.limit(plan.task) if plan["windows"] else 0
+    large = plan.task.large and plan.figures["windows"]
+    return eight_bits.limit(plan.task) if large else 0
 
 
 def regroup(task: Task, queries, targets) -> list[Piece]:
@@ -238,8 +239,6 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
     needed += [partition.window_bytes(w, 4, task.job.steps) for w in split.blocks]
     dtypes = {task.dtype(*shape) for shape in sizes}
     dtypes |= {task.dtype(w.m, w.n) for w in split.blocks}
-    if split.blocks and eight_bits.limit(task):
-        dtypes.add("int8")
-    if any(eight_bits.opening(task, w) is not None for w in split.blocks):
-        dtypes.add("uint8")
+    if task.large:
+        dtypes |= eight_bits.dtypes_of(task, split.blocks)
     return describe(task, len(split.blocks), len(sizes), needed, dtypes), split

@@ -1,7 +1,7 @@
 """From packed options to a table: what the public functions of pairs call."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jaxalign import inputs
@@ -33,7 +33,7 @@ def all_table(sequences: SetLike, scoring: ScoringLike, options: PairOptions) ->
     scoring = as_scoring(scoring)
     (sequences,) = inputs.sets(scoring, sequences)
     task = make_task("all", sequences, sequences, scoring, options)
-    if options.cluster is None and not task.filters:
+    if options.cluster is None and not task.filtered:
         if options.part_rows is not None:
             raise UsageError(
                 "part_rows: there are parts with a cluster or a filter only"
@@ -71,7 +71,7 @@ def run_plan(plan: Plan, options: PairOptions) -> Table:
         parts = query_ranges.cut_of(plan.task, options.part_rows)
         return _joined(plan.task, parts, options)
     began = time.perf_counter()
-    if plan.task.filters:
+    if plan.task.filtered:
         plan = survivors.plan(plan.task, plan)
     return engine.run(plan, options.progress, options.busy, began)
 
@@ -116,7 +116,7 @@ def plan_sets(
     """``plan_of``, its sets encoded."""
     if targets is None:
         task = make_task("all", queries, queries, scoring, options)
-        if options.parts or options.part_rows is not None or task.filters:
+        if options.parts or options.part_rows is not None or task.filtered:
             parts = query_ranges.cut_of(task, options.part_rows)
             return part_stream.plan_parts(task, parts)
         return engine.plan(task)
@@ -130,7 +130,7 @@ def plan_sets(
     if len(paired) != len(targets):
         task = replace(task, single_target=targets)
     plan = engine.plan(task)
-    if not task.filters:
+    if not task.filtered:
         return plan
     return replace(plan, figures=plan.figures | survivors.bound_figures(task))
 
@@ -149,3 +149,34 @@ def _pairing(
             "there must be as many, or one on a side"
         )
     return "zip", queries, targets
+
+
+def parts_of(
+    sequences: SetLike, scoring: ScoringLike, options: PairOptions
+) -> Iterator[tuple[Part, Table]]:
+    """The parts and tables of ``stream_all``."""
+    scoring = as_scoring(scoring)
+    (sequences,) = inputs.sets(scoring, sequences)
+    task = make_task("all", sequences, sequences, scoring, options)
+    return stream_parts(task, query_ranges.cut_of(task, options.part_rows), options)
+
+
+def stream_parts(
+    task: Task, parts: Sequence[Part], options: PairOptions
+) -> Iterator[tuple[Part, Table]]:
+    """Those parts of a task, or of a plan by parts, that the options ask for."""
+    parts = share(list(parts), options.shard)
+    parts = [part for part in parts if part.index not in options.skip]
+    return stream(task, parts, options)
+
+
+def parts_all(
+    sequences: Sequences, *, include_self: bool = False, part_rows: int | None = None
+) -> list[Part]:
+    """The parts that ``stream_all`` makes of some ``Sequences``."""
+    return query_ranges.cut(sequences.lengths, include_self, part_rows)
+
+
+def share(parts: list[Part], shard: tuple[int, int] | None = None) -> list[Part]:
+    """The parts of a shard (k, n); all where it is None."""
+    return parts if shard is None else query_ranges.shard(parts, *shard)

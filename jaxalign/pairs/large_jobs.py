@@ -4,19 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Unpack
 
-from jaxalign import inputs
 from jaxalign.inputs import SetLike
-from jaxalign.model.alphabet import Sequences
-from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.model.scoring import ScoringLike
 from jaxalign.model.table import Table
-from jaxalign.pairs.jobs import stream
-from jaxalign.pairs.options import PairOptions, StreamKeywords, make_task
-from jaxalign.pairs.parts import query_ranges
+from jaxalign.pairs.jobs import parts_all, parts_of, share, stream_parts
+from jaxalign.pairs.options import PairOptions, StreamKeywords
 from jaxalign.pairs.parts.query_ranges import Part
-from jaxalign.pairs.plan import Task
 from jaxalign.runtime import pipeline
 from jaxalign.signatures import with_options
 
@@ -65,32 +61,4 @@ def stream_all(
     return parts_of(sequences, scoring, PairOptions(**options))
 
 
-def parts_of(
-    sequences: SetLike, scoring: ScoringLike, options: PairOptions
-) -> Iterator[tuple[Part, Table]]:
-    """``stream_all``, its options packed."""
-    scoring = as_scoring(scoring)
-    (sequences,) = inputs.sets(scoring, sequences)
-    task = make_task("all", sequences, sequences, scoring, options)
-    return stream_parts(task, query_ranges.cut_of(task, options.part_rows), options)
-
-
-def stream_parts(
-    task: Task, parts: Sequence[Part], options: PairOptions
-) -> Iterator[tuple[Part, Table]]:
-    """Those parts of a task, or of a plan by parts, that the options ask for."""
-    parts = share(list(parts), options.shard)
-    parts = [part for part in parts if part.index not in options.skip]
-    return stream(task, parts, options)
-
-
-def parts_all(
-    sequences: Sequences, *, include_self: bool = False, part_rows: int | None = None
-) -> list[Part]:
-    """The parts that ``stream_all`` makes of some ``Sequences``."""
-    return query_ranges.cut(sequences.lengths, include_self, part_rows)
-
-
-def share(parts: list[Part], shard: tuple[int, int] | None = None) -> list[Part]:
-    """The parts of a shard (k, n); all where it is None."""
-    return parts if shard is None else query_ranges.shard(parts, *shard)
+__all__ = ["WRITERS", "parts_all", "share", "stream_all", "stream_parts"]

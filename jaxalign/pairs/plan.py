@@ -17,6 +17,9 @@ from jaxalign.pairs import windows
 Progress = Callable[[int, int], object] | None
 # Result bytes a pair: indices and score, counts and spans, about 12 runs of a path.
 COLUMN_BYTES = {"score": 12, "identity": 16, "stats": 44, "alignment": 44 + 48}
+# Cells of a job that is worth a program more, and one for its gap costs alone: a second
+# of a core with AVX2.
+LARGE_JOB_CELLS = 4 * 10**9
 MAX_WINDOW_BYTES = 2**31 - 1  # its backtrack has int32 places of a byte
 
 
@@ -71,6 +74,21 @@ class Task:
         return self.mode == "local"
 
     @cached_property
+    def filtered(self) -> bool:
+        """Whether rows are left out."""
+        return bool(self.filters)
+
+    @cached_property
+    def large(self) -> bool:
+        """Whether a CPU tries it in 8 bits, which takes more programs."""
+        return self.job.cells >= LARGE_JOB_CELLS
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        """How many queries and targets there are."""
+        return len(self.queries), len(self.targets)
+
+    @cached_property
     def paths(self) -> bool:
         return self.output in ("stats", "alignment")
 
@@ -98,7 +116,8 @@ class Task:
             return self.reserved
         if self.top is None:
             return self.job.pairs * COLUMN_BYTES[self.output]
-        kept = len(self.queries) * min(self.top, len(self.targets))
+        queries, targets = self.shape
+        kept = queries * min(self.top, targets)
         return kept * COLUMN_BYTES["alignment"]
 
     @cached_property
@@ -108,9 +127,15 @@ class Task:
 
     def dtype(self, m: int, n: int) -> str:
         """The proven dtype of tables of up to m rows and n columns."""
-        identity = self.output == "identity"
-        prove = bounds.identity_dtype if identity else bounds.score_dtype
-        return prove(m, n, self.scoring, self.mode)
+        if (m, n) not in self._dtypes:
+            identity = self.output == "identity"
+            prove = bounds.identity_dtype if identity else bounds.score_dtype
+            self._dtypes[m, n] = prove(m, n, self.scoring, self.mode)
+        return self._dtypes[m, n]
+
+    @cached_property
+    def _dtypes(self) -> dict[tuple[int, int], str]:
+        return {}
 
 
 @dataclass(frozen=True, eq=False)

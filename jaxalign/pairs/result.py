@@ -126,7 +126,7 @@ class Output:
     def __init__(self, task):
         self.task, self.dtypes = task, dtypes(task)
         self.columns, self.pieces, self.whole = {}, [], None
-        if not task.filters:
+        if not task.filtered:
             for name, dtype in list(self.dtypes.items())[2:]:
                 self.columns[name] = np.zeros(task.job.pairs, dtype)
             self._touched: Future | None = None
@@ -142,7 +142,7 @@ class Output:
         if self.task.scoring.scale > 1:
             score = score / self.task.scoring.scale
         rows = rows._replace(columns=rows.columns | {"score": score})
-        if self.task.filters:
+        if self.task.filtered:
             rows = _passing(self.task, rows)
             self.pieces.append(rows)
             return
@@ -178,7 +178,7 @@ class Output:
             pieces = [self._but(pieces, *self.whole), *pieces]
         at = np.concatenate([np.zeros(0, np.int64), *(x.at for x in pieces)])
         order = np.argsort(at, kind="stable")
-        columns = self._joined(order) if self.task.filters else self._columns()
+        columns = self._joined(order) if self.task.filtered else self._columns()
         if self.task.output != "alignment":
             return columns, None
         paths = [x.paths for x in pieces]

@@ -14,7 +14,7 @@ def zipped(task: Task, queries, targets) -> Task:
     """
     job = task.job
     whole = task.whole or WholeJob(
-        job.most, job.cells, len(task.targets), len(task.targets.codes)
+        job.most, job.cells, task.shape[1], len(task.targets.codes)
     )
     # What is aligned of the whole: of a part as large a share as of itself.
     cells = int((job.query_lengths[queries] * job.target_lengths[targets]).sum())

@@ -104,7 +104,7 @@ def test_no_hit_depends_on_windows_or_threads(sets, options):
 )
 def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
     """Tried in 8 bits, computed again in windows of such pairs or in whole windows."""
-    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     monkeypatch.setattr(eight_bits, "MAX_OVERFLOW_RATIO", many)
     monkeypatch.setattr(window_scores, "PAIRS_TO_REGROUP", enough)
     seen, real = [], execute.window_scores

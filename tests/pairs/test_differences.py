@@ -10,7 +10,6 @@ from cases import same_tables, text_of
 import jaxalign
 from jaxalign import Scoring
 from jaxalign.model import bounds
-from jaxalign.pairs.cpu import eight_bits
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -64,7 +63,7 @@ def check(found, texts, scoring, free=()):
 
 @pytest.mark.parametrize("name", CASES)
 def test_scores_by_differences(name, monkeypatch):
-    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     scoring = CASES[name]
     texts = sequences(scoring)
     options = {"output": "score", "scoring": scoring}
@@ -73,14 +72,14 @@ def test_scores_by_differences(name, monkeypatch):
 
 @pytest.mark.parametrize("free", STARTS[1:], ids="-".join)
 def test_free_starts(free, monkeypatch):
-    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     texts = sequences(Scoring())
     options = {"output": "score", "free_ends": free, "threads": 2}
     check(jaxalign.align_all(texts, **options), texts, Scoring(), free)
 
 
 def test_a_matrix_of_scores(monkeypatch):
-    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     texts = sequences(Scoring())
     found = jaxalign.scores_matrix(texts[:5], texts)
     for (i, a), (j, b) in product(enumerate(texts[:5]), enumerate(texts)):
@@ -111,7 +110,7 @@ def test_paths_by_differences(scoring, options, monkeypatch):
     options = {"output": "alignment", "scoring": scoring} | options
     want = jaxalign.align_all(texts, **options)
     assert "uint8" not in want.info["dtypes"]
-    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     found = jaxalign.align_all(texts, **options)
     assert "uint8" in found.info["dtypes"]
     same_tables(found, want)
@@ -131,7 +130,7 @@ def test_what_8_bits_of_differences_hold():
 
 def test_jobs_that_are_filled_as_they_are(monkeypatch):
     """Free ends behind the sequences, identities, and scorings beyond."""
-    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     texts = ["ACD", "ACW"] * 9
     same, other, *gaps = HIGHEST
     for options in (

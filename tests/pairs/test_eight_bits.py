@@ -37,12 +37,12 @@ def test_paths_beyond_eight_bits(output, monkeypatch):
     texts = [*sequences(), limit, limit, one_more, one_more, "ACD" * 9]
     want = scores(texts, output=output)
     assert {HIGH_OF_PATHS, HIGH_OF_PATHS + 1} <= {*want["score"].tolist()}
-    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     monkeypatch.setattr(eight_bits, "MAX_OVERFLOW_RATIO", 1)
     for options in ({}, {"include_self": True, "threads": 2}, {"min_score": 50}):
         options["output"] = output
         with monkeypatch.context() as without:
-            without.setattr(eight_bits, "LARGE_JOB_CELLS", np.inf)
+            without.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", np.inf)
             want = scores(texts, **options)
         found = scores(texts, **options)
         same_tables(found, want)
@@ -65,10 +65,10 @@ def test_tables_of_scores_beyond_eight_bits(ratio, monkeypatch):
     monkeypatch.setattr(execute, "_narrow_rows", watched)
     monkeypatch.setattr(eight_bits, "MAX_OVERFLOW_RATIO", ratio)
     for options in ({}, {"include_self": True, "threads": 2}, {"min_score": HIGH}):
-        monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", np.inf)
+        monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", np.inf)
         want = scores(sequences(), **options)
         assert not tried and want.info["dtypes"] == ["int16"]
-        monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+        monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
         cells = []
         options["progress"] = lambda *some, cells=cells: cells.append(some)
         found = scores(sequences(), **options)
@@ -85,7 +85,7 @@ def test_parts_of_large_jobs(monkeypatch):
     *texts, last = sequences()
     texts = [last, *texts]  # now two parts have such pairs
     want = scores(texts)
-    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     monkeypatch.setattr(eight_bits, "MAX_OVERFLOW_RATIO", 1)
     again, run = [], pipeline.run
     monkeypatch.setattr(

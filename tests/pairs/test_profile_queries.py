@@ -8,7 +8,6 @@ from gpu_windows_cases import _drive, interpreted
 import jaxalign
 from jaxalign import Profile, Scoring
 from jaxalign.errors import UsageError
-from jaxalign.pairs.cpu import eight_bits
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -65,7 +64,7 @@ def test_scores_by_stripes():
 @pytest.mark.slow
 @pytest.mark.parametrize("factor, dtype", [(1, "int8"), (40, "int32")])
 def test_large_jobs_of_narrow_and_wide_scores(factor, dtype, monkeypatch):
-    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     base = Scoring()
     matrix = base.alphabet.letters, base.scores * factor
     scoring = Scoring(matrix, 11 * factor, factor)

@@ -241,7 +241,7 @@ def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
     whole = run_all(texts, mode="local")
     check_rows(whole, every=9)
     seen, run = [], execute.run_window_program
-    monkeypatch.setattr(eight_bits, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     monkeypatch.setattr(eight_bits, "limit", lambda *_: 0)  # 16 bits here
     monkeypatch.setattr(lane_fill, "CHUNK_CELLS", 2 * TILE * partition.LANES[1])
     monkeypatch.setattr(

@@ -13,21 +13,13 @@ from jaxalign.pairs.run_state import Worker
 from jaxalign.pairs.windows import Window
 from jaxalign.runtime.devices import first_device
 
-# Cells of a job that is worth a program more, and one for its gap costs alone: a second
-# of a core with AVX2.
-LARGE_JOB_CELLS = 4 * 10**9
 # With one pair in so many beyond them, a window is filled again …
 MAX_OVERFLOW_RATIO = 32
 WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
 
 
-def on_cpu(task: Task) -> bool:
-    """Whether a CPU computes a task."""
-    return first_device(task.devices).platform == "cpu"
-
-
 def _large_on_cpu(task: Task) -> bool:
-    return on_cpu(task) and task.job.cells >= LARGE_JOB_CELLS
+    return task.large and first_device(task.devices).platform == "cpu"
 
 
 def limit(task: Task) -> int:
@@ -65,6 +57,13 @@ def opening(task: Task, window: Window) -> int | None:
         return None
     fits = bounds.fits_differences(task.scoring, "uint8", task.paths)
     return task.scoring.open - task.scoring.extend if fits else None
+
+
+def dtypes_of(task: Task, blocks: list[Window]) -> set[str]:
+    """The types of 8 bits in which some windows are filled."""
+    tried = {"int8"} if blocks and limit(task) else set()
+    differences = any(opening(task, window) is not None for window in blocks)
+    return tried | ({"uint8"} if differences else set())
 
 
 def to_be_tried(worker: Worker) -> bool:

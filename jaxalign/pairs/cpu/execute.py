@@ -11,7 +11,6 @@ from jaxalign.model import bounds
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.pairs import schedule, windows
 from jaxalign.pairs.cpu import eight_bits, long_pair, partition, striped_pair
-from jaxalign.pairs.cpu.eight_bits import on_cpu
 from jaxalign.pairs.cpu.partition import STRIP_ROWS
 from jaxalign.pairs.cpu.window_arrays import (
     backtrack_room,
@@ -26,7 +25,7 @@ from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.result import Rows, cells_of, collect, of_pair
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.pairs.zipped import zipped
-from jaxalign.runtime.devices import precision
+from jaxalign.runtime.devices import first_device, precision
 from jaxalign.runtime.programs import program, stored
 
 STATIC_FIELDS = (
@@ -96,7 +95,7 @@ def compute_window(run: Run, worker: Worker, piece: Piece) -> None:
     """Compute a window, and put its rows into the result of the run; in 8 bits where
     that pays, and the few pairs that leave them into ``run.beyond``."""
     task, window = piece.task, piece.content
-    high = 0 if window.zipped else eight_bits.limit(task)
+    high = eight_bits.limit(task) if task.large and not window.zipped else 0
     if high and eight_bits.to_be_tried(worker):
         rows, beyond = _narrow_rows(task, window, worker, high)
         if rows is not None:
@@ -211,10 +210,11 @@ def _on_device(task, w, worker, dtype):
     problem = _problem(task, dtype)
     block = block_of(task, w)
     shared = not w.zipped and not task.scoring.by_position
-    opening = eight_bits.opening(task, w)
+    opening = eight_bits.opening(task, w) if task.large else None
+    cpu = first_device(task.devices).platform == "cpu"
     differences = opening is not None
     room = None
-    if shared and on_cpu(task):
+    if shared and cpu:
         dtype_of_room = "uint8" if differences else problem.scores.dtype
         shape = len(problem.scores) + 1, w.columns + 2, w.lanes
         room = profile_room(worker, shape, dtype_of_room)
@@ -242,8 +242,8 @@ def _on_device(task, w, worker, dtype):
         longest=w.longest,
         paths=task.paths,
         steps=task.output == "alignment",
-        fused=on_cpu(task),
-        costs=eight_bits.costs(task, w, dtype),
+        fused=cpu,
+        costs=eight_bits.costs(task, w, dtype) if task.large else None,
         opening=opening,
     )
     worker.backtrack = backtrack
@@ -274,7 +274,7 @@ def _alone(task, i, j):
             problem = _problem(task, kept)
             return striped_pair.score(query, target, problem, task.local), kept
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
-    fused = on_cpu(task)
+    fused = first_device(task.devices).platform == "cpu"
 
     def aligned(tried, high):
         with precision(tried):

@@ -242,7 +242,7 @@ def _shape(job, queries, block, lanes, few=False) -> Window:
     used = int(last.max(initial=TILE))
     m = int(job.query_lengths[queries].max(initial=0))
     n = int(job.target_lengths[block].max(initial=0))
-    rows, longest = (bucket(x) for x in (job.most if coarse else (m, n)))
+    rows, longest = map(bucket, job.most if coarse else (m, n))
     columns = max(bucket(used, 4 if coarse else 2), longest)
     if few and not job.paths:  # nothing else asks how long a target is
         columns = longest = bucket(used, 16)

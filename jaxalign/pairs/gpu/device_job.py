@@ -53,7 +53,7 @@ class DeviceJob:
 
 def load_sides(task, kernels):
     """(the two sides, the order, the problem) on the device."""
-    job, count = task.job, len(task.queries)
+    job, count = task.job, task.shape[0]
     sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
     load = partial(device_sequences.load, wholes=task.whole_codes)
     if task.top is None:
@@ -63,7 +63,7 @@ def load_sides(task, kernels):
     queries = targets  # or the first of them
     if job.kind != "all":
         queries = load(task.queries, *sizes)
-    rank = job.rank if job.kind == "all" and job.once else np.arange(len(task.targets))
+    rank = job.rank if job.kind == "all" and job.once else np.arange(task.shape[1])
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
     places = (device_sequences.padded_integers(x, sizes[1]) for x in (base, rank))
     order = jax.device_put(Order(*places))

@@ -56,7 +56,7 @@ def holds(task) -> bool:
     """Whether the rows of a task may be put together where they are computed; paths,
     which have no places of their own, on one device alone."""
     joined = task.output == "alignment" and len(task.devices) > 1
-    return not task.filters and not joined and _fits(task)
+    return not task.filtered and not joined and _fits(task)
 
 
 def _limit(task) -> int:

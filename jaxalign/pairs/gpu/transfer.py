@@ -54,7 +54,7 @@ def columns_to_host(job, ids, zipped, result):
     """
     task = job.task
     wanted = result.wanted if result.again is None else result.wanted & ~result.again
-    if not task.filters:
+    if not task.filtered:
         at = np.flatnonzero(np.asarray(wanted))  # taking by number is 8 x a 2-D mask
         columns = {n: np.asarray(x).reshape(-1)[at] for n, x in result.columns.items()}
         return at, columns

@@ -181,13 +181,13 @@ def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
 
     reserved : bytes of results in memory while parts are at work
     """
-    n = len(task.queries)
+    n = task.shape[0]
     if (part.first, part.last) == (0, n):
         whole = replace(task, reserved=reserved)
         return whole, [whole]
     if task.kind == "cross":
         letters = max(len(task.queries.codes), len(task.targets.codes))
-        whole = WholeJob(task.job.most, task.job.cells, len(task.targets), letters)
+        whole = WholeJob(task.job.most, task.job.cells, task.shape[1], letters)
         band = task.queries.between(part.first, part.last)
         rows = replace(task, queries=band, whole=whole, reserved=reserved)
         return rows, [rows]

@@ -115,7 +115,7 @@ def _by_shorter(bound: IdentityBound, m, n) -> np.ndarray:
 
 def proofs_of(task: Task) -> Proofs | None:
     """What may be proved of the pairs of a task; None if nothing may."""
-    if not task.filters or task.mesh is not None:
+    if not task.filtered or task.mesh is not None:
         return None
     bound = None
     if task.bounded:

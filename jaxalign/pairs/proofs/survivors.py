@@ -70,7 +70,7 @@ def look_at_parts(task: Task, some: list[Task], starts: list[int]) -> list:
     found = look(task)
     if found is None:
         return [None] * len(some)
-    ends = np.searchsorted(found.i, [*starts[1:], len(task.queries)])
+    ends = np.searchsorted(found.i, [*starts[1:], task.shape[0]])
     each, first = [], 0
     for own, start, last in zip(some, starts, ends, strict=True):
         proofs = proofs_of(own)
@@ -99,11 +99,11 @@ def plan(task: Task, whole: Plan | None = None) -> Plan:
 
     whole : the plan of all pairs, where that is known
     """
-    survivors = look(task) if task.filters else None
+    survivors = look(task) if task.filtered else None
     if survivors is not None:
         return plan_of(task, survivors)
     whole = engine.plan(task) if whole is None else whole
-    if not task.filters:
+    if not task.filtered:
         return whole
     return replace(whole, figures=whole.figures | figures_of(task, None))
 
