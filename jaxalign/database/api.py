@@ -14,7 +14,6 @@ import numpy as np
 
 from jaxalign import inputs
 from jaxalign.database import (
-    database_blocks,
     hit_list,
     hit_statistics,
     small_scan,
@@ -128,20 +127,22 @@ def hits_of(
 ) -> Table:
     """``search``, its options packed."""
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 bits
-    wanted, scoring = as_query(queries, as_scoring(scoring, by_position=True))
+    scoring = as_scoring(scoring, by_position=True)
+    if isinstance(queries, Profile):
+        queries, scoring = as_query(queries, scoring)
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
     signs = strands_of(options.strand, scoring, options.mode)
-    given = inputs.sets(scoring, wanted, unknown=options.unknown)[0]
-    queries = strands.laid_out(given, signs)
+    given = inputs.sets(scoring, queries, unknown=options.unknown)[0]
+    both = strands.laid_out(given, signs)
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:
         blocks = _read(database, scoring.alphabet, options.unknown, substituted)
     else:
-        blocks = iter(database_blocks.of(sequences))
+        blocks = iter(hit_list.blocks_of(sequences))
     nothing = from_parts((), [], scoring.alphabet)
-    task = make_task("cross", queries, nothing, scoring, pair_options(options, "score"))
+    task = make_task("cross", both, nothing, scoring, pair_options(options, "score"))
     task = replace(task, top=int(options.top))
-    tell = _teller(options, queries, sequences)
+    tell = _teller(options, both, sequences)
     sample = hit_statistics.sample_of(options)
     blocks = blocks if sample is None else sample.watch(blocks)
     hits = _scan(task, blocks, sequences is None, tell)
@@ -155,10 +156,11 @@ def hits_of(
 
 def _scan(task: Task, blocks: Iterator[Sequences], keep: bool, tell: Any) -> Hits:
     """The best hits, by rows where the database is small."""
-    first = list(islice(blocks, 1))
-    blocks = chain(first, blocks)
-    if all(small_scan.plan(task, block) is not None for block in first):
-        return small_scan.scan(task, blocks, keep, tell)
+    if task.implementation in (None, "rows"):
+        first = list(islice(blocks, 1))
+        blocks = chain(first, blocks)
+        if all(small_scan.plan(task, block) is not None for block in first):
+            return small_scan.scan(task, blocks, keep, tell)
     from jaxalign.database import scan
 
     return scan.scan(task, blocks, keep, tell)
@@ -295,7 +297,7 @@ def _aligned(table: Table, options: PairOptions) -> Table:
     info = table.info | {"align_seconds": seconds}
     info["seconds"] += seconds
     info["halved_launches"] += sum(part.info["halved_launches"] for part in parts)
-    columns = paths.columns | {name: table[name] for name in ("query", "target")}
+    columns = paths.columns | {name: table.columns[name] for name in ("query", "target")}
     return replace(table, columns=columns, info=info, operations=paths.operations,
                    operation_offsets=paths.operation_offsets)  # fmt: skip
 
@@ -308,10 +310,10 @@ def _blocks_of_hits(table: Table) -> list[np.ndarray]:
 
 
 def _paths(table: Table, hits: np.ndarray, options: PairOptions) -> Table:
-    queries = table.queries.take(table["query"][hits])
-    targets = table.targets.take(table["target"][hits])
+    queries = table.queries.take(table.columns["query"][hits])
+    targets = table.targets.take(table.columns["target"][hits])
     paths = pairs_table(queries, targets, table.scoring, options)
-    if (paths["score"] != table["score"][hits]).any():
+    if (paths.columns["score"] != table.columns["score"][hits]).any():
         raise JaxalignError("a hit's path scores other than its scan: this is a bug")
     return paths
 

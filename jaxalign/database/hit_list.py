@@ -1,6 +1,8 @@
-"""The hits of a scan of a database, and the blocks that the database comes in."""
+"""The best hits of a scan so far, and the blocks that a database comes in."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -8,6 +10,7 @@ from jaxalign.model.alphabet import Sequences
 
 BLOCK_RESIDUES, BLOCK_RECORDS = 2**26, 2**20  # of a block of the database, at most
 NO_HIT = -1
+_known: WeakKeyDictionary[Sequences, list[Sequences]] = WeakKeyDictionary()
 NO_WORK = dict.fromkeys(("pairs", "cells", "windows", "checkpointed_pairs"), 0)
 NO_WORK |= dict.fromkeys(("threads", "result_bytes", "window_bytes"), 0)
 NO_WORK |= {
@@ -37,3 +40,24 @@ def keep(records: dict, wanted, first: int, block: Sequences) -> None:
         del records[index]
     for i in wanted[wanted >= first].tolist():
         records[i] = block.names[i - first], np.array(block[i - first])
+
+
+def blocks_of(sequences: Sequences) -> list[Sequences]:
+    """Blocks of a set, as ``io.fasta_blocks`` cuts them; of a set that nobody can
+    change the same ones in every call, because a GPU may have them
+    (``pairs.gpu.device_sequences``)."""
+    if sequences.codes.flags.writeable:
+        return [*_cut(sequences)]
+    if sequences not in _known:
+        _known[sequences] = [*_cut(sequences)]
+    return _known[sequences]
+
+
+def _cut(sequences: Sequences) -> Iterator[Sequences]:
+    start, count = 0, len(sequences)
+    while start < count:
+        limit = sequences.offsets[start] + BLOCK_RESIDUES
+        stop = int(np.searchsorted(sequences.offsets, limit, side="left"))
+        stop = min(max(stop, start + 1), start + BLOCK_RECORDS, count)
+        yield sequences.between(start, stop)
+        start = stop

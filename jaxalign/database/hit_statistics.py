@@ -36,7 +36,7 @@ def added(
     table: Table, hits: Hits, sample: fitted.Sample | None, options: SearchOptions
 ) -> Table:
     """A table of hits with ``bits`` and ``evalue``; ``info`` says what was fitted."""
-    score, m = table["score"], table.lengths()[0]
+    score, m = table.columns["score"], table.lengths()[0]
     database = hits.residues, hits.sequences
     info = table.info | dict(zip(("residues", "sequences"), database, strict=True))
     if sample is None:
@@ -47,7 +47,7 @@ def added(
         scan = pair_options(options, "score")
         fits = fitted.fits(table.queries, sample, table.scoring, scan)
         values = fits.values
-        row = fitted_statistics.Fit(*(x[table["query"]] for x in values))
+        row = fitted_statistics.Fit(*(x[table.columns["query"]] for x in values))
         bits = fitted_statistics.bits(score, row)
         evalues = fitted_statistics.evalues(score, m, hits.residues, row)
         info |= {"statistics": "fitted", "lambda": values.lambda_, "K": values.k}

@@ -28,8 +28,10 @@ def best(table: Table, queries: Sequences, strands: Strands, top: int) -> Table:
     order of the database, then plus before minus."""
     if strands is None or len(strands) == 1:
         return table
-    strand, query = np.divmod(table["query"], max(len(queries), 1))
-    order = np.lexsort((strand, table["target"], -table["score"], query))
+    strand, query = np.divmod(table.columns["query"], max(len(queries), 1))
+    order = np.lexsort(
+        (strand, table.columns["target"], -table.columns["score"], query)
+    )
     sorted_query = query[order]
     rank = np.arange(len(order)) - np.searchsorted(sorted_query, sorted_query)
     return table.filter(order[rank < top])
@@ -44,7 +46,7 @@ def named(table: Table, queries: Sequences, strands: Strands) -> Table:
     """
     if strands is None:
         return table
-    which, query = np.divmod(table["query"], max(len(queries), 1))
+    which, query = np.divmod(table.columns["query"], max(len(queries), 1))
     strand = np.array(strands, np.int8)[which]
     columns = table.columns | {"query": query.astype(np.int32), "strand": strand}
     if "query_start" in columns:

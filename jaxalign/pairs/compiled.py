@@ -74,7 +74,9 @@ def plan(task: Task) -> Plan:
         figures, split = _plan_windows(task)
         blocks = execute.pieces_of(task, split.blocks)
         others = "pairs too long, or too few, for a window" if name == "sweep" else None
-    by_rows, alone = small_jobs.lone_pairs(task, split.pairs)
+    by_rows, alone = [], split.pairs
+    if alone and task.implementation is None:
+        by_rows, alone = small_jobs.lone_pairs(task, alone)
     ways = {name: bool(blocks), "rows": bool(by_rows), "wavefront": bool(alone)}
     if split.pairs and others:
         used = [way for way, is_used in ways.items() if is_used]
@@ -153,7 +155,10 @@ def collect(run: Run) -> None:
 def compile_launches(run: Run) -> None:
     """Compile what the launches of a run need, side by side, if it has any."""
     task = run.plan.task
-    if launches := dispatch.launches_of(run, task):
+    launches = None
+    if run.plan.figures["implementation"].startswith("pallas"):
+        launches = dispatch.launches_of(run, task)
+    if launches:
         device = next(iter(task.devices), None)
         with on_device(device):
             launch_call.compile_all(dispatch.job_of(run, task, device), launches)

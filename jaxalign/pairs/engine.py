@@ -29,7 +29,9 @@ def plan(task: Task) -> Plan:
     ------
     MemoryPlanError, UsageError, DeviceError
     """
-    by_rows = small_jobs.plan(task)
+    by_rows = None
+    if task.implementation in (None, "rows"):
+        by_rows = small_jobs.plan(task)
     return _compiled().plan(task) if by_rows is None else by_rows
 
 
@@ -50,7 +52,7 @@ def plan_rows(task: Task, computed: list[Task]) -> Plan:
 
 def start(plan: Plan) -> Run:
     """The run of a plan; nothing is computed yet."""
-    kernels = None if small_jobs.is_by_rows(plan) else _compiled().kernels_pallas
+    kernels = None if plan.by_rows else _compiled().kernels_pallas
     return Run(plan, Output(plan.task), kernels)
 
 
@@ -97,7 +99,7 @@ def compute(
     ending, runs = threading.Event(), iter(runs)
     tell = partial(_tell, ending, teller(progress, cells))
     first = list(islice(runs, 1))
-    if all(small_jobs.is_by_rows(run.plan) for run in first):
+    if all(run.plan.by_rows for run in first):
         # Calls of NumPy are too short for threads: they would wait for Python's lock.
         devices, ahead = [None], 0
     else:

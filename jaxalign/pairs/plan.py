@@ -169,6 +169,11 @@ class Plan(Mapping):
     figures: dict
     parts: tuple = ()  # of ``pairs.parts.query_ranges.Part``
 
+    @cached_property
+    def by_rows(self) -> bool:
+        """Whether nothing of it is compiled."""
+        return self.figures.get("implementation") == "rows"
+
     def __getitem__(self, name: str) -> Any:
         return self.figures[name]
 

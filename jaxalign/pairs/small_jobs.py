@@ -135,11 +135,6 @@ def may_have_gpu() -> bool:
     return os.path.exists(NVIDIA)
 
 
-def is_by_rows(plan: Plan) -> bool:
-    """Whether nothing of a plan is compiled."""
-    return plan.figures.get("implementation") == "rows"
-
-
 def _may(task: Task) -> bool:
     """Whether a task leaves open who computes it, and is small at first sight."""
     if task.implementation or task.devices or task.mesh is not None:
