@@ -87,18 +87,20 @@ def _prepared(task: Task, blocks: Iterable[Sequences]) -> Iterator[tuple]:
     """Blocks, and of each its stages, ready to run: (run, index of its targets)."""
     first = 0
     for block in blocks:
-        top = _places(task, first + len(block))
-        parts = _stages(replace(task, targets=block, top=top))
+        stop = first + len(block)
+        parts = _stages(replace(task, targets=block, top=_places(task, stop)))
         yield block, [(prepare(part), index + first) for part, index in parts]
-        first += len(block)
+        first = stop
 
 
 def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
     """(task, index of its targets in the block): subjects in lanes, then long ones."""
     count = task.shape[1]
     long = np.zeros(count, bool)
-    costs = STAGE_COSTS.get(first_device(task.devices).platform)
-    if task.implementation is None and costs:
+    costs = None
+    if task.implementation is None:
+        costs = STAGE_COSTS.get(first_device(task.devices).platform)
+    if costs:
         rows = int(task.queries.lengths.sum())
         lengths = task.targets.lengths
         long = lengths > longest_in_lanes(lengths, rows, costs)

@@ -9,7 +9,7 @@ from cases import lcs_by_words, some_texts
 from jaxalign.bits import lanes, lcs_rows, lcs_windows, lcs_words, match_words
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs.proofs import by_lengths
+from jaxalign.pairs.proofs import blocks, by_lengths
 from jaxalign.runtime.lengths import by_length
 
 SCORING = Scoring()
@@ -117,7 +117,7 @@ def test_short_sequences_take_more_lanes_and_shorter_words():
     texts = ["A" * 32, *some_texts(8, 600, lanes.SHORT)]
     sequences = as_sequences(texts, ALPHABET)
     order = by_length(sequences.lengths)
-    assert lanes.block_size(sequences.lengths[order], 0) == 512
+    assert blocks.block_size(sequences.lengths[order], 0) == 512
     words = match_words.match_words(sequences, order[:512], ALPHABET)
     assert words.match.dtype == np.uint32 and words.match.shape[-1] == 512
     letters = match_words.query_letters(sequences, order, ALPHABET.size)

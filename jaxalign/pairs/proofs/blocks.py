@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxalign.bits import lcs_rows
-from jaxalign.bits.lanes import block_size
+from jaxalign.bits.lanes import LCS_LANES, MAX_SPREAD, SHORT, SHORT_LANES
 from jaxalign.pairs.proofs import by_lengths, proof
 from jaxalign.pairs.proofs.proof import Proofs
 from jaxalign.runtime.lengths import by_length
@@ -268,3 +268,13 @@ def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device) -> Pairs:
         lcs = lcs_windows.lcs_zipped(task.queries, task.targets, few, few, alphabet)
         wanted[wanted] = proofs.by_subsequence(lcs, m[wanted], n[wanted])
     return pairs[wanted], pairs[wanted]
+
+
+def block_size(lengths, at: int) -> int:
+    """How many of some targets, longest first, are lanes of an LCS from place ``at``
+    on: fewer where the others are much shorter than the first."""
+    few, many = LCS_LANES
+    if lengths[at] <= SHORT:
+        return SHORT_LANES
+    last = lengths[min(at + many, len(lengths)) - 1]
+    return many if lengths[at] <= MAX_SPREAD * last else few
