@@ -28,6 +28,7 @@ FLOORS = ("api", "dp", "cpu", "gpu", "parts", "proofs", "tracebacks")
 PUBLIC = (
     "accuracy",
     "buckets",
+    "jobs",
     "large_jobs",
     "large_searches",
     "matrices",
