@@ -7,6 +7,7 @@ Importing the package imports nothing; a name is loaded when it is first used.
 """
 
 from importlib import import_module
+from typing import Any
 
 _HOMES = {
     "Problem": "pairs.layout",
@@ -60,7 +61,7 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f"{__name__}.{_HOMES[name]}")

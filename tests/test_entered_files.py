@@ -12,7 +12,7 @@ from benchmarks import entered_files
 CALLS = {
     "align": (lambda _: entered_files.two_strings(), 14, 40),
     "all": (entered_files.command_line, 46, 230),
-    "align_all": (lambda _: entered_files.set_of_proteins(), 28, 120),
+    "align_all": (lambda _: entered_files.set_of_proteins(), 25, 135),
     "search": (lambda _: entered_files.search(), 40, 310),
     "split": (lambda _: entered_files.split(), 40, 250),
     "triple": (lambda _: entered_files.triple(), 25, 100),
