@@ -297,7 +297,9 @@ def _aligned(table: Table, options: PairOptions) -> Table:
     info = table.info | {"align_seconds": seconds}
     info["seconds"] += seconds
     info["halved_launches"] += sum(part.info["halved_launches"] for part in parts)
-    columns = paths.columns | {name: table.columns[name] for name in ("query", "target")}
+    columns = paths.columns | {
+        name: table.columns[name] for name in ("query", "target")
+    }
     return replace(table, columns=columns, info=info, operations=paths.operations,
                    operation_offsets=paths.operation_offsets)  # fmt: skip
 

@@ -177,11 +177,14 @@ def edit_distance_graph(
     >>> jaxalign.edit_distance_graph(some, max_distance=2).toarray().tolist()
     [[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]]
     """
-    if type(max_distance) is not int or max_distance < 0:
+    whole = isinstance(max_distance, int | np.integer) and max_distance is not True
+    if not whole or max_distance < 0:
         raise UsageError(f"max_distance = {max_distance!r}: a number from 0 is needed")
     threads, budget = _checked(EditOptions(**options))
     encoded, _ = inputs.letters(sequences)
-    i, j, distance = near_pairs.within(encoded, max_distance, threads, budget)
+    # No distance is greater than the longer of two lengths.
+    cut = min(int(max_distance), int(encoded.lengths.max(initial=0)))
+    i, j, distance = near_pairs.within(encoded, cut, threads, budget)
     sides = np.concatenate([i, j]), np.concatenate([j, i])
     shape = (len(encoded),) * 2
     return csr_array(coo_array((np.tile(distance, 2), sides), shape=shape))

@@ -260,21 +260,28 @@ def is_flat(data) -> bool:
 
 def _from_flat(codes, offsets, alphabet) -> Sequences:
     check_codes(codes, alphabet, "flat codes")
+    offsets = checked_offsets(offsets, len(codes))
+    names = tuple(f"seq{i + 1}" for i in range(len(offsets) - 1))
+    return Sequences(names, codes.astype(np.uint8), offsets, alphabet)
+
+
+def checked_offsets(offsets: np.ndarray, length: int) -> np.ndarray:
+    """Offsets of sequences in flat codes of a length, as int64.
+
+    Raises
+    ------
+    InputError
+        They are no integers in one dimension, or do not rise from 0 to the length.
+    """
     if offsets.ndim != 1 or offsets.dtype.kind not in "iu":
         raise InputError(
             f"offsets are integers in one dimension, not {offsets.dtype} of shape "
             f"{offsets.shape}"
         )
-    if (
-        not len(offsets)
-        or offsets[0] != 0
-        or offsets[-1] != len(codes)
-        or falls(offsets)
-    ):
+    within = len(offsets) and offsets[0] == 0 and offsets[-1] == length
+    if not within or falls(offsets):
         raise InputError("offsets must rise from 0 to the length of the flat codes")
-    offsets = offsets.astype(np.int64)
-    names = tuple(f"seq{i + 1}" for i in range(len(offsets) - 1))
-    return Sequences(names, codes.astype(np.uint8), offsets, alphabet)
+    return offsets.astype(np.int64)
 
 
 def falls(offsets: np.ndarray) -> bool:

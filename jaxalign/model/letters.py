@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxalign.errors import InputError
-from jaxalign.model.alphabet import Sequences, is_flat
+from jaxalign.model.alphabet import Sequences, checked_offsets, is_flat
 from jaxalign.model.items import item_of, items_of
 
 FEW = 4096  # texts that are joined at once: copies of more leave the cache
@@ -80,7 +80,7 @@ def encode(*sets: Any) -> tuple[LetterCodes, list[int]]:
         raise InputError(
             "some sequences are text and others numbers: what is the same?"
         )
-    flat = np.concatenate([np.zeros(0, np.uint8), *(part.flat for part in filled)])
+    flat = _joined([array for part in filled for array in part.flat])
     if filled and all(part.known for part in filled):
         size, codes = _fewer(flat, set().union(*(part.known for part in filled)))
     else:
@@ -89,9 +89,9 @@ def encode(*sets: Any) -> tuple[LetterCodes, list[int]]:
 
 
 class _SetLetters(NamedTuple):
-    """The letters of a set, as numbers."""
+    """The letters of a set, as numbers in arrays one after the other."""
 
-    flat: np.ndarray
+    flat: list[np.ndarray]
     lengths: np.ndarray
     text: bool
     known: set[int]  # those of an ASCII text, or of bytes
@@ -126,11 +126,12 @@ def _letters(data: Any) -> _SetLetters:
         letters = data.alphabet.letters.encode()
         flat = data.codes.tobytes().translate(letters.ljust(256))
         flat = np.frombuffer(flat, np.uint8)
-        return _SetLetters(flat, data.lengths, True, _known(flat))
+        return _SetLetters([flat], data.lengths, True, _known(flat))
     if is_flat(data):
-        flat, offsets = map(np.asarray, data)
+        flat = _numbers(data[0])
+        offsets = checked_offsets(data[1], len(flat))
         known = _known(flat) if flat.dtype == np.uint8 else set[int]()
-        return _SetLetters(flat, np.diff(offsets.astype(np.int64)), False, known)
+        return _SetLetters([flat], np.diff(offsets), False, known)
     items = items_of(data)
     try:
         return _of_texts(items)
@@ -140,8 +141,19 @@ def _letters(data: Any) -> _SetLetters:
     if all(isinstance(item, str) for item in items):
         return _of_texts(items)
     arrays = [_numbers(item) for item in items if len(item)]
-    flat = np.concatenate([np.zeros(0, np.uint8), *arrays])
-    return _SetLetters(flat, np.array([*map(len, items)], np.int64), False, set())
+    lengths = np.array([*map(len, items)], np.int64)
+    return _SetLetters(arrays, lengths, False, set())
+
+
+def _joined(arrays: list[np.ndarray]) -> np.ndarray:
+    """Numbers of several arrays one after the other, as their ranks where no integer
+    of NumPy holds all of them: int64 beside uint64 would be float64, which takes
+    neighbours for equal."""
+    flat = [np.zeros(0, np.uint8), *arrays]
+    if np.result_type(*flat).kind != "f":
+        return np.concatenate(flat)
+    exact = np.concatenate([array.astype(object) for array in flat])
+    return np.unique(exact, return_inverse=True)[1]
 
 
 def _of_texts(texts: list[str]) -> _SetLetters:
@@ -151,12 +163,12 @@ def _of_texts(texts: list[str]) -> _SetLetters:
         text = "".join(texts[k : k + FEW])
         if not text.isascii():
             points = "".join(texts).encode("utf-32-le", "surrogatepass")
-            return _SetLetters(np.frombuffer(points, "<u4"), lengths, True, set())
+            return _SetLetters([np.frombuffer(points, "<u4")], lengths, True, set())
         letters = text.encode()
         flat[at : at + len(letters)] = np.frombuffer(letters, np.uint8)
         _add_letters(known, letters, flat[at : at + len(letters)])
         at += len(letters)
-    return _SetLetters(flat, lengths, True, known)
+    return _SetLetters([flat], lengths, True, known)
 
 
 def _known(flat: np.ndarray) -> set[int]:
