@@ -9,7 +9,7 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.letters import LetterCodes
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.sequence_views import views
-from jaxalign.pairs import tables
+from jaxalign.pairs import jobs
 from jaxalign.pairs.options import PairOptions
 from jaxalign.repertoire import by_composition, by_deletion, by_position
 from jaxalign.repertoire.by_composition import LetterCosts
@@ -173,5 +173,5 @@ def align_scores(
     for start in range(0, len(i), PAIRS_ALIGNED_AT_ONCE):
         some = slice(start, start + PAIRS_ALIGNED_AT_ONCE)
         sides: list = [views(a, i[some]), views(b, j[some])]
-        scores.append(tables.run("zip", *sides, scoring, options)["score"])
+        scores.append(jobs.run("zip", *sides, scoring, options)["score"])
     return np.concatenate(scores)
