@@ -107,7 +107,7 @@ ARROWS = {
     "one_function": set(),
     "pairs.parts": COMMON | {"pairs", "pairs.gpu", "pairs.proofs"},
     "pairs.proofs": COMMON | {"bits", "pairs", "pairs.gpu"},
-    "repertoire": COMMON | {"edits", "pairs", "repertoire.dp"},
+    "repertoire": COMMON | {"edits", "pairs", "pairs.api", "repertoire.dp"},
     "repertoire.api": COMMON | {"io", "repertoire", "signatures"},
     "repertoire.dp": set(),
     "runtime": set(),
