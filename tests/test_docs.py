@@ -51,6 +51,10 @@ MARKED = [
 ]
 
 
+def test_every_long_page_has_examples():
+    assert {page.name for page in EXAMPLES} >= LONG
+
+
 @pytest.mark.parametrize("page", MARKED, ids=_named)
 def test_examples(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # examples may write files

@@ -46,6 +46,19 @@ DNA = [Scoring("NUC", 5, 2), Scoring(match=2, mismatch=-3, gap_open=2.5)]
 LETTERS = {"dna": "ACGTN", "protein": "ACDWLVX"}  # the fewer, the more ties
 
 
+@pytest.fixture(
+    autouse=True,
+    scope="module",
+    params=["rows", pytest.param("compiled", marks=pytest.mark.slow)],
+)
+def way(request):
+    """As users have small jobs, by rows, and as large ones are done."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "compiled":
+            patch.setenv("JAXALIGN_ROWS", "off")
+        yield
+
+
 @st.composite
 def pairs(draw, letters, least, longest):
     """A query and a target: any, or the query with one piece exchanged."""
