@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import jax
@@ -112,7 +113,7 @@ def _fitted(x, *, batch, dtype, rank):
     if x.ndim < rank or not _broadcasts(x.shape[: x.ndim - rank], batch):
         raise UsageError(f"an array of shape {x.shape} beside a batch of shape {batch}")
     x = jnp.broadcast_to(x, batch + own)
-    return x.reshape(int(np.prod(batch)), *x.shape[len(batch) :]), 0
+    return x.reshape(prod(batch), *x.shape[len(batch) :]), 0
 
 
 def _broadcasts(shape, batch) -> bool:

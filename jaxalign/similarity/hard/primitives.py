@@ -6,6 +6,7 @@ scores (B, m, n), gap costs (B, 4), borders (B, m + 1) and (B, n + 1), rules (B,
 """
 
 from functools import partial
+from math import prod
 
 import jax
 import jax.numpy as jnp
@@ -29,9 +30,9 @@ def takes(pair: ScoredPair, batch: tuple[int, ...], ranks: list[int]) -> bool:
     float32, and a table with cells."""
     s = pair.similarity
     sizes = (*batch, *s.shape[-2:])
-    rows = 1
-    for size in sizes[:-1]:
-        rows *= size
+    if not all(isinstance(size, int) for size in sizes):  # symbolic, of jax.export
+        return False
+    rows = prod(sizes[:-1])
     numbers = not any(ranks) and pair.gap_open.e.dtype == jnp.float32
     return numbers and s.dtype.name in DTYPES and 0 not in sizes and rows <= MAX_ROWS
 

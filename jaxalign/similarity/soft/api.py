@@ -37,16 +37,19 @@ implementation : {"log", "blocked", "scaled", "pallas"}, optional
     ``scaled`` works without logarithms, faster, and refuses (nan inside ``jit``) where
     it cannot prove that less than 1e-7 of the probability is lost. ``pallas``, for a
     GPU, is the default for what it takes. Entropies, dF/dT are always those of ``log``.
+
+Under ``jax.export`` a batch may have a symbolic size; with ``log`` and ``scaled``
+lengths may, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alignment import Alignment
@@ -212,7 +215,7 @@ def sample_alignments(
     """
     model = SimilarityOptions(**options)
     pair, axes, batch, settings = prepare(similarity, lengths, model)
-    keys = jax.random.split(key, int(np.prod(batch)))
+    keys = jax.random.split(key, prod(batch))
     both = (pair, keys if batch else keys[0]), (axes, 0)
     partners = over_batch(engine.draw, *both, batch, settings, (count,))
     return jnp.moveaxis(partners, len(batch), 0)
@@ -259,7 +262,7 @@ def alignment_log_prob(
         raise UsageError(f"partners of shape {partners.shape}, not {shape}")
     partners = jnp.broadcast_to(partners, shape)
     if batch:
-        partners = partners.reshape(int(np.prod(batch)), shape[-1])
+        partners = partners.reshape(prod(batch), shape[-1])
     return over_batch(engine.log_prob, (pair, partners), (axes, 0), batch, settings)
 
 

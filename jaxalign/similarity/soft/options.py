@@ -1,5 +1,6 @@
 """Arguments of the soft functions -> arrays of one pair, batch axes and settings."""
 
+from math import prod
 from typing import Any, NamedTuple, get_args
 
 import jax
@@ -82,16 +83,20 @@ def _banded(implementation, band: int, shape, dtype) -> Banded:
     """The engine of a band."""
     if implementation not in (None, "log", "blocked"):
         raise UsageError(f"a band is computed by log or blocked, not {implementation}")
-    size = _kept_bytes(shape, band + 1, dtype)
-    large = implementation is None and size > MAX_KEPT_BYTES
+    large = implementation is None and _is_large(shape, band + 1, dtype)
     return Banded(
         band, BLOCK_DIAGONALS if large or implementation == "blocked" else None
     )
 
 
-def _kept_bytes(shape, lanes: int, dtype) -> int:
+def _is_large(shape, lanes: int, dtype) -> bool:
+    """Whether all diagonals of a batch take much memory. Symbolic sizes (of
+    ``jax.export``) count as one, those of a table as small."""
     *batch, m, n = shape
-    return 5 * int(np.prod(batch)) * (m + n + 1) * lanes * dtype.itemsize
+    if not (isinstance(m, int) and isinstance(n, int)):
+        return False
+    count = prod(size for size in batch if isinstance(size, int))
+    return 5 * count * (m + n + 1) * lanes * dtype.itemsize > MAX_KEPT_BYTES
 
 
 def _block(implementation, shape, dtype, by_position, adjacent) -> Block:
@@ -109,8 +114,7 @@ def _block(implementation, shape, dtype, by_position, adjacent) -> Block:
         raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
     if implementation == "scaled":
         return implementation
-    size = _kept_bytes(shape, shape[-2] + 1, dtype)
-    large = implementation != "log" and size > MAX_KEPT_BYTES
+    large = implementation != "log" and _is_large(shape, shape[-2] + 1, dtype)
     block = BLOCK_DIAGONALS if large or implementation == "blocked" else None
     if implementation in ("log", "blocked"):
         return block
@@ -126,6 +130,8 @@ def _block(implementation, shape, dtype, by_position, adjacent) -> Block:
 def _beyond_kernels(shape, dtype, by_position, adjacent) -> str:
     """The part of this problem that the GPU kernels do not take; empty for none."""
     m, n = shape[-2:]
+    if not all(isinstance(size, int) for size in shape):
+        return "symbolic sizes"
     reasons = {
         f"a similarity of {dtype}": dtype != jnp.float32,
         "an empty similarity": 0 in shape,
