@@ -74,6 +74,14 @@ def test_the_image_copies_what_the_wheel_is_made_of():
     assert {*extras} <= {*PROJECT["optional-dependencies"]}
 
 
+def test_the_licences_are_those_of_code_and_data():
+    """The expression of the wheel names what its data are under, too."""
+    text = (ROOT / "jaxalign/data/README.md").read_text()
+    names = {"CC BY 4.0": "CC-BY-4.0", "(CC0)": "CC0-1.0"}
+    wanted = {"BSD-3-Clause"} | {names[name] for name in names if name in text}
+    assert len(wanted) == 3 and {*PROJECT["license"].split(" AND ")} == wanted
+
+
 @pytest.mark.slow
 def test_the_script_of_the_nextflow_module(folder):
     """Without the engine: its variables are put in place as Groovy would."""

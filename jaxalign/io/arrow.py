@@ -28,8 +28,9 @@ def parquet(
     for every 250,000.
 
     Columns and identity are as for tsv; by default there is also ``cigar`` where paths
-    were kept. ``about`` is more of the file's metadata. Pages have checksums, which
-    pyarrow compares with ``page_checksum_verification``.
+    were kept. ``about`` is what the metadata of a part of a folder have in place of the
+    implementation: a part has the same bytes, whoever computes it. Pages have
+    checksums, which pyarrow compares with ``page_checksum_verification``.
 
     Raises
     ------
@@ -44,7 +45,8 @@ def parquet(
     # The batch of no rows gives the types, also when the table itself is empty.
     empty = part(table, 0, 0)
     schema = _batch(pa, empty, chosen, _names_of(pa, empty)).schema
-    schema = schema.with_metadata(_metadata(table) | (about or {}))
+    ran = {"jaxalign.implementation": table.implementation}
+    schema = schema.with_metadata(_metadata(table) | (ran if about is None else about))
     options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
     # The least and the greatest text of a row group would take three quarters of the
     # time, and no reader skips row groups by them.
@@ -131,7 +133,6 @@ def _metadata(table: Table) -> dict[str, str]:
         "jaxalign.scoring": str(table.scoring),
         "jaxalign.mode": table.mode,
         "jaxalign.free_ends": ",".join(sorted(table.free_ends)),
-        "jaxalign.implementation": table.implementation,
     }
 
 

@@ -1,6 +1,7 @@
 """Read FASTA into one flat code array; a fault is named by line and column."""
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
@@ -9,7 +10,7 @@ import numpy as np
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io.locate import Place, header_line, letter_place
-from jaxalign.io.source import keep, label, open_text
+from jaxalign.io.source import in_memory, keep, label, open_text
 from jaxalign.model.alphabet import (
     BAD,
     UNKNOWN_POLICIES,
@@ -17,6 +18,8 @@ from jaxalign.model.alphabet import (
     Sequences,
     substitute_unknown,
 )
+
+OTHER = re.compile(r"[^\x00-\x7f]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +108,17 @@ def read_raw(path: str | os.PathLike[str]) -> RawRecords:
     InputError
         The file is missing, damaged or empty, does not start with ">", or a
         record has no name or the name of an earlier record.
+    MemoryPlanError
+        What it holds does not fit into memory.
     """
     source = os.fspath(path)
-    buffer = keep(source)
-    with open_text(source, buffer) as handle:
-        check_first_line(source, handle)
-        names, parts = zip(*records(handle), strict=True)
-    raw = raw_records(source, names, parts, buffer)
-    check_names(raw)
+    with in_memory(source):
+        buffer = keep(source)
+        with open_text(source, buffer) as handle:
+            check_first_line(source, handle)
+            names, parts = zip(*records(handle), strict=True)
+        raw = raw_records(source, names, parts, buffer)
+        check_names(raw)
     return raw
 
 
@@ -176,10 +182,11 @@ def encode_counted(
     if unknown not in UNKNOWN_POLICIES:
         choices = ", ".join(UNKNOWN_POLICIES)
         raise UsageError(f"unknown={unknown!r} is no policy; choose from {choices}")
-    codes, substituted = substitute_unknown(raw.text, alphabet, unknown)
-    bad = codes == BAD
-    if bad.any():
-        raise _bad_letter(raw, alphabet, bad)
+    with in_memory(raw.source):
+        codes, substituted = substitute_unknown(raw.text, alphabet, unknown)
+        bad = codes == BAD
+        if bad.any():
+            raise _bad_letter(raw, alphabet, bad)
     sequences = Sequences(raw.names, codes, raw.offsets, alphabet)
     return sequences, int(substituted)
 
@@ -190,20 +197,25 @@ def records(handle: TextIO) -> Iterator[tuple[str, bytes]]:
     for line in map(str.strip, handle):
         if line.startswith(">"):
             if header is not None:
-                yield _record(header, lines)
+                yield _name(header), b"".join(lines)
             header, lines = line[1:], []
         elif line and line[0] != ";":
-            lines.append(line)
+            lines.append(_letters(line))
     if header is not None:
-        yield _record(header, lines)
+        yield _name(header), b"".join(lines)
 
 
-def _record(header: str, lines: list[str]) -> tuple[str, bytes]:
-    letters = "".join("".join(lines).split())
+def _name(header: str) -> str:
+    return (header.split(maxsplit=1) or [""])[0]
+
+
+def _letters(line: str) -> bytes:
+    """A line without white space, one byte per character, which keeps columns right:
+    what is not ASCII is 0, which is never a letter."""
+    letters = "".join(line.split())
     if not letters.isascii():
-        # One byte per character keeps columns right; 0 is never a letter.
-        letters = "".join(c if c.isascii() else "\0" for c in letters)
-    return (header.split(maxsplit=1) or [""])[0], letters.encode("ascii")
+        letters = OTHER.sub("\0", letters)
+    return letters.encode("ascii")
 
 
 def check_first_line(source: str, handle: TextIO) -> None:

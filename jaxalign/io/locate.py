@@ -6,7 +6,7 @@ from typing import NamedTuple
 from jaxalign.errors import InputError
 from jaxalign.io.source import label, open_text
 
-STRETCH = 2**16  # characters of a line that are looked at together
+STRETCH = 2**16  # characters of a line that are in memory together
 
 
 class Place(NamedTuple):
@@ -17,45 +17,54 @@ class Place(NamedTuple):
     letter: str
 
 
+class Stretch(NamedTuple):
+    """Characters of a line of a record, or of its header."""
+
+    line: int
+    before: int  # characters of the line that come before these
+    text: str
+    record: int  # from 0
+    is_header: bool
+
+
 def header_line(source: str, buffer: bytes | None, record: int) -> int:
     """Return the line number (from 1) of the header of a record (from 0)."""
-    for number, line, current in _content(source, buffer):
-        if current == record and line.lstrip().startswith(">"):
-            return number
+    for stretch in _content(source, buffer):
+        if stretch.record == record and stretch.is_header:
+            return stretch.line
     raise _changed(source)
 
 
 def letter_place(source: str, buffer: bytes | None, record: int, inside: int) -> Place:
     """Find a letter by its position (from 0) inside a record (from 0)."""
     left = inside
-    for number, line, current in _content(source, buffer):
-        if current < record or line.lstrip().startswith(">"):
+    for line, before, text, current, is_header in _content(source, buffer):
+        if current < record or is_header:
             continue
         if current > record:
             break
-        for start in range(0, len(line), STRETCH):
-            stretch = line[start : start + STRETCH]
-            count = len("".join(stretch.split()))
-            if left < count:
-                columns = [
-                    c for c, letter in enumerate(stretch) if not letter.isspace()
-                ]
-                at = columns[left]
-                return Place(number, start + at + 1, stretch[at])
-            left -= count
+        count = len("".join(text.split()))
+        if left < count:
+            columns = [c for c, letter in enumerate(text) if not letter.isspace()]
+            at = columns[left]
+            return Place(line, before + at + 1, text[at])
+        left -= count
     raise _changed(source)
 
 
-def _content(source: str, buffer: bytes | None) -> Iterator[tuple[int, str, int]]:
-    # The same lines that biotite's read_iter uses, so that positions agree.
-    record = -1
+def _content(source: str, buffer: bytes | None) -> Iterator[Stretch]:
+    """The lines that ``fasta.records`` reads, in pieces: a line may be a genome."""
+    record, number, before, first = -1, 1, 0, ""
     with open_text(source, buffer) as handle:
-        for number, line in enumerate(handle, 1):
-            bare = line.strip()
-            if not bare or bare.startswith(";"):
-                continue
-            record += bare.startswith(">")
-            yield number, line, record
+        while text := handle.readline(STRETCH):
+            if not first:
+                first = text.lstrip()[:1]
+                record += first == ">"
+            if first and first != ";":
+                yield Stretch(number, before, text, record, first == ">")
+            before += len(text)
+            if text.endswith("\n"):
+                number, before, first = number + 1, 0, ""
 
 
 def _changed(source: str) -> InputError:

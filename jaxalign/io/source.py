@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, TextIO
 
-from jaxalign.errors import InputError
+from jaxalign.errors import InputError, MemoryPlanError
 from jaxalign.model.names import written
 
 STDIN = "-"
@@ -50,6 +50,25 @@ def keep(source: str) -> bytes | None:
 
 
 @contextmanager
+def in_memory(source: str) -> Iterator[None]:
+    """Name the input that memory is too small for: no other option would need less.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    try:
+        yield
+    except MemoryPlanError:
+        raise
+    except MemoryError as error:
+        raise MemoryPlanError(
+            f"{label(source)}: what it holds does not fit into memory; compressed data "
+            "grow while they are read"
+        ) from error
+
+
+@contextmanager
 def open_text(source: str, buffer: bytes | None = None) -> Iterator[TextIO]:
     """Open an input as text lines, whatever its compression.
 
@@ -60,8 +79,10 @@ def open_text(source: str, buffer: bytes | None = None) -> Iterator[TextIO]:
     ------
     InputError
         The file is missing, unreadable, cut short or damaged.
+    MemoryPlanError
+        What it holds does not fit into memory.
     """
-    with _open_bytes(source, buffer) as raw:
+    with in_memory(source), _open_bytes(source, buffer) as raw:
         name, stream = _decompressed(raw)
         try:
             yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")

@@ -6,6 +6,8 @@ from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import check_letters, named_alphabet
 from jaxalign.model.numbers import is_number
 
+COST_LIMIT = 2**15  # of a gap's residue
+
 
 def own_matrix(matrix):
     """A name as it is; (letters, array) with an array that nobody else can change."""
@@ -50,8 +52,10 @@ def check(scoring) -> None:
         raise UsageError("match and mismatch go together")
     for name in ("gap_open", "gap_extend"):
         value = getattr(scoring, name)
-        if not (is_number(value) and 0 <= value < 2**15):
-            raise UsageError(f"{name} = {value!r}: a cost is a number, 0 or more")
+        if not (is_number(value) and 0 <= value < COST_LIMIT):
+            raise UsageError(
+                f"{name} = {value!r}: a cost is a number from 0 to below {COST_LIMIT}"
+            )
     if scoring.gap_extend > scoring.gap_open:
         raise UsageError(
             f"gap_extend = {scoring.gap_extend:g} exceeds gap_open = "

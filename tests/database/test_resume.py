@@ -62,6 +62,7 @@ def test_parts_are_the_whole(files, want, tmp_path, capsys):
     assert folder_of(files, out, "--resume", "--json") == DONE
     found = json.loads(capsys.readouterr().out)
     assert found["cells"] == found["hits"]["found"] == 0  # nothing is searched again
+    before = [path.read_bytes() for path in parts_in(out)]
     parts_in(out)[4].unlink()
     torn = parts_in(out)[6]
     torn.write_bytes(torn.read_bytes()[:300])
@@ -69,6 +70,7 @@ def test_parts_are_the_whole(files, want, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert 0 < found["hits"]["found"] <= 2 * ROWS
     assert rows(out).equals(want)
+    assert [path.read_bytes() for path in parts_in(out)] == before
 
 
 def test_an_index_and_shards_fill_one_folder(files, want, tmp_path):

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from biotite.sequence.io.fasta import FastaFile
 
-from jaxalign.errors import InputError, UsageError
+from jaxalign.cli.main import main
+from jaxalign.errors import InputError, MemoryPlanError, UsageError
+from jaxalign.io import fasta
 from jaxalign.io.fasta import encode_counted, read, read_raw
 from jaxalign.model.alphabet import named_alphabet
 
@@ -238,3 +240,19 @@ def test_records_are_those_of_biotite(tmp_path, seed):
     ]
     assert list(raw.names) == [header.split()[0] for header, _ in known]
     assert letters == ["".join(text.split()) for _, text in known]
+
+
+@pytest.mark.parametrize("place", ["records", "raw_records", "substitute_unknown"])
+def test_what_does_not_fit_into_memory_is_named(tmp_path, monkeypatch, capsys, place):
+    """A small file may hold a large text: no option makes it smaller."""
+
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(fasta, place, full)
+    path = tmp_path / "bomb.fa.gz"
+    path.write_bytes(gzip.compress(b">a\nMKV\n>b\nMKV\n"))
+    assert main(["all", str(path)]) == MemoryPlanError.exit_code
+    said = capsys.readouterr().err
+    assert "bomb.fa.gz: what it holds does not fit" in said
+    assert "memory-budget" not in said

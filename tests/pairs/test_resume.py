@@ -96,6 +96,17 @@ def test_what_is_missing_or_torn_is_computed_again(fasta, want, tmp_path, capsys
     assert not list(out.glob(".*.tmp"))
 
 
+def test_a_part_that_is_computed_again_has_the_same_bytes(fasta, tmp_path):
+    """Whoever computes it: nothing in it depends on that."""
+    out = tmp_path / "out"
+    assert folder_of(fasta, out) == DONE
+    before = [path.read_bytes() for path in parts_in(out)]
+    for part, how in ((2, ()), (5, ("--implementation", "wavefront"))):
+        parts_in(out)[part].unlink()
+        assert folder_of(fasta, out, "--resume", *how) == DONE
+        assert [path.read_bytes() for path in parts_in(out)] == before
+
+
 def test_what_was_damaged_or_has_no_checksum_is_computed_again(
     fasta, want, tmp_path, capsys
 ):
