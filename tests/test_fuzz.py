@@ -442,7 +442,7 @@ def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", None)
     verbs = st.sampled_from(
         ["align", "all", "search", "three", "index", "soft"]
-        + ["cluster", "dedup", "split", "audit"]
+        + ["cluster", "dedup", "split", "audit", "repertoire"]
     )
     words = st.lists(st.sampled_from([*WORDS, *GIVEN]), max_size=5)
 
@@ -450,3 +450,31 @@ def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
         command(capsys, verb, *["none.fa"] * files, *more)
 
     fuzz(run, check, verbs, words, st.integers(1, 3))
+
+
+# Receptors ---------------------------------------------------------------------------
+
+
+@every_length
+def test_receptor_tables(run, capsys, tmp_path):
+    path = tmp_path / "cells.tsv"
+    names = ["junction_aa", "locus", "v_call", "cell_id", "umi_count", "", "x"]
+    fields = st.sampled_from(
+        ["CASSLGQAYEQYF", "CASSLGTAYEQYF", "CAS*F", "cassf", "", "TRB", "TRA", "7", "é"]
+    )
+    rows = st.lists(st.lists(fields, min_size=2, max_size=4), max_size=5)
+    words = st.sampled_from(
+        [[], ["--bad", "drop"], ["--bad", "keep"], ["--chains", "any"],
+         ["--chains", "VJ", "--bad", "drop"], ["--metric", "alignment"],
+         ["--metric", "levenshtein", "--cutoff", "9", "--bad", "keep"],
+         ["--cutoff", "-1"], ["--ntrim", "50", "--bad", "keep"],
+         ["--v-loops", str(path)], ["--v-distances", str(path)]]
+    )  # fmt: skip
+
+    def check(heading, lines, more):
+        lines = ["\t".join(line) for line in (heading, *lines)]
+        path.write_text("\n".join(lines), encoding="utf-8")
+        command(capsys, "repertoire", str(path), *more)
+
+    heading = st.lists(st.sampled_from(names), min_size=2, max_size=4)
+    fuzz(run, check, heading, rows, words)

@@ -18,6 +18,7 @@ from jaxalign.cli.demo import demo
 from jaxalign.cli.index import index
 from jaxalign.cli.info import info
 from jaxalign.cli.matrices import matrices
+from jaxalign.cli.repertoire import repertoire
 from jaxalign.cli.search import search
 from jaxalign.cli.selftest import selftest
 from jaxalign.cli.soft import soft
@@ -44,6 +45,7 @@ VERBS = {
     Group.create_ordered("Align"): (align, all_pairs, three, soft),
     Group.create_ordered("Search a database"): (search, index),
     Group.create_ordered("Split without leaks"): (cluster, dedup, split, audit),
+    Group.create_ordered("Compare receptors"): (repertoire,),
     Group.create_ordered("This machine"): (info, warmup, selftest, matrices, demo),
 }
 HERE = Group.create_ordered("This program")

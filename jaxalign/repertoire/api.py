@@ -124,8 +124,8 @@ def repertoire_graph(
     --------
     >>> import jaxalign
     >>> cdr3s = ["CASSLGQAYEQYF", "CASSLGTAYEQYF", "CASSLGQAYEQYF", "CSARDRTGNGYTF"]
-    >>> found = jaxalign.repertoire_graph(cdr3s)
-    >>> found.matrix.toarray().tolist(), found.counts.tolist(), found.labels.tolist()
+    >>> graph = jaxalign.repertoire_graph(cdr3s)
+    >>> graph.matrix.toarray().tolist(), graph.counts.tolist(), graph.labels.tolist()
     ([[0, 12, 0], [12, 0, 0], [0, 0, 0]], [2, 1, 1], [0, 0, 1])
     """
     began = time.perf_counter()
@@ -277,6 +277,7 @@ __all__ = [
     "RepertoirePlan",
     "RepertoireGraph",
     "RepertoireOptions",
+    "Receptors",
     "graph",
     "machine_of",
     "plan_of",

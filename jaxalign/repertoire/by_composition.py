@@ -36,7 +36,7 @@ Distances = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class LetterCosts:
-    """What the bound needs of a metric.
+    """Least costs by a metric, which the bound needs.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class LetterCosts:
         return np.where(more > 0, self.open + (more - 1) * self.extend, 0)
 
     def least(self, kinds: np.ndarray) -> int:
-        """What a letter costs that has no partner of its kind."""
+        """The cost of a letter that has no partner of its kind."""
         apart = kinds[:, None] != kinds[None, :]
         return int(min(self.costs[apart].min(initial=2**30), self.alone))
 

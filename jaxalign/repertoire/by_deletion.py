@@ -121,6 +121,6 @@ def _check(join: Join, edges: EdgeList, i: np.ndarray, j: np.ndarray) -> None:
     i = (pairs >> np.uint64(32)).astype(np.int64)
     j = (pairs & np.uint64(2**32 - 1)).astype(np.int64)
     if len(i):
-        found = distances(join.sequences, i, j, 1)
-        near = found <= join.cutoff
-        edges.add(i[near], j[near], found[near])
+        distance = distances(join.sequences, i, j, 1)
+        near = distance <= join.cutoff
+        edges.add(i[near], j[near], distance[near])

@@ -59,7 +59,7 @@ def rectangles(
     cutoff: int,
     edges: EdgeList,
 ) -> Iterator[Rectangle]:
-    """What has to be compared: a set with itself, or, with ``b``, across two sets.
+    """All comparisons of a set with itself, or, with ``b``, across two sets.
 
     Edges i < j of one set, (i of a, j of b) of two.
     """

@@ -20,14 +20,15 @@ from jaxalign.repertoire.edges import EdgeList, Edges, joined, least, no_edges
 from jaxalign.repertoire.metrics import LETTERS, letter_scores
 from jaxalign.repertoire.options import GraphDefinition
 
-# To make, sort and compare a variant takes as long as so many pairs of words.
-VARIANT_PAIRS = 200
+# To make, sort and compare a variant takes as long as so many pairs, of which some have
+# enough letters in common to be compared.
+VARIANT_PAIRS = 4
 PAIRS_ALIGNED_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a job may use: host threads, bytes."""
+    """Host threads and bytes that a job may use."""
 
     threads: int
     budget: int
@@ -77,10 +78,10 @@ def _add_edits(
     first, many = len(a.sequences), len(both)
     pairs = first * (many - first) if b else many * (many - 1) // 2
     if by_deletion.variant_count(both.lengths, cutoff) * VARIANT_PAIRS < pairs:
-        found = EdgeList(machine.budget)
+        of_both = EdgeList(machine.budget)
         join = by_deletion.Join(both, first if b else None, cutoff)
-        by_deletion.add_near(join, found, machine.threads, machine.budget)
-        for part in found.parts:
+        by_deletion.add_near(join, of_both, machine.threads, machine.budget)
+        for part in of_both.parts:
             edges.add(part.i, part.j - first if b else part.j, part.distance)
         return
     costs = LetterCosts(1 - np.eye(len(LETTERS), dtype=np.int64), 1, 1, 1)

@@ -146,12 +146,12 @@ def loop_distances(texts: list[str], metric: PositionMetric) -> np.ndarray:
 def _distance(x: np.ndarray, y: np.ndarray, metric: PositionMetric) -> int:
     short, long = sorted((x, y), key=len)
     more = len(long) - len(short)
-    found = []
+    distances = []
     for one in metric.comparisons(len(short), 2**30, more):
         if more in one.more:
             left = np.array(one.left, np.int64)
             right = np.array(one.right, np.int64)
             parts = metric.table[short[left], long[left]].sum()
             parts += metric.table[short[-1 - right], long[-1 - right]].sum()
-            found.append(int(parts) + int(metric.penalty(more)))
-    return min(found)
+            distances.append(int(parts) + int(metric.penalty(more)))
+    return min(distances)

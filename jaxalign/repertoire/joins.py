@@ -82,8 +82,8 @@ def expanded(
     ends = np.cumsum(pairs)
     start = 0
     while start < len(a):
-        done = ends[start - 1] if start else 0
-        stop = int(np.searchsorted(ends, done + PAIRS_AT_ONCE, side="right"))
+        before = ends[start - 1] if start else 0
+        stop = int(np.searchsorted(ends, before + PAIRS_AT_ONCE, side="right"))
         stop = max(stop, start + 1)
         things = np.flatnonzero(a[start:stop] >= 0) + start
         links = np.diff(graph.starts)[a[things]]

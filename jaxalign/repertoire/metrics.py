@@ -68,7 +68,7 @@ class PositionMetric:
         return min(cutoff // self.gap_penalty, longest) if self.gap_penalty else longest
 
     def penalty(self, more: np.ndarray | int):
-        """What so many letters more cost."""
+        """The cost of so many letters more."""
         return more * (self.gap_penalty or 0)
 
     def gap_places(self, length: int) -> range:

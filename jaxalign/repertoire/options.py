@@ -138,13 +138,13 @@ def define(options: RepertoireOptions) -> GraphDefinition:
     if cutoff > MAX_CUTOFF:
         raise UsageError(f"cutoff = {cutoff}: at most {MAX_CUTOFF}")
     _refuse_unused(options)
-    made = {
+    by_metric = {
         "tcrdist": _tcrdist,
         "hamming": _hamming,
         "levenshtein": _levenshtein,
         "alignment": _alignment,
     }
-    return made[options.metric](options, int(cutoff))
+    return by_metric[options.metric](options, int(cutoff))
 
 
 def _refuse_unused(options: RepertoireOptions) -> None:

@@ -1,4 +1,4 @@
-"""What a repertoire graph amounts to before anything is compared."""
+"""The plan of a repertoire graph, before anything is compared."""
 
 from dataclasses import dataclass
 

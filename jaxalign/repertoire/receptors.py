@@ -35,7 +35,7 @@ class Chain:
 
 @dataclass(frozen=True, eq=False)
 class ReceptorRows:
-    """What a caller has: a name and some chains a row.
+    """Rows of a caller: a name and some chains each.
 
     ``origin`` says where rows come from: a file's path, say.
     """
@@ -155,10 +155,10 @@ def unique_receptors(
             vertex[row] = known.setdefault(key, len(known))
         elif bad == "keep":
             vertex[row] = known.setdefault((row,), len(known))
-    kept = np.flatnonzero(vertex >= 0)
+    with_vertex = np.flatnonzero(vertex >= 0)
     first = np.zeros(len(known), np.int64)
-    first[vertex[kept][::-1]] = kept[::-1]
-    counts = np.bincount(vertex[kept], minlength=len(known))
+    first[vertex[with_vertex][::-1]] = with_vertex[::-1]
+    counts = np.bincount(vertex[with_vertex], minlength=len(known))
     chains = [_values(rows, c, first, reasons, with_genes) for c in rows.chains]
     of_chain = [numbers for _, numbers in chains]
     of_chain = np.stack(of_chain, axis=1) if len(first) else np.zeros((0, len(chains)))
@@ -169,7 +169,7 @@ def unique_receptors(
 
 def _reasons(rows: ReceptorRows, gene_known, all_chains: bool) -> list[str | None]:
     """Why each row has no distance, None of most."""
-    found: list[str | None] = [None] * len(rows)
+    reasons: list[str | None] = [None] * len(rows)
     missing = np.zeros(len(rows), np.int64)
     several = len(rows.chains) > 1
     for chain in rows.chains:
@@ -183,12 +183,12 @@ def _reasons(rows: ReceptorRows, gene_known, all_chains: bool) -> list[str | Non
                     problem = "unknown V gene"
             if problem == "no sequence" and several:
                 missing[row] += 1
-            elif problem is not None and found[row] is None:
-                found[row] = f"{problem}, chain {chain.name}" if several else problem
+            elif problem is not None and reasons[row] is None:
+                reasons[row] = f"{problem}, chain {chain.name}" if several else problem
     for row in np.flatnonzero(missing).tolist() if several else ():
-        if found[row] is None and (all_chains or missing[row] == len(rows.chains)):
-            found[row] = "no sequence of a chain"
-    return found
+        if reasons[row] is None and (all_chains or missing[row] == len(rows.chains)):
+            reasons[row] = "no sequence of a chain"
+    return reasons
 
 
 def _by_reason(reasons: list[str | None]) -> dict[str, np.ndarray]:
@@ -211,8 +211,8 @@ def _refusal(rows: ReceptorRows, reasons: list, problems: dict[str, np.ndarray])
     origin = f"{rows.origin}: " if rows.origin else ""
     return (
         f"{origin}{len(bad):,} of {len(rows):,} rows have no distance ({counts}): "
-        f"{named}{'; …' if len(bad) > MAX_NAMED else ''}. bad='drop' leaves them out, "
-        "bad='keep' keeps them without edges"
+        f"{named}{'; …' if len(bad) > MAX_NAMED else ''}. bad='drop' (--bad drop) "
+        "leaves them out, bad='keep' (--bad keep) keeps them without edges"
     )
 
 
@@ -222,7 +222,7 @@ def _shown(texts) -> str:
 
 
 def _keys(rows: ReceptorRows, reasons: list, with_genes: bool) -> list:
-    """What makes two rows equal; None of rows without a distance."""
+    """Keys of rows, equal where the rows are; None of rows without a distance."""
     columns: list[list] = []
     for chain in rows.chains:
         columns.append([text or None for text in chain.cdr3])

@@ -1,4 +1,4 @@
-"""What comes back: a sparse graph of unique receptors."""
+"""The result: a sparse graph of unique receptors."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -95,9 +95,9 @@ class RepertoireGraph:
             own = np.flatnonzero(self.receptors.of_chain.max(axis=1, initial=-1) >= 0)
             i, j = np.concatenate([i, own]), np.concatenate([j, own])
             data = np.concatenate([data, np.ones(len(own))])
-        found = csr_matrix((data, (i, j)), shape=self.matrix.shape)
-        found.sort_indices()
-        return found
+        matrix = csr_matrix((data, (i, j)), shape=self.matrix.shape)
+        matrix.sort_indices()
+        return matrix
 
     def columns(self) -> dict[str, Any]:
         """A row for each row of the caller: its name, receptor, count and cluster."""
@@ -120,7 +120,8 @@ class RepertoireGraph:
 
     def save(self, path: str) -> None:
         """Write the matrix as ``.npz``, which ``scipy.sparse.load_npz`` reads."""
-        save_npz(path, self.matrix, compressed=True)
+        with open(path, "wb") as handle:
+            save_npz(handle, self.matrix, compressed=True)
 
     def __repr__(self) -> str:
         return f"<RepertoireGraph: {self.heading()}>"
@@ -141,9 +142,9 @@ class RepertoireGraph:
         return f"{receptors}{against}, {show.counted(pairs, 'edge')}"
 
     def problems(self) -> list[str]:
-        """What rows have no distance, a line each reason."""
-        found = self.receptors.problems.items()
-        return [f"{show.counted(len(rows), 'row')}: {why}" for why, rows in found]
+        """Rows without a distance, a line each reason."""
+        reasons = self.receptors.problems.items()
+        return [f"{show.counted(len(rows), 'row')}: {why}" for why, rows in reasons]
 
     def _refuse_two_sets(self, subject: str) -> None:
         if self.reference is not None:

@@ -78,7 +78,7 @@ def _arms(table: dict[str, list], origin: str) -> list[str | None]:
     count = len(table[JUNCTION])
     loci = table.get("locus") or [None] * count
     genes = table.get(GENE) or [None] * count
-    found: list[str | None] = []
+    values: list[str | None] = []
     for row, (locus, gene) in enumerate(zip(loci, genes, strict=True)):
         name = locus or (gene or "")[:3]
         arm = ARMS.get(name.upper())
@@ -87,8 +87,8 @@ def _arms(table: dict[str, list], origin: str) -> list[str | None]:
                 f"{origin or 'table'}, row {row + 1}: locus {locus!r} is unknown; "
                 f"known: {', '.join(ARMS)}"
             )
-        found.append(arm)
-    return found
+        values.append(arm)
+    return values
 
 
 def _taken(table: dict[str, list], some: list[int]) -> tuple[list, list | None]:
@@ -121,23 +121,23 @@ def _cells(table: dict[str, list], arms: list[str | None], origin: str) -> Recep
             chains[arm] = row
     notes = (f"{more:,} further chains of cells are left out",) if more else ()
     genes = table.get(GENE)
-    made = []
+    chains_of_cells = []
     for arm in ("VJ", "VDJ"):
         rows = [chains.get(arm) for chains in cells.values()]
         cdr3 = [None if row is None else table[JUNCTION][row] for row in rows]
         known = genes and [None if row is None else genes[row] for row in rows]
-        made.append(Chain(arm, cdr3, known))
-    return ReceptorRows(list(cells), tuple(made), origin, notes)
+        chains_of_cells.append(Chain(arm, cdr3, known))
+    return ReceptorRows(list(cells), tuple(chains_of_cells), origin, notes)
 
 
 def _abundance(table: dict[str, list]) -> np.ndarray:
     """How many there are of the chain of each row; 0 where nothing says it."""
     count = len(table[JUNCTION])
     column = next((table[name] for name in ABUNDANCE if name in table), [None] * count)
-    found = np.zeros(count)
+    values = np.zeros(count)
     for row, value in enumerate(column):
         try:
-            found[row] = float(value or 0)
+            values[row] = float(value or 0)
         except ValueError:
             raise InputError(f"row {row + 1}: count {value!r} is no number") from None
-    return found
+    return values

@@ -82,8 +82,8 @@ def pairs_of_equals(keys: np.ndarray, bits: int) -> Iterator[tuple[np.ndarray, .
     ends = np.cumsum(partners)
     start = 0
     while start < len(places):
-        done = ends[start - 1] if start else 0
-        stop = int(np.searchsorted(ends, done + PAIRS_AT_ONCE, side="right"))
+        before = ends[start - 1] if start else 0
+        stop = int(np.searchsorted(ends, before + PAIRS_AT_ONCE, side="right"))
         stop = max(stop, start + 1)
         left = np.repeat(places[start:stop], partners[start:stop])
         yield numbers[left], numbers[left + 1 + _counted(partners[start:stop])]

@@ -1,0 +1,160 @@
+"""The straight line of ``jaxalign repertoire``."""
+
+import json
+import time
+from collections.abc import Iterator
+
+from jaxalign.cli import report
+from jaxalign.cli.job import Messages
+from jaxalign.cli.repertoire_options import RepertoireVerbOptions
+from jaxalign.errors import UsageError
+from jaxalign.io import edge_list, gene_tables, name_table, output
+from jaxalign.model.names import written
+from jaxalign.model.show import counted
+from jaxalign.repertoire import api
+
+FORMATS = (".tsv", ".parquet", ".npz")
+
+
+def run(path: str, reference: str | None, options: RepertoireVerbOptions) -> int:
+    """``jaxalign repertoire CELLS``."""
+    # 1 check options and outputs, 2 read, 3 say what will be done, 4 compare and write,
+    # 5 say what was done
+    began, messages = time.perf_counter(), Messages(options.host.quiet)
+    _check_outputs(path, reference, options)
+    chosen = _options(options)
+    plan = api.plan_of(path, reference, chosen, _block_rows(options))
+    messages.say(str(plan))
+    _warn_of_rows(plan, messages)
+    edges = _write(plan, chosen, options)
+    seconds = time.perf_counter() - began
+    messages.say(f"{counted(edges, 'edge')}, {seconds:.1f} s")
+    if options.output.json:
+        print(json.dumps(_about(plan, edges, seconds, messages), indent=2))
+    return 0
+
+
+def _check_outputs(path: str, reference: str | None, options) -> None:
+    out, listed = options.output.out, options.output.list_out
+    if options.output.json and output.STDOUT in (out, listed):
+        raise UsageError("--json takes standard output: edges need -o FILE")
+    if listed and reference:
+        raise UsageError("--list has clusters, which a --reference has not")
+    if out and out == listed:
+        raise UsageError(f"two outputs are one: {out}")
+    if out and out != output.STDOUT and not out.endswith(FORMATS):
+        raise UsageError(f"{out}: the suffix is one of {', '.join(FORMATS)}")
+    metric = options.metric
+    inputs = (path, reference, metric.v_distances, metric.v_loops, metric.matrix)
+    for file in filter(None, (out, listed)):
+        output.check(file, options.output.force)
+        output.check_inputs(file, inputs)
+
+
+def _options(options: RepertoireVerbOptions) -> api.RepertoireOptions:
+    chosen, host = options.metric, options.host
+    distances, loops = chosen.v_distances, chosen.v_loops
+    if distances and loops:
+        raise UsageError("--v-distances and --v-loops: one of the two")
+    return api.RepertoireOptions(
+        metric=chosen.metric,
+        cutoff=chosen.cutoff,
+        scoring=chosen.matrix,
+        weight=chosen.weight,
+        gap_penalty=chosen.gap_penalty,
+        ntrim=chosen.ntrim,
+        ctrim=chosen.ctrim,
+        fixed_gap=False if chosen.sliding_gap else None,
+        chains=chosen.chains,
+        v_distances=gene_tables.distances(distances) if distances else None,
+        v_loops=gene_tables.read(loops)[1] if loops else None,
+        bad=chosen.bad,
+        threads=host.threads,
+        memory_budget=host.memory_budget,
+    )
+
+
+def _block_rows(options: RepertoireVerbOptions) -> int | None:
+    """Receptors of a block; None where all edges are needed at once."""
+    if options.host.block_rows < 1:
+        raise UsageError(f"--block-rows {options.host.block_rows}: 1 or more")
+    out = options.output.out
+    whole = options.output.list_out or (out and out.endswith(".npz"))
+    return None if whole else options.host.block_rows
+
+
+def _warn_of_rows(plan: api.RepertoirePlan, messages: Messages) -> None:
+    """Rows without a distance, and rows that were left out."""
+    for side in filter(None, (plan.receptors, plan.reference)):
+        for note in side.rows.notes:
+            messages.warn(f"{side.rows.origin}: {note}")
+        for why, rows in side.problems.items():
+            some = ", ".join(f"{side.rows.names[row]}" for row in rows[:5].tolist())
+            more = ", …" if len(rows) > 5 else ""
+            count = counted(len(rows), "row")
+            messages.warn(f"{side.rows.origin}: {count}: {why} ({some}{more})")
+
+
+def _write(plan: api.RepertoirePlan, chosen, options: RepertoireVerbOptions) -> int:
+    """Write what is asked for; how many edges there were."""
+    wanted, counts = options.output, []
+    out = wanted.out
+
+    def sides() -> Iterator[edge_list.Block]:
+        for block in api.graph.blocks(plan, api.machine_of(chosen)):
+            counts.append(len(block.edges))
+            yield block.edges.sides
+
+    edges, names = sides(), _end_names(plan)
+    if wanted.list_out or (out and out.endswith(".npz")):
+        edges = _write_whole(plan, next(edges), wanted)
+    if out and out.endswith(".parquet"):
+        edge_list.write_parquet(out, edges, *names)
+    elif (out and not out.endswith(".npz")) or not (out or wanted.json):
+        edge_list.write_text(out or output.STDOUT, edges, *names)
+    for _ in edges:  # only their count is wanted
+        pass
+    return sum(counts)
+
+
+def _write_whole(plan: api.RepertoirePlan, sides, wanted) -> Iterator[edge_list.Block]:
+    """Write what needs all edges, which come back."""
+    whole = api.result_of(plan, api.Edges(*sides), 0.0)
+    if wanted.list_out:
+        lines = name_table.lines(whole.columns(), lambda x: written(str(x)))
+        output.write_text(wanted.list_out, lines)
+    if wanted.out and wanted.out.endswith(".npz"):
+        output.write_file(wanted.out, whole.save)
+    return iter([sides])
+
+
+def _end_names(plan: api.RepertoirePlan) -> tuple[list[str], list[str]]:
+    """Names of the rows and of the columns of the matrix."""
+    first = _first_names(plan.receptors)
+    return first, first if plan.reference is None else _first_names(plan.reference)
+
+
+def _first_names(receptors: api.Receptors) -> list[str]:
+    return [receptors.rows.names[row] for row in receptors.first.tolist()]
+
+
+def _about(plan: api.RepertoirePlan, edges: int, seconds: float, messages) -> dict:
+    """A run as plain values."""
+    sides = {"receptors": plan.receptors, "reference": plan.reference}
+    return {
+        "versions": report.versions(),
+        "definition": plan.definition.about() | {"text": str(plan.definition)},
+        **{
+            name: {
+                "file": side.rows.origin,
+                "rows": len(side.rows),
+                "receptors": len(side),
+                "without_distance": {k: len(x) for k, x in side.problems.items()},
+            }
+            for name, side in sides.items()
+            if side is not None
+        },
+        "edges": edges,
+        "seconds": round(seconds, 3),
+        "warnings": messages.warnings,
+    }
