@@ -41,6 +41,7 @@ LONG = {
     "fit-a-profile.md",
     "homology-split.md",
     "learn-a-scoring.md",
+    "posterior-decoding.md",
     "soft-alignment.md",
     "three-sequences.md",
     "train-an-aligner.md",
