@@ -1,53 +1,54 @@
 """Reference alignments: aligned FASTA in, and the Pfam seeds that are shipped."""
 
+import os
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
-from biotite.sequence.io.fasta import FastaFile
 
 from jaxalign.errors import InputError
+from jaxalign.io import fasta
+from jaxalign.io.locate import header_line, letter_place
 from jaxalign.model.alphabet import BAD, Alphabet, as_ascii, named_alphabet
 from jaxalign.model.family import GAP, Family
 
 
-def read(path, alphabet: Alphabet | None = None) -> Family:
+def read(path: str | os.PathLike[str], alphabet: Alphabet | None = None) -> Family:
     """An aligned FASTA file; ``-`` and ``.`` are gaps.
 
     Parameters
     ----------
-    path : path of a plain file
+    path : path, as of ``io.fasta.read_raw``
     alphabet : Alphabet, optional
         Protein by default.
 
     Raises
     ------
     InputError
-        No records, rows of unequal length, or a letter that is not in the alphabet.
+        No FASTA, rows of unequal length, or a letter that is not in the alphabet.
     """
-    alphabet = alphabet or named_alphabet("protein")
-    records = list(FastaFile.read_iter(str(path)))
-    if not records:
-        raise InputError(f"{path}: no records")
-    names = tuple(header.split()[0] for header, _ in records)
-    rows = [_row(path, *record, alphabet) for record in records]
-    widths = sorted({len(row) for row in rows})
-    if len(widths) > 1:
-        raise InputError(f"{path}: rows of {widths[0]} to {widths[-1]} columns")
-    return Family(Path(path).stem, names, np.stack(rows))
-
-
-def _row(path, header: str, text: str, alphabet: Alphabet) -> np.ndarray:
-    letters = as_ascii(text)
-    gaps = np.isin(letters, as_ascii("-."))
-    codes = np.where(gaps, GAP, alphabet.encode(letters).astype(np.int16))
-    if (bad := codes == BAD).any():
-        column = int(bad.argmax())
+    alphabet, raw = alphabet or named_alphabet("protein"), fasta.read_raw(path)
+    widths = np.diff(raw.offsets)
+    if (other := widths != widths[0]).any():
+        record = int(other.argmax())
         raise InputError(
-            f"{path}, {header.split()[0]}, column {column + 1}: "
-            f"{chr(letters[column])!r}; {alphabet.rule()}"
+            f"{raw.source}, line {header_line(raw.source, raw.buffer, record)}: a row of "
+            f"{widths[record]} columns, where the first has {widths[0]}"
         )
-    return codes.astype(np.int16)
+    codes = alphabet.encode(raw.text).astype(np.int16)
+    codes[np.isin(raw.text, as_ascii("-."))] = GAP
+    if (bad := codes == BAD).any():
+        raise _bad_letter(raw, int(bad.argmax()), int(widths[0]), alphabet)
+    name = Path(raw.source).stem
+    return Family(name, raw.names, codes.reshape(len(raw), int(widths[0])))
+
+
+def _bad_letter(raw, at: int, width: int, alphabet: Alphabet) -> InputError:
+    place = letter_place(raw.source, raw.buffer, *divmod(at, width))
+    return InputError(
+        f"{raw.source}, line {place.line}, column {place.column}: {place.letter!r}; "
+        f"{alphabet.rule()}"
+    )
 
 
 def pfam(alphabet: Alphabet | None = None) -> dict[str, Family]:

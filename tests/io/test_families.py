@@ -72,9 +72,9 @@ def test_agreement_of_an_alignment_with_itself_and_with_none():
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("", "no records"),
-        (">a\nMK\n>b\nMKV\n", "2 to 3 columns"),
-        (">a\nMK\n>b\nM1\n", "b, column 2: '1'"),
+        ("", "the file is empty"),
+        (">a\nMK\n>b\nMKV\n", "line 3: a row of 3 columns, where the first has 2"),
+        (">a\nMK\n>b\nM1\n", "line 4, column 2: '1'"),
     ],
 )
 def test_refusals(text, words, tmp_path):

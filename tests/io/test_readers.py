@@ -1,0 +1,129 @@
+"""Every reader: any bytes are read, or refused with the file's name, and with the line
+where it is text. There is no other exception."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxalign
+from jaxalign.errors import JaxalignError
+from jaxalign.homology import certificate
+from jaxalign.io import dataset, embeddings, families, fasta, name_table
+from jaxalign.model import matrix
+from jaxalign.model.alphabet import named_alphabet
+
+PROTEIN = named_alphabet("protein")
+EQUAL = " ".join(["2.99573"] * 20)
+MOVES = "0.35667 1.20397 * 0.3 1.35023 0.0 *"
+HEAD = "HMMER3/f\nNAME  x\nLENG  1\nALPH  amino\nHMM  A\n  m->m\n"
+MODEL = f"{HEAD}{EQUAL}\n{MOVES}\n1 {EQUAL}\n{EQUAL}\n{MOVES}\n//\n"
+ABOUT = {"format": certificate.FORMAT, "definition": {}, "inputs": [], "parts": [],
+         "worst": []}  # fmt: skip
+# What reads, and a file that it reads.
+READERS = {
+    "fasta": (lambda p: fasta.read(p, PROTEIN), b">a x\nMKV\n\n;c\n>b\nMK V\nAA\n"),
+    "family": (families.read, b">a\nMK-V\n>b\nM.\nKV\n"),
+    "names": (lambda p: name_table.read(p, {"a"}), b"name\tpart\na\tx\nb\\t\ty\n"),
+    "matrix": (lambda p: matrix.load(p), b"# c\n A C\nA 1 -2\nC -2 3.5\n"),
+    "alignment": (jaxalign.Profile.from_alignment, b">a\nMK-V\n>b\nMKvV-\n"),
+    "stockholm": (
+        jaxalign.Profile.from_alignment,
+        b"# STOCKHOLM 1.0\n#=GF ID x\na MK-\n\na V\nb MKVV\n//\n",
+    ),
+    "hmm": (jaxalign.Profile.from_hmm, MODEL.encode()),
+    "certificate": (certificate.read, json.dumps(ABOUT).encode()),
+    "index": (jaxalign.open_database, None),
+    "embeddings": (embeddings.read, None),
+}
+ODD = [
+    b"",
+    b"\0",
+    b"\n",
+    b"\xff",
+    b">",
+    b"\t",
+    b"nan",
+    b"-",
+    b"\x1f\x8b",
+    b"BZh9",
+    b"{",
+]
+PIECES = st.one_of(st.sampled_from(ODD), st.binary(max_size=5))
+
+
+def content_of(name: str, folder) -> bytes:
+    """A file that the reader reads."""
+    path = folder / "whole"
+    if name == "index":
+        (folder / "a.fa").write_text(">a\nMKV\n>b\nACDEFG\n>c\n\n")
+        jaxalign.index_database(folder / "a.fa", path, force=True)
+    elif name == "embeddings":
+        with open(path, "wb") as file:
+            np.savez(file, a=np.ones((3, 2), np.float32))
+    else:
+        return READERS[name][1]
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        partial(settings, max_examples=60, derandomize=True),
+        pytest.param(partial(settings, max_examples=3000), marks=pytest.mark.slow),
+    ],
+    ids=["short", "long"],
+)
+@pytest.mark.parametrize("name", READERS)
+def test_any_bytes_are_read_or_refused(tmp_path, name, bounds):
+    read, whole, path = (
+        READERS[name][0],
+        content_of(name, tmp_path),
+        tmp_path / "in.txt",
+    )
+    path.write_bytes(whole)
+    read(str(path))
+    places = st.integers(0, len(whole))
+
+    def check(changes, end):
+        data = whole[:end]
+        for place, length, piece in changes:
+            data = data[:place] + piece + data[place + length :]
+        path.write_bytes(data)
+        try:
+            read(str(path))
+        except JaxalignError as error:
+            assert str(path) in str(error) and len(str(error)) < 2000
+
+    change = st.tuples(places, st.integers(0, 4), PIECES)
+    ends = st.one_of(st.just(len(whole)), places)
+    settled = bounds(deadline=None, database=None)
+    settled(given(st.lists(change, max_size=3), ends)(check))()
+
+
+@pytest.mark.parametrize("name", [*READERS, "manifest"])
+def test_what_is_no_file(tmp_path, name):
+    """Nothing, a folder, and a path that no file can have."""
+    read = dataset.read_manifest if name == "manifest" else READERS[name][0]
+    for path in (tmp_path / "none", tmp_path, "\0", "x" * 300):
+        with pytest.raises(JaxalignError):
+            read(str(path))
+
+
+@pytest.mark.parametrize(
+    "text, place",
+    [
+        (">a\nMKV\n>b\nM1V\n", "line 4, column 2"),
+        (">a\nMKV\n>b\nMK\n", "line 3"),
+        (">a\nMKV\n>\nMKV\n", "line 3"),
+        ("MKV\n", "line 1"),
+    ],
+)
+def test_a_family_is_refused_with_its_line(tmp_path, text, place):
+    path = tmp_path / "f.fasta"
+    path.write_text(text)
+    with pytest.raises(jaxalign.InputError, match=place):
+        families.read(path)
