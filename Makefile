@@ -20,15 +20,15 @@ COMPILED := JAX_COMPILATION_CACHE_DIR=$(abspath $(VENV)/compiled) \
 test: $(VENV)/dev
 	$(COMPILED) JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not gpu"
 
-# Every test; every test again as on a machine with AVX2 alone; and, with SSE4.2 alone,
-# the quick ones of the rooms whose programs XLA compiles.
+# Every test; every test again as on a machine of 64 cores with AVX2 alone; and, as on one
+# core with SSE4.2 alone, the quick ones of the rooms whose programs XLA compiles.
 COMPILING := bits database edits pairs similarity triples
 ALL := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test-all: $(VENV)/dev lint
 	$(ALL) -m "not gpu"
-	XLA_FLAGS=--xla_cpu_max_isa=AVX2 $(ALL) -m "not gpu"
-	XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 $(ALL) -m "not slow and not gpu" $(COMPILING:%=tests/%)
+	TEST_CORES=64 XLA_FLAGS=--xla_cpu_max_isa=AVX2 $(ALL) -m "not gpu"
+	TEST_CORES=1 XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 $(ALL) -m "not slow and not gpu" $(COMPILING:%=tests/%)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -15,6 +15,9 @@ os.environ["JAXALIGN_CACHE_DIR"] = "off"
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 os.environ.pop("JAXALIGN_ROWS", None)
+if "TEST_CORES" in os.environ:  # as on a machine that has so many
+    CORES = set(range(int(os.environ["TEST_CORES"])))
+    os.sched_getaffinity = lambda process: CORES
 
 
 @pytest.fixture

@@ -203,9 +203,8 @@ def test_small_parts_share_their_programs():
     rng = np.random.default_rng(0)
     lengths = rng.lognormal(5.6, 0.6, 90).astype(int).clip(20, 900)
     sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], Scoring().alphabet)
-    task = make_task(
-        "all", sets, sets, Scoring(), PairOptions(mode="local", memory_budget=2**31)
-    )
+    options = PairOptions(mode="local", memory_budget=2**31, threads=2)
+    task = make_task("all", sets, sets, Scoring(), options)
 
     def shapes(one):
         cut = [piece.content for piece in engine.plan(one).pieces if piece.group]
