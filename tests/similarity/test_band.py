@@ -95,6 +95,7 @@ def test_a_band_is_minus_infinity_outside(shape, lengths, band, mode):
     np.testing.assert_allclose(log_p, hard.score - value, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_partners_beyond_the_band_are_no_alignment():
     flat, costs = np.zeros((6, 6), np.float32), {"gap_open": 1, "gap_extend": 1}
     far = np.array([3, 4, 5, -1, -1, -1])

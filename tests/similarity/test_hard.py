@@ -302,7 +302,7 @@ def test_narrow_embeddings_are_multiplied_as_they_are(dtype):
     assert f"{kind}[3,5,40]" in text and "preferred_element_type=float32" in text
 
 
-@pytest.mark.parametrize("by_cell", [False, True])
+@pytest.mark.parametrize("by_cell", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_numbers_that_mean_nothing(by_cell):
     """nan and inf within the lengths give nan; forbidden pairs do not pair."""
     s = np.zeros((3, 3), np.float32)

@@ -79,7 +79,9 @@ def test_a_certain_label_has_a_gradient():
 
 NAMES = ("score", "posterior", "gaps", "entropy")
 NAN_CASES = [
-    pytest.param(*(name, one), marks=[pytest.mark.slow] * (name != "score"))
+    pytest.param(
+        name, one, marks=[pytest.mark.slow] * ((name, one) != ("score", "log"))
+    )
     for name in NAMES
     for one in IMPLEMENTATIONS
 ]
@@ -117,7 +119,12 @@ def test_nan_within_the_lengths_is_nan(name, implementation):
 
 
 @pytest.mark.parametrize(
-    "implementation", [pytest.param("log", marks=pytest.mark.slow), "blocked", "scaled"]
+    "implementation",
+    [
+        pytest.param("log", marks=pytest.mark.slow),
+        pytest.param("blocked", marks=pytest.mark.slow),
+        "scaled",
+    ],
 )
 def test_gradients_of_nan_are_nan(implementation):
     """Those of the pair at hand; the others of the batch keep theirs."""
@@ -183,7 +190,13 @@ def test_arrays_without_entries(name, shape):
 
 @pytest.mark.parametrize(
     "shape",
-    [(0, 4), (0, 0), (0, 3, 4), pytest.param((2, 3, 0), marks=pytest.mark.slow)],
+    [
+        (0, 0),
+        *(
+            pytest.param(shape, marks=pytest.mark.slow)
+            for shape in ((0, 4), (0, 3, 4), (2, 3, 0))
+        ),
+    ],
 )
 def test_samples_divergence_and_hard_alignments_without_entries(shape):
     s = np.zeros(shape, np.float32)
@@ -247,6 +260,7 @@ def test_similarities_that_are_refused(similarity, words):
         jaxalign.hard_alignment(similarity, **COSTS)
 
 
+@pytest.mark.slow
 def test_strings_with_a_scoring():
     scoring = jaxalign.Scoring()
     gaps = {"gap_open": 11, "gap_extend": 1}
@@ -258,6 +272,7 @@ def test_strings_with_a_scoring():
     assert best.score == jaxalign.align("MKVA", "MRV").score
 
 
+@pytest.mark.slow
 def test_codes_that_only_a_program_sees():
     """Beyond the matrix: nan within the lengths, nothing beyond them."""
 

@@ -97,6 +97,7 @@ def test_outside_of_jit(shares):
     assert found.sharding.spec[0] == "pairs"
 
 
+@pytest.mark.slow
 def test_codes_are_looked_up_where_they_are(shares):
     mesh, *_ = shares
     rng = np.random.default_rng(3)

@@ -227,14 +227,8 @@ def batch_of_three():
     return s, (np.array([6, 4, 1], np.int32), np.array([8, 5, 8], np.int32))
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [
-        pytest.param("global", marks=pytest.mark.slow),
-        pytest.param("local", marks=pytest.mark.slow),
-        "semiglobal",
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])
 def test_padding_and_batches(mode):
     """A padded batch equals its trimmed members; padding of NaN changes nothing."""
     s, lengths = batch_of_three()
@@ -296,6 +290,7 @@ def second_order():
     return s, f, jax.jit(jax.hessian(f))
 
 
+@pytest.mark.slow
 def test_hessian(second_order):
     """Symmetric, positive semidefinite, the covariance of pairs over T; where sums are
     of equal terms too (in zeros many are)."""
@@ -458,6 +453,7 @@ def test_arrays_without_rows():
         assert soft_posterior(np.zeros(shape, np.float32), **COSTS).shape == shape
 
 
+@pytest.mark.slow
 def test_narrow_and_wide_floats():
     """bfloat16 is computed in float32; its gradient comes back as bfloat16."""
     s = jnp.asarray(scores_of(14, 4, 5)).astype(jnp.bfloat16)
@@ -475,6 +471,7 @@ def test_narrow_and_wide_floats():
 # --- the other functions
 
 
+@pytest.mark.slow
 def test_inputs_of_three_kinds():
     codes, s = coded(HBA[:9], HBB[:8])
     matrix = jaxalign.Scoring().scores
@@ -539,7 +536,9 @@ def test_no_array_of_the_product_is_kept():
 
 
 @pytest.mark.parametrize("adjacent", [True, False])
-@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
+@pytest.mark.parametrize(
+    "mode", ["global", "semiglobal", pytest.param("local", marks=pytest.mark.slow)]
+)
 def test_log_probabilities_sum_to_one(mode, adjacent):
     """Every set of pairs, with the probability that enumeration gives it."""
     s = scores_of(17, 3, 4)
