@@ -31,9 +31,10 @@ def read(path: str | os.PathLike[str], alphabet: Alphabet | None = None) -> Fami
     widths = np.diff(raw.offsets)
     if (other := widths != widths[0]).any():
         record = int(other.argmax())
+        line = header_line(raw.source, raw.buffer, record)
         raise InputError(
-            f"{raw.source}, line {header_line(raw.source, raw.buffer, record)}: a row of "
-            f"{widths[record]} columns, where the first has {widths[0]}"
+            f"{raw.source}, line {line}: a row of {widths[record]} columns, where the "
+            f"first has {widths[0]}"
         )
     codes = alphabet.encode(raw.text).astype(np.int16)
     codes[np.isin(raw.text, as_ascii("-."))] = GAP

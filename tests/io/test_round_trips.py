@@ -184,6 +184,7 @@ def test_names_in_alignments_of_embeddings(bounds):
     drawn(bounds, check)
 
 
+@pytest.mark.slow  # programs of three sequences
 @every_length
 def test_names_in_triples(tmp_path, bounds):
     triple, path = jaxalign.align_three(*TEXTS, SCORING), str(tmp_path / "out")
