@@ -33,9 +33,9 @@ def one_function(function, enabled: bool = True):
         key = tree, tuple(map(jax.typeof, flat))
         if key not in traced:
             traced[key] = _traced(function, flat, tree)
-        narrow, kept = traced[key]
+        narrow, is_used = traced[key]
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-            return narrow(*compress(flat, kept))
+            return narrow(*compress(flat, is_used))
 
     return call
 
@@ -51,11 +51,11 @@ def _traced(function, flat, tree):
     jaxpr, out = closed.jaxpr, jax.tree.structure(shape)
     used = {id(v) for eqn in jaxpr.eqns for v in eqn.invars}
     used |= {id(v) for v in jaxpr.outvars}
-    kept = [id(v) in used for v in jaxpr.invars]
+    is_used = [id(v) in used for v in jaxpr.invars]
 
     def narrow(*some):
         some = iter(some)
-        args = [next(some) if k else None for k in kept]
+        args = [next(some) if k else None for k in is_used]
         return jax.tree.unflatten(out, jaxpr_as_fun(closed)(*args))
 
-    return jax.jit(narrow), kept
+    return jax.jit(narrow), is_used

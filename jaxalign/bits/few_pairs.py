@@ -51,12 +51,12 @@ def chosen(mask, values, least: int = LEAST_PAIRS) -> FewPairs:
     """The pairs of a mask on a device, bool (rows, columns), and their values; there is
     room for so many at least."""
     size, total = least, None
-    found: list = []
+    compacted: list = []
     while total is None or total > size:
         size = min(max(size, bucket(total or 0)), values.size)
-        count, *found = _compact(mask, values, size=size)
+        count, *compacted = _compact(mask, values, size=size)
         total = int(count)
-    place, some = (np.asarray(x)[:total] for x in found)
+    place, some = (np.asarray(x)[:total] for x in compacted)
     return FewPairs(*np.divmod(place.astype(np.int64), values.shape[1]), some)
 
 

@@ -96,8 +96,8 @@ def lcs_block(queries, some, targets, which, alphabet) -> np.ndarray:
     codes = stacked(targets, which, alphabet.size)
     match = match_words(codes, alphabet.size, alphabet.wildcard_code)
     step = max(STEP_PAIRS // max(len(which), 1), 1)
-    found = [np.zeros((0, len(which)), np.int32)]
+    blocks = [np.zeros((0, len(which)), np.int32)]
     for at in range(0, len(some), step):
         few = some[at : at + step]
-        found.append(lcs(stacked(queries, few), queries.lengths[few], match))
-    return np.concatenate(found)
+        blocks.append(lcs(stacked(queries, few), queries.lengths[few], match))
+    return np.concatenate(blocks)

@@ -27,7 +27,7 @@ def lcs_block(queries: QueryLetters, some: slice, targets, which, alphabet):
     words = match_words(targets, which, alphabet)
     start, length = queries.start[some], queries.length[some]
     rows = _rows_of(words, length)
-    found = [np.zeros((0, len(which)), np.int32 if rows else np.int16)]
+    blocks = [np.zeros((0, len(which)), np.int32 if rows else np.int16)]
     slots = QUERY_SLOTS if words.match.shape[-1] < LANES[-1] else 4 * QUERY_SLOTS
     with on_cpu(), precision("int64"):
         for at in range(0, len(start), slots):
@@ -36,8 +36,8 @@ def lcs_block(queries: QueryLetters, some: slice, targets, which, alphabet):
             few = [np.pad(x, (0, slots - count)) for x in few]
             args = (*words, queries.letters, *few, np.int32(count))
             lcs = lcs_of_queries(*args, rows=rows)
-            found.append(np.asarray(lcs)[:count, : len(which)])
-    return np.concatenate(found)
+            blocks.append(np.asarray(lcs)[:count, : len(which)])
+    return np.concatenate(blocks)
 
 
 def _rows_of(words: MatchWords, length) -> int:
@@ -56,5 +56,5 @@ def lcs_zipped(queries, targets, i, j, alphabet) -> np.ndarray:
         letters[lcs_words.PADDING : lcs_words.PADDING + len(one), lane] = one
     rows = _rows_of(words, length)
     with on_cpu(), precision("int64"):
-        found = lcs_of_pairs(*words, letters, np.int32(longest), rows=rows)
-        return np.asarray(found)[: len(i)]
+        lcs = lcs_of_pairs(*words, letters, np.int32(longest), rows=rows)
+        return np.asarray(lcs)[: len(i)]

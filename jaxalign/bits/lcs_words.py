@@ -119,8 +119,8 @@ def _subsequences(match, letters, shape, dtype, groups, rows: int):
     empty = (lax.full((n, lanes), jnp.asarray(0, dtype)) for n in (1, rows + PADDING))
     total, carries = empty
     state = total.reshape(lanes), carries
-    found = lax.fori_loop(jnp.int32(0), groups, group, state)[0]
-    return found.astype(jnp.int32)
+    lcs = lax.fori_loop(jnp.int32(0), groups, group, state)[0]
+    return lcs.astype(jnp.int32)
 
 
 def _word(match, group, letter, word):
@@ -166,8 +166,8 @@ def lcs_of_queries(match, groups, letters, start, length, count, *, rows: int = 
 
             m = lax.dynamic_index_in_dim(length, q, 0, False)
             shape = words, lanes
-            found = _subsequences(match_of, m, shape, match.dtype, groups, rows)
-            return lax.dynamic_update_index_in_dim(results, found, q, 0)
+            lcs = _subsequences(match_of, m, shape, match.dtype, groups, rows)
+            return lax.dynamic_update_index_in_dim(results, lcs, q, 0)
 
         kind = jnp.int32 if rows else jnp.int16
         results = lax.full((start.shape[0], lanes), kind(0))
@@ -211,7 +211,7 @@ def lcs_of_pairs(match, groups, letters, length, *, rows: int = 0):
             )
 
         shape = words, lanes
-        found = _subsequences(match_of, length, shape, match.dtype, groups, rows)
-        return found.astype(jnp.int32)
+        lcs = _subsequences(match_of, length, shape, match.dtype, groups, rows)
+        return lcs.astype(jnp.int32)
 
     return one_function(all_lanes)(match, groups, letters, length)

@@ -120,8 +120,8 @@ def edit_distance(
     j, (threads, budget) = j + left, chosen
     if not return_cigars:
         return engine.distances(both, i, j, threads)
-    found, steps = engine.paths(both, i, j, budget)
-    return found, [operations.cigar(runs) for runs in steps]
+    edits, steps = engine.paths(both, i, j, budget)
+    return edits, [operations.cigar(runs) for runs in steps]
 
 
 def _pairs(queries: int, targets: int) -> int:

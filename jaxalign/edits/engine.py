@@ -46,10 +46,10 @@ def distances(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
     launches = _launches(sequences) if some.any() else None
     if launches is None:
         return _by_lanes(sequences, i, j, threads)
-    found = np.zeros(len(i), np.int32)
-    found[some] = launches.distances(*_shorter_first(sequences, i[some], j[some]))
-    found[~some] = distances(sequences, i[~some], j[~some], threads)
-    return found
+    edits = np.zeros(len(i), np.int32)
+    edits[some] = launches.distances(*_shorter_first(sequences, i[some], j[some]))
+    edits[~some] = distances(sequences, i[~some], j[~some], threads)
+    return edits
 
 
 def _for_a_gpu(sequences: LetterCodes, m, n, threads: int) -> np.ndarray:
@@ -63,7 +63,7 @@ def _for_a_gpu(sequences: LetterCodes, m, n, threads: int) -> np.ndarray:
 
 
 def _launches(sequences: LetterCodes):
-    """What computes distances on a GPU; None if there is none."""
+    """Launches that compute distances on a GPU; None if there is none."""
     from jaxalign.edits.gpu.edit_pair_launches import launches_of
 
     return launches_of(sequences)
@@ -78,10 +78,10 @@ def _shorter_first(sequences: LetterCodes, i, j) -> tuple[np.ndarray, np.ndarray
 
 def _by_lanes(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
     """Distances of some pairs, at least one, on the CPU."""
-    found = np.zeros(len(i), np.int32)
+    results = np.zeros(len(i), np.int32)
     if (i == i[0]).all() and sequences.size <= MAX_CODES:
-        _one_query(sequences, int(i[0]), j, found, threads)
-        return found
+        _one_query(sequences, int(i[0]), j, results, threads)
+        return results
     from jaxalign.edits.cpu import edit_pairs
 
     i, j = _shorter_first(sequences, i, j)
@@ -91,12 +91,12 @@ def _by_lanes(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
     def run(pairs):
         some, *size = pairs
         if _fewer_seconds(lengths, i[some], j[some], *size):
-            found[some] = _by_integers(sequences, i[some], j[some])
+            results[some] = _by_integers(sequences, i[some], j[some])
         else:
-            found[some] = edit_pairs.edits_zipped(letters, i[some], j[some], *size)
+            results[some] = edit_pairs.edits_zipped(letters, i[some], j[some], *size)
 
     in_threads(run, edit_pairs.runs(lengths, i, j), threads)
-    return found
+    return results
 
 
 def _fewer_seconds(lengths, i, j, columns: int, lanes: int) -> bool:
@@ -117,13 +117,13 @@ def paths(sequences: LetterCodes, i, j, budget: int) -> tuple[np.ndarray, list]:
     """
     cells = (sequences.lengths[i] * sequences.lengths[j]).max(initial=0)
     memory.refuse_over(int(cells) // CELLS_OF_BYTE, budget, "rows of a path")
-    found = np.zeros(len(i), np.int32)
+    edits = np.zeros(len(i), np.int32)
     steps, texts = [], _texts(sequences, i, j)
     for k, (a, b) in enumerate(zip(i.tolist(), j.tolist(), strict=True)):
-        found[k], columns = edit_integers.path(texts[a], texts[b])
+        edits[k], columns = edit_integers.path(texts[a], texts[b])
         codes = STEP_CODES[np.frombuffer(columns, np.uint8)]
         steps.append(operations.run_lengths(codes, np.array([len(codes)]))[0])
-    return found, steps
+    return edits, steps
 
 
 def _texts(sequences: LetterCodes, i, j) -> dict[int, list]:
@@ -133,11 +133,11 @@ def _texts(sequences: LetterCodes, i, j) -> dict[int, list]:
 def _by_integers(sequences: LetterCodes, i, j) -> np.ndarray:
     texts = _texts(sequences, i, j)
     pairs = zip(i.tolist(), j.tolist(), strict=True)
-    found = (edit_integers.distance(texts[a], texts[b]) for a, b in pairs)
-    return np.fromiter(found, np.int32, len(i))
+    edits = (edit_integers.distance(texts[a], texts[b]) for a, b in pairs)
+    return np.fromiter(edits, np.int32, len(i))
 
 
-def _one_query(sequences: LetterCodes, query: int, j, found, threads: int) -> None:
+def _one_query(sequences: LetterCodes, query: int, j, results, threads: int) -> None:
     """Distances of one sequence to others."""
     from jaxalign.bits.match_words import query_letters
     from jaxalign.edits.cpu import edit_windows
@@ -149,7 +149,7 @@ def _one_query(sequences: LetterCodes, query: int, j, found, threads: int) -> No
     def block(some):
         words = edit_windows.target_words(sequences, j[some], longest)
         (edits,) = edit_windows.edits_block(letters, slice(0, 1), words)
-        found[some] = edits[0, : len(some)]
+        results[some] = edits[0, : len(some)]
 
     in_threads(block, blocks_of(sequences.lengths[j], order, longest), threads)
 

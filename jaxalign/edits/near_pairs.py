@@ -68,7 +68,7 @@ def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> NearP
 
 
 def _launches(sequences: LetterCodes, cells: float):
-    """What computes so many cells on a GPU; None if there is none, or they are few."""
+    """Launches that compute so many cells on a GPU; None without one, or for few."""
     if cells < LEAST_CELLS_OF_A_GPU:
         return None
     from jaxalign.edits.gpu.edit_launches import launches_of
@@ -190,9 +190,9 @@ def _listed(order, pairs) -> tuple[np.ndarray, np.ndarray]:
 
 def _near(sequences, i, j, cut: int, threads: int) -> NearPairs:
     """Those of some pairs that are within the cut."""
-    found = distances(sequences, i, j, threads)
-    near = found <= cut
-    return _sorted(i[near], j[near], found[near])
+    edit_counts = distances(sequences, i, j, threads)
+    near = edit_counts <= cut
+    return _sorted(i[near], j[near], edit_counts[near])
 
 
 def _sorted(i, j, distance) -> NearPairs:

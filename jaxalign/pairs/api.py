@@ -241,7 +241,7 @@ def plan(
     scoring: ScoringLike = None,
     **options: Unpack[PlanKeywords],
 ) -> Plan:
-    """What a run would do and need, without doing it: pairs, cells, windows, bytes.
+    """Plan a run without running it: pairs, cells, windows, bytes.
 
     Parameters as of ``align_pairs``, or without ``targets`` of ``align_all``; with
     ``parts=True`` or ``part_rows`` of ``stream_all``: then bytes and windows are those

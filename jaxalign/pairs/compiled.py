@@ -96,7 +96,7 @@ def plan(task: Task) -> Plan:
 
 
 def lcs_launches(task: Task) -> LcsLaunches | None:
-    """What counts common subsequences on the GPUs of a task; None where none can."""
+    """Launches that count common subsequences on GPUs; None where none can."""
     if not score_types.takes(task):
         return None
     if task.implementation not in (None, "pallas") or task.mesh is not None:

@@ -40,5 +40,5 @@ def directions_of(a, b, scoring, mode, free) -> dict:
     words = wavefront.words_of(codes, bucket(len(b)))
     words = words[: -(-len(a) // 8), : len(b)]
     matrices = directions.split(directions.unpack(words)[: len(a)])
-    found = {name: np.asarray(matrix) for name, matrix in matrices.items()}
-    return found | {"words": np.asarray(words)}
+    arrays = {name: np.asarray(matrix) for name, matrix in matrices.items()}
+    return arrays | {"words": np.asarray(words)}

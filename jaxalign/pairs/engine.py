@@ -36,7 +36,7 @@ def plan(task: Task) -> Plan:
 
 
 def _compiled():
-    """What JAX computes, imported by the first job that needs it."""
+    """The compiled implementations, imported by the first job that needs them."""
     from jaxalign.pairs import compiled
 
     return compiled

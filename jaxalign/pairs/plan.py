@@ -117,8 +117,8 @@ class Task:
         if self.top is None:
             return self.job.pairs * COLUMN_BYTES[self.output]
         queries, targets = self.shape
-        kept = queries * min(self.top, targets)
-        return kept * COLUMN_BYTES["alignment"]
+        hits = queries * min(self.top, targets)
+        return hits * COLUMN_BYTES["alignment"]
 
     @cached_property
     def window_budget(self) -> int:
@@ -157,7 +157,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Mapping):
-    """What a run will do and need, before it does it.
+    """The work and the needs of a run, before it begins.
 
     It reads like a dict of its figures: ``plan["pairs"]``, ``dict(plan)``; ``print``
     shows them one a line. A plan by parts has ``parts`` instead of pieces; bytes and

@@ -25,33 +25,33 @@ class Rows(NamedTuple):
     cells: int = 0  # of all pairs computed, also those a device has filtered
 
 
-def collect(task, result, found) -> Rows:
+def collect(task, result, met) -> Rows:
     """A window's device result -> the pairs wanted, sides swapped back."""
-    q, t = np.nonzero(found.wanted)
+    q, t = np.nonzero(met.wanted)
     walked, spans = result.walked, ()
     if task.paths:
         spans = walked.i, result.end_i, walked.j, result.end_j
     spans = [x[q, t] for x in spans]
     counts = [getattr(walked, name)[q, t] for name in PATH_COUNTS] if task.paths else ()
-    at, columns = _columns(task, found, result.score[q, t], spans, counts)
-    cells = cells_of(task, found)
+    at, columns = _columns(task, met, result.score[q, t], spans, counts)
+    cells = cells_of(task, met)
     if not task.paths or walked.steps is None:
         return Rows(at, columns, None, cells)
-    paths = _paths(walked.steps, q, t, columns["columns"], found.swapped[q, t])
+    paths = _paths(walked.steps, q, t, columns["columns"], met.swapped[q, t])
     return Rows(at, columns, paths, cells)
 
 
-def cells_of(task, found) -> int:
+def cells_of(task, met) -> int:
     """Cells of the pairs wanted."""
-    m = task.queries.lengths[found.query[found.wanted]]
-    return int((m * task.targets.lengths[found.target[found.wanted]]).sum())
+    m = task.queries.lengths[met.query[met.wanted]]
+    return int((m * task.targets.lengths[met.target[met.wanted]]).sum())
 
 
-def _columns(task, found, score, spans, counts):
+def _columns(task, met, score, spans, counts):
     """(rows, columns) of the pairs wanted (P,), sides swapped back. ``spans`` as
     computed, in the order of SPANS, and ``counts`` of COUNTS; both empty without paths.
     """
-    i, j, flip = (x[found.wanted] for x in (found.query, found.target, found.swapped))
+    i, j, flip = (x[met.wanted] for x in (met.query, met.target, met.swapped))
     at = task.job.position(np.where(flip, j, i), np.where(flip, i, j))
     columns = _scores(task, score.astype(np.int64), score.dtype)
     if spans:
@@ -68,26 +68,33 @@ def _paths(steps, q, t, counts, flip):
     # (pairs, steps) bytes: rows of the transpose are contiguous, so reading is cheap.
     by_lane = np.ascontiguousarray(steps[:, :longest].transpose(0, 2, 1)[..., ::-1])
     picked = by_lane[q, t]
-    kept = np.arange(longest)[::-1] < counts[:, None]
+    on_path = np.arange(longest)[::-1] < counts[:, None]
     turned = np.where(flip[:, None] & (picked != operations.M), 3 - picked, picked)
-    runs, offsets = operations.run_lengths(turned[kept], counts.astype(np.int64))
+    runs, offsets = operations.run_lengths(turned[on_path], counts.astype(np.int64))
     return runs, np.diff(offsets)
 
 
-def of_pair(task, pair, found, dtype) -> Rows:
+def of_pair(task, pair, pair_result, dtype) -> Rows:
     """The result of a pair computed alone (``long_pair.PairResult``)."""
-    columns = _scores(task, np.array([found.score], np.int64), dtype)
+    columns = _scores(task, np.array([pair_result.score], np.int64), dtype)
     at = np.array([task.job.position(*pair)])
     cells = int(task.queries.lengths[pair[0]] * task.targets.lengths[pair[1]])
     if not task.paths:
         return Rows(at, columns, None, cells)
-    spans = (found.start_i, found.end_i, found.start_j, found.end_j)
-    counts = (getattr(found, name) for name in PATH_COUNTS)
+    spans = (
+        pair_result.start_i,
+        pair_result.end_i,
+        pair_result.start_j,
+        pair_result.end_j,
+    )
+    counts = (getattr(pair_result, name) for name in PATH_COUNTS)
     for name, value in zip(SPANS + PATH_COUNTS, (*spans, *counts), strict=True):
         columns[name] = np.array([value], np.int32)
     if task.output != "alignment":
         return Rows(at, columns, None, cells)
-    runs, _ = operations.run_lengths(found.steps, np.array([len(found.steps)]))
+    runs, _ = operations.run_lengths(
+        pair_result.steps, np.array([len(pair_result.steps)])
+    )
     return Rows(at, columns, (runs, np.array([len(runs)])), cells)
 
 
@@ -112,8 +119,8 @@ def dtypes(task) -> dict:
     """Name and dtype of every column of a result, in order."""
     names = ("max_identities",) if task.output == "identity" else ()
     names = (*SPANS, *PATH_COUNTS) if task.paths else names
-    found = {"query": np.int32, "target": np.int32, "score": score_dtype(task)}
-    return found | dict.fromkeys(names, np.int32)
+    types = {"query": np.int32, "target": np.int32, "score": score_dtype(task)}
+    return types | dict.fromkeys(names, np.int32)
 
 
 class Output:
@@ -220,14 +227,14 @@ def _passing(task, rows: Rows) -> Rows:
     i, j = task.job.pair(rows.at)
     columns = {"query": i, "target": j} | rows.columns
     m, n = task.queries.lengths[i], task.targets.lengths[j]
-    kept = np.flatnonzero(task.filters.mask(columns, m, n))
-    columns = {name: values[kept] for name, values in columns.items()}
+    passing = np.flatnonzero(task.filters.mask(columns, m, n))
+    columns = {name: values[passing] for name, values in columns.items()}
     paths = rows.paths
     if paths is not None:
         runs, counts = paths
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        paths = gather_runs(runs, offsets, kept)[0], counts[kept]
-    return Rows(rows.at[kept], columns, paths, rows.cells)
+        paths = gather_runs(runs, offsets, passing)[0], counts[passing]
+    return Rows(rows.at[passing], columns, paths, rows.cells)
 
 
 def table_of(task: Task, columns: dict, paths: tuple | None, info: dict) -> Table:

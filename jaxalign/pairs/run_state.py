@@ -1,4 +1,4 @@
-"""What changes while a plan runs, of the whole run and of each of its threads."""
+"""The state of a plan while it runs: of the whole run and of each of its threads."""
 
 import threading
 from collections.abc import Callable

@@ -105,12 +105,12 @@ def lists(pieces: list, devices: int) -> list[list]:
     shares = [pieces[k::devices] for k in range(devices)]
     parts = 2 ** min(MAX_HALVINGS, max(len(shares[-1]), 1).bit_length() - 1)
     ends = [0, *(parts - parts // 2**k for k in range(1, parts.bit_length())), parts]
-    made = [
+    lists_of = [
         [one for k, one in enumerate(share) if begin <= k % parts < end]
         for begin, end in pairwise(ends)
         for share in shares
     ]
-    return [some for some in made if some]
+    return [some for some in lists_of if some]
 
 
 def estimate(job: PairMatrix, block) -> int:

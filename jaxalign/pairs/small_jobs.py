@@ -120,7 +120,7 @@ def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
 
 
 def _seconds(cells: float, rows: float, paths: bool) -> float:
-    """What windows of so many cells and rows, padding included, take in NumPy."""
+    """Seconds of windows of so many cells and rows, padding included, in NumPy."""
     cost = CELL_SECONDS if paths else CELL_SECONDS * 2 / 3
     steps = 2 * rows * STEP_SECONDS if paths else 0.0
     return cells * cost + rows * ROW_SECONDS + steps

@@ -67,8 +67,8 @@ class WindowPairs(NamedTuple):
 
 
 class WholeJob(NamedTuple):
-    """What a part of a job has to know of all of it, so that parts have the same static
-    sizes: the longest sequences of both sides, cells, targets and their letters."""
+    """Figures of a whole job, so that its parts have the same static sizes: the longest
+    sequences of both sides, cells, targets and their letters."""
 
     longest: tuple[int, int]
     cells: int
@@ -233,9 +233,9 @@ class PairMatrix:
         if not some or not 0 < len(self.query_lengths) < MAX_TEAM_SEQUENCES:
             return False
         lengths, _ = self.falling
-        found = spans(lengths, TEAM_LANES)
-        together = TEAM_COST * int(lengths.sum()) * int(found[0]) / 2
-        return together < int((lengths * found).sum())
+        swept = spans(lengths, TEAM_LANES)
+        together = TEAM_COST * int(lengths.sum()) * int(swept[0]) / 2
+        return together < int((lengths * swept).sum())
 
     @cached_property
     def triangle(self) -> bool:
@@ -278,8 +278,8 @@ def cells(job: PairMatrix, piece) -> int:
     if job.kind == "cross":
         return int(m.sum()) * int(n.sum())
     if not job.once:
-        found = job.meets(piece)
-        return int((found.wanted * (m[:, None] * n[None, :])).sum())
+        pairs_met = job.meets(piece)
+        return int((pairs_met.wanted * (m[:, None] * n[None, :])).sum())
     # Targets come in the order of rank: a query meets those that follow it.
     rank = job.rank[piece.targets]
     side = "left" if job.include_self else "right"

@@ -48,7 +48,7 @@ class PairLetters(NamedTuple):
 
 
 def pair_letters(sequences: LetterCodes) -> PairLetters:
-    """What ``edits_zipped`` reads."""
+    """Letters, lengths and padding as ``edits_zipped`` reads them."""
     codes, lengths = sequences.codes, sequences.lengths
     room = 3 * int(lengths.max(initial=0)) + LEAST_ROOM
     codes = np.concatenate([np.zeros(room, codes.dtype), codes])

@@ -180,8 +180,8 @@ def edits_of_queries(match, groups, letters, start, length, count, *, rows: int 
             before = lax.full((rows, lanes), one_bit) if rows else None
             m = lax.dynamic_index_in_dim(length, q, 0, False)
             edge, both = lambda _: (one_bit, None), (jnp.int32(0), groups)
-            found = distances_of(match_of, m, begin, edge, both, before)
-            return lax.dynamic_update_index_in_dim(results, found, q, 0)
+            edits = distances_of(match_of, m, begin, edge, both, before)
+            return lax.dynamic_update_index_in_dim(results, edits, q, 0)
 
         results = lax.full((start.shape[0], lanes), match.dtype.type(0))
         return lax.fori_loop(jnp.int32(0), count, one, results)

@@ -98,7 +98,7 @@ def edits_of_pairs(
     groups = targets.shape[1] // (words * bits)
     dtype, highest = form.dtype, jnp.int32(form.count.bit_length() - 1)
 
-    def tile(at, found, targets, target_length, queries, query_length, group):
+    def tile(at, results, targets, target_length, queries, query_length, group):
         def some(x):
             return lax.dynamic_slice_in_dim(x, at * jnp.int32(lanes), lanes, 0)
 
@@ -152,12 +152,12 @@ def edits_of_pairs(
             (group if rows else jnp.int32(0), jnp.int32(groups)),
             before,
         )
-        return lax.dynamic_update_slice_in_dim(found, edits, at * jnp.int32(lanes), 0)
+        return lax.dynamic_update_slice_in_dim(results, edits, at * jnp.int32(lanes), 0)
 
     def all_tiles(tiles, *given):
-        found = lax.full(given[0].shape[:1], dtype.type(0))
+        results = lax.full(given[0].shape[:1], dtype.type(0))
         return lax.fori_loop(
-            jnp.int32(0), tiles, lambda at, found: tile(at, found, *given), found
+            jnp.int32(0), tiles, lambda at, results: tile(at, results, *given), results
         )
 
     given = targets, target_length, queries, query_length, group

@@ -92,7 +92,7 @@ class EditLaunches:
 
 
 def launches_of(sequences: LetterCodes) -> EditLaunches | None:
-    """What computes distances on JAX's default device, if that is a GPU."""
+    """Launches on JAX's default device, if that is a GPU."""
     return EditLaunches(sequences) if kernels_pallas.supported()[0] else None
 
 

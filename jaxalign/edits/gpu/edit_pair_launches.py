@@ -61,10 +61,10 @@ class EditPairLaunches:
 
     def distances(self, i, j) -> np.ndarray:
         """Distances int32 (P,) of sequences ``i`` to sequences ``j``, not shorter."""
-        found, waiting = np.zeros(len(i), np.int32), []
+        results, waiting = np.zeros(len(i), np.int32), []
 
         def collect(pairs, edits):
-            found[pairs] = np.asarray(edits)[: len(pairs)]
+            results[pairs] = np.asarray(edits)[: len(pairs)]
 
         m, n = self.sequences.lengths[i], self.sequences.lengths[j]
         for launch in self._launches(m, n):
@@ -74,7 +74,7 @@ class EditPairLaunches:
             waiting.append((pairs, self._edits(launch, i[pairs], j[pairs])))
         for one in waiting:
             collect(*one)
-        return found
+        return results
 
     def _edits(self, launch: _Launch, i, j):
         """Distances on the device, int32 (pairs and more,)."""
@@ -111,7 +111,7 @@ class EditPairLaunches:
 
 
 def launches_of(sequences: LetterCodes) -> EditPairLaunches | None:
-    """What computes distances on JAX's default device, if that is a GPU."""
+    """Launches on JAX's default device, if that is a GPU."""
     works, _ = kernels_pallas.supported(first_device())
     return EditPairLaunches(sequences) if works else None
 

@@ -47,7 +47,7 @@ def costs(task: Task, window: Window, dtype: str) -> Constants | None:
 
 
 def opening(task: Task, window: Window) -> int | None:
-    """What a gap costs to open, beside what its residues cost, as a constant of the
+    """The cost to open a gap, beside that of its residues, as a constant of the
     program that fills global tables by differences in 8 bits
     (``pairs/dp/sweep/difference_fill.py``); None where they are filled as they are."""
     ends = {"query_end", "target_end"} & set(task.free)

@@ -151,9 +151,9 @@ def run_window(task: Task, w: windows.Window, worker: Worker) -> Rows:
     """All pairs of a window, in the backtrack buffer of a thread."""
     dtype = task.dtype(w.m, w.n)
     with precision(dtype):
-        result, found = _on_device(task, w, worker, dtype)
+        result, met = _on_device(task, w, worker, dtype)
         result = jax.tree.map(np.asarray, result)
-    return collect(task, result, found)
+    return collect(task, result, met)
 
 
 def _narrow_rows(task: Task, w: windows.Window, worker: Worker, high: int):
@@ -161,15 +161,15 @@ def _narrow_rows(task: Task, w: windows.Window, worker: Worker, high: int):
     ``high`` at most, and the other pairs (queries, targets) as the result has them; no
     rows where these are too many."""
     with precision("int8"):
-        result, found = _on_device(task, w, worker, "int8")
+        result, met = _on_device(task, w, worker, "int8")
         result = jax.tree.map(np.asarray, result)
-    shape = found.wanted.shape
-    over = found.wanted & (result.score[: shape[0], : shape[1]] > high)
-    if eight_bits.too_many(worker, over.sum(), found.wanted.sum()):
+    shape = met.wanted.shape
+    over = met.wanted & (result.score[: shape[0], : shape[1]] > high)
+    if eight_bits.too_many(worker, over.sum(), met.wanted.sum()):
         return None, None
-    i, j, flip = (x[over] for x in (found.query, found.target, found.swapped))
-    rows = collect(task, result, found._replace(wanted=found.wanted & ~over))
-    rows = rows._replace(cells=cells_of(task, found))
+    i, j, flip = (x[over] for x in (met.query, met.target, met.swapped))
+    rows = collect(task, result, met._replace(wanted=met.wanted & ~over))
+    rows = rows._replace(cells=cells_of(task, met))
     return rows, (np.where(flip, j, i), np.where(flip, i, j))
 
 
@@ -222,18 +222,18 @@ def _on_device(task, w, worker, dtype):
         block, problem, task.local, shared=shared, room=room, differences=differences
     )
     worker.profile = block.scores if shared else None
-    found = task.job.meets(w)
+    met = task.job.meets(w)
     queries, m = queries_of(task, w)
     start = np.zeros(w.slots, np.int32)
-    start[: len(found.wanted)] = found.wanted.argmax(axis=1)
+    start[: len(met.wanted)] = met.wanted.argmax(axis=1)
     second = task.job.second(w)
     result, backtrack = run_window_program(
         block,
         queries,
         m,
         start,
-        np.int32(len(found.wanted)),
-        wide(w, found.swapped),
+        np.int32(len(met.wanted)),
+        wide(w, met.swapped),
         problem,
         backtrack_room(worker, w.capacity) if task.paths else None,
         None if second is None else wide(w, second),
@@ -247,32 +247,32 @@ def _on_device(task, w, worker, dtype):
         opening=opening,
     )
     worker.backtrack = backtrack
-    return result, found
+    return result, met
 
 
 def run_pair(task: Task, pair: tuple[int, int]) -> Rows:
     """One pair by anti-diagonals, in checkpointed strips where it is long; or striped
     where that is asked for."""
-    found, dtype = _alone(task, *pair)
-    return of_pair(task, pair, found, np.dtype(dtype))
+    result, dtype = _alone(task, *pair)
+    return of_pair(task, pair, result, np.dtype(dtype))
 
 
 def pair_score(task: Task, pair: tuple[int, int]) -> jax.Array:
     """The score of one pair, (1, 1)."""
-    found, dtype = _alone(task, *pair)
+    result, dtype = _alone(task, *pair)
     with precision(dtype):
-        return jnp.full((1, 1), found.score, dtype)
+        return jnp.full((1, 1), result.score, dtype)
 
 
 def _alone(task, i, j):
     """(long_pair.PairResult, dtype) of one pair."""
     query, target = task.queries[i], task.targets[j]
     dtype = task.dtype(len(query), len(target))
-    kept = "int32" if dtype == "int16" else dtype  # what its indices are anyway
+    result_dtype = "int32" if dtype == "int16" else dtype  # what its indices are anyway
     if task.implementation == "striped":
-        with precision(kept):
-            problem = _problem(task, kept)
-            return striped_pair.score(query, target, problem, task.local), kept
+        with precision(result_dtype):
+            problem = _problem(task, result_dtype)
+            return striped_pair.score(query, target, problem, task.local), result_dtype
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
     fused = first_device(task.devices).platform == "cpu"
 
@@ -283,9 +283,9 @@ def _alone(task, i, j):
                 fused=fused, high=high,
             )  # fmt: skip
 
-    tries = _tries(task, dtype) if fused else [(kept, None)]
-    found = (aligned(*one) for one in tries)
-    return next(pair for pair in found if pair is not None), kept
+    tries = _tries(task, dtype) if fused else [(result_dtype, None)]
+    results = (aligned(*one) for one in tries)
+    return next(pair for pair in results if pair is not None), result_dtype
 
 
 def _tries(task, dtype):

@@ -1,4 +1,4 @@
-"""What lies in lanes: targets of any lengths one after the other, or a pair in each."""
+"""The contents of lanes: targets of any lengths one after the other, or a pair each."""
 
 from heapq import heapreplace
 
@@ -33,19 +33,19 @@ def pack(lengths, lanes: int, limit: int | None = None):
         The lane of each, and the column after its last.
     """
     lengths = np.asarray(lengths, np.int64)
-    found = _known.get((lengths.tobytes(), lanes)) if limit is None else None
-    if found is None:
-        found = _packed(lengths, lanes, limit)
+    packed = _known.get((lengths.tobytes(), lanes)) if limit is None else None
+    if packed is None:
+        packed = _packed(lengths, lanes, limit)
         if len(_known) >= MAX_KNOWN_BLOCKS:  # threads may have added one each
             _known.clear()
-        _known[lengths[: len(found[0])].tobytes(), lanes] = found
-    return found
+        _known[lengths[: len(packed[0])].tobytes(), lanes] = packed
+    return packed
 
 
 def _packed(lengths, lanes, limit):
     heap = [(0, lane) for lane in range(lanes)]
     lane, last, area, top = [], [], 0, 0
-    best, kept = 0.0, 0
+    best, count = 0.0, 0
     for length, columns in zip(lengths.tolist(), tiled(lengths).tolist(), strict=True):
         used, here = heap[0]
         end = used + columns
@@ -56,12 +56,12 @@ def _packed(lengths, lanes, limit):
         last.append(end)
         area, top = area + length, end if end > top else top
         if area >= 0.97 * best * top:
-            best, kept = max(best, area / top), len(lane)
-    kept = len(lane) if len(lane) == len(lengths) else kept
-    found = np.array(lane[:kept], np.int32), np.array(last[:kept], np.int32)
-    for array in found:
+            best, count = max(best, area / top), len(lane)
+    count = len(lane) if len(lane) == len(lengths) else count
+    arrays = np.array(lane[:count], np.int32), np.array(last[:count], np.int32)
+    for array in arrays:
         array.flags.writeable = False
-    return found
+    return arrays
 
 
 def spans(lengths, lanes: int) -> np.ndarray:

@@ -124,18 +124,18 @@ def align_long(
     padded = np.zeros(columns_for(n) if fused else bucket(n), np.int32)
     padded[:n] = target
     top = _top(problem, len(padded), local)
-    checkpoints, found = [], []
+    checkpoints, bests = [], []
     for above in range(0, max(m, 1), rows):
         checkpoints.append(top)
         part, real = _rows(query, above, rows)
         args = (part, padded, real, n, above, top, problem)
         many = real + n + 1 if fused else None
-        done = fill_strip(*args, many, local=local, fused=fused)
-        found.append(_bests(done, above, real, n))
-        top = done.bottom
+        fill = fill_strip(*args, many, local=local, fused=fused)
+        bests.append(_bests(fill, above, real, n))
+        top = fill.bottom
         if progress:
             progress((above + real) * n)
-    end = _end(found, done, m, n, problem.free, local)
+    end = _end(bests, fill, m, n, problem.free, local)
     if high is not None and end.score > high:
         return None
     if not paths:
@@ -157,22 +157,22 @@ def _rows(query, above, rows):
     return part, len(real)
 
 
-def _bests(done, above, real, n):
+def _bests(fill, above, real, n):
     """The best of a strip's cells and the best of its column n, as (score, i, j)."""
-    rows = np.asarray(done.row_best)[: real + 1]
-    column = np.asarray(done.last_column)[: real + 1]
+    rows = np.asarray(fill.row_best)[: real + 1]
+    column = np.asarray(fill.last_column)[: real + 1]
     i, k = int(rows.argmax()), int(column.argmax())
-    inner = int(rows[i]), above + i, int(np.asarray(done.row_column)[i])
+    inner = int(rows[i]), above + i, int(np.asarray(fill.row_column)[i])
     return inner, (int(column[k]), above + k, n)
 
 
-def _end(found, done, m, n, free, local):
+def _end(bests, fill, m, n, free, local):
     """The end cell of the whole pair; strips come in order, so the first best wins."""
-    inner = max((best for best, _ in found), key=lambda best: best[0])
+    inner = max((best for best, _ in bests), key=lambda best: best[0])
     if local:
         return ends.EndCell(*(inner if inner[0] > 0 else (0, 0, 0)))
-    column = max((best for _, best in found), key=lambda best: best[0])
-    row = np.asarray(done.bottom.h)[: n + 1]
+    column = max((best for _, best in bests), key=lambda best: best[0])
+    row = np.asarray(fill.bottom.h)[: n + 1]
     j = int(row.argmax())
     corner = ends.EndCell(int(row[n]), m, n)
     end = ends.border_end(

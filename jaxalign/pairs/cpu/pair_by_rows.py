@@ -79,7 +79,7 @@ def problem_of(
     swapped: bool,
     identity: bool = False,
 ) -> rows.RowsProblem:
-    """What a fill reads of a scoring and free ends.
+    """The problem of a fill: scores, gaps and free ends.
 
     swapped : rows of the fill are the target
     """

@@ -41,12 +41,12 @@ def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
     operations."""
     wide = window.lanes * (window.columns + window.rows * window.zipped)
     profile = 0 if window.zipped else 26 * window.lanes * window.columns
-    held = profile * (1 if score_bytes == 2 else score_bytes) + wide * 6
-    held += 2 * score_bytes * window.lanes * (window.columns + window.rows)
-    held += window.capacity
+    size = profile * (1 if score_bytes == 2 else score_bytes) + wide * 6
+    size += 2 * score_bytes * window.lanes * (window.columns + window.rows)
+    size += window.capacity
     if steps:
-        held += 2 * window.slots * window.places * (window.rows + window.longest)
-    return held + 48 * window.slots * window.places
+        size += 2 * window.slots * window.places * (window.rows + window.longest)
+    return size + 48 * window.slots * window.places
 
 
 def without_lone(job: PairMatrix, split: Partition) -> Partition:
@@ -253,7 +253,7 @@ def _shape(job, queries, block, lanes, few=False) -> Window:
     if job.steps:
         slots = min(slots, max(1, STEP_BYTES // (places * (rows + longest))))
         slots = 2 ** int(np.log2(slots))
-    held = _capacity(job, m, used, rows, columns, lanes)
+    capacity = _capacity(job, m, used, rows, columns, lanes)
     return Window(
         queries,
         block,
@@ -266,7 +266,7 @@ def _shape(job, queries, block, lanes, few=False) -> Window:
         slots,
         each,
         places,
-        held,
+        capacity,
         False,
         m,
         n,
@@ -287,11 +287,25 @@ def _zip_shape(job, part, lanes, few=False) -> Window:
     n = int(job.target_lengths[part].max(initial=0))
     used = int(tiled(n))
     size = bucket(int(tiled(max(job.most))) if few else max(m, used))
-    held = _capacity(job, m, used, size, size, lanes)
+    capacity = _capacity(job, m, used, size, size, lanes)
     lane = np.arange(len(part), dtype=np.int32)
     last = tiled(job.target_lengths[part]).astype(np.int32)
     return Window(
-        part, part, lane, last, lanes, size, size, size, 1, 1, lanes, held, True, m, n
+        part,
+        part,
+        lane,
+        last,
+        lanes,
+        size,
+        size,
+        size,
+        1,
+        1,
+        lanes,
+        capacity,
+        True,
+        m,
+        n,
     )
 
 

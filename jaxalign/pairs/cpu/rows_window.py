@@ -95,8 +95,8 @@ def window_bytes(task: Task, window: RowsWindow) -> int:
 
 def _pair_bytes(task: Task, m, n, score_bytes: int):
     m, n = m + 1, n + 1
-    held = n * (score_bytes * (len(task.scoring.scores) + 12) + 16) + 16 * m
-    return held + m * n + 48 * (m + n) if task.paths else held
+    size = n * (score_bytes * (len(task.scoring.scores) + 12) + 16) + 16 * m
+    return size + m * n + 48 * (m + n) if task.paths else size
 
 
 def largest_pair_bytes(task: Task) -> int:
@@ -129,9 +129,9 @@ def figures_of(task: Task, windows: list[RowsWindow]) -> dict:
 
 def compute(run: Run, worker: Worker, piece: Piece) -> None:
     """Compute a window, and put its rows into the result of the run."""
-    found = rows_of(piece.task, piece.content)
-    run.output.put(found)
-    worker.tell(found.cells)
+    rows_of_window = rows_of(piece.task, piece.content)
+    run.output.put(rows_of_window)
+    worker.tell(rows_of_window.cells)
 
 
 def scores_of_window(_run: Run, _worker: Worker, _piece: Piece) -> Iterator:
@@ -173,7 +173,7 @@ def rows_of(task: Task, window: RowsWindow) -> Rows:
 
 
 def _result(task, window, filled, walked) -> RowsResult:
-    """What was computed, as (1, P) arrays, in the caller's orientation."""
+    """Fill and walk as (1, P) arrays, in the caller's orientation."""
     score = filled.score.astype(window.dtype)[None]
     if walked is None:
         return RowsResult(score)

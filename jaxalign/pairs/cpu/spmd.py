@@ -64,7 +64,7 @@ def _together(task, windows, dtype) -> Iterator[result.Rows]:
     stacked = jax.tree.map(lambda *values: np.stack(values), *inputs)
     first, identity = windows[0], task.output == "identity"
     with precision(dtype):
-        found = _spmd(
+        window_results = _spmd(
             stacked,
             execute.problem_of(task.scoring, task.free, dtype, identity),
             mesh=task.mesh,
@@ -75,13 +75,15 @@ def _together(task, windows, dtype) -> Iterator[result.Rows]:
             paths=task.paths,
             steps=task.output == "alignment",
         )
-    found = jax.tree.map(np.asarray, found)
+    window_results = jax.tree.map(np.asarray, window_results)
     for k, one in enumerate(met):
-        yield result.collect(task, jax.tree.map(lambda x, k=k: x[k], found), one)
+        yield result.collect(
+            task, jax.tree.map(lambda x, k=k: x[k], window_results), one
+        )
 
 
 def _inputs(task, window, met) -> dict:
-    """What one device needs, as host arrays."""
+    """The inputs of one device, as host arrays."""
     queries, m = window_arrays.queries_of(task, window)
     start = np.zeros(window.slots, np.int32)
     start[: len(met.wanted)] = met.wanted.argmax(axis=1)
@@ -119,7 +121,7 @@ def _spmd(stacked, problem, *, mesh, local, shared, capacity, **static):
         block = own.pop("block")
         block = unwrap(window_program.load_block)(block, problem, local, shared)
         backtrack = None if capacity is None else jnp.zeros(capacity, jnp.uint8)
-        found, _ = unwrap(window_program.run_window)(
+        window_results, _ = unwrap(window_program.run_window)(
             block,
             problem=problem,
             backtrack=backtrack,
@@ -129,6 +131,6 @@ def _spmd(stacked, problem, *, mesh, local, shared, capacity, **static):
             **own,
             **static,
         )
-        return jax.tree.map(lambda values: values[None], found)
+        return jax.tree.map(lambda values: values[None], window_results)
 
     return each(stacked, problem)

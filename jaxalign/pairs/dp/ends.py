@@ -60,9 +60,9 @@ def sweep_end(filled, block, m, gaps, free, tie, *, local, fused):
     Targets before the query's first tile hold nothing of use, but a cell of their table
     all the same: from any such cell a walk ends.
     """
-    found = _sweep_end(filled, block, m, gaps, free, tie, local, fused)
+    cell = _sweep_end(filled, block, m, gaps, free, tie, local, fused)
     return EndCell(
-        found.score, jnp.clip(found.i, 0, m), jnp.clip(found.j, 0, block.length)
+        cell.score, jnp.clip(cell.i, 0, m), jnp.clip(cell.j, 0, block.length)
     )
 
 
@@ -95,21 +95,21 @@ def _best_of_row(last_row, block, fused):
     h = h.reshape(-1, TILE, h.shape[-1])
     place = jnp.argmax(h, axis=1).astype(jnp.int32)
     tile = jnp.arange(len(h), dtype=jnp.int32)[:, None]
-    found = EndCell(jnp.max(h, axis=1), None, tile * TILE + place)
-    return _running(found, block, jnp.zeros_like(block.lane), fused)
+    row_best = EndCell(jnp.max(h, axis=1), None, tile * TILE + place)
+    return _running(row_best, block, jnp.zeros_like(block.lane), fused)
 
 
-def _running(found, block, tie, fused):
+def _running(tiles_best, block, tie, fused):
     """The best cell of every tile (L / TILE, B) -> the best so far of its target.
 
     Tiles come in the order of columns, so an equal value of a later tile wins only by
     a smaller row, and only where rows go before columns (tie = 0).
     """
 
-    def run(found, begins, rows_first, tiles):
+    def run(tiles_best, begins, rows_first, tiles):
         def tile(t, state):
             best, out = state
-            new = jax.tree.map(lambda x: row_of(x, t), found)
+            new = jax.tree.map(lambda x: row_of(x, t), tiles_best)
             better = row_of(begins, t) | lax.gt(new.score, best.score)
             if new.i is not None:
                 equal = lax.eq(new.score, best.score) & lax.lt(new.i, best.i)
@@ -117,8 +117,8 @@ def _running(found, block, tie, fused):
             best = jax.tree.map(lambda x, y: lax.select(better, x, y), new, best)
             return best, jax.tree.map(lambda x, y: put_row(x, y, t), out, best)
 
-        zero = jax.tree.map(lambda x: row_of(x, 0), found)
-        return lax.fori_loop(0, tiles, tile, (zero, found))[1]
+        zero = jax.tree.map(lambda x: row_of(x, 0), tiles_best)
+        return lax.fori_loop(0, tiles, tile, (zero, tiles_best))[1]
 
     rows_first = (tie == 0)[block.target]
-    return one_function(run, fused)(found, block.begins, rows_first, block.tiles)
+    return one_function(run, fused)(tiles_best, block.begins, rows_first, block.tiles)

@@ -23,7 +23,7 @@ END, LEFT_BORDER, UP_BORDER = 32, 33, 34  # of row 0 and column 0
 
 
 class RowsProblem(NamedTuple):
-    """What all pairs of a fill share; query and target as they are computed."""
+    """Scores, gaps and ends of all pairs of a fill; query and target as computed."""
 
     scores: np.ndarray  # (A, A) int64, row = query letter; or (A, positions)
     open: int

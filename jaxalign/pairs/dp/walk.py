@@ -65,9 +65,9 @@ def walk(begin: PathCounts, nibble_at, same_at, rules: WalkBorders) -> PathCount
         return jnp.any(~state[1])
 
     def step(state):
-        walked, done, t = state
+        walked, ended, t = state
         op, move = _next(walked, nibble_at(walked.i, walked.j), rules)
-        op = jnp.where(done, DONE, op)
+        op = jnp.where(ended, DONE, op)
         walked = _advance(walked, op, move, same_at(walked.i, walked.j), t)
         return walked, _done(walked, op, rules), t + 1
 

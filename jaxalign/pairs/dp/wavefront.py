@@ -72,11 +72,11 @@ def fill(query, target, m, n, scores, gaps, free, *, local=False, words=False):
     """
     top = top_border(target.shape[0], free["target_start"] | local, gaps)
     codes = empty_codes(query.shape[0], target.shape[0]) if words else None
-    done = strip(
+    filled = strip(
         query, target, m, n, 0, top, scores, gaps, free, codes=codes, local=local
     )
-    packed = words_of(done.codes, target.shape[0]) if words else None
-    return strip_end(done, m, n, free, local), packed
+    packed = words_of(filled.codes, target.shape[0]) if words else None
+    return strip_end(filled, m, n, free, local), packed
 
 
 def empty_codes(rows, columns):
@@ -89,21 +89,23 @@ def words_of(codes, columns):
     return directions.pack(_unskew(codes, columns)[1:])
 
 
-def strip_end(done: Strip, m, n, free, local) -> ends.EndCell:
+def strip_end(filled: Strip, m, n, free, local) -> ends.EndCell:
     """The end cell of a table filled in one strip."""
     if local:
-        i = jnp.argmax(done.row_best).astype(jnp.int32)
-        j = jnp.where(done.row_best[i] > 0, done.row_column[i], 0)
-        return ends.EndCell(done.row_best[i], jnp.where(j > 0, i, 0), j)
-    lowest = jnp.iinfo(done.bottom.h.dtype).min
+        i = jnp.argmax(filled.row_best).astype(jnp.int32)
+        j = jnp.where(filled.row_best[i] > 0, filled.row_column[i], 0)
+        return ends.EndCell(filled.row_best[i], jnp.where(j > 0, i, 0), j)
+    lowest = jnp.iinfo(filled.bottom.h.dtype).min
     row = jnp.where(
-        jnp.arange(done.bottom.h.shape[0], dtype=jnp.int32) <= n, done.bottom.h, lowest
+        jnp.arange(filled.bottom.h.shape[0], dtype=jnp.int32) <= n,
+        filled.bottom.h,
+        lowest,
     )
-    inside = jnp.arange(done.last_column.shape[0], dtype=jnp.int32) <= m
-    column = jnp.where(inside, done.last_column, lowest)
+    inside = jnp.arange(filled.last_column.shape[0], dtype=jnp.int32) <= m
+    column = jnp.where(inside, filled.last_column, lowest)
     i, j = jnp.argmax(column).astype(jnp.int32), jnp.argmax(row).astype(jnp.int32)
     return ends.border_end(
-        ends.EndCell(done.last_column[m], m, n),
+        ends.EndCell(filled.last_column[m], m, n),
         ends.EndCell(column[i], i, n),
         ends.EndCell(row[j], m, j),
         free,
@@ -159,21 +161,21 @@ def strip(
     empty = jnp.full(columns + 2, neg_inf(left.dtype), left.dtype)
     start = (minus, minus, minus, minus, minus, i * 0, minus, Top(empty, empty))
     whole = rows + columns + 1
-    kept = (jnp.zeros((whole, rows + 1), left.dtype),) * 3 if tables else None
+    skewed = (jnp.zeros((whole, rows + 1), left.dtype),) * 3 if tables else None
     count = whole if diagonals is None else diagonals
     run = one_function(partial(_diagonals, local=local, fused=fused), fused)
-    carry, (codes, kept) = run(start, (codes, kept), given, count)
+    carry, (codes, skewed) = run(start, (codes, skewed), given, count)
     best, best_j, last, bottom = carry[4:]
     bottom = Top(*(x[: columns + 1] for x in bottom))
     if tables:
-        h, e, f = (_unskew(x, columns, 0) for x in kept)
+        h, e, f = (_unskew(x, columns, 0) for x in skewed)
         none = minus[0]  # where no gap can be
-        kept = h, e.at[1:, 0].set(none), f.at[0].set(none)
-    return Strip(bottom, last, best, best_j.astype(jnp.int32), codes, kept)
+        skewed = h, e.at[1:, 0].set(none), f.at[0].set(none)
+    return Strip(bottom, last, best, best_j.astype(jnp.int32), codes, skewed)
 
 
 class _Given(NamedTuple):
-    """What all diagonals share; (M + 1,) by row, where row 0 is the one above."""
+    """Arrays of all diagonals: (M + 1,) by row, where row 0 is the row above."""
 
     i: jax.Array
     left: jax.Array
@@ -192,7 +194,7 @@ def _reversed(target, rows):
     return padded.at[rows + 2 : -rows].set(target[::-1].astype(jnp.uint8))
 
 
-def _diagonals(start, kept, given, count, *, local, fused):
+def _diagonals(start, skewed, given, count, *, local, fused):
     """The loop over the diagonals. Each array of a step is a function of its own, so
     that it is computed once."""
     i, left, minus, top, gaps, m, n, *_ = given
@@ -247,7 +249,7 @@ def _diagonals(start, kept, given, count, *, local, fused):
             tables = tuple(put_row(x, y, d) for x, y in pairs)
         return (h, h1, e, f, best, best_j, last, bottom), (codes, tables)
 
-    return lax.fori_loop(0, count, diagonal, (start, kept))
+    return lax.fori_loop(0, count, diagonal, (start, skewed))
 
 
 def _scores_of(scores, letters, target, d, like):

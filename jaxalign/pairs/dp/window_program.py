@@ -20,7 +20,7 @@ TOGETHER = 128  # paths walked side by side
 
 
 class WindowProblem(NamedTuple):
-    """What all pairs of a job share."""
+    """Scores, gaps and ends that all pairs of a job share."""
 
     scores: jax.Array  # (A, A), row = query letter; or (M or more, A), row = position
     gaps: Gaps  # scalars of the score dtype
@@ -145,10 +145,10 @@ def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
     score = jnp.zeros(shape, problem.gaps.open.dtype)
     if not paths:
         return WindowResult(score)
-    kept = None
+    operations = None
     if steps:
-        kept = jnp.zeros((shape[0], rows_in_all + longest, shape[1]), jnp.uint8)
-    return WindowResult(score, count, count, walk.PathCounts(*[count] * 8, kept))
+        operations = jnp.zeros((shape[0], rows_in_all + longest, shape[1]), jnp.uint8)
+    return WindowResult(score, count, count, walk.PathCounts(*[count] * 8, operations))
 
 
 def _one_query(
@@ -210,25 +210,29 @@ def _walk_all(
     have similar lengths, and a walk takes as long as its longest path."""
     count = end.i.shape[0]
     together = min(TOGETHER, count)
-    kept = None
+    operations = None
     if steps:
-        kept = jnp.full((codes.shape[0] + longest, count), walk.DONE, jnp.uint8)
+        operations = jnp.full((codes.shape[0] + longest, count), walk.DONE, jnp.uint8)
     zero = jnp.zeros_like(end.i)
-    empty = walk.PathCounts(*[zero] * 8, kept)
+    empty = walk.PathCounts(*[zero] * 8, operations)
 
     def part(k, walked):
         def some(x):
             return lax.dynamic_slice_in_dim(x, k * together, together)
 
-        begin = some(end.i), some(end.j), None if kept is None else kept[:, :together]
+        begin = (
+            some(end.i),
+            some(end.j),
+            None if operations is None else operations[:, :together],
+        )
         places = some(block.lane), some(block.first), some(own)
-        found = _walk(block, codes, begin, places, backtrack, problem, **static)
+        paths = _walk(block, codes, begin, places, backtrack, problem, **static)
 
         def put(whole, new):
             axis = whole.ndim - 1
             return lax.dynamic_update_slice_in_dim(whole, new, k * together, axis)
 
-        return jax.tree.map(put, walked, found)
+        return jax.tree.map(put, walked, paths)
 
     parts = -(-block.targets // together)
     return lax.fori_loop(start // together, parts, part, empty)

@@ -1,4 +1,4 @@
-"""What the launches of a task share on a device."""
+"""State that the launches of a task share on a device."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +16,7 @@ from jaxalign.pairs.gpu.score_types import numbers
 
 @dataclass
 class DeviceJob:
-    """What the launches of a task share on a device.
+    """Sequences, scoring and results that the launches of a task share on a device.
 
     A thread that runs some of them has a copy, of which the middle fields are its own;
     the last ones are those of all copies.

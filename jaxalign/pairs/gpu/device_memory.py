@@ -25,8 +25,8 @@ def budget(task) -> int:
     their programs.
     """
     threads = threads_of(task)
-    held = threads * _result_bytes(task) if _fits(task) else 0
-    free = int(MEMORY_SHARE * _limit(task) - held) // (2 * threads)
+    in_use = threads * _result_bytes(task) if _fits(task) else 0
+    free = int(MEMORY_SHARE * _limit(task) - in_use) // (2 * threads)
     return power(min(free, MAX_LAUNCH_BYTES))
 
 

@@ -33,7 +33,7 @@ class DeviceResult:
     end: jax.Array  # (): how many
     known: int = 0  # the same, on the host
     launches: list = field(default_factory=list)  # whose rows are here or will be
-    told: int = 0  # their cells that progress has been told of
+    cells_reported: int = 0  # their cells that progress has been told of
 
 
 @contextmanager

@@ -49,21 +49,21 @@ def load_block(block: Sequences) -> DeviceSequences:
     if block.codes.flags.writeable:
         return load(block)
     device = first_device()
-    kept = _kept.setdefault(block, {})
-    if device not in kept:
+    by_device = _kept.setdefault(block, {})
+    if device not in by_device:
         loaded = load(block)
         others = [x[device] for x in list(_kept.values()) if device in x]
         taken = sum(x.nbytes for some in (*others, loaded) for x in some)
         if taken > KEPT_SHARE * device_memory.of_device(device):
             return loaded
-        kept[device] = loaded
-    return kept[device]
+        by_device[device] = loaded
+    return by_device[device]
 
 
 def forget(device) -> None:
     """Give back the memory of what stays on a device."""
-    for kept in (*_kept.values(), *_whole.values()):
-        kept.pop(device, None)
+    for by_device in (*_kept.values(), *_whole.values()):
+        by_device.pop(device, None)
 
 
 def load(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:

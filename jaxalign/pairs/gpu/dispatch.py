@@ -89,7 +89,7 @@ def launches_of(state: Run, task: Task) -> list[Launch]:
 
 
 def job_of(state: Run, task: Task, device) -> DeviceJob:
-    """What launches of a task share on a device, made by the first who asks."""
+    """The job of a task on a device, prepared by the first thread that asks."""
     key = id(task), device
     with state.lock(key):  # devices prepare at once
         if key not in state.device_jobs:
@@ -99,7 +99,7 @@ def job_of(state: Run, task: Task, device) -> DeviceJob:
 
 
 def collect(state: Run, jobs=None) -> None:
-    """What devices hold of a result, all of its jobs or some: to the host."""
+    """Bring the rows that devices hold to the host, of all jobs or some."""
     jobs = list(state.device_jobs.values()) if jobs is None else jobs
     with device_errors.explained(f"the result of {job_words(state.plan.task)}"):
         device_result.collect(jobs, state.output)
@@ -147,7 +147,9 @@ def _again(job: DeviceJob, result: DeviceResult, launches) -> None:
     """Launches whose rows a device has lost, and the others, to the host."""
     every = list({id(x): x for x in (*result.launches, *launches)}.values())
     _both(job, every, counted=True)
-    job.tell(sum(cells(job.task.job, launch) for launch in every) - result.told)
+    job.tell(
+        sum(cells(job.task.job, launch) for launch in every) - result.cells_reported
+    )
 
 
 def _both(job: DeviceJob, launches, counted=False) -> None:
@@ -252,6 +254,6 @@ def _look(job: DeviceJob, launch, result, path_runs, counted) -> list:
         job.output.put(rows)
     else:
         device_result.put(job.result, result, total)
-        job.result.told += cells_done
+        job.result.cells_reported += cells_done
     job.tell(cells_done)
     return [] if at is None else [(launch.queries[at[0]], launch.targets[at[-1]])]

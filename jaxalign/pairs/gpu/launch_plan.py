@@ -78,7 +78,7 @@ def cut(task, kernels, budget: int) -> Partition:
 
 @dataclass(frozen=True)
 class _Limit:
-    """What pairs with some targets, longest first, can score at most."""
+    """Upper bounds of scores with some targets, longest first."""
 
     high: Highest
     targets: np.ndarray
@@ -92,7 +92,7 @@ class _Limit:
 
     @cached_property
     def _most(self) -> np.ndarray:
-        """What a target or one after it can score."""
+        """Upper bounds of the scores of each target and of those after it."""
         return np.maximum.accumulate(self.high.targets[self.targets][::-1])[::-1]
 
 
@@ -114,7 +114,7 @@ def _alike(task, kernels, queries):
 
 
 def _kind(task, kernels, length):
-    """What queries of a launch have in common: shape, size of arrays, range."""
+    """The shape, array sizes and range that queries of a launch have in common."""
     s = launch_size.shape(task, kernels, length, "int16")
     return (
         s,
@@ -180,7 +180,7 @@ def smaller(task, kernels, launch, budget: int) -> list[Launch]:
 
 
 def _highest(high: Highest, queries, targets) -> Iterator[int]:
-    """What pairs of some queries and targets can score at most."""
+    """Upper bounds of the scores of some queries with some targets."""
     yield min(int(high.queries[queries].max()), int(high.targets[targets].max()))
 
 

@@ -21,7 +21,7 @@ def numbers(task):
 
 @dataclass(frozen=True)
 class Highest:
-    """What every query and every target of a task can score at most, int64; each side
+    """Upper bounds of the scores of every query and target of a task, int64; each side
     is computed when it is asked for, since a large database takes a while."""
 
     task: Any

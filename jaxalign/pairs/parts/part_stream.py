@@ -52,7 +52,7 @@ class _Looked(NamedTuple):
 
     part: Part
     task: Task
-    found: Survivors
+    survivors_of: Survivors
 
 
 def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
@@ -83,16 +83,16 @@ def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
 
 
 def _whole_codes(task: Task) -> tuple[WholeCodes, ...]:
-    """What the parts of a task share on a device."""
+    """The letters that the parts of a task share on a device."""
     sides = task.queries.codes, task.targets.codes
     return tuple(map(WholeCodes, sides[:1] if sides[0] is sides[1] else sides))
 
 
 def _room(task: Task, some: list[query_ranges.Part]) -> tuple[int, int]:
     """How many parts are planned or at work ahead, and the bytes of those in memory."""
-    held = query_ranges.parts_held(len(task.devices))
-    ahead = held - pipeline.WRITERS
-    return ahead, query_ranges.reserved_bytes(task, some, held)
+    count = query_ranges.parts_held(len(task.devices))
+    ahead = count - pipeline.WRITERS
+    return ahead, query_ranges.reserved_bytes(task, some, count)
 
 
 def plan_parts(task: Task, some: list[query_ranges.Part]) -> Plan:
@@ -107,7 +107,7 @@ def plan_parts(task: Task, some: list[query_ranges.Part]) -> Plan:
 
 
 def merge_all(tables) -> dict:
-    """What (part, table) say of their parts -> what they say of the job."""
+    """The figures of (part, table) pairs, merged to those of the job."""
     return merge([table.info for _, table in tables]) | {"parts": len(tables)}
 
 
@@ -115,12 +115,12 @@ def planned(task: Task, some: list[Part], reserved: int) -> Iterator[Batch]:
     """The batches of some parts of a task, in order."""
     waiting: list[_Looked] = []
     limits = ON_GPU if survivors.on_gpu(task, prepare=True) else ON_CPU
-    for part, own, computed, found in _looked_at(task, some, reserved, limits):
+    for part, own, computed, survivors_of in _looked_at(task, some, reserved, limits):
         if waiting and not _takes(waiting, part, limits):
             yield _batch(task, waiting, reserved)
             waiting = []
-        if found is not None:
-            waiting.append(_Looked(part, own, found))
+        if survivors_of is not None:
+            waiting.append(_Looked(part, own, survivors_of))
             continue
         if waiting:
             yield _batch(task, waiting, reserved)
@@ -155,7 +155,7 @@ def _look(task: Task, reserved: int, parts: list[Part]) -> list[tuple]:
     else:
         each = map(survivors.look, own)
     together = zip(parts, tasks, each, strict=True)
-    return [(part, *both, found) for part, both, found in together]
+    return [(part, *both, survivors_of) for part, both, survivors_of in together]
 
 
 def _groups(some: list[Part], limits: Limits) -> Iterator[list[Part]]:

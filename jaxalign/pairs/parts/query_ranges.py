@@ -110,9 +110,9 @@ def cut_search(
 def _bands(row, cell, rows: int, cells: int, most: float = 1) -> list[Part]:
     """Some queries a part; ``row`` and ``cell`` count those of all queries before; the
     last is up to ``most`` parts."""
-    made, first, n = [], 0, len(row) - 1
+    bands, first, n = [], 0, len(row) - 1
     totals = (row, rows), (cell, cells)
-    while row[first] < row[n] or not made:
+    while row[first] < row[n] or not bands:
         last = min(_reach(total, first, limit) for total, limit in totals)
         if all(total[n] - total[first] <= most * limit for total, limit in totals):
             last = n
@@ -120,10 +120,10 @@ def _bands(row, cell, rows: int, cells: int, most: float = 1) -> list[Part]:
         if last < n and last - first > QUERIES_STEP:
             last = first + (last - first) // QUERIES_STEP * QUERIES_STEP
         start, stop = int(row[first]), int(row[last])
-        held = int(cell[last] - cell[first])
-        made.append(Part(len(made), first, last, start, stop, held))
+        part_cells = int(cell[last] - cell[first])
+        bands.append(Part(len(bands), first, last, start, stop, part_cells))
         first = last
-    return made
+    return bands
 
 
 def cut_of(task: Task, rows: int | None = None) -> list[Part]:

@@ -60,9 +60,9 @@ def stream(task: Task, some: list[Part], address: str, progress=None, busy=None)
                 )
             if not pending:
                 return
-            part, found = pending[0]
+            part, coming = pending[0]
             ready.wait(pending)
-            yield part, *fetch(ray, found)
+            yield part, *fetch(ray, coming)
             pending.pop(0)
     finally:
         for _, reference in pending:

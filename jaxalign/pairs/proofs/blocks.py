@@ -147,9 +147,9 @@ def _look_at_block(proofs: Proofs, block: TargetBlock, _device) -> Pairs:
     if _counted_on_cpu(proofs) and rows.any():
         some = _reach(rows)
         lcs = _lcs_on_cpu(proofs, block, some)
-        kept = proofs.by_subsequence(lcs, m[some], n[some]) & wanted[some]
+        passing = proofs.by_subsequence(lcs, m[some], n[some]) & wanted[some]
         wanted = np.zeros_like(wanted)
-        wanted[some] = kept
+        wanted[some] = passing
     return i[wanted], j[wanted]
 
 
@@ -196,15 +196,15 @@ def _look_by_launch(proofs: Proofs, block: LaunchBlock, device) -> Pairs:
         return block.rows[:0], block.columns[:0]
     rows, columns = block.rows[reach[0]], block.columns[reach[1]]
     met = np.clip(block.met[reach[0]] - reach[1].start, 0, len(columns))
-    found = launches.candidates(rows, columns, met, proofs.bound, device, block.swapped)
-    i, j = rows[found.row], columns[found.column]
+    near = launches.candidates(rows, columns, met, proofs.bound, device, block.swapped)
+    i, j = rows[near.row], columns[near.column]
     if block.swapped:
         i, j = j, i
     elif proofs.task.kind == "all":
         i, j = np.minimum(i, j), np.maximum(i, j)
     m, n = job.query_lengths[i], job.target_lengths[j]
-    kept = proofs.may_pass(m, n) & proofs.by_subsequence(found.value, m, n)
-    return i[kept], j[kept]
+    passing = proofs.may_pass(m, n) & proofs.by_subsequence(near.value, m, n)
+    return i[passing], j[passing]
 
 
 def _reach_of_lengths(proofs, m, n, swapped: bool) -> tuple[slice, slice] | None:

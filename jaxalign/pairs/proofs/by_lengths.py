@@ -1,4 +1,4 @@
-"""What two lengths say of a pair: asked once for two lengths, not for every pair."""
+"""Proofs by two lengths: evaluated once for two lengths, not for every pair."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ LengthTest = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def excluded_pairs(
-    job: PairMatrix, tests: dict[str, LengthTest], last: str | None, kept: int
+    job: PairMatrix, tests: dict[str, LengthTest], last: str | None, survivors: int
 ) -> dict[str, int]:
     """How many pairs of a job each proof is the first to exclude.
 
@@ -29,7 +29,7 @@ def excluded_pairs(
         tested.append(test)
         after = _count(job, tested)
         counts[name], left = left - after, after
-    return counts if last is None else counts | {last: left - kept}
+    return counts if last is None else counts | {last: left - survivors}
 
 
 def _count(job: PairMatrix, tests: list[LengthTest]) -> int:

@@ -129,15 +129,15 @@ class LcsLaunches:
 
     def _by_narrow_launches(self, rows, columns, met, *more) -> few_pairs.FewPairs:
         """``candidates`` by launches that take less memory."""
-        narrow, found = replace(self, sizes=NARROW), []
+        narrow, pieces = replace(self, sizes=NARROW), []
         for i in range(0, len(rows), NARROW.queries):
             some, own = rows[i : i + NARROW.queries], met[i : i + NARROW.queries]
             for j in range(0, len(columns), NARROW.targets):
                 others = columns[j : j + NARROW.targets]
                 first = np.clip(own - j, 0, len(others))
                 near = narrow._candidates(some, others, first, *more)
-                found.append((near.row + i, near.column + j, near.value))
-        sides = zip(*found, strict=True)
+                pieces.append((near.row + i, near.column + j, near.value))
+        sides = zip(*pieces, strict=True)
         return few_pairs.FewPairs(*(np.concatenate(side) for side in sides))
 
     def _candidates(self, rows, columns, met, bound, device, swapped):

@@ -36,7 +36,7 @@ class Survivors:
 
 @dataclass(frozen=True, eq=False)
 class Proofs:
-    """What is known of the pairs of a task before they are aligned."""
+    """The proofs of a task: which of its pairs cannot pass, before any is aligned."""
 
     task: Task
     bound: IdentityBound | None
@@ -84,11 +84,11 @@ class Proofs:
         assert self.bound is not None
         return self.bound.least_count(m, n)
 
-    def excluded(self, kept: int) -> dict[str, int]:
+    def excluded(self, survivors: int) -> dict[str, int]:
         """How many pairs of the task each inequality excludes, where ``kept`` are
         left."""
         lcs = f"LCS: lcs / {self.cut}" if self.lcs else None
-        return excluded_pairs(self.task.job, self.by_lengths, lcs, kept)
+        return excluded_pairs(self.task.job, self.by_lengths, lcs, survivors)
 
     @cached_property
     def letters(self) -> list:
@@ -114,7 +114,7 @@ def _by_shorter(bound: IdentityBound, m, n) -> np.ndarray:
 
 
 def proofs_of(task: Task) -> Proofs | None:
-    """What may be proved of the pairs of a task; None if nothing may."""
+    """The proofs of the pairs of a task; None if nothing can be proved."""
     if not task.filtered or task.mesh is not None:
         return None
     bound = None

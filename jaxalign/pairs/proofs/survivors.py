@@ -25,7 +25,7 @@ LAUNCHES_OF_A_DEVICE = 3  # one runs, one waits, one is with the host
 
 
 def bound_figures(task: Task) -> dict:
-    """What a plan says of the bound of its filters; nothing where there is no cut."""
+    """The bound of the filters, for a plan; nothing where there is no cut."""
     if task.filters.min_identity is None:
         return {}
     if not task.bounded:
@@ -44,10 +44,10 @@ def look(task: Task) -> Survivors | None:
     proofs = proofs_of(task)
     if proofs is None:
         return None
-    found = find(proofs)
+    survivors = find(proofs)
     most = MAX_LEFT if proofs.launches is None else MAX_LEFT_OF_A_GPU
-    few = cells_of(task, found) <= most * task.job.cells
-    return found if few and any(found.excluded.values()) else None
+    few = cells_of(task, survivors) <= most * task.job.cells
+    return survivors if few and any(survivors.excluded.values()) else None
 
 
 def on_gpu(task: Task, prepare: bool = False) -> bool:
@@ -67,30 +67,35 @@ def look_at_parts(task: Task, some: list[Task], starts: list[int]) -> list:
     some : the tasks of the rows of each part
     starts : the first query of each part, counted from the first of all
     """
-    found = look(task)
-    if found is None:
+    survivors = look(task)
+    if survivors is None:
         return [None] * len(some)
-    ends = np.searchsorted(found.i, [*starts[1:], task.shape[0]])
+    ends = np.searchsorted(survivors.i, [*starts[1:], task.shape[0]])
     each, first = [], 0
     for own, start, last in zip(some, starts, ends, strict=True):
         proofs = proofs_of(own)
         assert proofs is not None
-        of_part = Survivors(found.i[first:last], found.j[first:last])
+        of_part = Survivors(survivors.i[first:last], survivors.j[first:last])
         sides = shifted(task, of_part, -start)
         each.append(Survivors(*sides, proofs.excluded(int(last) - first)))
         first = int(last)
     return each
 
 
-def shifted(task: Task, found: Survivors, first: int) -> tuple[np.ndarray, np.ndarray]:
+def shifted(
+    task: Task, survivors: Survivors, first: int
+) -> tuple[np.ndarray, np.ndarray]:
     """(i, j) of pairs of a part, counted as in the whole of which ``first`` is its
     first query; of a set its targets begin there, too."""
-    return found.i + first, found.j + first if task.kind == "all" else found.j
+    return (
+        survivors.i + first,
+        survivors.j + first if task.kind == "all" else survivors.j,
+    )
 
 
-def cells_of(task: Task, found: Survivors) -> int:
+def cells_of(task: Task, survivors: Survivors) -> int:
     """Cells of the pairs that may pass."""
-    m, n = task.job.query_lengths[found.i], task.job.target_lengths[found.j]
+    m, n = task.job.query_lengths[survivors.i], task.job.target_lengths[survivors.j]
     return int((m * n).sum())
 
 
@@ -108,26 +113,31 @@ def plan(task: Task, whole: Plan | None = None) -> Plan:
     return replace(whole, figures=whole.figures | figures_of(task, None))
 
 
-def plan_of(task: Task, found: Survivors) -> Plan:
+def plan_of(task: Task, survivors: Survivors) -> Plan:
     """The plan of a task of which some pairs may pass."""
-    plan = engine.plan(zipped(task, found.i, found.j))
-    rest = task.job.cells - cells_of(task, found)
+    plan = engine.plan(zipped(task, survivors.i, survivors.j))
+    rest = task.job.cells - cells_of(task, survivors)
     others = Piece(plan.task, rest, 0, _tell_of_excluded, _no_scores)
-    return Plan(task, (others, *plan.pieces), plan.figures | figures_of(task, found))
+    return Plan(
+        task, (others, *plan.pieces), plan.figures | figures_of(task, survivors)
+    )
 
 
-def figures_of(task: Task, found: Survivors | None) -> dict:
-    """What the result says of the pairs of a task, aligned or not; None: all are."""
+def figures_of(task: Task, survivors: Survivors | None) -> dict:
+    """Counts of the pairs of a task, aligned or not, for its result.
+
+    survivors : None where all pairs are aligned
+    """
     figures = {"pairs": task.job.pairs, "cells": task.job.cells}
     filters = task.filters
     if filters.min_identity is None and filters.min_length_ratio is None:
         return figures
-    if found is None:
+    if survivors is None:
         excluded = {}
         figures |= {f"aligned_{name}": count for name, count in figures.items()}
     else:
-        excluded, cells = found.excluded, cells_of(task, found)
-        figures |= {"aligned_pairs": len(found.i), "aligned_cells": cells}
+        excluded, cells = survivors.excluded, cells_of(task, survivors)
+        figures |= {"aligned_pairs": len(survivors.i), "aligned_cells": cells}
     return figures | {"excluded": excluded} | bound_figures(task)
 
 
@@ -154,10 +164,10 @@ def find(proofs: Proofs) -> Survivors:
         finally:
             idle.put(device)
 
-    found = in_threads(look_on_one, blocks.looks(proofs), len(places))
+    results = in_threads(look_on_one, blocks.looks(proofs), len(places))
     none = np.zeros(0, np.int64)
-    i = np.concatenate([none, *(one for one, _ in found)])
-    j = np.concatenate([none, *(one for _, one in found)])
+    i = np.concatenate([none, *(one for one, _ in results)])
+    j = np.concatenate([none, *(one for _, one in results)])
     order = np.argsort(task.job.position(i, j), kind="stable")
     return Survivors(i[order], j[order], proofs.excluded(len(order)))
 

@@ -37,7 +37,7 @@ class Constants(NamedTuple):
 
     @property
     def least(self) -> int:
-        """What E and F begin with: no lower than a gap that opens at a score of 0."""
+        """The start of E and F: no lower than a gap that opens at a score of 0."""
         return self.zero - self.open
 
 
@@ -110,7 +110,7 @@ def _block(h, f, diag, up, e, s, best, costs):
     above it); ``diag`` is H above and to the left; ``s`` scores by row and column.
     """
     gaps = Gaps(lax.full_like(diag, costs.open), lax.full_like(diag, costs.extend))
-    h, f, up, e, found = list(h), list(f), list(up), list(e), []
+    h, f, up, e, h_cells = list(h), list(f), list(up), list(e), []
     for k in range(BLOCK_ROWS):
         corner, diag = diag, h[k]  # H to the left of the row above, and of this row
         for c in range(BLOCK_COLUMNS):
@@ -118,9 +118,9 @@ def _block(h, f, diag, up, e, s, best, costs):
             f[k] = recurrence.gap(f[k], h[k], gaps)
             h[k] = recurrence.best(corner, s[k][c], e[c], f[k], True, costs.zero)
             corner, up[c] = up[c], h[k]
-            found.append(h[k])
+            h_cells.append(h[k])
     *first, _ = up  # H of the last row and column is also the last of ``h``
-    best = lax.max(best, reduce(lax.max, found))
+    best = lax.max(best, reduce(lax.max, h_cells))
     h, f, first, e, best = together(h, f, first, e, best)
     return h, f, [*first, h[-1]], e, best
 

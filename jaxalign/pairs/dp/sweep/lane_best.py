@@ -53,27 +53,30 @@ def best_of_column(h):
     return best, row, None
 
 
-def keep(filled, t, found, corner, tie, fused):
+def keep(filled, t, new_best, corner, tie, fused):
     """Fold the best of a strip in tile t into what the strips above left there.
     ``corner``: the first row of the strip, the first column of the tile.
 
     A function of its own: fused with the stores, its reads would have XLA copy the
     whole arrays for every tile.
     """
-    kept = filled.best, filled.row, filled.column
-    old = [None if x is None else row_of(x, t) for x in kept]
+    old_arrays = filled.best, filled.row, filled.column
+    old = [None if x is None else row_of(x, t) for x in old_arrays]
     if filled.row is None:
-        return filled._replace(best=put_row(filled.best, lax.max(found[0], old[0]), t))
-    new = one_function(_join, fused)(found, old, corner, tie)
+        return filled._replace(
+            best=put_row(filled.best, lax.max(new_best[0], old[0]), t)
+        )
+    new = one_function(_join, fused)(new_best, old, corner, tie)
     best, row, column = (
-        x if x is None else put_row(x, y, t) for x, y in zip(kept, new, strict=True)
+        x if x is None else put_row(x, y, t)
+        for x, y in zip(old_arrays, new, strict=True)
     )
     return filled._replace(best=best, row=row, column=column)
 
 
-def _join(found, old, corner, tie):
+def _join(new_best, old, corner, tie):
     """The better of two cells of a tile: of this strip, and of the strips above."""
-    (value, k, place), (first_row, first_column) = found, corner
+    (value, k, place), (first_row, first_column) = new_best, corner
     best, row, column = old
     better = lax.gt(value, best)
     if place is not None:

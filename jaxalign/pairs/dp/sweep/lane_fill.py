@@ -66,7 +66,7 @@ class Query(NamedTuple):
 
 
 class BlockFill(NamedTuple):
-    """What the end-cell rule needs (``ends``), tile by tile, and the backtrack.
+    """The end cells that ``ends`` chooses from, tile by tile, and the backtrack.
 
     ``best`` is the best cell among the columns of a tile in local mode; else the best
     of its last column, of use where a target ends there.
@@ -173,7 +173,7 @@ def _boundary_column(block, query, gaps, rows):
 
 
 class _Borders(NamedTuple):
-    """What rows begin with, by strip: (strips, rows, W), ``above`` (strips, W)."""
+    """The cells left of column 1 by strip: (strips, rows, W), ``above`` (strips, W)."""
 
     letters: jax.Array
     open: jax.Array  # down a column: none below the last row
@@ -269,10 +269,16 @@ def _tiles(
         inner = lax.fori_loop(t * turns, (t + 1) * turns, unrolled(column), inner)
         h, f, diag, last_row, e_row, backtrack, track = inner
         filled = filled._replace(last_row=last_row, backtrack=backtrack)
-        found = (*track, None, None)[:3] if local else lane_best.best_of_column(h)
+        strip_best = (*track, None, None)[:3] if local else lane_best.best_of_column(h)
         # No dead code (pairs/dp/call.py): a score alone does not ask where it is.
         corner = None if filled.row is None else (s * rows + 1, t * TILE)
-        return lane_best.keep(filled, t, found, corner, tie, fused), e_row, h, f, diag
+        return (
+            lane_best.keep(filled, t, strip_best, corner, tie, fused),
+            e_row,
+            h,
+            f,
+            diag,
+        )
 
     return lax.fori_loop(*tiles, tile, state)
 

@@ -104,9 +104,9 @@ def _look_up_four(block, tables, j, dtype, fused):
         index = lane * width + lax.convert_element_type(codes, jnp.int32)
         return [x.at[index].get(mode="promise_in_bounds") for x in tables]
 
-    found = one_function(find, fused)(row_of(block.codes, j), *tables)
+    words = one_function(find, fused)(row_of(block.codes, j), *tables)
     scores = []
-    for word in found:
+    for word in words:
         word = lax.bitcast_convert_type(word, jnp.int32)
         for k in range(4):
             top = lax.shift_left(word, lax.full_like(word, 24 - 8 * k))
