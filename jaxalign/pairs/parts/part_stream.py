@@ -52,7 +52,7 @@ class _Looked(NamedTuple):
 
     part: Part
     task: Task
-    survivors_of: Survivors
+    passing: Survivors
 
 
 def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
@@ -115,12 +115,12 @@ def planned(task: Task, some: list[Part], reserved: int) -> Iterator[Batch]:
     """The batches of some parts of a task, in order."""
     waiting: list[_Looked] = []
     limits = ON_GPU if survivors.on_gpu(task, prepare=True) else ON_CPU
-    for part, own, computed, survivors_of in _looked_at(task, some, reserved, limits):
+    for part, own, computed, passing in _looked_at(task, some, reserved, limits):
         if waiting and not _takes(waiting, part, limits):
             yield _batch(task, waiting, reserved)
             waiting = []
-        if survivors_of is not None:
-            waiting.append(_Looked(part, own, survivors_of))
+        if passing is not None:
+            waiting.append(_Looked(part, own, passing))
             continue
         if waiting:
             yield _batch(task, waiting, reserved)
@@ -155,7 +155,7 @@ def _look(task: Task, reserved: int, parts: list[Part]) -> list[tuple]:
     else:
         each = map(survivors.look, own)
     together = zip(parts, tasks, each, strict=True)
-    return [(part, *both, survivors_of) for part, both, survivors_of in together]
+    return [(part, *both, passing) for part, both, passing in together]
 
 
 def _groups(some: list[Part], limits: Limits) -> Iterator[list[Part]]:
@@ -179,7 +179,7 @@ def _band(parts: list[Part]) -> Part:
 
 def _takes(waiting: list[_Looked], part: Part, limits: Limits) -> bool:
     """Whether a batch takes one more part."""
-    pairs = sum(len(one.found.i) for one in waiting)
+    pairs = sum(len(one.passing.i) for one in waiting)
     follows = waiting[-1].part.last == part.first
     return follows and pairs < limits.pairs and len(waiting) < limits.parts
 
@@ -191,11 +191,11 @@ def _batch(task: Task, looked: list[_Looked], reserved: int) -> Batch:
     own, _ = query_ranges.tasks_of(task, _band(parts), reserved)
     shifts = [one.part.first - first.first for one in looked]
     pairs = zip(looked, shifts, strict=True)
-    some = [survivors.shifted(task, one.found, shift) for one, shift in pairs]
+    some = [survivors.shifted(task, one.passing, shift) for one, shift in pairs]
     sides = [np.concatenate(side) for side in zip(*some, strict=True)]
-    excluded = reduce(added, (one.found.excluded for one in looked))
+    excluded = reduce(added, (one.passing.excluded for one in looked))
     plan = survivors.plan_of(own, Survivors(*sides, excluded))
-    each = [survivors.figures_of(one.task, one.found) for one in looked]
+    each = [survivors.figures_of(one.task, one.passing) for one in looked]
     return Batch(parts, plan, each)
 
 
