@@ -210,7 +210,8 @@ def test_packed_is_the_oracles():
 @pytest.mark.parametrize("shared", [1, 2, 0], ids=["shared", "team", "query-a-lane"])
 @pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
 @pytest.mark.parametrize(
-    "dtype", ["int16", "int32", pytest.param("int64", marks=pytest.mark.slow)]
+    "dtype",
+    ["int16", *[pytest.param(x, marks=pytest.mark.slow) for x in ("int32", "int64")]],
 )
 def test_sweep(dtype, local, shared):
     rng = np.random.default_rng([DTYPES.index(dtype), local, shared])
@@ -354,7 +355,9 @@ def test_window_computes_what_it_is_told_to():
 
 
 @pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "dtype", ["int16", pytest.param("int32", marks=pytest.mark.slow), "int64"]
+)
 def test_wavefront(dtype, local):
     """Under jit and vmap; the words are the sweep's, as both are the oracle's."""
     rng = np.random.default_rng([7, DTYPES.index(dtype), local])
