@@ -119,4 +119,4 @@ def estimate(job: PairMatrix, block) -> int:
     m, n = job.query_lengths[block.queries], job.target_lengths[block.targets]
     if block.zipped:
         return int((m * n).sum())
-    return int(m.sum()) * int(n.sum()) // block.each
+    return int(m.sum()) * int(n.sum())

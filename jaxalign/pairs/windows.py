@@ -10,15 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxalign.pairs.cpu.lane_packing import spans
 from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import in_threads
 
-# Sequences; from here on the triangle's waste is less than a tenth
-MAX_TEAM_SEQUENCES = 1500
-TEAM_COST = 1.2  # a sweep of two queries by that of one …
-TEAM_LANES = 128  # … in so many lanes
-MIN_SELF_TEAM_CELLS = 10**9  # below, a set with its self pairs does without teams
 # Threads that write indices of rows, queries at a time
 INDEX_THREADS, INDEX_QUERIES = 4, 1024
 
@@ -28,7 +22,7 @@ class Window:
     """Indices into the two sets, where each target is, and the static sizes.
 
     ``zipped``: query k meets target k only (a query a lane). Otherwise a row is one
-    query that meets all targets, or a team of two of which each target meets one.
+    query that meets all targets.
     """
 
     queries: np.ndarray  # longest first
@@ -40,7 +34,6 @@ class Window:
     columns: int  # bucket of the columns
     longest: int  # length bucket of the targets
     slots: int  # rows of queries the compiled program has room for
-    each: int  # queries of a row, 1 or 2
     places: int  # targets it has room for
     capacity: int  # bytes of backtrack, 0 for none
     zipped: bool
@@ -188,14 +181,7 @@ class PairMatrix:
         j = window.targets[None, :]
         if window.zipped:
             return WindowPairs(j, j, np.ones(j.shape, bool), np.zeros(j.shape, bool))
-        second = self.second(window)
-        i, j = np.broadcast_arrays(window.queries[:: window.each, None], j)
-        if window.each == 2:
-            partners = np.full(len(i), -1)
-            partners[: len(window.queries) // 2] = window.queries[1::2]
-            i = np.where(second, partners[:, None], i)
-            wanted = (i >= 0) & (self.include_self | (i != j))
-            return WindowPairs(i, j, wanted, i > j)
+        i, j = np.broadcast_arrays(window.queries[:, None], j)
         if self.kind == "cross":
             return WindowPairs(i, j, np.ones(i.shape, bool), np.zeros(i.shape, bool))
         if not self.once:
@@ -207,40 +193,10 @@ class PairMatrix:
             i, j, before | (i == j) if self.include_self else before, i > j
         )
 
-    def second(self, window: Window):
-        """(Q, T) bool, W = 2: which targets meet the second query of a team.
-
-        Ranks 2q and 2q + 1 make team q. Of the four pairs between two teams the upper
-        team computes first with first and second with second, the lower team the other
-        two; so every team meets every target once and no pair comes twice.
-        """
-        if window.each == 1:
-            return None
-        own = self.rank[window.queries[::2, None]] // 2
-        team, place = np.divmod(self.rank[window.targets[None, :]], 2)
-        return (team != own) & ((place == 1) ^ (team < own))
-
-    @cached_property
-    def teams(self) -> bool:
-        """Whether two queries share a sweep. That leaves nothing of a triangle's square
-        to be computed in vain, and costs a fifth more a cell; but every team sweeps all
-        lanes to the end of the longest target. So for few sequences of like lengths.
-        Half of the self pairs need a program of their own, not worth it for a moment.
-        """
-        some = self.kind == "all" and self.once and self.window != 1
-        some &= not self.include_self or self.cells > MIN_SELF_TEAM_CELLS
-        some &= self.whole is None  # parts are to share their programs
-        if not some or not 0 < len(self.query_lengths) < MAX_TEAM_SEQUENCES:
-            return False
-        lengths, _ = self.falling
-        swept = spans(lengths, TEAM_LANES)
-        together = TEAM_COST * int(lengths.sum()) * int(swept[0]) / 2
-        return together < int((lengths * swept).sum())
-
-    @cached_property
+    @property
     def triangle(self) -> bool:
         """Whether a query meets only the targets that follow it."""
-        return self.kind == "all" and self.once and not self.teams
+        return self.kind == "all" and self.once
 
     @cached_property
     def falling(self) -> tuple[np.ndarray, np.ndarray]:

@@ -199,7 +199,7 @@ def test_parts_are_the_whole(whole, include_self):
 
 
 def test_small_parts_share_their_programs():
-    """As few compilations as the whole, which has them for two queries a row."""
+    """As few compilations as the whole."""
     rng = np.random.default_rng(0)
     lengths = rng.lognormal(5.6, 0.6, 90).astype(int).clip(20, 900)
     sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], Scoring().alphabet)
@@ -208,7 +208,7 @@ def test_small_parts_share_their_programs():
 
     def shapes(one):
         cut = [piece.content for piece in engine.plan(one).pieces if piece.group]
-        sizes = ("rows", "columns", "longest", "slots", "each", "places", "capacity")
+        sizes = ("rows", "columns", "longest", "slots", "places", "capacity")
         return {(*(getattr(w, name) for name in sizes), w.lanes) for w in cut}
 
     for rows in (60, 1000):

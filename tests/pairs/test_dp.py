@@ -97,21 +97,20 @@ def packed_block(targets, per_lane):
 
 
 def swept(queries, targets, problem, local, shared, tie, **static):
-    """One window of a query a lane, of one query, or of a team, whose second query
-    the odd targets meet: (result, words of each pair)."""
+    """One window of a query a lane, or of one query (``shared``): (result, words of
+    each pair)."""
     block = packed_block(targets, 2 if shared else 1)
     lanes, columns = block.codes.shape[1], int(block.tiles) * TILE
     query_codes, m = stacked(queries, ROWS)
-    wide = shared or LANES
+    wide = 1 if shared else LANES
     query_codes, m_of = query_codes[:wide].T[None], m[None, :wide]
-    second = np.arange(LANES)[None] % 2 == 1 if wide == 2 else None
     static = {"rows": 8, "paths": True, "steps": True, "fused": True} | static
     backtrack = jnp.zeros(ROWS // 2 * len(block.codes) * lanes, jnp.uint8)
     ties = np.full((1, LANES), bool(tie))
     result, backtrack = window_program.run_window(
         window_program.load_block(block, problem, local, shared=shared),
         query_codes, m_of, np.zeros(1, np.int32), np.int32(1), ties, problem, backtrack,
-        second, local=local, longest=SIZE, **static,
+        local=local, longest=SIZE, **static,
     )  # fmt: skip
     kept = np.asarray(backtrack)[: ROWS // 2 * columns * lanes]
     wide = np.zeros((ROWS // 2, len(block.codes), lanes), np.uint8)  # one program
@@ -207,7 +206,7 @@ def test_packed_is_the_oracles():
         np.testing.assert_array_equal(packed(nibbles), oracle.words(a, b, *problem))
 
 
-@pytest.mark.parametrize("shared", [1, 2, 0], ids=["shared", "team", "query-a-lane"])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "query-a-lane"])
 @pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
 @pytest.mark.parametrize(
     "dtype",
@@ -216,8 +215,7 @@ def test_packed_is_the_oracles():
 def test_sweep(dtype, local, shared):
     rng = np.random.default_rng([DTYPES.index(dtype), local, shared])
     for mode, ends, gaps, tie, (letters, S) in cases(rng, local):
-        queries, targets = some_pairs(rng, LANES, letters, one_query=shared == 1)
-        queries = queries[:2] * (LANES // 2) if shared == 2 else queries
+        queries, targets = some_pairs(rng, LANES, letters, one_query=shared)
         S = padded_matrix(S)
         with precision(dtype):
             problem = problem_of(S, gaps, ends, dtype)
@@ -270,7 +268,7 @@ def test_eight_bits_say_when_they_do_not_hold(constant):
         small = problem_of(S, gaps, ends, "int16")
         small = small._replace(gaps=Gaps(*(np.int8(g) for g in gaps)))
         costs = Constants(*map(int, gaps), zero) if constant else None
-        found = scores_alone([query], targets, small, costs)
+        found = scores_alone(query, targets, small, costs)
         assert found.dtype == ("int16" if constant else "int8")
         want = [oracle.score(query, b, S, *gaps, "local") for b in targets]
         for got, score in zip(found.tolist(), want, strict=True):
@@ -295,39 +293,35 @@ def test_a_database_profile_over_another(columns, lanes):
         np.testing.assert_array_equal(found[:, 64:], room[:, 64:])
 
 
-def scores_alone(queries, targets, problem, costs=None, opening=None, paths=False):
-    """Local scores, no paths: of a query, or of a team whose second one the odd
-    targets meet. Global ones by differences where ``opening`` is given, then also with
-    ``paths``."""
+def scores_alone(query, targets, problem, costs=None, opening=None, paths=False):
+    """Local scores of a query, no paths. Global ones by differences where ``opening``
+    is given, then also with ``paths``."""
     differences = opening is not None
     backtrack = jnp.zeros(ROWS // 2 * SIZE * 2 * LANES, jnp.uint8) if paths else None
     block = window_program.load_block(
         packed_block(targets, 2), problem, not differences, differences=differences
     )
-    codes, m = stacked(queries, ROWS)
-    second = np.arange(LANES)[None] % 2 == 1 if len(queries) == 2 else None
+    codes, m = stacked([query], ROWS)
     result, _ = window_program.run_window(
         block, codes.T[None], m[None], np.zeros(1, np.int32), np.int32(1),
-        np.zeros((1, LANES), bool), problem, backtrack, second, local=not differences,
+        np.zeros((1, LANES), bool), problem, backtrack, local=not differences,
         rows=8, longest=SIZE, paths=paths, steps=False, fused=True, costs=costs,
         opening=opening,
     )  # fmt: skip
     return np.asarray(result.score[0])
 
 
-@pytest.mark.parametrize("dtype, count", [("int16", 1), ("int16", 2), ("int32", 2)])
-def test_constant_costs(dtype, count):
+@pytest.mark.parametrize("dtype", ["int16", "int32"])
+def test_constant_costs(dtype):
     """Gap costs as constants of the program, all lanes in one loop: the oracle's."""
-    rng = np.random.default_rng([14, count])
+    rng = np.random.default_rng(14)
     S = padded_matrix(Scoring().scores)
     for turn in range(4):
         queries, targets = some_pairs(rng, LANES, 20)
-        queries = [queries[turn], queries[-1]][:count]
         problem = problem_of(S, (7, 2), set(), dtype)
         costs = Constants(*(int(gap) for gap in problem.gaps))
-        found = scores_alone(queries, targets, problem, costs)
-        want = [oracle.score(queries[k % count], b, S, 7, 2, "local")
-                for k, b in enumerate(targets)]  # fmt: skip
+        found = scores_alone(queries[turn], targets, problem, costs)
+        want = [oracle.score(queries[turn], b, S, 7, 2, "local") for b in targets]
         assert [unscaled(score) for score in found] == want
 
 

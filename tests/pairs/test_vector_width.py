@@ -29,9 +29,9 @@ problem = problem_of(S, (11, 1), set(), "int16")
 """
 # Two columns of 8 rows in blocks of 2 x 2 cells, twice, or of 2 x 1: 8 loops each.
 LOOPS = 8
-SCORES = "scores_alone(queries[:2], targets, problem, Constants(11, 1))"
-DIFFERENCES = "scores_alone(queries[:2], targets, problem, opening=10)"
-DIFFERENCE_PATHS = "scores_alone(queries[:2], targets, problem, opening=10, paths=True)"
+SCORES = "scores_alone(queries[0], targets, problem, Constants(11, 1))"
+DIFFERENCES = "scores_alone(queries[0], targets, problem, opening=10)"
+DIFFERENCE_PATHS = "scores_alone(queries[0], targets, problem, opening=10, paths=True)"
 PATHS = "swept(queries, targets, problem, False, True, 0)"
 # Program -> the operation of its cells, bits of a value, and how many a loop has: five
 # maxima a cell and more, or two subtractions that stop at 0, or four; of one of these

@@ -160,10 +160,8 @@ def test_a_window_has_a_size():
 
 
 @pytest.mark.parametrize("count", [1, 15, 16, 17])
-def test_around_the_lanes(count, monkeypatch):
-    """15, 16 and 17 targets, with the narrowest windows being 16 lanes; self pairs
-    beside teams of two queries."""
-    monkeypatch.setattr(windows, "MIN_SELF_TEAM_CELLS", 0)
+def test_around_the_lanes(count):
+    """15, 16 and 17 targets, with the narrowest windows being 16 lanes; self pairs."""
     rng = np.random.default_rng(count)
     texts = [text_of(rng, n, "ACD") for n in rng.integers(20, 64, count)]
     texts[0] = text_of(rng, 64)
@@ -194,24 +192,12 @@ def test_spans():
     ]
 
 
-@pytest.mark.parametrize(
-    "lengths, teams",
-    [([9] * 9, True), ([5000] + [300] * 99, False), ([30] * 1500, False), ([], False)],
-)
-def test_two_queries_share_a_sweep_where_that_pays(lengths, teams):
-    lengths = np.array(lengths, np.int64)
-    assert windows.PairMatrix("all", lengths, lengths).teams is teams
-
-
 @pytest.mark.slow
-def test_a_long_one_among_short_ones(monkeypatch):
-    """Queries that sweep to the end of what they need, and teams: the same."""
+def test_a_long_one_among_short_ones():
+    """Queries that sweep to the end of what they need."""
     rng = np.random.default_rng(8)
     texts = [text_of(rng, n, "ACDW") for n in (300, *rng.integers(0, 40, 20))]
-    alone = run_all(texts, mode="local")
-    check_rows(alone, every=9)
-    monkeypatch.setattr(windows, "TEAM_COST", 0)
-    same_tables(run_all(texts, mode="local"), alone)
+    check_rows(run_all(texts, mode="local"), every=9)
 
 
 @pytest.mark.slow
@@ -223,19 +209,16 @@ def test_columns_in_chunks(mode, monkeypatch):
     whole = run_all(texts, mode=mode)
     check_rows(whole, every=9)
     monkeypatch.setattr(lane_fill, "CHUNK_CELLS", 2 * TILE * partition.LANES[1])
+    execute.run_window_program.clear_cache()
     try:
-        for count in (0, 10**9):  # two queries a sweep, and one
-            monkeypatch.setattr(windows, "TEAM_COST", count)
-            execute.run_window_program.clear_cache()
-            same_tables(run_all(texts, mode=mode), whole)
+        same_tables(run_all(texts, mode=mode), whole)
     finally:
         execute.run_window_program.clear_cache()
 
 
 @pytest.mark.slow
 def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
-    """Local scores in blocks of cells, in chunks of two tiles, of one and of two
-    queries a sweep: the same."""
+    """Local scores in blocks of cells, in chunks of two tiles: the same."""
     rng = np.random.default_rng(10)
     texts = [text_of(rng, n, "ACDW") for n in (130, *rng.integers(0, 90, 12))]
     whole = run_all(texts, mode="local")
@@ -246,32 +229,21 @@ def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
     monkeypatch.setattr(lane_fill, "CHUNK_CELLS", 2 * TILE * partition.LANES[1])
     monkeypatch.setattr(
         execute, "run_window_program",
-        lambda *some, **more: seen.append((more["costs"], some[-1] is None))
-        or run(*some, **more),
+        lambda *some, **more: seen.append(more["costs"]) or run(*some, **more),
     )  # fmt: skip
+    run.clear_cache()
     try:
-        for count in (0, 10**9):
-            monkeypatch.setattr(windows, "TEAM_COST", count)
-            run.clear_cache()
-            found = run_all(texts, "score", "local")
-            np.testing.assert_array_equal(found["score"], whole["score"])
-            run_all(texts[:3], "score", "global")
+        scores = run_all(texts, "score", "local")["score"]
+        np.testing.assert_array_equal(scores, whole["score"])
+        run_all(texts[:3], "score", "global")
     finally:
         run.clear_cache()
-    assert set(seen) == {
-        ((11, 1, 0), True),
-        ((11, 1, 0), False),
-        (None, True),
-        (None, False),
-    }
+    assert set(seen) == {(11, 1, 0), None}
 
 
 @pytest.mark.parametrize("kind", ["all", "cross", "zip"])
-@pytest.mark.parametrize("self_cells, team", [(0, 0), (10**9, 0), (0, 10**9)])
-def test_each_pair_is_computed_once(kind, self_cells, team, monkeypatch):
+def test_each_pair_is_computed_once(kind):
     """Whatever the budget: the cut covers every pair, and none twice."""
-    monkeypatch.setattr(windows, "MIN_SELF_TEAM_CELLS", self_cells)
-    monkeypatch.setattr(windows, "TEAM_COST", team)
     rng = np.random.default_rng(5)
     for budget in (2**19, 2**20, 2**24, 2**30):
         for count, self_too, once in (

@@ -29,7 +29,7 @@ from jaxalign.runtime.devices import first_device, precision
 from jaxalign.runtime.programs import program, stored
 
 STATIC_FIELDS = (
-    "lanes", "rows", "columns", "longest", "slots", "each", "places", "capacity",
+    "lanes", "rows", "columns", "longest", "slots", "places", "capacity",
     "zipped",
 )  # fmt: skip
 load_block = stored(window_program.load_block, ("shared", "differences"))
@@ -226,7 +226,6 @@ def _on_device(task, w, worker, dtype):
     queries, m = queries_of(task, w)
     start = np.zeros(w.slots, np.int32)
     start[: len(met.wanted)] = met.wanted.argmax(axis=1)
-    second = task.job.second(w)
     result, backtrack = run_window_program(
         block,
         queries,
@@ -236,7 +235,6 @@ def _on_device(task, w, worker, dtype):
         wide(w, met.swapped),
         problem,
         backtrack_room(worker, w.capacity) if task.paths else None,
-        None if second is None else wide(w, second),
         local=task.local,
         rows=STRIP_ROWS,
         longest=w.longest,

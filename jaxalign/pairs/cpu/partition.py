@@ -73,7 +73,7 @@ def swept_cells(job: PairMatrix, window: Window) -> int:
     """The cells that a window fills: all of its lanes, to the end of the longest."""
     rows = window.m
     if not window.zipped:
-        rows = int(job.query_lengths[window.queries[:: window.each]].sum())
+        rows = int(job.query_lengths[window.queries].sum())
     return rows * int(window.last.max(initial=TILE)) * window.lanes
 
 
@@ -107,8 +107,6 @@ def cut(job: PairMatrix, budget: int) -> Partition:
         start += len(block)
         below = queries[:start] if job.triangle else queries
         _cut_block(job, split, below, block, lanes, budget)
-    if job.teams and job.include_self:  # the first of a team met itself already
-        _cut_zip(job, split, queries[1::2], budget)
     return _same_backtrack(job, split, budget)
 
 
@@ -210,7 +208,7 @@ def _cut_block(job, split: Partition, queries, block, lanes, budget):
     at = 0
     while at < len(queries):
         shape = _shape(job, queries[at:], block, lanes)
-        part = queries[at : at + shape.slots * shape.each]
+        part = queries[at : at + shape.slots]
         _narrow(job, split, part, block, lanes, budget)
         at += len(part)
 
@@ -246,8 +244,7 @@ def _shape(job, queries, block, lanes, few=False) -> Window:
     columns = max(bucket(used, 4 if coarse else 2), longest)
     if few and not job.paths:  # nothing else asks how long a target is
         columns = longest = bucket(used, 16)
-    each = 2 if job.teams else 1
-    slots = min((job.window or 2 * WINDOW_QUERIES) // each, WINDOW_QUERIES)
+    slots = min(job.window or WINDOW_QUERIES, WINDOW_QUERIES)
     common = job.whole and lanes > LANES[-1]  # split: one size for most of them
     places = max(lanes, bucket(len(block), 4, 256 if common else 64))
     if job.steps:
@@ -264,7 +261,6 @@ def _shape(job, queries, block, lanes, few=False) -> Window:
         columns,
         longest,
         slots,
-        each,
         places,
         capacity,
         False,
@@ -299,7 +295,6 @@ def _zip_shape(job, part, lanes, few=False) -> Window:
         size,
         size,
         size,
-        1,
         1,
         lanes,
         capacity,

@@ -87,7 +87,6 @@ def _inputs(task, window, met) -> dict:
     queries, m = window_arrays.queries_of(task, window)
     start = np.zeros(window.slots, np.int32)
     start[: len(met.wanted)] = met.wanted.argmax(axis=1)
-    second = task.job.second(window)
     return {
         "block": window_arrays.block_of(task, window),
         "queries": queries,
@@ -95,7 +94,6 @@ def _inputs(task, window, met) -> dict:
         "start": start,
         "count": np.int32(len(met.wanted)),
         "tie": window_arrays.wide(window, met.swapped),
-        "second": None if second is None else window_arrays.wide(window, second),
     }
 
 

@@ -41,7 +41,7 @@ def block_of(task, w) -> Block:
 
 def queries_of(task, w):
     """Codes (Q, M, W) and lengths (Q, W) of the rows of queries."""
-    wide = w.lanes if w.zipped else w.each
+    wide = w.lanes if w.zipped else 1
     codes, m = _padded(task.queries, w.queries, w.rows, w.slots * wide)
     codes = codes.reshape(w.slots, wide, w.rows).transpose(0, 2, 1)
     return np.ascontiguousarray(codes), m.reshape(w.slots, wide)

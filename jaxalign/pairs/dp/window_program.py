@@ -96,7 +96,6 @@ def run_window(
     tie,
     problem,
     backtrack=None,
-    second=None,
     costs=None,
     opening=None,
     **static,
@@ -106,15 +105,14 @@ def run_window(
     Parameters
     ----------
     block : sweep.Block
-    queries : uint8 (Q, M, W), anything after the end; W = 1, or 2 of which each
-        target meets one, or a query a lane (W = B)
+    queries : uint8 (Q, M, W), anything after the end; W = 1, or a query a lane
+        (W = B)
     lengths : int32 (Q, W)
     start : int32 (Q,), targets before it are not computed for that query
     count : int32 (), rows beyond it are not computed
     tie : bool (Q, T), pairs whose two sides are swapped
     backtrack : uint8 (capacity,) scratch, given back; needed for paths, holds at
         least ceil(m / rows) * (rows / 2) * TILE * tiles * B
-    second : bool (Q, T) for W = 2, the targets that meet the second query
     local, rows, longest, paths, steps, fused, costs : static; ``longest`` target
         there can be, ``paths`` walks and counts, ``steps`` keeps the operations too,
         ``costs`` as in ``sweep.fill``
@@ -128,7 +126,7 @@ def run_window(
         out, backtrack = state
         result, backtrack = _one_query(
             block, queries[q], lengths[q], start[q], tie[q], problem, backtrack,
-            None if second is None else second[q], costs, opening, **static,
+            costs, opening, **static,
         )  # fmt: skip
         place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
         return jax.tree.map(place, out, result), backtrack
@@ -152,7 +150,7 @@ def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
 
 
 def _one_query(
-    block, codes, m, start, tie, problem, backtrack, second, costs, opening, **static
+    block, codes, m, start, tie, problem, backtrack, costs, opening, **static
 ):
     """One row of queries: the scores of their targets, and what the paths say."""
     block = block._replace(tiles=_tiles(block, start))
@@ -163,14 +161,12 @@ def _one_query(
     rows_of = profile.score_rows(problem.scores, codes)
     codes, rows_of = (jnp.where(row >= m[None, :], size, x) for x in (codes, rows_of))
     own = jnp.zeros_like(block.lane) if codes.shape[1] == 1 else block.lane
-    own = own if second is None else second.astype(jnp.int32)
     query = lane_fill.Query(
         rows_of,
         m,
         -(-jnp.max(m) // rows),
         jnp.minimum(block.first, block.first + block.length - 1)[start] // TILE,
         tie[block.target].astype(dtype),
-        None if second is None else second[block.target],
     )
     gaps, free = problem.gaps, problem.free
     fused = static["fused"]

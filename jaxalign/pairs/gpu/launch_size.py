@@ -42,7 +42,6 @@ class Launch:
     dtype: str = ""
     proven: bool = True  # else the kernels say which scores may have left the dtype
     shape: object = None  # ``kernels.Fill``
-    each: int = 1
 
     @property
     def pairs(self) -> int:

@@ -54,15 +54,14 @@ def together(*values):
     return jax.tree.unflatten(tree, lax.reduce(twice, init, larger, (0,)))
 
 
-def columns_of(rows: int, scores, letters, second, dtype, costs, first=None):
+def columns_of(rows: int, scores, letters, dtype, costs, first=None):
     """The step over two columns of all lanes: a function (p, carry).
 
     Parameters
     ----------
     rows : of the strip
     scores : (A + 1, L / 2, 2 * B), the database profile, two columns a row
-    letters : int32 (W,) for each row
-    second : bool (2 * B,) for W = 2, the lanes that meet the second query; or None
+    letters : int32 (1,) for each row
     dtype : of H, E and F
     costs : Constants
     first : row p of the first two columns in ``scores``; None for 0
@@ -87,7 +86,7 @@ def columns_of(rows: int, scores, letters, second, dtype, costs, first=None):
         at = p if first is None else p - first
         for k in range(0, rows, BLOCK_ROWS):
             some = slice(k, k + BLOCK_ROWS)
-            s = [halves(score(scores, x, at, second)) for x in letters[some]]
+            s = [halves(score(scores, x, at)) for x in letters[some]]
             h_k, f_k, up, e, best = _block(
                 h[some], f[some], left, up, e, s, best, costs
             )

@@ -57,7 +57,7 @@ def fill(block, query, gaps, free, backtrack=None, *, opening, rows, fused=True)
     Parameters
     ----------
     block : Block, whose profile has ``shifted`` scores
-    query : Query, W = 1 or 2
+    query : Query, W = 1
     gaps : Gaps, scalars of a dtype that holds all scores
     free : dict of bool scalars, of which the two free starts count
     backtrack : as in ``lane_fill.fill``
@@ -83,7 +83,7 @@ def fill(block, query, gaps, free, backtrack=None, *, opening, rows, fused=True)
         jnp.clip(query.length[None, :] - i[:, :1] + 1, 0, rows).astype(CELL),
     )
     tie = None if backtrack is None else query.tie.astype(CELL)
-    given = scores, block.begins, query.second, gaps.open, tie
+    given = scores, block.begins, gaps.open, tie
     size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
     strip = partial(_strip, opening=opening)
 
@@ -119,7 +119,7 @@ def _border(index, free, gaps):
 
 def _strip(tiles, last, given, query_rows, s, state, *, opening):
     """One strip: rows s * rows + 1 ... s * rows + rows against some tiles."""
-    scores, begins, second, gap_open, tie = given
+    scores, begins, gap_open, tie = given
     corner, v, x, *columns, backtrack = state
     letters, start, inside = jax.tree.map(lambda a: row_of(a, s), query_rows)
     rows, lanes = len(letters), begins.shape[1]
@@ -127,26 +127,23 @@ def _strip(tiles, last, given, query_rows, s, state, *, opening):
     start = [lax.broadcast(row_of(start, k), (lanes,)) for k in range(rows)]
     letters = [row_of(letters, k) for k in range(rows)]
     add = one_function(_add)
-    twice = one_function(lambda a: lax.concatenate([a, a], 0))
 
     def tile(t, carry):
         corner, v, x, u, y, backtrack = carry
         begin = row_of(begins, t)
-        meets = None if second is None else row_of(second, t)
         u = tuple(lax.select(begin, a, b) for a, b in zip(start, u, strict=True))
         y = tuple(lax.select(begin, lax.full_like(a, 0), a) for a in y)
         if backtrack is None:
-            both = None if meets is None else twice(meets)
-            column, wide = _columns(scores, letters, both, opening), BLOCK_COLUMNS
+            column, wide = _columns(scores, letters, opening), BLOCK_COLUMNS
         else:
             column, wide = difference_paths.column_of(
-                scores, letters, meets, opening, row_of(tie, t), s, last * TILE
+                scores, letters, opening, row_of(tie, t), s, last * TILE
             ), 1  # fmt: skip
         turns = TILE // (wide * UNROLLED_STEPS)
         inner = v, x, u, y, backtrack
         inner = lax.fori_loop(t * turns, (t + 1) * turns, unrolled(column), inner)
         v, x, u, y, backtrack = inner
-        below = add(row_of(corner, t), per_lane(inside, meets, lanes), gap_open, u)
+        below = add(row_of(corner, t), per_lane(inside, lanes), gap_open, u)
         return put_row(corner, below, t), v, x, u, y, backtrack
 
     inner = corner, v, x, u, y, backtrack
@@ -165,7 +162,7 @@ def _add(above, inside, gap_open, u):
     return above
 
 
-def _columns(scores, letters, second, opening):
+def _columns(scores, letters, opening):
     """The step over two columns of all lanes: a function (p, (v, x, u, y, None))."""
     lanes = scores.shape[2] // BLOCK_COLUMNS
 
@@ -181,7 +178,7 @@ def _columns(scores, letters, second, opening):
         above, gap, new_u, new_y = halves(row(v, p)), halves(row(x, p)), [], []
         for k in range(0, len(letters), BLOCK_ROWS):
             some = slice(k, k + BLOCK_ROWS)
-            s = [halves(score(scores, a, p, second)) for a in letters[some]]
+            s = [halves(score(scores, a, p)) for a in letters[some]]
             above, gap, u_k, y_k = _block(above, gap, u[some], y[some], s, opening)
             new_u += u_k
             new_y += y_k

@@ -21,12 +21,12 @@ from jaxalign.pairs.dp.sweep.cell_blocks import BLOCK_ROWS, together
 from jaxalign.pairs.dp.sweep.lane_scores import from_profile
 
 
-def column_of(scores, letters, second, opening, tie, strip, count):
+def column_of(scores, letters, opening, tie, strip, count):
     """The step over a column of all lanes: a function (j, (v, x, u, y, backtrack)).
 
     Parameters
     ----------
-    scores, letters, second : as in ``difference_fill``
+    scores, letters : as in ``difference_fill``
     opening : gap_open - gap_extend
     tie : uint8 (B,), 1 where left goes before up
     strip : int32 (), which of the query
@@ -42,7 +42,7 @@ def column_of(scores, letters, second, opening, tie, strip, count):
         above, gap, new_u, new_y = row_of(v, j), row_of(x, j), [], []
         for k in range(0, len(letters), BLOCK_ROWS):
             some = slice(k, k + BLOCK_ROWS)
-            s = [score(scores, a, j, second) for a in letters[some]]
+            s = [score(scores, a, j) for a in letters[some]]
             u_k, y_k, above, gap, code = cells(u[some], y[some], above, gap, s, tie)
             start = ((strip * len(letters) + k) // BLOCK_ROWS * count + j) * lanes
             backtrack = lax.dynamic_update_slice(

@@ -1,4 +1,4 @@
-"""One column of a strip of ``lane_fill``, scores alone: some rows of one or two queries
+"""One column of a strip of ``lane_fill``, scores alone: some rows of a query
 against a column of every lane."""
 
 import jax.numpy as jnp

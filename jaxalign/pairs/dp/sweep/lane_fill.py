@@ -54,15 +54,13 @@ class Block(NamedTuple):
 
 
 class Query(NamedTuple):
-    """Rows: W = 1 query for all lanes, W = 2 of which every target meets one, or one
-    a lane (W = B)."""
+    """Rows: W = 1 query for all lanes, or one a lane (W = B)."""
 
     codes: jax.Array  # int32 (M, W), pad letter A below the last row
     length: jax.Array  # int32 (W,)
     strips: jax.Array  # int32 (), how many strips the longest needs
     tile: jax.Array  # int32 (), tiles before it are left out
     tie: jax.Array  # score dtype (L / TILE, B), 1 where left goes before up
-    second: jax.Array | None = None  # W = 2: bool (L / TILE, B), meets the second
 
 
 class BlockFill(NamedTuple):
@@ -90,7 +88,7 @@ def fill(
     backtrack : uint8 (capacity,) to be overwritten, or None
     local, rows, fused : static; ``rows`` divides M; it is even
     costs : static, ``blocks.Constants``: ``gaps`` as constants of the program, for
-        local scores (W = 1 or 2), which are then a third faster
+        local scores (W = 1), which are then a third faster
 
     Returns
     -------
@@ -226,13 +224,11 @@ def _tiles(
     minus = lax.full((lanes,), lowest, gaps.open.dtype)
     paths = state[0].backtrack is not None
     by_position = block.scores.ndim == 2 and letters[0].shape[0] != lanes
-    twice = one_function(lambda x: lax.concatenate([x, x], 0))
+    own = partial(per_lane, lanes=lanes)
 
     def tile(t, carry):
         filled, e_row, h, f, diag = carry
         begins = row_of(block.begins, t)
-        second = None if query.second is None else row_of(query.second, t)
-        own = partial(per_lane, second=second, lanes=lanes)
         start, above = jax.tree.map(own, column0)
         h = tuple(lax.select(begins, x, y) for x, y in zip(start, h, strict=True))
         f = tuple(lax.select(begins, minus, x) for x in f)
@@ -245,8 +241,10 @@ def _tiles(
             wanted = tuple(lax.full((1,), k, jnp.int32) for k in range(rows))
             begin = t * TILE
         if costs is None:
-            read = partial(lane_scores.scores_of, given, wanted, tables, begin)
-            read = partial(read, second=second, dtype=gaps.open.dtype, fused=fused)
+            read = partial(
+                lane_scores.scores_of, given, wanted, tables, begin,
+                dtype=gaps.open.dtype, fused=fused,
+            )  # fmt: skip
             gap = _vertical(vertical, own)
             if paths:
                 first = _first(row_of(block.origin, t), t, gaps.open.dtype)
@@ -257,10 +255,9 @@ def _tiles(
                 column = lane_column.step(read, gap, gaps, local, fused)
             wide = 1
         else:
-            both = None if second is None else twice(second)
             wide = cell_blocks.BLOCK_COLUMNS
             begin = None if begin is None else lax.div(begin, wide)
-            strip = rows, given.scores, wanted, both, gaps.open.dtype
+            strip = rows, given.scores, wanted, gaps.open.dtype
             column = cell_blocks.columns_of(*strip, costs, begin)
         inner = h, f, diag, filled.last_row, e_row, filled.backtrack
         zero = 0 if costs is None else costs.zero
@@ -289,15 +286,11 @@ def _first(origin, t, dtype):
     return lax.convert_element_type(place, dtype)
 
 
-def per_lane(values, second, lanes):
+def per_lane(values, lanes):
     """(W,) values of the queries -> (B,), what each lane's query has."""
     if values.shape[0] == lanes:
         return values
-    one, *other = (
-        lax.broadcast(lax.index_in_dim(values, k, keepdims=False), (lanes,))
-        for k in range(values.shape[0])
-    )
-    return lax.select(second, other[0], one) if other else one
+    return lax.broadcast(lax.squeeze(values, (0,)), (lanes,))
 
 
 def _vertical(vertical, own):

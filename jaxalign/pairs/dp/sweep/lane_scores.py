@@ -26,7 +26,7 @@ def tables_of(block, letters):
     return tuple(jnp.sum(wide << shifts, axis=1, dtype=jnp.uint32))
 
 
-def scores_of(block, letters, tables, begin, j, *, second, dtype, fused):
+def scores_of(block, letters, tables, begin, j, *, dtype, fused):
     """Substitution scores of the rows of a strip in column j: (B,) each, or where they
     stand in the profile, to be read by the row itself. ``begin`` is the column that a
     profile of a tile begins with, or None."""
@@ -36,26 +36,16 @@ def scores_of(block, letters, tables, begin, j, *, second, dtype, fused):
     if letters[0].shape[0] == lanes:
         return [_look_up(block, one, j, dtype) for one in letters]
     j = j if begin is None else j - begin
-    return [(block.scores, one, j, second) for one in letters]
+    return [(block.scores, one, j) for one in letters]
 
 
-def from_profile(scores, letters, j, second, dtype):
-    """Rows of the database profile, one for each query that lanes may meet."""
-    lanes, zero = scores.shape[2], jnp.int32(0)
-    one, *other = (
-        lax.squeeze(
-            lax.dynamic_slice(
-                scores,
-                (lax.index_in_dim(letters, k, keepdims=False), j, zero),
-                (1, 1, lanes),
-                allow_negative_indices=False,
-            ),
-            (0, 1),
-        )
-        for k in range(letters.shape[0])
+def from_profile(scores, letters, j, dtype):
+    """The row of the database profile of a letter (1,) in column j: (B,)."""
+    start = lax.squeeze(letters, (0,)), j, jnp.int32(0)
+    row = lax.dynamic_slice(
+        scores, start, (1, 1, scores.shape[2]), allow_negative_indices=False
     )
-    picked = lax.select(second, other[0], one) if other else one
-    return lax.convert_element_type(picked, dtype)
+    return lax.convert_element_type(lax.squeeze(row, (0, 1)), dtype)
 
 
 def profile_of_tile(block, letters, t, fused):
