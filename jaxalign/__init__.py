@@ -5,14 +5,8 @@ Public names load on first use, so that ``import jaxalign`` imports no jax.
 
 # Whatever is imported here by its own name would be a name of the package.
 import importlib as _importlib
-import importlib.metadata as _metadata
 
 from jaxalign.runtime.devices import watch_forks as _watch_forks
-
-try:
-    __version__ = _metadata.version("jaxalign")
-except _metadata.PackageNotFoundError:  # a source tree that is not installed
-    __version__ = "0+unknown"
 
 _HOMES = {
     "align": "jaxalign.pairs.api",
@@ -79,7 +73,18 @@ __all__ = sorted(_HOMES)
 _watch_forks()
 
 
+def _version() -> str:
+    from importlib import metadata  # which takes longer than all the rest here
+
+    try:
+        return metadata.version("jaxalign")
+    except metadata.PackageNotFoundError:  # a source tree that is not installed
+        return "0+unknown"
+
+
 def __getattr__(name: str):
+    if name == "__version__":
+        return globals().setdefault(name, _version())
     if name not in _HOMES:
         raise AttributeError(f"module 'jaxalign' has no attribute {name!r}")
     value = globals()[name] = getattr(_importlib.import_module(_HOMES[name]), name)
@@ -88,4 +93,4 @@ def __getattr__(name: str):
 
 def __dir__():
     dunders = (name for name in globals() if name.startswith("__"))
-    return sorted({*dunders, *__all__})
+    return sorted({*dunders, "__version__", *__all__})

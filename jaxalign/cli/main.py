@@ -91,10 +91,17 @@ def main(argv: list[str] | None = None) -> int:
     terminal.prepare()
     _prepare(argv)
     try:
+        return _run(argv)
+    finally:
+        terminal.give_up()
+
+
+def _run(argv: list[str]) -> int:
+    """Run a command; its exit code."""
+    try:
         result = app()(argv, exit_on_error=False, print_error=False)
         terminal.finish()
     except BrokenPipeError:  # the reader of a pipe has enough
-        terminal.give_up()
         return FAILED
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED, argv)
@@ -154,7 +161,6 @@ def _fail(message: str, code: int, argv) -> int:
     if VERBOSE & set(argv) and sys.exc_info()[0]:
         terminal.say_where()
     terminal.say(f"error: {message}")
-    terminal.give_up()
     return code
 
 

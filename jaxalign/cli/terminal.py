@@ -90,17 +90,20 @@ def finish() -> None:
 
 
 def give_up() -> None:
-    """Write to standard output what it still takes, and nothing more after this: its
-    reader has left, or its disk is full, and the end of the process would try again."""
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        with suppress(OSError, ValueError):
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, sys.stdout.fileno())
-            os.close(nothing)
+    """Write what standard output and error still take, and nothing more after this: a
+    reader has left, or a disk is full, and the end of the process would try again."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            _discard(stream)
+
+
+def _discard(stream: TextIO) -> None:
+    with suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, stream.fileno())
+        os.close(nothing)
 
 
 def _lines(message: str) -> Iterator[str]:

@@ -128,15 +128,15 @@ def write(folder: str, name: str, about: dict[str, Any], executable: bytes) -> N
 
 def entries(folder: str) -> list[tuple[str, os.stat_result]]:
     """Names and states of all entries."""
-    found: list[tuple[str, os.stat_result]] = []
+    known: list[tuple[str, os.stat_result]] = []
     with suppress(OSError), os.scandir(folder) as files:
         for file in files:
             if file.name.endswith(SUFFIX):
                 with suppress(OSError):  # another process has removed it
                     state = file.stat(follow_symlinks=False)
                     if stat.S_ISREG(state.st_mode):
-                        found.append((file.name.removesuffix(SUFFIX), state))
-    return found
+                        known.append((file.name.removesuffix(SUFFIX), state))
+    return known
 
 
 def program_files() -> dict[str, str | int]:

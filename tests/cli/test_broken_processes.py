@@ -48,9 +48,9 @@ def in_namespace(script: str):
     return lambda line: ["unshare", "-rm", "sh", "-c", f"{script} exec $@", "sh", *line]
 
 
-READ_ONLY = "".join(
+READ_ONLY = 'mount --bind "$PWD" /mnt && cd /mnt && ' + "".join(
     f"mount -t tmpfs -o ro none {place} && "
-    for place in ("/tmp", "/var/tmp", "/dev/shm", '"$HOME"')
+    for place in ('"$HOME"', "/var/tmp", "/dev/shm", "/tmp")  # the last hides others
 )
 # (how the words are run, changes of the environment; None takes a variable away)
 ENVIRONMENTS = {
