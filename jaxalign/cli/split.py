@@ -53,8 +53,14 @@ def split(
     """
     from jaxalign.cli import split_job
 
-    shares = split_job.shares_of(parts)
     request = split_job.SplitRequest(
-        max_identity, shares, folds, labels, seed, too_large, fasta, certificate
+        max_identity=max_identity,
+        parts=split_job.shares_of(parts),
+        folds=folds,
+        labels=labels,
+        seed=seed,
+        too_large=too_large,
+        fasta=fasta,
+        certificate=certificate,
     )
     return split_job.run(sequences, request, audit, output, options)

@@ -277,9 +277,16 @@ def _rows(task: Task, hits: Any, database: Sequences | None) -> Table:
         "target": index.astype(np.int32),
         "score": score if scale == 1 else score / scale,
     }
-    ran = hits.info["implementation"]
-    return Table(columns, task.queries, targets, task.scoring, task.mode, task.free,
-                 ran, hits.info)  # fmt: skip
+    return Table(
+        columns=columns,
+        queries=task.queries,
+        targets=targets,
+        scoring=task.scoring,
+        mode=task.mode,
+        free_ends=task.free,
+        implementation=hits.info["implementation"],
+        info=hits.info,
+    )
 
 
 def _path_options(options: SearchOptions, table: Table) -> PairOptions:

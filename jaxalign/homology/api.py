@@ -18,7 +18,6 @@ from jaxalign.errors import UsageError
 from jaxalign.homology import certificate
 from jaxalign.homology.audit import Audit
 from jaxalign.homology.certificate import coverage
-from jaxalign.homology.dendrogram import dendrogram
 from jaxalign.homology.engine import (
     SplitChoices,
     audit_of,
@@ -27,6 +26,7 @@ from jaxalign.homology.engine import (
     graph_of,
     split_of,
 )
+from jaxalign.homology.linkage import dendrogram
 from jaxalign.homology.options import (
     AuditKeywords,
     Definition,

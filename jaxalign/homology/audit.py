@@ -176,15 +176,15 @@ def with_alignments(
     }
     about = counts.about() | {"implementation": counts.implementation}
     return Audit(
-        names,
-        tuple(sets),
-        across.leaks,
-        across.leaking,
-        columns,
-        table,
-        definition,
-        about,
-        left_out,
+        names=names,
+        parts=tuple(sets),
+        leaks=across.leaks,
+        leaking=across.leaking,
+        worst=columns,
+        alignments=table,
+        definition=definition,
+        info=about,
+        left_out=left_out,
     )
 
 

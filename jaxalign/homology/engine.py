@@ -102,7 +102,16 @@ def split_of(data: Sequences, definition: Definition, choices: SplitChoices) -> 
     part = place(groups, links, shares, labels, choices.seed, choices.too_large)
     wanted = np.array(list(shares.values()))
     about = counts.about() | {"seed": choices.seed, "too_large": choices.too_large}
-    return Split(data, tuple(shares), part, groups, wanted, labels, definition, about)
+    return Split(
+        sequences=data,
+        names=tuple(shares),
+        part=part,
+        groups=groups,
+        shares=wanted,
+        labels=labels,
+        definition=definition,
+        info=about,
+    )
 
 
 def audit_of(

@@ -1,12 +1,14 @@
-"""Complete and average linkage, by scipy, within the components of the links.
+"""Complete and average linkage, by scipy: of the components of links, and of a matrix.
 
 No cluster of either kind leaves a component: where two clusters have an average, or a
 largest, distance within the cut, some pair between them is linked. So the condensed
 matrix of a component is enough.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from jaxalign.errors import MemoryPlanError
@@ -56,8 +58,8 @@ def clusters(
             distance = _linked_distances(family, *of_component[number])
         else:
             distance = _all_distances(sequences, family, definition, counts)
-        tree = linkage(squareform(distance, checks=False), method)
-        groups = fcluster(tree, 1 - definition.cut, "distance")
+        tree = hierarchy.linkage(squareform(distance, checks=False), method)
+        groups = hierarchy.fcluster(tree, 1 - definition.cut, "distance")
         labels[family] = family[np.unique(groups, return_index=True)[1]][groups - 1]
     return renumbered(labels)
 
@@ -101,3 +103,29 @@ def _all_distances(sequences, family, definition: Definition, counts: PairCounts
     square[i, j] = square[j, i] = 1 - np.nan_to_num(identities(table, definition))
     np.fill_diagonal(square, 0)
     return square
+
+
+@dataclass(frozen=True, eq=False)
+class Dendrogram:
+    """Average linkage (UPGMA) of condensed distances.
+
+    Attributes
+    ----------
+    order : int64 (n,)
+        The leaves, from the first place to the last.
+    lines : list of (heights (4,), places (4,))
+        The corners of every joint; the k-th leaf of ``order`` has the place k.
+    """
+
+    order: np.ndarray
+    lines: list
+
+
+def dendrogram(distances) -> Dendrogram:
+    """The dendrogram of float (n (n - 1) / 2,) distances, n at least 2, in scipy's
+    condensed order, which is that of ``align_all``."""
+    tree = hierarchy.linkage(distances, "average")
+    shown = hierarchy.dendrogram(tree, no_plot=True, get_leaves=True)
+    places = (np.array(shown["icoord"]) - 5) / 10  # scipy's leaves have 5, 15, 25 …
+    lines = list(zip(np.array(shown["dcoord"]), places, strict=True))
+    return Dendrogram(np.array(shown["leaves"]), lines)

@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterator, Sequence
 
 from jaxalign.errors import UsageError
-from jaxalign.io import arrow, output, pretty, rows, sam_paf, splits
+from jaxalign.io import arrow, output, pretty, sam_paf, splits
+from jaxalign.io.columns import Column, chunks, require, resolve, texts
 from jaxalign.model.table import Table
 
 SUFFIXES = {
@@ -25,14 +26,10 @@ SPLITS = {
 }
 FORMATS = (*dict.fromkeys(SUFFIXES.values()), *SPLITS)
 WITH_COLUMNS = ("tsv", "parquet")
-
-_TEXT = {
-    "m8": rows.m8,
-    "sam": sam_paf.sam,
-    "paf": sam_paf.paf,
-    "fasta": pretty.fasta,
-    "pair": pretty.pair,
-}
+M8 = (
+    "qseqid", "sseqid", "pident", "length", "mismatch", "gapopen",
+    "qstart", "qend", "sstart", "send", "evalue", "bits",
+)  # fmt: skip
 
 
 def write(
@@ -84,7 +81,35 @@ def _pieces(
     table: Table, format: str, columns: Sequence[str] | None, identity: str
 ) -> Iterator[str]:
     if format == "tsv":
-        return rows.tsv(table, columns, identity)
+        return tsv(table, columns, identity)
     if format in SPLITS:
         return SPLITS[format](table, identity)
     return _TEXT[format](table)
+
+
+def tsv(table: Table, columns: Sequence[str] | None, identity: str) -> Iterator[str]:
+    """Yield a heading and one tab-separated line per row, in pieces of text."""
+    chosen = resolve(table, columns, identity)
+    yield "\t".join(column.name for column in chosen) + "\n"
+    yield from _lines(table, chosen)
+
+
+def m8(table: Table) -> Iterator[str]:
+    """Yield the 12 columns of BLAST's tabular output: no heading, from 1."""
+    require(table, "stats", "format 'm8'")
+    yield from _lines(table, resolve(table, M8, "alignment"))
+
+
+def _lines(table: Table, chosen: Sequence[Column]) -> Iterator[str]:
+    template = "\t".join(column.template for column in chosen) + "\n"
+    for part in chunks(table):
+        yield "".join(map(template.__mod__, zip(*texts(chosen, part), strict=True)))
+
+
+_TEXT = {
+    "m8": m8,
+    "sam": sam_paf.sam,
+    "paf": sam_paf.paf,
+    "fasta": pretty.fasta,
+    "pair": pretty.pair,
+}

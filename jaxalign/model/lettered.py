@@ -49,14 +49,13 @@ def lettered(
     runs = [x.operations for x in rows]
     offsets = np.concatenate([[0], np.cumsum([len(run) for run in runs])])
     return Table(
-        columns,
-        queries,
-        targets,
-        scoring,
-        mode,
-        alignments[0].free_ends if alignments else frozenset(),
-        "scored",
-        {},
-        np.concatenate([np.zeros(0, np.uint32), *runs]).astype(np.uint32),
-        offsets.astype(np.int64),
+        columns=columns,
+        queries=queries,
+        targets=targets,
+        scoring=scoring,
+        mode=mode,
+        free_ends=alignments[0].free_ends if alignments else frozenset(),
+        implementation="scored",
+        operations=np.concatenate([np.zeros(0, np.uint32), *runs]).astype(np.uint32),
+        operation_offsets=offsets.astype(np.int64),
     )

@@ -163,17 +163,17 @@ class Table:
             query = other_strand(query, self.scoring.alphabet)
             spans[:2] = len(query) - spans[1], len(query) - spans[0]
         return Alignment(
-            query,
-            target,
-            row["score"],
-            *spans,
-            runs,
-            self.scoring,
-            self.mode,
-            self.free_ends,
-            row["query"],
-            row["target"],
-            self.implementation,
+            query=query,
+            target=target,
+            score=row["score"],
+            **dict(zip(SPANS, spans, strict=True)),
+            operations=runs,
+            scoring=self.scoring,
+            mode=self.mode,
+            free_ends=self.free_ends,
+            query_name=row["query"],
+            target_name=row["target"],
+            implementation=self.implementation,
         )
 
     def alignments(self) -> Iterator[Alignment]:

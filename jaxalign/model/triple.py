@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model import frames, operations, show
-from jaxalign.model.alignment import Alignment
+from jaxalign.model.alignment import SPANS, Alignment
 from jaxalign.model.choices import GapModel
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 
@@ -183,18 +183,18 @@ def induced(triple: TripleAlignment, x: int, y: int) -> Alignment:
     spans = [list(triple.spans[n]) for n in (x, y)]
     ends = frozenset(FREE_ENDS if triple.mode == "semiglobal" else ())
     runs = _without_overhang(runs, spans) if ends else runs
-    texts, names = ([of[n] for n in (x, y)] for of in (triple.sequences, triple.names))
     pair = Alignment(
-        *texts,
-        0,
-        *spans[0],
-        *spans[1],
-        runs,
-        triple.scoring,
-        triple.mode,
-        ends,
-        *names,
-        triple.implementation,
+        query=triple.sequences[x],
+        target=triple.sequences[y],
+        score=0,
+        **dict(zip(SPANS, (*spans[0], *spans[1]), strict=True)),
+        operations=runs,
+        scoring=triple.scoring,
+        mode=triple.mode,
+        free_ends=ends,
+        query_name=triple.names[x],
+        target_name=triple.names[y],
+        implementation=triple.implementation,
     )
     return replace(pair, score=pair.rescore())
 

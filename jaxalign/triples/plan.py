@@ -131,16 +131,17 @@ def make_plan(triple: Triple, request: TripleRequest) -> TriplePlan:
 
 
 def _plan_with(traceback: str | None, triple: Triple, request: TripleRequest):
-    region = engine.whole(triple)
+    region, (fill, schedule) = engine.whole(triple), _fill_names(triple)
     return TriplePlan(
-        region.cells,
-        request.options.gap_model,
-        triple.model.states,
-        *_fill_names(triple),
-        traceback,
-        triple.dtype,
-        bytes_of(triple, region, request, traceback),
-        request.budget,
+        cells=region.cells,
+        gap_model=request.options.gap_model,
+        states=triple.model.states,
+        implementation=fill,
+        schedule=schedule,
+        traceback=traceback,
+        dtype=triple.dtype,
+        bytes=bytes_of(triple, region, request, traceback),
+        budget_bytes=request.budget,
     )
 
 

@@ -34,20 +34,20 @@ def alignments(texts, names, scoring, plan, triples, paths) -> list[TripleAlignm
         back, tally = _back(triple.order), triple.tally
         spans = rows and tuple(zip(back(region.low), back(region.high), strict=True))
         alignment = TripleAlignment(
-            texts[n],
-            names[n],
-            score if scoring.scale == 1 else score / scoring.scale,
-            rows and back(rows[n]),
-            spans,
-            scoring,
-            triple.model.name,
-            triple.mode,
-            plan.schedule,
-            plan.traceback,
-            plan.implementation,
-            tally.cells,
-            dict(tally.seconds),
-            tally.face_bytes | {"planned": plan.bytes},
+            sequences=texts[n],
+            names=names[n],
+            score=score if scoring.scale == 1 else score / scoring.scale,
+            gapped=rows and back(rows[n]),
+            spans=spans,
+            scoring=scoring,
+            gap_model=triple.model.name,
+            mode=triple.mode,
+            schedule=plan.schedule,
+            traceback=plan.traceback,
+            implementation=plan.implementation,
+            cells=tally.cells,
+            seconds=dict(tally.seconds),
+            bytes=tally.face_bytes | {"planned": plan.bytes},
         )
         out.append(alignment)
     return out

@@ -217,15 +217,15 @@ def finish(problem: FillProblem, state) -> BoxFill:
         return jnp.moveaxis(state[name], 0, 2) if outputs.faces else None
 
     return BoxFill(
-        jnp.stack([x[u + v, u] for x in h]),
-        jnp.stack([x[u + v, u] for x in pointers]) if outputs.pointers else None,
-        jnp.stack([_unskew(x, columns) for x in h]) if outputs.layer else None,
-        _unskew(state["best"], columns) if outputs.best else None,
-        _unskew(state["best_w"], columns) if outputs.best else None,
-        state.get("choices"),
-        along("south"),
-        along("east"),
-        state.get("bottoms"),
+        end=jnp.stack([x[u + v, u] for x in h]),
+        begin=jnp.stack([x[u + v, u] for x in pointers]) if outputs.pointers else None,
+        layer=jnp.stack([_unskew(x, columns) for x in h]) if outputs.layer else None,
+        best=_unskew(state["best"], columns) if outputs.best else None,
+        best_w=_unskew(state["best_w"], columns) if outputs.best else None,
+        choices=state.get("choices"),
+        south=along("south"),
+        east=along("east"),
+        bottoms=state.get("bottoms"),
     )
 
 

@@ -252,14 +252,15 @@ def finish(problem: FillProblem, state) -> BoxFill:
             shear.unweave(state["east"], columns - 1, rows, deep),
         )
     return BoxFill(
-        state["end"][:states],
-        state["end"][states:] if outputs.pointers else None,
-        jnp.stack(state["layer"]) if outputs.layer else None,
-        state.get("best"),
-        state.get("best_w"),
-        state.get("choices"),
-        *faces,
-        state.get("bottoms"),
+        end=state["end"][:states],
+        begin=state["end"][states:] if outputs.pointers else None,
+        layer=jnp.stack(state["layer"]) if outputs.layer else None,
+        best=state.get("best"),
+        best_w=state.get("best_w"),
+        choices=state.get("choices"),
+        south=faces[0],
+        east=faces[1],
+        bottoms=state.get("bottoms"),
     )
 
 
