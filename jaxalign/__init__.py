@@ -53,6 +53,8 @@ _HOMES = {
     "Alignment": "jaxalign.model.alignment",
     "TripleAlignment": "jaxalign.model.triple",
     "Table": "jaxalign.model.table",
+    "RepertoireGraph": "jaxalign.repertoire.result",
+    "EdgeBlock": "jaxalign.repertoire.graph",
     "Plan": "jaxalign.pairs.plan",
     "Part": "jaxalign.pairs.parts.query_ranges",
     "TriplePlan": "jaxalign.triples.plan",

@@ -38,6 +38,8 @@ from jaxalign.pairs.pair_tables import dp_table as dp_table
 from jaxalign.pairs.parts.query_ranges import Part as Part
 from jaxalign.pairs.plan import Plan as Plan
 from jaxalign.pairs.profile_alignments import align_profile as align_profile
+from jaxalign.repertoire.graph import EdgeBlock as EdgeBlock
+from jaxalign.repertoire.result import RepertoireGraph as RepertoireGraph
 from jaxalign.similarity.hard.api import HardAlignments as HardAlignments
 from jaxalign.similarity.hard.api import hard_alignment as hard_alignment
 from jaxalign.similarity.hard.api import k_best as k_best

@@ -141,7 +141,7 @@ def threes(scoring: Scoring, triples: Iterable[Any]) -> Sequences:
     return encoded[0]
 
 
-def _three(triple, scoring: Scoring) -> list:
+def _three(triple: Any, scoring: Scoring) -> list:
     """The three sequences of a triple, with their names where they have any."""
     if isinstance(triple, os.PathLike):
         read = _read(triple, scoring)
@@ -155,7 +155,7 @@ def _three(triple, scoring: Scoring) -> list:
     return items
 
 
-def _set(data, scoring: Scoring, unknown: str) -> tuple[Sequences, bool]:
+def _set(data: Any, scoring: Scoring, unknown: str) -> tuple[Sequences, bool]:
     """(a set, whether its letters say what they are)."""
     if isinstance(data, Sequences):
         return as_sequences(data, scoring.alphabet), False
@@ -176,7 +176,7 @@ def _encoded(items: list, scoring: Scoring) -> tuple[Sequences, bool]:
     return as_sequences(items, scoring.alphabet), letters
 
 
-def _named(item, name: str, scoring: Scoring):
+def _named(item: Any, name: str, scoring: Scoring):
     """A single sequence with a name: that of its argument, if it has none."""
     if type(item) is str:
         return name, item
@@ -186,7 +186,7 @@ def _named(item, name: str, scoring: Scoring):
     return (name, item) if item_of(item, 0).name is None else item
 
 
-def _only(item, name: str, scoring: Scoring):
+def _only(item: Any, name: str, scoring: Scoring):
     """(name, sequence) of a set of one."""
     if len(item) != 1:
         raise InputError(f"{name}: {len(item)} sequences where one is needed")
@@ -195,7 +195,7 @@ def _only(item, name: str, scoring: Scoring):
     return item.names[0], as_sequences(item, scoring.alphabet)[0]
 
 
-def _loaded(item, scoring: Scoring):
+def _loaded(item: Any, scoring: Scoring):
     """An item, of which a path is read: (name, text) of the one record of the file."""
     path = _content(item)
     if not isinstance(path, os.PathLike):
@@ -206,17 +206,19 @@ def _loaded(item, scoring: Scoring):
     return (read.names[0] if item is path else item[0]), read.text(0)
 
 
-def _content(item):
+def _content(item: Any):
     return item[1] if isinstance(item, tuple) and len(item) == 2 else item
 
 
-def _is_index(path) -> bool:
+def _is_index(path: str | os.PathLike[str]) -> bool:
     from jaxalign.io import encoded_database
 
     return encoded_database.is_database(os.fspath(path))
 
 
-def _read(path, scoring: Scoring, unknown: str = "error") -> Sequences:
+def _read(
+    path: str | os.PathLike[str], scoring: Scoring, unknown: str = "error"
+) -> Sequences:
     """The sequences of a file."""
     from jaxalign.io import encoded_database, fasta
 
@@ -228,7 +230,9 @@ def _read(path, scoring: Scoring, unknown: str = "error") -> Sequences:
     return fasta.read(path, scoring.alphabet, unknown)
 
 
-def _tell_of_nucleotides(scoring: Scoring, encoded) -> None:
+def _tell_of_nucleotides(
+    scoring: Scoring, encoded: list[tuple[Sequences, bool]]
+) -> None:
     """Warn where all letters of a call are nucleotides' and are scored as protein."""
     letters = [sequences for sequences, known in encoded if known]
     if scoring.alphabet.kind != "protein" or not letters:

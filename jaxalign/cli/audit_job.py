@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from jaxalign.cli import audited_parts, link_job
 from jaxalign.cli.audited_parts import AuditedParts
+from jaxalign.cli.link_job import LinkJob
 from jaxalign.cli.options import AuditOptions, VerbOptions
 from jaxalign.cli.terminal import answer, as_json
 from jaxalign.errors import LeakError, UsageError
@@ -12,6 +13,7 @@ from jaxalign.homology import api
 from jaxalign.homology.api import Audit, define
 from jaxalign.io import output
 from jaxalign.model.numbers import check_whole
+from jaxalign.model.scoring import Scoring
 
 LEAK = LeakError.exit_code
 
@@ -44,7 +46,12 @@ def run(request: AuditRequest, audit: AuditOptions, options: VerbOptions) -> int
     return 0 if result.holds else LEAK
 
 
-def audit_split(where, job, split: api.Split, audit: AuditOptions) -> None:
+def audit_split(
+    where: tuple[str, str | None, str | None],
+    job: LinkJob,
+    split: api.Split,
+    audit: AuditOptions,
+) -> None:
     """Audit a split that was just made, and write what was asked for.
 
     where : paths of the sequences, of the list, and of the certificate
@@ -60,7 +67,13 @@ def audit_split(where, job, split: api.Split, audit: AuditOptions) -> None:
         raise LeakError(f"{path}: {checked.heading()}")
 
 
-def prepare(request: AuditRequest, audit: AuditOptions, options, beside, scoring=None):
+def prepare(
+    request: AuditRequest,
+    audit: AuditOptions,
+    options: VerbOptions,
+    beside: tuple[str, ...],
+    scoring: Scoring | None = None,
+):
     """Options and outputs checked, inputs read: a ``LinkJob``."""
     outs, files = (request.out, audit.report), (request.split, *beside)
     link_job.check_plot(audit.plot, request.force, (*request.parts, *files), outs)
@@ -74,7 +87,7 @@ def wanted(options: api.HomologyOptions, audit: AuditOptions) -> api.HomologyOpt
     return replace(options, worst=audit.worst, full_histogram=audit.full_histogram)
 
 
-def compare(job, parts: AuditedParts, definition: api.Definition) -> Audit:
+def compare(job: LinkJob, parts: AuditedParts, definition: api.Definition) -> Audit:
     """Say what will be done, and do it."""
     sizes = ", ".join(f"{name} {len(data):,}" for name, data in parts.sets.items())
     job.messages.say(f"{sizes}; a leak: {definition}")
@@ -104,7 +117,14 @@ def _shown(result: Audit) -> Iterable[str]:
     return [f"{line}\n{alignment}" for line, alignment in pairs]
 
 
-def finish(job, result: Audit, files, out, audit: AuditOptions, split=None) -> None:
+def finish(
+    job: LinkJob,
+    result: Audit,
+    files: tuple[list[dict], dict | None],
+    out: str | None,
+    audit: AuditOptions,
+    split: api.Split | None = None,
+) -> None:
     """Say and write what was found."""
     job.messages.say(link_job.pairs_line(result.info))
     job.messages.say(result.heading())

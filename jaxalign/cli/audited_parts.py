@@ -1,9 +1,10 @@
 """The parts that an audit compares: files, or one file and a list."""
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from jaxalign.cli.link_job import LinkJob
 from jaxalign.errors import InputError
 from jaxalign.homology.api import REMOVED, coverage
 from jaxalign.io import name_table
@@ -30,7 +31,13 @@ class AuditedParts:
     left_out: dict[str, int]
 
 
-def read(paths, split: str | None, job, partial: bool, names=()) -> AuditedParts:
+def read(
+    paths: Sequence[str],
+    split: str | None,
+    job: LinkJob,
+    partial: bool,
+    names: Sequence[str] = (),
+) -> AuditedParts:
     """The parts of files, or of a list.
 
     Parameters
@@ -68,7 +75,9 @@ def read(paths, split: str | None, job, partial: bool, names=()) -> AuditedParts
     return AuditedParts(sets, left_out)
 
 
-def _members(table: dict[str, str], data: Sequences, where, names) -> dict:
+def _members(
+    table: dict[str, str], data: Sequences, where: Sequence[str], names: Sequence[str]
+) -> dict:
     """The sequences of every part of a list; parts that are named come first."""
     numbers = {name: number for number, name in enumerate(data.names)}
     unknown = [name for name in table if name not in numbers]
@@ -92,7 +101,7 @@ def _short(path: str) -> str:
     return os.path.basename(path).split(".")[0] or path
 
 
-def files(paths: Iterable[str], job) -> list[dict]:
+def files(paths: Iterable[str], job: LinkJob) -> list[dict]:
     """Files that were read, and how, for a certificate."""
     unknown = job.verb.scoring.unknown
     read = zip(paths, job.read.hashes, job.read.sequences, strict=True)

@@ -53,7 +53,13 @@ def dedup(
     return 0
 
 
-def _clusters(path, request: ClusterRequest, outs, force, options) -> api.Clusters:
+def _clusters(
+    path: str,
+    request: ClusterRequest,
+    outs: tuple[str | None, ...],
+    force: bool,
+    options: VerbOptions,
+) -> api.Clusters:
     # 1 check and read, 2 say what will be done, 3 cluster, 4 say what was done
     job = link_job.prepare((path,), options, outs, force)
     cut, scoring = request.min_identity, job.read.scoring
@@ -72,7 +78,7 @@ def _clusters(path, request: ClusterRequest, outs, force, options) -> api.Cluste
     return result
 
 
-def _write_representatives(path: str, out, result: api.Clusters) -> None:
+def _write_representatives(path: str, out: str, result: api.Clusters) -> None:
     wanted = np.zeros(len(result.sequences), bool)
     wanted[result.representatives] = True
     output.write_text(out, fasta_records.pieces(path, result.sequences, wanted))

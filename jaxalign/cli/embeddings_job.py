@@ -1,6 +1,7 @@
 """``jaxalign align --embeddings A.npz B.npz``: alignments of a network's vectors."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,9 @@ def align(a: str, b: str, options: Options, sequences: str | None = None) -> int
     return 0
 
 
-def _letters(path: str, queries, targets) -> tuple[Sequences, Sequences]:
+def _letters(
+    path: str, queries: dict[str, np.ndarray], targets: dict[str, np.ndarray]
+) -> tuple[Sequences, Sequences]:
     """The sequences of both files by name, as long as their arrays."""
     known = fasta.read(path, SCORING.alphabet)
     place = {name: k for k, name in enumerate(known.names)}
@@ -95,7 +98,9 @@ def _check(options: Options, letters: bool) -> None:
         )
 
 
-def _zipped(a, b, queries, targets) -> list[tuple[str, str]]:
+def _zipped(
+    a: str, b: str, queries: dict[str, np.ndarray], targets: dict[str, np.ndarray]
+) -> list[tuple[str, str]]:
     """Names of the pairs."""
     m, n = len(queries), len(targets)
     if 1 not in (m, n) and m != n:
@@ -111,7 +116,12 @@ def _zipped(a, b, queries, targets) -> list[tuple[str, str]]:
     return [*zip(first, second, strict=True)] if count else []
 
 
-def _check_totals(queries, targets, pairs, gap_open: float) -> None:
+def _check_totals(
+    queries: dict[str, np.ndarray],
+    targets: dict[str, np.ndarray],
+    pairs: list[tuple[str, str]],
+    gap_open: float,
+) -> None:
     """Refuse a pair whose score might be no float32.
 
     Raises
@@ -130,7 +140,12 @@ def _check_totals(queries, targets, pairs, gap_open: float) -> None:
             )
 
 
-def _aligned(queries, targets, pairs, options):
+def _aligned(
+    queries: dict[str, np.ndarray],
+    targets: dict[str, np.ndarray],
+    pairs: list[tuple[str, str]],
+    options: dict[str, Any],
+):
     """(Alignment, partners) of each pair, in their order."""
     lengths = np.array([(len(queries[x]), len(targets[y])) for x, y in pairs])
     lengths = lengths.reshape(-1, 2)
@@ -155,7 +170,7 @@ def _aligned(queries, targets, pairs, options):
     return results
 
 
-def _padded(arrays, size):
+def _padded(arrays: Any, size: Any):
     """One array (count, size, k)."""
     wide = np.zeros((len(arrays), size, arrays[0].shape[1]), np.float32)
     for row, x in zip(wide, arrays, strict=True):

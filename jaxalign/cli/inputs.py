@@ -1,7 +1,9 @@
 """Read the inputs of a job, and say what was taken for what."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from jaxalign.cli.nucleotides import scoring_for
 from jaxalign.cli.options import ScoringOptions
@@ -25,12 +27,12 @@ class Inputs:
 
 
 def read(
-    paths,
+    paths: tuple[str, ...],
     scoring: Scoring,
     options: ScoringOptions,
-    hashed,
-    warn,
-    beside=(),
+    hashed: bool,
+    warn: Callable[[str], object],
+    beside: Any = (),
     profile: bool = False,
 ) -> Inputs:
     """Read every file; ``warn`` takes what a person should know.
@@ -86,7 +88,7 @@ def _profile(path: str, scoring: Scoring, options: ScoringOptions):
     return as_query(profile, scoring)
 
 
-def warn_of_headings(path: str, warn) -> None:
+def warn_of_headings(path: str, warn: Callable[[str], object]) -> None:
     """GraphPart takes a whole heading, up to the first |, for the id."""
     if path == "-":
         return

@@ -1,7 +1,9 @@
 """The straight line of every verb that aligns: options -> inputs -> table -> files."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from jaxalign.cli.request import Request, resolve
 from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.table import SPANS, Table
 from jaxalign.pairs import api
 
@@ -42,13 +45,23 @@ def pairs(
     return _run((a, b), options, drawn, profile)
 
 
-def all_pairs(path: str, options: Options, include_self, cluster, drawn) -> int:
+def all_pairs(
+    path: str,
+    options: Options,
+    include_self: bool,
+    cluster: str | None,
+    drawn: Pictures | None,
+) -> int:
     """``jaxalign all SEQS``."""
     return _run((path,), options, drawn, include_self=include_self, cluster=cluster)
 
 
 def _run(
-    paths, options: Options, drawn: Pictures | None, profile=False, **which
+    paths: tuple[str, ...],
+    options: Options,
+    drawn: Pictures | None,
+    profile: bool = False,
+    **which: Any,
 ) -> int:
     # 1 check options, 2 read, 3 refuse what cannot be written, 4 plan, 5 align, 6 write
     request = resolve(options)
@@ -81,7 +94,12 @@ def _run(
 
 
 def read_inputs(
-    paths, request: Request, options: Options, hashed, messages, profile=False
+    paths: tuple[str, ...],
+    request: Request,
+    options: Options,
+    hashed: bool,
+    messages: Messages,
+    profile: bool = False,
 ):
     """(the request, scored as the letters ask for it; the files of a job, of which
     the result replaces none)."""
@@ -91,7 +109,9 @@ def read_inputs(
     return replace(request, scoring=read.scoring), read
 
 
-def introduce(request: Request, plan: dict, options: Options, messages) -> None:
+def introduce(
+    request: Request, plan: dict, options: Options, messages: Messages
+) -> None:
     """Say what will be done, before it is."""
     messages.say(report.heading(request, plan))
     if options.messages.verbose:
@@ -104,7 +124,7 @@ def best_score(table: Table):
     return table["score"].max().item() if len(table) else None
 
 
-def _check_counts(read) -> None:
+def _check_counts(read: inputs.Inputs) -> None:
     """Pairs are zipped, or one meets all."""
     counts = [len(sequences) for sequences in read.sequences]
     if 1 not in counts and len(set(counts)) > 1:
@@ -115,7 +135,7 @@ def _check_counts(read) -> None:
         )
 
 
-def rehearse(request: Request, sequences) -> None:
+def rehearse(request: Request, sequences: Sequence[Sequences]) -> None:
     """Write a table of no rows, so that a refusal comes before the work."""
     if request.format is None:
         return
@@ -130,13 +150,13 @@ def rehearse(request: Request, sequences) -> None:
     formats.write(table, os.devnull, *about)
 
 
-def _align(plan, options: Options, chosen) -> Table:
+def _align(plan: api.Plan, options: Options, chosen: api.PairOptions) -> Table:
     messages = options.messages
     with progress.reporting(messages.progress, messages.quiet) as tell:
         return api.run_plan(plan, watched(chosen, tell))
 
 
-def watched(options: api.PairOptions, tell) -> api.PairOptions:
+def watched(options: api.PairOptions, tell: Any) -> api.PairOptions:
     """Options with somebody who is told of progress, None for nobody."""
     return replace(options, progress=tell, busy=tell.busy) if tell else options
 
@@ -148,7 +168,15 @@ def write(table: Table, request: Request, force: bool) -> None:
         formats.write(table, request.out, request.format, columns, identity, force)
 
 
-def finish(request, read, info, rows, options, devices, messages) -> None:
+def finish(
+    request: Request,
+    read: inputs.Inputs,
+    info: Any,
+    rows: dict,
+    options: Options,
+    devices: list,
+    messages: Messages,
+) -> None:
     """Say what has been done."""
     filters = str(api.filters_of(request.options))
     messages.say(report.summary(info, rows["kept"], filters))

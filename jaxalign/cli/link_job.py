@@ -89,7 +89,12 @@ def prepare(
     return LinkJob(read, options, verb, messages)
 
 
-def check_plot(path: str | None, force: bool, inputs, outs) -> None:
+def check_plot(
+    path: str | None,
+    force: bool,
+    inputs: Iterable[str | None],
+    outs: Iterable[str | None],
+) -> None:
     """Refuse a picture that cannot be written, before any work is done for it."""
     if path is not None:
         from jaxalign.cli import pictures
@@ -104,7 +109,7 @@ def write_table(path: str | None, columns: dict, verb: VerbOptions) -> None:
     output.write_text(path or output.STDOUT, name_table.lines(columns, _field))
 
 
-def _field(value) -> str:
+def _field(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else written(str(value))
 
 

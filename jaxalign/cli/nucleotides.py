@@ -6,7 +6,9 @@ matrix, and no preset, or that of needle, which does the same.
 
 import itertools
 import os
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,12 @@ PLAIN = np.frombuffer(b"ACGTUNacgtun", np.uint8)
 
 
 def scoring_for(
-    texts, scoring: Scoring, options: ScoringOptions, what, warn, beside=()
+    texts: Any,
+    scoring: Scoring,
+    options: ScoringOptions,
+    what: str,
+    warn: Callable[[str], object],
+    beside: Any = (),
 ) -> Scoring:
     """The scoring of a job whose letters are known.
 
@@ -80,7 +87,7 @@ def opening(path: str) -> list[np.ndarray]:
     return texts
 
 
-def _plain(texts) -> bool:
+def _plain(texts: Any) -> bool:
     """Whether letters, too few to be sure, are all A, C, G, T, U or N."""
     filled = [text for text in texts if len(text)]
     heads = (text[:BLOCK] for text in filled)  # which a long protein does not pass

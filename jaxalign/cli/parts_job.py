@@ -5,7 +5,7 @@ Parts that are finished stay finished, and ``--resume`` completes the others.
 
 import os
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -165,7 +165,7 @@ def opened_folder(
         Parts are there, and nobody said that they should be completed; or the folder
         is of another run.
     """
-    path, joins = request.out, shard is not None
+    path, joins = request.out or "", shard is not None
     force = options.output.force and not joins
     dataset.begin(path, manifest, folder.resume, force, joins)
     mine = large_jobs.share(parts, shard)
@@ -190,13 +190,14 @@ def shard_of(text: str | None) -> tuple[int, int] | None:
 
 
 def written(
-    stream: Generator[tuple[Part, Table]],
+    stream: Any,
     folder: PartsFolder,
     chosen_rows: Callable[[Table], Table],
     also: tuple[str, ...] = (),
 ) -> tuple[dict, dict]:
     """Write the parts of a stream; (what was computed, how many rows there were).
 
+    stream : generator of (Part, Table)
     chosen_rows : the rows of a table that are written
     also : figures that are taken from the parts beside sums
     """

@@ -1,5 +1,6 @@
 """``--plot`` and ``--dendrogram``: what is checked before the work, and drawn after."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from jaxalign.cli.request import Request
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.io import output, picture
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.dots import dots
 from jaxalign.model.operations import corners
 from jaxalign.model.show import counted
@@ -19,7 +21,12 @@ from jaxalign.pairs.api import filters_of
 BINS = 50
 
 
-def check(path: str | None, force: bool, inputs, others) -> None:
+def check(
+    path: str | None,
+    force: bool,
+    inputs: Iterable[str | None],
+    others: Iterable[str | None],
+) -> None:
     """Refuse a picture that cannot be written; None is none.
 
     Parameters
@@ -36,7 +43,9 @@ def check(path: str | None, force: bool, inputs, others) -> None:
         raise UsageError(f"two outputs are one: {path}")
 
 
-def prepare(drawn: Pictures, request: Request, paths, options: Options) -> Request:
+def prepare(
+    drawn: Pictures, request: Request, paths: tuple[str, ...], options: Options
+) -> Request:
     """Refuse pictures that cannot be; the request, with paths for a dot plot."""
     inputs = (*paths, options.scoring.matrix)
     others = [request.out]
@@ -52,7 +61,7 @@ def prepare(drawn: Pictures, request: Request, paths, options: Options) -> Reque
     return request
 
 
-def check_counts(drawn: Pictures, sequences) -> None:
+def check_counts(drawn: Pictures, sequences: Sequence[Sequences]) -> None:
     """Refuse pictures of too few sequences, or of more than one could read."""
     count = max(map(len, sequences))
     if drawn.dot_plot and count != 1:
@@ -64,7 +73,9 @@ def check_counts(drawn: Pictures, sequences) -> None:
         )
 
 
-def draw(drawn: Pictures, table: Table, request: Request, warn) -> None:
+def draw(
+    drawn: Pictures, table: Table, request: Request, warn: Callable[[str], object]
+) -> None:
     """The pictures of a table."""
     if drawn.histogram:
         identities(drawn.histogram, table, request)
@@ -76,7 +87,7 @@ def draw(drawn: Pictures, table: Table, request: Request, warn) -> None:
         warn(f"{drawn.dot_plot}: not drawn, the filters leave no pair")
 
 
-def identities(path: str, table: Table, request) -> None:
+def identities(path: str, table: Table, request: Request) -> None:
     """The histogram of a table's identities."""
     kind, cut = request.identity, request.options.min_identity
     shares = table.identity(kind)
@@ -90,7 +101,7 @@ def identities(path: str, table: Table, request) -> None:
     picture.histogram(path, counts, edges, f"identity ({kind})", title, cut)
 
 
-def tree(path: str, table: Table, request) -> None:
+def tree(path: str, table: Table, request: Request) -> None:
     """The dendrogram of all pairs of a set."""
     off_diagonal = table["query"] != table["target"]
     distances = 1 - np.nan_to_num(table.identity(request.identity)[off_diagonal])

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
-from jaxalign.cli.options import MachineOptions, Options, ScoringOptions
+from jaxalign.cli.options import MachineOptions, ModeOptions, Options, ScoringOptions
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
 from jaxalign.model.filters import check_coverage
@@ -127,7 +128,7 @@ def _end(name: str) -> str:
     return ENDS.get(name, name)
 
 
-def _substitution(options, base):
+def _substitution(options: ScoringOptions, base: Any):
     """(matrix, match, mismatch)."""
     pair = options.match, options.mismatch
     if options.matrix is not None:
@@ -145,7 +146,7 @@ def _substitution(options, base):
     return base.matrix, *given
 
 
-def _gaps(options, base):
+def _gaps(options: ScoringOptions, base: Any):
     """(open, extend), the first residue included; BLAST's numbers are converted."""
     blast = options.gap_style == "blast"
     extend = (
@@ -200,7 +201,9 @@ def _folder(options: Options):
     return out.rstrip("/") or out, "parquet"
 
 
-def _level(options: Options, format, columns, usual: str) -> tuple[str, str]:
+def _level(
+    options: Options, format: str | None, columns: tuple[str, ...] | None, usual: str
+) -> tuple[str, str]:
     """(output, identity): enough for the format, the columns and the filter; ``usual``
     is the identity without a path where none is named."""
     identity, level = _identity(options), options.output.output or "stats"
@@ -237,7 +240,9 @@ def _without_path(output: str | None, usual: str) -> str:
     return output or usual
 
 
-def _check_filters(options, mode: str, free_ends) -> None:
+def _check_filters(
+    options: ModeOptions, mode: str, free_ends: tuple[str, ...] | None
+) -> None:
     for name in ("min_identity", "min_cov", "min_length_ratio"):
         least = getattr(options, name)
         if least is not None and not 0 <= least <= 1:

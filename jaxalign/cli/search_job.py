@@ -13,6 +13,7 @@ from jaxalign.database.api import SearchOptions, hits_of
 from jaxalign.errors import UsageError
 from jaxalign.io import output
 from jaxalign.io.source import sha256
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Statistics, Strand
 from jaxalign.model.statistics import parameters
 from jaxalign.model.strands import strands_of
@@ -137,7 +138,11 @@ def check(request: Request, search: SearchRequest) -> None:
 
 
 def _search(
-    queries, database, request: Request, options: Options, chosen: SearchOptions
+    queries: Sequences,
+    database: str,
+    request: Request,
+    options: Options,
+    chosen: SearchOptions,
 ) -> Table:
     messages = options.messages
     with progress.reporting(messages.progress, messages.quiet) as tell:

@@ -1,11 +1,13 @@
 """The results of ``jaxalign soft``, computed, printed and saved."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from jaxalign.io import output, picture
 from jaxalign.model.names import written
+from jaxalign.model.scoring import Scoring
 from jaxalign.similarity.soft import api
 from jaxalign.similarity.soft.accuracy import mea_alignment
 
@@ -21,7 +23,7 @@ class Found:
     entropy: float
 
 
-def compute(query, target, scoring, model: dict) -> Found:
+def compute(query: Any, target: Any, scoring: Scoring, model: dict) -> Found:
     """Score, posterior, expected identities and entropy of two single sequences."""
     codes = query[0].astype(np.int32), target[0].astype(np.int32)
     scores = np.asarray(scoring.scores / scoring.scale, np.float32)
@@ -38,7 +40,14 @@ def compute(query, target, scoring, model: dict) -> Found:
     )
 
 
-def lines(result: Found, query, target, scoring, settings: dict, threshold: float):
+def lines(
+    result: Found,
+    query: Any,
+    target: Any,
+    scoring: Scoring,
+    settings: dict,
+    threshold: float,
+):
     """The lines for standard output: numbers, then the alignment of its core."""
     texts = query.text(0), target.text(0)
     options = settings | {"threshold": threshold}
@@ -55,7 +64,7 @@ def lines(result: Found, query, target, scoring, settings: dict, threshold: floa
 def save(path: str, result: Found) -> None:
     """The npz file: ``posterior`` (m, n), ``score``, ``entropy``, ``names``."""
 
-    def fill(temporary):
+    def fill(temporary: str):
         with open(temporary, "wb") as handle:
             np.savez_compressed(
                 handle,

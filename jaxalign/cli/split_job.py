@@ -1,6 +1,7 @@
 """The straight line of ``jaxalign split``."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from jaxalign.cli import audit_job, link_job
@@ -96,7 +97,9 @@ def run(
     return 0
 
 
-def _files(path: str, folder: str | None, names, force: bool) -> list[str]:
+def _files(
+    path: str, folder: str | None, names: Iterable[str], force: bool
+) -> list[str]:
     """The FASTA of every part in a folder, which is made.
 
     Raises

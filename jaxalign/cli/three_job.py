@@ -1,12 +1,16 @@
 """The straight line of ``jaxalign three``: options -> input -> plan -> alignment."""
 
+from typing import Any
+
 from jaxalign.cli import inputs, progress
 from jaxalign.cli.job import Messages
 from jaxalign.cli.request import scoring_of
 from jaxalign.cli.three_options import ThreeOptions
 from jaxalign.errors import UsageError
 from jaxalign.io import output, triples
-from jaxalign.model.scoring import preset
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring, preset
+from jaxalign.model.triple import TripleAlignment
 from jaxalign.pairs.api import select_device
 from jaxalign.triples import api
 
@@ -60,7 +64,7 @@ def settings(options: ThreeOptions) -> api.TripleOptions:
     )
 
 
-def _check(scoring, options: ThreeOptions, out: str) -> None:
+def _check(scoring: Scoring, options: ThreeOptions, out: str) -> None:
     """Refuse what can be, before a file is read."""
     chosen = settings(options)
     api.check(scoring, chosen)
@@ -69,7 +73,7 @@ def _check(scoring, options: ThreeOptions, out: str) -> None:
     output.check(out, options.output.force)
 
 
-def describe(sequences, plan) -> str:
+def describe(sequences: Sequences, plan: Any) -> str:
     """The plan in one line."""
     lengths = " x ".join(str(n) for n in sequences.lengths)
     return (
@@ -80,7 +84,7 @@ def describe(sequences, plan) -> str:
     )
 
 
-def _summary(result) -> str:
+def _summary(result: TripleAlignment) -> str:
     """Score, time and speed, with what the traceback filled again counted in."""
     seconds = result.seconds["total"]
     speed = result.cells / seconds / 1e6 if seconds else 0.0

@@ -1,9 +1,11 @@
 """The straight line of ``jaxalign audit --certificate``: do an audit again."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from jaxalign.cli import audit_job, audited_parts
 from jaxalign.cli.audit_job import AuditRequest
+from jaxalign.cli.link_job import LinkJob
 from jaxalign.cli.options import AuditOptions, VerbOptions
 from jaxalign.errors import InputError, LeakError, UsageError, VerificationError
 from jaxalign.homology import api
@@ -89,7 +91,9 @@ def _files(path: str, known: dict, request: AuditRequest) -> CertificateFiles:
     return CertificateFiles(parts, None if split is None else str(split), unknown.pop())
 
 
-def _as_named(known: dict, files: CertificateFiles, job) -> tuple[list, dict | None]:
+def _as_named(
+    known: dict, files: CertificateFiles, job: LinkJob
+) -> tuple[list, dict | None]:
     """(inputs, split) of the files that were read, under the paths of the certificate;
     none where it is of sequences and not of files."""
     if not known["inputs"]:
@@ -104,7 +108,7 @@ def _as_named(known: dict, files: CertificateFiles, job) -> tuple[list, dict | N
     return inputs, split
 
 
-def _compare(path: str, known: dict, again: dict, names=None) -> None:
+def _compare(path: str, known: dict, again: dict, names: Any = None) -> None:
     lines = certificate.differences(known, again, names)
     if lines:
         raise VerificationError(f"{path}: is not what it says\n" + "\n".join(lines))

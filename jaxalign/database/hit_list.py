@@ -34,7 +34,7 @@ class Hits:
     info: dict = field(default_factory=lambda: dict(NO_WORK))
 
 
-def keep(records: dict, wanted, first: int, block: Sequences) -> None:
+def keep(records: dict, wanted: np.ndarray, first: int, block: Sequences) -> None:
     """Names and codes of the hits; those that are hits no longer go."""
     for index in records.keys() - set(wanted.tolist()):
         del records[index]

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -79,7 +79,7 @@ def scan(
     return hits
 
 
-def _tell(tell, before, cells, _all):
+def _tell(tell: Callable[[int], object], before: int, cells: int, _all: int):
     tell(before + cells)
 
 
@@ -115,7 +115,7 @@ def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
             yield replace(task, targets=targets, implementation=implementation), index
 
 
-def longest_in_lanes(lengths, rows: int, costs: StageCosts) -> int:
+def longest_in_lanes(lengths: np.ndarray, rows: int, costs: StageCosts) -> int:
     """The length above which a subject is better aligned alone.
 
     A block is as long as its longest subject, and as its residues need in
@@ -132,7 +132,12 @@ def longest_in_lanes(lengths, rows: int, costs: StageCosts) -> int:
     return int(falling[np.argmin(cost)])
 
 
-def _fold(run: Run, index, best, tell) -> tuple[best_hits.BestHits, dict]:
+def _fold(
+    run: Run,
+    index: np.ndarray,
+    best: best_hits.BestHits | None,
+    tell: Callable[[int], object] | None,
+) -> tuple[best_hits.BestHits, dict]:
     """The scores of a run joined with the best so far, and the info of the run."""
     task = run.plan.task
     dtype, lock = _dtype(task, best), threading.Lock()
@@ -141,7 +146,7 @@ def _fold(run: Run, index, best, tell) -> tuple[best_hits.BestHits, dict]:
     shape, home = begun.score.shape, begun.score.device
     bests = {home: begun}  # one a device: scores stay where they are
 
-    def take(queries, targets, scores):
+    def take(queries: np.ndarray, targets: np.ndarray, scores: Any):
         with precision(dtype), lock:
             device = scores.device
             with jax.default_device(device):
@@ -158,7 +163,7 @@ def _fold(run: Run, index, best, tell) -> tuple[best_hits.BestHits, dict]:
         return jax.block_until_ready(first), info
 
 
-def _dtype(task: Task, best) -> str:
+def _dtype(task: Task, best: best_hits.BestHits | None) -> str:
     """int32 where all scores fit it; what was widened once stays so."""
     longest = (int(x.lengths.max(initial=0)) for x in (task.queries, task.targets))
     wide = best is not None and best.score.dtype == np.int64
@@ -182,9 +187,11 @@ def _places(task: Task, sequences: int) -> int:
     return places
 
 
-def _begun(task: Task, best, dtype):
+def _begun(
+    task: Task, best: best_hits.BestHits | None, dtype: Any
+) -> best_hits.BestHits:
     """The best so far, as wide in bits and places as the task has it."""
-    shape = task.shape[0], task.top
+    shape = task.shape[0], task.top or 0
     if best is None:
         return best_hits.empty(*shape, dtype)
     if best.score.dtype == dtype and best.score.shape == shape:
@@ -199,12 +206,14 @@ def _begun(task: Task, best, dtype):
     )
 
 
-def _least(task: Task, dtype):
+def _least(task: Task, dtype: Any):
     """In local mode an alignment has a positive score."""
     return np.asarray(1 if task.local else jnp.iinfo(dtype).min + 1, dtype)
 
 
-def _window(rows: int, queries, targets, index, scores):
+def _window(
+    rows: int, queries: np.ndarray, targets: np.ndarray, index: np.ndarray, scores: Any
+):
     """``top.add``'s view of a window: rows, columns in database order, indices."""
     slots, places = scores.shape
     row = np.full(slots, rows, np.int32)

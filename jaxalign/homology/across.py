@@ -153,7 +153,9 @@ def _tables(
         cells_done += sum(part.cells for part in batch)
 
 
-def _pairs(a: int, b: int, i, j, shares) -> WorstPairs:
+def _pairs(
+    a: int, b: int, i: np.ndarray, j: np.ndarray, shares: np.ndarray
+) -> WorstPairs:
     full = np.full(len(i), a, np.int64), np.full(len(i), b, np.int64)
     return WorstPairs(*full, i, j, shares)
 
@@ -162,7 +164,9 @@ def _cells(a: Sequences, b: Sequences) -> int:
     return len(a.codes) * len(b.codes)
 
 
-def _seeds(sets, a: int, b: int, definition: Definition, count: int) -> WorstPairs:
+def _seeds(
+    sets: list[Sequences], a: int, b: int, definition: Definition, count: int
+) -> WorstPairs:
     """Pairs of two sets that are likely among the worst, aligned."""
     threads = definition.options.threads or pipeline.default_threads()
     i, j = likely_pairs(sets[a], sets[b], SEEDS * count, threads)

@@ -100,7 +100,7 @@ def _cost(counts: np.ndarray, aim: Wanted) -> np.ndarray:
     return ((counts - aim.counts) ** 2 * aim.weight).sum(axis=1)
 
 
-def _improve(part, tallies, aim: Wanted, filled) -> None:
+def _improve(part: np.ndarray, tallies: np.ndarray, aim: Wanted, filled) -> None:
     """Move single groups, or swap two, while the distance falls, the best step first.
 
     Groups with equal tallies in one part are alike: one of them stands for all.
@@ -120,7 +120,9 @@ def _improve(part, tallies, aim: Wanted, filled) -> None:
             filled[old], filled[new] = filled[old] - kinds[k], filled[new] + kinds[k]
 
 
-def _best_move(kinds, members, aim: Wanted, filled) -> list[tuple]:
+def _best_move(
+    kinds: np.ndarray, members: np.ndarray, aim: Wanted, filled
+) -> list[tuple]:
     """[(kind, from part, to part)], or nothing where no move helps."""
     here = _cost(filled, aim)
     gain = here - _costs(filled - kinds[:, None], aim)
@@ -132,7 +134,9 @@ def _best_move(kinds, members, aim: Wanted, filled) -> list[tuple]:
     return [(k, old, new)] if change[k, old, new] < -ENOUGH else []
 
 
-def _best_swap(kinds, members, aim: Wanted, filled) -> list[tuple]:
+def _best_swap(
+    kinds: np.ndarray, members: np.ndarray, aim: Wanted, filled
+) -> list[tuple]:
     """Two moves, of kind k from part p to part q and of kind l back; only of the
     smallest kinds."""
     few = np.argsort(kinds[:, 0], kind="stable")[:SWAPPED]

@@ -57,7 +57,7 @@ def clusters_of(data: Sequences, definition: Definition, method: str) -> Cluster
     return Clusters(data, labels, representatives, identity, method, definition, about)
 
 
-def _linked(data, definition: Definition, method: str, counts: PairCounts):
+def _linked(data: Sequences, definition: Definition, method: str, counts: PairCounts):
     """Labels by any method but the greedy one."""
     if method == "components":
         parts = stream_links(data, definition, counts)
@@ -115,7 +115,10 @@ def split_of(data: Sequences, definition: Definition, choices: SplitChoices) -> 
 
 
 def audit_of(
-    parts: dict[str, Sequences], definition: Definition, removed=0, unlisted=0
+    parts: dict[str, Sequences],
+    definition: Definition,
+    removed: int = 0,
+    unlisted: int = 0,
 ) -> Audit:
     """Compare every pair across some parts.
 

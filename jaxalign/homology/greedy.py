@@ -14,6 +14,7 @@ import numpy as np
 from jaxalign.homology.links import PairCounts, rows_at_once
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.table import Table
 from jaxalign.pairs import jobs
 from jaxalign.pairs.windows import WholeJob
 from jaxalign.runtime.lengths import by_length
@@ -79,7 +80,14 @@ def _without(state: Greedy, gone: np.ndarray) -> np.ndarray:
     return gone[state.representative[gone] < 0]
 
 
-def _join(state, queries, targets, sequences, definition, counts) -> None:
+def _join(
+    state: Greedy,
+    queries: np.ndarray,
+    targets: np.ndarray,
+    sequences: Sequences,
+    definition: Definition,
+    counts: PairCounts,
+) -> None:
     """Let targets join the first query they are linked to.
 
     Queries that are the targets become representatives one after the other; a query
@@ -103,6 +111,6 @@ def _join(state, queries, targets, sequences, definition, counts) -> None:
             state.representative[j], state.identity[j] = i, share
 
 
-def _rows(queries, targets, table, shares):
+def _rows(queries: np.ndarray, targets: np.ndarray, table: Table, shares: np.ndarray):
     i, j = queries[table["query"]].tolist(), targets[table["target"]].tolist()
     return zip(i, j, shares.tolist(), strict=True)

@@ -84,7 +84,9 @@ def _split_links(links: Links, component: np.ndarray, count: int) -> list:
     return list(zip(*sides, strict=True))
 
 
-def _linked_distances(family: np.ndarray, i, j, identity) -> np.ndarray:
+def _linked_distances(
+    family: np.ndarray, i: np.ndarray, j: np.ndarray, identity: np.ndarray
+) -> np.ndarray:
     """Distances of a component: its links; any other pair is farther than the cut."""
     square = np.full((len(family),) * 2, APART)
     rows, columns = np.searchsorted(family, i), np.searchsorted(family, j)
@@ -93,7 +95,9 @@ def _linked_distances(family: np.ndarray, i, j, identity) -> np.ndarray:
     return square
 
 
-def _all_distances(sequences, family, definition: Definition, counts: PairCounts):
+def _all_distances(
+    sequences: Sequences, family: np.ndarray, definition: Definition, counts: PairCounts
+):
     """Distances of all pairs of a component; pairs of too unequal lengths have 1."""
     members, scoring = sequences.take(family), definition.scoring
     table = jobs.run("all", members, members, scoring, pair_options(definition, 0.0))
@@ -121,7 +125,7 @@ class Dendrogram:
     lines: list
 
 
-def dendrogram(distances) -> Dendrogram:
+def dendrogram(distances: np.ndarray) -> Dendrogram:
     """The dendrogram of float (n (n - 1) / 2,) distances, n at least 2, in scipy's
     condensed order, which is that of ``align_all``."""
     tree = hierarchy.linkage(distances, "average")

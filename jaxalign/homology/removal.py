@@ -8,65 +8,16 @@ bipartite graph, which a largest matching gives (König); what has no link acros
 more comes back. Several starts are tried, and the one that keeps most is taken.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_bipartite_matching
 
 from jaxalign.homology.links import Links
-from jaxalign.homology.separator import improve
+from jaxalign.homology.separator import Shares, improve
 
 STARTS = 40  # at most, and as many as so many vertices allow, but a few
 VERTICES, FEWEST = 60_000, 8
 ROUNDS = 10  # of moves towards neighbours
-SLACK = 1 / 3  # of its share, that a part may have more or less
-
-
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """The shares that parts should have of the members that are divided.
-
-    Attributes
-    ----------
-    target : float64 (parts,)
-        Of all sequences, those that are not divided here too.
-    rest : int
-        Sequences that will be put beside them, in any part.
-    """
-
-    target: np.ndarray
-    rest: int
-
-    @property
-    def room(self) -> np.ndarray:
-        """Members of a part at most, (parts,)."""
-        return np.maximum(np.ceil(self.target * (1 + SLACK)), 1)
-
-    def room_beside(self, count: int) -> np.ndarray:
-        """Of ``count`` members those of a part at most, (parts,), where every other
-        part is to have as many as it should."""
-        least = np.maximum(self.least, 1)
-        return np.clip(count - (least.sum() - least), 1, self.room)
-
-    @property
-    def least(self) -> np.ndarray:
-        """Members that a part should have, (parts,), with those of the rest."""
-        return np.floor(self.target * (1 - SLACK))
-
-    def value(self, part: np.ndarray) -> int:
-        """Members kept, less those for which a part has no room, and those that parts
-        lack and the rest cannot fill in; a part that stays empty is worst."""
-        sizes = np.bincount(part[part >= 0], minlength=len(self.target))
-        lacking = np.maximum(self.least - sizes, 0).sum()
-        empty = max((sizes == 0).sum() - self.rest, 0) * len(part)
-        filling = np.minimum(sizes, self.room).sum()
-        return int(filling - max(lacking - self.rest, 0) - empty)
-
-    def imbalance(self, part: np.ndarray) -> float:
-        """How far sizes are from shares: less is better of two that keep as many."""
-        sizes = np.bincount(part[part >= 0], minlength=len(self.target))
-        return float(np.abs(sizes - self.target).sum())
 
 
 def divide(count: int, links: Links, shares: Shares, seed: int) -> np.ndarray:
@@ -101,7 +52,14 @@ def divide(count: int, links: Links, shares: Shares, seed: int) -> np.ndarray:
     return best
 
 
-def _first_parts(start: int, count, links, graph, shares, random) -> np.ndarray:
+def _first_parts(
+    start: int,
+    count: int,
+    links: Links,
+    graph: csr_array,
+    shares: Shares,
+    random: np.random.Generator,
+) -> np.ndarray:
     """Parts to begin with; links may lie across them."""
     if start < 6:
         room = shares.room if start < 3 else shares.room_beside(count)
@@ -142,14 +100,16 @@ def _along_links(count: int, links: Links, limit: float):
         return v
 
     for edge in np.argsort(-links.identity, kind="stable").tolist():
-        a, b = root(links.i[edge]), root(links.j[edge])
+        a, b = root(int(links.i[edge])), root(int(links.j[edge]))
         if a != b and size[a] + size[b] <= limit:
             parent[b], size[a] = a, size[a] + size[b]
     groups = np.array([root(v) for v in range(count)])
     return groups, np.lexsort((groups, -size[groups]))
 
 
-def _by_groups(graph, room, groups, order) -> np.ndarray:
+def _by_groups(
+    graph: csr_array | None, room: np.ndarray, groups: np.ndarray, order: np.ndarray
+) -> np.ndarray:
     """Groups to the part with room where most of their links are, of equals to the one
     with the most room; one that fits in no part is cut. Links count for nothing where
     ``graph`` is None."""
@@ -171,7 +131,7 @@ def _by_groups(graph, room, groups, order) -> np.ndarray:
     return part
 
 
-def _outwards(graph, random) -> np.ndarray:
+def _outwards(graph: csr_array, random: np.random.Generator) -> np.ndarray:
     """All vertices, each start's neighbours before those farther away."""
     n, seen, order = graph.shape[0], np.zeros(graph.shape[0], bool), []
     for start in random.permutation(n).tolist():
@@ -184,7 +144,7 @@ def _outwards(graph, random) -> np.ndarray:
     return np.concatenate(order)
 
 
-def _by_filling(shares: Shares, order, start: int) -> np.ndarray:
+def _by_filling(shares: Shares, order: np.ndarray, start: int) -> np.ndarray:
     """One part after the other is filled with the vertices, in that order, to its share
     or as little as it may have; the last one has what is left."""
     part, at = np.zeros(len(order), np.int32), 0
@@ -197,7 +157,13 @@ def _by_filling(shares: Shares, order, start: int) -> np.ndarray:
     return part
 
 
-def _move_to_neighbours(part, graph, room, rounds, random) -> np.ndarray:
+def _move_to_neighbours(
+    part: np.ndarray,
+    graph: csr_array,
+    room: np.ndarray,
+    rounds: int,
+    random: np.random.Generator,
+) -> np.ndarray:
     """Vertices go to the part where most of their neighbours are, while it has room."""
     filled = np.bincount(part, minlength=len(room)).astype(np.float64)
     for _ in range(rounds):
@@ -215,7 +181,7 @@ def _move_to_neighbours(part, graph, room, rounds, random) -> np.ndarray:
     return part
 
 
-def _cover(part: np.ndarray, graph, parts: int) -> np.ndarray:
+def _cover(part: np.ndarray, graph: csr_array, parts: int) -> np.ndarray:
     """Take out a smallest set of ends of the links between each two parts."""
     part = part.copy()
     for a in range(parts):
@@ -228,7 +194,7 @@ def _cover(part: np.ndarray, graph, parts: int) -> np.ndarray:
     return part
 
 
-def _smallest_cover(across) -> tuple[np.ndarray, np.ndarray]:
+def _smallest_cover(across: csr_array) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns, masks, that hold an entry of every link: König's theorem.
 
     From the rows that a largest matching leaves out, walk to columns along any link
@@ -252,7 +218,7 @@ def _smallest_cover(across) -> tuple[np.ndarray, np.ndarray]:
     return (np.diff(across.indptr) > 0) & ~rows, columns
 
 
-def _come_back(part: np.ndarray, graph, room) -> np.ndarray:
+def _come_back(part: np.ndarray, graph: csr_array, room: np.ndarray) -> np.ndarray:
     """Put what has links into one part at most there, while there is room."""
     part = part.copy()
     filled = np.bincount(part[part >= 0], minlength=len(room)).astype(np.float64)

@@ -5,14 +5,65 @@ it: a vertex that was taken out goes into a part, its neighbours in other parts 
 taken out, the step that costs least first, and the best state on the way is kept.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.sparse import csr_array
 
+SLACK = 1 / 3  # of its share, that a part may have more or less
 PASSES = 8
 STALLED = 300  # steps without a better state, after which a pass ends
 
 
-def improve(part: np.ndarray, graph: csr_array, shares, random) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """The shares that parts should have of the members that are divided.
+
+    Attributes
+    ----------
+    target : float64 (parts,)
+        Of all sequences, those that are not divided here too.
+    rest : int
+        Sequences that will be put beside them, in any part.
+    """
+
+    target: np.ndarray
+    rest: int
+
+    @property
+    def room(self) -> np.ndarray:
+        """Members of a part at most, (parts,)."""
+        return np.maximum(np.ceil(self.target * (1 + SLACK)), 1)
+
+    def room_beside(self, count: int) -> np.ndarray:
+        """Of ``count`` members those of a part at most, (parts,), where every other
+        part is to have as many as it should."""
+        least = np.maximum(self.least, 1)
+        return np.clip(count - (least.sum() - least), 1, self.room)
+
+    @property
+    def least(self) -> np.ndarray:
+        """Members that a part should have, (parts,), with those of the rest."""
+        return np.floor(self.target * (1 - SLACK))
+
+    def value(self, part: np.ndarray) -> int:
+        """Members kept, less those for which a part has no room, and those that parts
+        lack and the rest cannot fill in; a part that stays empty is worst."""
+        sizes = np.bincount(part[part >= 0], minlength=len(self.target))
+        lacking = np.maximum(self.least - sizes, 0).sum()
+        empty = max((sizes == 0).sum() - self.rest, 0) * len(part)
+        filling = np.minimum(sizes, self.room).sum()
+        return int(filling - max(lacking - self.rest, 0) - empty)
+
+    def imbalance(self, part: np.ndarray) -> float:
+        """How far sizes are from shares: less is better of two that keep as many."""
+        sizes = np.bincount(part[part >= 0], minlength=len(self.target))
+        return float(np.abs(sizes - self.target).sum())
+
+
+def improve(
+    part: np.ndarray, graph: csr_array, shares: Shares, random: np.random.Generator
+) -> np.ndarray:
     """Parts of vertices, as good or better.
 
     Parameters
@@ -35,7 +86,9 @@ def improve(part: np.ndarray, graph: csr_array, shares, random) -> np.ndarray:
     return best
 
 
-def _one_pass(part, graph, shares, random) -> np.ndarray:
+def _one_pass(
+    part: np.ndarray, graph: csr_array, shares: Shares, random: np.random.Generator
+) -> np.ndarray:
     """A pass, in which no vertex goes into a part twice."""
     room, parts = shares.room, len(shares.target)
     near = _neighbours(part, graph, parts)
@@ -66,7 +119,7 @@ def _one_pass(part, graph, shares, random) -> np.ndarray:
     return best
 
 
-def _neighbours(part, graph, parts: int) -> np.ndarray:
+def _neighbours(part: np.ndarray, graph: csr_array, parts: int) -> np.ndarray:
     """Neighbours of every vertex in every part, int64 (n, parts)."""
     inside = np.zeros((len(part), parts), np.int32)
     placed = np.flatnonzero(part >= 0)
@@ -74,7 +127,14 @@ def _neighbours(part, graph, parts: int) -> np.ndarray:
     return (graph @ inside).astype(np.int64)
 
 
-def _change(v: int, new: int, part, near, sizes, graph) -> None:
+def _change(
+    v: int,
+    new: int,
+    part: np.ndarray,
+    near: np.ndarray,
+    sizes: np.ndarray,
+    graph: csr_array,
+) -> None:
     """Put a vertex into a part, or take it out with -1."""
     linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
     if part[v] >= 0:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import InputError, UsageError
-from jaxalign.homology.assignment import assign, tally, wanted
+from jaxalign.homology.assignment import Wanted, assign, tally, wanted
 from jaxalign.homology.links import Links
 from jaxalign.homology.removal import Shares, divide
 from jaxalign.model.names import CONTROL, written
@@ -153,7 +153,9 @@ def place(
     return part
 
 
-def _too_large(sizes, chosen, large, shares: dict[str, float]) -> UsageError:
+def _too_large(
+    sizes: np.ndarray, chosen: np.ndarray, large: np.ndarray, shares: dict[str, float]
+) -> UsageError:
     worst = int(np.argmax(np.where(large, sizes, -1)))
     name, share = list(shares.items())[int(chosen[worst])]
     return UsageError(
@@ -166,7 +168,16 @@ def _too_large(sizes, chosen, large, shares: dict[str, float]) -> UsageError:
     )
 
 
-def _divided(component, links, ratios, labels, seed, large, tallies, aim):
+def _divided(
+    component: np.ndarray,
+    links: Links,
+    ratios: np.ndarray,
+    labels: np.ndarray | None,
+    seed: int,
+    large: np.ndarray,
+    tallies: np.ndarray,
+    aim: Wanted,
+):
     """Parts where the components that are too large are divided, the others placed
     beside them."""
     inside = large[component]

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -160,7 +161,7 @@ def texts(columns: Sequence[Column], table: Table) -> list[list]:
 
 
 def _texts(column: Column, table: Table) -> list:
-    values = column.values(table)
+    values: Any = column.values(table)
     values = values if isinstance(values, list) else values.tolist()
     return all_written(values) if column.names else values
 

@@ -178,7 +178,9 @@ def write_part(
 
 
 @contextmanager
-def writing(path: str, writers: int, *about) -> Iterator[Callable[[Table, Any], None]]:
+def writing(
+    path: str, writers: int, *about: Any
+) -> Iterator[Callable[[Table, Any], None]]:
     """A function (table, part) that lets threads write parts, so many at a time;
     ``about`` is manifest, columns and identity, as of ``write_part``.
 

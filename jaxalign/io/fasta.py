@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -122,7 +122,13 @@ def read_raw(path: str | os.PathLike[str]) -> RawRecords:
     return raw
 
 
-def raw_records(source, names, parts, buffer, before: int = 0) -> RawRecords:
+def raw_records(
+    source: str,
+    names: Sequence[str],
+    parts: Sequence[bytes],
+    buffer: bytes | None,
+    before: int = 0,
+) -> RawRecords:
     """Names and letters of some records as one flat text."""
     offsets = np.zeros(len(names) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])

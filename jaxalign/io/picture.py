@@ -5,7 +5,10 @@ is about has an id there, as ``bar-0.5``, ``cut``, ``dots``, ``path`` or ``joint
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.io import output
@@ -33,10 +36,10 @@ def check(path: str) -> None:
     _matplotlib()
 
 
-def heat_map(path: str, table, rows: str, columns: str) -> None:
+def heat_map(path: str, table: np.ndarray, rows: str, columns: str) -> None:
     """Probabilities (m, n), dark where they are large."""
 
-    def draw(axes) -> None:
+    def draw(axes: Any) -> None:
         shown = axes.imshow(table, cmap="Greys", vmin=0, vmax=1, gid="table")
         shown.set_interpolation("nearest")
         axes.set(xlabel=columns, ylabel=rows)
@@ -47,8 +50,8 @@ def heat_map(path: str, table, rows: str, columns: str) -> None:
 
 def histogram(
     path: str,
-    counts,
-    edges,
+    counts: np.ndarray,
+    edges: np.ndarray,
     axis: str,
     title: str,
     cut: float | None = None,
@@ -65,7 +68,7 @@ def histogram(
     unit : what is counted
     """
 
-    def draw(axes) -> None:
+    def draw(axes: Any) -> None:
         look = {"align": "edge", "color": BLUE, "edgecolor": "white", "linewidth": 0.5}
         for count, left, right in zip(counts, edges, edges[1:], strict=False):
             if count:
@@ -79,10 +82,17 @@ def histogram(
     _write(path, (7, 3.5), draw)
 
 
-def bars(path: str, labels: Sequence[str], counts, axis: str, title: str, unit) -> None:
+def bars(
+    path: str,
+    labels: Sequence[str],
+    counts: np.ndarray,
+    axis: str,
+    title: str,
+    unit: str,
+) -> None:
     """Counts as bars with a label each, on a logarithmic scale."""
 
-    def draw(axes) -> None:
+    def draw(axes: Any) -> None:
         for label, count in zip(labels, counts, strict=True):
             axes.bar(label, count, color=BLUE, gid=f"bar-{label}")
         axes.set(xlabel=axis, ylabel=unit, title=title)
@@ -91,7 +101,14 @@ def bars(path: str, labels: Sequence[str], counts, axis: str, title: str, unit) 
     _write(path, (7, 3.5), draw)
 
 
-def dot_plot(path: str, dots, size, line, names, title: str) -> None:
+def dot_plot(
+    path: str,
+    dots: np.ndarray,
+    size: tuple[int, int],
+    line: np.ndarray,
+    names: Sequence[str],
+    title: str,
+) -> None:
     """How alike two sequences are around every pair of residues, and a path.
 
     Parameters
@@ -105,7 +122,7 @@ def dot_plot(path: str, dots, size, line, names, title: str) -> None:
     names : (query, target)
     """
 
-    def draw(axes) -> None:
+    def draw(axes: Any) -> None:
         extent = (0, max(size[1], 1), max(size[0], 1), 0)
         axes.imshow(dots, cmap="Greys", vmin=0, vmax=1, extent=extent, gid="dots",
                     interpolation="nearest", aspect="equal")  # fmt: skip
@@ -116,7 +133,13 @@ def dot_plot(path: str, dots, size, line, names, title: str) -> None:
     _write(path, (6, 6), draw)
 
 
-def dendrogram(path: str, lines, names: Sequence[str], axis: str, title: str) -> None:
+def dendrogram(
+    path: str,
+    lines: Iterable[tuple[np.ndarray, np.ndarray]],
+    names: Sequence[str],
+    axis: str,
+    title: str,
+) -> None:
     """A tree with its root at the left and a name a leaf.
 
     Parameters
@@ -126,7 +149,7 @@ def dendrogram(path: str, lines, names: Sequence[str], axis: str, title: str) ->
     names : of the leaves, from the bottom
     """
 
-    def draw(axes) -> None:
+    def draw(axes: Any) -> None:
         for k, (heights, places) in enumerate(lines):
             axes.plot(heights, places, color=BLUE, linewidth=1, gid=f"joint-{k}")
         axes.set_yticks(range(len(names)), [_name(name) for name in names])
@@ -140,7 +163,7 @@ def dendrogram(path: str, lines, names: Sequence[str], axis: str, title: str) ->
     _write(path, (7, 1.2 + LEAF_HEIGHT * len(names)), draw)
 
 
-def _logarithmic(axes, counts) -> None:
+def _logarithmic(axes: Any, counts: np.ndarray) -> None:
     """One pair has a bar too."""
     axes.set_yscale("log")
     axes.set_ylim(0.7, 2 * max(*counts, 5))
@@ -158,7 +181,7 @@ def _suffix(path: str) -> str:
     return os.path.splitext(path)[1].lower().removeprefix(".")
 
 
-def _write(path: str, inches, draw: Callable) -> None:
+def _write(path: str, inches: tuple[float, float], draw: Callable) -> None:
     """A figure of its own, beside whatever backend the process has."""
     context, agg, figure_of = _matplotlib()
     with context(STYLE):

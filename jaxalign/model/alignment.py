@@ -1,6 +1,7 @@
 """One alignment of two sequences: spans, operations, counts, rescoring."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -187,7 +188,7 @@ class Alignment:
         return alignment
 
     @classmethod
-    def from_biotite(cls, alignment, scoring: Scoring, mode: str = "global"):
+    def from_biotite(cls, alignment: Any, scoring: Scoring, mode: str = "global"):
         """A biotite alignment of two sequences -> ``Alignment``.
 
         Raises
@@ -208,13 +209,13 @@ class Alignment:
         return cls(*texts, score, *spans[0], *spans[1], runs, scoring, mode)
 
 
-def _gapped(letters: str, present) -> str:
+def _gapped(letters: str, present: np.ndarray) -> str:
     row = np.full(len(present), ord("-"), np.uint8)
     row[present] = np.frombuffer(letters.encode("latin-1"), np.uint8)
     return row.tobytes().decode("latin-1")
 
 
-def _span(positions):
+def _span(positions: np.ndarray):
     there = positions[positions >= 0]
     return (int(there[0]), int(there[-1]) + 1) if there.size else (0, 0)
 

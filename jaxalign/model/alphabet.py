@@ -4,10 +4,11 @@ The project owns its alphabets: biotite 1.6 and 2.x give the same letter differe
 codes, so no biotite code is ever stored.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -58,11 +59,11 @@ class Alphabet:
         """Code of the wildcard, or ``BAD`` where the alphabet has none."""
         return BAD if self.wildcard is None else self.letters.index(self.wildcard)
 
-    def encode(self, text) -> np.ndarray:
+    def encode(self, text: Any) -> np.ndarray:
         """str, bytes or uint8 ASCII array -> uint8 codes of the same length."""
         return self.table[as_ascii(text)]
 
-    def decode(self, codes) -> str:
+    def decode(self, codes: Any) -> str:
         """uint8 codes -> str."""
         letters = np.frombuffer(self.letters.encode(), np.uint8)
         return letters[np.asarray(codes, np.intp)].tobytes().decode()
@@ -109,7 +110,7 @@ _KNOWN = {
 }
 
 
-def as_ascii(text) -> np.ndarray:
+def as_ascii(text: Any) -> np.ndarray:
     """str, bytes or uint8 array -> uint8 array; a letter beyond ASCII becomes 0."""
     if isinstance(text, str):
         text = text.encode("latin-1", "replace")
@@ -118,7 +119,7 @@ def as_ascii(text) -> np.ndarray:
     return np.asarray(text, np.uint8)
 
 
-def substitute_unknown(text, alphabet: Alphabet, unknown: str = "error"):
+def substitute_unknown(text: Any, alphabet: Alphabet, unknown: str = "error"):
     """Encode under a policy for letters that are not in the alphabet.
 
     ``error`` leaves them ``BAD``; ``X`` turns U, O and J, residues that exist but
@@ -192,13 +193,15 @@ class Sequences:
         names = self.names[start:stop]
         return Sequences(names, codes, np.asarray(offsets - offsets[0]), self.alphabet)
 
-    def take(self, indices) -> "Sequences":
+    def take(self, indices: Any) -> "Sequences":
         """The sequences at ``indices``, in that order."""
         parts = [self[i] for i in indices]
         return from_parts([self.names[i] for i in indices], parts, self.alphabet)
 
 
-def from_parts(names, parts, alphabet: Alphabet) -> Sequences:
+def from_parts(
+    names: Iterable[str], parts: Sequence[np.ndarray], alphabet: Alphabet
+) -> Sequences:
     """Names and code arrays -> one flat set."""
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
@@ -206,7 +209,7 @@ def from_parts(names, parts, alphabet: Alphabet) -> Sequences:
     return Sequences(tuple(names), flat, offsets, alphabet)
 
 
-def as_sequences(data, alphabet: Alphabet) -> Sequences:
+def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
     """``Sequences`` of whatever a caller may hold but a file.
 
     Accepts ``Sequences``; ``(codes, offsets)`` flat arrays in this alphabet's codes; a
@@ -236,12 +239,12 @@ def as_sequences(data, alphabet: Alphabet) -> Sequences:
     return from_parts(names, list(parts), alphabet)
 
 
-def _item(item):
+def _item(item: Any):
     """The sequence that a caller gave, without its name."""
     return item[1] if isinstance(item, tuple) and len(item) == 2 else item
 
 
-def _from_texts(data, alphabet) -> Sequences:
+def _from_texts(data: Any, alphabet: Alphabet) -> Sequences:
     """Texts, some with names, encoded at once."""
     names = tuple(
         str(item[0]) if isinstance(item, tuple) else f"seq{i + 1}"
@@ -252,13 +255,13 @@ def _from_texts(data, alphabet) -> Sequences:
     return Sequences(names, alphabet.encode("".join(texts)), offsets, alphabet)
 
 
-def is_flat(data) -> bool:
+def is_flat(data: Any) -> bool:
     """Whether data are (codes, offsets)."""
     pair = isinstance(data, tuple) and len(data) == 2
     return pair and all(isinstance(part, np.ndarray) for part in data)
 
 
-def _from_flat(codes, offsets, alphabet) -> Sequences:
+def _from_flat(codes: Any, offsets: Any, alphabet: Alphabet) -> Sequences:
     check_codes(codes, alphabet, "flat codes")
     offsets = checked_offsets(offsets, len(codes))
     names = tuple(f"seq{i + 1}" for i in range(len(offsets) - 1))
@@ -289,7 +292,7 @@ def falls(offsets: np.ndarray) -> bool:
     return bool((offsets[1:] < offsets[:-1]).any())
 
 
-def check_codes(codes, alphabet: Alphabet, what: str) -> None:
+def check_codes(codes: Any, alphabet: Alphabet, what: str) -> None:
     """Refuse codes that are no letters."""
     codes = np.asarray(codes)
     if codes.ndim != 1 or codes.dtype.kind not in "iu":
@@ -301,7 +304,7 @@ def check_codes(codes, alphabet: Alphabet, what: str) -> None:
         raise InputError(f"{what}: codes must lie in 0..{alphabet.size - 1}")
 
 
-def _name_and_codes(item, index: int, alphabet: Alphabet):
+def _name_and_codes(item: Any, index: int, alphabet: Alphabet):
     item = item_of(item, index)
     name, text = text_of(item, index)
     if item.nucleic and alphabet.kind == "protein":

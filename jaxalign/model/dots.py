@@ -1,12 +1,20 @@
 """The dot plot of two sequences: how alike they are around every pair of residues."""
 
+from typing import Any
+
 import numpy as np
 
 WINDOW = 11  # residues along a diagonal, around the pair
 PIXELS = 1000  # a side at most
 
 
-def dots(query, target, scores, window: int = WINDOW, pixels: int = PIXELS):
+def dots(
+    query: Any,
+    target: np.ndarray,
+    scores: np.ndarray,
+    window: int = WINDOW,
+    pixels: int = PIXELS,
+):
     """Scores summed along diagonals, as shades.
 
     Parameters

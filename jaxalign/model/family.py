@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 GAP = -1
 
@@ -70,7 +71,7 @@ def identity(family: Family, i: int, j: int) -> float:
     return float((a == b)[paired].mean()) if paired.any() else 0.0
 
 
-def agreement(partners, reference) -> tuple[float, float]:
+def agreement(partners: ArrayLike, reference: ArrayLike) -> tuple[float, float]:
     """(recall, precision) of pairs: the share of the reference's pairs that were found,
     and of the found ones that are in the reference; 1 of nothing.
 

@@ -57,7 +57,7 @@ class Filters:
             said.append(f"shorter / longer length >= {self.min_length_ratio:.15g}")
         return ", ".join(said)
 
-    def mask(self, columns: dict, m, n, xp: Any = np, slack: float = 0.0):
+    def mask(self, columns: dict, m: Any, n: Any, xp: Any = np, slack: float = 0.0):
         """Which rows are kept.
 
         Parameters
@@ -89,7 +89,7 @@ class Filters:
                     passing &= share(span, length, xp) >= self.min_cov - slack
         return passing
 
-    def length_mask(self, m, n, xp: Any = np, slack: float = 0.0):
+    def length_mask(self, m: Any, n: Any, xp: Any = np, slack: float = 0.0):
         """Which pairs of lengths m and n ``min_length_ratio`` keeps; see ``mask``."""
         if self.min_length_ratio is None:
             return xp.ones(m.shape, bool)
@@ -97,7 +97,7 @@ class Filters:
         return ratio >= self.min_length_ratio - slack
 
 
-def share(count, below, xp):
+def share(count: Any, below: Any, xp: Any):
     """count / below, ``nan`` where there is nothing to divide by."""
     return xp.where(below > 0, count / xp.where(below > 0, below, 1), xp.nan)
 

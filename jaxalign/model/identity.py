@@ -15,6 +15,7 @@ target      the target
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import Identity
@@ -32,7 +33,7 @@ def usual_identity(mode: str, free: frozenset) -> Literal["shorter", "longer"]:
     return "longer" if mode != "local" and not free else "shorter"
 
 
-def denominator(kind: str, columns: dict, m, n, xp: Any = np):
+def denominator(kind: str, columns: dict, m: Any, n: Any, xp: Any = np):
     """The denominator of ``kind``; ``columns`` are a table's, m and n the lengths;
     ``xp`` is numpy, or jax.numpy on a device.
 
@@ -66,7 +67,7 @@ def denominator(kind: str, columns: dict, m, n, xp: Any = np):
     return columns["columns"] + (m + n - spans)
 
 
-def ratio(count, below):
+def ratio(count: ArrayLike, below: ArrayLike):
     """count / below as float64, ``nan`` where there is nothing to divide by."""
     below = np.asarray(below, float)
     with np.errstate(invalid="ignore", divide="ignore"):

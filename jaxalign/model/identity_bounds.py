@@ -21,8 +21,10 @@ aligned                     nothing
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxalign.model.filters import Filters, share
 from jaxalign.model.identity import BY_PATH
@@ -54,12 +56,12 @@ class IdentityBound:
     covered: tuple[str, ...] = ()
     min_cov: float = 0.0
 
-    def least(self, m, n) -> np.ndarray:
+    def least(self, m: ArrayLike, n: ArrayLike) -> np.ndarray:
         """The least denominator of pairs of lengths m and n; 0: none is known."""
         of_query, of_target, join = self.sides(m, n)
         return getattr(np, join)(of_query, of_target)
 
-    def sides(self, m, n) -> tuple[np.ndarray, np.ndarray, str]:
+    def sides(self, m: ArrayLike, n: ArrayLike) -> tuple[np.ndarray, np.ndarray, str]:
         """(of queries, of targets, how numpy joins them): ``least`` in two halves."""
         m, n = np.asarray(m), np.asarray(n)
         if self.kind == "mean":
@@ -74,7 +76,7 @@ class IdentityBound:
             known[side] = least_span(sides[side], self.min_cov)
         return known["query"], known["target"], "maximum"
 
-    def possible(self, count, m, n) -> np.ndarray:
+    def possible(self, count: Any, m: ArrayLike, n: ArrayLike) -> np.ndarray:
         """Which pairs with at most ``count`` identical pairs may reach the cut.
 
         count, m, n : integers that broadcast
@@ -82,7 +84,7 @@ class IdentityBound:
         least = self.least(m, n)
         return (share(count, least, np) >= self.cut) | (least <= 0)
 
-    def least_count(self, m, n) -> np.ndarray:
+    def least_count(self, m: ArrayLike, n: ArrayLike) -> np.ndarray:
         """The fewest identical pairs with which a pair may reach the cut, int64."""
         least = np.asarray(self.least(m, n))
         count = np.ceil(self.cut * least).astype(np.int64)
@@ -107,7 +109,7 @@ class IdentityBound:
         return said[0] if len(said) == 1 else f"max({', '.join(said)})"
 
 
-def least_span(length, min_cov: float) -> np.ndarray:
+def least_span(length: ArrayLike, min_cov: float) -> np.ndarray:
     """The least integer k with k / length >= min_cov, by float64; 0 of no residues."""
     length = np.asarray(length)
     least = np.ceil(min_cov * length).astype(np.int64)

@@ -35,7 +35,7 @@ class Item(NamedTuple):
     nucleic: str | None = None
 
 
-def item_of(value, number: int) -> Item:
+def item_of(value: Any, number: int) -> Item:
     """Any known form -> an ``Item``.
 
     Parameters
@@ -61,7 +61,7 @@ def item_of(value, number: int) -> Item:
     raise InputError(f"{what}; {FORMS} is")
 
 
-def items_of(data) -> list:
+def items_of(data: Any) -> list:
     """The sequences of a set, those of a mapping as (name, sequence).
 
     Raises
@@ -100,7 +100,7 @@ def place(name: str, number: int) -> str:
     return f"record {number + 1} ({written(name)})"
 
 
-def _of_biotite(value) -> Item | None:
+def _of_biotite(value: Any) -> Item | None:
     library = sys.modules.get("biotite.sequence")
     if library is None or not isinstance(value, library.Sequence):
         return None
@@ -108,7 +108,7 @@ def _of_biotite(value) -> Item | None:
     return Item(None, str(value), type(value).__name__ if nucleic else None)
 
 
-def _of_biopython(value) -> Item | None:
+def _of_biopython(value: Any) -> Item | None:
     records, sequences = map(sys.modules.get, ("Bio.SeqRecord", "Bio.Seq"))
     if records is not None and isinstance(value, records.SeqRecord):
         name = None if value.id in NO_NAME else str(value.id)
@@ -121,7 +121,7 @@ def _of_biopython(value) -> Item | None:
     return None
 
 
-def _letters(sequence, name: str) -> str:
+def _letters(sequence: Any, name: str) -> str:
     """The letters of a ``Seq``, which may have none: unknown, only its length."""
     try:
         return str(sequence)
@@ -129,7 +129,7 @@ def _letters(sequence, name: str) -> str:
         raise InputError(f"{name}: {error}") from error
 
 
-def _of_array(value) -> Item | None:
+def _of_array(value: Any) -> Item | None:
     """Codes in an array of numpy, of JAX, or of whoever offers one as numpy's."""
     if not isinstance(value, np.ndarray) and not hasattr(value, "__array__"):
         return None

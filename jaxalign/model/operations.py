@@ -3,13 +3,15 @@
 ``I`` consumes query, ``D`` consumes target, ``M`` both; ``=`` and ``X`` split M.
 """
 
+from typing import Any
+
 import numpy as np
 
 M, I, D, EQUAL, DIFFER = 0, 1, 2, 7, 8  # noqa: E741
 LETTERS = "MIDNSHP=X"
 
 
-def run_lengths(steps, counts):
+def run_lengths(steps: np.ndarray, counts: np.ndarray):
     """Single steps -> run-length operations.
 
     Parameters
@@ -36,13 +38,13 @@ def run_lengths(steps, counts):
     return operations, np.concatenate([[0], starts])
 
 
-def expand(operations) -> np.ndarray:
+def expand(operations: np.ndarray) -> np.ndarray:
     """Run-length operations -> one uint8 operation a step."""
     operations = np.asarray(operations, np.uint32)
     return np.repeat((operations & 15).astype(np.uint8), operations >> 4)
 
 
-def corners(operations, starts) -> np.ndarray:
+def corners(operations: np.ndarray, starts: tuple[int, int]) -> np.ndarray:
     """Where a path from ``starts`` turns, int64 (2, runs + 1): in query and target."""
     operations = np.asarray(operations, np.uint32)
     kinds, lengths = operations & 15, (operations >> 4).astype(np.int64)
@@ -51,7 +53,13 @@ def corners(operations, starts) -> np.ndarray:
     return turns + np.asarray(starts)[:, None]
 
 
-def split_matches(operations, query, target, query_start, target_start):
+def split_matches(
+    operations: np.ndarray,
+    query: np.ndarray,
+    target: np.ndarray,
+    query_start: int,
+    target_start: int,
+):
     """M runs -> ``=`` and ``X`` runs; letters are compared, not classes."""
     steps = expand(operations)
     i = query_start + np.cumsum(steps != D) - 1
@@ -62,13 +70,13 @@ def split_matches(operations, query, target, query_start, target_start):
     return run_lengths(steps, np.array([len(steps)]))[0]
 
 
-def cigar(operations) -> str:
+def cigar(operations: np.ndarray) -> str:
     """Run-length operations -> CIGAR text, ``*`` where there is none."""
     operations = np.asarray(operations)
     return "".join(f"{op >> 4}{LETTERS[op & 15]}" for op in operations.tolist()) or "*"
 
 
-def cigars(operations, offsets):
+def cigars(operations: Any, offsets: Any):
     """CIGAR text of many rows, one after the other.
 
     Parameters
@@ -111,7 +119,7 @@ def cigars(operations, offsets):
     return text, ends[offsets]
 
 
-def _digits(values):
+def _digits(values: np.ndarray):
     """Decimal digits of each number; 0 has none."""
     powers = (10**k for k in range(len(str(int(values.max(initial=0))))))
     return sum(((values >= power).astype(np.int64) for power in powers), np.int64(0))

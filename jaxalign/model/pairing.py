@@ -5,11 +5,12 @@ target it is paired with (from 0, rising), -1 for none.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxalign.model import operations
 
 
-def most_accurate(posterior, threshold: float = 0.0) -> np.ndarray:
+def most_accurate(posterior: ArrayLike, threshold: float = 0.0) -> np.ndarray:
     """The alignment with the largest sum of ``posterior - threshold`` over its pairs.
 
     The recurrence of a longest common subsequence with weights: gaps cost nothing.

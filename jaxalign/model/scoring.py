@@ -71,14 +71,15 @@ class Scoring:
 
     def __init__(
         self,
-        matrix="BLOSUM62",
-        gap_open=11,
-        gap_extend=1,
+        matrix: Any = "BLOSUM62",
+        gap_open: float = 11,
+        gap_extend: float = 1,
         *,
-        match=None,
-        mismatch=None,
-        alphabet=None,
-        alphabet_name=None,  # the field's name, which ``dataclasses.replace`` uses
+        match: float | None = None,
+        mismatch: float | None = None,
+        alphabet: str | None = None,
+        alphabet_name: str
+        | None = None,  # the field's name, which ``dataclasses.replace`` uses
     ):
         letters = alphabet_name if alphabet is None else alphabet
         values = (own_matrix(matrix), gap_open, gap_extend, match, mismatch, letters)

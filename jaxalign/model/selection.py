@@ -1,11 +1,12 @@
 """Some rows of many: which ones are meant, and their ragged paths."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
 
 
-def row_numbers(which, count: int) -> np.ndarray:
+def row_numbers(which: ArrayLike, count: int) -> np.ndarray:
     """A mask of ``count`` truth values, or numbers of rows -> numbers from 0.
 
     Raises
@@ -32,7 +33,7 @@ def row_numbers(which, count: int) -> np.ndarray:
     return np.where(which < 0, which + count, which).astype(np.intp)
 
 
-def gather_runs(runs, offsets, rows):
+def gather_runs(runs: np.ndarray, offsets: np.ndarray, rows: np.ndarray):
     """The ragged rows ``rows`` of (runs, offsets), in that order."""
     counts = np.diff(offsets)[rows]
     new = np.concatenate([[0], np.cumsum(counts)])

@@ -39,7 +39,13 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + "s" * (count != 1)
 
 
-def blocks(names, rows, starts, signs: str, under: bool = False) -> Iterator[str]:
+def blocks(
+    names: Sequence[str],
+    rows: Sequence[str],
+    starts: Sequence[int],
+    signs: str,
+    under: bool = False,
+) -> Iterator[str]:
     """Gapped rows in blocks of ``WIDTH`` columns, numbered from 1, with their signs.
 
     Parameters
@@ -83,7 +89,7 @@ def some_rows(count: int) -> list[int | None]:
     return [*range(HEAD), None, *range(count - HEAD, count)]
 
 
-def cell(value) -> str:
+def cell(value: object) -> str:
     """A value of a table as text."""
     if isinstance(value, float):
         return f"{value:.6g}"

@@ -13,6 +13,7 @@ from math import log
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxalign.model.matrix import ALIASES
 from jaxalign.model.scoring import Scoring
@@ -131,7 +132,7 @@ def _rows(scoring: Scoring):
     return PUBLISHED.get(ALIASES.get(name, name), ()), 1
 
 
-def bits(score, karlin: Parameters | None) -> np.ndarray:
+def bits(score: ArrayLike, karlin: Parameters | None) -> np.ndarray:
     """Bit scores, float64: (lambda S - ln K) / ln 2; nan without parameters.
 
     Examples
@@ -148,7 +149,11 @@ def bits(score, karlin: Parameters | None) -> np.ndarray:
 
 
 def evalues(
-    score, query_lengths, residues: int, count: int, karlin: Parameters | None
+    score: ArrayLike,
+    query_lengths: np.ndarray,
+    residues: int,
+    count: int,
+    karlin: Parameters | None,
 ) -> np.ndarray:
     """How many hits of at least this score a random database would give, float64.
 
@@ -200,5 +205,5 @@ def length_adjustment(m: int, residues: int, count: int, karlin: Parameters) -> 
     return low
 
 
-def _even(score, karlin):
+def _even(score: np.ndarray, karlin: Parameters):
     return np.floor(score / karlin.step) * karlin.step

@@ -328,7 +328,7 @@ class Table:
         ]
 
 
-def _spelled(names, index) -> np.ndarray:
+def _spelled(names: Sequence[str], index: np.ndarray) -> np.ndarray:
     """Names of an index column, objects; a mapped database has more than the rows."""
     if len(index) < len(names):
         return np.array([names[k] for k in index.tolist()], object)

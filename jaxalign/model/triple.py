@@ -1,8 +1,8 @@
 """One alignment of three sequences: rows, spans, and scores counted from the rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -145,11 +145,11 @@ class TripleAlignment:
         what = f"score {show.number(self.score)}; {self.mode}; {self.gap_model} gaps"
         return f"{what}; {self.scoring}"
 
-    def _pair(self, x, y, drop) -> int:
+    def _pair(self, x: int, y: int, drop: bool) -> int:
         rows = (coded(self.rows()[n], self.scoring) for n in (x, y))
         return pair_score(*rows, self.scoring, self.mode == "semiglobal", drop)
 
-    def _unscaled(self, score):
+    def _unscaled(self, score: Any):
         return score if self.scoring.scale == 1 else score / self.scoring.scale
 
 
@@ -210,7 +210,7 @@ def _steps(x: str, y: str) -> np.ndarray:
     return steps[~(gaps[0] & gaps[1])].astype(np.uint8)
 
 
-def _without_overhang(runs, spans):
+def _without_overhang(runs: np.ndarray, spans: list[list[int]]):
     """Take a gap at the start and one at the end off; the spans change in place."""
     core = runs.tolist()
     for end, sign in ((0, 1), (-1, -1)):
@@ -220,7 +220,7 @@ def _without_overhang(runs, spans):
     return np.array(core, np.uint32)
 
 
-def _agreed(letters, kind) -> str:
+def _agreed(letters: Sequence[str], kind: str) -> str:
     letter = max((x for x in letters if x != "-"), key=letters.count)
     if kind == "three":
         return letter.upper()
@@ -238,7 +238,9 @@ def coded(row: str, scoring: Scoring) -> np.ndarray:
     return codes
 
 
-def pair_score(x, y, scoring: Scoring, free: bool, drop: bool) -> int:
+def pair_score(
+    x: np.ndarray, y: np.ndarray, scoring: Scoring, free: bool, drop: bool
+) -> int:
     """The scaled affine score of two gapped rows of codes, -1 for a gap.
 
     With ``drop``, columns of two gaps are left out first, so that they cut no gap in

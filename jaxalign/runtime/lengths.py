@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def by_length(lengths) -> np.ndarray:
+def by_length(lengths: np.ndarray) -> np.ndarray:
     """Indices, longest first, stable."""
     lengths = np.asarray(lengths)
     longest = lengths.max(initial=0)

@@ -5,7 +5,7 @@ do not depend on how targets were dealt to windows, or on which window came firs
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ class BestHits(NamedTuple):
     index: jax.Array  # int32, of the database
 
 
-def empty(queries: int, top: int, dtype="int32") -> BestHits:
+def empty(queries: int, top: int, dtype: Any = "int32") -> BestHits:
     """No hits yet."""
     shape, lowest = (queries, top), jnp.iinfo(dtype).min
     # Made in NumPy, since JAX would compile a program for each.
@@ -32,7 +32,14 @@ def empty(queries: int, top: int, dtype="int32") -> BestHits:
 
 
 @partial(jax.jit, donate_argnames=("best",))
-def add(best: BestHits, scores, queries, targets, index, least) -> BestHits:
+def add(
+    best: BestHits,
+    scores: jax.Array,
+    queries: jax.Array,
+    targets: jax.Array,
+    index: jax.Array,
+    least: Any,
+) -> BestHits:
     """The best hits with those of a window.
 
     ``scores`` (S, P) has whatever dtype the fill had. ``queries`` int32 (S,) are rows
