@@ -38,6 +38,8 @@ from jaxalign.pairs.pair_tables import dp_table as dp_table
 from jaxalign.pairs.parts.query_ranges import Part as Part
 from jaxalign.pairs.plan import Plan as Plan
 from jaxalign.pairs.profile_alignments import align_profile as align_profile
+from jaxalign.repertoire.api import repertoire_graph as repertoire_graph
+from jaxalign.repertoire.api import stream_repertoire as stream_repertoire
 from jaxalign.repertoire.graph import EdgeBlock as EdgeBlock
 from jaxalign.repertoire.result import RepertoireGraph as RepertoireGraph
 from jaxalign.similarity.hard.api import HardAlignments as HardAlignments

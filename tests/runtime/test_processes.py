@@ -63,7 +63,8 @@ CALLS = {
     "kl_divergence": lambda: jaxalign.kl_divergence(MODEL, MODEL),
 }
 NO_JAX = {"index_database", "open_database", "mea_alignment", "bucket_lengths"}
-NO_JAX |= {"edit_distance", "edit_distance_graph"}  # small jobs
+NO_JAX |= {"edit_distance", "edit_distance_graph"}  # small jobs, as the next two
+NO_JAX |= {"repertoire_graph", "stream_repertoire"}
 
 
 def run_script(folder: Path, text: str, *words: str) -> list[str]:
