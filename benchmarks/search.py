@@ -169,11 +169,13 @@ def rows(query_list, records, files, arguments, name: str) -> list[dict]:
 def stages(repeats: int) -> list[dict]:
     """Seconds of a long subject: in a full block of lanes, and alone."""
     import numpy as np
+    from pairs import striped
 
     import jaxalign
+    from jaxalign.model.alphabet import as_sequences
 
     rng = np.random.default_rng(0)
-    letters = list(problems.LETTERS)
+    letters, scoring = list(problems.LETTERS), jaxalign.Scoring()
 
     def text(n):
         return "".join(rng.choice(letters, n))
@@ -181,13 +183,16 @@ def stages(repeats: int) -> list[dict]:
     query_list, report = [text(511)], []
     for length in (1024, 4096):
         lanes = [text(length - 16) for _ in range(128)]
-        cases = {"sweep": lanes, "wavefront": lanes[:1], "striped": lanes[:1]}
+        cases = {"sweep": lanes, "wavefront": lanes[:1]}
         calls = {
             name: lambda name=name, some=some: jaxalign.search(
                 query_list, some, align_top=False, threads=1, implementation=name
             )
             for name, some in cases.items()
         }
+        cases["striped"] = lanes[:1]
+        pair = as_sequences([query_list[0], lanes[0]], scoring.alphabet)
+        calls["striped"] = lambda pair=pair: striped.score(*pair, scoring)
         for name, times in measure.in_turns(calls, repeats).items():
             cells = 511 * (length - 16) * len(cases[name])
             busy = times["seconds"] * times["cores"]  # others may use the machine

@@ -40,7 +40,6 @@ ALL = [
     "all globins.fa --mode local --min-score 200 --min-cov 0.9 --coverage target",
     "all repeats.fa --matrix PAM250 --gap-open 5 --gap-extend 0.25",
     "all domains.fa --memory-budget 4MiB --mode local",
-    "all domains.fa --implementation striped --output score",
     "all domains.fa --implementation wavefront --output identity --identity query",
 ]
 FORMATS = [  # of one result, so that `make test` compiles one program
@@ -132,7 +131,6 @@ REFUSALS = [
     "align globins.fa turned.fa --memory-budget 1kB",
     "search one.fa globins.fa --top 0",
     "three short.fa --gap-model linear",
-    "all globins.fa --implementation striped",
 ]  # fmt: skip
 
 

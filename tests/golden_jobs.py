@@ -136,10 +136,6 @@ def _windows_and_filters():
         "half", 40, implementation="wavefront", mode="local", output="alignment"
     )
     yield pairs("dna", 40, implementation="wavefront", mode="semiglobal")
-    for mode in MODES:
-        striped = {"implementation": "striped", "output": "score", "mode": mode}
-        yield pairs("affine", 50, 60, **striped)
-    yield pairs("affine", 12, implementation="striped", output="identity")
     yield pairs("affine", 50, min_score=20)
     yield pairs("affine", 50, mode="local", min_identity=0.5, output="alignment")
     yield pairs("dna", 50, min_identity=0.4, identity="shorter", output="identity")
@@ -179,7 +175,6 @@ def _sets():
     kept = {"min_identity": 0.2, "identity": "shorter"}
     yield every_pair("ties", output="identity", include_self=True, **kept)
     yield every_pair("linear", output="identity", implementation="wavefront")
-    yield every_pair("linear", 10, 60, output="score", implementation="striped")
     yield every_pair("affine", 20, 60, output="stats", window=5)
     yield parts("affine", 10, output="alignment")
     yield parts("half", 20, mode="local")
@@ -216,7 +211,6 @@ def _databases():
     yield hits("dna", "index", top=12)
     yield hits("affine", "index", top=5, align_top=False)
     yield hits("skew", "file", align_top=False, free_ends=END_SETS[8], mode="global")
-    yield hits("affine", longest=60, implementation="striped", top=8)
     yield hits("affine", implementation="wavefront", top=8, mode="global")
     yield hits("affine", window=16, threads=2)
     yield hits("ties", memory_budget="3MB", top=1)

@@ -431,7 +431,7 @@ GIVEN = (
     "9" * 400, "5i", "blastn", "BLOSUM62", "m\0", "m" * 300, "blast", "dna",
     "mask", "1/2", "0/0", "a=0.5,b=0.5", "a=nan,b=1", "greedy", "remove",
     "both", "minus", "fitted",
-    "\u00e9", "true", "false", "0,1", "cpu", "striped", "query",
+    "\u00e9", "true", "false", "0,1", "cpu", "sweep", "query",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ Format = Literal[
     "tsv", "m8", "sam", "paf", "fasta", "pair", "parquet",
     "graphpart", "hestia", "datasail",
 ]  # fmt: skip
-Implementation = Literal["rows", "sweep", "wavefront", "pallas", "striped"]
+Implementation = Literal["rows", "sweep", "wavefront", "pallas"]
 
 
 def refuse_option(_type, value) -> None:

@@ -76,12 +76,13 @@ class IndexKeywords(TypedDict, total=False):
 
 
 # What a search shares with functions of two sequences.
-SHARED = {"mode", "free_ends", "memory_budget", "threads", "devices", "window"}
+SHARED = {
+    "mode", "free_ends", "implementation", "memory_budget", "threads", "devices",
+    "window",
+}  # fmt: skip
 
 
 def pair_options(options: SearchOptions, output: Output) -> PairOptions:
-    """The options of the scan, or of its hits, which ``striped`` cannot align."""
+    """The options of the scan, or of its hits."""
     shared = {name: getattr(options, name) for name in SHARED}
-    paths = output != "score" and options.implementation == "striped"
-    implementation = None if paths else options.implementation
-    return PairOptions(**shared, implementation=implementation, output=output)
+    return PairOptions(**shared, output=output)

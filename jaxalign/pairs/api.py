@@ -145,9 +145,9 @@ def align_pairs(
     output : {"stats", "score", "identity", "alignment"}
         What to compute; see ``Table`` for the columns. ``identity`` needs no path: it
         maximises (score, identical pairs), so it is the same for (a, b) and (b, a).
-    implementation : {"rows", "sweep", "wavefront", "pallas", "striped"}, optional
+    implementation : {"rows", "sweep", "wavefront", "pallas"}, optional
         A named one never falls back; rows is NumPy, without a compiler, and usual for
-        small jobs; striped computes scores alone.
+        small jobs.
     memory_budget : int or str, optional
         Bytes, or ``"2GiB"``; half of the free memory by default.
     threads : int, optional

@@ -116,8 +116,6 @@ def _choose_for(task: Task) -> tuple[str, str]:
         if letters <= most:
             why = "a profile; the GPU kernels have its scores, no paths or single pairs"
         name = "sweep"
-    if name == "striped" and task.paths:
-        raise UsageError("striped computes scores, no paths: output score or identity")
     if task.mesh is not None:
         why = f"one program over a mesh of {task.mesh.devices.size} devices"
     return name, why
@@ -227,7 +225,7 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
     split = partition.cut(task.job, limit)
     if task.implementation is None:
         split = partition.without_lone(task.job, split)
-    if task.implementation in ("wavefront", "striped"):
+    if task.implementation == "wavefront":
         single = [pair for w in split.blocks for pair in pairs_of(task.job, w)]
         split = Partition([], [*single, *split.pairs])
     sizes = [(len(task.queries[i]), len(task.targets[j])) for i, j in split.pairs]

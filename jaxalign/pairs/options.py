@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # a job by rows imports no JAX
 else:
     Device = Mesh = Any
 
-Implementation = Literal["rows", "sweep", "wavefront", "pallas", "striped"]
+Implementation = Literal["rows", "sweep", "wavefront", "pallas"]
 IMPLEMENTATIONS: tuple[str, ...] = get_args(Implementation)
 Devices = str | int | Sequence[int | Device] | None
 

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Int8, Int16, Int32, UInt8, UInt32
 from jaxalign.affine import Gaps
 from jaxalign.database.dp import best_hits
 from jaxalign.model.scoring import FREE_ENDS
-from jaxalign.pairs.dp import directions, ends, profile, striped, walk, wavefront
+from jaxalign.pairs.dp import directions, ends, profile, walk, wavefront
 from jaxalign.pairs.dp.sweep import lane_fill
 
 # No two alike: letters (and the pad letter), query, target, block, lanes, targets of a
@@ -63,13 +63,6 @@ def claims(Score):
             profile.database_profile_in,
             [matrix, of(UInt8, "L B"), INT, of(Score, "A L+2 B")],
             of(Score, "A L+2 B")),
-        "query_profile": (
-            profile.query_profile, [of(Int32, "M"), matrix], of(Score, "A M")),
-        "query_profile striped": (
-            partial(profile.query_profile, layout="striped", lanes=8),
-            [of(Int32, "M"), matrix], of(Score, "A M//8 8")),
-        "striped.fill": (
-            partial(striped.fill, lanes=4, part=8), [*pair, matrix, gaps, FREE], score),
         "best_hits.add": (
             best_hits.add,
             [best, of(Score, "R P"), *[of(Int32, x) for x in "RPP"], score],

@@ -57,11 +57,6 @@ def test_hits_and_their_paths(mode, implementation):
 
 
 @pytest.mark.slow
-def test_scores_by_stripes():
-    same_hits(*problem(m=150), implementation="striped", align_top=False)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("factor, dtype", [(1, "int8"), (40, "int32")])
 def test_large_jobs_of_narrow_and_wide_scores(factor, dtype, monkeypatch):
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)

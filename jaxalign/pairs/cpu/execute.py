@@ -10,7 +10,7 @@ from jaxalign.affine import Gaps
 from jaxalign.model import bounds
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.pairs import schedule, windows
-from jaxalign.pairs.cpu import eight_bits, long_pair, partition, striped_pair
+from jaxalign.pairs.cpu import eight_bits, long_pair, partition
 from jaxalign.pairs.cpu.partition import STRIP_ROWS
 from jaxalign.pairs.cpu.window_arrays import (
     backtrack_room,
@@ -249,8 +249,7 @@ def _on_device(task, w, worker, dtype):
 
 
 def run_pair(task: Task, pair: tuple[int, int]) -> Rows:
-    """One pair by anti-diagonals, in checkpointed strips where it is long; or striped
-    where that is asked for."""
+    """One pair by anti-diagonals, in checkpointed strips where it is long."""
     result, dtype = _alone(task, *pair)
     return of_pair(task, pair, result, np.dtype(dtype))
 
@@ -267,10 +266,6 @@ def _alone(task, i, j):
     query, target = task.queries[i], task.targets[j]
     dtype = task.dtype(len(query), len(target))
     result_dtype = "int32" if dtype == "int16" else dtype  # what its indices are anyway
-    if task.implementation == "striped":
-        with precision(result_dtype):
-            problem = _problem(task, result_dtype)
-            return striped_pair.score(query, target, problem, task.local), result_dtype
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
     fused = first_device(task.devices).platform == "cpu"
 

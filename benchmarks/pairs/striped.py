@@ -12,17 +12,24 @@ A partition hands down, per column, H of its last row and E of the row below it.
 The correction stops where E can no longer raise any H, so E of the last row itself may
 be too small; what is handed down is right all the same (their Theorem 1), because it is
 the larger of that E extended and H opened, and H is right.
+
+``python -m benchmarks.search --stages`` compares it with the forms of the package.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from jaxalign.affine import neg_inf
-from jaxalign.pairs.dp.profile import query_profile, score_rows
+from jaxalign.affine import Gaps, neg_inf
+from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.pairs.dp.recurrence import border
+
+# (VL, PL) on a CPU, the first from queries of its PL on: docs/logs/search-cpu.md.
+SHAPES = ((64, 512), (16, 128), (8, 64))
 
 
 class Boundary(NamedTuple):
@@ -50,6 +57,51 @@ class ScoreCandidates(NamedTuple):
     corner: jax.Array  # H[m, n]
 
 
+def score(query, target, scoring) -> int:
+    """The local score of a pair of codes, uint8 (m,) and (n,), as a Scoring has it."""
+    lanes, part = next((s for s in SHAPES if len(query) >= s[1]), SHAPES[-1])
+    padded = np.zeros(max(1, -(-len(query) // part)) * part, np.int32)
+    padded[: len(query)] = query
+    lengths = np.int32(len(query)), np.int32(len(target))
+    gaps = Gaps(np.int32(scoring.open), np.int32(scoring.extend))
+    free = dict.fromkeys(FREE_ENDS, np.bool_(False))
+    return int(_fill(padded, target.astype(np.int32), *lengths, scoring.scores, gaps,
+                     free, local=True, lanes=lanes, part=part))  # fmt: skip
+
+
+@partial(jax.jit, static_argnames=("local", "lanes", "part"))
+def _fill(query, target, m, n, scores, gaps, free, **static):
+    return fill(query, target, m, n, scores, gaps, free, **static)
+
+
+def query_profile(query, scores, lanes):
+    """Scores of every letter against every residue of a query, striped (Farrar 2007):
+    it is cut into ``lanes`` pieces of T = ceil(m / lanes) residues, and residue t of
+    all pieces is put side by side, so that the lanes of a vector lie T rows apart and
+    depend on each other only once in T steps.
+
+    Parameters
+    ----------
+    query : integer codes (m,), m >= 1
+    scores : (A, A), row = query letter
+    lanes : int
+        Lanes of a vector; m is padded to a multiple of it, and padding scores 0.
+
+    Returns
+    -------
+    (A, T, lanes), P[r, t, k] = S(Q[k * T + t], r)
+
+    Examples
+    --------
+    >>> scores = jnp.arange(9).reshape(3, 3)
+    >>> query_profile(jnp.array([0, 1, 2]), scores, lanes=2)[1].tolist()
+    [[1, 7], [4, 0]]
+    """
+    steps = -(-query.shape[0] // lanes)
+    profile = jnp.pad(scores[query].T, ((0, 0), (0, steps * lanes - query.shape[0])))
+    return jnp.swapaxes(profile.reshape(-1, lanes, steps), 1, 2)
+
+
 def fill(query, target, m, n, scores, gaps, free, *, local=False, lanes=16, part=128):
     """The score of one pair.
 
@@ -57,7 +109,7 @@ def fill(query, target, m, n, scores, gaps, free, *, local=False, lanes=16, part
     ----------
     query, target : integer codes (M,), (N,); what lies beyond m, n does not matter
     m, n : int32 scalars, the lengths
-    scores : (A, A), row = query letter; or (M or more, A), row = query position
+    scores : (A, A), row = query letter
     gaps : Gaps of scalars; their dtype is the dtype of the scores
     free : dict of four bool scalars, ``query_start`` ... ``target_end``
     local : static
@@ -75,13 +127,11 @@ def fill(query, target, m, n, scores, gaps, free, *, local=False, lanes=16, part
     best = _borders(row0, j, m, n, free, gaps, local)
     # Rows below m score 0 (one letter more), so that they never raise a local score.
     i = jnp.arange(query.shape[0], dtype=jnp.int32)
-    codes = jnp.where(i < m, score_rows(scores, query), scores.shape[0]).reshape(
-        -1, part
-    )
+    codes = jnp.where(i < m, query, scores.shape[0]).reshape(-1, part)
     wide = jnp.pad(scores, ((0, 1), (0, 0))).astype(gaps.open.dtype)
 
     def partition(p, carry):
-        profile = query_profile(codes[p], wide, "striped", lanes)
+        profile = query_profile(codes[p], wide, lanes)
         args = (*carry, profile, p * part, target, m, n, gaps, free)
         return _partition(*args, local=local)
 

@@ -1,4 +1,4 @@
-"""Query profiles by their formula; the striped fill equals the sweep."""
+"""The striped fill of the benchmarks: its profile, and the scores of the sweep."""
 
 from functools import cache, partial
 
@@ -7,13 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import END_SETS, GAPS, codes, related
+from pairs import striped
 
 import jaxalign
 from jaxalign.affine import Gaps
-from jaxalign.errors import UsageError
 from jaxalign.model.scoring import FREE_ENDS, Scoring
-from jaxalign.pairs.dp import striped
-from jaxalign.pairs.dp.profile import query_profile
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -23,28 +21,19 @@ COUNT, ROWS, COLUMNS = 12, 32, 24
 
 @pytest.mark.parametrize("m, lanes", [(1, 1), (7, 1), (7, 4), (8, 4), (9, 4), (5, 8)])
 def test_profiles_follow_the_formula(m, lanes):
-    """P[r, i] = S(Q[i], r); P[r, (j-1) VL + i] = S(Q[(i-1) T + j], r), from 1."""
+    """P[r, (j-1) VL + i] = S(Q[(i-1) T + j], r), from 1."""
     rng = np.random.default_rng(m)
     query, scores = codes(rng, m, 5), rng.integers(-9, 9, (5, 5))  # not symmetric
-    plain = np.asarray(query_profile(query, jnp.asarray(scores), lanes=lanes))
-    found = query_profile(query, jnp.asarray(scores), "striped", lanes)
+    profile = striped.query_profile(query, jnp.asarray(scores), lanes)
     steps = -(-m // lanes)
-    assert plain.shape == (5, steps * lanes) and found.shape == (5, steps, lanes)
-    flat = np.asarray(found).reshape(5, -1)
+    assert profile.shape == (5, steps, lanes)
+    flat = np.asarray(profile).reshape(5, -1)
     for r in range(5):
-        for i in range(1, m + 1):
-            assert plain[r, i - 1] == scores[query[i - 1], r]
         for i in range(1, lanes + 1):
             for j in range(1, steps + 1):
                 place = (i - 1) * steps + j
                 score = scores[query[place - 1], r] if place <= m else 0
                 assert flat[r, (j - 1) * lanes + i - 1] == score
-    assert (plain[:, m:] == 0).all()
-
-
-def test_unknown_layout():
-    with pytest.raises(ValueError, match="sequential or striped"):
-        query_profile(np.zeros(3, int), jnp.eye(2), "blocked")
 
 
 @cache
@@ -121,15 +110,12 @@ def test_the_lazy_loop_is_needed_and_runs_through_stripes():
     assert found == want
 
 
-def test_implementation_striped():
-    queries, targets = pairs()
-    found = jaxalign.align_pairs(
-        queries, targets, mode="local", output="score", implementation="striped"
-    )
-    assert found.implementation == "striped"
-    np.testing.assert_array_equal(found["score"], swept(True, frozenset(), (11, 1)))
-
-
-def test_striped_has_no_paths():
-    with pytest.raises(UsageError, match="no paths"):
-        jaxalign.align_pairs(["A"], ["A"], implementation="striped")
+@pytest.mark.parametrize("length", [0, 63, 130])
+def test_scores_of_codes(length):
+    """Below the first shape, of no whole partition, of several."""
+    rng = np.random.default_rng(length)
+    query, target = codes(rng, length, 20), codes(rng, 90, 20)
+    (want,) = jaxalign.align_pairs([query], [target], mode="local", output="score",
+                                   implementation="sweep")["score"]  # fmt: skip
+    assert striped.score(query, target, Scoring()) == want
+    assert want > 0 or not length
