@@ -100,7 +100,7 @@ class Row:
         if self.fill_only:
             most = -(-self.host[0].shape[1] // self.shape.strip)
             make = layout.shared_inputs if self.shared else layout.list_inputs
-            self.inputs = jax.jit(partial(make, s=self.shape, most=most))(
+            self.inputs = jax.jit(partial(make, s=self.shape, strip_room=most))(
                 self.problem, *self.arrays
             )
             run = jax.jit(partial(fill, s=self.shape, strips=most))

@@ -13,6 +13,7 @@ stands for the wildcard and for what lies beyond the end of a target.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +45,15 @@ MAX_QUERY = WORD_COUNTS[-1] * WORD_BITS  # letters of a query, whose V fits regi
 
 
 @partial(jax.jit, static_argnames=("words", "padding", "wildcard"))
-def match_table(codes, first, lengths, *, words: int, padding: int, wildcard: int):
+def match_table(
+    codes: jax.Array,
+    first: jax.Array,
+    lengths: jax.Array,
+    *,
+    words: int,
+    padding: int,
+    wildcard: int,
+):
     """Match words of queries: int32 (Q, size), rows of ``row_words(words)``.
 
     Parameters
@@ -65,7 +74,9 @@ def query_words(longest: int) -> int:
 
 
 @partial(jax.jit, static_argnames=("words", "interpret"))
-def subsequences(table, blocks: TargetBlocks, *, words: int, interpret=None):
+def subsequences(
+    table: jax.Array, blocks: TargetBlocks, *, words: int, interpret: Any = None
+):
     """LCS of every query with every target.
 
     Parameters
@@ -82,8 +93,8 @@ def subsequences(table, blocks: TargetBlocks, *, words: int, interpret=None):
     return every_pair(partial(_lcs_program, words=words), table, blocks, interpret)
 
 
-def _lcs_program(table, starts, steps, letters, out, match, *,
-                 words, size, blocks, plain):  # fmt: skip
+def _lcs_program(table: jax.Array, starts, steps, letters, out, match: Any, *,
+                 words: int, size, blocks, plain):  # fmt: skip
     """One query against the targets of one block."""
     th = Threads(plain)
     query, block = lax.axis_index("query"), lax.axis_index("block")
@@ -107,36 +118,40 @@ def _lcs_program(table, starts, steps, letters, out, match, *,
     th.store(out, thread, (total,), base=query * blocks + block, stride=THREADS)
 
 
-def _zero_bits(th: Threads, word):
+def _zero_bits(th: Threads, word: jax.Array):
     if th.plain:
         return lax.population_count(~word)
     return word_of("{ .reg .b32 n; not.b32 n, $1; popc.b32 $0, n; }", word, alone=True)
 
 
-def next_row(th: Threads, words, match) -> tuple:
+def next_row(th: Threads, words: tuple[jax.Array, ...], match: Any) -> tuple:
     """V of the next letter: (V + (V & M)) | (V & ~M), its words from the lowest on."""
-    carry, made = None, ()
+    carry, new_words = None, ()
     for at in range(0, len(words), ASM_WORDS):
-        some = words[at : at + ASM_WORDS], match[at : at + ASM_WORDS]
+        part = words[at : at + ASM_WORDS], match[at : at + ASM_WORDS]
         more = at + ASM_WORDS < len(words)
-        *new, carry = (_plain_row if th.plain else _row)(*some, carry, more)
-        made += tuple(new)
-    return made
+        *new, carry = (_plain_row if th.plain else _row)(*part, carry, more)
+        new_words += tuple(new)
+    return new_words
 
 
-def _plain_row(words, match, carry, _more) -> list:
+def _plain_row(
+    words: tuple[jax.Array, ...], match: Any, carry: jax.Array | None, _more: bool
+) -> list:
     """Some words of the next row, and their carry, in ``jnp``."""
-    made, over = [], jnp.uint32(0) if carry is None else carry.astype(jnp.uint32)
+    new_words, over = [], jnp.uint32(0) if carry is None else carry.astype(jnp.uint32)
     for word, mask in zip(words, match, strict=True):
         v, m = (lax.bitcast_convert_type(x, jnp.uint32) for x in (word, mask))
         u = v & m
         total = v + u + over
         over = lax.shift_right_logical(u | (v & ~total), jnp.uint32(31))
-        made.append(lax.bitcast_convert_type(total | (v & ~m), jnp.int32))
-    return [*made, over.astype(jnp.int32)]
+        new_words.append(lax.bitcast_convert_type(total | (v & ~m), jnp.int32))
+    return [*new_words, over.astype(jnp.int32)]
 
 
-def _row(words, match, carry, more) -> list:
+def _row(
+    words: tuple[jax.Array, ...], match: Any, carry: jax.Array | None, more: bool
+) -> list:
     """The same by PTX; the carry stays in the condition code from word to word."""
     count, outs = len(words), len(words) + bool(more)
     v = [f"${outs + k}" for k in range(count)]
@@ -162,5 +177,5 @@ def _row(words, match, carry, more) -> list:
     def row(_, *given):
         return words_of("{ " + " ".join(lines) + " }", kinds, outs, given)
 
-    made = row(*inputs)
-    return [*made, *([] if more else [None])]
+    new_words = row(*inputs)
+    return [*new_words, *([] if more else [None])]

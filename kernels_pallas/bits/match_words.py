@@ -1,5 +1,5 @@
-"""What kernels of bit-parallel words share: match words of queries, letters of targets,
-and a program for each query and each 128 targets.
+"""Kernels of bit-parallel words share match words of queries, letters of targets, and a
+program for each query and each 128 targets.
 
 Bits lie along a query, which all threads of a program share: its *match words*, for
 each letter the places that hold it, are in shared memory. A thread has a target of its
@@ -7,8 +7,9 @@ own. The rows of match words have an odd number of words, so that the threads of
 which read the same word of up to 32 different letters, find them in different banks.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +31,13 @@ class TargetBlocks(NamedTuple):
 
 @partial(jax.jit, static_argnames=("padding", "room", "front"))
 def target_blocks(
-    codes, first, lengths, *, padding: int, room: int, front: bool = False
+    codes: jax.Array,
+    first: jax.Array,
+    lengths: jax.Array,
+    *,
+    padding: int,
+    room: int,
+    front: bool = False,
 ) -> TargetBlocks:
     """Lay out targets from a flat array, best longest first.
 
@@ -48,14 +55,14 @@ def target_blocks(
     block = jnp.arange(count, dtype=jnp.int32)
     block = jnp.repeat(block, steps, total_repeat_length=room)
     step = jnp.arange(room, dtype=jnp.int32) - starts[block]
-    own = block[:, None] * THREADS + jnp.arange(THREADS, dtype=jnp.int32)[None, :]
+    member = block[:, None] * THREADS + jnp.arange(THREADS, dtype=jnp.int32)[None, :]
     words = jnp.zeros((room, THREADS), jnp.int32)
     for k in range(LETTERS_OF_WORD):
         j = (step * LETTERS_OF_WORD + k)[:, None]
         if front:
-            j = j + (lengths[own] - (steps[block] * LETTERS_OF_WORD)[:, None])
-        letter = codes.at[first[own] + j].get(mode="clip").astype(jnp.int32)
-        letter = jnp.where((j >= 0) & (j < lengths[own]), letter, padding)
+            j = j + (lengths[member] - (steps[block] * LETTERS_OF_WORD)[:, None])
+        letter = codes.at[first[member] + j].get(mode="clip").astype(jnp.int32)
+        letter = jnp.where((j >= 0) & (j < lengths[member]), letter, padding)
         words = words | (letter << (8 * k))
     return TargetBlocks(starts, steps, words.reshape(-1))
 
@@ -65,7 +72,7 @@ def row_words(words: int) -> int:
     return words | 1
 
 
-def table_of(letters, padding: int):
+def table_of(letters: jax.Array, padding: int):
     """Match words of queries: int32 (Q, size), rows of ``row_words``.
 
     Parameters
@@ -84,7 +91,9 @@ def table_of(letters, padding: int):
     return jnp.pad(flat, ((0, 0), (0, -flat.shape[1] % THREADS)))
 
 
-def every_pair(program, table, arrays, interpret, rows: int | None = None):
+def every_pair(
+    program: Callable, table: Any, arrays: Any, interpret: Any, rows: int | None = None
+):
     """Run a program for every row of a table and every block of targets.
 
     Parameters
@@ -114,7 +123,7 @@ def every_pair(program, table, arrays, interpret, rows: int | None = None):
     return values.reshape(rows, count * THREADS)
 
 
-def match_words(th: Threads, table, match, query, size: int):
+def match_words(th: Threads, table: Any, match: Any, query: Any, size: int):
     """The match words of a query, from the table to shared memory, to be read."""
     thread = th.index()
     for at in range(0, size, THREADS):

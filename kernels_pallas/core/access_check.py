@@ -9,6 +9,7 @@ ones for the test that ran the kernel.
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,9 @@ OUTSIDE = []  # a sentence for each access that left its array
 _TWIN_FILES = {Path(__file__).name, "mosaic.py", "reals.py", "exchange.py", "values.py"}
 
 
-def check_access(size, first, count=1, where=None):
+def check_access(
+    size: int, first: jax.Array, count: int = 1, where: jax.Array | None = None
+):
     """List a load or store of words ``first`` to ``first + count - 1`` a thread that
     leaves an array of ``size`` words, or is not aligned to a vector of ``count``.
 
@@ -35,7 +38,7 @@ def check_access(size, first, count=1, where=None):
     lax.cond(jnp.any(wrong), tell, lambda *_: None, first, wrong)
 
 
-def _list(place, size, count, first, wrong):
+def _list(place: str, size: int, count: int, first: jax.Array, wrong: Any):
     (threads,) = wrong.nonzero()
     start = int(first[threads[0]])
     OUTSIDE.append(

@@ -8,6 +8,9 @@ Every function has a twin in plain ``jnp`` for the interpreter, where programs r
 after the other: nobody waits there.
 """
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
@@ -17,7 +20,7 @@ from kernels_pallas.core.mosaic import WORD_LAYOUT, WORD_TYPE, Threads, word_of
 from kernels_pallas.core.registers import address, as_word, bits_of, dialects, register
 
 
-def uniform(th: Threads, value):
+def uniform(th: Threads, value: jax.Array):
     """A word that all threads of a warp share, as a scalar that may steer loops."""
     if th.plain:
         return value[0]
@@ -32,7 +35,7 @@ def uniform(th: Threads, value):
     return read(value)
 
 
-def fetch(th: Threads, ref, index, base, stride):
+def fetch(th: Threads, ref: Any, index: jax.Array, base: Any, stride: int):
     """``Threads.load`` of four words that other programs may have stored."""
     if th.plain:
         return th.load(ref, index, 4, base, stride)
@@ -40,7 +43,9 @@ def fetch(th: Threads, ref, index, base, stride):
     return _access(asm, "=r,=r,=r,=r", ref, index, base=base, stride=stride)
 
 
-def await_number(th: Threads, ref, index, least, seen):
+def await_number(
+    th: Threads, ref: Any, index: jax.Array, least: jax.Array, seen: jax.Array
+):
     """Wait until word ``index`` is at least ``least``; returns the number seen.
 
     ``seen`` is the number of an earlier wait: where it is enough nothing is read.
@@ -55,7 +60,9 @@ def await_number(th: Threads, ref, index, least, seen):
     return _access(asm, "=&r", ref, index, least, seen)[0]
 
 
-def announce(th: Threads, ref, index, number, where):
+def announce(
+    th: Threads, ref: Any, index: jax.Array, number: jax.Array, where: jax.Array
+):
     """Store a number, in threads where ``where`` is not 0, after all stores of their
     program before the last ``Threads.wait``."""
     if th.plain:
@@ -66,42 +73,50 @@ def announce(th: Threads, ref, index, number, where):
     return _access(asm, "", ref, index, number, where)
 
 
-def _access(asm, results, ref, index, *words, base=None, stride=0):
+def _access(
+    asm: str,
+    results: str,
+    ref: Any,
+    index: jax.Array,
+    *words: jax.Array,
+    base: Any = None,
+    stride: int = 0,
+):
     """PTX at a word of global memory; its results come first, then the pointer, then
     words. ``results`` are their constraints, separated by commas."""
-    results = results.split(",") if results else []
+    outputs = results.split(",") if results else []
     scalars = () if base is None else (base,)
     types = plgpu.RefType(), *(WORD_LAYOUT,) * (1 + len(words) + len(scalars))
 
-    @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * len(results))
-    def run(_, ref, at, *rest):
+    @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * len(outputs))
+    def run(_, ref: Any, at, *arrays):
         mgpu, utils, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)
-        pointer = address(ref, bits_of(at), rest[len(words) :], stride)
-        bits = map(bits_of, rest[: len(words)])
+        pointer = address(ref, bits_of(at), arrays[len(words) :], stride)
+        bits = map(bits_of, arrays[: len(words)])
         operands = [pointer, *bits]
-        kinds = ",".join([*results, "l", *["r"] * len(words)])
-        kind = f"!llvm.struct<({', '.join(['i32'] * len(results))})>"
-        kind = ir.Type.parse(kind if len(results) > 1 else "!llvm.void")
-        kind = i32 if len(results) == 1 else kind
+        kinds = ",".join([*outputs, "l", *["r"] * len(words)])
+        kind = f"!llvm.struct<({', '.join(['i32'] * len(outputs))})>"
+        kind = ir.Type.parse(kind if len(outputs) > 1 else "!llvm.void")
+        kind = i32 if len(outputs) == 1 else kind
         out = llvm.inline_asm(kind, operands, asm, kinds, has_side_effects=True)
-        if len(results) > 1:
-            values = [llvm.extractvalue(i32, out, [k]) for k in range(len(results))]
+        if len(outputs) > 1:
+            values = [llvm.extractvalue(i32, out, [k]) for k in range(len(outputs))]
         else:
-            values = [out] * len(results)
+            values = [out] * len(outputs)
         return tuple(as_word(mgpu, utils, ir, x) for x in values)
 
     return run(ref, index, *words, *scalars)
 
 
-def ticket(th: Threads, ref, shared, program):
+def ticket(th: Threads, ref: Any, shared: Any, program: Any):
     """The next number of ``ref``'s word 0, in all threads of the program; ``shared``
     is a word of shared memory. The twin gives the number of the program."""
     if th.plain:
         return th.splat(program)
 
     @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT), return_type=WORD_TYPE)
-    def take(_, ref, first):
+    def take(_, ref: Any, first):
         mgpu, utils, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)
         pointer = ir.Type.parse("!llvm.ptr<1>")
@@ -119,7 +134,7 @@ def ticket(th: Threads, ref, shared, program):
     return th.load(shared, th.splat(0))[0]
 
 
-def low_bytes(th: Threads, a, b, c, d):
+def low_bytes(th: Threads, a: jax.Array, b: jax.Array, c: jax.Array, d: jax.Array):
     """The lowest bytes of four words as one, the first lowest; int32 (128,)."""
     if th.plain:
         return (a & 255) | ((b & 255) << 8) | ((c & 255) << 16) | (d << 24)
@@ -129,7 +144,7 @@ def low_bytes(th: Threads, a, b, c, d):
     return word_of(asm, a, b, c, d, alone=True)
 
 
-def ballot(th: Threads, flags):
+def ballot(th: Threads, flags: jax.Array):
     """The lanes of the warp whose word is not 0, a bit each, in all of them."""
     if th.plain:
         bits = lax.shift_left(jnp.ones(32, jnp.int32), jnp.arange(32, dtype=jnp.int32))

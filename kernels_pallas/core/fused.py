@@ -6,6 +6,7 @@ time do so. A function that is given to ``fused`` is run once, while its kernel 
 lowered, and emits the same MLIR directly.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +26,8 @@ from kernels_pallas.core.registers import (
 )
 
 
-def fused(th, function, ref, values, like):
-    """What ``function(th, ref, values)`` returns.
+def fused(th: Any, function: Callable, ref: Any, values: Any, like: Any):
+    """The result of ``function(th, ref, values)``, whose operations are one primitive.
 
     Parameters
     ----------
@@ -44,24 +45,24 @@ def fused(th, function, ref, values, like):
     layouts = (plgpu.RefType(), *map(_layout_of, given))
 
     @plgpu.inline_mgpu(arg_types=layouts, return_type=tuple(map(_type_of, likes)))
-    def emit(_, ref, *arrays):
+    def emit(_, ref: Any, *arrays):
         emitter = Emitter(th.integer_halves)
         registers = jax.tree.unflatten(tree, map(emitter.register, arrays))
-        made = jax.tree.leaves(function(emitter, ref, registers))
+        results = jax.tree.leaves(function(emitter, ref, registers))
         return tuple(
             emitter.array(x, y.dtype == jnp.float32)
-            for x, y in zip(made, likes, strict=True)
+            for x, y in zip(results, likes, strict=True)
         )
 
     return jax.tree.unflatten(made_tree, emit(ref, *given))
 
 
-def _type_of(value):
+def _type_of(value: Any):
     types = {jnp.dtype(jnp.int32): WORD_TYPE, jnp.dtype(jnp.float32): REAL_TYPE}
     return types.get(value.dtype, HALVES_TYPE)
 
 
-def _layout_of(value):
+def _layout_of(value: Any):
     return WORD_LAYOUT if value.dtype.itemsize == 4 else HALVES_LAYOUT
 
 
@@ -73,36 +74,36 @@ class Register:
     bits: Any  # i32
     halves: bool = False
 
-    def __add__(self, other):
+    def __add__(self, other: "Register | int"):
         return self._with("addi", other)
 
-    def __sub__(self, other):
+    def __sub__(self, other: "Register | int"):
         return self._with("subi", other)
 
-    def __mul__(self, other):
+    def __mul__(self, other: "Register | int"):
         return self._with("muli", other)
 
-    def __and__(self, other):
+    def __and__(self, other: "Register | int"):
         return self._with("andi", other)
 
-    def __or__(self, other):
+    def __or__(self, other: "Register | int"):
         return self._with("ori", other)
 
-    def __lshift__(self, other):
+    def __lshift__(self, other: "Register | int"):
         return self._with("shli", other)
 
-    def _with(self, name, other):
+    def _with(self, name: str, other: "Register | int"):
         _, utils, ir, arith, _, vector = dialects()
         i32 = ir.IntegerType.get_signless(32)
-        one, two = (
+        left, right = (
             self.bits,
             utils.c(other, i32) if isinstance(other, int) else other.bits,
         )
         if not self.halves:
-            return Register(getattr(arith, name)(one, two))
+            return Register(getattr(arith, name)(left, right))
         pair = ir.VectorType.get((2,), ir.IntegerType.get_signless(16))
-        one, two = (utils.bitcast(x, pair) for x in (one, two))
-        return Register(utils.bitcast(getattr(arith, name)(one, two), i32), True)
+        left, right = (utils.bitcast(x, pair) for x in (left, right))
+        return Register(utils.bitcast(getattr(arith, name)(left, right), i32), True)
 
 
 @dataclass(frozen=True)
@@ -112,11 +113,11 @@ class Emitter:
     integer_halves: bool
     plain = False
 
-    def register(self, array):
+    def register(self, array: Any):
         """The register of an array."""
         return Register(bits_of(array), str(array.mlir_dtype) == "i16")
 
-    def array(self, register, real=False):
+    def array(self, register: Register, real: bool = False):
         """A register as an array, of float32 where it is a ``real``."""
         mgpu, utils, ir, *_ = dialects()
         if real:
@@ -127,18 +128,18 @@ class Emitter:
         kind = ir.VectorType.get((lanes,), ir.IntegerType.get_signless(32 // lanes))
         return fragment(mgpu, utils.bitcast(register.bits, kind), layout.to_mgpu())
 
-    def splat(self, value):
+    def splat(self, value: Any):
         """A Python int in every thread."""
         _, utils, ir, *_ = dialects()
         return Register(utils.c(value, ir.IntegerType.get_signless(32)))
 
-    def words(self, register):
+    def words(self, register: Register):
         return Register(register.bits)
 
-    def halves(self, register):
+    def halves(self, register: Register):
         return Register(register.bits, True)
 
-    def maximum(self, a, b):
+    def maximum(self, a: Register, b: Register):
         """As ``Threads.maximum``."""
         _, _, ir, arith, llvm, _ = dialects()
         if not a.halves:
@@ -148,28 +149,28 @@ class Emitter:
         asm = f"max.{kind} $0, $1, $2;"
         return Register(llvm.inline_asm(i32, both, asm, "=r,r,r"), True)
 
-    def real(self, name, a, b):
+    def real(self, name: str, a: Register, b: Register):
         """The operation of MLIR's ``arith`` with this name, on words as float32."""
         _, utils, ir, arith, *_ = dialects()
         f32 = ir.F32Type.get()
         both = (utils.bitcast(x.bits, f32) for x in (a, b))
-        made = getattr(arith, name)(*both)
-        return Register(utils.bitcast(made, ir.IntegerType.get_signless(32)))
+        results = getattr(arith, name)(*both)
+        return Register(utils.bitcast(results, ir.IntegerType.get_signless(32)))
 
-    def asm(self, text, *registers):
+    def asm(self, text: str, *registers: Register):
         """A word by PTX: $0, from the words $1, $2, ... of the thread alone."""
         _, _, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)
         kinds = ",".join(["=r"] + ["r"] * len(registers))
         return Register(llvm.inline_asm(i32, [x.bits for x in registers], text, kinds))
 
-    def shift_right(self, register, count):
+    def shift_right(self, register: Register, count: int):
         """Words whose bits move down by a Python int; zeros follow."""
         _, utils, ir, arith, *_ = dialects()
         places = utils.c(count, ir.IntegerType.get_signless(32))
         return Register(arith.shrui(register.bits, places))
 
-    def load(self, ref, index, count=1, more=0):
+    def load(self, ref: Any, index: Register, count: int = 1, more: int = 0):
         """``count`` (1, 2 or 4) consecutive words, as ``Threads.load``."""
         pointer = address(ref, index.bits, None, 0, more)
         return tuple(map(Register, read(pointer, count)))

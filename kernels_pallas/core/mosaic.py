@@ -7,8 +7,10 @@ Every helper that has to be written in MLIR or PTX has a twin in plain ``jnp``: 
 ``plain=True`` a kernel runs in the GPU interpreter (JAX 0.11 or newer), values and all.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +38,15 @@ WORD_TYPE = plgpu.ShapeDtypeStruct((THREADS,), jnp.int32, layout=WORD_LAYOUT)
 HALVES_TYPE = plgpu.ShapeDtypeStruct((2 * THREADS,), jnp.int16, layout=HALVES_LAYOUT)
 
 
-def kernel(body, out_type, scratch_types, grid, names, interpret, warpgroups=1):
+def kernel(
+    body: Callable,
+    out_type: Any,
+    scratch_types: Any,
+    grid: tuple[int, ...],
+    names: tuple[str, ...],
+    interpret: Any,
+    warpgroups: int = 1,
+):
     """``plgpu.kernel`` without automatic barriers.
 
     One warpgroup alone, or two, may have 255 registers a thread; with four in a
@@ -73,7 +83,7 @@ def interpreter():
     return parameters and parameters()
 
 
-def where(mask, yes, no):
+def where(mask: jax.Array, yes: Any, no: Any):
     """``jnp.where`` on words whose cases may be scalars.
 
     A scalar first case would make Mosaic forget that the result is signed.
@@ -101,15 +111,15 @@ class Threads:
             return jnp.arange(self.count, dtype=jnp.int32)
         return plgpu.broadcasted_iota(jnp.int32, (THREADS,), 0, layout=WORD_LAYOUT)
 
-    def splat(self, value):
+    def splat(self, value: Any):
         """A scalar in every thread, int32 (128,)."""
         array = lax.broadcast(jnp.asarray(value, jnp.int32), (self.count,))
         return array if self.plain else plgpu.layout_cast(array, WORD_LAYOUT)
 
-    def _each(self, value):
+    def _each(self, value: Any):
         return value if value.ndim else self.splat(value)
 
-    def any(self, flags):
+    def any(self, flags: jax.Array):
         """1 where a thread of this warp has a flag (int32) other than 0, else 0.
 
         A scalar that differs between warps: it may steer loops in which threads do
@@ -126,12 +136,12 @@ class Threads:
             asm = "{ .reg .pred p, q; setp.ne.b32 p, $1, 0;"
             asm += " vote.sync.any.pred q, p, -1; selp.b32 $0, 1, 0, q; }"
             bits = utils.bitcast(register(x), i32)
-            some = llvm.inline_asm(i32, [bits], asm, "=r,r", has_side_effects=True)
-            return mgpu.FragmentedArray.splat(some, (), is_signed=True)
+            answer = llvm.inline_asm(i32, [bits], asm, "=r,r", has_side_effects=True)
+            return mgpu.FragmentedArray.splat(answer, (), is_signed=True)
 
         return vote(flags)
 
-    def words(self, halves):
+    def words(self, halves: jax.Array):
         """int16 (256,) -> int32 (128,), the same registers."""
         if halves.dtype == jnp.int32:
             return halves
@@ -139,13 +149,13 @@ class Threads:
             return lax.bitcast_convert_type(halves.reshape(THREADS, 2), jnp.int32)
         return self._reinterpret(halves, HALVES_LAYOUT, WORD_TYPE)
 
-    def halves(self, words):
+    def halves(self, words: jax.Array):
         """int32 (128,) -> int16 (256,), the same registers."""
         if self.plain:
             return lax.bitcast_convert_type(words, jnp.int16).reshape(-1)
         return self._reinterpret(words, WORD_LAYOUT, HALVES_TYPE)
 
-    def _reinterpret(self, value, layout, out):
+    def _reinterpret(self, value: Any, layout: Any, out: Any):
         @plgpu.inline_mgpu(arg_types=(layout,), return_type=out)
         def cast(_, x):
             mgpu, _, ir, _, _, vector = dialects()
@@ -156,7 +166,7 @@ class Threads:
 
         return cast(value)
 
-    def maximum(self, a, b):
+    def maximum(self, a: jax.Array, b: jax.Array):
         """The larger of two words, or of two pairs of halves.
 
         Without ``integer_halves`` that of their bits as float16: one of two halves at
@@ -170,11 +180,11 @@ class Threads:
         both = self.words(a), self.words(b)
         return self.halves(word_of("max.f16x2 $0, $1, $2;", *both, alone=True))
 
-    def shift_right(self, words, count):
+    def shift_right(self, words: jax.Array, count: int):
         """Words whose bits move down by a Python int; zeros follow."""
         return lax.shift_right_logical(words, self.splat(count))
 
-    def shift_up(self, value, width):
+    def shift_up(self, value: Any, width: int):
         """The value of the thread before, within groups of ``width`` threads; the
         first of a group keeps its own."""
         if self.plain:
@@ -185,11 +195,19 @@ class Threads:
         asm = f"shfl.sync.up.b32 $0, $1, 1, {(32 - width) << 8}, -1;"
         return word_of(asm, value)
 
-    def read_only(self, ref):
+    def read_only(self, ref: Any):
         """A ref that is only read; the twin reads it once, which is faster there."""
         return ref[...].reshape(-1) if self.plain else ref
 
-    def load(self, ref, index, count=1, base=None, stride=0, more=0):
+    def load(
+        self,
+        ref: Any,
+        index: jax.Array,
+        count: int = 1,
+        base: Any = None,
+        stride: int = 0,
+        more: int = 0,
+    ):
         """``count`` (1, 2 or 4) consecutive words a thread, as a tuple of (128,).
 
         ``ref`` is flat int32; a thread's first word is ``base * stride + index +
@@ -208,14 +226,23 @@ class Threads:
         )
 
         @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * count)
-        def loads(_, ref, at, *base):
+        def loads(_, ref: Any, at, *base: Any):
             mgpu, utils, ir, *_ = dialects()
             pointer = address(ref, bits_of(at), base, stride, more)
             return tuple(as_word(mgpu, utils, ir, v) for v in read(pointer, count))
 
         return loads(ref, index, *(() if base is None else (self._each(base),)))
 
-    def store(self, ref, index, values, base=None, stride=0, where=None, more=0):
+    def store(
+        self,
+        ref: Any,
+        index: jax.Array,
+        values: tuple[jax.Array, ...],
+        base: Any = None,
+        stride: int = 0,
+        where: jax.Array | None = None,
+        more: int = 0,
+    ):
         """Store ``len(values)`` (1, 2 or 4) consecutive words a thread, in threads
         where the int32 ``where`` is not 0; addresses as in ``load``."""
         count = len(values)
@@ -234,11 +261,11 @@ class Threads:
         types = (plgpu.RefType(),) + (WORD_LAYOUT,) * (1 + count + len(extra))
 
         @plgpu.inline_mgpu(arg_types=types)
-        def stores(_, ref, at, *rest):
+        def stores(_, ref: Any, at, *arrays):
             mgpu, utils, ir, arith, llvm, _ = dialects()
             i32 = ir.IntegerType.get_signless(32)
-            data = [utils.bitcast(register(v), i32) for v in rest[:count]]
-            others = list(rest[count:])
+            data = [utils.bitcast(register(v), i32) for v in arrays[:count]]
+            others = list(arrays[count:])
             mask = None if where is None else others.pop(0)
             pointer = address(ref, bits_of(at), others, stride, more)
             vector = f".v{count}" if count > 1 else ""
@@ -272,7 +299,7 @@ class Threads:
         barrier()
 
 
-def _larger_float16(a, b):
+def _larger_float16(a: jax.Array, b: jax.Array):
     """The bits of the larger of two float16, or of the one that is a number."""
 
     def rank(bits):
@@ -285,14 +312,14 @@ def _larger_float16(a, b):
     return jnp.where(both_nan, jnp.int16(0x7FFF), larger)
 
 
-def word_of(asm, *words, alone=False):
+def word_of(asm: str, *words: jax.Array, alone: bool = False):
     """A word a thread by PTX: $0, from the words $1, $2, ...
 
     alone : it depends on nothing but a thread's own words
     """
 
     @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,) * len(words), return_type=WORD_TYPE)
-    def ask(_, *words):
+    def ask(_, *words: jax.Array):
         mgpu, utils, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)
         bits = [utils.bitcast(register(x), i32) for x in words]
@@ -303,7 +330,7 @@ def word_of(asm, *words, alone=False):
     return ask(*words)
 
 
-def words_of(asm, kinds, count, given):
+def words_of(asm: str, kinds: str, count: int, given: Any):
     """``count`` words a thread by PTX, at least one, inside of ``inline_mgpu``: outputs
     are $0, $1 ... and then come the words ``given``.
 
@@ -315,6 +342,6 @@ def words_of(asm, kinds, count, given):
     if count == 1:
         return (as_word(mgpu, utils, ir, llvm.inline_asm(i32, bits, asm, kinds)),)
     kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
-    made = llvm.inline_asm(kind, bits, asm, kinds)
-    each = (llvm.extractvalue(i32, made, [k]) for k in range(count))
-    return tuple(as_word(mgpu, utils, ir, one) for one in each)
+    struct = llvm.inline_asm(kind, bits, asm, kinds)
+    each = (llvm.extractvalue(i32, struct, [k]) for k in range(count))
+    return tuple(as_word(mgpu, utils, ir, word) for word in each)

@@ -5,7 +5,9 @@ at most two units in the last place off.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
@@ -33,7 +35,7 @@ rcp.approx.ftz.f32 a, $1; neg.f32 e, $1; fma.rn.f32 e, e, a, {ONE};
 fma.rn.f32 $0, a, e, a; }}"""
 
 
-def fragment_of(body, *values, alone=True):
+def fragment_of(body: str, *values: jax.Array, alone: bool = True):
     """A number a thread by PTX, from others; ``alone`` as of ``word_of``."""
 
     @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,) * len(values), return_type=REAL_TYPE)
@@ -48,7 +50,7 @@ def fragment_of(body, *values, alone=True):
     return run(*values)
 
 
-def _number(mgpu, ir, vector, value):
+def _number(mgpu: Any, ir: Any, vector: Any, value: Any):
     import numpy as np
 
     registers = np.empty((1,), dtype=object)
@@ -58,7 +60,7 @@ def _number(mgpu, ir, vector, value):
     return mgpu.FragmentedArray(_registers=registers, _layout=layout, _is_signed=None)
 
 
-def _scalar(array):
+def _scalar(array: Any):
     _, _, ir, _, _, vector = dialects()
     return vector.extract(register(array), [], ir.DenseI64ArrayAttr.get([0]))
 
@@ -70,12 +72,12 @@ class Reals:
     th: Threads
     dual: bool = False  # whether functions are differentiated
 
-    def splat(self, value):
+    def splat(self, value: Any):
         """A scalar in every thread."""
         array = lax.broadcast(jnp.asarray(value, jnp.float32), (self.th.count,))
         return array if self.th.plain else plgpu.layout_cast(array, WORD_LAYOUT)
 
-    def lse(self, a, b):
+    def lse(self, a: jax.Array, b: jax.Array):
         """log(exp(a) + exp(b)), and exp(-|a - b|)."""
         if self.th.plain:
             less = jnp.exp(-jnp.abs(a - b))
@@ -83,26 +85,51 @@ class Reals:
         less = fragment_of(EXP_OF_DISTANCE, a, b)
         return fragment_of(LOG_OF_SUM, less, a, b), less
 
-    def exp(self, x):
+    def exp(self, x: jax.Array):
         return jnp.exp(x) if self.th.plain else fragment_of(EXP, x)
 
-    def inverse(self, x):
+    def inverse(self, x: jax.Array):
         return 1 / x if self.th.plain else fragment_of(INVERSE, x)
 
-    def load(self, ref, index, count=1, base=None, stride=0, more=0):
+    def load(
+        self,
+        ref: Any,
+        index: jax.Array,
+        count: int = 1,
+        base: Any = None,
+        stride: int = 0,
+        more: int = 0,
+    ):
         """As ``Threads.load``, of a float32 ref."""
         words = self.th.load(ref, index, count, base, stride, more)
         if self.th.plain:
             return words
         return tuple(lax.bitcast_convert_type(x, jnp.float32) for x in words)
 
-    def store(self, ref, index, values, base=None, stride=0, where=None, more=0):
+    def store(
+        self,
+        ref: Any,
+        index: jax.Array,
+        values: tuple[jax.Array, ...],
+        base: Any = None,
+        stride: int = 0,
+        where: jax.Array | None = None,
+        more: int = 0,
+    ):
         """As ``Threads.store``, to a float32 ref."""
         if not self.th.plain:
             values = tuple(lax.bitcast_convert_type(x, jnp.int32) for x in values)
         self.th.store(ref, index, values, base, stride, where, more)
 
-    def next_lane(self, values, lanes, down, shared, turn, thread):
+    def next_lane(
+        self,
+        values: tuple[jax.Array, ...],
+        lanes: int,
+        down: bool,
+        shared: Any,
+        turn: Any,
+        thread: jax.Array,
+    ):
         """The values of the thread before (``down``: behind), in groups of 32 or all.
 
         From warp to warp they go through ``shared`` memory, whose two halves take
@@ -114,9 +141,9 @@ class Reals:
             return tuple(x[other] for x in values)
         way, mask = ("down", 31) if down else ("up", 0)
         asm = f"shfl.sync.{way}.b32 $0, $1, 1, {mask}, -1;"
-        own = tuple(fragment_of(asm, x, alone=False) for x in values)
+        within = tuple(fragment_of(asm, x, alone=False) for x in values)
         if lanes == WARP:
-            return own
+            return within
         th, count = self.th, len(values)
         warps = lanes // WARP
         lane, warp = thread & (WARP - 1), lax.shift_right_logical(thread, th.splat(5))
@@ -130,4 +157,6 @@ class Reals:
         at = (turn * warps + near) * count
         across = [self.load(shared, at + k)[0] for k in range(count)]
         takes = lane == takes
-        return tuple(jnp.where(takes, a, b) for a, b in zip(across, own, strict=True))
+        return tuple(
+            jnp.where(takes, a, b) for a, b in zip(across, within, strict=True)
+        )

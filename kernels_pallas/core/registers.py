@@ -1,6 +1,8 @@
 """Registers of a thread as Mosaic GPU holds them, and pointers, in MLIR: what helpers
 that emit PTX are made of. They are called inside of ``inline_mgpu``."""
 
+from typing import Any
+
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 THREADS = 128
@@ -17,11 +19,11 @@ def dialects():
     return mgpu, utils, ir, arith, llvm, vector
 
 
-def register(array):
+def register(array: Any):
     return array.registers.flat[0]
 
 
-def fragment(mgpu, register, layout, signed=True):
+def fragment(mgpu: Any, register: Any, layout: Any, signed: bool | None = True):
     import numpy as np
 
     registers = np.empty((1,), dtype=object)
@@ -29,23 +31,23 @@ def fragment(mgpu, register, layout, signed=True):
     return mgpu.FragmentedArray(_registers=registers, _layout=layout, _is_signed=signed)
 
 
-def as_word(mgpu, utils, ir, bits):
-    one = ir.VectorType.get((1,), ir.IntegerType.get_signless(32))
-    return fragment(mgpu, utils.bitcast(bits, one), WORD_LAYOUT.to_mgpu())
+def as_word(mgpu: Any, utils: Any, ir: Any, bits: Any):
+    element = ir.VectorType.get((1,), ir.IntegerType.get_signless(32))
+    return fragment(mgpu, utils.bitcast(bits, element), WORD_LAYOUT.to_mgpu())
 
 
-def space(ref):
+def space(ref: Any):
     _, utils, ir, *_ = dialects()
     return ".shared" if utils.is_smem_ref(ref) else ".global"
 
 
-def bits_of(array):
+def bits_of(array: Any):
     """The register of an array as i32."""
     _, utils, ir, *_ = dialects()
     return utils.bitcast(register(array), ir.IntegerType.get_signless(32))
 
 
-def read(pointer, count):
+def read(pointer: Any, count: int):
     """``count`` (1, 2 or 4) consecutive words at a pointer, i32 each."""
     _, utils, ir, _, llvm, _ = dialects()
     i32 = ir.IntegerType.get_signless(32)
@@ -56,7 +58,7 @@ def read(pointer, count):
     return [llvm.extractelement(words, utils.c(k, i32)) for k in range(count)]
 
 
-def address(ref, index, base, stride, more=0):
+def address(ref: Any, index: Any, base: Any, stride: int, more: int = 0):
     """Pointer to word ``base * stride + index + more`` of a flat int32 ref; the index
     is i32."""
     _, utils, ir, arith, llvm, _ = dialects()

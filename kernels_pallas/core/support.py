@@ -2,6 +2,7 @@
 
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 import jax
 
@@ -12,7 +13,7 @@ OLDER_GPUS_SINCE = (0, 11)
 
 
 @cache
-def supported(device=None) -> tuple[bool, str]:
+def supported(device: Any = None) -> tuple[bool, str]:
     """Whether the kernels run on a device, JAX's first by default, and why (not)."""
     device = device or jax.devices()[0]
     if device.platform not in ("gpu", "cuda"):

@@ -112,7 +112,7 @@ def pair_edits(
 
 
 class _Block(NamedTuple):
-    """What all groups of the pairs of a program need."""
+    """The pairs of a program, as all their groups need them."""
 
     th: Threads
     words: int
@@ -123,29 +123,55 @@ class _Block(NamedTuple):
     width: jax.Array  # columns of each thread
 
 
-def _columns_program(starts, steps, columns, width, start, step, letters, height,
-                     out, table, *, words, padding, plain):  # fmt: skip
+class _PairRefs(NamedTuple):
+    """The inputs of a launch, as ``pair_edits`` takes them."""
+
+    columns: TargetBlocks
+    width: jax.Array
+    letters: TargetBlocks
+    height: jax.Array
+
+
+def _given(refs: tuple) -> tuple[_PairRefs, tuple]:
+    """The inputs among the arrays of a program, and those that follow them."""
+    fields = len(TargetBlocks._fields)
+    columns, letters = refs[:fields], refs[fields + 1 : 2 * fields + 1]
+    width, height = refs[fields], refs[2 * fields + 1]
+    sides = TargetBlocks(*columns), width, TargetBlocks(*letters), height
+    return _PairRefs(*sides), refs[2 * fields + 2 :]
+
+
+def _block_of(th: Threads, given: _PairRefs, words, padding, table):
+    """The pairs of this program, and the rows of each."""
+    block, (columns, width, letters, height) = lax.axis_index("block"), given
+    (w,) = th.load(width, th.index(), base=block, stride=THREADS)
+    (rows,) = th.load(height, th.index(), base=block, stride=THREADS)
+    about = _Block(
+        th=th, words=words, padding=padding,
+        columns=(columns.starts[block], columns.letters),
+        letters=(letters.starts[block], letters.steps[block], letters.letters),
+        table=table, width=w,
+    )  # fmt: skip
+    return about, rows
+
+
+def _columns_program(*refs, words, padding, plain):
     """128 pairs whose columns are no more than the words hold."""
     th, block = Threads(plain), lax.axis_index("block")
-    sides = (starts[block], columns), (start[block], step[block], letters)
-    (w,) = th.load(width, th.index(), base=block, stride=THREADS)
-    about = _Block(th, words, padding, *sides, table, w)
-    (total,) = th.load(height, th.index(), base=block, stride=THREADS)
+    given, (out, table) = _given(refs)
+    about, total = _block_of(th, given, words, padding, table)
     total = _group(about, jnp.int32(0), total, None)
     th.store(out, th.index(), (total,), base=block, stride=THREADS)
 
 
-def _groups_program(starts, steps, columns, width, start, step, letters, height,
-                    out, edges, table, *, words, padding, plain):  # fmt: skip
+def _groups_program(*refs, words, padding, plain):
     """128 pairs of any lengths."""
     th, block = Threads(plain), lax.axis_index("block")
-    sides = (starts[block], columns), (start[block], step[block], letters)
-    (w,) = th.load(width, th.index(), base=block, stride=THREADS)
-    about = _Block(th, words, padding, *sides, table, w)
-    (total,) = th.load(height, th.index(), base=block, stride=THREADS)
+    given, (out, edges, table) = _given(refs)
+    about, total = _block_of(th, given, words, padding, table)
     _begin_edges(about, edges)
     rows = words * ROWS_OF_WORD
-    groups = lax.div(steps[block] + jnp.int32(rows - 1), jnp.int32(rows))
+    groups = lax.div(given.columns.steps[block] + jnp.int32(rows - 1), jnp.int32(rows))
 
     def group(g, total):
         return _group(about, g, total, edges)
@@ -211,11 +237,11 @@ def _masks(about: _Block, rows, code) -> list:
         places.append((place, field.first * words * THREADS))
 
     def mask(word: int):
-        found = [
+        common = [
             th.load(rows, place, more=first + word * THREADS)[0]
             for place, first in places
         ]
-        return _and(found)
+        return _and(common)
 
     return [partial(mask, word) for word in range(words)]
 
@@ -239,9 +265,9 @@ def _match_words(about: _Block, group):
             ]
         place = thread + th.splat(w * THREADS)
         for field in fields:
-            some = planes[field.shift : field.shift + field.bits]
+            chosen = planes[field.shift : field.shift + field.bits]
             for value in range(field.rows):
-                sides = [x if value >> k & 1 else ~x for k, x in enumerate(some)]
+                sides = [x if value >> k & 1 else ~x for k, x in enumerate(chosen)]
                 more = (field.first + value) * words * THREADS
                 th.store(table, place, (_and(sides),), more=more)
         return jnp.int32(0)
@@ -295,10 +321,10 @@ def _first_bits(th: Threads, count):
 
 
 def _and(words):
-    found = words[0]
+    common = words[0]
     for word in words[1:]:
-        found = found & word
-    return found
+        common = common & word
+    return common
 
 
 def _down(th: Threads, words, count: int):

@@ -3,6 +3,9 @@
 The recurrence is that of ``edits.edits``.
 """
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
@@ -18,7 +21,14 @@ from kernels_pallas.core.mosaic import (
 ASM_WORDS = 8  # words of a statement
 
 
-def next_row(th: Threads, rises, falls, masks, edge, separators=()) -> tuple:
+def next_row(
+    th: Threads,
+    rises: tuple,
+    falls: tuple,
+    masks: Any,
+    edge: tuple,
+    separators: Any = (),
+) -> tuple:
     """P and N of the next letter, their words from the lowest on, and the edge.
 
     masks : functions without arguments -> match words
@@ -32,30 +42,32 @@ def next_row(th: Threads, rises, falls, masks, edge, separators=()) -> tuple:
         part = slice(at, at + ASM_WORDS)
         match, cuts = ([word() for word in side[part]] for side in (masks, separators))
         count = len(match)
-        made = (_plain_row if th.plain else _row)(
+        new_words = (_plain_row if th.plain else _row)(
             rises[part], falls[part], match, cuts, *edge
         )
-        up += made[:count]
-        down += made[count : 2 * count]
-        edge = tuple(made[2 * count :])
+        up += new_words[:count]
+        down += new_words[count : 2 * count]
+        edge = tuple(new_words[2 * count :])
     return tuple(up), tuple(down), edge
 
 
-def _plain_row(rises, falls, match, cuts, *edge) -> list:
+def _plain_row(
+    rises: tuple, falls: tuple, match: Any, cuts: Any, *edge: jax.Array
+) -> list:
     """P and N of some words, the carry of the sum and the last U and V, in ``jnp``.
 
     cuts : separators, or nothing
     edge : h, or these three of the words before
     """
     cuts = cuts or [jnp.zeros(rises[0].shape, jnp.int32)] * len(rises)
-    one, zero = jnp.uint32(1), jnp.zeros(rises[0].shape, jnp.int32)
+    unit, zero = jnp.uint32(1), jnp.zeros(rises[0].shape, jnp.int32)
     carry, up, down = (zero, edge[0] << 31, zero) if len(edge) == 1 else edge
 
     def unsigned(x):
         return lax.bitcast_convert_type(x, jnp.uint32)
 
     over = carry.astype(jnp.uint32)
-    up, down, made = unsigned(up), unsigned(down), []
+    up, down, new_words = unsigned(up), unsigned(down), []
     for words in zip(rises, falls, match, cuts, strict=True):
         p, n, m, cut = map(unsigned, words)
         both = m & p
@@ -64,15 +76,17 @@ def _plain_row(rises, falls, match, cuts, *edge) -> list:
         d = (total ^ p) | m | n
         before, up, down = (up, down), n | ~(d | p), d & p & ~cut
         h, v = (
-            lax.shift_left(x, one) | lax.shift_right_logical(y, jnp.uint32(31))
+            lax.shift_left(x, unit) | lax.shift_right_logical(y, jnp.uint32(31))
             for x, y in zip((up, down), before, strict=True)
         )
-        made.append((v | ~(d | h), (d & h) | cut))
-    made = [side for sides in zip(*made, strict=True) for side in sides]
-    return [lax.bitcast_convert_type(x, jnp.int32) for x in (*made, over, up, down)]
+        new_words.append((v | ~(d | h), (d & h) | cut))
+    new_words = [side for sides in zip(*new_words, strict=True) for side in sides]
+    return [
+        lax.bitcast_convert_type(x, jnp.int32) for x in (*new_words, over, up, down)
+    ]
 
 
-def _row(rises, falls, match, cuts, *edge) -> list:
+def _row(rises: tuple, falls: tuple, match: Any, cuts: Any, *edge: jax.Array) -> list:
     """The same by PTX; the carry stays in the condition code from word to word."""
     count = len(rises)
     outs = 2 * count + 3
@@ -128,7 +142,7 @@ def _names(letter: str, count: int) -> str:
     return ", ".join(f"{letter}{k}" for k in range(count))
 
 
-def one_bits(th: Threads, word):
+def one_bits(th: Threads, word: jax.Array):
     """How many bits of a word are 1."""
     if th.plain:
         return lax.population_count(word)

@@ -165,8 +165,8 @@ def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
         state : the slot, its first bit in the word, the total so far
         """
         slot, begin, total = state
-        some = th.splat(_bits(begin, begin + room))
-        total = total + one_bits(th, rise & some) - one_bits(th, fall & some)
+        slot_bits = th.splat(_bits(begin, begin + room))
+        total = total + one_bits(th, rise & slot_bits) - one_bits(th, fall & slot_bits)
         query, ends = stack * slots + slot, begin + room <= WORD_BITS
         where = th.splat((ends & (query < rows)).astype(jnp.int32))
         at, ends = query * blocks + block, ends.astype(jnp.int32)

@@ -117,9 +117,8 @@ def align(problem: Problem, queries, m, targets, n, tie=None, stacks=None, *,
     tie = jnp.pad(tie, [(0, padded - size) for size, padded in room])
     if isinstance(targets, Letters):
         assert records or not s.tile, "no size for the records of Letters"
-    result = run(
-        problem, queries, m, targets, n, tie, stacks, s, runs, interpret, records
-    )
+    sides = Sides(queries, m, targets, n)
+    result = run(problem, sides, tie, stacks, s, runs, records, interpret)
     return jax.tree.map(lambda x: x[(..., *map(slice, pairs))], result)
 
 
@@ -132,18 +131,29 @@ def _pad(multiple, codes, lengths):
     return jnp.pad(codes, ((0, spare), (0, 0))), lengths
 
 
-def run(problem: Problem, queries, m, targets, n, tie, stacks, s: Fill, runs,
-        interpret, records) -> Result:  # fmt: skip
+class Sides(NamedTuple):
+    """Queries and targets of a launch, with their lengths, as ``align`` takes them."""
+
+    queries: jax.Array
+    m: jax.Array
+    targets: jax.Array | Letters
+    n: jax.Array
+
+
+def run(
+    problem: Problem, sides: Sides, tie, stacks, s: Fill, runs, records, interpret
+) -> Result:
     """Fill, end cells and walks of one launch; sizes fit ``s`` (see ``layout``)."""
-    most = max(-(-queries.shape[1] // s.strip), 1)
+    queries, m, targets, n = sides
+    strips = max(-(-queries.shape[1] // s.strip), 1)
     if s.stacks:
-        most = stacks.query.shape[2] // s.lanes
+        strips = stacks.query.shape[2] // s.lanes
         inputs = layout.stacked_inputs(problem, queries, m, stacks, targets, n, s)
     elif s.shared:
-        inputs = layout.shared_inputs(problem, queries, m, targets, n, s, most)
+        inputs = layout.shared_inputs(problem, queries, m, targets, n, s, strips)
     else:
-        inputs = layout.list_inputs(problem, queries, m, targets, n, s, most)
-    output = fill(inputs, s, most, records, interpret)
+        inputs = layout.list_inputs(problem, queries, m, targets, n, s, strips)
+    output = fill(inputs, s, strips, records, interpret)
     numbers = layout.numbers(problem, s)
     if s.shared:
         shape = m.shape[0], n.shape[0]
@@ -165,7 +175,7 @@ def run(problem: Problem, queries, m, targets, n, tie, stacks, s: Fill, runs,
         overflow = end.score > config.safe(highest, numbers.floor, s.target)
     if not s.tile:
         return Result(end.score, overflow=overflow)
-    pairs = _walk_inputs(problem, queries, m, end, tie, most, s)
+    pairs = _walk_inputs(problem, queries, m, end, tie, strips, s)
     if s.local:
         by_item = (ends.by_item(x, s) for x in (end.score, tie))
         first, last = end_tiles(inputs, output, s, *by_item, interpret)
@@ -187,7 +197,7 @@ def run(problem: Problem, queries, m, targets, n, tie, stacks, s: Fill, runs,
                   runs=operations, overflow=overflow)  # fmt: skip
 
 
-def _walk_inputs(problem, queries, m, end, tie, most, s: Fill) -> walk.WalkInputs:
+def _walk_inputs(problem, queries, m, end, tie, strips, s: Fill) -> walk.WalkInputs:
     """FillInputs of the walks; words of pairs in the order (item, group, table)."""
 
     def words(values):
@@ -196,7 +206,7 @@ def _walk_inputs(problem, queries, m, end, tie, most, s: Fill) -> walk.WalkInput
     local = jnp.asarray(s.local)
     free = jnp.stack([problem.target_start | local, problem.query_start | local])
     return walk.WalkInputs(
-        layout.row_bytes(queries, m, ends.tallest(m, s), most, s),
+        layout.row_bytes(queries, m, ends.tallest(m, s), strips, s),
         layout.walk_table(problem, s, tiles.TILE_SCALE, tiles.TILE_DIAGONAL),
         words(end.score),
         words(end.i),

@@ -106,8 +106,8 @@ def spread(m, n, *, local: bool, packed: bool, linear: bool = False,
     """
     target = target or this_target()
     heights = [x for x in FEW_QUERY_SHAPES if local or x[0] <= BORDER_SHAPES[0][0]]
-    most = -(-max(len(m), 1) // (2 if packed else 1))
-    stacks = [x for x in STACKS if x <= most] if local else [0]
+    largest = -(-max(len(m), 1) // (2 if packed else 1))
+    stacks = [x for x in STACKS if x <= largest] if local else [0]
     columns = STACKED_COLUMNS if local else (STEP_COLUMNS,)
     shapes = (
         Fill(*x, u, local, packed, linear=linear, stacks=y, target=target)
@@ -137,12 +137,12 @@ def soonest(strips, steps, s: Fill) -> float:
     """The time of a launch, in cells of a lane: that of its longest program, which
     begins first, or of all of them side by side. For ``strips`` and ``steps`` see
     ``spread``."""
-    most, every, programs = steps
+    largest, every, programs = steps
     later = s.lanes - 1  # of the last lane
     cells = s.rows * s.columns
     idle, beside = STACKED_STEP_CELLS if s.stacks else BUSY_STEP_CELLS
     beside = beside * s.target.cores / HOPPER.cores
-    longest = strips.max(initial=0) * (most + later) * (cells + LONE_STEP_CELLS)
+    longest = strips.max(initial=0) * (largest + later) * (cells + LONE_STEP_CELLS)
     shared = strips.sum() * (every + programs * later) * (cells + idle) / beside
     shared *= 1 if s.lanes >= CONFLICT_FREE_LANES else BANK_CONFLICTS
     return float(max(longest * NOT_ALONE, shared))
@@ -151,8 +151,8 @@ def soonest(strips, steps, s: Fill) -> float:
 def rows_of(lengths, s: Fill) -> np.ndarray:
     """Rows of ``Letters`` that targets of these lengths take up to the end of
     every block, int64 (blocks,)."""
-    most = -(-_highest(lengths, s.block) // s.columns)
-    return np.cumsum((most + 1) * (most > 0))
+    largest = -(-_highest(lengths, s.block) // s.columns)
+    return np.cumsum((largest + 1) * (largest > 0))
 
 
 def records_of(m, n, s: Fill) -> np.ndarray:
@@ -172,8 +172,10 @@ def _highest(values, size: int) -> np.ndarray:
 
 def record_bytes(s: Fill) -> int:
     """Device bytes of a record of a fill with checkpoints."""
-    one, two = (sum_bytes(output_shapes(s, 1, 1, 1, 1, k * s.tile)) for k in (1, 2))
-    return (two - one) // s.tile
+    single, double = (
+        sum_bytes(output_shapes(s, 1, 1, 1, 1, k * s.tile)) for k in (1, 2)
+    )
+    return (double - single) // s.tile
 
 
 def sum_bytes(shapes) -> int:
@@ -262,6 +264,8 @@ def fill_bytes(s: Fill, queries: int, targets: int, m: int, n: int,
     blocks = -(-targets // s.block)
     queries = s.stacks or (-(-queries // s.tables) if s.shared else 1)
     ends = -(-n // s.columns)
-    whole = queries * strips * blocks * records_of_strip(s, ends)
+    all_records = queries * strips * blocks * records_of_strip(s, ends)
     rows = room or blocks * (ends + 1)
-    return sum_bytes(output_shapes(s, queries, blocks, strips, rows, records or whole))
+    return sum_bytes(
+        output_shapes(s, queries, blocks, strips, rows, records or all_records)
+    )

@@ -47,12 +47,12 @@ def end_tiles(
     key, first, last = (x.swapaxes(1, 2) for x in jnp.moveaxis(places, 2, 0))
     lane = lax.broadcasted_iota(jnp.int32, key.shape, key.ndim - 1)
     tie = tie[..., None].astype(bool)
-    some = first < NO_TILE
-    line = jnp.where(some, key * s.lanes + lane, NO_TILE)
+    exists = first < NO_TILE
+    line = jnp.where(exists, key * s.lanes + lane, NO_TILE)
     # A tile begins at step x * tile - lane of its lane.
-    begin = jnp.where(some, key * s.tile - lane, NO_TILE)
+    begin = jnp.where(exists, key * s.tile - lane, NO_TILE)
     by_column = begin < begin.min(-1, keepdims=True) + s.tile
-    here = some & jnp.where(tie, by_column, line == line.min(-1, keepdims=True))
+    here = exists & jnp.where(tie, by_column, line == line.min(-1, keepdims=True))
     first = jnp.where(here, first, NO_TILE).min(-1)
     return first, jnp.where(here, last, -1).max(-1)
 
@@ -86,12 +86,12 @@ def _end_program(strips, steps, first_record, strip_records, scores, ties, peaks
         for c, (goal, swap) in enumerate(zip(goals, swaps, strict=True)):
             key, first, last = state[3 * c : 3 * c + 3]
             place = where(swap != 0, by_column, by_row)
-            own = where(swap != 0, th.splat(x), th.splat(k))
+            line_key = where(swap != 0, th.splat(x), th.splat(k))
             here = _best(th, word, c, s) == goal
-            better, same = here & (own < key), here & (own == key)
+            better, same = here & (line_key < key), here & (line_key == key)
             first = where(better, place, first)
             last = where(better | same, place, last)
-            after += [where(better, own, key), first, last]
+            after += [where(better, line_key, key), first, last]
         return tuple(after)
 
     def strip(k, state):

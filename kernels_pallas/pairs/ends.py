@@ -35,13 +35,13 @@ def by_table(words, s: Fill) -> jax.Array:
 
 def by_pair(values, s: Fill, queries: int) -> jax.Array:
     """(items, groups, tables, ...) -> (queries, targets, ...), or (pairs, ...)."""
-    rest = values.shape[3:]
+    trailing = values.shape[3:]
     if not s.shared:
-        return values.reshape(-1, *rest)
+        return values.reshape(-1, *trailing)
     blocks = values.shape[0] * s.tables // queries
-    shape = queries // s.tables, blocks, s.groups, s.tables, *rest
+    shape = queries // s.tables, blocks, s.groups, s.tables, *trailing
     order = jnp.moveaxis(values.reshape(shape), 3, 1)
-    return order.reshape(queries, blocks * s.groups, *rest)
+    return order.reshape(queries, blocks * s.groups, *trailing)
 
 
 def by_item(values, s: Fill) -> jax.Array:
@@ -196,8 +196,8 @@ def best_end(
     by_column = problem.query_end & (column.i < corner.i)
     by_row = problem.target_end & (row.j < corner.j)
     row_first = (row.score > column.score) | ((row.score == column.score) & tie)
-    rest = _choose(by_row, row, corner)
-    return _choose(by_column & ~(by_row & row_first), column, rest)
+    trailing = _choose(by_row, row, corner)
+    return _choose(by_column & ~(by_row & row_first), column, trailing)
 
 
 def _choose(which, yes, no):

@@ -41,8 +41,8 @@ def fill(inputs: FillInputs, s: Fill, strips: int, records: int = 0,
     blocks = inputs.steps.shape[0] // 2
     queries = inputs.strips.shape[0] if s.shared else 1
     rows = inputs.targets.shape[0] // s.groups
-    whole = queries * strips * blocks * records_of_strip(s, rows // blocks - 1)
-    shapes = output_shapes(s, queries, blocks, strips, rows, records or whole)
+    all_records = queries * strips * blocks * records_of_strip(s, rows // blocks - 1)
+    shapes = output_shapes(s, queries, blocks, strips, rows, records or all_records)
     run = kernel(
         partial(_fill_program, s=s, names=tuple(shapes), sizes=(blocks, strips, rows)),
         [jax.ShapeDtypeStruct((math.prod(x),), jnp.int32) for x in shapes.values()],
@@ -59,56 +59,64 @@ def fill(inputs: FillInputs, s: Fill, strips: int, records: int = 0,
     return FillOutput(**out)
 
 
-def _fill_program(numbers, strips, starts, steps, query_lengths, target_lengths,
-                  targets, scores, row_offsets, first_record, strip_records, masks,
-                  *refs, s: Fill, names, sizes):  # fmt: skip
+# Inputs that threads read by themselves.
+READ_BY_THREADS = ("query_lengths", "target_lengths", "targets", "row_offsets", "masks")
+
+
+def _fill_program(*refs, s: Fill, names, sizes):
     """One query (or two) against the targets of one block."""
-    blocks, most, room = sizes
+    blocks, strip_room, room = sizes
+    count = len(FillInputs._fields)
+    given, refs = FillInputs(*refs[:count]), refs[count:]
     out = dict(zip(names, refs, strict=False))
     table, *barrier = refs[len(names) :]
     th = s.threads
-    query_lengths, target_lengths, targets, row_offsets, masks = map(
-        th.read_only, (query_lengths, target_lengths, targets, row_offsets, masks)
+    given = given._replace(
+        **{name: th.read_only(getattr(given, name)) for name in READ_BY_THREADS}
     )
     query, block = lax.axis_index("query"), lax.axis_index("block")
     item = query * blocks + block
     thread = th.index()
     lane = thread & (s.lanes - 1)
     group = lax.shift_right_logical(thread, th.splat(s.lanes.bit_length() - 1))
-    n = Numbers(*(numbers[k] for k in range(len(Numbers._fields))))
+    n = Numbers(*(given.numbers[k] for k in range(len(Numbers._fields))))
     v = ScoreArithmetic(th, s)
     place = block * s.groups + group
-    m = th.load(query_lengths, th.splat(2 * query) if s.shared else 2 * place, 2)
-    columns = th.load(target_lengths, 2 * place, 2)
+    at = th.splat(2 * query) if s.shared else 2 * place
+    m = th.load(given.query_lengths, at, 2)
+    columns = th.load(given.target_lengths, 2 * place, 2)
     # Targets end in the last column of a step: ``lead`` columns come before them.
     bits = s.columns.bit_length() - 1
     ends = [
         lax.shift_right_logical(x + (s.columns - 1), th.splat(bits)) for x in columns
     ]
     lead = [x * s.columns - y for x, y in zip(ends, columns, strict=True)]
-    tail, total = steps[2 * block], steps[2 * block + 1]
-    count = jnp.where(total > 0, strips[query if s.shared else block], 0)
+    tail, total = given.steps[2 * block], given.steps[2 * block + 1]
+    count = jnp.where(total > 0, given.strips[query if s.shared else block], 0)
     pad = [count * s.strip - x for x in m]
     view = FillView(
-        th, s, n, v, item, block, thread, lane, group, columns, ends, lead, pad,
-        count, tail, total, starts[block], query * room if s.shared else 0, targets,
-        table, out, most, first_record[item], strip_records[block],
+        th=th, s=s, n=n, v=v, item=item, block=block, thread=thread, lane=lane,
+        group=group, columns=columns, ends=ends, lead=lead, pad=pad, count=count,
+        tail=tail, total=total, start=given.starts[block],
+        room=query * room if s.shared else 0, targets=given.targets, table=table,
+        out=out, strip_room=strip_room, first_record=given.first_record[item],
+        strip_records=given.strip_records[block],
     )  # fmt: skip
 
     def strip(k, track):
         if s.shared:
-            _load_table(th, scores, query * most + k, table, barrier)
-        rows = _own_rows(view, row_offsets, k) if not s.shared else None
-        own = view._replace(table=th.read_only(table))
+            _load_table(th, given.scores, query * strip_room + k, table, barrier)
+        rows = _own_rows(view, given.row_offsets, k) if not s.shared else None
+        strip_view = view._replace(table=th.read_only(table))
         if not s.stacks:
-            return _strip(own, k, rows, track)
-        (mask,) = th.load(masks, lane, 1, query * most + k, s.lanes)
-        (best,) = _strip(own._replace(mask=mask), k, rows, track)
-        th.store(out["best"], thread, (th.words(best),), item * most + k, THREADS)
+            return _strip(strip_view, k, rows, track)
+        (mask,) = th.load(given.masks, lane, 1, query * strip_room + k, s.lanes)
+        (best,) = _strip(strip_view._replace(mask=mask), k, rows, track)
+        th.store(out["best"], thread, (th.words(best),), item * strip_room + k, THREADS)
         return track
 
     if not s.shared:
-        _load_table(th, scores, 0, table, barrier)
+        _load_table(th, given.scores, 0, table, barrier)
     track = lax.fori_loop(jnp.int32(0), count, strip, _start(view, m))
     if s.stacks:
         return
@@ -133,7 +141,7 @@ def _start(view, m):
 def _own_rows(view, row_offsets, k):
     """Lists: offsets of the table's rows, for the K rows of this lane."""
     s, th = view.s, view.th
-    base = view.block * view.most + k
+    base = view.block * view.strip_room + k
     at = view.thread * s.rows
     words = ()
     for c in range(0, s.rows, 4):

@@ -93,9 +93,11 @@ def numbers(problem: Problem, s: Fill) -> Numbers:
 
 
 def local_floor(problem: Problem, s: Fill) -> jax.Array:
-    """What local mode stores a score of 0 as. Where joined halves are added, a value
-    less the cost of extending, and a value of the diagonal with its score, are not
-    negative."""
+    """The value that stands for a score of 0 in local mode.
+
+    Where joined halves are added, no value less the cost of extending is negative, and
+    no value of the diagonal with its score.
+    """
     if not s.joined:
         return problem.gap_open
     lowest = -jnp.min(problem.scores)
@@ -116,10 +118,10 @@ def _low_half(score, s: Fill):
     return jnp.where(score == -PAD_BIT, PAD_BIT, score) if s.local else score
 
 
-def _rows(codes, lengths, strips, most, s: Fill, by_position=False):
+def _rows(codes, lengths, strips, strip_room, s: Fill, by_position=False):
     """Row letters of queries, at the bottom of their strips: (Q, most * strip); or
     where these letters stand in their query."""
-    place = jnp.arange(most * s.strip, dtype=jnp.int32)[None, :]
+    place = jnp.arange(strip_room * s.strip, dtype=jnp.int32)[None, :]
     i = place - (strips * s.strip - lengths)[:, None]
     letters = jnp.clip(i, 0)
     if not by_position:
@@ -152,7 +154,9 @@ def _records(strips, lengths, s: Fill):
     return jnp.where(each > 0, first, 0).reshape(-1), each
 
 
-def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillInputs:
+def shared_inputs(
+    problem, queries, m, targets, n, s: Fill, strip_room: int
+) -> FillInputs:
     """FillInputs of a fill of every query against every target.
 
     Parameters
@@ -160,27 +164,27 @@ def shared_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillIn
     queries : uint8 (Q, M), Q a multiple of ``s.tables``
     targets : uint8 (N, L) or ``Letters``, N a multiple of ``s.groups``
     m, n : int32 (Q,) and (N,)
-    most : strips that the longest query may take
+    strip_room : strips that the longest query may take
     """
     pairs = m.reshape(-1, s.tables)
     strips = strips_of(pairs.max(1), s)
     rows = _rows(
-        queries, m, jnp.repeat(strips, s.tables), most, s, by_position(problem)
+        queries, m, jnp.repeat(strips, s.tables), strip_room, s, by_position(problem)
     )
     heights = jnp.stack([pairs[:, 0], pairs[:, -1]], 1).reshape(-1)
-    profile = _profile(problem, rows.reshape(-1, s.tables, most, s.strip), s)
+    profile = _profile(problem, rows.reshape(-1, s.tables, strip_room, s.strip), s)
     return _block_inputs(problem, strips, heights, targets, n, profile, s)
 
 
 def stacked_inputs(problem, queries, m, stacks: Stacks, targets, n, s: Fill):
     """FillInputs of a fill of stacked queries against every target; the arguments are
     those of ``shared_inputs``."""
-    own, chunk = (jnp.asarray(x)[..., None] for x in (stacks.query, stacks.chunk))
+    owner, chunk = (jnp.asarray(x)[..., None] for x in (stacks.query, stacks.chunk))
     row = jnp.arange(s.rows, dtype=jnp.int32).reshape(1, 1, 1, -1)
-    own, letters = jnp.broadcast_arrays(own, chunk * s.rows + row)
-    inside = (own >= 0) & (letters < m[jnp.maximum(own, 0)])
+    owner, letters = jnp.broadcast_arrays(owner, chunk * s.rows + row)
+    inside = (owner >= 0) & (letters < m[jnp.maximum(owner, 0)])
     if not by_position(problem):
-        at = jnp.maximum(own, 0), letters
+        at = jnp.maximum(owner, 0), letters
         letters = queries.at[at].get(mode="clip").astype(jnp.int32)
     rows = jnp.where(inside, letters + 1, 0)
     profile = _profile(problem, rows.reshape(s.stacks, s.tables, -1, s.strip), s)
@@ -240,7 +244,9 @@ def _table_rows(flat):
     return jnp.pad(flat, ((0, 0), (0, spare))).reshape(flat.shape[0], -1, COPY_WORDS)
 
 
-def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillInputs:
+def list_inputs(
+    problem, queries, m, targets, n, s: Fill, strip_room: int
+) -> FillInputs:
     """FillInputs of a fill of pair k: query k against target k, uint8 (N, M), (N, L).
 
     N is a multiple of ``s.block``; neighbours share a register.
@@ -250,9 +256,9 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillInpu
     both = [low.reshape(-1)] + ([(table << 16).reshape(-1)] if s.packed else [])
     per_block = m.reshape(-1, s.block)
     strips = strips_of(per_block.max(1), s)
-    rows = _rows(queries, m, jnp.repeat(strips, per_block.shape[1]), most, s)
+    rows = _rows(queries, m, jnp.repeat(strips, per_block.shape[1]), strip_room, s)
     offset = rows * table.shape[1]
-    offset = offset.reshape(-1, s.groups, s.tables, most, s.lanes, s.rows)
+    offset = offset.reshape(-1, s.groups, s.tables, strip_room, s.lanes, s.rows)
     word = offset[:, :, 0]
     if s.packed:
         word |= (offset[:, :, 1] + table.size) << 16
@@ -280,12 +286,12 @@ def list_inputs(problem, queries, m, targets, n, s: Fill, most: int) -> FillInpu
     )
 
 
-def row_bytes(codes, lengths, tallest, most, s: Fill) -> jax.Array:
+def row_bytes(codes, lengths, tallest, strip_room, s: Fill) -> jax.Array:
     """Row letters of every query, four a word: (Q, most * strip / 4).
 
     ``tallest`` (Q,) is the longest query that stands in the same strips.
     """
-    rows = _rows(codes, lengths, strips_of(tallest, s), most, s)
+    rows = _rows(codes, lengths, strips_of(tallest, s), strip_room, s)
     return in_bytes(rows.reshape(rows.shape[0], -1, 4))
 
 

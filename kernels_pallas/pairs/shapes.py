@@ -151,8 +151,8 @@ def output_shapes(s: Fill, queries, blocks, strips, rows, records) -> dict:
     records = max(records, s.tile or 1)
     items = queries * blocks
     names = ("best",) if s.local else ("row_best", "row_column")
-    rest = (strips, THREADS) if s.stacks else (THREADS,)
-    shapes = {name: (items, *rest) for name in names}
+    trailing = (strips, THREADS) if s.stacks else (THREADS,)
+    shapes = {name: (items, *trailing) for name in names}
     if not s.local:
         shapes["column"] = items, strips, s.slots, THREADS, s.rows
     words = 2 * s.columns

@@ -29,15 +29,15 @@ def stack(lengths, s: Fill) -> Stacks:
     chunks = -(-np.asarray(lengths, np.int64) // s.rows)
     tables = _tables(chunks, s)
     strips = _strips(chunks, tables, s)
-    most = 1 << max(int(strips.max()) - 1, 0).bit_length()
-    query = np.full((len(tables), most * s.lanes), NO_QUERY, np.int32)
+    strip_room = 1 << max(int(strips.max()) - 1, 0).bit_length()
+    query = np.full((len(tables), strip_room * s.lanes), NO_QUERY, np.int32)
     chunk = np.zeros_like(query)
-    for own, place, taken in zip(query, chunk, tables, strict=True):
+    for owner, place, taken in zip(query, chunk, tables, strict=True):
         each = [np.arange(chunks[q], dtype=np.int32) for q in taken]
         count = sum(map(len, each))
-        own[:count] = np.repeat(taken, [len(x) for x in each])
+        owner[:count] = np.repeat(taken, [len(x) for x in each])
         place[:count] = np.concatenate([place[:0], *each])
-    shape = s.stacks, s.tables, most * s.lanes
+    shape = s.stacks, s.tables, strip_room * s.lanes
     return Stacks(query.reshape(shape), chunk.reshape(shape), strips.astype(np.int32))
 
 

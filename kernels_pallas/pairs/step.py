@@ -122,7 +122,7 @@ def load_above(view, k, t):
             at, source = view.group, view.out["boundary"]
         return load_words(th, source, at, 2 * s.columns, base, stride)
 
-    if view.most == 1:
+    if view.strip_room == 1:
         return row_zero(view, t) + letters
     # Beyond the last column of the block nothing was stored.
     stored = (k > 0) & (t < view.total - (s.lanes - 1))
@@ -166,7 +166,7 @@ def store_below(view, k, t, words):
     if s.tile:
         base = view.record(k) + t
         store_words(th, view.out["bottom_rows"], view.thread, words, base, THREADS)
-    elif view.most > 1:
+    elif view.strip_room > 1:
         last = (view.lane == th.splat(s.lanes - 1)).astype(jnp.int32)
         step = t - (s.lanes - 1)
         inside = (step >= 0) & (k + 1 < view.count)
@@ -179,7 +179,7 @@ def last_column(view, k, t, rows):
     """Border modes: U of column n, for ``ends`` to choose from."""
     th, s = view.th, view.s
     words = [th.words(x) for x in rows]
-    base = view.item * view.most + k
+    base = view.item * view.strip_room + k
 
     def store():
         for table, end in enumerate(view.ends[: 1 if s.shared else s.tables]):

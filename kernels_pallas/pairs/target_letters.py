@@ -36,21 +36,21 @@ def letters(codes, first, lengths, *, shape: Fill, room: int) -> Letters:
     s, spare = shape, -len(lengths) % shape.block
     first, lengths = jnp.pad(first, (0, spare)), jnp.pad(lengths, (0, spare))
     ends = -(-lengths // s.columns)
-    most = ends.reshape(-1, s.groups).max(1)
-    rows = jnp.where(most > 0, most + 1, 0)
+    longest = ends.reshape(-1, s.groups).max(1)
+    rows = jnp.where(longest > 0, longest + 1, 0)
     starts = before(rows)
     count = rows.shape[0]
     block = jnp.arange(count, dtype=jnp.int32)
     block = jnp.repeat(block, rows, total_repeat_length=room)
     step = jnp.arange(room, dtype=jnp.int32) - starts[block]
     # (row, group, column of the step)
-    own = block[:, None] * s.groups + jnp.arange(s.groups, dtype=jnp.int32)[None, :]
-    lead = (-lengths % s.columns)[own][:, :, None]
+    target = block[:, None] * s.groups + jnp.arange(s.groups, dtype=jnp.int32)[None, :]
+    lead = (-lengths % s.columns)[target][:, :, None]
     j = (step[:, None] * s.columns)[:, :, None] - lead
     j = j + jnp.arange(s.columns, dtype=jnp.int32).reshape(1, 1, -1)
-    at = jnp.maximum(j, 0) + first[own][:, :, None]
+    at = jnp.maximum(j, 0) + first[target][:, :, None]
     letters = codes.at[at].get(mode="clip")
-    letters = _with_pads(letters, j, lengths[own][:, :, None])
+    letters = _with_pads(letters, j, lengths[target][:, :, None])
     return Letters(starts, in_bytes(letters).reshape(-1))
 
 

@@ -81,8 +81,8 @@ def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
     refs = {k: ref if k == "table" else th.read_only(ref) for k, ref in refs.items()}
     n = Numbers(*(refs["numbers"][k] for k in range(len(Numbers._fields))))
     thread = th.index()
-    own = thread + th.splat(program * THREADS)
-    pair = jnp.minimum(own, th.splat(sizes.pairs - 1))
+    number = thread + th.splat(program * THREADS)
+    pair = jnp.minimum(number, th.splat(sizes.pairs - 1))
     which = pair & (s.tables - 1)
     place = shift(th, pair, s.tables)
     group, item = place & (s.groups - 1), shift(th, place, s.groups)
@@ -100,12 +100,14 @@ def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
     (total,) = th.load(refs["steps"], 2 * block + 1)
     last = shift(th, columns + (s.columns - 1), s.columns) * s.columns
     view = PairView(
-        th, s, sizes, n, refs, table, nibbles, warpgroup, thread, pair, item, block,
-        group, which, query * s.tables + which, m, columns, strips * s.strip - m,
-        last - columns, tie, strips, record, strip_records, start,
-        jnp.maximum(total - (s.lanes - 1), 0),
+        th=th, s=s, sizes=sizes, n=n, refs=refs, table=table, nibbles=nibbles,
+        warpgroup=warpgroup, thread=thread, pair=pair, item=item, block=block,
+        group=group, which=which, query=query * s.tables + which, m=m,
+        columns=columns, pad=strips * s.strip - m, lead=last - columns, tie=tie,
+        strips=strips, first_record=record, strip_records=strip_records, start=start,
+        ends=jnp.maximum(total - (s.lanes - 1), 0),
     )  # fmt: skip
-    return view, (own < th.splat(sizes.pairs)).astype(jnp.int32)
+    return view, (number < th.splat(sizes.pairs)).astype(jnp.int32)
 
 
 def shift(th, value, divisor):
@@ -227,8 +229,8 @@ def refill(view, k, g, x, last, keep, visit, state):
         ahead = above_and_letter(at + 1)  # arrives while this column is filled
         values = u, f, corner, up, e | first, constants, costs, offsets, letter
         next_corner = up
-        u, f, kept = fused(th, cells, view.table, values, like)
-        state = visit(state, slot, at, kept, active)
+        u, f, directions = fused(th, cells, view.table, values, like)
+        state = visit(state, slot, at, directions, active)
         more = th.any((at < last).astype(jnp.int32))
         return more, slot + 1, u, f, next_corner, ahead, state
 
@@ -263,8 +265,8 @@ def _cells(th, table, values, s, keep):
 def tags_of(view):
     """Tags of up and left; the first of the two depends on the pair."""
     swapped = view.tie != 0
-    one, two = view.th.splat(TILE_FIRST), view.th.splat(TILE_SECOND)
-    return where(swapped, two, one), where(swapped, one, two)
+    high_tag, low_tag = view.th.splat(TILE_FIRST), view.th.splat(TILE_SECOND)
+    return where(swapped, low_tag, high_tag), where(swapped, high_tag, low_tag)
 
 
 def tile_of(view, i, j):

@@ -39,7 +39,7 @@ class FillView(NamedTuple):
     targets: jax.Ref
     table: jax.Ref  # scores in shared memory
     out: dict
-    most: int  # strips that the longest query may take
+    strip_room: int  # strips that the longest query may take
     first_record: jax.Array
     strip_records: jax.Array
     mask: jax.Array | None = None  # stacked: bits that a lane takes from the one above
@@ -97,8 +97,8 @@ class ScoreArithmetic:
         """Two bools (128,) as a mask of values."""
         if not self.s.packed:
             return low
-        one, zero = self.th.splat(1), self.th.splat(0)
-        low, high = (jnp.where(x, one, zero) for x in (low, high))
+        yes, no = self.th.splat(1), self.th.splat(0)
+        low, high = (jnp.where(x, yes, no) for x in (low, high))
         return self.join(low, high) != self.of(0)
 
 

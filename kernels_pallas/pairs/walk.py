@@ -279,13 +279,13 @@ def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
         th.store(ref, view.pair, (value,), where=real)
 
 
-def _tile_at(view, place, some):
+def _tile_at(view, place, exists):
     """Strip, lane and column of a tile as ``end_tiles`` counts them; of the first tile
     in threads without ``some`` to look into. A block of empty targets has no tiles."""
     th, s = view.th, view.s
     tiles, lines = lax.div(view.strip_records, th.splat(s.tile)), view.strips * s.lanes
     length = jnp.maximum(where(view.tie != 0, lines, tiles), 1)
-    place = where(some, place, 0)
+    place = where(exists, place, 0)
     high = lax.div(place, length)
     low = place - high * length
     line, x = where(view.tie != 0, low, high), where(view.tie != 0, high, low)

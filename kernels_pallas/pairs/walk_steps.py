@@ -49,9 +49,9 @@ def take_step(view, state, nibble, tags, active, real, out, runs):
     went = active & (op != DONE)
     same = went & (op == M) & identical(view, state.i, state.j)
     state = add_run(view, state, op, went, 1, real, out, runs)
-    one = went.astype(jnp.int32)
-    i = state.i - where(op != D, one, 0)
-    j = state.j - where(op != I, one, 0)
+    step = went.astype(jnp.int32)
+    i = state.i - where(op != D, step, 0)
+    j = state.j - where(op != I, step, 0)
     stopped = active & (op == DONE)
     return state._replace(
         i=i,
@@ -106,13 +106,13 @@ def finish(view, state, real, out, runs):
     top, left = refs["free"][0] != 0, refs["free"][1] != 0
     on_top = (state.i == 0) & (state.j > 0) & ~top
     on_left = (state.j == 0) & (state.i > 0) & ~left
-    rest = where(on_top, state.j, state.i)
+    remaining = where(on_top, state.j, state.i)
     op = where(on_top, D, I)
-    state = add_run(view, state, op, on_top | on_left, rest, real, out, runs)
+    state = add_run(view, state, op, on_top | on_left, remaining, real, out, runs)
     state = state._replace(i=where(on_left, 0, state.i), j=where(on_top, 0, state.j))
-    some = state.columns > 0
-    store_run(view, state, some, real, out, runs)
-    count = state.count + some.astype(jnp.int32)
+    any_column = state.columns > 0
+    store_run(view, state, any_column, real, out, runs)
+    count = state.count + any_column.astype(jnp.int32)
     values = (state.i, state.j, state.identities, state.columns, state.openings,
               state.gaps, count)  # fmt: skip
     for ref, value in zip(out, values, strict=False):

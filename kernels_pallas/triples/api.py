@@ -108,7 +108,7 @@ def solve_packed_on(device):
 
 def _arrays(triples: Triples, s: Shape) -> Arrays:
     gap_open, extend = triples.costs
-    tables = jax.vmap(lambda one: table_of(one, extend))(triples.scores)
+    tables = jax.vmap(lambda table: table_of(table, extend))(triples.scores)
     tables = jnp.broadcast_to(tables, (s.triples, *tables.shape))
     cost = jnp.broadcast_to(gap_open - extend, (s.triples, 1))
     seeds = jnp.concatenate([triples.seeds, cost], axis=1)

@@ -107,11 +107,11 @@ class TripleFillView(NamedTuple):
     corner: jax.Array  # whether the thread's tile begins at (0, 0)
 
 
-def _program(sizes, a, b, c, scores, seeds, north, west, layer, progress, score_bytes,
-             *scratch, s: Shape):  # fmt: skip
+def _program(*refs, s: Shape):
     """One chunk of the (i, j) face."""
-    th = Threads(s.plain)
-    of_b, of_a, word = scratch
+    th, inputs = Threads(s.plain), len(Arrays._fields)
+    arrays, refs = Arrays(*refs[:inputs]), refs[inputs:]
+    north, west, layer, progress, score_bytes, of_b, of_a, word = refs
     thread = th.index()
     lane = thread & 31
     warp = lax.shift_right_logical(thread, th.splat(5))
@@ -122,18 +122,18 @@ def _program(sizes, a, b, c, scores, seeds, north, west, layer, progress, score_
     block_i = lax.div(item, th.splat(s.blocks[1]))
     block_j = item - block_i * s.blocks[1]
     strip = block_i * WARPS + warp
-    size = th.load(sizes, triple * 4, 4)
-    scores = th.read_only(scores)
-    store_profiles(th, s, a, b, scores, of_a, of_b, triple, (block_i, block_j))
+    size = th.load(arrays.sizes, triple * 4, 4)
+    arrays = arrays._replace(scores=th.read_only(arrays.scores))
+    store_profiles(th, s, arrays, (of_b, of_a), triple, (block_i, block_j))
+    seeds = (th.load(arrays.seeds, triple * SEED_WORDS + k, 4) for k in (0, 4))
     view = TripleFillView(
-        th, s, lane, triple, (block_i, block_j), strip, size[:3],
-        dict(c=th.read_only(c), north=north, west=west, layer=layer,
-             score_bytes=score_bytes),
-        pair_scores(th, s, a, b, scores, triple, strip, block_j, lane),
-        (of_b, of_a),
-        th.load(seeds, triple * SEED_WORDS, 4)
-        + th.load(seeds, triple * SEED_WORDS + 4, 4),
-        strip + block_j + lane == 0,
+        th=th, s=s, lane=lane, triple=triple, block=(block_i, block_j), strip=strip,
+        size=size[:3],
+        refs=dict(c=th.read_only(arrays.c), north=north, west=west, layer=layer,
+                  score_bytes=score_bytes),
+        ab=pair_scores(th, s, arrays, triple, strip, block_j, lane),
+        profiles=(of_b, of_a), seeds=sum(seeds, ()),
+        corner=strip + block_j + lane == 0,
     )  # fmt: skip
     th.wait()
     view = view._replace(profiles=(th.read_only(of_b), th.read_only(of_a)))

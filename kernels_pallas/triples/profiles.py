@@ -12,9 +12,10 @@ from kernels_pallas.triples.shapes import MAX_CODES, WARPS
 PAD_WORDS = 4  # of a row; lanes with different letters then meet in different banks
 
 
-def store_profiles(th, s, a, b, scores, of_a, of_b, triple, block):
-    """Scores of c's letters with the program's rows of a and columns of b: words
-    [letter][column] and [letter][row]."""
+def store_profiles(th, s, arrays, profiles, triple, block):
+    """Scores of c's letters with the program's columns of b and rows of a: words
+    [letter][column] and [letter][row] of the two ``profiles``."""
+    a, b, scores, (of_b, of_a) = arrays.a, arrays.b, arrays.scores, profiles
     thread = th.index()
     square = MAX_CODES * MAX_CODES
     high, wide = s.sides
@@ -37,8 +38,9 @@ def store_profiles(th, s, a, b, scores, of_a, of_b, triple, block):
             th.store(of_a, at, (value,))
 
 
-def pair_scores(th, s, a, b, scores, triple, strip, block_j, lane):
+def pair_scores(th, s, arrays, triple, strip, block_j, lane):
     """ab of the tile's cells, row by row."""
+    a, b, scores = arrays.a, arrays.b, arrays.scores
     rows, columns = (), ()
     for r in range(0, s.rows, 4):
         rows += th.load(a, strip * s.rows + r, 4, triple, s.face[0])

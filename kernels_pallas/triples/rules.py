@@ -152,8 +152,8 @@ def _leave(h, more, first):
     origin, seeds, d, backwards = more
     less = {t: x - d for t, x in h.items() if t != 7}
     if backwards:
-        most = _largest([h[t] for t in COLUMNS[1:]])
-        go = {7: jnp.maximum(most - 2 * d, h[7])}
+        best = _largest([h[t] for t in COLUMNS[1:]])
+        go = {7: jnp.maximum(best - 2 * d, h[7])}
     else:
         go = {7: _largest(list(h.values()))}
     low = go[7] if backwards else go[7] - 2 * d

@@ -50,11 +50,11 @@ def walk(arrays: Arrays, score_bytes, state, s: Shape, interpret=None):
     Tiles are 4 columns wide. ``score_bytes`` is that of ``triples.fill``; ``state``
     (triples,) the number of the state, in the order of COLUMNS, in which a path ends.
     """
-    most = longest(s)
+    room = longest(s)
     run = kernel(
         partial(_program, s=s),
         [
-            jax.ShapeDtypeStruct((s.triples * most,), jnp.int32),
+            jax.ShapeDtypeStruct((s.triples * room,), jnp.int32),
             jax.ShapeDtypeStruct((s.triples * 4,), jnp.int32),
         ],
         [plgpu.SMEM((window_words(s),), jnp.int32)],
@@ -63,7 +63,7 @@ def walk(arrays: Arrays, score_bytes, state, s: Shape, interpret=None):
         interpret,
     )
     columns, count = run(*(x.reshape(-1) for x in arrays), score_bytes, state)
-    return columns.reshape(s.triples, most), count.reshape(s.triples, 4)[:, 0]
+    return columns.reshape(s.triples, room), count.reshape(s.triples, 4)[:, 0]
 
 
 def longest(s: Shape) -> int:
@@ -94,10 +94,11 @@ class Walk(NamedTuple):
     length: jax.Array
 
 
-def _program(sizes, a, b, c, scores, seeds, score_bytes, state, columns, count, window,
-             s: Shape):  # fmt: skip
+def _program(*refs, s: Shape):
     """The walk of one triple."""
-    th = Threads(s.plain)
+    th, inputs = Threads(s.plain), len(Arrays._fields)
+    sizes, a, b, c, scores, seeds = Arrays(*refs[:inputs])
+    score_bytes, state, columns, count, window = refs[inputs:]
     a, b, c, scores, score_bytes = map(th.read_only, (a, b, c, scores, score_bytes))
     thread = th.index()
     triple = th.splat(lax.axis_index("triple"))

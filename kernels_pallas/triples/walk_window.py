@@ -191,8 +191,8 @@ def _source(th, s, triple, place, state):
     """(index, line) of the first word of a unit in ``score_bytes``."""
     i, j, k = (jnp.maximum(x, 0) for x in place)
     strip, r = _split(th, i, s.rows)
-    block, rest = _split(th, j, s.sides[1])
-    lane = _quarter(th, rest)
+    block, remainder = _split(th, j, s.sides[1])
+    lane = _quarter(th, remainder)
     line = (triple * s.blocks[1] + block) * s.strips + strip
     line = line * s.steps + k + lane + s.front
     group = _quarter(th, r) + state * (s.rows // 4)

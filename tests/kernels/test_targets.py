@@ -237,10 +237,15 @@ def test_every_kernel_compiles(card):
     the registers and spills that the golden table has. After a deliberate change run
     ``python tests/kernel_programs.py ARCHITECTURE --write``."""
     kernels = resources(card.architecture)
-    golden = json.loads(GOLDEN.read_text())[card.architecture]
+    for registers, _, shared in kernels.values():
+        assert registers <= 255 and shared <= card.shared_bytes
+    golden = json.loads(GOLDEN.read_text()).get(card.architecture)
+    if golden is None:
+        pytest.skip(
+            f"compiled; {GOLDEN.name} has no {card.architecture} to compare with"
+        )
     assert set(kernels) == set(golden)
     for kernel, (registers, spilled, shared) in kernels.items():
-        assert registers <= 255 and shared <= card.shared_bytes, kernel
         old_registers, old_spilled, old_shared = golden[kernel]
         assert registers <= old_registers + 16, kernel
         assert spilled <= old_spilled + 64, kernel

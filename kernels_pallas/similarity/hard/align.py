@@ -73,8 +73,8 @@ def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
     s = shape or choose(*tables.scores.shape[::2], local, last_column)
     tables = tables._replace(scores=whole_loads(tables.scores))
     z = sizes_of(tables.scores, s)
-    most = max(1, DECISION_BYTES // (z.passes * z.steps * s.words * WARP * 4))
-    each = most * s.tables
+    largest = max(1, DECISION_BYTES // (z.passes * z.steps * s.words * WARP * 4))
+    each = largest * s.tables
     if z.batch <= each:
         return _paths(tables, s, interpret)
     parts = -(-z.batch // each)
@@ -94,11 +94,11 @@ def choose(batch: int, n: int, local=False, last_column=False) -> Hard:
     A multiprocessor with r programs takes ``PASS_COSTS[r]`` for a pass of each of them;
     more programs than it has room for come in turn.
     """
-    lanes, most = lanes_of(n), len(PASS_COSTS) - 1
+    lanes, largest = lanes_of(n), len(PASS_COSTS) - 1
 
     def cost(tables):
         programs = -(-batch // (tables * WARPS)) / MULTIPROCESSORS
-        here = min(math.ceil(programs), most)
+        here = min(math.ceil(programs), largest)
         return max(programs, here) * passes_of(tables, lanes) * PASS_COSTS[here]
 
     best = min(range(1, MOST_TABLES + 1), key=cost)
@@ -138,8 +138,8 @@ def _paths(tables: HardTables, s: Hard, interpret) -> HardPaths:
     ends = _local_ends if s.local else _border_ends
     score, i, j = ends(tables, out, s, z)
     spare = z.warps * s.tables - z.batch
-    whole = [jnp.pad(x, (0, spare)) for x in (i, j)]
-    partners, *begin = walk(out["decisions"], *whole, s, z, interpret)
+    padded = [jnp.pad(x, (0, spare)) for x in (i, j)]
+    partners, *begin = walk(out["decisions"], *padded, s, z, interpret)
     score = jnp.where(jnp.isposinf(score), jnp.nan, score)
     begin = [x[: z.batch] for x in begin]
     return HardPaths(score, i, j, *begin, partners[: z.batch])

@@ -78,8 +78,8 @@ def _row(th, _, values, s: Hard, z: HardSizes):
         opens_next = decisions.less(opens_next, longer, new)
         e_row[u] = _largest(th, longer, new)
     pairs = [(opens_e, opens_f), (after, up)] + [(goes, goes)] * 2
-    made = tuple(decisions.both(*pair) for pair in pairs[: s.words])
-    return (tuple(h_row), tuple(e_row), opens_next), (p, f), made
+    decided = tuple(decisions.both(*pair) for pair in pairs[: s.words])
+    return (tuple(h_row), tuple(e_row), opens_next), (p, f), decided
 
 
 def _add(th, a, b):

@@ -91,19 +91,19 @@ def _fill_program(*refs, s: Hard, z: HardSizes, names):
     *read, steps = inputs
     inputs = HardInputs(*map(th.read_only, read), steps)
     program = lax.axis_index("program")
-    least, most = steps[2 * program], steps[2 * program + 1]
+    least, largest = steps[2 * program], steps[2 * program + 1]
 
-    def one(k, carry):
+    def pass_of(k, carry):
         view = _view(th, s, z, inputs, program, k)
-        _pass(view, out, least, most)
+        _pass(view, out, least, largest)
         if z.passes > 1:
             th.wait()
         return carry
 
     if z.passes == 1:
-        one(jnp.int32(0), None)
+        pass_of(jnp.int32(0), None)
     else:
-        lax.fori_loop(jnp.int32(0), jnp.int32(z.passes), one, jnp.int32(0))
+        lax.fori_loop(jnp.int32(0), jnp.int32(z.passes), pass_of, jnp.int32(0))
 
 
 def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
@@ -112,8 +112,8 @@ def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
     lane = thread & (WARP - 1)
     warp = program * WARPS + lax.shift_right_logical(thread, th.splat(5))
     place, rank = th.load(inputs.places, lane * 2, 2, k, 2 * WARP)
-    own = warp * s.tables + place
-    table = jnp.minimum(own, th.splat(z.batch - 1))
+    number = warp * s.tables + place
+    table = jnp.minimum(number, th.splat(z.batch - 1))
     costs = r.load(inputs.costs, th.splat(0), 4, table, 4)
     m, n, open_left, _ = th.load(inputs.sizes, th.splat(0), 4, table, 4)
     column = rank * COLUMNS
@@ -130,20 +130,22 @@ def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
         top = [r.load(inputs.top, x, 1, table, top_width(z.columns))[0] for x in at]
     e, opens = cells.first_row(r, inputs.scores, top[1:], costs)
     return HardView(
-        r, s, z, inputs, thread, lane, warp * z.passes + k, warp, own, table, rank,
-        rank == 0, column < n, m, n, open_left != 0, costs, tuple(quads), keep,
-        (tuple(top[1:]), e, opens, top[0]),
+        r=r, s=s, z=z, inputs=inputs, thread=thread, lane=lane,
+        slot=warp * z.passes + k, warp=warp, number=number, table=table, rank=rank,
+        first=rank == 0, real=column < n, m=m, n=n, open_left=open_left != 0,
+        costs=costs, quads=tuple(quads), keep=keep,
+        start=(tuple(top[1:]), e, opens, top[0]),
     )  # fmt: skip
 
 
-def _pass(view: HardView, out, least, most):
+def _pass(view: HardView, out, least, largest):
     """All rows of 32 lanes."""
     r, th, s = view.r, view.r.th, view.s
     zero = r.splat(0.0)
     handed = (zero,) * 3
     track = (th.splat(0), th.splat(0)) if s.local else ()
     carry = (*view.start, handed, _ahead(view, out, jnp.int32(0)), track)
-    total = jnp.where(most > 0, most + (WARP - 1), 0)
+    total = jnp.where(largest > 0, largest + (WARP - 1), 0)
     first = jnp.minimum(total, WARP)
     # All lanes are within their tables, and none in its last row.
     last = jnp.clip(least - 1, first, total)
@@ -160,7 +162,7 @@ def _pass(view: HardView, out, least, most):
 
 
 def _ahead(view: HardView, out, t):
-    """What step ``t`` reads: scores, and what stands left of the first lane."""
+    """The scores that step ``t`` reads, and the values left of the first lane."""
     r, th, z = view.r, view.r.th, view.z
     row = jnp.clip(t - view.lane, 0, z.rows - 1)
     first = view.table * z.rows
@@ -265,5 +267,5 @@ def _store_ends(view: HardView, out, row, careful, h_row, track):
         for q in range(COLUMNS // 4):
             where = (inside & (here == q)).astype(jnp.int32)
             values = tuple(h_row[4 * q : 4 * q + 4])
-            r.store(out["column"], at, values, view.own, 4 * z.rows, where)
+            r.store(out["column"], at, values, view.number, 4 * z.rows, where)
     return track

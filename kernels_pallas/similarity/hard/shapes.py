@@ -83,7 +83,7 @@ class HardView(NamedTuple):
     lane: jax.Array
     slot: jax.Array  # number of the warp's pass among all
     warp: jax.Array  # among all
-    own: jax.Array  # the table's number; tables beyond the batch have one too
+    number: jax.Array  # the table's number; tables beyond the batch have one too
     table: jax.Array  # whose inputs are read
     rank: jax.Array  # of the lane among those of its table
     first: jax.Array  # whether it is the first of them

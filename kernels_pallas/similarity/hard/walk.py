@@ -67,7 +67,7 @@ def _walk_tables(decisions, ends, partners, begin, *, s: Hard, z: HardSizes):
     th = Threads(s.plain)
     decisions, ends = map(th.read_only, (decisions, ends))
     thread = th.index()
-    own = thread & (WARP - 1)
+    warp_lane = thread & (WARP - 1)
     warp = lax.shift_right_logical(thread, th.splat(5))
     table = lax.axis_index("program") * WARPS + warp
     i, j, slots, lanes = th.load(ends, th.splat(0), 4, table, 4)
@@ -80,7 +80,7 @@ def _walk_tables(decisions, ends, partners, begin, *, s: Hard, z: HardSizes):
         index = lanes + rank
         lane = index & (WARP - 1)
         slot = slots + lax.shift_right_logical(index, th.splat(5))
-        row = top - 1 - own
+        row = top - 1 - warp_lane
         at = jnp.clip(row, 0, z.rows - 1) + lane + slot * z.steps
         words = th.load(decisions, lane * s.words, s.words, at, s.words * WARP)
         words = words[:3]
@@ -90,20 +90,20 @@ def _walk_tables(decisions, ends, partners, begin, *, s: Hard, z: HardSizes):
 
         def step(carry):
             _, state = carry
-            state = _run(th, s, words, top, own, rank, inside(state), state)
-            state = _step(th, s, words, top, own, inside(state), state)
+            state = _run(th, s, words, top, warp_lane, rank, inside(state), state)
+            state = _step(th, s, words, top, warp_lane, inside(state), state)
             return th.any(inside(state)), state
 
         _, state = lax.while_loop(lambda x: x[0] != 0, step, carry)
-        done = (row >= state.i).astype(jnp.int32)
+        passed = (row >= state.i).astype(jnp.int32)
         at = jnp.maximum(row, 0)
-        th.store(partners, at, (state.partner,), table, z.rows, done)
+        th.store(partners, at, (state.partner,), table, z.rows, passed)
         return th.any(state.going), state
 
     carry = th.any(state.going), state
     _, state = lax.while_loop(lambda x: x[0] != 0, window, carry)
     th.store(begin, th.splat(0), (state.i, state.j), table, 2,
-             (own == 0).astype(jnp.int32))  # fmt: skip
+             (warp_lane == 0).astype(jnp.int32))  # fmt: skip
 
 
 def _going(i, j):
@@ -116,10 +116,12 @@ def _inside(th: Threads, top, rank, state: WalkingState):
     return state.going * (same & (top - state.i < WARP)).astype(jnp.int32)
 
 
-def _run(th: Threads, s: Hard, words, top, own, rank, active, state: WalkingState):
+def _run(
+    th: Threads, s: Hard, words, top, warp_lane, rank, active, state: WalkingState
+):
     """As many pairs as follow each other on the diagonal."""
     before = top - state.i  # rows that the path has left
-    k = own - before
+    k = warp_lane - before
     column = state.j - 1 - k
     shift = (COLUMNS - 1) - (column & (COLUMNS - 1))
     here = lax.shift_right_logical(words[1], shift)
@@ -150,7 +152,7 @@ def _count_from(th: Threads, flags, first):
     return word_of(COUNT, flags, first)
 
 
-def _step(th: Threads, s: Hard, words, top, own, active, state: WalkingState):
+def _step(th: Threads, s: Hard, words, top, warp_lane, active, state: WalkingState):
     """One column of the alignment."""
     went = active != 0
     source = where(went, top - state.i, 0)
@@ -172,7 +174,7 @@ def _step(th: Threads, s: Hard, words, top, own, active, state: WalkingState):
         went = went & (going != 0)
     move = where(op == UP, where(opens_up, AFTER_GAP, UP), FREELY)
     move = where(op == LEFT, where(opens_left, PAIR, LEFT), move)
-    here = went & (op == PAIR) & (own == top - state.i)
+    here = went & (op == PAIR) & (warp_lane == top - state.i)
     partner = where(here, state.j - 1, state.partner)
     i = where(went & (op != LEFT), state.i - 1, state.i)
     j = where(went & (op != UP), state.j - 1, state.j)

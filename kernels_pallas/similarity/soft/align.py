@@ -52,12 +52,12 @@ def _expected(tables: Tables, s: Soft, interpret):
     sizes = sizes_of(tables.scores.shape, s)
     inputs = inputs_of(tables, s, sizes)
     ends, *values = forward(inputs, s, sizes, True, interpret)
-    high, rest = log_sum(*by_lane(ends, tables, s)[:2], tables)
-    z = pad_log_z(sizes.programs * s.groups, high, rest, jnp.zeros_like(rest))
+    high, log_z = log_sum(*by_lane(ends, tables, s)[:2], tables)
+    z = pad_log_z(sizes.programs * s.groups, high, log_z, jnp.zeros_like(log_z))
     posterior, sums = reverse(inputs, values, z, tables.scores.shape[1:], s, sizes,
                               interpret)  # fmt: skip
-    gaps = sums[: len(rest)].sum(2) + empty_payers(tables, high, rest)
-    return (high, rest), zero_outside(posterior, tables), gaps
+    gaps = sums[: len(log_z)].sum(2) + empty_payers(tables, high, log_z)
+    return (high, log_z), zero_outside(posterior, tables), gaps
 
 
 def soft_product(
@@ -81,25 +81,25 @@ def _product(tables: Tables, d_scores, d_costs, s: Soft, interpret):
     rests, base, d_rests = by_lane(ends, tables, s)
 
     def total(rests, costs):
-        high, rest = log_sum(rests, base, tables._replace(costs=costs))
-        return rest, high
+        high, log_z = log_sum(rests, base, tables._replace(costs=costs))
+        return log_z, high
 
     now, changes = (rests, tables.costs), (d_rests, d_costs)
-    rest, d_rest, high = jax.jvp(total, now, changes, has_aux=True)
-    z = pad_log_z(pairs, high, rest, d_rest)
+    log_z, d_rest, high = jax.jvp(total, now, changes, has_aux=True)
+    z = pad_log_z(pairs, high, log_z, d_rest)
     posterior, sums = reverse(inputs, values, z, tables.scores.shape[1:], s, sizes,
                               interpret)  # fmt: skip
 
-    def payers_of(costs, rest):
-        return empty_payers(tables._replace(costs=costs), high, rest)
+    def payers_of(costs, log_z):
+        return empty_payers(tables._replace(costs=costs), high, log_z)
 
-    _, d_empty = jax.jvp(payers_of, (tables.costs, rest), (d_costs, d_rest))
-    return zero_outside(posterior, tables), sums[: len(rest)].sum(2) + d_empty
+    _, d_empty = jax.jvp(payers_of, (tables.costs, log_z), (d_costs, d_rest))
+    return zero_outside(posterior, tables), sums[: len(log_z)].sum(2) + d_empty
 
 
-def pad_log_z(pairs, high, rest, change):
+def pad_log_z(pairs, high, log_z, change):
     """log Z and its tangent as the kernel reads them, flat."""
-    four = jnp.stack([high, rest, change, jnp.zeros_like(rest)], axis=1)
+    four = jnp.stack([high, log_z, change, jnp.zeros_like(log_z)], axis=1)
     return jnp.pad(four, ((0, pairs - len(four)), (0, 0))).reshape(-1)
 
 
@@ -113,14 +113,14 @@ def zero_outside(posterior, tables: Tables):
     return jnp.where(inside, posterior[:count, :, :n], 0)
 
 
-def empty_payers(tables: Tables, high, rest):
+def empty_payers(tables: Tables, high, log_z):
     """The share of the alignment without pairs in the expected payers."""
 
     def log_of(costs):
         return log_empty(tables._replace(costs=costs))
 
     log, pull = jax.vjp(log_of, tables.costs)
-    return -pull(jnp.exp(log - high - rest))[0]
+    return -pull(jnp.exp(log - high - log_z))[0]
 
 
 def in_parts(run, tables: Tables, s: Soft, *more):
@@ -139,7 +139,7 @@ def in_parts(run, tables: Tables, s: Soft, *more):
         return x.reshape(parts, each, *x.shape[1:])
 
     cut_tables = jax.tree.map(cut, (tables, *more))
-    results = jax.lax.map(lambda one: run(*one), cut_tables)
+    results = jax.lax.map(lambda part: run(*part), cut_tables)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], results)
 
 
@@ -229,11 +229,11 @@ def by_lane(ends, tables: Tables, s: Soft):
 def log_sum(rests, high, tables: Tables):
     """The sum over lanes and the alignment without pairs: (high, rest)."""
     high = jnp.pad(high, ((0, 0), (0, 1)))
-    rest = jnp.concatenate([rests, log_empty(tables)[:, None]], axis=1)
-    best = jnp.argmax(high + rest, axis=1)[:, None]
+    log_z = jnp.concatenate([rests, log_empty(tables)[:, None]], axis=1)
+    best = jnp.argmax(high + log_z, axis=1)[:, None]
     ground = jnp.take_along_axis(high, best, axis=1)
-    rest = jax.nn.logsumexp((high - ground) + rest, axis=1)
-    return ground[:, 0], rest
+    log_z = jax.nn.logsumexp((high - ground) + log_z, axis=1)
+    return ground[:, 0], log_z
 
 
 def log_empty(tables: Tables):
@@ -252,5 +252,5 @@ def log_empty(tables: Tables):
 
 
 def _run(length, opening, extending):
-    rest = jnp.maximum(length - 1, 0).astype(opening.dtype)
-    return jnp.where(length > 0, opening + rest * extending, 0)
+    log_z = jnp.maximum(length - 1, 0).astype(opening.dtype)
+    return jnp.where(length > 0, opening + log_z * extending, 0)

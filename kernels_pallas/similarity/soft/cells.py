@@ -133,11 +133,11 @@ def split_tangent(parts, values, changes):
     total, (d_total, first, *others) = values[0], changes
     moved = [x - first for x in others]
     mean = sum(p * x for p, x in zip(parts[1:], moved, strict=True))
-    rest = (
+    derivatives = (
         p * (d_total + total * (x - mean))
         for p, x in zip(parts[1:], moved, strict=True)
     )
-    return parts[0] * (d_total - total * mean), *rest
+    return parts[0] * (d_total - total * mean), *derivatives
 
 
 def exp_tangent(value, _, changes):
@@ -167,8 +167,8 @@ def extensions(length):
 def shares(r: Reals, side: Side, query, target):
     """The shares of two overhangs that are paid, for their costs: 0 or 1, halves in a
     tie."""
-    one, half, zero = (r.splat(x) for x in (1.0, 0.5, 0.0))
-    cheaper = jnp.where(query == target, half, jnp.where(query < target, one, zero))
+    full, half, zero = (r.splat(x) for x in (1.0, 0.5, 0.0))
+    cheaper = jnp.where(query == target, half, jnp.where(query < target, full, zero))
     a = jnp.where(side.both, cheaper, side.query)
-    b = jnp.where(side.both, one - cheaper, side.target)
+    b = jnp.where(side.both, full - cheaper, side.target)
     return a, b

@@ -117,12 +117,15 @@ def view_of(
     costs = [x[:4]]
     costs += [r.load(more, th.splat(0), 4, pair, PAIR_NUMBERS) for more in changes]
     costs = zip(*costs, strict=True)
-    own = th.load(blocks, 2 * pair, 2)
-    top = (lane * s.rows).astype(jnp.float32)
-    sides = [Side(x[k] != r.splat(0.0), *x[k + 1 : k + 3]) for k in (8, 11)]
-    first = lane == th.splat(0)
-    return SoftView(r, s, sizes, program, thread, pair, lane, first, top, *own,
-                    GapCosts(*costs), *x[4:8], *sides)  # fmt: skip
+    column_blocks, bands = th.load(blocks, 2 * pair, 2)
+    unit, per_unit, m, n = x[4:8]
+    start, end = (Side(x[k] != r.splat(0.0), *x[k + 1 : k + 3]) for k in (8, 11))
+    return SoftView(
+        r=r, s=s, sizes=sizes, program=program, thread=thread, pair=pair, lane=lane,
+        first=lane == th.splat(0), top=(lane * s.rows).astype(jnp.float32),
+        blocks=column_blocks, bands=bands, cost=GapCosts(*costs), unit=unit,
+        per_unit=per_unit, m=m, n=n, start=start, end=end,
+    )  # fmt: skip
 
 
 def block_of(view: SoftView, t):
