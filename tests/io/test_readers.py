@@ -73,7 +73,7 @@ def content_of(name: str, folder) -> bytes:
     "bounds",
     [
         partial(settings, max_examples=60, derandomize=True),
-        pytest.param(partial(settings, max_examples=3000), marks=pytest.mark.slow),
+        pytest.param(partial(settings, max_examples=400), marks=pytest.mark.slow),
     ],
     ids=["short", "long"],
 )

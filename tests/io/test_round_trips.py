@@ -1,7 +1,6 @@
 """Every writer: names that it takes are read back as they were, by a reader that knows
 the format alone; others it refuses in words."""
 
-import csv
 import io
 import json
 import re
@@ -31,7 +30,7 @@ every_length = pytest.mark.parametrize(
     "bounds",
     [
         partial(settings, max_examples=60, derandomize=True),
-        pytest.param(partial(settings, max_examples=3000), marks=pytest.mark.slow),
+        pytest.param(partial(settings, max_examples=400), marks=pytest.mark.slow),
     ],
     ids=["short", "long"],
 )
@@ -74,8 +73,10 @@ def of_fasta(text: str):
     return list(zip(names[::2], names[1::2], strict=True))
 
 
-def of_csv(text: str):
-    return [(row[0], row[1]) for row in csv.reader(io.StringIO(text))]
+def of_graphpart(text: str):
+    """As ``load_edge_list`` of graph-part 1.0.2 reads it: no field is quoted."""
+    rows = [line.strip().split(",") for line in io.StringIO(text, newline=None)]
+    return [(row[0], row[1]) for row in rows]
 
 
 # Of each format: the pairs of names in its text.
@@ -85,7 +86,7 @@ PARSERS = {
     "paf": partial(of_columns, first=0, second=5, heading=0),
     "sam": of_sam,
     "fasta": of_fasta,
-    "graphpart": of_csv,
+    "graphpart": of_graphpart,
 }
 
 
