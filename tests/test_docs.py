@@ -40,6 +40,7 @@ EXAMPLES = [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")
 LONG = {
     "fit-a-profile.md",
     "homology-split.md",
+    "large-jobs.md",
     "learn-a-scoring.md",
     "posterior-decoding.md",
     "soft-alignment.md",

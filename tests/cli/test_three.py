@@ -83,6 +83,7 @@ def test_the_score_alone(run):
     assert code == USAGE and "needs a traceback" in err
 
 
+@pytest.mark.slow
 def test_linear_gaps_and_chunks(run):
     costs = ("--gap-model", "linear", "--gap-open", "4", "--gap-extend", "4")
     _, out, _ = run("abc.fa", *costs, "-q")

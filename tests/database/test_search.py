@@ -94,13 +94,10 @@ def test_no_hit_depends_on_windows_or_threads(sets, options):
     assert rows_of(found) == expected(*sets, 5, mode="local")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "many, enough",
-    [
-        pytest.param(1, 2**16, marks=pytest.mark.slow),
-        pytest.param(1, 3, marks=pytest.mark.slow),
-        (2**20, 3),
-    ],
+    [(1, 2**16), (1, 3), (2**20, 3)],
 )
 def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
     """Tried in 8 bits, computed again in windows of such pairs or in whole windows."""

@@ -102,6 +102,7 @@ def test_greedy_clusters(in_parts, monkeypatch):
     assert found.identity.tolist() == want.identity.tolist()
 
 
+@pytest.mark.slow
 def test_wide_launches_without_memory_run_narrow(monkeypatch):
     """Nothing is lost or comes twice; other errors are told in one line."""
     some = TEXTS[:45]

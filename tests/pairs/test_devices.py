@@ -51,7 +51,14 @@ def test_the_default_device_is_that_of_all_threads():
     )
 
 
-@pytest.mark.parametrize("devices", [[2], "1,3", "all"])
+@pytest.mark.parametrize(
+    "devices",
+    [
+        pytest.param([2], marks=pytest.mark.slow),
+        pytest.param("1,3", marks=pytest.mark.slow),
+        "all",
+    ],
+)
 def test_rows_do_not_depend_on_devices(whole, devices):
     """Windows of 8, so that each device has some."""
     used = set()

@@ -199,6 +199,7 @@ def test_one_against_all_and_an_asymmetric_matrix(tmp_path):
         same_tables(jaxalign.align_all(TEXTS, scoring, **options, **SWEEP), want)
 
 
+@pytest.mark.slow
 def test_a_set_where_nothing_or_everything_is_excluded():
     for texts in ([], ["MK"], ["MKV"] * 5, ["WWWW", "AAAA", "CCCC"], ["", ""]):
         for cut in (0.0, 1.0):
@@ -287,6 +288,7 @@ def launched(monkeypatch):
     return plain_launches.use(monkeypatch)
 
 
+@pytest.mark.slow
 def test_launches_count_what_the_cpu_counts(monkeypatch):
     monkeypatch.setattr(lcs_launches, "stored", lambda function, _: function)
     task = make_task("all", *[_encoded(TEXTS)] * 2, jaxalign.Scoring())
