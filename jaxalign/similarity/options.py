@@ -10,7 +10,7 @@ from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.similarity.band_argument import Band
 from jaxalign.similarity.cost_argument import GapCost
 
-SoftImplementation = Literal["log", "blocked", "scaled", "pallas"]
+SoftImplementation = Literal["log", "blocked", "scaled", "rows", "pallas"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

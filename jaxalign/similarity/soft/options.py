@@ -105,7 +105,7 @@ def _block(implementation, shape, dtype, by_position, adjacent) -> Block:
     Raises
     ------
     UsageError
-        Unknown, or ``pallas`` for what its kernels do not take.
+        Unknown, or ``pallas`` or ``rows`` for what they do not take.
     DeviceError
         ``pallas`` where they do not run.
     """
@@ -119,8 +119,10 @@ def _block(implementation, shape, dtype, by_position, adjacent) -> Block:
     if implementation in ("log", "blocked"):
         return block
     refused = _beyond_kernels(shape, dtype, by_position, adjacent)
-    if implementation == "pallas" and refused:
-        raise UsageError(f"implementation 'pallas' does not take {refused}")
+    if implementation in ("pallas", "rows") and refused:
+        raise UsageError(f"implementation {implementation!r} does not take {refused}")
+    if implementation == "rows":
+        return primitives.kernels(None, block)
     package, why = (None, "") if refused else backend.kernels()
     if implementation == "pallas" and package is None:
         raise DeviceError(f"pallas: {why}")
@@ -128,7 +130,7 @@ def _block(implementation, shape, dtype, by_position, adjacent) -> Block:
 
 
 def _beyond_kernels(shape, dtype, by_position, adjacent) -> str:
-    """The part of this problem that the GPU kernels do not take; empty for none."""
+    """The part of this problem that neither kernels nor rows take; empty for none."""
     m, n = shape[-2:]
     if not all(isinstance(size, int) for size in shape):
         return "symbolic sizes"

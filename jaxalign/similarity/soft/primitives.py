@@ -19,9 +19,10 @@ from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.kernel_primitives import fold_into_batch, lower_to
 from jaxalign.similarity.overhang import no_overhang, overhang
-from jaxalign.similarity.soft.dp import free_energy
+from jaxalign.similarity.soft.dp import free_energy, row_scan
 from jaxalign.similarity.soft.dp.blocks import BLOCK_DIAGONALS
 from jaxalign.similarity.soft.dp.kernels import Kernels
+from jaxalign.similarity.soft.dp.scaled_scan import MAX_LOST_PROBABILITY
 
 PRIMITIVE_NAMES = ("score", "expected", "product")
 FLAGS = ("query_start", "query_end", "target_start", "target_end", "local")
@@ -32,10 +33,13 @@ def kernels(package, otherwise: int | None) -> Kernels:
     """The kernels that stand in for the two passes of ``soft.dp.free_energy``; the same
     object for the same input.
 
-    ``package`` has the functions ``soft_score``, ``soft_expected``, ``soft_product``;
+    Without ``package`` the rows of ``soft.dp.row_scan`` are computed anywhere; it has
+    the functions ``soft_score``, ``soft_expected``, ``soft_product``;
     ``otherwise`` is the ``block`` where ``soft.dp.free_energy`` computes derivatives
     itself."""
-    run = package.soft_score, package.soft_expected, package.soft_product
+    run = ()
+    if package is not None:
+        run = package.soft_score, package.soft_expected, package.soft_product
     return Kernels(
         partial(_of_one, _score, run), partial(_of_one, _expected, run), otherwise
     )
@@ -72,10 +76,13 @@ def _primitive(name: str) -> Primitive:
     )
     batching.primitive_batchers[primitive] = partial(fold_into_batch, primitive)
 
-    def plainly(*arrays, run):  # noqa: ARG001
-        return list(PLAIN_FORMS[name](*arrays))
+    def plainly(*arrays, run):
+        forms = PLAIN_FORMS if run else PLAIN_FORMS | ROW_FORMS
+        return list(forms[name](*arrays))
 
     def by_kernel(*arrays, run):
+        if not run:
+            return plainly(*arrays, run=run)
         function = run[PRIMITIVE_NAMES.index(name)]
         return jax.tree.leaves(function(arrays[:4], *arrays[4:]))
 
@@ -161,6 +168,22 @@ def _plain_expected(*tables):
     return jnp.zeros_like(rest), rest, posterior, -costs
 
 
+def _score_by_rows(*tables):
+    return _by_rows(*tables)[:2]
+
+
+def _by_rows(scores, costs, unit, rules):
+    """``soft.dp.row_scan``, and logarithms where it does not prove its result for every
+    pair of the batch."""
+    m, n, flags = rules.T
+    free = [(flags & (1 << k)) != 0 for k in range(len(FLAGS))]
+    rows = row_scan.expected(row_scan.RowTables(scores, costs, m, n, *free))
+    proved = jnp.all(rows.lost <= MAX_LOST_PROBABILITY)
+    return jax.lax.cond(
+        proved, lambda *_: tuple(rows[:4]), _plain_expected, scores, costs, unit, rules
+    )
+
+
 def _plain_product(scores, costs, unit, rules, d_scores, d_costs):
     gradient = jax.vmap(jax.grad(_log_z, (0, 1)))
     _, (of_scores, of_costs) = jax.jvp(
@@ -174,3 +197,4 @@ PLAIN_FORMS = {
     "expected": _plain_expected,
     "product": _plain_product,
 }
+ROW_FORMS = {"score": _score_by_rows, "expected": _by_rows}

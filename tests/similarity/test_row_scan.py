@@ -1,0 +1,109 @@
+"""The passes by rows: enumeration, logarithms, and where they prove nothing."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from cases import END_SETS
+from similarity_enumeration import every_alignment, log_sum, pair_sets
+
+import jaxalign
+from jaxalign.errors import UsageError
+from jaxalign.similarity.soft.dp import row_scan
+from jaxalign.similarity.soft.dp.row_scan import RowTables
+
+SIZE, LENGTHS = (4, 5), [(4, 5), (3, 2), (2, 5), (1, 1), (0, 3), (2, 0)]
+ENDS = ("query_start", "query_end", "target_start", "target_end")
+MODES = [("global", ends) for ends in END_SETS] + [("local", frozenset())]
+# The query's, then the target's; no two overhangs cost the same.
+COSTS = np.array([2.5, 0.3, 1.1, 0.63], np.float32)
+
+
+def tables(s, costs, lengths, modes):
+    m, n = np.array(lengths, np.int32).T
+    inside = np.arange(s.shape[1])[None, :, None] < m[:, None, None]
+    inside = inside & (np.arange(s.shape[2])[None, None] < n[:, None, None])
+    flags = [np.array([end in free for _, free in modes]) for end in ENDS]
+    local = np.array([mode == "local" for mode, _ in modes])
+    costs = np.broadcast_to(costs, (len(s), 4)).astype(np.float32)
+    scores = np.where(inside, s, np.float32(-1e30))
+    return RowTables(*map(jnp.asarray, (scores, costs, m, n, *flags, local)))
+
+
+def test_enumeration():
+    """All modes and free ends as one batch, costs by direction."""
+    cases = [(lengths, mode) for lengths in LENGTHS for mode in MODES]
+    s = np.random.default_rng(1).normal(size=(len(cases), *SIZE)).astype(np.float32)
+    s *= 2
+    lengths, modes = zip(*cases, strict=True)
+    found = jax.jit(row_scan.expected)(tables(s, COSTS, lengths, modes))
+    wide = np.broadcast_to(COSTS.reshape(2, 2).T[..., None, None], (2, 2, *SIZE))
+    assert (found.lost < 1e-20).all()
+    for k, (size, (mode, free)) in enumerate(cases):
+        every = every_alignment(s[k], wide, size, mode, free, True)
+        score = log_sum(every.totals)
+        p = np.exp(every.totals - score)
+        pairs = np.zeros(SIZE)
+        for share, which in zip(p, pair_sets(*size), strict=True):
+            for pair in which:
+                pairs[pair] += share
+        payers = np.einsum("k,kabij->ba", p, every.payers).ravel()
+        note = f"{size} {mode} {free}"
+        value = found.high[k] + found.rest[k]
+        np.testing.assert_allclose(value, score, atol=2e-5, err_msg=note)
+        np.testing.assert_allclose(found.posterior[k], pairs, atol=2e-6, err_msg=note)
+        np.testing.assert_allclose(found.payers[k], payers, atol=2e-5, err_msg=note)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [1, 12])
+def test_rows_are_logarithms(scale):
+    """A padded batch of more than a block of columns, all modes; where scores are far
+    apart too, which rows cannot prove and hand over: value, gradients."""
+    rng = np.random.default_rng(2)
+    s = rng.normal(size=(3, 40, 37)).astype(np.float32) * scale
+    s[0, 5:25, 5:25] += 4 * scale * np.eye(20, dtype=np.float32)
+    s[0, 28:36, 1:9] += 4 * scale * np.eye(8, dtype=np.float32)
+    lengths = np.array([[40, 37], [17, 37], [40, 9]], np.int32)
+
+    @partial(jax.jit, static_argnames=("name", "mode"))
+    def run(s, opening, name, mode):
+        def f(s, o):
+            return jaxalign.soft_score(
+                s, lengths, gap_open=o, gap_extend=0.25, mode=mode, implementation=name
+            ).sum()
+
+        return jax.value_and_grad(f, (0, 1))(s, opening)
+
+    opening = jnp.float32(3.0), jnp.float32(1.5)
+    for mode in ("local",) if scale > 1 else ("local", "global", "semiglobal"):
+        rows, logs = (run(s, opening, name, mode) for name in ("rows", "log"))
+        for one, other in zip(*map(jax.tree.leaves, (rows, logs)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-6, atol=5e-5)
+
+
+def test_what_is_lost_is_said():
+    """Two regions that no alignment joins, each far above the other's starts."""
+    s = np.full((1, 60, 60), -30, np.float32)
+    s[0, :28, 30:58] += 37 * np.eye(28, dtype=np.float32)
+    s[0, 32:58, 0:26] += 37 * np.eye(26, dtype=np.float32)
+    costs = np.array([9, 9, 9, 9], np.float32)
+    found = jax.jit(row_scan.expected)(tables(s, costs, [(60, 60)], [MODES[-1]]))
+    assert not found.lost[0] <= 1e-7
+    big = np.full((1, 3, 3), 300, np.float32)
+    found = jax.jit(row_scan.expected)(tables(big, costs, [(3, 3)], [MODES[-1]]))
+    assert not found.lost[0] <= 1e-7
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"gap_open": (np.ones(4, np.float32), 1.0)}, {"adjacent_gaps": False}],
+)
+def test_what_rows_do_not_take(options):
+    costs = {"gap_open": 1.0, "gap_extend": 1.0} | options
+    with pytest.raises(UsageError, match="'rows' does not take"):
+        jaxalign.soft_score(
+            np.zeros((4, 5), np.float32), **costs, implementation="rows"
+        )
