@@ -19,8 +19,8 @@ from jaxalign.io import airr, fasta
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import as_scoring
 from jaxalign.repertoire import genes, graph, tables
+from jaxalign.repertoire.candidates import Machine
 from jaxalign.repertoire.edges import Edges
-from jaxalign.repertoire.engine import Machine
 from jaxalign.repertoire.graph import EdgeBlock
 from jaxalign.repertoire.metrics import tcrdist_table
 from jaxalign.repertoire.options import (
@@ -38,6 +38,7 @@ from jaxalign.repertoire.receptors import (
 )
 from jaxalign.repertoire.result import RepertoireGraph, matrix_of
 from jaxalign.runtime import memory, pipeline
+from jaxalign.runtime.devices import resolve_devices
 from jaxalign.signatures import with_options
 
 # CDR3 sequences, a table of AIRR rearrangements, or the path of a file of either.
@@ -99,6 +100,8 @@ def repertoire_graph(
         Host threads; all cores by default.
     memory_budget : int or str, optional
         Bytes, or ``"2GiB"``, for the edges; half of the free memory by default.
+    devices : "all", a number, several, or JAX devices, optional
+        GPUs that share the work; JAX's default device alone by default.
 
     Returns
     -------
@@ -205,7 +208,8 @@ def result_of(plan: RepertoirePlan, edges: Edges, seconds: float) -> RepertoireG
 def machine_of(options: RepertoireOptions) -> Machine:
     """Threads and bytes of some options."""
     threads = options.threads or pipeline.default_threads()
-    return Machine(threads, memory.budget(options.memory_budget))
+    chosen = () if options.devices is None else resolve_devices(options.devices)
+    return Machine(threads, memory.budget(options.memory_budget), chosen)
 
 
 def _gene_distances(options: RepertoireOptions) -> genes.GeneDistances | None:

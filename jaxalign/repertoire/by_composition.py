@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxalign.model.letters import LetterCodes
 from jaxalign.repertoire.by_position import LengthClasses
-from jaxalign.repertoire.candidates import Rectangle, check_all
+from jaxalign.repertoire.candidates import Machine, Rectangle, check_all
 from jaxalign.repertoire.dp.compositions import (
     composition_words,
     kind_counts,
@@ -170,7 +170,7 @@ def add_near(
     bound: Bound,
     distances: Distances,
     edges: EdgeList,
-    threads: int,
+    machine: Machine,
     at_once: bool = False,
 ) -> None:
     """Add the pairs within the cutoff: i < j of one set, (i of a, j of b) of two.
@@ -178,7 +178,8 @@ def add_near(
     at_once : whether distances are asked for pairs of two lengths at a time
     """
     compare = Comparer(distances, bound.cutoff, edges, b is None, at_once, Waiting())
-    check_all(list(_rectangles(a, b, bound, compare)), threads)
+    rectangles = list(_rectangles(a, b, bound, compare))
+    check_all(rectangles, machine.threads, machine.devices)
     compare.finish()
 
 

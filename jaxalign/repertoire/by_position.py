@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from jaxalign.model.letters import LetterCodes
-from jaxalign.repertoire.candidates import Rectangle
+from jaxalign.repertoire.candidates import PositionSums, Rectangle
 from jaxalign.repertoire.dp.letter_bits import letter_bits, words
-from jaxalign.repertoire.dp.sums import pair_sums
 from jaxalign.repertoire.edges import EdgeList
 from jaxalign.repertoire.metrics import Comparison, PositionMetric
 
@@ -90,37 +89,35 @@ def _of_shorter(
             more = b.sequences.lengths[targets] - length
             left = cutoff - metric.penalty(more)
             rows = a.letters(queries, comparison), b.letters(targets, comparison)
-            sums = partial(pair_sums, metric.table, *rows)
+            add = _Adder(a, b, queries, targets, cutoff - left, edges, kind)
+            sums = PositionSums(metric.table, *rows, left, add)
             yield Rectangle(
                 words(codes, rows[0], BITS, WORDS),
                 words(codes, rows[1], BITS, WORDS),
                 np.floor_divide(left * scale.numerator, scale.denominator),
                 kind == "same" and 0 in comparison.more,
-                _Check(a, b, queries, targets, left, cutoff, sums, edges, kind),
+                sums.check,
+                sums,
             )
 
 
 @dataclass(frozen=True, eq=False)
-class _Check:
-    """Adds the pairs of a rectangle that are within the cutoff."""
+class _Adder:
+    """Adds near pairs of a rectangle as edges."""
 
     a: LengthClasses
     b: LengthClasses
     queries: np.ndarray
     targets: np.ndarray
-    left: np.ndarray
-    cutoff: int
-    sums: partial
+    penalties: np.ndarray
     edges: EdgeList
     kind: str
 
-    def __call__(self, q: np.ndarray, t: np.ndarray) -> None:
-        distance = self.sums(q, t) + self.cutoff - self.left[t]
-        near = distance <= self.cutoff
-        i = self.queries[q[near]] + self.a.shift
-        j = self.targets[t[near]] + self.b.shift
+    def __call__(self, q: np.ndarray, t: np.ndarray, sums: np.ndarray) -> None:
+        i = self.queries[q] + self.a.shift
+        j = self.targets[t] + self.b.shift
         if self.kind == "same":
             i, j = np.minimum(i, j), np.maximum(i, j)
         elif self.kind == "back":
             i, j = j, i
-        self.edges.add(i, j, distance[near])
+        self.edges.add(i, j, sums + self.penalties[t])

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from jaxalign.repertoire.dp.sums import pair_sums
+from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.pipeline import in_threads
 
 LANES = 32  # targets of a word of a mask
@@ -15,6 +17,33 @@ MAX_LISTED = 2**15  # pairs of a rectangle that are listed rather than looked fo
 MAX_WITHOUT_JAX = 2**21
 
 Check = Callable[[np.ndarray, np.ndarray], None]
+
+
+@dataclass(frozen=True, eq=False)
+class PositionSums:
+    """Exact distances of a rectangle: sums over positions.
+
+    Attributes
+    ----------
+    table : int32 (letters, letters)
+    x, y : uint8 (queries, positions), uint8 (targets, positions)
+    left : int (targets,)
+        The largest sum of a near pair.
+    add : function
+        Takes the rows of near pairs, and their sums.
+    """
+
+    table: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    left: np.ndarray
+    add: Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+
+    def check(self, q: np.ndarray, t: np.ndarray) -> None:
+        """Add those of some pairs that are near."""
+        sums = pair_sums(self.table, self.x, self.y, q, t)
+        near = sums <= self.left[t]
+        self.add(q[near], t[near], sums[near])
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +59,8 @@ class Rectangle:
         Both sides are the same rows, and a target follows its query.
     check : function
         Takes the rows of pairs that may be near.
+    sums : PositionSums or None
+        Where distances are these: a GPU computes them itself.
     """
 
     queries: np.ndarray
@@ -37,10 +68,20 @@ class Rectangle:
     limits: np.ndarray
     triangle: bool
     check: Check
+    sums: PositionSums | None = None
 
     @property
     def pairs(self) -> int:
         return self.queries.shape[1] * self.targets.shape[1]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Host threads, bytes and devices that a job may use; none is JAX's default one."""
+
+    threads: int
+    budget: int
+    devices: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,29 +92,43 @@ class TileSize:
     targets: int
 
 
-# A mask stays in the cache of a core; a GPU has a thread for each of its words.
-CPU_TILE, GPU_TILE = TileSize(512, 2**13), TileSize(2**12, 2**17)
+CPU_TILE = TileSize(512, 2**13)  # a mask stays in the cache of a core
 
 
-def check_all(rectangles: list[Rectangle], threads: int) -> None:
+def check_all(
+    rectangles: list[Rectangle], threads: int, devices: tuple[Any, ...] = ()
+) -> None:
     """Have every pair that may be near checked, rectangle by rectangle."""
     rectangles = [one for one in rectangles if one.pairs]
-    small = sum(one.pairs for one in rectangles) <= MAX_WITHOUT_JAX
-    pieces = [piece for one in rectangles for piece in _pieces(one, small)]
-    in_threads(lambda piece: piece(), pieces, threads)
-
-
-def _pieces(one: Rectangle, small: bool) -> Iterator[Callable[[], None]]:
-    """Functions that check some rows of a rectangle each."""
-    if small or one.pairs <= MAX_LISTED:
-        yield lambda: _check_listed(one)
+    if sum(one.pairs for one in rectangles) <= MAX_WITHOUT_JAX:
+        for one in rectangles:
+            check_listed(one)
         return
-    size = _tile_size()
-    for first in range(0, one.queries.shape[1], size.queries):
-        yield lambda first=first: _check_row(one, first, size)
+    in_threads(lambda piece: piece(), _pieces(rectangles, devices), threads)
 
 
-def _check_listed(one: Rectangle) -> None:
+def _pieces(rectangles, devices: tuple[Any, ...]) -> Iterator[Callable[[], None]]:
+    """Functions that check a part of a rectangle each."""
+    devices = devices or (first_device(),)
+    for one in rectangles:
+        if one.pairs <= MAX_LISTED:
+            yield partial(check_listed, one)
+        elif on_host(devices[0]):
+            for first in range(0, one.queries.shape[1], CPU_TILE.queries):
+                yield partial(_check_row, one, first, CPU_TILE)
+        else:
+            from jaxalign.repertoire import on_device
+
+            yield from on_device.pieces(one, devices)
+
+
+def on_host(device: Any) -> bool:
+    """Whether masks of a device are looked at by the host."""
+    return device.platform == "cpu"
+
+
+def check_listed(one: Rectangle) -> None:
+    """Check all pairs of a rectangle."""
     q, t = np.divmod(np.arange(one.pairs), one.targets.shape[1])
     if one.triangle:
         q, t = q[t > q], t[t > q]
@@ -82,25 +137,31 @@ def _check_listed(one: Rectangle) -> None:
 
 def _check_row(one: Rectangle, first: int, size: TileSize) -> None:
     """Check a tile of queries against all targets."""
-    queries = _padded(one.queries[:, first : first + size.queries], size.queries)
+    queries = padded(one.queries[:, first : first + size.queries], size.queries)
     begin = first // size.targets * size.targets if one.triangle else 0
     for at in range(begin, one.targets.shape[1], size.targets):
         some = slice(at, at + size.targets)
-        targets = _padded(one.targets[:, some], size.targets)
-        limits = _padded(one.limits[some][None], size.targets, -1)
+        targets = padded(one.targets[:, some], size.targets)
+        limits = padded(one.limits[some][None], size.targets, -1)
         shape = LANES, size.targets // LANES
         mask = _near_words()(
             queries, targets.reshape(-1, *shape), limits.reshape(shape)
         )
-        q, t = pairs_of(np.asarray(mask))
-        q, t = q + first, t + at
-        real = q < one.queries.shape[1]
-        if one.triangle:
-            real &= t > q
-        one.check(q[real], t[real])
+        check_mask(one, np.asarray(mask), first, at)
 
 
-def _padded(rows: np.ndarray, count: int, value: int = 0) -> np.ndarray:
+def check_mask(one: Rectangle, mask: np.ndarray, first: int, at: int) -> None:
+    """Check the pairs of a mask whose first query and target are these."""
+    q, t = pairs_of(mask)
+    q, t = q + first, t + at
+    real = q < one.queries.shape[1]
+    if one.triangle:
+        real &= t > q
+    one.check(q[real], t[real])
+
+
+def padded(rows: np.ndarray, count: int, value: int = 0) -> np.ndarray:
+    """Rows (n, m) with as many columns as wanted."""
     more = count - rows.shape[1]
     return np.pad(rows, ((0, 0), (0, more)), constant_values=value) if more else rows
 
@@ -123,9 +184,3 @@ def _near_words() -> Any:
     from jaxalign.runtime.programs import program
 
     return program()(near_words)
-
-
-def _tile_size() -> TileSize:
-    from jaxalign.runtime.devices import first_device
-
-    return CPU_TILE if first_device().platform == "cpu" else GPU_TILE

@@ -1,7 +1,5 @@
 """Edges of unique CDR3 sequences by any metric: who is compared, and how."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from jaxalign.edits.engine import distances as edit_distances
@@ -14,7 +12,7 @@ from jaxalign.pairs.options import PairOptions
 from jaxalign.repertoire import by_composition, by_deletion, by_position
 from jaxalign.repertoire.by_composition import LetterCosts
 from jaxalign.repertoire.by_position import LengthClasses
-from jaxalign.repertoire.candidates import check_all
+from jaxalign.repertoire.candidates import Machine, check_all
 from jaxalign.repertoire.dp.banded import banded_scores
 from jaxalign.repertoire.edges import EdgeList, Edges, joined, least, no_edges
 from jaxalign.repertoire.metrics import LETTERS, letter_scores
@@ -24,14 +22,6 @@ from jaxalign.repertoire.options import GraphDefinition
 # enough letters in common to be compared.
 VARIANT_PAIRS = 4
 PAIRS_ALIGNED_AT_ONCE = 2**20
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Host threads and bytes that a job may use."""
-
-    threads: int
-    budget: int
 
 
 def near_pairs(
@@ -51,7 +41,8 @@ def near_pairs(
     first, second = LengthClasses(a), None if b is None else LengthClasses(b)
     if definition.positions is not None:
         parts = first, second, definition.positions, definition.cutoff, edges
-        check_all(list(by_position.rectangles(*parts)), machine.threads)
+        rectangles = list(by_position.rectangles(*parts))
+        check_all(rectangles, machine.threads, machine.devices)
     elif definition.metric == "levenshtein":
         _add_edits(first, second, definition.cutoff, edges, machine)
     else:
@@ -90,7 +81,7 @@ def _add_edits(
         return edit_distances(both, i, j + first if b else j, 1)
 
     bound = by_composition.best_bound(costs, cutoff, a.sequences)
-    by_composition.add_near(a, b, bound, distances, edges, machine.threads)
+    by_composition.add_near(a, b, bound, distances, edges, machine)
 
 
 def _add_aligned(
@@ -119,7 +110,7 @@ def _add_aligned(
         return most - _near_diagonal(sides[0], sides[1], i, j, scores, gaps, cutoff)
 
     bound = by_composition.best_bound(gaps, cutoff, a.sequences)
-    by_composition.add_near(a, b, bound, distances, edges, machine.threads, linear)
+    by_composition.add_near(a, b, bound, distances, edges, machine, linear)
 
 
 def _near_diagonal(

@@ -61,6 +61,7 @@ class RepertoireOptions:
     bad: Bad = "error"
     threads: int | None = None
     memory_budget: int | str | None = None
+    devices: Any = None
 
 
 class RepertoireKeywords(TypedDict, total=False):
@@ -82,6 +83,7 @@ class RepertoireKeywords(TypedDict, total=False):
     bad: Bad
     threads: int | None
     memory_budget: int | str | None
+    devices: Any
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,168 @@
+"""Graphs of receptor repertoires: how long they take, beside scirpy's own.
+
+    python -m benchmarks.repertoire                               # 10^5, on this machine
+    python -m benchmarks.repertoire --jobs tcrdist --counts 100000 --scirpy PYTHON
+    python -m benchmarks.repertoire --jobs levenshtein --counts 1000000
+    python -m benchmarks.repertoire --counts 100000,1000000 --repeats 2       # a GPU
+    python -m benchmarks.repertoire --counts 1000000 --devices 0 --devices all
+    python -m benchmarks.repertoire --quick                       # does it run?
+
+``--sequences FILE`` has a CDR3 a line (the first column), as ``olga-generate_sequences
+--humanTRB`` writes them; without it they are drawn here, from ends of human beta chains
+and random middles. ``--scirpy`` names a Python that has scirpy: it computes the same
+sequences in a process of its own, without the time to compile, and its matrix is compared
+with ours. CPU seconds are those of all threads; memory is the peak of the process.
+"""
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import measure  # noqa: E402
+
+JOBS = {
+    "tcrdist": {"metric": "tcrdist", "cutoff": 20},
+    "hamming": {"metric": "hamming", "cutoff": 2},
+    "levenshtein": {"metric": "levenshtein", "cutoff": 2},
+    "levenshtein1": {"metric": "levenshtein", "cutoff": 1},
+    "alignment": {"metric": "alignment", "cutoff": 10},
+}
+STARTS = "CASS CASSL CASSP CASSQ CASSE CASSF CASSY CSA CAT CAI".split()
+ENDS = (
+    "NTEAFF", "NYGYTF", "GNTIYF", "TNEKLFF", "NQPQHF", "NSPLHF", "YNEQFF", "NTGELFF",
+    "TDTQYF", "KNIQYF", "QETQYF", "GANVLTF", "SYEQYF",
+)  # fmt: skip
+MIDDLE = "GGGGGRRTTSSSAAPPLLQQDDEVNWFYHIKM"
+SCIRPY = """
+import json, resource, sys, time
+import numpy as np
+from scirpy.ir_dist.metrics import TCRdistDistanceCalculator
+texts = open(sys.argv[1]).read().split()
+calculator = TCRdistDistanceCalculator(20, n_jobs=int(sys.argv[2]))
+calculator.calc_dist_mat(np.array(texts[:50]))
+def cpu():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+wall, before = time.perf_counter(), cpu()
+matrix = calculator.calc_dist_mat(np.array(texts))
+seconds = time.perf_counter() - wall, cpu() - before
+np.savez(sys.argv[3], indptr=matrix.indptr, indices=matrix.indices, data=matrix.data)
+print(json.dumps(seconds))
+"""
+
+
+def drawn(count: int, seed: int = 0) -> list[str]:
+    """So many different sequences with the ends of human beta chains."""
+    draw, known = random.Random(seed), {}
+    while len(known) < count:
+        end = draw.choice(ENDS)
+        end = end[min(draw.choice((0, 0, 1, 2, 3)), len(end) - 3) :]
+        middle = "".join(draw.choices(MIDDLE, k=draw.randint(1, 6)))
+        known[draw.choice(STARTS) + middle + end] = None
+    return [*known]
+
+
+def sequences(path: str | None, count: int) -> list[str]:
+    """The first so many different sequences of a file, or drawn ones."""
+    if path is None:
+        return drawn(count)
+    with open(path) as lines:
+        known = dict.fromkeys(line.split()[0] for line in lines if line.strip())
+    if len(known) < count:
+        raise SystemExit(f"{path}: {len(known):,} different sequences, not {count:,}")
+    return [*known][:count]
+
+
+def cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def run(texts: list[str], options: dict):
+    """(graph, wall seconds, CPU seconds) of a call."""
+    import jaxalign
+
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    graph = jaxalign.repertoire_graph(texts, **options)
+    return graph, time.perf_counter() - wall, cpu_seconds() - cpu
+
+
+def digest(graph) -> str:
+    """CRC of all edges."""
+    sides = (np.ascontiguousarray(x, "<i4") for x in graph.edges.sides)
+    return f"{zlib.crc32(b''.join(x.tobytes() for x in sides)):08x}"
+
+
+def beside_scirpy(python: str, texts: list[str], graph, threads: int):
+    """(wall, CPU seconds) of scirpy, whose matrix must be ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, result = Path(folder) / "texts", Path(folder) / "matrix.npz"
+        file.write_text("\n".join(texts))
+        words = [python, "-W", "ignore", "-c", SCIRPY, str(file), str(threads)]
+        text = subprocess.run(
+            [*words, str(result)], check=True, capture_output=True, text=True
+        )
+        theirs, ours = np.load(result), graph.to_scirpy()
+        for part in ("indptr", "indices", "data"):
+            assert np.array_equal(theirs[part], getattr(ours, part)), part
+    return json.loads(text.stdout.splitlines()[-1])
+
+
+def parse(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--jobs", default="tcrdist,levenshtein")
+    parser.add_argument("--counts", default="100000")
+    parser.add_argument("--sequences", metavar="FILE")
+    parser.add_argument("--devices", action="append")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--scirpy", metavar="PYTHON")
+    parser.add_argument("--quick", action="store_true")
+    chosen = parser.parse_args(argv)
+    if chosen.quick:
+        chosen.jobs, chosen.counts = ",".join(JOBS), "300"
+    return chosen
+
+
+def main(argv=None) -> None:
+    chosen = parse(argv)
+    measure.show_machine(measure.machine())
+    print("| job | sequences | devices | edges | wall s | CPU s | peak GiB | digest |")
+    print("|---|---|---|---|---|---|---|---|")
+    for job in chosen.jobs.split(","):
+        for count in map(int, chosen.counts.split(",")):
+            texts = sequences(chosen.sequences, count)
+            for devices in chosen.devices or [None]:
+                report(job, texts, devices, chosen)
+
+
+def report(job: str, texts: list[str], devices: str | None, chosen) -> None:
+    options = JOBS[job] | {"threads": chosen.threads, "devices": devices}
+    options["memory_budget"] = "12GiB"
+    for _ in range(chosen.repeats):
+        graph, wall, cpu = run(texts, options)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        cells = f"{len(graph.edges):,} | {wall:.2f} | {cpu:.2f} | {peak:.2f}"
+        named = devices or "default"
+        print(f"| {job} | {len(texts):,} | {named} | {cells} | {digest(graph)} |")
+        sys.stdout.flush()
+    if chosen.scirpy and job == "tcrdist":
+        seconds = beside_scirpy(chosen.scirpy, texts, graph, chosen.threads or 2)
+        cells = f"{seconds[0]:.2f} | {seconds[1]:.2f}"
+        print(f"| scirpy | {len(texts):,} | | | {cells} | | the same matrix |")
+
+
+if __name__ == "__main__":
+    main()
