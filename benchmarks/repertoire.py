@@ -1,17 +1,17 @@
 """Graphs of receptor repertoires: how long they take, beside scirpy's own.
 
-    python -m benchmarks.repertoire                               # 10^5, on this machine
+    python -m benchmarks.repertoire                         # 10^5, on this machine
     python -m benchmarks.repertoire --jobs tcrdist --counts 100000 --scirpy PYTHON
     python -m benchmarks.repertoire --jobs levenshtein --counts 1000000
-    python -m benchmarks.repertoire --counts 100000,1000000 --repeats 2       # a GPU
+    python -m benchmarks.repertoire --counts 100000,1000000 --repeats 2     # a GPU
     python -m benchmarks.repertoire --counts 1000000 --devices 0 --devices all
-    python -m benchmarks.repertoire --quick                       # does it run?
+    python -m benchmarks.repertoire --quick                 # does it run?
 
 ``--sequences FILE`` has a CDR3 a line (the first column), as ``olga-generate_sequences
 --humanTRB`` writes them; without it they are drawn here, from ends of human beta chains
 and random middles. ``--scirpy`` names a Python that has scirpy: it computes the same
-sequences in a process of its own, without the time to compile, and its matrix is compared
-with ours. CPU seconds are those of all threads; memory is the peak of the process.
+sequences in a process of its own, and its matrix is compared with ours. It compiles
+again at each call, about five CPU seconds. CPU seconds are those of all threads; memory is the peak of the process.
 """
 
 import argparse

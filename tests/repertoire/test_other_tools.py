@@ -81,7 +81,10 @@ def tcrdist3s():
 @pytest.mark.parametrize("name", [*SCIRPY, "tcrdist3"])
 def test_stored_sample(name):
     options = TCRDIST3 if name == "tcrdist3" else SCIRPY[name][2]
-    assert digest(ours(options)) == json.loads(SAMPLE.read_text())["digests"][name]
+    stored = json.loads(SAMPLE.read_text())["digests"]
+    if name not in stored:
+        pytest.skip("no version of the tool that has it was there to write it")
+    assert digest(ours(options)) == stored[name]
 
 
 @pytest.mark.parametrize("name", SCIRPY)
@@ -118,11 +121,9 @@ def write():
         try:
             digests[name] = digest(call())
             known[name] = versions()
-        except pytest.skip.Exception as why:
+        except (pytest.skip.Exception, ImportError) as why:
             print(name, why)
-    SAMPLE.write_text(
-        json.dumps({"versions": known, "digests": digests}, indent=1)
-    )
+    SAMPLE.write_text(json.dumps({"versions": known, "digests": digests}, indent=1))
 
 
 if __name__ == "__main__":
