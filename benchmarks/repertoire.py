@@ -11,7 +11,8 @@
 --humanTRB`` writes them; without it they are drawn here, from ends of human beta chains
 and random middles. ``--scirpy`` names a Python that has scirpy: it computes the same
 sequences in a process of its own, and its matrix is compared with ours. It compiles
-again at each call, about five CPU seconds. CPU seconds are those of all threads; memory is the peak of the process.
+again at each call, about five CPU seconds. CPU seconds are those of all threads;
+memory is the peak of the process.
 """
 
 import argparse

@@ -159,7 +159,7 @@ OUTSIDE = {
     "pairs.dp": {"jax"},
     "pairs.gpu": {"jax", "numpy"},
     "pairs.parts": {"numpy"},
-    "repertoire": {"numpy", "scipy"},
+    "repertoire": {"jax", "numpy", "scipy"},
     "repertoire.api": {"numpy"},
     "repertoire.dp": {"jax", "numpy"},
     "runtime": {"jax", "numpy", "ray"},

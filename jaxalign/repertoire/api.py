@@ -19,7 +19,6 @@ from jaxalign.io import airr, fasta
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import as_scoring
 from jaxalign.repertoire import genes, graph, tables
-from jaxalign.repertoire.candidates import Machine
 from jaxalign.repertoire.edges import Edges
 from jaxalign.repertoire.graph import EdgeBlock
 from jaxalign.repertoire.metrics import tcrdist_table
@@ -36,6 +35,7 @@ from jaxalign.repertoire.receptors import (
     Receptors,
     unique_receptors,
 )
+from jaxalign.repertoire.rectangles import Machine
 from jaxalign.repertoire.result import RepertoireGraph, matrix_of
 from jaxalign.runtime import memory, pipeline
 from jaxalign.runtime.devices import resolve_devices

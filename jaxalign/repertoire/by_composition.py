@@ -19,13 +19,14 @@ import numpy as np
 
 from jaxalign.model.letters import LetterCodes
 from jaxalign.repertoire.by_position import LengthClasses
-from jaxalign.repertoire.candidates import Machine, Rectangle, check_all
+from jaxalign.repertoire.candidates import check_all
 from jaxalign.repertoire.dp.compositions import (
     composition_words,
     kind_counts,
     merged_kinds,
 )
 from jaxalign.repertoire.edges import EdgeList
+from jaxalign.repertoire.rectangles import Machine, Rectangle
 
 WORDS = 2
 PAIRS_AT_ONCE = 2**20

@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from jaxalign.model.letters import LetterCodes
-from jaxalign.repertoire.candidates import PositionSums, Rectangle
 from jaxalign.repertoire.dp.letter_bits import letter_bits, words
 from jaxalign.repertoire.edges import EdgeList
 from jaxalign.repertoire.metrics import Comparison, PositionMetric
+from jaxalign.repertoire.rectangles import PositionSums, Rectangle
 
 BITS, WORDS = 5, 2  # of a letter's code; of a row: it has room for twelve letters
 

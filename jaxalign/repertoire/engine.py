@@ -12,11 +12,12 @@ from jaxalign.pairs.options import PairOptions
 from jaxalign.repertoire import by_composition, by_deletion, by_position
 from jaxalign.repertoire.by_composition import LetterCosts
 from jaxalign.repertoire.by_position import LengthClasses
-from jaxalign.repertoire.candidates import Machine, check_all
+from jaxalign.repertoire.candidates import check_all
 from jaxalign.repertoire.dp.banded import banded_scores
 from jaxalign.repertoire.edges import EdgeList, Edges, joined, least, no_edges
 from jaxalign.repertoire.metrics import LETTERS, letter_scores
 from jaxalign.repertoire.options import GraphDefinition
+from jaxalign.repertoire.rectangles import Machine
 
 # To make, sort and compare a variant takes as long as so many pairs, of which some have
 # enough letters in common to be compared.

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxalign.repertoire.candidates import Machine
 from jaxalign.repertoire.edges import Edges
 from jaxalign.repertoire.engine import near_pairs
 from jaxalign.repertoire.joins import Neighbours, from_square, join, neighbours
 from jaxalign.repertoire.plan import RepertoirePlan
 from jaxalign.repertoire.receptors import Receptors, Values, encoded
+from jaxalign.repertoire.rectangles import Machine
 
 
 class EdgeBlock(NamedTuple):

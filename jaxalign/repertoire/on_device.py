@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.repertoire.candidates import (
+from jaxalign.repertoire.rectangles import (
     LANES,
     Rectangle,
     check_mask,

@@ -5,7 +5,7 @@ import pytest
 import receptor_oracle as oracle
 
 import jaxalign
-from jaxalign.repertoire import candidates, engine, on_device
+from jaxalign.repertoire import candidates, engine, on_device, rectangles
 from jaxalign.repertoire.dp import hits
 
 TEXTS = oracle.receptors(60, seed=5, lengths=(10, 13))
@@ -45,7 +45,7 @@ def test_lists_say_what_does_not_fit(room):
     mask = np.where(draw.random((8, 8)) < 0.4, draw.integers(1, 2**32, (8, 8)), 0)
     mask = mask.astype(np.uint32)
     counts, query, target = map(np.asarray, hits.mask_pairs(mask, *room))
-    expected = candidates.pairs_of(mask)
+    expected = rectangles.pairs_of(mask)
     assert counts[0] == np.count_nonzero(mask)
     if counts[0] <= room[0]:
         assert counts[1] == len(expected[0])
