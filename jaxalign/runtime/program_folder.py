@@ -10,6 +10,7 @@ to somebody else, is no entry. The oldest files go when the folder is full.
 import os
 import stat
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from jaxalign.runtime import program_file
 FOLDER = "JAXALIGN_CACHE_DIR"  # in place of the user's; empty, or "off": none
 SUBFOLDER = "jaxalign"  # in either, and ours
 MAX_BYTES = 2**30
-SUFFIX = ".program"
+SUFFIX, NEW_SUFFIX = ".program", ".new"
+ABANDONED = 3600.0  # seconds after which nobody writes a new file any more
 READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -115,10 +117,11 @@ def write(folder: str, name: str, about: dict[str, Any], executable: bytes) -> N
     temporary = None
     try:
         content = program_file.pack(name, about, executable)
-        descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".new", dir=folder)
+        descriptor, temporary = tempfile.mkstemp(NEW_SUFFIX, ".", folder)
         with open(descriptor, "wb") as file:
             file.write(content)
         os.replace(temporary, os.path.join(folder, name + SUFFIX))
+        _remove_abandoned(folder)
         _remove_oldest(folder)
     except OSError:
         if temporary is not None:
@@ -126,16 +129,16 @@ def write(folder: str, name: str, about: dict[str, Any], executable: bytes) -> N
                 os.unlink(temporary)
 
 
-def entries(folder: str) -> list[tuple[str, os.stat_result]]:
-    """Names and states of all entries."""
+def entries(folder: str, suffix: str = SUFFIX) -> list[tuple[str, os.stat_result]]:
+    """Names, without their suffix, and states of all entries."""
     known: list[tuple[str, os.stat_result]] = []
     with suppress(OSError), os.scandir(folder) as files:
         for file in files:
-            if file.name.endswith(SUFFIX):
+            if file.name.endswith(suffix):
                 with suppress(OSError):  # another process has removed it
                     state = file.stat(follow_symlinks=False)
                     if stat.S_ISREG(state.st_mode):
-                        known.append((file.name.removesuffix(SUFFIX), state))
+                        known.append((file.name.removesuffix(suffix), state))
     return known
 
 
@@ -146,6 +149,14 @@ def program_files() -> dict[str, str | int]:
         return {"folder": "none"}
     sizes = [state.st_size for _, state in entries(folder)]
     return {"folder": folder, "programs": len(sizes), "bytes": sum(sizes)}
+
+
+def _remove_abandoned(folder: str) -> None:
+    """Remove new files of processes that ended while they wrote them."""
+    for name, state in entries(folder, NEW_SUFFIX):
+        if state.st_mtime < time.time() - ABANDONED:
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, name + NEW_SUFFIX))
 
 
 def _remove_oldest(folder: str) -> None:

@@ -422,6 +422,16 @@ def test_the_oldest_entries_go_when_the_folder_is_full(folder, monkeypatch):
     assert [path.stem for path in entries(folder)] == ["p0", "p3", "p4"]
 
 
+def test_new_files_of_processes_that_have_ended_are_removed(folder):
+    folder.mkdir(0o700)
+    for name in (".old.new", ".fresh.new"):
+        (folder / name).touch()
+    os.utime(folder / ".old.new", (1, 1))
+    program_folder.write(str(folder), "p", {}, b"1")
+    names = {path.name for path in folder.iterdir()}
+    assert names == {".fresh.new", "p.program"}
+
+
 def test_a_folder_that_cannot_be_written_to_is_no_error(folder, calls, monkeypatch):
     def refuse(*_, **__):
         raise OSError(28, "No space left on device")
