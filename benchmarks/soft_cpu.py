@@ -3,11 +3,11 @@
     python benchmarks/soft_cpu.py
     python benchmarks/soft_cpu.py --quick          # any machine; too small for figures
 
-Local, float32, gaps of 5.5 and 0.5: pairs of random proteins, as ``soft.py`` draws them.
-CPU seconds are user and system time of the process, the smallest of a few calls, so that
-a busy machine disturbs them little; ``taskset -c 0`` gives those of one core. nwgrad
-(PyPI) is measured where it is installed; its gradient is by matrix and gap costs, and has
-no posterior.
+Local, float32, gaps of 5.5 and 0.5: pairs of random proteins, as ``soft.py`` draws
+them. CPU seconds are user and system time of the process, the smallest of a few calls,
+so that a busy machine disturbs them little; ``taskset -c 0`` gives those of one core.
+nwgrad (PyPI) is measured where it is installed; its gradient is by matrix and gap
+costs, and has no posterior.
 """
 
 import argparse
