@@ -44,6 +44,7 @@ _HOMES = {
     "alignment_entropy": "jaxalign.similarity.soft.api",
     "sample_alignments": "jaxalign.similarity.soft.api",
     "mea_alignment": "jaxalign.similarity.soft.accuracy",
+    "AlignmentDistribution": "jaxalign.similarity.distribution.api",
     "alignment_log_prob": "jaxalign.similarity.soft.api",
     "kl_divergence": "jaxalign.similarity.soft.api",
     "bucket_lengths": "jaxalign.similarity.soft.buckets",

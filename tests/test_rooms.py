@@ -22,6 +22,7 @@ OPERATIONS = (
     "triples",
     "similarity.soft",
     "similarity.hard",
+    "similarity.distribution",
 )
 FLOORS = ("api", "dp", "cpu", "gpu", "parts", "proofs", "tracebacks")
 # Files of public functions beside ``api.py``.
@@ -113,6 +114,9 @@ ARROWS = {
     "runtime": set(),
     "signatures": {"model"},
     "similarity": {"model"},
+    "similarity.distribution": set(),
+    "similarity.distribution.api": COMMON
+    | {"similarity", "similarity.hard.api", "similarity.soft.api"},
     "similarity.hard": COMMON | {"similarity", "similarity.hard.dp"},
     "similarity.hard.api": COMMON | {"signatures", "similarity", "similarity.hard"},
     "similarity.hard.dp": {"similarity"},
@@ -164,6 +168,7 @@ OUTSIDE = {
     "repertoire.dp": {"jax", "numpy"},
     "runtime": {"jax", "numpy", "ray"},
     "similarity": {"jax", "numpy"},
+    "similarity.distribution.api": {"jax", "numpy"},
     "similarity.hard": {"jax"},
     "similarity.hard.api": {"jax"},
     "similarity.hard.dp": {"jax"},

@@ -71,7 +71,7 @@ class ChainMatrices(NamedTuple):
     decay: jax.Array
 
 
-class Side(NamedTuple):
+class RowOverhang(NamedTuple):
     """Overhangs at the start, or at the end, of k residues of the query by row and of l
     of the target by column, int32 (B, M) and (B, N).
 
@@ -124,7 +124,7 @@ def expected(tables: RowTables) -> RowExpectation:
     return RowExpectation(*log_z, posterior, payers, lost)
 
 
-def _down(tables: RowTables, start: Side, end: Side, xs):
+def _down(tables: RowTables, start: RowOverhang, end: RowOverhang, xs):
     """``RowValues`` by row, and the log of what ends in it (M, B), over 2^exponent."""
     open_e, more_e, open_f, more_f = jnp.exp(-tables.costs).T[..., None]
     chains = _chains(open_f, more_f, tables.scores.shape[2])
@@ -157,7 +157,7 @@ def _down(tables: RowTables, start: Side, end: Side, xs):
     return lax.scan(step, begun(first, tables.scores), xs)[1]
 
 
-def _up(tables: RowTables, start: Side, end: Side, xs, log_z):
+def _up(tables: RowTables, start: RowOverhang, end: RowOverhang, xs, log_z):
     """(posterior by row (M, B, N), payers (B, 4), bound on what is lost (B,))."""
     open_e, more_e, open_f, more_f = jnp.exp(-tables.costs).T[..., None]
     chains = _chains(jnp.ones_like(open_f), more_f, tables.scores.shape[2])
@@ -231,7 +231,7 @@ def _paid(paid, gaps, overhangs, i):
     return payers, tuple(more_columns)
 
 
-def _sides(tables: RowTables) -> tuple[Side, Side]:
+def _sides(tables: RowTables) -> tuple[RowOverhang, RowOverhang]:
     """Overhangs before each pair of residues, and after it."""
     rows, columns = (
         jnp.broadcast_to(jnp.arange(size, dtype=jnp.int32), (len(tables.m), size))
@@ -249,7 +249,7 @@ def _sides(tables: RowTables) -> tuple[Side, Side]:
         query = jnp.where((query_pays | both)[:, None], query, 0)
         target = jnp.where((target_pays | both)[:, None], target, 0)
         weight = jnp.exp(-target)
-        return Side(k, l, query, target, weight, both, query_pays, target_pays)
+        return RowOverhang(k, l, query, target, weight, both, query_pays, target_pays)
 
     after = tables.m[:, None] - 1 - rows, tables.n[:, None] - 1 - columns
     return (
@@ -326,18 +326,18 @@ def _at(table, i):
     return lax.dynamic_index_in_dim(table, i, axis=1, keepdims=False)
 
 
-def _row(side: Side, i):
+def _row(side: RowOverhang, i):
     """The smallest cost of an overhang in row i (B,)."""
     return jnp.where(side.both, 0, _at(side.query, i))
 
 
-def _beside(side: Side, i):
+def _beside(side: RowOverhang, i):
     """Weights of row i (B, N) over that of ``_row``; 0 is less than any."""
     query = jnp.where(side.both, jnp.exp(-_at(side.query, i)), 0)
     return jnp.maximum(query[:, None], side.weight)
 
 
-def _weights(side: Side, i, exponent):
+def _weights(side: RowOverhang, i, exponent):
     """Weights of row i (B, N) over 2^exponent."""
     return _beside(side, i) * _over(exponent, -_row(side, i))[:, None]
 

@@ -1,0 +1,1 @@
+"""Alignments as a distribution."""

@@ -1,0 +1,235 @@
+"""The distribution over the alignments of a pair: an object of which all is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.model.alignment import Alignment
+from jaxalign.model.choices import FreeEnd, Mode
+from jaxalign.model.scoring import resolve_ends
+from jaxalign.similarity.arguments import Lengths
+from jaxalign.similarity.band_argument import Band, is_corridor
+from jaxalign.similarity.cost_argument import GapCost
+from jaxalign.similarity.hard.api import hard_alignment, k_best
+from jaxalign.similarity.options import SoftImplementation
+from jaxalign.similarity.result import HardAlignments
+from jaxalign.similarity.scores import Similarity
+from jaxalign.similarity.soft.accuracy import mea_alignment
+from jaxalign.similarity.soft.api import (
+    alignment_entropy,
+    alignment_log_prob,
+    expected_gaps,
+    kl_divergence,
+    sample_alignments,
+    soft_posterior,
+    soft_score,
+)
+
+NUMBERS = ("similarity", "lengths", "gap_open", "gap_extend", "temperature")
+
+
+class AlignmentSupport(NamedTuple):
+    """Which sets of pairs are alignments; hashable, constant under ``jit``."""
+
+    mode: Mode
+    free_ends: frozenset[str]
+    adjacent_gaps: bool
+    band: Any
+
+
+@jax.tree_util.register_pytree_node_class
+class AlignmentDistribution:
+    """The distribution over alignments, p proportional to exp(score / temperature).
+
+    A pytree: it goes through ``jit``, ``vmap`` (where all that it was made of has the
+    batch axis) and ``grad``. Its leaves are the numbers, and its structure says what is
+    an alignment.
+
+    Parameters
+    ----------
+    similarity, lengths, gap_open, gap_extend, temperature, mode, free_ends,
+    adjacent_gaps, band, implementation : as in ``soft_score``
+        Any leading batch axes: then this is a batch of distributions.
+
+    Attributes
+    ----------
+    support : AlignmentSupport
+        What is an alignment: ``mode``, ``free_ends``, ``adjacent_gaps``, ``band``.
+
+    Raises
+    ------
+    UsageError
+        Of a mode or ends that do not exist; of numbers, when something is asked.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, jaxalign
+    >>> p = jaxalign.AlignmentDistribution(jnp.zeros((5, 7)), gap_open=0, gap_extend=0)
+    >>> round(float(jnp.exp(p.log_partition()))), round(float(jnp.exp(p.entropy())))
+    (792, 792)
+    >>> best = jaxalign.AlignmentDistribution(9 * jnp.eye(3), gap_open=5, gap_extend=1)
+    >>> best.mode().partners.tolist(), best.sample(jax.random.key(0), 2).tolist()
+    ([0, 1, 2], [[0, 1, 2], [0, 1, 2]])
+    """
+
+    def __init__(
+        self,
+        similarity: Similarity,
+        lengths: Lengths = None,
+        *,
+        gap_open: GapCost,
+        gap_extend: GapCost,
+        temperature: jax.typing.ArrayLike = 1.0,
+        mode: Mode = "global",
+        free_ends: Iterable[FreeEnd] | None = None,
+        adjacent_gaps: bool = True,
+        band: Band = None,
+        implementation: SoftImplementation | None = None,
+    ):
+        self.similarity, self.lengths = similarity, lengths
+        self.gap_open, self.gap_extend = gap_open, gap_extend
+        self.temperature = temperature
+        free = frozenset(resolve_ends(mode, free_ends))
+        band = _hashable(band)
+        self.support = AlignmentSupport(mode, free, bool(adjacent_gaps), band)
+        self.implementation = implementation
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Leaves and structure, for JAX."""
+        numbers = tuple(getattr(self, name) for name in NUMBERS)
+        return numbers, (self.support, self.implementation)
+
+    @classmethod
+    def tree_unflatten(cls, structure: Any, numbers: Any) -> AlignmentDistribution:
+        """The inverse; nothing is checked, since leaves may be anything."""
+        self = object.__new__(cls)
+        for name, number in zip(NUMBERS, numbers, strict=True):
+            setattr(self, name, number)
+        self.support, self.implementation = structure
+        return self
+
+    def __repr__(self) -> str:
+        return f"AlignmentDistribution({self.support!r})"
+
+    def score(self) -> jax.Array:
+        """The soft score, temperature times ``log_partition``."""
+        return soft_score(self.similarity, self.lengths, **self._options())
+
+    def log_partition(self) -> jax.Array:
+        """The log of the sum of exp(score / temperature) over all alignments."""
+        return self.score() / self.temperature
+
+    def log_prob(self, alignment: Alignment | jax.typing.ArrayLike) -> jax.Array:
+        """Log probability of an ``Alignment``, or of partners (..., m)."""
+        return alignment_log_prob(
+            alignment, self.similarity, self.lengths, **self._options()
+        )
+
+    def marginals(self) -> jax.Array:
+        """The posterior (..., m, n): the probability of every pair."""
+        return soft_posterior(self.similarity, self.lengths, **self._options())
+
+    def expected_gaps(self) -> tuple[Any, Any]:
+        """Expected numbers of residues that open a gap, and that extend one, in the
+        form of the costs."""
+        return expected_gaps(self.similarity, self.lengths, **self._options())
+
+    def entropy(self) -> jax.Array:
+        """In nats."""
+        return alignment_entropy(self.similarity, self.lengths, **self._options())
+
+    def sample(self, key: jax.Array, count: int) -> jax.Array:
+        """Partners int32 (count, ..., m) of alignments that are drawn."""
+        return sample_alignments(
+            key, count, self.similarity, self.lengths, **self._options()
+        )
+
+    def mode(self) -> HardAlignments:
+        """The most probable alignment."""
+        return hard_alignment(self.similarity, self.lengths, **self._hard_options())
+
+    def top_k(self, k: int) -> HardAlignments:
+        """The k most probable alignments, the first one first."""
+        return k_best(k, self.similarity, self.lengths, **self._hard_options())
+
+    def mea(self, threshold: float = 0.0) -> Any:
+        """The alignment of maximum expected accuracy: ``mea_alignment``."""
+        support = self.support
+        ends = support.free_ends if support.mode == "global" else None
+        return mea_alignment(
+            self.marginals(),
+            threshold=threshold,
+            lengths=self.lengths,
+            mode=support.mode,
+            free_ends=ends,
+        )
+
+    def kl(self, other: AlignmentDistribution) -> jax.Array:
+        """The Kullback-Leibler divergence from this to another distribution, in nats.
+
+        Raises
+        ------
+        UsageError
+            Their supports or shapes differ.
+        """
+        if self.support != other.support:
+            raise UsageError(
+                f"distributions over other alignments: {self.support} and "
+                f"{other.support}"
+            )
+        options = self._options()
+        costs = ("gap_open", "gap_extend", "temperature")
+        for name in costs:
+            del options[name]
+        models = (
+            {name: getattr(x, name) for name in ("similarity", *costs)}
+            for x in (self, other)
+        )
+        return kl_divergence(*models, lengths=self.lengths, **options)
+
+    def cross_entropy(
+        self, reference: AlignmentDistribution | Alignment | jax.typing.ArrayLike
+    ) -> jax.Array:
+        """The mean of -``log_prob`` over a reference: a distribution, or an alignment
+        that is certain; what a model is trained to lower."""
+        if isinstance(reference, AlignmentDistribution):
+            return reference.entropy() + reference.kl(self)
+        return -self.log_prob(reference)
+
+    def _hard_options(self) -> dict[str, Any]:
+        support = self.support
+        return {
+            "gap_open": self.gap_open,
+            "gap_extend": self.gap_extend,
+            "mode": support.mode,
+            "free_ends": support.free_ends if support.mode == "global" else None,
+            "adjacent_gaps": support.adjacent_gaps,
+            "band": _as_band(support.band),
+        }
+
+    def _options(self) -> dict[str, Any]:
+        more = {"temperature": self.temperature, "implementation": self.implementation}
+        return self._hard_options() | more
+
+
+def _hashable(band: Band) -> Any:
+    """A band by rows as nested tuples, any other as it is."""
+    if not is_corridor(band):
+        return band
+    return tuple(_tuples(np.asarray(x).tolist()) for x in band)
+
+
+def _tuples(x: Any) -> Any:
+    return tuple(map(_tuples, x)) if isinstance(x, list) else x
+
+
+def _as_band(band: Any) -> Band:
+    if not is_corridor(band):
+        return band
+    first, last = map(np.asarray, band)
+    return first, last
