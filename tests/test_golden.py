@@ -38,7 +38,18 @@ def test_group_by_rows(k, known):
     assert golden_jobs.entry(GROUPS[k]) == known[GROUPS[k].name]
 
 
-@pytest.mark.parametrize("k", PARAMETERS)
+LONG = "commands: formats"  # 20 seconds of programs
+
+
+@pytest.mark.parametrize(
+    "k",
+    [
+        pytest.param(*one.values, id=one.id, marks=pytest.mark.slow)
+        if one.id == LONG
+        else one
+        for one in PARAMETERS
+    ],
+)
 def test_group(k, known, compiled):
     found = golden_jobs.entry(GROUPS[k])
     show = f"rows: python tests/golden_jobs.py --show {k}"

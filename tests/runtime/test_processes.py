@@ -17,6 +17,8 @@ from jaxalign.cli.main import main
 from jaxalign.io import fasta
 from jaxalign.runtime import devices
 
+pytestmark = pytest.mark.usefixtures("compiled")  # rows need no JAX
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "how-to" / "multiprocessing.md"
 # What the page shows, in its order: a pool, a loader, a loader whose workers align.
