@@ -7,6 +7,8 @@
     python -m benchmarks.repertoire --counts 1000000 --devices 0 --devices all
     python -m benchmarks.repertoire --quick                 # does it run?
 
+    python -m benchmarks.repertoire --plot docs/images --sequences FILE
+
 ``--sequences FILE`` has a CDR3 a line (the first column), as ``olga-generate_sequences
 --humanTRB`` writes them; without it they are drawn here, from ends of human beta chains
 and random middles. ``--scirpy`` names a Python that has scirpy: it computes the same
@@ -121,6 +123,41 @@ def beside_scirpy(python: str, texts: list[str], graph, threads: int):
     return json.loads(text.stdout.splitlines()[-1])
 
 
+def draw_graph(texts: list[str], folder: str) -> None:
+    """``repertoire.png``: receptors as points, edges up to TCRdist 20 as lines.
+
+    Places are the two first eigenvectors of each cluster's graph, clusters in rows.
+    """
+    import matplotlib.pyplot as plt
+
+    import jaxalign
+
+    graph = jaxalign.repertoire_graph(texts, bad="drop")
+    labels, counts = graph.labels, np.bincount(graph.labels)
+    shown = [c for c in np.argsort(-counts, kind="stable") if counts[c] > 2][:12]
+    figure, panels = plt.subplots(3, 4, figsize=(8, 6))
+    for panel in panels.flat:
+        panel.axis("off")
+    for panel, cluster in zip(panels.flat, shown, strict=False):
+        members = np.flatnonzero(labels == cluster)
+        near = graph.matrix[members][:, members].tocoo()
+        linked = np.zeros((len(members),) * 2)
+        linked[near.coords] = 1
+        values = np.diag(linked.sum(axis=1)) - linked
+        places = np.linalg.eigh(values)[1][:, 1:3]
+        for i, j in zip(*near.coords, strict=True):
+            panel.plot(*places[[i, j]].T, color="0.7", lw=0.8, zorder=1)
+        panel.scatter(*places.T, s=25 * graph.counts[members], zorder=2)
+        panel.set_title(
+            graph.receptors.rows.chains[0].cdr3[
+                graph.receptors.first[members[linked.sum(axis=1).argmax()]]
+            ],
+            fontsize=8,
+        )
+    figure.tight_layout()
+    figure.savefig(Path(folder) / "repertoire.png", dpi=100)
+
+
 def parse(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", default="tcrdist,levenshtein")
@@ -130,6 +167,7 @@ def parse(argv=None):
     parser.add_argument("--threads", type=int)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--scirpy", metavar="PYTHON")
+    parser.add_argument("--plot", metavar="FOLDER")
     parser.add_argument("--quick", action="store_true")
     chosen = parser.parse_args(argv)
     if chosen.quick:
@@ -139,6 +177,10 @@ def parse(argv=None):
 
 def main(argv=None) -> None:
     chosen = parse(argv)
+    if chosen.plot:
+        lines = Path(chosen.sequences).read_text().splitlines()
+        draw_graph([line.split()[0] for line in lines if line.strip()], chosen.plot)
+        return
     measure.show_machine(measure.machine())
     print("| job | sequences | devices | edges | wall s | CPU s | peak GiB | digest |")
     print("|---|---|---|---|---|---|---|---|")
