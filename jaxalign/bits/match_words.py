@@ -48,7 +48,7 @@ class MatchWords(NamedTuple):
     """Targets in lanes, as ``lcs_words.lcs_of_queries`` reads them."""
 
     match: np.ndarray  # uint64, uint32 (room for groups, letters + 1, words, lanes)
-    groups: np.ndarray  # int32 ()
+    groups: np.int32
 
 
 def match_words(targets, which, alphabet) -> MatchWords:

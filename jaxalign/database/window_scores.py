@@ -6,7 +6,7 @@ targets, once there are enough of them or at the end.
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -86,14 +86,14 @@ class _Scores:
 
 
 def _fill(
-    state: _Scores, pieces: Iterable[Piece], byte_limit: int, tell: Callable
+    state: _Scores, pieces: Sequence[Piece], byte_limit: int, tell: Callable
 ) -> None:
     """Compute pieces in the threads of all devices."""
     workers = [
         partial(_worker, state, Worker(device, tell, byte_limit=byte_limit))
         for device in compiled.places(state.run.plan.task)
     ]
-    for _ in pipeline.run([pipeline.Work(state.run, list(pieces))], workers):
+    for _ in pipeline.run([pipeline.Work(state.run, pieces)], workers):
         pass
 
 

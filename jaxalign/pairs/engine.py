@@ -77,7 +77,8 @@ def run(
         worker = Worker(tell=teller(progress, task.job.cells))
         _compiled().run_mesh(current, worker)
     current.seconds = time.perf_counter() - began
-    return table_of(task, *current.output.finish(), summary(current))
+    columns, paths = current.output.finish()
+    return table_of(task, columns, paths, summary(current))
 
 
 def summary(run: Run) -> dict:

@@ -2,7 +2,7 @@
 
 from concurrent.futures import Future
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,7 +98,7 @@ def of_pair(task, pair, pair_result, dtype) -> Rows:
     return Rows(at, columns, (runs, np.array([len(runs)])), cells)
 
 
-def _scores(task, score, dtype):
+def _scores(task: Task, score: np.ndarray, dtype: Any) -> dict[str, Any]:
     """Integer scores -> the columns a user sees, still scaled integers."""
     if task.output == "identity":
         base = bounds.IDENTITY_BASE[str(dtype)]

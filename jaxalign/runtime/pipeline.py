@@ -11,7 +11,7 @@ import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +36,7 @@ class Work:
     """Some rows of a result, their pieces, and how many are not computed yet."""
 
     content: Any
-    pieces: list
+    pieces: Sequence
     left: int = field(init=False)
 
     def __post_init__(self):

@@ -98,7 +98,7 @@ class TargetWords(NamedTuple):
     """Targets in lanes, as ``edit_bits.edits_of_queries`` reads them."""
 
     match: np.ndarray  # unsigned (room for groups, letters + 1, words, lanes)
-    groups: np.ndarray  # int32 ()
+    groups: np.int32
 
 
 def target_words(targets: LetterCodes, which, other: int) -> TargetWords:

@@ -124,8 +124,8 @@ def scores_of_window(_run: Run, worker: Worker, piece: Piece) -> Iterator[PieceS
 
 def scores_of_pair(_run: Run, _worker: Worker, piece: Piece) -> Iterator[PieceScores]:
     """The score of a pair of a search."""
-    sides = (np.array([side]) for side in piece.content)
-    yield PieceScores(*sides, pair_score(piece.task, piece.content))
+    i, j = (np.array([side]) for side in piece.content)
+    yield PieceScores(i, j, pair_score(piece.task, piece.content))
 
 
 def problem_of(scoring, free, dtype: str, identity=False) -> WindowProblem:

@@ -29,13 +29,13 @@ class PairResult(NamedTuple):
     score: int
     end_i: int
     end_j: int
-    start_i: int
-    start_j: int
-    identities: int
-    columns: int
-    gap_openings: int
-    gaps: int
-    steps: np.ndarray | None
+    start_i: int = 0
+    start_j: int = 0
+    identities: int = 0
+    columns: int = 0
+    gap_openings: int = 0
+    gaps: int = 0
+    steps: np.ndarray | None = None
 
 
 @program(
@@ -139,7 +139,7 @@ def align_long(
     if high is not None and end.score > high:
         return None
     if not paths:
-        return PairResult(end.score, end.i, end.j, *[0] * 6, None)
+        return PairResult(end.score, end.i, end.j)
     return _walk_up(query, padded, end, n, checkpoints, problem, local, rows, fused)
 
 
@@ -170,7 +170,7 @@ def _end(bests, fill, m, n, free, local):
     """The end cell of the whole pair; strips come in order, so the first best wins."""
     inner = max((best for best, _ in bests), key=lambda best: best[0])
     if local:
-        return ends.EndCell(*(inner if inner[0] > 0 else (0, 0, 0)))
+        return ends.EndCell._make(inner if inner[0] > 0 else (0, 0, 0))
     column = max((best for _, best in bests), key=lambda best: best[0])
     row = np.asarray(fill.bottom.h)[: n + 1]
     j = int(row.argmax())
@@ -182,11 +182,11 @@ def _end(bests, fill, m, n, free, local):
         free,
         0,
     )
-    return ends.EndCell(*map(int, end))
+    return ends.EndCell._make(map(int, end))
 
 
 def _arrays(cell):
-    return ends.EndCell(*map(jnp.asarray, cell))
+    return ends.EndCell._make(map(jnp.asarray, cell))
 
 
 def _walk_up(query, target, end, n, checkpoints, problem, local, rows, fused):

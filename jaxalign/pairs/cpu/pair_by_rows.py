@@ -31,19 +31,25 @@ def alignment(
         columns = np.broadcast_to(np.arange(m), columns.shape)
     problem = problem_of(scoring, dtype, free, mode == "local", swapped)
     filled = rows.fill(codes[0], lengths[0], columns, lengths[1], problem, dtype, True)
-    walked = rows_walk.walk(filled, *codes, scoring.alphabet.wildcard_code)
+    wildcard = scoring.alphabet.wildcard_code
+    walked = rows_walk.walk(filled, codes[0], codes[1], wildcard)
     steps = walked.steps[::-1, 0]
     steps = steps[steps != rows_walk.DONE]
-    spans = [int(x[0]) for x in (walked.i, filled.i, walked.j, filled.j)]
+    rows_span, columns_span = (
+        (int(start[0]), int(end[0]))
+        for start, end in ((walked.i, filled.i), (walked.j, filled.j))
+    )
     if swapped:
-        spans, steps = spans[2:] + spans[:2], rows_walk.OTHER[steps]
+        rows_span, columns_span = columns_span, rows_span
+        steps = rows_walk.OTHER[steps]
     runs, _ = operations.run_lengths(steps, np.array([len(steps)]))
     score = int(filled.score[0])
     return Alignment(
         query.text(0),
         target.text(0),
         score if scoring.scale == 1 else score / scoring.scale,
-        *spans,
+        *rows_span,
+        *columns_span,
         runs,
         scoring,
         mode,
@@ -83,10 +89,10 @@ def problem_of(
 
     swapped : rows of the fill are the target
     """
-    scores, *gaps = bounds.scaled(scoring, dtype, identity)
+    scores, opening, extending = bounds.scaled(scoring, dtype, identity)
     scores = np.asarray(scores, np.int64)
     if swapped:
         ends = (end.split("_") for end in free)
         scores = np.ascontiguousarray(scores.T)
         free = frozenset(f"{OTHER_SIDE[side]}_{which}" for side, which in ends)
-    return rows.RowsProblem(scores, *gaps, free, local, swapped)
+    return rows.RowsProblem(scores, opening, extending, free, local, swapped)

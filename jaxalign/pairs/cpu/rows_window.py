@@ -185,4 +185,5 @@ def _result(task, window, filled, walked) -> RowsResult:
         steps = rows_walk.OTHER[walked.steps] if window.swapped else walked.steps
     walked = walked._replace(i=start[0], j=start[1], steps=steps)
     walked = walked._make(None if x is None else x[None] for x in walked)
-    return RowsResult(score, *(x.astype(np.int32)[None] for x in end), walked)
+    i, j = (x.astype(np.int32)[None] for x in end)
+    return RowsResult(score, i, j, walked)

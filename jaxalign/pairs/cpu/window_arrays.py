@@ -35,8 +35,9 @@ def block_of(task, w) -> Block:
         flat[i : i + n] = letters[j : j + n]
     origin = first[target]
     tiles = np.int32(w.last.max(initial=TILE) // TILE)
-    by_row = (np.ascontiguousarray(x.T) for x in (codes, target, origin, begins))
-    return Block(*by_row, lane, first, length, tiles, np.int32(len(w.targets)))
+    by_row = [np.ascontiguousarray(x.T) for x in (codes, target, origin, begins)]
+    places = lane, first, length
+    return Block._make([*by_row, *places, tiles, np.int32(count), None])
 
 
 def queries_of(task, w):

@@ -75,10 +75,17 @@ def walk(filled: rows.RowsFilled, queries, targets, wildcard: int) -> RowsPaths:
         : len(steps)
     ]
     opened = is_gap & (steps != before)
+    start_i, start_j = (x.astype(np.int32) for x in start)
+    columns, openings, gaps = (
+        x.sum(axis=0, dtype=np.int32) for x in (going, opened, is_gap)
+    )
     return RowsPaths(
-        *(x.astype(np.int32) for x in start),
+        start_i,
+        start_j,
         np.bincount(p[same], minlength=len(pair)).astype(np.int32),
-        *(x.sum(axis=0, dtype=np.int32) for x in (going, opened, is_gap)),
+        columns,
+        openings,
+        gaps,
         steps,
     )
 

@@ -153,7 +153,7 @@ def strip(
     letters = jnp.concatenate([jnp.zeros(1, query.dtype), query])
     given = _Given(
         i, left, minus, top, gaps,
-        *(jnp.asarray(x, index) for x in (m, n)),
+        jnp.asarray(m, index), jnp.asarray(n, index),
         scores[letters].T if fused else scores,
         None if fused else letters,
         _reversed(target, rows) if fused else target,

@@ -146,7 +146,9 @@ def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
     operations = None
     if steps:
         operations = jnp.zeros((shape[0], rows_in_all + longest, shape[1]), jnp.uint8)
-    return WindowResult(score, count, count, walk.PathCounts(*[count] * 8, operations))
+    return WindowResult(
+        score, count, count, walk.PathCounts._make([*[count] * 8, operations])
+    )
 
 
 def _one_query(
@@ -210,7 +212,7 @@ def _walk_all(
     if steps:
         operations = jnp.full((codes.shape[0] + longest, count), walk.DONE, jnp.uint8)
     zero = jnp.zeros_like(end.i)
-    empty = walk.PathCounts(*[zero] * 8, operations)
+    empty = walk.PathCounts._make([*[zero] * 8, operations])
 
     def part(k, walked):
         def some(x):

@@ -66,7 +66,7 @@ def load_sides(task, kernels):
     rank = job.rank if job.kind == "all" and job.once else np.arange(task.shape[1])
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
     places = (device_sequences.padded_integers(x, sizes[1]) for x in (base, rank))
-    order = jax.device_put(Order(*places))
+    order = jax.device_put(Order._make(places))
     wildcard = task.scoring.alphabet.wildcard_code
     problem = kernels.problem_of(*numbers(task), task.free, wildcard)
     return (queries, targets), order, problem

@@ -128,6 +128,7 @@ def run(job: DeviceJob, launches, output, tell, whole=True) -> None:
             result.launches.extend(launches)
             device_result.wait_for(result)
     except device_result.Lost:
+        assert result is not None
         shared.result, shared.spilled = None, True
         _again(replace(job, result=None), result, launches)
     shared.path_runs = max(shared.path_runs, job.path_runs)

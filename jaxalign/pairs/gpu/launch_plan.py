@@ -192,8 +192,9 @@ def zipped(task, kernels, queries, targets, budget, high, wide=False) -> Partiti
         most = launch_size.LIST_SIZES[0]
         some = queries[:most], targets[:most]
         sides = task.job.query_lengths, task.job.target_lengths
-        longest = tuple(int(x[of].max()) for x, of in zip(sides, some, strict=True))
-        chosen = least_type(task, kernels, *longest, _highest(high, *some))
+        m, n = (int(x[of].max()) for x, of in zip(sides, some, strict=True))
+        longest = m, n
+        chosen = least_type(task, kernels, m, n, _highest(high, *some))
         if chosen is not None and wide:
             longest = longest if task.paths else task.job.most
             chosen = "int32", True

@@ -60,7 +60,13 @@ class LaunchSizes:
     listed: bool = False
     known: dict = field(default_factory=dict)
 
-    def largest(self, queries, targets, longest, chosen) -> Launch | None:
+    def largest(
+        self,
+        queries: np.ndarray,
+        targets: np.ndarray,
+        longest: tuple[int, int],
+        chosen: tuple[str, bool] | None,
+    ) -> Launch | None:
         """The launch of the most of some pairs, none if not even the least fits.
 
         longest : of the queries and of the targets; chosen : (dtype, proven) or None

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -192,9 +192,9 @@ def _batch(task: Task, looked: list[_Looked], reserved: int) -> Batch:
     shifts = [one.part.first - first.first for one in looked]
     pairs = zip(looked, shifts, strict=True)
     some = [survivors.shifted(task, one.passing, shift) for one, shift in pairs]
-    sides = [np.concatenate(side) for side in zip(*some, strict=True)]
+    i, j = (np.concatenate(side) for side in zip(*some, strict=True))
     excluded = reduce(added, (one.passing.excluded for one in looked))
-    plan = survivors.plan_of(own, Survivors(*sides, excluded))
+    plan = survivors.plan_of(own, Survivors(i, j, excluded))
     each = [survivors.figures_of(one.task, one.passing) for one in looked]
     return Batch(parts, plan, each)
 
@@ -207,7 +207,7 @@ def parts_of(batch: Batch, run: Run) -> Iterator[tuple]:
     shift = np.int32(batch.parts[0].first)
     sides = survivors.shifted(batch.plan.task, pairs, shift)
     columns |= dict(zip(("query", "target"), sides, strict=True))
-    info = engine.summary(run)
+    info: dict[str, Any] = engine.summary(run)
     if len(batch.parts) == 1:
         yield batch.parts[0], columns, paths, info | batch.figures[0]
         return

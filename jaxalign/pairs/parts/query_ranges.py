@@ -191,8 +191,8 @@ def tasks_of(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
         band = task.queries.between(part.first, part.last)
         rows = replace(task, queries=band, whole=whole, reserved=reserved)
         return rows, [rows]
-    longest = (int(task.queries.lengths.max(initial=0)),) * 2
-    whole = WholeJob(longest, task.job.cells, n, len(task.queries.codes))
+    longest = int(task.queries.lengths.max(initial=0))
+    whole = WholeJob((longest, longest), task.job.cells, n, len(task.queries.codes))
     same = replace(task, whole=whole, reserved=reserved)
     band = task.queries.between(part.first, part.last)
     rows = replace(same, queries=band, targets=task.queries.between(part.first, n))

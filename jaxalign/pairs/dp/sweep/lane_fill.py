@@ -188,7 +188,9 @@ def _borders(query, gaps, left, rows):
     down = (jnp.where(inside, g, 0).astype(g.dtype) for g in gaps)
     start = border(jnp.minimum(i, query.length[None, :]), left, gaps)
     above = border(jnp.minimum(i[::rows] - 1, query.length[None, :]), left, gaps)
-    return _Borders(*(x.reshape(shape) for x in (query.codes, *down, start)), above)
+    return _Borders._make(
+        [*(x.reshape(shape) for x in (query.codes, *down, start)), above]
+    )
 
 
 def _strip(tiles, block, query, gaps, borders, s, state, *, local, fused, alone, costs):
