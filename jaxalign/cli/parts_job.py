@@ -70,7 +70,8 @@ def wanted(options: Options, folder: FolderOptions) -> bool:
     """Whether the result is to be a folder of parts."""
     out = options.output.out or ""
     named = folder.resume or folder.shard is not None or folder.part_rows is not None
-    return named or out.endswith("/") or (out != "-" and dataset.is_dataset(out))
+    is_dataset = os.path.isdir(out) and dataset.is_dataset(out)
+    return named or out.endswith("/") or is_dataset
 
 
 def all_pairs(

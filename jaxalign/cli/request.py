@@ -9,7 +9,7 @@ from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
 from jaxalign.model.filters import check_coverage
 from jaxalign.model.identity import BY_PATH, usual_identity
-from jaxalign.model.scoring import Scoring, preset, resolve_ends
+from jaxalign.model.scoring import Scoring, as_scoring, preset, resolve_ends
 from jaxalign.pairs.api import PairOptions
 
 ENDS = {
@@ -96,7 +96,10 @@ def devices_of(machine: MachineOptions) -> str | None:
 
 def scoring_of(options: ScoringOptions) -> Scoring:
     """The preset or the default, with every explicit option in its place."""
-    base = preset(options.preset).scoring if options.preset else Scoring()
+    base = preset(options.preset).scoring if options.preset else as_scoring(None)
+    plain = ScoringOptions(preset=options.preset, unknown=options.unknown)
+    if options == plain:
+        return base
     matrix, match, mismatch = _substitution(options, base)
     name = base.alphabet_name if options.alphabet == "auto" else options.alphabet
     scoring = Scoring(
