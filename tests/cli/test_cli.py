@@ -509,7 +509,7 @@ def test_failure_while_writing_leaves_nothing(run, folder, monkeypatch):
             raise OSError("disk full")
         return iter(())
 
-    monkeypatch.setattr("jaxalign.io.rows.tsv", break_off)
+    monkeypatch.setattr("jaxalign.io.formats.tsv", break_off)
     words = ("align", "a.fa", "b.fa", "-q", "--output", "alignment", "-o", "out.tsv")
     assert "disk full" in refused(run, folder, FAILED, *words)
 
