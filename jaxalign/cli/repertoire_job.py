@@ -135,7 +135,8 @@ def _end_names(plan: api.RepertoirePlan) -> tuple[list[str], list[str]]:
 
 
 def _first_names(receptors: api.Receptors) -> list[str]:
-    return [receptors.rows.names[row] for row in receptors.first.tolist()]
+    names = receptors.rows.names
+    return [str(names[row]) for row in receptors.first.tolist()]
 
 
 def _about(plan: api.RepertoirePlan, edges: int, seconds: float, messages) -> dict:

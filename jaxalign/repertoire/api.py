@@ -219,12 +219,10 @@ def _gene_distances(options: RepertoireOptions) -> genes.GeneDistances | None:
         return genes.from_table(options.v_distances)
     if options.v_loops is None:
         return None
-    numbers = [
-        TCRDIST[x] if getattr(options, x) is None else getattr(options, x)
-        for x in ("offset", "cap")
-    ]
-    scoring = as_scoring(options.scoring)
-    return genes.from_loops(options.v_loops, tcrdist_table(scoring, *numbers, 1))
+    offset = TCRDIST["offset"] if options.offset is None else options.offset
+    cap = TCRDIST["cap"] if options.cap is None else options.cap
+    table = tcrdist_table(as_scoring(options.scoring), offset, cap, 1)
+    return genes.from_loops(options.v_loops, table)
 
 
 def _unique(
@@ -246,10 +244,11 @@ def read_rows(data: ReceptorsLike, chains: str | None) -> ReceptorRows:
         return data
     if isinstance(data, (str, os.PathLike)):
         return _read_file(os.fspath(data), chains)
-    if hasattr(data, "columns") and hasattr(data, "__getitem__"):
-        return tables.rows_of({str(x): list(data[x]) for x in data.columns}, chains)
+    frame: Any = data
+    if hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
+        return tables.rows_of({str(x): list(frame[x]) for x in frame.columns}, chains)
     if isinstance(data, Mapping) and "junction_aa" in data:
-        return tables.rows_of(data, chains)
+        return tables.rows_of(frame, chains)
     if chains is not None:
         raise UsageError(f"chains = {chains!r}: a table of rearrangements is needed")
     if isinstance(data, Mapping):

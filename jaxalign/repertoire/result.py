@@ -165,19 +165,22 @@ def expanded_matrix(graph: RepertoireGraph) -> csr_array:
     from jaxalign.repertoire.joins import expanded, neighbours
 
     one_set = graph.reference is None
-    other = graph.receptors if one_set else graph.reference
+    other = graph.receptors if graph.reference is None else graph.reference
     has_value = graph.receptors.of_chain.max(axis=1, initial=-1) >= 0
     matrix = graph.matrix.tocoo()
     i, j = matrix.coords
-    data = matrix.data
+    data: Any = matrix.data
     if one_set:
         own = np.flatnonzero(has_value)
         i, j = np.concatenate([i, own]), np.concatenate([j, own])
         data = np.concatenate([data, np.zeros(len(own), data.dtype)])
-    links = neighbours(Edges(i, j, data), *matrix.shape, symmetric=False)
+    sizes = len(graph.receptors), len(other)
+    links = neighbours(Edges(i, j, data), *sizes, symmetric=False)
     vertex = graph.receptors.vertex, other.vertex
     parts = [(np.zeros(0, np.int64),) * 3, *expanded(links, *vertex)]
-    rows, columns, distance = (np.concatenate(x) for x in zip(*parts, strict=True))
+    rows, columns, distance = (
+        np.concatenate([part[side] for part in parts]) for side in range(3)
+    )
     if one_set:
         real = rows != columns
         rows, columns, distance = rows[real], columns[real], distance[real]
