@@ -21,7 +21,7 @@ Lengths = jax.typing.ArrayLike | Sequence[Any] | None
 
 
 class ScoredPair(NamedTuple):
-    """What scores the alignments of one pair, or of a batch of them."""
+    """The numbers that score the alignments of one pair, or of a batch of them."""
 
     similarity: jax.Array | Factors
     gap_open: Gap

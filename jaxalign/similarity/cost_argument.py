@@ -96,8 +96,9 @@ def check_costs(opening: GapCost, extending: GapCost, lengths, batch) -> None:
             if low is not None and low < 0:
                 raise UsageError(f"{name} = {low:g}: a cost is a number, 0 or more")
     for first, more in zip(*sides, strict=True):
-        numbers = first is not None and more is not None
-        if numbers and {first.shape, more.shape} <= {(), batch}:
+        if first is None or more is None:
+            continue
+        if {first.shape, more.shape} <= {(), batch}:
             _check_numbers(*np.broadcast_arrays(first, more))
 
 

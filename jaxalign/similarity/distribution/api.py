@@ -219,7 +219,7 @@ class AlignmentDistribution:
 
 def _hashable(band: Band) -> Any:
     """A band by rows as nested tuples, any other as it is."""
-    if not is_corridor(band):
+    if not isinstance(band, (tuple, list)) or not is_corridor(band):
         return band
     return tuple(_tuples(np.asarray(x).tolist()) for x in band)
 

@@ -38,9 +38,9 @@ def divergence(
     ``cells`` says that the two may choose differently at an end where both sequences
     hang over freely: the tables then have overhangs by cell.
     """
-    if cells:
-        weights, block = _by_cell(weights, rules, block)
     (p, q), (t_p, t_q) = weights, temperatures
+    if cells:
+        (p, q), block = _by_cell(weights, rules, block)
     turn = jax.tree.map(lambda x, y: _finite(x) / t_p - _finite(y) / t_q, p, q)
     at = {"weights": p, "temperature": t_p}
     along = slope(partial(_score, block), at, rules, {"weights": turn})
@@ -59,9 +59,9 @@ def _score(block: Block, at: dict, rules: ModeRules):
 def _by_cell(weights, rules: ModeRules, block: Block):
     """Weights with overhangs by cell, and the passes that take them."""
     if isinstance(block, Banded):
-        weights = [without_band(x, rules, block.width) for x in weights]
+        weights = tuple(without_band(x, rules, block.width) for x in weights)
         return weights, block.block
-    weights = [x._replace(overhang=by_cell(x.overhang, rules)) for x in weights]
+    weights = tuple(x._replace(overhang=by_cell(x.overhang, rules)) for x in weights)
     return weights, block.otherwise if isinstance(block, Kernels) else block
 
 

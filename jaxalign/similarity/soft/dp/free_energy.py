@@ -152,7 +152,7 @@ def _whole(table: CostTable, weights: Weights):
 
 
 def table_of(weights: Weights, rules: ModeRules, block: Block):
-    """What the loops see, and the engine without its band."""
+    """The table that the loops see, and the engine without its band."""
     if isinstance(block, Banded):
         return BandTable(weights, rules, block.width), block.block
     return CostTable(weights, rules), block

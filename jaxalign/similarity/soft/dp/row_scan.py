@@ -209,7 +209,7 @@ def _up(tables: RowTables, start: RowOverhang, end: RowOverhang, xs, log_z):
 
 
 def _paid(paid, gaps, overhangs, i):
-    """What is paid so far, with one more row: (B, 4), and for what hangs over at the
+    """The payers so far, with one more row: (B, 4), and for what hangs over at the
     start and at the end the flows by column (B, N)."""
     payers, columns = paid
     payers = payers + jnp.stack([jnp.sum(x, axis=1) for x in gaps], 1)
