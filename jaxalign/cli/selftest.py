@@ -22,8 +22,8 @@ def selftest(
         No job begins later.
     """
     from jaxalign import selftest
-    from jaxalign.cli import report
+    from jaxalign.cli.terminal import answer, say
 
-    line, equal = selftest.selftest(seconds, report.say)
-    print(line)
+    line, equal = selftest.selftest(seconds, say)
+    answer([line])
     return 0 if equal else 1

@@ -128,11 +128,12 @@ def hits_of(
     """``search``, its options packed."""
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 bits
     scoring = as_scoring(scoring, by_position=True)
-    if isinstance(queries, Profile):
-        queries, scoring = as_query(queries, scoring)
+    wanted: Any = queries
+    if isinstance(wanted, Profile):
+        wanted, scoring = as_query(wanted, scoring)
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
     signs = strands_of(options.strand, scoring, options.mode)
-    given = inputs.sets(scoring, queries, unknown=options.unknown)[0]
+    given = inputs.sets(scoring, wanted, unknown=options.unknown)[0]
     both = strands.laid_out(given, signs)
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:

@@ -177,7 +177,8 @@ def edit_distance_graph(
     >>> jaxalign.edit_distance_graph(some, max_distance=2).toarray().tolist()
     [[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]]
     """
-    whole = isinstance(max_distance, int | np.integer) and max_distance is not True
+    number: object = max_distance
+    whole = isinstance(number, int | np.integer) and number is not True
     if not whole or max_distance < 0:
         raise UsageError(f"max_distance = {max_distance!r}: a number from 0 is needed")
     threads, budget = _checked(EditOptions(**options))

@@ -155,12 +155,12 @@ def known(table: Table) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *table.columns, *named)))
 
 
-def texts(columns: Sequence[Column], table: Table) -> list[list]:
+def texts(columns: Sequence[Column], table: Table) -> list[Sequence[Any]]:
     """The values of columns, names as text files hold them."""
     return [_texts(column, table) for column in columns]
 
 
-def _texts(column: Column, table: Table) -> list:
+def _texts(column: Column, table: Table) -> Sequence[Any]:
     values: Any = column.values(table)
     values = values if isinstance(values, list) else values.tolist()
     return all_written(values) if column.names else values

@@ -10,7 +10,7 @@ over there cost nothing. An insertion may stand next to a deletion.
 
 from __future__ import annotations
 
-from typing import Literal, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -108,12 +108,13 @@ def align(
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
     scoring = as_scoring(scoring)
-    if isinstance(query, Profile):
-        query, scoring = as_query(query, scoring)
+    wanted: Any = query
+    if isinstance(wanted, Profile):
+        wanted, scoring = as_query(wanted, scoring)
     if return_directions and scoring.by_position:
         raise UsageError("return_directions is for two sequences, not for a profile")
     chosen = PairOptions(**options, output="alignment")
-    a, b = inputs.singles(scoring, query=query, target=target)
+    a, b = inputs.singles(scoring, query=wanted, target=target)
     alignment = None
     if chosen.leaves_open_who_computes:
         alignment = small_jobs.aligned(a, b, scoring, chosen.mode, check(chosen))
