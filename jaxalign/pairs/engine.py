@@ -84,7 +84,11 @@ def run(
 def summary(run: Run) -> dict:
     """The figures of a plan, and how its run went."""
     halved = sum(len(job.halved) for job in run.device_jobs.values())
-    return run.plan.figures | {"seconds": run.seconds, "halved_launches": halved}
+    figures = run.plan.figures | {"seconds": run.seconds, "halved_launches": halved}
+    if run.other_implementations:
+        names = figures["implementation"], *sorted(run.other_implementations)
+        figures |= {"implementation": ", ".join(names)}
+    return figures
 
 
 def compute(
@@ -111,6 +115,8 @@ def compute(
     for work in pipeline.run(works, workers, ahead, ending):
         run = work.content
         if run.beyond:  # their cells were told before
+            if run.device_jobs:  # what devices hold of them is not to be their row
+                _compiled().collect(run)
             again = pipeline.Work(run, _compiled().pieces_beyond(run))
             list(pipeline.run([again], _workers(devices, teller(None, 0), watch)))
         yield run

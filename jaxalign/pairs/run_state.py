@@ -24,6 +24,7 @@ class Run:
     locks: dict = field(default_factory=dict)  # the same -> a lock
     # (task, (queries, targets)) of the pairs of windows whose scores left 8 bits
     beyond: list = field(default_factory=list)
+    other_implementations: set = field(default_factory=set)  # beside the plan's
     seconds: float = 0.0
 
     def lock(self, key) -> threading.Lock:

@@ -192,14 +192,21 @@ def ended(folder: Path, line: list[str], number: int, seconds: float):
         env=variables(folder),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        preexec_fn=_heed_signals,
     ) as process:
-        while not _catches(process.pid, signal.SIGHUP):
+        while process.poll() is None and not _catches(process.pid, signal.SIGHUP):
             time.sleep(0.001)
         time.sleep(seconds)
         process.send_signal(number)
         began = time.monotonic()
         said = process.communicate(timeout=60)[1].decode()
     return process.returncode, said, time.monotonic() - began
+
+
+def _heed_signals() -> None:
+    """Whoever runs the tests may ignore some, and children inherit that."""
+    for number in CODES:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _catches(pid: int, number: int) -> bool:

@@ -36,6 +36,7 @@ from jaxalign.pairs.gpu import (
 )
 from jaxalign.pairs.plan import Piece, Plan, Task
 from jaxalign.pairs.run_state import Run
+from jaxalign.pairs.windows import Partition
 from jaxalign.runtime import device_errors
 from kernels_pallas.pairs.ends import border_end
 from kernels_pallas.pairs.layout import numbers
@@ -233,6 +234,28 @@ def test_int16_is_left_by_pairs_of_halved_launches_once(monkeypatch):
     found = jaxalign.align_all(texts, scoring, **options)
     same_tables(found, want)
     assert seen.failed
+
+
+@interpreted
+@pytest.mark.slow
+@pytest.mark.parametrize("output", ["score", "alignment"])
+def test_pairs_that_fit_no_launch_in_int32_are_swept(output, monkeypatch):
+    """Some matches of 1,000 leave int16, and no launch of int32 is small enough."""
+    scoring = jaxalign.Scoring(match=1000, mismatch=-900, gap_open=1100, gap_extend=9)
+    texts = ["A" * 40, "A" * 34, "A" * 20, "C" * 33, "C" * 40, "ACGT" * 5]
+    options = {"mode": "local", "output": output}
+    want = jaxalign.align_all(texts, scoring, implementation="sweep", **options)
+    drive(monkeypatch)
+
+    def none_fits(job, queries, targets):
+        return Partition([], list(zip(queries.tolist(), targets.tolist(), strict=True)))
+
+    monkeypatch.setattr(dispatch, "in_int32", none_fits)
+    table = jaxalign.align_all(texts, scoring, **options)
+    same_tables(table, want)
+    assert table.implementation == "pallas, sweep"
+    with pytest.raises(MemoryPlanError, match="need int32"):
+        jaxalign.align_all(texts, scoring, implementation="pallas", **options)
 
 
 # Without kernels ---------------------------------------------------------------------

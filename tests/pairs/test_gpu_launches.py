@@ -32,6 +32,7 @@ from jaxalign.pairs.gpu import (
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.run_state import Run, Worker
+from jaxalign.pairs.windows import Partition
 from jaxalign.runtime.pipeline import teller
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -291,7 +292,7 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
                 compile_all(job, launches)
     assert seen == [device] * 2 + [None] * 2
     wide = [launch_plan.Launch(one, one, rows=128)]
-    monkeypatch.setattr(launch_call, "in_int32", lambda *_: wide)
+    monkeypatch.setattr(launch_call, "in_int32", lambda *_: Partition(wide, []))
     for _ in range(2):
         compile_all(job, [*launches, replace(launches[0], rows=96, proven=False)])
         monkeypatch.setattr(launch_call, "in_int32", None)  # asked for once

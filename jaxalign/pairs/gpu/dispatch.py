@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from jaxalign.errors import MemoryPlanError
 from jaxalign.pairs import schedule
 from jaxalign.pairs.gpu import device_result, launch_errors, transfer
 from jaxalign.pairs.gpu.device_job import DeviceJob, load_sides
@@ -69,7 +70,10 @@ def compute(state: Run, worker: Worker, piece: Piece) -> None:
     # Rows are held there if no other thread has launches for them on this device.
     alone = worker.only or len(state.plan.pieces) == 1
     with device_errors.explained(f"the launches of {job_words(task)}", worker.device):
-        run(job, piece.content, state.output, worker.tell, alone)
+        too_large = run(job, piece.content, state.output, worker.tell, alone)
+    if too_large:
+        state.beyond.append((task, _as_rows(task, too_large)))
+        state.other_implementations.add("sweep")
     if task.reserved is not None:
         collect(state, [job])
 
@@ -105,11 +109,23 @@ def collect(state: Run, jobs=None) -> None:
         device_result.collect(jobs, state.output)
 
 
-def run(job: DeviceJob, launches, output, tell, whole=True) -> None:
+def _as_rows(task: Task, pairs: list[tuple[int, int]]) -> tuple[np.ndarray, ...]:
+    """Pairs (queries, targets) as they stand in the rows of the result."""
+    i, j = np.array(pairs).T
+    return (np.minimum(i, j), np.maximum(i, j)) if task.kind == "all" else (i, j)
+
+
+def run(job: DeviceJob, launches, output, tell, whole=True) -> list[tuple[int, int]]:
     """Some launches of a task; rows to ``output`` (``pairs.result.Output``).
 
     whole : no other thread has launches on this device for ``output``, so that rows may
         stay there until ``pairs.gpu.device_result.collect``
+
+    Returns
+    -------
+    list of (query, target)
+        Pairs without a row: their scores need int32, for which no launch is small
+        enough.
 
     Raises
     ------
@@ -123,16 +139,17 @@ def run(job: DeviceJob, launches, output, tell, whole=True) -> None:
     # Other threads have copies of their own.
     job = replace(job, result=result, output=output, tell=tell)
     try:
-        _both(job, launches)
+        too_large = _both(job, launches)
         if result is not None:
             result.launches.extend(launches)
             device_result.wait_for(result)
     except device_result.Lost:
         assert result is not None
         shared.result, shared.spilled = None, True
-        _again(replace(job, result=None), result, launches)
+        too_large = _again(replace(job, result=None), result, launches)
     shared.path_runs = max(shared.path_runs, job.path_runs)
     shared.mean_runs = max(shared.mean_runs, job.mean_runs)
+    return too_large
 
 
 def _result_of(job: DeviceJob) -> DeviceResult | None:
@@ -144,21 +161,37 @@ def _result_of(job: DeviceJob) -> DeviceResult | None:
     return job.result
 
 
-def _again(job: DeviceJob, result: DeviceResult, launches) -> None:
+def _again(job: DeviceJob, result: DeviceResult, launches) -> list[tuple[int, int]]:
     """Launches whose rows a device has lost, and the others, to the host."""
     every = list({id(x): x for x in (*result.launches, *launches)}.values())
-    _both(job, every, counted=True)
+    too_large = _both(job, every, counted=True)
     job.tell(
         sum(cells(job.task.job, launch) for launch in every) - result.cells_reported
     )
+    return too_large
 
 
-def _both(job: DeviceJob, launches, counted=False) -> None:
-    """Launches, and in int32 exactly the pairs whose score may have left int16."""
+def _both(job: DeviceJob, launches, counted=False) -> list[tuple[int, int]]:
+    """Launches, and in int32 exactly the pairs whose score may have left int16; those
+    of them that fit no launch come back.
+
+    Raises
+    ------
+    MemoryPlanError
+        There are some, and the kernels are named: nothing else may compute them.
+    """
     again = _all(job, launches, counted)
-    if again:
-        sides = (np.concatenate(side) for side in zip(*again, strict=True))
-        _all(job, in_int32(job, *sides), counted=True)
+    if not again:
+        return []
+    queries, targets = (np.concatenate(side) for side in zip(*again, strict=True))
+    split = in_int32(job, queries, targets)
+    if split.pairs and job.task.implementation == "pallas":
+        raise MemoryPlanError(
+            f"the scores of {len(split.pairs):,} pairs need int32, in which they do "
+            "not fit the memory of the device: leave the implementation open"
+        )
+    _all(job, split.blocks, counted=True)
+    return split.pairs
 
 
 def prepare(task, kernels, interpret=None) -> DeviceJob:

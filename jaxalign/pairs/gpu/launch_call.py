@@ -11,9 +11,9 @@ from jaxalign.pairs.gpu.device_arrays import LaunchResult
 from jaxalign.pairs.gpu.device_job import DeviceJob
 from jaxalign.pairs.gpu.device_memory import budget
 from jaxalign.pairs.gpu.launch_plan import zipped
-from jaxalign.pairs.gpu.launch_size import Launch
 from jaxalign.pairs.gpu.memory_retry import within
 from jaxalign.pairs.gpu.score_types import Highest
+from jaxalign.pairs.windows import Partition
 from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.devices import default_device
 from jaxalign.runtime.pipeline import in_background
@@ -53,7 +53,7 @@ def compile_all(job: DeviceJob, launches) -> list[Future]:
     distinct = _new(job, launches)
     unproven = next((x for x in launches if not x.proven), None)
     if distinct and unproven and not job.task.paths:
-        wide = in_int32(job, unproven.queries[:1], unproven.targets[:1])
+        wide = in_int32(job, unproven.queries[:1], unproven.targets[:1]).blocks
         distinct |= _new(job, wide)
     job.compiled.update(distinct)
     if len(distinct) < 2 or job.interpret is not None:
@@ -82,14 +82,12 @@ def _new(job: DeviceJob, launches) -> dict:
     return {key: x for key, x in distinct.items() if key not in job.compiled}
 
 
-def in_int32(job: DeviceJob, queries, targets) -> list[Launch]:
-    """Launches of pairs that share no side; int32 holds all that int16 may not."""
+def in_int32(job: DeviceJob, queries, targets) -> Partition:
+    """Launches of pairs that share no side, and the pairs that fit none: int32 holds
+    all that int16 may not, in twice the memory."""
     task = job.task
     sides, high = (queries, targets), Highest(task)
-    split = zipped(task, job.kernels, *sides, budget(task), high, wide=True)
-    if split.pairs:
-        raise AssertionError(f"{split.pairs[0]} fits no launch in int32")
-    return split.blocks
+    return zipped(task, job.kernels, *sides, budget(task), high, wide=True)
 
 
 def launch_ids(launch) -> list:
