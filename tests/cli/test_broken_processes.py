@@ -162,6 +162,8 @@ def on_terminal(line: list[str], folder: Path, own: dict[str, str]) -> tuple[int
 # ----------------------------------------------------------------------------- signals
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+# Whoever runs the tests may ignore some, and children inherit that.
+HEEDING_SIGNALS = ("env", "--default-signal=INT,TERM,HUP")
 LONG = {
     "all": ["all", "many.fa", "--implementation", "sweep", "-o", "out.tsv"],
     "parts": ["all", "many.fa", "-o", "out/", "--part-rows", "2000"],
@@ -187,12 +189,11 @@ def ended(folder: Path, line: list[str], number: int, seconds: float):
     """(code, standard error, seconds until the end) of a process that gets a signal so
     many seconds after it has begun to watch for it."""
     with subprocess.Popen(
-        [*COMMAND, *line, "-q"],
+        [*HEEDING_SIGNALS, *COMMAND, *line, "-q"],
         cwd=folder,
         env=variables(folder),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        preexec_fn=_heed_signals,
     ) as process:
         while process.poll() is None and not _catches(process.pid, signal.SIGHUP):
             time.sleep(0.001)
@@ -201,12 +202,6 @@ def ended(folder: Path, line: list[str], number: int, seconds: float):
         began = time.monotonic()
         said = process.communicate(timeout=60)[1].decode()
     return process.returncode, said, time.monotonic() - began
-
-
-def _heed_signals() -> None:
-    """Whoever runs the tests may ignore some, and children inherit that."""
-    for number in CODES:
-        signal.signal(number, signal.SIG_DFL)
 
 
 def _catches(pid: int, number: int) -> bool:
