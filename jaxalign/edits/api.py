@@ -20,7 +20,7 @@ from jaxalign.edits import engine, near_pairs
 from jaxalign.errors import InputError, UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.model import operations
-from jaxalign.model.numbers import check_whole
+from jaxalign.model.numbers import check_whole, is_number
 from jaxalign.runtime import memory, pipeline
 from jaxalign.signatures import with_options
 
@@ -141,6 +141,10 @@ def _checked(options: EditOptions) -> tuple[int, int]:
     return threads, memory.budget(options.memory_budget)
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and is_number(value)
+
+
 @with_options(EditOptions)
 def edit_distance_graph(
     sequences: SetLike, *, max_distance: int, **options: Unpack[EditKeywords]
@@ -177,9 +181,7 @@ def edit_distance_graph(
     >>> jaxalign.edit_distance_graph(some, max_distance=2).toarray().tolist()
     [[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]]
     """
-    number: object = max_distance
-    whole = isinstance(number, int | np.integer) and number is not True
-    if not whole or max_distance < 0:
+    if not _is_whole(max_distance) or max_distance < 0:
         raise UsageError(f"max_distance = {max_distance!r}: a number from 0 is needed")
     threads, budget = _checked(EditOptions(**options))
     encoded, _ = inputs.letters(sequences)

@@ -171,7 +171,7 @@ LONG = {
     "rows": ["all", "many.fa", "--implementation", "rows", "--output", "alignment"],
     "three": ["three", "three.fa"],
     "search": ["search", "many.fa", "many.fa", "-o", "out.m8"],
-    "soft": ["soft", "three.fa", "many.fa", "-o", "out.npz"],
+    "soft": ["soft", "long.fa", "long.fa", "-o", "out.npz"],
     "split": ["split", "many.fa", "--max-identity", "0.2", "--folds", "2"],
 }
 
@@ -183,6 +183,7 @@ def many(folder):
     names = [f"r{k}" for k in range(900)]
     (folder / "many.fa").write_bytes(fasta(names, texts))
     (folder / "three.fa").write_bytes(fasta(texts=[text * 12 for text in FIRST]))
+    (folder / "long.fa").write_bytes(fasta(["a"], [FIRST[0] * 200]))
     return folder
 
 
