@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jaxalign.repertoire.dp.spans import counted, spans
 from jaxalign.repertoire.edges import EdgeList, Edges, joined, least
 
 PAIRS_AT_ONCE = 2**22
@@ -79,26 +80,15 @@ def expanded(
     per_link = many[graph.columns]
     sums = np.concatenate([[0], np.cumsum(per_link)])
     pairs = np.where(a >= 0, sums[graph.starts[a + 1]] - sums[graph.starts[a]], 0)
-    ends = np.cumsum(pairs)
-    start = 0
-    while start < len(a):
-        before = ends[start - 1] if start else 0
-        stop = int(np.searchsorted(ends, before + PAIRS_AT_ONCE, side="right"))
-        stop = max(stop, start + 1)
+    for start, stop in spans(pairs, PAIRS_AT_ONCE):
         things = np.flatnonzero(a[start:stop] >= 0) + start
         links = np.diff(graph.starts)[a[things]]
         i = np.repeat(things, links)
-        link = np.repeat(graph.starts[a[things]], links) + _counted(links)
+        link = np.repeat(graph.starts[a[things]], links) + counted(links)
         size = per_link[link]
         i, link = np.repeat(i, size), np.repeat(link, size)
-        j = order[first[graph.columns[link]] + _counted(size)]
+        j = order[first[graph.columns[link]] + counted(size)]
         yield i, j, graph.distance[link]
-        start = stop
-
-
-def _counted(sizes: np.ndarray) -> np.ndarray:
-    ends = np.cumsum(sizes)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
 
 
 def join(

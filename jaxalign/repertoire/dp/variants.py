@@ -13,6 +13,8 @@ from itertools import combinations
 
 import numpy as np
 
+from jaxalign.repertoire.dp.spans import counted, spans
+
 SEED = 1982
 PAIRS_AT_ONCE = 2**22
 
@@ -76,21 +78,9 @@ def pairs_of_equals(keys: np.ndarray, bits: int) -> Iterator[tuple[np.ndarray, .
     first, sizes = first[shared], sizes[shared]
     numbers = keys & np.uint64(2**bits - 1)
     # Each member of a group is paired with those after it.
-    places = np.repeat(first, sizes) + _counted(sizes)
+    places = np.repeat(first, sizes) + counted(sizes)
     partners = np.repeat(first + sizes, sizes) - places - 1
     places, partners = places[partners > 0], partners[partners > 0]
-    ends = np.cumsum(partners)
-    start = 0
-    while start < len(places):
-        before = ends[start - 1] if start else 0
-        stop = int(np.searchsorted(ends, before + PAIRS_AT_ONCE, side="right"))
-        stop = max(stop, start + 1)
+    for start, stop in spans(partners, PAIRS_AT_ONCE):
         left = np.repeat(places[start:stop], partners[start:stop])
-        yield numbers[left], numbers[left + 1 + _counted(partners[start:stop])]
-        start = stop
-
-
-def _counted(sizes: np.ndarray) -> np.ndarray:
-    """0 … size - 1 of each size, one after the other."""
-    ends = np.cumsum(sizes)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+        yield numbers[left], numbers[left + 1 + counted(partners[start:stop])]
