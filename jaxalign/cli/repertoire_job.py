@@ -1,12 +1,12 @@
 """The straight line of ``jaxalign repertoire``."""
 
-import json
 import time
 from collections.abc import Iterator
 
 from jaxalign.cli import report
 from jaxalign.cli.job import Messages
 from jaxalign.cli.repertoire_options import RepertoireVerbOptions
+from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
 from jaxalign.io import edge_list, gene_tables, name_table, output
 from jaxalign.model.names import written
@@ -30,7 +30,7 @@ def run(path: str, reference: str | None, options: RepertoireVerbOptions) -> int
     seconds = time.perf_counter() - began
     messages.say(f"{counted(edges, 'edge')}, {seconds:.1f} s")
     if options.output.json:
-        print(json.dumps(_about(plan, edges, seconds, messages), indent=2))
+        answer_json(_about(plan, edges, seconds, messages))
     return 0
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxalign.edits.engine import MAX_CODES, MAX_SECONDS, blocks_of, distances, seconds
 from jaxalign.errors import MemoryPlanError
+from jaxalign.model.groups import ranks
 from jaxalign.model.letters import LetterCodes
 from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.runtime.lengths import by_length
@@ -183,9 +184,7 @@ def _look_at_block(queries: _Falling, cut: int, links: _Links, block) -> None:
 def _listed(order, pairs) -> tuple[np.ndarray, np.ndarray]:
     """Every pair of places (k, k + 1 … k + pairs[k]) as sequences."""
     first = np.repeat(np.arange(len(order)), pairs)
-    ends = np.cumsum(pairs)
-    step = np.arange(len(first)) - np.repeat(ends - pairs, pairs)
-    return order[first], order[first + 1 + step]
+    return order[first], order[first + 1 + ranks(pairs)]
 
 
 def _near(sequences, i, j, cut: int, threads: int) -> NearPairs:

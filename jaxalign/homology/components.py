@@ -4,6 +4,8 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from jaxalign.model.groups import renumbered
+
 MIN_BUFFER = 2**20  # links that are merged at once, at least: a merge visits all labels
 
 
@@ -41,14 +43,6 @@ def _merged(labels: np.ndarray, waiting: list) -> np.ndarray:
     shape = (len(labels),) * 2
     graph = coo_array((np.ones(len(i), bool), edges), shape=shape)
     return connected_components(graph, directed=False)[1][labels]
-
-
-def renumbered(labels: np.ndarray) -> np.ndarray:
-    """The same groups, numbered from 0 in the order of their first members, int32."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    order = np.empty(len(first), np.int32)
-    order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
-    return order[inverse]
 
 
 def longest_members(labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:

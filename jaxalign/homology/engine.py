@@ -21,6 +21,7 @@ from jaxalign.homology.options import (
 from jaxalign.homology.result import Clusters, Split
 from jaxalign.homology.splits import labels_of, place, shares_of
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.groups import renumbered
 from jaxalign.model.numbers import check_whole
 
 
@@ -47,7 +48,7 @@ def clusters_of(data: Sequences, definition: Definition, method: str) -> Cluster
     counts, identity = PairCounts(), None
     if method == "greedy":
         groups = greedy(data, definition, counts)
-        labels = components.renumbered(groups.representative)
+        labels = renumbered(groups.representative)
         first = np.unique(labels, return_index=True)[1]
         representatives, identity = groups.representative[first], groups.identity
     else:

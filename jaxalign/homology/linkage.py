@@ -12,10 +12,10 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from jaxalign.errors import MemoryPlanError
-from jaxalign.homology.components import renumbered
 from jaxalign.homology.links import Links, PairCounts
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.groups import renumbered
 from jaxalign.pairs import jobs
 from jaxalign.runtime import memory
 

@@ -11,14 +11,15 @@ from math import comb
 import numpy as np
 
 from jaxalign.edits.engine import distances
+from jaxalign.model.groups import begins
 from jaxalign.model.letters import LetterCodes
 from jaxalign.repertoire.by_position import LengthClasses
-from jaxalign.repertoire.dp.variants import (
+from jaxalign.repertoire.edges import EdgeList
+from jaxalign.repertoire.variants import (
     deletion_hashes,
     pairs_of_equals,
     random_numbers,
 )
-from jaxalign.repertoire.edges import EdgeList
 from jaxalign.runtime.pipeline import in_threads
 
 KEY_COPIES = 4  # of 8 bytes: keys, hashes and groups of them
@@ -52,7 +53,7 @@ class Join:
 
 
 def add_near(join: Join, edges: EdgeList, threads: int, budget: int) -> None:
-    """Add the pairs within the cutoff, numbered as in ``join.sequences``."""
+    """Add the pairs within the cutoff; those of a second set are numbered from 0."""
     classes = LengthClasses(join.sequences)
     if not classes.members:
         return
@@ -103,9 +104,7 @@ def _keys(join, classes, numbers, length: int, bits: int, share) -> np.ndarray:
             keys.append(key)
     joined = np.concatenate(keys)
     joined.sort()
-    new = np.ones(len(joined), bool)
-    new[1:] = joined[1:] != joined[:-1]
-    return joined[new]
+    return joined[begins(joined)]
 
 
 def _check(join: Join, edges: EdgeList, i: np.ndarray, j: np.ndarray) -> None:
@@ -115,12 +114,10 @@ def _check(join: Join, edges: EdgeList, i: np.ndarray, j: np.ndarray) -> None:
         i, j = i[across], j[across]
     pairs = (i << np.uint64(32)) | j
     pairs.sort()
-    new = np.ones(len(pairs), bool)
-    new[1:] = pairs[1:] != pairs[:-1]
-    pairs = pairs[new]
+    pairs = pairs[begins(pairs)]
     i = (pairs >> np.uint64(32)).astype(np.int64)
     j = (pairs & np.uint64(2**32 - 1)).astype(np.int64)
     if len(i):
         distance = distances(join.sequences, i, j, 1)
         near = distance <= join.cutoff
-        edges.add(i[near], j[near], distance[near])
+        edges.add(i[near], j[near] - (join.first or 0), distance[near])

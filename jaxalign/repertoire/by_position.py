@@ -22,12 +22,9 @@ class LengthClasses:
     Attributes
     ----------
     sequences : LetterCodes
-    shift : int
-        What is added to their numbers in an edge.
     """
 
     sequences: LetterCodes
-    shift: int = 0
 
     @cached_property
     def members(self) -> dict[int, np.ndarray]:
@@ -89,7 +86,7 @@ def _of_shorter(
             more = b.sequences.lengths[targets] - length
             left = cutoff - metric.penalty(more)
             rows = a.letters(queries, comparison), b.letters(targets, comparison)
-            add = _Adder(a, b, queries, targets, cutoff - left, edges, kind)
+            add = _Adder(queries, targets, cutoff - left, edges, kind)
             sums = PositionSums(metric.table, *rows, left, add)
             yield Rectangle(
                 words(codes, rows[0], BITS, WORDS),
@@ -105,8 +102,6 @@ def _of_shorter(
 class _Adder:
     """Adds near pairs of a rectangle as edges."""
 
-    a: LengthClasses
-    b: LengthClasses
     queries: np.ndarray
     targets: np.ndarray
     penalties: np.ndarray
@@ -114,8 +109,7 @@ class _Adder:
     kind: str
 
     def __call__(self, q: np.ndarray, t: np.ndarray, sums: np.ndarray) -> None:
-        i = self.queries[q] + self.a.shift
-        j = self.targets[t] + self.b.shift
+        i, j = self.queries[q], self.targets[t]
         if self.kind == "same":
             i, j = np.minimum(i, j), np.maximum(i, j)
         elif self.kind == "back":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import MemoryPlanError
+from jaxalign.model.groups import begins
 
 EDGE_BYTES = 12  # two numbers of sequences, a distance
 WORK_COPIES = 5  # of the edges, while a matrix is made of them
@@ -49,8 +50,7 @@ def least(edges: Edges) -> Edges:
     keys = (i << np.uint64(mid + low)) | (j << np.uint64(low)) | distance
     keys.sort()
     pairs = keys >> np.uint64(low)
-    first = np.ones(len(keys), bool)
-    first[1:] = pairs[1:] != pairs[:-1]
+    first = begins(pairs)
     keys, pairs = keys[first], pairs[first]
     return Edges(
         (pairs >> np.uint64(mid)).astype(np.int32),
@@ -66,8 +66,7 @@ def _bits(values: np.ndarray) -> int:
 def _least_of_many(edges: Edges) -> Edges:
     order = np.lexsort((edges.distance, edges.j, edges.i))
     i, j, distance = (x[order] for x in edges.sides)
-    first = np.ones(len(i), bool)
-    first[1:] = (i[1:] != i[:-1]) | (j[1:] != j[:-1])
+    first = begins(i, j)
     return Edges(i[first], j[first], distance[first])
 
 

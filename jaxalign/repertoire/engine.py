@@ -70,11 +70,8 @@ def _add_edits(
     first, many = len(a.sequences), len(both)
     pairs = first * (many - first) if b else many * (many - 1) // 2
     if by_deletion.variant_count(both.lengths, cutoff) * VARIANT_PAIRS < pairs:
-        of_both = EdgeList(machine.budget)
         join = by_deletion.Join(both, first if b else None, cutoff)
-        by_deletion.add_near(join, of_both, machine.threads, machine.budget)
-        for part in of_both.parts:
-            edges.add(part.i, part.j - first if b else part.j, part.distance)
+        by_deletion.add_near(join, edges, machine.threads, machine.budget)
         return
     costs = LetterCosts(1 - np.eye(len(LETTERS), dtype=np.int64), 1, 1, 1)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxalign.repertoire.dp.spans import counted, spans
+from jaxalign.model.groups import ranks, spans
 from jaxalign.repertoire.edges import EdgeList, Edges, joined, least
 
 PAIRS_AT_ONCE = 2**22
@@ -84,10 +84,10 @@ def expanded(
         things = np.flatnonzero(a[start:stop] >= 0) + start
         links = np.diff(graph.starts)[a[things]]
         i = np.repeat(things, links)
-        link = np.repeat(graph.starts[a[things]], links) + counted(links)
+        link = np.repeat(graph.starts[a[things]], links) + ranks(links)
         size = per_link[link]
         i, link = np.repeat(i, size), np.repeat(link, size)
-        j = order[first[graph.columns[link]] + counted(size)]
+        j = order[first[graph.columns[link]] + ranks(size)]
         yield i, j, graph.distance[link]
 
 

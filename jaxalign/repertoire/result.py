@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from jaxalign.errors import UsageError
 from jaxalign.model import frames, show
+from jaxalign.model.groups import renumbered
 from jaxalign.repertoire.edges import Edges
 from jaxalign.repertoire.plan import RepertoirePlan
 from jaxalign.repertoire.receptors import Receptors
@@ -72,11 +73,7 @@ class RepertoireGraph:
             (np.ones(self.matrix.nnz, bool), self.matrix.indices, self.matrix.indptr),
             shape=self.matrix.shape,
         )
-        labels = connected_components(pattern, directed=False)[1]
-        _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-        order = np.empty(len(first), np.int32)
-        order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
-        return order[inverse]
+        return renumbered(connected_components(pattern, directed=False)[1])
 
     def of_rows(self) -> csr_array:
         """The same of all rows, (rows, rows or rows of the reference).

@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from jaxalign.repertoire.dp.spans import counted, spans
+from jaxalign.model.groups import begins, ranks, spans
 
 SEED = 1982
 PAIRS_AT_ONCE = 2**22
@@ -72,15 +72,15 @@ def pairs_of_equals(keys: np.ndarray, bits: int) -> Iterator[tuple[np.ndarray, .
         The smaller number first, some pairs at a time.
     """
     hashes = keys >> np.uint64(bits)
-    first = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
+    first = np.flatnonzero(begins(hashes))
     sizes = np.diff(np.append(first, len(keys)))
     shared = sizes > 1
     first, sizes = first[shared], sizes[shared]
     numbers = keys & np.uint64(2**bits - 1)
     # Each member of a group is paired with those after it.
-    places = np.repeat(first, sizes) + counted(sizes)
+    places = np.repeat(first, sizes) + ranks(sizes)
     partners = np.repeat(first + sizes, sizes) - places - 1
     places, partners = places[partners > 0], partners[partners > 0]
     for start, stop in spans(partners, PAIRS_AT_ONCE):
         left = np.repeat(places[start:stop], partners[start:stop])
-        yield numbers[left], numbers[left + 1 + counted(partners[start:stop])]
+        yield numbers[left], numbers[left + 1 + ranks(partners[start:stop])]
