@@ -34,6 +34,8 @@ class Model:
         self.temperature = np.float32(temperature)
         self.costs = rng.uniform(0.1, 3, (2, 2, *SIZE)).astype(np.float32)
         self.costs[1] /= 4
+        if form == "number":  # by place alone extending may cost more than opening
+            self.costs[1] = np.minimum(self.costs[1], self.costs[0] / 2)
         at = {"number": (0, 0), "residue": (slice(None), slice(None))}
         if form != "cell":
             query, target = at[form]
