@@ -4,15 +4,17 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from jaxalign.cli import link_job
 from jaxalign.cli.link_job import LinkJob
-from jaxalign.errors import InputError
+from jaxalign.errors import InputError, UsageError
 from jaxalign.homology.api import REMOVED, coverage
 from jaxalign.io import name_table
 from jaxalign.io.source import sha256
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.names import written
 
-PART_COLUMNS = ("part", "cluster")  # as jaxalign and GraphPart call them
+# As jaxalign, GraphPart and others call them.
+PART_COLUMNS = ("part", "cluster", "fold", "split", "set", "partition", "subset")
 SHOWN = 3  # names in a message
 
 
@@ -37,6 +39,7 @@ def read(
     job: LinkJob,
     partial: bool,
     names: Sequence[str] = (),
+    column: str | None = None,
 ) -> AuditedParts:
     """The parts of files, or of a list.
 
@@ -46,6 +49,7 @@ def read(
     partial : bool
         Whether sequences may be in no part.
     names : of parts that come first, where somebody has said them
+    column : of the list; None where its heading says which one is meant
 
     Raises
     ------
@@ -54,11 +58,13 @@ def read(
     """
     if split is None:
         names = names if len(names) == len(paths) else [_short(x) for x in paths]
+        _check_files(paths)
         names = paths if len(set(names)) < len(names) else names
         sets = dict(zip(names, job.read.sequences, strict=True))
         return AuditedParts(sets, {"removed": 0, "unlisted": 0})
     (data,) = job.read.sequences
-    table = name_table.read(split, set(data.names), PART_COLUMNS)
+    known = link_job.known_names(paths[0], job.read)
+    table = name_table.read(split, known, PART_COLUMNS, column)
     members = _members(table, data, (split, *paths), names)
     removed = members.pop(REMOVED, [])
     sets = {name: data.take(sorted(rows)) for name, rows in members.items()}
@@ -90,6 +96,25 @@ def _members(
     for name, part in table.items():
         members.setdefault(part, []).append(numbers[name])
     return members
+
+
+def _check_files(paths: Sequence[str]) -> None:
+    """Refuse a file that is two parts.
+
+    Raises
+    ------
+    UsageError
+    """
+    for number, path in enumerate(paths):
+        for other in paths[:number]:
+            files = os.path.isfile(path) and os.path.isfile(other)
+            if path == other or (files and os.path.samefile(path, other)):
+                same = path if path == other else f"{other} and {path}"
+                raise UsageError(
+                    f"{same}: one file is given as two parts, and every sequence of it "
+                    "would be a leak; give each part its own file, or one file with "
+                    "--split SPLIT.tsv"
+                )
 
 
 def _some(names: Collection[str]) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxalign.cli import link_job
 from jaxalign.cli.options import ListOptions, VerbOptions
 from jaxalign.homology import api
-from jaxalign.io import fasta_records, output
+from jaxalign.io import fasta_records, name_table, output
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ def cluster(
 ) -> int:
     """``jaxalign cluster SEQS``."""
     outs = (listed.out, request.fasta)
+    name_table.check_format(listed.out)
     link_job.check_plot(request.plot, listed.force, (path,), outs)
     result = _clusters(path, request, outs, listed.force, options)
     link_job.write_table(listed.out, result.columns(), options)
@@ -45,6 +46,7 @@ def dedup(
     options: VerbOptions,
 ) -> int:
     """``jaxalign dedup SEQS``."""
+    name_table.check_format(listed)
     result = _clusters(path, request, (request.fasta, listed), force, options)
     if request.fasta or not options.summary.json:
         _write_representatives(path, request.fasta or output.STDOUT, result)

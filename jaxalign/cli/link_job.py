@@ -12,6 +12,7 @@ from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
 from jaxalign.homology.api import Definition, HomologyOptions
 from jaxalign.io import name_table, output
+from jaxalign.io.known_names import KnownNames
 from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
@@ -103,10 +104,16 @@ def check_plot(
 
 
 def write_table(path: str | None, columns: dict, verb: VerbOptions) -> None:
-    """Write columns as a tsv; None is standard output, which JSON may have."""
+    """Write columns in the format of a suffix; None is standard output, which JSON may
+    have."""
     if path is None and verb.summary.json:
         return
-    output.write_text(path or output.STDOUT, name_table.lines(columns, _field))
+    name_table.write(path or output.STDOUT, columns, _field)
+
+
+def known_names(path: str, read: Inputs) -> KnownNames:
+    """What tables may call the sequences of a file."""
+    return KnownNames(set(read.sequences[0].names), path)
 
 
 def _field(value: object) -> str:
@@ -145,6 +152,7 @@ def pairs_line(info: dict) -> str:
 __all__ = [
     "LinkJob",
     "check_plot",
+    "known_names",
     "pairs_line",
     "prepare",
     "report",

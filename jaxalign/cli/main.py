@@ -25,6 +25,7 @@ from jaxalign.cli.soft import soft
 from jaxalign.cli.split import split
 from jaxalign.cli.three import three
 from jaxalign.cli.warmup import warmup
+from jaxalign.cli.wording import spoken
 from jaxalign.errors import (
     EXIT_CODES,
     JaxalignError,
@@ -107,6 +108,8 @@ def _run(argv: list[str]) -> int:
         return _fail("interrupted", INTERRUPTED, argv)
     except CycloptsError as error:
         return _fail(f"{error}\nhint: see jaxalign --help", USAGE, argv)
+    except UsageError as error:
+        return _fail(spoken(str(error), _options(argv)), USAGE, argv)
     except Exception as error:
         return _fail(_message(error), _exit_code(error), argv)
     return result or 0
@@ -131,6 +134,16 @@ def _prepare(argv) -> None:
         os.environ.setdefault(PREALLOCATE, "false")
         if not VERBOSE & set(argv):
             os.environ.setdefault(XLA_LOG, FATAL)
+
+
+def _options(argv: list[str]) -> set[str]:
+    """The options of the verb of a command line."""
+    verbs = app()
+    verb = next((word for word in argv if not word.startswith("-")), "")
+    if verb not in verbs:
+        return set()
+    arguments = verbs[verb].assemble_argument_collection()
+    return {name for argument in arguments for name in argument.names}
 
 
 def _exit_code(error: Exception) -> int:

@@ -209,7 +209,7 @@ class ListOptions:
     """Where the list of sequences goes."""
 
     out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT")] = None
-    """Output file, a tsv with a heading. [standard output]"""
+    """Output file; .tsv, .csv or .parquet. [standard output, a tsv]"""
 
     force: Annotated[bool, FLAG] = False
     """Replace existing output files."""
@@ -286,3 +286,23 @@ class Options:
     output: OutputOptions = OutputOptions()
     machine: MachineOptions = MachineOptions()
     messages: MessageOptions = MessageOptions()
+
+
+@Parameter(name="*", group=Group("Output", sort_key=3))
+@dataclass(frozen=True)
+class HitOutputOptions(OutputOptions):
+    """The hits that are computed, and where they go."""
+
+    output: Literal["score", "stats", "alignment"] | None = None
+    """What to compute; formats with paths raise it to alignment. [stats]"""
+
+    format: Literal["tsv", "m8", "sam", "paf", "fasta", "pair", "parquet"] | None = None
+    """In place of the suffix."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class HitOptions(Options):
+    """Every option of a search."""
+
+    output: HitOutputOptions = HitOutputOptions()

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import FLAG, Fasta, FolderOptions, Options
+from jaxalign.cli.options import FLAG, Fasta, FolderOptions, HitOptions
 from jaxalign.model.choices import Statistics, Strand
 
 
@@ -19,7 +19,7 @@ def search(
     statistics: Statistics | None = None,
     profile: Annotated[bool, FLAG] = False,
     folder: FolderOptions = FolderOptions(),  # noqa: B008
-    options: Options = Options(),  # noqa: B008
+    options: HitOptions = HitOptions(),  # noqa: B008
 ) -> int:
     """Align every record of QUERY with every record of DB, and show the best.
 

@@ -63,6 +63,7 @@ def run(
     wanted = bool(request.certificate or audit.report or audit.plot)
     if request.certificate and listed.out is None:
         raise UsageError("--certificate is of a list in a file: -o SPLIT.tsv is needed")
+    name_table.check_format(listed.out)
     beside = (request.labels,)
     link_job.check_plot(audit.plot, listed.force, (path, *beside), outs)
     job = link_job.prepare((path,), options, outs, listed.force, beside, wanted)
@@ -70,7 +71,8 @@ def run(
     definition = api.define(job.read.scoring, job.options, "--max-identity", cut)
     labels = None
     if request.labels:
-        labels = name_table.read(request.labels, set(data.names), ("label",))
+        known = link_job.known_names(path, job.read)
+        labels = name_table.read(request.labels, known, ("label",))
     choices = api.SplitChoices(
         request.parts, request.folds, labels, request.seed, request.too_large
     )

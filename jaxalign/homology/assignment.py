@@ -80,7 +80,8 @@ def assign(
     part = np.zeros(len(tallies), np.int32)
     too_large = np.zeros(len(tallies), bool)
     filled = np.zeros_like(aim.counts) if before is None else before.copy()
-    limit = np.maximum(np.floor(aim.counts[:, 0] * OVER), 1)
+    share = aim.counts[:, 0]
+    limit = np.maximum(np.floor(share * OVER), np.ceil(share))
     for group in order.tolist():
         more = tallies[group]
         fits = filled[:, 0] + more[0] <= limit

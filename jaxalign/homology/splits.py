@@ -162,9 +162,8 @@ def _too_large(
         f"{int(large.sum()):,} of {len(sizes):,} components fit into no part; the "
         f"largest of them has {int(sizes[worst]):,} of {int(sizes.sum()):,} sequences, "
         f"where part {name} should have {share:.1%} and larger components come "
-        "first\nhint: too_large='keep' (--too-large keep) lets parts differ from "
-        "their shares, 'remove' takes sequences out; a higher cut has smaller "
-        "components"
+        "first\nhint: too_large='keep' lets parts differ from their shares, "
+        "too_large='remove' takes sequences out; a higher cut has smaller components"
     )
 
 

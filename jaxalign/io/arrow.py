@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.errors import UsageError
+from jaxalign.errors import InputError, UsageError
 from jaxalign.io.columns import Column, chunks, default, part, resolve
 from jaxalign.io.sam_paf import program_version
 from jaxalign.model import operations
@@ -134,6 +134,38 @@ def _metadata(table: Table) -> dict[str, str]:
         "jaxalign.mode": table.mode,
         "jaxalign.free_ends": ",".join(sorted(table.free_ends)),
     }
+
+
+def write_columns(path: str, columns: dict[str, np.ndarray]) -> None:
+    """Write arrays of equal lengths as zstd Parquet, texts as dictionaries."""
+    pa, pq = pyarrow()
+    arrays = {
+        name: pa.array(values.tolist(), pa.string()).dictionary_encode()
+        if values.dtype == object
+        else pa.array(values)
+        for name, values in columns.items()
+    }
+    pq.write_table(pa.table(arrays), path, compression="zstd")
+
+
+def read_rows(path: str) -> list[list[str]]:
+    """The rows of a Parquet file as texts, a heading first; what is null is empty.
+
+    Raises
+    ------
+    InputError
+        It cannot be read.
+    """
+    pa, pq = pyarrow()
+    try:
+        table = pq.read_table(path)
+        columns = table.to_pydict()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        why = next(iter(str(error).splitlines()), type(error).__name__)
+        raise InputError(f"{path}: no Parquet can be read ({why})") from error
+    rows = zip(*columns.values(), strict=True)
+    texts = (["" if x is None else str(x) for x in row] for row in rows)
+    return [list(columns), *texts]
 
 
 def pyarrow() -> tuple[Any, Any]:

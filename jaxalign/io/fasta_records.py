@@ -39,3 +39,11 @@ def _copied(path: str, wanted: list[bool]) -> Iterator[str]:
             number += line.startswith(">")
             if line and number >= 0 and wanted[number]:
                 yield f"{line}\n"
+
+
+def headings(path: str) -> Iterator[str]:
+    """Yield the headings of a FASTA file, whole, without ``>``; none of an index, or of
+    what can be read only once."""
+    if os.path.isfile(path) and not is_database(path):
+        with open_text(path) as handle:
+            yield from (line[1:].strip() for line in handle if line.startswith(">"))

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
 import pytest
 
+from jaxalign.cli.wording import spoken
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io import fasta_records, name_table
 
@@ -267,14 +269,14 @@ def test_too_large(run):
          "identity"),
         (("cluster", "none.fa", "--min-identity", "1"), INPUT, "no such file"),
         (("cluster", "empty.fa", "--min-identity", "1"), INPUT, "is empty"),
-        (("cluster", "s.fa", "--min-identity", "1", "-o", "s.fa"), USAGE, "exists"),
-        (("cluster", "s.fa", "--min-identity", "1", "-o", "s.fa", "--force"), USAGE,
+        (("cluster", "s.fa", "--min-identity", "1", "-o", "s.tsv"), USAGE, "exists"),
+        (("cluster", "s.tsv", "--min-identity", "1", "-o", "s.tsv", "--force"), USAGE,
          "is the input"),
         (("cluster", "s.fa", "--min-identity", "1", "-o", "x", "--representatives",
           "x"), USAGE, "two outputs are one"),
         (("cluster", "s.fa", "--min-identity", "1", "--device", "gpu"), DEVICE, "gpu"),
         (("dedup", "s.fa", "--free-ends", "q5"), USAGE, "symmetric free ends"),
-        (("dedup", "s.fa", "--min-length-ratio", "7"), USAGE, "min_length_ratio"),
+        (("dedup", "s.fa", "--min-length-ratio", "7"), USAGE, "--min-length-ratio = 7"),
         (("split", "s.fa", *CUT), USAGE, "parts or folds are needed"),
         (("split", "s.fa", *CUT, *HALVES, "--folds", "2"), USAGE, "exclude"),
         (("split", "s.fa", *CUT, "--parts", "a=0.5,b=0.4"), USAGE, "sum to 0.9"),
@@ -297,9 +299,115 @@ def test_too_large(run):
 )  # fmt: skip
 def test_refusals(run, words, code, message):
     Path("empty.fa").write_text("")
+    Path("s.tsv").write_bytes(Path("s.fa").read_bytes())
     found, out, err = run(*words)
     assert (found, out) == (code, "") and message in err
     assert not {"x", "c"} & {path.name for path in Path(".").iterdir()}
+
+
+NO_OPTION = re.compile(r"(?<![-\w])[a-z]+(_[a-z]+)+|\w='|\{'")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "split s.fa --max-identity 0.5",
+        "split s.fa --max-identity 0.5 --folds 1",
+        "split s.fa --max-identity 0.5 --folds 2 --seed -1",
+        "split same.fa --max-identity 0.5 --folds 2",
+        "split same.fa --max-identity 0.5 --folds 2 --too-large remove",
+        "split s.fa --max-identity 0.5 --folds 2 --min-length-ratio 7",
+        "split s.fa --max-identity 0.5 --folds 2 --mode local --free-ends q5",
+        "split s.fa --max-identity 0.5 --folds 2 --threads 0",
+        "cluster s.fa --min-identity 0.5 --gap-open 1 --gap-extend 2",
+        "dedup s.fa --memory-budget lots",
+        "audit s.fa same.fa --max-identity 7",
+        "audit s.fa same.fa --max-identity 0.5 --worst 0",
+    ],
+)
+def test_errors_speak_the_language_of_the_command_line(run, words):
+    """Options are called as they are typed, not as Python has them."""
+    Path("same.fa").write_text("".join(f">s{k}\n{P}\n" for k in range(6)))
+    code, _, err = run(*words.split())
+    assert code == USAGE and not NO_OPTION.search(err.split("error: ")[1]), err
+
+
+def test_options_are_spoken():
+    flags = {"--parts", "--folds", "--min-identity", "--too-large"}
+    text = "a_file.fa: min_identity = 2, parts={'a': 0.8, 'b': 0.2} or folds=5"
+    assert spoken(text, flags) == (
+        "a_file.fa: --min-identity = 2, --parts a=0.8,b=0.2 or --folds 5"
+    )
+    assert spoken("too_large='keep', output='x'", flags) == (
+        "--too-large keep, output='x'"
+    )
+    assert spoken("--min-identity too_large.fa", flags) == "--min-identity too_large.fa"
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "parquet", "txt"])
+def test_lists_are_of_the_format_of_their_suffix(run, suffix):
+    """Written and read: what one verb writes another audits."""
+    odd = 'x,"y"'
+    Path("odd.fa").write_text(f">{odd}\n{'Y' * 22}\n" + Path("s.fa").read_text())
+    out = f"split.{suffix}"
+    words = ("split", "odd.fa", *CUT, *HALVES, "-o", out)
+    assert run(*words, "--certificate", "c.json")[0] == DONE
+    content = Path(out).read_bytes()
+    assert content.startswith(
+        {"csv": b"name,part,component\n", "parquet": b"PAR1"}.get(
+            suffix, b"name\tpart\tcomponent\n"
+        )
+    )
+    table = name_table.read(out, {odd, *NAMES}, ("part",))
+    assert [*table] == [odd, *NAMES] and {*table.values()} == {"train", "test"}
+    assert run("audit", "odd.fa", "--split", out, *CUT)[0] == DONE
+    assert run("audit", "--certificate", "c.json")[0] == DONE
+    for verb in ("cluster", "dedup"):
+        option = "-o" if verb == "cluster" else "--list"
+        words = (verb, "odd.fa", "--min-identity", "0.9", option, f"{verb}.{suffix}")
+        assert run(*words)[0] == DONE
+        assert len(name_table.rows_of(f"{verb}.{suffix}")) == 6
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "json", "m8", "gz"])
+def test_lists_of_no_format_are_refused(run, suffix):
+    out = f"split.{suffix}"
+    for words in (
+        ("split", "s.fa", *CUT, *HALVES, "-o", out),
+        ("cluster", "s.fa", "--min-identity", "0.5", "-o", out),
+        ("dedup", "s.fa", "--list", out),
+    ):
+        code, _, err = run(*words)
+        assert code == USAGE and f"{out}: the suffix" in err and not Path(out).exists()
+
+
+def test_one_file_as_two_parts_is_refused(run):
+    Path("also.fa").symlink_to("train.fa")
+    for other in ("train.fa", "also.fa"):
+        code, _, err = run("audit", "train.fa", "test.fa", other, *CUT)
+        assert code == USAGE and "one file is given as two parts" in err
+
+
+@pytest.mark.parametrize("heading", ["id,fold", "Entry,Split", "AC,cluster", "x,part"])
+def test_headings_of_lists(run, heading):
+    text = "".join(f"{name},{k // 2}\n" for k, name in enumerate(NAMES))
+    Path("list.csv").write_text(f"{heading}\n{text}")
+    code, _, err = run("audit", "s.fa", "--split", "list.csv", *CUT)
+    assert code == DONE and "across 0 2, 1 2" in err
+
+
+def test_lists_may_have_whole_headings(run):
+    """What a table calls a sequence: its name, or its heading."""
+    headings = [*RECORDS]
+    text = "".join(f"{name}\t{k // 2}\n" for k, name in enumerate(headings))
+    Path("list.tsv").write_text(text)
+    assert " " in headings[0]
+    assert run("audit", "s.fa", "--split", "list.tsv", *CUT)[0] == DONE
+    words = ("--labels", "list.tsv", "--folds", "2")
+    assert run("split", "s.fa", *CUT, *words)[0] == DONE
+    Path("list.tsv").write_text(text.replace("first of all", "second of all"))
+    code, _, err = run("split", "s.fa", *CUT, *words)
+    assert code == INPUT and f"{NAMES[0]}) has no label" in err
 
 
 def test_an_interruption_leaves_nothing(run, monkeypatch):

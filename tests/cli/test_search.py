@@ -119,7 +119,7 @@ def test_unknown_letters_of_a_database(run, tmp_path):
         (("search", "none.fa", "d.fa"), INPUT, "no such file"),
         (("search", "-", "-"), USAGE, "standard input can be read once"),
         (("search", "q.fa", "d.fa", "--top", "0"), USAGE, "--top 0"),
-        (("search", "q.fa", "d.fa", "--output", "identity"), USAGE, "search has"),
+        (("search", "q.fa", "d.fa", "--output", "identity"), USAGE, "Choose from"),
         (("search", "q.fa", "d.fa", "--mode", "global", "--max-evalue", "1"), USAGE,
          "only local scores have E-values"),
         (("search", "q.fa", "d.fa", "--max-evalue", "-1"), USAGE, "0 or more"),

@@ -103,7 +103,7 @@ def test_an_output_file_is_not_replaced_unasked(run):
     "words, code, text",
     [
         (("two.fa",), USAGE, "two.fa has 2 records: three are needed"),
-        (("abc.fa", "--gap-model", "linear"), USAGE, "gap_open == gap_extend"),
+        (("abc.fa", "--gap-model", "linear"), USAGE, "--gap-open == --gap-extend"),
         (("abc.fa", "--memory-budget", "20KB"), MEMORY, "residues each"),
         (("absent.fa",), INPUT, "absent.fa"),
     ],

@@ -159,6 +159,13 @@ def test_shares_and_labels_are_near():
         assert sorted([*train, *test]) == list(range(100)) and len(test) == 20
 
 
+@pytest.mark.parametrize("count", range(2, 12))
+def test_shares_need_not_be_whole_numbers(count):
+    """Parts of half a sequence more than others are no reason to refuse."""
+    found = jaxalign.split(far_apart(count), SCORING, max_identity=0.9, parts=HALVES)
+    assert abs(found.sizes[0] - found.sizes[1]) <= 1
+
+
 def test_seeds_differ_and_repeat():
     words = far_apart(40)
     parts = [
