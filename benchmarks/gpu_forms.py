@@ -2,16 +2,23 @@
 
 ``python -m benchmarks.gpu_forms`` needs a GPU with DPX instructions (Hopper or newer)
 and JAX 0.11: it runs the kernels for such a GPU and those for GPUs before Hopper, whose
-maxima are those of float16, on the same random jobs. ``--equality`` and ``--speed`` run
-a half of it, ``--jobs`` sets the random jobs, ``--json FILE`` writes the figures. It
-ends with 1 where a result differs.
+maxima are those of float16.
+
+- ``local`` and ``border`` compare the kernels' results, in all kinds of launches;
+- ``jobs`` compares whole jobs by the older form with NumPy, for ``--seconds``;
+- ``speed`` times both in turns. ``--after FILE`` lets it compile at once and wait for
+  that file: other processes may use the GPU until it is there.
+
+All sequences have up to 384 letters, so that programs are few; they are compiled side
+by side. ``--json FILE`` writes the figures. It ends with 1 where a result differs.
 """
 
 import argparse
 import json
 import sys
 import time
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -24,191 +31,206 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 from pairs.gpu_card import copy_rate, min_max_rate  # noqa: E402
 from pairs.gpu_rows import ENDS, SCORES, Row  # noqa: E402
 
-import jaxalign  # noqa: E402
 import kernels_pallas as kp  # noqa: E402
+from jaxalign import selftest  # noqa: E402
 from kernels_pallas.pairs import config  # noqa: E402
 
 FREE_SETS = [ends for k in range(5) for ends in combinations(ENDS, k)]
+LONGEST, QUERIES, TARGETS, LIST = 384, 8, 256, 512
+RUNS = 128  # kept of a path
+STACKS = 2  # items of stacked queries
+EXACT_IN_FLOAT16 = 2048  # integers of larger size are not all float16 numbers
+# Factors of scores: far below the range of 16 bits, near its end, beyond it.
+FACTORS = {True: (1, 3, 12, 40), False: (1, 2, 3, 4)}
 ROUNDS = 7  # of each form, in turns
+THREADS = 6  # that compile
+COUNTS = "pairs", "differ", "beyond_2048", "again"
 FORMS = {"int16 (DPX)": kp.HOPPER, "float16 maxima": kp.AMPERE}
 
 
 # Equal results of the kernels
 
 
-def draw(rng, count, longest, relatives):
-    """Residues (count, longest) and lengths; some are relatives of ``relatives``."""
-    codes = rng.integers(0, len(SCORES), (count, longest)).astype(np.uint8)
-    for k in range(0, count if len(relatives) else 0, 2):
-        part = min(longest, relatives.shape[1])
-        near = rng.random(part) < 0.85
-        codes[k, :part] = np.where(
-            near, relatives[k % len(relatives), :part], codes[k, :part]
+@dataclass(frozen=True)
+class Kind:
+    """A kind of launches: a program of each form."""
+
+    local: bool
+    shared: bool = True
+    paths: bool = False
+    linear: bool = False
+    stacked: bool = False
+
+    def __str__(self):
+        names = ["local" if self.local else "border"]
+        names += [] if self.shared else ["list"]
+        return " ".join(
+            names + [x for x in ("paths", "linear", "stacked") if getattr(self, x)]
         )
-    special = [0, 1, longest, longest // 2]
-    return codes, np.array(
-        [*special, *rng.integers(1, longest + 1, count)][:count], np.int32
-    )
 
 
-def kernel_job(number: int) -> dict:
-    """The arguments of a random call of ``kernels_pallas.align``."""
-    rng = np.random.default_rng(number)
-    local, shared, paths = (bool(rng.integers(2)) for _ in range(3))
-    longest = int(rng.choice([60, 250, 384, 500, 1300]))
-    queries = int(rng.choice([2, 8])) if shared else 256
-    q, m = draw(rng, queries, longest, np.zeros((0, 0), np.uint8))
-    t, n = draw(rng, 64 if shared else 256, longest, q)
-    gap_open = int(rng.choice([1, 4, 11, 30]))
-    gaps = gap_open, int(rng.integers(0, gap_open + 1))
-    # Factors of scores: far below the range of 16 bits, near its end, beyond it.
-    factor = int(rng.choice([1, 1, 3, 12, 40]))
-    scores, gaps = factor * SCORES, tuple(factor * gap for gap in gaps)
-    stacked = local and shared and not paths and bool(rng.integers(2))
-    free = () if local else FREE_SETS[int(rng.integers(16))]
-    return dict(q=q, m=m, t=t, n=n, scores=scores, gaps=gaps, free=free, local=local,
-                shared=shared, paths=paths, stacked=stacked)  # fmt: skip
+def kinds(local: bool) -> list[Kind]:
+    """All kinds of a mode."""
+    some = [Kind(local, shared, paths) for shared in (True, False)
+            for paths in (False, True)]  # fmt: skip
+    some += [Kind(local, shared, linear=True) for shared in (True, False)]
+    return some + ([Kind(local, stacked=True)] if local else [])
 
 
-def shape_of(job: dict, target) -> "kp.Fill":
-    """The shape of a job for a target; for both targets of the same sizes."""
-    linear = job["gaps"][0] == job["gaps"][1]
-    if job["stacked"]:
-        s = kp.spread(np.sort(job["m"])[::-1], np.sort(job["n"])[::-1], local=True,
-                      packed=True, linear=linear, target=kp.HOPPER)  # fmt: skip
-        return replace(s, target=target)
-    return kp.choose(
-        job["q"].shape[1], local=job["local"], packed=True, shared=job["shared"],
-        paths=job["paths"], linear=linear, target=target,
-    )  # fmt: skip
+def draw(rng, count, relatives):
+    """Residues (count, LONGEST) and lengths; some are relatives of ``relatives``."""
+    codes = rng.integers(0, len(SCORES), (count, LONGEST)).astype(np.uint8)
+    for k in range(0, count if len(relatives) else 0, 2):
+        near = rng.random(LONGEST) < 0.85
+        codes[k] = np.where(near, relatives[k % len(relatives)], codes[k])
+    special = [LONGEST, 0, 1, LONGEST - 1, LONGEST // 2, LONGEST]
+    lengths = [*special, *rng.integers(1, LONGEST + 1, count)][:count]
+    return codes, np.array(lengths, np.int32)
 
 
-def run_kernel(job: dict, target) -> dict:
-    """Results of a job by the kernels of a target, as arrays by name."""
-    s = shape_of(job, target)
-    problem = kp.problem_of(job["scores"], *job["gaps"], job["free"])
+def job_of(kind: Kind, number: int) -> dict:
+    """Random arguments of a call of ``kernels_pallas.align``."""
+    rng = np.random.default_rng([number, *map(int, (kind.local, kind.paths))])
+    q, m = draw(rng, QUERIES if kind.shared else LIST, np.zeros((0, 0), np.uint8))
+    t, n = draw(rng, TARGETS if kind.shared else LIST, q)
+    if kind.stacked:  # which lane has which query is data of a size that lengths give
+        m = np.array([384, 0, 1, 383, 192, 257, 64, 300], np.int32)
+    gap_open = int(rng.choice([4, 11, 30]))
+    gap_extend = gap_open if kind.linear else int(rng.integers(0, 4))
+    factor = FACTORS[kind.local][number % 4]
+    gaps = factor * gap_open, factor * gap_extend
+    free = () if kind.local else FREE_SETS[number % len(FREE_SETS)]
+    return dict(q=q, m=m, t=t, n=n, scores=factor * SCORES, gaps=gaps, free=free)
+
+
+def shape_of(kind: Kind, target) -> "kp.Fill":
+    """The shape of a kind for a target; for both targets of the same sizes."""
+    if kind.stacked:
+        return kp.Fill(64, 8, 4, True, True, stacks=STACKS, target=target)
+    return kp.choose(LONGEST, local=kind.local, packed=True, shared=kind.shared,
+                     paths=kind.paths, linear=kind.linear, target=target)  # fmt: skip
+
+
+def call_of(kind: Kind, target, job: dict):
+    """``align`` of a job: positional and static arguments."""
+    s = shape_of(kind, target)
     stacks = kp.stack(job["m"], s) if s.stacks else None
-    result = kp.align(problem, job["q"], job["m"], job["t"], job["n"], None, stacks,
-                      shape=s, runs=64 if job["paths"] else 0)  # fmt: skip
-    named = {k: v for k, v in result._asdict().items() if v is not None}
-    return jax.tree.map(np.asarray, named)
+    problem = kp.problem_of(job["scores"], *job["gaps"], job["free"])
+    arrays = problem, job["q"], job["m"], job["t"], job["n"], None, stacks
+    return arrays, dict(shape=s, runs=RUNS if kind.paths else 0)
 
 
-def proved(job: dict, target) -> bool:
-    """Whether no value of a job can leave the range of a target."""
-    return kp.fits(job["scores"], *job["gaps"], job["q"].shape[1], job["t"].shape[1],
-                   job["local"], paths=job["paths"], target=target)  # fmt: skip
+def compile_kind(kind: Kind, target):
+    """The program of a kind for a target."""
+    arrays, static = call_of(kind, target, job_of(kind, 0))
+    return kp.align.lower(*arrays, **static).compile()
 
 
-def compare_kernels(number: int) -> tuple[int, int]:
-    """Pairs that were compared, and those that differ, of a random job."""
-    job = kernel_job(number)
-    hopper, older = (run_kernel(job, target) for target in FORMS.values())
-    detected = job["local"] and all(
-        kp.detects(job["scores"], *job["gaps"], target) for target in FORMS.values()
+def run_kernel(program, kind: Kind, target, job: dict) -> dict:
+    """Results of a job by the kernels of a target, as arrays by name."""
+    result = program(*call_of(kind, target, job)[0])
+    return {k: np.asarray(v) for k, v in result._asdict().items() if v is not None}
+
+
+def proved(kind: Kind, job: dict, target) -> bool:
+    """Whether no value of a job can leave the range of a target unseen."""
+    if kind.local and kp.detects(job["scores"], *job["gaps"], target):
+        return True
+    return kp.fits(job["scores"], *job["gaps"], LONGEST, LONGEST, kind.local,
+                   paths=kind.paths, target=target)  # fmt: skip
+
+
+def compare_kind(kind: Kind, programs: dict, number: int) -> np.ndarray:
+    """Pairs of a random job that were compared, that differ, whose scores are beyond
+    the integers of float16, and that have to run again; int (4,)."""
+    job = job_of(kind, number)
+    if not all(proved(kind, job, target) for target in FORMS.values()):
+        return np.zeros(4, int)
+    hopper, older = (
+        run_kernel(programs[kind, form], kind, target, job)
+        for form, target in FORMS.items()
     )
-    if not detected and not all(proved(job, target) for target in FORMS.values()):
-        return 0, 0
-    # A pair whose score may have left a range is computed again by those who call.
-    sure = np.ones_like(hopper["score"], bool)
-    for results in (hopper, older):
-        sure &= ~results.get("overflow", np.zeros_like(sure))
-    wrong = np.zeros_like(sure)
-    for name in set(hopper) - {"overflow", "runs"}:
-        wrong |= sure & (hopper[name] != older[name])
-    if job["paths"]:
-        place = np.arange(len(hopper["runs"])).reshape((-1,) + (1,) * sure.ndim)
-        valid = place < np.minimum(hopper["count"], len(place))
-        wrong |= sure & ((hopper["runs"] != older["runs"]) & valid).any(0)
-    return int(sure.sum()), int(wrong.sum())
+    sure, wrong, again = differences(hopper, older)
+    large = sure & (np.abs(hopper["score"]) > EXACT_IN_FLOAT16)
+    return np.array([x.sum() for x in (sure, wrong, large, again)])
+
+
+def differences(one: dict, other: dict) -> tuple[np.ndarray, ...]:
+    """Pairs that are right in both results, that differ though, and that run again
+    in either, bool; those are computed in int32 by who calls."""
+    again = np.zeros_like(one["score"], bool)
+    for results in (one, other):
+        again |= results.get("overflow", False)
+    wrong = np.zeros_like(again)
+    for name in set(one) - {"overflow", "runs"}:
+        wrong |= one[name] != other[name]
+    if "runs" in one:
+        place = np.arange(len(one["runs"])).reshape((-1,) + (1,) * again.ndim)
+        valid = place < np.minimum(one["count"], len(place))
+        wrong |= ((one["runs"] != other["runs"]) & valid).any(0)
+    return ~again, wrong & ~again, again
+
+
+def compare_mode(local: bool, jobs: int) -> dict:
+    """All kinds of a mode; jobs of each."""
+    some = kinds(local)
+    keys = [(kind, form) for kind in some for form in FORMS]
+    with ThreadPoolExecutor(THREADS) as pool:
+        made = pool.map(lambda key: compile_kind(key[0], FORMS[key[1]]), keys)
+        programs = dict(zip(keys, made, strict=True))
+    table = {}
+    for kind in some:
+        total = sum(compare_kind(kind, programs, k) for k in range(jobs))
+        table[str(kind)] = dict(zip(COUNTS, map(int, total), strict=True))
+        print(f"{kind!s:<20}", table[str(kind)], flush=True)
+    return table
 
 
 # Equal results of whole jobs
 
 
-def sequences(rng, count: int) -> list[str]:
-    """Proteins of all lengths, relatives and some that score beyond 16 bits."""
-    letters = np.array(list("ARNDCQEGHILKMFPSTWYV"))
-    lengths = np.minimum(rng.lognormal(5.6, 0.8, count).astype(int) + 1, 3500)
-    texts = ["".join(rng.choice(letters, n)) for n in lengths]
-    for k in range(0, count, 3):
-        relative = np.array(list(texts[k - 1]))
-        changed = rng.random(len(relative)) < 0.2
-        texts[k] = "".join(
-            np.where(changed, rng.choice(letters, len(relative)), relative)
-        )
-    return [*texts, "W" * 3300, "W" * 3200, "W" * 40, "M"]
-
-
-def whole_jobs():
-    """(name, function of texts) of jobs whose tables have to be equal."""
-    for mode in ("local", "global", "semiglobal"):
-        for output in ("score", "identity", "stats", "alignment"):
-            options = {"mode": mode, "output": output}
-            yield (
-                f"all, {mode}, {output}",
-                lambda x, o=options: table_of(
-                    jaxalign.align_all(x, implementation="pallas", **o)
-                ),
-            )
-    yield "search", lambda x: table_of(jaxalign.search(x[:20], x, top=5))
-
-
-def table_of(table) -> dict:
-    """The columns of a table as lists."""
-    frame = table.to_pandas()
-    return {name: frame[name].tolist() for name in frame}
-
-
-def compare_jobs() -> list[str]:
-    """Names of the whole jobs whose results differ."""
-    texts, different = sequences(np.random.default_rng(3), 400), []
-    for name, run in whole_jobs():
-        tables = []
-        for target in FORMS.values():
-            use(target)
-            tables.append(run(texts))
-        same = repr(tables[0]) == repr(tables[1])
-        print(f"{name:<28} {'equal' if same else 'DIFFERENT'}", flush=True)
-        different += [] if same else [name]
-    use(kp.this_target())
-    return different
-
-
-def use(target) -> None:
-    """Have the kernels of a target run, whatever GPU is there."""
-    config.this_target = lambda: target
+def compare_jobs(seconds: float) -> dict:
+    """Jobs of the self test, by the older form and by NumPy."""
+    config.this_target = lambda: FORMS["float16 maxima"]
+    findings = selftest.compare(seconds, print)
+    print(f"{findings.jobs} jobs, {findings.pairs} pairs, {findings.different}")
+    return {"pairs": findings.pairs, "differ": len(findings.different),
+            "jobs": findings.jobs}  # fmt: skip
 
 
 # Speed
 
 
-def speed_rows():
-    """(name, options) of the rows that are measured."""
+def speed_rows() -> dict[str, dict]:
+    """Options of the rows that are measured; semiglobal runs the program of global."""
     block = dict(m=384, n=384, q=64, t=4224)
-    yield "local", block
-    yield "global", dict(block, local=False)
-    yield "semiglobal", dict(block, local=False, free=ENDS)
-    yield "linear, local", dict(block, gaps=(4, 4))
-    yield "linear, global", dict(block, local=False, gaps=(4, 4))
-    yield "paths, local", dict(block, paths=True)
-    yield "paths, global", dict(block, local=False, paths=True)
-    yield "local 1152", dict(m=1152, n=1152, q=32, t=1344)
-    yield "list, local", dict(m=384, n=384, q=67584, t=67584, shared=False)
+    border = dict(block, local=False)
+    return {
+        "local": block,
+        "global": border,
+        "linear, local": dict(block, gaps=(4, 4)),
+        "linear, global": dict(border, gaps=(4, 4)),
+        "paths, local": dict(block, paths=True),
+        "paths, global": dict(border, paths=True),
+        "list, local": dict(m=384, n=384, q=67584, t=67584, shared=False),
+    }
 
 
-def measure(name: str, options: dict) -> dict:
+def row_of(name: str, options: dict, target) -> Row:
+    """A row of one form, compiled."""
+    s = kp.choose(
+        options["m"], local=options.get("local", True), packed=True,
+        shared=options.get("shared", True), paths=options.get("paths", False),
+        linear=len({*options.get("gaps", (1, 2))}) == 1, target=target,
+    )  # fmt: skip
+    return Row(f"score, {name}", shape=s, **options).compile()
+
+
+def measure(name: str, rows: dict[str, Row]) -> dict:
     """TCUPS of both forms of a row, timed in turns; medians."""
-    rows, seconds = {}, {}
-    for form, target in FORMS.items():
-        s = kp.choose(
-            options["m"], local=options.get("local", True), packed=True,
-            shared=options.get("shared", True), paths=options.get("paths", False),
-            linear=len({*options.get("gaps", (1, 2))}) == 1, target=target,
-        )  # fmt: skip
-        rows[form] = Row(f"score, {name}", shape=s, **options).compile()
-        seconds[form] = []
-        right = rows[form].check(rows[form].run(rows[form].problem, *rows[form].arrays))
+    seconds: dict[str, list[float]] = {form: [] for form in rows}
+    for form, row in rows.items():
+        right = row.check(row.run(row.problem, *row.arrays))
         assert right, (name, form)
     for _ in range(ROUNDS):
         for form, row in rows.items():
@@ -221,36 +243,49 @@ def measure(name: str, options: dict) -> dict:
     }
 
 
+def compare_speed(after: Path | None) -> dict:
+    """Rates of the card, and the speed of all rows in both forms."""
+    keys = [(name, form) for name in speed_rows() for form in FORMS]
+    with ThreadPoolExecutor(THREADS) as pool:
+        made = pool.map(
+            lambda key: row_of(key[0], speed_rows()[key[0]], FORMS[key[1]]), keys
+        )
+        rows = dict(zip(keys, made, strict=True))
+    while after is not None and not after.exists():
+        time.sleep(0.1)
+    report = {"min_max": min_max_rate(), "copy": copy_rate(), "rows": [], "differ": 0}
+    print(f"{report['min_max'] / 1e12:.1f} T/s of maxima, TCUPS of {', '.join(FORMS)}")
+    for name in speed_rows():
+        row = measure(name, {form: rows.pop((name, form)) for form in FORMS})
+        report["rows"].append(row)
+        one, two = (row[form] for form in FORMS)
+        print(f"{name:<20} {one:6.2f} {two:6.2f}  {two / one:.2f}", flush=True)
+    return report
+
+
 def main(words=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--equality", action="store_true")
-    parser.add_argument("--speed", action="store_true")
-    parser.add_argument("--jobs", type=int, default=120)
+    names = "local", "border", "jobs", "speed"
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(names))
+    parser.add_argument("--jobs", type=int, default=32, help="of a kind of launches")
+    parser.add_argument("--seconds", type=float, default=40, help="of whole jobs")
+    parser.add_argument("--after", type=Path)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(words)
-    both = given.equality == given.speed
-    wrong, report = 0, {"card": jax.devices()[0].device_kind, "jax": jax.__version__}
-    if given.equality or both:
-        counts = [compare_kernels(k) for k in range(given.jobs)]
-        pairs, differ = (sum(x) for x in zip(*counts, strict=True))
-        bad = [k for k, (_, x) in enumerate(counts) if x]
-        print(f"kernels: {pairs} pairs of {given.jobs} jobs, {differ} differ, in {bad}")
-        different = compare_jobs()
-        wrong = differ + len(different)
-        report |= {"pairs": pairs, "differ": differ, "jobs": different}
-    if given.speed or both:
-        report |= {"min_max": min_max_rate(), "copy": copy_rate(), "rows": []}
-        print(
-            f"min-max {report['min_max'] / 1e12:.1f} T/s, TCUPS of {', '.join(FORMS)}"
-        )
-        for name, options in speed_rows():
-            row = measure(name, options)
-            report["rows"].append(row)
-            one, two = (row[form] for form in FORMS)
-            print(f"{name:<20} {one:6.2f} {two:6.2f}  {two / one:.2f}", flush=True)
+    if wrong := set(given.parts) - set(names):
+        parser.error(f"{', '.join(wrong)}: parts are {', '.join(names)}")
+    run = {
+        "local": lambda: compare_mode(True, given.jobs),
+        "border": lambda: compare_mode(False, given.jobs),
+        "speed": lambda: compare_speed(given.after),
+        "jobs": lambda: compare_jobs(given.seconds),  # the last: it sets the form
+    }
+    report = {name: f() for name, f in run.items() if name in (given.parts or names)}
+    about = {"card": jax.devices()[0].device_kind, "jax": jax.__version__}
     if given.json:
-        given.json.write_text(json.dumps(report, indent=1))
-    return 1 if wrong else 0
+        given.json.write_text(json.dumps(about | report, indent=1))
+    tables = [x for name in ("local", "border") for x in report.get(name, {}).values()]
+    return int(any(x["differ"] for x in (*tables, report.get("jobs", {"differ": 0}))))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,10 @@ its owner can send to those who write the kernels for a card that they do not ha
 import re
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import count
+from threading import Lock
 
 import numpy as np
 
@@ -31,22 +34,36 @@ SCORINGS = (
     Scoring(match=700, mismatch=-900, gap_open=1100, gap_extend=300),
 )
 LETTERS = 4  # all alphabets have as many
-COUNT, LONGEST = 24, 384  # sequences of a job, and letters; few sizes: few programs
+COUNT, LONGEST = 24, 384  # sequences of a job, and letters
+THREADS = 8  # jobs at a time: compiling a kernel takes seconds of one
 SPEED_COUNT = 2000  # sequences of the job that is timed, 384 letters each
 
 
 @dataclass
 class Findings:
-    """Counts of jobs and pairs that were compared, and the jobs that differ."""
+    """Counts of jobs and pairs that were compared, and the jobs that differ; of all
+    threads."""
 
     jobs: int = 0
     pairs: int = 0
     different: list[str] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+
+    def add(self, number: int, pairs: int, columns: str, tell: Callable[[str], None]):
+        """Count a job; ``tell`` takes a line if it has columns that differ."""
+        with self.lock:
+            self.jobs += 1
+            self.pairs += pairs
+            if columns:
+                self.different.append(f"job {number}: {columns}")
+                tell(self.different[-1])
 
 
 def random_sequences(dice: np.random.Generator, scoring: Scoring) -> Sequences:
-    """Relatives and strangers of 1 to ``LONGEST`` letters."""
-    lengths = [1, LONGEST, LONGEST - 1, *dice.integers(1, LONGEST, COUNT - 3)]
+    """Relatives and strangers of 1 to ``LONGEST`` letters, the same lengths in every
+    job: sizes of arrays, and so programs, are few."""
+    some = np.random.default_rng(COUNT).integers(1, LONGEST, COUNT - 3)
+    lengths = dice.permutation([1, LONGEST, LONGEST - 1, *some])
     parts = [dice.integers(0, LETTERS, n).astype(np.uint8) for n in lengths]
     for k in range(3, COUNT, 2):
         near = dice.random(len(parts[k])) < 0.8
@@ -98,14 +115,14 @@ def compare(seconds: float, tell: Callable[[str], None]) -> Findings:
     seconds : from the start of the first job to that of the last one
     tell : takes a line for each job that differs
     """
-    findings, begin = Findings(), time.monotonic()
-    while not findings.jobs or time.monotonic() - begin < seconds:
-        pairs, columns = difference(findings.jobs)
-        if columns:
-            findings.different.append(f"job {findings.jobs}: {columns}")
-            tell(findings.different[-1])
-        findings.jobs += 1
-        findings.pairs += pairs
+    findings, begin, numbers = Findings(), time.monotonic(), count()
+
+    def work(_: int) -> None:
+        while (number := next(numbers)) == 0 or time.monotonic() - begin < seconds:
+            findings.add(number, *difference(number), tell)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(work, range(THREADS)))
     return findings
 
 

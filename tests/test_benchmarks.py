@@ -187,32 +187,41 @@ def test_plain_scores_of_the_gpu_rows_are_right():
         assert gpu_rows.reference(q, t, local, free) == [best]
 
 
-def test_jobs_of_both_gpu_forms_cover_all_kinds():
+@pytest.mark.parametrize("local", [True, False], ids=["local", "border"])
+def test_jobs_of_both_gpu_forms_cover_all_kinds(local):
     """Blocks, lists, stacks, paths; jobs within the range of both, and beyond it."""
-    jobs = [gpu_forms.kernel_job(k) for k in range(60)]
-    for key in ("local", "shared", "paths", "stacked"):
-        assert {job[key] for job in jobs} == {True, False}
-    fits = {gpu_forms.proved(job, kp.AMPERE) for job in jobs}
-    assert fits == {True, False} and len({job["free"] for job in jobs}) > 8
-    for job in jobs:
-        shapes = [gpu_forms.shape_of(job, card) for card in (kp.HOPPER, kp.AMPERE)]
+    kinds, fits, free = gpu_forms.kinds(local), set(), set()
+    for key in ("shared", "paths", "linear"):
+        assert {getattr(kind, key) for kind in kinds} == {True, False}
+    assert {kind.stacked for kind in kinds} == {local, False}
+    assert len({str(kind) for kind in kinds}) == len(kinds)
+    for kind in kinds:
+        shapes = [gpu_forms.shape_of(kind, card) for card in (kp.HOPPER, kp.AMPERE)]
         assert len({(s.rows, s.lanes, s.stacks, s.tile) for s in shapes}) == 1
-        assert job["m"].max() <= job["q"].shape[1] and job["n"].min() >= 0
+        jobs = [gpu_forms.job_of(kind, number) for number in range(16)]
+        free |= {job["free"] for job in jobs}
+        fits |= {gpu_forms.proved(kind, job, kp.AMPERE) for job in jobs}
+        for job in jobs:
+            assert (job["gaps"][0] == job["gaps"][1]) >= kind.linear
+            assert {384, 0, 1} <= {*job["m"]} and {384, 0, 1} <= {*job["n"]}
+    assert True in fits and len(free) == (1 if local else 16)
 
 
-def test_forms_that_differ_are_counted(monkeypatch):
+def test_forms_that_differ_are_counted():
     """Pairs that may have left a range are not compared; runs beyond a path neither."""
     score, over = np.array([[5, 7, 9]]), np.array([[False, True, False]])
     runs, count = np.array([[[16, 16, 16]], [[0, 0, 0]]]), np.array([[1, 1, 1]])
     first = {"score": score, "overflow": over, "runs": runs, "count": count}
     other = first | {"score": np.array([[5, 0, 9]]), "runs": runs + [[[0]], [[9]]]}
-    job = gpu_forms.kernel_job(0) | {"paths": True, "scores": gpu_forms.SCORES}
-    job |= {"gaps": (11, 1), "local": True}
-    monkeypatch.setattr(gpu_forms, "kernel_job", lambda _: job)
-    results = [first, other, first, first | {"count": count + [[0, 0, 1]]}]
-    monkeypatch.setattr(gpu_forms, "run_kernel", lambda *_: results.pop(0))
-    assert gpu_forms.compare_kernels(0) == (2, 0)
-    assert gpu_forms.compare_kernels(0) == (2, 1)
+
+    def counts(one, two):
+        return [int(x.sum()) for x in gpu_forms.differences(one, two)]
+
+    assert counts(first, other) == [2, 0, 1]
+    assert counts(first, first | {"count": count + [[0, 0, 1]]}) == [2, 1, 1]
+    wrong = first | {"runs": runs + [[[0, 0, 1]], [[0, 0, 0]]]}
+    assert counts(first, wrong) == [2, 1, 1]
+    assert counts({"score": score}, {"score": score + over}) == [3, 1, 0]
 
 
 def test_the_rate_kernel_lowers_for_cuda():
