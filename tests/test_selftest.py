@@ -1,12 +1,15 @@
 """The self test of GPU kernels, on machines that have none."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
+import kernels_pallas as kp
 from jaxalign import selftest
 from jaxalign.errors import DeviceError
+from jaxalign.model import bounds
 
 
 def test_jobs_are_of_every_mode_output_and_scoring():
@@ -20,6 +23,28 @@ def test_jobs_are_of_every_mode_output_and_scoring():
     for sequences, *_ in jobs:
         lengths = np.diff(sequences.offsets)
         assert lengths.min() == 1 and lengths.max() == selftest.LONGEST
+
+
+def test_the_kernels_take_every_job():
+    """Also with matches counted beside scores, on all cards."""
+    long = (selftest.LONGEST,) * 2
+    for scoring in selftest.SCORINGS:
+        for card, local, paths in product(kp.TARGETS, (True, False), (True, False)):
+            identity = dict(dtype="int32", target=card)
+            given = bounds.scaled(scoring, "int32", False)
+            assert kp.fits(*given, *long, local, paths=paths, **identity)
+            given = bounds.scaled(scoring, "int32", True)
+            assert kp.fits(*given, *long, local, **identity)
+
+
+def test_some_local_scores_leave_16_bits():
+    number = 3 * len(selftest.OUTPUTS) * (len(selftest.SCORINGS) - 1)
+    sequences, scoring, options = selftest.random_job(number)
+    assert options["mode"] == "local"
+    table = selftest.api.align_all(sequences, scoring, implementation="rows", **options)
+    assert table["score"].max() > 2**15
+    scaled = bounds.scaled(scoring, "int32", False)
+    assert all(kp.detects(*scaled, card) for card in kp.TARGETS)
 
 
 @pytest.mark.parametrize("wrong", [None, "score", "operations"])
