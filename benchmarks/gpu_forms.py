@@ -104,7 +104,7 @@ def job_of(kind: Kind, number: int) -> dict:
 
 
 def shape_of(kind: Kind, target) -> "kp.Fill":
-    """The shape of a kind for a target; for both targets of the same sizes."""
+    """The shape of a kind for a target."""
     if kind.stacked:
         return kp.Fill(64, 8, 4, True, True, stacks=STACKS, target=target)
     return kp.choose(LONGEST, local=kind.local, packed=True, shared=kind.shared,

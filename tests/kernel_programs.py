@@ -25,6 +25,7 @@ import kernels_pallas as kp
 from kernels_pallas.bits import match_words
 from kernels_pallas.core.mosaic import THREADS
 from kernels_pallas.core.target import TARGETS, Target, configuration
+from kernels_pallas.similarity.hard.align import choose as choose_hard
 from kernels_pallas.triples import api as triples
 
 SETTINGS = {"JAX_PLATFORMS": "cpu", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
@@ -93,10 +94,10 @@ def word_programs():
         yield f"edit-pairs-{words}", run, (*side, *side)
 
 
-def triple_programs():
+def triple_programs(target: Target):
     for rule in triples.RULES.values():
         for name, options in (("scores", {}), ("paths", {"bytes": True})):
-            s = triples.shape_of((100, 90, 80), rule, **options)
+            s = triples.shape_of((100, 90, 80), rule, target=target, **options)
             request = triples.Triples(
                 tuple(np.zeros((1, n), np.uint8) for n in triples.rooms(s)),
                 *(np.zeros(shape, np.int32) for shape in TRIPLE_SHAPES),
@@ -107,7 +108,7 @@ def triple_programs():
             yield f"triple-{rule.name}-{name}", run, given
 
 
-def similarity_programs():
+def similarity_programs(target: Target):
     reals = partial(array, dtype=jnp.float32)
     for what, m, n in (("score", 100, 90), ("expected", 300, 20), ("product", 600, 30)):
         given = kp.Tables(reals(3, m, n), reals(3, 4), reals(3), array(3, 3))
@@ -121,7 +122,8 @@ def similarity_programs():
         batch, m, n = shape
         borders = [reals(batch, x) for x in (4, m + 1, n + 1)]
         given = array(*shape, dtype=dtype), *borders, array(batch, 3)
-        run = partial(kp.hard_paths, local=local, last_column=not local)
+        s = choose_hard(batch, n, target, local, not local)
+        run = partial(kp.hard_paths, local=local, last_column=not local, shape=s)
         yield f"hard-{dtype}", run, (given,)
 
 
@@ -129,8 +131,8 @@ def programs(target: Target):
     """(name, function, its arguments) of every kernel."""
     yield from pair_programs(target)
     yield from word_programs()
-    yield from triple_programs()
-    yield from similarity_programs()
+    yield from triple_programs(target)
+    yield from similarity_programs(target)
 
 
 def compile_for(device, run, arguments) -> None:

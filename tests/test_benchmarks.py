@@ -197,7 +197,7 @@ def test_jobs_of_both_gpu_forms_cover_all_kinds(local):
     assert len({str(kind) for kind in kinds}) == len(kinds)
     for kind in kinds:
         shapes = [gpu_forms.shape_of(kind, card) for card in (kp.HOPPER, kp.AMPERE)]
-        assert len({(s.rows, s.lanes, s.stacks, s.tile) for s in shapes}) == 1
+        assert len({(s.shared, s.stacks, s.tile, s.linear) for s in shapes}) == 1
         jobs = [gpu_forms.job_of(kind, number) for number in range(16)]
         free |= {job["free"] for job in jobs}
         fits |= {gpu_forms.proved(kind, job, kp.AMPERE) for job in jobs}

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from kernels_pallas.core.mosaic import THREADS
+from kernels_pallas.core.target import Target, this_target
 from kernels_pallas.triples.rules import LINEAR, Rule
 
 WARPS = THREADS // 32
@@ -13,9 +14,9 @@ MAX_CODES = 32  # letters of a score table; the last stands for "none"
 PAD_CODE = MAX_CODES - 1
 MINUS_INFINITY = -(2**29)
 SEED_WORDS = 8  # words: X of cell (0, 0, 0), and D
-# At a time on the 132 processors of an H100: fewer programs wait for each other's
-# batches, more for arithmetic.
-RESIDENT_PROGRAMS = 264
+# At a time on a multiprocessor: fewer programs wait for each other's batches, more for
+# arithmetic.
+RESIDENT_PROGRAMS = 2
 
 
 class Shape(NamedTuple):
@@ -88,8 +89,9 @@ class Arrays(NamedTuple):
 
 
 def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
-             **more) -> Shape:  # fmt: skip
-    """The shape for sequences of at most these three lengths."""
+             target: Target | None = None, **more) -> Shape:  # fmt: skip
+    """The shape for sequences of at most these three lengths; ``target`` is the GPU,
+    that of JAX's first device by default."""
     la, lb, lc = lengths
     if rule.states > 1:  # registers are few
         more = {"early": 1, "unroll": 1} | more
@@ -97,7 +99,8 @@ def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
     sides = WARPS * rows, 32 * columns
     blocks = -(-(la + 1) // sides[0]), -(-(lb + 1) // sides[1])
     # A quasi-natural step takes so long that the waits at its barriers count for less.
-    few = triples * blocks[0] * blocks[1] < RESIDENT_PROGRAMS or rule.states > 1
+    resident = RESIDENT_PROGRAMS * (target or this_target()).cores
+    few = triples * blocks[0] * blocks[1] < resident or rule.states > 1
     batch = batch or (4 if few else 8)
     return Shape(rule, rows, columns, batch, blocks, lc, triples, **more)
 

@@ -170,10 +170,10 @@ def test_parts_of_a_batch(monkeypatch):
 def test_tables_of_a_warp_fill_its_lanes():
     """400 columns are 25 lanes: 14 tables are eleven passes of 32, where there are
     enough of them for every multiprocessor."""
-    assert align.choose(100_000, 400).tables == 14
-    assert align.choose(8192, 400).tables == 1
-    assert align.choose(64, 400).tables == 1
-    assert align.choose(10**6, 16).tables == align.MOST_TABLES
+    assert align.choose(100_000, 400, kp.HOPPER).tables == 14
+    assert align.choose(8192, 400, kp.HOPPER).tables == 1
+    assert align.choose(64, 400, kp.HOPPER).tables == 1
+    assert align.choose(10**6, 16, kp.HOPPER).tables == align.MOST_TABLES
 
 
 # As a primitive: elsewhere than on a GPU it is ``hard.dp.fill``

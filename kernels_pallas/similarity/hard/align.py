@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from kernels_pallas.core.reals import WARP
+from kernels_pallas.core.target import Target, this_target
 from kernels_pallas.similarity.hard.fill import fill
 from kernels_pallas.similarity.hard.shapes import (
     COLUMNS,
@@ -27,8 +28,7 @@ from kernels_pallas.similarity.hard.walk import walk
 
 QUERY_START, QUERY_END, TARGET_START, TARGET_END = (1 << k for k in range(4))
 DECISION_BYTES = 8 << 30  # of a launch at most
-MULTIPROCESSORS = 132  # of an H200
-# Relative, measured there from int8; a lone program waits most of the time.
+# Relative, measured on an H200 from int8; a lone program waits most of the time.
 PASS_COSTS = (0.0, 0.22, 0.165, 0.14, 0.13)
 MOST_TABLES = 16  # of a warp
 
@@ -70,7 +70,7 @@ def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
     tables = HardTables(*tables)
     if tables.scores.dtype.name not in DTYPES:
         raise ValueError(f"scores of {tables.scores.dtype}: one of {DTYPES}")
-    s = shape or choose(*tables.scores.shape[::2], local, last_column)
+    s = shape or choose(*tables.scores.shape[::2], this_target(), local, last_column)
     tables = tables._replace(scores=whole_loads(tables.scores))
     z = sizes_of(tables.scores, s)
     largest = max(1, DECISION_BYTES // (z.passes * z.steps * s.words * WARP * 4))
@@ -88,7 +88,7 @@ def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[: z.batch], results)
 
 
-def choose(batch: int, n: int, local=False, last_column=False) -> Hard:
+def choose(batch: int, n: int, target: Target, local=False, last_column=False) -> Hard:
     """As many tables a warp as take the least time.
 
     A multiprocessor with r programs takes ``PASS_COSTS[r]`` for a pass of each of them;
@@ -97,7 +97,7 @@ def choose(batch: int, n: int, local=False, last_column=False) -> Hard:
     lanes, largest = lanes_of(n), len(PASS_COSTS) - 1
 
     def cost(tables):
-        programs = -(-batch // (tables * WARPS)) / MULTIPROCESSORS
+        programs = -(-batch // (tables * WARPS)) / target.cores
         here = min(math.ceil(programs), largest)
         return max(programs, here) * passes_of(tables, lanes) * PASS_COSTS[here]
 
