@@ -47,7 +47,7 @@ package: $(VENV)/dev
 	$(BIN)/python -m build --outdir build/package . > build/package/log.txt
 	$(PYTHON) -m venv build/package/venv
 	build/package/venv/bin/python -m pip install --quiet --disable-pip-version-check build/package/*.whl pytest pandas pyarrow polars
-	cd build/package && venv/bin/jaxalign demo && venv/bin/jaxalign info && venv/bin/python -m pytest -q --doctest-modules --pyargs jaxalign -o doctest_optionflags=NORMALIZE_WHITESPACE -p no:cacheprovider
+	cd build/package && venv/bin/jaxalign demo && venv/bin/jaxalign info && venv/bin/python -m pytest -q --doctest-modules --doctest-ignore-import-errors --pyargs jaxalign -o doctest_optionflags=NORMALIZE_WHITESPACE -p no:cacheprovider
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/peers.py --quick

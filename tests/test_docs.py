@@ -43,6 +43,7 @@ LONG = {
     "large-jobs.md",
     "learn-a-scoring.md",
     "posterior-decoding.md",
+    "pytorch.md",
     "soft-alignment.md",
     "three-sequences.md",
     "train-an-aligner.md",
@@ -60,6 +61,8 @@ def test_every_long_page_has_examples():
 @pytest.mark.parametrize("page", MARKED, ids=_named)
 def test_examples(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # examples may write files
+    if ">>> import torch" in page.read_text(encoding="utf-8"):
+        pytest.importorskip("torch")
     # optax promotes dtypes, as JAX does by default.
     loose = "import optax" in page.read_text(encoding="utf-8")
     with jax.numpy_dtype_promotion("standard" if loose else "strict"):

@@ -23,6 +23,7 @@ OPERATIONS = (
     "similarity.soft",
     "similarity.hard",
     "similarity.distribution",
+    "torch",
 )
 FLOORS = ("api", "dp", "cpu", "gpu", "parts", "proofs", "tracebacks")
 # Files of public functions beside ``api.py``.
@@ -123,6 +124,8 @@ ARROWS = {
     "similarity.soft": COMMON | {"similarity", "similarity.soft.dp"},
     "similarity.soft.api": COMMON | {"signatures", "similarity", "similarity.soft"},
     "similarity.soft.dp": {"similarity"},
+    "torch": {"model", "similarity", "similarity.distribution.api", "torch.api"},
+    "torch.api": {"", "model", "signatures", "similarity", "torch"},
     "triples": COMMON | {"affine", "triples.dp", "triples.gpu", "triples.tracebacks"},
     "triples.api": COMMON | {"inputs", "signatures", "triples"},
     "triples.dp": {"affine"},
@@ -175,6 +178,8 @@ OUTSIDE = {
     "similarity.soft": {"jax", "numpy"},
     "similarity.soft.api": {"jax", "numpy"},
     "similarity.soft.dp": {"jax"},
+    "torch": {"jax", "numpy", "torch"},
+    "torch.api": {"jax", "torch"},
     "triples": {"jax", "numpy"},
     "triples.dp": {"jax"},
     "triples.gpu": {"jax", "numpy"},

@@ -78,9 +78,9 @@ class HardAlignments:
         """The alignments of a batch, on the host, in the order of its flattened axes;
         otherwise as ``alignment``."""
         scoring = as_scoring(scoring)
-        flat = [np.asarray(getattr(self, name)) for name in FIELDS]
+        flat = [_on_host(getattr(self, name)) for name in FIELDS]
         rank = self.score.ndim
-        rows = [x.reshape(self.score.size, *x.shape[rank:]) for x in flat]
+        rows = [x.reshape(flat[0].size, *x.shape[rank:]) for x in flat]
         nobody = [None] * len(rows[0])
         texts = list(queries or nobody), list(targets or nobody)
         if {len(side) for side in texts} != {len(nobody)}:
@@ -94,18 +94,18 @@ class HardAlignments:
 
     @staticmethod
     def _written(one, query, target, scoring) -> Alignment:
-        m, n = np.asarray(one.lengths).tolist()
+        m, n = _on_host(one.lengths).tolist()
         letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
         query, target = query or letter * m, target or letter * n
         if (len(query), len(target)) != (m, n):
             raise UsageError(f"sequences of {len(query)}, {len(target)} for {m} x {n}")
-        spans = np.asarray(one.spans).tolist()
-        partners = np.asarray(one.partners)[:m]
+        spans = _on_host(one.spans).tolist()
+        partners = _on_host(one.partners)[:m]
         operations = between(partners, spans, one.query_first)
         return Alignment(
             query,
             target,
-            np.asarray(one.score).item(),
+            _on_host(one.score).item(),
             *spans,
             operations,
             scoring,
@@ -113,3 +113,8 @@ class HardAlignments:
             one.free_ends,
             implementation="scored",
         )
+
+
+def _on_host(x) -> np.ndarray:
+    """Of an array of any library; PyTorch says so for a GPU's in a word of its own."""
+    return np.asarray(x.cpu() if hasattr(x, "cpu") else x)

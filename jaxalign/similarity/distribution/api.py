@@ -118,7 +118,7 @@ class AlignmentDistribution:
 
     def score(self) -> jax.Array:
         """The soft score, temperature times ``log_partition``."""
-        return soft_score(self.similarity, self.lengths, **self._options())
+        return soft_score(self.similarity, self.lengths, **self.soft_options())
 
     def log_partition(self) -> jax.Array:
         """The log of the sum of exp(score / temperature) over all alignments."""
@@ -127,35 +127,35 @@ class AlignmentDistribution:
     def log_prob(self, alignment: Alignment | jax.typing.ArrayLike) -> jax.Array:
         """Log probability of an ``Alignment``, or of partners (..., m)."""
         return alignment_log_prob(
-            alignment, self.similarity, self.lengths, **self._options()
+            alignment, self.similarity, self.lengths, **self.soft_options()
         )
 
     def marginals(self) -> jax.Array:
         """The posterior (..., m, n): the probability of every pair."""
-        return soft_posterior(self.similarity, self.lengths, **self._options())
+        return soft_posterior(self.similarity, self.lengths, **self.soft_options())
 
     def expected_gaps(self) -> tuple[Any, Any]:
         """Expected numbers of residues that open a gap, and that extend one, in the
         form of the costs."""
-        return expected_gaps(self.similarity, self.lengths, **self._options())
+        return expected_gaps(self.similarity, self.lengths, **self.soft_options())
 
     def entropy(self) -> jax.Array:
         """In nats."""
-        return alignment_entropy(self.similarity, self.lengths, **self._options())
+        return alignment_entropy(self.similarity, self.lengths, **self.soft_options())
 
     def sample(self, key: jax.Array, count: int) -> jax.Array:
         """Partners int32 (count, ..., m) of alignments that are drawn."""
         return sample_alignments(
-            key, count, self.similarity, self.lengths, **self._options()
+            key, count, self.similarity, self.lengths, **self.soft_options()
         )
 
     def mode(self) -> HardAlignments:
         """The most probable alignment."""
-        return hard_alignment(self.similarity, self.lengths, **self._hard_options())
+        return hard_alignment(self.similarity, self.lengths, **self.hard_options())
 
     def top_k(self, k: int) -> HardAlignments:
         """The k most probable alignments, the first one first."""
-        return k_best(k, self.similarity, self.lengths, **self._hard_options())
+        return k_best(k, self.similarity, self.lengths, **self.hard_options())
 
     def mea(self, threshold: float = 0.0) -> Any:
         """The alignment of maximum expected accuracy: ``mea_alignment``."""
@@ -182,7 +182,7 @@ class AlignmentDistribution:
                 f"distributions over other alignments: {self.support} and "
                 f"{other.support}"
             )
-        options = self._options()
+        options = self.soft_options()
         costs = ("gap_open", "gap_extend", "temperature")
         for name in costs:
             del options[name]
@@ -201,7 +201,8 @@ class AlignmentDistribution:
             return reference.entropy() + reference.kl(self)
         return -self.log_prob(reference)
 
-    def _hard_options(self) -> dict[str, Any]:
+    def hard_options(self) -> dict[str, Any]:
+        """The options with which ``hard_alignment`` sees this distribution."""
         support = self.support
         return {
             "gap_open": self.gap_open,
@@ -212,9 +213,10 @@ class AlignmentDistribution:
             "band": _as_band(support.band),
         }
 
-    def _options(self) -> dict[str, Any]:
+    def soft_options(self) -> dict[str, Any]:
+        """The options with which ``soft_score`` sees it."""
         more = {"temperature": self.temperature, "implementation": self.implementation}
-        return self._hard_options() | more
+        return self.hard_options() | more
 
 
 def _hashable(band: Band) -> Any:
