@@ -32,6 +32,7 @@ _HOMES = {
     "deduplicate": "jaxalign.homology.api",
     "identity_graph": "jaxalign.homology.api",
     "split": "jaxalign.homology.api",
+    "split_series": "jaxalign.homology.api",
     "audit": "jaxalign.homology.api",
     "repertoire_graph": "jaxalign.repertoire.api",
     "stream_repertoire": "jaxalign.repertoire.api",

@@ -11,6 +11,7 @@ def audit(
     *parts: Annotated[Fasta, Parameter(name="PARTS")],
     max_identity: Annotated[float | None, Parameter(metavar="F")] = None,
     split: Annotated[str | None, FILE, Parameter(metavar="SPLIT.tsv")] = None,
+    column: Annotated[str | None, Parameter(metavar="NAME")] = None,
     certificate: Annotated[str | None, FILE, Parameter(metavar="FILE.json")] = None,
     out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT.json")] = None,
     partial: Annotated[bool, FLAG] = False,
@@ -35,6 +36,8 @@ def audit(
     split
         A table of names and parts, as jaxalign split and GraphPart write it. It has to
         put every sequence into a part.
+    column
+        The column of the table that has the parts, as part_0.3 of split --cuts.
     certificate
         Verify a certificate: do its audit again and compare. PARTS are the files that
         it names, unless others are given.
@@ -48,7 +51,9 @@ def audit(
     """
     from jaxalign.cli import audit_job
 
-    request = audit_job.AuditRequest(parts, max_identity, split, out, partial, force)
+    request = audit_job.AuditRequest(
+        parts, max_identity, split, column, out, partial, force
+    )
     if certificate is not None:
         from jaxalign.cli import verify_job
 

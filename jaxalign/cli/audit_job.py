@@ -25,6 +25,7 @@ class AuditRequest:
     parts: tuple[str, ...]
     max_identity: float | None
     split: str | None
+    column: str | None
     out: str | None
     partial: bool
     force: bool
@@ -39,9 +40,13 @@ def run(request: AuditRequest, audit: AuditOptions, options: VerbOptions) -> int
     cut, scoring = request.max_identity, job.read.scoring
     chosen = wanted(job.options, audit)
     definition = define(scoring, chosen, "--max-identity", cut)
-    parts = audited_parts.read(request.parts, request.split, job, request.partial)
+    where = request.parts, request.split, job, request.partial
+    parts = audited_parts.read(*where, column=request.column)
     result = compare(job, parts, definition)
-    files = audited_parts.files(request.parts, job), audited_parts.listed(request.split)
+    files = (
+        audited_parts.files(request.parts, job),
+        audited_parts.listed(request.split, request.column),
+    )
     finish(job, result, files, request.out, audit)
     return 0 if result.holds else LEAK
 
@@ -107,6 +112,8 @@ def _check(request: AuditRequest) -> None:
         raise UsageError("--split says which sequence of one file is in which part")
     if request.partial and request.split is None:
         raise UsageError("--partial is about the table of --split")
+    if request.column and request.split is None:
+        raise UsageError("--column is one of the table of --split")
     if request.max_identity is None:
         raise UsageError("--max-identity is needed: the cut, 0 to 1")
 

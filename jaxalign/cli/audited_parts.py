@@ -136,6 +136,9 @@ def files(paths: Iterable[str], job: LinkJob) -> list[dict]:
     ]
 
 
-def listed(path: str | None) -> dict | None:
-    """The list of a split, for a certificate."""
-    return None if path is None else {"path": path, "sha256": sha256(path)}
+def listed(path: str | None, column: str | None = None) -> dict | None:
+    """The list of a split, and its column where that is named, for a certificate."""
+    if path is None:
+        return None
+    about = {"path": path, "sha256": sha256(path)}
+    return about if column is None else about | {"column": column}

@@ -108,8 +108,8 @@ def _run(argv: list[str]) -> int:
         return _fail("interrupted", INTERRUPTED, argv)
     except CycloptsError as error:
         return _fail(f"{error}\nhint: see jaxalign --help", USAGE, argv)
-    except UsageError as error:
-        return _fail(spoken(str(error), _options(argv)), USAGE, argv)
+    except JaxalignError as error:
+        return _fail(_spoken(error, argv), error.exit_code, argv)
     except Exception as error:
         return _fail(_message(error), _exit_code(error), argv)
     return result or 0
@@ -136,6 +136,16 @@ def _prepare(argv) -> None:
             os.environ.setdefault(XLA_LOG, FATAL)
 
 
+def _spoken(error: JaxalignError, argv: list[str]) -> str:
+    """A message in the words of the command line: what is said of an input stands as it
+    is, but for the hint."""
+    options, message = _options(argv), str(error)
+    if isinstance(error, UsageError):
+        return spoken(message, options)
+    text, hint, advice = message.partition("\nhint: ")
+    return text + hint + spoken(advice, options)
+
+
 def _options(argv: list[str]) -> set[str]:
     """The options of the verb of a command line."""
     verbs = app()
@@ -154,8 +164,6 @@ def _exit_code(error: Exception) -> int:
 
 
 def _message(error: Exception) -> str:
-    if isinstance(error, JaxalignError):
-        return str(error)
     if _exit_code(error) == MemoryPlanError.exit_code:
         return f"out of memory ({_line(error)}); a smaller --memory-budget needs less"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:

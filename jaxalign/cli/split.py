@@ -11,10 +11,16 @@ def split(
     sequences: Annotated[Fasta, Parameter(name="SEQS")],
     /,
     *,
-    max_identity: Annotated[float, Parameter(metavar="F")],
+    max_identity: Annotated[float | None, Parameter(metavar="F")] = None,
+    cuts: Annotated[str | None, Parameter(metavar="F,F,F")] = None,
     parts: Annotated[str | None, Parameter(metavar="train=0.8,test=0.2")] = None,
     folds: Annotated[int | None, Parameter(metavar="K")] = None,
-    labels: Annotated[str | None, FILE, Parameter(metavar="LABELS.tsv")] = None,
+    labels: Annotated[
+        str | None, FILE, Parameter(alias="--stratify", metavar="LABELS.tsv")
+    ] = None,
+    unlabelled: Literal["error", "label", "remove"] = "error",
+    fixed: Annotated[str | None, FILE, Parameter(metavar="PARTS.tsv")] = None,
+    priority: Annotated[str | None, FILE, Parameter(metavar="TABLE.tsv")] = None,
     seed: int = 0,
     too_large: Literal["error", "keep", "remove"] = "error",
     fasta: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
@@ -35,12 +41,27 @@ def split(
         FASTA, plain, gz, bz2 or xz; - is standard input.
     max_identity
         The cut, 0 to 1: a pair across parts at exactly this identity is a leak.
+    cuts
+        In place of --max-identity: a split at each of these cuts, by one comparison of
+        all pairs. The list has a column for each, as part_0.3.
     parts
         Names of the parts and their shares, which sum to 1.
     folds
         In place of --parts: so many equal parts, fold1 and so on.
     labels
-        A table of names and labels; every part gets its share of each label.
+        A table of names and labels; every part gets its share of each label, and the
+        shares are printed.
+    unlabelled
+        Sequences that the table lacks: refuse, give them a label of their own, or leave
+        them out.
+    fixed
+        A table of names and parts, an existing split that is repaired: as few
+        sequences as can be move, or with --too-large remove are moved or taken out.
+        Sequences that it lacks are placed. Shares are its own, unless --parts says
+        others.
+    priority
+        With --too-large remove: a table of names and whole numbers from 1 on, in the
+        column priority or the second. What has more stays. Others have 1.
     seed
         Another seed may give another split.
     too_large
@@ -54,10 +75,14 @@ def split(
     from jaxalign.cli import split_job
 
     request = split_job.SplitRequest(
-        max_identity=max_identity,
+        cuts=split_job.cuts_of(max_identity, cuts),
+        series=cuts is not None,
         parts=split_job.shares_of(parts),
         folds=folds,
         labels=labels,
+        unlabelled=unlabelled,
+        fixed=fixed,
+        priority=priority,
         seed=seed,
         too_large=too_large,
         fasta=fasta,

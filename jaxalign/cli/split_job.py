@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from jaxalign.cli import audit_job, link_job
+from jaxalign.cli.audited_parts import PART_COLUMNS
+from jaxalign.cli.link_job import LinkJob
 from jaxalign.cli.options import AuditOptions, ListOptions, VerbOptions
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
@@ -14,16 +16,39 @@ from jaxalign.model.show import counted
 
 @dataclass(frozen=True)
 class SplitRequest:
-    """The options of a split of its own."""
+    """The options of a split of its own; ``series`` says that each cut has a column."""
 
-    max_identity: float
+    cuts: tuple[float, ...]
+    series: bool
     parts: dict[str, float] | None
     folds: int | None
     labels: str | None
+    unlabelled: str
+    fixed: str | None
+    priority: str | None
     seed: int
     too_large: str
     fasta: str | None
     certificate: str | None
+
+
+def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
+    """The cuts of ``--max-identity`` or of ``--cuts``.
+
+    Raises
+    ------
+    UsageError
+    """
+    if (cut is None) == (cuts is None):
+        raise UsageError("--max-identity or --cuts is needed, and not both")
+    if cuts is None:
+        return (cut,)
+    try:
+        values = tuple(float(word) for word in cuts.split(","))
+    except ValueError:
+        raise UsageError(f"--cuts {cuts}: fractions are needed, as 0.3,0.5") from None
+    api.check_cuts("--cuts", values)
+    return values
 
 
 def shares_of(text: str | None) -> dict[str, float] | None:
@@ -61,42 +86,107 @@ def run(
     # 1 check and read, 2 say what will be done, 3 split, 4 write, 5 audit
     outs = (listed.out, request.certificate, audit.report)
     wanted = bool(request.certificate or audit.report or audit.plot)
-    if request.certificate and listed.out is None:
-        raise UsageError("--certificate is of a list in a file: -o SPLIT.tsv is needed")
-    name_table.check_format(listed.out)
-    beside = (request.labels,)
+    _check(request, listed, wanted)
+    beside = (request.labels, request.fixed, request.priority)
     link_job.check_plot(audit.plot, listed.force, (path, *beside), outs)
     job = link_job.prepare((path,), options, outs, listed.force, beside, wanted)
-    cut, (data,) = request.max_identity, job.read.sequences
+    cut, (data,) = min(request.cuts), job.read.sequences
     definition = api.define(job.read.scoring, job.options, "--max-identity", cut)
-    labels = None
-    if request.labels:
-        known = link_job.known_names(path, job.read)
-        labels = name_table.read(request.labels, known, ("label",))
-    choices = api.SplitChoices(
-        request.parts, request.folds, labels, request.seed, request.too_large
-    )
-    shares = api.check_choices(choices, data)
-    files = _files(path, request.fasta, shares, listed.force)
+    choices = choices_of(path, request, job)
+    names = api.check_choices(choices, data).shares
+    files = _files(path, request.fasta, names, listed.force)
     job.messages.say(f"{len(data):,} sequences; linked: {definition}")
     with job.watched() as chosen:
         seen = replace(definition, options=chosen)
-        result = api.split_of(data, seen, choices)
-    job.messages.say(link_job.pairs_line(result.info))
-    components = counted(len(set(result.groups.tolist())), "component")
-    job.messages.say(f"{components}; {result.heading()}; {result.nearness()}")
-    link_job.write_table(listed.out, result.columns(), options)
+        series = api.series_of(data, seen, choices, request.cuts)
+    job.messages.say(link_job.pairs_line(series[0].info))
+    for result in series:
+        _say(result, job, request.series)
+    columns = _columns(series) if request.series else series[0].columns()
+    link_job.write_table(listed.out, columns, options)
     for number, file in enumerate(files):
-        members = result.part == number
-        output.write_text(file, fasta_records.pieces(path, result.sequences, members))
+        members = series[0].part == number
+        output.write_text(file, fasta_records.pieces(path, data, members))
     if wanted:
         where = path, listed.out, request.certificate
-        audit_job.audit_split(where, job, result, audit)
-    parts = {name: int((result.part == k).sum()) for k, name in enumerate(shares)}
-    about = {"parts": parts, "removed": len(result.removed)}
-    about |= {"components": len(set(result.groups.tolist())), "seed": request.seed}
-    link_job.say_json(job, definition, result.info, about | {"audited": wanted})
+        audit_job.audit_split(where, job, series[0], audit)
+    about = _about(series, request) | {"seed": request.seed, "audited": wanted}
+    link_job.say_json(job, definition, series[0].info, about)
     return 0
+
+
+def _check(request: SplitRequest, listed: ListOptions, audited: bool) -> None:
+    """Refuse options that do not go together."""
+    if request.certificate and listed.out is None:
+        raise UsageError("--certificate is of a list in a file: -o SPLIT.tsv is needed")
+    if request.series and (audited or request.fasta or request.fixed):
+        raise UsageError(
+            "--fasta, --fixed, --certificate, --report and --plot are of one split, "
+            "with --max-identity; jaxalign audit --split LIST --column part_0.3 audits "
+            "one of --cuts"
+        )
+    name_table.check_format(listed.out)
+
+
+def choices_of(path: str, request: SplitRequest, job: LinkJob) -> api.SplitChoices:
+    """The choices of a split, its tables read."""
+    known = link_job.known_names(path, job.read)
+    columns = {
+        "labels": ("label", "class"),
+        "fixed": PART_COLUMNS,
+        "priority": ("priority",),
+    }
+    tables = {
+        name: None if file is None else name_table.read(file, known, columns[name])
+        for name in columns
+        for file in [getattr(request, name)]
+    }
+    return api.SplitChoices(
+        parts=request.parts,
+        folds=request.folds,
+        seed=request.seed,
+        too_large=request.too_large,
+        unlabelled=request.unlabelled,
+        **tables,
+    )
+
+
+def _say(result: api.Split, job: LinkJob, of_series: bool) -> None:
+    """Say how a split came out."""
+    components = counted(int(result.groups.max(initial=-1)) + 1, "component")
+    text = f"{components}; {result.heading()}; {result.nearness()}"
+    cut = f"cut {result.definition.cut:g}: " if of_series else ""
+    job.messages.say("\n".join((cut + text, *result.notes())))
+
+
+def _columns(series: list[api.Split]) -> dict:
+    """A row a sequence: its name, and its part at each cut."""
+    columns = {"name": series[0].columns()["name"]}
+    parts = {f"part_{x.definition.cut:.15g}": x.columns()["part"] for x in series}
+    return columns | parts
+
+
+def _about(series: list[api.Split], request: SplitRequest) -> dict:
+    """What a split is, for programs; of a series under its cut."""
+    rows = [
+        {
+            "parts": dict(zip(result.names, result.sizes.tolist(), strict=True)),
+            "removed": len(result.removed),
+            "components": len(set(result.groups.tolist())),
+            "share_error": result.share_error,
+            "label_error": result.label_error,
+            "bounds": {
+                name: result.info[name]
+                for name in ("least_share_error", "fewest_removed", "changes")
+                if name in result.info
+            },
+        }
+        for result in series
+    ]
+    if not request.series:
+        return rows[0]
+    cuts = (f"{result.definition.cut:.15g}" for result in series)
+    return {"cuts": dict(zip(cuts, rows, strict=True))}
 
 
 def _files(

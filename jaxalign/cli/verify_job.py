@@ -19,6 +19,7 @@ class CertificateFiles:
 
     parts: tuple[str, ...]
     split: str | None
+    column: str | None
     unknown: str
 
 
@@ -46,7 +47,8 @@ def run(
     chosen = audit_job.wanted(job.options, audit)
     definition = certificate.definition_of(known, chosen)
     names = [str(part.get("name")) for part in known["parts"]]
-    parts = audited_parts.read(files.parts, files.split, job, request.partial, names)
+    where = files.parts, files.split, job, request.partial, names
+    parts = audited_parts.read(*where, files.column)
     read = _as_named(known, files, job)
     again = certificate.subject(definition, parts.sets, parts.left_out, *read)
     _compare(path, known, again, again)
@@ -78,7 +80,8 @@ def _files(path: str, known: dict, request: AuditRequest) -> CertificateFiles:
     """The files of a certificate, unless somebody gives others."""
     try:
         parts = request.parts or _paths(known)
-        split = request.split or (known.get("split") or {}).get("path")
+        said = known.get("split") or {}
+        split, column = request.split or said.get("path"), said.get("column")
         unknown = {file["unknown"] for file in known["inputs"]} or {"error"}
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: inputs lack {error}") from error
@@ -88,7 +91,9 @@ def _files(path: str, known: dict, request: AuditRequest) -> CertificateFiles:
         raise InputError(f"{path}: a list is of one file, and there are {len(parts)}")
     if split is None and len(parts) < 2:
         raise InputError(f"{path}: {len(parts)} parts, where two or more are needed")
-    return CertificateFiles(parts, None if split is None else str(split), unknown.pop())
+    split = None if split is None else str(split)
+    column = None if split is None or column is None else str(column)
+    return CertificateFiles(parts, split, column, unknown.pop())
 
 
 def _as_named(
@@ -99,7 +104,7 @@ def _as_named(
     if not known["inputs"]:
         return [], None
     inputs = audited_parts.files(files.parts, job)
-    split, said = audited_parts.listed(files.split), known.get("split")
+    split, said = audited_parts.listed(files.split, files.column), known.get("split")
     if len(inputs) == len(known["inputs"]):
         named = zip(inputs, known["inputs"], strict=True)
         inputs = [file | {"path": other["path"]} for file, other in named]

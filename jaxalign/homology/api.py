@@ -18,14 +18,7 @@ from jaxalign.errors import UsageError
 from jaxalign.homology import certificate
 from jaxalign.homology.audit import Audit
 from jaxalign.homology.certificate import coverage
-from jaxalign.homology.engine import (
-    SplitChoices,
-    audit_of,
-    check_choices,
-    clusters_of,
-    graph_of,
-    split_of,
-)
+from jaxalign.homology.engine import audit_of, clusters_of, graph_of
 from jaxalign.homology.linkage import dendrogram
 from jaxalign.homology.options import (
     AuditKeywords,
@@ -34,10 +27,18 @@ from jaxalign.homology.options import (
     LinkKeywords,
     Method,
     TooLarge,
+    check_cuts,
     define,
 )
 from jaxalign.homology.result import Clusters, Split
-from jaxalign.homology.splits import REMOVED
+from jaxalign.homology.split_tables import REMOVED
+from jaxalign.homology.splitting import (
+    SplitChoices,
+    Unlabelled,
+    check_choices,
+    series_of,
+    split_of,
+)
 from jaxalign.inputs import SetLike
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
@@ -171,6 +172,9 @@ def split(
     labels: Mapping[str, Any] | Sequence[Any] | None = None,
     seed: int = 0,
     too_large: TooLarge = "error",
+    unlabelled: Unlabelled = "error",
+    fixed: Mapping[str, Any] | Sequence[Any] | None = None,
+    priority: Mapping[str, int] | Sequence[int] | None = None,
     **options: Unpack[LinkKeywords],
 ) -> Split:
     """Split a set so that no pair across parts is at ``max_identity`` or above.
@@ -195,11 +199,23 @@ def split(
         What to do where a component fits into no part, since every part would be more
         than a tenth over its share: refuse, let shares differ, or take out sequences,
         as few as it can find.
+    unlabelled : {"error", "label", "remove"}
+        Sequences without a label: refuse, give them one of their own, leave them out.
+    fixed : sequence, or mapping of names to parts, optional
+        An existing split, which is repaired: components move to the part that has most
+        of them, so that as few sequences move as can; with ``too_large="remove"`` the
+        fewest are moved or taken out. Sequences that it does not have are placed.
+        Shares are its own, unless ``parts`` says others.
+    priority : sequence, or mapping of names to whole numbers from 1 on, optional
+        With ``too_large="remove"``: what is taken out has as little of it together as
+        can be found. Sequences that it does not have count 1.
     **options : as in ``cluster``
 
     Returns
     -------
     Split
+        ``info`` has ``least_share_error`` and, where something was removed or changed,
+        bounds that no split of the same request is below.
 
     Raises
     ------
@@ -217,10 +233,65 @@ def split(
     >>> divided.indices("train").tolist(), divided.indices("test").tolist()
     ([0, 1], [2, 3])
     """
-    choices = SplitChoices(parts, folds, labels, seed, too_large)
+    choices = SplitChoices(
+        parts, folds, labels, seed, too_large, unlabelled, fixed, priority
+    )
     chosen = HomologyOptions(**options)
     definition, data = _read(sequences, scoring, chosen, "max_identity", max_identity)
     return split_of(data, definition, choices)
+
+
+@with_options(HomologyOptions)
+def split_series(
+    sequences: SetLike,
+    scoring: ScoringLike = None,
+    *,
+    cuts: Sequence[float],
+    parts: Mapping[str, float] | None = None,
+    folds: int | None = None,
+    labels: Mapping[str, Any] | Sequence[Any] | None = None,
+    seed: int = 0,
+    too_large: TooLarge = "error",
+    unlabelled: Unlabelled = "error",
+    priority: Mapping[str, int] | Sequence[int] | None = None,
+    **options: Unpack[LinkKeywords],
+) -> dict[float, Split]:
+    """Split a set at several cuts by one pass of identities.
+
+    Parameters
+    ----------
+    cuts : sequence of float
+        Fractions that differ, as ``max_identity`` of ``split``. Pairs are compared
+        once, at the lowest.
+    **options : as in ``split``
+
+    Returns
+    -------
+    dict of Split
+        By cut, in the order given; each is that of ``split``.
+
+    Raises
+    ------
+    InputError, UsageError
+        As ``split``, at the first cut that has no split.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> some = ["MKTAYIA", "MKTAIA", "MRVLLK", "WWPHGE"]
+    >>> series = jaxalign.split_series(some, cuts=[0.5, 0.9], folds=2)
+    >>> [int(split.groups.max()) + 1 for split in series.values()]
+    [3, 4]
+    """
+    check_cuts("cuts", cuts)
+    choices = SplitChoices(
+        parts, folds, labels, seed, too_large, unlabelled, None, priority
+    )
+    chosen = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, chosen, "cuts", min(cuts))
+    values = tuple(map(float, cuts))
+    series = series_of(data, definition, choices, values)
+    return dict(zip(values, series, strict=True))
 
 
 @with_options(HomologyOptions)
@@ -295,6 +366,7 @@ __all__ = [
     "audit_of",
     "certificate",
     "check_choices",
+    "check_cuts",
     "cluster",
     "clusters_of",
     "coverage",
@@ -302,6 +374,8 @@ __all__ = [
     "define",
     "dendrogram",
     "identity_graph",
+    "series_of",
     "split",
     "split_of",
+    "split_series",
 ]

@@ -34,6 +34,39 @@ def components(count: int, links) -> np.ndarray:
     return renumbered(_merged(labels, waiting))
 
 
+def components_by_cut(count: int, parts, cuts) -> tuple[list, list]:
+    """Components of a graph at every one of some cuts, as ``components``.
+
+    Parameters
+    ----------
+    parts : iterable of Links
+    cuts : sequence of float
+
+    Returns
+    -------
+    (list of int32 (count,), list of int)
+        Components, and how many links there are, at each cut.
+    """
+    labels = [np.arange(count, dtype=np.int32) for _ in cuts]
+    waiting, many, linked = [], 0, [0] * len(cuts)
+
+    def merge() -> None:
+        for k, cut in enumerate(cuts):
+            some = [x.identity >= cut for x in waiting]
+            pairs = zip(waiting, some, strict=True)
+            linked[k] += int(sum(x.sum() for x in some))
+            labels[k] = _merged(labels[k], [(x.i[y], x.j[y]) for x, y in pairs])
+
+    for part in parts:
+        waiting.append(part)
+        many += len(part)
+        if many >= max(MIN_BUFFER, count):
+            merge()
+            waiting, many = [], 0
+    merge()
+    return [renumbered(x) for x in labels], linked
+
+
 def _merged(labels: np.ndarray, waiting: list) -> np.ndarray:
     """Components of the components so far, linked by some more links."""
     if not waiting:

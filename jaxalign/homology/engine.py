@@ -1,8 +1,4 @@
-"""Run a clustering, a split or an audit of encoded sequences by its definition."""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+"""Run a clustering or an audit of encoded sequences by its definition."""
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -11,29 +7,11 @@ from jaxalign.homology import across, components, linkage
 from jaxalign.homology.audit import Audit, with_alignments
 from jaxalign.homology.greedy import greedy
 from jaxalign.homology.links import PairCounts, all_links, stream_links
-from jaxalign.homology.options import (
-    METHODS,
-    TOO_LARGE,
-    Definition,
-    TooLarge,
-    check_choice,
-)
-from jaxalign.homology.result import Clusters, Split
-from jaxalign.homology.splits import labels_of, place, shares_of
+from jaxalign.homology.options import METHODS, Definition, check_choice
+from jaxalign.homology.result import Clusters
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.groups import renumbered
 from jaxalign.model.numbers import check_whole
-
-
-@dataclass(frozen=True)
-class SplitChoices:
-    """How components are put into parts: options of ``split``."""
-
-    parts: Mapping[str, float] | None = None
-    folds: int | None = None
-    labels: Mapping[str, Any] | Sequence[Any] | None = None
-    seed: int = 0
-    too_large: TooLarge = "error"
 
 
 def clusters_of(data: Sequences, definition: Definition, method: str) -> Clusters:
@@ -74,45 +52,6 @@ def graph_of(data: Sequences, definition: Definition) -> csr_array:
     sides = np.concatenate([links.i, links.j]), np.concatenate([links.j, links.i])
     values = np.concatenate([links.identity] * 2)
     return csr_array(coo_array((values, sides), shape=(len(data),) * 2))
-
-
-def check_choices(choices: SplitChoices, data: Sequences) -> dict[str, float]:
-    """Shares by the names of parts; refuse what can be before anything is aligned.
-
-    Raises
-    ------
-    UsageError, InputError
-    """
-    check_choice("too_large", choices.too_large, TOO_LARGE)
-    seed = choices.seed
-    check_whole("seed", seed + 1 if type(seed) is int else seed, "0 or more is needed")
-    labels_of(choices.labels, data.names)
-    return shares_of(choices.parts, choices.folds)
-
-
-def split_of(data: Sequences, definition: Definition, choices: SplitChoices) -> Split:
-    """Split a set."""
-    shares = check_choices(choices, data)
-    labels, counts = labels_of(choices.labels, data.names), PairCounts()
-    if choices.too_large == "remove":
-        links = all_links(data, definition, counts)
-        groups = components.components(len(data), [(links.i, links.j)])
-    else:
-        links, parts = None, stream_links(data, definition, counts)
-        groups = components.components(len(data), ((x.i, x.j) for x in parts))
-    part = place(groups, links, shares, labels, choices.seed, choices.too_large)
-    wanted = np.array(list(shares.values()))
-    about = counts.about() | {"seed": choices.seed, "too_large": choices.too_large}
-    return Split(
-        sequences=data,
-        names=tuple(shares),
-        part=part,
-        groups=groups,
-        shares=wanted,
-        labels=labels,
-        definition=definition,
-        info=about,
-    )
 
 
 def audit_of(

@@ -150,6 +150,20 @@ def define(scoring: Scoring, options: HomologyOptions, name: str, cut: Any):
     return Definition(scoring, options, float(cut))
 
 
+def check_cuts(name: str, cuts: Any) -> None:
+    """Refuse a series of cuts that are not fractions, or of which two are one.
+
+    Raises
+    ------
+    UsageError
+    """
+    values = [*cuts]
+    if not values or not all(is_number(x) and 0 < x <= 1 for x in values):
+        raise UsageError(f"{name} = {cuts!r}: fractions above 0, up to 1, are needed")
+    if len(set(values)) < len(values):
+        raise UsageError(f"{name} = {cuts!r}: a cut comes twice")
+
+
 def pair_options(definition: Definition, least: float | None = None) -> PairOptions:
     """The options of the pairs that are linked, or have an identity of ``least``."""
     options = definition.options

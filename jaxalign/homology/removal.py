@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_bipartite_matching
 
+from jaxalign.homology.cover import least_cover
 from jaxalign.homology.links import Links
 from jaxalign.homology.separator import Shares, improve
 
@@ -20,7 +21,12 @@ VERTICES, FEWEST = 60_000, 8
 ROUNDS = 10  # of moves towards neighbours
 
 
-def divide(count: int, links: Links, shares: Shares, seed: int) -> np.ndarray:
+def divide(
+    count: int,
+    links: Links,
+    shares: Shares,
+    seed: int,
+) -> np.ndarray:
     """Put vertices into parts so that no link is left across them.
 
     Parameters
@@ -37,14 +43,15 @@ def divide(count: int, links: Links, shares: Shares, seed: int) -> np.ndarray:
     int32 (count,)
         A part, -1 for a vertex that is taken out.
     """
-    graph, room = _graph(count, links), shares.room
+    graph, room = graph_of(count, links), shares.room
     best, highest = np.full(count, -1, np.int32), (-count - 1, 0.0)
     for start in range(min(STARTS, max(FEWEST, VERTICES // max(count, 1)))):
         random = np.random.default_rng((seed, start))
         first = _first_parts(start, count, links, graph, shares, random)
         for rounds in (0, ROUNDS):
             part = _move_to_neighbours(first.copy(), graph, room, rounds, random)
-            part = _come_back(_cover(part, graph, len(room)), graph, room)
+            part = _cover(part, graph, len(room), shares.weight)
+            part = _come_back(part, graph, room, shares.weight)
             part = improve(part, graph, shares, random)
             value = shares.value(part), -shares.imbalance(part)
             if value > highest:
@@ -74,7 +81,7 @@ def _first_parts(
     return _by_filling(shares, order, start)
 
 
-def _graph(count: int, links: Links) -> csr_array:
+def graph_of(count: int, links: Links) -> csr_array:
     """Both directions of every link."""
     rows = np.concatenate([links.i, links.j])
     columns = np.concatenate([links.j, links.i])
@@ -181,14 +188,20 @@ def _move_to_neighbours(
     return part
 
 
-def _cover(part: np.ndarray, graph: csr_array, parts: int) -> np.ndarray:
-    """Take out a smallest set of ends of the links between each two parts."""
+def _cover(
+    part: np.ndarray, graph: csr_array, parts: int, weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Take out a smallest set of ends of the links between each two parts, or one of
+    the least weight."""
     part = part.copy()
     for a in range(parts):
         for b in range(a + 1, parts):
             left, right = np.flatnonzero(part == a), np.flatnonzero(part == b)
             across = csr_array(graph[left][:, right])
-            if across.nnz:
+            if across.nnz and weight is not None:
+                rows, columns = _lightest_cover(across, weight[left], weight[right])
+                part[left[rows]] = part[right[columns]] = -1
+            elif across.nnz:
                 rows, columns = _smallest_cover(across)
                 part[left[rows]] = part[right[columns]] = -1
     return part
@@ -218,11 +231,30 @@ def _smallest_cover(across: csr_array) -> tuple[np.ndarray, np.ndarray]:
     return (np.diff(across.indptr) > 0) & ~rows, columns
 
 
-def _come_back(part: np.ndarray, graph: csr_array, room: np.ndarray) -> np.ndarray:
-    """Put what has links into one part at most there, while there is room."""
+def _lightest_cover(
+    across: csr_array, of_rows: np.ndarray, of_columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns, masks, as ``_smallest_cover``, of the least weight."""
+    rows, columns = across.tocoo().coords
+    weights = np.concatenate([of_rows, of_columns])
+    inside = least_cover(rows, columns + len(of_rows), weights).inside
+    return inside[: len(of_rows)], inside[len(of_rows) :]
+
+
+def _come_back(
+    part: np.ndarray,
+    graph: csr_array,
+    room: np.ndarray,
+    weight: np.ndarray | None = None,
+) -> np.ndarray:
+    """Put what has links into one part at most there, the heaviest first, while there
+    is room."""
     part = part.copy()
     filled = np.bincount(part[part >= 0], minlength=len(room)).astype(np.float64)
-    for v in np.flatnonzero(part < 0).tolist():
+    out = np.flatnonzero(part < 0)
+    if weight is not None:
+        out = out[np.argsort(-weight[out], kind="stable")]
+    for v in out.tolist():
         near = part[graph.indices[graph.indptr[v] : graph.indptr[v + 1]]]
         places = np.unique(near[near >= 0])
         if len(places) > 1:

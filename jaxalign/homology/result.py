@@ -9,9 +9,12 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.homology.options import Definition
-from jaxalign.homology.splits import REMOVED, Labels
+from jaxalign.homology.split_tables import REMOVED, Labels
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.names import written
+
+MOST_LABELS = 8  # that have a line each
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,7 +205,8 @@ class Split:
         return f"<Split: {self.heading()}>"
 
     def __str__(self) -> str:
-        return "\n".join((self.heading(), self.nearness(), f"apart: {self.definition}"))
+        lines = (self.heading(), self.nearness(), *self.notes())
+        return "\n".join((*lines, f"apart: {self.definition}"))
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
@@ -217,6 +221,59 @@ class Split:
     def nearness(self) -> str:
         """How near shares and labels are to what was asked for."""
         text = f"shares differ by {self.share_error:.2%} at most"
+        least = self.info.get("least_share_error", 0.0)
+        if least > 0:
+            text += f" (no split of these components by less than {least:.2%})"
         if self.labels is not None:
             text += f", those of labels by {self.label_error:.2%}"
         return text
+
+    def notes(self) -> list[str]:
+        """Sentences about what was removed, changed or left out, with their bounds, and
+        the shares of labels in every part."""
+        lines, info = [], self.info
+        if "fewest_removed" in info:
+            least = info["fewest_removed"]
+            removed = len(self.removed) - info.get("unlabelled", 0)
+            lines.append(
+                f"{removed:,} removed by a search; any split of these shares removes "
+                f"{least:,} or more"
+            )
+        if "changes" in info:
+            lines.append(_repair_line(info["changes"]))
+        if info.get("unlabelled"):
+            lines.append(f"{info['unlabelled']:,} without a label are in no part")
+        return lines + self._label_lines()
+
+    def _label_lines(self) -> list[str]:
+        """A line a label, of the most frequent ones: its share of every part."""
+        counts = self.label_counts
+        if counts is None or self.labels is None:
+            return []
+        sizes, total = np.maximum(counts.sum(axis=1), 1), max(int(counts.sum()), 1)
+        order = np.argsort(-counts.sum(axis=0), kind="stable")
+        lines = []
+        for k in order[:MOST_LABELS].tolist():
+            shares = zip(self.names, (counts[:, k] / sizes).tolist(), strict=True)
+            text = ", ".join(f"{name} {share:.2%}" for name, share in shares)
+            of_all = int(counts[:, k].sum()) / total
+            lines.append(f"label {written(self.labels.names[k])}: {of_all:.2%}; {text}")
+        if len(order) > MOST_LABELS:
+            lines.append(f"{len(order) - MOST_LABELS:,} more labels")
+        return lines
+
+
+def _repair_line(changes: dict[str, int]) -> str:
+    """What a repair changed, and how little any would change."""
+    moved, removed = changes["moved"], changes["removed"]
+    text = f"{changes['kept']:,} stay where they were, {moved:,} moved, "
+    text += f"{removed:,} removed"
+    if changes["new"] or changes["new_removed"]:
+        text += f"; {changes['new']:,} new placed"
+    if changes["new_removed"]:
+        text += f", {changes['new_removed']:,} new removed"
+    weight, bound = changes["changed_weight"], changes["bound"]
+    unit = "" if weight == moved + removed else " by their priority"
+    if weight == bound:
+        return f"{text}; no repair changes less{unit}"
+    return f"{text}; any repair changes {bound:,} or more{unit}"

@@ -25,15 +25,18 @@ class Shares:
         Of all sequences, those that are not divided here too.
     rest : int
         Sequences that will be put beside them, in any part.
+    weight : int64 (n,) or None
+        What every member counts, where they do not count the same.
     """
 
     target: np.ndarray
     rest: int
+    weight: np.ndarray | None = None
 
     @property
     def room(self) -> np.ndarray:
         """Members of a part at most, (parts,)."""
-        return np.maximum(np.ceil(self.target * (1 + SLACK)), 1)
+        return most_members(self.target)
 
     def room_beside(self, count: int) -> np.ndarray:
         """Of ``count`` members those of a part at most, (parts,), where every other
@@ -46,19 +49,29 @@ class Shares:
         """Members that a part should have, (parts,), with those of the rest."""
         return np.floor(self.target * (1 - SLACK))
 
-    def value(self, part: np.ndarray) -> int:
-        """Members kept, less those for which a part has no room, and those that parts
-        lack and the rest cannot fill in; a part that stays empty is worst."""
-        sizes = np.bincount(part[part >= 0], minlength=len(self.target))
+    def value(self, part: np.ndarray) -> float:
+        """Members kept, by their weight, less those for which a part has no room, and
+        those that parts lack and the rest cannot fill in; a part that stays empty is
+        worst."""
+        inside = part >= 0
+        sizes = np.bincount(part[inside], minlength=len(self.target))
         lacking = np.maximum(self.least - sizes, 0).sum()
         empty = max((sizes == 0).sum() - self.rest, 0) * len(part)
-        filling = np.minimum(sizes, self.room).sum()
-        return int(filling - max(lacking - self.rest, 0) - empty)
+        over = np.maximum(sizes - self.room, 0).sum()
+        loss = float(over + max(lacking - self.rest, 0) + empty)
+        if self.weight is None:
+            return float(sizes.sum()) - loss
+        return float(self.weight[inside].sum()) - loss * float(self.weight.max())
 
     def imbalance(self, part: np.ndarray) -> float:
         """How far sizes are from shares: less is better of two that keep as many."""
         sizes = np.bincount(part[part >= 0], minlength=len(self.target))
         return float(np.abs(sizes - self.target).sum())
+
+
+def most_members(target: np.ndarray) -> np.ndarray:
+    """Members of a part at most, (parts,), that should have ``target`` of all."""
+    return np.maximum(np.ceil(target * (1 + SLACK)), 1)
 
 
 def improve(
@@ -91,7 +104,7 @@ def _one_pass(
 ) -> np.ndarray:
     """A pass, in which no vertex goes into a part twice."""
     room, parts = shares.room, len(shares.target)
-    near = _neighbours(part, graph, parts)
+    near, weight = _neighbours(part, graph, parts, shares.weight), shares.weight
     sizes = np.bincount(part[part >= 0], minlength=parts).astype(np.float64)
     entered = np.zeros(len(part), bool)
     best, value, stalled = part.copy(), shares.value(part), 0
@@ -100,17 +113,20 @@ def _one_pass(
         if not len(out):
             break
         # cost[v, p]: neighbours that leave where v goes into part p
-        cost = near[out].sum(axis=1)[:, None] - near[out] + random.random((len(out), 1))
+        leaving = near[out].sum(axis=1)[:, None] - near[out]
+        cost = leaving + random.random((len(out), 1))
+        if weight is not None:  # who costs nothing comes first
+            cost -= weight[out][:, None] + (leaving == 0) * float(weight.sum())
         cost[:, sizes + 1 > room] = np.inf
         at, new = np.unravel_index(np.argmin(cost), cost.shape)
         if not np.isfinite(cost[at, new]):
             break
         v = out[at]
         linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
-        leaving = linked[(part[linked] >= 0) & (part[linked] != new)]
-        for u in leaving.tolist():
-            _change(u, -1, part, near, sizes, graph)
-        _change(v, int(new), part, near, sizes, graph)
+        across = linked[(part[linked] >= 0) & (part[linked] != new)]
+        for u in across.tolist():
+            _change(u, -1, part, near, sizes, graph, weight)
+        _change(v, int(new), part, near, sizes, graph, weight)
         entered[v] = True
         now = shares.value(part)
         stalled = 0 if now > value else stalled + 1
@@ -119,11 +135,13 @@ def _one_pass(
     return best
 
 
-def _neighbours(part: np.ndarray, graph: csr_array, parts: int) -> np.ndarray:
-    """Neighbours of every vertex in every part, int64 (n, parts)."""
-    inside = np.zeros((len(part), parts), np.int32)
+def _neighbours(
+    part: np.ndarray, graph: csr_array, parts: int, weight: np.ndarray | None
+) -> np.ndarray:
+    """Neighbours of every vertex in every part, by their weight, int64 (n, parts)."""
+    inside = np.zeros((len(part), parts), np.int64)
     placed = np.flatnonzero(part >= 0)
-    inside[placed, part[placed]] = 1
+    inside[placed, part[placed]] = 1 if weight is None else weight[placed]
     return (graph @ inside).astype(np.int64)
 
 
@@ -134,13 +152,15 @@ def _change(
     near: np.ndarray,
     sizes: np.ndarray,
     graph: csr_array,
+    weight: np.ndarray | None,
 ) -> None:
     """Put a vertex into a part, or take it out with -1."""
     linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+    counted = 1 if weight is None else int(weight[v])
     if part[v] >= 0:
-        near[linked, part[v]] -= 1
+        near[linked, part[v]] -= counted
         sizes[part[v]] -= 1
     if new >= 0:
-        near[linked, new] += 1
+        near[linked, new] += counted
         sizes[new] += 1
     part[v] = new

@@ -1,28 +1,17 @@
 """Components to parts: what is too large for a part, and how near the shares are."""
 
-from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
 import numpy as np
 
-from jaxalign.errors import InputError, UsageError
+from jaxalign.errors import UsageError
 from jaxalign.homology.assignment import Wanted, assign, tally, wanted
 from jaxalign.homology.links import Links
 from jaxalign.homology.removal import Shares, divide
-from jaxalign.model.names import CONTROL, written
+from jaxalign.homology.split_tables import REMOVED, Labels
+from jaxalign.model.names import CONTROL
 from jaxalign.model.numbers import check_whole, is_number
-
-SHOWN = 3  # names in a message
-REMOVED = "removed"  # what lists call a sequence in no part
-
-
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """A label of every sequence: numbers into ``names``, int32 (n,)."""
-
-    names: tuple[str, ...]
-    numbers: np.ndarray
 
 
 def shares_of(parts: Any, folds: int | None) -> dict[str, float]:
@@ -60,44 +49,6 @@ def shares_of(parts: Any, folds: int | None) -> dict[str, float]:
     return shares
 
 
-def labels_of(labels: Any, names: tuple[str, ...]) -> Labels | None:
-    """Labels of sequences: one each in their order, or a mapping of names to labels.
-
-    Raises
-    ------
-    InputError
-        A sequence has no label, or a label belongs to no sequence.
-    """
-    if labels is None:
-        return None
-    if hasattr(labels, "items"):
-        values = _by_name({str(k): v for k, v in labels.items()}, names)
-    else:
-        values = list(labels)
-        if len(values) != len(names):
-            raise InputError(f"{len(values)} labels for {len(names)} sequences")
-    kinds, numbers = np.unique(np.array([str(x) for x in values]), return_inverse=True)
-    return Labels(tuple(kinds.tolist()), numbers.reshape(-1).astype(np.int32))
-
-
-def _by_name(labels: dict, names: tuple[str, ...]) -> list:
-    missing = [name for name in names if name not in labels]
-    if missing:
-        raise InputError(f"{_some(missing)} no label")
-    unknown = sorted(labels.keys() - set(names))
-    if unknown:
-        raise InputError(f"{_some(unknown, 'label', 'belong')} to no sequence")
-    return [labels[name] for name in names]
-
-
-def _some(names: list[str], noun: str = "sequence", verb: str = "have") -> str:
-    """``2 sequences (a, b) have``."""
-    shown = ", ".join(map(written, names[:SHOWN])) + ", …" * (len(names) > SHOWN)
-    single = len(names) == 1
-    verb = {"have": "has", "belong": "belongs"}[verb] if single else verb
-    return f"{len(names):,} {noun}{'' if single else 's'} ({shown}) {verb}"
-
-
 def place(
     component: np.ndarray,
     links: Links | None,
@@ -105,6 +56,7 @@ def place(
     labels: Labels | None,
     seed: int,
     too_large: str,
+    weight: np.ndarray | None = None,
 ) -> np.ndarray:
     """A part for every sequence, so that no link is left across parts.
 
@@ -117,6 +69,8 @@ def place(
     labels : Labels or None
     seed : int
     too_large : {"error", "keep", "remove"}
+    weight : int64 (n,), optional
+        Priorities: what is removed is to have as little as can be.
 
     Returns
     -------
@@ -140,17 +94,32 @@ def place(
         large[np.argmax(tallies[:, 0])] = True  # whole, it would leave a part empty
     if large.any() and too_large == "remove":
         assert links is not None
-        part = _divided(component, links, ratios, numbers, seed, large, tallies, aim)
+        inside = large[component]
+        inner = None if weight is None else weight[inside]
+        chosen = ratios, numbers, seed, inner
+        part = _divided(component, links, chosen, large, tallies, aim)
+    check_parts(part, shares, tallies, too_large)
+    return part
+
+
+def check_parts(
+    part: np.ndarray, shares: dict[str, float], tallies: np.ndarray, too_large: str
+) -> None:
+    """Refuse a split with an empty part, unless sizes may be as they come.
+
+    Raises
+    ------
+    UsageError
+    """
     sizes = np.bincount(part[part >= 0], minlength=len(shares))
     if (sizes == 0).any() and too_large != "keep":
         empty = list(shares)[int(np.argmin(sizes))]
         largest = int(tallies.max(initial=0))
         raise UsageError(
-            f"part {empty} would be empty: {len(component):,} sequences have "
+            f"part {empty} would be empty: {len(part):,} sequences have "
             f"{len(tallies):,} components, the largest of {largest:,}; "
             "a higher cut has more components, too_large='keep' allows empty parts"
         )
-    return part
 
 
 def _too_large(
@@ -170,15 +139,17 @@ def _too_large(
 def _divided(
     component: np.ndarray,
     links: Links,
-    ratios: np.ndarray,
-    labels: np.ndarray | None,
-    seed: int,
+    chosen: tuple,
     large: np.ndarray,
     tallies: np.ndarray,
     aim: Wanted,
 ):
     """Parts where the components that are too large are divided, the others placed
-    beside them."""
+    beside them.
+
+    chosen : ratios, numbers of labels, seed, priorities of those that are divided
+    """
+    ratios, labels, seed, weight = chosen
     inside = large[component]
     members = np.flatnonzero(inside)
     number = np.cumsum(inside) - 1
@@ -187,13 +158,13 @@ def _divided(
         number[links.i[linked]], number[links.j[linked]], links.identity[linked]
     )
     missing = len(component) - len(members)
-    shares = Shares(ratios * len(component), missing)
+    shares = Shares(ratios * len(component), missing, weight)
     part = np.full(len(component), -1, np.int32)
     part[members] = divide(len(members), inner, shares, seed)
     before = np.zeros_like(aim.counts)
     counts = tally(part, labels)
     before[: len(counts), : counts.shape[1]] = counts
-    chosen, _ = assign(tallies[~large], aim, seed, before)
+    places, _ = assign(tallies[~large], aim, seed, before)
     of_rest = np.cumsum(~large) - 1
-    part[~inside] = chosen[of_rest[component[~inside]]]
+    part[~inside] = places[of_rest[component[~inside]]]
     return part

@@ -112,6 +112,54 @@ def test_labels_and_folds(run):
         assert (code, out) == (INPUT, "") and message in err
 
 
+def test_a_series_of_cuts(run):
+    words = ("--cuts", "0.5,0.95", "--folds", "2", "-o", "sp.tsv")
+    code, _, err = run("split", "s.fa", *words)
+    assert code == DONE and "cut 0.5: 3 components" in err and "cut 0.95: 4 comp" in err
+    assert rows(Path("sp.tsv").read_text())[0] == ["name", "part_0.5", "part_0.95"]
+    audit = ("audit", "s.fa", "--split", "sp.tsv", "--column")
+    code, _, err = run(*audit, "part_0.5", *CUT, "-o", "c.json")
+    assert code == DONE and "no leak" in err
+    assert json.loads(Path("c.json").read_text())["split"]["column"] == "part_0.5"
+    code, _, err = run("audit", "--certificate", "c.json")
+    assert code == DONE and "verified" in err
+    assert run(*audit, "part_0.95", "--max-identity", "0.95")[0] == DONE
+    code, _, err = run(*audit, "part_0.7", *CUT)
+    assert code == INPUT and "no column is called 'part_0.7'; there are part_0.5" in err
+    code, out, _ = run("split", "s.fa", *words[:4], "--json", "-q")
+    assert code == DONE and json.loads(out)["cuts"]["0.95"]["components"] == 4
+
+
+def test_a_split_is_repaired(run):
+    text = "".join(f"{name}\t{k % 2}\n" for k, name in enumerate(NAMES))
+    Path("parts.tsv").write_text(text)
+    code, out, err = run("split", "s.fa", *CUT, "--fixed", "parts.tsv")
+    assert code == DONE and "3 stay where they were, 1 moved, 0 removed" in err
+    assert "no repair changes less" in err
+    Path("parts.tsv").write_text(f"{NAMES[0]}\ttrain\n{NAMES[1]}\ttest\n")
+    words = ("--fixed", "parts.tsv", "--too-large", "remove", "--priority", "p.csv")
+    Path("p.csv").write_text(f"id,priority\n{NAMES[1]},9\n")
+    code, out, err = run("split", "s.fa", *CUT, *words, "--json", "-o", "sp.tsv")
+    parts = {name: part for name, part, _ in rows(Path("sp.tsv").read_text())[1:]}
+    assert code == DONE and parts[NAMES[0]] == parts[NAMES[1]] == "test"
+    assert json.loads(out)["bounds"]["changes"]["moved"] == 1
+    Path("p.csv").write_text(f"id,priority\n{NAMES[1]},high\n")
+    code, _, err = run("split", "s.fa", *CUT, *words)
+    assert code == INPUT and "priority 'high' is no whole number" in err
+
+
+def test_sequences_without_a_label(run):
+    Path("labels.tsv").write_text("".join(f"{name}\tx\n" for name in NAMES[:3]))
+    words = ("split", "s.fa", *CUT, "--folds", "2", "--stratify", "labels.tsv")
+    code, _, err = run(*words)
+    assert code == INPUT and "hint: --unlabelled label gives them one" in err
+    code, out, err = run(*words, "--unlabelled", "remove")
+    assert code == DONE and f"{NAMES[3]}\tremoved" in out
+    assert "1 without a label are in no part" in err and "label x: 100.00%" in err
+    code, out, err = run(*words, "--unlabelled", "label")
+    assert code == DONE and "removed" not in out and "label unlabelled: 25.00%" in err
+
+
 def test_an_audit_finds_the_leak(run):
     code, out, err = run("audit", "train.fa", "test.fa", *CUT, "--worst", "2")
     assert code == LEAK and "1 leak in 4 pairs across train 2, test 2" in err
@@ -278,6 +326,12 @@ def test_too_large(run):
         (("dedup", "s.fa", "--free-ends", "q5"), USAGE, "symmetric free ends"),
         (("dedup", "s.fa", "--min-length-ratio", "7"), USAGE, "--min-length-ratio = 7"),
         (("split", "s.fa", *CUT), USAGE, "parts or folds are needed"),
+        (("split", "s.fa", *HALVES), USAGE, "--max-identity or --cuts is needed"),
+        (("split", "s.fa", *CUT, *HALVES, "--cuts", "0.5"), USAGE, "and not both"),
+        (("split", "s.fa", *HALVES, "--cuts", "0.5,x"), USAGE, "--cuts 0.5,x"),
+        (("split", "s.fa", *HALVES, "--cuts", "0.5,0.5"), USAGE, "a cut comes twice"),
+        (("split", "s.fa", *HALVES, "--cuts", "0.5", "--fasta", "f"), USAGE, "of one"),
+        (("audit", "train.fa", "test.fa", *CUT, "--column", "x"), USAGE, "--column is"),
         (("split", "s.fa", *CUT, *HALVES, "--folds", "2"), USAGE, "exclude"),
         (("split", "s.fa", *CUT, "--parts", "a=0.5,b=0.4"), USAGE, "sum to 0.9"),
         (("split", "s.fa", *CUT, "--parts", "a,b"), USAGE, "train=0.8"),

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.homology import across, assignment, removal, separator, splits
+from jaxalign.homology import (
+    across,
+    assignment,
+    removal,
+    separator,
+    split_tables,
+    splits,
+)
 from jaxalign.homology.links import Links
 from jaxalign.pairs.proofs import proof
 
@@ -348,7 +355,7 @@ def test_no_fewer_are_kept_than_by_graph_part_of_many(ratios, seed):
 def test_the_search_for_separators_makes_nothing_worse(seed):
     links, random = random_graph(seed), np.random.default_rng(seed)
     shares = removal.Shares(np.array([180.0, 60.0, 60.0]), 0)
-    graph = removal._graph(300, links)
+    graph = removal.graph_of(300, links)
     part = removal._cover(random.integers(0, 3, 300).astype(np.int32), graph, 3)
     found = separator.improve(part, graph, shares, random)
     a, b = found[links.i], found[links.j]
@@ -452,6 +459,6 @@ def test_an_audit_of_a_split_and_its_texts():
 
 def test_the_default_seed_of_labels_is_names():
     names = ("x", "y")
-    found = splits.labels_of({"y": "b", "x": "a"}, names)
+    found = split_tables.labels_of({"y": "b", "x": "a"}, names)
     assert found is not None
     assert found.names == ("a", "b") and found.numbers.tolist() == [0, 1]
