@@ -16,6 +16,7 @@ from jaxalign.homology.api import cluster as cluster
 from jaxalign.homology.api import deduplicate as deduplicate
 from jaxalign.homology.api import identity_graph as identity_graph
 from jaxalign.homology.api import split as split
+from jaxalign.homology.api import split_series as split_series
 from jaxalign.homology.audit import Audit as Audit
 from jaxalign.homology.result import Clusters as Clusters
 from jaxalign.homology.result import Split as Split

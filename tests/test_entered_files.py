@@ -14,7 +14,7 @@ CALLS = {
     "all": (entered_files.command_line, 42, 230),
     "align_all": (lambda _: entered_files.set_of_proteins(), 25, 135),
     "search": (lambda _: entered_files.search(), 40, 310),
-    "split": (lambda _: entered_files.split(), 40, 250),
+    "split": (lambda _: entered_files.split(), 42, 250),
     "triple": (lambda _: entered_files.triple(), 25, 100),
     "soft gradient": (lambda _: entered_files.soft_gradient(), 11, 40),
 }

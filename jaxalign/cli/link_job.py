@@ -112,7 +112,7 @@ def write_table(path: str | None, columns: dict, verb: VerbOptions) -> None:
 
 
 def known_names(path: str, read: Inputs) -> KnownNames:
-    """What tables may call the sequences of a file."""
+    """The names that tables may call the sequences of a file by."""
     return KnownNames(set(read.sequences[0].names), path)
 
 

@@ -167,7 +167,7 @@ def _columns(series: list[api.Split]) -> dict:
 
 
 def _about(series: list[api.Split], request: SplitRequest) -> dict:
-    """What a split is, for programs; of a series under its cut."""
+    """A split as plain values; of a series under its cut."""
     rows = [
         {
             "parts": dict(zip(result.names, result.sizes.tolist(), strict=True)),

@@ -54,12 +54,12 @@ def by_moves(
     count = int(component.max(initial=-1)) + 1
     listed = known >= 0
     flat = component[listed].astype(np.int64) * parts + known[listed]
-    held = np.bincount(flat, weight[listed], minlength=count * parts)
-    held = held.reshape(count, parts)
-    part = held.argmax(axis=1).astype(np.int32)[component]
-    free = held.sum(axis=1)[component] == 0
+    weights = np.bincount(flat, weight[listed], minlength=count * parts)
+    weights = weights.reshape(count, parts)
+    part = weights.argmax(axis=1).astype(np.int32)[component]
+    free = weights.sum(axis=1)[component] == 0
     part[free] = -1
-    bound = int(held.sum() - held.max(axis=1, initial=0).sum())
+    bound = int(weights.sum() - weights.max(axis=1, initial=0).sum())
     return Repair(part, free, bound)
 
 

@@ -264,7 +264,7 @@ class Split:
 
 
 def _repair_line(changes: dict[str, int]) -> str:
-    """What a repair changed, and how little any would change."""
+    """The changes of a repair, and how few any would make."""
     moved, removed = changes["moved"], changes["removed"]
     text = f"{changes['kept']:,} stay where they were, {moved:,} moved, "
     text += f"{removed:,} removed"

@@ -88,18 +88,18 @@ def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
     if choices.unlabelled == "remove":
         members = _labelled(labels, data.names)
     tables = (labels, choices.fixed, choices.priority)
-    kept = data if len(members) == len(data) else data.take(members.tolist())
+    remaining = data if len(members) == len(data) else data.take(members.tolist())
     labels, fixed, priority = (_of_members(x, data, members) for x in tables)
     usual = UNLABELLED if choices.unlabelled == "label" else None
-    known = parts_of(fixed, kept.names)
+    known = parts_of(fixed, remaining.names)
     shares, known = _shares(choices, known)
     return SplitTask(
-        kept,
+        remaining,
         members,
         shares,
-        labels_of(labels, kept.names, usual),
+        labels_of(labels, remaining.names, usual),
         known,
-        weights_of(priority, kept.names),
+        weights_of(priority, remaining.names),
     )
 
 
