@@ -12,6 +12,7 @@ from typing import Any
 _HOMES = {
     "Problem": "pairs.layout",
     "letters": "pairs.target_letters",
+    "letters_shape": "pairs.target_letters",
     "Fill": "pairs.shapes",
     "Result": "pairs.align",
     "align": "pairs.align",
@@ -37,6 +38,7 @@ _HOMES = {
     "match_table": "bits.lcs",
     "target_blocks": "bits.match_words",
     "subsequences": "bits.lcs",
+    "subsequence_counts": "bits.lcs",
     "query_words": "bits.lcs",
     "MAX_QUERY": "bits.lcs",
     "edit_stack": "edits.edits",

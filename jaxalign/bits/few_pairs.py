@@ -4,13 +4,13 @@ launch that are wanted.
 The sizes of launches differ as little as can be, so that they share programs.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.runtime.lengths import bucket
-from jaxalign.runtime.programs import program
 
 THREADS = 128  # columns of a program of a kernel
 LETTERS_OF_WORD = 4
@@ -44,25 +44,29 @@ def columns_of(
     first, length = places(sequences, which, -(-count // THREADS) * THREADS)
     longest = length.reshape(-1, THREADS).max(1)
     rows = int((-(-longest // LETTERS_OF_WORD)).sum())
-    return first, length, bucket(rows, 2, least)
+    return first, length, bucket(rows, 4, least)
 
 
-def chosen(mask, values, least: int = LEAST_PAIRS) -> FewPairs:
-    """The pairs of a mask on a device, bool (rows, columns), and their values; there is
-    room for so many at least."""
-    size, total = least, None
-    compacted: list = []
+def chosen(
+    found: Callable, shape: tuple[int, int], least: int = LEAST_PAIRS
+) -> FewPairs:
+    """The pairs that are wanted of so many rows and columns on a device.
+
+    found : function ``size`` -> ``compact`` of them; there is room for so many at least
+    """
+    size, total, most = least, None, shape[0] * shape[1]
+    places: list = []
     while total is None or total > size:
-        size = min(max(size, bucket(total or 0)), values.size)
-        count, *compacted = _compact(mask, values, size=size)
+        size = min(max(size, bucket(total or 0, 8, least)), most)
+        count, *places = found(size=size)
         total = int(count)
-    place, some = (np.asarray(x)[:total] for x in compacted)
-    return FewPairs(*np.divmod(place.astype(np.int64), values.shape[1]), some)
+    place, some = (np.asarray(x)[:total] for x in places)
+    return FewPairs(*np.divmod(place.astype(np.int64), shape[1]), some)
 
 
-@program(("size",))
-def _compact(mask, values, *, size):
-    """(number of pairs of a mask, flat places (size,) of the first, their values).
+def compact(mask, values, size: int):
+    """(number of pairs of a mask, flat places (size,) of the first, their values), in a
+    program.
 
     Few are set, so those are found among runs of ``RUN`` places that have any.
     """

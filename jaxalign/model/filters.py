@@ -5,7 +5,7 @@ One formula for the host (numpy, exact) and for a device (``xp=jax.numpy``, floa
 a slack, so that it drops only what the host would drop too).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, get_args
 
@@ -16,6 +16,7 @@ from jaxalign.model.choices import Coverage
 from jaxalign.model.identity import BY_PATH, IDENTITIES, denominator
 from jaxalign.model.numbers import is_number
 
+THRESHOLDS = "min_score", "min_identity", "min_cov", "min_length_ratio"
 COVERAGES: tuple[str, ...] = get_args(Coverage)
 
 
@@ -39,8 +40,7 @@ class Filters:
     cut_name: str | None = None
 
     def __bool__(self) -> bool:
-        least = self.min_score, self.min_identity, self.min_cov, self.min_length_ratio
-        return any(value is not None for value in least)
+        return any(value is not None for value in self._least().values())
 
     def __str__(self) -> str:
         """The columns and their thresholds: ``identity_shorter >= 0.4``."""
@@ -56,6 +56,26 @@ class Filters:
         if self.min_length_ratio is not None:
             said.append(f"shorter / longer length >= {self.min_length_ratio:.15g}")
         return ", ".join(said)
+
+    @property
+    def form(self) -> "Filters":
+        """Which thresholds there are, whatever they are: a program of them serves all
+        of this form."""
+        known = {name: None if x is None else 0.0 for name, x in self._least().items()}
+        return replace(self, cut_name=None, **known)
+
+    @property
+    def thresholds(self) -> np.ndarray:
+        """The thresholds, float32, 0 for none."""
+        return np.array([x or 0.0 for x in self._least().values()], np.float32)
+
+    def with_thresholds(self, values: Any) -> "Filters":
+        """Filters of this form with other ``thresholds``, numbers of a program."""
+        pairs = zip(self._least().items(), values, strict=True)
+        return replace(self, **{name: x for (name, old), x in pairs if old is not None})
+
+    def _least(self) -> dict[str, float | None]:
+        return {name: getattr(self, name) for name in THRESHOLDS}
 
     def mask(self, columns: dict, m: Any, n: Any, xp: Any = np, slack: float = 0.0):
         """Which rows are kept.

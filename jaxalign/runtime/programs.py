@@ -21,7 +21,12 @@ from weakref import WeakSet
 import jax
 from jax.core import Tracer
 
-from jaxalign.runtime import executable_parts, program_folder, program_key
+from jaxalign.runtime import (
+    executable_parts,
+    program_folder,
+    program_key,
+    program_outline,
+)
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.memory import maps_run_short
 from jaxalign.runtime.program_counts import COUNTS
@@ -64,6 +69,9 @@ class Program:
         _programs.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        shapes = program_outline.note(self, args, kwargs)
+        if shapes is not None:
+            return shapes
         compiled, arrays, named = self._find(args, kwargs)
         if compiled is None:
             return self.jitted(*args, **kwargs)
@@ -85,8 +93,8 @@ class Program:
             raise AttributeError(name)
         return getattr(self.jitted, name)
 
-    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """(executable or None, the positional arguments that are arrays, the named)."""
+    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """(static arguments, positional ones that are arrays, named ones that are)."""
         static = {name: x for name, x in kwargs.items() if name in self._static}
         named = {name: x for name, x in kwargs.items() if name not in self._static}
         arrays: list[Any] = []
@@ -96,12 +104,17 @@ class Program:
                 static[name] = value
             else:
                 arrays.append(value)
+        return static, arrays, named
+
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """(executable or None, the positional arguments that are arrays, the named)."""
+        static, arrays, named = self.split(args, kwargs)
         leaves, tree = jax.tree.flatten((arrays, named))
         traced = any(isinstance(leaf, Tracer) for leaf in leaves)
         device = None if traced or _disabled() else _device(leaves)
         if device is None:
             return None, arrays, named
-        types = tuple(map(_type, leaves))
+        types = tuple(map(type_of, leaves))
         key = device, tree, types, tuple(sorted(static.items())), _mode()
         with self._lock:
             future = self._compiled.get(key)
@@ -170,8 +183,10 @@ def program(static_argnames: tuple[str, ...] = (), **options: Any):
     return decorate
 
 
-def _type(leaf: Any) -> tuple[Any, ...]:
-    kind = jax.typeof(leaf)
+def type_of(leaf: Any) -> tuple[Any, ...]:
+    kind: Any = leaf
+    if not isinstance(leaf, jax.ShapeDtypeStruct):
+        kind = jax.typeof(leaf)
     return kind.shape, kind.dtype, kind.weak_type
 
 

@@ -40,7 +40,7 @@ from kernels_pallas.core.mosaic import (
 
 ASM_WORDS = 16  # of V that one statement adds up; a carry crosses in a register
 # Words of V; of each a program
-WORD_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
+WORD_COUNTS = (2, 4, 8, 12, 16, 24, 32, 64, 128)  # each is a compilation
 MAX_QUERY = WORD_COUNTS[-1] * WORD_BITS  # letters of a query, whose V fits registers
 
 
@@ -91,6 +91,25 @@ def subsequences(
     int32 (Q, N)
     """
     return every_pair(partial(_lcs_program, words=words), table, blocks, interpret)
+
+
+@partial(jax.jit, static_argnames=("words", "padding", "wildcard", "interpret"))
+def subsequence_counts(
+    codes: jax.Array,
+    first: jax.Array,
+    lengths: jax.Array,
+    blocks: TargetBlocks,
+    *,
+    words: int,
+    padding: int,
+    wildcard: int,
+    interpret: Any = None,
+):
+    """``subsequences`` of the queries of a ``match_table``: int16 (Q, N)."""
+    options = {"padding": padding, "wildcard": wildcard}
+    table = match_table(codes, first, lengths, words=words, **options)
+    counts = subsequences(table, blocks, words=words, interpret=interpret)
+    return counts.astype(jnp.int16)
 
 
 def _lcs_program(table: jax.Array, starts, steps, letters, out, match: Any, *,

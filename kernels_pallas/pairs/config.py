@@ -32,13 +32,12 @@ PROGRAM_BYTES = 1024  # of shared memory beside the profile
 # take its rows. A step takes the time of its cells and of LONE_STEP_CELLS more; of
 # BUSY_STEP_CELLS more where programs run side by side, so many in the time of one.
 # Fitted to the shapes of docs/logs/gpu-pairs.md. 96 rows and several strips spill.
-FEW_QUERY_SHAPES = ((64, 4), (64, 8), (48, 8), (32, 8), (48, 16), (24, 16), (16, 16),
-                    (8, 16), (16, 32))  # fmt: skip
+FEW_QUERY_SHAPES = (64, 4), (48, 8), (48, 16), (16, 32)
 LONE_STEP_CELLS, BUSY_STEP_CELLS, STACKED_STEP_CELLS = 27, (6, 170), (15, 181)
 NOT_ALONE = 1.5  # times the longest program's time: others run beside it
 CONFLICT_FREE_LANES, BANK_CONFLICTS = 8, 1.02  # two lanes in four meet in a bank
-STACKED_COLUMNS = 2, 4  # of a step
-STACKS = 1, 2, 3, 4, 6, 8, 12, 16, 24, 32  # items of stacked queries
+STACKED_COLUMNS = (4,)  # of a step
+STACKS = 1, 4, 16  # items of stacked queries
 # (longest query of a launch, rows, lanes); longer queries take strips of the last.
 LIST_SHAPES = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
 TILE_SHAPES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))  # beyond: BORDER_SHAPES

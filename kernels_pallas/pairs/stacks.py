@@ -13,6 +13,7 @@ import numpy as np
 from kernels_pallas.pairs.shapes import Fill
 
 NO_QUERY = -1
+LEAST_STRIPS, STRIPS_RATIO = 2, 4  # room for the strips of an item
 
 
 class Stacks(NamedTuple):
@@ -25,11 +26,13 @@ class Stacks(NamedTuple):
 
 
 def stack(lengths, s: Fill) -> Stacks:
-    """Queries of these lengths in ``s.stacks`` items; S is a power of two."""
+    """Queries of these lengths in ``s.stacks`` items; S is 2, 8, 32 …"""
     chunks = -(-np.asarray(lengths, np.int64) // s.rows)
     tables = _tables(chunks, s)
     strips = _strips(chunks, tables, s)
-    strip_room = 1 << max(int(strips.max()) - 1, 0).bit_length()
+    strip_room = LEAST_STRIPS
+    while strip_room < strips.max():
+        strip_room *= STRIPS_RATIO
     query = np.full((len(tables), strip_room * s.lanes), NO_QUERY, np.int32)
     chunk = np.zeros_like(query)
     for owner, place, taken in zip(query, chunk, tables, strict=True):

@@ -19,6 +19,11 @@ class Letters(NamedTuple):
     words: jax.Array  # int32 (room * groups,)
 
 
+def letters_shape(s: Fill) -> Fill:
+    """The shape whose letters lie as those of another one: one for all such."""
+    return Fill(4, s.lanes, s.columns, local=True, packed=True)
+
+
 @partial(jax.jit, static_argnames=("shape", "room"))
 def letters(codes, first, lengths, *, shape: Fill, room: int) -> Letters:
     """Lay out targets of any lengths from a flat array.

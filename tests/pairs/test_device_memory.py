@@ -331,7 +331,6 @@ def job_of(task):
         kernels=kernels,
         device="gpu:0",
         halved=[],
-        path_runs=1,
         looked=looked,
     )
 
@@ -344,7 +343,7 @@ def queue(monkeypatch, fits, when):
             raise error(FULL)
         return launch
 
-    def look(job, launch, found, kept, counted):
+    def look(job, launch, found, counted):
         if not fits(launch):
             raise error(FULL)
         job.looked.append(launch)
@@ -433,7 +432,7 @@ def test_a_launch_takes_so_much_at_most(monkeypatch):
     """However much a device has, or does not say that it has."""
     device = SimpleNamespace(memory_stats=lambda: {"bytes_limit": 2**40})
     task = replace(long_task("all", "score"), devices=(device,))
-    assert device_memory.budget(task) == device_memory.MAX_LAUNCH_BYTES
+    assert device_memory.budget(task) == device_memory.LAUNCH_BYTES
     device.memory_stats = lambda: None  # the platform allocator
     assert device_memory.budget(task) == 2**30
 

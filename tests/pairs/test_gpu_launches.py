@@ -272,17 +272,17 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
     """In threads JAX's default device is another one."""
     device, seen = jax.devices()[1], []
 
-    def prepare(*_):
+    def prepare(*_, **__):
         seen.append(jax.config.jax_default_device)
 
     def compile_all(job, launches):
         for future in launch_call.compile_all(job, launches):
             future.result()
 
-    call = SimpleNamespace(prepare=prepare)
-    monkeypatch.setattr(launch_call, "_call", lambda *_: (call, {}))
-    monkeypatch.setattr(launch_call, "_gathered", lambda *_: ((), None))
-    one, task = np.zeros(1, int), SimpleNamespace(paths=False)
+    monkeypatch.setattr(device_arrays, "launched", SimpleNamespace(prepare=prepare))
+    for name in ("_arrays", "_form"):
+        monkeypatch.setattr(launch_call, name, lambda *_: None)
+    one, task = np.zeros(1, int), SimpleNamespace(paths=False, top=None)
     launches = [launch_plan.Launch(one, one, rows=rows) for rows in (32, 64, 32)]
     for chosen in (device, None):  # none: where JAX's default is, it compiles for none
         job = SimpleNamespace(compiled=set(), interpret=None, problem=None, task=task,

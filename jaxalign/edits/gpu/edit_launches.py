@@ -4,7 +4,7 @@ Queries beyond the registers of the kernel are computed on the CPU.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -87,8 +87,8 @@ class EditLaunches:
         # A thread has no default device of its own.
         with jax.default_device(self.codes.device):
             edits = self.distances(queries, blocks, met)
-            mask = _within(edits, np.int32(first), last, np.int32(cut))
-            return few_pairs.chosen(mask, edits)
+            where = edits, np.int32(first), last, np.int32(cut)
+            return few_pairs.chosen(partial(_within, *where), edits.shape)
 
 
 def launches_of(sequences: LetterCodes) -> EditLaunches | None:
@@ -96,8 +96,9 @@ def launches_of(sequences: LetterCodes) -> EditLaunches | None:
     return EditLaunches(sequences) if kernels_pallas.supported()[0] else None
 
 
-@program()
-def _within(edits, first, last, cut):
-    """Which pairs are within the cut."""
+@program(("size",))
+def _within(edits, first, last, cut, *, size):
+    """Which pairs are within the cut (``few_pairs.compact``)."""
     column = jnp.arange(edits.shape[1], dtype=jnp.int32)[None]
-    return (edits <= cut) & (first <= column) & (column < last[:, None])
+    mask = (edits <= cut) & (first <= column) & (column < last[:, None])
+    return few_pairs.compact(mask, edits, size)

@@ -1,10 +1,11 @@
 """The device's half of ``pairs.gpu.dispatch``: ids to arrays, kernels, findings to
 rows.
 
-Jitted functions on arrays; nothing here waits but ``add``.
+A launch is one program (``launched``), from ids to rows. Nothing here waits but
+``add``.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from jaxalign.runtime.programs import program
 # Rows of a column copied to the host at once, by one of COPY_THREADS
 TRANSFER_ROWS = 2**24
 SMALL_ROWS = 2**16  # of a column that is copied as it is: threads would take longer
+LEAST_ROWS, ROWS_RATIO = 2**12, 16  # rungs of columns of up to ``TRANSFER_ROWS``
 COPY_THREADS = 16
 HOST_MEMORY = "pinned_host"  # a device writes it, and the host reads it
 
@@ -46,7 +48,7 @@ class LaunchResult(NamedTuple):
 
     columns: dict
     row: jax.Array  # as of ``RequestedPairs``
-    wanted: jax.Array
+    wanted: jax.Array  # … but without those of ``again``
     again: jax.Array | None  # pairs whose score may have left int16
     runs: jax.Array | None  # joined, one path after the other, start to end
     totals: jax.Array  # (3,): pairs to run again, runs of the longest path, all runs
@@ -59,32 +61,74 @@ def padded_ids(indices, size):
     return ids
 
 
-@program(("sizes", "letters", "zipped", "kind", "once", "inclusive"))
-def gather(
-    queries,
-    targets,
-    i,
-    j,
-    order,
-    pairs,
-    *,
-    sizes,
-    letters,
-    zipped,
-    kind,
-    once,
-    inclusive,
-):
-    """((q, m, t, n, tie), Asked): what ``kernels.align`` reads,
-    and where it belongs.
+class Form(NamedTuple):
+    """What the program of a launch depends on beside shapes; static.
 
-    A program of its own: it alone depends on the size of the data set.
-
-    queries, targets : Loaded; i, j : int32 (slots,), (places,), -1 where none is
-    order : Order; pairs : int32, of the result
-    sizes : static, letters of a query and of a target
-    letters : static, (function, options) that lay out targets of any lengths, or None
+    sizes : letters of a query and of a target
+    letters : (function, options) that lay out targets of any lengths, or None
+    align, options : the function of the kernels, and its static arguments
+    split : the function that splits a score of identities, or None
+    capacity : room for the runs of all paths, 0 for none
     """
+
+    sizes: tuple[int, int]
+    letters: Any
+    zipped: bool
+    kind: str
+    once: bool
+    inclusive: bool
+    align: Any
+    options: tuple[tuple[str, Any], ...]
+    split: Any
+    capacity: int
+    proven: bool  # else scores may have left int16
+
+
+class LaunchArrays(NamedTuple):
+    """What a launch reads, on the device.
+
+    queries, targets : ``device_sequences.DeviceSequences``; i, j : int32 (slots,),
+    (places,), -1 where none is; pairs : int32, of the result; stacks : of the queries
+    """
+
+    problem: Any
+    queries: Any
+    targets: Any
+    i: Any
+    j: Any
+    order: Order
+    pairs: Any
+    stacks: Any
+
+
+@program(("form",))
+def launched(arrays: LaunchArrays, *, form: Form) -> LaunchResult:
+    """The rows of a launch."""
+    sides, pairs = gather(arrays, form)
+    result = _aligned(arrays, sides, form)
+    if form.proven:
+        result = result._replace(overflow=None)
+    return launch_result(result, pairs, split=form.split, capacity=form.capacity)
+
+
+@program(("form",))
+def launched_scores(arrays: LaunchArrays, *, form: Form):
+    """The scores of a launch, int32 (slots, places)."""
+    sides, _ = gather(arrays, form)
+    return _aligned(arrays, sides, form).score
+
+
+def _aligned(arrays: LaunchArrays, sides, form: Form):
+    """The kernels' ``Result``."""
+    more = {} if arrays.stacks is None else {"stacks": arrays.stacks}
+    return form.align(arrays.problem, *sides, **more, **dict(form.options))
+
+
+def gather(arrays: LaunchArrays, form: Form):
+    """((q, m, t, n, tie), ``RequestedPairs``): what ``kernels.align`` reads, and where
+    it belongs."""
+    _, queries, targets, i, j, order, pairs, _ = arrays
+    sizes, letters, zipped, kind, once, inclusive = form[:6]
     q, m = _padded(queries, i, sizes[0])
     if letters is None:
         t, n = _padded(targets, j, sizes[1])
@@ -117,7 +161,6 @@ def _lengths(side, ids):
     return jnp.where(ids >= 0, side.length[jnp.maximum(ids, 0)], 0)
 
 
-@program(("split", "capacity"))
 def launch_result(result, pairs: RequestedPairs, *, split, capacity) -> LaunchResult:
     """``kernels.Result`` of a launch -> ``LaunchResult``."""
     row, wanted, swapped = pairs
@@ -125,11 +168,10 @@ def launch_result(result, pairs: RequestedPairs, *, split, capacity) -> LaunchRe
     again = None if result.overflow is None else result.overflow & wanted
     zero = jnp.int32(0)
     repeat = zero if again is None else again.sum(dtype=jnp.int32)
-    if not capacity:
-        return LaunchResult(
-            columns, row, wanted, again, None, jnp.stack([repeat, zero, zero])
-        )
     right = wanted if again is None else wanted & ~again
+    if not capacity:
+        totals = jnp.stack([repeat, zero, zero])
+        return LaunchResult(columns, row, right, again, None, totals)
     count = jnp.where(right, result.count, 0)
     runs, begin = _join(result.runs, count, swapped, capacity)
     columns |= {"count": count, "first": begin}
@@ -166,9 +208,10 @@ def _join(runs, count, swapped, capacity):
 
 
 def columns(names, rows: int) -> dict[str, jax.Array]:
-    """int32, zero, of so many rows at least: whole pieces, or a power of two."""
-    pieces = -(-rows // TRANSFER_ROWS)
-    size = pieces * TRANSFER_ROWS if pieces > 1 else bucket(rows, 2, 1024)
+    """int32, zero, of so many rows at least: one of a few sizes."""
+    size = bucket(rows, ROWS_RATIO, LEAST_ROWS)
+    if rows > TRANSFER_ROWS:
+        size = bucket(rows, 2, TRANSFER_ROWS)
     return dict(zip(names, _zeros(count=len(names), size=size), strict=True))
 
 
@@ -220,9 +263,9 @@ def add(parts, into) -> None:
         for part in parts:
             into += np.asarray(part)[: len(into)]
         return
-    size = min(TRANSFER_ROWS, len(parts[0]))
+    size = piece_rows(parts[0])
 
-    def piece(numbered):
+    def add_piece(numbered):
         k, start = numbered
         device = parts[k % len(parts)].device
         part = into[start : start + size]
@@ -237,7 +280,12 @@ def add(parts, into) -> None:
                 values += np.asarray(whole)[start : start + size]
         part += values[: len(part)]
 
-    in_threads(piece, enumerate(range(0, len(into), size)), COPY_THREADS)
+    in_threads(add_piece, enumerate(range(0, len(into), size)), COPY_THREADS)
+
+
+def piece_rows(column) -> int:
+    """Rows of a column that are copied at once."""
+    return min(TRANSFER_ROWS, len(column))
 
 
 def _sum(parts, start, size, device):
@@ -245,7 +293,7 @@ def _sum(parts, start, size, device):
     total = None
     for part in parts:
         with jax.default_device(part.device):
-            values = _piece(part, np.int32(start), size=size)
+            values = piece(part, np.int32(start), size=size)
         with jax.default_device(device):
             values = jax.device_put(values, device)
             total = values if total is None else total + values
@@ -261,5 +309,6 @@ def _near(values, device):
 
 
 @program(("size",))
-def _piece(values, start, *, size):
+def piece(values, start, *, size):
+    """Some values of a column."""
     return jax.lax.dynamic_slice(values, (start,), (size,))

@@ -10,7 +10,6 @@ import numpy as np
 from jaxalign.pairs.gpu import device_sequences
 from jaxalign.pairs.gpu.device_arrays import Order
 from jaxalign.pairs.gpu.device_result import DeviceResult
-from jaxalign.pairs.gpu.launch_size import MEAN_RUNS, PATH_RUNS
 from jaxalign.pairs.gpu.score_types import numbers
 
 
@@ -32,8 +31,6 @@ class DeviceJob:
     result: DeviceResult | None = None  # None: rows go to the host, launch by launch
     output: Any = None  # ``pairs.result.Output``
     tell: Any = None  # callable (cells more done)
-    path_runs: int = PATH_RUNS  # of a path, that a launch has room for; it grows
-    mean_runs: int = MEAN_RUNS  # of all paths of a launch, a pair; it grows
     spilled: bool = False  # rows go to the host: there was no memory to hold them
 
     compiled: set = field(default_factory=set)  # static sizes
@@ -46,9 +43,6 @@ class DeviceJob:
     @property
     def steps(self) -> bool:
         return self.task.output == "alignment"
-
-    def capacity(self, launch) -> int:
-        return self.mean_runs * launch.pairs
 
 
 def load_sides(task, kernels):
@@ -67,6 +61,10 @@ def load_sides(task, kernels):
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
     places = (device_sequences.padded_integers(x, sizes[1]) for x in (base, rank))
     order = jax.device_put(Order._make(places))
+    return (queries, targets), order, problem_of(task, kernels)
+
+
+def problem_of(task, kernels):
+    """The scoring of a task, on the device."""
     wildcard = task.scoring.alphabet.wildcard_code
-    problem = kernels.problem_of(*numbers(task), task.free, wildcard)
-    return (queries, targets), order, problem
+    return kernels.problem_of(*numbers(task), task.free, wildcard)

@@ -1,33 +1,30 @@
-"""Memory of GPUs: what a launch may take, and where the rows of a result are held."""
+"""Memory of GPUs: what a launch may take, and where the rows of a result are held.
+
+The bytes of a launch shape its arrays, and so its program. They are the same on every
+device of which JAX may have ``USUAL_BYTES`` or more, whatever is free of it, and a
+quarter of a smaller one.
+"""
 
 import jax
 
 from jaxalign.pairs.gpu.launch_plan import THREADS_OF_A_DEVICE
-from jaxalign.pairs.gpu.launch_size import MEAN_RUNS
 from jaxalign.pairs.gpu.transfer import MAX_ROWS
 
-MEMORY_SHARE = 0.8  # of the device memory that JAX may have
 # Bytes of a device whose allocator does not say (``platform``)
 UNKNOWN_DEVICE_BYTES = 2**32
-# Bytes of a launch at most: a pool that grows finds so much in one piece, and more buy
-# little (docs/gpu-kernels.md).
-MAX_LAUNCH_BYTES = 2**34
+# Bytes of a launch: a pool that grows finds so much in one piece, and more buy little
+# (docs/gpu-kernels.md); those of a result that is put together on a device; and those
+# of the smallest devices that have both.
+LAUNCH_BYTES, RESULT_BYTES, USUAL_BYTES, LARGE_BYTES = 2**33, 2**34, 2**34, 2**35
+MEAN_RUNS = 16  # of a path, in a result
 
 _limits: dict = {}  # device -> bytes of launches, once a larger one found no memory
 
 
 def budget(task) -> int:
-    """Device bytes for one launch, beside the result and as much again: what launches
-    issued meanwhile read and have found, and what XLA takes to tune a program. Beside
-    those of the other threads where a device has several.
-
-    A power of two: sets of somewhat different sizes then have the same launches, and
-    their programs.
-    """
-    threads = threads_of(task)
-    in_use = threads * _result_bytes(task) if _fits(task) else 0
-    free = int(MEMORY_SHARE * _limit(task) - in_use) // (2 * threads)
-    return power(min(free, MAX_LAUNCH_BYTES))
+    """Device bytes for one launch."""
+    available = _limit(task)
+    return LAUNCH_BYTES if available >= USUAL_BYTES else power(available) // 4
 
 
 def power(count: int) -> int:
@@ -80,4 +77,6 @@ def _result_bytes(task) -> int:
 def _fits(task) -> bool:
     """Whether the result is kept on the device; its rows are counted in int32."""
     rows = task.job.pairs * (2 * MEAN_RUNS if task.output == "alignment" else 1)
-    return rows < MAX_ROWS and _result_bytes(task) < MEMORY_SHARE * _limit(task) / 3
+    available = _limit(task)
+    most = RESULT_BYTES if available >= LARGE_BYTES else power(available) // 4
+    return rows < MAX_ROWS and _result_bytes(task) < most

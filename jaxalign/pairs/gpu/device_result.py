@@ -19,6 +19,8 @@ from jaxalign.pairs.result import PATH_COUNTS
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.lengths import bucket
 
+LEAST_RUNS, RUNS_RATIO = 2**17, 8  # rungs of room for the runs of all paths
+
 
 class Lost(Exception):
     """There was no memory to put a launch into a result; no row of it is to be used."""
@@ -46,6 +48,14 @@ def _lost():
         raise
 
 
+def names_of(task) -> list[str]:
+    """The columns of a result."""
+    names = ["score"]
+    names += ["max_identities"] if task.output == "identity" else []
+    names += [*SPANS, *PATH_COUNTS] if task.paths else []
+    return names + (["count", "first"] if task.output == "alignment" else [])
+
+
 def empty(task) -> DeviceResult:
     """Columns of the result on the device; runs of a path begin at ``first``.
 
@@ -53,13 +63,9 @@ def empty(task) -> DeviceResult:
     ------
     Lost
     """
-    names = ["score"]
-    names += ["max_identities"] if task.output == "identity" else []
-    names += [*SPANS, *PATH_COUNTS] if task.paths else []
-    names += ["count", "first"] if task.output == "alignment" else []
     with _lost():
-        columns = device_arrays.columns(names, task.job.pairs)
-        runs, end = jax.device_put((np.zeros(1024, np.uint32), np.int32(0)))
+        columns = device_arrays.columns(names_of(task), task.job.pairs)
+        runs, end = jax.device_put((np.zeros(LEAST_RUNS, np.uint32), np.int32(0)))
         jax.block_until_ready((columns, runs, end))
     return DeviceResult(columns, runs, end)
 
@@ -77,7 +83,7 @@ def put(whole: DeviceResult, result, total: int) -> None:
         if result.runs is not None:
             needed = whole.known + len(result.runs)
             if needed > len(whole.runs):
-                size = bucket(needed, 2, 1024)
+                size = bucket(needed, RUNS_RATIO, LEAST_RUNS)
                 whole.runs = device_arrays.grow(whole.runs, size=size)
             whole.known += min(total, len(result.runs))
         whole.columns, whole.runs, whole.end = device_arrays.put(
@@ -121,7 +127,7 @@ def _paths(whole: DeviceResult, columns: dict, rows: int):
     device_arrays.add([count], counts)
     total = int(counts.sum(dtype=np.int64))
     runs = np.zeros(total, np.uint32)
-    size = bucket(total, 2, 1024)
+    size = bucket(total, RUNS_RATIO, LEAST_RUNS)
     try:
         device_arrays.add(
             [device_arrays.in_order(whole.runs, count, first, size=size)], runs

@@ -22,7 +22,8 @@ from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
 # Room in arrays of a side, beyond which it is a power of two.
-LETTER_ROOMS, SEQUENCE_ROOMS = (2**20, 2**26), (2**12, 2**17)
+# (a block of a database has 2^26 letters and the rest of a sequence)
+LETTER_ROOMS, SEQUENCE_ROOMS = (2**20, 2**23, 2**26 + 2**22), (2**12, 2**16, 2**20)
 # Letters that go to the device in pieces, of which each room holds a whole number
 MANY_LETTERS, PIECE = 2**24, 2**22
 
@@ -76,6 +77,23 @@ def load(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:
     return jax.device_put(DeviceSequences._make([codes, *numbers]))
 
 
+def outlined(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:
+    """The shapes of ``load``; many letters come piece by piece, by programs."""
+    mine = (x for x in wholes if x.begin(sequences.codes) is not None)
+    whole = next(mine, None)
+    codes = sequences.codes if whole is None else whole.codes
+    needed = max(len(codes), letters if whole is None else 0) + 1
+    letters_there = jax.ShapeDtypeStruct((_room(needed, LETTER_ROOMS),), np.uint8)
+    if len(codes) >= MANY_LETTERS:
+        piece = jax.ShapeDtypeStruct((PIECE,), np.uint8)
+        letters_there = _with_piece(
+            _no_letters(size=letters_there.size), piece, np.int32(0)
+        )
+    room = _room(max(len(sequences), count), SEQUENCE_ROOMS)
+    numbers = jax.ShapeDtypeStruct((room,), np.int32)
+    return DeviceSequences(letters_there, numbers, numbers)
+
+
 def letters_of(sequences, wholes=(), least=0) -> tuple:
     """(codes for JAX's default device, where those of the sequences begin): their own,
     for so many at least, or one of ``wholes`` that they are some of."""
@@ -107,13 +125,18 @@ def _letters(codes, least) -> np.ndarray | jax.Array:
     needed = max(len(codes), least) + 1
     if len(codes) < MANY_LETTERS:
         return _long(codes, np.uint8, needed, LETTER_ROOMS)
-    array = jnp.zeros(_room(needed, LETTER_ROOMS), jnp.uint8)
+    array = _no_letters(size=_room(needed, LETTER_ROOMS))
     for start in range(0, len(codes), PIECE):
         piece = codes[start : start + PIECE]
         if len(piece) < PIECE:
             piece = np.pad(piece, (0, PIECE - len(piece)))
         array = _with_piece(array, piece, np.int32(start))
     return array
+
+
+@program(("size",))
+def _no_letters(*, size):
+    return jnp.zeros(size, jnp.uint8)
 
 
 @program(donate_argnums=0)

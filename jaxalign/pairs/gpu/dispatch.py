@@ -147,8 +147,6 @@ def run(job: DeviceJob, launches, output, tell, whole=True) -> list[tuple[int, i
         assert result is not None
         shared.result, shared.spilled = None, True
         too_large = _again(replace(job, result=None), result, launches)
-    shared.path_runs = max(shared.path_runs, job.path_runs)
-    shared.mean_runs = max(shared.mean_runs, job.mean_runs)
     return too_large
 
 
@@ -232,10 +230,10 @@ def _all(job: DeviceJob, launches, counted=False) -> list:
             if todo and not failed and len(waiting) < LAUNCHES_AHEAD:
                 launch, *rest = _within(job, todo.popleft())
                 todo.extendleft(reversed(rest))
-                waiting.append((launch, issue(job, launch), job.path_runs))
+                waiting.append((launch, issue(job, launch)))
             elif waiting:
-                launch, result, path_runs = waiting.popleft()
-                again += _look(job, launch, result, path_runs, counted)
+                launch, result = waiting.popleft()
+                again += _look(job, launch, result, counted)
             else:  # nothing else is in flight
                 again += _apart(job, *failed.popleft(), counted)
         except RuntimeFailure as error:
@@ -261,23 +259,20 @@ def _apart(job: DeviceJob, launch, error, counted) -> list:
     while todo:
         launch = todo.popleft()
         try:
-            again += _look(job, launch, issue(job, launch), job.path_runs, counted)
+            again += _look(job, launch, issue(job, launch), counted)
         except RuntimeFailure as failure:
             todo.extendleft(reversed(halves(job, launch, failure, alone=True)))
     return again
 
 
-def _look(job: DeviceJob, launch, result, path_runs, counted) -> list:
+def _look(job: DeviceJob, launch, result, counted) -> list:
     """Wait for a launch, and put its rows where they belong; if its paths are longer
-    than thought, issue it again before. Pairs that have to run again.
-
-    path_runs : runs of a path that it had room for.
-    """
+    than thought, issue it again before. Pairs that have to run again."""
     repeat, longest, total = (int(x) for x in np.asarray(result.totals))
-    if job.steps and (longest > path_runs or total > len(result.runs)):
-        job.path_runs = bucket(longest, 2, job.path_runs)
-        job.mean_runs = bucket(-(-total // launch.pairs), 2, job.mean_runs)
-        result = issue(job, launch)
+    if job.steps and (longest > launch.path_runs or total > len(result.runs)):
+        runs = bucket(longest, 4, launch.path_runs)
+        mean = bucket(-(-total // launch.pairs), 4, launch.mean_runs)
+        result = issue(job, replace(launch, path_runs=runs, mean_runs=mean))
         result.totals.block_until_ready()
     at = np.nonzero(np.asarray(result.again)) if repeat else None
     cells_done = 0 if counted else cells(job.task.job, launch)

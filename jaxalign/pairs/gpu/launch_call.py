@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from jaxalign.pairs.gpu import device_arrays, launch_size, transfer
-from jaxalign.pairs.gpu.device_arrays import LaunchResult
+from jaxalign.pairs.gpu.device_arrays import Form, LaunchArrays, LaunchResult
 from jaxalign.pairs.gpu.device_job import DeviceJob
 from jaxalign.pairs.gpu.device_memory import budget
 from jaxalign.pairs.gpu.launch_plan import zipped
@@ -17,32 +17,19 @@ from jaxalign.pairs.windows import Partition
 from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.devices import default_device
 from jaxalign.runtime.pipeline import in_background
-from jaxalign.runtime.programs import stored
 
 # Compilations side by side: tracing and lowering hold Python's lock, so that more would
 # all end late, and no launch could begin meanwhile.
 COMPILE_THREADS = 4
-# Static arguments of the kernels.
-STATIC = ("runs", "shape", "interpret", "records")
 
 
 def issue(job: DeviceJob, launch) -> LaunchResult:
     """Issue a launch; nothing waits."""
-    call, options = _call(job, launch)
-    arrays, pairs = _gathered(job, launch)
-    result = call(job.problem, *arrays, **options)
-    return device_arrays.launch_result(
-        result._replace(overflow=None) if launch.proven else result,
-        pairs,
-        split=job.kernels.split_identity if job.task.output == "identity" else None,
-        capacity=job.capacity(launch) if job.steps else 0,
-    )
+    return device_arrays.launched(_arrays(job, launch), form=_form(job, launch))
 
 
 def launch_scores(job: DeviceJob, launch) -> jax.Array:
-    call, options = _call(job, launch)
-    arrays, _ = _gathered(job, launch)
-    return call(job.problem, *arrays, **options).score
+    return device_arrays.launched_scores(_arrays(job, launch), form=_form(job, launch))
 
 
 def compile_all(job: DeviceJob, launches) -> list[Future]:
@@ -64,21 +51,20 @@ def compile_all(job: DeviceJob, launches) -> list[Future]:
     device = default_device()
 
     def prepare_one(launch):
-        call, options = _call(job, launch)
         # What fails here fails again where the launch is issued.
         with suppress(RuntimeFailure), jax.default_device(device):
-            arrays, _ = _gathered(job, launch)
-            call.prepare(job.problem, *arrays, **options)
+            arrays, form = _arrays(job, launch), _form(job, launch)
+            call = device_arrays.launched
+            if job.task.top is not None:
+                call = device_arrays.launched_scores
+            call.prepare(arrays, form=form)
 
     return in_background(prepare_one, distinct.values(), COMPILE_THREADS)
 
 
 def _new(job: DeviceJob, launches) -> dict:
     """Launches of static sizes that are not compiled, one of each."""
-    distinct = {
-        (x.rows, x.columns, x.room, x.records, x.slots, x.places, x.dtype, x.shape): x
-        for x in launches
-    }
+    distinct = {x.sizes: x for x in launches}
     return {key: x for key, x in distinct.items() if key not in job.compiled}
 
 
@@ -99,34 +85,38 @@ def launch_ids(launch) -> list:
     ]
 
 
-def _gathered(job: DeviceJob, launch) -> tuple:
-    """The arrays that a launch aligns, and ``Asked``."""
-    task, letters = job.task.job, None
+def _arrays(job: DeviceJob, launch) -> LaunchArrays:
+    """What a launch reads."""
+    stacks = None
+    if launch.shape.stacks:
+        stacks = launch_size.stacks_of(job.task, job.kernels, launch)
+    pairs = np.int32(min(job.task.job.pairs, transfer.MAX_ROWS))
+    ids = launch_ids(launch)
+    return LaunchArrays(job.problem, *job.sides, *ids, job.order, pairs, stacks)
+
+
+def _form(job: DeviceJob, launch) -> Form:
+    """What the program of a launch depends on beside its arrays."""
+    task, letters, kernels = job.task.job, None, job.kernels
     if launch.room:
-        options = ("room", launch.room), ("shape", launch.shape)
-        letters = job.kernels.letters, options
-    return device_arrays.gather(
-        *job.sides,
-        *launch_ids(launch),
-        job.order,
-        np.int32(min(task.pairs, transfer.MAX_ROWS)),
+        like = kernels.letters_shape(launch.shape)
+        letters = kernels.letters, (("room", launch.room), ("shape", like))
+    options = {
+        "runs": launch.path_runs,
+        "shape": launch.shape,
+        "interpret": job.interpret,
+    }
+    options |= {"records": launch.records} if launch.records else {}
+    return Form(
         sizes=(launch.rows, launch.columns),
         letters=letters,
         zipped=launch.zipped,
         kind=task.kind,
         once=task.once,
         inclusive=task.include_self,
+        align=kernels.align,
+        options=tuple(options.items()),
+        split=kernels.split_identity if job.task.output == "identity" else None,
+        capacity=launch.mean_runs * launch.pairs,
+        proven=launch.proven,
     )
-
-
-def _call(job: DeviceJob, launch) -> tuple:
-    """The function of the kernels that a launch calls, and its static arguments."""
-    options = {
-        "runs": job.path_runs if job.steps else 0,
-        "shape": launch.shape,
-        "interpret": job.interpret,
-    }
-    options |= {"records": launch.records} if launch.records else {}
-    if launch.shape.stacks:
-        options["stacks"] = launch_size.stacks_of(job.task, job.kernels, launch)
-    return stored(job.kernels.align, STATIC), options

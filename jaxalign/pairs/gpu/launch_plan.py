@@ -118,7 +118,7 @@ def _kind(task, kernels, length):
     s = launch_size.shape(task, kernels, length, "int16")
     return (
         s,
-        launch_size.rows_of_query(kernels, s, length),
+        launch_size.array_rows(task, kernels, length),
         _range(task, kernels, length),
     )
 

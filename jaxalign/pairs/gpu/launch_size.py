@@ -1,6 +1,8 @@
 """The arrays of a launch: how many queries and targets, letters, checkpoints.
 
-Static sizes are few, since each of them is a compilation; lengths are data.
+Static sizes are rungs of short ladders, since each of them is a compilation. Which rung
+depends on the lengths of a job, its mode, type and output, and on nothing else; lengths
+themselves are data.
 """
 
 from dataclasses import dataclass, field, replace
@@ -14,16 +16,19 @@ from jaxalign.runtime.lengths import bucket
 # Queries, targets and zipped pairs of a launch; what fits and is needed is taken.
 QUERY_COUNTS, LIST_SIZES = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
 FEW_PAIRS = 1024  # zipped, of a job: all wait for the longest
-TARGET_COUNTS = (16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64)
+TARGET_COUNTS = (16384, 4096, 1024, 256, 64)
 CHECKPOINTED_TARGETS = 4096  # targets of a launch that keeps checkpoints
-LETTER_WORDS = 2**22  # words of letters of targets
-# Targets, and times the room, for few queries: fewer launches wait for last programs
-WIDE_TARGETS, WIDE_ROOM_RATIO = (2**18, 2**17, 2**16, 2**15), 16
+WIDE_TARGETS = 2**18, 2**16  # of few queries: fewer launches wait for last programs
+LIST_LETTERS = 2**26  # of each side of zipped pairs
+MEAN_LETTERS = 512  # of a target, that a launch has room for
+LEAST_ROWS = 1536  # letters of an array of queries
+RECORDS_RATIO = 8  # between the rungs of room for checkpoints
 # Cells; fewer, a second of an H200, take one height of strips: compiling costs more
 COARSE_CELLS = 10**12
 MIN_STRIP_ROWS = 384  # rows
-PATH_RUNS = 256  # kept of a path; a launch with a longer one is compiled and runs again
-MEAN_RUNS = 16  # … and of all paths of a launch, a pair
+# Letters of a query, runs kept of a path, and of all paths of a launch a pair; a launch
+# with longer ones runs again.
+PATH_ROOMS = ((LEAST_ROWS, 256, 64), (None, 512, 128))
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,16 @@ class Launch:
     dtype: str = ""
     proven: bool = True  # else the kernels say which scores may have left the dtype
     shape: object = None  # ``kernels.Fill``
+    path_runs: int = 0  # room for the runs of a path, where these are asked for
+    mean_runs: int = 0  # … and for those of all paths, a pair
+
+    @property
+    def sizes(self) -> tuple:
+        """All that its program depends on."""
+        arrays = self.rows, self.columns, self.room, self.records
+        runs = self.path_runs, self.mean_runs
+        kind = self.dtype, self.proven, self.shape
+        return *arrays, self.slots, self.places, *runs, *kind
 
     @property
     def pairs(self) -> int:
@@ -78,11 +93,12 @@ class LaunchSizes:
             m = task.job.most[0]  # one shape for all
         s = shape(task, kernels, m, chosen[0], self.listed)
         if self.listed:
-            rows, columns = (kernels.bucket(n) for n in longest)
+            rows = columns = array_rows(task, kernels, max(longest))
         else:
-            rows, columns = rows_of_query(kernels, s, m), 0
+            rows, columns = array_rows(task, kernels, m), 0
+        runs = path_room(rows) if task.output == "alignment" else (0, 0)
         empty = Launch(queries, targets, rows, columns, 0, 0, 0, 0,
-                       self.listed, *chosen, s)  # fmt: skip
+                       self.listed, *chosen, s, *runs)  # fmt: skip
         if task.paths:  # whether checkpoints fit depends on who is there
             fits = (
                 x
@@ -110,7 +126,7 @@ class LaunchSizes:
     def _fitting(self, empty: Launch):
         """A launch in all sizes that fit the budget, most pairs first."""
         task, kernels = self.task, self.kernels
-        for slots, places in self._sides():
+        for slots, places in self._sides(empty.rows):
             room = 0 if self.listed else _room(task, kernels, empty.shape, places)
             launch = replace(empty, room=room, slots=slots, places=places)
             if task.paths:
@@ -118,15 +134,20 @@ class LaunchSizes:
             if launch_bytes(task, kernels, launch) <= self.budget:
                 yield launch
 
-    def _sides(self):
-        """(slots, places) to try, most pairs first; ``Task.window`` bounds both."""
+    def _sides(self, rows):
+        """(slots, places) to try, most pairs first; ``Task.window`` bounds both.
+
+        rows : letters of a query, and in lists of a target
+        """
         task, whole = self.task, self.task.job.whole
         wide = (*WIDE_TARGETS, *TARGET_COUNTS) if _few(task) else TARGET_COUNTS
         limit = task.window or wide[0]
         if self.listed:
             most = FEW_PAIRS if _few_pairs(task) else LIST_SIZES[0]
+            most = min(most, max(LIST_LETTERS // rows, LIST_SIZES[-1]))
             return [(min(p, limit),) * 2 for p in LIST_SIZES if p <= most]
-        needed = bucket(whole.targets if whole else len(task.job.target_lengths))
+        needed = whole.targets if whole else len(task.job.target_lengths)
+        needed = bucket(needed, 4, TARGET_COUNTS[-1])
         needed = min(needed, CHECKPOINTED_TARGETS) if task.paths else needed
         few = QUERY_COUNTS[0] if whole else bucket(len(task.job.query_lengths), 4, 4)
         places = [t for t in wide if t <= needed]
@@ -136,14 +157,14 @@ class LaunchSizes:
 
 
 def shape(task, kernels, longest, dtype, listed=False):
-    """The ``Fill`` for queries of at most ``longest`` letters; paths of short ones take
-    the strips of the others, since compiling costs more."""
+    """The ``Fill`` for queries of at most ``longest`` letters; lists and paths of short
+    ones take the strips of the others, since compiling costs more."""
     packed = dtype == "int16" and task.output != "identity"
     linear = task.scoring.open == task.scoring.extend
     if _few(task) and not listed:
         sides = task.job.falling
         return kernels.spread(*sides, local=task.local, packed=packed, linear=linear)
-    if task.paths:
+    if task.paths or listed:
         longest = max(longest, min(task.job.most[0], MIN_STRIP_ROWS))
     return kernels.choose(
         longest,
@@ -167,23 +188,30 @@ def _few_pairs(task) -> bool:
     return task.job.kind == "zip" and len(task.job.query_lengths) <= FEW_PAIRS
 
 
-def rows_of_query(kernels, s, length):
-    """Letters of an array of queries: a strip, or a bucket of lengths."""
-    return s.strip if length <= s.strip else kernels.bucket(length)
+def array_rows(task, kernels, length) -> int:
+    """Letters of an array of sequences of up to ``length``: a bucket of lengths. Those
+    of a job with longer ones have no array of their own below ``LEAST_ROWS``."""
+    return kernels.bucket(max(length, min(max(task.job.most), LEAST_ROWS)))
+
+
+def path_room(rows: int) -> tuple[int, int]:
+    """Runs of a path, and of all paths a pair, that a launch has room for."""
+    rooms = (x[1:] for x in PATH_ROOMS if x[0] is None or rows <= x[0])
+    runs, mean = next(rooms)
+    return runs, mean
 
 
 def _room(task, kernels, s, places) -> int:
-    """Rows of letters of a launch: for the longest targets of the job, or all that is
-    sensible. The same for all launches of these sizes."""
+    """Rows of letters of a launch: for targets of ``MEAN_LETTERS``, and the longest
+    ones of the job. The same for all launches of these sizes."""
     ends = kernels.rows_of(task.job.longest(places), s)
-    needed = bucket(int(ends[-1]), 2, 256)
-    room = LETTER_WORDS * (WIDE_ROOM_RATIO if _few(task) else 1)
-    return max(min(needed, room // s.groups), int(ends[0]))
+    room = places * MEAN_LETTERS // (s.columns * s.groups)
+    return max(room, bucket(int(ends[0]), 4, 256))
 
 
 def _with_records(task, kernels, launch, budget):
-    """A launch with room for checkpoints: for the longest sequences of the job, or all
-    that is left of the budget."""
+    """A launch with room for checkpoints: all that is left of the budget, or a rung
+    below that holds those of the longest sequences of the job."""
     s, of = launch.shape, task.job
     each, least = kernels.record_bytes(s), s.tile
     rest = budget - launch_bytes(task, kernels, replace(launch, records=least))
@@ -195,8 +223,10 @@ def _with_records(task, kernels, launch, budget):
         m, n = of.falling[0], of.longest(launch.places)
         m = m[m <= launch.rows][: launch.slots]
         m = np.pad(m, (0, launch.slots - len(m)))
-    needed = bucket(int(kernels.records_of(m, n, s)[-1]), 2, 256)
-    return replace(launch, records=min(needed, rest // each) // least * least)
+    needed, room = int(kernels.records_of(m, n, s)[-1]), max(rest // each, 0)
+    while room // RECORDS_RATIO >= max(needed, least):
+        room //= RECORDS_RATIO
+    return replace(launch, records=room // least * least)
 
 
 def stacks_of(task, kernels, launch):
@@ -231,7 +261,7 @@ def launch_bytes(task, kernels, launch) -> int:
     fill = kernels.fill_bytes(launch.shape, *sizes)
     fill *= 2 if strips else 1  # the best of every lane is put into order
     letters = launch.places * launch.columns + launch.room * launch.shape.groups
-    paths = 4 * (2 * PATH_RUNS + MEAN_RUNS) if task.output == "alignment" else 0
+    paths = 4 * (2 * launch.path_runs + launch.mean_runs)
     profile = 0 if launch.zipped else 160 * launch.slots * launch.rows
     codes = 8 * launch.slots * launch.rows + 40 * letters
     return fill + codes + profile + launch.pairs * (64 + paths)

@@ -12,6 +12,7 @@ from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
 MAX_ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch
+LEAST_ROWS = 1024  # that there is room for where a filter has passed
 FILTER_SLACK = 1e-5  # of a threshold, above what float32 loses
 
 
@@ -53,29 +54,43 @@ def columns_to_host(job, ids, zipped, result):
     Pairs that run again are left out.
     """
     task = job.task
-    wanted = result.wanted if result.again is None else result.wanted & ~result.again
+    wanted = result.wanted
     if not task.filtered:
         at = np.flatnonzero(np.asarray(wanted))  # taking by number is 8 x a 2-D mask
         columns = {n: np.asarray(x).reshape(-1)[at] for n, x in result.columns.items()}
         return at, columns
-    swaps = task.job.kind == "all" and task.job.once
-    options = {"filters": task.filters, "scale": task.scoring.scale}
-    options |= {"zipped": zipped, "swaps": swaps}
-    lengths = [side.length for side in job.sides]
-    mask, count = filter_mask(result.columns, wanted, *ids, *lengths, **options)
-    count = int(count)
-    size = min(bucket(count, 4, 256), mask.size)
-    index, columns = _compact(mask, result.columns, size=size)
+    count, size = None, LEAST_ROWS
+    while count is None or count > size:
+        size = min(bucket(count or 1, 16, LEAST_ROWS), wanted.size)
+        passing = passing_of(job, ids, zipped, result, wanted, size)
+        count = int(passing[0])
+    _, index, columns = passing
     columns = {name: np.asarray(x)[:count] for name, x in columns.items()}
     return np.asarray(index)[:count], columns
 
 
-@program(("filters", "scale", "zipped", "swaps"))
-def filter_mask(columns, wanted, i, j, m, n, *, filters, scale, zipped, swaps):
-    """(mask, count): all pairs that pass, and some that miss by a hair (float32).
+def passing_of(job, ids, zipped, result, wanted, size: int) -> tuple:
+    """(number of the pairs of a launch that a filter may keep, places (size,) of the
+    first, their columns), on the device."""
+    task = job.task
+    swaps = task.job.kind == "all" and task.job.once
+    options = {"filters": task.filters.form, "zipped": zipped, "swaps": swaps}
+    numbers = task.filters.thresholds, np.float32(task.scoring.scale)
+    lengths = [side.length for side in job.sides]
+    given = result.columns, wanted, *ids, *lengths, *numbers
+    return _passing(*given, **options, size=size)
+
+
+@program(("filters", "zipped", "swaps", "size"))
+def _passing(
+    columns, wanted, i, j, m, n, thresholds, scale, *, filters, zipped, swaps, size
+):
+    """All pairs that pass, and some that miss by a hair (float32).
 
     columns, wanted : grids of a launch; i, j : its ids; m, n : lengths of all
+    thresholds, filters : of ``Filters``, and their form
     """
+    filters = filters.with_thresholds(thresholds)
     if not zipped:
         i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
     if swaps:
@@ -84,11 +99,6 @@ def filter_mask(columns, wanted, i, j, m, n, *, filters, scale, zipped, swaps):
     seen = {name: values.astype(jnp.float32) for name, values in columns.items()}
     seen["score"] = seen["score"] / scale
     mask = wanted & filters.mask(seen, m, n, jnp, FILTER_SLACK)
-    return mask, mask.sum(dtype=jnp.int32)
-
-
-@program(("size",))
-def _compact(mask, columns, size):
-    """Places (size,) of the pairs of a mask, and their columns."""
     (index,) = jnp.nonzero(mask.reshape(-1), size=size, fill_value=0)
-    return index, {name: x.reshape(-1)[index] for name, x in columns.items()}
+    columns = {name: x.reshape(-1)[index] for name, x in columns.items()}
+    return mask.sum(dtype=jnp.int32), index, columns

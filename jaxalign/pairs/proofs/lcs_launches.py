@@ -151,9 +151,11 @@ class LcsLaunches:
             lcs = _launch(self, sides, codes, rows, columns)
             met = np.pad(met, (0, len(lcs) - len(met))).astype(np.int32)
             halves = _halves(m, bound, lcs.shape[0]), _halves(n, bound, lcs.shape[1])
-            static = {"filters": task.filters, "join": bound.sides(m[:1], n[:1])[2]}
-            mask = _mask(lcs, *halves, met, np.float32(bound.cut), **static)
-            return few_pairs.chosen(mask, lcs, self.sizes.pairs)
+            least = np.float32(bound.cut), task.filters.thresholds
+            form = task.filters.form
+            static = {"filters": form, "join": bound.sides(m[:1], n[:1])[2]}
+            found = partial(_near, lcs, *halves, met, *least, **static)
+            return few_pairs.chosen(found, lcs.shape, self.sizes.pairs)
 
     def count(self, queries, targets, device=None) -> np.ndarray:
         """LCS of some queries with some targets, both by index, longest first, and of
@@ -166,8 +168,8 @@ class LcsLaunches:
 
 
 # Static arguments of the kernels.
-MATCH, LCS = ("words", "padding", "wildcard"), ("words", "interpret")
-BLOCKS = ("padding", "room")
+COUNTS = "words", "padding", "wildcard", "interpret"
+BLOCKS = "padding", "room"
 
 
 def _launch(launches: LcsLaunches, sides, codes, rows, columns):
@@ -189,32 +191,27 @@ def _launch(launches: LcsLaunches, sides, codes, rows, columns):
     first, length = few_pairs.places(sides[0], rows, slots)
     words = kernels.query_words(int(length.max(initial=1)))
     options |= {"words": words, "wildcard": alphabet.wildcard_code}
-    table = stored(kernels.match_table, MATCH)(
-        row_codes, first + np.int32(of_rows), length, **options
-    )
-    lcs = stored(kernels.subsequences, LCS)
-    return _narrow(lcs(table, blocks, words=words, interpret=launches.interpret))
+    counts = stored(kernels.subsequence_counts, COUNTS)
+    where = row_codes, first + np.int32(of_rows), length
+    return counts(*where, blocks, interpret=launches.interpret, **options)
 
 
 def _prepare(launches: LcsLaunches, longest: int, device) -> None:
     """Compile the kernel of launches whose longest query has so many letters."""
     kernels, alphabet = launches.kernels, launches.task.scoring.alphabet
     words, padding = kernels.query_words(longest), alphabet.size
-    codes = np.zeros(1, np.uint8)
-    columns = np.zeros(-(-launches.targets // few_pairs.THREADS) * few_pairs.THREADS)
-    sides = np.zeros(launches.query_count(longest)), columns
-    rows, columns = (x.astype(np.int32) for x in sides)
+    columns = -(-launches.targets // few_pairs.THREADS) * few_pairs.THREADS
+    sides = columns, launches.query_count(longest)
+    columns, rows = (jax.ShapeDtypeStruct((count,), np.int32) for count in sides)
+    (codes, _), _ = launches.codes(device)
+    room = launches.sizes.letter_rows
+    layout = partial(kernels.target_blocks, padding=padding, room=room)
+    blocks = jax.eval_shape(layout, codes, columns, columns)
+    counts = stored(kernels.subsequence_counts, COUNTS)
     options = {"words": words, "padding": padding, "wildcard": alphabet.wildcard_code}
-    table = partial(kernels.match_table, **options)
-    options = {"padding": padding, "room": launches.sizes.letter_rows}
-    blocks = partial(kernels.target_blocks, **options)
-    shapes = jax.eval_shape(table, codes, rows, rows)
-    shapes = shapes, jax.eval_shape(blocks, codes, columns, columns)
-    arrays = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
-    lcs = stored(kernels.subsequences, LCS)
     # What fails here fails again where the launch is issued.
     with suppress(RuntimeFailure), jax.default_device(device):
-        lcs.prepare(*arrays, words=words, interpret=None)
+        counts.prepare(codes, rows, rows, blocks, interpret=None, **options)
 
 
 def _halves(lengths, bound, room: int) -> np.ndarray:
@@ -226,22 +223,19 @@ def _halves(lengths, bound, room: int) -> np.ndarray:
     return some
 
 
-@program()
-def _narrow(lcs):
-    return lcs.astype(jnp.int16)
-
-
-@program(("filters", "join"))
-def _mask(lcs, rows, columns, met, cut, *, filters, join):
-    """Which pairs may pass; see ``LcsLaunches.candidates``.
+@program(("filters", "join", "size"))
+def _near(lcs, rows, columns, met, cut, thresholds, *, filters, join, size):
+    """Which pairs may pass (``few_pairs.compact``); see ``LcsLaunches.candidates``.
 
     A pair of a set may be meant the other way round, so the lesser of both denominators
     counts.
     """
+    filters = filters.with_thresholds(thresholds)
     m, n = rows[:, :, None], columns[:, None, :]
     joined = getattr(jnp, join)
     least = jnp.minimum(joined(m[1], n[2]), joined(n[1], m[2]))
     mask = filters.length_mask(m[0] + 0 * n[0], n[0] + 0 * m[0], jnp, FILTER_SLACK)
     quotient = lcs.astype(jnp.float32) / jnp.maximum(least, jnp.float32(0.5))
     mask &= (quotient >= cut - FILTER_SLACK) | (least <= 0)
-    return mask & (jnp.arange(lcs.shape[1], dtype=jnp.int32)[None] < met[:, None])
+    mask &= jnp.arange(lcs.shape[1], dtype=jnp.int32)[None] < met[:, None]
+    return few_pairs.compact(mask, lcs, size)

@@ -1,0 +1,89 @@
+"""The programs of launches, listed from lengths alone: nothing is computed, and no GPU
+is needed (``runtime.program_outline``)."""
+
+import jax
+import numpy as np
+
+from jaxalign.pairs.gpu import (
+    device_arrays,
+    device_memory,
+    device_result,
+    device_sequences,
+    launch_call,
+    launch_plan,
+    transfer,
+)
+from jaxalign.pairs.gpu.device_arrays import Order
+from jaxalign.pairs.gpu.device_job import DeviceJob, problem_of
+from jaxalign.pairs.gpu.launch_size import Launch
+from jaxalign.runtime.program_outline import shapes_of
+
+# Room for the rows of a launch that pass filters
+FILTER_RUNGS = transfer.LEAST_ROWS, 16 * transfer.LEAST_ROWS
+
+
+def of_task(task, kernels) -> None:
+    """The programs of a task of pairs, from the sequences to the columns on the host;
+    with int32 where int16 may not hold all scores."""
+    job = job_of(task, kernels)
+    launches, _ = launch_plan.cut(task, kernels, device_memory.LAUNCH_BYTES)
+    some = _distinct(launches)
+    if unproven := [x for x in some if not x.proven]:
+        first = unproven[0].queries[:1], unproven[0].targets[:1]
+        some += _distinct(launch_call.in_int32(job, *first).blocks)
+    of_launches(job, some)
+
+
+def of_launches(job: DeviceJob, launches: list[Launch]) -> None:
+    """The programs of some launches, and of what they put into a result."""
+    task, held = job.task, None
+    if device_memory.holds(task):
+        held = device_arrays.columns(device_result.names_of(task), task.job.pairs)
+    for launch in launches:
+        result = launch_call.issue(job, launch)
+        if held is None:
+            _to_host(job, launch, result)
+            continue
+        runs = jax.ShapeDtypeStruct((device_result.LEAST_RUNS,), np.uint32)
+        end = jax.ShapeDtypeStruct((), np.int32)
+        held, *_ = device_arrays.put(held, runs, end, result)
+    if held is not None and task.job.pairs > device_arrays.SMALL_ROWS:
+        column = held["score"]
+        device_arrays.piece(column, np.int32(0), size=device_arrays.piece_rows(column))
+
+
+def scores_of_task(task, kernels) -> list:
+    """The programs of the scores of a search; these, as shapes, launch by launch."""
+    job = job_of(task, kernels)
+    launches, _ = launch_plan.cut(task, kernels, device_memory.LAUNCH_BYTES)
+    return [launch_call.launch_scores(job, launch) for launch in _distinct(launches)]
+
+
+def job_of(task, kernels) -> DeviceJob:
+    """``dispatch.prepare`` in shapes."""
+    job = task.job
+    sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
+    targets = device_sequences.outlined(task.targets, *sizes, task.whole_codes)
+    queries = targets
+    if job.kind != "all":
+        queries = device_sequences.outlined(task.queries, *sizes, task.whole_codes)
+    counts = task.shape
+    places = (device_sequences.padded_integers(np.zeros(x), sizes[1]) for x in counts)
+    order = shapes_of(Order._make(places))
+    problem = shapes_of(problem_of(task, kernels))
+    return DeviceJob(task, kernels, (queries, targets), order, problem)
+
+
+def _distinct(launches: list[Launch]) -> list[Launch]:
+    """A launch of each static size."""
+    return list({x.sizes: x for x in launches}.values())
+
+
+def _to_host(job: DeviceJob, launch: Launch, result) -> None:
+    """The programs that take rows of a launch to the host, of few and of more."""
+    if not job.task.filtered:
+        return
+    ids = launch_call.launch_ids(launch)
+    sizes = {min(size, launch.pairs) for size in FILTER_RUNGS}
+    for size in sorted(sizes):
+        transfer.passing_of(job, ids, launch.zipped, result, result.wanted, size)
