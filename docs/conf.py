@@ -55,6 +55,7 @@ CONTENTS = {
 SECTIONS = {  # of the page of public names, and the room of each
     "Two sequences, and many pairs": "pairs",
     "Database search": "database",
+    "Families": "family",
     "Edit distances": "edits",
     "Receptor repertoires": "repertoire",
     "Clusters, splits and audits": "homology",

@@ -11,6 +11,8 @@ from jaxalign.errors import InputError as InputError
 from jaxalign.errors import JaxalignError as JaxalignError
 from jaxalign.errors import MemoryPlanError as MemoryPlanError
 from jaxalign.errors import UsageError as UsageError
+from jaxalign.family.api import search_family as search_family
+from jaxalign.family.result import FamilyAlignment as FamilyAlignment
 from jaxalign.homology.api import audit as audit
 from jaxalign.homology.api import cluster as cluster
 from jaxalign.homology.api import deduplicate as deduplicate

@@ -441,7 +441,7 @@ def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", None)
     verbs = st.sampled_from(
-        ["align", "all", "search", "three", "index", "soft"]
+        ["align", "all", "search", "family", "three", "index", "soft"]
         + ["cluster", "dedup", "split", "audit", "repertoire"]
     )
     words = st.lists(st.sampled_from([*WORDS, *GIVEN]), max_size=5)

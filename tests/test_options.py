@@ -50,6 +50,9 @@ FILTERS |= {"min_length_ratio", "filter"}
 TABLE = ENDS | MACHINE | {"mesh", "window", "output"} | FILTERS
 SEARCH = ENDS | MACHINE | {"window", "top", "align_top", "unknown", "progress"}
 SEARCH |= {"strand", "statistics"}
+FAMILY = MACHINE | {"iterations", "max_evalue", "include", "include_coverage"}
+FAMILY |= {"max_sequences", "min_coverage", "min_query_identity", "max_identity"}
+FAMILY |= {"correct_composition", "unknown", "progress"}
 SOFT = ENDS | {*COSTS, "temperature", "adjacent_gaps", "band", "implementation"}
 THREE = {"gap_model", "mode", "memory_budget", "implementation", "schedule"}
 THREE |= {"traceback", "chunk", "height", "depth"}
@@ -67,6 +70,7 @@ TAKES = {
     "directions": ENDS,
     "search": SEARCH,
     "stream_search": SEARCH | {"skip", "shard", "part_rows"},
+    "search_family": FAMILY,
     "index_database": {"unknown", "force"},
     "open_database": set(),
     "soft_score": SOFT,

@@ -15,6 +15,7 @@ from jaxalign.cli.audit import audit
 from jaxalign.cli.cluster import cluster
 from jaxalign.cli.dedup import dedup
 from jaxalign.cli.demo import demo
+from jaxalign.cli.family import family
 from jaxalign.cli.index import index
 from jaxalign.cli.info import info
 from jaxalign.cli.matrices import matrices
@@ -44,7 +45,7 @@ END_OF_OPTIONS = "--"
 # By what somebody wants to do, in this order.
 VERBS = {
     Group.create_ordered("Align"): (align, all_pairs, three, soft),
-    Group.create_ordered("Search a database"): (search, index),
+    Group.create_ordered("Search a database"): (search, family, index),
     Group.create_ordered("Split without leaks"): (cluster, dedup, split, audit),
     Group.create_ordered("Compare receptors"): (repertoire,),
     Group.create_ordered("This machine"): (info, warmup, selftest, matrices, demo),

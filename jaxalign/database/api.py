@@ -7,26 +7,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import chain, islice
 from typing import Any, Unpack
-
-import numpy as np
 
 from jaxalign import inputs
 from jaxalign.database import (
     hit_list,
     hit_statistics,
-    small_scan,
+    hit_tables,
     strands,
 )
-from jaxalign.database.hit_list import Hits
 from jaxalign.database.options import (
     IndexKeywords,
     SearchKeywords,
     SearchOptions,
     pair_options,
 )
-from jaxalign.errors import JaxalignError
 from jaxalign.inputs import SetLike
 from jaxalign.io import encoded_database, fasta_blocks, output
 from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
@@ -35,10 +30,8 @@ from jaxalign.model.numbers import check_whole
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.strands import strands_of
-from jaxalign.model.table import Table, join
-from jaxalign.pairs.api import pairs_table
-from jaxalign.pairs.options import PairOptions, make_task
-from jaxalign.pairs.plan import Task
+from jaxalign.model.table import Table
+from jaxalign.pairs.options import make_task
 from jaxalign.signatures import with_options
 
 
@@ -137,7 +130,7 @@ def hits_of(
     both = strands.laid_out(given, signs)
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:
-        blocks = _read(database, scoring.alphabet, options.unknown, substituted)
+        blocks = read_blocks(database, scoring.alphabet, options.unknown, substituted)
     else:
         blocks = iter(hit_list.blocks_of(sequences))
     nothing = from_parts((), [], scoring.alphabet)
@@ -146,25 +139,15 @@ def hits_of(
     tell = _teller(options, both, sequences)
     sample = hit_statistics.sample_of(options)
     blocks = blocks if sample is None else sample.watch(blocks)
-    hits = _scan(task, blocks, sequences is None, tell)
+    hits = hit_tables.scan(task, blocks, sequences is None, tell)
     hits.info["substituted"] = substituted[0]
-    table = strands.best(_rows(task, hits, sequences), given, signs, options.top)
+    table = strands.best(
+        hit_tables.rows(task, hits, sequences), given, signs, options.top
+    )
     if options.align_top:
-        table = _aligned(table, _path_options(options, table))
+        table = hit_tables.aligned(table, options)
     table = hit_statistics.added(table, hits, sample, options)
     return strands.named(table, given, signs)
-
-
-def _scan(task: Task, blocks: Iterator[Sequences], keep: bool, tell: Any) -> Hits:
-    """The best hits, by rows where the database is small."""
-    if task.implementation in (None, "rows"):
-        first = list(islice(blocks, 1))
-        blocks = chain(first, blocks)
-        if all(small_scan.plan(task, block) is not None for block in first):
-            return small_scan.scan(task, blocks, keep, tell)
-    from jaxalign.database import scan
-
-    return scan.scan(task, blocks, keep, tell)
 
 
 @with_options(SearchOptions)
@@ -241,9 +224,11 @@ def in_memory(database: SetLike, scoring: Scoring) -> Sequences | None:
     return None
 
 
-def _read(
+def read_blocks(
     path: Any, alphabet: Alphabet, unknown: UnknownLetters, substituted: list[int]
 ) -> Iterator[Sequences]:
+    """The blocks of a FASTA file; ``substituted[0]`` counts letters that are read as
+    the wildcard."""
     sizes = hit_list.BLOCK_RESIDUES, hit_list.BLOCK_RECORDS
     for block, count in fasta_blocks.read_blocks(path, alphabet, unknown, *sizes):
         substituted[0] += count
@@ -262,77 +247,12 @@ def _teller(
     return lambda cells: progress(cells, total)
 
 
-def _rows(task: Task, hits: Any, database: Sequences | None) -> Table:
-    """The hits as a table of scores."""
-    query, place = np.nonzero(hits.index >= 0)
-    index, score = hits.index[query, place], hits.score[query, place]
-    targets = database
-    if targets is None:
-        indices = sorted(hits.records)
-        index = np.searchsorted(np.array(indices, np.int64), index)
-        names, codes = ([hits.records[i][k] for i in indices] for k in (0, 1))
-        targets = from_parts(names, codes, task.scoring.alphabet)
-    scale = task.scoring.scale
-    columns = {
-        "query": query.astype(np.int32),
-        "target": index.astype(np.int32),
-        "score": score if scale == 1 else score / scale,
-    }
-    return Table(
-        columns=columns,
-        queries=task.queries,
-        targets=targets,
-        scoring=task.scoring,
-        mode=task.mode,
-        free_ends=task.free,
-        implementation=hits.info["implementation"],
-        info=hits.info,
-    )
-
-
-def _path_options(options: SearchOptions, table: Table) -> PairOptions:
-    """Those of the hits' paths; the GPU kernels have none of a profile's."""
-    if table.scoring.by_position and "pallas" in table.implementation:
-        options = replace(options, implementation="rows", devices=None)
-    return pair_options(options, "alignment")
-
-
-def _aligned(table: Table, options: PairOptions) -> Table:
-    """The same rows with their paths: a ``zip`` job of the hits, in blocks."""
-    parts = [_paths(table, hits, options) for hits in _blocks_of_hits(table)]
-    paths = join(parts, {})
-    seconds = sum(part.info["seconds"] for part in parts)
-    info = table.info | {"align_seconds": seconds}
-    info["seconds"] += seconds
-    info["halved_launches"] += sum(part.info["halved_launches"] for part in parts)
-    columns = paths.columns | {
-        name: table.columns[name] for name in ("query", "target")
-    }
-    return replace(table, columns=columns, info=info, operations=paths.operations,
-                   operation_offsets=paths.operation_offsets)  # fmt: skip
-
-
-def _blocks_of_hits(table: Table) -> list[np.ndarray]:
-    """Row numbers, in runs of as many residues as a block of the database has."""
-    m, n = table.lengths()
-    run = np.cumsum(m + n) // hit_list.BLOCK_RESIDUES
-    return np.split(np.arange(len(table)), np.flatnonzero(np.diff(run)) + 1)
-
-
-def _paths(table: Table, hits: np.ndarray, options: PairOptions) -> Table:
-    queries = table.queries.take(table.columns["query"][hits])
-    targets = table.targets.take(table.columns["target"][hits])
-    paths = pairs_table(queries, targets, table.scoring, options)
-    if (paths.columns["score"] != table.columns["score"][hits]).any():
-        raise JaxalignError("a hit's path scores other than its scan: this is a bug")
-    return paths
-
-
 __all__ = [
     "SearchOptions",
     "hits_of",
     "in_memory",
     "index_database",
     "open_database",
+    "read_blocks",
     "search",
 ]

@@ -1,0 +1,195 @@
+"""The straight line of ``jaxalign family``."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jaxalign.cli import inputs, progress, report
+from jaxalign.cli.family_options import FamilyVerbOptions
+from jaxalign.cli.job import Messages
+from jaxalign.cli.request import devices_of, scoring_of
+from jaxalign.cli.terminal import answer_json
+from jaxalign.errors import UsageError
+from jaxalign.family import api
+from jaxalign.family.api import FamilyAlignment, FamilyOptions
+from jaxalign.io import output
+from jaxalign.io.source import sha256
+from jaxalign.model.show import counted
+
+SUFFIXES = {"a3m": ".a3m", "stockholm": ".sto", "hmm": ".hmm", "pssm": ".pssm"}
+IN_NAMES = "_.-"  # beside letters and digits, as ColabFold's files have it
+
+
+def run(query: str, database: str, options: FamilyVerbOptions) -> int:
+    """``jaxalign family QUERY DB``."""
+    # 1 check options and outputs, 2 read queries, 3 search, 4 write, 5 describe
+    chosen, scoring = settings(options), scoring_of(options.scoring)
+    api.check(chosen)
+    _check_output(query, database, options)
+    messages = Messages(options.messages.quiet)
+    about = options.scoring, options.output.json, messages.warn
+    read = inputs.read((query,), scoring, *about)
+    inputs.check(database)
+    queries = read.sequences[0]
+    paths = _paths(options, queries.names)
+    messages.say(f"{scoring}; {len(queries):,} queries against {database}")
+    with progress.reporting(options.messages.progress, options.messages.quiet) as tell:
+        watched = replace(chosen, progress=tell)
+        families = api.families_of(queries, database, scoring, watched)
+    for family, path in zip(families, paths, strict=True):
+        if path is not None:
+            family.write(path, options.output.format, options.output.force)
+        _describe(family, chosen, messages)
+    _warn_of_letters(families, database, messages)
+    if options.output.json:
+        answer_json(_about(families, read, database, chosen, messages))
+    return 0
+
+
+def settings(options: FamilyVerbOptions) -> FamilyOptions:
+    """The options of the search."""
+    passes, filters, machine = options.passes, options.filters, options.machine
+    return FamilyOptions(
+        iterations=passes.iterations,
+        max_evalue=passes.max_evalue,
+        include=passes.include,
+        include_coverage=passes.include_coverage,
+        max_sequences=passes.max_sequences,
+        min_coverage=filters.min_cov,
+        min_query_identity=filters.min_query_identity,
+        max_identity=filters.max_identity,
+        correct_composition=not passes.no_composition,
+        unknown=options.scoring.unknown,
+        implementation=machine.implementation,
+        memory_budget=machine.memory_budget,
+        threads=machine.threads,
+        devices=devices_of(machine),
+    )
+
+
+def _check_output(query: str, database: str, options: FamilyVerbOptions) -> None:
+    """Refuse what can be, before anything is read."""
+    wanted = options.output
+    if query == database == "-":
+        raise UsageError("'-' twice: standard input can be read once")
+    if wanted.json and wanted.out == output.STDOUT:
+        raise UsageError("--json takes standard output: the alignment needs -o FILE")
+    if wanted.out and not _is_folder(wanted.out):
+        api.format_of(wanted.out, wanted.format)
+        output.check(wanted.out, wanted.force)
+        output.check_inputs(wanted.out, (query, database, options.scoring.matrix))
+
+
+def _is_folder(out: str) -> bool:
+    return out.endswith("/") or os.path.isdir(out)
+
+
+def _paths(options: FamilyVerbOptions, names: Sequence[str]) -> list[str | None]:
+    """Where the alignment of each query goes.
+
+    Raises
+    ------
+    UsageError
+        Several queries and no folder, or two of them with one file.
+    """
+    wanted = options.output
+    if wanted.out is None and wanted.json:
+        return [None] * len(names)
+    out = wanted.out or output.STDOUT
+    if not _is_folder(out):
+        if len(names) != 1:
+            raise UsageError(f"{len(names)} queries need a folder of files: -o FOLDER/")
+        return [out]
+    os.makedirs(out, exist_ok=True)
+    suffix = SUFFIXES[wanted.format or "a3m"]
+    paths = [os.path.join(out, _file_name(name) + suffix) for name in names]
+    for path, name in zip(paths, names, strict=True):
+        if paths.count(path) > 1:
+            raise UsageError(f"{path}: the file of {name} and of another query")
+        output.check(path, wanted.force)
+    return paths
+
+
+def _file_name(name: str) -> str:
+    return "".join(x if x.isalnum() or x in IN_NAMES else "_" for x in name)
+
+
+def _describe(family: FamilyAlignment, chosen: FamilyOptions, messages: Messages):
+    """Lines about the passes, and what there is in the end."""
+    for number, one in enumerate(family.passes, 1):
+        messages.say(
+            f"{family.name}: pass {number}: {counted(one.hits, 'hit')}, "
+            f"{one.included:,} included, {one.new:,} of them new; {one.seconds:.1f} s"
+        )
+        if one.fitted_to != "database":
+            messages.warn(f"{family.name}, pass {number}: {FITS[one.fitted_to]}")
+    end = "converged" if family.converged else "may go on"
+    if len(family) == 1:
+        bound = f"{chosen.max_evalue:g}"
+        messages.say(
+            f"{family.name}: no relatives with E-values up to {bound}: the alignment "
+            "is the query alone"
+        )
+        return
+    messages.say(
+        f"{family.name}: {counted(len(family), 'row')}, the query's included; Neff "
+        f"{family.neff:.2f} (exponential of the mean entropy of columns); {end}"
+    )
+
+
+FITS = {
+    "shuffled": "too many sequences of the database are related to it: E-values are "
+    "fitted to sequences with their letters in random orders",
+    "none": "its scores fit no distribution, so there are no E-values and no hits",
+}
+
+
+def _warn_of_letters(
+    families: list[FamilyAlignment], database: str, messages: Messages
+) -> None:
+    count = max((x.table.info.get("substituted", 0) for x in families), default=0)
+    if count:
+        messages.warn(f"{database}: {count} unknown letters are read as X")
+
+
+def _about(
+    families: list[FamilyAlignment],
+    read: inputs.Inputs,
+    database: str,
+    chosen: FamilyOptions,
+    messages: Messages,
+) -> dict:
+    """A run as plain values."""
+    info = families[0].table.info if families else {}
+    counts = {name: info.get(name) for name in ("sequences", "residues")}
+    return {
+        "versions": report.versions(),
+        "inputs": report.files(read),
+        "database": {"path": database, "sha256": sha256(database), **counts},
+        "scoring": report.scoring(read.scoring),
+        "max_evalue": chosen.max_evalue,
+        "include": chosen.include_evalue,
+        "families": [_family(family) for family in families],
+        "warnings": messages.warnings,
+    }
+
+
+def _family(family: FamilyAlignment) -> dict:
+    return {
+        "query": family.name,
+        "rows": len(family),
+        "neff": round(family.neff, 4),
+        "converged": family.converged,
+        "passes": [
+            {
+                "hits": one.hits,
+                "included": one.included,
+                "new": one.new,
+                "lambda": one.lambda_,
+                "K": one.k,
+                "fitted_to": one.fitted_to,
+                "seconds": round(one.seconds, 3),
+            }
+            for one in family.passes
+        ],
+    }

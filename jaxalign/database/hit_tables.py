@@ -1,0 +1,97 @@
+"""The hits of a scan as a table, and the same with their paths."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from jaxalign.database import hit_list, small_scan
+from jaxalign.database.hit_list import Hits
+from jaxalign.database.options import SearchOptions, pair_options
+from jaxalign.errors import JaxalignError
+from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.table import Table, join
+from jaxalign.pairs.api import pairs_table
+from jaxalign.pairs.options import PairOptions
+from jaxalign.pairs.plan import Task
+
+
+def scan(task: Task, blocks: Iterator[Sequences], keep: bool, tell: Any) -> Hits:
+    """The best hits, by rows where the database is small."""
+    if task.implementation in (None, "rows"):
+        first = list(islice(blocks, 1))
+        blocks = chain(first, blocks)
+        if all(small_scan.plan(task, block) is not None for block in first):
+            return small_scan.scan(task, blocks, keep, tell)
+    from jaxalign.database.scan import scan as scan_compiled
+
+    return scan_compiled(task, blocks, keep, tell)
+
+
+def rows(task: Task, hits: Any, database: Sequences | None) -> Table:
+    """The hits as a table of scores."""
+    query, place = np.nonzero(hits.index >= 0)
+    index, score = hits.index[query, place], hits.score[query, place]
+    targets = database
+    if targets is None:
+        indices = sorted(hits.records)
+        index = np.searchsorted(np.array(indices, np.int64), index)
+        names, codes = ([hits.records[i][k] for i in indices] for k in (0, 1))
+        targets = from_parts(names, codes, task.scoring.alphabet)
+    scale = task.scoring.scale
+    columns = {
+        "query": query.astype(np.int32),
+        "target": index.astype(np.int32),
+        "score": score if scale == 1 else score / scale,
+    }
+    return Table(
+        columns=columns,
+        queries=task.queries,
+        targets=targets,
+        scoring=task.scoring,
+        mode=task.mode,
+        free_ends=task.free,
+        implementation=hits.info["implementation"],
+        info=hits.info,
+    )
+
+
+def _path_options(options: SearchOptions, table: Table) -> PairOptions:
+    """Those of the hits' paths; the GPU kernels have none of a profile's."""
+    if table.scoring.by_position and "pallas" in table.implementation:
+        options = replace(options, implementation="rows", devices=None)
+    return pair_options(options, "alignment")
+
+
+def aligned(table: Table, options: SearchOptions) -> Table:
+    """The same rows with their paths: a ``zip`` job of the hits, in blocks."""
+    chosen = _path_options(options, table)
+    parts = [_paths(table, hits, chosen) for hits in _blocks_of_hits(table)]
+    paths = join(parts, {})
+    seconds = sum(part.info["seconds"] for part in parts)
+    info = table.info | {"align_seconds": seconds}
+    info["seconds"] += seconds
+    info["halved_launches"] += sum(part.info["halved_launches"] for part in parts)
+    columns = paths.columns | {
+        name: table.columns[name] for name in ("query", "target")
+    }
+    return replace(table, columns=columns, info=info, operations=paths.operations,
+                   operation_offsets=paths.operation_offsets)  # fmt: skip
+
+
+def _blocks_of_hits(table: Table) -> list[np.ndarray]:
+    """Row numbers, in runs of as many residues as a block of the database has."""
+    m, n = table.lengths()
+    run = np.cumsum(m + n) // hit_list.BLOCK_RESIDUES
+    return np.split(np.arange(len(table)), np.flatnonzero(np.diff(run)) + 1)
+
+
+def _paths(table: Table, hits: np.ndarray, options: PairOptions) -> Table:
+    queries = table.queries.take(table.columns["query"][hits])
+    targets = table.targets.take(table.columns["target"][hits])
+    paths = pairs_table(queries, targets, table.scoring, options)
+    if (paths.columns["score"] != table.columns["score"][hits]).any():
+        raise JaxalignError("a hit's path scores other than its scan: this is a bug")
+    return paths

@@ -1,0 +1,1 @@
+"""Alignments of a query with its relatives, by iterated exhaustive search."""

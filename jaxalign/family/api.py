@@ -1,0 +1,129 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""The public function of families: an iterated, exhaustive search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Unpack
+
+from jaxalign import inputs
+from jaxalign.database.api import in_memory, read_blocks
+from jaxalign.errors import UsageError
+from jaxalign.family import engine
+from jaxalign.family.formats import format_of
+from jaxalign.family.options import FamilyKeywords, FamilyOptions, check
+from jaxalign.family.passes import Source
+from jaxalign.family.result import FamilyAlignment
+from jaxalign.inputs import SetLike
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.signatures import with_options
+
+
+@with_options(FamilyOptions)
+def search_family(
+    queries: SetLike,
+    database: SetLike,
+    scoring: ScoringLike = None,
+    **options: Unpack[FamilyKeywords],
+) -> list[FamilyAlignment]:
+    """Find the relatives of proteins in a database, and align them to each.
+
+    The first pass is a search by the sequence; the next ones are by a profile of the
+    hits, until a pass includes no other hits than the one before. Every score of every
+    pass is computed. E-values are those of scores of that query or profile with this
+    database (``statistics="fitted"`` of ``search``).
+
+    Parameters
+    ----------
+    queries, database, scoring : as in ``search``
+        Of proteins. FASTA is read once a pass for all queries, never held whole. The
+        gap costs are those of all passes.
+    iterations : int
+        Passes at most.
+    max_evalue : float
+        Hits up to it are in the result.
+    include : float, optional
+        Hits up to it are in the next profile; ``max_evalue`` by default.
+    include_coverage : float
+        … if they have residues at this part of the query's positions.
+    max_sequences : int
+        Hits of a pass at most, the best.
+    min_coverage, min_query_identity, max_identity : float
+        Rows that the result keeps: ``-cov``, ``-qid`` and ``-id`` of hhfilter, as
+        fractions. Rows with residues at fewer of the positions, or fewer of them the
+        query's, go; of two rows that are more alike, the one with fewer residues.
+    correct_composition : bool
+        Whether a hit loses the score that its composition explains (HMMER's second null
+        model).
+    unknown, implementation, memory_budget, threads, devices, progress : as in
+        ``search``
+
+    Returns
+    -------
+    list of FamilyAlignment
+        One for each query, in their order; of a query without relatives it has one row.
+
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError, DeviceError
+        As ``search``; other letters than those of proteins, or standard input as a
+        database of several passes.
+
+    Notes
+    -----
+    Altschul et al., Nucleic Acids Research 25:3389 (1997); Johnson, Eddy and Portugaly,
+    BMC Bioinformatics 11:431 (2010).
+
+    Examples
+    --------
+    >>> from importlib.resources import files
+    >>> import jaxalign
+    >>> globins = str(files("jaxalign.data") / "globins.fasta")
+    >>> query = "VLSPADKTNVKAAWGKVGAHAGEYGAEALERMFLSFPTTKTYFPHFDLSHGSAQVKGHGKKVADALTN"
+    >>> (family,) = jaxalign.search_family([("alpha", query)], globins)
+    >>> family.converged, family.names[:2]
+    (True, ('alpha', 'P69905'))
+    """
+    return families_of(queries, database, scoring, FamilyOptions(**options))
+
+
+def families_of(
+    queries: SetLike, database: SetLike, scoring: ScoringLike, options: FamilyOptions
+) -> list[FamilyAlignment]:
+    """``search_family``, its options packed."""
+    # 1 check and encode, 2 the passes, 3 filters
+    check(options)
+    chosen = as_scoring(scoring)
+    if chosen.alphabet.kind != "protein" or chosen.scale != 1:
+        raise UsageError(f"{chosen}: a family is of proteins, its scores are whole")
+    encoded = inputs.sets(chosen, queries, unknown=options.unknown)[0]
+    source = source_of(database, chosen, options)
+    return engine.run(encoded, source, chosen, options)
+
+
+def source_of(database: SetLike, scoring: Scoring, options: FamilyOptions) -> Source:
+    """Where the database comes from, in every pass."""
+    sequences = in_memory(database, scoring)
+    if sequences is None and database == "-" and options.iterations > 1:
+        raise UsageError("a database of several passes is no standard input")
+
+    substituted = [0]
+
+    def read() -> Iterator[Sequences]:
+        substituted[0] = 0
+        about = scoring.alphabet, options.unknown, substituted
+        return read_blocks(database, *about)
+
+    return Source(sequences, read, substituted)
+
+
+__all__ = [
+    "FamilyAlignment",
+    "FamilyOptions",
+    "check",
+    "families_of",
+    "format_of",
+    "search_family",
+]

@@ -1,0 +1,421 @@
+"""Iterated search: alignments, weights, filters and files, each by plain loops."""
+
+import gzip
+import string
+from collections import Counter
+from importlib.resources import files
+from math import exp, log
+
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign.errors import UsageError
+from jaxalign.family import aligned_rows, composition, diversity, filters
+from jaxalign.io import fasta
+from jaxalign.model.profile_counts import FREQUENCIES
+
+GLOBINS = files("jaxalign.data") / "globins.fasta"
+ALPHA = "VLSPADKTNVKAAWGKVGAHAGEYGAEALERMFLSFPTTKTYFPHFDLSHGSAQVKGHGKKVADALTNAVAHVDDM"
+LETTERS = "ARNDCQEGHILKMFPSTWYV"
+
+
+@pytest.fixture(scope="module")
+def family():
+    (result,) = jaxalign.search_family([("alpha", ALPHA)], str(GLOBINS))
+    return result
+
+
+@pytest.fixture(scope="module")
+def database():
+    return fasta.read(str(GLOBINS), jaxalign.Scoring().alphabet)
+
+
+# What three readers of a3m do with a file, in our words.
+
+
+def alphafold3(text, query):
+    """AlphaFold 3, ``data/msa.py`` and its parser: lines of a record are joined;
+    without lower case all rows have the query's length, and the first is the query;
+    letters are those of proteins and -."""
+    rows = []
+    for line in text.splitlines():
+        if line.startswith(">"):
+            rows.append("")
+        elif line.strip():
+            rows[-1] += line.strip()
+    removed = str.maketrans("", "", string.ascii_lowercase)
+    aligned = [row.translate(removed) for row in rows]
+    assert aligned[0] == query
+    assert {len(row) for row in aligned} == {len(query)}
+    assert set("".join(rows)) <= set(string.ascii_letters + "-")
+    return aligned
+
+
+def boltz(text):
+    """Boltz, ``data/parse/a3m.py``: one line a row; lower case counts insertions;
+    anything else is a known letter."""
+    known = set(LETTERS + "XJBZOU-")
+    rows = []
+    for line in text.splitlines():
+        line = line.strip()
+        if line and line[0] not in "#>":
+            rows.append([letter for letter in line if not letter.islower()])
+    assert all(set(row) <= known for row in rows)
+    assert {len(row) for row in rows} == {len(rows[0])}
+    return ["".join(row) for row in rows]
+
+
+def colabfold(text):
+    """ColabFold, ``input.py``: lines that begin with # are left out; the first record
+    is the query, and has no gap."""
+    assert not text.startswith("#")
+    records = text.split(">")[1:]
+    rows = ["".join(record.split("\n")[1:]) for record in records]
+    assert rows[0].isupper() and "-" not in rows[0]
+    return rows
+
+
+def test_readers_of_a3m_take_it(family, tmp_path):
+    family.write(tmp_path / "a.a3m")
+    text = (tmp_path / "a.a3m").read_text()
+    rows = alphafold3(text, ALPHA)
+    assert rows == boltz(text) and len(rows) == len(family)
+    removed = str.maketrans("", "", string.ascii_lowercase)
+    assert [row.translate(removed) for row in colabfold(text)] == rows
+
+
+def test_letters_that_no_reader_knows_are_x(tmp_path):
+    near = "*" + ALPHA[1:30] + "*U" + ALPHA[32:]
+    (tmp_path / "d.fa").write_text(f">near\n{near}\n>far\n{ALPHA[::-1]}\n")
+    query = [("q", ALPHA[:-1] + "*")]
+    (result,) = jaxalign.search_family(query, tmp_path / "d.fa", unknown="X")
+    assert result.query.endswith("X") and len(result) == 2
+    result.write(tmp_path / "a.a3m")
+    text = (tmp_path / "a.a3m").read_text()
+    assert alphafold3(text, ALPHA[:-1] + "X") == boltz(text)
+    assert result.table.info["substituted"] == 1
+
+
+def test_rows_are_the_residues_of_their_spans(family, database):
+    assert family.rows()[0] == ALPHA
+    for k, row in enumerate(family.rows()[1:]):
+        target = database.names.index(family.names[k + 1])
+        start, end = family.table["target_start"][k], family.table["target_end"][k]
+        assert row.replace("-", "").upper() == database.text(target)[start:end]
+        assert sum(not letter.islower() for letter in row) == len(ALPHA)
+
+
+def test_rows_are_those_of_the_paths(family):
+    """Column by column, from the alignment as the table shows it."""
+    for k, row in enumerate(family.rows()[1:]):
+        shown = family.table.alignment(k)
+        top, bottom = shown.rows()
+        start, end = family.table["query_start"][k], family.table["query_end"][k]
+        expected = "-" * start
+        for a, b in zip(top, bottom, strict=True):
+            expected += b.lower() if a == "-" else b
+        assert row == expected + "-" * (len(ALPHA) - end)
+
+
+def test_codes_are_those_of_the_rows(family):
+    for row, codes in zip(family.rows(), family.codes, strict=True):
+        upper = [letter for letter in row if not letter.islower()]
+        expected = [-1 if x == "-" else LETTERS.index(x) for x in upper]
+        assert codes.tolist() == expected
+
+
+def test_scores_are_those_of_the_profile(family):
+    """The last pass searched by a profile: every path is scored again, by hand."""
+    scoring = family.table.scoring
+    assert scoring.by_position
+    for k, row in enumerate(family.rows()[1:]):
+        total, position, kind = 0, 0, ""
+        for letter in row[: len(row.rstrip("-"))]:
+            before, kind = kind, "M" if letter.isupper() else letter and "I"
+            kind = "D" if letter == "-" else kind
+            if kind == "M":
+                total += scoring.scores[position, LETTERS.index(letter)]
+            elif position > family.table["query_start"][k] or kind == "I":
+                total -= scoring.gap_extend if kind == before else scoring.gap_open
+            position += kind != "I"
+        assert total == family.table["score"][k]
+
+
+def test_evalues_fall_with_the_score_that_is_left(family):
+    left = family.table["score"] - family.table["bias"]
+    assert (np.diff(family.table["evalue"]) >= 0).all()
+    assert (np.diff(left) <= 0).all() and (family.table["bias"] > 0).all()
+    last = family.passes[-1]
+    space = len(ALPHA) * family.table.info["residues"]
+    expected = last.k * space * np.exp(-last.lambda_ * left)
+    np.testing.assert_allclose(family.table["evalue"], expected, rtol=1e-9)
+
+
+def naive_lost(family, k):
+    """HMMER's second null model for one hit, by loops."""
+    scoring, unit = family.table.scoring, family.profile.unit
+    row = family.rows()[k + 1]
+    emitted, count, seen, position = Counter(), 0, Counter(), 0
+    for letter in row:
+        if letter != "-":
+            count += 1
+            seen[letter.upper()] += 1
+            for a, name in enumerate(LETTERS):
+                odds = exp(unit * scoring.scores[position, a])
+                emitted[name] += odds if letter.isupper() else 1
+        position += not letter.islower()
+    bias = sum(n * log(emitted[x] / count) for x, n in seen.items())
+    return log(1 + exp(bias) / 256) / unit
+
+
+def test_composition(family):
+    expected = [naive_lost(family, k) for k in range(len(family) - 1)]
+    np.testing.assert_allclose(family.table["bias"], expected, rtol=1e-9)
+    (plain,) = jaxalign.search_family(
+        [("alpha", ALPHA)], str(GLOBINS), correct_composition=False, iterations=1
+    )
+    assert not plain.table["bias"].any()
+
+
+@pytest.mark.parametrize("matrix", ["BLOSUM62", "BLOSUM50", "PAM70"])
+def test_unit_of_a_matrix(matrix):
+    scores = jaxalign.Scoring(matrix).scores
+    unit = composition.unit_of(scores)
+    total = sum(
+        FREQUENCIES[a] * FREQUENCIES[b] * exp(unit * scores[a, b])
+        for a in range(20)
+        for b in range(20)
+    )
+    assert unit > 0 and total == pytest.approx(1, abs=1e-9)
+
+
+def random_rows(seed, count=14, length=23):
+    rng = np.random.default_rng(seed)
+    query = rng.integers(0, 20, length)
+    rows = np.where(rng.random((count, length)) < 0.6, query, rng.integers(0, 24))
+    other = rng.random((count, length)) < 0.25
+    rows[other] = rng.integers(0, 22, other.sum())
+    for row in rows:
+        row[: rng.integers(0, 9)] = -1
+        row[length - rng.integers(0, 9) :] = -1
+    rows[3:6] = rows[2]
+    rows[rng.random((count, length)) < 0.1] = -1
+    return query.astype(np.uint8), rows.astype(np.int8)
+
+
+def naive_kept(query, rows, coverage, query_identity, most):
+    """hhfilter's rules, one residue after the other."""
+    candidates = []
+    for k, row in enumerate(rows):
+        residues = [i for i, x in enumerate(row) if 0 <= x < 20]
+        equal = sum(row[i] == query[i] for i in residues)
+        enough = len(residues) >= coverage * len(query) and residues
+        if enough and equal >= query_identity * len(residues) - 1e-4:
+            candidates.append((-len(residues), k))
+    staying = [query]
+    result = []
+    for _, k in sorted(candidates):
+        for other in staying:
+            pairs = [
+                (x, y)
+                for x, y in zip(rows[k], other, strict=True)
+                if 0 <= x < 20 and 0 <= y < 20
+            ]
+            differing = sum(x != y for x, y in pairs)
+            if pairs and differing <= (0.9999 - most) * len(pairs):
+                break
+        else:
+            result.append(k)
+            staying.append(rows[k])
+    return sorted(result)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "bounds", [(0.6, 0, 1), (0, 0.55, 1), (0, 0, 0.8), (0.5, 0.4, 0.62), (0, 0, 0.3)]
+)
+def test_filters(seed, bounds):
+    query, rows = random_rows(seed)
+    expected = (
+        naive_kept(query, rows, *bounds)
+        if bounds[2] < 1
+        else naive_kept(query, rows, *bounds[:2], 9)
+    )
+    kept = filters.kept(query, rows, *bounds).tolist()
+    assert kept == expected and (0 < len(kept) < len(rows) or bounds[2] == 0.3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_neff(seed):
+    query, rows = random_rows(seed)
+    rows = np.vstack([query.astype(np.int8)[None], rows])
+    weights = np.zeros(len(rows))
+    for column in rows.T:
+        counts = Counter(x for x in column.tolist() if 0 <= x < 20)
+        for k, x in enumerate(column.tolist()):
+            if 0 <= x < 20:
+                weights[k] += 1 / (len(counts) * counts[x])
+    entropies = []
+    for column in rows.T:
+        sums = Counter()
+        for k, x in enumerate(column.tolist()):
+            if 0 <= x < 20:
+                sums[x] += weights[k]
+        total = sum(sums.values())
+        entropies.append(-sum(v / total * log(v / total) for v in sums.values()))
+    assert diversity.by_entropy(rows) == pytest.approx(exp(np.mean(entropies)))
+    depth = np.zeros(rows.shape[1])
+    for row in rows:
+        alike = 0
+        for other in rows:
+            here, there = ((x >= 0) & (x < 20) for x in (row, other))
+            equal = (here & there & (row == other)).sum()
+            alike += equal >= 0.8 * (here | there).sum() - 1e-3
+        depth += ((row >= 0) & (row < 20)) / alike
+    assert diversity.by_clusters(rows) == pytest.approx(np.median(depth))
+    assert diversity.by_entropy(rows[:1]) == 1 == diversity.by_clusters(rows[:1])
+
+
+def test_the_profile_is_searched_next(family):
+    """A pass by hand gives the hits of the third one."""
+    options = {"iterations": 2, "correct_composition": False}
+    about = [("alpha", ALPHA)], str(GLOBINS)
+    (second,) = jaxalign.search_family(*about, **options)
+    options["iterations"] = 3
+    (third,) = jaxalign.search_family(*about, **options)
+    hits = jaxalign.search(second.profile, str(GLOBINS), statistics="fitted")
+    hits = hits.filter(hits["evalue"] <= 1e-3)
+    names = [hits.targets.names[k] for k in hits["target"]]
+    assert tuple(names) == third.names[1:]
+    np.testing.assert_array_equal(hits["score"], third.table["score"])
+    np.testing.assert_allclose(hits["evalue"], third.table["evalue"])
+
+
+def test_queries_share_a_pass_and_files_are_read_in_blocks(tmp_path, monkeypatch):
+    from jaxalign.database import hit_list
+
+    packed = tmp_path / "globins.fa.gz"
+    packed.write_bytes(gzip.compress(GLOBINS.read_bytes()))
+    queries = [("rev", ALPHA[::-1]), ("short", ALPHA[30:70])]
+    whole = fasta.read(str(GLOBINS), jaxalign.Scoring().alphabet)
+    twice = {"iterations": 2, "max_evalue": 1}
+    each = [jaxalign.search_family([query], whole, **twice)[0] for query in queries]
+    monkeypatch.setattr(hit_list, "BLOCK_RECORDS", 5)
+    together = jaxalign.search_family(queries, packed, **twice)
+    assert len(each[1]) > 3
+    for one, other in zip(each, together, strict=True):
+        assert one.rows() == other.rows() and one.names == other.names
+        np.testing.assert_array_equal(one.profile.scores, other.profile.scores)
+        assert [x.hits for x in one.passes] == [x.hits for x in other.passes]
+
+
+def test_no_relatives():
+    (result,) = jaxalign.search_family([("rev", ALPHA[::-1])], str(GLOBINS))
+    assert result.rows() == [ALPHA[::-1]] and result.converged
+    assert len(result.passes) == 1 and result.neff == 1
+    assert "1 row" in repr(result)
+
+
+def test_what_is_included(database):
+    """A stricter bound, or more coverage, leaves hits out of the profile alone."""
+    about = [("alpha", ALPHA)], database
+    once = {"iterations": 1, "max_evalue": 10}
+    (loose,) = jaxalign.search_family(*about, **once)
+    (strict,) = jaxalign.search_family(*about, **once, include=1e-9)
+    assert strict.rows() == loose.rows()
+    counts = [x.passes[0].included for x in (strict, loose)]
+    assert counts[0] == (loose.table["evalue"] <= 1e-9).sum() < counts[1]
+    (covering,) = jaxalign.search_family(*about, **once, include_coverage=0.97)
+    covered = (covering.codes[1:] >= 0).mean(1) >= 0.97
+    assert 0 < covering.passes[0].included == covered.sum() < counts[1]
+
+
+def test_at_most_so_many(database):
+    (result,) = jaxalign.search_family([("alpha", ALPHA)], database, max_sequences=3)
+    assert len(result) == 4
+
+
+def test_hmm_is_read_back(family, tmp_path):
+    family.write(tmp_path / "a.hmm")
+    profile = jaxalign.Profile.from_hmm(tmp_path / "a.hmm")
+    assert profile.name == "alpha"
+    difference = profile.scores[:, :20] - family.profile.scores[:, :20]
+    shift = np.round(difference.mean(1)).astype(int)[:, None]
+    assert np.abs(difference - shift).max() <= 1  # whole scores sum to no 1
+    for cost, expected in ((profile.gap_open, 11), (profile.gap_extend, 1)):
+        for side in cost:
+            np.testing.assert_allclose(side[1:-1], expected, atol=1e-3)
+
+
+def test_stockholm_is_read_back(family, tmp_path):
+    from Bio import AlignIO
+
+    family.write(tmp_path / "a.sto")
+    record = AlignIO.read(tmp_path / "a.sto", "stockholm")
+    assert [row.id.split("/")[0] for row in record] == list(family.names)
+    marks = [k for k, x in enumerate(record.column_annotations["reference_annotation"])
+             if x == "x"]  # fmt: skip
+    for row, expected in zip(record, family.rows(), strict=True):
+        text = str(row.seq)
+        upper = [letter for letter in expected if not letter.islower()]
+        assert [text[k] for k in marks] == upper
+        assert text.replace(".", "").replace("-", "") == expected.replace("-", "")
+
+
+def test_names_of_stockholm_differ(tmp_path):
+    database = [("q", ALPHA), ("a b", ALPHA[:60]), ("a_b", ALPHA[:60])]
+    (result,) = jaxalign.search_family([("q", ALPHA)], database)
+    result.write(tmp_path / "a.sto")
+    lines = (tmp_path / "a.sto").read_text().splitlines()[2:-2]
+    names = [line.split()[0] for line in lines]
+    assert sorted(names) == ["a_b/1-60", "a_b_2/1-60", "q/1-76", "q_2/1-76"]
+
+
+def test_pssm(family, tmp_path):
+    family.write(tmp_path / "a.txt", "pssm")
+    lines = (tmp_path / "a.txt").read_text().splitlines()[2:]
+    assert lines[0].split() == list(LETTERS) and len(lines) == len(ALPHA) + 1
+    for k, line in enumerate(lines[1:]):
+        number, letter, *scores = line.split()
+        assert (int(number), letter) == (k + 1, ALPHA[k])
+        assert [int(x) for x in scores] == family.profile.scores[k, :20].tolist()
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"iterations": 0}, "iterations = 0"),
+        ({"max_sequences": 0}, "max_sequences = 0"),
+        ({"max_evalue": -1}, "max_evalue = -1"),
+        ({"max_evalue": float("nan")}, "max_evalue = nan"),
+        ({"include": 1.0}, "include = 1"),
+        ({"min_coverage": 1.5}, "min_coverage = 1.5"),
+        ({"include_coverage": "x"}, "include_coverage = 'x'"),
+        ({"scoring": jaxalign.Scoring(match=2, mismatch=-3)}, "proteins"),
+        ({"scoring": jaxalign.Scoring("BLOSUM62", 10.5, 1)}, "whole"),
+        ({"format": "a3m"}, "format"),
+    ],
+)
+def test_options_are_checked(options, words):
+    with pytest.raises(UsageError, match=words):
+        jaxalign.search_family(["MKV"], ["MKV"], **options)
+
+
+def test_standard_input_is_read_once():
+    with pytest.raises(UsageError, match="standard input"):
+        jaxalign.search_family(["MKV"], "-")
+
+
+def test_formats_are_known(family, tmp_path):
+    with pytest.raises(UsageError, match="one of a3m, stockholm, hmm, pssm"):
+        family.write(tmp_path / "a.txt")
+    family.write(tmp_path / "a.a3m")
+    with pytest.raises(UsageError, match="exists"):
+        family.write(tmp_path / "a.a3m")
+
+
+def test_empty_rows_of_paths():
+    (result,) = jaxalign.search_family([("rev", ALPHA[::-1])], str(GLOBINS))
+    hits = aligned_rows.columns(result.table, len(ALPHA))
+    assert hits.codes.shape == (0, len(ALPHA)) and not hits.inserted.size
