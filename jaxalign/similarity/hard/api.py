@@ -22,7 +22,7 @@ from jaxalign.similarity.options import HardKeywords, SimilarityOptions
 from jaxalign.similarity.result import HardAlignments
 from jaxalign.similarity.scores import Similarity
 
-MAX_K = 64  # sources of a value are bytes
+MAX_K = 64  # walks, one after the other
 
 
 @with_options(SimilarityOptions, named=True)
@@ -112,8 +112,8 @@ def k_best(
 ) -> HardAlignments:
     """The k best alignments, all different: those that users of a model compare.
 
-    Two alignments are different where their pairs are. Time and memory grow with k: a
-    cell keeps k values of each kind.
+    Two alignments are different where their pairs are. It takes the time of one
+    alignment and of k walks, and 16 bytes a cell, for any k.
 
     Parameters
     ----------

@@ -74,9 +74,7 @@ def fill(
     none = jnp.full(table.rows, FORBIDDEN, dtype)
     s = weights.similarity
     outside = FORBIDDEN if ordered else 0
-    padded = jnp.pad(s, ((1, 0), (1, 0)), constant_values=outside)
-    d = jnp.arange(table.rows + table.shape[1], dtype=jnp.int32)
-    xs = {"d": d, "similarity": skew(padded, outside)} | table.scanned
+    xs = diagonals_of(table, s, outside)
     step = _ordered_step(table, local) if ordered else _plain_step(table, local)
     start = (none,) * 6 + (none, jnp.zeros_like(table.i))
     if ordered:
@@ -89,6 +87,13 @@ def fill(
     return ScoredFill(best[i], i, best_j[i], directions, table)
 
 
+def diagonals_of(table: CostTable, similarity: jax.Array, outside) -> dict:
+    """Scores and costs by diagonal, for a loop; ``outside`` on the borders."""
+    padded = jnp.pad(similarity, ((1, 0), (1, 0)), constant_values=outside)
+    d = jnp.arange(table.rows + table.shape[1], dtype=jnp.int32)
+    return {"d": d, "similarity": skew(padded, outside)} | table.scanned
+
+
 def _banded(table: BandTable, weights: Weights, local: bool) -> ScoredFill:
     """The ordered form in the lanes of a band. Rows change lanes, so the best cell is
     one for all of them."""
@@ -96,7 +101,7 @@ def _banded(table: BandTable, weights: Weights, local: bool) -> ScoredFill:
     none = jnp.full(table.rows, FORBIDDEN, dtype)
     d = jnp.arange(sum(table.shape) + 1, dtype=jnp.int32)
     xs = {"d": d, "similarity": table.by_lanes(weights.similarity.astype(dtype))}
-    cells, zero = _ordered_cells(table, local), jnp.int32(0)
+    cells, zero = ordered_cells(table, local), jnp.int32(0)
 
     def step(carry, x):
         *lanes, best, best_i, best_j = carry
@@ -152,7 +157,7 @@ def _plain_step(table: CostTable, local):
 
 
 def _ordered_step(table: CostTable, local):
-    cells = _ordered_cells(table, local)
+    cells = ordered_cells(table, local)
 
     def step(carry, x):
         *lanes, best, best_j = carry
@@ -165,7 +170,7 @@ def _ordered_step(table: CostTable, local):
     return step
 
 
-def _ordered_cells(table: CostTable, local):
+def ordered_cells(table: CostTable, local):
     """A diagonal: lanes of the one before -> (its lanes, directions, scores of paths
     that end in a pair there)."""
     adjacent = table.rules.adjacent

@@ -1,9 +1,13 @@
-"""The k best alignments of one pair: the ordered form of ``fill`` with lists.
+"""The k best alignments of one pair: a fill, and k walks that leave each other.
 
-Each state of a cell keeps the k largest values with which a path can reach it, and
-where each comes from. In that form every set of pairs is exactly one path, so k
-different paths are k different alignments.
-"""
+In the ordered form of ``fill`` every set of pairs is exactly one path, so different
+paths are different alignments. A walk from an end cell chooses a predecessor at every
+cell, and the table says what each choice is worth: whoever leaves a path of score s for
+a predecessor that is worth d less can still reach s - d, and no more. So the next best
+alignment is always the best branch of those before it (Lawler, Management Sci. 18:401,
+1972): the first ones are the k best end cells, and each path adds those of its own cells,
+of which k are kept. Beside the fill that takes k walks, however large k.
+"""  # noqa: E501
 
 from typing import NamedTuple
 
@@ -13,10 +17,11 @@ from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN
 from jaxalign.similarity.cost_table import CostTable, Weights
+from jaxalign.similarity.hard.dp.fill import diagonals_of, ordered_cells
 from jaxalign.similarity.loops import begun
-from jaxalign.similarity.skewed import skew
+from jaxalign.similarity.overhang import weight
 
-IN_PAIR, IN_UP, IN_LEFT = 0, 1, 2  # states; E is UP, F is LEFT
+IN_PAIR, IN_UP, IN_LEFT, START = 0, 1, 2, 3  # states; E is UP, F is LEFT
 
 
 class SeveralPaths(NamedTuple):
@@ -32,105 +37,179 @@ class SeveralPaths(NamedTuple):
     partners: jax.Array
 
 
+class CellValues(NamedTuple):
+    """The best path to each state of each cell (D, R), that of (i, j) in [i + j, i];
+    ``total`` with the end behind it."""
+
+    p: jax.Array
+    e: jax.Array
+    f: jax.Array
+    total: jax.Array
+
+
+class Branches(NamedTuple):
+    """Paths that nobody has walked: the ``score`` of each, the state ``kind`` of cell
+    (``i``, ``j``) where it begins to be its own, and the rank of its ``parent``, with
+    which it shares the pairs behind row i."""
+
+    score: jax.Array
+    i: jax.Array
+    j: jax.Array
+    kind: jax.Array
+    parent: jax.Array
+
+
 def several_best(weights: Weights, rules, k: int) -> SeveralPaths:
     """The k alignments of largest score; those that do not exist have ``FORBIDDEN`` or
     less."""
     table = CostTable(weights, rules)
-    rows, dtype = table.rows, weights.overhang.empty.dtype
-    none = jnp.full((rows, k), FORBIDDEN, dtype)
-    padded = jnp.pad(weights.similarity, ((1, 0), (1, 0)), constant_values=FORBIDDEN)
-    d = jnp.arange(rows + table.shape[1], dtype=jnp.int32)
-    xs = {"d": d, "similarity": skew(padded, FORBIDDEN)} | table.scanned
-    where = jnp.zeros((rows, k), jnp.int32)
-    # The alignment without pairs stands in (0, 0).
-    empty = jnp.maximum(weights.overhang.empty, FORBIDDEN)
-    best = none.at[0, 0].set(empty)
-    start = (none, none, none, none, none, best, where, where)
-    carry, sources = lax.scan(_step(table, k), begun(start, rules.m), xs)
-    values, j, rank = (x.reshape(-1) for x in carry[5:])
-    score, at = _largest(values[None], k)
-    i = (at[0] // k).astype(jnp.int32)
-    ends = i, j[at[0]], rank[at[0]]
-    i, j, partners = jax.vmap(lambda *end: _walk(sources, end, k))(*ends)
-    return SeveralPaths(score[0], *ends[:2], i, j, partners)
+    values, best = _filled(table, weights)
+    rows = table.shape[0]
+
+    def step(state, rank):
+        branches, partners = state
+        at = jnp.argmax(branches.score)
+        branch = jax.tree.map(lambda x: x[at], branches)
+        trail = _walk(branch, values, weights, rules)
+        shared = jnp.where(table.i[:rows] >= branch.i, partners[branch.parent], -1)
+        path = jnp.append(shared, -1).at[trail.row].set(trail.partner)[:rows]
+        others = branches.score.at[at].set(-jnp.inf)
+        branches = _best_of(branches._replace(score=others), trail, branch, rank, k)
+        return (branches, partners.at[rank].set(path)), branch.score
+
+    nobody = jnp.full((k + 1, rows), -1, jnp.int32)
+    ends = _ends(values.total, best, weights.overhang.empty, k)
+    state = begun((ends, nobody), rules.m)
+    ranks = jnp.arange(k, dtype=jnp.int32)
+    (_, partners), score = lax.scan(step, state, ranks)
+    return SeveralPaths(score, *_borders(partners[:k]), partners[:k])
 
 
-def _step(table: CostTable, k: int):
-    adjacent = table.rules.adjacent
-    number = jnp.arange(k, dtype=jnp.int32)
+def _filled(table: CostTable, weights: Weights):
+    """(values of all cells, the best total of each row)."""
+    none = jnp.full(table.rows, FORBIDDEN, weights.overhang.empty.dtype)
+    cells = ordered_cells(table, local=False)
 
     def step(carry, x):
-        p1, e1, f1, b1, b2, best, best_j, best_rank = carry
-        d = x["d"]
-        cost = {name: _column(table.at(name, x, d)) for name in table.costs}
-        p = _column(x["similarity"]).astype(b1.dtype) + _down(b2)
-        new, more = _down(p1) - cost["open_e"], _down(e1) - cost["extend_e"]
-        e, from_e = _largest(jnp.concatenate([new, more], 1), k)
-        turn = jnp.where(adjacent, e1 - cost["open_f"], FORBIDDEN)
-        parts = p1 - cost["open_f"], turn, f1 - cost["extend_f"]
-        f, from_f = _largest(jnp.concatenate(parts, 1), k)
-        starts = _column(table.start(x, d)[0])
-        b, from_b = _largest(jnp.concatenate([p, e, f, starts], 1), k)
-        total = jnp.where(
-            _column(table.core(d)), p + _column(table.end(x, d)[0]), FORBIDDEN
-        )
-        best, at = _largest(jnp.concatenate([best, total], 1), k)
-        j = jnp.broadcast_to(_column(d - table.i), total.shape)
-        rank = jnp.broadcast_to(number[None], total.shape)
-        best_j, best_rank = (
-            jnp.take_along_axis(jnp.concatenate(x, 1), at, 1)
-            for x in ((best_j, j), (best_rank, rank))
-        )
-        sources = (x.astype(jnp.uint8) for x in (from_b, from_e, from_f))
-        return (p, e, f, b, b1, best, best_j, best_rank), jnp.stack([*sources])
+        *lanes, best = carry
+        lanes, _, total = cells(lanes, x)
+        e, f, p = lanes[:3]
+        return (*lanes, jnp.maximum(best, total)), CellValues(p, e, f, total)
 
-    return step
+    start = begun((none,) * 7, table.rules.m)
+    xs = diagonals_of(table, weights.similarity, FORBIDDEN)
+    (*_, best), values = lax.scan(step, start, xs)
+    return values, best
 
 
-def _column(x):
-    """A number, or a value for each lane, beside lists (R, k)."""
-    return x[:, None] if x.ndim else x
+def _ends(totals, best, empty, k: int) -> Branches:
+    """The k best end cells, which lie in the k rows with the best ones; the alignment
+    without pairs ends in (0, 0)."""
+    _, rows = lax.top_k(best, min(k, len(best)))
+    scores = jnp.append(totals[:, rows].T, jnp.maximum(empty, FORBIDDEN))
+    score, at = _largest(scores, k)
+    count = len(totals)
+    cell = jnp.minimum(at, scores.size - 2)
+    i = rows[cell // count].astype(jnp.int32)
+    i, j = (jnp.where(at >= scores.size - 1, 0, x) for x in (i, cell % count - i))
+    kind, parent = (jnp.full(k, x, jnp.int32) for x in (IN_PAIR, k))
+    return Branches(score, i, j, kind, parent)
 
 
-def _down(x):
-    """The lists of the row above."""
-    return jnp.concatenate([jnp.full_like(x[:1], FORBIDDEN), x[:-1]])
+class Trail(NamedTuple):
+    """By step of a walk: the ``row`` of a pair and its ``partner``, or the row beyond
+    all; the cell (``i``, ``j``) of the predecessor, and how much ``less`` (S, 4) is to
+    be had in each of its states; -inf for that which was taken."""
+
+    row: jax.Array
+    partner: jax.Array
+    i: jax.Array
+    j: jax.Array
+    less: jax.Array
+
+
+def _walk(branch: Branches, values: CellValues, weights: Weights, rules) -> Trail:
+    """The best path of one branch, from its cell back."""
+    rows, columns = weights.similarity.shape
+    exists = branch.score > FORBIDDEN / 2
+    kinds = jnp.arange(4, dtype=jnp.int32)
+
+    def step(state, _):
+        i, j, kind = state
+        goes_on = (kind != START) & (i > 0) & (j > 0)
+        at = i - jnp.where(kind == IN_LEFT, 0, 1), j - jnp.where(kind == IN_UP, 0, 1)
+        a, b = (jnp.where(goes_on, x, 0) for x in at)
+        choices = _choices(kind, (i, j), (a, b), values, weights, rules)
+        choice = jnp.argmax(choices).astype(jnp.int32)
+        less = choices - choices[choice]
+        less = jnp.where(goes_on & (kinds != choice), less, -jnp.inf)
+        row = jnp.where(goes_on & (kind == IN_PAIR), i - 1, rows)
+        kind = jnp.where(goes_on, choice, START)
+        return (a, b, kind), Trail(row, j - 1, a, b, less)
+
+    kind = jnp.where(exists, branch.kind, START)
+    state = begun((branch.i, branch.j, kind), values.p)
+    return lax.scan(step, state, length=max(rows + columns, 1))[1]
+
+
+def _choices(kind, cell, before, values: CellValues, weights: Weights, rules):
+    """Values (4,) of the states of the cell ``before`` as predecessors of one in
+    ``cell``, up to a number that they share."""
+    place = before[0] + before[1], before[0]
+    p, e, f = (x[place] for x in values[:3])
+    after = [jnp.maximum(x - 1, 0) for x in cell]
+    opening, extending = weights.opening, weights.extending
+    open_e, more_e = (_at(x.e, *after, 0) for x in (opening, extending))
+    open_f, more_f = (_at(x.f, *after, 1) for x in (opening, extending))
+    turn = jnp.where(rules.adjacent, e - open_f, FORBIDDEN)
+    none = jnp.full_like(p, FORBIDDEN)
+    pair = jnp.stack([p, e, f, _start(before, weights, rules)])
+    up = jnp.stack([p - open_e, e - more_e, none, none])
+    left = jnp.stack([p - open_f, turn, f - more_f, none])
+    return jnp.where(kind == IN_PAIR, pair, jnp.where(kind == IN_UP, up, left))
+
+
+def _start(cell, weights: Weights, rules):
+    """Of starting behind a cell, as ``CostTable.start`` has it."""
+    hang = weights.overhang
+    costs = _at(hang.start_query, *cell, 0), _at(hang.start_target, *cell, 1)
+    free = rules.query_start, rules.target_start
+    return weight(*costs, *cell, *free, rules, FORBIDDEN)[0]
+
+
+def _at(cost, i, j, axis):
+    if cost.ndim == 2:
+        return cost[i, j]
+    return cost[(i, j)[axis]] if cost.ndim else cost
+
+
+def _best_of(branches: Branches, trail: Trail, path: Branches, rank, k: int):
+    """The k best of some branches and of those of a path that was walked."""
+    score, at = _largest((path.score + trail.less).reshape(-1), k)
+    step, kind = jnp.minimum(at // 4, len(trail.i) - 1), at % 4
+    new = Branches(score, trail.i[step], trail.j[step], kind, jnp.full(k, rank))
+    every = jax.tree.map(lambda x, y: jnp.append(x, y), branches, new)
+    _, best = lax.top_k(every.score, k)
+    return jax.tree.map(lambda x: x[best], every)
 
 
 def _largest(x, k: int):
-    """(the k largest of each row (R, C), falling, their columns); of equals the first
-    come first."""
-    values, places = [], []
-    lanes = jnp.arange(x.shape[1], dtype=jnp.int32)[None]
-    for _ in range(k):
-        at = jnp.argmax(x, axis=1)[:, None].astype(jnp.int32)
-        values.append(jnp.take_along_axis(x, at, 1))
-        places.append(at)
-        x = jnp.where(lanes == at, -jnp.inf, x)
-    return jnp.concatenate(values, 1), jnp.concatenate(places, 1)
+    """The k largest numbers and their places, which lie beyond x where x has fewer."""
+    more = jnp.full(max(k - x.size, 0), -jnp.inf, x.dtype)
+    score, at = lax.top_k(jnp.append(x, more), k)
+    return score, at.astype(jnp.int32)
 
 
-def _walk(sources, end, k: int):
-    """From the last pair back: (cell before the first pair, partners)."""
-    rows = sources.shape[2] - 1
-
-    def unfinished(state):
-        return (state[0] > 0) & (state[1] > 0) & ~state[4]
-
-    def step(state):
-        i, j, kind, rank, _, partners = state
-        pair = kind == IN_PAIR
-        partners = partners.at[jnp.where(pair, i - 1, rows)].set(j - 1)
-        # A pair follows a list of its own; gaps are listed where they stand.
-        k_i = i - jnp.where(kind == IN_LEFT, 0, 1)
-        k_j = j - jnp.where(kind == IN_UP, 0, 1)
-        at = jnp.where(pair, k_i + k_j, i + j), jnp.where(pair, k_i, i)
-        source = sources[at[0], kind, at[1], rank].astype(jnp.int32)
-        done = pair & (source >= 3 * k)
-        return k_i, k_j, source // k, source % k, done, partners
-
-    i, j, rank = end
-    partners = jnp.full(rows + 1, -1, jnp.int32)
-    state = (i, j, jnp.int32(IN_PAIR), rank, jnp.bool_(False), partners)
-    i, j, *_, partners = lax.while_loop(unfinished, step, begun(state, sources))
-    return i, j, partners[:rows]
+def _borders(partners):
+    """The cell of the last pair of each path, and that before the first."""
+    paired = partners >= 0
+    rows = partners.shape[1]
+    if not rows:
+        return (jnp.zeros(len(partners), jnp.int32),) * 4
+    i = jnp.argmax(paired, 1).astype(jnp.int32)
+    end = rows - jnp.argmax(paired[:, ::-1], 1).astype(jnp.int32)
+    some = jnp.any(paired, 1)
+    j, end_j = (
+        jnp.take_along_axis(partners, at[:, None], 1)[:, 0] for at in (i, end - 1)
+    )
+    return tuple(jnp.where(some, x, 0) for x in (end, end_j + 1, i, j))
