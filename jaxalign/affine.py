@@ -1,17 +1,17 @@
 """Affine gap costs and minus infinity: the mathematics that alignments of two and
 of three sequences share."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 
 class Gaps(NamedTuple):
-    """Gap costs, non-negative, ``open >= extend``: scalars of the score dtype."""
+    """Gap costs, non-negative, ``open >= extend``: scalars of the score dtype, NumPy's
+    until a program takes them."""
 
-    open: jax.Array
-    extend: jax.Array
+    open: Any
+    extend: Any
 
 
 def neg_inf(dtype) -> int:

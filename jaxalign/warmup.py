@@ -34,7 +34,7 @@ def proteins(count: int) -> Sequences:
     return from_parts([f"p{k}" for k in range(count)], parts, Scoring().alphabet)
 
 
-def usual_jobs(implementation: str):
+def usual_jobs(implementation: api.Implementation):
     """(name, function) of the jobs whose programs are compiled.
 
     implementation : of ``pairs.api``; without a name, small jobs would compile nothing
@@ -56,7 +56,13 @@ def usual_jobs(implementation: str):
         )
     yield (
         "search, local",
-        lambda: search(proteins(10), proteins(2000), top=10, align_top=False, **named),
+        lambda: search(
+            proteins(10),
+            proteins(2000),
+            top=10,
+            align_top=False,
+            implementation=implementation,
+        ),
     )
 
 

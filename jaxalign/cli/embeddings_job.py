@@ -36,7 +36,7 @@ def align(a: str, b: str, options: Options, sequences: str | None = None) -> int
     pairs = _zipped(a, b, queries, targets)
     gaps = {"gap_open": options.scoring.gap_open}
     gaps["gap_extend"] = options.scoring.gap_extend
-    _check_totals(queries, targets, pairs, gaps["gap_open"])
+    _check_totals(queries, targets, pairs, options.scoring.gap_open or 0.0)
     results = _aligned(
         queries, targets, pairs, gaps | {"mode": mode, "free_ends": free_ends}
     )

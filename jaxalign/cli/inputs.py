@@ -22,7 +22,7 @@ class Inputs:
     paths: tuple[str, ...]
     sequences: tuple[Sequences, ...]
     substituted: tuple[int, ...]
-    hashes: tuple[str, ...]
+    hashes: tuple[str | None, ...]
     scoring: Scoring
 
 

@@ -1,7 +1,7 @@
 """The straight line of every verb that aligns: options -> inputs -> table -> files."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -110,7 +110,7 @@ def read_inputs(
 
 
 def introduce(
-    request: Request, plan: dict, options: Options, messages: Messages
+    request: Request, plan: Mapping, options: Options, messages: Messages
 ) -> None:
     """Say what will be done, before it is."""
     messages.say(report.heading(request, plan))

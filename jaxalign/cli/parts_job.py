@@ -205,6 +205,7 @@ def written(
     request, info = folder.request, dict(NO_PART)
     rows: dict[str, Any] = {"found": 0, "kept": 0, "max_score": None}
     about = folder.manifest, request.columns, request.identity
+    assert request.out is not None, "parts are written into a folder"
     writing = dataset.writing(request.out, large_jobs.WRITERS, *about)
     with closing(stream), writing as write:
         for part, table in stream:

@@ -1,6 +1,7 @@
 """Reports of a run about itself: a line before, a line after, or one JSON object."""
 
 import hashlib
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -15,7 +16,7 @@ def versions() -> dict[str, str]:
     return package_versions(PACKAGES)
 
 
-def heading(request, plan: dict) -> str:
+def heading(request, plan: Mapping) -> str:
     """Scoring formula, mode, alphabet, implementation, size of the job."""
     return "; ".join(
         (
@@ -36,7 +37,7 @@ def mode(request) -> str:
     return f"{request.options.mode} with free {', '.join(request.options.free_ends)}"
 
 
-def plan_lines(plan: dict) -> list[str]:
+def plan_lines(plan: Mapping) -> list[str]:
     """The memory plan, a line a figure."""
     return [f"{name.replace('_', ' ')}: {_shown(v)}" for name, v in plan.items()]
 
@@ -80,7 +81,7 @@ def halved(info: dict) -> str:
     return f"; {some} halved, the GPU had no memory for more" if count else ""
 
 
-def pairs(info: dict) -> str:
+def pairs(info: Mapping) -> str:
     """How many pairs: ``1 pair``, ``1,225 pairs``."""
     return f"{info['pairs']:,} pair" + "s" * (info["pairs"] != 1)
 

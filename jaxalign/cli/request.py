@@ -7,12 +7,13 @@ from typing import Any
 from jaxalign.cli.options import MachineOptions, ModeOptions, Options, ScoringOptions
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
+from jaxalign.model.choices import FreeEnd, Identity, Mode, Output
 from jaxalign.model.filters import check_coverage
 from jaxalign.model.identity import BY_PATH, usual_identity
 from jaxalign.model.scoring import Scoring, as_scoring, preset, resolve_ends
 from jaxalign.pairs.api import PairOptions
 
-ENDS = {
+ENDS: dict[str, FreeEnd] = {
     "q5": "query_start",
     "q3": "query_end",
     "t5": "target_start",
@@ -45,13 +46,13 @@ class Request:
         return named and named | about
 
 
-def resolve(options: Options, mode: str = "global", folder: bool = False) -> Request:
+def resolve(options: Options, mode: Mode = "global", folder: bool = False) -> Request:
     """Check all that can be checked before an input is read.
 
     Parameters
     ----------
     options : Options
-    mode : str
+    mode : Mode
         That of the verb where no option says another.
     folder : bool
         Parts are to be written into a folder.
@@ -110,25 +111,26 @@ def scoring_of(options: ScoringOptions) -> Scoring:
 
 
 def mode_of(
-    options: Options, usual: str = "global"
-) -> tuple[str, tuple[str, ...] | None]:
+    options: Options, usual: Mode = "global"
+) -> tuple[Mode, tuple[FreeEnd, ...] | None]:
     """(mode, free ends); free ends without a mode mean mode global."""
-    chosen, mode = options.mode, options.mode.mode
-    ends = _split(chosen.free_ends)
+    mode, named = options.mode.mode, _split(options.mode.free_ends)
+    ends: tuple[FreeEnd, ...] | None = None
+    if named is not None:
+        ends = tuple(_end(name) for name in named)
     if mode is None and ends is None and options.scoring.preset:
         mode = preset(options.scoring.preset).mode
     mode = mode or ("global" if ends is not None else usual)
-    if ends is not None:
-        ends = tuple(_end(end) for end in ends)
     resolve_ends(mode, ends)
     return mode, ends
 
 
-def _end(name: str) -> str:
+def _end(name: str) -> FreeEnd:
     """Short or long name of an end -> the long one."""
-    if name not in ENDS and name not in ENDS.values():
-        raise UsageError(f"--free-ends {name}: any of {', '.join(ENDS)} is needed")
-    return ENDS.get(name, name)
+    for short, end in ENDS.items():
+        if name in (short, end):
+            return end
+    raise UsageError(f"--free-ends {name}: any of {', '.join(ENDS)} is needed")
 
 
 def _substitution(options: ScoringOptions, base: Any):
@@ -205,8 +207,11 @@ def _folder(options: Options):
 
 
 def _level(
-    options: Options, format: str | None, columns: tuple[str, ...] | None, usual: str
-) -> tuple[str, str]:
+    options: Options,
+    format: str | None,
+    columns: tuple[str, ...] | None,
+    usual: Identity,
+) -> tuple[Output, Identity]:
     """(output, identity): enough for the format, the columns and the filter; ``usual``
     is the identity without a path where none is named."""
     identity, level = _identity(options), options.output.output or "stats"
@@ -227,14 +232,14 @@ def _level(
     return level, identity
 
 
-def _identity(options: Options) -> str:
+def _identity(options: Options) -> Identity:
     """The identity asked for, else the preset's, else over alignment columns."""
     name = options.scoring.preset
     usual = preset(name).identity if name else "alignment"
     return options.mode.identity or usual
 
 
-def _without_path(output: str | None, usual: str) -> str:
+def _without_path(output: Identity | None, usual: Identity) -> Identity:
     if output in BY_PATH:
         raise UsageError(
             f"--output identity computes no path, --identity {output} needs one: "

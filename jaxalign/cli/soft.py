@@ -82,16 +82,18 @@ def soft(
     scored = read.scoring
     if not all(map(len, read.sequences)):
         raise InputError(f"{a}, {b}: a record is needed in each")
-    pair = [sequences.take([0]) for sequences in read.sequences]
+    query, target = (sequences.take([0]) for sequences in read.sequences)
     settings = {"mode": named, "free_ends": ends}
     model = settings | {"temperature": temperature}
     model["adjacent_gaps"] = not forbid_adjacent_gaps
-    result = soft_report.compute(*pair, scored, model)
+    result = soft_report.compute(query, target, scored, model)
     kind = f"{scored.alphabet.kind} alphabet"
     messages.say(f"{scored}; {named}; {kind}; temperature {temperature:g}")
     if out:
         soft_report.save(out, result)
     if plot:
         soft_report.draw(plot, result)
-    terminal.answer(soft_report.lines(result, *pair, scored, settings, threshold))
+    terminal.answer(
+        soft_report.lines(result, query, target, scored, settings, threshold)
+    )
     return 0

@@ -50,8 +50,9 @@ def lines(
 ):
     """The lines for standard output: numbers, then the alignment of its core."""
     texts = query.text(0), target.text(0)
-    options = settings | {"threshold": threshold}
-    mea = mea_alignment(result.posterior, *texts, scoring, **options)
+    mea = mea_alignment(
+        result.posterior, *texts, scoring, threshold=threshold, **settings
+    )
     yield "query\ttarget\tsoft_score\texpected_pairs\texpected_identities\tentropy"
     numbers = result.score, result.posterior.sum(), result.identities, result.entropy
     names = map(written, result.names)

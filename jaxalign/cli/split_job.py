@@ -27,7 +27,7 @@ class SplitRequest:
     fixed: str | None
     priority: str | None
     seed: int
-    too_large: str
+    too_large: api.TooLarge
     fasta: str | None
     certificate: str | None
 

@@ -9,6 +9,7 @@ from jaxalign.cli.three_options import ThreeOptions
 from jaxalign.errors import UsageError
 from jaxalign.io import output, triples
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.choices import Mode
 from jaxalign.model.scoring import Scoring, preset
 from jaxalign.model.triple import TripleAlignment
 from jaxalign.pairs.api import select_device
@@ -36,12 +37,12 @@ def run(path: str, options: ThreeOptions) -> int:
     if len(read) != 3:
         raise UsageError(f"{path} has {len(read)} records: three are needed")
     select_device(options.machine.device)
-    named = [read.take([n]) for n in range(3)]
+    a, b, c = (read.take([n]) for n in range(3))
     words = {name: x for name, x in vars(chosen).items() if name != "progress"}
-    messages.say(describe(read, api.plan_three(*named, scoring, **words)))
+    messages.say(describe(read, api.plan_three(a, b, c, scoring, **words)))
     wanted = options.messages
     with progress.reporting(wanted.progress, wanted.quiet) as tell:
-        result = api.align_three(*named, scoring, progress=tell, **words)
+        result = api.align_three(a, b, c, scoring, progress=tell, **words)
     triples.write(result, out, options.output.format, options.output.force)
     messages.say(_summary(result))
     return 0
@@ -50,7 +51,7 @@ def run(path: str, options: ThreeOptions) -> int:
 def settings(options: ThreeOptions) -> api.TripleOptions:
     """The options of the plan and of the alignment."""
     machine, name = options.machine, options.scoring.preset
-    usual = preset(name).mode if name else "global"
+    usual: Mode = preset(name).mode if name else "global"
     return api.TripleOptions(
         gap_model=options.mode.gap_model,
         mode=options.mode.mode or usual,

@@ -136,7 +136,7 @@ def _fold(
     run: Run,
     index: np.ndarray,
     best: best_hits.BestHits | None,
-    tell: Callable[[int], object] | None,
+    tell: Callable[[int, int], object] | None,
 ) -> tuple[best_hits.BestHits, dict]:
     """The scores of a run joined with the best so far, and the info of the run."""
     task = run.plan.task
@@ -150,9 +150,11 @@ def _fold(
         with precision(dtype), lock:
             device = scores.device
             with jax.default_device(device):
-                so_far = bests.get(device) or best_hits.empty(*shape, dtype)
+                so_far = bests.get(device) or best_hits.empty(shape[0], shape[1], dtype)
                 window = _window(task.shape[0], queries, targets, index, scores)
-                bests[device] = add_hits(so_far, scores, *window, _least(task, dtype))
+                rows, columns, order = window
+                least = _least(task, dtype)
+                bests[device] = add_hits(so_far, scores, rows, columns, order, least)
 
     with device_errors.explained("the best hits of each query"):
         info = scores(run, take, tell)
@@ -179,6 +181,7 @@ def _places(task: Task, sequences: int) -> int:
     MemoryPlanError
         They do not fit the budget beside their copy while hits are added.
     """
+    assert task.top is not None, "a search keeps the best of each query"
     places = min(task.top, max(MIN_PLACES, 2 ** (sequences - 1).bit_length()))
     entry = np.dtype(np.int64).itemsize + np.dtype(np.int32).itemsize
     needed = 2 * entry * task.shape[0] * places
@@ -193,7 +196,7 @@ def _begun(
     """The best so far, as wide in bits and places as the task has it."""
     shape = task.shape[0], task.top or 0
     if best is None:
-        return best_hits.empty(*shape, dtype)
+        return best_hits.empty(shape[0], shape[1], dtype)
     if best.score.dtype == dtype and best.score.shape == shape:
         return best
     lowest = [jnp.iinfo(x).min for x in (best.score.dtype, dtype)]

@@ -36,8 +36,8 @@ def scan(
     task: Task, blocks: Iterable[Sequences], keep: bool, tell: Callable | None = None
 ) -> Hits:
     """The best ``task.top`` of each query, as of ``database.scan.scan``."""
-    hits = Hits(*np.zeros((2, task.shape[0], 0), np.int64))
-    hits.index = hits.index.astype(np.int32)
+    shape = task.shape[0], 0
+    hits = Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
     cells_done = 0
     for block in blocks:
         part = engine.plan(_scores_task(task, block))

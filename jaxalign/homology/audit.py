@@ -162,8 +162,9 @@ def with_alignments(
         identity=None,
         min_length_ratio=None,
     )
-    table = jobs.run("zip", *sides, definition.scoring, chosen)
-    m, n = (side.lengths for side in sides)
+    a, b = sides
+    table = jobs.run("zip", a, b, definition.scoring, chosen)
+    m, n = a.lengths, b.lengths
     below = {"longer": np.maximum(m, n), "shorter": np.minimum(m, n)}
     below = below.get(kind, (m + n) / 2)
     columns = {

@@ -96,8 +96,9 @@ def _definition(definition: Definition) -> dict[str, Any]:
 
 def _plain(number: float | None) -> float | None:
     """A number that is written in one way: 11, not 11.0."""
-    integral = number is not None and float(number).is_integer()
-    return int(number) if integral else number
+    if number is None or not float(number).is_integer():
+        return number
+    return int(number)
 
 
 def read(path: str) -> dict[str, Any]:

@@ -97,9 +97,9 @@ def _join(
         return
     same, sides = queries is targets, (sequences.take(queries), sequences.take(targets))
     kind, scoring = "all" if same else "cross", definition.scoring
-    longest = (int(sequences.lengths.max()),) * 2
+    most = int(sequences.lengths.max())
     letters = len(sequences.codes)
-    whole = WholeJob(longest, letters**2 // 2, len(sequences), letters)
+    whole = WholeJob((most, most), letters**2 // 2, len(sequences), letters)
     table = jobs.run(kind, *sides, scoring, pair_options(definition), whole)
     shares, before = identities(table, definition), counts.pairs
     counts.add(table.info, shares, definition)

@@ -96,7 +96,7 @@ def _fill(file: BinaryIO, blocks: Iterable[Sequences], alphabet: Alphabet) -> di
     lengths, widths = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
     names, crc = bytearray(), 0
     for block in blocks:
-        crc = zlib.crc32(block.codes, crc)
+        crc = zlib.crc32(block.codes.data, crc)
         file.write(block.codes.data)
         lengths.append(block.lengths)
         words = [name.encode() for name in block.names]
@@ -127,7 +127,7 @@ def _append(file: BinaryIO, values: np.ndarray) -> list[int]:
     file.write(bytes(-file.tell() % ALIGNED))
     start = file.tell()
     file.write(values.data)
-    return [start, values.nbytes, zlib.crc32(values)]
+    return [start, values.nbytes, zlib.crc32(values.data)]
 
 
 def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequences:
@@ -147,7 +147,7 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
     parts = {name: _section(path, about, name) for name in _SECTIONS}
     if verify:
         for name, values in parts.items():
-            _same(path, zlib.crc32(values) == about["sections"][name][2], name)
+            _same(path, zlib.crc32(values.data) == about["sections"][name][2], name)
     for name, flat in (("offsets", "codes"), ("places", "names")):
         _same(path, _are_offsets(parts[name], len(parts[flat])), name)
     for codes in _stretches(parts["codes"]):

@@ -20,7 +20,11 @@ DPI = 150
 MOST_LEAVES = 1000  # names of a dendrogram, a line each
 LEAF_HEIGHT = 0.16  # inches
 LONGEST_NAME = 40
-STYLE = {"svg.fonttype": "none", "svg.hashsalt": "jaxalign", "font.size": 9}
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "jaxalign",
+    "font.size": 9,
+}
 
 
 def check(path: str) -> None:

@@ -69,7 +69,8 @@ def _heading(triple: TripleAlignment) -> Iterator[str]:
 def fasta(triple: TripleAlignment) -> Iterator[str]:
     """Three gapped rows; spans are 0-based and half-open."""
     score, texts = score_text(triple.score), triple.sequences
-    records = zip(triple.names, triple.spans, texts, triple.gapped, strict=True)
+    spans: tuple = triple.spans or ()
+    records = zip(triple.names, spans, texts, triple.rows(), strict=True)
     for name, (start, end), text, row in records:
         about = f"span={start}:{end} length={len(text)} score={score}"
         yield f">{name} {about}\n{row}\n"
@@ -84,7 +85,7 @@ def clustal(triple: TripleAlignment) -> Iterator[str]:
     for first in range(0, triple.columns, WIDTH):
         piece = slice(first, first + WIDTH)
         yield "\n"
-        for name, row in zip(names, triple.gapped, strict=True):
+        for name, row in zip(names, triple.rows(), strict=True):
             yield f"{name:<{width}}{row[piece]}\n"
         yield f"{'':<{width}}{marks[piece]}\n"
 

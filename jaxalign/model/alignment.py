@@ -206,7 +206,20 @@ class Alignment:
         spans = [_span(trace[:, side]) for side in (0, 1)]
         texts = [str(sequence) for sequence in alignment.sequences]
         score = 0 if alignment.score is None else alignment.score
-        return cls(*texts, score, *spans[0], *spans[1], runs, scoring, mode)
+        query, target = texts
+        (query_start, query_end), (target_start, target_end) = spans
+        return cls(
+            query,
+            target,
+            score,
+            query_start,
+            query_end,
+            target_start,
+            target_end,
+            runs,
+            scoring,
+            mode,
+        )
 
 
 def _gapped(letters: str, present: np.ndarray) -> str:

@@ -228,7 +228,8 @@ def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
             return data
         data = [(name, data.text(i)) for i, name in enumerate(data.names)]
     if is_flat(data):
-        return _from_flat(*data, alphabet)
+        codes, offsets = data
+        return _from_flat(codes, offsets, alphabet)
     data = data if type(data) is list else items_of(data)
     if all(isinstance(_item(item), str) for item in data):
         sequences = _from_texts(data, alphabet)
@@ -239,7 +240,7 @@ def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
     return from_parts(names, list(parts), alphabet)
 
 
-def _item(item: Any):
+def _item(item: Any) -> Any:
     """The sequence that a caller gave, without its name."""
     return item[1] if isinstance(item, tuple) and len(item) == 2 else item
 
@@ -250,7 +251,7 @@ def _from_texts(data: Any, alphabet: Alphabet) -> Sequences:
         str(item[0]) if isinstance(item, tuple) else f"seq{i + 1}"
         for i, item in enumerate(data)
     )
-    texts = [_item(item) for item in data]
+    texts: list[str] = [_item(item) for item in data]
     offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
     return Sequences(names, alphabet.encode("".join(texts)), offsets, alphabet)
 

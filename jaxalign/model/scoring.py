@@ -12,7 +12,7 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model import matrix
 from jaxalign.model.alphabet import DNA, PROTEIN, Alphabet, named_alphabet
-from jaxalign.model.choices import FreeEnd, Mode
+from jaxalign.model.choices import FreeEnd, Identity, Mode
 from jaxalign.model.scoring_check import check, is_profile, match_matrix, own_matrix
 
 MODES: tuple[str, ...] = get_args(Mode)
@@ -261,8 +261,8 @@ class Preset:
     """The defaults of another tool, in our terms."""
 
     scoring: Scoring
-    mode: str
-    identity: str
+    mode: Mode
+    identity: Identity
 
 
 @cache
@@ -294,7 +294,7 @@ def preset(name: str) -> Preset:
 PRESET_NAMES = ("blastp", "blastn", "needle", "ssearch", "mmseqs", "parasail")
 
 
-def resolve_ends(mode: str, free_ends=None) -> frozenset[str]:
+def resolve_ends(mode: str, free_ends: Any = None) -> frozenset[FreeEnd]:
     """Mode and free ends -> the set of free ends; local has none of its own.
 
     Raises
@@ -305,7 +305,7 @@ def resolve_ends(mode: str, free_ends=None) -> frozenset[str]:
     if mode not in MODES:
         raise UsageError(f"unknown mode {mode!r}: one of {', '.join(MODES)}")
     if free_ends is None:
-        return frozenset(FREE_ENDS if mode == "semiglobal" else ())
+        return frozenset(get_args(FreeEnd) if mode == "semiglobal" else ())
     if mode != "global":
         raise UsageError(f"free_ends goes with mode 'global', not with {mode!r}")
     choices = f"any of {', '.join(FREE_ENDS)}"

@@ -116,7 +116,7 @@ def parameters(scoring: Scoring, mode: str) -> Parameters | None:
     rows, step = _rows(scoring)
     costs = scoring.gap_open - scoring.gap_extend, scoring.gap_extend
     rows_of_costs = (row[2:] for row in rows if row[:2] == costs)
-    return next((Parameters(*values, step) for values in rows_of_costs), None)
+    return next((Parameters._make((*values, step)) for values in rows_of_costs), None)
 
 
 def _rows(scoring: Scoring):

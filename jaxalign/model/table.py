@@ -65,7 +65,7 @@ class Table:
         if isinstance(key, slice):
             return self._between(key)
         if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
-            return self.row(key)
+            return self.row(int(key))
         return self.filter(key)
 
     def __iter__(self) -> Iterator[dict]:
@@ -137,7 +137,7 @@ class Table:
         """
         rows = row_numbers(which, len(self))
         columns = {name: column[rows] for name, column in self.columns.items()}
-        if self.operations is None:
+        if self.operations is None or self.operation_offsets is None:
             return replace(self, columns=columns)
         runs, offsets = gather_runs(self.operations, self.operation_offsets, rows)
         return replace(
@@ -351,7 +351,13 @@ def join(tables: Iterable[Table], info: dict) -> Table:
     table = replace(tables[0], columns=columns, info=info, implementation=named)
     if table.operations is None:
         return table
-    counts = np.concatenate([np.diff(t.operation_offsets) for t in tables])
+    runs, offsets = zip(*map(_paths, tables), strict=True)
+    counts = np.concatenate([np.diff(x) for x in offsets])
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    runs = np.concatenate([t.operations for t in tables])
-    return replace(table, operations=runs, operation_offsets=offsets)
+    return replace(table, operations=np.concatenate(runs), operation_offsets=offsets)
+
+
+def _paths(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """The runs of the paths of a table, and their offsets."""
+    assert table.operations is not None and table.operation_offsets is not None
+    return table.operations, table.operation_offsets

@@ -146,8 +146,8 @@ class TripleAlignment:
         return f"{what}; {self.scoring}"
 
     def _pair(self, x: int, y: int, drop: bool) -> int:
-        rows = (coded(self.rows()[n], self.scoring) for n in (x, y))
-        return pair_score(*rows, self.scoring, self.mode == "semiglobal", drop)
+        a, b = (coded(self.rows()[n], self.scoring) for n in (x, y))
+        return pair_score(a, b, self.scoring, self.mode == "semiglobal", drop)
 
     def _unscaled(self, score: Any):
         return score if self.scoring.scale == 1 else score / self.scoring.scale
@@ -159,7 +159,7 @@ def _cells(triple: TripleAlignment) -> Iterator[tuple[str, list]]:
         (letter, [name]) for letter, name in zip("abc", triple.names, strict=True)
     )
     yield "score", [triple.score]
-    if triple.gapped is None:
+    if triple.gapped is None or triple.spans is None:
         return
     for letter, span in zip("abc", triple.spans, strict=True):
         yield f"{letter}_start", [span[0]]

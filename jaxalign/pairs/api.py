@@ -33,6 +33,7 @@ from jaxalign.pairs.jobs import (
 from jaxalign.pairs.options import (
     AlignKeywords,
     AllKeywords,
+    Implementation,
     PairOptions,
     PairsKeywords,
     PlanKeywords,
@@ -256,7 +257,7 @@ def plan(
     return plan_of(queries, targets, scoring, PairOptions(**options))
 
 
-def implementation_of(options: PairOptions) -> tuple[str, str]:
+def implementation_of(options: PairOptions) -> tuple[Implementation, str]:
     """(implementation, why) of a job that is not small.
 
     Raises

@@ -6,6 +6,7 @@ rows (``pairs.small_jobs``).
 
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import get_args
 
 import jax
 
@@ -19,7 +20,7 @@ from jaxalign.pairs.gpu import (
     launch_plan,
     score_types,
 )
-from jaxalign.pairs.options import IMPLEMENTATIONS
+from jaxalign.pairs.options import IMPLEMENTATIONS, Implementation
 from jaxalign.pairs.plan import Piece, Plan, Task, describe
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, sizes_of
 from jaxalign.pairs.run_state import Run, Worker
@@ -30,7 +31,9 @@ from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.memory import refuse_over, show_bytes
 
 
-def choose(implementation: str | None, devices=()) -> tuple[str, str]:
+def choose(
+    implementation: str | None, devices: tuple = ()
+) -> tuple[Implementation, str]:
     """(implementation, why) on some devices, or on JAX's default one. A named one is
     never exchanged for another.
 
@@ -41,15 +44,16 @@ def choose(implementation: str | None, devices=()) -> tuple[str, str]:
     DeviceError
         ``pallas`` where its kernels cannot run.
     """
-    if implementation is not None and implementation not in IMPLEMENTATIONS:
+    named = [x for x in get_args(Implementation) if x == implementation]
+    if implementation is not None and not named:
         names = ", ".join(IMPLEMENTATIONS)
         raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
     device = first_device(devices)
     works, why = kernels_pallas.supported(device)
     if implementation == "pallas" and not works:
         raise DeviceError(f"pallas: {why}")
-    if implementation:
-        return implementation, "asked for"
+    if named:
+        return named[0], "asked for"
     if works:
         return "pallas", f"GPU kernels, {why}"
     reason = f"one query against many targets in lanes, on {device.platform}"

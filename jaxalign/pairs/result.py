@@ -111,7 +111,8 @@ def score_dtype(task):
     """int32, or what a proof asks for; float64 where scores are fractions."""
     if task.scoring.scale > 1:
         return np.float64
-    limit = bounds.score_range(*task.job.most, task.scoring, task.mode)
+    m, n = task.job.most
+    limit = bounds.score_range(m, n, task.scoring, task.mode)
     return np.int32 if bounds.fits(limit, "int32") else np.int64
 
 

@@ -83,7 +83,7 @@ def _of_shorter(
             if not known or (kind == "back" and 0 in comparison.more):
                 continue
             targets = np.concatenate(known)
-            more = b.sequences.lengths[targets] - length
+            more: np.ndarray = b.sequences.lengths[targets] - length
             left = cutoff - metric.penalty(more)
             rows = a.letters(queries, comparison), b.letters(targets, comparison)
             add = _Adder(queries, targets, cutoff - left, edges, kind)

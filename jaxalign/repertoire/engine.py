@@ -1,5 +1,7 @@
 """Edges of unique CDR3 sequences by any metric: who is compared, and how."""
 
+from typing import Any
+
 import numpy as np
 
 from jaxalign.edits.engine import distances as edit_distances
@@ -162,6 +164,8 @@ def align_scores(
     scores = [np.zeros(0, np.int64)]
     for start in range(0, len(i), PAIRS_ALIGNED_AT_ONCE):
         some = slice(start, start + PAIRS_ALIGNED_AT_ONCE)
-        sides: list = [views(a, i[some]), views(b, j[some])]
-        scores.append(jobs.run("zip", *sides, scoring, options)["score"])
+        # Views have what a job reads of sequences.
+        queries: Any = views(a, i[some])
+        targets: Any = views(b, j[some])
+        scores.append(jobs.run("zip", queries, targets, scoring, options)["score"])
     return np.concatenate(scores)

@@ -52,7 +52,7 @@ def blocks(plan: RepertoirePlan, machine: Machine) -> Iterator[EdgeBlock]:
 def _edges(plan: RepertoirePlan, rows: range, machine: Machine) -> Edges:
     some = _Side(plan.receptors, np.arange(rows.start, rows.stop))
     one_set = plan.reference is None
-    if one_set:  # pairs i < j: those before the block are not needed
+    if plan.reference is None:  # pairs i < j: those before the block are not needed
         others = _Side(plan.receptors, np.arange(rows.start, len(plan.receptors)))
     else:
         others = _Side(plan.reference, np.arange(len(plan.reference)))

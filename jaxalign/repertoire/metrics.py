@@ -9,6 +9,7 @@ number.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class PositionMetric:
             return 0
         return min(cutoff // self.gap_penalty, longest) if self.gap_penalty else longest
 
-    def penalty(self, more: np.ndarray | int):
+    def penalty(self, more: Any) -> Any:
         """The cost of so many letters more."""
         return more * (self.gap_penalty or 0)
 

@@ -66,19 +66,20 @@ def read(
         gap(name, cost, fit, batch, m, n)
         for name, cost in (("gap_open", gap_open), ("gap_extend", gap_extend))
     ]
-    kind, rows = ModeRules, []
+    kind: Any = ModeRules
+    rows = []
     if band is not None and is_corridor(band):
         rows = [_fitted(x, batch=batch, dtype=jnp.int32, rank=1) for x in band]
         kind = CorridorRules
     arrays = (
-        Factors(*(_fitted(x, batch=batch, dtype=s.dtype, rank=2) for x in s))
+        Factors._make(_fitted(x, batch=batch, dtype=s.dtype, rank=2) for x in s)
         if isinstance(s, Factors)
         else _fitted(s, batch=batch, dtype=s.dtype, rank=2),
         *costs,
         kind(*_lengths(lengths, batch, m, n), *_flags(free, mode, adjacent), *rows),
     )
     check_costs(gap_open, gap_extend, lengths, batch)
-    pair, axes = (ScoredPair(*(_pick(x, k) for x in arrays)) for k in (0, 1))
+    pair, axes = (ScoredPair._make(_pick(x, k) for x in arrays) for k in (0, 1))
     return Arguments(pair, axes, batch, fit)
 
 
@@ -89,7 +90,7 @@ def cost_shapes(pair: ScoredPair, axes: ScoredPair):
         yield x.shape if axis is None else x.shape[1:]
 
 
-def _pick(x, k):
+def _pick(x: Any, k: int) -> Any:
     """The arrays (k = 0) or the axes (k = 1) of the pairs that ``_fitted`` gives."""
     return (
         type(x)(*(y[k] for y in x))

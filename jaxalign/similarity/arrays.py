@@ -1,6 +1,6 @@
 """The arrays of one pair: similarity, gap costs, lengths and rules."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -52,8 +52,8 @@ class Gap(NamedTuple):
     j + 1); row 0 and column 0 of the table use the nearest entry.
     """
 
-    e: jax.Array
-    f: jax.Array
+    e: Any  # in gradients None where it is not asked for
+    f: Any
 
 
 class Factors(NamedTuple):

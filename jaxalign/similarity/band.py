@@ -30,7 +30,7 @@ from jaxalign.similarity.arrays import (
 )
 from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.loops import begun
-from jaxalign.similarity.overhang import Overhang, by_cell, weight
+from jaxalign.similarity.overhang import Overhang, by_cell, free_overhangs, weight
 
 DIAGONALS = 64  # put in their places at a time
 MORE_DIAGONALS = 2 * DIAGONALS  # that a block asks for beyond the last
@@ -108,13 +108,11 @@ def without_band(weights: Weights, rules: ModeRules, band: int) -> Weights:
     grid = (k[:, None], l[None, :])
     start = (hang.start_query[:, None], hang.start_target[None, :])
     end = (hang.end_query[:, None], hang.end_target[None, :])
-    limited = (
-        *start_costs(band, rules, *start, *grid),
-        *end_costs(band, rules, *end, *grid),
+    sides = start_costs(band, rules, *start, *grid), end_costs(band, rules, *end, *grid)
+    (a, b), (c, d) = jax.tree.map(
+        lambda x: jnp.broadcast_to(x, (k.size, l.size)), sides
     )
-    hang = Overhang(
-        *(jnp.broadcast_to(x, (k.size, l.size)) for x in limited), hang.empty
-    )
+    hang = Overhang(a, b, c, d, hang.empty)
 
     def cost(x, axis):
         x = jnp.expand_dims(x, 1 - axis) if x.ndim else x
@@ -200,15 +198,15 @@ class BandTable(CostTable):
         return jnp.where(inside, self._vector(name, d, 0), COSTLY)
 
     def _hang(self, side, rows, d, k, l):
-        costs = (
+        a, b = (
             jnp.broadcast_to(self.at(f"{side}_{name}", rows, d), (self.rows,))
             for name in ("query", "target")
         )
         rules, i = self.rules, self.row(d)
         limited = start_costs if side == "start" else end_costs
-        costs = limited(self.band, rules, *costs, i, d - i)
-        free = (getattr(rules, f"{name}_{side}") for name in ("query", "target"))
-        return weight(*costs, k, l, *free, rules, FORBIDDEN)
+        a, b = limited(self.band, rules, a, b, i, d - i)
+        free = free_overhangs(rules, side)
+        return weight(a, b, k, l, free, rules, FORBIDDEN)
 
     def core(self, d):
         i = self.row(d) - 1

@@ -5,13 +5,12 @@ Lanes are the rows i of a table, row d of a skewed one holds j = d - i
 they are; full ones (M, N) are skewed and scanned with the similarity.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
-from jaxalign.similarity.overhang import Overhang, weight
+from jaxalign.similarity.overhang import Overhang, free_overhangs, weight
 from jaxalign.similarity.skewed import columns_at, reversed_columns, skew, up
 
 
@@ -22,7 +21,7 @@ class Weights(NamedTuple):
     costs at the ends (``similarity.overhang``).
     """
 
-    similarity: jax.Array
+    similarity: Any  # or ``Factors``, or None in gradients
     opening: Gap
     extending: Gap
     overhang: Overhang
@@ -116,8 +115,8 @@ class CostTable:
             for name in ("query", "target")
         )
         rules = self.rules
-        free = (getattr(rules, f"{name}_{side}") for name in ("query", "target"))
-        return weight(a, b, k, l, *free, rules, FORBIDDEN)
+        free = free_overhangs(rules, side)
+        return weight(a, b, k, l, free, rules, FORBIDDEN)
 
     def core(self, d):
         """Lanes whose cell is a pair of residues that exist."""

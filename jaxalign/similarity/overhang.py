@@ -15,7 +15,7 @@ with g(k) = open + (k - 1) extend, g(0) = 0. Without adjacent gaps (biotite's ru
 overhang has k = 0 or l = 0. The hard score is the best path of the soft table.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,9 +35,9 @@ class Overhang(NamedTuple):
     empty: jax.Array
 
 
-def no_overhang(rows, columns, dtype) -> Overhang:
+def no_overhang(shape: tuple[int, ...], dtype: Any) -> Overhang:
     """Local mode: nothing that hangs over costs."""
-    query, target = jnp.zeros(rows + 1, dtype), jnp.zeros(columns + 1, dtype)
+    query, target = (jnp.zeros(size + 1, dtype) for size in shape)
     return Overhang(query, target, query, target, jnp.zeros((), dtype))
 
 
@@ -160,11 +160,22 @@ def _empty(e: _Runs, f: _Runs, rules: ModeRules, forbidden, fits):
     return jnp.where(exists, score, forbidden)
 
 
-def weight(query, target, k, l, free_query, free_target, rules: ModeRules, forbidden):
+def free_overhangs(rules: ModeRules, side: str) -> tuple[jax.Array, jax.Array]:
+    """Whether overhangs of the query and of the target are free, bools; ``side`` is
+    "start" or "end"."""
+    if side == "start":
+        return rules.query_start, rules.target_start
+    return rules.query_end, rules.target_end
+
+
+def weight(query, target, k, l, free, rules: ModeRules, forbidden):
     """Log weight of an overhang of k and l residues, vectors over lanes.
+
+    ``free``: as of ``free_overhangs``.
 
     Returns the weight and the shares of the costs ``query`` and ``target`` in it.
     """
+    free_query, free_target = free
     both = free_query & free_target & rules.adjacent
     cheaper = jnp.where(query < target, 1.0, jnp.where(query == target, 0.5, 0.0))
     cheaper = cheaper.astype(query.dtype)

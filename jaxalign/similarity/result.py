@@ -1,14 +1,14 @@
 """The result of ``hard_alignment``: arrays in a program, alignments outside of it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model.alignment import Alignment
+from jaxalign.model.alignment import SPANS, Alignment
 from jaxalign.model.pairing import between
 from jaxalign.model.scoring import ScoringLike, as_scoring
 
@@ -85,8 +85,10 @@ class HardAlignments:
         texts = list(queries or nobody), list(targets or nobody)
         if {len(side) for side in texts} != {len(nobody)}:
             raise UsageError(f"{len(nobody)} alignments need as many sequences a side")
-        rest = self.query_first, self.mode, self.free_ends
-        pairs = (HardAlignments(*row, *rest) for row in zip(*rows, strict=True))
+        pairs = (
+            replace(self, **dict(zip(FIELDS, row, strict=True)))
+            for row in zip(*rows, strict=True)
+        )
         return [
             self._written(one, a, b, scoring)
             for one, a, b in zip(pairs, *texts, strict=True)
@@ -106,11 +108,11 @@ class HardAlignments:
             query,
             target,
             _on_host(one.score).item(),
-            *spans,
-            operations,
-            scoring,
-            one.mode,
-            one.free_ends,
+            **dict(zip(SPANS, spans, strict=True)),
+            operations=operations,
+            scoring=scoring,
+            mode=one.mode,
+            free_ends=one.free_ends,
             implementation="scored",
         )
 

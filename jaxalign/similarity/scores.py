@@ -65,11 +65,12 @@ def as_similarity(similarity, lengths, scores):
     if isinstance(similarity, (tuple, list)) and len(similarity) in (2, 3):
         texts = any(isinstance(x, (str, bytes)) for x in similarity[:2])
         if len(similarity) == 3:
-            return _looked_up(*similarity, lengths)
+            query, target, matrix = similarity
+            return _looked_up(query, target, matrix, lengths)
         if texts:
             raise UsageError("two strings need a scoring: (query, target, Scoring())")
-        vectors = (real_numbers("embeddings", x) for x in similarity)
-        a, b = _vectors(*vectors, scores)
+        a, b = (real_numbers("embeddings", x) for x in similarity)
+        a, b = _vectors(a, b, scores)
         if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
             raise UsageError(
                 f"embeddings of shapes {a.shape} and {b.shape}: (..., m, k) and "

@@ -1,12 +1,14 @@
 """Inputs that mean nothing: their results are nan, and never a number."""
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 
-from jaxalign.similarity.arguments import ScoredPair
 from jaxalign.similarity.arrays import Factors
 
 
-def is_valid(pair: ScoredPair, product=None):
+def is_valid(pair: Any, product: jax.Array | None = None) -> jax.Array:
     """Whether nothing within the lengths of one pair is nan, infinite where only minus
     infinity has a meaning, or beyond the arrays; a bool scalar.
 

@@ -115,7 +115,7 @@ def _sweep(triples, regions, reverse=False, **outputs):
         problems.append((box, triple.scoring))
         triple.tally.add(region.cells)
     problems += problems[:1] * (2 ** (len(problems) - 1).bit_length() - len(problems))
-    box = Box(*map(np.stack, zip(*(box for box, _ in problems), strict=True)))
+    box = Box._make(map(np.stack, zip(*(box for box, _ in problems), strict=True)))
     costs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(c for _, c in problems))
     model = triples[0].model
     outputs = FillOutputs(free=triples[0].mode == "semiglobal", **outputs)

@@ -95,8 +95,9 @@ class Triple:
     @property
     def scoring(self) -> TripleScoring:
         """Scores and costs as arrays of the score dtype."""
-        gaps = Gaps(*(jnp.asarray(cost, self.dtype) for cost in self.cost))
-        return TripleScoring(*(jnp.asarray(m, self.dtype) for m in self.matrices), gaps)
+        gaps = Gaps._make(jnp.asarray(cost, self.dtype) for cost in self.cost)
+        ab, ac, bc = (jnp.asarray(m, self.dtype) for m in self.matrices)
+        return TripleScoring(ab, ac, bc, gaps)
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,8 @@ def box_of(triple: Triple, region: Region, seed, shape=None, reverse=False) -> B
         at = [high - x + 1 if reverse else x - low + 1 for x in ends]
         free.append(at or [NO_FREE_END] * 2)
     size = np.array(region.extent, np.int32) + 1
-    return Box(*letters, seed, size, np.array(free, np.int32))
+    a, b, c = letters
+    return Box(a, b, c, seed, size, np.array(free, np.int32))
 
 
 def seed_of(triple: Triple, states) -> np.ndarray:

@@ -32,13 +32,13 @@ def alignments(texts, names, scoring, plan, triples, paths) -> list[TripleAlignm
     rows, out = _rows(scoring.alphabet, triples, paths), []
     for n, (triple, (score, region, _)) in enumerate(zip(triples, paths, strict=True)):
         back, tally = _back(triple.order), triple.tally
-        spans = rows and tuple(zip(back(region.low), back(region.high), strict=True))
+        spans = tuple(zip(back(region.low), back(region.high), strict=True))
         alignment = TripleAlignment(
             sequences=texts[n],
             names=names[n],
             score=score if scoring.scale == 1 else score / scoring.scale,
-            gapped=rows and back(rows[n]),
-            spans=spans,
+            gapped=None if rows is None else back(rows[n]),
+            spans=None if rows is None else spans,
             scoring=scoring,
             gap_model=triple.model.name,
             mode=triple.mode,

@@ -18,7 +18,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.bits.match_words import (
     LETTERS_OF_WORD,
@@ -37,6 +36,7 @@ from kernels_pallas.core.mosaic import (
     word_of,
     words_of,
 )
+from kernels_pallas.core.registers import inline
 
 ASM_WORDS = 16  # of V that one statement adds up; a carry crosses in a register
 # Words of V; of each a program
@@ -190,9 +190,7 @@ def _row(
     inputs = [*words, *match, *([] if carry is None else [carry])]
     kinds = ",".join(["=&r"] * outs + ["r"] * len(inputs))
 
-    @plgpu.inline_mgpu(
-        arg_types=(WORD_LAYOUT,) * len(inputs), return_type=(WORD_TYPE,) * outs
-    )
+    @inline(arg_types=(WORD_LAYOUT,) * len(inputs), return_type=(WORD_TYPE,) * outs)
     def row(_, *given):
         return words_of("{ " + " ".join(lines) + " }", kinds, outs, given)
 

@@ -17,7 +17,14 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.access_check import check_access
 from kernels_pallas.core.mosaic import WORD_LAYOUT, WORD_TYPE, Threads, word_of
-from kernels_pallas.core.registers import address, as_word, bits_of, dialects, register
+from kernels_pallas.core.registers import (
+    address,
+    as_word,
+    bits_of,
+    dialects,
+    inline,
+    register,
+)
 
 
 def uniform(th: Threads, value: jax.Array):
@@ -26,7 +33,7 @@ def uniform(th: Threads, value: jax.Array):
         return value[0]
     out = plgpu.ShapeDtypeStruct((), jnp.int32, layout=plgpu.Layout.WG_SPLAT)
 
-    @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,), return_type=out)
+    @inline(arg_types=(WORD_LAYOUT,), return_type=out)
     def read(_, x):
         mgpu, utils, ir, *_ = dialects()
         bits = utils.bitcast(register(x), ir.IntegerType.get_signless(32))
@@ -88,7 +95,7 @@ def _access(
     scalars = () if base is None else (base,)
     types = plgpu.RefType(), *(WORD_LAYOUT,) * (1 + len(words) + len(scalars))
 
-    @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * len(outputs))
+    @inline(arg_types=types, return_type=(WORD_TYPE,) * len(outputs))
     def run(_, ref: Any, at, *arrays):
         mgpu, utils, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)
@@ -115,7 +122,7 @@ def ticket(th: Threads, ref: Any, shared: Any, program: Any):
     if th.plain:
         return th.splat(program)
 
-    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT), return_type=WORD_TYPE)
+    @inline(arg_types=(plgpu.RefType(), WORD_LAYOUT), return_type=WORD_TYPE)
     def take(_, ref: Any, first):
         mgpu, utils, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)

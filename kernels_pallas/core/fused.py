@@ -22,6 +22,7 @@ from kernels_pallas.core.registers import (
     bits_of,
     dialects,
     fragment,
+    inline,
     read,
 )
 
@@ -44,7 +45,7 @@ def fused(th: Any, function: Callable, ref: Any, values: Any, like: Any):
     likes, made_tree = jax.tree.flatten(like)
     layouts = (plgpu.RefType(), *map(_layout_of, given))
 
-    @plgpu.inline_mgpu(arg_types=layouts, return_type=tuple(map(_type_of, likes)))
+    @inline(arg_types=layouts, return_type=tuple(map(_type_of, likes)))
     def emit(_, ref: Any, *arrays):
         emitter = Emitter(th.integer_halves)
         registers = jax.tree.unflatten(tree, map(emitter.register, arrays))

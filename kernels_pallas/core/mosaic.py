@@ -26,6 +26,7 @@ from kernels_pallas.core.registers import (
     bits_of,
     dialects,
     fragment,
+    inline,
     read,
     register,
     space,
@@ -129,7 +130,7 @@ class Threads:
             return jnp.any(flags != 0).astype(jnp.int32)
         out = plgpu.ShapeDtypeStruct((), jnp.int32, layout=plgpu.Layout.WG_SPLAT)
 
-        @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,), return_type=out)
+        @inline(arg_types=(WORD_LAYOUT,), return_type=out)
         def vote(_, x):
             mgpu, utils, ir, _, llvm, _ = dialects()
             i32 = ir.IntegerType.get_signless(32)
@@ -156,7 +157,7 @@ class Threads:
         return self._reinterpret(words, WORD_LAYOUT, HALVES_TYPE)
 
     def _reinterpret(self, value: Any, layout: Any, out: Any):
-        @plgpu.inline_mgpu(arg_types=(layout,), return_type=out)
+        @inline(arg_types=(layout,), return_type=out)
         def cast(_, x):
             mgpu, _, ir, _, _, vector = dialects()
             element = ir.IntegerType.get_signless(jnp.dtype(out.dtype).itemsize * 8)
@@ -225,7 +226,7 @@ class Threads:
             () if base is None else (WORD_LAYOUT,)
         )
 
-        @plgpu.inline_mgpu(arg_types=types, return_type=(WORD_TYPE,) * count)
+        @inline(arg_types=types, return_type=(WORD_TYPE,) * count)
         def loads(_, ref: Any, at, *base: Any):
             mgpu, utils, ir, *_ = dialects()
             pointer = address(ref, bits_of(at), base, stride, more)
@@ -260,7 +261,7 @@ class Threads:
         extra = [x for x in (where, base) if x is not None]
         types = (plgpu.RefType(),) + (WORD_LAYOUT,) * (1 + count + len(extra))
 
-        @plgpu.inline_mgpu(arg_types=types)
+        @inline(arg_types=types)
         def stores(_, ref: Any, at, *arrays):
             mgpu, utils, ir, arith, llvm, _ = dialects()
             i32 = ir.IntegerType.get_signless(32)
@@ -290,7 +291,7 @@ class Threads:
         if self.plain:
             return
 
-        @plgpu.inline_mgpu()
+        @inline()
         def barrier(_):
             _, _, ir, _, llvm, _ = dialects()
             void = ir.Type.parse("!llvm.void")
@@ -318,7 +319,7 @@ def word_of(asm: str, *words: jax.Array, alone: bool = False):
     alone : it depends on nothing but a thread's own words
     """
 
-    @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,) * len(words), return_type=WORD_TYPE)
+    @inline(arg_types=(WORD_LAYOUT,) * len(words), return_type=WORD_TYPE)
     def ask(_, *words: jax.Array):
         mgpu, utils, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)

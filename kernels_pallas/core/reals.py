@@ -13,7 +13,7 @@ from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.mosaic import THREADS, WORD_LAYOUT, Threads
-from kernels_pallas.core.registers import dialects, register
+from kernels_pallas.core.registers import dialects, inline, register
 
 REAL_TYPE = plgpu.ShapeDtypeStruct((THREADS,), jnp.float32, layout=WORD_LAYOUT)
 LOG2E, ONE = "0f3FB8AA3B", "0f3F800000"  # as PTX writes float32
@@ -38,7 +38,7 @@ fma.rn.f32 $0, a, e, a; }}"""
 def fragment_of(body: str, *values: jax.Array, alone: bool = True):
     """A number a thread by PTX, from others; ``alone`` as of ``word_of``."""
 
-    @plgpu.inline_mgpu(arg_types=(WORD_LAYOUT,) * len(values), return_type=REAL_TYPE)
+    @inline(arg_types=(WORD_LAYOUT,) * len(values), return_type=REAL_TYPE)
     def run(_, *arrays):
         mgpu, _, ir, _, llvm, vector = dialects()
         f32 = ir.F32Type.get()

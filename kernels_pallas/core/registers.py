@@ -1,12 +1,19 @@
 """Registers of a thread as Mosaic GPU holds them, and pointers, in MLIR: what helpers
 that emit PTX are made of. They are called inside of ``inline_mgpu``."""
 
+from collections.abc import Callable
 from typing import Any
 
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 THREADS = 128
 WORD_LAYOUT = plgpu.Layout.WG_STRIDED((THREADS,), vec_size=1)
+
+
+def inline(**types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``plgpu.inline_mgpu``, whose function is called without the context that it is
+    given first: what it is declared to return says otherwise."""
+    return plgpu.inline_mgpu(**types)
 
 
 def dialects():

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.mosaic import (
     WORD_LAYOUT,
@@ -17,6 +16,7 @@ from kernels_pallas.core.mosaic import (
     word_of,
     words_of,
 )
+from kernels_pallas.core.registers import inline
 
 ASM_WORDS = 8  # words of a statement
 
@@ -129,9 +129,7 @@ def _row(rises: tuple, falls: tuple, match: Any, cuts: Any, *edge: jax.Array) ->
     lines.append(f"mov.b32 ${2 * count + 2}, w{count - 1};")
     kinds = ",".join(["=&r"] * outs + ["r"] * len(inputs))
 
-    @plgpu.inline_mgpu(
-        arg_types=(WORD_LAYOUT,) * len(inputs), return_type=(WORD_TYPE,) * outs
-    )
+    @inline(arg_types=(WORD_LAYOUT,) * len(inputs), return_type=(WORD_TYPE,) * outs)
     def row(_, *given):
         return words_of("{ " + " ".join(lines) + " }", kinds, outs, given)
 

@@ -5,7 +5,7 @@ lengths are data. Nothing waits for the device.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -134,9 +134,9 @@ def _pad(multiple, codes, lengths):
 class Sides(NamedTuple):
     """Queries and targets of a launch, with their lengths, as ``align`` takes them."""
 
-    queries: jax.Array
+    queries: Any  # uint8 (Q, M)
     m: jax.Array
-    targets: jax.Array | Letters
+    targets: Any  # uint8 (N, L), or ``Letters``
     n: jax.Array
 
 
@@ -177,8 +177,8 @@ def run(
         return Result(end.score, overflow=overflow)
     pairs = _walk_inputs(problem, queries, m, end, tie, strips, s)
     if s.local:
-        by_item = (ends.by_item(x, s) for x in (end.score, tie))
-        first, last = end_tiles(inputs, output, s, *by_item, interpret)
+        score, ties = (ends.by_item(x, s) for x in (end.score, tie))
+        first, last = end_tiles(inputs, output, s, score, ties, interpret)
         pairs = pairs._replace(i=first.reshape(-1), j=last.reshape(-1))
         i, j = walk.find(inputs, output, pairs, s, interpret)
         pairs = pairs._replace(i=i, j=j)

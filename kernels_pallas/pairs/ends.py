@@ -139,7 +139,8 @@ def _best_of_column(output: FillOutput, n: Numbers, s: Fill, m, rows):
         i = place + above
         u = _half(words[:, :, table % s.slots], table, s)
         h = jnp.where((i > 0) & (i <= last), u - n.unskew * jnp.maximum(i, 0), lowest)
-        bests.append(_first_best(*_first_best(h, i, (3, 4)), (1,)))
+        h, i = _first_best(h, i, (3, 4))
+        bests.append(_first_best(h, i, (1,)))
     return (by_pair(jnp.stack(x, -1), s, m.shape[0]) for x in zip(*bests, strict=True))
 
 

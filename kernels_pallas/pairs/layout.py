@@ -104,7 +104,7 @@ def local_floor(problem: Problem, s: Fill) -> jax.Array:
     return jnp.maximum(problem.gap_open + problem.gap_extend, lowest)
 
 
-def _join_scores(low, high, s: Fill):
+def _join_scores(low: jax.Array, high: jax.Array, s: Fill) -> jax.Array:
     """Two biased scores in a word. Where the fill adds the word as one number, a
     negative low half borrows from the high one; in local mode it adds halves, unless
     they are joined."""
@@ -210,8 +210,9 @@ def _profile(problem, rows, s: Fill):
     )
     profile = profile.transpose(1, 0, 2, 6, 4, 3, 5)
     profile = profile.reshape(s.tables, rows.shape[0] * rows.shape[2], -1)
-    low, *high = profile
-    return _table_rows(_join_scores(low, *high, s) if high else low)
+    if not s.packed:
+        return _table_rows(profile[0])
+    return _table_rows(_join_scores(profile[0], profile[1], s))
 
 
 def _block_inputs(problem, strips, heights, targets, n, profile, s: Fill):

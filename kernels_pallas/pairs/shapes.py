@@ -15,7 +15,7 @@ tile          K rows of a lane by the columns between two checkpoints
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -133,7 +133,7 @@ class FillInputs(NamedTuple):
     scores: jax.Array  # (Q * S, x, 256) profiles, or (1, x, 256) the two tables
     row_offsets: jax.Array  # lists: (B * S * 128 * K,), into ``scores``, both tables
     first_record: jax.Array  # (items,)
-    strip_records: jax.Array  # (B,)
+    strip_records: Any  # (B,), of NumPy or JAX
     masks: jax.Array  # stacked: (Q * S * lanes,): what a lane takes from the one above
 
 

@@ -4,7 +4,7 @@ A value is int32 (128,), or int16 (256,) where two tables share a register.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ class FillView(NamedTuple):
     thread: jax.Array
     lane: jax.Array
     group: jax.Array
-    columns: list  # n
+    columns: tuple  # n
     ends: list  # steps up to the target's last column
     lead: list  # columns of the first step that come before the target
     pad: list  # rows of the first strip that stand above the query
@@ -35,8 +35,8 @@ class FillView(NamedTuple):
     tail: jax.Array  # first step with a last column
     total: jax.Array  # steps of a strip
     start: jax.Array  # row of the block's first letters
-    room: jax.Array  # rows of the boundary before this query's
-    targets: jax.Ref
+    room: jax.Array | int  # rows of the boundary before this query's
+    targets: Any
     table: jax.Ref  # scores in shared memory
     out: dict
     strip_room: int  # strips that the longest query may take
@@ -56,18 +56,18 @@ class ScoreArithmetic:
     th: Threads | Emitter
     s: Fill
 
-    def of(self, value):
+    def of(self, value) -> Any:
         """A scalar as a value. It is a word first: built of two halves, it would be
         put together again at every use."""
         return self.read(self.word(value))
 
-    def join(self, low, *high):
+    def join(self, low, *high) -> Any:
         """The words of the two tables as one value; of one where nothing is packed."""
         if not self.s.packed:
             return low
         return self.th.halves((low & 0xFFFF) | (high[0] << 16))
 
-    def read(self, word):
+    def read(self, word) -> Any:
         return self.th.halves(word) if self.s.packed else word
 
     def word(self, value):
@@ -93,11 +93,12 @@ class ScoreArithmetic:
         target adds halves, else as in ``add``."""
         return self.add(value, word) if self.s.joined else value + self.read(word)
 
-    def both(self, low, high):
+    def both(self, low: jax.Array, high: jax.Array) -> Any:
         """Two bools (128,) as a mask of values."""
         if not self.s.packed:
             return low
-        yes, no = self.th.splat(1), self.th.splat(0)
+        yes: Any = self.th.splat(1)
+        no: Any = self.th.splat(0)
         low, high = (jnp.where(x, yes, no) for x in (low, high))
         return self.join(low, high) != self.of(0)
 

@@ -135,7 +135,7 @@ def _begin(refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
     th = view.th
     (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
     zero = th.splat(0)
-    return view, real, out, WalkState(i, j, *[zero] * 8, inside_table(i, j))
+    return view, real, out, WalkState._make([i, j, *[zero] * 8, inside_table(i, j)])
 
 
 def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs: int):

@@ -1,7 +1,7 @@
 """Input and output of a launch over triples as one array each: one transfer there and
 one back, where a dozen small ones take longer than the kernel on 700 residues."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,10 +40,10 @@ class TripleResults(NamedTuple):
     rows, columns): all scores at k = lc; ``columns`` uint8 (triples, longest) from the
     **end to the start** and ``count``, -1 for a path that does not attain its score."""
 
-    ends: jax.Array
-    layer: jax.Array | None = None
-    columns: jax.Array | None = None
-    count: jax.Array | None = None
+    ends: Any  # as the others: of JAX, or of NumPy once they are unpacked
+    layer: Any = None
+    columns: Any = None
+    count: Any = None
 
 
 def pack_triples(triples: Triples, s: Shape) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The static shape of a launch over triples, and the arrays that it takes."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +89,7 @@ class Arrays(NamedTuple):
 
 
 def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
-             target: Target | None = None, **more) -> Shape:  # fmt: skip
+             target: Target | None = None, **more: Any) -> Shape:  # fmt: skip
     """The shape for sequences of at most these three lengths; ``target`` is the GPU,
     that of JAX's first device by default."""
     la, lb, lc = lengths
@@ -127,7 +127,8 @@ def arrays_of(s: Shape, letters, sizes, scores, seeds) -> Arrays:
             jnp.pad(codes, ((0, 0), (front[n], after)), constant_values=PAD_CODE)
         )
     sizes = jnp.pad(sizes, ((0, 0), (0, 1)))
-    return Arrays(sizes, *rows, scores, seeds)
+    a, b, c = rows
+    return Arrays(sizes, a, b, c, scores, seeds)
 
 
 def face_sizes(s: Shape) -> tuple[int, int, int]:

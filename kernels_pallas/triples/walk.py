@@ -13,7 +13,7 @@ vote, and by the lowest bit of the vote the subtractions.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -81,8 +81,8 @@ class Lane(NamedTuple):
     residues: tuple
     pairs: tuple
     number: jax.Array
-    near: jax.Array
-    far: jax.Array
+    near: Any  # words
+    far: Any
 
 
 class Walk(NamedTuple):

@@ -20,7 +20,7 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.access_check import check_access
 from kernels_pallas.core.mosaic import THREADS, WORD_LAYOUT, WORD_TYPE, Threads
-from kernels_pallas.core.registers import as_word, dialects, register
+from kernels_pallas.core.registers import as_word, dialects, inline, register
 from kernels_pallas.triples.rules import COLUMNS
 from kernels_pallas.triples.shapes import MAX_CODES, Shape
 
@@ -63,7 +63,7 @@ def load_byte(view, where, more=0):
         (word,) = th.load(ref, lax.shift_right_logical(at, th.splat(2)))
         return lax.shift_right_logical(word, (at & 3) * 8) & 255
 
-    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT), return_type=WORD_TYPE)
+    @inline(arg_types=(plgpu.RefType(), WORD_LAYOUT), return_type=WORD_TYPE)
     def load(_, ref, at):
         mgpu, utils, ir, arith, llvm, _ = dialects()
         i8, i32 = (ir.IntegerType.get_signless(n) for n in (8, 32))
@@ -86,7 +86,7 @@ def _store_byte(view, where, value):
         ref[...] = lax.bitcast_convert_type(cells.reshape(-1, 4), jnp.int32)
         return
 
-    @plgpu.inline_mgpu(arg_types=(plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT))
+    @inline(arg_types=(plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT))
     def store(_, ref, at, value):
         _, utils, ir, _, llvm, _ = dialects()
         i8, i32 = (ir.IntegerType.get_signless(n) for n in (8, 32))

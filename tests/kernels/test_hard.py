@@ -33,7 +33,7 @@ def tables(s, lengths, ends, local=False, seed=0):
     def one(s, costs, m, n, flags):
         rules = ModeRules(m, n, *flags, jnp.bool_(local), jnp.bool_(True))
         costs = tuple(Gap(*x) for x in costs)
-        hang = no_overhang(*s.shape, jnp.float32)
+        hang = no_overhang(s.shape, jnp.float32)
         if not local:
             hang = overhang(*costs, s.shape, rules, FORBIDDEN)
         return primitives.arrays_of(s, costs, hang, rules)

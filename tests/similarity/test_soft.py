@@ -51,7 +51,7 @@ def run_time(settings):
 def model_score(block, s, opening, extending, temperature, rules):
     """The score of one pair with every rule known at run time only."""
     hang = overhang(opening, extending, s.shape, rules, FORBIDDEN)
-    free = no_overhang(*s.shape, s.dtype)
+    free = no_overhang(s.shape, s.dtype)
     hang = jax.tree.map(lambda a, b: jnp.where(rules.local, a, b), free, hang)
     return free_energy.score(
         Weights(s, opening, extending, hang), temperature, rules, block

@@ -6,7 +6,7 @@ query index wins, then the smallest target index. A pair whose two sides are swa
 (tie = 1, rows are the user's target) prefers the smallest column first.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,11 +19,12 @@ from jaxalign.pairs.dp.sweep import TILE, lane_fill
 
 
 class EndCell(NamedTuple):
-    """Score and end cell; rows i and columns j count residues consumed."""
+    """Score and end cell, numbers or arrays; rows i and columns j count residues
+    consumed. Of a row that is known, ``i`` may be None."""
 
-    score: jax.Array
-    i: jax.Array
-    j: jax.Array
+    score: Any
+    i: Any
+    j: Any
 
 
 def border_end(corner, column, row, free, tie):

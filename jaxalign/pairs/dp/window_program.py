@@ -5,7 +5,7 @@ compiled program; only scores, counts and steps leave it.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +20,13 @@ TOGETHER = 128  # paths walked side by side
 
 
 class WindowProblem(NamedTuple):
-    """Scores, gaps and ends that all pairs of a job share."""
+    """Scores, gaps and ends that all pairs of a job share: arrays of NumPy until a
+    program takes them."""
 
-    scores: jax.Array  # (A, A), row = query letter; or (M or more, A), row = position
+    scores: Any  # (A, A), row = query letter; or (M or more, A), row = position
     gaps: Gaps  # scalars of the score dtype
     free: dict  # four bool scalars
-    wildcard: jax.Array  # int32 (), its identities do not count; 255 for none
+    wildcard: Any  # int32 (), its identities do not count; 255 for none
 
 
 class WindowResult(NamedTuple):

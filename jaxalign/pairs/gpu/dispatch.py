@@ -235,7 +235,8 @@ def _all(job: DeviceJob, launches, counted=False) -> list:
                 launch, result = waiting.popleft()
                 again += _look(job, launch, result, counted)
             else:  # nothing else is in flight
-                again += _apart(job, *failed.popleft(), counted)
+                launch, error = failed.popleft()
+                again += _apart(job, launch, error, counted)
         except RuntimeFailure as error:
             if not device_errors.out_of_memory(error):
                 raise launch_errors.failure(

@@ -204,7 +204,7 @@ def parts_of(batch: Batch, run: Run) -> Iterator[tuple]:
     says what was computed for all."""
     columns, paths = run.output.finish()
     pairs = Survivors(columns["query"], columns["target"])
-    shift = np.int32(batch.parts[0].first)
+    shift = batch.parts[0].first
     sides = survivors.shifted(batch.plan.task, pairs, shift)
     columns |= dict(zip(("query", "target"), sides, strict=True))
     info: dict[str, Any] = engine.summary(run)
@@ -216,7 +216,7 @@ def parts_of(batch: Batch, run: Run) -> Iterator[tuple]:
     for part, stop, figures in zip(batch.parts, ends, batch.figures, strict=True):
         rows = np.arange(start, stop)
         some = {name: values[start:stop] for name, values in columns.items()}
-        runs = None if paths is None else gather_runs(*paths, rows)
+        runs = None if paths is None else gather_runs(paths[0], paths[1], rows)
         yield part, some, runs, info | figures
         info = info | {name: 0 for name in SUMMED if name in info}
         info["device_cells"] = [0] * len(info["device_cells"])

@@ -143,7 +143,7 @@ def _look_at_block(proofs: Proofs, block: TargetBlock, _device) -> Pairs:
         i, j = np.minimum(q, t), np.maximum(q, t)
     m, n = job.query_lengths[i], job.target_lengths[j]
     wanted &= proofs.may_pass(m, n)
-    rows = wanted.any(axis=1)
+    rows = np.asarray(wanted.any(axis=1))
     if _counted_on_cpu(proofs) and rows.any():
         some = _reach(rows)
         lcs = _lcs_on_cpu(proofs, block, some)

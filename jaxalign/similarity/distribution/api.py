@@ -37,7 +37,7 @@ class AlignmentSupport(NamedTuple):
     """Which sets of pairs are alignments; hashable, constant under ``jit``."""
 
     mode: Mode
-    free_ends: frozenset[str]
+    free_ends: frozenset[FreeEnd]
     adjacent_gaps: bool
     band: Any
 
@@ -94,7 +94,7 @@ class AlignmentDistribution:
         self.similarity, self.lengths = similarity, lengths
         self.gap_open, self.gap_extend = gap_open, gap_extend
         self.temperature = temperature
-        free = frozenset(resolve_ends(mode, free_ends))
+        free = resolve_ends(mode, free_ends)
         band = _hashable(band)
         self.support = AlignmentSupport(mode, free, bool(adjacent_gaps), band)
         self.implementation = implementation

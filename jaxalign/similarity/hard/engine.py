@@ -9,7 +9,7 @@ from jaxalign.runtime import backend
 from jaxalign.runtime.programs import program
 from jaxalign.similarity import arrays, mesh_batch, validity
 from jaxalign.similarity.arguments import ScoredPair
-from jaxalign.similarity.arrays import COSTLY, FORBIDDEN
+from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Gap
 from jaxalign.similarity.band import (
     empty_fits,
     end_costs,
@@ -125,16 +125,17 @@ def _weights(pair: ScoredPair, form: ScoredForm) -> Weights:
     return Weights(s, opening, extending, hang)
 
 
-def _costs(pair: ScoredPair):
-    gaps = pair.gap_open, pair.gap_extend
-    return tuple(arrays.payable(x, pair.rules) for x in gaps)
+def _costs(pair: ScoredPair) -> tuple[Gap, Gap]:
+    opening = arrays.payable(pair.gap_open, pair.rules)
+    return opening, arrays.payable(pair.gap_extend, pair.rules)
 
 
 def _overhang(shape, costs, rules, form: ScoredForm):
     if form.local:
-        return no_overhang(*shape, costs[0].e.dtype)
+        return no_overhang(shape, costs[0].e.dtype)
     fits = None if form.band is None else empty_fits(form.band, rules)
-    return overhang(*costs, shape, rules, FORBIDDEN, fits)
+    opening, extending = costs
+    return overhang(opening, extending, shape, rules, FORBIDDEN, fits)
 
 
 def _plain_spans(rules, filled, path, local):

@@ -63,11 +63,11 @@ def arrays_of(scores, costs: tuple[Gap, Gap], hang: Overhang, rules: ModeRules):
 def _plain_path(scores, costs, left, top, rules, local):  # noqa: ARG001
     """The same by ``hard.dp.fill``."""
     m, n, flags = rules
-    free = [(flags & (1 << k)) != 0 for k in range(len(FLAGS))]
-    rules = ModeRules(m, n, *free, jnp.bool_(local), jnp.bool_(True))
+    free = {name: (flags & (1 << k)) != 0 for k, name in enumerate(FLAGS)}
+    rules = ModeRules(m, n, **free, local=jnp.bool_(local), adjacent=jnp.bool_(True))
     opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
     if local:
-        hang = no_overhang(*scores.shape, costs.dtype)
+        hang = no_overhang(scores.shape, costs.dtype)
     else:
         hang = overhang(opening, extending, scores.shape, rules, FORBIDDEN)
     row = jnp.arange(scores.shape[0], dtype=jnp.int32)[:, None] < m

@@ -188,7 +188,7 @@ def model(pair: SoftPair, settings: Settings):
     opening, extending = (payable(x, rules) for x in (pair.gap_open, pair.gap_extend))
     shape = pair.similarity.shape
     if settings.local:
-        hang = no_overhang(*shape, pair.similarity.dtype)
+        hang = no_overhang(shape, pair.similarity.dtype)
     else:
         band = _band(settings)
         fits = None if band is None else empty_fits(band, rules)

@@ -145,11 +145,11 @@ ad.primitive_transposes[_product] = _product_transpose
 def _log_z(scores, costs, unit, rules):
     """One pair by ``soft.dp.free_energy``."""
     m, n, flags = rules
-    free = [(flags & (1 << k)) != 0 for k in range(len(FLAGS))]
-    rules = ModeRules(m, n, *free, jnp.bool_(True))
+    free = {name: (flags & (1 << k)) != 0 for k, name in enumerate(FLAGS)}
+    rules = ModeRules(m, n, **free, adjacent=jnp.bool_(True))
     opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
     paid = overhang(opening, extending, scores.shape, rules, FORBIDDEN)
-    local = no_overhang(*scores.shape, scores.dtype)
+    local = no_overhang(scores.shape, scores.dtype)
     hang = jax.tree.map(lambda x, y: jnp.where(rules.local, x, y), local, paid)
     weights = Weights(scores, opening, extending, hang)
     return free_energy.score(

@@ -7,7 +7,7 @@ blocks before (the chunks of Li, Ranka and Sahni, section 4.1). The whole table 
 box without faces; so are the halves of a split, and a chunk is one with faces.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,12 +30,12 @@ class Box(NamedTuple):
         negative where there is none
     """
 
-    a: jax.Array
-    b: jax.Array
-    c: jax.Array
-    seed: jax.Array
-    size: jax.Array
-    free: jax.Array
+    a: Any  # as the others: of NumPy, or of JAX in a program
+    b: Any
+    c: Any
+    seed: Any
+    size: Any
+    free: Any
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -7,6 +7,7 @@ Q, of u + v + w steps; it lives inside ``jit`` and ``vmap``.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +78,7 @@ def begin(problem: FillProblem):
     plane = box.shape[:2]
     h, pointers = empty = _nothing(problem)
     seeded = tuple(x.at[1, 1].set(box.seed[s]) for s, x in enumerate(h))
-    state = {"planes": ((seeded, pointers), empty, empty)}
+    state: dict[str, Any] = {"planes": ((seeded, pointers), empty, empty)}
     lone = _end_plane(box) == FIRST_PLANE
     lone = jnp.where(lone, box.seed, neg_inf(problem.dtype))
     state["end"] = jnp.pad(lone, (0, model.states if outputs.pointers else 0))

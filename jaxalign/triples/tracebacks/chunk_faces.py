@@ -6,7 +6,7 @@ under it reads it from there.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,8 +41,8 @@ class PaddedRegion(NamedTuple):
     the ``seed`` of its first cell."""
 
     letters: tuple
-    free: jax.Array
-    seed: jax.Array
+    free: Any  # as ``seed``: of NumPy until a program takes it
+    seed: Any
     costs: TripleScoring
 
 
@@ -129,7 +129,8 @@ def _inputs(static: StaticGrid, store, padded, chunk, size, above=None, deep=Non
     seed = jnp.where(jnp.all(origin == 0), jnp.asarray(padded.seed), minus)
     inside = padded.free >= 0
     free = jnp.where(inside, padded.free - origin[:, None], engine.NO_FREE_END)
-    box = Box(*letters, seed, size, jnp.maximum(free, engine.NO_FREE_END))
+    a, b, c = letters
+    box = Box(a, b, c, seed, size, jnp.maximum(free, engine.NO_FREE_END))
 
     def face(array, axis):
         before = chunk.at[axis].add(-1)

@@ -67,10 +67,11 @@ def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
     ValueError
         A dtype that the kernels do not read.
     """
-    tables = HardTables(*tables)
+    tables = HardTables._make(tables)
     if tables.scores.dtype.name not in DTYPES:
         raise ValueError(f"scores of {tables.scores.dtype}: one of {DTYPES}")
-    s = shape or choose(*tables.scores.shape[::2], this_target(), local, last_column)
+    batch, _, columns = tables.scores.shape
+    s = shape or choose(batch, columns, this_target(), local, last_column)
     tables = tables._replace(scores=whole_loads(tables.scores))
     z = sizes_of(tables.scores, s)
     largest = max(1, DECISION_BYTES // (z.passes * z.steps * s.words * WARP * 4))
@@ -138,8 +139,8 @@ def _paths(tables: HardTables, s: Hard, interpret) -> HardPaths:
     ends = _local_ends if s.local else _border_ends
     score, i, j = ends(tables, out, s, z)
     spare = z.warps * s.tables - z.batch
-    padded = [jnp.pad(x, (0, spare)) for x in (i, j)]
-    partners, *begin = walk(out["decisions"], *padded, s, z, interpret)
+    i, j = (jnp.pad(x, (0, spare)) for x in (i, j))
+    partners, *begin = walk(out["decisions"], i, j, s, z, interpret)
     score = jnp.where(jnp.isposinf(score), jnp.nan, score)
     begin = [x[: z.batch] for x in begin]
     return HardPaths(score, i, j, *begin, partners[: z.batch])

@@ -71,7 +71,9 @@ def fill(inputs: HardInputs, s: Hard, z: HardSizes, interpret=None):
 def shapes_of(s: Hard, z: HardSizes) -> dict[str, tuple[int, ...]]:
     """Of the arrays that the fill writes."""
     lanes = z.warps, z.passes, WARP
-    shapes = {"decisions": (*lanes[:2], z.steps, WARP, s.words)}
+    shapes: dict[str, tuple[int, ...]] = {
+        "decisions": (*lanes[:2], z.steps, WARP, s.words)
+    }
     shapes["rows"] = (*lanes, COLUMNS)
     if s.local:
         shapes |= {"best": lanes, "best_row": lanes}
@@ -89,7 +91,7 @@ def _fill_program(*refs, s: Hard, z: HardSizes, names):
     )
     th = Threads(s.plain)
     *read, steps = inputs
-    inputs = HardInputs(*map(th.read_only, read), steps)
+    inputs = HardInputs._make([*map(th.read_only, read), steps])
     program = lax.axis_index("program")
     least, largest = steps[2 * program], steps[2 * program + 1]
 

@@ -5,7 +5,7 @@ the query stands against a gap; F, residue j of the target does. Everything is d
 by the temperature and relative to a base.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +16,10 @@ from kernels_pallas.core.reals import Reals
 class GapCosts(NamedTuple):
     """Gap costs, float32 (128,)."""
 
-    open_e: jax.Array
-    extend_e: jax.Array
-    open_f: jax.Array
-    extend_f: jax.Array
+    open_e: Any  # and its changes, where derivatives are asked for; so all four
+    extend_e: Any
+    open_f: Any
+    extend_f: Any
 
 
 class Side(NamedTuple):

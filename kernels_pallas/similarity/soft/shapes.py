@@ -123,7 +123,7 @@ def view_of(
     return SoftView(
         r=r, s=s, sizes=sizes, program=program, thread=thread, pair=pair, lane=lane,
         first=lane == th.splat(0), top=(lane * s.rows).astype(jnp.float32),
-        blocks=column_blocks, bands=bands, cost=GapCosts(*costs), unit=unit,
+        blocks=column_blocks, bands=bands, cost=GapCosts._make(costs), unit=unit,
         per_unit=per_unit, m=m, n=n, start=start, end=end,
     )  # fmt: skip
 

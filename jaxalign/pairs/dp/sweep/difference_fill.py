@@ -147,7 +147,8 @@ def _strip(tiles, last, given, query_rows, s, state, *, opening):
         return put_row(corner, below, t), v, x, u, y, backtrack
 
     inner = corner, v, x, u, y, backtrack
-    corner, v, x, u, y, backtrack = lax.fori_loop(*tiles, tile, inner)
+    first, end = tiles
+    corner, v, x, u, y, backtrack = lax.fori_loop(first, end, tile, inner)
     put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
     after = (lax.concatenate([a[None] for a in some], 0) for some in (u, y))
     return corner, v, x, *map(put, columns, after), backtrack

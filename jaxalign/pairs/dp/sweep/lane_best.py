@@ -60,12 +60,11 @@ def keep(filled, t, new_best, corner, tie, fused):
     A function of its own: fused with the stores, its reads would have XLA copy the
     whole arrays for every tile.
     """
+    if filled.row is None:
+        best = lax.max(new_best[0], row_of(filled.best, t))
+        return filled._replace(best=put_row(filled.best, best, t))
     old_arrays = filled.best, filled.row, filled.column
     old = [None if x is None else row_of(x, t) for x in old_arrays]
-    if filled.row is None:
-        return filled._replace(
-            best=put_row(filled.best, lax.max(new_best[0], old[0]), t)
-        )
     new = one_function(_join, fused)(new_best, old, corner, tie)
     best, row, column = (
         x if x is None else put_row(x, y, t)

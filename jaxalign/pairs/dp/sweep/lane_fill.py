@@ -174,8 +174,8 @@ class _Borders(NamedTuple):
     """The cells left of column 1 by strip: (strips, rows, W), ``above`` (strips, W)."""
 
     letters: jax.Array
-    open: jax.Array  # down a column: none below the last row
-    extend: jax.Array
+    open: jax.Array | None  # down a column: none below the last row
+    extend: jax.Array | None
     start: jax.Array  # column 0, with the value of row m below row m
     above: jax.Array  # the row above the strip
 
@@ -279,7 +279,8 @@ def _tiles(
             diag,
         )
 
-    return lax.fori_loop(*tiles, tile, state)
+    first, end = tiles
+    return lax.fori_loop(first, end, tile, state)
 
 
 def _first(origin, t, dtype):

@@ -118,7 +118,8 @@ def _banded(table: BandTable, weights: Weights, local: bool) -> ScoredFill:
     empty = jnp.maximum(weights.overhang.empty, FORBIDDEN)
     start = begun((*(none,) * 6, empty, zero, zero), table.rules.m)
     carry, directions = lax.scan(step, start, xs)
-    return ScoredFill(*carry[6:], directions, table)
+    score, i, j = carry[6:]
+    return ScoredFill(score, i, j, directions, table)
 
 
 def _plain_step(table: CostTable, local):

@@ -8,6 +8,8 @@ from them, and its posterior is multiplied with them at once: then no array has 
 of the table.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -29,7 +31,7 @@ def run(block: int, table: CostTable, similarity):
     count = sum(table.shape) + 1
     banded = isinstance(table, BandTable)
     blocks = -(-count // block)
-    vectors = similarity if isinstance(similarity, Factors) else None
+    vectors: Any = similarity if isinstance(similarity, Factors) else None
 
     def cut(name, x):
         if name == "d":
@@ -43,7 +45,7 @@ def run(block: int, table: CostTable, similarity):
         return x.reshape(blocks * block, *x.shape[2:])[:count]
 
     whole = not (vectors or banded)
-    padded = _tiled(similarity, block) if whole else None
+    padded: Any = _tiled(similarity, block) if whole else None
 
     def scored(xs):
         if banded:

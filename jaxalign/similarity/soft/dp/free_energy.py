@@ -11,8 +11,9 @@ autodiff through the first, with shares that are normalised cell by cell. The ru
 follow. Miyazawa 1995 and Mensch and Blondel 2018 give the mathematics.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +32,9 @@ from jaxalign.similarity.soft.dp.kernels import Banded, Block, Kernels, log_z
 GAP_NAMES = ("open_e", "extend_e", "open_f", "extend_f")
 OVERHANG_NAMES = ("start_query", "start_target", "end_query", "end_target")
 SCALED = "scaled"
-EVERYTHING = frozenset(("similarity", *GAP_NAMES, *OVERHANG_NAMES, "empty", "entropy"))
+EVERYTHING: frozenset[str] = frozenset(
+    ("similarity", *GAP_NAMES, *OVERHANG_NAMES, "empty", "entropy")
+)
 
 
 class Expectation(NamedTuple):
@@ -62,11 +65,11 @@ def score(weights: Weights, temperature, rules: ModeRules, block: Block):
     table, block = table_of(scaled, rules, block)
     if isinstance(block, int):
         ends, _ = blocks.run(block, table, scaled.similarity)
-        return sum_up(*ends, scaled.overhang.empty, temperature)[0]
+        return sum_up(ends, scaled.overhang.empty, temperature)[0]
     xs = diagonals(table, scaled.similarity)
     carry = scan.first_carry(table, scaled.similarity.dtype)
     _, ends = scan.forward_ends(table, carry, xs)
-    return sum_up(*ends, scaled.overhang.empty, temperature)[0]
+    return sum_up(ends, scaled.overhang.empty, temperature)[0]
 
 
 @partial(score.defjvp, symbolic_zeros=True)
@@ -100,7 +103,7 @@ def expected(
         ends, finish = blocks.run(block, table, scaled.similarity)
     else:  # linear weights have no entropy without cancellation
         ends, finish = _whole(table, scaled)
-    value, on_diagonal, empty, _ = sum_up(*ends, scaled.overhang.empty, temperature)
+    value, on_diagonal, empty, _ = sum_up(ends, scaled.overhang.empty, temperature)
     flow, out = finish(on_diagonal, outputs)
     if "target_vectors" in out:  # those of the query were divided by T
         out["target_vectors"] = out["target_vectors"] * temperature
@@ -115,7 +118,7 @@ def _linear(table: CostTable, weights: Weights, temperature, outputs) -> Expecta
     """``soft.dp.scaled_scan``; nan where it cannot prove its result."""
     values, xs = scaled_scan.forward(table, weights)
     ends = scaled_scan.logs(values)
-    value, _, empty, log_z = sum_up(*ends, weights.overhang.empty, temperature)
+    value, _, empty, log_z = sum_up(ends, weights.overhang.empty, temperature)
     sums, out, lost = scaled_scan.reverse(table, weights, values, xs, log_z, outputs)
     out = as_table(table, out)
     gradient = _gradient(table, weights, sums, out, empty, outputs)
@@ -123,8 +126,8 @@ def _linear(table: CostTable, weights: Weights, temperature, outputs) -> Expecta
     # nothing is positive then.
     proved = jax.lax.stop_gradient(lost) <= scaled_scan.MAX_LOST_PROBABILITY
     refused = ~(proved | (value == -jnp.inf))
-    refuse = jax.tree.map(lambda x: jnp.where(refused, jnp.nan, x), (value, gradient))
-    return Expectation(*refuse, None)
+    expectation = Expectation(value, gradient, None)
+    return jax.tree.map(lambda x: jnp.where(refused, jnp.nan, x), expectation)
 
 
 def _by_kernels(kernels: Kernels, weights: Weights, temperature, rules) -> Expectation:
@@ -172,9 +175,9 @@ def over_temperature(weights: Weights, temperature, rules: ModeRules) -> Weights
         return jnp.where(payable, x, COSTLY)
 
     opening, extending = jax.tree.map(cost, (weights.opening, weights.extending))
-    *hangs, empty = weights.overhang
-    hangs = [cost(x) for x in hangs]
-    return Weights(s, opening, extending, Overhang(*hangs, -cost(-empty)))
+    hang = Overhang._make(map(cost, weights.overhang))
+    hang = hang._replace(empty=-cost(-weights.overhang.empty))
+    return Weights(s, opening, extending, hang)
 
 
 def _scores_over(s, temperature, rules: ModeRules):
@@ -185,12 +188,14 @@ def _scores_over(s, temperature, rules: ModeRules):
     return jnp.where(alive, s, FORBIDDEN)
 
 
-def sum_up(high, low, ends, empty, temperature):
+def sum_up(terms: tuple, empty, temperature):
     """Score, probability of ending on each diagonal, that of no pairs, and log Z.
 
-    log Z is (high, rest), to be added.
+    ``terms``: the log weights of the diagonals in three parts, to be added; log Z is
+    (high, rest), to be added.
     Bases differ by whole numbers that may be large; the largest is taken out first.
     """
+    high, low, ends = terms
     zero = jnp.zeros(1, high.dtype)
     high = jnp.concatenate([high, jax.lax.stop_gradient(empty)[None]])
     low = jnp.concatenate([low, zero])
@@ -247,11 +252,11 @@ def to_names(weights: Weights) -> dict:
 
 def from_names(named: dict) -> Weights:
     """Weights of the leaves by name; None where there is none of a name."""
-    get = named.get
+    get: Callable[[str], Any] = named.get
     vectors = [named[name] for name in VECTORS if name in named]
     return Weights(
-        Factors(*vectors) if vectors else get("similarity"),
+        Factors._make(vectors) if vectors else get("similarity"),
         Gap(get("open_e"), get("open_f")),
         Gap(get("extend_e"), get("extend_f")),
-        Overhang(*(get(name) for name in OVERHANG_NAMES), get("empty")),
+        Overhang._make(get(name) for name in (*OVERHANG_NAMES, "empty")),
     )

@@ -91,14 +91,14 @@ def _ends(weights, rules, first, last, to, band):
     if band is not None:
         query, target = start_costs(band, rules, query, target, k, l)
     free = rules.query_start, rules.target_start
-    start = weight(query, target, k, l, *free, rules, FORBIDDEN)[0]
+    start = weight(query, target, k, l, free, rules, FORBIDDEN)[0]
     k, l = last + 1, to[last] + 1
     query, target = _at(hang.end_query, k, l, 0), _at(hang.end_target, k, l, 1)
     if band is not None:
         query, target = end_costs(band, rules, query, target, k, l)
     free = rules.query_end, rules.target_end
     left = rules.m - k, rules.n - l
-    return start + weight(query, target, *left, *free, rules, FORBIDDEN)[0]
+    return start + weight(query, target, *left, free, rules, FORBIDDEN)[0]
 
 
 def sample(
@@ -124,7 +124,7 @@ def sample(
     start = scan.first_carry(table, scaled.similarity.dtype)
     _, values = scan.forward(table, start, xs)
     ends = values.high, values.low, values.ends
-    _, on, empty, _ = free_energy.sum_up(*ends, scaled.overhang.empty, temperature)
+    _, on, empty, _ = free_energy.sum_up(ends, scaled.overhang.empty, temperature)
     chances = jnp.log(jnp.concatenate([on, empty[None]]))
 
     def one(key):
@@ -162,7 +162,7 @@ def _walk(key, table: CostTable, weights: Weights, values, begin, band):
         if band is not None:
             query, target = start_costs(band, table.rules, query, target, k, l)
         free = table.rules.query_start, table.rules.target_start
-        new = weight(query, target, k, l, *free, table.rules, FORBIDDEN)[0]
+        new = weight(query, target, k, l, free, table.rules, FORBIDDEN)[0]
         new = new - values.high[d] - values.low[d]
         a, b = jnp.maximum(i - 1, 0), jnp.maximum(j - 1, 0)
         open_e, more_e = (

@@ -116,12 +116,13 @@ def expected(tables: RowTables) -> RowExpectation:
     exponent = values.exponent.astype(scores.dtype)
     logs = exponent * LN2_HIGH, exponent * LN2_LOW, ends
     one = jnp.ones((), scores.dtype)
-    sums = jax.vmap(sum_up, (1, 1, 1, 0, None))(*logs, empty, one)
+    sums = jax.vmap(sum_up, ((1, 1, 1), 0, None))(logs, empty, one)
     _, _, of_empty, log_z = sums
     posterior, payers, lost = _up(tables, start, end, (*xs, values), log_z)
     payers = payers + of_empty[:, None] * empty_payers
     posterior = posterior.transpose(1, 0, 2)[:, :, :columns]
-    return RowExpectation(*log_z, posterior, payers, lost)
+    high, low = log_z
+    return RowExpectation(high, low, posterior, payers, lost)
 
 
 def _down(tables: RowTables, start: RowOverhang, end: RowOverhang, xs):
