@@ -26,6 +26,8 @@ _HOMES = {
     "plan": "jaxalign.pairs.api",
     "search": "jaxalign.database.api",
     "stream_search": "jaxalign.database.large_searches",
+    "nearest": "jaxalign.database.nearest",
+    "Nearest": "jaxalign.database.nearest_result",
     "index_database": "jaxalign.database.api",
     "open_database": "jaxalign.database.api",
     "search_family": "jaxalign.family.api",

@@ -3,6 +3,8 @@ from jaxalign.database.api import index_database as index_database
 from jaxalign.database.api import open_database as open_database
 from jaxalign.database.api import search as search
 from jaxalign.database.large_searches import stream_search as stream_search
+from jaxalign.database.nearest import nearest as nearest
+from jaxalign.database.nearest_result import Nearest as Nearest
 from jaxalign.edits.api import edit_distance as edit_distance
 from jaxalign.edits.api import edit_distance_graph as edit_distance_graph
 from jaxalign.errors import DeviceError as DeviceError

@@ -442,7 +442,7 @@ def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", None)
     verbs = st.sampled_from(
         ["align", "all", "search", "family", "three", "index", "soft"]
-        + ["cluster", "dedup", "split", "audit", "repertoire"]
+        + ["cluster", "dedup", "split", "audit", "repertoire", "nearest"]
     )
     words = st.lists(st.sampled_from([*WORDS, *GIVEN]), max_size=5)
 

@@ -71,6 +71,10 @@ TAKES = {
     "search": SEARCH,
     "stream_search": SEARCH | {"skip", "shard", "part_rows"},
     "search_family": FAMILY,
+    "nearest": ENDS
+    | MACHINE
+    | {"by", "top", "bands", "identity", "min_length_ratio", "filter"}
+    | {"unknown", "progress"},
     "index_database": {"unknown", "force"},
     "open_database": set(),
     "soft_score": SOFT,

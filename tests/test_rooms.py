@@ -35,6 +35,7 @@ PUBLIC = (
     "large_jobs",
     "large_searches",
     "matrices",
+    "nearest",
     "pair_tables",
     "profile_alignments",
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from jaxalign.cli import inputs, job, progress, report
 from jaxalign.cli.inputs import Inputs
@@ -46,6 +47,7 @@ def prepare(
     beside: Iterable[str | None] = (),
     hashed: bool = False,
     known: Scoring | None = None,
+    letters: Any = (),
 ) -> LinkJob:
     """Check options and outputs, and read the inputs.
 
@@ -55,6 +57,7 @@ def prepare(
     beside : further inputs, which no output may replace
     hashed : whether SHA-256 of the inputs are wanted
     known : the scoring, where something else than options says it
+    letters : of what the inputs are compared with, where it is not read yet
 
     Raises
     ------
@@ -74,7 +77,8 @@ def prepare(
         output.check_inputs(path, (*paths, *beside, verb.scoring.matrix))
     messages = job.Messages(verb.messages.quiet)
     hashed = hashed or verb.summary.json
-    read = inputs.read(paths, scoring, verb.scoring, hashed, messages.warn)
+    about = scoring, verb.scoring, hashed, messages.warn
+    read = inputs.read(paths, *about, letters)
     job.select_device(chosen)
     options = HomologyOptions(
         mode=mode,

@@ -18,3 +18,15 @@ class Pictures:
     histogram: str | None = None
     dendrogram: str | None = None
     dot_plot: str | None = None
+
+
+@Parameter(name="*", group=Group("Output", sort_key=3))
+@dataclass(frozen=True)
+class NearestPictures:
+    """How the nearest are shown."""
+
+    plot: Annotated[str | None, FILE, Parameter(metavar="OUT.png")] = None
+    """Histogram of the identities of the nearest; needs jaxalign[plot]."""
+
+    report: Annotated[str | None, FILE, Parameter(metavar="OUT.html")] = None
+    """A page for people: bands, identities. One file, which needs no network."""

@@ -15,6 +15,7 @@ from jaxalign.homology.within import within_parts
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.names import written
+from jaxalign.model.page import page
 from jaxalign.model.table import Table
 from jaxalign.pairs import jobs
 
@@ -103,7 +104,7 @@ class Audit:
             report.worst_pairs(self.lines(), self.alignments),
             report.computation(self.names, self.parts, self.info),
         )
-        return report.page(self.heading(), sections)
+        return page(self.heading(), sections)
 
     def to_pandas(self) -> Any:
         """``pandas.DataFrame`` of the worst pairs (needs pandas)."""

@@ -5,12 +5,12 @@ from html import escape
 
 import numpy as np
 
-from jaxalign.homology import charts
 from jaxalign.homology.certificate import sha256_of
 from jaxalign.homology.links import BINS, EDGES
 from jaxalign.homology.options import Definition
 from jaxalign.homology.result import Split
 from jaxalign.homology.within import Within
+from jaxalign.model import charts
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.names import written
 from jaxalign.model.table import Table
@@ -18,28 +18,6 @@ from jaxalign.model.versions import package_versions
 
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "scipy")
 MOST_LABELS = 12  # with a colour; the others are counted together
-STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;
-  padding: 0 1rem; color: #222; background: #fff; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-table { border-collapse: collapse; } td, th { padding: .2rem .7rem; text-align: left;
-  border-bottom: 1px solid #ddd; } td.n, th.n { text-align: right; }
-figure { margin: 1rem 0; } figcaption { color: #444; font-size: .9rem; }
-svg { width: 100%; height: auto; font: 11px sans-serif; } svg .g { stroke: #e4e4e4; }
-pre { overflow-x: auto; background: #f6f6f6; padding: .7rem; font-size: 12px; }
-summary { cursor: pointer; } .ok { color: #1c6b34; } .leak { color: #a3261b; }
-"""
-
-
-def page(title: str, sections: Iterable[Iterable[str]]) -> str:
-    """The whole page, of the lines of its sections."""
-    head = (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>\n"
-    )
-    lines = (f"{line}\n" for section in sections for line in section)
-    return "".join([head, *lines, "</body></html>\n"])
 
 
 def verdict(heading: str, holds: bool, definition: Definition) -> Iterator[str]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.homology import charts
+from jaxalign.model import charts
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 VOID = {"meta", "rect", "line"}

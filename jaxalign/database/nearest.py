@@ -1,0 +1,175 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""The public function that finds what is nearest to each of some sequences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Unpack
+
+from jaxalign import inputs
+from jaxalign.database import (
+    nearest_rows,
+    nearest_scan,
+    nearest_scores,
+)
+from jaxalign.database.nearest_options import (
+    By,
+    NearestKeywords,
+    NearestOptions,
+    check,
+)
+from jaxalign.database.nearest_report import histogram
+from jaxalign.database.nearest_report import report as html
+from jaxalign.database.nearest_result import Nearest
+from jaxalign.database.nearest_scan import NearestState
+from jaxalign.inputs import SetLike
+from jaxalign.io import corpus_files
+from jaxalign.io.corpus_files import files_of
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.runtime.pipeline import read_ahead
+from jaxalign.signatures import with_options
+
+
+@with_options(NearestOptions)
+def nearest(
+    tests: SetLike,
+    corpus: SetLike,
+    scoring: ScoringLike = None,
+    **options: Unpack[NearestKeywords],
+) -> Nearest:
+    """Find, for every test sequence, the sequence of a corpus that is nearest to it.
+
+    Every pair is compared: what is not aligned is proved to be no nearer.
+
+    Parameters
+    ----------
+    tests : as in ``align_pairs``
+    corpus : as in ``align_pairs``
+        A path is FASTA, plain or gz, bz2, xz, zst, an index (``index_database``), or a
+        folder of such files; they are read in blocks and never held whole.
+    scoring : Scoring, or the name or file of a matrix, optional
+    by : {"identity", "score", "bits"}
+        ``identity``: the largest identity of the definition. ``score``: the best local
+        alignment (Smith-Waterman); ``bits`` is the same, where statistics are
+        published.
+    top : int
+        How many of the nearest; of equals the first of the corpus.
+    bands : sequence of float
+        Edges of the bands of identity.
+    identity : {"longer", "shorter", "mean"}
+        The length that identical pairs are divided by.
+    mode, free_ends : as in ``align_pairs``
+        Of the alignment that identical pairs are counted in, the most of all optimal
+        ones.
+    min_length_ratio : float, optional
+        By identity: compare only pairs whose shorter length is at least this share of
+        the longer one.
+    filter : bool
+        Leave out pairs that provably are no nearer. Results are the same without.
+    unknown : {"error", "X", "mask"}
+        For files: what to do with a letter the alphabet lacks.
+    progress : callable (cells done, cells in all or None), optional
+    implementation, memory_budget, threads, devices
+        As in ``align_pairs``.
+
+    Returns
+    -------
+    Nearest
+        A row for every test sequence; score, bits, E-value and coverages are those of
+        the best local alignment of the two.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, a letter is not in the alphabet, or a name comes twice.
+    UsageError, MemoryPlanError, DeviceError
+        As ``align_pairs``.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> corpus = [("a", "MKTAYIAKQR"), ("b", "GGGG"), ("c", "MKTAIAKQR")]
+    >>> near = jaxalign.nearest(["MKTAYIA", "GGAG"], corpus)
+    >>> near.columns()["nearest"].tolist(), near.identity.round(3).tolist()
+    (['a', 'b'], [0.7, 0.75])
+    """
+    return nearest_of(tests, corpus, scoring, NearestOptions(**options))
+
+
+def nearest_of(
+    tests: SetLike, corpus: SetLike, scoring: ScoringLike, options: NearestOptions
+) -> Nearest:
+    """``nearest``, its options packed."""
+    # 1 check and encode, 2 scan the corpus, 3 the rows
+    began, scoring = time.perf_counter(), as_scoring(scoring)
+    check(options, scoring)
+    (encoded,) = inputs.sets(scoring, tests, unknown=options.unknown)
+    source = CorpusSource(corpus, scoring, options)
+    state = scanned(encoded, source, scoring, options)
+    about = {"substituted": source.substituted, "began": began}
+    return nearest_rows.result(encoded, state, scoring, options, about)
+
+
+class CorpusSource:
+    """The blocks of a corpus, and what is counted while they are read."""
+
+    def __init__(self, corpus: SetLike, scoring: Scoring, options: NearestOptions):
+        self.substituted = 0
+        self.residues: int | None = None
+        self._files: tuple[str, ...] = ()
+        self._sequences: Sequences | None = None
+        self._reading = scoring.alphabet, options.unknown
+        if isinstance(corpus, inputs.PATH):
+            self._files = files_of(corpus)
+        else:
+            (self._sequences,) = inputs.sets(scoring, corpus)
+            self.residues = len(self._sequences.codes)
+
+    def blocks(self) -> Iterator[Sequences]:
+        """Blocks in order."""
+        if self._sequences is not None:
+            yield from corpus_files.cut(self._sequences)
+            return
+        for block in corpus_files.blocks(self._files, *self._reading):
+            self.substituted += block.substituted
+            yield block.sequences
+
+
+def scanned(
+    tests: Sequences, source: CorpusSource, scoring: Scoring, options: NearestOptions
+) -> NearestState:
+    """The nearest of the whole corpus."""
+    tell = _teller(options, tests, source.residues)
+    blocks = read_ahead(source.blocks())
+    if options.by != "identity":
+        return nearest_scores.scan(tests, blocks, scoring, options, tell)
+    state = nearest_scan.no_state(len(tests), options.top)
+    for _ in nearest_scan.scan(tests, blocks, scoring, options, state, tell):
+        pass
+    return state
+
+
+def _teller(
+    options: NearestOptions, tests: Sequences, residues: int | None
+) -> Callable[[int], object]:
+    """Cells done, and in all where the size of the corpus is known."""
+    if (progress := options.progress) is None:
+        return lambda cells: None
+    total = None if residues is None else residues * len(tests.codes)
+    return lambda cells: progress(cells, total)
+
+
+__all__ = [
+    "By",
+    "Nearest",
+    "NearestOptions",
+    "check",
+    "files_of",
+    "histogram",
+    "html",
+    "nearest",
+    "nearest_of",
+]

@@ -1,0 +1,165 @@
+"""The result of ``nearest``: a row a test sequence, and bands of identity."""
+
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from jaxalign.model import frames
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.names import written
+from jaxalign.model.show import counted
+
+NO_BAND = "none"
+EMPTY, UNKNOWN = "the test sequence is empty", "the test sequence has no known residue"
+NOTHING = "no sequence of the corpus can be compared"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Nearest:
+    """The nearest sequences of a corpus to each of some test sequences, exactly.
+
+    Attributes
+    ----------
+    tests, corpus : Sequences
+        The test sequences, and those of the corpus that are near.
+    test, rank : int32 (rows,)
+        Test sequence and, with ``top`` above 1, the rank from 1 on. A row for each, by
+        test sequence and rank; fewer than ``top`` only where the corpus has fewer.
+    nearest : int32 (rows,)
+        In ``corpus``; -1 where nothing can be compared.
+    index : int64 (rows,)
+        The same, counted in the whole corpus.
+    identity : float64 (rows,)
+        By the definition; ``nan`` where there is none.
+    identities : int32 (rows,)
+        The count that it divides.
+    score, bits, evalue, test_coverage, nearest_coverage : float64 (rows,)
+        Of the best local alignment of the two; 0 where no pair of residues scores.
+    bands : tuple of float
+    definition : str
+        Of the identity, as a sentence.
+    by : str
+    info : dict
+        ``sequences`` and ``residues`` of the corpus, pairs ``compared`` and
+        ``aligned``, letters ``substituted``, ``seconds``, ``implementation``.
+    """
+
+    tests: Sequences
+    corpus: Sequences
+    test: np.ndarray
+    rank: np.ndarray
+    nearest: np.ndarray
+    index: np.ndarray
+    identity: np.ndarray
+    identities: np.ndarray
+    score: np.ndarray
+    bits: np.ndarray
+    evalue: np.ndarray
+    test_coverage: np.ndarray
+    nearest_coverage: np.ndarray
+    bands: tuple[float, ...]
+    definition: str
+    by: str
+    info: dict
+
+    def __len__(self) -> int:
+        return len(self.test)
+
+    @property
+    def band_names(self) -> tuple[str, ...]:
+        """From the lowest identities to the highest, and ``none``."""
+        inner = (f"{a:g}-{b:g}" for a, b in pairwise(self.bands))
+        return (f"<{self.bands[0]:g}", *inner, f">={self.bands[-1]:g}", NO_BAND)
+
+    @property
+    def band(self) -> np.ndarray:
+        """The band of each row, int64: a place in ``band_names``. An identity at an
+        edge is in the band above it."""
+        place = np.searchsorted(self.bands, self.identity, side="right")
+        return np.where(np.isnan(self.identity), len(self.bands) + 1, place)
+
+    @property
+    def band_counts(self) -> np.ndarray:
+        """Test sequences of each band, by their nearest, int64."""
+        first = self.band[self.rank == 1]
+        return np.bincount(first, minlength=len(self.band_names))
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks on unusual rows, empty for most."""
+        wildcard, empty = self.tests.alphabet.wildcard_code, self.tests.lengths == 0
+        known = np.concatenate([[0], np.cumsum(self.tests.codes != wildcard)])
+        blank = known[self.tests.offsets[1:]] == known[self.tests.offsets[:-1]]
+        rows = zip(empty[self.test], blank[self.test], self.nearest < 0, strict=True)
+        return [
+            EMPTY if no else UNKNOWN if x else NOTHING if far else ""
+            for no, x, far in rows
+        ]
+
+    def columns(self) -> dict[str, Any]:
+        """The rows as columns; names, and the band as text."""
+        names = np.array([*self.corpus.names, ""], object)
+        ranks = {"rank": self.rank} if (self.rank > 1).any() else {}
+        n = np.append(self.corpus.lengths, 0)[self.nearest]
+        return {
+            "test": np.array(self.tests.names, object)[self.test],
+            **ranks,
+            "nearest": names[self.nearest],
+            "identity": self.identity,
+            "identities": self.identities,
+            "band": np.array(self.band_names, object)[self.band],
+            "score": self.score,
+            "bits": self.bits,
+            "evalue": self.evalue,
+            "test_coverage": self.test_coverage,
+            "nearest_coverage": self.nearest_coverage,
+            "test_length": self.tests.lengths[self.test],
+            "nearest_length": n,
+            "note": np.array(self.notes, object),
+        }
+
+    def to_pandas(self) -> Any:
+        """``pandas.DataFrame``, one row a row (needs pandas)."""
+        return frames.to_pandas(self.columns())
+
+    def heading(self) -> str:
+        """How many were compared with how many."""
+        tests = counted(len(self.tests), "test sequence")
+        return f"{tests} against {self.info['sequences']:,} of the corpus, by {self.by}"
+
+    def band_lines(self) -> list[str]:
+        """The table of bands: identity, test sequences, share."""
+        total, counts = max(len(self.tests), 1), self.band_counts.tolist()
+        rows = [
+            (name, count)
+            for name, count in zip(self.band_names, counts, strict=True)
+            if count or name != NO_BAND
+        ]
+        wide = max(len(name) for name, _ in rows)
+        return [
+            f"{name:>{max(wide, 8)}} {count:>10,} {count / total:>7.1%}"
+            for name, count in rows
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Nearest: {self.heading()}>"
+
+    def __str__(self) -> str:
+        lines = [self.heading(), self.definition, "identity       tests   share"]
+        return "\n".join([*lines, *self.band_lines()])
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
+
+    def lines(self, count: int) -> list[str]:
+        """The tests with the nearest sequences, one a line."""
+        first = np.flatnonzero((self.rank == 1) & (self.nearest >= 0))
+        first = first[np.argsort(-self.identity[first], kind="stable")][:count]
+        return [
+            f"{self.identity[k]:.4f} {written(self.tests.names[self.test[k]])}, "
+            f"{written(self.corpus.names[self.nearest[k]])}"
+            for k in first.tolist()
+        ]

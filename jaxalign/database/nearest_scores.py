@@ -1,0 +1,66 @@
+"""The nearest sequences of a corpus by score: an exhaustive search, local mode."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, islice
+
+import numpy as np
+
+from jaxalign.database import small_scan
+from jaxalign.database.hit_list import Hits
+from jaxalign.database.nearest_options import NearestOptions, score_options
+from jaxalign.database.nearest_scan import NONE, NearestState, no_state
+from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.scoring import Scoring
+from jaxalign.pairs.options import make_task
+from jaxalign.pairs.plan import Task
+
+
+def scan(
+    tests: Sequences,
+    blocks: Iterable[Sequences],
+    scoring: Scoring,
+    options: NearestOptions,
+    tell: Callable[[int], object],
+) -> NearestState:
+    """The best ``options.top`` of each test sequence in all blocks of a corpus.
+
+    Where no pair of residues of the two scores above 0, every score is 0, and the first
+    sequence of the corpus is the nearest.
+    """
+    nothing = from_parts((), [], scoring.alphabet)
+    task = make_task("cross", tests, nothing, scoring, score_options(options))
+    task, first = replace(task, top=options.top), {}
+    hits = _hits(task, _noting(blocks, first), tell)
+    state = no_state(len(tests), options.top)
+    width = min(hits.index.shape[1], options.top)
+    state.index[:, :width] = hits.index[:, :width]
+    state.records = dict(hits.records)
+    if first and (state.index[:, 0] == NONE).any():
+        state.index[state.index[:, 0] == NONE, 0] = 0
+        state.records |= first
+    state.sequences, state.residues = hits.sequences, hits.residues
+    state.implementation = hits.info["implementation"]
+    state.aligned = hits.sequences * len(tests)
+    return state
+
+
+def _noting(blocks: Iterable[Sequences], first: dict) -> Iterator[Sequences]:
+    """The same blocks; the first record of all is kept."""
+    for block in blocks:
+        if not first and len(block):
+            first[0] = block.names[0], np.array(block[0])
+        yield block
+
+
+def _hits(task: Task, blocks: Iterable[Sequences], tell: Callable) -> Hits:
+    """The best hits, by rows where the corpus is small."""
+    some = iter(blocks)
+    head = list(islice(some, 1))
+    blocks = chain(head, some)
+    small = task.implementation in (None, "rows")
+    if small and all(small_scan.plan(task, x) is not None for x in head):
+        return small_scan.scan(task, blocks, True, tell)
+    from jaxalign.database import scan
+
+    return scan.scan(task, blocks, True, tell)

@@ -1,0 +1,244 @@
+"""Targets of a block that may be nearer to a query than the nearest one known so far.
+
+No alignment has more identical pairs than the longest common subsequence (LCS), so
+``LCS / denominator`` is the most that the identity of a pair can be. What is below the
+*bar* of its query, the best identity known for it, need not be aligned; and the pairs
+with the largest bounds are aligned first, because they raise the bar most.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jaxalign.bits import lcs_rows
+from jaxalign.model.filters import share
+from jaxalign.model.identity_bounds import IdentityBound
+from jaxalign.pairs import small_jobs
+from jaxalign.pairs.plan import Task
+from jaxalign.pairs.proofs import by_lengths, proof
+from jaxalign.pairs.proofs.blocks import block_size
+from jaxalign.runtime.lengths import by_length
+from jaxalign.runtime.pipeline import in_threads
+
+ROWS_AT_ONCE = 16  # queries whose bounds a thread compares with their bars
+NO_BAR = -1.0  # of a query of which nothing is known
+TIE_BREAK = 1e-6  # of an identity: no result depends on it
+ALIGNED = -1  # in place of the count of a pair that has been aligned
+
+
+@dataclass(frozen=True, eq=False)
+class BoundTable:
+    """Of each query with each target of a block the most identical pairs there can be.
+
+    Attributes
+    ----------
+    task : Task
+        Of kind ``cross``; its targets are the block.
+    order : int64 (targets,)
+        The targets, longest first: the columns of ``counts``.
+    counts : int16 or int32 (queries, targets)
+        ``ALIGNED`` once a pair has been.
+    least : float64 (queries, classes)
+        Denominators, of each length of a target one; 0 where a pair is no candidate.
+    repeats : int64 (classes,)
+        How many targets there are of each length.
+    """
+
+    task: Task
+    order: np.ndarray
+    counts: np.ndarray
+    least: np.ndarray
+    repeats: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Pairs to be aligned next, and what is left behind them.
+
+    Attributes
+    ----------
+    query, column : int64 (pairs,)
+        Column of ``BoundTable.counts``.
+    left : int64 (queries,)
+        Other pairs of each query whose bound is not below its bar.
+    """
+
+    query: np.ndarray
+    column: np.ndarray
+    left: np.ndarray
+
+
+def bound_table(task: Task, kind: str, launches: Any = None) -> BoundTable:
+    """The bounds of all pairs of a task.
+
+    Parameters
+    ----------
+    task : Task
+        Of kind ``cross``. Its filters may have a ``min_length_ratio``.
+    kind : {"longer", "shorter", "mean"}
+        What identical pairs are divided by.
+    launches : ``lcs_launches.LcsLaunches``, optional
+        Of a GPU, which count common subsequences.
+    """
+    m, n = task.queries.lengths, task.targets.lengths
+    order = by_length(n)
+    distinct, of_target = by_lengths.classes_of(n[order])
+    repeats = np.bincount(of_target, minlength=len(distinct))
+    wide = np.broadcast_arrays(m[:, None], distinct[None])
+    least = np.array(IdentityBound(kind, 0.0).least(*wide), np.float64)
+    least[~task.filters.length_mask(*wide)] = 0
+    return BoundTable(task, order, _counts(task, order, launches), least, repeats)
+
+
+def _counts(task: Task, order: np.ndarray, launches: Any) -> np.ndarray:
+    """Bounds by LCS, or by lengths where the job is small or nobody counts."""
+    m, n = task.queries.lengths, task.targets.lengths[order]
+    longest = min(int(m.max(initial=0)), int(n.max(initial=0)))
+    dtype = np.int16 if longest < np.iinfo(np.int16).max else np.int32
+    counts = np.minimum(m[:, None], n[None]).astype(dtype)
+    if launches is not None:
+        _count_by_launches(task, order, counts, launches)
+    elif task.job.total >= proof.LEAST_CELLS_BY_ROWS:
+        _count_on_cpu(task, order, counts)
+    return counts
+
+
+def _count_on_cpu(task: Task, order: np.ndarray, counts: np.ndarray) -> None:
+    """LCS of all queries with blocks of targets, in threads."""
+    falling, starts = task.targets.lengths[order], [0]
+    while starts[-1] < len(order):
+        starts.append(starts[-1] + block_size(falling, starts[-1]))
+    by_rows = small_jobs.seems_small(task) or task.job.total < proof.LEAST_CELLS
+    lcs = _by_rows(task) if by_rows else _compiled(task)
+
+    def fill(block: int) -> None:
+        columns = slice(starts[block], starts[block + 1])
+        lcs(order[columns], counts[:, columns])
+
+    in_threads(fill, range(len(starts) - 1), 1 if by_rows else task.threads)
+
+
+def _by_rows(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
+    rows = by_length(task.queries.lengths)
+
+    def count(targets: np.ndarray, out: np.ndarray) -> None:
+        sides = task.queries, rows, task.targets, targets
+        out[rows] = lcs_rows.lcs_block(*sides, task.scoring.alphabet)
+
+    return count
+
+
+def _compiled(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
+    from jaxalign.bits import lcs_windows
+    from jaxalign.bits.match_words import query_letters
+
+    rows, most = by_length(task.queries.lengths), proof.MAX_QUERIES
+    alphabet, groups = task.scoring.alphabet, []
+    for at in range(0, len(rows), most):
+        some = rows[at : at + most]
+        groups.append((some, query_letters(task.queries, some, alphabet.size)))
+
+    def count(targets: np.ndarray, out: np.ndarray) -> None:
+        for some, letters in groups:
+            sides = letters, slice(0, len(some)), task.targets, targets
+            out[some] = lcs_windows.lcs_block(*sides, alphabet)
+
+    return count
+
+
+def _count_by_launches(task, order, counts, launches) -> None:
+    """LCS by launches on GPUs; of a query too long for the kernel the bound by lengths
+    stays."""
+    rows = by_length(task.queries.lengths)
+    rows = rows[task.queries.lengths[rows] <= launches.longest]
+    devices, pieces, first = task.devices or (None,), [], 0
+    while first < len(rows):
+        longest = int(task.queries.lengths[rows[first]])
+        some = rows[first : first + launches.query_count(longest)]
+        first += len(some)
+        for at in range(0, len(order), launches.targets):
+            pieces.append((some, slice(at, at + launches.targets)))
+
+    def fill(number: int) -> None:
+        some, columns = pieces[number]
+        device = devices[number % len(devices)]
+        counts[some, columns] = launches.count(some, order[columns], device)
+
+    in_threads(fill, range(len(pieces)), 2 * len(devices))
+
+
+def candidates(
+    table: BoundTable, bars: np.ndarray, places: np.ndarray, most: int
+) -> Candidates:
+    """The best candidates of each query, ``most`` of them at most.
+
+    Parameters
+    ----------
+    bars : float64 (queries,)
+        The best identities known, ``NO_BAR`` for none.
+    places : int64 (queries,)
+        Targets of the block before this one may have the same identity and be nearer,
+        because they come first; 0 where none of the block is.
+    most : int
+    """
+    count = len(bars)
+    higher, equal = _least_counts(table.least, bars)
+    some = partial(_some, table, higher, equal, places, most)
+    results = in_threads(some, range(0, count, ROWS_AT_ONCE), table.task.threads)
+    none = np.zeros(0, np.int64)
+    sides = zip((none, none, none), *results, strict=True)
+    return Candidates(*(np.concatenate(side) for side in sides))
+
+
+def _some(table: BoundTable, higher, equal, places, most: int, first: int):
+    """``Candidates`` of some queries, as a tuple."""
+    rows, columns, left = [], [], []
+    for query in range(first, min(first + ROWS_AT_ONCE, len(places))):
+        chosen = _reaching(
+            table, higher[query], equal[query], int(places[query]), query
+        )
+        left.append(max(len(chosen) - most, 0))
+        if left[-1]:
+            chosen = _largest(table, query, chosen, most)
+        rows.append(np.full(len(chosen), query, np.int64))
+        columns.append(chosen)
+    return np.concatenate(rows), np.concatenate(columns), np.array(left, np.int64)
+
+
+def _reaching(table: BoundTable, higher, equal, place: int, query: int) -> np.ndarray:
+    """Columns whose bound is above the bar of a query, or at it and before a place."""
+    counts = table.counts[query]
+    most = np.iinfo(counts.dtype).max
+    least = np.minimum(higher, most).astype(counts.dtype)
+    mask = counts >= np.repeat(least, table.repeats)
+    if place > 0:
+        least = np.minimum(equal, most).astype(counts.dtype)
+        ties = (counts == np.repeat(least, table.repeats)) & (table.order < place)
+        mask |= ties & np.repeat(equal < higher, table.repeats)
+    return np.flatnonzero(mask)
+
+
+def _largest(table: BoundTable, query: int, columns: np.ndarray, most: int):
+    """Those of some columns with the largest bounds."""
+    below = np.repeat(table.least[query], table.repeats)[columns]
+    bounds = table.counts[query, columns] / below
+    # Among about equal ones the first of the block, since it would win a tie.
+    rank = TIE_BREAK * table.order[columns] / len(table.order) - bounds
+    return np.sort(columns[np.argpartition(rank, most - 1)[:most]])
+
+
+def _least_counts(least: np.ndarray, bars: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the fewest identical pairs above a bar, at it) by denominators, int64; the same
+    where no number is at it, ``NEVER`` where a pair is no candidate."""
+    bar = bars[:, None]
+    count = np.ceil(bar * least).astype(np.int64)
+    # The product is rounded, and so is the quotient: either way by one at most.
+    count -= share(count - 1, least, np) >= bar
+    count += share(count, least, np) < bar
+    count = np.where(bar < 0, 0, count)
+    higher = count + (share(count, least, np) == bar)
+    never = least <= 0
+    return tuple(np.where(never, by_lengths.NEVER, x) for x in (higher, count))

@@ -1,0 +1,255 @@
+"""The nearest of a corpus, by brute force over tiny sets; ties, blocks, odd inputs."""
+
+import gzip
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign.bits import lcs_rows
+from jaxalign.database import nearest_scan
+from jaxalign.io import corpus_files
+from jaxalign.pairs.proofs import proof
+
+sys.path.append(str(Path(__file__).parents[1] / "homology"))
+import brute_force as bf  # noqa: E402
+
+SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
+KINDS, MODES = ("longer", "shorter", "mean"), ("global", "local", "semiglobal")
+
+
+def sets(seed: int, tests: int = 4, corpus: int = 9):
+    words = bf.random_words(np.random.default_rng(seed), tests + corpus)
+    return words[:tests], words[tests:]
+
+
+def expected(identities: np.ndarray, top: int):
+    """(index, identity) of the nearest of a row of identities, the best first."""
+    known = np.flatnonzero(~np.isnan(identities))
+    order = known[np.lexsort((known, -identities[known]))][:top]
+    return order.tolist(), identities[order].tolist()
+
+
+def check_identity(seed: int, **options):
+    tests, corpus = sets(seed)
+    kind, mode, top = KINDS[seed % 3], MODES[seed // 3 % 3], 1 + seed % 2
+    ratio = options.get("min_length_ratio", 0.0)
+    near = jaxalign.nearest(
+        tests, corpus, SCORING, identity=kind, mode=mode, top=top, **options
+    )
+    assert np.unique(near.test).tolist() == [*range(len(tests))], "a row for every test"
+    for i, test in enumerate(tests):
+        row = np.array([bf.identity(test, other, kind, mode) for other in corpus])
+        sizes = [sorted((len(test), len(other))) for other in corpus]
+        apart = [high and low / high < ratio for low, high in sizes]
+        row[np.array(apart, bool)] = np.nan
+        rows = (near.test == i) & (near.index >= 0)
+        got = near.index[rows].tolist(), near.identity[rows].tolist()
+        assert got == expected(row, top), (seed, test, corpus)
+        assert near.rank[rows].tolist() == [*range(1, rows.sum() + 1)]
+
+
+@pytest.fixture(params=["few", "many"])
+def rounds(request, monkeypatch):
+    """Pairs are aligned a few at a time, or side by side at once."""
+    few = request.param == "few"
+    monkeypatch.setattr(nearest_scan, "FIRST_PAIRS", 1 if few else 8)
+    monkeypatch.setattr(nearest_scan, "GROWTH", 2)
+    monkeypatch.setattr(nearest_scan, "SHARED_QUERY", 32 if few else 2)
+
+
+@pytest.mark.parametrize("seed", range(18))
+def test_identity_is_the_largest(rounds, seed):
+    check_identity(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 1000, 100))
+def test_identity_is_the_largest_of_many(rounds, first):
+    for seed in range(first, first + 100):
+        check_identity(seed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_length_ratio_and_no_filter(seed):
+    check_identity(seed, min_length_ratio=0.7)
+    check_identity(seed, filter=False)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_common_subsequences_leave_the_nearest(monkeypatch, rounds, seed):
+    monkeypatch.setattr(proof, "LEAST_CELLS_BY_ROWS", 0)
+    check_identity(seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_pairs_of_some_queries(monkeypatch, seed):
+    """As on a GPU where many pairs are left."""
+    monkeypatch.setattr(nearest_scan, "_launches", CountedBy)
+    monkeypatch.setattr(nearest_scan, "FIRST_PAIRS", 1)
+    monkeypatch.setattr(nearest_scan, "GROWTH", 1)
+    monkeypatch.setattr(nearest_scan, "ROUNDS", 0)
+    check_identity(seed)
+
+
+class CountedBy:
+    """In place of launches on a GPU: the same counts, from NumPy."""
+
+    longest, targets = 4, 3
+
+    def __init__(self, task):
+        self.task = task
+
+    def query_count(self, longest):
+        return 2
+
+    def count(self, rows, columns, device):
+        task = self.task
+        sides = task.queries, rows, task.targets, columns
+        return lcs_rows.lcs_block(*sides, task.scoring.alphabet)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("by", ["identity", "score"])
+def test_blocks_change_nothing(monkeypatch, tmp_path, by, seed):
+    """One block, a block a record, pieces of blocks, files of a folder, an index."""
+    tests, corpus = sets(seed, 3, 8)
+    names = [f"c{k}" for k in range(len(corpus))]
+    whole = jaxalign.nearest(
+        tests, [*zip(names, corpus, strict=True)], SCORING, by=by, top=2
+    )
+    records = [f">{a}\n{b}\n" for a, b in zip(names, corpus, strict=True)]
+    single, folder = tmp_path / "all.fa", tmp_path / "folder"
+    folder.mkdir()
+    single.write_text("".join(records))
+    (folder / "a.fa").write_text("".join(records[:3]))
+    packed = gzip.compress("".join(records[3:5]).encode())
+    (folder / "b.fasta.gz").write_bytes(packed)
+    (folder / "part").write_text("no sequences")
+    (tmp_path / "c.fa").write_text("".join(records[5:]))
+    jaxalign.index_database(tmp_path / "c.fa", folder / "c.jaxdb", SCORING)
+    same(jaxalign.nearest(tests, single, SCORING, by=by, top=2), whole)
+    monkeypatch.setattr(nearest_scan, "BOUNDS_AT_ONCE", 6)
+    default = corpus_files.blocks.__defaults__
+    monkeypatch.setattr(corpus_files.blocks, "__defaults__", (default[0], 5, 2))
+    same(jaxalign.nearest(tests, single, SCORING, by=by, top=2), whole)
+    same(jaxalign.nearest(tests, folder, SCORING, by=by, top=2), whole)
+
+
+def same(near, other):
+    """Two results are equal row by row."""
+    ours, theirs = near.columns(), other.columns()
+    assert ours.keys() == theirs.keys()
+    for name, column in ours.items():
+        np.testing.assert_array_equal(column, theirs[name])
+    assert near.index.tolist() == other.index.tolist()
+
+
+def local_score(a: str, b: str) -> int:
+    import oracle
+
+    codes = [[bf.LETTERS.index(x) for x in word] for word in (a, b)]
+    return oracle.max_identities(
+        *codes, bf.matrix(), bf.OPEN, bf.EXTEND, "local", wildcard=bf.WILDCARD
+    )[0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_scores_are_the_best(seed):
+    tests, corpus = sets(seed)
+    near = jaxalign.nearest(tests, corpus, SCORING, by="score")
+    assert near.test.tolist() == [*range(len(tests))]
+    for i, test in enumerate(tests):
+        scores = [local_score(test, other) for other in corpus]
+        assert near.index[i] == int(np.argmax(scores)), "the first of the best"
+        assert near.score[i] == max(scores)
+
+
+def test_costs_that_differ_by_side():
+    """A matrix that is not symmetric, and free ends of one side."""
+    scores = np.array([[3, -1, 0], [-2, 3, -1], [1, 0, 3]])
+    scoring = jaxalign.Scoring(("ABC", scores), 4, 1)
+    words = ["ABCA", "BCAB", "CA", "ABBCA", "CCAAB"]
+    options = {"mode": "global", "free_ends": ("target_start", "target_end")}
+    near = jaxalign.nearest(words[:2], words[2:], scoring, **options)
+    for i in range(2):
+        rows = jaxalign.align_pairs(
+            [words[i]] * 3, words[2:], scoring, output="identity", **options
+        )
+        assert near.identity[i] == rows.identity("longer").max()
+        assert near.index[i] == int(np.argmax(rows.identity("longer")))
+
+
+def test_odd_test_sequences_have_a_row_and_a_note():
+    corpus = [("first", "MKTAYIAK"), ("second", "MKTAYIAK")]
+    tests = [("empty", ""), ("unknown", "XXX"), ("same", "MKTAYIAK")]
+    near = jaxalign.nearest(tests, corpus)
+    assert near.columns()["nearest"].tolist() == ["first"] * 3, "ties: the first"
+    assert near.identity.tolist() == [0, 0, 1] and np.isnan(near.evalue[:2]).all()
+    notes = near.notes
+    assert "empty" in notes[0] and "no known residue" in notes[1] and not notes[2]
+    assert near.band_counts.tolist() == [2, 0, 0, 0, 1, 0]
+    far = jaxalign.nearest(["MK"], corpus, min_length_ratio=0.9)
+    assert far.nearest.tolist() == [-1] and "compared" in far.notes[0]
+    assert far.band_counts.tolist() == [0, 0, 0, 0, 0, 1] and np.isnan(far.score[0])
+    assert len(jaxalign.nearest([], corpus)) == 0
+    assert jaxalign.nearest(["MK"], []).nearest.tolist() == [-1]
+
+
+def test_bands_have_their_lower_edge():
+    near = jaxalign.nearest(["AAAAAAAAAA"], ["AAAAAGGGGG"], bands=(0.5, 0.75))
+    assert (
+        near.identity.tolist() == [0.5] and near.band_names[near.band[0]] == "0.5-0.75"
+    )
+    assert "0.5-0.75          1  100.0%" in str(near)
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"by": "name"}, "by = 'name'"),
+        ({"identity": "query"}, "identity = 'query'"),
+        ({"top": 0}, "top = 0"),
+        ({"bands": ()}, "bands = ()"),
+        ({"bands": (0.5, 0.4)}, "rising fractions"),
+        ({"bands": (0.5, 2)}, "rising fractions"),
+        ({"min_length_ratio": 2}, "min_length_ratio = 2"),
+        ({"min_length_ratio": 0.5, "by": "score"}, "by = 'identity'"),
+        ({"by": "bits", "scoring": SCORING}, "no statistics are published"),
+        ({"mode": "glocal"}, "glocal"),
+        ({"tops": 1}, "did you mean 'top'"),
+    ],
+)
+def test_refusals(options, text):
+    with pytest.raises(jaxalign.UsageError, match=".") as error:
+        jaxalign.nearest(["ACGT"], ["ACGT"], **options)
+    assert text in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "files, text",
+    [
+        ({}, "the folder has no file"),
+        ({"a.fa": ">a\nACGT\n", "b.fa": ">b\nAC\n>a\nAC\n"}, "'a' comes again"),
+        ({"a.fa": ">a\nACGT\n>a\nAC\n"}, "record 2 has the name 'a' of record 1"),
+        ({"a.fa": ">a\nACGT\n", "b.fa": ">b\nAC1\n"}, "line 2, column 3"),
+        ({"a.fa": ""}, "is empty"),
+        ({"a.fa.gz": gzip.compress(b">a\nACGT\n" * 99)[:-9]}, "truncated"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, files, text):
+    for name, content in files.items():
+        content = content.encode() if isinstance(content, str) else content
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(jaxalign.InputError) as error:
+        jaxalign.nearest(["ACGT"], tmp_path, SCORING)
+    assert text in str(error.value)
+
+
+def test_a_file_beside_its_index(tmp_path):
+    (tmp_path / "a.fa").write_text(">a\nACGT\n")
+    jaxalign.index_database(tmp_path / "a.fa", tmp_path / "a.fa.jaxdb", SCORING)
+    with pytest.raises(jaxalign.InputError, match="would count twice"):
+        jaxalign.nearest(["ACGT"], tmp_path, SCORING)
