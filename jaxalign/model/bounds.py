@@ -16,11 +16,11 @@ POSITION_ROWS = 128  # more than an alphabet has letters; few sizes are few prog
 IDENTITY_BASE = {"int32": 2**13, "int64": 2**20}
 
 
-def scaled(scoring: Scoring, dtype: str, identity: bool):
+def scaled(scoring: Scoring, dtype: str, identity: bool, base: int | None = None):
     """(scores int64, gap open, gap extend) of a fill; with ``identity`` each score
-    carries a match in its low digits. Of a profile there are more rows, of zeros, up to
-    a multiple of ``POSITION_ROWS``."""
-    factor = IDENTITY_BASE[dtype] if identity else 1
+    carries a match in its low digits, below ``base`` or ``IDENTITY_BASE``. Of a profile
+    there are more rows, of zeros, up to a multiple of ``POSITION_ROWS``."""
+    factor = (base or IDENTITY_BASE[dtype]) if identity else 1
     scores = scoring.scores.astype(np.int64) * factor
     if scoring.by_position:
         rows = max(-(-len(scores) // POSITION_ROWS), 1) * POSITION_ROWS
@@ -104,6 +104,18 @@ def fits_differences(scoring: Scoring, dtype: str, paths: bool) -> bool:
     low, high = worst + more, best + 2 * scoring.open + more
     fits = low <= scoring.open + scoring.extend and high <= np.iinfo(dtype).max
     return fits and scoring.extend >= more
+
+
+def differences_base(scoring: Scoring, dtype: str) -> int:
+    """The largest base of ``score * base + matches`` that an unsigned dtype holds in a
+    fill by differences, by the same proof; fewer matches than that are exact. 0: none.
+    """
+    best = max(int(scoring.scores.max(initial=0)), 0)
+    worst = max(-int(scoring.scores.min(initial=0)), 0)
+    if worst > scoring.open + scoring.extend:
+        return 0
+    base = (np.iinfo(dtype).max - 1) // max(best + 2 * scoring.open, 1)
+    return min(int(base), IDENTITY_BASE["int32"])
 
 
 def identity_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:

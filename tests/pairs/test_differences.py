@@ -1,4 +1,4 @@
-"""Global tables by differences in 8 bits: scores of the oracle, and the same paths."""
+"""Global tables by differences: scores and identities of the oracle, the same paths."""
 
 from itertools import product
 
@@ -70,6 +70,43 @@ def test_scores_by_differences(name, monkeypatch):
     check(jaxalign.align_all(texts, **options), texts, scoring)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_identities_by_differences(name):
+    """In 16 bits, whatever the size of the job; matches fill the low digits."""
+    scoring = CASES[name]
+    texts = sequences(scoring)
+    found = jaxalign.align_all(texts, scoring, output="identity")
+    assert "uint16" in found.info["dtypes"]
+    codes = [scoring.alphabet.encode(text) for text in texts]
+    costs = scoring.scores, scoring.open, scoring.extend, "global", set()
+    wildcard = scoring.alphabet.wildcard_code
+    for i, j, *values in zip(
+        *(found[x] for x in ("query", "target", "score", "max_identities")), strict=True
+    ):
+        want = oracle.max_identities(codes[i], codes[j], *costs, wildcard=wildcard)
+        assert tuple(values) == want, (texts[i], texts[j])
+
+
+def test_more_matches_than_16_bits_hold():
+    """A base has room for fewer matches than itself: longer pairs are filled as before,
+    and so is a window with one."""
+    scoring = scoring_of(*HIGHEST)
+    base = bounds.differences_base(scoring, "uint16")
+    assert base * (175 + 2 * 40) + 1 <= 2**16 - 1 < (base + 1) * (175 + 2 * 40) + 1
+    for matches in (base - 1, base):
+        texts = ["A" * matches, "A" * matches, "ACDW"]
+        options = {"output": "identity", "implementation": "sweep"}
+        found = jaxalign.align_all(texts, scoring, **options)
+        assert ("uint16" in found.info["dtypes"]) == (matches < base)
+        assert found["max_identities"].tolist() == [matches, 1, 1]
+        assert int(found["score"][0]) == matches * 175
+
+
+def test_scorings_beyond_16_bits():
+    assert bounds.differences_base(scoring_of(5, -43, 40, 2), "uint16") == 0
+    assert bounds.differences_base(scoring_of(1, -1, 1, 1), "uint16") == 2**13
+
+
 @pytest.mark.parametrize("free", STARTS[1:], ids="-".join)
 def test_free_starts(free, monkeypatch):
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
@@ -136,9 +173,10 @@ def test_jobs_that_are_filled_as_they_are(monkeypatch):
     for options in (
         {"mode": "semiglobal"},
         {"free_ends": ["query_end"]},
-        {"output": "identity"},
+        {"output": "identity", "mode": "semiglobal"},
+        {"output": "identity", "mode": "local"},
         {"output": "stats", "scoring": scoring_of(*HIGHEST)},
         {"scoring": scoring_of(same + 1, other, *gaps)},
     ):
         plan = jaxalign.plan(texts, **{"output": "score"} | options)
-        assert "uint8" not in plan["dtypes"]
+        assert not {"uint8", "uint16"} & set(plan["dtypes"])

@@ -293,10 +293,12 @@ def test_a_database_profile_over_another(columns, lanes):
         np.testing.assert_array_equal(found[:, 64:], room[:, 64:])
 
 
-def scores_alone(query, targets, problem, costs=None, opening=None, paths=False):
+def scores_alone(
+    query, targets, problem, costs=None, opening=None, paths=False, cell="uint8"
+):
     """Local scores of a query, no paths. Global ones by differences where ``opening``
     is given, then also with ``paths``."""
-    differences = opening is not None
+    differences = None if opening is None else cell
     backtrack = jnp.zeros(ROWS // 2 * SIZE * 2 * LANES, jnp.uint8) if paths else None
     block = window_program.load_block(
         packed_block(targets, 2), problem, not differences, differences=differences

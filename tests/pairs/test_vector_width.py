@@ -31,6 +31,9 @@ problem = problem_of(S, (11, 1), set(), "int16")
 LOOPS = 8
 SCORES = "scores_alone(queries[0], targets, problem, Constants(11, 1))"
 DIFFERENCES = "scores_alone(queries[0], targets, problem, opening=10)"
+WIDE_DIFFERENCES = (
+    "scores_alone(queries[0], targets, problem, opening=10, cell='uint16')"
+)
 DIFFERENCE_PATHS = "scores_alone(queries[0], targets, problem, opening=10, paths=True)"
 PATHS = "swept(queries, targets, problem, False, True, 0)"
 # Program -> the operation of its cells, bits of a value, and how many a loop has: five
@@ -39,6 +42,7 @@ PATHS = "swept(queries, targets, problem, False, True, 0)"
 CELLS = {
     SCORES: ("smax", 16, 20),
     DIFFERENCES: ("usub.sat", 8, 8),
+    WIDE_DIFFERENCES: ("usub.sat", 16, 8),
     DIFFERENCE_PATHS: ("usub.sat", 8, 7),
     PATHS: ("smax", 16, 8),
 }
@@ -81,6 +85,7 @@ def loops_of_vectors(text: str, operation: str, vector: str, times: int) -> int:
     [
         pytest.param(SCORES, id="scores", marks=pytest.mark.slow),
         pytest.param(DIFFERENCES, id="differences", marks=pytest.mark.slow),
+        pytest.param(WIDE_DIFFERENCES, id="wide-differences", marks=pytest.mark.slow),
         pytest.param(DIFFERENCE_PATHS, id="difference-paths"),
         pytest.param(PATHS, id="paths", marks=pytest.mark.slow),
     ],

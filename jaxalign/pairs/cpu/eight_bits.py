@@ -1,10 +1,14 @@
-"""Which scores a CPU fills in 8 bits: twice the lanes of 16 an instruction.
+"""Which scores a CPU fills in 8 bits, twice the lanes of 16 an instruction, and which
+identities in 16.
 
 Local scores are tried in 8 bits. Without paths a score of 0 is held near the bottom of
 the range. A score that 8 bits do not hold is seen (``model.bounds``), and such pairs
 are computed again in more bits. Global tables are filled by differences, which 8 bits
-provably hold at any length.
+provably hold at any length; with the matches of an identity in the low digits these
+take 16.
 """
+
+from typing import NamedTuple
 
 from jaxalign.model import bounds
 from jaxalign.pairs.dp.sweep.cell_blocks import Constants
@@ -18,8 +22,12 @@ MAX_OVERFLOW_RATIO = 32
 WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
 
 
+def _on_cpu(task: Task) -> bool:
+    return first_device(task.devices).platform == "cpu"
+
+
 def _large_on_cpu(task: Task) -> bool:
-    return task.large and first_device(task.devices).platform == "cpu"
+    return task.large and _on_cpu(task)
 
 
 def limit(task: Task) -> int:
@@ -46,24 +54,41 @@ def costs(task: Task, window: Window, dtype: str) -> Constants | None:
     return Constants(task.scoring.open, task.scoring.extend, zero)
 
 
-def opening(task: Task, window: Window) -> int | None:
-    """The cost to open a gap, beside that of its residues, as a constant of the
-    program that fills global tables by differences in 8 bits
-    (``pairs/dp/sweep/difference_fill.py``); None where they are filled as they are."""
+class Differences(NamedTuple):
+    """How global tables are filled by differences
+    (``pairs/dp/sweep/difference_fill.py``)."""
+
+    cell: str  # dtype of a difference
+    base: int  # score * base + matches is filled; 1 of a score alone
+    opening: int  # to open a gap, beside its residues: a constant of the program
+
+
+def differences(task: Task, window: Window) -> Differences | None:
+    """The differences by which a window is filled: of scores in 8 bits, of identities
+    in 16. None where its tables are filled as they are."""
     ends = {"query_end", "target_end"} & set(task.free)
-    cells = task.mode != "local" and not ends and task.output != "identity"
     shared = not (window.zipped or task.scoring.by_position or task.mesh is not None)
-    if not (cells and shared and _large_on_cpu(task)):
+    identity = task.output == "identity"
+    if task.mode == "local" or ends or not shared:
         return None
-    fits = bounds.fits_differences(task.scoring, "uint8", task.paths)
-    return task.scoring.open - task.scoring.extend if fits else None
+    if not (_large_on_cpu(task) or (identity and _on_cpu(task))):
+        return None
+    scoring, cell, base = task.scoring, "uint8", 1
+    if identity:
+        cell, base = "uint16", bounds.differences_base(scoring, "uint16")
+        fits = min(window.m, window.n) < base
+        fits &= task.dtype(window.m, window.n) == "int32"
+    else:
+        fits = bounds.fits_differences(scoring, cell, task.paths)
+    opening = base * (scoring.open - scoring.extend)
+    return Differences(cell, base, opening) if fits else None
 
 
 def dtypes_of(task: Task, blocks: list[Window]) -> set[str]:
-    """The types of 8 bits in which some windows are filled."""
+    """The narrow types in which some windows are filled."""
     tried = {"int8"} if blocks and limit(task) else set()
-    differences = any(opening(task, window) is not None for window in blocks)
-    return tried | ({"uint8"} if differences else set())
+    each = (differences(task, window) for window in blocks)
+    return tried | {one.cell for one in each if one is not None}
 
 
 def to_be_tried(worker: Worker) -> bool:

@@ -128,10 +128,10 @@ def scores_of_pair(_run: Run, _worker: Worker, piece: Piece) -> Iterator[PieceSc
     yield PieceScores(i, j, pair_score(piece.task, piece.content))
 
 
-def problem_of(scoring, free, dtype: str, identity=False) -> WindowProblem:
+def problem_of(scoring, free, dtype: str, identity=False, base=None) -> WindowProblem:
     """Scores and gaps of the proven dtype, in NumPy: a program takes them sooner than
     the device has them one by one."""
-    scores, *gaps = bounds.scaled(scoring, dtype, identity)
+    scores, *gaps = bounds.scaled(scoring, dtype, identity, base)
     pad = gaps[0]
     small = dtype != "int64" and np.abs(scores).max(initial=0) < 128 and pad < 128
     wildcard = scoring.alphabet.wildcard_code
@@ -143,8 +143,9 @@ def problem_of(scoring, free, dtype: str, identity=False) -> WindowProblem:
     )
 
 
-def _problem(task, dtype):
-    return problem_of(task.scoring, task.free, dtype, task.output == "identity")
+def _problem(task, dtype, base=None):
+    identity = task.output == "identity"
+    return problem_of(task.scoring, task.free, dtype, identity, base)
 
 
 def run_window(task: Task, w: windows.Window, worker: Worker) -> Rows:
@@ -207,15 +208,15 @@ def _beyond(score, high):
 
 def _on_device(task, w, worker, dtype):
     """(device result, the pairs it holds)."""
-    problem = _problem(task, dtype)
+    cells = eight_bits.differences(task, w)
+    problem = _problem(task, dtype, None if cells is None else cells.base)
     block = block_of(task, w)
     shared = not w.zipped and not task.scoring.by_position
-    opening = eight_bits.opening(task, w) if task.large else None
     cpu = first_device(task.devices).platform == "cpu"
-    differences = opening is not None
+    differences = None if cells is None else cells.cell
     room = None
     if shared and cpu:
-        dtype_of_room = "uint8" if differences else problem.scores.dtype
+        dtype_of_room = differences or problem.scores.dtype
         shape = len(problem.scores) + 1, w.columns + 2, w.lanes
         room = profile_room(worker, shape, dtype_of_room)
     block = load_block(
@@ -242,10 +243,18 @@ def _on_device(task, w, worker, dtype):
         steps=task.output == "alignment",
         fused=cpu,
         costs=eight_bits.costs(task, w, dtype) if task.large else None,
-        opening=opening,
+        opening=None if cells is None else cells.opening,
     )
     worker.backtrack = backtrack
+    if cells is not None and cells.base > 1:
+        result = result._replace(score=_rebased(result.score, cells.base, dtype))
     return result, met
+
+
+def _rebased(score, base: int, dtype: str) -> np.ndarray:
+    """Scores of identities of another base, with that of their dtype."""
+    scores, matches = np.divmod(np.asarray(score), base)
+    return scores * bounds.IDENTITY_BASE[dtype] + matches
 
 
 def run_pair(task: Task, pair: tuple[int, int]) -> Rows:

@@ -51,7 +51,7 @@ def load_block(
     local,
     shared: bool = True,
     room=None,
-    differences: bool = False,
+    differences: str | None = None,
 ):
     """Lay out the scores of packed targets: the block with its ``scores``.
 
@@ -63,14 +63,15 @@ def load_block(
         pays; not those of positions
     room : (A + 1, L + 2, B), dtype of the scores, or None; a profile is written over
         it, of the tiles in use alone
-    differences : whether the profile is that of ``difference_fill``, uint8
+    differences : dtype of the cells of ``difference_fill``, whose profile it is; None
+        where that of H is wanted
     """
     pad = -problem.gaps.open
     free = problem.free["query_start"] | local
     pad_column = jnp.where(free, jnp.zeros_like(pad), pad)
     scores = profile.padded_scores(problem.scores, pad_column, pad)
     if differences:
-        scores = difference_fill.shifted(scores, problem.gaps)
+        scores = difference_fill.shifted(scores, problem.gaps, differences)
     if shared and room is None:
         scores = profile.database_profile(scores, block.codes)
     elif shared:

@@ -1,4 +1,4 @@
-"""Global tables on a CPU by differences of neighbouring cells, 8 bits at any length.
+"""Global tables on a CPU by differences of neighbouring cells, narrow at any length.
 
 The difference recurrence of Suzuki and Kasahara (BMC Bioinformatics 19:45, 2018): H
 itself grows with the lengths, but H of a cell less H of the next one does not. With
@@ -12,8 +12,9 @@ o = gap_open and q = gap_open - gap_extend, all of these lie in 0 ... max(S) + 2
 The score is H at the top of the last column plus the differences down that column, so
 rows below the last of a query are left out of that sum, and pad columns before a target
 keep the differences of its column 0. ``model.bounds.fits_differences`` says which
-scorings 8 bits hold. Blocks of 2 x 2 cells and their loops are those of
-``cell_blocks``; with backtrack, cells are those of ``difference_paths``.
+scorings 8 bits hold, ``differences_base`` how many matches of an identity 16 bits hold
+in the low digits. Blocks of 2 x 2 cells and their loops are those of ``cell_blocks``;
+with backtrack, cells are those of ``difference_paths``.
 """
 
 from functools import partial
@@ -43,12 +44,10 @@ from jaxalign.pairs.dp.sweep.lane_fill import (
 )
 from jaxalign.pairs.dp.sweep.lane_scores import from_profile
 
-CELL = jnp.uint8
 
-
-def shifted(scores, gaps):
-    """Padded scores S as the cells take them: S + 2 * gap_open, in 8 bits."""
-    return (scores.astype(jnp.int16) + 2 * gaps.open.astype(jnp.int16)).astype(CELL)
+def shifted(scores, gaps, cell):
+    """Padded scores S as the cells take them: S + 2 * gap_open, in their dtype."""
+    return (scores.astype(jnp.int32) + 2 * gaps.open.astype(jnp.int32)).astype(cell)
 
 
 def fill(block, query, gaps, free, backtrack=None, *, opening, rows, fused=True):
@@ -56,7 +55,7 @@ def fill(block, query, gaps, free, backtrack=None, *, opening, rows, fused=True)
 
     Parameters
     ----------
-    block : Block, whose profile has ``shifted`` scores
+    block : Block, whose profile has ``shifted`` scores, uint8 or uint16
     query : Query, W = 1
     gaps : Gaps, scalars of a dtype that holds all scores
     free : dict of bool scalars, of which the two free starts count
@@ -70,19 +69,20 @@ def fill(block, query, gaps, free, backtrack=None, *, opening, rows, fused=True)
     backtrack : written, or None
     """
     lanes, (count, wide) = block.codes.shape[1], query.codes.shape
+    cell = block.scores.dtype
     top = border(block.length[block.target], free["target_start"], gaps)
-    v = _border(inside_index(block), free["target_start"], gaps)
-    below = jnp.zeros((count // rows, rows, lanes), CELL)
+    v = _border(inside_index(block), free["target_start"], gaps, cell)
+    below = jnp.zeros((count // rows, rows, lanes), cell)
     laid_out = in_pairs if backtrack is None else lambda columns: columns
     v, x, scores = map(laid_out, (v, jnp.zeros_like(v), block.scores))
     state = top, v, x, below, below, backtrack
     i = 1 + jnp.arange(count, dtype=jnp.int32).reshape(-1, rows)
     query_rows = _Rows(
         query.codes.reshape(-1, rows, wide),
-        _border(i, free["query_start"], gaps),
-        jnp.clip(query.length[None, :] - i[:, :1] + 1, 0, rows).astype(CELL),
+        _border(i, free["query_start"], gaps, cell),
+        jnp.clip(query.length[None, :] - i[:, :1] + 1, 0, rows).astype(cell),
     )
-    tie = None if backtrack is None else query.tie.astype(CELL)
+    tie = None if backtrack is None else query.tie.astype(cell)
     given = scores, block.begins, gaps.open, tie
     size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
     strip = partial(_strip, opening=opening)
@@ -111,10 +111,10 @@ class _Rows(NamedTuple):
     inside: jax.Array  # (strips, W), how many rows lie above the end of the query
 
 
-def _border(index, free, gaps):
+def _border(index, free, gaps, cell):
     """u or v of residue ``index`` of a sequence, counted from 1, in column or row 0."""
     first = jnp.where(index == 1, 0, gaps.open - gaps.extend)
-    return jnp.where(free | (index < 1), gaps.open, first).astype(CELL)
+    return jnp.where(free | (index < 1), gaps.open, first).astype(cell)
 
 
 def _strip(tiles, last, given, query_rows, s, state, *, opening):
@@ -171,7 +171,7 @@ def _columns(scores, letters, opening):
         return [lax.slice_in_dim(pair, c * lanes, (c + 1) * lanes)
                 for c in range(BLOCK_COLUMNS)]  # fmt: skip
 
-    score = one_function(partial(from_profile, dtype=CELL))
+    score = one_function(partial(from_profile, dtype=scores.dtype))
     row = one_function(row_of)
 
     def step(p, carry):
