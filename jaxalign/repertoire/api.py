@@ -134,8 +134,10 @@ def repertoire_graph(
     began = time.perf_counter()
     chosen = RepertoireOptions(**options)
     plan = plan_of(receptors, reference, chosen)
-    (block,) = graph.blocks(plan, machine_of(chosen))
-    return result_of(plan, block.edges, time.perf_counter() - began)
+    machine = machine_of(chosen)
+    (block,) = graph.blocks(plan, machine)
+    seconds = time.perf_counter() - began
+    return result_of(plan, block.edges, seconds, machine.threads)
 
 
 @with_options(RepertoireOptions)
@@ -197,11 +199,13 @@ def plan_of(
     return RepertoirePlan(data, others, definition, combine, known, blocks)
 
 
-def result_of(plan: RepertoirePlan, edges: Edges, seconds: float) -> RepertoireGraph:
+def result_of(
+    plan: RepertoirePlan, edges: Edges, seconds: float, threads: int = 1
+) -> RepertoireGraph:
     """All edges of a job as a graph."""
     one_set = plan.reference is None
     columns = len(plan.receptors if plan.reference is None else plan.reference)
-    matrix = matrix_of(edges, len(plan.receptors), columns, one_set)
+    matrix = matrix_of(edges, len(plan.receptors), columns, one_set, threads)
     return RepertoireGraph(matrix, plan.receptors, plan.reference, plan, seconds)
 
 

@@ -1,8 +1,9 @@
 """Edges of a metric that is a sum over positions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -54,8 +55,9 @@ def rectangles(
     metric: PositionMetric,
     cutoff: int,
     edges: EdgeList,
-) -> Iterator[Rectangle]:
-    """All comparisons of a set with itself, or, with ``b``, across two sets.
+) -> Iterator[Callable[[], Rectangle]]:
+    """Functions that make a rectangle each: all comparisons of a set with itself, or,
+    with ``b``, across two sets.
 
     Edges i < j of one set, (i of a, j of b) of two.
     """
@@ -73,9 +75,9 @@ def _of_shorter(
     cutoff: int,
     edges: EdgeList,
     kind: str,
-) -> Iterator[Rectangle]:
+) -> Iterator[Callable[[], Rectangle]]:
     """Sequences of ``a`` against those of ``b`` that are as long or longer."""
-    codes, scale = letter_bits(metric.table, BITS)
+    bits = letter_bits(metric.table, BITS)
     for length, queries in a.members.items():
         for comparison in metric.comparisons(length, cutoff, b.longest - length):
             lengths = [length + more for more in comparison.more]
@@ -83,19 +85,37 @@ def _of_shorter(
             if not known or (kind == "back" and 0 in comparison.more):
                 continue
             targets = np.concatenate(known)
-            more: np.ndarray = b.sequences.lengths[targets] - length
-            left = cutoff - metric.penalty(more)
-            rows = a.letters(queries, comparison), b.letters(targets, comparison)
-            add = _Adder(queries, targets, cutoff - left, edges, kind)
-            sums = PositionSums(metric.table, *rows, left, add)
-            yield Rectangle(
-                words(codes, rows[0], BITS, WORDS),
-                words(codes, rows[1], BITS, WORDS),
-                np.floor_divide(left * scale.numerator, scale.denominator),
-                kind == "same" and 0 in comparison.more,
-                sums.check,
-                sums,
-            )
+            sides = (a, queries), (b, targets)
+            about = metric, cutoff, edges, kind
+            yield partial(_rectangle, length, *sides, comparison, *about, bits)
+
+
+def _rectangle(
+    length: int,
+    shorter: tuple[LengthClasses, np.ndarray],
+    longer: tuple[LengthClasses, np.ndarray],
+    comparison: Comparison,
+    metric: PositionMetric,
+    cutoff: int,
+    edges: EdgeList,
+    kind: str,
+    bits: tuple[np.ndarray, Fraction],
+) -> Rectangle:
+    """A comparison of sequences of a length with others."""
+    (a, queries), (b, targets), (codes, scale) = shorter, longer, bits
+    more: np.ndarray = b.sequences.lengths[targets] - length
+    left = cutoff - metric.penalty(more)
+    rows = a.letters(queries, comparison), b.letters(targets, comparison)
+    add = _Adder(queries, targets, cutoff - left, edges, kind)
+    sums = PositionSums(metric.table, *rows, left, add)
+    return Rectangle(
+        words(codes, rows[0], BITS, WORDS),
+        words(codes, rows[1], BITS, WORDS),
+        np.floor_divide(left * scale.numerator, scale.denominator),
+        kind == "same" and 0 in comparison.more,
+        sums.check,
+        sums,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,15 @@ import numpy as np
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.model.groups import begins
+from jaxalign.repertoire.ordering import (
+    BITS,
+    bits_of,
+    in_order,
+    pack_all,
+    unpacked,
+    write_all,
+)
+from jaxalign.runtime.pipeline import in_threads
 
 EDGE_BYTES = 12  # two numbers of sequences, a distance
 WORK_COPIES = 5  # of the edges, while a matrix is made of them
@@ -40,27 +49,35 @@ def joined(parts: list[Edges]) -> Edges:
     return Edges(*(np.concatenate(side) for side in sides))
 
 
-def least(edges: Edges) -> Edges:
-    """Edges by i and j, of those of one pair the one with the least distance."""
-    i, j, distance = (x.astype(np.uint64) for x in edges.sides)
-    low, mid = _bits(distance), _bits(j)
-    if _bits(i) + mid + low > 64:
-        return _least_of_many(edges)
-    # One number holds an edge: to sort these is many times faster than ``lexsort``.
-    keys = (i << np.uint64(mid + low)) | (j << np.uint64(low)) | distance
-    keys.sort()
-    pairs = keys >> np.uint64(low)
-    first = begins(pairs)
-    keys, pairs = keys[first], pairs[first]
-    return Edges(
-        (pairs >> np.uint64(mid)).astype(np.int32),
-        (pairs & np.uint64(2**mid - 1)).astype(np.int32),
-        (keys & np.uint64(2**low - 1)).astype(np.int32),
+def least(parts: list[Edges], threads: int = 1) -> Edges:
+    """All edges of some sets by i and j, of those of one pair the one with the least
+    distance."""
+    bits = _bits_of_sides(parts, threads)
+    if sum(bits) > BITS:
+        return _least_of_many(joined(parts))
+    keys = pack_all([x.sides for x in parts], bits, threads)
+    low = bits[2]
+    ranges = in_threads(
+        lambda x: x[begins(x >> np.uint64(low))], in_order(keys, low, threads), threads
     )
+    count = sum(map(len, ranges))
+    edges = Edges(*(np.empty(count, np.int32) for _ in range(3)))
+
+    def write(place: slice, some: np.ndarray) -> None:
+        for side, column in zip(edges.sides, unpacked(some, bits), strict=True):
+            side[place] = column
+
+    write_all(ranges, write, threads)
+    return edges
 
 
-def _bits(values: np.ndarray) -> int:
-    return int(values.max(initial=0)).bit_length()
+def _bits_of_sides(parts: list[Edges], threads: int) -> tuple[int, int, int]:
+    """How many bits hold the numbers of each side."""
+    largest = in_threads(
+        lambda x: [int(side.max(initial=0)) for side in x.sides], parts, threads
+    )
+    i, j, distance = (bits_of(max(x)) for x in zip([0] * 3, *largest, strict=True))
+    return i, j, distance
 
 
 def _least_of_many(edges: Edges) -> Edges:

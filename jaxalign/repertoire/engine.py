@@ -16,10 +16,11 @@ from jaxalign.repertoire.by_composition import LetterCosts
 from jaxalign.repertoire.by_position import LengthClasses
 from jaxalign.repertoire.candidates import check_all
 from jaxalign.repertoire.dp.banded import banded_scores
-from jaxalign.repertoire.edges import EdgeList, Edges, joined, least, no_edges
+from jaxalign.repertoire.edges import EdgeList, Edges, least, no_edges
 from jaxalign.repertoire.metrics import LETTERS, letter_scores
 from jaxalign.repertoire.options import GraphDefinition
 from jaxalign.repertoire.rectangles import Machine
+from jaxalign.runtime.pipeline import in_threads
 
 # To make, sort and compare a variant takes as long as so many pairs, of which some have
 # enough letters in common to be compared.
@@ -44,13 +45,14 @@ def near_pairs(
     first, second = LengthClasses(a), None if b is None else LengthClasses(b)
     if definition.positions is not None:
         parts = first, second, definition.positions, definition.cutoff, edges
-        rectangles = list(by_position.rectangles(*parts))
+        making = by_position.rectangles(*parts)
+        rectangles = in_threads(lambda make: make(), making, machine.threads)
         check_all(rectangles, machine.threads, machine.devices)
     elif definition.metric == "levenshtein":
         _add_edits(first, second, definition.cutoff, edges, machine)
     else:
         _add_aligned(first, second, definition, edges, machine)
-    return least(joined(edges.parts))
+    return least(edges.parts, machine.threads)
 
 
 def chained(a: LetterCodes, b: LetterCodes | None) -> LetterCodes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxalign.model.groups import ranks, spans
-from jaxalign.repertoire.edges import EdgeList, Edges, joined, least
+from jaxalign.repertoire.edges import EdgeList, Edges, least
 
 PAIRS_AT_ONCE = 2**22
 
@@ -135,7 +135,7 @@ def join(
                     distance = both[combine == "all"]
             near = distance <= cutoff
             edges.add(i[near], j[near], distance[near])
-    return least(joined(edges.parts))
+    return least(edges.parts)
 
 
 def _fewest(graphs: list[Neighbours], a: np.ndarray, b: np.ndarray) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -148,13 +149,12 @@ def unique_receptors(
         raise InputError(_refusal(rows, reasons, problems))
     with_genes = gene_known is not None
     keys = _keys(rows, reasons, with_genes)
+    if problems and bad == "keep":
+        keys = [(k,) if key is None else key for k, key in enumerate(keys)]
+    kept = [k for k, key in enumerate(keys) if key is not None]
+    known, numbers = numbered([key for key in keys if key is not None])
     vertex = np.full(len(rows), DROPPED, np.int64)
-    known: dict[Any, int] = {}
-    for row, key in enumerate(keys):
-        if key is not None:
-            vertex[row] = known.setdefault(key, len(known))
-        elif bad == "keep":
-            vertex[row] = known.setdefault((row,), len(known))
+    vertex[kept] = numbers
     with_vertex = np.flatnonzero(vertex >= 0)
     first = np.zeros(len(known), np.int64)
     first[vertex[with_vertex][::-1]] = with_vertex[::-1]
@@ -167,12 +167,32 @@ def unique_receptors(
     return Receptors(rows, vertex, first, counts, values, of_chain, problems)
 
 
+def numbered(items: list[Any]) -> tuple[list[Any], np.ndarray]:
+    """Unique items in the order of their first places, and which of them each is, int64
+    (items,)."""
+    unique = [*dict.fromkeys(items)]
+    if len(unique) == len(items):
+        return unique, np.arange(len(items))
+    known = dict(zip(unique, count(), strict=False))
+    return unique, np.fromiter(map(known.__getitem__, items), np.int64, len(items))
+
+
+def _all_fine(cdr3: list[Any]) -> bool:
+    """Whether no sequence of a chain has a problem."""
+    try:
+        return all(cdr3) and not "".join(cdr3).strip(LETTERS)
+    except TypeError:  # not all are texts
+        return False
+
+
 def _reasons(rows: ReceptorRows, gene_known, all_chains: bool) -> list[str | None]:
     """Why each row has no distance, None of most."""
     reasons: list[str | None] = [None] * len(rows)
     missing = np.zeros(len(rows), np.int64)
     several = len(rows.chains) > 1
     for chain in rows.chains:
+        if gene_known is None and _all_fine(chain.cdr3):
+            continue
         for row, cdr3 in enumerate(chain.cdr3):
             problem = problem_of(cdr3)
             if problem is None and gene_known is not None:
@@ -236,22 +256,18 @@ def _keys(rows: ReceptorRows, reasons: list, with_genes: bool) -> list:
 
 def _values(rows: ReceptorRows, chain: Chain, first, reasons: list, with_genes: bool):
     """(the unique values of a chain, int64 (receptors,): which of them each has)."""
-    sequences: dict[str, int] = {}
-    genes: dict[str, int] = {}
-    parts: dict[tuple[int, ...], int] = {}
+    rows_of = first.tolist()
+    some = [k for k, x in enumerate(rows_of) if reasons[x] is None and chain.cdr3[x]]
     numbers = np.full(len(first), -1, np.int64)
-    for receptor, row in enumerate(first.tolist()):
-        cdr3 = chain.cdr3[row]
-        if reasons[row] is not None or not cdr3:
-            continue
-        part = (sequences.setdefault(cdr3, len(sequences)),)
-        if with_genes and chain.v_genes is not None:
-            gene = chain.v_genes[row] or ""
-            part = (*part, genes.setdefault(gene, len(genes)))
-        numbers[receptor] = parts.setdefault(part, len(parts))
-    shape = len(parts), 2 if with_genes else 1
-    table = np.array(list(parts), np.int64).reshape(shape)
-    return Values(list(sequences), list(genes), table), numbers
+    sequences, which = numbered([chain.cdr3[rows_of[k]] for k in some])
+    if not with_genes:
+        numbers[some] = which
+        return Values(sequences, [], np.arange(len(sequences))[:, None]), numbers
+    v_genes = chain.v_genes or [None] * len(rows)
+    genes, whose = numbered([v_genes[rows_of[k]] or "" for k in some])
+    pairs = zip(which.tolist(), whose.tolist(), strict=True)
+    parts, numbers[some] = numbered(list(pairs))
+    return Values(sequences, genes, np.array(parts, np.int64).reshape(-1, 2)), numbers
 
 
 def encoded(cdr3: list[str]) -> LetterCodes:

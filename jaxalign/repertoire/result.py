@@ -13,8 +13,19 @@ from jaxalign.errors import UsageError
 from jaxalign.model import frames, show
 from jaxalign.model.groups import renumbered
 from jaxalign.repertoire.edges import Edges
+from jaxalign.repertoire.ordering import (
+    BITS,
+    bits_of,
+    in_order,
+    pack_all,
+    unpacked,
+    write_all,
+)
 from jaxalign.repertoire.plan import RepertoirePlan
 from jaxalign.repertoire.receptors import Receptors
+
+EDGES_AT_ONCE = 2**21  # whose numbers a thread sorts
+MANY_THREADS = 5  # to sort takes so many threads the time that SciPy takes one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,13 +159,43 @@ class RepertoireGraph:
             raise UsageError(f"{subject} of a set against a reference: there are none")
 
 
-def matrix_of(edges: Edges, rows: int, columns: int, one_set: bool) -> csr_array:
+def matrix_of(
+    edges: Edges, rows: int, columns: int, one_set: bool, threads: int = 1
+) -> csr_array:
     """Sorted edges as a matrix, of one set a symmetric one."""
     i, j, distance = edges.sides
-    if one_set:  # in this order the columns of a row rise
-        i, j = np.concatenate([j, i]), np.concatenate([i, j])
-        distance = np.concatenate([distance, distance])
-    return csr_array(coo_array((distance, (i, j)), shape=(rows, columns)))
+    shape = rows, columns
+    if not one_set:
+        return csr_array(coo_array((distance, (i, j)), shape=shape))
+    bits = bits_of(rows), bits_of(columns), bits_of(distance.max(initial=0))
+    if sum(bits) > BITS or threads < MANY_THREADS:
+        # In this order the columns of a row rise.
+        both = np.concatenate([j, i]), np.concatenate([i, j])
+        return csr_array(coo_array((np.tile(distance, 2), both), shape=shape))
+    return _symmetric(edges, bits, shape, threads)
+
+
+def _symmetric(edges: Edges, bits: tuple, shape: tuple, threads: int) -> csr_array:
+    """Edges in both directions."""
+    i, j, distance = edges.sides
+    parts = []
+    for at in range(0, len(i), EDGES_AT_ONCE):
+        some = slice(at, at + EDGES_AT_ONCE)
+        parts += [(x[some], y[some], distance[some]) for x, y in ((i, j), (j, i))]
+    keys = pack_all(parts, bits, threads)
+    columns, data = (np.empty(2 * len(i), np.int32) for _ in range(2))
+    sizes = np.zeros(shape[0] + 1, np.int64)
+
+    def write(place: slice, some: np.ndarray) -> None:
+        row, columns[place], data[place] = unpacked(some, bits)
+        if len(row):
+            counts = np.bincount(row - row[0])
+            sizes[row[0] + 1 : row[0] + 1 + len(counts)] = counts
+
+    write_all(in_order(keys, sum(bits[1:]), threads), write, threads)
+    starts = np.cumsum(sizes)
+    starts = starts if starts[-1] >= 2**31 else starts.astype(np.int32)
+    return csr_array((data, columns, starts), shape=shape)
 
 
 def expanded_matrix(graph: RepertoireGraph) -> csr_array:
