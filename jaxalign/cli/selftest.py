@@ -7,7 +7,7 @@ from cyclopts import Parameter, validators
 
 def selftest(
     *,
-    seconds: Annotated[float, Parameter(validator=validators.Number(gte=0))] = 40,
+    seconds: Annotated[float, Parameter(validator=validators.Number(gte=0))] = 36,
 ) -> int:
     """Compare the GPU kernels with NumPy on this card, and print a line to send.
 
