@@ -178,7 +178,7 @@ OUTSIDE = {
     "similarity": {"jax", "numpy"},
     "similarity.distribution.api": {"jax", "numpy"},
     "similarity.hard": {"jax"},
-    "similarity.hard.api": {"jax"},
+    "similarity.hard.api": {"jax", "numpy"},
     "similarity.hard.dp": {"jax"},
     "similarity.soft": {"jax", "numpy"},
     "similarity.soft.api": {"jax", "numpy"},

@@ -1,0 +1,238 @@
+"""All-against-all of embeddings: scores of the best alignments, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import isqrt
+from typing import Any, NamedTuple, Unpack
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.errors import UsageError
+from jaxalign.model.choices import EndKeywords
+from jaxalign.model.scoring import resolve_ends
+from jaxalign.runtime.lengths import by_length
+from jaxalign.runtime.memory import parse_bytes
+from jaxalign.runtime.programs import program
+from jaxalign.signatures import with_options
+from jaxalign.similarity.cost_argument import check_costs
+from jaxalign.similarity.hard.api import hard_alignment
+from jaxalign.similarity.options import SimilarityOptions
+
+Embeddings = Sequence[Any] | np.ndarray | jax.Array
+BYTES_A_CELL = 24  # scores as they are multiplied, by pair and by diagonal
+MIN_PADDED_LENGTH = 64
+RECENT_GROUPS = 16  # of each set, whose embeddings stay on the device
+
+
+class ScoreBlock(NamedTuple):
+    """``scores`` (len(queries), len(targets)) of the queries and targets with these
+    numbers, int64."""
+
+    queries: np.ndarray
+    targets: np.ndarray
+    scores: np.ndarray
+
+
+@with_options(SimilarityOptions, named=True)
+def hard_matrix(
+    queries: Embeddings,
+    targets: Embeddings | None = None,
+    *,
+    gap_open: Any,
+    gap_extend: Any,
+    memory: int | str = "1GiB",
+    **options: Unpack[EndKeywords],
+) -> np.ndarray:
+    """Scores of the best alignments of all queries with all targets, or of a set with
+    itself, where the similarity of two residues is the product of their embeddings.
+
+    Parameters
+    ----------
+    queries, targets : sequence of (length, k) arrays, or an array (count, length, k)
+        16-bit floats are multiplied as they are, with sums in float32.
+    gap_open, gap_extend : number, or a pair (query's, target's)
+    memory : int, or text such as "4GiB"
+        About how much the tables of a block take; larger ones keep a GPU busier.
+    mode, free_ends : as in ``align``
+
+    Returns
+    -------
+    float32 (queries, targets)
+        ``hard_alignment(...).score`` of each pair. Of a set with itself one half is
+        computed where costs and free ends are the same for both sequences.
+
+    Raises
+    ------
+    UsageError
+        Embeddings of several widths; costs or sizes that are none.
+
+    Examples
+    --------
+    >>> import numpy as np, jaxalign
+    >>> a = [np.eye(4)[:3], np.eye(4)[1:]]
+    >>> jaxalign.hard_matrix(a, gap_open=1.0, gap_extend=0.5, mode="local")
+    array([[3., 2.],
+           [2., 3.]], dtype=float32)
+    """
+    blocks = _blocks(queries, targets, (gap_open, gap_extend), memory, options)
+    other = queries if targets is None else targets
+    matrix = np.zeros((len(queries), len(other)), np.float32)
+    for block in blocks:
+        matrix[np.ix_(block.queries, block.targets)] = block.scores
+    return matrix
+
+
+@with_options(SimilarityOptions, named=True)
+def stream_hard_matrix(
+    queries: Embeddings,
+    targets: Embeddings | None = None,
+    *,
+    gap_open: Any,
+    gap_extend: Any,
+    memory: int | str = "1GiB",
+    **options: Unpack[EndKeywords],
+) -> Iterator[ScoreBlock]:
+    """The blocks of ``hard_matrix``, for a matrix that is too large to be kept.
+
+    Every pair is in one block. Parameters and errors are those of ``hard_matrix``.
+
+    Examples
+    --------
+    >>> import numpy as np, jaxalign
+    >>> costs = {"gap_open": 1.0, "gap_extend": 0.5}
+    >>> (block,) = jaxalign.stream_hard_matrix([np.eye(3)], [np.eye(3)[:2]], **costs)
+    >>> block.queries.tolist(), block.targets.tolist(), block.scores.tolist()
+    ([0], [0], [[1.0]])
+    """
+    return _blocks(queries, targets, (gap_open, gap_extend), memory, options)
+
+
+def _blocks(queries, targets, costs, memory, options: EndKeywords):
+    """Check the arguments at once, and return the iterator of blocks."""
+    free = resolve_ends(options.get("mode", "global"), options.get("free_ends"))
+    check_costs(*costs, None, ())
+    numbers = [np.asarray(x, np.float32) for x in costs]
+    if any(x.shape not in ((), (2,)) for x in numbers):
+        raise UsageError("gap costs of a matrix are numbers, or a pair of numbers")
+    sets = [queries] if targets is None else [queries, targets]
+    width = {x.shape[-1] for one in sets for x in one if _is_table(x)}
+    if len(width) > 1:
+        raise UsageError(f"embeddings of widths {sorted(width)}: one is needed")
+    side = isqrt(parse_bytes(memory) // BYTES_A_CELL)
+    groups = [list(_groups(one, side)) for one in sets]
+    mirrored = targets is None and _symmetric(numbers, free)
+    rule = options.get("mode", "global"), tuple(sorted(free))
+    return _run(sets, groups, numbers, rule, mirrored)
+
+
+def _is_table(x) -> bool:
+    if np.ndim(x) != 2:
+        raise UsageError(f"embeddings of shape {np.shape(x)}: (length, k) is needed")
+    return True
+
+
+def _symmetric(costs, free) -> bool:
+    ends = [{x.split("_")[1] for x in free if x.startswith(s)} for s in ("q", "t")]
+    return ends[0] == ends[1] and all(x.ndim == 0 or x[0] == x[1] for x in costs)
+
+
+class LengthGroup(NamedTuple):
+    """Sequences of a block: their numbers, and the ``shape`` (count, length) to which
+    they are padded."""
+
+    indices: np.ndarray
+    shape: tuple[int, int]
+
+
+def _groups(embeddings: Embeddings, side: int) -> Iterator[LengthGroup]:
+    """Sequences of similar lengths, the longest first, padded to few shapes; a group
+    has about ``side`` residues."""
+    lengths = np.array([len(x) for x in embeddings], np.int64)
+    order = by_length(lengths)
+    padded = np.array([_padded(x) for x in lengths[order].tolist()], np.int64)
+    for length in dict.fromkeys(padded.tolist()):
+        members = order[padded == length]
+        count = max(side // length, 1)
+        count = min(count, 1 << (len(members) - 1).bit_length())
+        for first in range(0, len(members), count):
+            yield LengthGroup(members[first : first + count], (count, length))
+
+
+def _padded(length: int) -> int:
+    """The next of 64, 96, 128, 192, 256 ..."""
+    size = MIN_PADDED_LENGTH
+    while size < length:
+        size = size * 3 // 2 if size & (size - 1) == 0 else size * 4 // 3
+    return size
+
+
+def _run(sets, groups, costs, rule, mirrored: bool) -> Iterator[ScoreBlock]:
+    """Blocks, each of which is collected when the next one has been started."""
+    tables = [_tables(one) for one in sets]
+    waiting: list[tuple[LengthGroup, LengthGroup, jax.Array]] = []
+    for k, query in enumerate(groups[0]):
+        a = tables[0](query)
+        for target in groups[-1][k:] if mirrored else groups[-1]:
+            scores = _scores(*a, *tables[-1](target), *costs, rule=rule)
+            waiting.append((query, target, scores))
+            if len(waiting) > 1:
+                yield from _collected(*waiting.pop(0), mirrored)
+    for block in waiting:
+        yield from _collected(*block, mirrored)
+
+
+def _collected(query, target, scores, mirrored: bool) -> Iterator[ScoreBlock]:
+    a, b = query.indices, target.indices
+    block = np.asarray(scores)[: len(a), : len(b)]
+    yield ScoreBlock(a, b, block)
+    if mirrored and query is not target:
+        yield ScoreBlock(b, a, block.T)
+
+
+def _tables(embeddings: Embeddings) -> Callable[[LengthGroup], tuple[Any, Any]]:
+    """A function from a group to its padded embeddings and lengths; the last few stay
+    on the device."""
+    recent: dict[int, tuple[jax.Array, jax.Array]] = {}
+
+    def table(group: LengthGroup):
+        first = int(group.indices[0])
+        if first not in recent:
+            if len(recent) >= RECENT_GROUPS:
+                del recent[next(iter(recent))]
+            recent[first] = _on_device(embeddings, group)
+        return recent[first]
+
+    return table
+
+
+def _on_device(embeddings: Embeddings, group: LengthGroup):
+    members = [np.asarray(embeddings[k]) for k in group.indices.tolist()]
+    table = np.zeros((*group.shape, members[0].shape[1]), members[0].dtype)
+    lengths = np.zeros(group.shape[0], np.int32)
+    for k, x in enumerate(members):
+        table[k, : len(x)], lengths[k] = x, len(x)
+    return jnp.asarray(table), jnp.asarray(lengths)
+
+
+@program(("rule",))
+def _scores(a, m, b, n, gap_open, gap_extend, *, rule):
+    """Scores (Q, T) of embeddings a (Q, M, K) and b (T, N, K) of these lengths."""
+    mode, free = rule
+    a, b = (x if x.dtype.itemsize == 2 else x.astype(jnp.float32) for x in (a, b))
+    form = "qik,tjk->qtij"
+    s = jnp.einsum(form, a, b, preferred_element_type=jnp.float32)
+    batch = s.shape[:2]
+    lengths = jnp.broadcast_to(m[:, None], batch), jnp.broadcast_to(n[None], batch)
+    costs = [(x[0], x[1]) if x.ndim else x for x in (gap_open, gap_extend)]
+    best = hard_alignment(
+        s,
+        lengths,
+        gap_open=costs[0],
+        gap_extend=costs[1],
+        mode=mode,
+        free_ends=free if mode == "global" else None,
+    )
+    return best.score
