@@ -40,6 +40,8 @@ _HOMES = {
     "split": "jaxalign.homology.api",
     "split_series": "jaxalign.homology.api",
     "audit": "jaxalign.homology.api",
+    "purge": "jaxalign.homology.purge",
+    "Purge": "jaxalign.homology.purge_result",
     "repertoire_graph": "jaxalign.repertoire.api",
     "stream_repertoire": "jaxalign.repertoire.api",
     "align_three": "jaxalign.triples.api",

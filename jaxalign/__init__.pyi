@@ -22,6 +22,8 @@ from jaxalign.homology.api import identity_graph as identity_graph
 from jaxalign.homology.api import split as split
 from jaxalign.homology.api import split_series as split_series
 from jaxalign.homology.audit import Audit as Audit
+from jaxalign.homology.purge import purge as purge
+from jaxalign.homology.purge_result import Purge as Purge
 from jaxalign.homology.result import Clusters as Clusters
 from jaxalign.homology.result import Split as Split
 from jaxalign.model.alignment import Alignment as Alignment

@@ -423,6 +423,7 @@ WORDS = (
     "--part-rows", "--resume", "--progress", "--max-identity", "--parts", "--folds",
     "--labels", "--split", "--certificate", "--worst", "--method", "--too-large",
     "--seed", "--fasta", "--report", "--representatives", "--list",
+    "--against", "--removed", "--score", "--max-evalue", "--bands", "--by", "--top",
     "--help", "--", "-", "--no-force", "--x",
 )  # fmt: skip
 GIVEN = (
@@ -442,7 +443,7 @@ def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", None)
     verbs = st.sampled_from(
         ["align", "all", "search", "family", "three", "index", "soft"]
-        + ["cluster", "dedup", "split", "audit", "repertoire", "nearest"]
+        + ["cluster", "dedup", "split", "audit", "repertoire", "nearest", "purge"]
     )
     words = st.lists(st.sampled_from([*WORDS, *GIVEN]), max_size=5)
 

@@ -71,6 +71,10 @@ TAKES = {
     "search": SEARCH,
     "stream_search": SEARCH | {"skip", "shard", "part_rows"},
     "search_family": FAMILY,
+    "purge": ENDS
+    | MACHINE
+    | {"max_identity", "score", "max_evalue", "min_cov", "identity", "filter"}
+    | {"min_length_ratio", "unknown", "progress"},
     "nearest": ENDS
     | MACHINE
     | {"by", "top", "bands", "identity", "min_length_ratio", "filter"}

@@ -38,6 +38,7 @@ PUBLIC = (
     "nearest",
     "pair_tables",
     "profile_alignments",
+    "purge",
 )
 COMMON = {"model", "runtime"}
 PAIRS = {
@@ -65,9 +66,12 @@ ARROWS = {
         "model",
         *(f"{operation}.api" for operation in OPERATIONS),
     },
+    "corpus": {"inputs", "io", "model"},
     "data": set(),
     "database": COMMON | (PAIRS - {"pairs.cpu"}) | {"database.dp"},
-    "database.api": COMMON | PAIRS | {"database", "inputs", "io", "signatures"},
+    "database.api": COMMON
+    | PAIRS
+    | {"corpus", "database", "inputs", "io", "signatures"},
     "database.dp": set(),
     "edits": COMMON | {"bits", "edits.cpu", "edits.dp", "edits.gpu"},
     "edits.api": COMMON | {"edits", "inputs", "signatures"},
@@ -78,7 +82,7 @@ ARROWS = {
     "family": COMMON | {"database", "io", "pairs"},
     "family.api": COMMON | {"database.api", "family", "inputs", "signatures"},
     "homology": COMMON | PAIRS,
-    "homology.api": COMMON | {"homology", "inputs", "signatures"},
+    "homology.api": COMMON | {"corpus", "homology", "inputs", "io", "signatures"},
     "inputs": {"io", "model"},
     "io": {"model"},
     "kernels_pallas": set(),  # it loads its names by text, when they are used

@@ -39,6 +39,8 @@ def words(verb: str, files: list[str], *more: str) -> list[str]:
     for name, value in NEEDED.items():
         if name in parameters:
             given += ["--" + name.replace("_", "-"), value]
+    if "against" in parameters:
+        given += ["--against", files[1]]
     return [verb, *given, *more]
 
 

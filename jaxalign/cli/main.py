@@ -20,6 +20,7 @@ from jaxalign.cli.index import index
 from jaxalign.cli.info import info
 from jaxalign.cli.matrices import matrices
 from jaxalign.cli.nearest import nearest
+from jaxalign.cli.purge import purge
 from jaxalign.cli.repertoire import repertoire
 from jaxalign.cli.search import search
 from jaxalign.cli.selftest import selftest
@@ -47,7 +48,7 @@ END_OF_OPTIONS = "--"
 VERBS = {
     Group.create_ordered("Align"): (align, all_pairs, three, soft),
     Group.create_ordered("Search a database"): (search, nearest, family, index),
-    Group.create_ordered("Split without leaks"): (cluster, dedup, split, audit),
+    Group.create_ordered("Split without leaks"): (cluster, dedup, split, audit, purge),
     Group.create_ordered("Compare receptors"): (repertoire,),
     Group.create_ordered("This machine"): (info, warmup, selftest, matrices, demo),
 }

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Unpack
 
 from jaxalign import inputs
+from jaxalign.corpus import Corpus
 from jaxalign.database import (
     nearest_rows,
     nearest_scan,
@@ -25,7 +26,6 @@ from jaxalign.database.nearest_report import report as html
 from jaxalign.database.nearest_result import Nearest
 from jaxalign.database.nearest_scan import NearestState
 from jaxalign.inputs import SetLike
-from jaxalign.io import corpus_files
 from jaxalign.io.corpus_files import files_of
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
@@ -107,42 +107,17 @@ def nearest_of(
     began, scoring = time.perf_counter(), as_scoring(scoring)
     check(options, scoring)
     (encoded,) = inputs.sets(scoring, tests, unknown=options.unknown)
-    source = CorpusSource(corpus, scoring, options)
+    source = Corpus(corpus, scoring, options.unknown)
     state = scanned(encoded, source, scoring, options)
     about = {"substituted": source.substituted, "began": began}
     return nearest_rows.result(encoded, state, scoring, options, about)
 
 
-class CorpusSource:
-    """The blocks of a corpus, and what is counted while they are read."""
-
-    def __init__(self, corpus: SetLike, scoring: Scoring, options: NearestOptions):
-        self.substituted = 0
-        self.residues: int | None = None
-        self._files: tuple[str, ...] = ()
-        self._sequences: Sequences | None = None
-        self._reading = scoring.alphabet, options.unknown
-        if isinstance(corpus, inputs.PATH):
-            self._files = files_of(corpus)
-        else:
-            (self._sequences,) = inputs.sets(scoring, corpus)
-            self.residues = len(self._sequences.codes)
-
-    def blocks(self) -> Iterator[Sequences]:
-        """Blocks in order."""
-        if self._sequences is not None:
-            yield from corpus_files.cut(self._sequences)
-            return
-        for block in corpus_files.blocks(self._files, *self._reading):
-            self.substituted += block.substituted
-            yield block.sequences
-
-
 def scanned(
-    tests: Sequences, source: CorpusSource, scoring: Scoring, options: NearestOptions
+    tests: Sequences, source: Corpus, scoring: Scoring, options: NearestOptions
 ) -> NearestState:
     """The nearest of the whole corpus."""
-    tell = _teller(options, tests, source.residues)
+    tell = _teller(options, tests, source)
     blocks = read_ahead(source.blocks())
     if options.by != "identity":
         return nearest_scores.scan(tests, blocks, scoring, options, tell)
@@ -153,12 +128,13 @@ def scanned(
 
 
 def _teller(
-    options: NearestOptions, tests: Sequences, residues: int | None
+    options: NearestOptions, tests: Sequences, source: Corpus
 ) -> Callable[[int], object]:
     """Cells done, and in all where the size of the corpus is known."""
     if (progress := options.progress) is None:
         return lambda cells: None
-    total = None if residues is None else residues * len(tests.codes)
+    known = source.known_size()
+    total = None if known is None else known[1] * len(tests.codes)
     return lambda cells: progress(cells, total)
 
 

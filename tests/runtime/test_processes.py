@@ -53,6 +53,7 @@ CALLS = {
     "audit": lambda: jaxalign.audit([SOME, SOME], max_identity=0.9),
     "search": lambda: jaxalign.search(SOME, SOME),
     "stream_search": lambda: list(jaxalign.stream_search(SOME, SOME)),
+    "purge": lambda: jaxalign.purge(SOME, SOME, max_identity=0.9),
     "nearest": lambda: jaxalign.nearest(SOME, SOME),
     "align_three": lambda: jaxalign.align_three(*SOME),
     "align_triples": lambda: jaxalign.align_triples([SOME]),

@@ -1,0 +1,80 @@
+"""A corpus as a caller may hold it: in memory, or files that are read in blocks."""
+
+from collections.abc import Iterator
+
+from jaxalign import inputs
+from jaxalign.errors import UsageError
+from jaxalign.inputs import SetLike
+from jaxalign.io import corpus_files
+from jaxalign.io.corpus_files import files_of
+from jaxalign.io.encoded_database import is_database, mapped
+from jaxalign.io.source import STDIN
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring
+
+
+class Corpus:
+    """The blocks of a corpus, and how many letters were replaced while they were read.
+
+    Attributes
+    ----------
+    files : tuple of str
+        Empty where it is in memory.
+    substituted : int
+        Letters read as the wildcard, so far.
+    """
+
+    def __init__(self, corpus: SetLike, scoring: Scoring, unknown: str = "error"):
+        self.files: tuple[str, ...] = ()
+        self.substituted = 0
+        self._sequences: Sequences | None = None
+        self._scoring, self._unknown = scoring, unknown
+        if isinstance(corpus, inputs.PATH):
+            self.files = files_of(corpus)
+        else:
+            (self._sequences,) = inputs.sets(scoring, corpus)
+
+    def blocks(self, skip: int = 0) -> Iterator[Sequences]:
+        """Blocks in order, from the block that begins with record ``skip`` on."""
+        if self._sequences is not None:
+            for block in corpus_files.cut(self._sequences):
+                if skip <= 0:
+                    yield block
+                skip -= len(block)
+            return
+        alphabet = self._scoring.alphabet
+        for block in corpus_files.blocks(self.files, alphabet, self._unknown):
+            self.substituted += block.substituted
+            if block.first >= skip:
+                yield block.sequences
+
+    def known_size(self) -> tuple[int, int] | None:
+        """(sequences, residues) where nothing need be read for them, else None."""
+        if self._sequences is not None:
+            return len(self._sequences), len(self._sequences.codes)
+        if not all(map(is_database, self.files)):
+            return None
+        some = [mapped(path, self._scoring.alphabet) for path in self.files]
+        return sum(map(len, some)), sum(len(x.codes) for x in some)
+
+    def size(self) -> tuple[int, int]:
+        """(sequences, residues), for which FASTA is read once more.
+
+        Raises
+        ------
+        UsageError
+            It can be read only once.
+        """
+        known = self.known_size()
+        if known is not None:
+            return known
+        if self.files == (STDIN,):
+            raise UsageError(
+                "standard input can be read once, and the size of the corpus is "
+                "needed before: give a file"
+            )
+        counts, replaced = (0, 0), self.substituted
+        for block in self.blocks():
+            counts = counts[0] + len(block), counts[1] + len(block.codes)
+        self.substituted = replaced
+        return counts

@@ -1,0 +1,145 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""The public function that takes what is near to a test set out of a training set."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Unpack
+
+import numpy as np
+
+from jaxalign import inputs
+from jaxalign.corpus import Corpus
+from jaxalign.homology import purge_scan
+from jaxalign.homology.purge_options import (
+    PurgeCut,
+    PurgeKeywords,
+    PurgeOptions,
+    cut_of,
+)
+from jaxalign.homology.purge_result import Purge
+from jaxalign.homology.purge_scan import PurgeState
+from jaxalign.inputs import SetLike
+from jaxalign.io.corpus_files import files_of
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.runtime.pipeline import read_ahead
+from jaxalign.signatures import with_options
+
+
+@with_options(PurgeOptions)
+def purge(
+    train: SetLike,
+    tests: SetLike,
+    scoring: ScoringLike = None,
+    **options: Unpack[PurgeKeywords],
+) -> Purge:
+    """Find the sequences of a training set that are near to any test sequence.
+
+    Every pair is compared, exactly: what stays has no pair at the cut or beyond.
+
+    Parameters
+    ----------
+    train : as in ``align_pairs``
+        A path is FASTA, plain or gz, bz2, xz, zst, an index (``index_database``), or a
+        folder of such files; they are read in blocks and never held whole.
+    tests : as in ``align_pairs``
+    scoring : Scoring, or the name or file of a matrix, optional
+    max_identity : float
+        The cut, a fraction: a sequence goes that has this identity or more with a test
+        sequence.
+    score, max_evalue : float
+        In place of it, for local homology: the best local alignment has this score or
+        more, or this E-value or less in a search of all ``train``.
+    min_cov : float, optional
+        Only alignments count that have at least this share of both sequences, in mode
+        local or with free ends. Then identities are those of the path.
+    identity, mode, free_ends, min_length_ratio, filter : as in ``cluster``
+    unknown : {"error", "X", "mask"}
+        For files: what to do with a letter the alphabet lacks.
+    implementation, memory_budget, threads, devices, progress : as in ``align_pairs``
+
+    Returns
+    -------
+    Purge
+        ``removed`` and ``kept`` say who goes and who stays.
+
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError, DeviceError
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> train = [("a", "MKTAYIAKQR"), ("b", "GGGG"), ("c", "MKTAIAKQR")]
+    >>> clean = jaxalign.purge(train, ["MKTAYIAKR"], max_identity=0.8)
+    >>> clean.names, clean.value.round(3).tolist(), clean.kept.tolist()
+    (('a', 'c'), [0.9, 0.889], [False, True, False])
+    """
+    return purge_of(train, tests, scoring, PurgeOptions(**options))
+
+
+def purge_of(
+    train: SetLike, tests: SetLike, scoring: ScoringLike, options: PurgeOptions
+) -> Purge:
+    """``purge``, its options packed."""
+    # 1 check and encode, 2 scan the training set, 3 who goes
+    began, scoring = time.perf_counter(), as_scoring(scoring)
+    cut = cut_of(options, scoring)
+    (encoded,) = inputs.sets(scoring, tests, unknown=options.unknown)
+    corpus = Corpus(train, scoring, options.unknown)
+    state = scanned(encoded, corpus, cut)
+    info = {
+        "sequences": state.sequences,
+        "residues": state.residues,
+        "compared": state.sequences * len(encoded),
+        "aligned": state.aligned,
+        "substituted": corpus.substituted,
+        "implementation": state.implementation,
+        "seconds": time.perf_counter() - began,
+    }
+    return _result(encoded, state, cut, info)
+
+
+def scanned(tests: Sequences, corpus: Corpus, cut: PurgeCut) -> PurgeState:
+    """The sequences of a whole corpus that are too near."""
+    state, size = PurgeState(), (0, 0)
+    if cut.column == "evalue":
+        size = corpus.size()
+    tell = _teller(cut.options, tests, corpus)
+    blocks = read_ahead(corpus.blocks(state.sequences))
+    for _ in purge_scan.scan(tests, blocks, cut, size, state, tell):
+        pass
+    return state
+
+
+def _result(tests: Sequences, state: PurgeState, cut: PurgeCut, info: dict) -> Purge:
+    none = np.zeros(0, np.int64)
+    index, test = (np.concatenate([none, *x]) for x in (state.index, state.test))
+    value = np.concatenate([np.zeros(0), *state.value])
+    names = tuple(state.names)
+    return Purge(tests, index, names, test, value, state.sequences, cut, info)
+
+
+def _teller(
+    options: PurgeOptions, tests: Sequences, corpus: Corpus
+) -> Callable[[int], object]:
+    """Cells done, and in all where the size of the corpus is known."""
+    if (progress := options.progress) is None:
+        return lambda cells: None
+    known = corpus.known_size()
+    total = None if known is None else known[1] * len(tests.codes)
+    return lambda cells: progress(cells, total)
+
+
+__all__ = [
+    "Corpus",
+    "Purge",
+    "PurgeOptions",
+    "cut_of",
+    "files_of",
+    "purge",
+    "purge_of",
+]

@@ -1,0 +1,166 @@
+"""The sequences of a corpus that are too near to a test sequence, block by block."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from math import ceil, log
+from typing import Any
+
+import numpy as np
+
+from jaxalign.homology.options import identities
+from jaxalign.homology.purge_options import LOCAL, PurgeCut
+from jaxalign.model import statistics
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.identity import denominator, ratio
+from jaxalign.model.table import Table
+from jaxalign.pairs.jobs import stream_parts
+from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.parts import query_ranges
+
+
+@dataclass
+class PurgeState:
+    """The sequences that are removed so far; it changes while the corpus is read.
+
+    Attributes
+    ----------
+    index, test : list of int64 arrays
+        Which sequence of the corpus, in order, and the test sequence that is nearest.
+    value : list of float64 arrays
+        Of that pair: identity, score or E-value.
+    names : list of str
+    """
+
+    index: list[np.ndarray] = field(default_factory=list)
+    test: list[np.ndarray] = field(default_factory=list)
+    value: list[np.ndarray] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    sequences: int = 0
+    residues: int = 0
+    aligned: int = 0
+    implementation: str = ""
+
+
+def scan(
+    tests: Sequences,
+    blocks: Iterable[Sequences],
+    cut: PurgeCut,
+    size: tuple[int, int],
+    state: PurgeState,
+    tell: Callable[[int], object],
+) -> Iterator[PurgeState]:
+    """Look for what is too near in blocks of a corpus; yields the state after each.
+
+    Parameters
+    ----------
+    blocks : iterable of Sequences
+        Those that follow what ``state`` has seen.
+    size : (sequences, residues) of the corpus, for E-values
+    tell : callable
+        Takes the cells so far.
+    """
+    options, cells = _options(tests, cut, size), 0
+    for block in blocks:
+        best = _best_of(tests, block, cut, options, size, state)
+        which = np.flatnonzero(best.test >= 0)
+        state.index.append(which + state.sequences)
+        state.test.append(best.test[which])
+        state.value.append(best.value[which])
+        state.names += [block.names[k] for k in which.tolist()]
+        state.sequences += len(block)
+        state.residues += len(block.codes)
+        cells += len(tests.codes) * len(block.codes)
+        tell(cells)
+        yield state
+
+
+@dataclass(frozen=True, eq=False)
+class _Best:
+    """For each sequence of a block the nearest test sequence, -1 for none; rank is
+    larger for a nearer one."""
+
+    test: np.ndarray
+    rank: np.ndarray
+    value: np.ndarray
+
+
+def _best_of(
+    tests: Sequences,
+    block: Sequences,
+    cut: PurgeCut,
+    options: PairOptions,
+    size: tuple[int, int],
+    state: PurgeState,
+) -> _Best:
+    none = np.full(len(block), -1, np.int64)
+    best = _Best(none, np.full(len(block), -np.inf), np.full(len(block), np.nan))
+    if not len(tests) or not len(block):
+        return best
+    task = make_task("cross", tests, block, cut.scoring, options)
+    sizes = len(block), len(block.codes)
+    parts = query_ranges.cut_search(tests.lengths, *sizes)
+    for _, table in stream_parts(task, parts, options):
+        info = table.info
+        state.aligned += info.get("aligned_pairs", info["pairs"])
+        state.implementation = state.implementation or info["implementation"]
+        _join(best, table, cut, size)
+    return best
+
+
+def _join(best: _Best, table: Table, cut: PurgeCut, size: tuple[int, int]) -> None:
+    """Join the rows of a table; of equally near ones the first test sequence counts."""
+    value = _values(table, cut, size)
+    rank = -value if cut.column == "evalue" else value
+    near = np.flatnonzero(_is_near(value, cut))
+    query, target = (table[side][near].astype(np.int64) for side in ("query", "target"))
+    rank, value = rank[near], value[near]
+    order = np.lexsort((query, -rank, target))
+    target = target[order]
+    first = np.ones(len(order), bool)
+    first[1:] = target[1:] != target[:-1]
+    order, target = order[first], target[first]
+    better = rank[order] > best.rank[target]
+    tie = (rank[order] == best.rank[target]) & (query[order] < best.test[target])
+    order, target = order[better | tie], target[better | tie]
+    best.test[target], best.rank[target] = query[order], rank[order]
+    best.value[target] = value[order]
+
+
+def _values(table: Table, cut: PurgeCut, size: tuple[int, int]) -> np.ndarray:
+    if cut.column == "score":
+        return np.asarray(table["score"], np.float64)
+    if cut.column == "evalue":
+        known = statistics.parameters(cut.scoring, LOCAL)
+        sequences, residues = size
+        m = table.lengths()[0]
+        return statistics.evalues(table["score"], m, residues, sequences, known)
+    if cut.options.min_cov is None:
+        assert cut.definition is not None
+        return identities(table, cut.definition)
+    below = denominator(cut.options.identity, table.columns, *table.lengths())
+    return ratio(table["identities"], below)
+
+
+def _is_near(value: np.ndarray, cut: PurgeCut) -> np.ndarray:
+    options = cut.options
+    if cut.column == "evalue":
+        return value <= options.max_evalue
+    return value >= (options.score if cut.definition is None else options.max_identity)
+
+
+def _options(tests: Sequences, cut: PurgeCut, size: tuple[int, int]) -> PairOptions:
+    """The options of the pairs; of a cut by E-value with a score that all below the cut
+    have."""
+    options = cut.pair_options()
+    known: Any = statistics.parameters(cut.scoring, LOCAL)
+    if cut.column != "evalue" or not len(tests):
+        return options
+    sequences, residues = size
+    spaces = [
+        statistics.search_space(int(m), residues, sequences, known)
+        for m in np.unique(tests.lengths)
+    ]
+    evalue = cut.options.max_evalue
+    assert evalue is not None
+    least = log(known.k * min(spaces) / evalue) / known.lambda_
+    return replace(options, min_score=max(ceil(least) - 1, 1))

@@ -1,0 +1,89 @@
+"""purge from the command line, and the certificate that audit verifies."""
+
+import gzip
+import json
+from pathlib import Path
+
+import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
+import pytest
+
+from jaxalign.errors import EXIT_CODES
+
+DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, LEAK, FORGED, _ = EXIT_CODES
+P = "MKTAYIAKQRQISFVKSHFSRQ"
+CUT = ("--max-identity", "0.5")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    train = {"far off here": "GGGGGGGGWWWW", "near|it x": P[:-2] + "WW", "alone": "CC"}
+    records = "".join(f">{a}\n{b[:7]}\n{b[7:]}\n" for a, b in train.items())
+    Path("train.fa.gz").write_bytes(gzip.compress(records.encode()))
+    Path("t.fa").write_text(f">t1 of it\n{P}\n>none\n\n>blank\nXXX\n")
+    return tmp_path
+
+
+def test_what_stays_has_its_heading(run, folder):
+    words = ("--against", "t.fa", *CUT, "--removed", "r.tsv")
+    code, out, err = run("purge", "train.fa.gz", *words)
+    assert code == DONE
+    assert out == ">far off here\nGGGGGGG\nGWWWW\n>alone\nCC\n"
+    lines = Path("r.tsv").read_text().splitlines()
+    assert lines == ["name\ttest\tidentity_longer", "near|it\tt1\t0.909091"]
+    assert "1 sequence removed of 3, near to one of 3; 2 stay" in err
+
+
+def test_a_certificate_that_audit_verifies(run, folder):
+    words = ("--against", "t.fa", *CUT, "-o", "clean.fa", "--certificate", "c.json")
+    code, out, _ = run("purge", "train.fa.gz", *words, "--json")
+    about = json.loads(out)
+    assert code == DONE and (about["removed"], about["stay"]) == (1, 2)
+    assert run("audit", "--certificate", "c.json")[0] == DONE
+    Path("clean.fa").write_text(f">far\n{P}\n")
+    assert run("audit", "--certificate", "c.json")[0] == FORGED
+
+
+def test_folders_and_indices(run, folder):
+    Path("many").mkdir()
+    assert run("index", "train.fa.gz", "-o", "many/a.jaxdb", "-q")[0] == DONE
+    Path("many/b.fa").write_text(f">again\n{P}\n>other\nWWWW\n")
+    words = ("--against", "t.fa", *CUT, "-o", "clean.fa", "-q")
+    assert run("purge", "many", *words) == (DONE, "", "")
+    names = [x for x in Path("clean.fa").read_text().splitlines() if x[0] == ">"]
+    assert names == [">far", ">alone", ">other"]
+
+
+@pytest.mark.parametrize("cut", [("--score", "40"), ("--max-evalue", "1e-3")])
+def test_local_cuts(run, folder, cut):
+    words = ("--against", "t.fa", *cut, "--removed", "r.tsv", "-q")
+    code, out, _ = run("purge", "train.fa.gz", *words)
+    assert code == DONE and ">near" not in out and out.count(">") == 2
+
+
+@pytest.mark.parametrize(
+    "words, code, text",
+    [
+        ((), USAGE, "one of --max-identity, --score and --max-evalue"),
+        ((*CUT, "--score", "3"), USAGE, "and not two"),
+        ((*CUT, "-o", "t.fa", "--force"), USAGE, "is the input"),
+        ((*CUT, "-o", "train.fa.gz", "--force"), USAGE, "is the input"),
+        ((*CUT, "--certificate", "c.json"), USAGE, "the file that -o names"),
+        ((*CUT, "--json"), USAGE, "need -o FILE"),
+        (("--score", "3", "-o", "a.fa", "--certificate", "c"), USAGE, "alone"),
+        (("--score", "3", "--mode", "global"), USAGE, "local alignments"),
+    ],
+)
+def test_refusals(run, folder, words, code, text):
+    found, out, err = run("purge", "train.fa.gz", "--against", "t.fa", *words)
+    assert (found, out) == (code, "") and text in err
+
+
+def test_nothing_is_half_written(run, folder):
+    whole = Path("train.fa.gz").read_bytes()
+    Path("train.fa.gz").write_bytes(whole[:-9])
+    words = ("--against", "t.fa", *CUT, "-o", "clean.fa", "--removed", "r.tsv")
+    code, _, err = run("purge", "train.fa.gz", *words)
+    assert code == INPUT and "truncated" in err
+    assert sorted(p.name for p in folder.iterdir()) == ["t.fa", "train.fa.gz"]
+    assert run("purge", "-", *words)[0] == USAGE
