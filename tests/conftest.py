@@ -4,6 +4,7 @@ users have it: a test of what XLA compiles names an implementation, or ``compile
 
 import os
 import sys
+from functools import cache
 
 import pytest
 
@@ -18,6 +19,19 @@ os.environ.pop("JAXALIGN_ROWS", None)
 if "TEST_CORES" in os.environ:  # as on a machine that has so many
     CORES = set(range(int(os.environ["TEST_CORES"])))
     os.sched_getaffinity = lambda process: CORES
+
+
+def pytest_runtest_setup(item):
+    """What is marked ``gpu`` is skipped where there is none."""
+    if item.get_closest_marker("gpu") and not _has_gpu():
+        pytest.skip("JAX has no GPU here")
+
+
+@cache
+def _has_gpu() -> bool:
+    import jax
+
+    return any(device.platform == "gpu" for device in jax.devices())
 
 
 @pytest.fixture
