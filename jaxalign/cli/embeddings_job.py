@@ -1,6 +1,7 @@
 """``jaxalign align --embeddings A.npz B.npz``: alignments of a network's vectors."""
 
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from jaxalign.similarity.soft.buckets import bucket_lengths
 # For letters and identities alone: embeddings have no matrix, nor its statistics.
 SCORING = Scoring((PROTEIN, np.zeros((len(PROTEIN), len(PROTEIN)))))
 CELLS_AT_A_TIME = 2**24  # padded cells of a batch
-MAX_TOTAL = 2.0**126  # of an alignment: a quarter of what float32 holds
+MAX_TOTAL = 1e29  # of an alignment: larger numbers forbid a pair or a gap
 
 
 def align(a: str, b: str, options: Options, sequences: str | None = None) -> int:
@@ -77,6 +78,9 @@ def _check(options: Options, letters: bool) -> None:
     scoring, mode, out = options.scoring, options.mode, options.output
     if scoring.gap_open is None or scoring.gap_extend is None:
         raise UsageError("--embeddings needs --gap-open and --gap-extend")
+    for number in (scoring.gap_open, scoring.gap_extend):
+        if not isfinite(number):
+            raise UsageError(f"{number}: a gap cost is a finite number")
     known = Options(
         scoring=ScoringOptions(
             gap_open=scoring.gap_open, gap_extend=scoring.gap_extend
@@ -122,7 +126,7 @@ def _check_totals(
     pairs: list[tuple[str, str]],
     gap_open: float,
 ) -> None:
-    """Refuse a pair whose score might be no float32.
+    """Refuse a pair whose score might be no number, or too large to mean one.
 
     Raises
     ------
@@ -136,7 +140,7 @@ def _check_totals(
             raise InputError(
                 f"{written(x)} and {written(y)}: a pair of their vectors may score "
                 f"{largest:.3g}, a gap costs {gap_open:g}, and {len(a)} + {len(b)} of "
-                "them may exceed float32\nhint: divide the embeddings by a number"
+                f"them may exceed {MAX_TOTAL:g}\nhint: divide both by a number"
             )
 
 

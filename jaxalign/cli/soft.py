@@ -1,6 +1,6 @@
 """``jaxalign soft A B``: soft score, posterior, most accurate alignment of a pair."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -55,7 +55,8 @@ def soft(
     forbid_adjacent_gaps
         No insertion next to a deletion, as in biotite.
     out
-        npz file: posterior, score, names.
+        npz file: posterior, score, entropy, names, and the alignment, which is not
+        printed where it has more than 2,000 columns.
     plot
         Picture of the posterior; its suffix is the format. Needs jaxalign[plot].
     force
@@ -83,17 +84,15 @@ def soft(
     if not all(map(len, read.sequences)):
         raise InputError(f"{a}, {b}: a record is needed in each")
     query, target = (sequences.take([0]) for sequences in read.sequences)
-    settings = {"mode": named, "free_ends": ends}
-    model = settings | {"temperature": temperature}
+    model: dict[str, Any] = {"mode": named, "free_ends": ends}
+    model["temperature"] = temperature
     model["adjacent_gaps"] = not forbid_adjacent_gaps
-    result = soft_report.compute(query, target, scored, model)
+    report = soft_report.compute(query, target, scored, model, threshold)
     kind = f"{scored.alphabet.kind} alphabet"
     messages.say(f"{scored}; {named}; {kind}; temperature {temperature:g}")
     if out:
-        soft_report.save(out, result)
+        soft_report.save(out, report)
     if plot:
-        soft_report.draw(plot, result)
-    terminal.answer(
-        soft_report.lines(result, query, target, scored, settings, threshold)
-    )
+        soft_report.draw(plot, report)
+    terminal.answer(soft_report.lines(report))
     return 0

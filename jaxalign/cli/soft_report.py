@@ -1,83 +1,104 @@
 """The results of ``jaxalign soft``, computed, printed and saved."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from jaxalign.errors import UsageError
 from jaxalign.io import output, picture
+from jaxalign.model.alignment import Alignment
 from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
 from jaxalign.similarity.soft import api
 from jaxalign.similarity.soft.accuracy import mea_alignment
 
+LONGEST_PRINTED = 2000  # columns of an alignment; a longer one fills screens
+HEADING = "query\ttarget\tsoft_score\texpected_pairs\texpected_identities\tentropy"
+
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """The model of one pair: names, (m, n) posterior, scores in the matrix's units."""
+class SoftReport:
+    """The model of one pair: names, (m, n) posterior, scores in the matrix's units, and
+    the alignment of maximum expected accuracy."""
 
     names: tuple[str, str]
     posterior: np.ndarray
     score: float
     identities: float
     entropy: float
+    alignment: Alignment
 
 
-def compute(query: Any, target: Any, scoring: Scoring, model: dict) -> Found:
-    """Score, posterior, expected identities and entropy of two single sequences."""
+def compute(
+    query: Any, target: Any, scoring: Scoring, model: dict[str, Any], threshold: float
+) -> SoftReport:
+    """Score, posterior, expected identities, entropy and alignment of two single
+    sequences.
+
+    Raises
+    ------
+    UsageError
+        Scores are too large for the temperature.
+    """
     codes = query[0].astype(np.int32), target[0].astype(np.int32)
     scores = np.asarray(scoring.scores / scoring.scale, np.float32)
-    pair = (*codes, scores)
     model = model | {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
-    posterior = np.asarray(api.soft_posterior(pair, **model))
-    same = scoring.identical[np.ix_(*codes)]
-    return Found(
+    values = api.soft_summary((*codes, scores), **model)
+    score, posterior, entropy = map(np.asarray, values)
+    if np.isnan(score) or np.isnan(posterior).any():
+        temperature = model["temperature"]
+        raise UsageError(f"--temperature {temperature:g}: scores are too large for it")
+    texts = query.text(0), target.text(0)
+    ends = {name: model[name] for name in ("mode", "free_ends")}
+    return SoftReport(
         (query.names[0], target.names[0]),
         posterior,
-        float(api.soft_score(pair, **model)),
-        float(posterior[same].sum()),
-        float(api.alignment_entropy(pair, **model)),
+        float(score),
+        float(posterior[scoring.identical[np.ix_(*codes)]].sum()),
+        float(entropy),
+        mea_alignment(posterior, *texts, scoring, threshold=threshold, **ends),
     )
 
 
-def lines(
-    result: Found,
-    query: Any,
-    target: Any,
-    scoring: Scoring,
-    settings: dict,
-    threshold: float,
-):
+def lines(report: SoftReport) -> Iterator[str]:
     """The lines for standard output: numbers, then the alignment of its core."""
-    texts = query.text(0), target.text(0)
-    mea = mea_alignment(
-        result.posterior, *texts, scoring, threshold=threshold, **settings
-    )
-    yield "query\ttarget\tsoft_score\texpected_pairs\texpected_identities\tentropy"
-    numbers = result.score, result.posterior.sum(), result.identities, result.entropy
-    names = map(written, result.names)
+    yield HEADING
+    expected = report.posterior.sum(), report.identities
+    numbers = report.score, *expected, report.entropy
+    names = map(written, report.names)
     yield "\t".join([*names, *(f"{number:.4f}" for number in numbers)])
     yield ""
-    yield f"most accurate alignment: {mea.cigar()}, {mea.score:.2f} pairs expected"
-    yield from mea.rows()
+    mea = report.alignment
+    pairs = f"{mea.score:.2f} pairs expected"
+    if mea.columns > LONGEST_PRINTED:
+        yield f"most accurate alignment: {mea.columns:,} columns, {pairs}"
+        yield "-o OUT.npz keeps it (rows)"
+    else:
+        yield f"most accurate alignment: {mea.cigar()}, {pairs}"
+        yield from mea.rows()
 
 
-def save(path: str, result: Found) -> None:
-    """The npz file: ``posterior`` (m, n), ``score``, ``entropy``, ``names``."""
+def save(path: str, report: SoftReport) -> None:
+    """The npz file: ``posterior`` (m, n), ``score``, ``entropy``, ``names``, ``rows``
+    and ``cigar`` of the most accurate alignment."""
 
     def fill(temporary: str):
         with open(temporary, "wb") as handle:
             np.savez_compressed(
                 handle,
-                posterior=result.posterior,
-                score=result.score,
-                entropy=result.entropy,
-                names=np.array(result.names),
+                posterior=report.posterior,
+                score=report.score,
+                entropy=report.entropy,
+                names=np.array(report.names),
+                rows=np.array(report.alignment.rows()),
+                cigar=np.array(report.alignment.cigar()),
             )
 
     output.write_file(path, fill)
 
 
-def draw(path: str, result: Found) -> None:
+def draw(path: str, report: SoftReport) -> None:
     """The picture of the posterior."""
-    picture.heat_map(path, result.posterior, *result.names)
+    picture.heat_map(path, report.posterior, *report.names)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.identity import denominator, ratio
-from jaxalign.model.numbers import is_number
+from jaxalign.model.numbers import check_whole, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.table import Table
 from jaxalign.pairs.options import Devices, Implementation, PairOptions, Progress
@@ -131,8 +131,8 @@ def define(scoring: Scoring, options: HomologyOptions, name: str, cut: Any):
     Raises
     ------
     UsageError
-        No fraction, an unknown denominator, or an identity that would depend on the
-        order of the two sequences.
+        No fraction, an unknown denominator, no number of threads, or an identity that
+        would depend on the order of the two sequences.
     """
     if not (is_number(cut) and 0 < cut <= 1):
         raise UsageError(f"{name} = {cut!r}: a fraction above 0, up to 1, is needed")
@@ -145,6 +145,7 @@ def define(scoring: Scoring, options: HomologyOptions, name: str, cut: Any):
     least = options.min_length_ratio
     if least is not None and not (is_number(least) and 0 <= least <= 1):
         raise UsageError(f"min_length_ratio = {least!r}: a fraction from 0 to 1")
+    check_whole("threads", options.threads)
     if not is_symmetric(scoring, resolve_ends(options.mode, options.free_ends)):
         raise UsageError("links need a symmetric matrix and symmetric free ends")
     return Definition(scoring, options, float(cut))

@@ -598,10 +598,20 @@ def test_soft_prints_and_saves(run, folder):
     assert tuple(rows) == hard.rows() and hard.cigar() in said
     saved = np.load(folder / "p.npz")
     assert saved["posterior"].shape == (13, 10) and list(saved["names"]) == ["q1", "t1"]
+    assert tuple(saved["rows"]) == hard.rows() and saved["cigar"] == hard.cigar()
     assert "--force" in refused(run, folder, USAGE, *words)
     assert "temperature" in refused(
         run, folder, USAGE, *words[:3], "--temperature", "0"
     )
+
+
+def test_soft_does_not_print_a_long_alignment(run, folder, monkeypatch):
+    """It says how to have it."""
+    monkeypatch.setattr("jaxalign.cli.soft_report.LONGEST_PRINTED", 12)
+    code, out, _ = run("soft", "a.fa", "b.fa", "-o", "p.npz")
+    assert code == DONE and "-o OUT.npz" in out and "MKTAYIA" not in out
+    assert "most accurate alignment: 13 columns" in out
+    assert np.load(folder / "p.npz")["rows"][0] == "MKTAYIAKQRWNE"
 
 
 def test_embeddings(run, folder):

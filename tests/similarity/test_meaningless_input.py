@@ -74,6 +74,28 @@ def test_a_certain_label_has_a_gradient():
     np.testing.assert_allclose(gradient, want, atol=1e-7)
 
 
+# --- temperatures
+
+
+@pytest.mark.parametrize("temperature", [1e-45, 1e-30, 1e30, 1e308, np.inf, np.nan, -1])
+def test_a_temperature_that_float32_has_no_answer_for(temperature):
+    """At 1e-30 scores over it were cut, and a score of 13 was 14.9."""
+    with pytest.raises(UsageError, match="from 1e-20 to 1e.20"):
+        jaxalign.soft_score(scores(3, 4), **COSTS, temperature=temperature)
+
+
+def test_nor_has_it_inside_jit():
+    @jax.jit
+    def score(t):
+        return jaxalign.soft_score(scores(3, 4), **COSTS, temperature=t)
+
+    for temperature in (1e-30, 1e30, np.inf):
+        assert np.isnan(score(np.float32(temperature)))
+    hard = jaxalign.hard_alignment(scores(3, 4), **COSTS).score
+    np.testing.assert_allclose(score(np.float32(1.1e-20)), hard, atol=1e-6)
+    assert np.isfinite(score(np.float32(0.9e20)))
+
+
 # --- nan and infinity
 
 

@@ -25,6 +25,7 @@ from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.overhang import no_overhang, overhang
+from jaxalign.similarity.soft import api
 from jaxalign.similarity.soft.dp import blocks, free_energy
 
 SCORE, PROBABILITY = 2e-5, 2e-6
@@ -714,6 +715,19 @@ def test_mea_alignment_is_an_alignment():
     assert anonymous.cigar() == "3M" and anonymous.query == "XXX"
     assert jaxalign.mea_alignment(np.zeros((2, 3))).cigar() == "2I3D"
     assert jaxalign.mea_alignment(np.zeros((2, 3)), mode="local").cigar() == "*"
+
+
+@pytest.mark.parametrize(
+    "mode", ["local", pytest.param("global", marks=pytest.mark.slow)]
+)
+def test_a_summary_is_what_three_functions_say(mode):
+    """In one program; overhangs free where the mode has ends."""
+    s = scores_of(2, 9, 13)
+    free = None if mode == "local" else ("query_start", "target_end")
+    options = {**COSTS, "mode": mode, "free_ends": free, "temperature": 0.7}
+    several = (soft_score, soft_posterior, jaxalign.alignment_entropy)
+    for got, function in zip(api.soft_summary(s, **options), several, strict=True):
+        np.testing.assert_allclose(got, function(s, **options), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pa
     goes for every position. Of (..., m, n) a gap of the query's residue i after the
     target's residue j reads entry [i, j], before the first residue of the target
     [i, 0]; gaps of the target's residues likewise.
-temperature : number or array of the batch shape, above 0
+temperature : number or array of the batch shape, from 1e-20 to 1e20
 mode, free_ends : as in ``align``
 adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
 band : int, or (first, last), optional
@@ -93,7 +93,7 @@ def soft_score(
     Raises
     ------
     UsageError
-        Shapes, mode or implementation break a rule; a temperature not above 0.
+        Shapes, mode or implementation break a rule; a temperature that is out of range.
 
     Notes
     -----
@@ -185,6 +185,22 @@ def alignment_entropy(
     """
     model = SimilarityOptions(**options)
     return over_batch(engine.entropy, *prepare(similarity, lengths, model))
+
+
+@with_options(SimilarityOptions, named=True)
+def soft_summary(
+    similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Soft score, posterior and entropy, by one program: half of the time of three.
+
+    Parameters as in ``soft_score``.
+
+    Returns
+    -------
+    what ``soft_score``, ``soft_posterior`` and ``alignment_entropy`` do
+    """
+    model = SimilarityOptions(**options)
+    return over_batch(engine.summary, *prepare(similarity, lengths, model))
 
 
 @with_options(SimilarityOptions, named=True)

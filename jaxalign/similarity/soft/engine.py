@@ -25,9 +25,16 @@ from jaxalign.similarity.soft.dp import free_energy, paths
 from jaxalign.similarity.soft.dp.kernels import Banded
 from jaxalign.similarity.soft.dp.most_accurate import accurate, spans_of
 from jaxalign.similarity.soft.dp.posterior import posterior as pair_posterior
-from jaxalign.similarity.soft.options import Settings, SoftPair
+from jaxalign.similarity.soft.options import (
+    MAX_TEMPERATURE,
+    MIN_TEMPERATURE,
+    Settings,
+    SoftPair,
+)
 from jaxalign.similarity.soft.slopes import by_scalars
 from jaxalign.similarity.validity import is_valid
+
+SUMMARY = frozenset(("similarity", "entropy"))  # what ``summary`` needs beside a score
 
 
 def over_batch(function, arrays, axes, batch, settings, more=()):
@@ -69,7 +76,7 @@ def known(arrays, settings: Settings):  # noqa: ARG001
     for x in jax.tree.leaves(arrays, is_leaf=lambda x: isinstance(x, SoftPair)):
         if isinstance(x, SoftPair):
             t = x.temperature
-            valid &= is_valid(x) & (t > 0) & jnp.isfinite(t)
+            valid &= is_valid(x) & (t >= MIN_TEMPERATURE) & (t <= MAX_TEMPERATURE)
     return valid
 
 
@@ -115,6 +122,17 @@ def entropy(pair: SoftPair, settings: Settings):
     del x["rules"]
     names = ("temperature",)
     return by_scalars(partial(_score_of, settings), names, x, rules)["temperature"]
+
+
+def summary(pair: SoftPair, settings: Settings):
+    """(score, posterior, entropy) of a pair, by one forward and one reverse fill."""
+    factor, pair = _if_known(pair, settings), _written_out(pair)
+    weights, rules = model(pair, settings)
+    means = free_energy.expected(
+        weights, pair.temperature, rules, settings.block, SUMMARY
+    )
+    values = means.score, means.gradient.similarity, means.entropy
+    return jax.tree.map(partial(jnp.multiply, factor), values)
 
 
 def _score_of(settings: Settings, x: dict, rules):

@@ -21,6 +21,8 @@ from jaxalign.similarity.soft.dp.blocks import BLOCK_DIAGONALS
 from jaxalign.similarity.soft.dp.kernels import Banded, Block
 
 MAX_KEPT_BYTES = 128 << 20  # of all diagonals; beyond, ``blocked``
+# Scores over the temperature are cut at 1e29, and the soft score is a float32.
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-20, 1e20
 IMPLEMENTATIONS: tuple[str, ...] = get_args(SoftImplementation)
 MAX_KERNEL_ROWS, MAX_KERNEL_COLUMNS = 4096, 2**18  # of the similarity
 
@@ -75,8 +77,12 @@ def _check_temperature(temperature):
     real_numbers("the temperature", temperature)
     if isinstance(temperature, Tracer):
         return
-    if not np.all(np.asarray(temperature) > 0):
-        raise UsageError("the temperature must be above 0; `align` is the limit at 0")
+    values = np.asarray(temperature, np.float64)
+    if not np.all((values >= MIN_TEMPERATURE) & (values <= MAX_TEMPERATURE)):
+        raise UsageError(
+            f"the temperature must be above 0, from {MIN_TEMPERATURE:g} to "
+            f"{MAX_TEMPERATURE:g}; `align` is the limit at 0"
+        )
 
 
 def _banded(implementation, band: int, shape, dtype) -> Banded:
