@@ -1,6 +1,6 @@
 """The one way in of every public function: whatever callers hold becomes ``Sequences``.
 
-A ``Path`` is a file everywhere: FASTA, plain or gz, bz2, xz, or an index that
+A ``Path`` is a file everywhere: FASTA, plain or gz, bz2, xz, zst, or an index that
 ``index_database`` made. A ``str`` is a sequence where one is wanted, and the path of a
 file where a set is wanted. All other forms are those of ``jaxalign.model.items``.
 """

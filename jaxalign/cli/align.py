@@ -25,7 +25,7 @@ def align(
     Parameters
     ----------
     a
-        Queries: FASTA, plain, gz, bz2 or xz; - is standard input.
+        Queries: FASTA, plain, gz, bz2, xz or zst; - is standard input.
     b
         Targets.
     embeddings

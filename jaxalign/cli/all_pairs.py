@@ -28,7 +28,7 @@ def all_pairs(
     Parameters
     ----------
     sequences
-        FASTA, plain, gz, bz2 or xz; - is standard input.
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
     include_self
         Also every record with itself.
     cluster

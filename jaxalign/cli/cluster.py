@@ -27,7 +27,7 @@ def cluster(
     Parameters
     ----------
     sequences
-        FASTA, plain, gz, bz2 or xz; - is standard input.
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
     min_identity
         The cut, 0 to 1.
     method

@@ -24,8 +24,8 @@ def family(
     Parameters
     ----------
     query
-        FASTA of proteins, plain, gz, bz2 or xz; - is standard input. Of several records
-        the output is a folder, with a file for each.
+        FASTA of proteins, plain, gz, bz2, xz or zst; - is standard input. Of several
+        records         the output is a folder, with a file for each.
     database
         FASTA, read in blocks and never held whole, or what `jaxalign index` made.
     """

@@ -22,7 +22,7 @@ def index(
     Parameters
     ----------
     database
-        FASTA, plain, gz, bz2 or xz; - is standard input.
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
     """
     from jaxalign.cli import index_job
 

@@ -24,7 +24,7 @@ def repertoire(
     ----------
     receptors
         An AIRR table (tsv with junction_aa; v_call, locus and cell_id where they are
-        needed) or FASTA of CDR3, plain, gz, bz2 or xz; - is standard input.
+        needed) or FASTA of CDR3, plain, gz, bz2, xz or zst; - is standard input.
     reference
         Compare with these receptors instead of with each other.
     """

@@ -31,7 +31,7 @@ def search(
     Parameters
     ----------
     query
-        FASTA, plain, gz, bz2 or xz; - is standard input.
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
     database
         FASTA, read in blocks and never held whole, or what `jaxalign index` made.
     top

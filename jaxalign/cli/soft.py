@@ -41,7 +41,7 @@ def soft(
     Parameters
     ----------
     a
-        Query: FASTA, plain, gz, bz2 or xz; - is standard input.
+        Query: FASTA, plain, gz, bz2, xz or zst; - is standard input.
     b
         Target.
     temperature

@@ -38,7 +38,7 @@ def split(
     Parameters
     ----------
     sequences
-        FASTA, plain, gz, bz2 or xz; - is standard input.
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
     max_identity
         The cut, 0 to 1: a pair across parts at exactly this identity is a leak.
     cuts

@@ -19,7 +19,7 @@ def three(
     Parameters
     ----------
     sequences
-        FASTA with three records, plain, gz, bz2 or xz; - is standard input.
+        FASTA with three records, plain, gz, bz2, xz or zst; - is standard input.
     """
     from jaxalign.cli import three_job
 

@@ -52,8 +52,8 @@ def search(
     queries : as in ``align_pairs``; a file is read whole. Or a ``Profile``: its
         consensus stands for it in the result, and of the scoring the gap costs count.
     database : as in ``align_pairs``
-        A path is an index (``index_database``) or FASTA, plain or gz, bz2, xz; FASTA
-        is read in blocks and never held whole.
+        A path is an index (``index_database``) or FASTA, plain or gz, bz2, xz, zst;
+        FASTA is read in blocks and never held whole.
     scoring : Scoring, or the name or file of a matrix, optional
     top : int
         Hits of a query at most.
@@ -163,7 +163,7 @@ def index_database(
 
     Parameters
     ----------
-    source : path of FASTA, plain or gz, bz2, xz; read in blocks
+    source : path of FASTA, plain or gz, bz2, xz, zst; read in blocks
     path : path of the index, which appears when it is complete
     scoring : Scoring, optional
         Its alphabet is that of the index.

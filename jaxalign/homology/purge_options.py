@@ -24,7 +24,7 @@ from jaxalign.model.statistics import parameters
 from jaxalign.pairs.options import Devices, Implementation, PairOptions
 
 LOCAL = "local"
-NEEDED = "one of max_identity, score and max_evalue is needed, and not two"
+NEEDED = "one cut is needed, and not two: max_identity, score, or max_evalue"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, TextIO
 
 from jaxalign.errors import InputError, MemoryPlanError
+from jaxalign.io import zstd_stream
 from jaxalign.model.names import written
 
 STDIN = "-"
@@ -82,10 +83,22 @@ def open_text(source: str, buffer: bytes | None = None) -> Iterator[TextIO]:
     MemoryPlanError
         What it holds does not fit into memory.
     """
+    with open_bytes(source, buffer) as stream:
+        yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")
+
+
+@contextmanager
+def open_bytes(source: str, buffer: bytes | None = None) -> Iterator[BinaryIO]:
+    """Open an input as bytes, decompressed; see ``open_text``.
+
+    Raises
+    ------
+    InputError, MemoryPlanError
+    """
     with in_memory(source), _open_bytes(source, buffer) as raw:
-        name, stream = _decompressed(raw)
+        name, stream = _decompressed(source, raw)
         try:
-            yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")
+            yield stream
         except _DAMAGE as error:
             raise _damaged(source, name, error) from error
 
@@ -109,14 +122,26 @@ def _open_bytes(source: str, buffer: bytes | None) -> BinaryIO:
         raise _unreadable(source, error) from error
 
 
-def _decompressed(raw: BinaryIO) -> tuple[str | None, BinaryIO]:
+def _decompressed(source: str, raw: BinaryIO) -> tuple[str | None, BinaryIO]:
     head = raw.read(6)
     raw.seek(0)
     for magic, opener, name in _MAGIC:
         if head.startswith(magic):
             # The openers of lzma and bz2 read a byte at a time without a buffer.
             return name, io.BufferedReader(opener(raw), 1 << 18)
+    if head.startswith(zstd_stream.MAGIC):
+        return "zstd", _zstandard(source, raw)
     return None, raw
+
+
+def _zstandard(source: str, raw: BinaryIO) -> BinaryIO:
+    try:
+        return zstd_stream.opened(raw)
+    except ImportError as error:
+        raise InputError(
+            f"{label(source)}: zstd needs Python 3.14 or pyarrow: pip install "
+            "'jaxalign[parquet]', or give standard input what zstd -dc prints"
+        ) from error
 
 
 def _unreadable(source: str, error: OSError | ValueError) -> InputError:

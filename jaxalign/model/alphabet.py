@@ -133,7 +133,9 @@ def substitute_unknown(text: Any, alphabet: Alphabet, unknown: str = "error"):
         How many letters were replaced.
     """
     ascii_codes = as_ascii(text)
-    codes = alphabet.table[ascii_codes]
+    # Ten times as fast as an index of NumPy, and nothing as large as one.
+    translated = bytearray(ascii_codes).translate(alphabet.table.tobytes())
+    codes = np.frombuffer(translated, np.uint8)
     allowed = {"error": b"", "X": b"UOJuoj", "mask": bytes(range(65, 91))}[unknown]
     if unknown == "mask":
         allowed += allowed.lower()

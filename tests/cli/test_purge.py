@@ -64,7 +64,7 @@ def test_local_cuts(run, folder, cut):
 @pytest.mark.parametrize(
     "words, code, text",
     [
-        ((), USAGE, "one of --max-identity, --score and --max-evalue"),
+        ((), USAGE, "one cut is needed"),
         ((*CUT, "--score", "3"), USAGE, "and not two"),
         ((*CUT, "-o", "t.fa", "--force"), USAGE, "is the input"),
         ((*CUT, "-o", "train.fa.gz", "--force"), USAGE, "is the input"),

@@ -139,7 +139,7 @@ def test_odd_sets():
 @pytest.mark.parametrize(
     "options, text",
     [
-        ({}, "one of max_identity, score and max_evalue"),
+        ({}, "one cut is needed, and not two: max_identity"),
         ({"max_identity": 0.5, "score": 3}, "and not two"),
         ({"max_identity": 0}, "max_identity = 0"),
         ({"score": 0}, "score = 0"),

@@ -1,0 +1,108 @@
+"""FASTA by chunks is FASTA by lines, whatever stands in a file."""
+
+import io
+import random
+import sys
+
+import numpy as np
+import pytest
+
+from jaxalign.errors import InputError
+from jaxalign.io import fasta, fasta_blocks, fasta_chunks, zstd_stream
+from jaxalign.model.alphabet import named_alphabet
+
+# What lines begin with, end with and hold; the first of each are the usual ones.
+STARTS = ["MKV", "", ">", ">a", ">b c", " >d", ";", " ", "M", "AC\tG"]
+ENDS = ["\n", "\n", "\r\n", "\r", " \n", "\x0b\n", "\n\n"]
+MIDDLES = ["MKTAYIAK", "", "ACGT", "\u00e9", "\x85", " ", "\x00", "MK\x1cT", "\udcff"]
+
+
+def drawn(seed: int, usual: bool) -> bytes:
+    """A file that begins with a header; plain, or of anything."""
+    draw = random.Random(seed)
+    text = ">first\n"
+    for _ in range(draw.randrange(12)):
+        start = draw.choice(STARTS[:5] if usual else STARTS)
+        name = f"{draw.randrange(99)} x" if start.startswith(">") else ""
+        middle = draw.choice(MIDDLES[:3] if usual else MIDDLES)
+        text += start + name + ("" if name else middle)
+        text += draw.choice(ENDS[:1] if usual else ENDS)
+    text = text if draw.random() < 0.7 else text.rstrip("\n")
+    return text.encode(errors="surrogateescape")
+
+
+def by_lines(data: bytes):
+    handle = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", errors="replace")
+    return [(name, part) for name, part in fasta.records(handle)]
+
+
+def by_chunks(data: bytes):
+    records = []
+    for chunk in fasta_chunks.chunks(io.BytesIO(data)):
+        assert chunk.lengths.sum() == len(chunk.text)
+        ends = np.cumsum(chunk.lengths).tolist()
+        sides = zip(chunk.names, [0, *ends], ends, strict=False)
+        records += [(name, chunk.text[a:b].tobytes()) for name, a, b in sides]
+    return records
+
+
+@pytest.mark.parametrize("size", [1, 7, 2**24])
+@pytest.mark.parametrize("usual", [True, False])
+def test_records_are_those_of_lines(monkeypatch, size, usual):
+    monkeypatch.setattr(fasta_chunks, "CHUNK", size)
+    for seed in range(300):
+        data = drawn(seed, usual)
+        assert by_chunks(data) == by_lines(data), data
+
+
+def test_most_files_are_read_without_a_line(monkeypatch):
+    monkeypatch.setattr(fasta_chunks, "_by_line", None)
+    for seed in range(50):
+        by_chunks(drawn(seed, True))
+
+
+@pytest.mark.parametrize("residues, records", [(1, 9), (7, 9), (99, 2), (99, 99)])
+def test_blocks_end_with_a_record(monkeypatch, tmp_path, residues, records):
+    monkeypatch.setattr(fasta_chunks, "CHUNK", 16)
+    lengths = [3, 0, 9, 5, 0, 0, 12, 1]
+    path = tmp_path / "a.fa"
+    path.write_text("".join(f">s{k}\n{'M' * n}\n" for k, n in enumerate(lengths)))
+    alphabet = named_alphabet("protein")
+    blocks = fasta_blocks.read_blocks(path, alphabet, "error", residues, records)
+    blocks = [block for block, _ in blocks]
+    assert [n for block in blocks for n in block.lengths.tolist()] == lengths
+    names = [name for block in blocks for name in block.names]
+    assert names == [f"s{k}" for k in range(len(lengths))]
+    for block in blocks[:-1]:
+        assert len(block) == records or block.lengths.sum() >= residues
+        assert len(block) <= records and block.lengths[:-1].sum() < residues
+
+
+def test_zstd(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "a.fa.zst"
+    text = "".join(f">s{k}\nMKTAYIAK\n" for k in range(300)).encode()
+    with pyarrow.CompressedOutputStream(str(path), "zstd") as stream:
+        stream.write(text)
+    alphabet = named_alphabet("protein")
+    assert len(fasta.read(path, alphabet)) == 300
+    assert sum(len(x) for x, _ in fasta_blocks.read_blocks(path, alphabet)) == 300
+
+
+def test_zstd_that_is_cut_short(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "a.fa.zst"
+    text = "".join(f">s{k}\n{'MKTAYIAK' * (k % 9)}\n" for k in range(999)).encode()
+    packed = pyarrow.compress(text, "zstd", asbytes=True)
+    path.write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(InputError, match="a.fa.zst: the zstd data|truncated"):
+        fasta.read(path, named_alphabet("protein"))
+
+
+def test_zstd_without_a_reader(tmp_path, monkeypatch):
+    path = tmp_path / "a.fa.zst"
+    path.write_bytes(zstd_stream.MAGIC + b"none")
+    for module in ("compression.zstd", "pyarrow"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match="needs Python 3.14 or pyarrow"):
+        fasta.read(path, named_alphabet("protein"))
