@@ -19,6 +19,7 @@ from jaxalign.pairs.options import Devices, Implementation, PairOptions
 
 By = Literal["identity", "score", "bits"]
 LengthIdentity = Literal["longer", "shorter", "mean"]
+MAX_TOP = 10_000  # of each test sequence, all of which are kept
 BANDS = (0.3, 0.5, 0.7, 0.9)
 LOCAL = "local"
 
@@ -75,7 +76,10 @@ def check(options: NearestOptions, scoring: Scoring) -> None:
             raise UsageError(
                 f"{name} = {value!r}: one of {', '.join(choices)} is needed"
             )
-    check_whole("top", options.top, "1 or more are needed", optional=False)
+    needed = f"1 to {MAX_TOP:,} are needed"
+    check_whole("top", options.top, needed, optional=False)
+    if options.top > MAX_TOP:
+        raise UsageError(f"top = {options.top}: {needed}")
     resolve_ends(options.mode, options.free_ends)
     _check_bands(options.bands)
     least = options.min_length_ratio

@@ -17,6 +17,7 @@ from jaxalign.errors import InputError, JaxalignError
 from jaxalign.homology.options import Definition, HomologyOptions, define
 from jaxalign.model import show
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.input_files import is_endless
 from jaxalign.model.scoring import Scoring
 
 FORMAT = "jaxalign certificate, 2"
@@ -109,6 +110,8 @@ def read(path: str) -> dict[str, Any]:
     InputError
         It cannot be read, a field comes twice, or it is none.
     """
+    if is_endless(path):
+        raise InputError(f"{path}: is a device that has no end")
     try:
         with open(path, encoding="utf-8") as handle:
             about = json.load(handle, object_pairs_hook=_without_doubles)

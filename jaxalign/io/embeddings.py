@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from jaxalign.errors import InputError
+from jaxalign.io.source import refuse_endless
 from jaxalign.model import names, operations
 from jaxalign.model.alignment import Alignment
 
@@ -23,6 +24,7 @@ def read(path: str) -> dict[str, np.ndarray]:
         No such file, or an array that is no table of numbers that are finite as
         float32, or whose k differs from that of the first.
     """
+    refuse_endless(path, path)
     try:
         # NumPy would leave a damaged file open that it has opened itself.
         with open(path, "rb") as source, np.load(source, allow_pickle=False) as file:

@@ -15,9 +15,12 @@ from typing import BinaryIO, TextIO
 
 from jaxalign.errors import InputError, MemoryPlanError
 from jaxalign.io import zstd_stream
+from jaxalign.model.input_files import is_endless
 from jaxalign.model.names import written
 
 STDIN = "-"
+PIECE_BYTES = 2**24
+MOST_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 _MAGIC = (
     (b"\x1f\x8b", gzip.open, "gzip"),
@@ -40,14 +43,42 @@ def keep(source: str) -> bytes | None:
     if source == STDIN:
         if sys.stdin is None:
             raise InputError("standard input: closed, nothing can be read")
-        return sys.stdin.buffer.read()
+        refuse_endless(source, "/dev/stdin")
+        return _whole(source, sys.stdin.buffer)
     try:
         if stat.S_ISREG(os.stat(source).st_mode):
             return None
+        refuse_endless(source, source)
         with open(source, "rb") as handle:
-            return handle.read()
+            return _whole(source, handle)
     except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise _unreadable(source, error) from error
+
+
+def refuse_endless(source: str, file: str) -> None:
+    """Refuse a device that has no end.
+
+    Raises
+    ------
+    InputError
+    """
+    if is_endless(file):
+        raise InputError(f"{label(source)}: is a device that has no end")
+
+
+def _whole(source: str, handle: BinaryIO) -> bytes:
+    """All bytes of what may have no end, up to half of what the machine has."""
+    data = bytearray()
+    while piece := handle.read(PIECE_BYTES):
+        data += piece
+        if len(data) > MOST_BYTES:
+            raise MemoryPlanError(
+                f"{label(source)}: has more than {MOST_BYTES:,} bytes, half of this "
+                "machine's memory, and no end so far; give the name of a file"
+            )
+    return bytes(data)
 
 
 @contextmanager
@@ -116,6 +147,7 @@ def sha256(source: str, buffer: bytes | None = None) -> str | None:
 def _open_bytes(source: str, buffer: bytes | None) -> BinaryIO:
     if buffer is not None:
         return io.BytesIO(buffer)
+    refuse_endless(source, source)
     try:
         return open(source, "rb")
     except (OSError, ValueError) as error:

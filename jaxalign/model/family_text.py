@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from jaxalign.errors import InputError
+from jaxalign.model.input_files import is_endless
 
 
 def lines_of(source: Any) -> list[str]:
@@ -14,6 +15,8 @@ def lines_of(source: Any) -> list[str]:
     InputError
         It cannot be read, or has another letter.
     """
+    if is_endless(source):
+        raise InputError(f"{source}: is a device that has no end")
     try:
         with open(os.fspath(source), "rb") as file:
             data = file.read()

@@ -2,6 +2,9 @@
 where it is text. There is no other exception."""
 
 import json
+import os
+import threading
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 import jaxalign
 from jaxalign.errors import JaxalignError
 from jaxalign.homology import certificate
-from jaxalign.io import dataset, embeddings, families, fasta, name_table
+from jaxalign.io import dataset, embeddings, families, fasta, name_table, source
 from jaxalign.model import matrix
 from jaxalign.model.alphabet import named_alphabet
 
@@ -111,6 +114,36 @@ def test_what_is_no_file(tmp_path, name):
     for path in (tmp_path / "none", tmp_path, "\0", "x" * 300):
         with pytest.raises(JaxalignError):
             read(str(path))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="devices of Linux")
+@pytest.mark.parametrize("name", READERS)
+def test_what_has_no_end(tmp_path, name):
+    """Devices, and links to them: refused before they are read, as nothing of theirs
+    is; what of them is read ends the process where it has all memory."""
+    (tmp_path / "link").symlink_to("/dev/urandom")
+    for path in ("/dev/zero", "/dev/full", tmp_path / "link"):
+        with pytest.raises(JaxalignError, match="no end|is no index|unknown matrix"):
+            READERS[name][0](str(path))
+
+
+def test_an_endless_pipe(tmp_path, monkeypatch):
+    """It is read up to a limit."""
+    monkeypatch.setattr(source, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(source, "PIECE_BYTES", 2**16)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write():
+        with suppress(BrokenPipeError), open(pipe, "wb") as file:
+            while True:
+                file.write(b">a\nMKV\n" * 2**12)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with pytest.raises(jaxalign.MemoryPlanError, match="no end so far"):
+        fasta.read(pipe, PROTEIN)
+    thread.join()
 
 
 @pytest.mark.parametrize(
