@@ -134,7 +134,7 @@ def test_what_was_damaged_or_has_no_checksum_is_computed_again(
     [
         (["--gap-open", "12"], "scoring"),
         (["--min-score", "3"], "filters"),
-        (["--include-self"], "include_self"),
+        (["--include-self"], "--include-self"),
         (["--part-rows", "200"], "parts"),
         (["--columns", "query,target,score"], "columns"),
         (["--mode", "global"], "mode"),
