@@ -174,7 +174,7 @@ def _start(cell, weights: Weights, rules):
     hang = weights.overhang
     costs = _at(hang.start_query, *cell, 0), _at(hang.start_target, *cell, 1)
     free = rules.query_start, rules.target_start
-    return weight(*costs, *cell, *free, rules, FORBIDDEN)[0]
+    return weight(*costs, *cell, free, rules, FORBIDDEN)[0]
 
 
 def _at(cost, i, j, axis):
