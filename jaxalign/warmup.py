@@ -3,19 +3,30 @@
 A program is compiled by the first job that needs it, which takes seconds, and loaded by
 later processes in hundredths of a second. ``warm_up`` compiles what usual jobs need, so
 that no job has to wait; ``jaxalign warmup`` is the same on the command line.
+``make_pack`` compiles for GPUs that are elsewhere, into a folder that can be shipped.
 """
 
+import os
+import sys
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from jaxalign.database.api import search
+from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs import api
+from jaxalign.runtime.pipeline import default_threads, in_threads
 from jaxalign.runtime.program_counts import COUNTS, programs_listener
 from jaxalign.runtime.program_folder import program_files
 
+# Compute capabilities; a pack for one GPU serves all of its capability.
+GPUS = {"a100": "8.0", "a6000": "8.6", "rtx4090": "8.9", "l40s": "8.9", "h100": "9.0",
+        "h200": "9.0", "b200": "10.0", "rtx6000": "12.0"}  # fmt: skip
 MODES = "global", "local", "semiglobal"
 OUTPUTS = "score", "identity", "stats", "alignment"
 # Lengths as those of proteins: ln N(5.7, 0.6), so that half are from 200 to 450, and
@@ -91,4 +102,72 @@ def warm_up(device: str = "auto", tell: Callable[[str], None] = print) -> None:
         tell(f"{name}: {compiled} programs compiled, {there} loaded")
 
 
-__all__ = ["program_files", "programs_listener", "usual_jobs", "warm_up"]
+def make_pack(
+    targets: str, folder: str, tell: Callable[[str], None] = print
+) -> dict[str, int]:
+    """Compile the programs of usual jobs for GPUs that need not be there, into a pack
+    for ``JAXALIGN_PROGRAMS``. JAX's plugin for CUDA is needed, no GPU and no driver.
+
+    Parameters
+    ----------
+    targets : names of GPUs, such as "h100,b200"
+    folder : of the pack; one that is there is replaced
+    tell : callable
+        Takes a line for every job.
+
+    Returns
+    -------
+    dict of ``programs`` and ``bytes``
+
+    Raises
+    ------
+    UsageError
+        An unknown name, or a folder with something else.
+    DeviceError
+        There is no such plugin.
+    """
+    names = targets.lower().split(",")
+    if unknown := [name for name in names if name not in GPUS]:
+        raise UsageError(f"--target {unknown[0]}: one of {', '.join(GPUS)}")
+    os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
+    if "jax" not in sys.modules:
+        os.environ["JAX_PLATFORMS"] = "cpu"
+    from jaxalign.runtime import program_pack
+
+    path, sizes = Path(folder), list[int]()
+    capabilities = sorted({GPUS[name] for name in names})
+    program_pack.begin(path)
+    for capability in capabilities:
+        sizes += _made(capability, path, tell)
+    architectures = [f"sm_{x.replace('.', '')}" for x in capabilities]
+    program_pack.finish(path, architectures)
+    return {"programs": len(sizes), "bytes": sum(sizes)}
+
+
+def _made(capability: str, path: Path, tell: Callable[[str], None]) -> list[int]:
+    """Bytes of the programs of all usual jobs for GPUs of a compute capability."""
+    from jaxalign import program_table
+    from jaxalign.runtime import program_making
+    from jaxalign.runtime.backend import kernels_pallas
+
+    kernels: Any = kernels_pallas
+    target = kernels.target_of(capability)
+    device = program_making.device_of(kernels.configuration(target))
+    seen, sizes = set[str](), list[int]()
+    with kernels.made_for(target):
+        for name, calls in program_table.calls_of(kernels).items():
+            new = {program_making.key_of(x, target.architecture): x for x in calls}
+            some = [call for key, call in new.items() if key not in seen]
+            seen |= set(new)
+            make = partial(
+                program_making.make,
+                device=device,
+                architecture=target.architecture,
+                folder=path,
+            )
+            sizes += in_threads(make, some, default_threads())
+            tell(f"{target.architecture}, {name}: {len(some)} programs")
+    return sizes
+
+
+__all__ = ["make_pack", "program_files", "programs_listener", "usual_jobs", "warm_up"]

@@ -56,6 +56,8 @@ _HOMES = {
     "Target": "core.target",
     "target_of": "core.target",
     "this_target": "core.target",
+    "made_for": "core.target",
+    "configuration": "core.target",
     "supported": "core.support",
     "three": "triples.api",
     "interpreter": "core.mosaic",

@@ -10,6 +10,8 @@ from jaxalign.cli.options import FLAG
 def warmup(
     *,
     device: Literal["auto", "cpu", "gpu"] = "auto",
+    target: str | None = None,
+    out: Annotated[str | None, Parameter(alias="-o")] = None,
     quiet: Annotated[bool, FLAG, Parameter(alias="-q")] = False,
 ) -> int:
     """Compile the programs of usual jobs, and keep them for later processes.
@@ -21,6 +23,10 @@ def warmup(
     ----------
     device
         gpu fails where there is none.
+    target
+        Compile for GPUs that need not be here, such as h100 or h100,b200.
+    out
+        Folder of the programs for these: a pack, for JAXALIGN_PROGRAMS.
     quiet
         Only warnings and errors.
     """
@@ -28,7 +34,14 @@ def warmup(
     from jaxalign.cli import terminal
     from jaxalign.errors import UsageError
 
+    say = (lambda _: None) if quiet else terminal.say
+    if (target is None) != (out is None):
+        raise UsageError("--target and --out belong together")
+    if target is not None and out is not None:
+        made = warmup.make_pack(target, out, say)
+        say(f"{out}: {made['programs']} programs, {made['bytes'] / 1e6:.1f} MB")
+        return 0
     if warmup.program_files()["folder"] == "none":
         raise UsageError("there is no folder for programs: see JAXALIGN_CACHE_DIR")
-    warmup.warm_up(device, (lambda _: None) if quiet else terminal.say)
+    warmup.warm_up(device, say)
     return 0

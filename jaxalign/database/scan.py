@@ -22,6 +22,7 @@ from jaxalign.database.hit_list import Hits
 from jaxalign.database.hit_list import keep as keep_hits
 from jaxalign.database.window_scores import prepare, scores
 from jaxalign.model.alphabet import Sequences
+from jaxalign.pairs.gpu import launch_outline
 from jaxalign.pairs.plan import Task, merge
 from jaxalign.pairs.run_state import Run
 from jaxalign.runtime import device_errors, memory
@@ -77,6 +78,19 @@ def scan(
     if best is not None:
         hits.score, hits.index = (np.asarray(x) for x in best)
     return hits
+
+
+def outlined(task: Task, block: Sequences, kernels: Any) -> None:
+    """The programs of a scan of a block on a GPU (``runtime.program_outline``)."""
+    task = replace(task, targets=block, top=_places(task, len(block)))
+    shape, dtype = (task.shape[0], task.top), _dtype(task, None)
+    best = best_hits.BestHits(
+        *(jax.ShapeDtypeStruct(shape, x) for x in (dtype, np.int32))
+    )
+    some, index = np.arange(1), np.arange(task.shape[1])
+    for launch in launch_outline.scores_of_task(task, kernels):
+        window = _window(task.shape[0], some, some, index, launch)
+        add_hits(best, launch, *window, _least(task, dtype))
 
 
 def _tell(tell: Callable[[int], object], before: int, cells: int, _all: int):

@@ -77,8 +77,14 @@ def parts_of(
         },
     }
     _compare(compiled, unloaded, about, call, device)
-    client = device.client
-    return about, client.serialize_executable(unloaded.xla_executable)
+    return about, _bytes_of(unloaded.xla_executable, device)
+
+
+def _bytes_of(executable: Any, device: Any) -> bytes:
+    """What XLA has serialised; of a device that is not there it is not loaded."""
+    if hasattr(executable, "serialize"):
+        return executable.serialize()
+    return device.client.serialize_executable(executable)
 
 
 def load(

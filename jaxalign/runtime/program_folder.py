@@ -91,7 +91,12 @@ def read(folder: str, name: str) -> tuple[dict[str, Any], bytes] | None:
 
 
 def _content(path: str) -> bytes | None:
-    """The bytes of a file of this user that nobody else may write to.
+    """The bytes of a file of this user that nobody else may write to."""
+    return content_of(path, (os.getuid(),))
+
+
+def content_of(path: str, owners: tuple[int, ...]) -> bytes | None:
+    """The bytes of a file of one of some users that nobody else may write to.
 
     Whatever else has this name, a pipe or a device say, is opened without waiting for
     anybody, and not read.
@@ -100,7 +105,7 @@ def _content(path: str) -> bytes | None:
         descriptor = os.open(path, READ_ONLY)
         try:
             state = os.fstat(descriptor)
-            mine = stat.S_ISREG(state.st_mode) and state.st_uid == os.getuid()
+            mine = stat.S_ISREG(state.st_mode) and state.st_uid in owners
             if not mine or state.st_mode & 0o022 or state.st_size > MAX_BYTES:
                 return None
             with open(descriptor, "rb", closefd=False) as file:

@@ -9,11 +9,12 @@ others. Two processes that agree on all of these may run the same program.
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from hashlib import blake2b
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from types import FunctionType
 from typing import Any
 
@@ -27,6 +28,10 @@ INDIFFERENT = (
     "cache", "coordin", "debug_log", "device", "dump", "explain", "log", "platform",
     "timeout", "traceback", "transfer", "visible",
 )  # fmt: skip
+
+
+PACK_SETTINGS = "jax_enable_x64", "jax_default_matmul_precision"
+PLUGINS = "jax-cuda12-plugin", "jax-cuda13-plugin"
 
 
 class Unnamed(Exception):
@@ -47,10 +52,47 @@ def name_of(function: Any, static: dict[str, Any], tree: Any, types: Any, device
     ------
     Unnamed
     """
+    text = f"{_call_text(function, static, tree, types)}\n{_settings()}"
+    return f"{environment(device)}-{function.__name__.strip('_')}-{_short(text, 16)}"
+
+
+def pack_name_of(
+    function: Any, static: dict[str, Any], tree: Any, types: Any, architecture: str
+) -> str:
+    """The name of the file of a program in a pack, as of ``name_of``; settings that
+    change no program of this project have no part in it.
+
+    architecture : of the GPU, such as sm_90
+
+    Raises
+    ------
+    Unnamed
+    """
+    settings = [repr(getattr(jax.config, name)) for name in PACK_SETTINGS]
+    text = "\n".join([_call_text(function, static, tree, types), *settings])
+    home = pack_environment(architecture)
+    return f"{home}-{function.__name__.strip('_')}-{_short(text, 16)}"
+
+
+def pack_environment(architecture: str) -> str:
+    """A short name of what all programs of a pack for a kind of GPU depend on."""
+    return f"{architecture}-{_short(repr(pack_makers()), 6)}"
+
+
+@cache
+def pack_makers() -> dict[str, str]:
+    """What made, or may run, the programs of a pack: versions, and this code."""
+    known = {"jax": jax.__version__, "jaxlib": version("jaxlib")}
+    for name in PLUGINS:
+        with suppress(PackageNotFoundError):
+            known["plugin"] = f"{name} {version(name)}"
+    return known | {"code": machine.code_digest()}
+
+
+def _call_text(function: Any, static: dict[str, Any], tree: Any, types: Any) -> str:
     home = f"{function.__module__}.{function.__qualname__}"
     said = [f"{name}={_text(value)}" for name, value in sorted(static.items())]
-    text = "\n".join([home, *said, str(tree), str(types), _settings()])
-    return f"{environment(device)}-{function.__name__.strip('_')}-{_short(text, 16)}"
+    return "\n".join([home, *said, str(tree), str(types)])
 
 
 @cache

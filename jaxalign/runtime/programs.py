@@ -26,6 +26,7 @@ from jaxalign.runtime import (
     program_folder,
     program_key,
     program_outline,
+    program_pack,
 )
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.memory import maps_run_short
@@ -142,10 +143,12 @@ class Program:
         call = executable_parts.CallArrays(tree, types)
         if device.platform == "cpu" and maps_run_short():
             clear()
+        function = self.jitted.__wrapped__
+        if found := _packed(function, static, call, device):
+            return found
         folder = program_folder.program_folder()
         if folder is not None:
             try:
-                function = self.jitted.__wrapped__
                 name = program_key.name_of(function, static, tree, types, device)
             except program_key.Unnamed:
                 folder = None
@@ -208,19 +211,43 @@ def _mode() -> tuple[Any, ...]:
     return _config.jax_enable_x64, _config.jax_default_matmul_precision
 
 
+def _packed(
+    function: Any,
+    static: dict[str, Any],
+    call: executable_parts.CallArrays,
+    device: Any,
+) -> Any:
+    """The executable that a pack has, None where it has none."""
+    pack = program_pack.pack_of(device)
+    if pack is None:
+        return None
+    try:
+        name = program_key.pack_name_of(
+            function, static, call.tree, call.types, pack.architecture
+        )
+    except program_key.Unnamed:
+        return None
+    return _of_parts(program_pack.read(pack, name), call, device)
+
+
 def _loaded(
     folder: str, name: str, call: executable_parts.CallArrays, device: Any
 ) -> Any:
     """The executable of an entry, None for a miss of any kind."""
-    content = program_folder.read(folder, name)
+    return _of_parts(program_folder.read(folder, name), call, device)
+
+
+def _of_parts(content: Any, call: executable_parts.CallArrays, device: Any) -> Any:
+    """The executable of what a file has, None where that is nothing, or of no use."""
     if content is None:
         return None
     with COUNTS.timed("load"):
         if device.platform == "gpu":
             _name_runtime_of_mosaic()
         try:
-            # The folder and the file are this user's alone, and the digest holds.
-            return executable_parts.load(*content, call, device)
+            # Nobody else may write to the file, and the digest holds.
+            about, executable = content
+            return executable_parts.load(about, executable, call, device)
         except Exception:  # of another version, say: compiled again, and replaced
             return None
 

@@ -6,6 +6,8 @@ generation: NVIDIA's CUDA C++ Programming Guide (technical specifications per co
 capability) and the target configurations of XLA (xla/backends/gpu/target_config).
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -84,6 +86,9 @@ TARGETS = (
 )  # fmt: skip
 
 
+_named: list[Target] = []  # for whom programs are made, where that is no device
+
+
 def target_of(capability: str, cores: int | None = None) -> Target | None:
     """The target of a compute capability such as "8.6"; None where there is none.
 
@@ -101,9 +106,24 @@ def target_of(capability: str, cores: int | None = None) -> Target | None:
     return replace(target, cores=cores) if cores else target
 
 
-@cache
 def this_target() -> Target:
-    """That of JAX's first device; Hopper's where it is no NVIDIA GPU."""
+    """The one that programs are made for (``made_for``), or that of JAX's first device;
+    Hopper's where it is no NVIDIA GPU."""
+    return _named[-1] if _named else _target_of_device()
+
+
+@contextmanager
+def made_for(target: Target) -> Generator[None]:
+    """Programs of this process are for a card that need not be there."""
+    _named.append(target)
+    try:
+        yield
+    finally:
+        _named.pop()
+
+
+@cache
+def _target_of_device() -> Target:
     device = jax.devices()[0]
     capability = str(getattr(device, "compute_capability", ""))
     return target_of(capability, getattr(device, "core_count", None)) or HOPPER

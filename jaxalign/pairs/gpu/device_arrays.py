@@ -146,8 +146,8 @@ def gather(arrays: LaunchArrays, form: Form):
     first, last = jnp.where(swapped, j, i), jnp.where(swapped, i, j)
     beyond = jnp.arange(wanted.size, dtype=jnp.int32).reshape(wanted.shape) + pairs
     row = jnp.where(wanted, order.base[first] + last, beyond)
-    arrays = q, m, t, n, swapped if swaps else None
-    return arrays, RequestedPairs(row, wanted, swapped)
+    sides = q, m, t, n, swapped if swaps else None
+    return sides, RequestedPairs(row, wanted, swapped)
 
 
 def _padded(side, ids, size):

@@ -23,7 +23,7 @@ from jaxalign.runtime.programs import program
 
 # Room in arrays of a side, beyond which it is a power of two.
 # (a block of a database has 2^26 letters and the rest of a sequence)
-LETTER_ROOMS, SEQUENCE_ROOMS = (2**20, 2**23, 2**26 + 2**22), (2**12, 2**16, 2**20)
+LETTER_ROOMS, SEQUENCE_ROOMS = (2**20, 2**23, 2**26 + 2**22), (2**16, 2**20)
 # Letters that go to the device in pieces, of which each room holds a whole number
 MANY_LETTERS, PIECE = 2**24, 2**22
 

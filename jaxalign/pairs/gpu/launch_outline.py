@@ -47,7 +47,13 @@ def of_launches(job: DeviceJob, launches: list[Launch]) -> None:
         runs = jax.ShapeDtypeStruct((device_result.LEAST_RUNS,), np.uint32)
         end = jax.ShapeDtypeStruct((), np.int32)
         held, *_ = device_arrays.put(held, runs, end, result)
-    if held is not None and task.job.pairs > device_arrays.SMALL_ROWS:
+    if held is None:
+        return
+    if task.output == "alignment":
+        runs = jax.ShapeDtypeStruct((device_result.LEAST_RUNS,), np.uint32)
+        count, first = held["count"], held["first"]
+        device_arrays.in_order(runs, count, first, size=device_result.LEAST_RUNS)
+    if task.job.pairs > device_arrays.SMALL_ROWS:
         column = held["score"]
         device_arrays.piece(column, np.int32(0), size=device_arrays.piece_rows(column))
 

@@ -93,7 +93,8 @@ class LaunchSizes:
             m = task.job.most[0]  # one shape for all
         s = shape(task, kernels, m, chosen[0], self.listed)
         if self.listed:
-            rows = columns = array_rows(task, kernels, max(longest))
+            few = max(task.job.most) if _few_pairs(task) else 0
+            rows = columns = array_rows(task, kernels, max(*longest, few))
         else:
             rows, columns = array_rows(task, kernels, m), 0
         runs = path_room(rows) if task.output == "alignment" else (0, 0)
@@ -166,6 +167,8 @@ def shape(task, kernels, longest, dtype, listed=False):
         return kernels.spread(*sides, local=task.local, packed=packed, linear=linear)
     if task.paths or listed:
         longest = max(longest, min(task.job.most[0], MIN_STRIP_ROWS))
+    if _few_pairs(task):
+        longest = max(longest, task.job.most[0])
     return kernels.choose(
         longest,
         local=task.local,

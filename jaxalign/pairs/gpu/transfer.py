@@ -12,7 +12,7 @@ from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
 MAX_ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch
-LEAST_ROWS = 1024  # that there is room for where a filter has passed
+LEAST_ROWS = 2**14  # that there is room for where a filter has passed
 FILTER_SLACK = 1e-5  # of a threshold, above what float32 loses
 
 

@@ -111,7 +111,7 @@ def _blocks_of_cpu(proofs: Proofs) -> Iterator[TargetBlock]:
 def _launches(launches, falling, first: int) -> Iterator[tuple[int, int]]:
     """(first, last) of the rows of launches, from a first row on."""
     while first < len(falling):
-        last = min(first + launches.query_count(int(falling[first])), len(falling))
+        last = min(first + launches.query_count, len(falling))
         yield first, last
         first = last
 

@@ -7,7 +7,7 @@ alignment (``pairs.proofs.blocks``).
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.bits import few_pairs
+from jaxalign.model.identity_bounds import identity_bound
 from jaxalign.pairs.gpu import device_sequences
 from jaxalign.pairs.gpu.launch_errors import job_words
 from jaxalign.pairs.gpu.transfer import FILTER_SLACK
@@ -23,6 +24,7 @@ from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.pipeline import default_threads, in_background
 from jaxalign.runtime.programs import program, stored
 
+WORD_BITS = 32  # of the kernels' words
 SHORT = 64  # letters of queries of which a launch may have more
 # Cells of a job from which on launches are wide, which take half a GB of a device each
 WIDE_CELLS = 10**14
@@ -32,7 +34,7 @@ class LcsSizes(NamedTuple):
     """The most that a launch takes, and the room that it has at least."""
 
     queries: int
-    short_queries: int  # of up to ``SHORT`` letters
+    short_queries: int  # of a job of up to ``SHORT`` letters
     targets: int
     letter_rows: int  # of ``kernels_pallas.target_blocks``
     pairs: int  # that may pass
@@ -68,9 +70,11 @@ class LcsLaunches:
         """Targets of a launch."""
         return self.sizes.targets
 
-    def query_count(self, longest: int) -> int:
-        """Queries of a launch whose longest has so many letters."""
-        return self.sizes[longest <= SHORT]
+    @cached_property
+    def query_count(self) -> int:
+        """Queries of a launch: more where all of the job, or of the whole that it is a
+        part of, are short."""
+        return self.sizes[max(self.task.job.most) <= SHORT]
 
     def codes(self, device) -> list[tuple]:
         """(codes, where its own begin) of both sides on a device."""
@@ -92,8 +96,7 @@ class LcsLaunches:
         device those of the longest queries first: a launch waits for its own alone."""
         if self.interpret is not None:
             return
-        lengths = np.unique(self.task.queries.lengths)[::-1]
-        lengths = [int(x) for x in lengths if x <= self.longest]
+        lengths = _taken(self).tolist()
         longest_of = {self.kernels.query_words(x): x for x in lengths[::-1]}
         devices = self.task.devices or jax.devices()[:1]
         lengths = sorted(longest_of.values(), reverse=True)
@@ -149,13 +152,8 @@ class LcsLaunches:
         m, n = sides[0].lengths[rows], sides[1].lengths[columns]
         with jax.default_device(device):
             lcs = _launch(self, sides, codes, rows, columns)
-            met = np.pad(met, (0, len(lcs) - len(met))).astype(np.int32)
-            halves = _halves(m, bound, lcs.shape[0]), _halves(n, bound, lcs.shape[1])
-            least = np.float32(bound.cut), task.filters.thresholds
-            form = task.filters.form
-            static = {"filters": form, "join": bound.sides(m[:1], n[:1])[2]}
-            found = partial(_near, lcs, *halves, met, *least, **static)
-            return few_pairs.chosen(found, lcs.shape, self.sizes.pairs)
+            near = _near_of(task, lcs, m, n, met, bound)
+            return few_pairs.chosen(near, lcs.shape, self.sizes.pairs)
 
     def count(self, queries, targets, device=None) -> np.ndarray:
         """LCS of some queries with some targets, both by index, longest first, and of
@@ -187,7 +185,7 @@ def _launch(launches: LcsLaunches, sides, codes, rows, columns):
     blocks = stored(kernels.target_blocks, BLOCKS)(
         column_codes, first + np.int32(of_columns), length, room=room, **options
     )
-    slots = sizes.queries if len(rows) <= sizes.queries else sizes.short_queries
+    slots = launches.query_count
     first, length = few_pairs.places(sides[0], rows, slots)
     words = kernels.query_words(int(length.max(initial=1)))
     options |= {"words": words, "wildcard": alphabet.wildcard_code}
@@ -196,12 +194,48 @@ def _launch(launches: LcsLaunches, sides, codes, rows, columns):
     return counts(*where, blocks, interpret=launches.interpret, **options)
 
 
+def _near_of(task, lcs, m, n, met, bound):
+    """``_near`` of a launch of lengths m and n, which takes a ``size``."""
+    met = np.pad(met, (0, len(lcs) - len(met))).astype(np.int32)
+    halves = _halves(m, bound, lcs.shape[0]), _halves(n, bound, lcs.shape[1])
+    least = np.float32(bound.cut), task.filters.thresholds
+    static = {"filters": task.filters.form, "join": bound.sides(m[:1], n[:1])[2]}
+    return partial(_near, lcs, *halves, met, *least, **static)
+
+
+def outlined(launches: LcsLaunches) -> None:
+    """The programs of launches of queries of all lengths
+    (``runtime.program_outline``)."""
+    task = launches.task
+    bound = identity_bound(task.filters, task.mode, task.free)
+    assert bound is not None
+    sides = task.queries, task.targets
+    codes = [
+        (device_sequences.outlined(x, wholes=task.whole_codes).codes, 0) for x in sides
+    ]
+    lengths = task.queries.lengths
+    words = {launches.kernels.query_words(int(x)) for x in _taken(launches)}
+    for count in sorted(words, reverse=True):
+        longest = int(lengths[lengths <= count * WORD_BITS].max())
+        row = np.flatnonzero(lengths == longest)[:1]
+        column = np.arange(1)
+        lcs = _launch(launches, sides, codes, row, column)
+        m, n = lengths[row], task.targets.lengths[column]
+        _near_of(task, lcs, m, n, column, bound)(size=launches.sizes.pairs)
+
+
+def _taken(launches: LcsLaunches) -> np.ndarray:
+    """The lengths of queries that the kernel takes, longest first."""
+    lengths = np.unique(launches.task.queries.lengths)[::-1]
+    return lengths[lengths <= launches.longest]
+
+
 def _prepare(launches: LcsLaunches, longest: int, device) -> None:
     """Compile the kernel of launches whose longest query has so many letters."""
     kernels, alphabet = launches.kernels, launches.task.scoring.alphabet
     words, padding = kernels.query_words(longest), alphabet.size
     columns = -(-launches.targets // few_pairs.THREADS) * few_pairs.THREADS
-    sides = columns, launches.query_count(longest)
+    sides = columns, launches.query_count
     columns, rows = (jax.ShapeDtypeStruct((count,), np.int32) for count in sides)
     (codes, _), _ = launches.codes(device)
     room = launches.sizes.letter_rows

@@ -1,0 +1,222 @@
+"""Packs of programs: read where they fit, and nothing else is believed of them."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import pytest
+from jax.experimental.compilation_cache import compilation_cache
+
+from jaxalign.errors import DeviceError, UsageError
+from jaxalign.runtime import (
+    executable_parts,
+    program_file,
+    program_folder,
+    program_key,
+    program_making,
+    program_pack,
+    programs,
+)
+from jaxalign.runtime.program_counts import ProgramCounts
+from jaxalign.runtime.program_outline import ProgramCall, outline
+from jaxalign.warmup import make_pack
+
+ARCHITECTURE = "sm_90"
+X = np.arange(5, dtype=np.int32)
+
+
+class Card(NamedTuple):
+    """A GPU, as far as a pack looks at it."""
+
+    platform: str = "gpu"
+    compute_capability: str = "9.0"
+
+
+@programs.program(("times",))
+def scaled(x, *, times):
+    return x * times
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often programs were compiled and loaded since the test began."""
+    counts = ProgramCounts()
+    monkeypatch.setattr(programs, "COUNTS", counts)
+    scaled.clear_cache()
+    jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()
+    yield counts.calls
+    jax.config.update("jax_enable_compilation_cache", True)
+    compilation_cache.reset_cache()
+
+
+@pytest.fixture
+def pack(calls, tmp_path, monkeypatch):
+    """A pack with one program, of this CPU in place of a GPU."""
+    call = ProgramCall(scaled, (X,), {"times": 3})
+    _, arrays = program_making._split(call)
+    compiled = scaled.jitted.trace(X, times=3).lower().compile()
+    parts = executable_parts.parts_of(compiled, arrays, jax.devices()[0])
+    program_pack.begin(tmp_path)
+    name = program_making.key_of(call, ARCHITECTURE)
+    program_pack.write(tmp_path, name, *parts)
+    program_pack.finish(tmp_path, [ARCHITECTURE])
+    monkeypatch.setenv(program_pack.VARIABLE, str(tmp_path))
+    program_pack.pack_of.cache_clear()
+    pack_of = program_pack.pack_of
+    monkeypatch.setattr(program_pack, "pack_of", lambda _: pack_of(Card()))
+    yield tmp_path
+    pack_of.cache_clear()
+
+
+def entry(pack):
+    (one,) = pack.glob("*.program")
+    return one
+
+
+def check(times=3):
+    np.testing.assert_array_equal(scaled(X, times=times), X * times)
+
+
+def test_a_program_of_a_pack_is_not_compiled(pack, calls):
+    check()
+    assert calls == {"load": 1}
+    check(times=4)  # which it has not
+    assert calls["compile"] == 1
+
+
+@pytest.mark.parametrize("how", ["a bit", "another name", "others may write", "gone"])
+def test_an_entry_that_is_not_what_it_says_is_compiled(pack, calls, how):
+    file = entry(pack)
+    if how == "a bit":
+        body = file.read_bytes()
+        file.write_bytes(body[:-9] + bytes([body[-9] ^ 4]) + body[-8:])
+    elif how == "another name":
+        file.rename(file.with_name(file.name.replace("scaled-", "scaled-0")))
+    elif how == "others may write":
+        file.chmod(0o666)
+    else:
+        file.unlink()
+    check()
+    assert calls["compile"] == 1 and "load" not in calls
+
+
+OTHERS = {
+    "jax": {"makers": {"jax": "0.1"}},
+    "sources": {"makers": {"code": "0"}},
+    "card": {"architectures": ["sm_80", "sm_120"]},
+    "format": {"format": 0},
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_pack_that_does_not_fit_is_said_once_and_ignored(pack, calls, what):
+    manifest, changes = pack / program_pack.MANIFEST, OTHERS[what]
+    if changes is None:
+        manifest.unlink()
+    else:
+        about = json.loads(manifest.read_text())
+        makers = about["makers"] | changes.get("makers", {})
+        manifest.write_text(json.dumps(about | changes | {"makers": makers}))
+    with pytest.warns(UserWarning, match="are not used: "):
+        check()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(times=2)
+    assert calls["compile"] == 2
+
+
+def test_a_pack_of_somebody_else_is_not_used(pack, calls, monkeypatch):
+    monkeypatch.setattr(program_pack, "_owners", lambda: (os.getuid() + 1,))
+    with pytest.warns(UserWarning, match="root, may write to"):
+        check()
+
+
+def test_a_pack_comes_before_the_folder(pack, calls, monkeypatch, tmp_path):
+    monkeypatch.setenv(program_folder.FOLDER, str(tmp_path / "own"))
+    check()
+    assert not [*(tmp_path / "own").rglob("*.program")]
+
+
+@pytest.mark.parametrize("value", ["", "off"])
+def test_a_pack_can_be_switched_off(monkeypatch, value):
+    monkeypatch.setenv(program_pack.VARIABLE, value)
+    assert program_pack.place() is None
+
+
+def test_names_depend_on_the_call_and_the_card():
+    calls = [ProgramCall(scaled, (x,), {"times": n}) for x, n in ((X, 3), (X[1:], 3))]
+    calls.append(ProgramCall(scaled, (X,), {"times": 4}))
+    names = {program_making.key_of(x, a) for x in calls for a in ("sm_90", "sm_100")}
+    assert len(names) == 6
+    shape = jax.ShapeDtypeStruct(X.shape, X.dtype)
+    same = ProgramCall(scaled, (shape,), {"times": 3})
+    assert program_making.key_of(same, ARCHITECTURE) in names
+
+
+def test_an_outline_runs_and_compiles_nothing(calls):
+    with outline() as seen:
+        shape = scaled(X, times=3)
+        scaled(shape, times=2)
+    assert [x.name for x in seen] == ["scaled"] * 2 and not calls
+    assert (shape.shape, shape.dtype) == (X.shape, X.dtype)
+    check()
+    assert len(seen) == 2
+
+
+def test_what_cannot_become_a_pack_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="h1000: one of a100"):
+        make_pack("h100,h1000", str(tmp_path))
+    (tmp_path / "thesis.txt").write_text("words")
+    with pytest.raises(UsageError, match="something else"):
+        make_pack("h100", str(tmp_path))
+
+
+def test_without_the_plugin_there_is_a_hint(monkeypatch):
+    def fail(**_):
+        raise RuntimeError("unknown platform")
+
+    monkeypatch.setattr(program_making.topologies, "get_topology_desc", fail)
+    with pytest.raises(DeviceError, match=r"cuda13\]; no GPU is needed"):
+        program_making.device_of("")
+
+
+def test_the_makers_of_a_pack_are_versions_and_sources():
+    assert {"jax", "jaxlib", "code"} <= set(program_key.pack_makers())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not find_spec("jax_cuda13_plugin"), reason="JAX's plugin for CUDA")
+def test_the_plugin_makes_a_program_without_a_gpu(tmp_path):
+    """Of a search: a kernel with what is around it."""
+    words = [sys.executable, "-c", MAKE, str(tmp_path)]
+    own = os.environ | {"JAX_PLATFORMS": "cpu", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
+    subprocess.run(words, check=True, env=own)
+    (file,) = tmp_path.glob("*.program")
+    about, executable = program_file.unpack(file.stem, file.read_bytes())
+    assert about["outputs"] == [[[64, 65536], "int32", False]]
+    assert about["made_for"]["architecture"] == "sm_90" and len(executable) > 10**5
+
+
+MAKE = """
+import sys
+from pathlib import Path
+
+import kernels_pallas
+from jaxalign import program_table
+from jaxalign.runtime import program_making
+
+card, job = kernels_pallas.HOPPER, "search of 60,000"
+with kernels_pallas.made_for(card):
+    calls = program_table.calls_of(kernels_pallas, [job])[job]
+    (call,) = [x for x in calls if x.name == "launched_scores"]
+    device = program_making.device_of(kernels_pallas.configuration(card))
+    program_making.make(call, device, "sm_90", Path(sys.argv[1]))
+"""

@@ -1,0 +1,202 @@
+"""The same call has the same programs, which are few: on a GPU by a list that is drawn
+without one, on a CPU by counting what JAX compiles."""
+
+from collections import Counter
+from functools import partial
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gpu_windows_cases import _drive, interpreted, task_of
+
+import jaxalign
+import kernels_pallas
+from jaxalign import program_table
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.pairs.gpu import device_memory, launch_plan
+from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.runtime import memory, program_key, programs
+from kernels_pallas.pairs.align import Result
+
+MOST = 40  # programs of everything that a GPU does with proteins
+COMPILED = "/jax/core/compile/backend_compile_duration"
+MEMORY = 2**32, 2**34, 2**36  # bytes that a machine, or a device, has
+ALIGN = ("shape", "runs", "records", "interpret")
+COUNTS = ("words", "padding", "wildcard", "interpret")
+
+
+def zeros(*shape):
+    return jnp.zeros(shape, jnp.int32)
+
+
+@partial(jax.jit, static_argnames=ALIGN)
+def align(problem, queries, m, targets, n, tie=None, stacks=None, *, shape, runs=0,
+          records=0, interpret=None):  # fmt: skip
+    """Arrays as those of ``kernels_pallas.align``, without its kernels."""
+    pairs = (len(m), len(n)) if shape.shared else (len(m),)
+    unproven = shape.local and shape.packed
+    result = Result(
+        zeros(*pairs), overflow=jnp.zeros(pairs, bool) if unproven else None
+    )
+    if not shape.tile:
+        return result
+    names = set(Result._fields) - {"runs", "overflow"}
+    columns = {name: zeros(*pairs) for name in names}
+    return result._replace(**columns, runs=zeros(runs, *pairs) if runs else None)
+
+
+@partial(jax.jit, static_argnames=COUNTS)
+def subsequence_counts(codes, first, lengths, blocks, *, words, padding, wildcard,
+                       interpret=None):  # fmt: skip
+    return jnp.zeros((len(first), 128 * len(blocks.starts)), jnp.int16)
+
+
+class Outlines:
+    """The kernels, of which those that take long to trace are arrays alone."""
+
+    align = staticmethod(align)
+    subsequence_counts = staticmethod(subsequence_counts)
+
+    def __getattr__(self, name):
+        return getattr(kernels_pallas, name)
+
+
+def key_of(call):
+    """What the program of a call depends on."""
+    static, *dynamic = call.program.split(call.args, call.kwargs)
+    leaves, tree = jax.tree.flatten(dynamic)
+    types = tuple(map(programs.type_of, leaves))
+    return call.name, str(tree), types, program_key._text(static)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return program_table.calls_of(Outlines())
+
+
+def test_the_programs_of_usual_jobs_are_few(table):
+    """Everything that search, all, cluster, dedup, split and audit do with proteins."""
+    seen = {key_of(call) for calls in table.values() for call in calls}
+    counts = Counter(name for name, *_ in seen)
+    assert len(seen) <= MOST
+    assert counts == {
+        "launched_scores": 2,  # searches, of large blocks and of small ones
+        "add": 2,
+        "launched": 13,  # one of hits, eight of all pairs, four of linked ones
+        "put": 3,
+        "zeros": 2,
+        "in_order": 1,
+        "piece": 1,
+        "passing": 3,
+        "subsequence_counts": 9,
+        "near": 1,
+        "target_blocks": 1,
+        "no_letters": 1,
+        "with_piece": 1,
+    }
+
+
+def test_lists_are_drawn_without_compiling_or_running(table):
+    """… and say the same when they are drawn again, whatever was drawn before."""
+    again = program_table.calls_of(Outlines())
+    assert list(map(key_of, again["hits of a search"])) == list(
+        map(key_of, table["hits of a search"])
+    )
+
+
+@pytest.mark.parametrize("output", ["score", "alignment", "identity"])
+@pytest.mark.parametrize("kind", ["all", "zip", "cross"])
+def test_launches_do_not_depend_on_memory(kind, output):
+    """Neither on how much JAX may have of a device, nor on how many there are."""
+    some = program_table.proteins(program_table.usual_lengths(2000))
+    options = PairOptions(mode="local", output=output)
+    task = make_task(kind, some, some, jaxalign.Scoring(), options)
+    seen = []
+    for gib in (17, 30, 60, 130):
+        device = SimpleNamespace(memory_stats=lambda n=gib: {"bytes_limit": n * 2**30})
+        object.__setattr__(task, "devices", (device,) * (1 + gib % 2))
+        cut = launch_plan.cut(task, kernels_pallas, device_memory.budget(task))
+        seen.append([(*x.sizes, len(x.queries), len(x.targets)) for x in cut.blocks])
+    assert all(sizes == seen[0] for sizes in seen)
+
+
+@pytest.mark.parametrize("count", [900, 1000, 1900])
+def test_sets_of_like_sizes_have_the_same_programs(count):
+    """A set that grows by some sequences compiles nothing."""
+    sizes = []
+    for more in (0, 20):
+        some = program_table.proteins(program_table.usual_lengths(count + more))
+        task = make_task("all", some, some, jaxalign.Scoring(), PairOptions())
+        cut = launch_plan.cut(task, kernels_pallas, 2**33)
+        sizes.append({x.sizes for x in cut.blocks})
+    assert sizes[0] == sizes[1]
+
+
+# What JAX compiles
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """A function (call) that counts what JAX compiles while it runs."""
+    seen = []
+
+    def listen(event, _seconds, **_):
+        seen.append(event == COMPILED)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+
+    def count(call):
+        before = sum(seen)
+        call()
+        return sum(seen) - before
+
+    yield count
+    jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def some_proteins(count, longest):
+    rng = np.random.default_rng(count)
+    parts = [
+        rng.integers(0, 20, n).astype(np.uint8) for n in rng.integers(9, longest, count)
+    ]
+    parts[1] = np.append(parts[0], parts[0][:3])
+    return as_sequences(parts, jaxalign.Scoring().alphabet)
+
+
+def jobs(some):
+    """Everything that is done with proteins."""
+    queries = some.take(range(3))
+    half = [some.take(range(k, len(some), 2)) for k in (0, 1)]
+    yield "search", lambda: jaxalign.search(queries, some, top=3, align_top=False)
+    yield "search, aligned", lambda: jaxalign.search(queries, some, top=3)
+    yield "all", lambda: jaxalign.align_all(some, output="score")
+    yield "cluster", lambda: jaxalign.cluster(some, min_identity=0.4)
+    yield "split", lambda: jaxalign.split(some, max_identity=0.4, folds=2)
+    parts = dict(zip("ab", half, strict=True))
+    yield "audit", lambda: jaxalign.audit(parts, max_identity=0.4)
+    yield "dedup", lambda: jaxalign.cluster(some, min_identity=0.9, method="greedy")
+
+
+def check_jobs(some, compilations, monkeypatch):
+    for name, job in jobs(some):
+        counts = []
+        for available in (MEMORY[-1], *MEMORY):
+            monkeypatch.setattr(memory, "_available", lambda size=available: size)
+            counts.append(compilations(job))
+        assert counts[1:] == [0, 0, 0], name
+
+
+@pytest.mark.slow
+def test_the_second_call_compiles_nothing_on_a_cpu(compilations, compiled, monkeypatch):
+    check_jobs(some_proteins(24, 60), compilations, monkeypatch)
+
+
+@interpreted
+@pytest.mark.slow
+def test_the_second_call_compiles_nothing_on_a_gpu(compilations, compiled, monkeypatch):
+    """… in the interpreter: what is around the kernels compiles there, too."""
+    _drive(monkeypatch)
+    queries = task_of("cross", "score", "local").queries
+    check_jobs(queries, compilations, monkeypatch)
