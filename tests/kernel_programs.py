@@ -1,6 +1,7 @@
 """Every kernel, compiled for a GPU that need not be there: ``python
 tests/kernel_programs.py sm_80`` prints registers, spilled bytes and shared memory of
-each as JSON, and with ``--write`` stores them in the golden table.
+each as JSON, and with ``--write`` stores them in the golden table. Names of programs
+limit it to these.
 
 JAX's CUDA plugin compiles for the topology of a card that is described in words
 (``kernels_pallas.core.target.configuration``). LLVM ends the whole process where it
@@ -25,6 +26,7 @@ import kernels_pallas as kp
 from kernels_pallas.bits import match_words
 from kernels_pallas.core.mosaic import THREADS
 from kernels_pallas.core.target import TARGETS, Target, configuration
+from kernels_pallas.near import sums as near
 from kernels_pallas.similarity.hard.align import choose as choose_hard
 from kernels_pallas.triples import api as triples
 
@@ -127,10 +129,20 @@ def similarity_programs(target: Target):
         yield f"hard-{dtype}", run, (given,)
 
 
+def near_programs():
+    rows = kp.NearRows(array(2**15), array(2**14, 8))
+    limits = kp.NearLimits(array(2**14), array(2**14), array(2**10))
+    given = rows, rows, limits, kp.NearSizes(*[array()] * 5)
+    yield "near-ends", kp.near_ends, given
+    ends = array(near.threads_of(rows))
+    yield "near-list", partial(kp.near_list, room=2**16), (*given, ends, array())
+
+
 def programs(target: Target):
     """(name, function, its arguments) of every kernel."""
     yield from pair_programs(target)
     yield from word_programs()
+    yield from near_programs()
     yield from triple_programs(target)
     yield from similarity_programs(target)
 
@@ -186,11 +198,12 @@ def compile_all(target: Target, names=()) -> dict[str, list[int]]:
 def main(architecture: str, *names: str) -> None:
     target = next(x for x in TARGETS if x.architecture == architecture)
     write = "--write" in names
-    table = compile_all(target, {*names} - {"--write"})
+    chosen = {*names} - {"--write"}
+    table = compile_all(target, chosen)
     print(json.dumps(table))
     if write:
         golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
-        golden[architecture] = table
+        golden[architecture] = (golden.get(architecture, {}) if chosen else {}) | table
         GOLDEN.write_text(text_of(golden))
 
 

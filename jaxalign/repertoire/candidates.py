@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.repertoire import on_device
+from jaxalign.repertoire import by_kernels, on_device
 from jaxalign.repertoire.rectangles import (
     LANES,
     Rectangle,
@@ -48,14 +48,25 @@ def check_all(
 def _pieces(rectangles, devices: tuple[Any, ...]) -> Iterator[Callable[[], None]]:
     """Functions that check a part of a rectangle each."""
     devices = devices or (first_device(),)
+    kernels = None if on_host(devices[0]) else _kernels()
+    room = by_kernels.room_of(rectangles) if kernels else 0
     for one in rectangles:
         if one.pairs <= MAX_LISTED:
             yield partial(check_listed, one)
         elif on_host(devices[0]):
             for first in range(0, one.queries.shape[1], CPU_TILE.queries):
                 yield partial(_check_row, one, first, CPU_TILE)
+        elif kernels and by_kernels.takes(one):
+            yield from by_kernels.pieces(one, devices, kernels, room)
         else:
             yield from on_device.pieces(one, devices)
+
+
+def _kernels() -> Any:
+    """The package of GPU kernels, where they run."""
+    from jaxalign.runtime import backend  # JAX is imported by who needs it
+
+    return backend.kernels()[0]
 
 
 def on_host(device: Any) -> bool:

@@ -69,9 +69,16 @@ def _edges(plan: RepertoirePlan, rows: range, machine: Machine) -> Edges:
         a, b = (np.stack(side, axis=1) for side in zip(*sides, strict=True))
         about = plan.combine, plan.definition.cutoff, one_set, machine.budget
         edges = join(graphs, a, b, *about)
-    i = some.rows[edges.i].astype(np.int32)
-    j = others.rows[edges.j].astype(np.int32)
-    return Edges(i, j, edges.distance)
+    return Edges(*_named(edges, some.rows, others.rows), edges.distance)
+
+
+def _named(edges: Edges, a: np.ndarray, b: np.ndarray) -> tuple:
+    """The sides of edges, their numbers replaced by those at their places in rising
+    arrays, int32."""
+    return tuple(
+        side if not len(rows) or rows[-1] == len(rows) - 1 else rows[side].astype("i4")
+        for side, rows in ((edges.i, a), (edges.j, b))
+    )
 
 
 def _of_sequences(
@@ -83,7 +90,7 @@ def _of_sequences(
     a = encoded(_texts(plan.receptors.values[0], known))
     if whole:
         edges = near_pairs(a, None, plan.definition, machine)
-        return Edges(owners[edges.i], owners[edges.j], edges.distance)
+        return Edges(*_named(edges, owners, owners), edges.distance)
     theirs, places = others.parts(0)
     b = encoded(_texts(others.receptors.values[0], theirs))
     edges = near_pairs(a, b, plan.definition, machine)
@@ -93,6 +100,8 @@ def _of_sequences(
 
 
 def _texts(values: Values, known: np.ndarray) -> list[str]:
+    if len(known) == len(values.cdr3) == len(values.parts):  # in this order
+        return values.cdr3
     return [values.cdr3[k] for k in values.parts[known, 0].tolist()]
 
 

@@ -151,15 +151,21 @@ def unique_receptors(
     keys = _keys(rows, reasons, with_genes)
     if problems and bad == "keep":
         keys = [(k,) if key is None else key for k, key in enumerate(keys)]
-    kept = [k for k, key in enumerate(keys) if key is not None]
-    known, numbers = numbered([key for key in keys if key is not None])
+    kept: Any = slice(None)
+    if problems:
+        kept = [k for k, key in enumerate(keys) if key is not None]
+        keys = [keys[k] for k in kept]
     vertex = np.full(len(rows), DROPPED, np.int64)
-    vertex[kept] = numbers
+    known, vertex[kept] = numbered(keys)
     with_vertex = np.flatnonzero(vertex >= 0)
     first = np.zeros(len(known), np.int64)
     first[vertex[with_vertex][::-1]] = with_vertex[::-1]
     counts = np.bincount(vertex[with_vertex], minlength=len(known))
-    chains = [_values(rows, c, first, reasons, with_genes) for c in rows.chains]
+    if len(rows.chains) == 1 and not (problems or with_genes):  # keys are sequences
+        own = np.arange(len(known))
+        chains = [(Values(known, [], own[:, None]), own)]
+    else:
+        chains = [_values(rows, c, first, reasons, with_genes) for c in rows.chains]
     of_chain = [numbers for _, numbers in chains]
     of_chain = np.stack(of_chain, axis=1) if len(first) else np.zeros((0, len(chains)))
     values = tuple(some for some, _ in chains)
@@ -249,6 +255,8 @@ def _keys(rows: ReceptorRows, reasons: list, with_genes: bool) -> list:
         if with_genes:
             columns.append(list(chain.v_genes or [None] * len(rows)))
     keys = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    if not any(reasons):
+        return keys
     return [
         key if why is None else None for key, why in zip(keys, reasons, strict=True)
     ]

@@ -331,6 +331,13 @@ def word_of(asm: str, *words: jax.Array, alone: bool = False):
     return ask(*words)
 
 
+def one_bits(th: Threads, word: jax.Array):
+    """How many bits of a word are 1."""
+    if th.plain:
+        return lax.population_count(word)
+    return word_of("popc.b32 $0, $1;", word, alone=True)
+
+
 def words_of(asm: str, kinds: str, count: int, given: Any):
     """``count`` words a thread by PTX, at least one, inside of ``inline_mgpu``: outputs
     are $0, $1 ... and then come the words ``given``.

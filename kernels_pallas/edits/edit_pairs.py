@@ -32,8 +32,8 @@ from kernels_pallas.bits.match_words import (
     WORD_BITS,
     TargetBlocks,
 )
-from kernels_pallas.core.mosaic import THREADS, Threads, kernel
-from kernels_pallas.edits.edit_words import next_row, one_bits
+from kernels_pallas.core.mosaic import THREADS, Threads, kernel, one_bits
+from kernels_pallas.edits.edit_words import next_row
 
 PAIR_WORD_COUNTS = (1, 2, 4, 6, 8, 10, 12, 16)  # of all columns
 GROUP_WORD_COUNTS = (12, 16)  # of a group, where there are several

@@ -13,7 +13,6 @@ from kernels_pallas.core.mosaic import (
     WORD_LAYOUT,
     WORD_TYPE,
     Threads,
-    word_of,
     words_of,
 )
 from kernels_pallas.core.registers import inline
@@ -138,10 +137,3 @@ def _row(rises: tuple, falls: tuple, match: Any, cuts: Any, *edge: jax.Array) ->
 
 def _names(letter: str, count: int) -> str:
     return ", ".join(f"{letter}{k}" for k in range(count))
-
-
-def one_bits(th: Threads, word: jax.Array):
-    """How many bits of a word are 1."""
-    if th.plain:
-        return lax.population_count(word)
-    return word_of("popc.b32 $0, $1;", word, alone=True)

@@ -37,8 +37,8 @@ from kernels_pallas.bits.match_words import (
     row_words,
     table_of,
 )
-from kernels_pallas.core.mosaic import THREADS, Threads
-from kernels_pallas.edits.edit_words import next_row, one_bits
+from kernels_pallas.core.mosaic import THREADS, Threads, one_bits
+from kernels_pallas.edits.edit_words import next_row
 
 STACK_WORD_COUNTS = (17, 21, 25, 29, 33, 37, 41, 49)  # of each a program
 SEPARATORS = 2  # bits of a slot at least that are no letters

@@ -1,11 +1,23 @@
 """The form for GPUs, run on the CPU: lists of a fixed size, and what does not fit."""
 
+from functools import partial
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import receptor_oracle as oracle
 
 import jaxalign
-from jaxalign.repertoire import candidates, engine, on_device, rectangles
+import kernels_pallas as kp
+from jaxalign.repertoire import (
+    by_kernels,
+    candidates,
+    engine,
+    on_device,
+    rectangles,
+)
 from jaxalign.repertoire.dp import hits
 
 TEXTS = oracle.receptors(60, seed=5, lengths=(10, 13))
@@ -13,14 +25,86 @@ ROOMY = on_device.DeviceTile(32, 64, 512, 2048, 2048, 16)
 NARROW = on_device.DeviceTile(32, 64, 2, 4, 2, 16)
 
 
-@pytest.fixture(params=[ROOMY, NARROW], ids=["roomy", "narrow"])
-def tile(request, monkeypatch):
+@pytest.fixture
+def on_gpu(monkeypatch):
+    """As if the device were a GPU, and no job small."""
     monkeypatch.setattr(candidates, "MAX_WITHOUT_JAX", 0)
     monkeypatch.setattr(candidates, "MAX_LISTED", 0)
     monkeypatch.setattr(candidates, "on_host", lambda device: False)
-    monkeypatch.setattr(on_device, "GPU_TILE", request.param)
     monkeypatch.setattr(engine, "VARIANT_PAIRS", 10**9)
+
+
+@pytest.fixture(params=[ROOMY, NARROW], ids=["roomy", "narrow"])
+def tile(request, on_gpu, monkeypatch):
+    monkeypatch.setattr(on_device, "GPU_TILE", request.param)
     return request.param
+
+
+# By the kernels, which plain ``jnp`` stands for (``tests/kernels/test_near.py``)
+
+
+def near(queries, targets, limits, sizes):
+    """bool (R, R), and sums: near pairs of two ``NearRows``."""
+    x, y = (side.codes.reshape(-1, 2) for side in (queries, targets))
+    differ = jax.lax.population_count(x[:, None] ^ y[None]).sum(-1)
+    x, y = (
+        jax.lax.bitcast_convert_type(side.letters, jnp.uint8).reshape(len(x), -1)
+        for side in (queries, targets)
+    )
+    counted = (jnp.arange(x.shape[1]) < 4 * sizes.words)[None, None]
+    place = x[:, None].astype(jnp.int32) * 32 + y[None].astype(jnp.int32)
+    total = jnp.where(counted, limits.table[place], 0).sum(-1)
+    q, t = jnp.arange(len(x))[:, None], jnp.arange(len(y))[None]
+    here = (q >= sizes.first) & (q < sizes.last) & (t < sizes.targets)
+    here &= (differ <= limits.bits[None]) & (total <= limits.sums[None])
+    return here & ((t > q) | (sizes.triangle == 0)), total
+
+
+@jax.jit
+def near_ends(*given):
+    counts = near(*given)[0].sum(1)
+    return jnp.cumsum(counts), counts.sum().astype(jnp.float32)
+
+
+@partial(jax.jit, static_argnames="room")
+def near_list(queries, targets, limits, sizes, ends, first, *, room):
+    here, total = near(queries, targets, limits, sizes)
+    q, t = jnp.nonzero(here, size=here.size)
+    pairs = jnp.pad(jnp.stack([q, t, total[q, t]]), ((0, 0), (0, room)))
+    return jax.lax.dynamic_slice_in_dim(pairs.astype(jnp.int32), first, room, 1)
+
+
+PLAIN = SimpleNamespace(
+    NearRows=kp.NearRows, NearLimits=kp.NearLimits, NearSizes=kp.NearSizes,
+    near_ends=near_ends, near_list=near_list,
+)  # fmt: skip
+
+
+@pytest.fixture(params=[(32, 2**12, 2**30), (16, 8, 50)], ids=["roomy", "narrow"])
+def by_plain_kernels(request, on_gpu, monkeypatch):
+    room, listed, most = request.param
+    monkeypatch.setattr(candidates, "_kernels", lambda: PLAIN)
+    monkeypatch.setattr(by_kernels, "LEAST_ROOM", 16)
+    monkeypatch.setattr(by_kernels, "MAX_ROOM", room)
+    monkeypatch.setattr(by_kernels, "LIST_ROOM", listed)
+    monkeypatch.setattr(by_kernels, "LEAST_LIST", 4)
+    monkeypatch.setattr(by_kernels, "MAX_NEAR", most)
+
+
+@pytest.mark.parametrize("options", [{}, {"fixed_gap": False, "cutoff": 30}], ids=str)
+def test_edges_by_kernels(by_plain_kernels, options):
+    texts = oracle.receptors(70, seed=9, lengths=(8, 24))
+    ours = jaxalign.repertoire_graph(texts, **options).edges
+    candidates.on_host = lambda device: True  # undone by the fixture
+    expected = jaxalign.repertoire_graph(texts, **options).edges
+    assert len(expected)
+    for side, other in zip(ours.sides, expected.sides, strict=True):
+        assert side.tolist() == other.tolist()
+
+
+def test_all_pairs_are_near_by_kernels(by_plain_kernels):
+    graph = jaxalign.repertoire_graph(TEXTS[:30], TEXTS[20:], cutoff=10**4)
+    assert graph.matrix.nnz == 30 * 40
 
 
 @pytest.mark.parametrize("metric", ["tcrdist", "levenshtein", "alignment"])

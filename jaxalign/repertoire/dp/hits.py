@@ -87,3 +87,8 @@ def near_sums(
     (some,) = jnp.nonzero(near, size=most[2], fill_value=0)
     counts = jnp.append(counts, results)
     return counts, query[some], target[some], sums[some]
+
+
+def first_columns(rows: jax.Array, most: int) -> jax.Array:
+    """The first columns of some rows; ``most`` is static."""
+    return rows[:, :most]

@@ -1,0 +1,238 @@
+"""Pairs of rows of letters whose sums over the positions are small: counted, listed.
+
+A row has a *code* of two words, so that the codes of two rows differ in few bits where
+the sum of a table over their positions is small. Each thread has four targets. It takes
+them through the queries of its program: XOR and population counts decide on nearly all
+pairs, and the sums of the others are added up, a warp together.
+
+Pairs are rare, and no room is left for those that are not: one launch counts those of
+every thread, and another one, which does the same work, writes each pair in its place.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.core.mosaic import THREADS, Threads, kernel, one_bits, where
+
+CODE_WORDS = 2  # of a row
+LETTERS_OF_WORD = 4  # a byte each
+TABLE_LETTERS = 32  # of a row of the table
+TABLE_WORDS = TABLE_LETTERS**2
+TARGETS = 4  # of a thread
+NEAR_BLOCK = TARGETS * THREADS  # targets of a program
+CHUNKS = 32  # of the queries: programs side by side
+PAIR_WORDS = 3  # query, target, sum
+
+
+class NearRows(NamedTuple):
+    """Rows of one side, int32; R rows, a multiple of ``NEAR_BLOCK``."""
+
+    codes: jax.Array  # (R * 2,): the words of a row side by side
+    letters: jax.Array  # (R, W): four letters a word, those of a row side by side
+
+
+class NearLimits(NamedTuple):
+    """What decides that a pair is near, int32."""
+
+    bits: jax.Array  # (R,): how many bits of codes may differ, of each target; -1: none
+    sums: jax.Array  # (R,): the largest sum, of each target
+    table: jax.Array  # (32 * 32,): the summand of query letter a, target letter b
+
+
+class NearSizes(NamedTuple):
+    """Run-time numbers, int32 ()."""
+
+    first: jax.Array  # query, and the one after the last
+    last: jax.Array
+    targets: jax.Array
+    triangle: jax.Array  # 1 where both sides are the same rows: targets after queries
+    words: jax.Array  # of letters that are compared
+
+
+@partial(jax.jit, static_argnames=("interpret",))
+def near_ends(
+    queries: NearRows,
+    targets: NearRows,
+    limits: NearLimits,
+    sizes: NearSizes,
+    *,
+    interpret: Any = None,
+):
+    """Where the pairs of each thread end in the list of all: int32 (threads,), and how
+    many pairs there are, float32: the list may be longer than int32 can count."""
+    shape = jax.ShapeDtypeStruct((threads_of(targets),), jnp.int32)
+    numbers = jnp.stack([*sizes, jnp.int32(0)])
+    (counts,) = _run(
+        (numbers, *queries, *targets, *limits), [shape], targets, False, interpret
+    )
+    return jnp.cumsum(counts), counts.astype(jnp.float32).sum()
+
+
+@partial(jax.jit, static_argnames=("room", "interpret"))
+def near_list(
+    queries: NearRows,
+    targets: NearRows,
+    limits: NearLimits,
+    sizes: NearSizes,
+    ends: jax.Array,
+    first: jax.Array,
+    *,
+    room: int,
+    interpret: Any = None,
+):
+    """Queries, targets and sums of pairs from the ``first`` on, int32 (3, room); places
+    beyond the last pair may hold anything.
+
+    ends : of ``near_ends``
+    room : static
+    """
+    numbers = jnp.stack([*sizes, jnp.asarray(first, jnp.int32)])
+    shapes = [jax.ShapeDtypeStruct((room,), jnp.int32)] * PAIR_WORDS
+    starts = jnp.pad(ends[:-1], (1, 0))
+    arrays = numbers, *queries, *targets, *limits, starts
+    return jnp.stack(_run(arrays, shapes, targets, True, interpret))
+
+
+def threads_of(targets: NearRows) -> int:
+    """Threads of a launch."""
+    return targets.codes.shape[0] // CODE_WORDS // TARGETS * CHUNKS
+
+
+def _run(arrays, shapes, targets: NearRows, write: bool, interpret: Any):
+    blocks = targets.codes.shape[0] // CODE_WORDS // NEAR_BLOCK
+    stride = targets.letters.shape[1]
+    about = {"write": write, "stride": stride, "plain": interpret is not None}
+    body = partial(_near_program, **about)
+    arrays = [x.reshape(-1) for x in arrays]
+    scratch = [plgpu.SMEM((TABLE_WORDS,), jnp.int32)]
+    grid, names = (blocks, CHUNKS), ("block", "chunk")
+    return kernel(body, shapes, scratch, grid, names, interpret)(*arrays)
+
+
+class _View(NamedTuple):
+    """A thread's targets, and what it looks into."""
+
+    th: Threads
+    x: Any  # letters of queries, and of targets
+    y: Any
+    sums: Any
+    table: Any
+    stride: int  # words of a row of letters
+    words: Any  # of these that are compared
+    after: Any  # 1 where a target has to follow its query
+    places: tuple
+    codes: tuple
+    bits: tuple
+
+
+def _near_program(
+    numbers, x_codes, x_letters, y_codes, y_letters, bits, sums, table, *refs,
+    write: bool, stride: int, plain: bool,
+):  # fmt: skip
+    """The queries of a chunk against the targets of a block."""
+    th = Threads(plain)
+    starts, out = (refs[0], refs[1:-1]) if write else (None, refs[:-1])
+    block, chunk = lax.axis_index("block"), lax.axis_index("chunk")
+    shared, thread = _shared_table(th, table, refs[-1]), th.index()
+    start, stop, targets, triangle, words, skipped = (numbers[k] for k in range(6))
+    begin = block * NEAR_BLOCK
+    each = lax.div(stop - start + CHUNKS - 1, jnp.int32(CHUNKS))
+    start = start + chunk * each
+    last = jnp.minimum(start + each, stop)
+    # Queries after the targets of a triangle meet none of them.
+    last = jnp.where(triangle != 0, jnp.minimum(last, begin + NEAR_BLOCK - 1), last)
+    last = jnp.where(begin < targets, last, jnp.int32(0))
+    places = tuple(thread + (begin + k * THREADS) for k in range(TARGETS))
+    codes = tuple(th.load(y_codes, CODE_WORDS * t, CODE_WORDS) for t in places)
+    limits = tuple(th.load(bits, t)[0] for t in places)
+    about = x_letters, y_letters, sums, shared, stride, words, th.splat(triangle)
+    view = _View(th, *about, places, codes, limits)
+    slot = (block * CHUNKS + chunk) * THREADS + thread
+    first = th.load(starts, slot)[0] - skipped if write else th.splat(0)
+    add = partial(_listed, th, out) if write else _counted
+
+    def step(query, place):
+        code = th.load(x_codes, th.splat(0), CODE_WORDS, query, CODE_WORDS)
+        left = [
+            limit - one_bits(th, code[0] ^ a) - one_bits(th, code[1] ^ b)
+            for limit, (a, b) in zip(view.bits, view.codes, strict=True)
+        ]
+        most = left[0]
+        for other in left[1:]:
+            most = jnp.maximum(most, other)
+        look = partial(_look, view, query, left, add)
+        return _once(th.any(_not_negative(th, most)), look, place)
+
+    place = lax.fori_loop(jnp.minimum(start, last), last, step, first)
+    if not write:
+        th.store(out[0], slot, (place,))
+
+
+def _shared_table(th: Threads, table: Any, shared: Any):
+    thread = th.index()
+    for at in range(0, TABLE_WORDS, THREADS):
+        th.store(shared, thread, th.load(table, thread, more=at), more=at)
+    th.wait()
+    return th.read_only(shared)
+
+
+def _not_negative(th: Threads, words: jax.Array):
+    """1 where a word is 0 or more."""
+    return th.shift_right(~words, 31)
+
+
+def _once(flag: jax.Array, function: Any, state: jax.Array):
+    """``function(state)`` where the flag of the warp is not 0, else the state."""
+    begin = flag, state
+    one = lambda carry: (jnp.int32(0), function(carry[1]))  # noqa: E731
+    return lax.while_loop(lambda carry: carry[0] != 0, one, begin)[1]
+
+
+def _look(view: _View, query, left, add, place):
+    """Add the pairs of a query with the targets of this thread that are near."""
+    for target, bits in zip(view.places, left, strict=True):
+        near = _not_negative(view.th, bits)
+        before = (target <= query).astype(jnp.int32) & view.after
+        near = near & ~before
+        look = partial(_sum, view, query, target, near, add)
+        place = _once(view.th.any(near), look, place)
+    return place
+
+
+def _sum(view: _View, query, target, near, add, place):
+    """Add a pair of each thread with ``near`` whose sum is small."""
+    th = view.th
+
+    def four(word, total):
+        at = th.splat(word)
+        (x,) = th.load(view.x, at, base=query, stride=view.stride)
+        (y,) = th.load(view.y, at, base=target, stride=view.stride)
+        for k in range(LETTERS_OF_WORD):
+            a = th.shift_right(x, 8 * k) & 255
+            b = th.shift_right(y, 8 * k) & 255
+            total = total + th.load(view.table, a * TABLE_LETTERS + b)[0]
+        return total
+
+    total = lax.fori_loop(jnp.int32(0), view.words, four, th.splat(0))
+    (most,) = th.load(view.sums, target)
+    hit = near & (total <= most).astype(jnp.int32)
+    return add(place, hit, (th.splat(query), target, total))
+
+
+def _counted(place, hit, _):
+    return place + hit
+
+
+def _listed(th: Threads, out, place, hit, pair):
+    """Write a pair where there is room for it."""
+    room = out[0].shape[0]
+    inside = ((place >= 0) & (place < room)).astype(jnp.int32) & hit
+    at = where(inside != 0, place, 0)
+    for ref, word in zip(out, pair, strict=True):
+        th.store(ref, at, (word,), where=inside)
+    return place + hit

@@ -1,0 +1,92 @@
+"""Near rows of the GPU kernel, in the interpreter, and that it lowers for a GPU."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from kernel_cases import inside_arrays, values
+
+from kernels_pallas.core import mosaic
+from kernels_pallas.near import sums
+
+LETTERS = 5
+ROOM = sums.NEAR_BLOCK
+
+
+def codes_of(rows: np.ndarray) -> np.ndarray:
+    """Two words of a row, of random bits for each letter and position."""
+    draw = np.random.default_rng(7)
+    bits = draw.integers(0, 2**32, (rows.shape[1], LETTERS, 2), dtype=np.uint32)
+    each = bits[np.arange(rows.shape[1]), rows]
+    return np.bitwise_xor.reduce(each & each[:, :, ::-1], axis=1).view(np.int32)
+
+
+def padded(values, more) -> jax.Array:
+    return jnp.asarray(np.r_[values, np.full(ROOM - len(values), more)], jnp.int32)
+
+
+def near_rows(rows: np.ndarray) -> sums.NearRows:
+    wide = np.zeros((ROOM, 4 * -(-rows.shape[1] // 4)), np.uint8)
+    wide[: len(rows), : rows.shape[1]] = rows
+    codes = np.pad(codes_of(rows), ((0, ROOM - len(rows)), (0, 0)))
+    return sums.NearRows(jnp.asarray(codes.reshape(-1)), jnp.asarray(wide.view("<i4")))
+
+
+@values
+@pytest.mark.slow
+@pytest.mark.parametrize("triangle, positions", [(False, 7), (True, 4)])
+def test_near_pairs_are_those_of_numpy(monkeypatch, triangle, positions):
+    """Of some of the queries; lists begin in the midst of a thread's pairs."""
+    monkeypatch.setattr(sums, "CHUNKS", 2)
+    draw = np.random.default_rng(positions)
+    x = draw.integers(0, LETTERS, (9, positions), np.uint8)
+    y = x if triangle else draw.integers(0, LETTERS, (260, positions), np.uint8)
+    table = draw.integers(1, 9, (LETTERS, LETTERS)) * (1 - np.eye(LETTERS, dtype=int))
+    bits = draw.integers(20, 40, len(y))
+    most = draw.integers(3, 30, len(y))
+    wide = np.zeros((32, 32), np.int32)
+    wide[:LETTERS, :LETTERS] = table
+    limits = sums.NearLimits(
+        padded(bits, -1), padded(most, -1), jnp.asarray(wide.reshape(-1))
+    )
+    first, last = 1, len(x)
+    numbers = first, last, len(y), int(triangle), -(-positions // 4)
+    given = near_rows(x), near_rows(y), limits, sums.NearSizes(*map(jnp.int32, numbers))
+
+    one, other = (codes_of(rows).view(np.uint32) for rows in (x, y))
+    differ = np.bitwise_count(one[:, None] ^ other[None]).sum(2)
+    total = table[x[:, None], y[None]].sum(2)
+    near = (differ <= bits[None]) & (total <= most[None])
+    near[:first] = False
+    if triangle:
+        near &= np.arange(len(y))[None] > np.arange(len(x))[:, None]
+    expected = {(i, j, int(total[i, j])) for i, j in np.argwhere(near).tolist()}
+    assert len(expected) > 3
+
+    interpret = mosaic.interpreter()
+    ends, count = sums.near_ends(*given, interpret=interpret)
+    inside_arrays(ends)
+    assert int(count) == len(expected)
+    room = len(expected) - 2
+    pairs = [
+        inside_arrays(sums.near_list(*given, ends, at, room=room, interpret=interpret))
+        for at in (0, room)
+    ]
+    listed = np.concatenate([pairs[0], pairs[1][:, :2]], axis=1)
+    assert {*map(tuple, listed.T.tolist())} == expected
+
+
+def test_it_lowers_to_mosaic_for_a_gpu():
+    def array(*shape):
+        return jax.ShapeDtypeStruct(shape, jnp.int32)
+
+    rows = sums.NearRows(array(2 * ROOM), array(ROOM, 8))
+    limits = sums.NearLimits(array(ROOM), array(ROOM), array(1024))
+    given = rows, rows, limits, sums.NearSizes(*[array()] * 5)
+    ends = array(sums.threads_of(rows))
+    for run, more in ((sums.near_ends, ()), (sums.near_list, (ends, array()))):
+        options = {"room": 64} if more else {}
+        traced = jax.jit(partial(run, **options)).trace(*given, *more)
+        assert "mosaic_gpu" in traced.lower(lowering_platforms=("cuda",)).as_text()
