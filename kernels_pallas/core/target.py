@@ -27,6 +27,7 @@ class Target:
     capability: tuple[int, int]
     integer_halves: bool  # adds and maxima of two int16 are an instruction each (DPX)
     bulk_copies: bool  # one thread copies a block, and others wait at a barrier (TMA)
+    tall_lanes: bool  # 96 rows of local scores fit the registers of a lane
     cores: int
     core_threads: int
     core_shared_bytes: int
@@ -65,24 +66,24 @@ class Target:
 
 
 AMPERE = Target(
-    "A100", (8, 0), False, False, 108, 2048, 167936, 166912, 41943040, 85100068864,
-    2039040000000, 1.41, 64,
+    "A100", (8, 0), False, False, False, 108, 2048, 167936, 166912, 41943040,
+    85100068864, 2039040000000, 1.41, 64,
 )  # fmt: skip
 HOPPER = Target(
-    "H100", (9, 0), True, True, 132, 2048, 233472, 232448, 52428800, 84942979072,
-    3352320000000, 1.98, 128,
+    "H100", (9, 0), True, True, True, 132, 2048, 233472, 232448, 52428800,
+    84942979072, 3352320000000, 1.98, 128,
 )  # fmt: skip
 TARGETS = (
     AMPERE,
-    Target("RTX A6000", (8, 6), False, False, 84, 1536, 102400, 101376, 6291456,
-           51041271808, 768096000000, 1.8, 128),
-    Target("RTX 4090", (8, 9), False, False, 128, 1536, 102400, 101376, 75497472,
-           25757220864, 1008096000000, 2.52, 128),
+    Target("RTX A6000", (8, 6), False, False, False, 84, 1536, 102400, 101376,
+           6291456, 51041271808, 768096000000, 1.8, 128),
+    Target("RTX 4090", (8, 9), False, False, False, 128, 1536, 102400, 101376,
+           75497472, 25757220864, 1008096000000, 2.52, 128),
     HOPPER,
-    Target("B200", (10, 0), True, True, 148, 2048, 233472, 232448, 132644864,
+    Target("B200", (10, 0), True, True, True, 148, 2048, 233472, 232448, 132644864,
            191514411008, 7672320000000, 1.965, 128),
-    Target("RTX PRO 6000", (12, 0), True, True, 188, 1536, 102400, 101376, 134217728,
-           103079215104, 1792000000000, 2.6, 128),
+    Target("RTX PRO 6000", (12, 0), True, True, False, 188, 1536, 102400, 101376,
+           134217728, 103079215104, 1792000000000, 2.6, 128),
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from kernels_pallas.pairs.stacks import stacked_strips
 # Queries take as many strips of the height that fits them best; few heights, since each
 # is a compilation. Measured in docs/logs/gpu-pairs.md.
 LOCAL_SHAPES = ((96, 4), (80, 4), (64, 4))
-JOINED_LOCAL_SHAPES = ((80, 4), (48, 8), (64, 4))  # the same: 96 rows would spill
+LOW_LOCAL_SHAPES = ((80, 4), (48, 8), (64, 4))  # where 96 rows would spill
 BORDER_SHAPES = ((48, 8), (40, 8), (32, 8))
 MAX_FITTED_LENGTH = 1536  # letters; longer queries take the first height
 # Longer queries than this have a whole warp a group, or all would wait for one program;
@@ -66,8 +66,9 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
     target = target or this_target()
     short = paths and longest <= TILE_SHAPES[-1][0]
     if shared and not short:
-        scores = _local_heights(packed, target) if local else BORDER_SHAPES
-        heights = BORDER_SHAPES if paths else scores
+        heights = BORDER_SHAPES
+        if local and not paths:
+            heights = LOCAL_SHAPES if target.tall_lanes else LOW_LOCAL_SHAPES
         rows, lanes = _fitted(heights, longest, target)
     elif few and longest > LIST_SHAPES[-1][0]:
         rows, lanes = LONG_QUERY_SHAPES[0]
@@ -80,13 +81,6 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
     linear = linear and not paths
     return Fill(rows, lanes, STEP_COLUMNS, local, packed, shared, tile, plain, linear,
                 target=target)  # fmt: skip
-
-
-def _local_heights(packed: bool, target: Target):
-    """Heights of strips of local scores. Without sums of halves a lane needs more
-    registers."""
-    joined = packed and not target.integer_halves
-    return JOINED_LOCAL_SHAPES if joined else LOCAL_SHAPES
 
 
 def _fitted(heights, longest: int, target: Target) -> tuple[int, int]:
