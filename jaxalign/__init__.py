@@ -6,7 +6,7 @@ Public names load on first use, so that ``import jaxalign`` imports no jax.
 # Whatever is imported here by its own name would be a name of the package.
 import importlib as _importlib
 
-from jaxalign.runtime.devices import watch_forks as _watch_forks
+from jaxalign.runtime.forks import watch_forks as _watch_forks
 
 _HOMES = {
     "align": "jaxalign.pairs.api",

@@ -3,12 +3,14 @@
 An interrupt that comes while the verbs are imported ends the process like any other.
 """
 
-from typing import NoReturn
-
 from jaxalign.cli import process
 
+TYPE_CHECKING = False  # that of typing would be imported
+if TYPE_CHECKING:
+    from typing import NoReturn
 
-def run() -> NoReturn:
+
+def run() -> "NoReturn":
     """The command ``jaxalign``."""
     process.begin()
     from jaxalign.cli.main import main

@@ -13,6 +13,8 @@ from jaxalign.homology.split_tables import REMOVED, Labels
 from jaxalign.model.names import CONTROL
 from jaxalign.model.numbers import check_whole, is_number
 
+MAX_FOLDS = 10_000
+
 
 def shares_of(parts: Any, folds: int | None) -> dict[str, float]:
     """Names of parts and their shares, from ``parts`` or a number of ``folds``.
@@ -25,9 +27,10 @@ def shares_of(parts: Any, folds: int | None) -> dict[str, float]:
     if folds is not None:
         if parts is not None:
             raise UsageError("folds and parts exclude each other")
-        check_whole("folds", folds, "2 or more are needed")
-        if folds < 2:
-            raise UsageError(f"folds = {folds}: 2 or more are needed")
+        needed = f"2 to {MAX_FOLDS:,} are needed"
+        check_whole("folds", folds, needed)
+        if not 2 <= folds <= MAX_FOLDS:
+            raise UsageError(f"folds = {folds}: {needed}")
         return {f"fold{number}": 1 / folds for number in range(1, folds + 1)}
     if not hasattr(parts, "items"):
         raise UsageError(

@@ -15,7 +15,7 @@ import pytest
 import jaxalign
 from jaxalign.cli.main import main
 from jaxalign.io import fasta
-from jaxalign.runtime import devices
+from jaxalign.runtime import forks
 
 pytestmark = pytest.mark.usefixtures("compiled")  # rows need no JAX
 
@@ -26,7 +26,7 @@ POOL, LOAD, ALIGN = re.findall(
     r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
 )
 SECONDS = 120
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+has_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 torch = pytest.mark.skipif(find_spec("torch") is None, reason="no torch")
 
 SOME = ["MKTAY", "MKTA", "MRTAY"]
@@ -50,6 +50,10 @@ CALLS = {
     "deduplicate": lambda: jaxalign.deduplicate(SOME),
     "identity_graph": lambda: jaxalign.identity_graph(SOME, min_identity=0.5),
     "split": lambda: jaxalign.split(SOME, max_identity=0.9, folds=2),
+    "split_series": lambda: jaxalign.split_series(SOME, cuts=[0.9], folds=2),
+    "search_family": lambda: jaxalign.search_family(SOME[:1], SOME),
+    "hard_matrix": lambda: jaxalign.hard_matrix([SIMILARITY], **GAPS),
+    "stream_hard_matrix": lambda: [*jaxalign.stream_hard_matrix([SIMILARITY], **GAPS)],
     "audit": lambda: jaxalign.audit([SOME, SOME], max_identity=0.9),
     "search": lambda: jaxalign.search(SOME, SOME),
     "stream_search": lambda: list(jaxalign.stream_search(SOME, SOME)),
@@ -96,7 +100,7 @@ def run_script(folder: Path, text: str, *words: str) -> list[str]:
 @pytest.fixture
 def without_threads(monkeypatch):
     """As in a child that was forked after JAX had started."""
-    monkeypatch.setattr(devices, "_threads_lost", True)
+    monkeypatch.setattr(forks, "_threads_lost", True)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -169,7 +173,7 @@ if __name__ == "__main__":
 """
 
 
-@forks
+@has_fork
 @pytest.mark.parametrize(
     "start", ['score(("MKV", "MRV"))', "import jax; jax.devices()"], ids=["we", "user"]
 )
@@ -181,14 +185,14 @@ def test_a_fork_after_jax_has_started(start, tmp_path):
     assert (float(before), float(after)) == (12, 13)
 
 
-@forks
+@has_fork
 def test_a_fork_before_jax_starts(tmp_path):
     assert run_script(tmp_path, WORKER + BEFORE) == ["11", "16", "11"]
 
 
 @pytest.mark.parametrize(
     "method",
-    ["spawn", pytest.param("forkserver", marks=[forks, pytest.mark.slow])],
+    ["spawn", pytest.param("forkserver", marks=[has_fork, pytest.mark.slow])],
 )
 def test_other_start_methods(method, tmp_path):
     text = WORKER + AFTER.replace("START", "import jax; jax.devices()")
@@ -208,7 +212,7 @@ def test_the_loaders_of_the_page(script, tmp_path):
     assert run_script(tmp_path, script) == ["[16, 11]"]
 
 
-@forks
+@has_fork
 @torch
 @pytest.mark.slow
 @pytest.mark.parametrize(
