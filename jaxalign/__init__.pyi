@@ -16,12 +16,16 @@ from jaxalign.errors import UsageError as UsageError
 from jaxalign.family.api import search_family as search_family
 from jaxalign.family.result import FamilyAlignment as FamilyAlignment
 from jaxalign.homology.api import audit as audit
+from jaxalign.homology.api import audit_pairs as audit_pairs
 from jaxalign.homology.api import cluster as cluster
 from jaxalign.homology.api import deduplicate as deduplicate
 from jaxalign.homology.api import identity_graph as identity_graph
 from jaxalign.homology.api import split as split
+from jaxalign.homology.api import split_pairs as split_pairs
 from jaxalign.homology.api import split_series as split_series
 from jaxalign.homology.audit import Audit as Audit
+from jaxalign.homology.pair_audit import PairAudit as PairAudit
+from jaxalign.homology.pair_splits import PairSplit as PairSplit
 from jaxalign.homology.purge import purge as purge
 from jaxalign.homology.purge_result import Purge as Purge
 from jaxalign.homology.result import Clusters as Clusters

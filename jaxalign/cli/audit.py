@@ -4,13 +4,26 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import FILE, FLAG, AuditOptions, Fasta, VerbOptions
+from jaxalign.cli.options import (
+    FILE,
+    FLAG,
+    AuditOptions,
+    Cold,
+    Fasta,
+    PairTable,
+    Second,
+    VerbOptions,
+)
+from jaxalign.errors import UsageError
 
 
 def audit(
     *parts: Annotated[Fasta, Parameter(name="PARTS")],
     max_identity: Annotated[float | None, Parameter(metavar="F")] = None,
     split: Annotated[str | None, FILE, Parameter(metavar="SPLIT.tsv")] = None,
+    pairs: PairTable = None,
+    cold: Cold = "both",
+    second: Second = "proteins",
     column: Annotated[str | None, Parameter(metavar="NAME")] = None,
     certificate: Annotated[str | None, FILE, Parameter(metavar="FILE.json")] = None,
     out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT.json")] = None,
@@ -36,6 +49,13 @@ def audit(
     split
         A table of names and parts, as jaxalign split and GraphPart write it. It has to
         put every sequence into a part.
+    pairs
+        A table of two names and a part a row, as split --pairs writes it: its rule is
+        checked, of --cold, in one file of sequences.
+    cold
+        What pairs of different parts may share, as of split.
+    second
+        The second column of --pairs: names of sequences too, or groups, as ligands.
     column
         The column of the table that has the parts, as part_0.3 of split --cuts.
     certificate
@@ -51,6 +71,13 @@ def audit(
     """
     from jaxalign.cli import audit_job
 
+    if pairs is not None:
+        from jaxalign.cli import pairs_job
+
+        if split or certificate or out or partial or column:
+            raise UsageError("--pairs goes with --cold, --second and --max-identity")
+        about = pairs_job.PairsRequest(pairs, cold, second)
+        return pairs_job.audit(parts, about, max_identity, options)
     request = audit_job.AuditRequest(
         parts, max_identity, split, column, out, partial, force
     )

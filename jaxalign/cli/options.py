@@ -27,6 +27,9 @@ def refuse_option(_type, value) -> None:
 
 FILE = Parameter(allow_leading_hyphen=True, validator=refuse_option)
 Fasta = Annotated[str, FILE]
+PairTable = Annotated[str | None, FILE, Parameter(metavar="PAIRS.tsv")]
+Cold = Literal["both", "one", "none"]
+Second = Literal["proteins", "groups"]
 FLAG = Parameter(negative="", show_default=False)
 
 

@@ -4,7 +4,17 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import FILE, AuditOptions, Fasta, ListOptions, VerbOptions
+from jaxalign.cli.options import (
+    FILE,
+    AuditOptions,
+    Cold,
+    Fasta,
+    ListOptions,
+    PairTable,
+    Second,
+    VerbOptions,
+)
+from jaxalign.errors import UsageError
 
 
 def split(
@@ -21,6 +31,9 @@ def split(
     unlabelled: Literal["error", "label", "remove"] = "error",
     fixed: Annotated[str | None, FILE, Parameter(metavar="PARTS.tsv")] = None,
     priority: Annotated[str | None, FILE, Parameter(metavar="TABLE.tsv")] = None,
+    pairs: PairTable = None,
+    cold: Cold = "both",
+    second: Second = "proteins",
     seed: int = 0,
     too_large: Literal["error", "keep", "remove"] = "error",
     fasta: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
@@ -71,9 +84,32 @@ def split(
         A folder for the FASTA of each part, headings whole: train.fasta and so on.
     certificate
         Audit the split, and write what was compared and found.
+    pairs
+        A table of two names a row, as interactions, which are split in place of the
+        sequences: the list has a row a pair. --cold says what pairs of different parts
+        may share.
+    cold
+        both (C3): no protein of a pair is near one of another part; pairs between parts
+        are removed. one (C2): a pair has a protein that no earlier part is near to, or
+        with --second groups its protein is near none of any other part. none (C1): no
+        pair is in two parts.
+    second
+        The second column of --pairs: names of sequences too, or groups, as ligands.
     """
     from jaxalign.cli import split_job
 
+    if pairs is not None:
+        own = (cuts, labels, fixed, priority, fasta, certificate, audit.report)
+        split_job.check_pairs(own, audit, max_identity, too_large, unlabelled)
+        return split_job.pairs(
+            sequences,
+            (pairs, cold, second),
+            (max_identity, split_job.shares_of(parts), folds, seed),
+            output,
+            options,
+        )
+    if (cold, second) != ("both", "proteins"):
+        raise UsageError("--cold and --second are about the table of --pairs")
     request = split_job.SplitRequest(
         cuts=split_job.cuts_of(max_identity, cuts),
         series=cuts is not None,

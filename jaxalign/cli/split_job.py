@@ -115,6 +115,49 @@ def run(
     return 0
 
 
+def check_pairs(
+    tables: tuple[str | None, ...],
+    audit: AuditOptions,
+    max_identity: float | None,
+    too_large: str,
+    unlabelled: str,
+) -> None:
+    """Refuse options of sequences beside --pairs.
+
+    Raises
+    ------
+    UsageError
+    """
+    usual = (too_large, unlabelled) == ("error", "error") and audit.plot is None
+    if any(x is not None for x in tables) or not usual or max_identity is None:
+        raise UsageError(
+            "--pairs goes with --max-identity, --parts, --folds, --cold, --second and "
+            "--seed; other options of split are about sequences, and jaxalign audit "
+            "--pairs checks the list"
+        )
+
+
+def pairs(
+    path: str,
+    about: tuple[str, str, str],
+    choices: tuple,
+    listed: ListOptions,
+    options: VerbOptions,
+) -> int:
+    """``jaxalign split SEQS --pairs PAIRS.tsv``.
+
+    about : the table, --cold and --second
+    choices : the cut, shares, folds and seed
+    """
+    from jaxalign.cli import pairs_job
+
+    table, cold, second = about
+    cut, shares, folds, seed = choices
+    request = pairs_job.PairsRequest(table, cold, second)
+    chosen = api.PairChoices(shares, folds, cold, second, seed)
+    return pairs_job.split(path, request, cut, chosen, listed, options)
+
+
 def _check(request: SplitRequest, listed: ListOptions, audited: bool) -> None:
     """Refuse options that do not go together."""
     if request.certificate and listed.out is None:

@@ -10,7 +10,7 @@ compared: pairs are left out where a bound proves that they are below the cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 from jaxalign import inputs
@@ -29,6 +29,16 @@ from jaxalign.homology.options import (
     TooLarge,
     check_cuts,
     define,
+)
+from jaxalign.homology.pair_audit import PairAudit, audit_pairs_of, numbered_parts
+from jaxalign.homology.pair_splits import (
+    Cold,
+    PairChoices,
+    PairSplit,
+    Second,
+    check_pair_choices,
+    named_pairs,
+    split_pairs_of,
 )
 from jaxalign.homology.result import Clusters, Split
 from jaxalign.homology.split_tables import REMOVED
@@ -295,6 +305,116 @@ def split_series(
 
 
 @with_options(HomologyOptions)
+def split_pairs(
+    sequences: SetLike,
+    pairs: Iterable[Sequence[str]],
+    scoring: ScoringLike = None,
+    *,
+    max_identity: float,
+    parts: Mapping[str, float] | None = None,
+    folds: int | None = None,
+    cold: Cold = "both",
+    second: Second = "proteins",
+    seed: int = 0,
+    **options: Unpack[LinkKeywords],
+) -> PairSplit:
+    """Split pairs of sequences, as interactions, by what their sequences are near to.
+
+    Near are two sequences whose identity is ``max_identity`` or more, and all that
+    chains of such connect.
+
+    Parameters
+    ----------
+    pairs : iterable of (str, str)
+        Names of two sequences, or of a sequence and a group.
+    parts, folds, seed : as in ``split``; shares are of pairs
+    cold : {"both", "one", "none"}
+        What a pair of a later part shares with those of earlier ones (Park and Marcotte
+        2012). ``both`` (C3): neither protein is near one of another part; pairs between
+        parts are removed. ``one`` (C2): of two proteins one is near none of any earlier
+        part, in the order of ``parts``; of a protein and a group it is the protein, for
+        every two parts. ``none`` (C1): pairs are dealt out, equal ones together.
+    second : {"proteins", "groups"}
+        What the second column is: names of sequences too, or of groups, as ligands, of
+        which equal ones are one.
+    **options : as in ``cluster``
+
+    Returns
+    -------
+    PairSplit
+
+    Raises
+    ------
+    InputError
+        A name is of no sequence.
+    UsageError
+        As ``split``; an empty part; folds of two columns of proteins with ``one``.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> proteins = {"a": "MKTAYIA", "b": "MKTAIA", "c": "MRVLLK", "d": "WWPHGE"}
+    >>> pairs = [("a", "b"), ("c", "d"), ("b", "d")]
+    >>> halves = {"train": 0.5, "test": 0.5}
+    >>> jaxalign.split_pairs(proteins, pairs, max_identity=0.5, parts=halves).sizes
+    array([1, 1])
+    """
+    choices = PairChoices(parts, folds, cold, second, seed)
+    check_pair_choices(choices)
+    chosen = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, chosen, "max_identity", max_identity)
+    return split_pairs_of(
+        data, definition, named_pairs(pairs, data.names, second), choices
+    )
+
+
+@with_options(HomologyOptions)
+def audit_pairs(
+    sequences: SetLike,
+    pairs: Iterable[Sequence[str]],
+    parts: Sequence[str],
+    scoring: ScoringLike = None,
+    *,
+    max_identity: float,
+    cold: Cold = "both",
+    second: Second = "proteins",
+    **options: Unpack[LinkKeywords],
+) -> PairAudit:
+    """Check a split of pairs, whoever made it, by every pair of sequences across.
+
+    Parameters
+    ----------
+    pairs : iterable of (str, str)
+    parts : sequence of str
+        The part of every pair; ``removed`` is none. Their order, which ``one`` of two
+        columns of proteins needs, is that of their first pairs.
+    max_identity, cold, second : as in ``split_pairs``
+    **options : as in ``cluster``
+
+    Returns
+    -------
+    PairAudit
+
+    Raises
+    ------
+    InputError, UsageError
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> proteins = {"a": "MKTAYIA", "b": "MKTAIA", "c": "MRVLLK", "d": "WWPHGE"}
+    >>> pairs, parts = [("a", "c"), ("b", "d")], ["train", "test"]
+    >>> jaxalign.audit_pairs(proteins, pairs, parts, max_identity=0.5).leaks
+    2
+    """
+    check_pair_choices(PairChoices({"a": 0.5, "b": 0.5}, None, cold, second))
+    chosen = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, chosen, "max_identity", max_identity)
+    named = named_pairs(pairs, data.names, second)
+    return audit_pairs_of(data, definition, named, numbered_parts(parts, named), cold)
+
+
+@with_options(HomologyOptions)
 def audit(
     parts: Split | Mapping[str, SetLike] | Sequence[SetLike],
     scoring: ScoringLike = None,
@@ -360,13 +480,19 @@ __all__ = [
     "Clusters",
     "Definition",
     "HomologyOptions",
+    "PairAudit",
+    "PairChoices",
+    "PairSplit",
     "Split",
     "SplitChoices",
     "audit",
     "audit_of",
+    "audit_pairs",
+    "audit_pairs_of",
     "certificate",
     "check_choices",
     "check_cuts",
+    "check_pair_choices",
     "cluster",
     "clusters_of",
     "coverage",
@@ -374,8 +500,12 @@ __all__ = [
     "define",
     "dendrogram",
     "identity_graph",
+    "named_pairs",
+    "numbered_parts",
     "series_of",
     "split",
     "split_of",
+    "split_pairs",
+    "split_pairs_of",
     "split_series",
 ]

@@ -55,7 +55,10 @@ def tally(groups: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
 
 
 def assign(
-    tallies: np.ndarray, aim: Wanted, seed: int, before: np.ndarray | None = None
+    tallies: np.ndarray,
+    aim: Wanted,
+    seed: int | tuple[int, ...],
+    before: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """A part for every group.
 
@@ -63,7 +66,7 @@ def assign(
     ----------
     tallies : float64 (groups, 1 + labels)
     aim : Wanted
-    seed : int
+    seed : int, or several
         Of the order of groups of one size.
     before : float64 (parts, 1 + labels), optional
         What the parts have already.

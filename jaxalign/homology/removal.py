@@ -49,9 +49,9 @@ def divide(
         random = np.random.default_rng((seed, start))
         first = _first_parts(start, count, links, graph, shares, random)
         for rounds in (0, ROUNDS):
-            part = _move_to_neighbours(first.copy(), graph, room, rounds, random)
-            part = _cover(part, graph, len(room), shares.weight)
-            part = _come_back(part, graph, room, shares.weight)
+            part = move_to_neighbours(first.copy(), graph, room, rounds, random)
+            part = cover(part, graph, len(room), shares.weight)
+            part = come_back(part, graph, room, shares.weight)
             part = improve(part, graph, shares, random)
             value = shares.value(part), -shares.imbalance(part)
             if value > highest:
@@ -71,11 +71,11 @@ def _first_parts(
     if start < 6:
         room = shares.room if start < 3 else shares.room_beside(count)
         sizes = room.max(), room.min(), max(count // len(room), 1)
-        groups = _along_links(count, links, min(sizes[start % 3], room.max()))
+        groups = along_links(count, links, min(sizes[start % 3], room.max()))
         return _by_groups(graph, room, *groups)
     if start == 6:
         pieces = round(shares.target.sum() / shares.target.min())
-        groups = _along_links(count, links, count // pieces)
+        groups = along_links(count, links, count // pieces)
         return _by_groups(None, shares.room_beside(count), *groups)
     order = np.arange(count) if start == 7 else _outwards(graph, random)
     return _by_filling(shares, order, start)
@@ -89,7 +89,7 @@ def graph_of(count: int, links: Links) -> csr_array:
     return csr_array(coo_array((ones, (rows, columns)), shape=(count, count)))
 
 
-def _along_links(count: int, links: Links, limit: float):
+def along_links(count: int, links: Links, limit: float):
     """Groups of at most ``limit`` vertices, merged along links, the strongest first.
 
     Returns
@@ -164,7 +164,7 @@ def _by_filling(shares: Shares, order: np.ndarray, start: int) -> np.ndarray:
     return part
 
 
-def _move_to_neighbours(
+def move_to_neighbours(
     part: np.ndarray,
     graph: csr_array,
     room: np.ndarray,
@@ -188,7 +188,7 @@ def _move_to_neighbours(
     return part
 
 
-def _cover(
+def cover(
     part: np.ndarray, graph: csr_array, parts: int, weight: np.ndarray | None = None
 ) -> np.ndarray:
     """Take out a smallest set of ends of the links between each two parts, or one of
@@ -241,7 +241,7 @@ def _lightest_cover(
     return inside[: len(of_rows)], inside[len(of_rows) :]
 
 
-def _come_back(
+def come_back(
     part: np.ndarray,
     graph: csr_array,
     room: np.ndarray,

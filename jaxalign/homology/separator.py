@@ -104,7 +104,7 @@ def _one_pass(
 ) -> np.ndarray:
     """A pass, in which no vertex goes into a part twice."""
     room, parts = shares.room, len(shares.target)
-    near, weight = _neighbours(part, graph, parts, shares.weight), shares.weight
+    near, weight = neighbours(part, graph, parts, shares.weight), shares.weight
     sizes = np.bincount(part[part >= 0], minlength=parts).astype(np.float64)
     entered = np.zeros(len(part), bool)
     best, value, stalled = part.copy(), shares.value(part), 0
@@ -125,8 +125,8 @@ def _one_pass(
         linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
         across = linked[(part[linked] >= 0) & (part[linked] != new)]
         for u in across.tolist():
-            _change(u, -1, part, near, sizes, graph, weight)
-        _change(v, int(new), part, near, sizes, graph, weight)
+            change(u, -1, part, near, sizes, graph, weight)
+        change(v, int(new), part, near, sizes, graph, weight)
         entered[v] = True
         now = shares.value(part)
         stalled = 0 if now > value else stalled + 1
@@ -135,7 +135,7 @@ def _one_pass(
     return best
 
 
-def _neighbours(
+def neighbours(
     part: np.ndarray, graph: csr_array, parts: int, weight: np.ndarray | None
 ) -> np.ndarray:
     """Neighbours of every vertex in every part, by their weight, int64 (n, parts)."""
@@ -145,7 +145,7 @@ def _neighbours(
     return (graph @ inside).astype(np.int64)
 
 
-def _change(
+def change(
     v: int,
     new: int,
     part: np.ndarray,

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import UsageError
+from jaxalign.homology import stratified
 from jaxalign.homology.assignment import Wanted, assign, tally, wanted
 from jaxalign.homology.links import Links
 from jaxalign.homology.removal import Shares, divide
 from jaxalign.homology.split_tables import REMOVED, Labels
+from jaxalign.homology.stratified import Balance
 from jaxalign.model.names import CONTROL
 from jaxalign.model.numbers import check_whole, is_number
 
@@ -99,8 +101,12 @@ def place(
         assert links is not None
         inside = large[component]
         inner = None if weight is None else weight[inside]
-        chosen = ratios, numbers, seed, inner
-        part = _divided(component, links, chosen, large, tallies, aim)
+        if numbers is None:
+            part = _divided(
+                component, links, (ratios, seed, inner), large, tallies, aim
+            )
+        else:
+            part = stratified.divide(links, Balance(ratios, numbers, weight), seed)
     check_parts(part, shares, tallies, too_large)
     return part
 
@@ -150,9 +156,9 @@ def _divided(
     """Parts where the components that are too large are divided, the others placed
     beside them.
 
-    chosen : ratios, numbers of labels, seed, priorities of those that are divided
+    chosen : ratios, seed, priorities of those that are divided
     """
-    ratios, labels, seed, weight = chosen
+    ratios, seed, weight = chosen
     inside = large[component]
     members = np.flatnonzero(inside)
     number = np.cumsum(inside) - 1
@@ -165,8 +171,8 @@ def _divided(
     part = np.full(len(component), -1, np.int32)
     part[members] = divide(len(members), inner, shares, seed)
     before = np.zeros_like(aim.counts)
-    counts = tally(part, labels)
-    before[: len(counts), : counts.shape[1]] = counts
+    counts = tally(part, None)
+    before[: len(counts)] = counts
     places, _ = assign(tallies[~large], aim, seed, before)
     of_rest = np.cumsum(~large) - 1
     part[~inside] = places[of_rest[component[~inside]]]

@@ -160,6 +160,38 @@ def test_sequences_without_a_label(run):
     assert code == DONE and "removed" not in out and "label unlabelled: 25.00%" in err
 
 
+def test_pairs_are_split_and_audited(run):
+    a, b, c, d = NAMES
+    rows_of = [(a, b), (c, d), (b, c), (d, d)]
+    text = "".join(f"{x}\t{y}\n" for x, y in rows_of)
+    Path("p.tsv").write_text("receptor\tligand\n" + text)
+    words = ("split", "s.fa", *CUT, *HALVES, "--pairs", "p.tsv")
+    code, _, err = run(*words, "-o", "out.csv")
+    assert code == DONE and "C3: no protein of a pair, on either side" in err
+    assert "1 of 4 pairs removed by a search" in err
+    heading, *body = Path("out.csv").read_text().splitlines()
+    assert heading == "first,second,part" and len(body) == 4
+    audit = ("audit", "s.fa", *CUT, "--pairs")
+    assert run(*audit, "out.csv")[0] == DONE
+    Path("bad.tsv").write_text(f"{a}\t{c}\tx\n{b}\t{d}\ty\n")
+    code, _, err = run(*audit, "bad.tsv")
+    assert code == LEAK and "2 of 2 pairs leak" in err
+    assert f"bad.tsv, line 1: {a}, {c} leaks" in err
+    assert run(*audit, "bad.tsv", "--cold", "one")[0] == DONE
+    assert run(*audit, "bad.tsv", "--cold", "one", "--second", "groups")[0] == LEAK
+    code, out, err = run(*words, "--cold", "none", "--json", "-o", "n.tsv")
+    assert code == DONE and json.loads(out)["removed"] == 0
+    Path("p.tsv").write_text(text + f"{a}\tligand7\n")
+    code, _, err = run(*words)
+    assert code == INPUT and "p.tsv, line 5: ligand7 is no sequence" in err
+    assert "hint: --second groups takes" in err
+    for more in (("--fixed", "p.tsv"), ("--too-large", "keep"), ("--cuts", "0.5")):
+        code, _, err = run(*words, *more)
+        assert code == USAGE and "--pairs goes with" in err
+    assert run("split", "s.fa", *CUT, *HALVES, "--cold", "one")[0] == USAGE
+    assert run(*audit, "out.csv", "--partial")[0] == USAGE
+
+
 def test_an_audit_finds_the_leak(run):
     code, out, err = run("audit", "train.fa", "test.fa", *CUT, "--worst", "2")
     assert code == LEAK and "1 leak in 4 pairs across train 2, test 2" in err

@@ -278,7 +278,7 @@ def as_graph_part(count: int, links: Links, shares: removal.Shares) -> np.ndarra
     links across goes out, until there is none."""
     parts, target = len(shares.target), shares.target
     pieces = max(round(count / target.min()), parts)
-    groups, order = removal._along_links(count, links, count // pieces)
+    groups, order = removal.along_links(count, links, count // pieces)
     part, lacking = np.zeros(count, int), target.copy()
     for group in dict.fromkeys(groups[order].tolist()):
         part[groups == group] = chosen = int(np.argmax(lacking))
@@ -356,7 +356,7 @@ def test_the_search_for_separators_makes_nothing_worse(seed):
     links, random = random_graph(seed), np.random.default_rng(seed)
     shares = removal.Shares(np.array([180.0, 60.0, 60.0]), 0)
     graph = removal.graph_of(300, links)
-    part = removal._cover(random.integers(0, 3, 300).astype(np.int32), graph, 3)
+    part = removal.cover(random.integers(0, 3, 300).astype(np.int32), graph, 3)
     found = separator.improve(part, graph, shares, random)
     a, b = found[links.i], found[links.j]
     assert not ((a >= 0) & (b >= 0) & (a != b)).any()
