@@ -25,7 +25,7 @@ def family(
     ----------
     query
         FASTA of proteins, plain, gz, bz2, xz or zst; - is standard input. Of several
-        records         the output is a folder, with a file for each.
+        records the output is a folder, with a file for each.
     database
         FASTA, read in blocks and never held whole, or what `jaxalign index` made.
     """

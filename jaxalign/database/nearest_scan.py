@@ -34,16 +34,16 @@ from jaxalign.pairs.windows import WholeJob
 NONE = -1  # the index where there is no sequence
 FIRST_PAIRS = 8  # of a query, aligned before its others are looked at again …
 GROWTH = 8  # … of which then so many times as many are
-ROUNDS = 3  # of these, before all pairs of a query may be aligned
 PAIRS_AT_ONCE = 2**20  # zipped
 RUNS_AHEAD = 8  # queries whose pairs are planned while others compute
-BOUNDS_AT_ONCE = 2**27  # pairs of a piece of a block
+BOUNDS_AT_ONCE = 2**28  # pairs of a piece of a block
 # Pairs of a query from which on a CPU aligns them side by side: they share it, and a
 # cell of theirs takes a sixth of one of zipped pairs.
 SHARED_QUERY = 32
 # Pairs left of a query, of those of a block, beyond which a GPU aligns all of them: a
 # list of pairs takes the host many times as long as a launch takes the device.
 MAX_LEFT = 1 / 64
+WIDE_PAIRS = 2**24  # of a piece, from which on launches on a GPU are wide
 BAR_STEP = 0.02  # queries whose bars differ by no more are aligned together
 DENSE_PAIRS = 2**24  # of a job of all pairs
 
@@ -101,7 +101,8 @@ def scan(
     cells, letters = 0, WholeCodes(queries.codes)
     for block in blocks:
         first, whole = state.sequences, (letters, WholeCodes(block.codes))
-        step = max(BOUNDS_AT_ONCE // max(len(queries), 1), 1)
+        most = max(BOUNDS_AT_ONCE // max(len(queries), 1), 1)
+        step = -(-len(block) // max(-(-len(block) // most), 1)) or 1
         for start in range(0, len(block), step):
             piece = block.between(start, min(start + step, len(block)))
             _fold(_task(queries, piece, scoring, options, whole), options, state)
@@ -128,7 +129,7 @@ def _fold(task: Task, options: NearestOptions, state: NearestState) -> None:
     launches = _launches(task) if options.filter else None
     table = best_first.bound_table(task, options.identity, launches)
     if not options.filter:
-        _align_group(table, np.arange(task.shape[0]), NO_BAR, state)
+        _align_all(table, state)
         return
     most = max(FIRST_PAIRS, 2 * state.index.shape[1])
     for number in count(1):
@@ -137,9 +138,9 @@ def _fold(task: Task, options: NearestOptions, state: NearestState) -> None:
         if not len(chosen.query):
             return
         many = chosen.left > MAX_LEFT * task.shape[1]
-        many &= (number > ROUNDS) & (launches is not None)
+        many &= (number > 1) & (launches is not None)
         for group in _groups(np.flatnonzero(many), bars):
-            _align_group(table, group, bars[group].min(), state)
+            _align_group(table, group, bars, state)
         few = ~many[chosen.query]
         query, column = chosen.query[few], chosen.column[few]
         if launches is None:
@@ -157,7 +158,12 @@ def _launches(task: Task) -> Any:
         return None
     from jaxalign.pairs import compiled
 
-    return compiled.lcs_launches(task)
+    launches = compiled.lcs_launches(task)
+    if launches is None or task.job.pairs < WIDE_PAIRS:
+        return launches
+    from jaxalign.pairs.proofs.lcs_launches import WIDE
+
+    return replace(launches, sizes=WIDE)
 
 
 def _bars(state: NearestState) -> tuple[np.ndarray, np.ndarray]:
@@ -234,22 +240,24 @@ def _align_zipped(
 
 
 def _align_group(
-    table: BoundTable, queries: np.ndarray, bar: float, state: NearestState
+    table: BoundTable, queries: np.ndarray, bars: np.ndarray, state: NearestState
 ) -> None:
-    """Align queries with all targets whose lengths let them reach a bar."""
-    task = table.task
-    m, n = task.queries.lengths[queries], task.targets.lengths[table.order]
-    reaching = np.zeros(len(n), bool)
-    for length in np.unique(m).tolist():
-        query = queries[m == length][0]
-        least = np.repeat(table.least[query], table.repeats)
-        reaching |= (share(np.minimum(length, n), least, np) >= bar) & (least > 0)
-    (some,) = np.nonzero(reaching)
-    step = max(DENSE_PAIRS // max(len(some), 1), 1)
-    for at in range(0, len(queries) if len(some) else 0, step):
+    """Align queries with all targets of the columns where many pairs reach the bars."""
+    start, stop = best_first.crowded(table, bars, queries, MAX_LEFT / 2)
+    step = max(DENSE_PAIRS // max(stop - start, 1), 1)
+    for at in range(0, len(queries) if stop > start else 0, step):
         few = queries[at : at + step]
-        _align_dense(table, few, int(some[0]), int(some[-1]) + 1, bar, state)
-    table.counts[queries] = best_first.ALIGNED
+        _align_dense(table, few, start, stop, float(bars[few].min()), state)
+    table.counts[queries, start:stop] = best_first.ALIGNED
+
+
+def _align_all(table: BoundTable, state: NearestState) -> None:
+    """Align every pair."""
+    queries, targets = table.task.shape
+    step = max(DENSE_PAIRS // targets, 1)
+    for at in range(0, queries, step):
+        few = np.arange(at, min(at + step, queries))
+        _align_dense(table, few, 0, targets, NO_BAR, state)
 
 
 def _align_dense(

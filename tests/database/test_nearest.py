@@ -5,12 +5,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import plain_launches
 import pytest
 
 import jaxalign
 from jaxalign.bits import lcs_rows
 from jaxalign.database import nearest_scan
 from jaxalign.io import corpus_files
+from jaxalign.pairs import small_jobs
 from jaxalign.pairs.proofs import proof
 
 sys.path.append(str(Path(__file__).parents[1] / "homology"))
@@ -84,13 +86,12 @@ def test_common_subsequences_leave_the_nearest(monkeypatch, rounds, seed):
     check_identity(seed)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6))
 def test_all_pairs_of_some_queries(monkeypatch, seed):
     """As on a GPU where many pairs are left."""
     monkeypatch.setattr(nearest_scan, "_launches", CountedBy)
     monkeypatch.setattr(nearest_scan, "FIRST_PAIRS", 1)
     monkeypatch.setattr(nearest_scan, "GROWTH", 1)
-    monkeypatch.setattr(nearest_scan, "ROUNDS", 0)
     check_identity(seed)
 
 
@@ -109,6 +110,18 @@ class CountedBy:
         task = self.task
         sides = task.queries, rows, task.targets, columns
         return lcs_rows.lcs_block(*sides, task.scoring.alphabet)
+
+
+@pytest.mark.slow
+def test_launches_leave_the_nearest(monkeypatch):
+    """Counts of the kernel's program, whose steps are plain; long queries as well."""
+    words = [word * 12 for word in bf.random_words(np.random.default_rng(4), 25)]
+    tests, corpus = [*words[:5], words[0] + words[1] * 2], words[5:]
+    whole = jaxalign.nearest(tests, corpus, SCORING)
+    plain_launches.use(monkeypatch)
+    monkeypatch.setattr(proof, "LEAST_CELLS", 0)
+    monkeypatch.setattr(small_jobs, "seems_small", lambda task: False)
+    same(jaxalign.nearest(tests, corpus, SCORING), whole)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -23,6 +23,7 @@ from jaxalign.pairs.proofs.blocks import block_size
 from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import in_threads
 
+BINS = 256  # of the columns of a block
 ROWS_AT_ONCE = 16  # queries whose bounds a thread compares with their bars
 NO_BAR = -1.0  # of a query of which nothing is known
 TIE_BREAK = 1e-6  # of an identity: no result depends on it
@@ -191,6 +192,30 @@ def candidates(
     none = np.zeros(0, np.int64)
     sides = zip((none, none, none), *results, strict=True)
     return Candidates(*(np.concatenate(side) for side in sides))
+
+
+def crowded(
+    table: BoundTable, bars: np.ndarray, queries: np.ndarray, least: float
+) -> tuple[int, int]:
+    """The range of columns that holds every bin of columns in which at least a share of
+    the pairs of some queries reach their bars; an empty one where no bin does.
+
+    Lengths of its targets fall from column to column, and those of the lengths of a
+    query reach its bar most often.
+    """
+    count = len(table.order)
+    width = max(-(-count // BINS), 1)
+    starts = np.arange(0, count, width)
+    higher, equal = _least_counts(table.least[queries], bars[queries])
+    reaching = np.zeros(len(starts), np.int64)
+    for row, query in enumerate(queries.tolist()):
+        columns = _reaching(table, higher[row], equal[row], 0, query)
+        reaching += np.bincount(columns // width, minlength=len(starts))
+    sizes = np.minimum(starts + width, count) - starts
+    (bins,) = np.nonzero(reaching >= least * sizes * len(queries))
+    if not len(bins) or not reaching.any():
+        return 0, 0
+    return int(starts[bins[0]]), min(int(starts[bins[-1]]) + width, count)
 
 
 def _some(table: BoundTable, higher, equal, places, most: int, first: int):
