@@ -48,17 +48,18 @@ def columns_of(
 
 
 def chosen(
-    found: Callable, shape: tuple[int, int], least: int = LEAST_PAIRS
+    count_and_places: Callable, shape: tuple[int, int], least: int = LEAST_PAIRS
 ) -> FewPairs:
     """The pairs that are wanted of so many rows and columns on a device.
 
-    found : function ``size`` -> ``compact`` of them; there is room for so many at least
+    count_and_places : function ``size`` -> ``compact`` of them
+    least : pairs that there is room for at least
     """
     size, total, most = least, None, shape[0] * shape[1]
     places: list = []
     while total is None or total > size:
         size = min(max(size, bucket(total or 0, 8, least)), most)
-        count, *places = found(size=size)
+        count, *places = count_and_places(size=size)
         total = int(count)
     place, some = (np.asarray(x)[:total] for x in places)
     return FewPairs(*np.divmod(place.astype(np.int64), shape[1]), some)

@@ -38,8 +38,8 @@ def warmup(
     if (target is None) != (out is None):
         raise UsageError("--target and --out belong together")
     if target is not None and out is not None:
-        made = warmup.make_pack(target, out, say)
-        say(f"{out}: {made['programs']} programs, {made['bytes'] / 1e6:.1f} MB")
+        pack = warmup.make_pack(target, out, say)
+        say(f"{out}: {pack['programs']} programs, {pack['bytes'] / 1e6:.1f} MB")
         return 0
     if warmup.program_files()["folder"] == "none":
         raise UsageError("there is no folder for programs: see JAXALIGN_CACHE_DIR")

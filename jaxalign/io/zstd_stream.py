@@ -9,7 +9,7 @@ BUFFER = 1 << 18
 
 
 def opened(raw: BinaryIO) -> BinaryIO:
-    """What the compressed bytes of a file stand for.
+    """Decompress the bytes of a file.
 
     Raises
     ------

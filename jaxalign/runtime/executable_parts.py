@@ -81,7 +81,7 @@ def parts_of(
 
 
 def _bytes_of(executable: Any, device: Any) -> bytes:
-    """What XLA has serialised; of a device that is not there it is not loaded."""
+    """The serialised executable; for a device that is absent it is not loaded."""
     if hasattr(executable, "serialize"):
         return executable.serialize()
     return device.client.serialize_executable(executable)

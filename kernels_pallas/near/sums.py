@@ -37,7 +37,7 @@ class NearRows(NamedTuple):
 
 
 class NearLimits(NamedTuple):
-    """What decides that a pair is near, int32."""
+    """The figure by which a pair is near, int32."""
 
     bits: jax.Array  # (R,): how many bits of codes may differ, of each target; -1: none
     sums: jax.Array  # (R,): the largest sum, of each target

@@ -62,7 +62,7 @@ def padded_ids(indices, size):
 
 
 class Form(NamedTuple):
-    """What the program of a launch depends on beside shapes; static.
+    """The static arguments of the program of a launch, beside shapes.
 
     sizes : letters of a query and of a target
     letters : (function, options) that lay out targets of any lengths, or None
@@ -85,7 +85,7 @@ class Form(NamedTuple):
 
 
 class LaunchArrays(NamedTuple):
-    """What a launch reads, on the device.
+    """The arrays that a launch reads, on the device.
 
     queries, targets : ``device_sequences.DeviceSequences``; i, j : int32 (slots,),
     (places,), -1 where none is; pairs : int32, of the result; stacks : of the queries

@@ -86,7 +86,7 @@ def launch_ids(launch) -> list:
 
 
 def _arrays(job: DeviceJob, launch) -> LaunchArrays:
-    """What a launch reads."""
+    """The arrays that a launch reads."""
     stacks = None
     if launch.shape.stacks:
         stacks = launch_size.stacks_of(job.task, job.kernels, launch)
@@ -96,7 +96,7 @@ def _arrays(job: DeviceJob, launch) -> LaunchArrays:
 
 
 def _form(job: DeviceJob, launch) -> Form:
-    """What the program of a launch depends on beside its arrays."""
+    """The static arguments of the program of a launch."""
     task, letters, kernels = job.task.job, None, job.kernels
     if launch.room:
         like = kernels.letters_shape(launch.shape)

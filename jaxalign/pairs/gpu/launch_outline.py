@@ -36,25 +36,25 @@ def of_task(task, kernels) -> None:
 
 def of_launches(job: DeviceJob, launches: list[Launch]) -> None:
     """The programs of some launches, and of what they put into a result."""
-    task, held = job.task, None
+    task, columns = job.task, None
     if device_memory.holds(task):
-        held = device_arrays.columns(device_result.names_of(task), task.job.pairs)
+        columns = device_arrays.columns(device_result.names_of(task), task.job.pairs)
     for launch in launches:
         result = launch_call.issue(job, launch)
-        if held is None:
+        if columns is None:
             _to_host(job, launch, result)
             continue
         runs = jax.ShapeDtypeStruct((device_result.LEAST_RUNS,), np.uint32)
         end = jax.ShapeDtypeStruct((), np.int32)
-        held, *_ = device_arrays.put(held, runs, end, result)
-    if held is None:
+        columns, *_ = device_arrays.put(columns, runs, end, result)
+    if columns is None:
         return
     if task.output == "alignment":
         runs = jax.ShapeDtypeStruct((device_result.LEAST_RUNS,), np.uint32)
-        count, first = held["count"], held["first"]
+        count, first = columns["count"], columns["first"]
         device_arrays.in_order(runs, count, first, size=device_result.LEAST_RUNS)
     if task.job.pairs > device_arrays.SMALL_ROWS:
-        column = held["score"]
+        column = columns["score"]
         device_arrays.piece(column, np.int32(0), size=device_arrays.piece_rows(column))
 
 
