@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from verb_jobs import VERBS, options, reads
 
 import jaxalign
 from jaxalign.cli.main import main
@@ -412,20 +413,9 @@ def test_sequences_in_any_form(run):
     fuzz(run, check, FORMS)
 
 
-WORDS = (
-    "--mode", "--free-ends", "--identity", "--min-identity", "--min-score", "--min-cov",
-    "--min-length-ratio", "--no-filter",
-    "--coverage", "--output", "-o", "--format", "--columns", "--force", "--json",
-    "--memory-budget", "--threads", "--implementation", "--device", "--devices", "-q",
-    "--preset", "--matrix", "--match", "--mismatch", "--gap-open", "--gap-extend",
-    "--gap-style", "--alphabet", "--unknown", "--top", "--max-evalue", "--shard",
-    "--strand", "--statistics", "--profile",
-    "--part-rows", "--resume", "--progress", "--max-identity", "--parts", "--folds",
-    "--labels", "--split", "--certificate", "--worst", "--method", "--too-large",
-    "--seed", "--fasta", "--report", "--representatives", "--list",
-    "--against", "--removed", "--score", "--max-evalue", "--bands", "--by", "--top",
-    "--help", "--", "-", "--no-force", "--x",
-)  # fmt: skip
+# Options of all verbs, but for those that ask for a cluster.
+OPTIONS = sorted({name for verb in VERBS for name in options(verb)} - {"--cluster"})
+WORDS = (*OPTIONS, "--help", "--", "-", "--no-force", "--x")
 GIVEN = (
     "local", "global", "q5,q3", "shorter", "0.5", "2", "-1", "nan", "inf", "1e400",
     "1_0", "", " ", "score", "m8", "tsv", "out/", ".", "/", "cigar,x", "1GiB",
@@ -441,10 +431,7 @@ def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
     """There is no such input: what is right ends with exit code 3."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", None)
-    verbs = st.sampled_from(
-        ["align", "all", "search", "family", "three", "index", "soft"]
-        + ["cluster", "dedup", "split", "audit", "repertoire", "nearest", "purge"]
-    )
+    verbs = st.sampled_from([verb for verb in VERBS if reads(verb)])
     words = st.lists(st.sampled_from([*WORDS, *GIVEN]), max_size=5)
 
     def check(verb, more, files):

@@ -44,6 +44,13 @@ def words(verb: str, files: list[str], *more: str) -> list[str]:
     return [verb, *given, *more]
 
 
+def options(verb: str) -> list[str]:
+    """The options of a verb, as they are written: each of its names."""
+    arguments = app()[verb].assemble_argument_collection()
+    names = (name for argument in arguments for name in argument.names)
+    return [name for name in names if name.startswith("-")]
+
+
 def reads(verb: str) -> bool:
     """Whether a verb needs a file."""
     return len(words(verb, ["x", "y"])) > 1

@@ -9,7 +9,6 @@ raised: a thread waits for signals, and ends the process.
 import os
 import signal
 import sys
-import threading
 
 LINES = {
     signal.SIGINT: "interrupted",
@@ -22,13 +21,17 @@ SHOW_CURSOR = b"\r\x1b[2K\x1b[?25h"  # and take a progress bar away
 def watch() -> None:
     """Have the signals of ``LINES`` end the process, but for those that whoever
     started it has it ignore, as ``nohup`` does."""
+    heeded = [n for n in LINES if signal.getsignal(n) is not signal.SIG_IGN]
+    for number in heeded:  # at once, for nothing of C++ is here yet
+        signal.signal(number, _end)
+    import threading
+
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     threading.Thread(target=_wait, args=(reader,), daemon=True).start()
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    for number in LINES:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _leave_it_to_the_thread)
+    for number in heeded:
+        signal.signal(number, _leave_it_to_the_thread)
 
 
 def _leave_it_to_the_thread(*_) -> None:
@@ -42,7 +45,7 @@ def _wait(reader: int) -> None:
                 _end(number)
 
 
-def _end(number: int) -> None:
+def _end(number: int, _frame: object = None) -> None:
     """No lock is taken here: another thread may hold it for ever."""
     try:
         output = sys.modules.get("jaxalign.io.output")

@@ -1,5 +1,6 @@
 """Parquet by pyarrow, an optional dependency; names are dictionary-encoded."""
 
+import os
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -157,6 +158,8 @@ def read_rows(path: str) -> list[list[str]]:
         It cannot be read.
     """
     pa, pq = pyarrow()
+    if not os.path.isfile(path):  # of a folder all files would be read
+        raise InputError(f"{path}: no Parquet can be read (no such file)")
     try:
         table = pq.read_table(path)
         columns = table.to_pydict()

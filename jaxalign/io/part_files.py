@@ -13,6 +13,7 @@ from typing import Any
 
 from jaxalign.errors import UsageError
 from jaxalign.io import output, source
+from jaxalign.model.input_files import is_endless
 
 FREE = ("versions",)  # entries that may differ: results do not depend on them
 ABSENT, WHOLE = "absent", "whole"
@@ -104,6 +105,8 @@ def read_json(path: str) -> dict:
     ------
     OSError, ValueError, RecursionError
     """
+    if is_endless(path):
+        raise ValueError("a device that has no end")
     with open(path, encoding="utf-8") as handle:
         content = json.load(handle)
     if not isinstance(content, dict):

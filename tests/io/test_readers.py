@@ -1,8 +1,13 @@
 """Every reader: any bytes are read, or refused with the file's name, and with the line
 where it is text. There is no other exception."""
 
+import importlib
+import inspect
 import json
 import os
+import pkgutil
+import re
+import sys
 import threading
 from contextlib import suppress
 from functools import partial
@@ -15,7 +20,19 @@ from hypothesis import strategies as st
 import jaxalign
 from jaxalign.errors import JaxalignError
 from jaxalign.homology import certificate
-from jaxalign.io import dataset, embeddings, families, fasta, name_table, source
+from jaxalign.io import (
+    airr,
+    arrow,
+    dataset,
+    embeddings,
+    families,
+    fasta,
+    fasta_blocks,
+    gene_tables,
+    name_table,
+    part_files,
+    source,
+)
 from jaxalign.model import matrix
 from jaxalign.model.alphabet import named_alphabet
 
@@ -26,6 +43,12 @@ HEAD = "HMMER3/f\nNAME  x\nLENG  1\nALPH  amino\nHMM  A\n  m->m\n"
 MODEL = f"{HEAD}{EQUAL}\n{MOVES}\n1 {EQUAL}\n{EQUAL}\n{MOVES}\n//\n"
 ABOUT = {"format": certificate.FORMAT, "definition": {}, "inputs": [], "parts": [],
          "worst": []}  # fmt: skip
+
+
+def read_receptors(path):
+    return None if not airr.is_table(path) else airr.read(path)
+
+
 # What reads, and a file that it reads.
 READERS = {
     "fasta": (lambda p: fasta.read(p, PROTEIN), b">a x\nMKV\n\n;c\n>b\nMK V\nAA\n"),
@@ -41,6 +64,11 @@ READERS = {
     "certificate": (certificate.read, json.dumps(ABOUT).encode()),
     "index": (jaxalign.open_database, None),
     "embeddings": (embeddings.read, None),
+    "blocks": (lambda p: [*fasta_blocks.read_blocks(p, PROTEIN)], b">a\nMK\n>b\nV\n"),
+    "receptors": (read_receptors, b"junction_aa\tlocus\nCASSF\tTRB\nCAW\tTRA\n"),
+    "genes": (gene_tables.read, b"gene\tcdr1\tcdr2\nA\tMK\tV\nB\tMR\tV\n"),
+    "distances": (gene_tables.distances, b"gene\tA\tB\nA\t0\t1\nB\t1\t0\n"),
+    "parquet": (arrow.read_rows, None),
 }
 ODD = [
     b"",
@@ -67,6 +95,10 @@ def content_of(name: str, folder) -> bytes:
     elif name == "embeddings":
         with open(path, "wb") as file:
             np.savez(file, a=np.ones((3, 2), np.float32))
+    elif name == "parquet":
+        pyarrow = pytest.importorskip("pyarrow.parquet")
+        rows = importlib.import_module("pyarrow").table({"name": ["a"], "part": ["x"]})
+        pyarrow.write_table(rows, path)
     else:
         return READERS[name][1]
     return path.read_bytes()
@@ -107,6 +139,40 @@ def test_any_bytes_are_read_or_refused(tmp_path, name, bounds):
     settled(given(st.lists(change, max_size=3), ends)(check))()
 
 
+def readers():
+    """Every function of the package that reads a file by its name."""
+    for module in pkgutil.walk_packages(jaxalign.__path__, "jaxalign."):
+        if not module.name.startswith(("jaxalign.io.", "jaxalign.model.", CERTIFICATE)):
+            continue
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if not (READS.fullmatch(name) and inspect.isfunction(value)):
+                continue
+            first = next(iter(inspect.signature(value).parameters), "")
+            if value.__module__ == module.name and first in ("path", "source"):
+                yield f"{module.name}.{name}", inspect.unwrap(value).__code__
+
+
+CERTIFICATE = "jaxalign.homology.certificate"
+READS = re.compile("read(_[a-z]+)*|load|open_[a-z]+|rows_of|distances|is_table")
+
+
+def test_every_reader_is_among_them(tmp_path):
+    """A new one is to have an example here."""
+    called = set()
+    for name in READERS:
+        path = tmp_path / "in.txt"
+        path.write_bytes(content_of(name, tmp_path))
+        sys.setprofile(lambda frame, *_: called.add(frame.f_code))
+        try:
+            READERS[name][0](str(path))
+        finally:
+            sys.setprofile(None)
+    # Of folders; test_fuzz.py has examples of them.
+    called |= {dataset.read_manifest.__code__, part_files.read_json.__code__}
+    lacking = [name for name, code in readers() if code not in called]
+    assert not lacking
+
+
 @pytest.mark.parametrize("name", [*READERS, "manifest"])
 def test_what_is_no_file(tmp_path, name):
     """Nothing, a folder, and a path that no file can have."""
@@ -123,7 +189,9 @@ def test_what_has_no_end(tmp_path, name):
     is; what of them is read ends the process where it has all memory."""
     (tmp_path / "link").symlink_to("/dev/urandom")
     for path in ("/dev/zero", "/dev/full", tmp_path / "link"):
-        with pytest.raises(JaxalignError, match="no end|is no index|unknown matrix"):
+        with pytest.raises(
+            JaxalignError, match="no end|no index|unknown matrix|such file"
+        ):
             READERS[name][0](str(path))
 
 
