@@ -93,6 +93,7 @@ def interpreted(given, s: Hard):
         ("int8", (5000, 40, 45), False, True),
         ("float16", (8, 30, 600), True, False),
         ("bfloat16", (8, 40, 33), False, False),
+        ("float32", (3, 30, 30), True, False),  # fewer pairs than warps
     ],
 )
 def test_lowers_for_cuda(dtype, shape, local, last_column):
@@ -101,6 +102,8 @@ def test_lowers_for_cuda(dtype, shape, local, last_column):
     reals = [like((batch, x), jnp.float32) for x in (4, m + 1, n + 1)]
     given = like(shape, dtype), *reals, like((batch, 3), jnp.int32)
     run = partial(kp.hard_paths, local=local, last_column=last_column)
+    paths = jax.eval_shape(run, given)
+    assert [x.shape for x in paths] == [(batch,)] * 5 + [(batch, m)]
     text = jax.jit(run).trace(given).lower(lowering_platforms=("cuda",)).as_text()
     assert text.count("mosaic_gpu") >= 2
 
