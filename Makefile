@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-all lint bench docs package clean
+.PHONY: demo test test-all test-kernels lint bench docs package clean
 
 demo: $(VENV)/installed
 	@$(BIN)/python -m jaxalign demo
@@ -25,10 +25,15 @@ test: $(VENV)/dev
 COMPILING := bits database edits pairs similarity triples
 ALL := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-test-all: $(VENV)/dev lint
+test-all: $(VENV)/dev lint test-kernels
 	$(ALL) -m "not gpu"
 	TEST_CORES=64 XLA_FLAGS=--xla_cpu_max_isa=AVX2 $(ALL) -m "not gpu"
 	TEST_CORES=1 XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 $(ALL) -m "not slow and not gpu" $(COMPILING:%=tests/%)
+
+# GPU kernels, compiled for six generations: needs no GPU, but JAX's plugin for CUDA 13.
+CUDA := $(VENV)-cuda
+test-kernels: $(CUDA)/installed
+	JAX_PLATFORMS=cpu $(CUDA)/bin/python -m pytest -q -n $(WORKERS) tests/kernels/test_targets.py
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -65,5 +70,10 @@ $(VENV)/dev: $(VENV)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@ $(VENV)/installed
 
+$(CUDA)/installed: pyproject.toml
+	test -d $(CUDA) || $(PYTHON) -m venv $(CUDA)
+	$(CUDA)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev,kernels]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) $(CUDA) build *.egg-info

@@ -54,6 +54,8 @@ _HOMES = {
     "NearLimits": "near.sums",
     "NearSizes": "near.sums",
     "NEAR_BLOCK": "near.sums",
+    "match_rows": "near.sums",
+    "MAX_EDIT_ROWS": "near.sums",
     "near_ends": "near.sums",
     "near_list": "near.sums",
     "AMPERE": "core.target",

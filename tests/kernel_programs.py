@@ -132,10 +132,13 @@ def similarity_programs(target: Target):
 def near_programs():
     rows = kp.NearRows(array(2**15), array(2**14, 8))
     limits = kp.NearLimits(array(2**14), array(2**14), array(2**10))
-    given = rows, rows, limits, kp.NearSizes(*[array()] * 5)
+    given = rows, rows, limits, kp.NearSizes(*[array()] * 6)
     yield "near-ends", kp.near_ends, given
     ends = array(near.threads_of(rows))
     yield "near-list", partial(kp.near_list, room=2**16), (*given, ends, array())
+    queries = kp.NearRows(rows.codes, array(2**14, 32))
+    given = queries, rows, limits, kp.NearSizes(*[array()] * 6)
+    yield "near-edits", partial(kp.near_ends, edits=True), given
 
 
 def programs(target: Target):

@@ -26,7 +26,8 @@ from jaxalign.repertoire.dp.compositions import (
     merged_kinds,
 )
 from jaxalign.repertoire.edges import EdgeList
-from jaxalign.repertoire.rectangles import Machine, Rectangle
+from jaxalign.repertoire.rectangles import EditDistances, Machine, Rectangle
+from jaxalign.runtime.pipeline import in_threads
 
 WORDS = 2
 PAIRS_AT_ONCE = 2**20
@@ -156,10 +157,13 @@ class Comparer:
         if len(i):
             distance = self.distances(i, j)
             near = distance <= self.cutoff
-            i, j = i[near], j[near]
-            if self.one_set:
-                i, j = np.minimum(i, j), np.maximum(i, j)
-            self.edges.add(i, j, distance[near])
+            self.add(i[near], j[near], distance[near])
+
+    def add(self, i: np.ndarray, j: np.ndarray, distance: np.ndarray) -> None:
+        """Add pairs that are near."""
+        if self.one_set:
+            i, j = np.minimum(i, j), np.maximum(i, j)
+        self.edges.add(i, j, distance)
 
     def finish(self) -> None:
         self.compare(*self.waiting.rest())
@@ -173,33 +177,87 @@ def add_near(
     edges: EdgeList,
     machine: Machine,
     at_once: bool = False,
+    edits: bool = False,
 ) -> None:
     """Add the pairs within the cutoff: i < j of one set, (i of a, j of b) of two.
 
     at_once : whether distances are asked for pairs of two lengths at a time
+    edits : whether they are edit distances, which a GPU can compute itself
     """
     compare = Comparer(distances, bound.cutoff, edges, b is None, at_once, Waiting())
-    rectangles = list(_rectangles(a, b, bound, compare))
+    making = _rectangles(a, b, bound, compare, edits)
+    rectangles = in_threads(lambda make: make(), making, machine.threads)
     check_all(rectangles, machine.threads, machine.devices)
     compare.finish()
 
 
 def _rectangles(
-    a: LengthClasses, b: LengthClasses | None, bound: Bound, compare: Comparer
-) -> Iterator[Rectangle]:
+    a: LengthClasses,
+    b: LengthClasses | None,
+    bound: Bound,
+    compare: Comparer,
+    edits: bool,
+) -> Iterator[Callable[[], Rectangle]]:
+    """Functions that make a rectangle of two lengths each."""
     queries_words = bound.words(a.sequences)
     targets_words = queries_words if b is None else bound.words(b.sequences)
-    for length, queries in a.members.items():
-        for other, targets in (b or a).members.items():
+    for length in a.members:
+        for other in (b or a).members:
             limit = int(bound.limits(np.array(abs(other - length))))
             if limit >= 0 and (b is not None or other >= length):
-                yield Rectangle(
-                    queries_words[:, queries],
-                    targets_words[:, targets],
-                    np.full(len(targets), limit, np.int32),
-                    b is None and other == length,
-                    partial(_check, queries, targets, compare),
+                sides = (
+                    _Side(a, length, queries_words),
+                    _Side(b or a, other, targets_words),
                 )
+                yield partial(_rectangle, *sides, limit, compare, edits)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The sequences of a length, and the words of all."""
+
+    classes: LengthClasses
+    length: int
+    all_words: np.ndarray
+
+    @property
+    def members(self) -> np.ndarray:
+        return self.classes.members[self.length]
+
+    @property
+    def words(self) -> np.ndarray:
+        return self.all_words[:, self.members]
+
+    @property
+    def letters(self) -> np.ndarray:
+        """uint8 (sequences, length)."""
+        sequences = self.classes.sequences
+        places = sequences.offsets[self.members][:, None] + np.arange(self.length)
+        return sequences.codes[places]
+
+
+def _rectangle(
+    a: _Side, b: _Side, limit: int, compare: Comparer, edits: bool
+) -> Rectangle:
+    """The sequences of two lengths against each other."""
+    sides, count = (a.members, b.members), len(b.members)
+    distances = None
+    if edits:
+        left = np.full(count, compare.cutoff, np.int32)
+        add = partial(_add, *sides, compare)
+        distances = EditDistances(a.letters, b.letters, left, add)
+    return Rectangle(
+        a.words,
+        b.words,
+        np.full(count, limit, np.int32),
+        compare.one_set and a.length == b.length,
+        partial(_check, *sides, compare),
+        edits=distances,
+    )
+
+
+def _add(queries, targets, compare: Comparer, q, t, distance) -> None:
+    compare.add(queries[q], targets[t], distance)
 
 
 def _check(queries, targets, compare: Comparer, q, t) -> None:

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.repertoire.rectangles import PositionSums, Rectangle, padded
+from jaxalign.repertoire.rectangles import (
+    EditDistances,
+    PositionSums,
+    Rectangle,
+    padded,
+)
 from jaxalign.runtime.lengths import bucket
 
 LEAST_ROOM, MAX_ROOM = 2**14, 2**20  # rows of an array
@@ -17,12 +22,16 @@ LEAST_LIST = 2**12  # pairs that come to the host
 # Near pairs of a call: their places are int32.
 MAX_NEAR = 2**30
 TABLE_LETTERS = 32  # of the kernels
+MAX_EDIT_ROWS = 32  # letters of a query of edit distances
 NO_LETTER = TABLE_LETTERS - 1  # beyond a row
+STATIC = "room", "edits"  # arguments of the kernels
 Piece = Callable[[], None]
 
 
 def takes(one: Rectangle) -> bool:
     """Whether the kernels compute the distances of a rectangle."""
+    if one.edits is not None:
+        return one.edits.x.shape[1] <= MAX_EDIT_ROWS
     return one.sums is not None and len(one.sums.table) <= NO_LETTER
 
 
@@ -67,16 +76,21 @@ class _Part:
         return slice(self.at, self.at + self.room)
 
     @property
-    def sums(self) -> PositionSums:
-        assert self.one.sums is not None
-        return self.one.sums
+    def distances(self) -> PositionSums | EditDistances:
+        distances = self.one.edits or self.one.sums
+        assert distances is not None
+        return distances
+
+    @property
+    def edits(self) -> bool:
+        return self.one.edits is not None
 
     @property
     def triangle(self) -> bool:
         return self.one.triangle and self.first == self.at
 
     def rows(self, kernels: Any, codes: np.ndarray, letters: np.ndarray) -> Any:
-        """``NearRows`` of one side."""
+        """``NearRows`` of one side, four letters a word."""
         width = -(-max(letters.shape[1], 1) // LETTER_BYTES) * LETTER_BYTES
         wide = np.full((self.room, width), NO_LETTER, np.uint8)
         wide[: len(letters), : letters.shape[1]] = letters
@@ -88,17 +102,20 @@ class _Part:
     def limits(self, kernels: Any) -> Any:
         """``NearLimits``; two places beyond a row have no distance."""
         table = np.zeros((TABLE_LETTERS,) * 2, np.int32)
-        letters = len(self.sums.table)
-        table[:letters, :letters] = self.sums.table
-        some = self.one.limits[self.targets][None], self.sums.left[self.targets][None]
+        if self.one.sums is not None:
+            letters = len(self.one.sums.table)
+            table[:letters, :letters] = self.one.sums.table
+        left = self.distances.left[self.targets]
+        some = self.one.limits[self.targets][None], left[None]
         sides = (padded(x.astype(np.int32), self.room, -1)[0] for x in some)
         return kernels.NearLimits(*sides, table.reshape(-1))
 
     def sizes(self, kernels: Any, first: int, last: int) -> Any:
         """``NearSizes`` of some of the queries."""
         targets = min(self.room, self.one.targets.shape[1] - self.at)
-        words = -(-self.sums.x.shape[1] // 4)
-        numbers = first, last, targets, int(self.triangle), words
+        rows, letters = self.distances.x.shape[1], self.distances.y.shape[1]
+        words = letters if self.edits else -(-rows // 4)
+        numbers = first, last, targets, int(self.triangle), words, rows
         return kernels.NearSizes(*map(np.int32, numbers))
 
 
@@ -106,17 +123,19 @@ def _check(part: _Part, kernels: Any, device: Any) -> None:
     """Add the near pairs of a part."""
     import jax
 
-    one, sums = part.one, part.sums
+    from jaxalign.runtime.programs import stored
+
+    one, distances = part.one, part.distances
+    x, y = distances.x[part.queries], distances.y[part.targets]
     with jax.default_device(device):
-        arrays = jax.device_put(
-            (
-                part.rows(kernels, one.queries[:, part.queries], sums.x[part.queries]),
-                part.rows(kernels, one.targets[:, part.targets], sums.y[part.targets]),
-                part.limits(kernels),
-            )
-        )
-        count = min(part.room, one.queries.shape[1] - part.first)
-        _list(part, kernels, arrays, 0, count)
+        queries = part.rows(kernels, one.queries[:, part.queries], x)
+        targets = part.rows(kernels, one.targets[:, part.targets], y)
+        given = queries, targets, part.limits(kernels)
+        queries, *others = jax.device_put(given)
+        if part.edits:
+            match = stored(kernels.match_rows)(queries.letters)
+            queries = queries._replace(letters=match)
+        _list(part, kernels, (queries, *others), 0, len(x))
 
 
 def _list(part: _Part, kernels: Any, arrays: Any, first: int, last: int) -> None:
@@ -125,20 +144,21 @@ def _list(part: _Part, kernels: Any, arrays: Any, first: int, last: int) -> None
     from jaxalign.runtime.programs import stored
 
     sizes = part.sizes(kernels, first, last)
-    ends, total = stored(kernels.near_ends)(*arrays, sizes)
+    ends, total = stored(kernels.near_ends, STATIC)(*arrays, sizes, edits=part.edits)
     total = float(total)
     if total > MAX_NEAR:
         half = (first + last) // 2
         _list(part, kernels, arrays, first, half)
         _list(part, kernels, arrays, half, last)
         return
-    write = stored(kernels.near_list, ("room",))
+    write = stored(kernels.near_list, STATIC)
+    options = {"room": LIST_ROOM, "edits": part.edits}
     for start in range(0, int(total), LIST_ROOM):
-        pairs = write(*arrays, sizes, ends, np.int32(start), room=LIST_ROOM)
+        pairs = write(*arrays, sizes, ends, np.int32(start), **options)
         count = min(int(total) - start, LIST_ROOM)
         most = min(bucket(count, 4, LEAST_LIST), LIST_ROOM)
-        query, target, total_sum = np.asarray(_some()(pairs, most=most))[:, :count]
-        part.sums.add(query + part.first, target + part.at, total_sum)
+        query, target, distance = np.asarray(_some()(pairs, most=most))[:, :count]
+        part.distances.add(query + part.first, target + part.at, distance)
 
 
 @cache

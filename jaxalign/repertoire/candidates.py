@@ -48,7 +48,7 @@ def check_all(
 def _pieces(rectangles, devices: tuple[Any, ...]) -> Iterator[Callable[[], None]]:
     """Functions that check a part of a rectangle each."""
     devices = devices or (first_device(),)
-    kernels = None if on_host(devices[0]) else _kernels()
+    kernels = _kernels() if has_kernels(devices) else None
     room = by_kernels.room_of(rectangles) if kernels else 0
     for one in rectangles:
         if one.pairs <= MAX_LISTED:
@@ -60,6 +60,12 @@ def _pieces(rectangles, devices: tuple[Any, ...]) -> Iterator[Callable[[], None]
             yield from by_kernels.pieces(one, devices, kernels, room)
         else:
             yield from on_device.pieces(one, devices)
+
+
+def has_kernels(devices: tuple[Any, ...]) -> bool:
+    """Whether kernels compare pairs on the devices."""
+    device = next(iter(devices), None) or first_device()
+    return not on_host(device) and _kernels() is not None
 
 
 def _kernels() -> Any:

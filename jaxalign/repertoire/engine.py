@@ -14,7 +14,7 @@ from jaxalign.pairs.options import PairOptions
 from jaxalign.repertoire import by_composition, by_deletion, by_position
 from jaxalign.repertoire.by_composition import LetterCosts
 from jaxalign.repertoire.by_position import LengthClasses
-from jaxalign.repertoire.candidates import check_all
+from jaxalign.repertoire.candidates import check_all, has_kernels
 from jaxalign.repertoire.dp.banded import banded_scores
 from jaxalign.repertoire.edges import EdgeList, Edges, least, no_edges
 from jaxalign.repertoire.metrics import LETTERS, letter_scores
@@ -25,6 +25,8 @@ from jaxalign.runtime.pipeline import in_threads
 # To make, sort and compare a variant takes as long as so many pairs, of which some have
 # enough letters in common to be compared.
 VARIANT_PAIRS = 4
+# Pairs of a job of edit distances that a GPU compares, all with all.
+LEAST_OF_KERNELS, MOST_OF_KERNELS = 2**26, 2**46
 PAIRS_ALIGNED_AT_ONCE = 2**20
 
 
@@ -73,7 +75,9 @@ def _add_edits(
     both = chained(a.sequences, b and b.sequences)
     first, many = len(a.sequences), len(both)
     pairs = first * (many - first) if b else many * (many - 1) // 2
-    if by_deletion.variant_count(both.lengths, cutoff) * VARIANT_PAIRS < pairs:
+    kernels = pairs > LEAST_OF_KERNELS and has_kernels(machine.devices)
+    variants = by_deletion.variant_count(both.lengths, cutoff)
+    if not (kernels and pairs <= MOST_OF_KERNELS) and variants * VARIANT_PAIRS < pairs:
         join = by_deletion.Join(both, first if b else None, cutoff)
         by_deletion.add_near(join, edges, machine.threads, machine.budget)
         return
@@ -83,7 +87,7 @@ def _add_edits(
         return edit_distances(both, i, j + first if b else j, 1)
 
     bound = by_composition.best_bound(costs, cutoff, a.sequences)
-    by_composition.add_near(a, b, bound, distances, edges, machine)
+    by_composition.add_near(a, b, bound, distances, edges, machine, edits=kernels)
 
 
 def _add_aligned(

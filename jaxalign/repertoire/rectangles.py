@@ -40,6 +40,25 @@ class PositionSums:
 
 
 @dataclass(frozen=True, eq=False)
+class EditDistances:
+    """Edit distances of a rectangle, for a GPU that computes them itself.
+
+    Attributes
+    ----------
+    x, y : uint8 (queries, letters), uint8 (targets, letters)
+    left : int (targets,)
+        The largest distance of a near pair.
+    add : function
+        Takes the rows of near pairs, and their distances.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    left: np.ndarray
+    add: Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+
+
+@dataclass(frozen=True, eq=False)
 class Rectangle:
     """Some rows against others.
 
@@ -54,6 +73,8 @@ class Rectangle:
         Takes the rows of pairs that may be near.
     sums : PositionSums or None
         Where distances are these: a GPU computes them itself.
+    edits : EditDistances or None
+        The same of edit distances.
     """
 
     queries: np.ndarray
@@ -62,6 +83,7 @@ class Rectangle:
     triangle: bool
     check: Check
     sums: PositionSums | None = None
+    edits: EditDistances | None = None
 
     @property
     def pairs(self) -> int:

@@ -1,9 +1,11 @@
-"""Pairs of rows of letters whose sums over the positions are small: counted, listed.
+"""Pairs of rows of letters whose distance is small: counted, then listed.
 
-A row has a *code* of two words, so that the codes of two rows differ in few bits where
-the sum of a table over their positions is small. Each thread has four targets. It takes
-them through the queries of its program: XOR and population counts decide on nearly all
-pairs, and the sums of the others are added up, a warp together.
+A distance is the sum of a table over the positions, or an edit distance. A row has a
+*code* of two words, so that the codes of two rows differ in few bits where their
+distance is small. Each thread has four targets. It takes them through the queries of
+its program: XOR and population counts decide on nearly all pairs, and the distances of
+the others are computed, a warp together. Edit distances have a bit for each letter of
+the query (Myers 1999, in the form of Hyyrö 2003).
 
 Pairs are rare, and no room is left for those that are not: one launch counts those of
 every thread, and another one, which does the same work, writes each pair in its place.
@@ -26,21 +28,24 @@ TABLE_WORDS = TABLE_LETTERS**2
 TARGETS = 4  # of a thread
 NEAR_BLOCK = TARGETS * THREADS  # targets of a program
 CHUNKS = 32  # of the queries: programs side by side
-PAIR_WORDS = 3  # query, target, sum
+PAIR_WORDS = 3  # query, target, distance
+MAX_EDIT_ROWS = 32  # letters of a query, for edit distances
 
 
 class NearRows(NamedTuple):
     """Rows of one side, int32; R rows, a multiple of ``NEAR_BLOCK``."""
 
     codes: jax.Array  # (R * 2,): the words of a row side by side
-    letters: jax.Array  # (R, W): four letters a word, those of a row side by side
+    # (R, W): four letters a word, those of a row side by side; of queries, for edit
+    # distances, (R, 32): ``match_rows``
+    letters: jax.Array
 
 
 class NearLimits(NamedTuple):
     """The figure by which a pair is near, int32."""
 
     bits: jax.Array  # (R,): how many bits of codes may differ, of each target; -1: none
-    sums: jax.Array  # (R,): the largest sum, of each target
+    sums: jax.Array  # (R,): the largest distance, of each target
     table: jax.Array  # (32 * 32,): the summand of query letter a, target letter b
 
 
@@ -51,29 +56,48 @@ class NearSizes(NamedTuple):
     last: jax.Array
     targets: jax.Array
     triangle: jax.Array  # 1 where both sides are the same rows: targets after queries
-    words: jax.Array  # of letters that are compared
+    words: jax.Array  # of letters that are compared; edits: letters of a target
+    rows: jax.Array  # edits: letters of a query
 
 
-@partial(jax.jit, static_argnames=("interpret",))
+@jax.jit
+def match_rows(letters: jax.Array):
+    """Match words, int32 (R, 32): bit k of column c says that letter k of a row is c.
+
+    letters : int32 (R, W), of ``NearRows``; up to 32 letters, and 31 beyond the last
+    """
+    codes = jnp.arange(TABLE_LETTERS - 1, dtype=jnp.int32)[None]
+    match = jnp.zeros((letters.shape[0], TABLE_LETTERS - 1), jnp.int32)
+    for k in range(min(letters.shape[1] * LETTERS_OF_WORD, MAX_EDIT_ROWS)):
+        word, place = divmod(k, LETTERS_OF_WORD)
+        letter = (letters[:, word : word + 1] >> (8 * place)) & 255
+        match |= jnp.where(letter == codes, jnp.int32(1) << k, 0)
+    return jnp.pad(match, ((0, 0), (0, 1)))
+
+
+@partial(jax.jit, static_argnames=("edits", "interpret"))
 def near_ends(
     queries: NearRows,
     targets: NearRows,
     limits: NearLimits,
     sizes: NearSizes,
     *,
+    edits: bool = False,
     interpret: Any = None,
 ):
     """Where the pairs of each thread end in the list of all: int32 (threads,), and how
-    many pairs there are, float32: the list may be longer than int32 can count."""
+    many pairs there are, float32: the list may be longer than int32 can count.
+
+    edits : static, whether distances are edit distances
+    """
     shape = jax.ShapeDtypeStruct((threads_of(targets),), jnp.int32)
     numbers = jnp.stack([*sizes, jnp.int32(0)])
-    (counts,) = _run(
-        (numbers, *queries, *targets, *limits), [shape], targets, False, interpret
-    )
+    arrays = numbers, *queries, *targets, *limits
+    (counts,) = _run(arrays, [shape], targets, False, edits, interpret)
     return jnp.cumsum(counts), counts.astype(jnp.float32).sum()
 
 
-@partial(jax.jit, static_argnames=("room", "interpret"))
+@partial(jax.jit, static_argnames=("room", "edits", "interpret"))
 def near_list(
     queries: NearRows,
     targets: NearRows,
@@ -83,19 +107,20 @@ def near_list(
     first: jax.Array,
     *,
     room: int,
+    edits: bool = False,
     interpret: Any = None,
 ):
-    """Queries, targets and sums of pairs from the ``first`` on, int32 (3, room); places
-    beyond the last pair may hold anything.
+    """Queries, targets and distances of pairs from the ``first`` on, int32 (3, room);
+    places beyond the last pair may hold anything.
 
     ends : of ``near_ends``
-    room : static
+    room, edits : static
     """
     numbers = jnp.stack([*sizes, jnp.asarray(first, jnp.int32)])
     shapes = [jax.ShapeDtypeStruct((room,), jnp.int32)] * PAIR_WORDS
     starts = jnp.pad(ends[:-1], (1, 0))
     arrays = numbers, *queries, *targets, *limits, starts
-    return jnp.stack(_run(arrays, shapes, targets, True, interpret))
+    return jnp.stack(_run(arrays, shapes, targets, True, edits, interpret))
 
 
 def threads_of(targets: NearRows) -> int:
@@ -103,10 +128,11 @@ def threads_of(targets: NearRows) -> int:
     return targets.codes.shape[0] // CODE_WORDS // TARGETS * CHUNKS
 
 
-def _run(arrays, shapes, targets: NearRows, write: bool, interpret: Any):
+def _run(arrays, shapes, targets: NearRows, write: bool, edits: bool, interpret: Any):
     blocks = targets.codes.shape[0] // CODE_WORDS // NEAR_BLOCK
-    stride = targets.letters.shape[1]
-    about = {"write": write, "stride": stride, "plain": interpret is not None}
+    strides = arrays[2].shape[1], targets.letters.shape[1]
+    about = {"write": write, "edits": edits, "strides": strides}
+    about["plain"] = interpret is not None
     body = partial(_near_program, **about)
     arrays = [x.reshape(-1) for x in arrays]
     scratch = [plgpu.SMEM((TABLE_WORDS,), jnp.int32)]
@@ -122,8 +148,9 @@ class _View(NamedTuple):
     y: Any
     sums: Any
     table: Any
-    stride: int  # words of a row of letters
-    words: Any  # of these that are compared
+    strides: tuple[int, int]  # words of a row of x, and of y
+    words: Any  # as of ``NearSizes``
+    rows: Any
     after: Any  # 1 where a target has to follow its query
     places: tuple
     codes: tuple
@@ -132,14 +159,16 @@ class _View(NamedTuple):
 
 def _near_program(
     numbers, x_codes, x_letters, y_codes, y_letters, bits, sums, table, *refs,
-    write: bool, stride: int, plain: bool,
+    write: bool, edits: bool, strides: tuple[int, int], plain: bool,
 ):  # fmt: skip
     """The queries of a chunk against the targets of a block."""
     th = Threads(plain)
     starts, out = (refs[0], refs[1:-1]) if write else (None, refs[:-1])
     block, chunk = lax.axis_index("block"), lax.axis_index("chunk")
     shared, thread = _shared_table(th, table, refs[-1]), th.index()
-    start, stop, targets, triangle, words, skipped = (numbers[k] for k in range(6))
+    start, stop, targets, triangle, words, rows, skipped = (
+        numbers[k] for k in range(7)
+    )
     begin = block * NEAR_BLOCK
     each = lax.div(stop - start + CHUNKS - 1, jnp.int32(CHUNKS))
     start = start + chunk * each
@@ -150,8 +179,9 @@ def _near_program(
     places = tuple(thread + (begin + k * THREADS) for k in range(TARGETS))
     codes = tuple(th.load(y_codes, CODE_WORDS * t, CODE_WORDS) for t in places)
     limits = tuple(th.load(bits, t)[0] for t in places)
-    about = x_letters, y_letters, sums, shared, stride, words, th.splat(triangle)
-    view = _View(th, *about, places, codes, limits)
+    about = x_letters, y_letters, sums, shared, strides, words, rows
+    view = _View(th, *about, th.splat(triangle), places, codes, limits)
+    distance = _edits if edits else _sum
     slot = (block * CHUNKS + chunk) * THREADS + thread
     first = th.load(starts, slot)[0] - skipped if write else th.splat(0)
     add = partial(_listed, th, out) if write else _counted
@@ -165,7 +195,7 @@ def _near_program(
         most = left[0]
         for other in left[1:]:
             most = jnp.maximum(most, other)
-        look = partial(_look, view, query, left, add)
+        look = partial(_look, view, query, left, distance, add)
         return _once(th.any(_not_negative(th, most)), look, place)
 
     place = lax.fori_loop(jnp.minimum(start, last), last, step, first)
@@ -193,35 +223,64 @@ def _once(flag: jax.Array, function: Any, state: jax.Array):
     return lax.while_loop(lambda carry: carry[0] != 0, one, begin)[1]
 
 
-def _look(view: _View, query, left, add, place):
+def _look(view: _View, query, left, distance, add, place):
     """Add the pairs of a query with the targets of this thread that are near."""
     for target, bits in zip(view.places, left, strict=True):
         near = _not_negative(view.th, bits)
         before = (target <= query).astype(jnp.int32) & view.after
         near = near & ~before
-        look = partial(_sum, view, query, target, near, add)
+        look = partial(_compare, view, query, target, near, distance, add)
         place = _once(view.th.any(near), look, place)
     return place
 
 
-def _sum(view: _View, query, target, near, add, place):
-    """Add a pair of each thread with ``near`` whose sum is small."""
+def _compare(view: _View, query, target, near, distance, add, place):
+    """Add a pair of each thread with ``near`` whose distance is small."""
+    th = view.th
+    total = distance(view, query, target)
+    (most,) = th.load(view.sums, target)
+    hit = near & (total <= most).astype(jnp.int32)
+    return add(place, hit, (th.splat(query), target, total))
+
+
+def _sum(view: _View, query, target):
+    """The sum of the table over the positions."""
     th = view.th
 
     def four(word, total):
         at = th.splat(word)
-        (x,) = th.load(view.x, at, base=query, stride=view.stride)
-        (y,) = th.load(view.y, at, base=target, stride=view.stride)
+        (x,) = th.load(view.x, at, base=query, stride=view.strides[0])
+        (y,) = th.load(view.y, at, base=target, stride=view.strides[1])
         for k in range(LETTERS_OF_WORD):
             a = th.shift_right(x, 8 * k) & 255
             b = th.shift_right(y, 8 * k) & 255
             total = total + th.load(view.table, a * TABLE_LETTERS + b)[0]
         return total
 
-    total = lax.fori_loop(jnp.int32(0), view.words, four, th.splat(0))
-    (most,) = th.load(view.sums, target)
-    hit = near & (total <= most).astype(jnp.int32)
-    return add(place, hit, (th.splat(query), target, total))
+    return lax.fori_loop(jnp.int32(0), view.words, four, th.splat(0))
+
+
+def _edits(view: _View, query, target):
+    """The edit distance: a column of differences goes through the target's letters."""
+    th = view.th
+    last = th.splat(view.rows - 1)
+
+    def letter(k, state):
+        rises, falls, total = state
+        at = th.splat(lax.div(k, jnp.int32(LETTERS_OF_WORD)))
+        (four,) = th.load(view.y, at, base=target, stride=view.strides[1])
+        code = lax.shift_right_logical(four, th.splat(8 * (k & 3))) & 31
+        (match,) = th.load(view.x, code, base=query, stride=view.strides[0])
+        diagonal = (((match & rises) + rises) ^ rises) | match | falls
+        up = falls | ~(diagonal | rises)
+        down = rises & diagonal
+        total = total + (lax.shift_right_logical(up, last) & 1)
+        total = total - (lax.shift_right_logical(down, last) & 1)
+        up = (up << 1) | 1
+        return (down << 1) | ~(diagonal | up), up & diagonal, total
+
+    begin = th.splat(-1), th.splat(0), th.splat(view.rows)
+    return lax.fori_loop(jnp.int32(0), view.words, letter, begin)[2]
 
 
 def _counted(place, hit, _):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import receptor_oracle
 from kernel_cases import inside_arrays, values
 
 from kernels_pallas.core import mosaic
@@ -52,7 +53,7 @@ def test_near_pairs_are_those_of_numpy(monkeypatch, triangle, positions):
         padded(bits, -1), padded(most, -1), jnp.asarray(wide.reshape(-1))
     )
     first, last = 1, len(x)
-    numbers = first, last, len(y), int(triangle), -(-positions // 4)
+    numbers = first, last, len(y), int(triangle), -(-positions // 4), 0
     given = near_rows(x), near_rows(y), limits, sums.NearSizes(*map(jnp.int32, numbers))
 
     one, other = (codes_of(rows).view(np.uint32) for rows in (x, y))
@@ -78,13 +79,52 @@ def test_near_pairs_are_those_of_numpy(monkeypatch, triangle, positions):
     assert {*map(tuple, listed.T.tolist())} == expected
 
 
+@values
+@pytest.mark.slow
+def test_edit_distances(monkeypatch):
+    """All pairs of two lengths, the longest query of 32 letters."""
+    monkeypatch.setattr(sums, "CHUNKS", 2)
+    draw = np.random.default_rng(3)
+    x = draw.integers(0, 3, (3, sums.MAX_EDIT_ROWS), np.uint8)
+    y = draw.integers(0, 3, (150, 29), np.uint8)
+    y[::2] = np.delete(x[draw.integers(0, 3, 75)], [4, 20, 31], axis=1)
+    y[::6, 7:19] = draw.integers(0, 3, (25, 12))
+    every = np.full(len(y), 64), np.full(len(y), 9)
+    limits = sums.NearLimits(
+        padded(every[0], -1), padded(every[1], -1), jnp.zeros(1024, jnp.int32)
+    )
+    wide = np.full((ROOM, 32), 31, np.uint8)
+    wide[: len(x)] = x
+    match = sums.match_rows(jnp.asarray(wide.view("<i4")))
+    queries = sums.NearRows(jnp.zeros(2 * ROOM, jnp.int32), match)
+    targets = near_rows(y)._replace(codes=queries.codes)
+    numbers = 0, len(x), len(y), 0, y.shape[1], x.shape[1]
+    given = queries, targets, limits, sums.NearSizes(*map(jnp.int32, numbers))
+    texts = [["".join("ACG"[c] for c in row) for row in side] for side in (x, y)]
+    distances = [
+        [receptor_oracle.levenshtein(a, b) for b in texts[1]] for a in texts[0]
+    ]
+    expected = {
+        (i, j, d)
+        for i, row in enumerate(distances)
+        for j, d in enumerate(row)
+        if d <= 9
+    }
+    assert {3, 9} <= {d for *_, d in expected}
+    options = {"edits": True, "interpret": mosaic.interpreter()}
+    ends, count = sums.near_ends(*given, **options)
+    assert int(count) == len(expected)
+    pairs = sums.near_list(*given, ends, 0, room=len(expected), **options)
+    assert {*map(tuple, inside_arrays(pairs).T.tolist())} == expected
+
+
 def test_it_lowers_to_mosaic_for_a_gpu():
     def array(*shape):
         return jax.ShapeDtypeStruct(shape, jnp.int32)
 
     rows = sums.NearRows(array(2 * ROOM), array(ROOM, 8))
     limits = sums.NearLimits(array(ROOM), array(ROOM), array(1024))
-    given = rows, rows, limits, sums.NearSizes(*[array()] * 5)
+    given = rows, rows, limits, sums.NearSizes(*[array()] * 6)
     ends = array(sums.threads_of(rows))
     for run, more in ((sums.near_ends, ()), (sums.near_list, (ends, array()))):
         options = {"room": 64} if more else {}

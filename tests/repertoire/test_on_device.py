@@ -43,32 +43,51 @@ def tile(request, on_gpu, monkeypatch):
 # By the kernels, which plain ``jnp`` stands for (``tests/kernels/test_near.py``)
 
 
-def near(queries, targets, limits, sizes):
-    """bool (R, R), and sums: near pairs of two ``NearRows``."""
+def near(queries, targets, limits, sizes, edits):
+    """bool (R, R), and distances: near pairs of two ``NearRows``."""
     x, y = (side.codes.reshape(-1, 2) for side in (queries, targets))
     differ = jax.lax.population_count(x[:, None] ^ y[None]).sum(-1)
-    x, y = (
-        jax.lax.bitcast_convert_type(side.letters, jnp.uint8).reshape(len(x), -1)
-        for side in (queries, targets)
-    )
-    counted = (jnp.arange(x.shape[1]) < 4 * sizes.words)[None, None]
-    place = x[:, None].astype(jnp.int32) * 32 + y[None].astype(jnp.int32)
-    total = jnp.where(counted, limits.table[place], 0).sum(-1)
+    shape = jax.ShapeDtypeStruct(differ.shape, jnp.int32)
+    distances = edit_table if edits else sum_table
+    given = queries.letters, targets.letters, limits.table, sizes
+    total = jax.pure_callback(distances, shape, *given)
     q, t = jnp.arange(len(x))[:, None], jnp.arange(len(y))[None]
     here = (q >= sizes.first) & (q < sizes.last) & (t < sizes.targets)
     here &= (differ <= limits.bits[None]) & (total <= limits.sums[None])
     return here & ((t > q) | (sizes.triangle == 0)), total
 
 
-@jax.jit
-def near_ends(*given):
-    counts = near(*given)[0].sum(1)
+def sum_table(x, y, table, sizes):
+    """Sums of the table over the positions, of all pairs."""
+    x, y = (
+        np.asarray(side).view(np.uint8)[:, : 4 * int(sizes.words)] for side in (x, y)
+    )
+    place = x[:, None].astype(np.int32) * 32 + y[None]
+    return np.asarray(table)[place].sum(-1).astype(np.int32)
+
+
+def edit_table(match, y, _, sizes):
+    """Edit distances of all pairs; queries are match words."""
+    match = np.asarray(match)
+    queries = [
+        [next((c for c in range(31) if row[c] >> k & 1), 31) for k in range(sizes.rows)]
+        for row in match.tolist()
+    ]
+    targets = np.asarray(y).view(np.uint8)[:, : int(sizes.words)].tolist()
+    words = [["".join(map(chr, row)) for row in side] for side in (queries, targets)]
+    return np.array([[oracle.levenshtein(a, b) for b in words[1]] for a in words[0]],
+                    np.int32)  # fmt: skip
+
+
+@partial(jax.jit, static_argnames="edits")
+def near_ends(*given, edits):
+    counts = near(*given, edits)[0].sum(1)
     return jnp.cumsum(counts), counts.sum().astype(jnp.float32)
 
 
-@partial(jax.jit, static_argnames="room")
-def near_list(queries, targets, limits, sizes, ends, first, *, room):
-    here, total = near(queries, targets, limits, sizes)
+@partial(jax.jit, static_argnames=("room", "edits"))
+def near_list(queries, targets, limits, sizes, ends, first, *, room, edits):
+    here, total = near(queries, targets, limits, sizes, edits)
     q, t = jnp.nonzero(here, size=here.size)
     pairs = jnp.pad(jnp.stack([q, t, total[q, t]]), ((0, 0), (0, room)))
     return jax.lax.dynamic_slice_in_dim(pairs.astype(jnp.int32), first, room, 1)
@@ -76,7 +95,7 @@ def near_list(queries, targets, limits, sizes, ends, first, *, room):
 
 PLAIN = SimpleNamespace(
     NearRows=kp.NearRows, NearLimits=kp.NearLimits, NearSizes=kp.NearSizes,
-    near_ends=near_ends, near_list=near_list,
+    near_ends=near_ends, near_list=near_list, match_rows=kp.match_rows,
 )  # fmt: skip
 
 
@@ -89,11 +108,17 @@ def by_plain_kernels(request, on_gpu, monkeypatch):
     monkeypatch.setattr(by_kernels, "LIST_ROOM", listed)
     monkeypatch.setattr(by_kernels, "LEAST_LIST", 4)
     monkeypatch.setattr(by_kernels, "MAX_NEAR", most)
+    monkeypatch.setattr(engine, "LEAST_OF_KERNELS", 0)
 
 
-@pytest.mark.parametrize("options", [{}, {"fixed_gap": False, "cutoff": 30}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"fixed_gap": False, "cutoff": 30}, {"metric": "levenshtein", "cutoff": 3}],
+    ids=str,
+)
 def test_edges_by_kernels(by_plain_kernels, options):
-    texts = oracle.receptors(70, seed=9, lengths=(8, 24))
+    edits = "metric" in options
+    texts = oracle.receptors(*(24, 9, (9, 12)) if edits else (70, 9, (8, 24)))
     ours = jaxalign.repertoire_graph(texts, **options).edges
     candidates.on_host = lambda device: True  # undone by the fixture
     expected = jaxalign.repertoire_graph(texts, **options).edges
