@@ -34,6 +34,8 @@ from kernels_pallas.pairs import config
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKED = [kind for kind in KINDS if kind[1]]
+GOLDEN_TABLE = json.loads(GOLDEN.read_text())
+SPILLED = 32  # bytes of a thread: so many more spills may come of a new compiler
 slow = pytest.mark.slow
 
 
@@ -218,7 +220,7 @@ def test_profiles_fit_the_shared_memory_of_a_card(card):
 def resources(architecture: str) -> dict:
     """What ``ptxas`` says of every kernel, from a process of its own."""
     if not find_spec("jax_plugins") or not find_spec("jax_plugins.xla_cuda13"):
-        pytest.skip("JAX's CUDA plugin is not installed")
+        pytest.skip("JAX's CUDA plugin is not installed (make test-kernels has it)")
     if jax.__version_info__ < (0, 11):
         pytest.skip("JAX compiles for GPUs before Hopper since 0.11")
     paths = f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"
@@ -233,20 +235,28 @@ def resources(architecture: str) -> dict:
 @slow
 @pytest.mark.parametrize("card", target.TARGETS, ids=lambda card: card.architecture)
 def test_every_kernel_compiles(card):
-    """Within the registers and the shared memory of the card, and, give or take, with
-    the registers and spills that the golden table has. After a deliberate change run
+    """With the registers and spills that the golden table has, give or take, and its
+    shared memory. After a deliberate change run
     ``python tests/kernel_programs.py ARCHITECTURE --write``."""
     kernels = resources(card.architecture)
-    for registers, _, shared in kernels.values():
-        assert registers <= 255 and shared <= card.shared_bytes
-    golden = json.loads(GOLDEN.read_text()).get(card.architecture)
-    if golden is None:
-        pytest.skip(
-            f"compiled; {GOLDEN.name} has no {card.architecture} to compare with"
-        )
+    golden = GOLDEN_TABLE[card.architecture]
     assert set(kernels) == set(golden)
     for kernel, (registers, spilled, shared) in kernels.items():
         old_registers, old_spilled, old_shared = golden[kernel]
         assert registers <= old_registers + 16, kernel
-        assert spilled <= old_spilled + 64, kernel
+        assert spilled <= old_spilled + SPILLED, kernel
         assert shared == old_shared, kernel
+
+
+@pytest.mark.parametrize("card", target.TARGETS, ids=lambda card: card.architecture)
+def test_every_kernel_fits_its_card(card):
+    """And spills no more than on Hopper, where its speed was measured, give or take."""
+    measured = GOLDEN_TABLE[kp.HOPPER.architecture]
+    assert set(GOLDEN_TABLE[card.architecture]) == set(measured)
+    for kernel, (registers, spilled, shared) in GOLDEN_TABLE[card.architecture].items():
+        assert registers <= 255 and shared <= card.shared_bytes, kernel
+        assert spilled <= measured[kernel][1] + SPILLED, kernel
+
+
+def test_all_cards_are_in_the_golden_table():
+    assert set(GOLDEN_TABLE) == {card.architecture for card in target.TARGETS}
