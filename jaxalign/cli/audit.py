@@ -79,7 +79,7 @@ def audit(
         about = pairs_job.PairsRequest(pairs, cold, second)
         return pairs_job.audit(parts, about, max_identity, options)
     request = audit_job.AuditRequest(
-        parts, max_identity, split, column, out, partial, force
+        parts, max_identity, split, out, partial, force, column
     )
     if certificate is not None:
         from jaxalign.cli import verify_job

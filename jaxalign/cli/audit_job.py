@@ -11,7 +11,7 @@ from jaxalign.cli.terminal import answer, as_json
 from jaxalign.errors import LeakError, UsageError
 from jaxalign.homology import api
 from jaxalign.homology.api import Audit, define
-from jaxalign.io import output
+from jaxalign.io import name_table, output
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring
 
@@ -25,10 +25,10 @@ class AuditRequest:
     parts: tuple[str, ...]
     max_identity: float | None
     split: str | None
-    column: str | None
     out: str | None
     partial: bool
     force: bool
+    column: str | None = None
 
 
 def run(request: AuditRequest, audit: AuditOptions, options: VerbOptions) -> int:
@@ -80,7 +80,9 @@ def prepare(
     scoring: Scoring | None = None,
 ):
     """Options and outputs checked, inputs read: a ``LinkJob``."""
-    outs, files = (request.out, audit.report), (request.split, *beside)
+    name_table.check_format(audit.leaks)
+    outs = (request.out, audit.report, audit.leaks)
+    files = (request.split, *beside)
     link_job.check_plot(audit.plot, request.force, (*request.parts, *files), outs)
     return link_job.prepare(
         request.parts, options, outs, request.force, files, True, scoring
@@ -124,6 +126,13 @@ def _shown(result: Audit) -> Iterable[str]:
     return [f"{line}\n{alignment}" for line, alignment in pairs]
 
 
+def _say_others(job: LinkJob, result: Audit) -> None:
+    """Say in a line how pairs across look by other measures."""
+    if others := result.others():
+        said = "; ".join(map(str, others))
+        job.messages.say(f"by other measures, of likely pairs alone: {said}")
+
+
 def finish(
     job: LinkJob,
     result: Audit,
@@ -135,11 +144,14 @@ def finish(
     """Say and write what was found."""
     job.messages.say(link_job.pairs_line(result.info))
     job.messages.say(result.heading())
+    _say_others(job, result)
+    if audit.leaks is not None:
+        link_job.write_table(audit.leaks, result.leak_columns(), job.verb)
     about = result.certificate(*files)
     if out is not None:
         output.write_text(out, [as_json(about) + "\n"])
     if audit.report is not None:
-        output.write_text(audit.report, [result.report(split)])
+        output.write_text(audit.report, [result.report(split, not audit.across_only)])
     if audit.plot is not None:
         from jaxalign.cli import pictures
 

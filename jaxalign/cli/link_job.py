@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxalign.cli import inputs, job, progress, report
 from jaxalign.cli.inputs import Inputs
-from jaxalign.cli.options import ModeOptions, Options, VerbOptions
+from jaxalign.cli.options import LinkOptions, ModeOptions, Options, VerbOptions
 from jaxalign.cli.request import devices_of, mode_of, scoring_of
 from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
@@ -63,7 +63,7 @@ def prepare(
     ------
     UsageError, InputError
     """
-    links = verb.links
+    links = linked_as(verb.links)
     ends = ModeOptions(mode=links.mode, free_ends=links.free_ends)
     chosen = Options(scoring=verb.scoring, mode=ends, machine=verb.machine)
     scoring, (mode, free) = known or scoring_of(verb.scoring), mode_of(chosen)
@@ -83,7 +83,7 @@ def prepare(
     options = HomologyOptions(
         mode=mode,
         free_ends=free,
-        identity=links.identity,
+        identity=links.identity or "longer",
         min_length_ratio=links.min_length_ratio,
         filter=not links.no_filter,
         implementation=verb.machine.implementation,
@@ -92,6 +92,26 @@ def prepare(
         devices=devices_of(verb.machine),
     )
     return LinkJob(read, options, verb, messages)
+
+
+def linked_as(links: LinkOptions) -> LinkOptions:
+    """Link options with the mode and the length that ``--link`` stands for.
+
+    Raises
+    ------
+    UsageError
+        Another option says otherwise.
+    """
+    if links.link is None:
+        return links
+    if links.mode or links.identity or links.free_ends:
+        raise UsageError(
+            f"--link {links.link} says the mode and the length: leave out --mode, "
+            "--identity and --free-ends"
+        )
+    local = links.link == "local"
+    mode, identity = ("local", "shorter") if local else ("global", "longer")
+    return replace(links, mode=mode, identity=identity)
 
 
 def check_plot(

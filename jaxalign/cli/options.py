@@ -189,9 +189,14 @@ class FolderOptions:
 class LinkOptions:
     """When two sequences are linked, beside the cut."""
 
-    identity: Literal["longer", "shorter", "mean"] = "longer"
-    """Whose length identical pairs are divided by. shorter needs --min-length-ratio, or
-    short sequences are linked to whatever is long."""
+    link: Literal["whole", "local"] | None = None
+    """whole: alike from end to end, over the longer length. local: identical residues
+    of the best local alignment over the shorter length, which sees fragments and shared
+    domains. [whole; --mode and --identity say other links]"""
+
+    identity: Literal["longer", "shorter", "mean"] | None = None
+    """Whose length identical pairs are divided by. In mode global, shorter needs
+    --min-length-ratio, or short sequences are linked to whatever is long. [longer]"""
 
     min_length_ratio: Annotated[float | None, Parameter(metavar="F")] = None
     """Link only pairs whose shorter length is this share of the longer, 0 to 1."""
@@ -235,6 +240,13 @@ class AuditOptions:
 
     full_histogram: Annotated[bool, FLAG] = False
     """Align all pairs for the pictures, also those provably below the cut."""
+
+    leaks: Annotated[str | None, FILE, Parameter(metavar="LEAKS.tsv")] = None
+    """Every sequence that leaks, with its nearest one of another part, tsv, csv or
+    parquet; with --full-histogram every sequence."""
+
+    across_only: Annotated[bool, FLAG] = False
+    """Leave pairs within parts out of the report: they are not compared."""
 
 
 @Parameter(name="*", group=Group("Output", sort_key=3))

@@ -99,7 +99,7 @@ def split(
     from jaxalign.cli import split_job
 
     if pairs is not None:
-        own = (cuts, labels, fixed, priority, fasta, certificate, audit.report)
+        own = (cuts, labels, fixed, priority, fasta, certificate)
         split_job.check_pairs(own, audit, max_identity, too_large, unlabelled)
         return split_job.pairs(
             sequences,

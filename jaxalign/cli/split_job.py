@@ -84,8 +84,8 @@ def run(
 ) -> int:
     """``jaxalign split SEQS``."""
     # 1 check and read, 2 say what will be done, 3 split, 4 write, 5 audit
-    outs = (listed.out, request.certificate, audit.report)
-    wanted = bool(request.certificate or audit.report or audit.plot)
+    outs = (listed.out, request.certificate, audit.report, audit.leaks)
+    wanted = bool(request.certificate or audit.report or audit.plot or audit.leaks)
     _check(request, listed, wanted)
     beside = (request.labels, request.fixed, request.priority)
     link_job.check_plot(audit.plot, listed.force, (path, *beside), outs)
@@ -96,6 +96,7 @@ def run(
     names = api.check_choices(choices, data).shares
     files = _files(path, request.fasta, names, listed.force)
     job.messages.say(f"{len(data):,} sequences; linked: {definition}")
+    job.messages.say(definition.question())
     with job.watched() as chosen:
         seen = replace(definition, options=chosen)
         series = api.series_of(data, seen, choices, request.cuts)
@@ -128,7 +129,7 @@ def check_pairs(
     ------
     UsageError
     """
-    usual = (too_large, unlabelled) == ("error", "error") and audit.plot is None
+    usual = (too_large, unlabelled) == ("error", "error") and audit == AuditOptions()
     if any(x is not None for x in tables) or not usual or max_identity is None:
         raise UsageError(
             "--pairs goes with --max-identity, --parts, --folds, --cold, --second and "

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from jaxalign.homology.links import PairCounts, longest_first, parts_of
+from jaxalign.homology.nearest_across import NearestAcross, none_yet
 from jaxalign.homology.options import (
     Definition,
     everything,
@@ -78,11 +79,14 @@ class Across:
         Linked pairs.
     leaking : tuple of bool arrays, one a set
         Which sequences have a linked one in another set.
+    nearest : tuple of NearestAcross, one a set
+        Exact for sequences with a linked one, and where all pairs are aligned.
     """
 
     worst: WorstPairs
     leaks: int
     leaking: tuple[np.ndarray, ...]
+    nearest: tuple[NearestAcross, ...]
 
 
 def compare(
@@ -102,6 +106,7 @@ def compare(
     empty = np.zeros(0, np.int64)
     worst = WorstPairs(empty, empty, empty, empty, np.zeros(0))
     leaking = tuple(np.zeros(len(sequences), bool) for sequences in sets)
+    nearest = tuple(none_yet(len(sequences)) for sequences in sets)
     pairs = [(a, b) for a in range(len(sets)) for b in range(a + 1, len(sets))]
     pairs = [(a, b) for a, b in pairs if len(sets[a]) and len(sets[b])]
     for a, b in pairs:
@@ -122,11 +127,13 @@ def compare(
             new = _pairs(a, b, of_a[table["query"]], of_b[table["target"]], shares)
             linked = shares >= definition.cut
             leaking[a][new.i[linked]] = leaking[b][new.j[linked]] = True
+            nearest[a].add(new.i, b, new.j, shares)
+            nearest[b].add(new.j, a, new.i, shares)
             leaks += int(linked.sum())
             counts.add(table.info, shares, definition)
             worst = worst.and_more(new, count)
         cells_done += _cells(queries, targets)
-    return Across(worst, leaks, leaking)
+    return Across(worst, leaks, leaking, nearest)
 
 
 def _tables(

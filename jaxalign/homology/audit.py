@@ -9,7 +9,9 @@ import numpy as np
 from jaxalign.homology import certificate, report
 from jaxalign.homology.across import Across
 from jaxalign.homology.links import PairCounts
+from jaxalign.homology.nearest_across import NearestAcross
 from jaxalign.homology.options import Definition, pair_options
+from jaxalign.homology.other_measures import OtherMeasure, other_measures
 from jaxalign.homology.result import Split
 from jaxalign.homology.within import within_parts
 from jaxalign.model import frames, show
@@ -45,6 +47,9 @@ class Audit:
     left_out : dict
         How many sequences are in no part: those ``removed`` by who made the split, and
         those that its list has ``unlisted``.
+    nearest : tuple of NearestAcross, one a part
+        Of every sequence the nearest one of another part: exact for those in a leak,
+        and with ``full_histogram`` for all.
     """
 
     names: tuple[str, ...]
@@ -56,6 +61,7 @@ class Audit:
     definition: Definition
     info: dict
     left_out: dict
+    nearest: tuple[NearestAcross, ...]
 
     @property
     def holds(self) -> bool:
@@ -92,14 +98,49 @@ class Audit:
             "worst": [dict(zip(self.worst, row, strict=True)) for row in rows],
         }
 
-    def report(self, split: Split | None = None) -> str:
-        """A page of HTML for people; of a split it also says shares and labels."""
-        within = within_parts(self.parts, self.definition, split)
+    def leak_columns(self) -> dict[str, Any]:
+        """A row a sequence that is in a leak, with its nearest one of another part;
+        with ``full_histogram`` a row every sequence."""
+        full = self.definition.options.full_histogram
+        rows = [
+            (a, k)
+            for a, (near, leaking) in enumerate(
+                zip(self.nearest, self.leaking, strict=True)
+            )
+            for k in np.flatnonzero((near.part >= 0) & (leaking | full)).tolist()
+        ]
+        near = [(self.nearest[a], k) for a, k in rows]
+        others = [(int(x.part[k]), int(x.place[k])) for x, k in near]
+        return {
+            "name": np.array([self.parts[a].names[k] for a, k in rows], object),
+            "part": np.array([self.names[a] for a, _ in rows], object),
+            "leaks": np.array([bool(self.leaking[a][k]) for a, k in rows], bool),
+            "nearest": np.array([self.parts[b].names[j] for b, j in others], object),
+            "nearest_part": np.array([self.names[b] for b, _ in others], object),
+            "identity": np.array([float(x.identity[k]) for x, k in near], float),
+        }
+
+    def others(self) -> list[OtherMeasure]:
+        """Some pairs across by the measures that were not asked for: no proof."""
+        return other_measures(list(self.parts), self.definition)
+
+    def report(self, split: Split | None = None, within: bool = True) -> str:
+        """A page of HTML for people; of a split it also says shares and labels.
+
+        Parameters
+        ----------
+        split : Split, optional
+        within : bool
+            Whether pairs within parts are compared too, for their identities and the
+            sizes of components.
+        """
+        inside = within_parts(self.parts, self.definition, split) if within else None
+        sizes = np.zeros(0, int) if inside is None else inside.component_sizes
         sections = (
             report.verdict(self.heading(), self.holds, self.definition),
             report.parts(self.names, self.parts, self.leaking, split),
-            report.identities(self.info, within, self.definition),
-            report.components(within.component_sizes),
+            report.identities(self.info, inside, self.definition),
+            report.components(sizes),
             report.labels(split),
             report.worst_pairs(self.lines(), self.alignments),
             report.computation(self.names, self.parts, self.info),
@@ -187,6 +228,7 @@ def with_alignments(
         definition=definition,
         info=about,
         left_out=left_out,
+        nearest=across.nearest,
     )
 
 

@@ -95,6 +95,20 @@ class Definition:
             f"{self.ends()}, {self.scoring}"
         )
 
+    def question(self) -> str:
+        """The question that a link answers."""
+        length, options = f"over the {self.options.identity} length", self.options
+        if options.mode == "local":
+            asks = f"identical residues of the best local alignment, {length}"
+            return f"{asks}: it links fragments, and domains that are much of it"
+        if options.mode != "global" or options.free_ends:
+            asks = f"identical residues where ends may hang over, {length}"
+            return f"{asks}: it links overlaps"
+        asks = f"identical residues from end to end, {length}"
+        if options.identity == "shorter" and not options.min_length_ratio:
+            return f"{asks}: it links short sequences to unrelated long ones"
+        return f"{asks}: it links neither fragments nor shared domains"
+
     def ends(self) -> str:
         """The mode, and the ends that are free."""
         free, mode = self.options.free_ends, f"{self.options.mode} alignment"

@@ -56,13 +56,16 @@ def parts(
         yield f"<p>{escape(split.heading())}; {escape(split.nearness())}.</p>"
 
 
-def identities(info: dict, within: Within, definition: Definition) -> Iterator[str]:
+def identities(
+    info: dict, within: Within | None, definition: Definition
+) -> Iterator[str]:
     """Histograms of identities within parts and across them."""
     yield "<h2>Identities</h2>"
     across = "across parts", info["all"], info["histogram"]
-    inside = "within parts", within.pairs, within.histogram
-    for colour, pairs in zip(charts.COLOURS, (inside, across), strict=False):
-        yield _histogram(*pairs, colour, definition)
+    if within is not None:
+        inside = "within parts", within.pairs, within.histogram
+        yield _histogram(*inside, charts.COLOURS[0], definition)
+    yield _histogram(*across, charts.COLOURS[1], definition)
 
 
 def _histogram(

@@ -16,8 +16,11 @@ MOST_PRODUCTS = 3e8  # of words, about: seconds
 QUERIES = 256  # whose counts are in memory at a time
 
 
-def likely_pairs(a: Sequences, b: Sequences, count: int, threads: int = 1) -> tuple:
-    """About the ``count`` pairs with the largest share of common words.
+def likely_pairs(
+    a: Sequences, b: Sequences, count: int, threads: int = 1, of_shorter: bool = False
+) -> tuple:
+    """About the ``count`` pairs with the largest share of common words, of the longer
+    length or of the shorter one.
 
     Returns
     -------
@@ -38,7 +41,9 @@ def likely_pairs(a: Sequences, b: Sequences, count: int, threads: int = 1) -> tu
         """The best target of some queries, and its share."""
         rows = slice(first, first + QUERIES)
         common = (of_a[rows] @ columns).toarray()
-        common = common / np.maximum(a.lengths[sampled[rows]][:, None], lengths)
+        join = np.minimum if of_shorter else np.maximum
+        own = np.maximum(a.lengths[sampled[rows]][:, None], 1)
+        common = common / join(own, lengths)
         return common.argmax(axis=1), common.max(axis=1)
 
     # SciPy multiplies without Python's lock.

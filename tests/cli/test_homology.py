@@ -200,6 +200,39 @@ def test_an_audit_finds_the_leak(run):
     assert run("audit", "train.fa", "test.fa", "--max-identity", "0.95")[0] == DONE
 
 
+def test_every_leak_is_listed(run):
+    words = ("audit", "train.fa", "test.fa", *CUT, "--leaks", "leaks.tsv")
+    code, _, err = run(*words, "--report", "r.html", "--across-only")
+    assert code == LEAK and "by other measures, of likely pairs alone: global" in err
+    heading, *body = rows(Path("leaks.tsv").read_text())
+    assert heading == ["name", "part", "leaks", "nearest", "nearest_part", "identity"]
+    assert body == [
+        ["a", "train", "True", "c", "test", "0.909091"],
+        ["c", "test", "True", "a", "train", "0.909091"],
+    ]
+    assert "within parts" not in Path("r.html").read_text()
+    assert run(*words[:-1], "all.csv", "--full-histogram")[0] == LEAK
+    assert len(Path("all.csv").read_text().splitlines()) == 5
+    assert run(*words[:-1], "leaks.doc")[0] == USAGE
+
+
+def test_links_that_see_fragments(run):
+    Path("whole.fa").write_text(f">w\n{P}GGHHWWCCDDEEPPYYGGHHWW\n>x\n{'Y' * 30}\n")
+    Path("part.fa").write_text(f">f\n{P[3:15]}\n>y\n{'C' * 30}\n")
+    audit = ("audit", "whole.fa", "part.fa", *CUT)
+    assert run(*audit)[0] == run(*audit, "--link", "whole")[0] == DONE
+    code, _, err = run(*audit, "--link", "local", "-o", "c.json")
+    assert code == LEAK and "identity_shorter >= 0.5; local alignment" in err
+    assert run("audit", "--certificate", "c.json")[0] == LEAK
+    for more in (("--mode", "local"), ("--identity", "mean"), ("--free-ends", "q5")):
+        code, _, err = run(*audit, "--link", "local", *more)
+        assert code == USAGE and "--link local says the mode" in err
+    words = ("cluster", "whole.fa", "--min-identity", "0.5", "--link", "local")
+    assert "local alignment" in run(*words)[2]
+    code, _, err = run("split", "whole.fa", *CUT, *HALVES, "--link", "local")
+    assert code == DONE and "it links fragments" in err
+
+
 def test_an_audit_of_a_list(run):
     text = "".join(f"{n},False,0,{k % 2}\n" for k, n in enumerate(NAMES))
     Path("split.csv").write_text("AC,priority,label-val,cluster\n" + text)

@@ -127,6 +127,58 @@ def test_what_is_excluded_changes_nothing(ratio, cut, monkeypatch):
     assert ratio is None or f"min(m, n) / max(m, n) < {ratio}" in str(reasons)
 
 
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_every_leaking_sequence_has_its_nearest(seed, full):
+    """By brute force: the most identical one of another part, of equals the first."""
+    words, shares, cut, kind = drawn(seed)
+    part = np.random.default_rng(seed).integers(0, 3, len(words))
+    names = [f"s{k}" for k in range(len(words))]
+    sets = {
+        f"p{p}": {names[k]: words[k] for k in np.flatnonzero(part == p)}
+        for p in range(3)
+    }
+    asked = {"max_identity": cut, "identity": kind, "full_histogram": full}
+    found = jaxalign.audit(sets, SCORING, **asked).leak_columns()
+    rows = dict(zip(found["name"], zip(*found.values(), strict=True), strict=True))
+    for k, name in enumerate(names):
+        others = [j for j in range(len(words)) if part[j] != part[k]]
+        others = [j for j in others if np.isfinite(shares[k, j])]
+        best = max(others, key=lambda j: (shares[k, j], -part[j], -j), default=None)
+        leaks = best is not None and shares[k, best] >= cut
+        if not (leaks or (full and best is not None)):
+            assert name not in rows
+            continue
+        expected = names[best], f"p{part[best]}", shares[k, best]
+        assert rows[name] == (name, f"p{part[k]}", leaks, *expected)
+
+
+def test_an_audit_tells_of_other_measures():
+    """A fragment: nothing end to end, everything locally."""
+    random = np.random.default_rng(1)
+    whole = "".join(random.choice([*"ARNDCQEGHILKMFPSTWYV"], 200))
+    parts = {"train": {"w": whole}, "test": {"f": whole[50:90], "o": "W" * 60}}
+    found = jaxalign.audit(parts, max_identity=0.4)
+    assert found.holds
+    others = {(x.mode, x.identity): x for x in found.others()}
+    assert set(others) == {("global", "shorter"), ("local", "shorter")}
+    local = others["local", "shorter"]
+    assert local.linked >= 1 and local.largest == 1 and set(local.worst) == {"w", "f"}
+    asked = {"mode": "local", "identity": "shorter", "max_identity": 0.4}
+    assert jaxalign.audit(parts, **asked).leaks == 1
+    assert "fragments" in jaxalign.audit(parts, **asked).definition.question()
+    assert "neither fragments" in found.definition.question()
+    assert jaxalign.audit({"a": [], "b": []}, max_identity=0.5).others() == []
+
+
+def test_a_report_may_leave_out_pairs_within_parts():
+    words = ["ACGTACGT", "ACGTACGA", "GGGGGGGG", "TTTTTTTT"]
+    found = jaxalign.audit([words[:2], words[2:]], SCORING, max_identity=0.5)
+    assert "within parts" in found.report() and "Components" in found.report()
+    across = found.report(within=False)
+    assert "within parts" not in across and "Components" not in across
+
+
 def test_a_pair_at_exactly_the_cut_is_a_leak():
     words = ["ACGTACGTAC", "ACGTTTTTTT"]
     cut = bf.identity(*words)
