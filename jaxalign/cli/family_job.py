@@ -168,7 +168,7 @@ def _about(
         "database": {"path": database, "sha256": sha256(database), **counts},
         "scoring": report.scoring(read.scoring),
         "max_evalue": chosen.max_evalue,
-        "include": chosen.include_evalue,
+        "include": chosen.include,
         "families": [_family(family) for family in families],
         "warnings": messages.warnings,
     }

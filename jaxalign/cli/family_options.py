@@ -25,8 +25,8 @@ class PassOptions:
     max_evalue: Annotated[float, Parameter(metavar="E")] = 1e-3
     """Hits up to it are written."""
 
-    include: Annotated[float | None, Parameter(metavar="E")] = None
-    """Hits up to it are in the next profile. [--max-evalue]"""
+    include: Annotated[float, Parameter(metavar="E")] = 1e-2
+    """Hits up to it are in the next profile."""
 
     include_coverage: Annotated[float, Parameter(metavar="F")] = 0.3
     """... if they cover this share of QUERY, 0 to 1."""

@@ -41,6 +41,7 @@ ADDED, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111E
 class Sample:
     """Some sequences of a database, while its blocks go by."""
 
+    limit: int = SAMPLE  # sequences of it
     seen: int = 0
     hashes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
     parts: list[np.ndarray] = field(default_factory=list)
@@ -54,10 +55,14 @@ class Sample:
     def _add(self, block: Sequences) -> None:
         hashes = _hashes(self.seen, len(block))
         self.seen += len(block)
-        new = np.argsort(hashes)[:SAMPLE]
+        if len(self.hashes) == self.limit:  # ascending
+            new = np.flatnonzero(hashes < self.hashes[-1])
+            new = new[np.argsort(hashes[new])][: self.limit]
+        else:
+            new = np.argsort(hashes)[: self.limit]
         parts = [*self.parts, *(np.array(block[k]) for k in new.tolist())]
         hashes = np.concatenate([self.hashes, hashes[new]])
-        kept = np.argsort(hashes)[:SAMPLE]
+        kept = np.argsort(hashes)[: self.limit]
         self.hashes, self.parts = hashes[kept], [parts[k] for k in kept.tolist()]
 
     def sequences(self, alphabet) -> Sequences:

@@ -16,6 +16,9 @@ from jaxalign.model.table import Table, join
 from jaxalign.pairs.api import pairs_table
 from jaxalign.pairs.options import PairOptions
 from jaxalign.pairs.plan import Task
+from jaxalign.runtime.devices import host_device
+
+ROWS_CELLS = 2**27  # half a second of NumPy
 
 
 def scan(task: Task, blocks: Iterator[Sequences], keep: bool, tell: Any) -> Hits:
@@ -59,9 +62,15 @@ def rows(task: Task, hits: Any, database: Sequences | None) -> Table:
 
 
 def _path_options(options: SearchOptions, table: Table) -> PairOptions:
-    """Those of the hits' paths; the GPU kernels have none of a profile's."""
+    """Those of the hits' paths. The GPU kernels have none of a profile's: few are
+    computed by rows, and many on all cores of the host."""
     if table.scoring.by_position and "pallas" in table.implementation:
-        options = replace(options, implementation="rows", devices=None)
+        m, n = table.lengths()
+        many, host = int((m * n).sum()) > ROWS_CELLS, host_device()
+        ways = {"implementation": "rows", "devices": None}
+        if many and host is not None:
+            ways = {"implementation": "sweep", "devices": [host]}
+        options = replace(options, **ways)
     return pair_options(options, "alignment")
 
 

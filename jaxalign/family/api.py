@@ -44,8 +44,8 @@ def search_family(
         Passes at most.
     max_evalue : float
         Hits up to it are in the result.
-    include : float, optional
-        Hits up to it are in the next profile; ``max_evalue`` by default.
+    include : float
+        Hits up to it are in the next profile.
     include_coverage : float
         … if they have residues at this part of the query's positions.
     max_sequences : int

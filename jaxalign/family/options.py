@@ -27,7 +27,7 @@ class FamilyOptions:
 
     iterations: int = 3
     max_evalue: float = 1e-3
-    include: float | None = None
+    include: float = 1e-2
     include_coverage: float = 0.3
     max_sequences: int = 10_000
     min_coverage: float = 0.0
@@ -42,9 +42,9 @@ class FamilyOptions:
     progress: SearchProgress = None
 
     @property
-    def include_evalue(self) -> float:
-        """The largest E-value of a hit that the next profile is made of."""
-        return self.max_evalue if self.include is None else self.include
+    def largest_evalue(self) -> float:
+        """The largest E-value of a hit that is reported or included."""
+        return max(self.max_evalue, self.include)
 
 
 class FamilyKeywords(TypedDict, total=False):
@@ -52,7 +52,7 @@ class FamilyKeywords(TypedDict, total=False):
 
     iterations: int
     max_evalue: float
-    include: float | None
+    include: float
     include_coverage: float
     max_sequences: int
     min_coverage: float
@@ -77,15 +77,10 @@ def check(options: FamilyOptions) -> None:
     for name, text in (("iterations", "passes"), ("max_sequences", "sequences")):
         why = f"1 or more {text} are needed"
         check_whole(name, getattr(options, name), why, optional=False)
-    for name in ("max_evalue", "include_evalue"):
+    for name in ("max_evalue", "include"):
         value = getattr(options, name)
         if not (is_number(value) and value >= 0):
             raise UsageError(f"{name} = {value!r}: 0 or more is needed")
-    if options.include_evalue > options.max_evalue:
-        raise UsageError(
-            f"include = {options.include_evalue:g}: hits up to max_evalue = "
-            f"{options.max_evalue:g} are reported, and only these can be included"
-        )
     for name in FRACTIONS:
         value = getattr(options, name)
         if not (is_number(value) and 0 <= value <= 1):

@@ -89,7 +89,7 @@ def hits_of(
     options: FamilyOptions,
     tell: Callable[[int], object] | None = None,
 ) -> list[PassHits]:
-    """The hits of each query with E-values up to ``options.max_evalue``.
+    """The hits of each query with E-values up to ``options.largest_evalue``.
 
     sample : of the database; filled by the first pass
     tell : called with the cells so far
@@ -171,7 +171,7 @@ def _hits(
     fit = Fit(*(float(x[0]) for x in fits.values))
     space = len(query.sequences.codes), scan.residues
     evalues = _evalues(table["score"], space, fit)
-    table = compact(table.filter(evalues <= options.max_evalue))
+    table = compact(table.filter(evalues <= options.largest_evalue))
     table = hit_tables.aligned(table, search) if len(table) else _no_paths(table)
     hits = aligned_rows.columns(table, space[0])
     bias = np.zeros(len(table))
@@ -182,7 +182,7 @@ def _hits(
     more |= {"evalue": _evalues(score, space, fit)}
     table = replace(table, columns=table.columns | more)
     order = np.lexsort((-score, more["evalue"]))
-    order = order[more["evalue"][order] <= options.max_evalue]
+    order = order[more["evalue"][order] <= options.largest_evalue]
     hits = aligned_rows.Columns(*(x[order] for x in hits))
     info = table.info | {"residues": scan.residues, "sequences": scan.sequences}
     table = replace(table.filter(order), info=info)

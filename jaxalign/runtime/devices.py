@@ -120,12 +120,16 @@ def precision(dtype: str) -> AbstractContextManager[Any]:
 def on_cpu() -> AbstractContextManager[Any]:
     """A context in which JAX computes on a CPU, where it would choose another device
     and has one."""
-    if first_device().platform == "cpu":
-        return nullcontext()
+    host = None if first_device().platform == "cpu" else host_device()
+    return nullcontext() if host is None else _jax().default_device(host)
+
+
+def host_device() -> Device | None:
+    """The CPU of this host; None where ``JAX_PLATFORMS`` names other devices alone."""
     try:
-        return _jax().default_device(_jax().devices("cpu")[0])
-    except RuntimeError:  # JAX_PLATFORMS names others
-        return nullcontext()
+        return _jax().devices("cpu")[0]
+    except RuntimeError:
+        return None
 
 
 def _jax() -> Any:

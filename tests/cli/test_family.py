@@ -71,7 +71,7 @@ def test_json(run):
         (("q.fa", GLOBINS, "-o", "-", "--json"), USAGE, "-o FILE"),
         (("-", "-"), USAGE, "twice"),
         (("q.fa", GLOBINS, "--iterations", "0"), USAGE, "--iterations"),
-        (("q.fa", GLOBINS, "--include", "1"), USAGE, "--include"),
+        (("q.fa", GLOBINS, "--include", "-1"), USAGE, "include"),
         (("q.fa", "missing.fa"), INPUT, "missing.fa"),
     ],
 )

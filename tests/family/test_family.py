@@ -178,6 +178,40 @@ def test_composition(family):
     assert not plain.table["bias"].any()
 
 
+def test_the_profile_by_loops(database):
+    """Weights of Henikoff and Henikoff, pseudocounts of PSI-BLAST, one number after the
+    other."""
+    options = {"iterations": 1, "max_evalue": 1e-2}
+    (once,) = jaxalign.search_family([("alpha", ALPHA)], database, **options)
+    rows = once.codes[: once.passes[0].included + 1].tolist()
+    weights, kinds = [0.0] * len(rows), []
+    for column in zip(*rows, strict=True):
+        counts = Counter(x for x in column if x >= 0)
+        kinds.append(len(counts))
+        for k, x in enumerate(column):
+            weights[k] += 1 / (len(counts) * counts[x]) if x >= 0 else 0
+    alpha, beta = sum(kinds) / len(kinds) - 1, 10
+    matrix = jaxalign.Scoring().scores
+    joint = [
+        [
+            FREQUENCIES[a] * FREQUENCIES[b] * exp(0.3176 * matrix[a, b])
+            for b in range(20)
+        ]
+        for a in range(20)
+    ]
+    for i, column in enumerate(zip(*rows, strict=True)):
+        seen = [0.0] * 20
+        for k, x in enumerate(column):
+            if x >= 0:
+                seen[x] += weights[k]
+        seen = [x / sum(seen) for x in seen]
+        for a in range(20):
+            expected = sum(seen[b] * joint[b][a] / sum(joint[b]) for b in range(20))
+            mixed = (alpha * seen[a] + beta * expected) / (alpha + beta)
+            score = log(mixed / FREQUENCIES[a]) / once.profile.unit
+            assert abs(once.profile.scores[i, a] - score) <= 0.5 + 1e-9
+
+
 @pytest.mark.parametrize("matrix", ["BLOSUM62", "BLOSUM50", "PAM70"])
 def test_unit_of_a_matrix(matrix):
     scores = jaxalign.Scoring(matrix).scores
@@ -320,13 +354,15 @@ def test_no_relatives():
 def test_what_is_included(database):
     """A stricter bound, or more coverage, leaves hits out of the profile alone."""
     about = [("alpha", ALPHA)], database
-    once = {"iterations": 1, "max_evalue": 10}
-    (loose,) = jaxalign.search_family(*about, **once)
+    once = {"iterations": 1, "max_evalue": 1e-3}
+    (loose,) = jaxalign.search_family(*about, **once, include=10)
     (strict,) = jaxalign.search_family(*about, **once, include=1e-9)
     assert strict.rows() == loose.rows()
     counts = [x.passes[0].included for x in (strict, loose)]
-    assert counts[0] == (loose.table["evalue"] <= 1e-9).sum() < counts[1]
-    (covering,) = jaxalign.search_family(*about, **once, include_coverage=0.97)
+    assert counts[0] == (loose.table["evalue"] <= 1e-9).sum() < len(loose) < counts[1]
+    (covering,) = jaxalign.search_family(
+        *about, **once, include=1e-3, include_coverage=0.97
+    )
     covered = (covering.codes[1:] >= 0).mean(1) >= 0.97
     assert 0 < covering.passes[0].included == covered.sum() < counts[1]
 
@@ -389,7 +425,7 @@ def test_pssm(family, tmp_path):
         ({"max_sequences": 0}, "max_sequences = 0"),
         ({"max_evalue": -1}, "max_evalue = -1"),
         ({"max_evalue": float("nan")}, "max_evalue = nan"),
-        ({"include": 1.0}, "include = 1"),
+        ({"include": -1.0}, "include = -1"),
         ({"min_coverage": 1.5}, "min_coverage = 1.5"),
         ({"include_coverage": "x"}, "include_coverage = 'x'"),
         ({"scoring": jaxalign.Scoring(match=2, mismatch=-3)}, "proteins"),

@@ -1,0 +1,199 @@
+"""Iterated search beside jackhmmer and MMseqs2: a table of Markdown.
+
+    python -m benchmarks.family [--proteins 2500] [--queries 3] [--decoys reversed]
+    python -m benchmarks.family --speed [--positions 300]
+
+The rows of the Pfam seeds that ship with the project are hidden among proteins of
+Swiss-Prot (``python benchmarks/fetch.py``) and as many decoys: the same proteins
+reversed, or with their letters in random orders. Some rows of each seed are queries,
+and the other rows of their seed are to be found in three passes. A decoy is a false
+hit; a protein may be a relative, and counts as nothing.
+
+``above n`` is the mean over queries of the part of the relatives with smaller E-values
+than all decoys but n. ``seen`` are decoys a query with E-values up to 1, and up to 10;
+``expected`` is their share of the database times that. Processor seconds are those of
+one thread, of ours with all that is compiled.
+
+``--speed`` compares the processor seconds of one query, and is run in one process.
+"""
+
+import argparse
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import jaxalign
+from jaxalign.io import fasta
+from jaxalign.io.families import pfam
+
+DATA = Path(__file__).parent / "data"
+LOOSE = 10.0  # hits up to this E-value are compared
+
+
+class FamilyHit(NamedTuple):
+    query: str
+    target: str
+    evalue: float
+
+
+def write_problem(folder: Path, proteins: int, queries: int, decoys: str) -> float:
+    """``db.fa`` and ``q.fa``; returns the decoys' share of the residues."""
+    alphabet = jaxalign.Scoring().alphabet
+    rng = np.random.default_rng(0)
+    real = fasta.read(str(DATA / "swissprot12071.fasta"), alphabet, "mask")
+    fitting = np.flatnonzero((real.lengths >= 30) & (real.lengths <= 1000))
+    total, of_decoys = 0, 0
+    with (folder / "db.fa").open("w") as out, (folder / "q.fa").open("w") as asking:
+        for name, family in pfam().items():
+            rows = [alphabet.decode(row[row >= 0]) for row in family.codes]
+            for k, row in enumerate(rows):
+                out.write(f">fam_{name}_{k}\n{row}\n")
+                total += len(row)
+            for k in rng.choice(len(rows), min(queries, len(rows)), replace=False):
+                asking.write(f">fam_{name}_{k}\n{rows[k]}\n")
+        for k in rng.choice(fitting, proteins, replace=False):
+            text = real.text(k)
+            other = text[::-1]
+            if decoys == "shuffled":
+                other = "".join(rng.permutation(list(text)))
+            out.write(f">real_{k}\n{text}\n>decoy_{k}\n{other}\n")
+            total, of_decoys = total + 2 * len(text), of_decoys + len(text)
+    return of_decoys / total
+
+
+def ours(folder: Path) -> list[FamilyHit]:
+    families = jaxalign.search_family(
+        folder / "q.fa", folder / "db.fa", max_evalue=LOOSE, threads=1
+    )
+    return [
+        FamilyHit(x.name, x.names[k + 1], evalue)
+        for x in families
+        for k, evalue in enumerate(x.table["evalue"].tolist())
+    ]
+
+
+def by_jackhmmer(folder: Path) -> list[FamilyHit]:
+    command = "jackhmmer -N 3 --cpu 0 --noali -o out --tblout hits q.fa db.fa"
+    subprocess.run(command.split(), cwd=folder, check=True)
+    lines = (folder / "hits").read_text().splitlines()
+    words = (line.split() for line in lines if not line.startswith("#"))
+    return [FamilyHit(x[2], x[0], float(x[4])) for x in words]
+
+
+def by_mmseqs(folder: Path) -> list[FamilyHit]:
+    command = (
+        "mmseqs easy-search q.fa db.fa hits.m8 tmp -s 7.5 --num-iterations 3 -v 1 "
+        f"-e {LOOSE} --threads 1 --max-seqs 10000 --format-output query,target,evalue"
+    )
+    subprocess.run(command.split(), cwd=folder, check=True)
+    lines = (folder / "hits.m8").read_text().splitlines()
+    words = (line.split("\t") for line in lines)
+    return [FamilyHit(a, b, float(c)) for a, b, c in words]
+
+
+def row(hits: list[FamilyHit], share: float, folder: Path) -> str:
+    """The cells of a row of the table."""
+    best: dict[str, dict[str, float]] = defaultdict(dict)
+    for query, target, evalue in hits:
+        known = best[query].get(target, np.inf)
+        best[query][target] = min(known, evalue)
+    names = [x[1:] for x in (folder / "db.fa").read_text().splitlines() if x[0] == ">"]
+    queries = [x[1:] for x in (folder / "q.fa").read_text().splitlines() if x[0] == ">"]
+    parts, seen = [], []
+    for query in queries:
+        seed = query.rsplit("_", 1)[0] + "_"
+        relatives = sum(name.startswith(seed) for name in names) - 1
+        of_query = best[query].items()
+        true = [e for t, e in of_query if t.startswith(seed) and t != query]
+        false = sorted(e for t, e in of_query if t.startswith("decoy_"))
+        cuts = [false[n] if len(false) > n else np.inf for n in (0, 1, 5)]
+        parts.append([sum(e < cut for e in true) / relatives for cut in cuts])
+        seen.append([sum(e <= bound for e in false) for bound in (1, 10)])
+    cells = [f"{x:.3f}" for x in np.mean(parts, 0)]
+    pairs = zip(np.mean(seen, 0), (share, 10 * share), strict=True)
+    return " | ".join(cells + [f"{a:.2f} ({b:.2f})" for a, b in pairs])
+
+
+def processor_seconds() -> float:
+    """Of this process and of those that have ended."""
+    kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    used = [resource.getrusage(kind) for kind in kinds]
+    return sum(x.ru_utime + x.ru_stime for x in used)
+
+
+def tools() -> dict:
+    known = {"jaxalign": ours}
+    known |= {"jackhmmer -N 3": by_jackhmmer} if shutil.which("jackhmmer") else {}
+    return known | ({"MMseqs2": by_mmseqs} if shutil.which("mmseqs") else {})
+
+
+def recall(options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        about = options.proteins, options.queries, options.decoys
+        share = write_problem(folder, *about)
+        print("| | above 0 | above 1 | above 5 | seen, to 1 | to 10 | CPU s |")
+        print("|---|---|---|---|---|---|---|")
+        for tool, search in tools().items():
+            began = processor_seconds()
+            cells = row(search(folder), share, folder)
+            seconds = processor_seconds() - began
+            print(f"| {tool} | {cells} | {seconds:.0f} |", flush=True)
+
+
+def speed(options: argparse.Namespace) -> None:
+    """One query against 32,071 proteins, three passes; ours twice, the second without
+    what is compiled and read once."""
+    alphabet = jaxalign.Scoring().alphabet
+    files = "swissprot12071.fasta", "uniprot20000.fasta"
+    texts: list[tuple[str, str]] = []
+    for file in files:
+        some = fasta.read(str(DATA / file), alphabet, "mask")
+        texts += [(f"{file[0]}{k}", text) for k, text in enumerate(some.texts())]
+    length = options.positions
+    query = next(text for _, text in texts if length <= len(text) <= length + 5)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lines = "".join(f">{name}\n{text}\n" for name, text in texts)
+        (folder / "db.fa").write_text(lines)
+        (folder / "q.fa").write_text(f">q\n{query[:length]}\n")
+        jaxalign.index_database(folder / "db.fa", folder / "db")
+        database = jaxalign.open_database(folder / "db")
+        calls = {f"jaxalign, call {k}": lambda: _one(folder, database) for k in (1, 2)}
+        if shutil.which("jackhmmer"):
+            calls["jackhmmer -N 3"] = lambda: len(by_jackhmmer(folder))
+        print("| | CPU s | s | |\n|---|---|---|---|")
+        for tool, call in calls.items():
+            began, clock = processor_seconds(), time.perf_counter()
+            result = call()
+            used = processor_seconds() - began, time.perf_counter() - clock
+            print(f"| {tool} | {used[0]:.1f} | {used[1]:.1f} | {result} |", flush=True)
+
+
+def _one(folder: Path, database) -> str:
+    (family,) = jaxalign.search_family(folder / "q.fa", database)
+    return str([(one.hits, round(one.seconds, 1)) for one in family.passes])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--proteins", type=int, default=2500, help="and decoys")
+    parser.add_argument("--queries", type=int, default=3, help="of each seed")
+    parser.add_argument(
+        "--decoys", choices=("reversed", "shuffled"), default="reversed"
+    )
+    parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--positions", type=int, default=300)
+    options = parser.parse_args()
+    (speed if options.speed else recall)(options)
+
+
+if __name__ == "__main__":
+    main()
