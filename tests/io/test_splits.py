@@ -6,6 +6,7 @@ its own reader is asked too.
 
 import csv
 import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,6 +59,24 @@ def test_graphpart(table, tmp_path):
         if 1 - identity[i, j] <= 1 - 0.3
     }
     assert edges == want and 0 < len(want) < len(table)
+
+
+def test_a_threshold_below_the_cut_leaves_no_pair_at_it(table, tmp_path):
+    """GraphPart removes ends of pairs with ``metric < threshold``, in
+    ``graph_part.py``, and so allows one at the threshold. The page says what to do."""
+    identity = square(table)
+    row = int(np.argmax(table["max_identities"] > 0))
+    cut = float(identity[table["query"][row], table["target"][row]])
+    chosen = table.filter(table.identity("shorter") >= cut)
+    path = written(chosen, tmp_path / "edges.csv", "graphpart")
+    distances = [1 - float(line.split(",")[2]) for line in path.open()]
+    assert 0 < len(distances) and not all(x < 1 - cut for x in distances)
+    assert all(x < 1 - (cut - 0.01) for x in distances)
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "homology-split.md"
+    recipe = page.read_text().split("--format graphpart")
+    least = float(recipe[0].rsplit("--min-identity ", 1)[1].split()[0])
+    threshold = float(recipe[1].split("--threshold ", 1)[1].split()[0])
+    assert threshold < least
 
 
 def test_graphparts_own_reader(table, tmp_path):
