@@ -123,11 +123,13 @@ def _check(part: _Part, kernels: Any, device: Any) -> None:
     """Add the near pairs of a part."""
     import jax
 
+    from jaxalign.runtime import device_errors
     from jaxalign.runtime.programs import stored
 
     one, distances = part.one, part.distances
     x, y = distances.x[part.queries], distances.y[part.targets]
-    with jax.default_device(device):
+    explained = device_errors.explained("near receptors", device)
+    with explained, jax.default_device(device):
         queries = part.rows(kernels, one.queries[:, part.queries], x)
         targets = part.rows(kernels, one.targets[:, part.targets], y)
         given = queries, targets, part.limits(kernels)

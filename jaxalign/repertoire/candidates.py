@@ -20,6 +20,7 @@ from jaxalign.runtime.pipeline import in_threads
 MAX_LISTED = 2**15  # pairs of a rectangle that are listed rather than looked for
 # Pairs of a job whose sums take less time than JAX to start.
 MAX_WITHOUT_JAX = 2**21
+THREADS_OF_A_DEVICE = 8  # of the host; 0.4 GB each, of a GPU's memory
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,14 @@ def check_all(
         for one in rectangles:
             check_listed(one)
         return
+    devices = devices or (first_device(),)
+    if not on_host(devices[0]):  # each has arrays of its own there
+        threads = min(threads, THREADS_OF_A_DEVICE * len(devices))
     in_threads(lambda piece: piece(), _pieces(rectangles, devices), threads)
 
 
 def _pieces(rectangles, devices: tuple[Any, ...]) -> Iterator[Callable[[], None]]:
     """Functions that check a part of a rectangle each."""
-    devices = devices or (first_device(),)
     kernels = _kernels() if has_kernels(devices) else None
     room = by_kernels.room_of(rectangles) if kernels else 0
     for one in rectangles:
