@@ -69,16 +69,20 @@ def _edges(plan: RepertoirePlan, rows: range, machine: Machine) -> Edges:
         a, b = (np.stack(side, axis=1) for side in zip(*sides, strict=True))
         about = plan.combine, plan.definition.cutoff, one_set, machine.budget
         edges = join(graphs, a, b, *about)
-    return Edges(*_named(edges, some.rows, others.rows), edges.distance)
+    return _named(edges, some.rows, others.rows)
 
 
-def _named(edges: Edges, a: np.ndarray, b: np.ndarray) -> tuple:
-    """The sides of edges, their numbers replaced by those at their places in rising
-    arrays, int32."""
-    return tuple(
-        side if not len(rows) or rows[-1] == len(rows) - 1 else rows[side].astype("i4")
-        for side, rows in ((edges.i, a), (edges.j, b))
-    )
+def _named(edges: Edges, a: np.ndarray, b: np.ndarray) -> Edges:
+    """Edges between the numbers that stand in rising arrays, at the places that edges
+    name."""
+    return Edges(_at(a, edges.i), _at(b, edges.j), edges.distance)
+
+
+def _at(numbers: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Numbers of a rising array at some places, int32; these where the array has all
+    from 0 on."""
+    every = not len(numbers) or numbers[-1] == len(numbers) - 1
+    return places if every else numbers[places].astype(np.int32)
 
 
 def _of_sequences(
@@ -90,7 +94,7 @@ def _of_sequences(
     a = encoded(_texts(plan.receptors.values[0], known))
     if whole:
         edges = near_pairs(a, None, plan.definition, machine)
-        return Edges(*_named(edges, owners, owners), edges.distance)
+        return _named(edges, owners, owners)
     theirs, places = others.parts(0)
     b = encoded(_texts(others.receptors.values[0], theirs))
     edges = near_pairs(a, b, plan.definition, machine)
