@@ -455,3 +455,27 @@ def test_empty_rows_of_paths():
     (result,) = jaxalign.search_family([("rev", ALPHA[::-1])], str(GLOBINS))
     hits = aligned_rows.columns(result.table, len(ALPHA))
     assert hits.codes.shape == (0, len(ALPHA)) and not hits.inserted.size
+
+
+def test_paths_where_a_gpu_has_none(monkeypatch):
+    """Its kernels have the scores of a profile: few paths are computed by rows, many by
+    the cores of the host."""
+    from dataclasses import replace
+
+    from jaxalign.database import hit_tables
+    from jaxalign.database.options import SearchOptions
+
+    rng = np.random.default_rng(0)
+    profile = jaxalign.Profile.from_alignment(["MKVLAGE", "MKILAGD", "MRVLGGE"])
+    texts = ["".join(rng.choice([*LETTERS], 30)) + "MKVAGE" for _ in range(9)]
+    hits = jaxalign.search(profile, texts)
+    of_gpu = replace(hits, implementation="pallas", operations=None)
+    for cells, implementation in ((2**27, "rows"), (0, "sweep")):
+        monkeypatch.setattr(hit_tables, "ROWS_CELLS", cells)
+        again = hit_tables.aligned(of_gpu, SearchOptions())
+        assert again.cigar() == hits.cigar()
+        for name, column in hits.columns.items():
+            if name in again.columns:
+                np.testing.assert_array_equal(again[name], column)
+        chosen = hit_tables._path_options(SearchOptions(), of_gpu)
+        assert chosen.implementation == implementation
