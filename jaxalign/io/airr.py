@@ -10,15 +10,20 @@ from jaxalign.io.source import label, open_text
 JUNCTION = "junction_aa"
 
 
-def is_table(path: str) -> bool:
-    """Whether a file is a table, and no FASTA: its first line is no heading of that."""
-    with open_text(path) as handle:
+def is_table(path: str, buffer: bytes | None = None) -> bool:
+    """Whether a file is a table, and no FASTA: its first line is no heading of that.
+
+    ``buffer`` : what ``io.source.keep`` returned.
+    """
+    with open_text(path, buffer) as handle:
         line = next((line for line in handle if line.strip()), "")
     return not line.startswith(">")
 
 
-def read(path: str) -> dict[str, list[str]]:
+def read(path: str, buffer: bytes | None = None) -> dict[str, list[str]]:
     """The columns of a table, by their names, as text.
+
+    ``buffer`` : what ``io.source.keep`` returned.
 
     Raises
     ------
@@ -26,7 +31,7 @@ def read(path: str) -> dict[str, list[str]]:
         The file cannot be read or is empty, a column comes twice or ``junction_aa`` is
         missing, or a line has more or fewer fields than the heading.
     """
-    with open_text(path) as handle:
+    with open_text(path, buffer) as handle:
         heading = next(handle, "").rstrip("\r\n")
         names = heading.split("\t")
         _check(path, names)

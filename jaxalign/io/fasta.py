@@ -88,7 +88,7 @@ def read(
     return encode(read_raw(path), alphabet, unknown)
 
 
-def read_raw(path: str | os.PathLike[str]) -> RawRecords:
+def read_raw(path: str | os.PathLike[str], buffer: bytes | None = None) -> RawRecords:
     """Read the records of a FASTA file as text.
 
     Lines that start with ";" and blank lines are skipped, white space inside
@@ -98,6 +98,8 @@ def read_raw(path: str | os.PathLike[str]) -> RawRecords:
     ----------
     path : path or "-"
         Plain, gzip, bzip2 or xz; "-" reads standard input.
+    buffer : bytes, optional
+        What `io.source.keep` returned, if it was asked before.
 
     Returns
     -------
@@ -113,7 +115,7 @@ def read_raw(path: str | os.PathLike[str]) -> RawRecords:
     """
     source = os.fspath(path)
     with in_memory(source):
-        buffer = keep(source)
+        buffer = keep(source) if buffer is None else buffer
         with open_text(source, buffer) as handle:
             check_first_line(source, handle)
             names, parts = zip(*records(handle), strict=True)

@@ -105,7 +105,8 @@ def open_text(source: str, buffer: bytes | None = None) -> Iterator[TextIO]:
     """Open an input as text lines, whatever its compression.
 
     The text is UTF-8; any line end counts as a newline, and a byte that is no UTF-8
-    becomes U+FFFD. What ``keep`` returned is read in place of the path.
+    becomes U+FFFD. What ``keep`` returned is read in place of the path, and must be
+    where the input is read twice.
 
     Raises
     ------
@@ -147,7 +148,8 @@ def sha256(source: str, buffer: bytes | None = None) -> str | None:
 def _open_bytes(source: str, buffer: bytes | None) -> BinaryIO:
     if buffer is not None:
         return io.BytesIO(buffer)
-    refuse_endless(source, source)
+    if (kept := keep(source)) is not None:
+        return io.BytesIO(kept)
     try:
         return open(source, "rb")
     except (OSError, ValueError) as error:

@@ -16,6 +16,7 @@ from typing import Any, Unpack
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import airr, fasta
+from jaxalign.io.source import keep
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import as_scoring
 from jaxalign.repertoire import genes, graph, tables
@@ -268,11 +269,12 @@ def _rows(names: list[str], texts: list[Any], origin: str = "") -> ReceptorRows:
 def _read_file(path: str, chains: str | None) -> ReceptorRows:
     if path != "-" and not os.path.exists(path):
         raise InputError(f"{path}: no such file")
-    if airr.is_table(path):
-        return tables.rows_of(airr.read(path), chains, path)
+    buffer = keep(path)  # a pipe is read once
+    if airr.is_table(path, buffer):
+        return tables.rows_of(airr.read(path, buffer), chains, path)
     if chains is not None:
         raise UsageError(f"chains = {chains!r}: {path} is FASTA, not a table")
-    raw = fasta.read_raw(path)
+    raw = fasta.read_raw(path, buffer)
     text, ends = raw.text.tobytes().decode("latin-1"), raw.offsets.tolist()
     texts = [text[start:stop] for start, stop in pairwise(ends)]
     return _rows([*raw.names], texts, path)

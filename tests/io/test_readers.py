@@ -46,7 +46,9 @@ ABOUT = {"format": certificate.FORMAT, "definition": {}, "inputs": [], "parts": 
 
 
 def read_receptors(path):
-    return None if not airr.is_table(path) else airr.read(path)
+    """As ``repertoire`` does, which reads a pipe once."""
+    buffer = source.keep(path)
+    return airr.read(path, buffer) if airr.is_table(path, buffer) else None
 
 
 # What reads, and a file that it reads.
@@ -193,6 +195,24 @@ def test_what_has_no_end(tmp_path, name):
             JaxalignError, match="no end|no index|unknown matrix|such file"
         ):
             READERS[name][0](str(path))
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_pipe_is_read_as_a_file(tmp_path, name):
+    """Where it is text; what is not is refused in words."""
+    content, pipe = content_of(name, tmp_path), tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write():
+        with suppress(OSError):
+            pipe.write_bytes(content)
+
+    threading.Thread(target=write, daemon=True).start()
+    if name in ("index", "parquet", "matrix", "embeddings"):
+        with pytest.raises(JaxalignError):
+            READERS[name][0](str(pipe))
+    else:
+        READERS[name][0](str(pipe))
 
 
 def test_an_endless_pipe(tmp_path, monkeypatch):
