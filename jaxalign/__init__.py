@@ -14,6 +14,8 @@ _HOMES = {
     "align_all": "jaxalign.pairs.api",
     "hard_alignment": "jaxalign.similarity.hard.api",
     "k_best": "jaxalign.similarity.hard.api",
+    "local_hits": "jaxalign.similarity.hard.api",
+    "profile_similarity": "jaxalign.similarity.profile_scores",
     "hard_matrix": "jaxalign.similarity.hard.matrices",
     "stream_hard_matrix": "jaxalign.similarity.hard.matrices",
     "ScoreBlock": "jaxalign.similarity.hard.matrices",

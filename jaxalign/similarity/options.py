@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Required
+from typing import Literal, Required, TypedDict
 
 import jax
 
@@ -30,6 +30,15 @@ class SimilarityOptions:
 
 class HardKeywords(EndKeywords, total=False):
     """Options of the best alignments."""
+
+    gap_open: Required[GapCost]
+    gap_extend: Required[GapCost]
+    adjacent_gaps: bool
+    band: Band
+
+
+class HitKeywords(TypedDict, total=False):
+    """Options of local hits."""
 
     gap_open: Required[GapCost]
     gap_extend: Required[GapCost]

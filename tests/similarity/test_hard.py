@@ -194,6 +194,58 @@ def test_the_limit_of_the_soft_score():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("adjacent", [True, False])
+def test_local_hits_by_enumeration(adjacent):
+    """Each is the best of all sets of pairs that share none with those before."""
+    rng = np.random.default_rng(5)
+    costs = rng.uniform(0.1, 1.5, (2, 2, 4, 5)).astype("f4")
+    costs[:] = costs[..., :1, :1]  # numbers, of either sequence
+    costs[1] = costs[0] / 3
+    rules = {"adjacent_gaps": adjacent}
+    rules |= {
+        "gap_open": tuple(costs[0, :, 0, 0]),
+        "gap_extend": tuple(costs[1, :, 0, 0]),
+    }
+    for m, n in ((4, 5), (3, 2), (0, 3)):
+        s = np.zeros((4, 5), "f4")
+        s[:m, :n] = rng.normal(size=(m, n)) * 2 + 1
+        hits = jaxalign.local_hits(4, s, np.array([m, n]), **rules)
+        every = sets(m, n, "local", frozenset(), True, 1.0, 1.0).pairs
+        paths = [{*zip(*np.nonzero(pairs), strict=True)} for pairs in every]
+        at = costs[..., :m, :n]
+        totals = [
+            total_of(s[:m, :n], at, sorted(pairs), "local", frozenset(), adjacent)
+            if pairs
+            else 0.0
+            for pairs in paths
+        ]
+        used = set()
+        for score, partners in zip(hits.score, hits.partners.tolist(), strict=True):
+            free = [t for t, x in zip(totals, paths, strict=True) if not x & used]
+            np.testing.assert_allclose(score, max(free), atol=1e-5)
+            pairs = {(i, j) for i, j in enumerate(partners) if j >= 0}
+            assert not pairs & used
+            used |= pairs
+            total = totals[paths.index(pairs)]
+            np.testing.assert_allclose(score, total, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_hits_of_letters_and_of_a_batch():
+    pair = "MKTAYWWWMKTAY", "MKTAY", jaxalign.Scoring()
+    hits = jaxalign.local_hits(2, pair, gap_open=11, gap_extend=1)
+    rows = [x.rows() for x in hits.alignments([pair[0]] * 2, [pair[1]] * 2)]
+    assert rows == [("MKTAY", "MKTAY")] * 2
+    s = np.random.default_rng(0).normal(size=(2, 6, 7)).astype("f4")
+    both = jaxalign.local_hits(3, s, gap_open=1.0, gap_extend=0.5)
+    assert both.partners.shape == (3, 2, 6)
+    one = jaxalign.local_hits(3, s[1], gap_open=1.0, gap_extend=0.5)
+    np.testing.assert_array_equal(both.partners[:, 1], one.partners)
+    with pytest.raises(UsageError, match="1 to 64"):
+        jaxalign.local_hits(65, s, gap_open=1.0, gap_extend=0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("adjacent", [True, False])
 def test_the_k_best_by_enumeration(adjacent):
     """All scores, in order; different alignments with these scores; fewer than k."""
     rng = np.random.default_rng(12)

@@ -18,7 +18,11 @@ from jaxalign.similarity.arguments import Arguments, Lengths
 from jaxalign.similarity.band_argument import checked_band
 from jaxalign.similarity.hard import engine, primitives
 from jaxalign.similarity.hard.engine import ScoredForm
-from jaxalign.similarity.options import HardKeywords, SimilarityOptions
+from jaxalign.similarity.options import (
+    HardKeywords,
+    HitKeywords,
+    SimilarityOptions,
+)
 from jaxalign.similarity.result import HardAlignments
 from jaxalign.similarity.scores import Similarity
 
@@ -90,17 +94,51 @@ def hard_alignment(
     ('M--K', 'MAAK')
     """
     read = _read(similarity, lengths, given := SimilarityOptions(**options))
-    pair, axes, batch, _ = read
-    ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
-    band = checked_band(given.band, pair.similarity.shape, ranks)
-    ordered = 2 in ranks or not given.adjacent_gaps or band is not None
-    local, kernels = given.mode == "local", False
-    if not ordered and primitives.takes(pair, batch, ranks):
-        kernels = backend.kernels()[0] is not None
-    free = resolve_ends(given.mode, given.free_ends)
-    last_column = kernels and not local and "query_end" in free
-    form = ScoredForm(local, ordered, band, kernels, last_column)
-    return _result(engine.alignments(pair, axes, batch, form), form, given)
+    form = _form(read, given)
+    return _result(engine.alignments(*read[:3], form), form, given)
+
+
+@with_options(SimilarityOptions, named=True)
+def local_hits(
+    k: int,
+    similarity: Similarity,
+    lengths: Lengths = None,
+    **options: Unpack[HitKeywords],
+) -> HardAlignments:
+    """The best local alignment, the best that shares no pair with it, and so on:
+    repeats and domains of a pair.
+
+    Parameters
+    ----------
+    k : int
+        1 to 64. Takes the time of k alignments.
+    similarity, lengths, **options : as in ``hard_alignment``, in mode ``local``
+        Letters, too: (query, target, ``Scoring``).
+
+    Returns
+    -------
+    HardAlignments
+        As of ``k_best``: ``score`` (k, ...), which does not rise. 0, without pairs,
+        where there are no more hits.
+
+    Notes
+    -----
+    Waterman and Eggert, J. Mol. Biol. 197:723 (1987). ``k_best`` has all alignments,
+    of which the second often differs from the best by a pair.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> pair = "MKTAYWWWMKTAY", "MKTAY", jaxalign.Scoring()
+    >>> hits = jaxalign.local_hits(3, pair, gap_open=11, gap_extend=1)
+    >>> hits.score.tolist(), hits.spans[:2].tolist()
+    ([26.0, 26.0, 1.0], [[0, 5, 0, 5], [8, 13, 0, 5]])
+    """
+    _check_count(k)
+    given = SimilarityOptions(**options, mode="local")
+    read = _read(similarity, lengths, given)
+    form = _form(read, given)
+    return _result(engine.hits(*read[:3], form, k), form, given)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -141,15 +179,33 @@ def k_best(
     >>> best.score.tolist(), best.partners.tolist()
     ([5.0, 3.0], [[0, 1], [0, -1]])
     """
-    check_whole("k", k, f"1 to {MAX_K}", optional=False)
-    if k > MAX_K:
-        raise UsageError(f"k = {k}: 1 to {MAX_K}")
+    _check_count(k)
     read = _read(similarity, lengths, given := SimilarityOptions(**options))
     pair, axes, batch, _ = read
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
     band = checked_band(given.band, pair.similarity.shape, ranks)
     form = ScoredForm(given.mode == "local", ordered=True, band=band)
     return _result(engine.several(pair, axes, batch, form, k), form, given)
+
+
+def _check_count(k: int) -> None:
+    check_whole("k", k, f"1 to {MAX_K}", optional=False)
+    if k > MAX_K:
+        raise UsageError(f"k = {k}: 1 to {MAX_K}")
+
+
+def _form(read: Arguments, given: SimilarityOptions) -> ScoredForm:
+    """The form of one best alignment, and whether kernels compute it."""
+    pair, axes, batch, _ = read
+    ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
+    band = checked_band(given.band, pair.similarity.shape, ranks)
+    ordered = 2 in ranks or not given.adjacent_gaps or band is not None
+    local, kernels = given.mode == "local", False
+    if not ordered and primitives.takes(pair, batch, ranks):
+        kernels = backend.kernels()[0] is not None
+    free = resolve_ends(given.mode, given.free_ends)
+    last_column = kernels and not local and "query_end" in free
+    return ScoredForm(local, ordered, band, kernels, last_column)
 
 
 def _read(

@@ -19,6 +19,7 @@ from jaxalign.similarity.band import (
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.hard import primitives
 from jaxalign.similarity.hard.dp import fill, several_best, walk
+from jaxalign.similarity.loops import begun
 from jaxalign.similarity.overhang import no_overhang, overhang
 
 
@@ -110,6 +111,30 @@ def _several(pair: ScoredPair, form: ScoredForm, k: int):
         return *_checked(known, path.score, path.partners, spans), lengths
 
     return jax.vmap(one)(paths)
+
+
+@program(("axes", "batch", "form", "k"))
+def hits(pair: ScoredPair, axes, batch, form: ScoredForm, k: int):
+    """The same of the best, the best without its pairs, and so on, ``k`` in all."""
+    if not batch:
+        return _hits(mesh_batch.alike(pair), form, k)
+    values = mesh_batch.over_batch(lambda one: _hits(one, form, k), pair, axes)
+    values = jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
+    return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
+
+
+def _hits(pair: ScoredPair, form: ScoredForm, k: int):
+    dtype = pair.gap_open.e.dtype
+    scores = arrays.multiplied(pair.similarity).astype(dtype)
+    rows = jnp.arange(scores.shape[0], dtype=jnp.int32)
+
+    def step(scores, _):
+        path = _one(pair._replace(similarity=scores), form)
+        partners = path[1]
+        at = rows, jnp.where(partners >= 0, partners, scores.shape[1])
+        return scores.at[at].set(FORBIDDEN, mode="drop"), path
+
+    return jax.lax.scan(step, begun(scores, pair.rules.m), length=k)[1]
 
 
 def _weights(pair: ScoredPair, form: ScoredForm) -> Weights:
