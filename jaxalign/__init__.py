@@ -15,7 +15,7 @@ _HOMES = {
     "hard_alignment": "jaxalign.similarity.hard.api",
     "k_best": "jaxalign.similarity.hard.api",
     "local_hits": "jaxalign.similarity.hard.api",
-    "profile_similarity": "jaxalign.similarity.profile_scores",
+    "profile_similarity": "jaxalign.similarity.hard.profile_scores",
     "hard_matrix": "jaxalign.similarity.hard.matrices",
     "stream_hard_matrix": "jaxalign.similarity.hard.matrices",
     "ScoreBlock": "jaxalign.similarity.hard.matrices",

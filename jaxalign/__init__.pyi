@@ -63,7 +63,9 @@ from jaxalign.similarity.hard.api import local_hits as local_hits
 from jaxalign.similarity.hard.matrices import ScoreBlock as ScoreBlock
 from jaxalign.similarity.hard.matrices import hard_matrix as hard_matrix
 from jaxalign.similarity.hard.matrices import stream_hard_matrix as stream_hard_matrix
-from jaxalign.similarity.profile_scores import profile_similarity as profile_similarity
+from jaxalign.similarity.hard.profile_scores import (
+    profile_similarity as profile_similarity,
+)
 from jaxalign.similarity.soft.accuracy import mea_alignment as mea_alignment
 from jaxalign.similarity.soft.api import alignment_entropy as alignment_entropy
 from jaxalign.similarity.soft.api import alignment_log_prob as alignment_log_prob

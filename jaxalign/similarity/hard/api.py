@@ -132,7 +132,7 @@ def local_hits(
     >>> pair = "MKTAYWWWMKTAY", "MKTAY", jaxalign.Scoring()
     >>> hits = jaxalign.local_hits(3, pair, gap_open=11, gap_extend=1)
     >>> hits.score.tolist(), hits.spans[:2].tolist()
-    ([26.0, 26.0, 1.0], [[0, 5, 0, 5], [8, 13, 0, 5]])
+    ([26.0, 26.0, 2.0], [[0, 5, 0, 5], [8, 13, 0, 5]])
     """
     _check_count(k)
     given = SimilarityOptions(**options, mode="local")

@@ -113,7 +113,7 @@ def stream_hard_matrix(
 def _blocks(queries, targets, costs, memory, options: EndKeywords):
     """Check the arguments at once, and return the iterator of blocks."""
     free = resolve_ends(options.get("mode", "global"), options.get("free_ends"))
-    check_costs(*costs, None, ())
+    check_costs(costs[0], costs[1], None, ())
     numbers = [np.asarray(x, np.float32) for x in costs]
     if any(x.shape not in ((), (2,)) for x in numbers):
         raise UsageError("gap costs of a matrix are numbers, or a pair of numbers")

@@ -19,7 +19,7 @@ from jaxalign.similarity.arrays import FORBIDDEN
 from jaxalign.similarity.cost_table import CostTable, Weights
 from jaxalign.similarity.hard.dp.fill import diagonals_of, ordered_cells
 from jaxalign.similarity.loops import begun
-from jaxalign.similarity.overhang import weight
+from jaxalign.similarity.overhang import free_overhangs, weight
 
 IN_PAIR, IN_UP, IN_LEFT, START = 0, 1, 2, 3  # states; E is UP, F is LEFT
 
@@ -82,7 +82,7 @@ def several_best(weights: Weights, rules, k: int) -> SeveralPaths:
     state = begun((ends, nobody), rules.m)
     ranks = jnp.arange(k, dtype=jnp.int32)
     (_, partners), score = lax.scan(step, state, ranks)
-    return SeveralPaths(score, *_borders(partners[:k]), partners[:k])
+    return SeveralPaths._make((score, *_borders(partners[:k]), partners[:k]))
 
 
 def _filled(table: CostTable, weights: Weights):
@@ -159,8 +159,8 @@ def _choices(kind, cell, before, values: CellValues, weights: Weights, rules):
     p, e, f = (x[place] for x in values[:3])
     after = [jnp.maximum(x - 1, 0) for x in cell]
     opening, extending = weights.opening, weights.extending
-    open_e, more_e = (_at(x.e, *after, 0) for x in (opening, extending))
-    open_f, more_f = (_at(x.f, *after, 1) for x in (opening, extending))
+    open_e, more_e = (_at(x.e, after, 0) for x in (opening, extending))
+    open_f, more_f = (_at(x.f, after, 1) for x in (opening, extending))
     turn = jnp.where(rules.adjacent, e - open_f, FORBIDDEN)
     none = jnp.full_like(p, FORBIDDEN)
     pair = jnp.stack([p, e, f, _start(before, weights, rules)])
@@ -172,15 +172,15 @@ def _choices(kind, cell, before, values: CellValues, weights: Weights, rules):
 def _start(cell, weights: Weights, rules):
     """Of starting behind a cell, as ``CostTable.start`` has it."""
     hang = weights.overhang
-    costs = _at(hang.start_query, *cell, 0), _at(hang.start_target, *cell, 1)
-    free = rules.query_start, rules.target_start
-    return weight(*costs, *cell, free, rules, FORBIDDEN)[0]
+    query, target = _at(hang.start_query, cell, 0), _at(hang.start_target, cell, 1)
+    free = free_overhangs(rules, "start")
+    return weight(query, target, cell[0], cell[1], free, rules, FORBIDDEN)[0]
 
 
-def _at(cost, i, j, axis):
+def _at(cost, cell, axis):
     if cost.ndim == 2:
-        return cost[i, j]
-    return cost[(i, j)[axis]] if cost.ndim else cost
+        return cost[cell[0], cell[1]]
+    return cost[cell[axis]] if cost.ndim else cost
 
 
 def _best_of(branches: Branches, trail: Trail, path: Branches, rank, k: int):
