@@ -24,7 +24,7 @@ def main(argv=None) -> None:
     import torch_tables as tables
 
     quick = args.quick or not torch.cuda.is_available()
-    job = (4, 20, 8, "1MiB") if quick else (64, 384, 1024, "24GiB")
+    job = (4, 20, 8, "1MiB") if quick else (256, 384, 1024, "16GiB")
     report = {"machine": measure.machine(), "torch": torch.__version__}
     measure.show_machine(report["machine"])
     report |= {

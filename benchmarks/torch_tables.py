@@ -206,10 +206,7 @@ def matrix(count: int, length: int, width: int, memory: str) -> list[dict]:
 
     rng = np.random.default_rng(0)
     sets = [
-        [
-            (rng.normal(size=(length, width)) / width**0.5).astype(jnp.bfloat16)
-            for _ in range(count)
-        ]
+        jnp.asarray(rng.normal(size=(count, length, width)), jnp.bfloat16) / width**0.5
         for _ in range(2)
     ]
     rows = []

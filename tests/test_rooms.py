@@ -38,6 +38,7 @@ PUBLIC = (
     "nearest",
     "pair_tables",
     "profile_alignments",
+    "profile_scores",
     "purge",
 )
 COMMON = {"model", "runtime"}

@@ -118,7 +118,7 @@ def _blocks(queries, targets, costs, memory, options: EndKeywords):
     if any(x.shape not in ((), (2,)) for x in numbers):
         raise UsageError("gap costs of a matrix are numbers, or a pair of numbers")
     sets = [queries] if targets is None else [queries, targets]
-    width = {x.shape[-1] for one in sets for x in one if _is_table(x)}
+    width = set().union(*map(_widths, sets))
     if len(width) > 1:
         raise UsageError(f"embeddings of widths {sorted(width)}: one is needed")
     side = isqrt(parse_bytes(memory) // BYTES_A_CELL)
@@ -128,10 +128,15 @@ def _blocks(queries, targets, costs, memory, options: EndKeywords):
     return _run(sets, groups, numbers, rule, mirrored)
 
 
-def _is_table(x) -> bool:
-    if np.ndim(x) != 2:
-        raise UsageError(f"embeddings of shape {np.shape(x)}: (length, k) is needed")
-    return True
+def _widths(embeddings: Embeddings) -> set[int]:
+    whole = isinstance(embeddings, (jax.Array, np.ndarray))
+    tables = [embeddings[0]] if whole and len(embeddings) else embeddings
+    for x in tables:
+        if np.ndim(x) != 2:
+            raise UsageError(
+                f"embeddings of shape {np.shape(x)}: (length, k) is needed"
+            )
+    return {x.shape[1] for x in tables}
 
 
 def _symmetric(costs, free) -> bool:
@@ -150,7 +155,7 @@ class LengthGroup(NamedTuple):
 def _groups(embeddings: Embeddings, side: int) -> Iterator[LengthGroup]:
     """Sequences of similar lengths, the longest first, padded to few shapes; a group
     has about ``side`` residues."""
-    lengths = np.array([len(x) for x in embeddings], np.int64)
+    lengths = _lengths(embeddings)
     order = by_length(lengths)
     padded = np.array([_padded(x) for x in lengths[order].tolist()], np.int64)
     for length in dict.fromkeys(padded.tolist()):
@@ -159,6 +164,12 @@ def _groups(embeddings: Embeddings, side: int) -> Iterator[LengthGroup]:
         count = min(count, 1 << (len(members) - 1).bit_length())
         for first in range(0, len(members), count):
             yield LengthGroup(members[first : first + count], (count, length))
+
+
+def _lengths(embeddings: Embeddings) -> np.ndarray:
+    if isinstance(embeddings, (jax.Array, np.ndarray)):
+        return np.full(len(embeddings), embeddings.shape[1], np.int64)
+    return np.array([len(x) for x in embeddings], np.int64)
 
 
 def _padded(length: int) -> int:
@@ -209,12 +220,23 @@ def _tables(embeddings: Embeddings) -> Callable[[LengthGroup], tuple[Any, Any]]:
 
 
 def _on_device(embeddings: Embeddings, group: LengthGroup):
+    if isinstance(embeddings, jax.Array):  # it need not see the host
+        return _rows(embeddings, group)
     members = [np.asarray(embeddings[k]) for k in group.indices.tolist()]
     table = np.zeros((*group.shape, members[0].shape[1]), members[0].dtype)
     lengths = np.zeros(group.shape[0], np.int32)
     for k, x in enumerate(members):
         table[k, : len(x)], lengths[k] = x, len(x)
     return jnp.asarray(table), jnp.asarray(lengths)
+
+
+def _rows(embeddings: jax.Array, group: LengthGroup):
+    """Of an array (count, length, k), padded where it lies."""
+    rows, (count, length) = embeddings[group.indices], group.shape
+    more = (0, count - rows.shape[0]), (0, length - rows.shape[1]), (0, 0)
+    lengths = np.zeros(count, np.int32)
+    lengths[: rows.shape[0]] = rows.shape[1]
+    return jnp.pad(rows, more), jnp.asarray(lengths)
 
 
 @program(("rule",))
