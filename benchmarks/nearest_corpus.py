@@ -30,8 +30,8 @@ IDENTITIES = 0.20, 0.95  # of the planted relatives
 def queries(path: Path, count: int, length: int = 200) -> list[tuple[str, bytes]]:
     """Real proteins of a file, those whose lengths are nearest to a length."""
     records: list[tuple[str, bytes]] = []
-    for record in path.read_text().split(">")[1:]:
-        name, _, text = record.partition("\n")
+    for record in path.read_text().split("\n>"):
+        name, _, text = record.removeprefix(">").partition("\n")
         letters = text.replace("\n", "").encode()
         if not set(letters) - set(LETTERS.tolist()):
             records.append((name.split()[0], letters))

@@ -24,7 +24,12 @@ class Corpus:
         Letters read as the wildcard, so far.
     """
 
-    def __init__(self, corpus: SetLike, scoring: Scoring, unknown: str = "error"):
+    def __init__(
+        self,
+        corpus: SetLike,
+        scoring: Scoring,
+        unknown: str = "error",
+    ):
         self.files: tuple[str, ...] = ()
         self.substituted = 0
         self._sequences: Sequences | None = None
@@ -34,19 +39,28 @@ class Corpus:
         else:
             (self._sequences,) = inputs.sets(scoring, corpus)
 
-    def blocks(self, skip: int = 0) -> Iterator[Sequences]:
-        """Blocks in order, from the block that begins with record ``skip`` on."""
+    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Sequences]:
+        """Blocks in order, of the records from ``start`` up to ``stop``."""
+        first = 0
+        for block in self._whole_blocks():
+            last = first + len(block)
+            low = max(start - first, 0)
+            high = len(block) if stop is None else min(stop - first, len(block))
+            if low < high:
+                whole = (low, high) == (0, len(block))
+                yield block if whole else block.between(low, high)
+            first = last
+            if stop is not None and first >= stop:
+                return
+
+    def _whole_blocks(self) -> Iterator[Sequences]:
         if self._sequences is not None:
-            for block in corpus_files.cut(self._sequences):
-                if skip <= 0:
-                    yield block
-                skip -= len(block)
+            yield from corpus_files.cut(self._sequences)
             return
         alphabet = self._scoring.alphabet
         for block in corpus_files.blocks(self.files, alphabet, self._unknown):
             self.substituted += block.substituted
-            if block.first >= skip:
-                yield block.sequences
+            yield block.sequences
 
     def known_size(self) -> tuple[int, int] | None:
         """(sequences, residues) where nothing need be read for them, else None."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import Fasta, ListOptions, VerbOptions
+from jaxalign.cli.options import CorpusRunOptions, Fasta, ListOptions, VerbOptions
 from jaxalign.cli.picture_options import NearestPictures
 
 
@@ -18,6 +18,7 @@ def nearest(
     top: Annotated[int, Parameter(metavar="N")] = 1,
     pictures: NearestPictures = NearestPictures(),  # noqa: B008
     output: ListOptions = ListOptions(),  # noqa: B008
+    run: CorpusRunOptions = CorpusRunOptions(),  # noqa: B008
     options: VerbOptions = VerbOptions(),  # noqa: B008
 ) -> int:
     """Find the sequence of CORPUS that is nearest to each sequence of TEST, exactly.
@@ -44,4 +45,4 @@ def nearest(
     from jaxalign.cli import nearest_job
 
     request = nearest_job.NearestRequest(tests, corpus, by, bands, top)
-    return nearest_job.run(request, pictures, output, options)
+    return nearest_job.run(request, pictures, output, run, options)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from jaxalign.cli import link_job, nucleotides, report
+from jaxalign.cli import corpus_run, link_job, nucleotides, report
 from jaxalign.cli.link_job import LinkJob
-from jaxalign.cli.options import ListOptions, VerbOptions
+from jaxalign.cli.options import CorpusRunOptions, ListOptions, VerbOptions
 from jaxalign.cli.picture_options import NearestPictures
 from jaxalign.cli.terminal import answer_json
 from jaxalign.database.nearest import (
@@ -37,20 +37,28 @@ def run(
     request: NearestRequest,
     pictures: NearestPictures,
     listed: ListOptions,
+    long: CorpusRunOptions,
     options: VerbOptions,
 ) -> int:
     """``jaxalign nearest TEST CORPUS``."""
     # 1 check and read the tests, 2 scan the corpus, 3 say and write
+    corpus_run.check(long, listed.out, request.corpus)
     files = files_of(request.corpus)
     job = prepare(request, files, pictures, listed, options)
     chosen = settings(request, job)
     check(chosen, job.read.scoring)
     (tests,), scoring = job.read.sequences, job.read.scoring
+    tests = tests.between(*corpus_run.share(len(tests), long))
+    saved = corpus_run.checkpoint(job, long, chosen, files, listed.out)
+    arrays = saved and saved.load(long.resume, listed.force)
     job.messages.say(f"{len(tests):,} test sequences against {request.corpus}")
     with job.watched() as watched:
         seen = replace(chosen, progress=watched.progress)
-        near = nearest_of(tests, request.corpus, scoring, seen)
+        corpus = request.corpus, scoring, seen
+        near = nearest_of(tests, *corpus, saved, arrays)
     finish(job, request, near, pictures, listed, files)
+    if saved is not None:
+        saved.remove()
     return 0
 
 
@@ -67,7 +75,7 @@ def prepare(
     outs = (listed.out, pictures.report)
     link_job.check_plot(pictures.plot, listed.force, (request.tests, *files), outs)
     letters = nucleotides.opening(files[0])
-    about = listed.force, files, options.summary.json
+    about = listed.force, files, True
     return link_job.prepare((request.tests,), options, outs, *about, letters=letters)
 
 

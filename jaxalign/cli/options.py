@@ -184,6 +184,19 @@ class FolderOptions:
     all are few]"""
 
 
+@Parameter(name="*", group=LONG)
+@dataclass(frozen=True)
+class CorpusRunOptions:
+    """Long runs against a corpus, whose output is a file (-o)."""
+
+    resume: Annotated[bool, FLAG] = False
+    """Complete an interrupted run: its state is in a file beside -o."""
+
+    shard: Annotated[str | None, Parameter(metavar="K/N")] = None
+    """Only the K-th of N shares, from 1; one below the other, their rows are those of
+    the whole."""
+
+
 @Parameter(name="*", group=Group("Alignment", sort_key=2))
 @dataclass(frozen=True)
 class LinkOptions:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import FILE, FLAG, Fasta, VerbOptions
+from jaxalign.cli.options import FILE, FLAG, CorpusRunOptions, Fasta, VerbOptions
 
 
 def purge(
@@ -20,6 +20,7 @@ def purge(
     removed: Annotated[str | None, FILE, Parameter(metavar="OUT.tsv")] = None,
     certificate: Annotated[str | None, FILE, Parameter(metavar="OUT.json")] = None,
     force: Annotated[bool, FLAG] = False,
+    run: CorpusRunOptions = CorpusRunOptions(),  # noqa: B008
     options: VerbOptions = VerbOptions(),  # noqa: B008
 ) -> int:
     """Take out of TRAIN each sequence that is near to any sequence of TEST.
@@ -59,4 +60,4 @@ def purge(
     request = purge_job.PurgeRequest(
         train, against, *cuts, out, removed, certificate, force
     )
-    return purge_job.run(request, options)
+    return purge_job.run(request, run, options)

@@ -2,14 +2,30 @@
 
 from dataclasses import dataclass, replace
 
-from jaxalign.cli import audit_job, audited_parts, link_job, nucleotides, report
+import numpy as np
+
+from jaxalign.cli import (
+    audit_job,
+    audited_parts,
+    corpus_run,
+    link_job,
+    nucleotides,
+    report,
+)
 from jaxalign.cli.audit_job import AuditRequest
 from jaxalign.cli.link_job import LinkJob
-from jaxalign.cli.options import AuditOptions, VerbOptions
+from jaxalign.cli.options import AuditOptions, CorpusRunOptions, VerbOptions
 from jaxalign.cli.terminal import answer_json, as_json
 from jaxalign.errors import JaxalignError, UsageError
 from jaxalign.homology.api import define
-from jaxalign.homology.purge import Purge, PurgeOptions, cut_of, files_of, purge_of
+from jaxalign.homology.purge import (
+    Corpus,
+    Purge,
+    PurgeOptions,
+    cut_of,
+    files_of,
+    purge_of,
+)
 from jaxalign.io import fasta_records, output
 from jaxalign.io.source import STDIN, sha256
 
@@ -30,20 +46,26 @@ class PurgeRequest:
     force: bool
 
 
-def run(request: PurgeRequest, options: VerbOptions) -> int:
+def run(request: PurgeRequest, long: CorpusRunOptions, options: VerbOptions) -> int:
     """``jaxalign purge TRAIN --against TEST``."""
     # 1 check and read the tests, 2 scan the training set, 3 write, 4 audit, 5 say
-    _check(request)
+    _check(request, long)
     files = files_of(request.train)
     job = prepare(request, files, options)
     chosen, (tests,) = settings(request, job), job.read.sequences
     scoring = job.read.scoring
     cut = cut_of(chosen, scoring)
+    records = share(request, job, long)
+    saved = corpus_run.checkpoint(job, long, chosen, files, request.out)
+    arrays = saved and saved.load(long.resume, request.force)
     job.messages.say(f"{request.train} against {len(tests):,}; near: {cut}")
     with job.watched() as watched:
         seen = replace(chosen, progress=watched.progress)
-        result = purge_of(request.train, tests, scoring, seen)
-    write(job, request, result, files)
+        sides = request.train, tests, scoring, seen
+        result = purge_of(*sides, records, saved, arrays)
+    write(job, request, result, files, records[0])
+    if saved is not None:
+        saved.remove()
     job.messages.say(result.heading())
     if request.certificate is not None:
         audit(request, options)
@@ -52,7 +74,20 @@ def run(request: PurgeRequest, options: VerbOptions) -> int:
     return 0
 
 
-def _check(request: PurgeRequest) -> None:
+def share(
+    request: PurgeRequest, job: LinkJob, long: CorpusRunOptions
+) -> tuple[int, int | None]:
+    """The records of a share, for which the training set is read once more."""
+    if long.shard is None:
+        return 0, None
+    count, _ = Corpus(request.train, job.read.scoring, job.verb.scoring.unknown).size()
+    return corpus_run.share(count, long)
+
+
+def _check(request: PurgeRequest, long: CorpusRunOptions) -> None:
+    corpus_run.check(long, request.out, request.train)
+    if long.shard is not None and request.certificate is not None:
+        raise UsageError("--certificate is of all that stays: leave out --shard")
     if request.train == STDIN:
         raise UsageError("TRAIN is read again to write what stays: give a file")
     if request.certificate is None:
@@ -72,7 +107,7 @@ def prepare(
     outs = (request.out, request.removed, request.certificate)
     if options.summary.json and request.out is None:
         raise UsageError("--json takes standard output: the sequences need -o FILE")
-    about = request.force, files, options.summary.json
+    about = request.force, files, True
     letters = nucleotides.opening(files[0])
     return link_job.prepare((request.against,), options, outs, *about, letters=letters)
 
@@ -100,16 +135,22 @@ def settings(request: PurgeRequest, job: LinkJob) -> PurgeOptions:
 
 
 def write(
-    job: LinkJob, request: PurgeRequest, result: Purge, files: tuple[str, ...]
+    job: LinkJob,
+    request: PurgeRequest,
+    result: Purge,
+    files: tuple[str, ...],
+    first: int,
 ) -> None:
-    """Write what stays, and who goes."""
+    """Write what stays, and who goes; the records before ``first`` are in another
+    share, and so are those behind."""
     if count := result.info["substituted"]:
         wildcard = result.tests.alphabet.wildcard
         job.messages.warn(
             f"{request.train}: {count} unknown letters are read as {wildcard}"
         )
     alphabet = job.read.scoring.alphabet
-    pieces = fasta_records.corpus_pieces(files, alphabet, result.kept)
+    wanted = np.concatenate([np.zeros(first, bool), result.kept])
+    pieces = fasta_records.corpus_pieces(files, alphabet, wanted)
     output.write_text(request.out or output.STDOUT, pieces)
     if request.removed is not None:
         link_job.write_table(request.removed, result.columns(), job.verb)

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Unpack
 
 from jaxalign import inputs
 from jaxalign.corpus import Corpus
 from jaxalign.database import (
+    nearest_checkpoint,
     nearest_rows,
     nearest_scan,
     nearest_scores,
 )
+from jaxalign.database.hit_list import Hits
 from jaxalign.database.nearest_options import (
     By,
     NearestKeywords,
@@ -26,6 +29,7 @@ from jaxalign.database.nearest_report import report as html
 from jaxalign.database.nearest_result import Nearest
 from jaxalign.database.nearest_scan import NearestState
 from jaxalign.inputs import SetLike
+from jaxalign.io.checkpoint import Arrays, Checkpoint
 from jaxalign.io.corpus_files import files_of
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
@@ -100,31 +104,56 @@ def nearest(
 
 
 def nearest_of(
-    tests: SetLike, corpus: SetLike, scoring: ScoringLike, options: NearestOptions
+    tests: SetLike,
+    corpus: SetLike,
+    scoring: ScoringLike,
+    options: NearestOptions,
+    checkpoint: Checkpoint | None = None,
+    arrays: Arrays | None = None,
 ) -> Nearest:
-    """``nearest``, its options packed."""
+    """``nearest``, its options packed.
+
+    checkpoint : a file that takes the state about once a minute
+    arrays : the state that a run is to go on with
+    """
     # 1 check and encode, 2 scan the corpus, 3 the rows
     began, scoring = time.perf_counter(), as_scoring(scoring)
     check(options, scoring)
     (encoded,) = inputs.sets(scoring, tests, unknown=options.unknown)
     source = Corpus(corpus, scoring, options.unknown)
-    state = scanned(encoded, source, scoring, options)
+    state = scanned(encoded, source, scoring, options, checkpoint, arrays)
     about = {"substituted": source.substituted, "began": began}
     return nearest_rows.result(encoded, state, scoring, options, about)
 
 
 def scanned(
-    tests: Sequences, source: Corpus, scoring: Scoring, options: NearestOptions
+    tests: Sequences,
+    source: Corpus,
+    scoring: Scoring,
+    options: NearestOptions,
+    checkpoint: Checkpoint | None = None,
+    arrays: Arrays | None = None,
 ) -> NearestState:
     """The nearest of the whole corpus."""
     tell = _teller(options, tests, source)
-    blocks = read_ahead(source.blocks())
     if options.by != "identity":
-        return nearest_scores.scan(tests, blocks, scoring, options, tell)
+        begun = None if arrays is None else nearest_checkpoint.hits_of(arrays)
+        blocks = read_ahead(source.blocks(begun[0].sequences if begun else 0))
+        watch = None if checkpoint is None else partial(_save_hits, checkpoint)
+        sides = tests, blocks, scoring
+        return nearest_scores.scan(*sides, options, tell, begun, watch)
     state = nearest_scan.no_state(len(tests), options.top)
-    for _ in nearest_scan.scan(tests, blocks, scoring, options, state, tell):
-        pass
+    if arrays is not None:
+        state = nearest_checkpoint.state_of(arrays)
+    blocks = read_ahead(source.blocks(state.sequences))
+    for so_far in nearest_scan.scan(tests, blocks, scoring, options, state, tell):
+        if checkpoint is not None:
+            checkpoint.save(partial(nearest_checkpoint.arrays_of, so_far))
     return state
+
+
+def _save_hits(checkpoint: Checkpoint, hits: Hits, first: dict) -> None:
+    checkpoint.save(partial(nearest_checkpoint.arrays_of_hits, hits, first))
 
 
 def _teller(

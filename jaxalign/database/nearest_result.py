@@ -39,6 +39,8 @@ class Nearest:
     score, bits, evalue, test_coverage, nearest_coverage : float64 (rows,)
         Of the best local alignment of the two; 0 where no pair of residues scores.
     bands : tuple of float
+    top : int
+        How many of the nearest were wanted.
     definition : str
         Of the identity, as a sentence.
     by : str
@@ -61,6 +63,7 @@ class Nearest:
     test_coverage: np.ndarray
     nearest_coverage: np.ndarray
     bands: tuple[float, ...]
+    top: int
     definition: str
     by: str
     info: dict
@@ -102,7 +105,7 @@ class Nearest:
     def columns(self) -> dict[str, Any]:
         """The rows as columns; names, and the band as text."""
         names = np.array([*self.corpus.names, ""], object)
-        ranks = {"rank": self.rank} if (self.rank > 1).any() else {}
+        ranks = {"rank": self.rank} if self.top > 1 else {}
         n = np.append(self.corpus.lengths, 0)[self.nearest]
         return {
             "test": np.array(self.tests.names, object)[self.test],

@@ -62,6 +62,7 @@ def result(
         test_coverage=ratio(paired["test_span"], np.where(none, 0, m)),
         nearest_coverage=ratio(paired["nearest_span"], np.where(none, 0, n)),
         bands=tuple(float(x) for x in options.bands),
+        top=options.top,
         definition=definition(options, scoring),
         by=options.by,
         info={

@@ -22,16 +22,28 @@ def scan(
     scoring: Scoring,
     options: NearestOptions,
     tell: Callable[[int], object],
+    begun: tuple[Hits, dict] | None = None,
+    watch: Callable[[Hits, dict], object] | None = None,
 ) -> NearestState:
     """The best ``options.top`` of each test sequence in all blocks of a corpus.
 
     Where no pair of residues of the two scores above 0, every score is 0, and the first
     sequence of the corpus is the nearest.
+
+    Parameters
+    ----------
+    blocks : iterable of Sequences
+        Those that follow what is known.
+    begun : (hits so far, the first record of the corpus), optional
+    watch : callable, optional
+        Takes the same after each block.
     """
     nothing = from_parts((), [], scoring.alphabet)
     task = make_task("cross", tests, nothing, scoring, score_options(options))
-    task, first = replace(task, top=options.top), {}
-    hits = _hits(task, _noting(blocks, first), tell)
+    task = replace(task, top=options.top)
+    hits, first = begun or (None, {})
+    watched = None if watch is None else lambda so_far: watch(so_far, first)
+    hits = _hits(task, _noting(blocks, first), tell, hits, watched)
     state = no_state(len(tests), options.top)
     width = min(hits.index.shape[1], options.top)
     state.index[:, :width] = hits.index[:, :width]
@@ -53,14 +65,20 @@ def _noting(blocks: Iterable[Sequences], first: dict) -> Iterator[Sequences]:
         yield block
 
 
-def _hits(task: Task, blocks: Iterable[Sequences], tell: Callable) -> Hits:
+def _hits(
+    task: Task,
+    blocks: Iterable[Sequences],
+    tell: Callable,
+    begun: Hits | None,
+    watch: Callable[[Hits], object] | None,
+) -> Hits:
     """The best hits, by rows where the corpus is small."""
     some = iter(blocks)
     head = list(islice(some, 1))
     blocks = chain(head, some)
-    small = task.implementation in (None, "rows")
+    small = task.implementation in (None, "rows") and begun is None
     if small and all(small_scan.plan(task, x) is not None for x in head):
         return small_scan.scan(task, blocks, True, tell)
     from jaxalign.database import scan
 
-    return scan.scan(task, blocks, True, tell)
+    return scan.scan(task, blocks, True, tell, begun, watch)

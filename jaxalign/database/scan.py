@@ -48,14 +48,20 @@ STAGE_COSTS = {"cpu": StageCosts(50, 4, 2e9)}  # on a GPU nothing is set apart
 
 
 def scan(
-    task: Task, blocks: Iterable[Sequences], keep: bool, tell: Callable | None = None
+    task: Task,
+    blocks: Iterable[Sequences],
+    keep: bool,
+    tell: Callable | None = None,
+    begun: Hits | None = None,
+    watch: Callable[[Hits], object] | None = None,
 ) -> Hits:
     """The best ``task.top`` of each query in all blocks of a database.
 
     The task is of kind ``cross`` and output ``score``, and its targets are not used.
     Blocks come in the order of the database.
     ``keep`` keeps names and codes of the hits, for a database that cannot be read
-    twice. ``tell`` is called with the cells so far.
+    twice. ``tell`` is called with the cells so far. ``begun`` has the hits of the
+    blocks before these, and ``watch`` is called with all hits after each block.
 
     Raises
     ------
@@ -63,8 +69,12 @@ def scan(
     """
     best, cells_done = None, 0
     shape = task.shape[0], 0
-    hits = Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
-    for block, stages in read_ahead(_prepared(task, blocks)):
+    hits = begun or Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
+    if begun is not None and begun.index.shape[1]:
+        with precision(str(begun.score.dtype)):
+            arrays = jax.device_put((begun.score, begun.index))
+        best = best_hits.BestHits(*arrays)
+    for block, stages in read_ahead(_prepared(task, blocks, hits.sequences)):
         for run, index in stages:
             tells = None if tell is None else partial(_tell, tell, cells_done)
             best, info = _fold(run, index, best, tells)
@@ -75,6 +85,9 @@ def scan(
         hits.residues += int(block.lengths.sum())
         if keep and best is not None:
             keep_hits(hits.records, np.unique(np.asarray(best.index)), first, block)
+        if watch is not None and best is not None:
+            hits.score, hits.index = (np.asarray(x) for x in best)
+            watch(hits)
     if best is not None:
         hits.score, hits.index = (np.asarray(x) for x in best)
     return hits
@@ -97,9 +110,8 @@ def _tell(tell: Callable[[int], object], before: int, cells: int, _all: int):
     tell(before + cells)
 
 
-def _prepared(task: Task, blocks: Iterable[Sequences]) -> Iterator[tuple]:
+def _prepared(task: Task, blocks: Iterable[Sequences], first: int) -> Iterator[tuple]:
     """Blocks, and of each its stages, ready to run: (run, index of its targets)."""
-    first = 0
     for block in blocks:
         stop = first + len(block)
         parts = _stages(replace(task, targets=block, top=_places(task, stop)))

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Unpack
-
-import numpy as np
 
 from jaxalign import inputs
 from jaxalign.corpus import Corpus
@@ -22,6 +21,7 @@ from jaxalign.homology.purge_options import (
 from jaxalign.homology.purge_result import Purge
 from jaxalign.homology.purge_scan import PurgeState
 from jaxalign.inputs import SetLike
+from jaxalign.io.checkpoint import Arrays, Checkpoint
 from jaxalign.io.corpus_files import files_of
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
@@ -82,15 +82,29 @@ def purge(
 
 
 def purge_of(
-    train: SetLike, tests: SetLike, scoring: ScoringLike, options: PurgeOptions
+    train: SetLike,
+    tests: SetLike,
+    scoring: ScoringLike,
+    options: PurgeOptions,
+    records: tuple[int, int | None] = (0, None),
+    checkpoint: Checkpoint | None = None,
+    arrays: Arrays | None = None,
 ) -> Purge:
-    """``purge``, its options packed."""
+    """``purge``, its options packed.
+
+    records : the first of the training set, and one beyond the last, that are looked at
+    checkpoint : a file that takes the state about once a minute
+    arrays : the state that a run is to go on with
+    """
     # 1 check and encode, 2 scan the training set, 3 who goes
     began, scoring = time.perf_counter(), as_scoring(scoring)
     cut = cut_of(options, scoring)
     (encoded,) = inputs.sets(scoring, tests, unknown=options.unknown)
     corpus = Corpus(train, scoring, options.unknown)
-    state = scanned(encoded, corpus, cut)
+    state = PurgeState() if arrays is None else purge_scan.state_of(arrays)
+    for so_far in scanned(encoded, corpus, cut, records, state):
+        if checkpoint is not None:
+            checkpoint.save(partial(purge_scan.arrays_of, so_far))
     info = {
         "sequences": state.sequences,
         "residues": state.residues,
@@ -100,27 +114,25 @@ def purge_of(
         "implementation": state.implementation,
         "seconds": time.perf_counter() - began,
     }
-    return _result(encoded, state, cut, info)
+    index, test, value = purge_scan.joined(state)
+    names, size = tuple(state.names), state.sequences
+    return Purge(encoded, index, names, test, value, size, cut, info)
 
 
-def scanned(tests: Sequences, corpus: Corpus, cut: PurgeCut) -> PurgeState:
-    """The sequences of a whole corpus that are too near."""
-    state, size = PurgeState(), (0, 0)
-    if cut.column == "evalue":
-        size = corpus.size()
+def scanned(
+    tests: Sequences,
+    corpus: Corpus,
+    cut: PurgeCut,
+    records: tuple[int, int | None],
+    state: PurgeState,
+) -> Iterator[PurgeState]:
+    """Look for what is too near in some records of a corpus; the state after each
+    block."""
+    size = corpus.size() if cut.column == "evalue" else (0, 0)
     tell = _teller(cut.options, tests, corpus)
-    blocks = read_ahead(corpus.blocks(state.sequences))
-    for _ in purge_scan.scan(tests, blocks, cut, size, state, tell):
-        pass
-    return state
-
-
-def _result(tests: Sequences, state: PurgeState, cut: PurgeCut, info: dict) -> Purge:
-    none = np.zeros(0, np.int64)
-    index, test = (np.concatenate([none, *x]) for x in (state.index, state.test))
-    value = np.concatenate([np.zeros(0), *state.value])
-    names = tuple(state.names)
-    return Purge(tests, index, names, test, value, state.sequences, cut, info)
+    start, stop = records
+    blocks = read_ahead(corpus.blocks(start + state.sequences, stop))
+    yield from purge_scan.scan(tests, blocks, cut, size, state, tell)
 
 
 def _teller(

@@ -41,6 +41,40 @@ class PurgeState:
     implementation: str = ""
 
 
+def arrays_of(state: PurgeState) -> dict[str, np.ndarray]:
+    """The state as arrays, for a file."""
+    index, test, value = joined(state)
+    names = "\n".join(state.names).encode()
+    counts = [state.sequences, state.residues, state.aligned]
+    return {
+        "index": index,
+        "test": test,
+        "value": value,
+        "names": np.frombuffer(names, np.uint8),
+        "counts": np.array(counts, np.int64),
+        "implementation": np.array(state.implementation),
+    }
+
+
+def state_of(arrays: dict[str, np.ndarray]) -> PurgeState:
+    """The state of a run that was interrupted."""
+    names = arrays["names"].tobytes().decode()
+    fields = ([arrays[name]] for name in ("index", "test", "value"))
+    return PurgeState(
+        *fields,
+        names.split("\n") if names else [],
+        *arrays["counts"].tolist(),
+        str(arrays["implementation"]),
+    )
+
+
+def joined(state: PurgeState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(index, test, value) of all that are removed."""
+    none = np.zeros(0, np.int64)
+    index, test = (np.concatenate([none, *x]) for x in (state.index, state.test))
+    return index, test, np.concatenate([np.zeros(0), *state.value])
+
+
 def scan(
     tests: Sequences,
     blocks: Iterable[Sequences],

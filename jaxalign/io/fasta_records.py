@@ -42,6 +42,7 @@ def corpus_pieces(
     files : paths of FASTA and of indices, one after the other
     alphabet : of the indices
     wanted : bool (n,)
+        None of those beyond.
     """
     first = 0
     for path in files:
@@ -60,7 +61,7 @@ def _copied(path: str, wanted: list[bool]) -> Generator[str, None, int]:
     with open_text(path) as handle:
         for line in map(str.strip, handle):
             number += line.startswith(">")
-            if line and number >= 0 and wanted[number]:
+            if line and 0 <= number < len(wanted) and wanted[number]:
                 yield f"{line}\n"
     return number + 1
 

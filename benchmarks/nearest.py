@@ -1,0 +1,191 @@
+"""``nearest`` of held-out proteins: seconds, every row against brute force, and the
+share that MMseqs2 misses.
+
+    python -m benchmarks.nearest --tests 200 --brute 50 --mmseqs /path/of/mmseqs
+
+200 of the 32,071 proteins of ``benchmarks/fetch.py`` against the others. Brute force is
+parasail: scores times a power of two plus one for each identical pair, so that one
+score has the best score and the most identical pairs of all alignments that reach it.
+A nearest is missed by MMseqs2 where none of its hits, aligned exactly, has the identity
+of the nearest.
+"""
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+DATA = ROOT / "benchmarks" / "data"
+FILES = "swissprot12071.fasta", "uniprot20000.fasta"
+BANDS = 0.3, 0.5, 0.7, 0.9
+UNIT = 2**13  # more than any of these proteins has residues
+OPEN, EXTEND = 11, 1
+
+
+def proteins() -> list[tuple[str, str]]:
+    """Both sets, names made different."""
+    records = []
+    for prefix, name in zip("su", FILES, strict=True):
+        for record in (DATA / name).read_text().split("\n>"):
+            heading, _, text = record.removeprefix(">").partition("\n")
+            letters = text.replace("\n", "").upper()
+            if letters:
+                records.append((f"{prefix}_{heading.split()[0]}", letters))
+    return records
+
+
+def held_out(folder: Path, tests: int) -> tuple[list, list]:
+    """(tests, corpus), and their files."""
+    records = proteins()
+    chosen = set(random.Random(1).sample(range(len(records)), tests))
+    some = [x for k, x in enumerate(records) if k in chosen]
+    rest = [x for k, x in enumerate(records) if k not in chosen]
+    for name, part in (("tests.fasta", some), ("corpus.fasta", rest)):
+        lines = (f">{name}\n{text}\n" for name, text in part)
+        (folder / name).write_text("".join(lines))
+    return some, rest
+
+
+def run(folder: Path, threads: int) -> dict:
+    """The verb as a process of its own: seconds, and its rows."""
+    words = "nearest tests.fasta corpus.fasta --unknown mask -o near.tsv -q".split()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "jaxalign", *words, "--threads", str(threads)]
+    subprocess.run(command, cwd=folder, check=True)
+    seconds = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1)}
+
+
+def rows(path: Path) -> dict[str, dict[str, str]]:
+    heading, *lines = path.read_text().splitlines()
+    names = heading.split("\t")
+    some = (dict(zip(names, line.split("\t"), strict=True)) for line in lines)
+    return {row["test"]: row for row in some}
+
+
+def brute_force(tests: list, corpus: list, near: dict) -> dict:
+    """How many of some rows are those of all alignments by parasail."""
+    import parasail
+
+    letters = "ARNDCQEGHILKMFPSTWYVBZX*"
+    usual = parasail.blosum62
+    matrix = parasail.matrix_create(letters, 0, 0)
+    places = [usual.mapper[ord(x)] for x in letters]
+    scores = usual.matrix[np.ix_(places, places)].astype(np.int64) * UNIT
+    own = np.arange(len(letters))[np.array(list(letters)) != "X"]
+    scores[own, own] += 1
+    for i in range(len(letters)):
+        matrix[i, : len(letters)] = scores[i]
+    known = set(letters)
+    texts = ["".join(x if x in known else "X" for x in text) for _, text in corpus]
+    lengths, wrong = np.array([len(text) for text in texts]), []
+    for name, text in tests:
+        text = "".join(x if x in known else "X" for x in text)
+        profile = parasail.profile_create_32(text, matrix)
+        counts = np.array(
+            [
+                parasail.nw_scan_profile_32(
+                    profile, other, OPEN * UNIT, EXTEND * UNIT
+                ).score
+                % UNIT
+                for other in texts
+            ]
+        )
+        shares = counts / np.maximum(lengths, len(text))
+        best, row = int(np.argmax(shares)), near[name]
+        same = row["nearest"] == corpus[best][0]
+        if not same or row["identity"] != f"{shares[best]:.6g}":
+            wrong.append((name, row["nearest"], corpus[best][0], shares[best]))
+    return {"rows": len(tests), "wrong": wrong}
+
+
+def missed(folder: Path, mmseqs: str, near: dict, threads: int) -> dict:
+    """By band of the nearest: tests, those without a hit, and with a further one."""
+    words = "easy-search tests.fasta corpus.fasta hits.m8 tmp -s 7.5 --max-seqs 4000"
+    began = time.perf_counter()
+    subprocess.run(
+        [mmseqs, *words.split(), "--threads", str(threads), "-v", "1"],
+        cwd=folder,
+        check=True,
+    )
+    seconds = time.perf_counter() - began
+    best = best_of_hits(folder)
+    names = [
+        f"<{BANDS[0]}",
+        *(f"{a}-{b}" for a, b in zip(BANDS, BANDS[1:], strict=False)),
+    ]
+    names.append(f">={BANDS[-1]}")
+    table = {name: [0, 0, 0] for name in names}
+    for test, row in near.items():
+        exact = float(row["identity"])
+        line = table[names[int(np.searchsorted(BANDS, exact, side="right"))]]
+        found = best.get(test)
+        line[0] += 1
+        line[1] += found is None
+        line[2] += found is not None and found < exact - 1e-6
+    about = ("tests", "no hit", "only further ones")
+    return {"seconds": round(seconds, 1)} | {
+        name: dict(zip(about, line, strict=True)) for name, line in table.items()
+    }
+
+
+def best_of_hits(folder: Path) -> dict[str, float]:
+    """The largest exact identity among the hits of each test."""
+    import jaxalign
+    from jaxalign.io import fasta
+
+    alphabet = jaxalign.Scoring().alphabet
+    sides = [
+        fasta.read(folder / name, alphabet, "mask")
+        for name in ("tests.fasta", "corpus.fasta")
+    ]
+    places = [{name: k for k, name in enumerate(side.names)} for side in sides]
+    hits = [x.split("\t")[:2] for x in (folder / "hits.m8").read_text().splitlines()]
+    i, j = ([places[k][hit[k]] for hit in hits] for k in (0, 1))
+    table = jaxalign.align_pairs(sides[0].take(i), sides[1].take(j), output="identity")
+    shares, best = table.identity("longer"), {}
+    for (test, _), share in zip(hits, shares.tolist(), strict=True):
+        best[test] = max(best.get(test, 0.0), share)
+    return best
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tests", type=int, default=200)
+    parser.add_argument("--brute", type=int, default=0, help="rows checked by parasail")
+    parser.add_argument("--mmseqs", help="path of mmseqs")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", type=Path)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = chosen.folder or Path(temporary)
+        folder.mkdir(exist_ok=True)
+        tests, corpus = held_out(folder, chosen.tests)
+        if not (folder / "near.tsv").exists():
+            print(json.dumps(run(folder, chosen.threads)), flush=True)
+        near = rows(folder / "near.tsv")
+        if chosen.mmseqs:
+            about = missed(folder, chosen.mmseqs, near, chosen.threads)
+            print(json.dumps(about), flush=True)
+        if chosen.brute:
+            step = -(-len(tests) // chosen.brute)
+            print(json.dumps(brute_force(tests[::step], corpus, near)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,135 @@
+"""--resume and --shard of nearest and purge: the same bytes, whatever the parts."""
+
+from pathlib import Path
+
+import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
+import numpy as np
+import pytest
+
+from jaxalign.database import nearest_scan, small_scan
+from jaxalign.errors import EXIT_CODES
+from jaxalign.homology import purge_scan
+from jaxalign.io import checkpoint, corpus_files
+
+DONE, FAILED, USAGE, INPUT, *_, INTERRUPTED = EXIT_CODES
+VERBS = {
+    "identity": ("nearest", "t.fa", "c.fa", "--top", "2"),
+    "score": ("nearest", "t.fa", "c.fa", "--top", "2", "--by", "score"),
+    "purge": ("purge", "c.fa", "--against", "t.fa", "--max-identity", "0.4"),
+}
+every_verb = pytest.mark.parametrize("verb", VERBS)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A corpus of blocks of three records, a checkpoint after each."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(5)
+    sizes = random.integers(4, 30, 20)
+    texts = ["".join(random.choice([*"ARNDC"], size)) for size in sizes]
+    tests = [text[2:] + "A" for text in texts[::4]] + ["", "XX"]
+    for name, some in (("c", texts), ("t", tests)):
+        lines = (f">{name}{k} x\n{text}\n" for k, text in enumerate(some))
+        Path(f"{name}.fa").write_text("".join(lines))
+    default = corpus_files.blocks.__defaults__
+    monkeypatch.setattr(corpus_files.blocks, "__defaults__", (default[0], 10**6, 3))
+    monkeypatch.setattr(checkpoint, "EVERY", -1.0)
+    monkeypatch.setattr(small_scan, "plan", lambda task, block: None)
+    return tmp_path
+
+
+def break_after(monkeypatch, blocks: int) -> None:
+    """End a run after so many blocks, by an error that is none of the program's."""
+    read, count = corpus_files.fasta_blocks.read_blocks, [0]
+
+    def reading(*given):
+        for block in read(*given):
+            count[0] += 1
+            if count[0] > blocks:
+                raise KeyboardInterrupt
+            yield block
+
+    monkeypatch.setattr(corpus_files.fasta_blocks, "read_blocks", reading)
+
+
+@every_verb
+def test_an_interrupted_run_is_completed(run, folder, monkeypatch, verb):
+    blocks = 3
+    words = VERBS[verb]
+    assert run(*words, "-o", "whole.out", "-q")[0] == DONE
+    assert not Path("whole.out.partial").exists()
+    with monkeypatch.context() as context:
+        break_after(context, blocks)
+        assert run(*words, "-o", "o.out", "-q")[0] == INTERRUPTED
+    assert Path("o.out.partial").exists() and not Path("o.out").exists()
+    code, _, err = run(*words, "-o", "o.out", "-q")
+    assert code == USAGE and "use --resume" in err
+    seen = []
+    for module in (nearest_scan, purge_scan):
+        watch(monkeypatch, module, seen)
+    assert run(*words, "-o", "o.out", "-q", "--resume")[0] == DONE
+    assert Path("o.out").read_bytes() == Path("whole.out").read_bytes()
+    assert not Path("o.out.partial").exists()
+    assert verb == "score" or len(seen) == 7 - blocks, "finished blocks are not read"
+
+
+def watch(monkeypatch, module, seen):
+    """Note the blocks that a scan is given."""
+    scan = module.scan
+
+    def watched(tests, blocks, *given):
+        def noted():
+            for block in blocks:
+                seen.append(len(block))
+                yield block
+
+        return scan(tests, noted(), *given)
+
+    monkeypatch.setattr(module, "scan", watched)
+
+
+@every_verb
+def test_a_state_of_another_run_is_refused(run, folder, monkeypatch, verb):
+    words = (*VERBS[verb], "-o", "o.out", "-q")
+    with monkeypatch.context() as context:
+        break_after(context, 3)
+        run(*words)
+    for more in (("--gap-open", "9"), ("--shard", "1/2")):
+        code, _, err = run(*words, "--resume", *more)
+        assert code == USAGE and "is of another run" in err
+    whole = Path("o.out.partial").read_bytes()
+    Path("o.out.partial").write_bytes(whole[: len(whole) // 2])
+    code, _, err = run(*words, "--resume")
+    assert code == USAGE and "is damaged" in err
+    assert run(*words, "--force")[0] == DONE
+
+
+@every_verb
+@pytest.mark.parametrize("count", [3, 30])
+def test_shards_are_the_whole(run, folder, verb, count):
+    words = (*VERBS[verb], "-q")
+    _, whole, _ = run(*words)
+    parts = [run(*words, "--shard", f"{k}/{count}") for k in range(1, count + 1)]
+    assert all(code == DONE for code, _, _ in parts)
+    heading = "" if verb == "purge" else whole.splitlines(keepends=True)[0]
+    rows = [out.removeprefix(heading) for _, out, _ in parts]
+    assert heading + "".join(rows) == whole
+
+
+@pytest.mark.parametrize(
+    "words, text",
+    [
+        (("--resume",), "--resume needs -o FILE"),
+        (("--shard", "3/2"), "K/N with K from 1 to N"),
+    ],
+)
+@every_verb
+def test_refusals(run, folder, verb, words, text):
+    code, out, err = run(*VERBS[verb], *words)
+    assert (code, out) == (USAGE, "") and text in err
+
+
+def test_shards_have_no_certificate(run, folder):
+    words = ("--shard", "1/2", "-o", "o.fa", "--certificate", "c.json")
+    code, _, err = run(*VERBS["purge"], *words)
+    assert code == USAGE and "leave out --shard" in err
