@@ -139,8 +139,8 @@ def _paths(tables: HardTables, s: Hard, interpret) -> HardPaths:
     ends = _local_ends if s.local else _border_ends
     score, i, j = ends(tables, out, s, z)
     spare = z.warps * s.tables - z.batch
-    last = (jnp.pad(x, (0, spare)) for x in (i, j))
-    partners, *begin = walk(out["decisions"], *last, s, z, interpret)
+    last_i, last_j = (jnp.pad(x, (0, spare)) for x in (i, j))
+    partners, *begin = walk(out["decisions"], last_i, last_j, s, z, interpret)
     score = jnp.where(jnp.isposinf(score), jnp.nan, score)
     begin = [x[: z.batch] for x in begin]
     return HardPaths(score, i, j, *begin, partners[: z.batch])
