@@ -3,7 +3,9 @@
 An interrupt that comes while the verbs are imported ends the process like any other.
 """
 
-from jaxalign.cli import process
+import sys
+
+from jaxalign.cli import ahead, process
 
 TYPE_CHECKING = False  # that of typing would be imported
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 def run() -> "NoReturn":
     """The command ``jaxalign``."""
     process.begin()
+    ahead.start(sys.argv[1:])
     from jaxalign.cli.main import main
 
     process.end(main())

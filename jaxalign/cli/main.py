@@ -8,7 +8,8 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError, Group
 
 from jaxalign import __version__
-from jaxalign.cli import process, terminal
+from jaxalign.cli import ahead, process, terminal
+from jaxalign.cli.ahead import VERBOSE
 from jaxalign.cli.align import align
 from jaxalign.cli.all_pairs import all_pairs
 from jaxalign.cli.audit import audit
@@ -36,10 +37,7 @@ from jaxalign.errors import (
     UsageError,
 )
 
-VERBOSE = {"-v", "--verbose"}
 FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
-XLA_LOG, FATAL = "TF_CPP_MIN_LOG_LEVEL", "3"
-PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 NO_CACHE, CACHE = "--no-cache", "JAXALIGN_CACHE_DIR"
 END_OF_OPTIONS = "--"
 
@@ -125,18 +123,11 @@ def run() -> NoReturn:
 
 
 def _prepare(argv) -> None:
-    """Set what JAX reads when it starts, unless the user has.
-
-    XLA says what ends the process and nothing else, unless asked for more: its errors
-    reach the user as one line, where a failed device would log hundreds. Memory of a
-    GPU is taken as it is needed: to reserve most of it takes two seconds.
-    """
+    """Set what JAX reads when it starts, unless the user has."""
     if NO_CACHE in argv:
         os.environ[CACHE] = "off"
     if "jax" not in sys.modules:
-        os.environ.setdefault(PREALLOCATE, "false")
-        if not VERBOSE & set(argv):
-            os.environ.setdefault(XLA_LOG, FATAL)
+        ahead.set_environment(argv)
 
 
 def _spoken(error: JaxalignError, argv: list[str]) -> str:

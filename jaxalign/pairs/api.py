@@ -23,6 +23,7 @@ from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.model.table import Table
 from jaxalign.pairs import small_jobs
+from jaxalign.pairs.engine import start_jax
 from jaxalign.pairs.jobs import (
     all_table,
     pairs_table,
@@ -291,4 +292,5 @@ __all__ = [
     "plan_sets",
     "run_plan",
     "select_device",
+    "start_jax",
 ]

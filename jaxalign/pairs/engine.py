@@ -19,6 +19,7 @@ from jaxalign.pairs.plan import Piece, Plan, Progress, Task, merge
 from jaxalign.pairs.result import Output, table_of
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime import pipeline
+from jaxalign.runtime.devices import start_device
 from jaxalign.runtime.pipeline import teller, watcher
 
 
@@ -33,6 +34,12 @@ def plan(task: Task) -> Plan:
     if task.implementation in (None, "rows"):
         by_rows = small_jobs.plan(task)
     return _compiled().plan(task) if by_rows is None else by_rows
+
+
+def start_jax() -> None:
+    """Start JAX with its device, and import what is compiled."""
+    start_device()
+    _compiled().choose(None)
 
 
 def _compiled():

@@ -15,6 +15,8 @@ from contextlib import AbstractContextManager, nullcontext
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.runtime.forks import are_threads_lost
 
@@ -92,6 +94,12 @@ def first_device(devices: Iterable[Device | str] = ()) -> Device:
     return (
         _jax().devices(first)[0] if first is None or isinstance(first, str) else first
     )
+
+
+def start_device() -> None:
+    """Import JAX, start its device, and bring a byte there: the first time takes
+    seconds on a GPU."""
+    _jax().device_put(np.zeros(1, np.uint8), first_device()).block_until_ready()
 
 
 def default_device() -> Device | str | None:

@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import check_rescored, check_rows, same_tables, some_texts
@@ -416,3 +417,15 @@ def test_a_small_search_needs_no_compiler(monkeypatch, sets, tmp_path):
     assert rows.info["reason"].startswith("a small job")
     assert rows.targets.names == lanes.targets.names
     assert rows.info["cells"] == lanes.info["cells"]
+
+
+@pytest.mark.parametrize("count, columns", [(1, 512), (10, 4096), (3, 1000), (9, 64)])
+def test_the_best_columns_are_those_of_a_sort(count, columns):
+    """… the first of equals, whether columns are looked at in groups or not."""
+    rng = np.random.default_rng(count)
+    for highest in (2, 40, 10**9):
+        scores = rng.integers(-highest, highest, (3, columns)).astype(np.int32)
+        found = best_hits.top_k(jnp.asarray(scores), count)
+        place = np.argsort(-scores.astype(np.int64), axis=1, kind="stable")[:, :count]
+        np.testing.assert_array_equal(found[1], place)
+        np.testing.assert_array_equal(found[0], np.take_along_axis(scores, place, 1))

@@ -21,7 +21,7 @@ from jaxalign.runtime.programs import program
 
 # Rows of a column copied to the host at once, by one of COPY_THREADS
 TRANSFER_ROWS = 2**24
-SMALL_ROWS = 2**16  # of a column that is copied as it is: threads would take longer
+SMALL_ROWS = 2**17  # of a column that is copied as it is: threads would take longer
 LEAST_ROWS, ROWS_RATIO = 2**12, 16  # rungs of columns of up to ``TRANSFER_ROWS``
 COPY_THREADS = 16
 HOST_MEMORY = "pinned_host"  # a device writes it, and the host reads it

@@ -59,9 +59,16 @@ def load_sides(task, kernels):
         queries = load(task.queries, *sizes)
     rank = job.rank if job.kind == "all" and job.once else np.arange(task.shape[1])
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
-    places = (device_sequences.padded_integers(x, sizes[1]) for x in (base, rank))
-    order = jax.device_put(Order._make(places))
+    order = jax.device_put(order_of(task, base, rank))
     return (queries, targets), order, problem_of(task, kernels)
+
+
+def order_of(task, base, rank) -> Order:
+    """An ``Order`` on the host, with room as the two sides have it."""
+    count = task.job.whole.targets if task.job.whole else 0
+    rooms = (device_sequences.places_of(x, count) for x in (task.queries, task.targets))
+    places = zip((base, rank), rooms, strict=True)
+    return Order._make(device_sequences.padded_integers(*x) for x in places)
 
 
 def problem_of(task, kernels):

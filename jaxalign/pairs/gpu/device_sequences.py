@@ -70,11 +70,19 @@ def forget(device) -> None:
 def load(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:
     """One side of a task, to the device, in arrays for so many letters at least and so
     many sequences; of letters that are some of ``wholes`` these are taken."""
+    count = places_of(sequences, count)
     codes, begin = letters_of(sequences, wholes, letters)
     places = sequences.starts + begin, sequences.lengths
     numbers = (padded_integers(x, count) for x in places)
     # One call for all three: each takes a millisecond.
     return jax.device_put(DeviceSequences._make([codes, *numbers]))
+
+
+def places_of(sequences, count=0) -> int:
+    """So many sequences, of a side, as its arrays have room for at least; where there
+    are many letters, always the same."""
+    many = len(sequences.codes) >= MANY_LETTERS
+    return max(count, SEQUENCE_ROOMS[-1]) if many else count
 
 
 def outlined(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:
@@ -89,7 +97,7 @@ def outlined(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:
         letters_there = _with_piece(
             _no_letters(size=letters_there.size), piece, np.int32(0)
         )
-    room = _room(max(len(sequences), count), SEQUENCE_ROOMS)
+    room = _room(max(len(sequences), places_of(sequences, count)), SEQUENCE_ROOMS)
     numbers = jax.ShapeDtypeStruct((room,), np.int32)
     return DeviceSequences(letters_there, numbers, numbers)
 

@@ -13,8 +13,7 @@ from jaxalign.pairs.gpu import (
     launch_plan,
     transfer,
 )
-from jaxalign.pairs.gpu.device_arrays import Order
-from jaxalign.pairs.gpu.device_job import DeviceJob, problem_of
+from jaxalign.pairs.gpu.device_job import DeviceJob, order_of, problem_of
 from jaxalign.pairs.gpu.launch_size import Launch
 from jaxalign.runtime.program_outline import shapes_of
 
@@ -52,10 +51,16 @@ def of_launches(job: DeviceJob, launches: list[Launch]) -> None:
     if task.output == "alignment":
         runs = jax.ShapeDtypeStruct((device_result.LEAST_RUNS,), np.uint32)
         count, first = columns["count"], columns["first"]
-        device_arrays.in_order(runs, count, first, size=device_result.LEAST_RUNS)
-    if task.job.pairs > device_arrays.SMALL_ROWS:
-        column = columns["score"]
-        device_arrays.piece(column, np.int32(0), size=device_arrays.piece_rows(column))
+        runs = device_arrays.in_order(runs, count, first, size=device_result.LEAST_RUNS)
+        _pieces(runs)
+    _pieces(columns["score"])
+
+
+def _pieces(column) -> None:
+    """The program that copies a column to the host, if it is long."""
+    if column.size <= device_arrays.SMALL_ROWS:
+        return
+    device_arrays.piece(column, np.int32(0), size=device_arrays.piece_rows(column))
 
 
 def scores_of_task(task, kernels) -> list:
@@ -73,9 +78,7 @@ def job_of(task, kernels) -> DeviceJob:
     queries = targets
     if job.kind != "all":
         queries = device_sequences.outlined(task.queries, *sizes, task.whole_codes)
-    counts = task.shape
-    places = (device_sequences.padded_integers(np.zeros(x), sizes[1]) for x in counts)
-    order = shapes_of(Order._make(places))
+    order = shapes_of(order_of(task, *map(np.zeros, task.shape)))
     problem = shapes_of(problem_of(task, kernels))
     return DeviceJob(task, kernels, (queries, targets), order, problem)
 
