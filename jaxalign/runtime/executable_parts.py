@@ -14,7 +14,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import jax
-from jax._src import lib
+import numpy as np
+from jax._src import compiler, lib
 from jax._src.interpreters import pxla
 from jax.core import ShapedArray
 from jax.experimental.layout import Layout
@@ -99,8 +100,15 @@ def load(
         returned.
     """
     devices: Any = _library.xla_client.DeviceList((device,))
+    # Of whichever device of its kind it was made for: it is assigned to this one.
+    options = compiler.get_compile_options(
+        num_replicas=1,
+        num_partitions=1,
+        device_assignment=np.array([[device.id]]),
+        backend=device.client,
+    )
     loaded = device.client.deserialize_executable(
-        executable, executable_devices=devices
+        executable, executable_devices=devices, compile_options=options
     )
     known = {"xla_executable": loaded, "device_list": devices, "backend": device.client}
     unloaded: Any = pxla.UnloadedMeshExecutable(**known, **_fields(about, device))

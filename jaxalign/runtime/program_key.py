@@ -107,11 +107,9 @@ def environment(device: Any) -> str:
         "code": machine.code_digest(),
         "platform": device.platform,
         "kind": device.device_kind,
-        "number": device.id,
         "capability": getattr(device, "compute_capability", None),
         "runtime": client.platform_version,
         "driver": machine.driver(),
-        "devices": len(client.local_devices()),
         "cpu": machine.processor() if device.platform == "cpu" else None,
         "flags": [os.environ.get(x) for x in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")],
     }
