@@ -146,8 +146,6 @@ def make_pack(
 
 def _made(capability: str, path: Path, tell: Callable[[str], None]) -> list[int]:
     """Bytes of the programs of all usual jobs for GPUs of a compute capability."""
-    import jax
-
     from jaxalign import program_table
     from jaxalign.runtime import program_making
     from jaxalign.runtime.backend import kernels_pallas
@@ -156,8 +154,6 @@ def _made(capability: str, path: Path, tell: Callable[[str], None]) -> list[int]
     target = kernels.target_of(capability)
     device = program_making.device_of(kernels.configuration(target))
     seen, sizes = set[str](), list[int]()
-    # What JAX has in a folder of its own cannot be loaded without a GPU.
-    jax.config.update("jax_enable_compilation_cache", False)
     with kernels.made_for(target):
         for name, calls in program_table.calls_of(kernels).items():
             new = {program_making.key_of(x, target.architecture): x for x in calls}

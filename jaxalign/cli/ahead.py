@@ -1,4 +1,4 @@
-"""What a command starts before it knows all of its options: a GPU.
+"""A GPU starts before a command knows all of its options.
 
 NVIDIA's driver, JAX and its plugin take two to four seconds, which is most of many a
 job, and wait for files and for each other. They start in a thread while the verbs are

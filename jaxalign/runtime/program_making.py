@@ -26,6 +26,8 @@ def device_of(configuration: str) -> Any:
     DeviceError
         JAX's plugin for CUDA is not installed.
     """
+    # What JAX has in a folder of its own cannot be loaded without a GPU.
+    jax.config.update("jax_enable_compilation_cache", False)
     try:
         topology = topologies.get_topology_desc(
             platform="cuda", target_config=configuration, topology="1x1x1"
