@@ -157,8 +157,7 @@ def _count_by_launches(task, order, counts, launches) -> None:
     rows = rows[task.queries.lengths[rows] <= launches.longest]
     devices, pieces, first = task.devices or (None,), [], 0
     while first < len(rows):
-        longest = int(task.queries.lengths[rows[first]])
-        some = rows[first : first + launches.query_count(longest)]
+        some = rows[first : first + launches.query_count]
         first += len(some)
         for at in range(0, len(order), launches.targets):
             pieces.append((some, slice(at, at + launches.targets)))
