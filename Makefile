@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-all test-kernels lint bench docs package clean
+.PHONY: demo test test-all test-kernels lint bench docs package pack clean
 
 demo: $(VENV)/installed
 	@$(BIN)/python -m jaxalign demo
@@ -33,7 +33,12 @@ test-all: $(VENV)/dev lint test-kernels
 # GPU kernels, compiled for six generations: needs no GPU, but JAX's plugin for CUDA 13.
 CUDA := $(VENV)-cuda
 test-kernels: $(CUDA)/installed
-	JAX_PLATFORMS=cpu $(CUDA)/bin/python -m pytest -q -n $(WORKERS) tests/kernels/test_targets.py
+	JAX_PLATFORMS=cpu $(CUDA)/bin/python -m pytest -q -n $(WORKERS) tests/kernels/test_targets.py tests/runtime/test_packs.py
+
+# A pack of programs for GPUs that need not be here: `make TARGET=h100,b200 pack`.
+TARGET ?= h100
+pack: $(CUDA)/installed
+	$(CUDA)/bin/python -m jaxalign warmup --target $(TARGET) -o build/pack
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

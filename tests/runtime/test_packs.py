@@ -179,7 +179,7 @@ def test_what_cannot_become_a_pack_is_refused(tmp_path):
         make_pack("h100", str(tmp_path))
 
 
-def test_without_the_plugin_there_is_a_hint(monkeypatch):
+def test_without_the_plugin_there_is_a_hint(calls, monkeypatch):
     def fail(**_):
         raise RuntimeError("unknown platform")
 
