@@ -246,5 +246,6 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
     needed += [partition.window_bytes(w, 4, task.job.steps) for w in split.blocks]
     dtypes = {task.dtype(*shape) for shape in sizes}
     dtypes |= {task.dtype(w.m, w.n) for w in split.blocks}
-    dtypes |= eight_bits.dtypes_of(task, split.blocks)
+    if task.large or task.output == "identity":
+        dtypes |= eight_bits.dtypes_of(task, split.blocks)
     return describe(task, len(split.blocks), len(sizes), needed, dtypes), split

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.runtime.forks import are_threads_lost
+from jaxalign.runtime import forks
 
 Device = Any  # of JAX, whose stubs do not name the type
 
@@ -169,7 +169,7 @@ def refuse_without_threads() -> None:
     DeviceError
         The process was forked after JAX had started.
     """
-    if are_threads_lost():
+    if forks.threads_lost:
         raise DeviceError(
             "this process was forked after JAX had started, and JAX's threads do not "
             "live on in a forked child: this call would wait for ever. Start workers "

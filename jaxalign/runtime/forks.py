@@ -8,7 +8,7 @@ until it watches for signals: so little is imported here.
 import os
 import sys
 
-_threads_lost = False  # in this process, or in one that it descends from
+threads_lost = False  # whether JAX's threads are those of a parent, or of its parents
 
 
 def watch_forks() -> None:
@@ -17,17 +17,12 @@ def watch_forks() -> None:
         os.register_at_fork(after_in_child=_notice)
 
 
-def are_threads_lost() -> bool:
-    """Whether JAX's threads are those of a parent."""
-    return _threads_lost
-
-
 def _notice() -> None:
     """In a new child: had JAX started, whoever started it?
 
     JAX is not imported for this, and its ``backends_are_initialized`` not called: the
     lock that it takes may have been held by a thread which is not here to release it.
     """
-    global _threads_lost
+    global threads_lost
     bridge = sys.modules.get("jax._src.xla_bridge")
-    _threads_lost |= bool(getattr(bridge, "_backends", None))
+    threads_lost |= bool(getattr(bridge, "_backends", None))

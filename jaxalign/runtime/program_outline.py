@@ -14,7 +14,8 @@ from typing import Any
 
 import jax
 
-_thread = threading.local()
+# Its ``calls`` are those of the outline that is drawn in a thread.
+THREAD = threading.local()
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +48,15 @@ def shapes_of(tree: Any) -> Any:
 def outline() -> Generator[list[ProgramCall]]:
     """Note the calls of programs in this thread, each of them in the list it gives."""
     calls: list[ProgramCall] = []
-    before, _thread.calls = getattr(_thread, "calls", None), calls
+    before, THREAD.calls = getattr(THREAD, "calls", None), calls
     try:
         yield calls
     finally:
-        _thread.calls = before
+        THREAD.calls = before
 
 
 def note(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The shapes of the result of a call, which is noted; None where no outline is
-    drawn."""
-    calls = getattr(_thread, "calls", None)
-    if calls is None:
-        return None
+    """The shapes of the result of a call, which is noted in the thread's outline."""
     call = ProgramCall(program, shapes_of(args), shapes_of(kwargs))
-    calls.append(call)
+    THREAD.calls.append(call)
     return program.jitted.eval_shape(*call.args, **call.kwargs)

@@ -100,7 +100,7 @@ def run_script(folder: Path, text: str, *words: str) -> list[str]:
 @pytest.fixture
 def without_threads(monkeypatch):
     """As in a child that was forked after JAX had started."""
-    monkeypatch.setattr(forks, "_threads_lost", True)
+    monkeypatch.setattr(forks, "threads_lost", True)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -208,7 +208,8 @@ def _beyond(score, high):
 
 def _on_device(task, w, worker, dtype):
     """(device result, the pairs it holds)."""
-    cells = eight_bits.differences(task, w)
+    by_differences = task.large or task.output == "identity"
+    cells = eight_bits.differences(task, w) if by_differences else None
     problem = _problem(task, dtype, None if cells is None else cells.base)
     block = block_of(task, w)
     shared = not w.zipped and not task.scoring.by_position
