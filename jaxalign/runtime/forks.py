@@ -8,7 +8,9 @@ until it watches for signals: so little is imported here.
 import os
 import sys
 
-threads_lost = False  # whether JAX's threads are those of a parent, or of its parents
+threads_lost: bool = (
+    False  # whether JAX's threads are those of a parent, or of its parents
+)
 
 
 def watch_forks() -> None:

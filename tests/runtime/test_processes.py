@@ -54,6 +54,12 @@ CALLS = {
     "search_family": lambda: jaxalign.search_family(SOME[:1], SOME),
     "hard_matrix": lambda: jaxalign.hard_matrix([SIMILARITY], **GAPS),
     "stream_hard_matrix": lambda: [*jaxalign.stream_hard_matrix([SIMILARITY], **GAPS)],
+    "split_pairs": lambda: jaxalign.split_pairs(
+        SOME, [("seq1", "seq2")], max_identity=0.9, folds=2
+    ),
+    "audit_pairs": lambda: jaxalign.audit_pairs(
+        SOME, [("seq1", "seq2"), ("seq2", "seq3")], ["a", "b"], max_identity=0.9
+    ),
     "audit": lambda: jaxalign.audit([SOME, SOME], max_identity=0.9),
     "search": lambda: jaxalign.search(SOME, SOME),
     "stream_search": lambda: list(jaxalign.stream_search(SOME, SOME)),

@@ -9,7 +9,7 @@ with the largest bounds are aligned first, because they raise the bar most.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from jaxalign.pairs.proofs import by_lengths, proof
 from jaxalign.pairs.proofs.blocks import block_size
 from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import in_threads
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.proofs.lcs_launches import LcsLaunches
 
 BINS = 256  # of the columns of a block
 ROWS_AT_ONCE = 16  # queries whose bounds a thread compares with their bars
@@ -72,7 +75,9 @@ class Candidates:
     left: np.ndarray
 
 
-def bound_table(task: Task, kind: str, launches: Any = None) -> BoundTable:
+def bound_table(
+    task: Task, kind: str, launches: "LcsLaunches | None" = None
+) -> BoundTable:
     """The bounds of all pairs of a task.
 
     Parameters
@@ -94,7 +99,9 @@ def bound_table(task: Task, kind: str, launches: Any = None) -> BoundTable:
     return BoundTable(task, order, _counts(task, order, launches), least, repeats)
 
 
-def _counts(task: Task, order: np.ndarray, launches: Any) -> np.ndarray:
+def _counts(
+    task: Task, order: np.ndarray, launches: "LcsLaunches | None"
+) -> np.ndarray:
     """Bounds by LCS, or by lengths where the job is small or nobody counts."""
     m, n = task.queries.lengths, task.targets.lengths[order]
     longest = min(int(m.max(initial=0)), int(n.max(initial=0)))
@@ -150,7 +157,9 @@ def _compiled(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
     return count
 
 
-def _count_by_launches(task, order, counts, launches) -> None:
+def _count_by_launches(
+    task: Task, order: np.ndarray, counts: np.ndarray, launches: "LcsLaunches"
+) -> None:
     """LCS by launches on GPUs; of a query too long for the kernel the bound by lengths
     stays."""
     rows = by_length(task.queries.lengths)
