@@ -45,7 +45,7 @@ def purge(
         Only alignments count with at least this share of both sequences, in mode local
         or with free ends.
     out
-        FASTA of what stays, headings whole. [standard output]
+        FASTA of what stays, headings whole. [standard output, unless --json takes it]
     removed
         Who goes: name, the nearest test sequence, identity, score or E-value.
     certificate

@@ -105,8 +105,6 @@ def prepare(
 ) -> LinkJob:
     """Options and outputs checked, test sequences read."""
     outs = (request.out, request.removed, request.certificate)
-    if options.summary.json and request.out is None:
-        raise UsageError("--json takes standard output: the sequences need -o FILE")
     about = request.force, files, True
     letters = nucleotides.opening(files[0])
     return link_job.prepare((request.against,), options, outs, *about, letters=letters)
@@ -151,7 +149,8 @@ def write(
     alphabet = job.read.scoring.alphabet
     wanted = np.concatenate([np.zeros(first, bool), result.kept])
     pieces = fasta_records.corpus_pieces(files, alphabet, wanted)
-    output.write_text(request.out or output.STDOUT, pieces)
+    if request.out is not None or not job.verb.summary.json:
+        output.write_text(request.out or output.STDOUT, pieces)
     if request.removed is not None:
         link_job.write_table(request.removed, result.columns(), job.verb)
 

@@ -73,7 +73,7 @@ def purge(
     Examples
     --------
     >>> import jaxalign
-    >>> train = [("a", "MKTAYIAKQR"), ("b", "GGGG"), ("c", "MKTAIAKQR")]
+    >>> train = [("a", "MKTAYIAKQR"), ("b", "GGGG"), ("c", "MKTAYLAKR")]
     >>> clean = jaxalign.purge(train, ["MKTAYIAKR"], max_identity=0.8)
     >>> clean.names, clean.value.round(3).tolist(), clean.kept.tolist()
     (('a', 'c'), [0.9, 0.889], [False, True, False])

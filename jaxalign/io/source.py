@@ -148,8 +148,8 @@ def sha256(source: str, buffer: bytes | None = None) -> str | None:
 def _open_bytes(source: str, buffer: bytes | None) -> BinaryIO:
     if buffer is not None:
         return io.BytesIO(buffer)
-    if (kept := keep(source)) is not None:
-        return io.BytesIO(kept)
+    if (content := keep(source)) is not None:
+        return io.BytesIO(content)
     try:
         return open(source, "rb")
     except (OSError, ValueError) as error:

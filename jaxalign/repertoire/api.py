@@ -42,6 +42,7 @@ from jaxalign.runtime import memory, pipeline
 from jaxalign.runtime.devices import resolve_devices
 from jaxalign.signatures import with_options
 
+MAX_THREADS = 512  # more are not started, whatever number is given
 # CDR3 sequences, a table of AIRR rearrangements, or the path of a file of either.
 ReceptorsLike = (
     str
@@ -212,7 +213,7 @@ def result_of(
 
 def machine_of(options: RepertoireOptions) -> Machine:
     """Threads and bytes of some options."""
-    threads = options.threads or pipeline.default_threads()
+    threads = min(options.threads or pipeline.default_threads(), MAX_THREADS)
     chosen = () if options.devices is None else resolve_devices(options.devices)
     return Machine(threads, memory.budget(options.memory_budget), chosen)
 

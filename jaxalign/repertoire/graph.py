@@ -22,7 +22,7 @@ class EdgeBlock(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
+class _Receptors:
     """Receptors of one side of a block, and the values that they have."""
 
     receptors: Receptors
@@ -50,12 +50,12 @@ def blocks(plan: RepertoirePlan, machine: Machine) -> Iterator[EdgeBlock]:
 
 
 def _edges(plan: RepertoirePlan, rows: range, machine: Machine) -> Edges:
-    some = _Side(plan.receptors, np.arange(rows.start, rows.stop))
+    some = _Receptors(plan.receptors, np.arange(rows.start, rows.stop))
     one_set = plan.reference is None
     if plan.reference is None:  # pairs i < j: those before the block are not needed
-        others = _Side(plan.receptors, np.arange(rows.start, len(plan.receptors)))
+        others = _Receptors(plan.receptors, np.arange(rows.start, len(plan.receptors)))
     else:
-        others = _Side(plan.reference, np.arange(len(plan.reference)))
+        others = _Receptors(plan.reference, np.arange(len(plan.reference)))
     whole = one_set and rows.stop == len(plan.receptors)
     chains = range(len(plan.receptors.rows.chains))
     if len(chains) == 1 and plan.genes is None:
@@ -86,7 +86,11 @@ def _at(numbers: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def _of_sequences(
-    plan: RepertoirePlan, some: _Side, others: _Side, whole: bool, machine: Machine
+    plan: RepertoirePlan,
+    some: _Receptors,
+    others: _Receptors,
+    whole: bool,
+    machine: Machine,
 ) -> Edges:
     """Edges of receptors that are one sequence each: no join is needed."""
     known, numbers = some.parts(0)
@@ -112,8 +116,8 @@ def _texts(values: Values, known: np.ndarray) -> list[str]:
 def _chain_graph(
     plan: RepertoirePlan,
     chain: int,
-    some: _Side,
-    others: _Side,
+    some: _Receptors,
+    others: _Receptors,
     whole: bool,
     machine: Machine,
 ) -> tuple[Neighbours, np.ndarray, np.ndarray]:

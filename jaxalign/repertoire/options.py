@@ -28,6 +28,7 @@ CHAINS: tuple[str, ...] = get_args(Chains)
 BAD: tuple[str, ...] = get_args(Bad)
 CUTOFFS = {"tcrdist": 20, "hamming": 2, "levenshtein": 2, "alignment": 10}
 MAX_CUTOFF = 2**20
+MAX_NUMBER = 1000  # of the others: sums of distances are int32
 GAP_OF_ALIGNMENT = 4  # of each letter, as in scirpy's ``needleman_wunsch``
 # Options that mean something for some metrics alone, and their defaults there.
 TCRDIST = {
@@ -136,9 +137,7 @@ def define(options: RepertoireOptions) -> GraphDefinition:
     check_whole("threads", options.threads)
     cutoff = options.cutoff
     cutoff = CUTOFFS[options.metric] if cutoff is None else cutoff
-    _check_from_zero("cutoff", cutoff)
-    if cutoff > MAX_CUTOFF:
-        raise UsageError(f"cutoff = {cutoff}: at most {MAX_CUTOFF}")
+    _check_whole("cutoff", cutoff, 0, MAX_CUTOFF)
     _refuse_unused(options)
     by_metric = {
         "tcrdist": _tcrdist,
@@ -160,9 +159,12 @@ def _refuse_unused(options: RepertoireOptions) -> None:
             raise UsageError(f"{name} means nothing for metric {options.metric!r}")
 
 
-def _check_from_zero(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise UsageError(f"{name} = {value!r}: a whole number from 0 on is needed")
+def _check_whole(name: str, value: Any, least: int, largest: int) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not (whole and least <= value <= largest):
+        raise UsageError(
+            f"{name} = {value!r}: a whole number from {least} to {largest} is needed"
+        )
 
 
 def _tcrdist(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
@@ -170,8 +172,9 @@ def _tcrdist(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
     numbers = {n: TCRDIST[n] if x is None else x for n, x in known.items()}
     if type(numbers["fixed_gap"]) is not bool:
         raise UsageError(f"fixed_gap = {numbers['fixed_gap']!r}: True or False")
-    for name in numbers.keys() - {"fixed_gap", "offset"}:
-        _check_from_zero(name, numbers[name])
+    for name in numbers.keys() - {"fixed_gap"}:
+        least = -MAX_NUMBER if name == "offset" else 0
+        _check_whole(name, numbers[name], least, MAX_NUMBER)
     scoring = as_scoring(options.scoring)
     of_letters = numbers["offset"], numbers["cap"], numbers["weight"]
     positions = PositionMetric(
@@ -197,7 +200,8 @@ def _alignment(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
     if isinstance(scoring, Scoring) and gap is not None:
         raise UsageError("gap_penalty and a Scoring: the Scoring has gap costs")
     if not isinstance(scoring, Scoring):
-        _check_from_zero("gap_penalty", gap := GAP_OF_ALIGNMENT if gap is None else gap)
+        gap = GAP_OF_ALIGNMENT if gap is None else gap
+        _check_whole("gap_penalty", gap, 0, MAX_NUMBER)
         matrix = "BLOSUM62" if scoring is None else as_scoring(scoring).matrix
         scoring = Scoring(matrix, gap, gap)
     check_alignment(scoring)

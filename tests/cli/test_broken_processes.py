@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from verb_jobs import FIRST, OTHERS, VERBS, fasta, has, reads, words
+from verb_jobs import FIRST, OTHERS, VERBS, fasta, first_fasta, has, reads, words
 
 COMMAND = [sys.executable, "-m", "jaxalign"]
 DONE, FAILED, USAGE = 0, 1, 2
@@ -21,12 +21,13 @@ OWN = {"HOME": "home", "TMPDIR": "tmp", "JAXALIGN_CACHE_DIR": "off", "TERM": "xt
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """A working directory with two files of three records, a home, and a folder of
+def folder(request, tmp_path):
+    """A working directory with two files of records, a home, and a folder of
     temporary files."""
     for name in ("work", "home", "tmp"):
         (tmp_path / name).mkdir()
-    (tmp_path / "work" / "a.fa").write_bytes(fasta(texts=FIRST))
+    verb = request.node.callspec.params.get("verb")
+    (tmp_path / "work" / "a.fa").write_bytes(first_fasta(verb))
     (tmp_path / "work" / "b.fa").write_bytes(fasta(texts=OTHERS))
     return tmp_path / "work"
 

@@ -44,6 +44,11 @@ def test_a_certificate_that_audit_verifies(run, folder):
     assert run("audit", "--certificate", "c.json")[0] == FORGED
 
 
+def test_the_summary_alone(run, folder):
+    code, out, _ = run("purge", "train.fa.gz", "--against", "t.fa", *CUT, "--json")
+    assert code == DONE and json.loads(out)["removed"] == 1
+
+
 def test_folders_and_indices(run, folder):
     Path("many").mkdir()
     assert run("index", "train.fa.gz", "-o", "many/a.jaxdb", "-q")[0] == DONE
@@ -69,7 +74,6 @@ def test_local_cuts(run, folder, cut):
         ((*CUT, "-o", "t.fa", "--force"), USAGE, "is the input"),
         ((*CUT, "-o", "train.fa.gz", "--force"), USAGE, "is the input"),
         ((*CUT, "--certificate", "c.json"), USAGE, "the file that -o names"),
-        ((*CUT, "--json"), USAGE, "need -o FILE"),
         (("--score", "3", "-o", "a.fa", "--certificate", "c"), USAGE, "alone"),
         (("--score", "3", "--mode", "global"), USAGE, "local alignments"),
     ],

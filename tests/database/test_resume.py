@@ -86,7 +86,7 @@ def test_an_index_and_shards_fill_one_folder(files, want, tmp_path):
     [
         (["--gap-open", "12"], "scoring"),
         (["--top", "5"], "top"),
-        (["--max-evalue", "1e-3"], "max_evalue"),
+        (["--max-evalue", "1e-3"], "--max-evalue"),
         (["--part-rows", "20"], "parts"),
         (["--unknown", "X"], "unknown"),
     ],

@@ -30,9 +30,11 @@ from jaxalign.io import (
     fasta_blocks,
     gene_tables,
     name_table,
+    pair_list,
     part_files,
     source,
 )
+from jaxalign.io.known_names import KnownNames
 from jaxalign.model import matrix
 from jaxalign.model.alphabet import named_alphabet
 
@@ -70,6 +72,7 @@ READERS = {
     "receptors": (read_receptors, b"junction_aa\tlocus\nCASSF\tTRB\nCAW\tTRA\n"),
     "genes": (gene_tables.read, b"gene\tcdr1\tcdr2\nA\tMK\tV\nB\tMR\tV\n"),
     "distances": (gene_tables.distances, b"gene\tA\tB\nA\t0\t1\nB\t1\t0\n"),
+    "pairs": (lambda p: pair_list.read(p, KnownNames(["a", "b"])), b"a\tb\nb\ta\n"),
     "parquet": (arrow.read_rows, None),
 }
 ODD = [

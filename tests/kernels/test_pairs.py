@@ -344,7 +344,7 @@ def test_few_queries_take_more_lanes():
     lengths = np.sort(rng.lognormal(5.8, 0.6, 20000).astype(int))[::-1]
     for local in (True, False):
         few = kp.spread([4095, 63], lengths, local=local, packed=True)
-        many = kp.spread([400] * 64, lengths[lengths < 900], local=local, packed=True)
+        many = kp.spread([380] * 64, lengths[lengths < 900], local=local, packed=True)
         assert few.lanes >= 16 > many.lanes and bool(few.stacks) == local
         assert few.strip <= 1536 and kp.spread([], [], local=local, packed=True).lanes
 

@@ -31,6 +31,7 @@ torch = pytest.mark.skipif(find_spec("torch") is None, reason="no torch")
 
 SOME = ["MKTAY", "MKTA", "MRTAY"]
 SIMILARITY, GAPS = np.eye(3, dtype=np.float32), {"gap_open": 2.0, "gap_extend": 1.0}
+FLAT = np.full((2, 24), 1 / 24, np.float32)
 PROFILE = jaxalign.Profile.from_sequence("MKV")
 MODEL = {"similarity": SIMILARITY, **GAPS}
 CALLS = {
@@ -44,6 +45,7 @@ CALLS = {
     "dp_table": lambda: jaxalign.dp_table("MKV", "MRV"),
     "plan": lambda: jaxalign.plan(SOME),
     "hard_alignment": lambda: jaxalign.hard_alignment(**MODEL),
+    "local_hits": lambda: jaxalign.local_hits(2, **MODEL),
     "k_best": lambda: jaxalign.k_best(2, **MODEL),
     "align_profile": lambda: jaxalign.align_profile(PROFILE, SOME),
     "cluster": lambda: jaxalign.cluster(SOME, min_identity=0.5),
@@ -52,6 +54,7 @@ CALLS = {
     "split": lambda: jaxalign.split(SOME, max_identity=0.9, folds=2),
     "split_series": lambda: jaxalign.split_series(SOME, cuts=[0.9], folds=2),
     "search_family": lambda: jaxalign.search_family(SOME[:1], SOME),
+    "profile_similarity": lambda: jaxalign.profile_similarity(FLAT, FLAT),
     "hard_matrix": lambda: jaxalign.hard_matrix([SIMILARITY], **GAPS),
     "stream_hard_matrix": lambda: [*jaxalign.stream_hard_matrix([SIMILARITY], **GAPS)],
     "split_pairs": lambda: jaxalign.split_pairs(

@@ -8,11 +8,15 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.runtime.devices import refuse_without_threads
+from jaxalign.signatures import with_options
+from jaxalign.similarity.options import SimilarityOptions
 
 ProfileMethod = Literal["average", "log_average"]
 UNIT = float(np.log(2) / 2)  # of BLOSUM62 and of other matrices in half bits, in nats
 
 
+@with_options(SimilarityOptions, named=True)
 def profile_similarity(
     query: jax.typing.ArrayLike,
     target: jax.typing.ArrayLike,
@@ -62,6 +66,7 @@ def profile_similarity(
     >>> jaxalign.profile_similarity(single, single).round(3).tolist()
     [[5.0, -1.0], [-1.0, 5.0]]
     """
+    refuse_without_threads()
     scoring = as_scoring(scoring)
     matrix = jnp.asarray(scoring.scores / scoring.scale, float)
     query, target = (jnp.asarray(x) for x in (query, target))
