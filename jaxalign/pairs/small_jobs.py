@@ -13,7 +13,7 @@ from jaxalign.errors import MemoryPlanError, UsageError
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs.cpu import pair_by_rows, rows_window
+from jaxalign.pairs.cpu import rows_pairs
 from jaxalign.pairs.plan import MAX_WINDOW_BYTES, Piece, Plan, Task
 from jaxalign.runtime.devices import ambient_mesh, default_device
 from jaxalign.runtime.memory import refuse_over, show_bytes
@@ -41,7 +41,7 @@ def aligned(
     chosen_by_jax = default_device() is not None or ambient_mesh() is not None
     if not small or chosen_by_jax or _switched_off():
         return None
-    return pair_by_rows.alignment(query, target, scoring, mode, free)
+    return rows_pairs.alignment(query, target, scoring, mode, free)
 
 
 def plan(task: Task) -> Plan | None:
@@ -60,7 +60,7 @@ def plan(task: Task) -> Plan | None:
     if not seems_small(task):
         return None  # whatever its windows are
     budget = task.window_budget
-    windows = rows_window.partition(task, budget) if budget > 0 else None
+    windows = rows_pairs.partition(task, budget) if budget > 0 else None
     if windows is None:
         if named:
             _refuse(task)
@@ -70,13 +70,13 @@ def plan(task: Task) -> Plan | None:
     share = task.job.total / max(task.job.cells, 1)  # of a part: the whole job's
     if not named and not _is_short(cells * share, rows * share, task.paths):
         return None
-    figures = rows_window.figures_of(task, windows)
+    figures = rows_pairs.figures_of(task, windows)
     figures |= {"threads": 1, "devices": ["cpu"], "device_cells": [cells]}
     figures |= {"budget_bytes": task.budget, "implementation": "rows"}
     seconds = _seconds(cells, rows, task.paths)
     why = f"a small job: about {seconds:.2g} s in NumPy, without a compiler"
     why = "asked for" if named else why
-    pieces = tuple(rows_window.pieces_of(task, windows))
+    pieces = tuple(rows_pairs.pieces_of(task, windows))
     return Plan(task, pieces, figures | {"reason": why})
 
 
@@ -89,7 +89,7 @@ def seems_small(task: Task) -> bool:
 
 def _refuse(task: Task) -> None:
     """Refuse a job that is to be computed by rows and does not fit the budget."""
-    pair = rows_window.largest_pair_bytes(task)
+    pair = rows_pairs.largest_pair_bytes(task)
     if pair > MAX_WINDOW_BYTES:
         raise MemoryPlanError(
             f"a pair needs {show_bytes(pair)} with its directions, by rows at most "
@@ -112,11 +112,11 @@ def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
     if _is_short(float((m * n)[~small].sum()), float(m[~small].sum()), task.paths):
         small[:] = True
     few = [pair for pair, is_small in zip(pairs, small, strict=True) if is_small]
-    windows = rows_window.partition(task, task.window_budget, few) if few else []
+    windows = rows_pairs.partition(task, task.window_budget, few) if few else []
     if not windows:
         return [], pairs
     others = [pair for pair, is_small in zip(pairs, small, strict=True) if not is_small]
-    return rows_window.pieces_of(task, windows), others
+    return rows_pairs.pieces_of(task, windows), others
 
 
 def _seconds(cells: float, rows: float, paths: bool) -> float:

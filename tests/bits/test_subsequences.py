@@ -9,7 +9,7 @@ from cases import lcs_by_words, some_texts
 from jaxalign.bits import lanes, lcs_rows, lcs_windows, lcs_words, match_words
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs.proofs import blocks, by_lengths
+from jaxalign.pairs.proofs import blocks, proof
 from jaxalign.runtime.lengths import by_length
 
 SCORING = Scoring()
@@ -103,11 +103,11 @@ def test_pairs_near_a_cut_are_those_that_a_loop_finds():
     rng = np.random.default_rng(3)
     for rows, columns in ((1, 1), (3, 5), (40, 33)):
         sides = (np.sort(rng.integers(0, 9, size))[::-1] for size in (rows, columns))
-        (m, of_query), (n, of_target) = map(by_lengths.classes_of, sides)
+        (m, of_query), (n, of_target) = map(proof.classes_of, sides)
         least = rng.integers(0, 12, (len(m), len(n)))
-        least[rng.random(least.shape) < 0.2] = by_lengths.NEVER
+        least[rng.random(least.shape) < 0.2] = proof.NEVER
         counts = rng.integers(0, 8, (rows, columns)).astype(np.int16)
-        found = by_lengths.near(counts, least, of_query, of_target)
+        found = proof.near(counts, least, of_query, of_target)
         every = [(i, j) for i in range(rows) for j in range(columns)]
         want = [x for x in every if counts[x] >= least[of_query[x[0]], of_target[x[1]]]]
         assert list(zip(*found, strict=True)) == want

@@ -16,12 +16,7 @@ from jaxalign.model.table import join
 from jaxalign.pairs import compiled
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.parts import part_stream
-from jaxalign.pairs.proofs import (
-    by_lengths,
-    lcs_launches,
-    proof,
-    survivors,
-)
+from jaxalign.pairs.proofs import lcs_launches, proof, survivors
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, LcsSizes
 from jaxalign.pairs.windows import PairMatrix
 from kernels_pallas.bits import lcs
@@ -333,7 +328,7 @@ def test_rows_by_launches(launched, monkeypatch, kind, devices, together):
 @pytest.mark.parametrize("itself", [False, True])
 @pytest.mark.parametrize("kind", ["all", "cross", "zip"])
 def test_excluded_pairs_are_counted_as_one_by_one(kind, itself, monkeypatch):
-    monkeypatch.setattr(by_lengths, "ROWS", 3)
+    monkeypatch.setattr(proof, "ROWS", 3)
     lengths = np.random.default_rng(5).integers(0, 9, 25)
     queries = lengths if kind == "zip" else lengths[:11]
     job = PairMatrix(kind, queries, lengths[::-1] if kind == "zip" else lengths, itself)
@@ -352,7 +347,7 @@ def test_excluded_pairs_are_counted_as_one_by_one(kind, itself, monkeypatch):
                 kept += not failed and not rest
                 for name in [*failed, *rest][:1]:
                     want[name] += 1
-    count = by_lengths.excluded_pairs
+    count = proof.excluded_pairs
     assert count(job, tests, "rest", kept) == want and min(want.values()) > 0
     assert count(job, {}, None, 0) == {}
 

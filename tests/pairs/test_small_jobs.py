@@ -12,7 +12,7 @@ from cases import END_SETS, GAPS, check_rows, same_tables, some_texts, text_of
 import jaxalign
 from jaxalign import MemoryPlanError, Scoring, UsageError, inputs
 from jaxalign.pairs import engine, small_jobs
-from jaxalign.pairs.cpu import rows_window
+from jaxalign.pairs.cpu import rows_pairs
 from jaxalign.pairs.options import PairOptions, make_task
 
 PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
@@ -143,13 +143,13 @@ def test_windows_keep_to_the_budget():
     rng = np.random.default_rng(5)
     texts = [text_of(rng, n) for n in rng.integers(0, 90, 40)]
     task = task_of(texts, texts[::-1])
-    whole = rows_window.partition(task, 2**30)
-    few = rows_window.partition(task, 2**17)
+    whole = rows_pairs.partition(task, 2**30)
+    few = rows_pairs.partition(task, 2**17)
     assert whole and few and len(few) > len(whole)
-    assert all(rows_window.window_bytes(task, one) <= 2**17 for one in few)
+    assert all(rows_pairs.window_bytes(task, one) <= 2**17 for one in few)
     pairs = sorted(int(k) for one in few for k in one.query)
     assert pairs == list(range(40))
-    assert rows_window.partition(task, 2**12) is None
+    assert rows_pairs.partition(task, 2**12) is None
     with pytest.raises(MemoryPlanError, match="bytes would fit"):
         engine.plan(replace(task, implementation="rows", budget=2**12))
 

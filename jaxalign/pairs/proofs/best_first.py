@@ -18,7 +18,7 @@ from jaxalign.model.filters import share
 from jaxalign.model.identity_bounds import IdentityBound
 from jaxalign.pairs import small_jobs
 from jaxalign.pairs.plan import Task
-from jaxalign.pairs.proofs import by_lengths, proof
+from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.blocks import block_size
 from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import in_threads
@@ -91,7 +91,7 @@ def bound_table(
     """
     m, n = task.queries.lengths, task.targets.lengths
     order = by_length(n)
-    distinct, of_target = by_lengths.classes_of(n[order])
+    distinct, of_target = proof.classes_of(n[order])
     repeats = np.bincount(of_target, minlength=len(distinct))
     wide = np.broadcast_arrays(m[:, None], distinct[None])
     least = np.array(IdentityBound(kind, 0.0).least(*wide), np.float64)
@@ -274,4 +274,4 @@ def _least_counts(least: np.ndarray, bars: np.ndarray) -> tuple[np.ndarray, np.n
     count = np.where(bar < 0, 0, count)
     higher = count + (share(count, least, np) == bar)
     never = least <= 0
-    return tuple(np.where(never, by_lengths.NEVER, x) for x in (higher, count))
+    return tuple(np.where(never, proof.NEVER, x) for x in (higher, count))

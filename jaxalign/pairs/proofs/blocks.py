@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxalign.bits import lcs_rows
 from jaxalign.bits.lanes import LCS_LANES, MAX_SPREAD, SHORT, SHORT_LANES
-from jaxalign.pairs.proofs import by_lengths, proof
+from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.proof import Proofs
 from jaxalign.runtime.lengths import by_length
 
@@ -162,8 +162,8 @@ def _counted_on_cpu(proofs: Proofs) -> bool:
 def _look_by_length_classes(proofs: Proofs, block: TargetBlock) -> Pairs:
     """The same, where it does not matter which of two sequences comes first."""
     job, q = proofs.task.job, proofs.order[block.first : block.last]
-    m, of_query = by_lengths.classes_of(job.query_lengths[q])
-    n, of_target = by_lengths.classes_of(job.target_lengths[block.targets])
+    m, of_query = proof.classes_of(job.query_lengths[q])
+    n, of_target = proof.classes_of(job.target_lengths[block.targets])
     may = proofs.may_pass(m[:, None], n[None])
     rows = np.asarray(may.any(axis=1))[of_query]
     if not rows.any():
@@ -174,8 +174,8 @@ def _look_by_length_classes(proofs: Proofs, block: TargetBlock) -> Pairs:
         least = proofs.least_count(m[:, None], n[None])
     else:
         lcs = np.zeros((some.stop - some.start, len(of_target)), np.int16)
-    least = np.where(may, least, by_lengths.NEVER)
-    rows, columns = by_lengths.near(lcs, least, of_query[some], of_target)
+    least = np.where(may, least, proof.NEVER)
+    rows, columns = proof.near(lcs, least, of_query[some], of_target)
     rows += some.start
     met = columns < _met(job, block)[rows]
     i, j = q[rows[met]], block.targets[columns[met]]
@@ -209,7 +209,7 @@ def _look_by_launch(proofs: Proofs, block: LaunchBlock, device) -> Pairs:
 
 def _reach_of_lengths(proofs, m, n, swapped: bool) -> tuple[slice, slice] | None:
     """The rows and columns, of falling lengths, whose lengths leave any pair."""
-    (rows, of_row), (columns, of_column) = map(by_lengths.classes_of, (m, n))
+    (rows, of_row), (columns, of_column) = map(proof.classes_of, (m, n))
     sides = rows[:, None], columns[None]
     near = proofs.may_pass(*(sides[::-1] if swapped else sides))
     if not near.any():
