@@ -7,7 +7,7 @@ one letter of every query. Of U = V & M the rest of V is V - U, which is V ^ U.
 
 import numpy as np
 
-from jaxalign.model.sequence_views import stacked
+from jaxalign.model.selection import stacked
 
 WORD_BITS = 64
 STEP_PAIRS = 2**14  # of which a word is read at once: five such arrays stay in a cache

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxalign.bits import lcs_words
 from jaxalign.bits.lanes import LCS_LANES, SHORT, SHORT_LANES
-from jaxalign.model.sequence_views import stacked
+from jaxalign.model.selection import stacked
 from jaxalign.runtime.lengths import bucket
 
 # Words of a target that are swept at once: of each a program

@@ -23,7 +23,7 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.filters import Filters, share
 from jaxalign.model.identity import denominator
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.sequence_views import views
+from jaxalign.model.selection import views
 from jaxalign.pairs import engine, small_jobs
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes

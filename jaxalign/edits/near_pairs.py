@@ -14,8 +14,8 @@ import numpy as np
 
 from jaxalign.edits.engine import MAX_CODES, MAX_SECONDS, blocks_of, distances, seconds
 from jaxalign.errors import MemoryPlanError
-from jaxalign.model.groups import ranks
 from jaxalign.model.letters import LetterCodes
+from jaxalign.model.selection import ranks
 from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import in_threads

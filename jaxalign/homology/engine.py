@@ -3,15 +3,21 @@
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from jaxalign.homology import across, components, linkage
+from jaxalign.homology import across, linkage
 from jaxalign.homology.audit import Audit, with_alignments
 from jaxalign.homology.greedy import greedy
-from jaxalign.homology.links import PairCounts, all_links, stream_links
+from jaxalign.homology.links import (
+    PairCounts,
+    all_links,
+    components,
+    longest_members,
+    stream_links,
+)
 from jaxalign.homology.options import METHODS, Definition, check_choice
 from jaxalign.homology.result import Clusters
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.groups import renumbered
 from jaxalign.model.numbers import check_whole
+from jaxalign.model.selection import renumbered
 
 
 def clusters_of(data: Sequences, definition: Definition, method: str) -> Clusters:
@@ -31,7 +37,7 @@ def clusters_of(data: Sequences, definition: Definition, method: str) -> Cluster
         representatives, identity = groups.representative[first], groups.identity
     else:
         labels = _linked(data, definition, method, counts)
-        representatives = components.longest_members(labels, data.lengths)
+        representatives = longest_members(labels, data.lengths)
     about = counts.about()
     return Clusters(data, labels, representatives, identity, method, definition, about)
 
@@ -40,9 +46,9 @@ def _linked(data: Sequences, definition: Definition, method: str, counts: PairCo
     """Labels by any method but the greedy one."""
     if method == "components":
         parts = stream_links(data, definition, counts)
-        return components.components(len(data), ((x.i, x.j) for x in parts))
+        return components(len(data), ((x.i, x.j) for x in parts))
     links = all_links(data, definition, counts)
-    groups = components.components(len(data), [(links.i, links.j)])
+    groups = components(len(data), [(links.i, links.j)])
     return linkage.clusters(data, definition, links, groups, method, counts)
 
 

@@ -15,7 +15,7 @@ from jaxalign.errors import MemoryPlanError
 from jaxalign.homology.links import Links, PairCounts
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.groups import renumbered
+from jaxalign.model.selection import renumbered
 from jaxalign.pairs import jobs
 from jaxalign.runtime import memory
 

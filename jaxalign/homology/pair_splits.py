@@ -8,9 +8,8 @@ import numpy as np
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.homology import interactions
-from jaxalign.homology.components import components
 from jaxalign.homology.interactions import UnitGraph
-from jaxalign.homology.links import PairCounts, stream_links
+from jaxalign.homology.links import PairCounts, components, stream_links
 from jaxalign.homology.options import Definition, check_choice
 from jaxalign.homology.split_tables import REMOVED
 from jaxalign.homology.splits import shares_of

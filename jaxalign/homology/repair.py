@@ -13,11 +13,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from jaxalign.homology.assignment import assign, tally, wanted
-from jaxalign.homology.components import components
 from jaxalign.homology.cover import least_cover
-from jaxalign.homology.links import Links
+from jaxalign.homology.links import Links, components
 from jaxalign.homology.removal import graph_of
-from jaxalign.model.groups import renumbered
+from jaxalign.model.selection import renumbered
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.homology import limits, repair
-from jaxalign.homology.components import components, components_by_cut
-from jaxalign.homology.links import Links, PairCounts, all_links, stream_links
+from jaxalign.homology import repair
+from jaxalign.homology.links import (
+    Links,
+    PairCounts,
+    all_links,
+    components,
+    components_by_cut,
+    stream_links,
+)
 from jaxalign.homology.options import TOO_LARGE, Definition, TooLarge, check_choice
 from jaxalign.homology.removal import graph_of
 from jaxalign.homology.result import Split
@@ -22,7 +28,13 @@ from jaxalign.homology.split_tables import (
     parts_of,
     weights_of,
 )
-from jaxalign.homology.splits import check_parts, place, shares_of
+from jaxalign.homology.splits import (
+    check_parts,
+    fewest_removed,
+    least_share_error,
+    place,
+    shares_of,
+)
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.numbers import check_whole
 
@@ -200,7 +212,7 @@ def _split(
     (groups, links), shares, known = graph, task.shares, task.known
     ratios = np.array(list(shares.values()))
     sizes = np.bincount(groups, minlength=1)
-    about = about | {"least_share_error": limits.least_share_error(sizes, ratios)}
+    about = about | {"least_share_error": least_share_error(sizes, ratios)}
     if known is None:
         chosen = choices.seed, choices.too_large, task.weight
         part = place(groups, links, shares, task.labels, *chosen)
@@ -232,7 +244,7 @@ def _fewest(
     divided = np.zeros(int(groups.max()) + 1, bool)
     divided[groups[part < 0]] = True
     room = int(most_members(ratios * len(part)).max())
-    return limits.fewest_removed(graph_of(len(part), links), groups, divided, room)
+    return fewest_removed(graph_of(len(part), links), groups, divided, room)
 
 
 def _of_all(values: np.ndarray, task: SplitTask, count: int, other: int | None = None):

@@ -14,8 +14,7 @@ from scipy.sparse import csr_array
 
 from jaxalign.homology import removal
 from jaxalign.homology.assignment import assign, tally, wanted
-from jaxalign.homology.components import components
-from jaxalign.homology.links import Links
+from jaxalign.homology.links import Links, components
 from jaxalign.homology.separator import change, neighbours
 
 PIECES = (1.0, 1.3, 1.6, 2.0, 3.0, 5.0)  # of a part, at most

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxalign.homology.components import components
-from jaxalign.homology.links import PairCounts, stream_links
+from jaxalign.homology.links import PairCounts, components, stream_links
 from jaxalign.homology.options import Definition, everything
 from jaxalign.homology.result import Split
 from jaxalign.model.alphabet import Sequences

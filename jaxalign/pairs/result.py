@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxalign.model import bounds, operations
-from jaxalign.model.table import SPANS, Table, gather_runs
+from jaxalign.model.selection import gather_runs
+from jaxalign.model.table import SPANS, Table
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime.pipeline import in_background
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from jaxalign.model.sequence_views import views
+from jaxalign.model.selection import views
 from jaxalign.pairs.plan import Task
 from jaxalign.pairs.windows import WholeJob
 

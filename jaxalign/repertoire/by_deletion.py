@@ -11,8 +11,8 @@ from math import comb
 import numpy as np
 
 from jaxalign.edits.engine import distances
-from jaxalign.model.groups import begins
 from jaxalign.model.letters import LetterCodes
+from jaxalign.model.selection import begins
 from jaxalign.repertoire.by_position import LengthClasses
 from jaxalign.repertoire.edges import EdgeList
 from jaxalign.repertoire.variants import (

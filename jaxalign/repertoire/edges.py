@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import MemoryPlanError
-from jaxalign.model.groups import begins
+from jaxalign.model.selection import begins
 from jaxalign.repertoire.ordering import (
     BITS,
     bits_of,

@@ -8,7 +8,7 @@ from jaxalign.edits.engine import distances as edit_distances
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.letters import LetterCodes
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.sequence_views import views
+from jaxalign.model.selection import views
 from jaxalign.pairs import jobs
 from jaxalign.pairs.options import PairOptions
 from jaxalign.repertoire import by_composition, by_deletion, by_position

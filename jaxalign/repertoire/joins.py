@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxalign.model.groups import ranks, spans
+from jaxalign.model.selection import ranks, spans
 from jaxalign.repertoire.edges import EdgeList, Edges, least
 
 PAIRS_AT_ONCE = 2**22

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from jaxalign.errors import UsageError
 from jaxalign.model import frames, show
-from jaxalign.model.groups import renumbered
+from jaxalign.model.selection import renumbered
 from jaxalign.repertoire.edges import Edges
 from jaxalign.repertoire.ordering import (
     BITS,

@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from jaxalign.model.groups import begins, ranks, spans
+from jaxalign.model.selection import begins, ranks, spans
 
 SEED = 1982
 PAIRS_AT_ONCE = 2**22

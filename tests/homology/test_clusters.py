@@ -7,7 +7,7 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 import jaxalign
-from jaxalign.homology import components, linkage, links, options
+from jaxalign.homology import linkage, links, options
 from jaxalign.homology.links import Links, PairCounts
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
@@ -118,10 +118,10 @@ def test_links_beyond_the_budget_are_refused(monkeypatch):
 
 
 def test_links_that_come_in_parts_are_merged(monkeypatch):
-    monkeypatch.setattr(components, "MIN_BUFFER", 1)
+    monkeypatch.setattr(links, "MIN_BUFFER", 1)
     parts = [(np.array([0, 1]), np.array([1, 2])), (np.array([5]), np.array([2]))]
-    assert components.components(6, parts).tolist() == [0, 0, 0, 1, 2, 0]
-    assert components.components(3, []).tolist() == [0, 1, 2]
+    assert links.components(6, parts).tolist() == [0, 0, 0, 1, 2, 0]
+    assert links.components(3, []).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("method", options.METHODS)

@@ -16,7 +16,7 @@ from jaxalign.model import bounds, operations
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.sequence_views import stacked
+from jaxalign.model.selection import stacked
 from jaxalign.pairs.dp import rows, rows_walk
 from jaxalign.pairs.plan import Piece, Task, describe
 from jaxalign.pairs.result import Rows, collect
