@@ -64,7 +64,9 @@ for name in sys.argv[3:]:
 """
 
 
-@pytest.mark.parametrize("way", ["module", "file"])
+@pytest.mark.parametrize(
+    "way", ["module", pytest.param("file", marks=pytest.mark.slow)]
+)
 def test_every_benchmark_runs_as_a_module_and_as_a_file(way, tmp_path):
     """All in one process, which imports jax once, and each script's neighbours anew."""
     command = [sys.executable, "-c", HELP, str(BENCHMARKS), way, *SCRIPTS]

@@ -38,8 +38,10 @@ EXAMPLES = [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")
 
 
 LONG = {
+    "embeddings.md",
     "fit-a-profile.md",
     "homology-split.md",
+    "inside-jit.md",
     "large-jobs.md",
     "learn-a-scoring.md",
     "posterior-decoding.md",

@@ -26,7 +26,8 @@ def folder(request, tmp_path):
     temporary files."""
     for name in ("work", "home", "tmp"):
         (tmp_path / name).mkdir()
-    verb = request.node.callspec.params.get("verb")
+    of_test = getattr(request.node, "callspec", None)
+    verb = of_test and of_test.params.get("verb")
     (tmp_path / "work" / "a.fa").write_bytes(first_fasta(verb))
     (tmp_path / "work" / "b.fa").write_bytes(fasta(texts=OTHERS))
     return tmp_path / "work"

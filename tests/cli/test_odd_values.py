@@ -13,9 +13,9 @@ from jaxalign.cli.main import app, main
 from jaxalign.errors import EXIT_CODES
 
 DONE, LEAK = 0, 6
-FEW = ("nan", "1e30", "-1", "9223372036854775808")
-MANY = ("inf", "-inf", "-0.0", "0", "1e-45", "1e308", "1e400", "0.1", "2.5", "1_0",
-        "0x1", "\u0663", "", " 1", "1,2", "100000000")  # fmt: skip
+FEW = ("nan", "-1", "9223372036854775808")
+MANY = ("inf", "-inf", "1e30", "-0.0", "0", "1e-45", "1e308", "1e400", "0.1", "2.5",
+        "1_0", "0x1", "\u0663", "", " 1", "1,2", "100000000")  # fmt: skip
 NO_NUMBER = re.compile(r"(?i)(?<![a-z])-?(nan|inf|infinity)(?![a-z])")
 EMBEDDINGS = ["--embeddings", "e.npz", "f.npz", "--gap-open", "2", "--gap-extend", "1"]
 

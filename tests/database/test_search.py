@@ -89,7 +89,10 @@ def test_no_hit_depends_on_the_blocks(sets, monkeypatch, residues, records):
     assert rows_of(found) == [row for row in want if row[0] < len(few)]
 
 
-@pytest.mark.parametrize("options", [dict(window=3), dict(threads=3, window=8)])
+@pytest.mark.parametrize(
+    "options",
+    [dict(threads=3, window=8), pytest.param(dict(window=3), marks=pytest.mark.slow)],
+)
 def test_no_hit_depends_on_windows_or_threads(sets, options):
     found = jaxalign.search(*sets, top=5, align_top=False, **options)
     assert rows_of(found) == expected(*sets, 5, mode="local")

@@ -156,7 +156,10 @@ def test_a_split_without_leaks_is_kept():
         jaxalign.split(words, SCORING, **asked | {"parts": {"y": 0.5, "z": 0.5}})
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(10), *[pytest.param(x, marks=pytest.mark.slow) for x in range(10, 30)]],
+)
 def test_a_division_beside_the_optimum(seed):
     """What is kept is bounded by the best of all divisions, and the bound by it."""
     random = np.random.default_rng(seed)

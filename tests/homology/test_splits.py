@@ -73,7 +73,10 @@ def check_worst(audit, part, shares, count):
     assert audit.worst["identity"].tolist() == sorted(identities, reverse=True)[:count]
 
 
-@pytest.mark.parametrize("first", range(0, 60, 10))
+@pytest.mark.parametrize(
+    "first",
+    [0, 10, *[pytest.param(x, marks=pytest.mark.slow) for x in range(20, 60, 10)]],
+)
 def test_random_splits_have_no_leak(first):
     assert any([check_split(seed) for seed in range(first, first + 10)])
 
@@ -301,7 +304,9 @@ def random_graph(seed: int, count: int = 300, near: float = 0.09) -> Links:
     return Links(i, j, 1 - away[i, j])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *[pytest.param(x, marks=pytest.mark.slow) for x in range(2, 6)]]
+)
 def test_what_is_kept_has_no_link_across(seed):
     links = random_graph(seed)
     shares = removal.Shares(np.array([180.0, 60.0, 60.0]), 0)
@@ -385,7 +390,9 @@ def test_a_component_that_would_leave_a_part_empty_is_divided():
 FIFTHS = (0.2,) * 5
 
 
-@pytest.mark.parametrize("ratios", [(0.8, 0.1, 0.1), FIFTHS])
+@pytest.mark.parametrize(
+    "ratios", [(0.8, 0.1, 0.1), pytest.param(FIFTHS, marks=pytest.mark.slow)]
+)
 def test_no_fewer_are_kept_than_by_graph_part(ratios):
     keeps_no_fewer(120, random_graph(2, 120, 0.14), ratios)
     keeps_no_fewer(120, attached_graph(2, 120), ratios)

@@ -115,7 +115,7 @@ def lengths_of_blocks(s, highest):
 
 
 @pytest.mark.parametrize("tile", [0, 8])
-@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("shared", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_what_the_host_reserves_is_what_a_launch_takes(shared, tile):
     """``rows_of`` and ``records_of`` are the ends of the last block and item, for all
     lengths of three blocks up to four columns."""

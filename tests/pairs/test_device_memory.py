@@ -288,7 +288,9 @@ def pairs_of(task, launches):
 
 
 @pytest.mark.parametrize("kind", ["all", "zip", "cross"])
-@pytest.mark.parametrize("output", ["score", "identity", "alignment"])
+@pytest.mark.parametrize(
+    "output", ["score", pytest.param("identity", marks=pytest.mark.slow), "alignment"]
+)
 def test_halves_hold_every_pair_once_in_less_memory(kind, output):
     task = long_task(kind, output)
     pieces = launch_plan.cut(task, kernels, 2**34).blocks

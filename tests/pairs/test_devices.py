@@ -324,7 +324,12 @@ def test_filters_drop_rows_and_nothing_else(whole):
     assert table.info["pairs"] == len(whole)
 
 
-@pytest.mark.parametrize("output", ["score", "identity", "stats", "alignment"])
+OUTPUTS = ("identity", "stats", "alignment")
+
+
+@pytest.mark.parametrize(
+    "output", ["score", *[pytest.param(x, marks=pytest.mark.slow) for x in OUTPUTS]]
+)
 def test_a_ratio_of_lengths_is_exact_for_every_output(output):
     table = jaxalign.align_all(TEXTS, output=output)
     m, n = table.lengths()

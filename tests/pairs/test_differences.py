@@ -40,6 +40,11 @@ CASES = {
     "one way": one_way(),
 }
 
+FEW_CASES = [
+    pytest.param(x, marks=pytest.mark.slow if x in ("linear", "negative") else ())
+    for x in CASES
+]
+
 
 def sequences(scoring):
     """Empty ones and short ones, longer than a strip and than a tile; some alike, some
@@ -61,7 +66,7 @@ def check(found, texts, scoring, free=()):
         assert score == oracle.score(codes[i], codes[j], *costs), (texts[i], texts[j])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", FEW_CASES)
 def test_scores_by_differences(name, monkeypatch):
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     scoring = CASES[name]
@@ -70,7 +75,7 @@ def test_scores_by_differences(name, monkeypatch):
     check(jaxalign.align_all(texts, **options), texts, scoring)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", FEW_CASES)
 def test_identities_by_differences(name):
     """In 16 bits, whatever the size of the job; matches fill the low digits."""
     scoring = CASES[name]

@@ -206,7 +206,11 @@ def test_packed_is_the_oracles():
         np.testing.assert_array_equal(packed(nibbles), oracle.words(a, b, *problem))
 
 
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "query-a-lane"])
+@pytest.mark.parametrize(
+    "shared",
+    [True, pytest.param(False, marks=pytest.mark.slow)],
+    ids=["shared", "query-a-lane"],
+)
 @pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
 @pytest.mark.parametrize(
     "dtype",
@@ -229,7 +233,11 @@ def test_sweep(dtype, local, shared):
     [pytest.param({"rows": 16}, marks=pytest.mark.slow), {"fused": False}],
     ids=str,
 )
-@pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
+@pytest.mark.parametrize(
+    "local",
+    [False, pytest.param(True, marks=pytest.mark.slow)],
+    ids=["global", "local"],
+)
 def test_sweep_forms(local, form):
     """Strips of 16 rows, and without the calls that make XLA:CPU fast: the same."""
     rng = np.random.default_rng(11)

@@ -185,7 +185,13 @@ def test_the_choice_does_not_depend_on_what_ran_before(monkeypatch, tmp_path):
     assert chosen == [["rows", "sweep"]] * 3
 
 
-@pytest.mark.parametrize("mode, ends", MODES)
+@pytest.mark.parametrize(
+    "mode, ends",
+    [
+        pytest.param(*x, marks=pytest.mark.slow if x[0] == "local" else ())
+        for x in MODES
+    ],
+)
 def test_an_alignment_alone_is_that_of_a_table(mode, ends):
     """``align`` has its own short way; either side longer, empty, and with ties."""
     long, short = some_texts(9, 2, 70)

@@ -86,8 +86,8 @@ def loops_of_vectors(text: str, operation: str, vector: str, times: int) -> int:
         pytest.param(SCORES, id="scores", marks=pytest.mark.slow),
         pytest.param(DIFFERENCES, id="differences", marks=pytest.mark.slow),
         pytest.param(WIDE_DIFFERENCES, id="wide-differences", marks=pytest.mark.slow),
-        pytest.param(DIFFERENCE_PATHS, id="difference-paths"),
-        pytest.param(PATHS, id="paths", marks=pytest.mark.slow),
+        pytest.param(DIFFERENCE_PATHS, id="difference-paths", marks=pytest.mark.slow),
+        pytest.param(PATHS, id="paths"),
     ],
 )
 def test_loops_over_lanes_are_vectors(call, instructions, vector_bits, tmp_path):

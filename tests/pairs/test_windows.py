@@ -70,8 +70,15 @@ def test_all_implementations(mode, free):
         same_tables(sweep, run_all(texts, output, implementation="rows", **options))
 
 
-@pytest.mark.parametrize("output", ["identity", "alignment"])
-@pytest.mark.parametrize("mode", ["global", "local"])
+@pytest.mark.parametrize(
+    "mode, output",
+    [
+        pytest.param("global", "alignment", marks=pytest.mark.slow),
+        pytest.param("global", "identity", marks=pytest.mark.slow),
+        ("local", "alignment"),
+        ("local", "identity"),
+    ],
+)
 def test_all_implementations_in_int64(mode, output):
     size = 30000 if output == "identity" else 32000
     big = Scoring(("ACGT", size * np.eye(4) - 20000), 30000, 10000)
@@ -145,7 +152,7 @@ def test_permuted_sets_give_the_same_alignments(mode):
 
 @pytest.mark.parametrize(
     "window",
-    [*[pytest.param(n, marks=pytest.mark.slow) for n in (1, 5, 11, 13)], 12],
+    [*[pytest.param(n, marks=pytest.mark.slow) for n in (1, 5, 11, 12)], 13],
 )
 def test_any_window_gives_the_same(window):
     """Windows of 1, some, one less than all, all, and more."""
@@ -327,7 +334,7 @@ def test_fewer_lanes():
         "score",
         pytest.param("identity", marks=pytest.mark.slow),
         pytest.param("stats", marks=pytest.mark.slow),
-        "alignment",
+        pytest.param("alignment", marks=pytest.mark.slow),
     ],
 )
 def test_a_plan_over_the_budget_is_refused(output):
@@ -511,7 +518,9 @@ def longest(scoring, mode, dtype="int16"):
     return bisect_left(range(1, 2**15), True, key=is_wider)
 
 
-@pytest.mark.parametrize("mode", ["global", "local"])
+@pytest.mark.parametrize(
+    "mode", ["global", pytest.param("local", marks=pytest.mark.slow)]
+)
 def test_tryptophans_are_never_saturated(mode):
     """W against itself: the last length of int16, the first of int32, and 3,000."""
     last = longest(Scoring(), mode)

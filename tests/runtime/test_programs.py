@@ -552,6 +552,7 @@ def test_results_are_the_same_from_the_folder(folder):
     assert COUNTS.calls["compile"] == compiled
 
 
+@pytest.mark.slow
 def test_what_jax_had_in_its_own_folder_is_not_stored(tmp_path):
     """XLA cannot serialise what it has loaded: such a copy would fail when run."""
     jax_folder = {
@@ -577,6 +578,7 @@ def test_what_jax_had_in_its_own_folder_is_not_stored(tmp_path):
 # --------------------------------------------------------------- before they are needed
 
 
+@pytest.mark.slow
 def test_warm_up_leaves_the_programs_of_usual_jobs(folder, monkeypatch, capsys):
     """On the command line too; `info` says where they are."""
     monkeypatch.setattr(warmup, "MODES", ("local",))

@@ -369,7 +369,9 @@ def test_the_temperature_to_third_order():
 
 
 @pytest.mark.parametrize("temperature", [1e-4, 1.0, 1e3])
-@pytest.mark.parametrize("adjacent", [True, False])
+@pytest.mark.parametrize(
+    "adjacent", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_extremes_are_finite(temperature, adjacent):
     """Forbidden pairs, -inf, huge scores, ties, empty sequences: values, gradients."""
     cases = np.stack([
@@ -674,9 +676,14 @@ def test_most_accurate_pairs():
 
 
 @pytest.mark.parametrize(
-    "mode, free", [("global", None), ("global", ["query_end", "target_end"]),
-                   ("semiglobal", None), ("local", None)],
-)  # fmt: skip
+    "mode, free",
+    [
+        ("global", ["query_end", "target_end"]),
+        pytest.param("global", None, marks=pytest.mark.slow),
+        pytest.param("semiglobal", None, marks=pytest.mark.slow),
+        ("local", None),
+    ],
+)
 def test_mea_alignments_of_a_batch(mode, free):
     """Inside ``jit`` and padded: the pairs, spans and scores of each pair alone."""
     rng = np.random.default_rng(34)
