@@ -44,7 +44,7 @@ def compiled(monkeypatch):
 def few_programs():
     """All tests together compile more programs than a process may have."""
     yield
-    from jaxalign.runtime.memory import maps_run_short
+    from jaxalign.runtime.devices import maps_run_short
 
     if maps_run_short():
         import jax

@@ -11,11 +11,11 @@ from benchmarks import entered_files
 # name -> (function of a folder that makes the call, files, moves)
 CALLS = {
     "align": (lambda _: entered_files.two_strings(), 14, 40),
-    "all": (entered_files.command_line, 42, 230),
-    "align_all": (lambda _: entered_files.set_of_proteins(), 25, 135),
-    "search": (lambda _: entered_files.search(), 40, 310),
-    "split": (lambda _: entered_files.split(), 42, 250),
-    "triple": (lambda _: entered_files.triple(), 25, 100),
+    "all": (entered_files.command_line, 38, 230),
+    "align_all": (lambda _: entered_files.set_of_proteins(), 24, 130),
+    "search": (lambda _: entered_files.search(), 39, 300),
+    "split": (lambda _: entered_files.split(), 35, 240),
+    "triple": (lambda _: entered_files.triple(), 22, 90),
     "soft gradient": (lambda _: entered_files.soft_gradient(), 11, 40),
 }
 

@@ -17,7 +17,7 @@ from jaxalign import program_table
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.pairs.gpu import device_memory, launch_plan
 from jaxalign.pairs.options import PairOptions, make_task
-from jaxalign.runtime import memory, program_key, programs
+from jaxalign.runtime import devices, program_key, programs
 from kernels_pallas.pairs.align import Result
 
 MOST = 40  # programs of everything that a GPU does with proteins
@@ -183,7 +183,7 @@ def check_jobs(some, compilations, monkeypatch):
     for name, job in jobs(some):
         counts = []
         for available in (MEMORY[-1], *MEMORY):
-            monkeypatch.setattr(memory, "_available", lambda size=available: size)
+            monkeypatch.setattr(devices, "_free_memory", lambda size=available: size)
             counts.append(compilations(job))
         assert counts[1:] == [0, 0, 0], name
 

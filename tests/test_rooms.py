@@ -437,7 +437,7 @@ def test_no_room_has_the_name_of_a_public_function():
         ("similarity.soft.api", "from jaxalign.similarity.soft.dp import scan"),
         ("pairs.api", "from jaxalign.similarity.hard import engine"),
         ("cli", "from ..pairs import engine"),
-        ("cli", "from jaxalign.runtime import memory"),
+        ("cli", "from jaxalign.runtime import devices"),
         ("cli", "import jax"),
         ("kernels_pallas.core", "from kernels_pallas.pairs import shapes"),
         ("kernels_pallas.similarity", "from kernels_pallas.pairs import shapes"),

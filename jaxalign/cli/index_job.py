@@ -1,7 +1,7 @@
 """The straight line of ``jaxalign index``."""
 
 from jaxalign.cli import terminal
-from jaxalign.cli.nucleotides import opening, scoring_for
+from jaxalign.cli.inputs import opening, scoring_for
 from jaxalign.cli.options import IndexOptions, ScoringOptions
 from jaxalign.cli.request import scoring_of
 from jaxalign.database.api import index_database, open_database

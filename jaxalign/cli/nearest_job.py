@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from jaxalign.cli import corpus_run, link_job, nucleotides, report
+from jaxalign.cli import corpus_run, inputs, link_job, report
 from jaxalign.cli.link_job import LinkJob
 from jaxalign.cli.options import CorpusRunOptions, ListOptions, VerbOptions
 from jaxalign.cli.picture_options import NearestPictures
@@ -74,7 +74,7 @@ def prepare(
         raise UsageError("'-' twice: standard input can be read once")
     outs = (listed.out, pictures.report)
     link_job.check_plot(pictures.plot, listed.force, (request.tests, *files), outs)
-    letters = nucleotides.opening(files[0])
+    letters = inputs.opening(files[0])
     about = listed.force, files, True
     return link_job.prepare((request.tests,), options, outs, *about, letters=letters)
 

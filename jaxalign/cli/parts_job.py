@@ -66,14 +66,6 @@ class PartsFolder:
         return f"{self.mine:,} of {self.count:,} parts, {finished}"
 
 
-def wanted(options: Options, folder: FolderOptions) -> bool:
-    """Whether the result is to be a folder of parts."""
-    out = options.output.out or ""
-    named = folder.resume or folder.shard is not None or folder.part_rows is not None
-    is_dataset = os.path.isdir(out) and dataset.is_dataset(out)
-    return named or out.endswith("/") or is_dataset
-
-
 def all_pairs(
     path: str,
     options: Options,

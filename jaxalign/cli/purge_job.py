@@ -8,8 +8,8 @@ from jaxalign.cli import (
     audit_job,
     audited_parts,
     corpus_run,
+    inputs,
     link_job,
-    nucleotides,
     report,
 )
 from jaxalign.cli.audit_job import AuditRequest
@@ -106,7 +106,7 @@ def prepare(
     """Options and outputs checked, test sequences read."""
     outs = (request.out, request.removed, request.certificate)
     about = request.force, files, True
-    letters = nucleotides.opening(files[0])
+    letters = inputs.opening(files[0])
     return link_job.prepare((request.against,), options, outs, *about, letters=letters)
 
 

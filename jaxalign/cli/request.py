@@ -1,15 +1,21 @@
 """Flags -> a request: scoring, the options of ``api``, and where to write."""
 
+import os
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from jaxalign.cli.options import MachineOptions, ModeOptions, Options, ScoringOptions
+from jaxalign.cli.options import (
+    FolderOptions,
+    MachineOptions,
+    ModeOptions,
+    Options,
+    ScoringOptions,
+)
 from jaxalign.errors import UsageError
-from jaxalign.io import formats, output
+from jaxalign.io import dataset, formats, output
 from jaxalign.model.choices import FreeEnd, Identity, Mode, Output
-from jaxalign.model.filters import check_coverage
-from jaxalign.model.identity import BY_PATH, usual_identity
+from jaxalign.model.identity import BY_PATH, check_coverage, usual_identity
 from jaxalign.model.scoring import Scoring, as_scoring, preset, resolve_ends
 from jaxalign.pairs.api import PairOptions
 
@@ -87,6 +93,14 @@ def resolve(options: Options, mode: Mode = "global", folder: bool = False) -> Re
         filter=not chosen.no_filter,
     )
     return Request(scoring, packed, identity, out, format, columns, folder)
+
+
+def wants_folder(options: Options, folder: FolderOptions) -> bool:
+    """Whether the result is to be a folder of parts."""
+    out = options.output.out or ""
+    named = folder.resume or folder.shard is not None or folder.part_rows is not None
+    is_dataset = os.path.isdir(out) and dataset.is_dataset(out)
+    return named or out.endswith("/") or is_dataset
 
 
 def devices_of(machine: MachineOptions) -> str | None:

@@ -50,10 +50,13 @@ def search(
         Stockholm or FASTA. Its positions have scores of their own, and gaps the
         costs of --gap-open and --gap-extend.
     """
-    from jaxalign.cli import parts_job, search_job
+    from jaxalign.cli import search_job
+    from jaxalign.cli.request import wants_folder
 
     bounds = top, max_evalue, strand, statistics, profile
     request = search_job.SearchRequest(query, database, *bounds)
-    if parts_job.wanted(options, folder):
+    if wants_folder(options, folder):
+        from jaxalign.cli import parts_job
+
         return parts_job.search(request, options, folder)
     return search_job.run(request, options)

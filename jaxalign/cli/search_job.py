@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jaxalign.cli import inputs, job, nucleotides, progress, report
+from jaxalign.cli import inputs, job, progress, report
 from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.cli.terminal import answer_json
@@ -71,7 +71,7 @@ def read_inputs(
     searched or written is refused."""
     files = search.query, search.database, options.scoring.matrix
     output.check_inputs(request.out, files)
-    beside = nucleotides.opening(search.database)
+    beside = inputs.opening(search.database)
     about = options.scoring, hashed, messages.warn, beside, search.profile
     read = inputs.read((search.query,), request.scoring, *about)
     inputs.check(search.database)

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode, UnknownLetters
-from jaxalign.model.filters import Filters
+from jaxalign.model.identity import Filters
 from jaxalign.model.numbers import check_whole, is_number
 from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.model.statistics import parameters

@@ -20,8 +20,7 @@ from jaxalign.database.nearest_options import (
     identity_options,
 )
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.filters import Filters, share
-from jaxalign.model.identity import denominator
+from jaxalign.model.identity import Filters, denominator, share
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.selection import views
 from jaxalign.pairs import engine, small_jobs

@@ -25,8 +25,8 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs.gpu import launch_outline
 from jaxalign.pairs.plan import Task, merge
 from jaxalign.pairs.run_state import Run
-from jaxalign.runtime import device_errors, memory
-from jaxalign.runtime.devices import first_device, precision
+from jaxalign.runtime import device_errors
+from jaxalign.runtime.devices import first_device, precision, refuse_over
 from jaxalign.runtime.pipeline import read_ahead
 from jaxalign.runtime.programs import stored
 
@@ -212,7 +212,7 @@ def _places(task: Task, sequences: int) -> int:
     entry = np.dtype(np.int64).itemsize + np.dtype(np.int32).itemsize
     needed = 2 * entry * task.shape[0] * places
     what = f"the best {places:,} hits of {task.shape[0]:,} queries"
-    memory.refuse_over(needed, task.budget, what)
+    refuse_over(needed, task.budget, what)
     return places
 
 

@@ -21,7 +21,8 @@ from jaxalign.errors import InputError, UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.model import operations
 from jaxalign.model.numbers import check_whole, is_number
-from jaxalign.runtime import memory, pipeline
+from jaxalign.runtime import pipeline
+from jaxalign.runtime.devices import budget_of
 from jaxalign.signatures import with_options
 
 
@@ -138,7 +139,7 @@ def _checked(options: EditOptions) -> tuple[int, int]:
     """(threads, bytes) of some options."""
     check_whole("threads", options.threads)
     threads = options.threads or pipeline.default_threads()
-    return threads, memory.budget(options.memory_budget)
+    return threads, budget_of(options.memory_budget)
 
 
 def _is_whole(value: Any) -> bool:

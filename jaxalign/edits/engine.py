@@ -11,8 +11,7 @@ import numpy as np
 from jaxalign.edits.dp import edit_integers
 from jaxalign.model import operations
 from jaxalign.model.letters import LetterCodes
-from jaxalign.runtime import memory
-from jaxalign.runtime.devices import refuse_without_threads
+from jaxalign.runtime.devices import refuse_over, refuse_without_threads
 from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import in_threads
 
@@ -116,7 +115,7 @@ def paths(sequences: LetterCodes, i, j, budget: int) -> tuple[np.ndarray, list]:
         The rows of a pair exceed a budget of bytes.
     """
     cells = (sequences.lengths[i] * sequences.lengths[j]).max(initial=0)
-    memory.refuse_over(int(cells) // CELLS_OF_BYTE, budget, "rows of a path")
+    refuse_over(int(cells) // CELLS_OF_BYTE, budget, "rows of a path")
     edits = np.zeros(len(i), np.int32)
     steps, texts = [], _texts(sequences, i, j)
     for k, (a, b) in enumerate(zip(i.tolist(), j.tolist(), strict=True)):

@@ -17,7 +17,7 @@ from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.selection import renumbered
 from jaxalign.pairs import jobs
-from jaxalign.runtime import memory
+from jaxalign.runtime.devices import budget_of
 
 APART = 2.0  # a distance above every one that identities give
 MATRIX_COPIES = 4  # of 8 bytes: the square, the condensed one and that of scipy
@@ -65,7 +65,7 @@ def clusters(
 
 
 def _check_memory(largest: int, definition: Definition) -> None:
-    budget = memory.budget(definition.options.memory_budget)
+    budget = budget_of(definition.options.memory_budget)
     needed = 8 * largest**2 // 2 * MATRIX_COPIES
     if needed > budget:
         raise MemoryPlanError(

@@ -17,7 +17,7 @@ from jaxalign.pairs.options import make_task
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.plan import COLUMN_BYTES, Task, added
 from jaxalign.pairs.proofs import survivors
-from jaxalign.runtime import memory
+from jaxalign.runtime.devices import budget_of
 from jaxalign.runtime.lengths import by_length
 
 LINK_BYTES = 16  # two numbers of sequences, an identity
@@ -137,7 +137,7 @@ def parts_of(task: Task, definition: Definition) -> list[query_ranges.Part]:
 
 def rows_at_once(definition: Definition, in_memory: int) -> int:
     """Pairs of a job of which ``in_memory`` are in memory, should all be linked."""
-    budget = memory.budget(definition.options.memory_budget)
+    budget = budget_of(definition.options.memory_budget)
     return budget // (2 * COLUMN_BYTES["identity"] * in_memory)
 
 
@@ -151,7 +151,7 @@ def all_links(
     MemoryPlanError
         They exceed the budget; the message says how many there were.
     """
-    budget = memory.budget(definition.options.memory_budget)
+    budget = budget_of(definition.options.memory_budget)
     parts, many = [], 0
     for part in stream_links(sequences, definition, counts):
         parts.append(part)

@@ -1,4 +1,6 @@
-"""Identity of a pair: one count, eight denominators, each under its own name.
+"""Identity of a pair, and the filters of rows by it, by score, coverage and lengths.
+
+An identity is one count over one of eight denominators, each under its own name.
 
 ==========  ==================================================================
 alignment   columns of the alignment (BLAST, MMseqs2 mode 0)
@@ -10,18 +12,27 @@ mean        the mean of the two lengths
 query       the query
 target      the target
 ==========  ==================================================================
+
+Of a filter there is one formula for the host (numpy, exact) and for a device
+(``xp=jax.numpy``, float32 with a slack, so that it drops only what the host would drop
+too).
 """
 
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
-from jaxalign.model.choices import Identity
+from jaxalign.model.choices import Coverage, Identity
+from jaxalign.model.numbers import is_number
 
 IDENTITIES: tuple[str, ...] = get_args(Identity)
 BY_PATH = ("alignment", "full", "aligned")
+THRESHOLDS = "min_score", "min_identity", "min_cov", "min_length_ratio"
+COVERAGES: tuple[str, ...] = get_args(Coverage)
 
 
 def usual_identity(mode: str, free: frozenset) -> Literal["shorter", "longer"]:
@@ -67,8 +78,158 @@ def denominator(kind: str, columns: dict, m: Any, n: Any, xp: Any = np):
     return columns["columns"] + (m + n - spans)
 
 
+@dataclass(frozen=True)
+class Filters:
+    """Thresholds, None for none; a row whose value is ``nan`` is not kept.
+
+    ``coverage`` says of whom at least ``min_cov`` must be covered: of both sequences,
+    of the query or of the target (MMseqs2's coverage modes 0, 2 and 1).
+    ``min_length_ratio`` is about the shorter length over the longer one (CD-HIT's -s).
+    ``cut_name`` is written in place of ``min_identity`` where pairs below it are
+    counted, as where it rises while a job runs.
+    """
+
+    min_score: float | None = None
+    min_identity: float | None = None
+    identity: str = "alignment"
+    min_cov: float | None = None
+    coverage: str = "both"
+    min_length_ratio: float | None = None
+    cut_name: str | None = None
+
+    def __bool__(self) -> bool:
+        return any(value is not None for value in self._least().values())
+
+    def __str__(self) -> str:
+        """The columns and their thresholds: ``identity_shorter >= 0.4``."""
+        said = []
+        if self.min_score is not None:
+            said.append(f"score >= {self.min_score:.15g}")
+        if self.min_identity is not None:
+            said.append(f"identity_{self.identity} >= {self.min_identity:.15g}")
+        if self.min_cov is not None:
+            columns = {"query": "qcov", "target": "tcov"}
+            column = columns.get(self.coverage, "qcov and tcov")
+            said.append(f"{column} >= {self.min_cov:.15g}")
+        if self.min_length_ratio is not None:
+            said.append(f"shorter / longer length >= {self.min_length_ratio:.15g}")
+        return ", ".join(said)
+
+    @property
+    def form(self) -> "Filters":
+        """Which thresholds there are, whatever they are: a program of them serves all
+        of this form."""
+        known = {name: None if x is None else 0.0 for name, x in self._least().items()}
+        return replace(self, cut_name=None, **known)
+
+    @property
+    def thresholds(self) -> np.ndarray:
+        """The thresholds, float32, 0 for none."""
+        return np.array([x or 0.0 for x in self._least().values()], np.float32)
+
+    def with_thresholds(self, values: Any) -> "Filters":
+        """Filters of this form with other ``thresholds``, numbers of a program."""
+        pairs = zip(self._least().items(), values, strict=True)
+        return replace(self, **{name: x for (name, old), x in pairs if old is not None})
+
+    def _least(self) -> dict[str, float | None]:
+        return {name: getattr(self, name) for name in THRESHOLDS}
+
+    def mask(self, columns: dict, m: Any, n: Any, xp: Any = np, slack: float = 0.0):
+        """Which rows are kept.
+
+        Parameters
+        ----------
+        columns : dict of arrays
+            Of a table; scores as a user sees them.
+        m, n : arrays
+            Lengths of the query and of the target of every row.
+        xp : numpy or jax.numpy
+        slack : float
+            A value that misses its threshold by so little still passes.
+
+        Returns
+        -------
+        bool array
+        """
+        passing = self.length_mask(m, n, xp, slack)
+        if self.min_score is not None:
+            least = self.min_score - slack * (1 + abs(self.min_score))
+            passing &= columns["score"] >= least
+        if self.min_identity is not None:
+            counts = columns.get("identities", columns.get("max_identities"))
+            below = denominator(self.identity, columns, m, n, xp)
+            passing &= share(counts, below, xp) >= self.min_identity - slack
+        if self.min_cov is not None:
+            for side, length in (("query", m), ("target", n)):
+                if self.coverage in ("both", side):
+                    span = columns[f"{side}_end"] - columns[f"{side}_start"]
+                    passing &= share(span, length, xp) >= self.min_cov - slack
+        return passing
+
+    def length_mask(self, m: Any, n: Any, xp: Any = np, slack: float = 0.0):
+        """Which pairs of lengths m and n ``min_length_ratio`` keeps; see ``mask``."""
+        if self.min_length_ratio is None:
+            return xp.ones(m.shape, bool)
+        ratio = share(xp.minimum(m, n), xp.maximum(m, n), xp)
+        return ratio >= self.min_length_ratio - slack
+
+
+def share(count: Any, below: Any, xp: Any):
+    """count / below, ``nan`` where there is nothing to divide by."""
+    return xp.where(below > 0, count / xp.where(below > 0, below, 1), xp.nan)
+
+
 def ratio(count: ArrayLike, below: ArrayLike):
-    """count / below as float64, ``nan`` where there is nothing to divide by."""
-    below = np.asarray(below, float)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(below > 0, np.asarray(count, float) / below, np.nan)
+    """``share`` of numbers of any type, as float64."""
+    return share(np.asarray(count, float), np.asarray(below, float), np)
+
+
+def check_filters(filters: Filters, output: str) -> None:
+    """Refuse thresholds that mean nothing, or need what is not computed.
+
+    Raises
+    ------
+    UsageError
+    """
+    for name in ("min_identity", "min_cov", "min_length_ratio"):
+        value = getattr(filters, name)
+        if value is not None and not (is_number(value) and 0 <= value <= 1):
+            raise UsageError(f"{name} = {value!r}: a fraction from 0 to 1 is needed")
+    least = filters.min_score
+    if least is not None and not (is_number(least) and isfinite(least)):
+        raise UsageError(f"min_score = {least!r}: a number is needed")
+    if filters.coverage not in COVERAGES:
+        names = ", ".join(COVERAGES)
+        raise UsageError(f"unknown coverage {filters.coverage!r}: one of {names}")
+    if filters.identity not in IDENTITIES:
+        names = ", ".join(IDENTITIES)
+        raise UsageError(f"unknown identity {filters.identity!r}: one of {names}")
+    paths = output in ("stats", "alignment")
+    if filters.min_cov is not None and not paths:
+        raise UsageError(f"min_cov needs the spans of output='stats', not {output!r}")
+    if filters.min_identity is None or paths:
+        return
+    if output == "score":
+        raise UsageError("min_identity needs output='identity' or 'stats', not 'score'")
+    if filters.identity in BY_PATH:
+        raise UsageError(
+            f"identity {filters.identity!r} needs a path: use output='stats', or one "
+            "of shorter, longer, mean, query, target"
+        )
+
+
+def check_coverage(min_cov: float | None, mode: str, free: frozenset) -> None:
+    """Refuse a coverage that is always 1: spans are whole sequences where no end is
+    free.
+
+    Raises
+    ------
+    UsageError
+    """
+    if min_cov is not None and mode != "local" and not free:
+        raise UsageError(
+            f"min_cov = {min_cov!r}: mode global spans both sequences from end to end, "
+            "so every coverage is 1; min_length_ratio compares their lengths, and "
+            "min_cov is for mode local and for free ends"
+        )

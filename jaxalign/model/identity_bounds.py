@@ -5,7 +5,7 @@ every mode and with every scoring, so no alignment has more of them than the lon
 common subsequence (LCS), nor than the shorter length. Over the least denominator that
 the lengths m and n leave, that is the largest identity a pair can have. Quotients of
 float64 rise with the count and fall with the denominator, so what is below the cut here
-is below it in ``model.filters`` too.
+is below it in ``model.identity`` too.
 
 ==========================  =============================================
 denominator                 the least it can be
@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxalign.model.filters import Filters, share
-from jaxalign.model.identity import BY_PATH
+from jaxalign.model.identity import BY_PATH, Filters, share
 
 SIDES = ("query", "target")
 WORDS = {

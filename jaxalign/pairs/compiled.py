@@ -27,8 +27,7 @@ from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.pairs.windows import Partition
 from jaxalign.pairs.windows import pairs as pairs_of
 from jaxalign.runtime.backend import kernels_pallas
-from jaxalign.runtime.devices import first_device
-from jaxalign.runtime.memory import refuse_over, show_bytes
+from jaxalign.runtime.devices import first_device, refuse_over, show_bytes
 
 
 def choose(

@@ -20,15 +20,18 @@ from jaxalign.model.choices import (
     Mode,
     Output,
 )
-from jaxalign.model.filters import Filters, check_coverage
-from jaxalign.model.filters import check as check_filters
-from jaxalign.model.identity import usual_identity
+from jaxalign.model.identity import (
+    Filters,
+    check_coverage,
+    check_filters,
+    usual_identity,
+)
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.table import OUTPUTS
 from jaxalign.pairs.plan import Progress, Task
-from jaxalign.runtime import memory, pipeline
-from jaxalign.runtime.devices import resolve_devices
+from jaxalign.runtime import pipeline
+from jaxalign.runtime.devices import budget_of, resolve_devices
 
 if TYPE_CHECKING:  # a job by rows imports no JAX
     from jax import Device
@@ -176,7 +179,7 @@ def make_task(
         options.output,
         options.include_self,
         options.implementation,
-        memory.budget(options.memory_budget),
+        budget_of(options.memory_budget),
         max(options.threads or pipeline.default_threads(), len(devices)),
         options.window,
         filters_of(options, free),

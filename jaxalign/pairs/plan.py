@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxalign.model import bounds
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.filters import Filters
+from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring, is_symmetric
 from jaxalign.pairs import windows
 

@@ -15,8 +15,12 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.cpu import rows_pairs
 from jaxalign.pairs.plan import MAX_WINDOW_BYTES, Piece, Plan, Task
-from jaxalign.runtime.devices import ambient_mesh, default_device
-from jaxalign.runtime.memory import refuse_over, show_bytes
+from jaxalign.runtime.devices import (
+    ambient_mesh,
+    default_device,
+    refuse_over,
+    show_bytes,
+)
 
 SWITCH = "JAXALIGN_ROWS"
 # One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks/small_jobs.py).

@@ -38,8 +38,8 @@ from jaxalign.repertoire.receptors import (
 )
 from jaxalign.repertoire.rectangles import Machine
 from jaxalign.repertoire.result import RepertoireGraph, matrix_of
-from jaxalign.runtime import memory, pipeline
-from jaxalign.runtime.devices import resolve_devices
+from jaxalign.runtime import pipeline
+from jaxalign.runtime.devices import budget_of, resolve_devices
 from jaxalign.signatures import with_options
 
 MAX_THREADS = 512  # more are not started, whatever number is given
@@ -215,7 +215,7 @@ def machine_of(options: RepertoireOptions) -> Machine:
     """Threads and bytes of some options."""
     threads = min(options.threads or pipeline.default_threads(), MAX_THREADS)
     chosen = () if options.devices is None else resolve_devices(options.devices)
-    return Machine(threads, memory.budget(options.memory_budget), chosen)
+    return Machine(threads, budget_of(options.memory_budget), chosen)
 
 
 def _gene_distances(options: RepertoireOptions) -> genes.GeneDistances | None:

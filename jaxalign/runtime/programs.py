@@ -28,8 +28,7 @@ from jaxalign.runtime import (
     program_outline,
     program_pack,
 )
-from jaxalign.runtime.devices import first_device
-from jaxalign.runtime.memory import maps_run_short
+from jaxalign.runtime.devices import first_device, maps_run_short
 from jaxalign.runtime.program_counts import COUNTS
 
 # What XLA has loaded it cannot serialise again: on a CPU the copy lacks its functions.

@@ -14,7 +14,7 @@ from jaxalign.inputs import SequenceLike
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.triple import TripleAlignment
-from jaxalign.runtime.memory import show_bytes
+from jaxalign.runtime.devices import show_bytes
 from jaxalign.signatures import with_options
 from jaxalign.triples import plan
 from jaxalign.triples.options import (

@@ -13,8 +13,8 @@ from jaxalign.model.choices import GapModel, Mode
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import MODES, Scoring
 from jaxalign.model.triple import GAP_MODELS
-from jaxalign.runtime import backend, memory
-from jaxalign.runtime.devices import first_device
+from jaxalign.runtime import backend
+from jaxalign.runtime.devices import budget_of, first_device
 from jaxalign.triples import gpu
 
 Schedule = Literal["auto", "sloped", "layered"]
@@ -169,4 +169,4 @@ def _budget(size: int | str | None) -> int:
     """Bytes to plan with: by default those free on a GPU, elsewhere half of them."""
     if size is None and first_device().platform != "cpu":
         return gpu.budget()
-    return memory.budget(size)
+    return budget_of(size)

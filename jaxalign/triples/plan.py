@@ -12,8 +12,7 @@ from jaxalign.errors import CertificateError, MemoryPlanError
 from jaxalign.model import bounds
 from jaxalign.model.triple import TripleAlignment
 from jaxalign.runtime import device_errors
-from jaxalign.runtime.devices import precision
-from jaxalign.runtime.memory import show_bytes
+from jaxalign.runtime.devices import precision, show_bytes
 from jaxalign.triples import batch, engine, gpu
 from jaxalign.triples.dp.recurrence import MODELS, matrices_in
 from jaxalign.triples.engine import Region, Tally, Triple

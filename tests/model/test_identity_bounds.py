@@ -7,8 +7,7 @@ import pytest
 from cases import END_SETS, some_texts
 
 import jaxalign
-from jaxalign.model.filters import Filters
-from jaxalign.model.identity import IDENTITIES, denominator
+from jaxalign.model.identity import IDENTITIES, Filters, denominator
 from jaxalign.model.identity_bounds import (
     IdentityBound,
     identity_bound,

@@ -13,7 +13,7 @@ import jaxalign
 import kernels_pallas
 from jaxalign import DeviceError, UsageError
 from jaxalign.model.alphabet import as_sequences
-from jaxalign.model.filters import Filters
+from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import join
 from jaxalign.pairs import compiled, engine, large_jobs

@@ -15,7 +15,7 @@ import jaxalign
 import kernels_pallas as kernels
 from jaxalign.database import scan
 from jaxalign.model.alphabet import as_sequences
-from jaxalign.model.filters import Filters
+from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.model.table import join
 from jaxalign.pairs import compiled, result, windows

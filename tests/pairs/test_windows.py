@@ -36,7 +36,7 @@ from jaxalign.pairs.cpu import (
 )
 from jaxalign.pairs.dp.sweep import TILE, lane_fill
 from jaxalign.pairs.dp.window_program import WindowProblem
-from jaxalign.runtime import memory
+from jaxalign.runtime.devices import budget_of, parse_bytes
 from jaxalign.runtime.lengths import by_length
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -387,12 +387,12 @@ def test_a_few_long_pairs_are_aligned_one_by_one():
 
 
 def test_budgets_are_read():
-    assert memory.parse_bytes("2GiB") == 2**31 and memory.parse_bytes("1.5 kB") == 1500
-    assert memory.parse_bytes(77) == 77 and memory.parse_bytes("64mib") == 2**26
-    assert memory.budget() > 2**20
+    assert parse_bytes("2GiB") == 2**31 and parse_bytes("1.5 kB") == 1500
+    assert parse_bytes(77) == 77 and parse_bytes("64mib") == 2**26
+    assert budget_of() > 2**20
     for bad in ("", "2 apples", "-1", "GiB", 0, -5, "0"):
         with pytest.raises(UsageError, match="memory budget"):
-            memory.parse_bytes(bad)
+            parse_bytes(bad)
 
 
 # --------------------------------------------------------------------------- long pairs

@@ -2,7 +2,7 @@
 
 from jaxalign.errors import DeviceFailure, MemoryPlanError
 from jaxalign.runtime.device_errors import REMEDY, first_line
-from jaxalign.runtime.memory import show_bytes
+from jaxalign.runtime.devices import show_bytes
 
 
 def refusal(task, launch, needed: int, device, error) -> MemoryPlanError:

@@ -22,8 +22,8 @@ from jaxalign.pairs.gpu.launch_size import (
 from jaxalign.pairs.gpu.score_types import Highest, least_type
 from jaxalign.pairs.plan import describe
 from jaxalign.pairs.windows import Partition, pairs
+from jaxalign.runtime.devices import refuse_over, show_bytes
 from jaxalign.runtime.lengths import by_length
-from jaxalign.runtime.memory import refuse_over, show_bytes
 
 # Launches of queries; fewer are full: each waits for its longest program
 MIN_GROUPS = 8

@@ -12,7 +12,7 @@ from jaxalign.pairs.gpu import launch_plan
 from jaxalign.pairs.parts import part_stream
 from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.pairs.plan import Task
-from jaxalign.runtime import memory
+from jaxalign.runtime.devices import budget_of
 from jaxalign.runtime.ray_cluster import (
     Arrivals,
     Share,
@@ -75,7 +75,7 @@ def _compute(task: Task, part: Part, share: Share, version: str):
         raise DeviceError(f"jaxalign {installed_version()} on a worker, {version} here")
     # Ray limits OpenMP to the CPUs of a task; XLA's loops are threads of our own.
     threads = launch_plan.THREADS_OF_A_DEVICE if share.gpus else share.cpus
-    budget = min(task.budget, memory.budget() // share.on_a_node)
+    budget = min(task.budget, budget_of() // share.on_a_node)
     task = replace(task, threads=threads, budget=budget)
     ((_, columns, paths, info),) = part_stream.stream(task, [part])
     return columns, paths, info

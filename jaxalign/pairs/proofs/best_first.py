@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jaxalign.bits import lcs_rows
-from jaxalign.model.filters import share
+from jaxalign.model.identity import share
 from jaxalign.model.identity_bounds import IdentityBound
 from jaxalign.pairs import small_jobs
 from jaxalign.pairs.plan import Task

@@ -13,8 +13,8 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords
 from jaxalign.model.scoring import resolve_ends
+from jaxalign.runtime.devices import parse_bytes
 from jaxalign.runtime.lengths import by_length
-from jaxalign.runtime.memory import parse_bytes
 from jaxalign.runtime.programs import program
 from jaxalign.signatures import with_options
 from jaxalign.similarity.cost_argument import check_costs
