@@ -38,6 +38,7 @@ EXAMPLES = [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")
 
 
 LONG = {
+    "benchmark-leaks.md",
     "embeddings.md",
     "fit-a-profile.md",
     "homology-split.md",

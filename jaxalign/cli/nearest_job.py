@@ -129,11 +129,7 @@ def finish(
     if pictures.plot is not None:
         _plot(pictures.plot, near)
     job.messages.say("\n".join((near.heading(), near.definition, *near.band_lines())))
-    info = near.info
-    job.messages.say(
-        f"{info['compared']:,} pairs, {info['aligned']:,} aligned, of the others it is "
-        f"proved that they are no nearer; {info['seconds']:.1f} s"
-    )
+    job.messages.say(f"{near.comparisons()}; {near.info['seconds']:.1f} s")
     if job.verb.summary.json:
         answer_json(as_dict(job, near, files))
 

@@ -64,10 +64,8 @@ def _nearest(near: Nearest) -> Iterator[str]:
 
 
 def _computation(near: Nearest) -> Iterator[str]:
-    info = near.info
     yield "<h2>How it was computed</h2>"
-    yield f"<p>{info['compared']:,} pairs, {info['aligned']:,} of them aligned; of all "
-    yield "others it is proved that they are no nearer.</p><table>"
+    yield f"<p>{near.comparisons()}.</p><table>"
     for name, number in package_versions(PACKAGES).items():
         yield f"<tr><td>{escape(name)}</td><td>{escape(number)}</td></tr>"
     yield "</table>"

@@ -133,6 +133,14 @@ class Nearest:
         tests = counted(len(self.tests), "test sequence")
         return f"{tests} against {self.info['sequences']:,} of the corpus, by {self.by}"
 
+    def comparisons(self) -> str:
+        """How many pairs there are, and which of them are aligned."""
+        pairs, aligned = self.info["compared"], self.info["aligned"]
+        if aligned == pairs:
+            return f"{pairs:,} pairs, all of them aligned"
+        proof = "of the others it is proved that they are no nearer"
+        return f"{pairs:,} pairs, {aligned:,} aligned, {proof}"
+
     def band_lines(self) -> list[str]:
         """The table of bands: identity, test sequences, share."""
         total, counts = max(len(self.tests), 1), self.band_counts.tolist()
