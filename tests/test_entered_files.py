@@ -14,7 +14,7 @@ CALLS = {
     "all": (entered_files.command_line, 38, 230),
     "align_all": (lambda _: entered_files.set_of_proteins(), 24, 130),
     "search": (lambda _: entered_files.search(), 39, 300),
-    "split": (lambda _: entered_files.split(), 35, 240),
+    "split": (lambda _: entered_files.split(), 34, 235),
     "triple": (lambda _: entered_files.triple(), 22, 90),
     "soft gradient": (lambda _: entered_files.soft_gradient(), 11, 40),
 }

@@ -41,14 +41,13 @@ from jaxalign.homology.pair_splits import (
     split_pairs_of,
 )
 from jaxalign.homology.result import Clusters, Split
-from jaxalign.homology.split_tables import REMOVED
-from jaxalign.homology.splitting import (
+from jaxalign.homology.split_choices import (
+    REMOVED,
     SplitChoices,
     Unlabelled,
     check_choices,
-    series_of,
-    split_of,
 )
+from jaxalign.homology.splitting import series_of, split_of
 from jaxalign.inputs import SetLike
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring

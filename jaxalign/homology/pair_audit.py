@@ -18,7 +18,7 @@ from jaxalign.homology.pair_splits import (
     pair_keys,
     proteins_of,
 )
-from jaxalign.homology.split_tables import REMOVED
+from jaxalign.homology.split_choices import REMOVED
 from jaxalign.model.alphabet import Sequences
 
 

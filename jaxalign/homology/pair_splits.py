@@ -11,8 +11,7 @@ from jaxalign.homology import interactions
 from jaxalign.homology.interactions import UnitGraph
 from jaxalign.homology.links import PairCounts, components, stream_links
 from jaxalign.homology.options import Definition, check_choice
-from jaxalign.homology.split_tables import REMOVED
-from jaxalign.homology.splits import shares_of
+from jaxalign.homology.split_choices import REMOVED, shares_of
 from jaxalign.model import frames
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.names import written

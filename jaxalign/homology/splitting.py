@@ -1,13 +1,19 @@
-"""Run a split of encoded sequences, or a series by one pass of identities."""
+"""Run a split of encoded sequences, or a series by one pass of identities.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+Components of links go into parts. What is too large for a part is divided, and a bound
+of the shares, which every split of a set meets, stands beside what is reached.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.homology import repair
+from jaxalign.homology import repair, stratified
+from jaxalign.homology.assignment import Wanted, assign, tally, wanted
+from jaxalign.homology.cover import fewest_removed
 from jaxalign.homology.links import (
     Links,
     PairCounts,
@@ -16,139 +22,18 @@ from jaxalign.homology.links import (
     components_by_cut,
     stream_links,
 )
-from jaxalign.homology.options import TOO_LARGE, Definition, TooLarge, check_choice
-from jaxalign.homology.removal import graph_of
+from jaxalign.homology.options import Definition
+from jaxalign.homology.removal import Shares, divide, graph_of
 from jaxalign.homology.result import Split
 from jaxalign.homology.separator import most_members
-from jaxalign.homology.split_tables import (
-    UNLABELLED,
-    KnownParts,
+from jaxalign.homology.split_choices import (
     Labels,
-    labels_of,
-    parts_of,
-    weights_of,
+    SplitChoices,
+    SplitTask,
+    check_choices,
 )
-from jaxalign.homology.splits import (
-    check_parts,
-    fewest_removed,
-    least_share_error,
-    place,
-    shares_of,
-)
+from jaxalign.homology.stratified import Balance
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.numbers import check_whole
-
-Unlabelled = Literal["error", "label", "remove"]
-
-
-@dataclass(frozen=True)
-class SplitChoices:
-    """How components are put into parts: options of ``split``."""
-
-    parts: Mapping[str, float] | None = None
-    folds: int | None = None
-    labels: Mapping[str, Any] | Sequence[Any] | None = None
-    seed: int = 0
-    too_large: TooLarge = "error"
-    unlabelled: Unlabelled = "error"
-    fixed: Mapping[str, Any] | Sequence[Any] | None = None
-    priority: Mapping[str, Any] | Sequence[Any] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class SplitTask:
-    """A split whose choices are checked.
-
-    Attributes
-    ----------
-    data : Sequences
-        Those that are put into parts.
-    members : int64 (n,)
-        Which of all sequences these are.
-    shares : dict of float
-    labels : Labels or None
-    known : KnownParts or None
-        Numbers of its parts are places of ``shares``.
-    weight : int64 (n,) or None
-    """
-
-    data: Sequences
-    members: np.ndarray
-    shares: dict[str, float]
-    labels: Labels | None
-    known: KnownParts | None
-    weight: np.ndarray | None
-
-
-def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
-    """Refuse what can be before anything is aligned.
-
-    Raises
-    ------
-    UsageError, InputError
-    """
-    check_choice("too_large", choices.too_large, TOO_LARGE)
-    check_choice("unlabelled", choices.unlabelled, get_args(Unlabelled))
-    if choices.unlabelled != "error" and choices.labels is None:
-        raise UsageError(f"unlabelled = {choices.unlabelled!r}: there are no labels")
-    if choices.priority is not None and choices.too_large != "remove":
-        raise UsageError("priority says what is removed: too_large='remove' is needed")
-    seed = choices.seed
-    check_whole("seed", seed + 1 if type(seed) is int else seed, "0 or more is needed")
-    members = np.arange(len(data))
-    labels = choices.labels
-    if choices.unlabelled == "remove":
-        members = _labelled(labels, data.names)
-    tables = (labels, choices.fixed, choices.priority)
-    remaining = data if len(members) == len(data) else data.take(members.tolist())
-    labels, fixed, priority = (_of_members(x, data, members) for x in tables)
-    usual = UNLABELLED if choices.unlabelled == "label" else None
-    known = parts_of(fixed, remaining.names)
-    shares, known = _shares(choices, known)
-    return SplitTask(
-        remaining,
-        members,
-        shares,
-        labels_of(labels, remaining.names, usual),
-        known,
-        weights_of(priority, remaining.names),
-    )
-
-
-def _labelled(labels: Any, names: tuple[str, ...]) -> np.ndarray:
-    """The sequences that have a label."""
-    if hasattr(labels, "items"):
-        return np.array([k for k, x in enumerate(names) if x in labels], np.int64)
-    return np.array([k for k, x in enumerate(labels) if x is not None], np.int64)
-
-
-def _of_members(table: Any, data: Sequences, members: np.ndarray) -> Any:
-    """A table about all sequences, of some of them alone."""
-    if table is None or len(members) == len(data):
-        return table
-    if hasattr(table, "items"):
-        gone = set(data.names) - {data.names[k] for k in members.tolist()}
-        return {name: value for name, value in table.items() if name not in gone}
-    values = list(table)
-    return [values[k] for k in members.tolist()] if len(values) == len(data) else values
-
-
-def _shares(
-    choices: SplitChoices, known: KnownParts | None
-) -> tuple[dict[str, float], KnownParts | None]:
-    """(shares by name; the existing split, its parts numbered as these)."""
-    if known is None:
-        return shares_of(choices.parts, choices.folds), None
-    if choices.parts is None and choices.folds is None:
-        sizes = np.bincount(known.part[known.part >= 0], minlength=len(known.names))
-        shares = (sizes / sizes.sum()).tolist()
-        return dict(zip(known.names, shares, strict=True)), known
-    shares = shares_of(choices.parts, choices.folds)
-    lacking = [name for name in known.names if name not in shares]
-    if lacking:
-        raise UsageError(f"fixed has the part {lacking[0]!r}, and parts do not")
-    numbers = np.array([[*shares].index(name) for name in known.names] + [-1])
-    return shares, KnownParts(tuple(shares), numbers[known.part].astype(np.int32))
 
 
 def split_of(data: Sequences, definition: Definition, choices: SplitChoices) -> Split:
@@ -261,3 +146,143 @@ def _labels_of_all(task: SplitTask, count: int) -> Labels | None:
     if task.labels is None:
         return None
     return Labels(task.labels.names, _of_all(task.labels.numbers, task, count, 0))
+
+
+def place(
+    component: np.ndarray,
+    links: Links | None,
+    shares: dict[str, float],
+    labels: Labels | None,
+    seed: int,
+    too_large: str,
+    weight: np.ndarray | None = None,
+) -> np.ndarray:
+    """A part for every sequence, so that no link is left across parts.
+
+    Parameters
+    ----------
+    component : int32 (n,)
+    links : Links, or None
+        Needed where something may be removed.
+    shares : dict
+    labels : Labels or None
+    seed : int
+    too_large : {"error", "keep", "remove"}
+    weight : int64 (n,), optional
+        Priorities: what is removed is to have as little as can be.
+
+    Returns
+    -------
+    int32 (n,)
+        Numbers of parts, -1 for what is removed.
+
+    Raises
+    ------
+    UsageError
+        A component fits no part, or a part would be empty.
+    """
+    ratios = np.array(list(shares.values()))
+    numbers = None if labels is None else labels.numbers
+    tallies = tally(component, numbers)
+    aim = wanted(ratios, tallies)
+    chosen, large = assign(tallies, aim, seed)
+    if large.any() and too_large == "error":
+        raise _too_large(tallies[:, 0], chosen, large, shares)
+    part = chosen[component]
+    if too_large == "remove" and len(np.unique(chosen)) < len(shares) and len(chosen):
+        large[np.argmax(tallies[:, 0])] = True  # whole, it would leave a part empty
+    if large.any() and too_large == "remove":
+        assert links is not None
+        inside = large[component]
+        inner = None if weight is None else weight[inside]
+        if numbers is None:
+            part = _divided(
+                component, links, (ratios, seed, inner), large, tallies, aim
+            )
+        else:
+            part = stratified.divide(links, Balance(ratios, numbers, weight), seed)
+    check_parts(part, shares, tallies, too_large)
+    return part
+
+
+def check_parts(
+    part: np.ndarray, shares: dict[str, float], tallies: np.ndarray, too_large: str
+) -> None:
+    """Refuse a split with an empty part, unless sizes may be as they come.
+
+    Raises
+    ------
+    UsageError
+    """
+    sizes = np.bincount(part[part >= 0], minlength=len(shares))
+    if (sizes == 0).any() and too_large != "keep":
+        empty = list(shares)[int(np.argmin(sizes))]
+        largest = int(tallies.max(initial=0))
+        raise UsageError(
+            f"part {empty} would be empty: {len(part):,} sequences have "
+            f"{len(tallies):,} components, the largest of {largest:,}; "
+            "a higher cut has more components, too_large='keep' allows empty parts"
+        )
+
+
+def _too_large(
+    sizes: np.ndarray, chosen: np.ndarray, large: np.ndarray, shares: dict[str, float]
+) -> UsageError:
+    worst = int(np.argmax(np.where(large, sizes, -1)))
+    name, share = list(shares.items())[int(chosen[worst])]
+    return UsageError(
+        f"{int(large.sum()):,} of {len(sizes):,} components fit into no part; the "
+        f"largest of them has {int(sizes[worst]):,} of {int(sizes.sum()):,} sequences, "
+        f"where part {name} should have {share:.1%} and larger components come "
+        "first\nhint: too_large='keep' lets parts differ from their shares, "
+        "too_large='remove' takes sequences out; a higher cut has smaller components"
+    )
+
+
+def _divided(
+    component: np.ndarray,
+    links: Links,
+    chosen: tuple,
+    large: np.ndarray,
+    tallies: np.ndarray,
+    aim: Wanted,
+):
+    """Parts where the components that are too large are divided, the others placed
+    beside them.
+
+    chosen : ratios, seed, priorities of those that are divided
+    """
+    ratios, seed, weight = chosen
+    inside = large[component]
+    members = np.flatnonzero(inside)
+    number = np.cumsum(inside) - 1
+    linked = inside[links.i]  # and so is j: a link stays in its component
+    inner = Links(
+        number[links.i[linked]], number[links.j[linked]], links.identity[linked]
+    )
+    missing = len(component) - len(members)
+    shares = Shares(ratios * len(component), missing, weight)
+    part = np.full(len(component), -1, np.int32)
+    part[members] = divide(len(members), inner, shares, seed)
+    before = np.zeros_like(aim.counts)
+    counts = tally(part, None)
+    before[: len(counts)] = counts
+    places, _ = assign(tallies[~large], aim, seed, before)
+    of_rest = np.cumsum(~large) - 1
+    part[~inside] = places[of_rest[component[~inside]]]
+    return part
+
+
+def least_share_error(sizes: np.ndarray, ratios: np.ndarray) -> float:
+    """The least share_error of parts that hold components whole.
+
+    The part with the largest component has its share of all at least.
+
+    Parameters
+    ----------
+    sizes : integers (components,)
+    ratios : float64 (parts,)
+        Shares that are asked for.
+    """
+    total = max(int(sizes.sum()), 1)
+    return max(float(sizes.max(initial=0)) / total - float(ratios.max()), 0.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.homology import cover, removal, repair, separator, splits
+from jaxalign.homology import cover, removal, repair, separator, splitting
 from jaxalign.homology.links import Links
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
@@ -183,7 +183,7 @@ def test_a_division_beside_the_optimum(seed):
     divided = np.ones(component.max() + 1, bool)
     graph = removal.graph_of(count, links)
     room = int(shares.room.max())
-    assert splits.fewest_removed(graph, component, divided, room) <= min(fits)
+    assert cover.fewest_removed(graph, component, divided, room) <= min(fits)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -191,7 +191,7 @@ def test_no_split_is_nearer_than_the_bound(seed):
     random = np.random.default_rng(seed)
     sizes = random.integers(1, 9, int(random.integers(2, 6)))
     ratios = np.array([0.7, 0.2, 0.1])
-    least = splits.least_share_error(sizes, ratios)
+    least = splitting.least_share_error(sizes, ratios)
     errors = []
     for place in product(range(3), repeat=len(sizes)):
         got = np.bincount(place, sizes, minlength=3) / sizes.sum()
@@ -207,7 +207,7 @@ def test_priority_says_who_stays(light):
     weight = np.full(9, 5)
     weight[light] = 2
     component, halves = np.zeros(9, np.int32), {"train": 0.5, "test": 0.5}
-    part = splits.place(component, links, halves, None, 0, "remove", weight)
+    part = splitting.place(component, links, halves, None, 0, "remove", weight)
     assert np.flatnonzero(part < 0).tolist() == [light]
 
 

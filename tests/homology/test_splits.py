@@ -10,8 +10,8 @@ from jaxalign.homology import (
     assignment,
     removal,
     separator,
-    split_tables,
-    splits,
+    split_choices,
+    splitting,
 )
 from jaxalign.homology.links import Links
 from jaxalign.pairs.proofs import proof
@@ -377,14 +377,14 @@ def test_a_component_that_would_leave_a_part_empty_is_divided():
     links = random_graph(0, 120, 0.14)
     component = np.zeros(120, np.int32)
     shares = {"most": 0.95, "rest": 0.05}
-    part = splits.place(component, links, shares, None, 0, "remove")
+    part = splitting.place(component, links, shares, None, 0, "remove")
     a, b = part[links.i], part[links.j]
     assert not ((a >= 0) & (b >= 0) & (a != b)).any()
     sizes = np.bincount(part[part >= 0], minlength=2)
     assert 4 <= sizes[1] <= 8 and sizes.sum() >= 114
     with pytest.raises(jaxalign.UsageError, match="would be empty"):
-        splits.place(component, links, shares, None, 0, "error")
-    assert not splits.place(component, links, shares, None, 0, "keep").any()
+        splitting.place(component, links, shares, None, 0, "error")
+    assert not splitting.place(component, links, shares, None, 0, "keep").any()
 
 
 FIFTHS = (0.2,) * 5
@@ -518,6 +518,6 @@ def test_an_audit_of_a_split_and_its_texts():
 
 def test_the_default_seed_of_labels_is_names():
     names = ("x", "y")
-    found = split_tables.labels_of({"y": "b", "x": "a"}, names)
+    found = split_choices.labels_of({"y": "b", "x": "a"}, names)
     assert found is not None
     assert found.names == ("a", "b") and found.numbers.tolist() == [0, 1]
