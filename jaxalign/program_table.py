@@ -86,8 +86,10 @@ def _linked(some: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], N
             left = _left(task, first, count)
             name = f"{count:,} pairs left, of up to {left.job.query_lengths.max():,}"
             yield name, partial(launch_outline.of_task, left, kernels)
-    seeds = [some.take(np.arange(HITS) + k) for k in (0, 1)]
-    likely = make_task("zip", *seeds, Scoring(), replace(LINKED, min_identity=0.0))
+    first, second = (some.take(np.arange(HITS) + k) for k in (0, 1))
+    likely = make_task(
+        "zip", first, second, Scoring(), replace(LINKED, min_identity=0.0)
+    )
     yield "likely pairs", partial(launch_outline.of_task, likely, kernels)
 
 

@@ -79,7 +79,13 @@ def audit(
         about = pairs_job.PairsRequest(pairs, cold, second)
         return pairs_job.audit(parts, about, max_identity, options)
     request = audit_job.AuditRequest(
-        parts, max_identity, split, out, partial, force, column
+        parts,
+        max_identity,
+        split=split,
+        out=out,
+        partial=partial,
+        force=force,
+        column=column,
     )
     if certificate is not None:
         from jaxalign.cli import verify_job

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from jaxalign.cli import report
 from jaxalign.cli.link_job import LinkJob
@@ -11,6 +12,10 @@ from jaxalign.errors import UsageError
 from jaxalign.io import output
 from jaxalign.io.checkpoint import Checkpoint, about_file
 from jaxalign.io.source import STDIN
+
+if TYPE_CHECKING:
+    from jaxalign.database.nearest import NearestOptions
+    from jaxalign.homology.purge import PurgeOptions
 
 FREE = ("implementation", "memory_budget", "threads", "devices", "progress")
 
@@ -30,13 +35,13 @@ def check(run: CorpusRunOptions, out: str | None, corpus: str) -> None:
 def checkpoint(
     job: LinkJob,
     run: CorpusRunOptions,
-    chosen: object,
+    chosen: "NearestOptions | PurgeOptions",
     files: tuple[str, ...],
     out: str | None,
 ) -> Checkpoint | None:
     """The file of the state of a run; None where it has none.
 
-    chosen : options of the scan, a dataclass
+    chosen : options of the scan
     """
     if out in (None, output.STDOUT) or files == (STDIN,) or not _plain(files):
         return None

@@ -84,7 +84,7 @@ def _is_folder(out: str) -> bool:
     return out.endswith("/") or os.path.isdir(out)
 
 
-def _paths(options: FamilyVerbOptions, names: Sequence[str]) -> list[str | None]:
+def _paths(options: FamilyVerbOptions, names: Sequence[str]) -> Sequence[str | None]:
     """Where the alignment of each query goes.
 
     Raises

@@ -17,14 +17,14 @@ class PairsRequest:
     """The options of pairs: their table, what they share, what its second column is."""
 
     pairs: str
-    cold: str
-    second: str
+    cold: api.Cold
+    second: api.Second
 
 
 def split(
     path: str,
     request: PairsRequest,
-    max_identity: float,
+    max_identity: float | None,
     choices: api.PairChoices,
     listed: ListOptions,
     options: VerbOptions,

@@ -164,7 +164,9 @@ def audit(request: PurgeRequest, options: VerbOptions) -> None:
         There is a pair at the cut.
     """
     paths = (str(request.out), request.against)
-    audited = AuditRequest(paths, request.max_identity, None, None, None, False, True)
+    audited = AuditRequest(
+        paths, request.max_identity, split=None, out=None, partial=False, force=True
+    )
     quiet = replace(options, messages=replace(options.messages, quiet=True))
     job = audit_job.prepare(audited, AuditOptions(), quiet, ())
     chosen = audit_job.wanted(job.options, AuditOptions())

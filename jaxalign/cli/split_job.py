@@ -23,7 +23,7 @@ class SplitRequest:
     parts: dict[str, float] | None
     folds: int | None
     labels: str | None
-    unlabelled: str
+    unlabelled: api.Unlabelled
     fixed: str | None
     priority: str | None
     seed: int
@@ -39,10 +39,10 @@ def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
     ------
     UsageError
     """
-    if (cut is None) == (cuts is None):
-        raise UsageError("--max-identity or --cuts is needed, and not both")
-    if cuts is None:
+    if cut is not None and cuts is None:
         return (cut,)
+    if cut is not None or cuts is None:
+        raise UsageError("--max-identity or --cuts is needed, and not both")
     try:
         values = tuple(float(word) for word in cuts.split(","))
     except ValueError:
@@ -136,27 +136,6 @@ def check_pairs(
             "--seed; other options of split are about sequences, and jaxalign audit "
             "--pairs checks the list"
         )
-
-
-def pairs(
-    path: str,
-    about: tuple[str, str, str],
-    choices: tuple,
-    listed: ListOptions,
-    options: VerbOptions,
-) -> int:
-    """``jaxalign split SEQS --pairs PAIRS.tsv``.
-
-    about : the table, --cold and --second
-    choices : the cut, shares, folds and seed
-    """
-    from jaxalign.cli import pairs_job
-
-    table, cold, second = about
-    cut, shares, folds, seed = choices
-    request = pairs_job.PairsRequest(table, cold, second)
-    chosen = api.PairChoices(shares, folds, cold, second, seed)
-    return pairs_job.split(path, request, cut, chosen, listed, options)
 
 
 def _check(request: SplitRequest, listed: ListOptions, audited: bool) -> None:

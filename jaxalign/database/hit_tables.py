@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from jaxalign.database import hit_list, small_scan
-from jaxalign.database.hit_list import Hits
+from jaxalign.database.hit_list import Hits, sequences_of
 from jaxalign.database.options import SearchOptions, pair_options
 from jaxalign.errors import JaxalignError
-from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.table import Table, join
 from jaxalign.pairs.api import pairs_table
 from jaxalign.pairs.options import PairOptions
@@ -39,10 +39,8 @@ def rows(task: Task, hits: Any, database: Sequences | None) -> Table:
     index, score = hits.index[query, place], hits.score[query, place]
     targets = database
     if targets is None:
-        indices = sorted(hits.records)
-        index = np.searchsorted(np.array(indices, np.int64), index)
-        names, codes = ([hits.records[i][k] for i in indices] for k in (0, 1))
-        targets = from_parts(names, codes, task.scoring.alphabet)
+        indices, targets = sequences_of(hits.records, task.scoring.alphabet)
+        index = np.searchsorted(indices, index)
     scale = task.scoring.scale
     columns = {
         "query": query.astype(np.int32),

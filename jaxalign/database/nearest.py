@@ -17,7 +17,7 @@ from jaxalign.database import (
     nearest_scan,
     nearest_scores,
 )
-from jaxalign.database.hit_list import Hits
+from jaxalign.database.hit_list import Hits, Records
 from jaxalign.database.nearest_options import (
     By,
     NearestKeywords,
@@ -152,7 +152,7 @@ def scanned(
     return state
 
 
-def _save_hits(checkpoint: Checkpoint, hits: Hits, first: dict) -> None:
+def _save_hits(checkpoint: Checkpoint, hits: Hits, first: Records) -> None:
     checkpoint.save(partial(nearest_checkpoint.arrays_of_hits, hits, first))
 
 

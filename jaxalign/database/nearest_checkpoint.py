@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxalign.database.hit_list import Hits
+from jaxalign.database.hit_list import Hits, Records
 from jaxalign.database.nearest_scan import NearestState
 
 Arrays = dict[str, np.ndarray]
@@ -27,7 +27,7 @@ def state_of(arrays: Arrays) -> NearestState:
     return state
 
 
-def arrays_of_hits(hits: Hits, first: dict) -> Arrays:
+def arrays_of_hits(hits: Hits, first: Records) -> Arrays:
     """The hits of a search; ``first`` has the first record of all."""
     counts = np.array([hits.sequences, hits.residues], np.int64)
     info = np.array(hits.info["implementation"])
@@ -36,7 +36,7 @@ def arrays_of_hits(hits: Hits, first: dict) -> Arrays:
     return about | named | _of_records(first, "first_")
 
 
-def hits_of(arrays: Arrays) -> tuple[Hits, dict]:
+def hits_of(arrays: Arrays) -> tuple[Hits, Records]:
     """(hits, the first record) of a search that was interrupted."""
     sequences, residues = arrays["counts"].tolist()
     sides = arrays["score"], arrays["index"]
@@ -44,7 +44,7 @@ def hits_of(arrays: Arrays) -> tuple[Hits, dict]:
     return hits, _records(arrays, "first_")
 
 
-def _of_records(records: dict, prefix: str = "") -> Arrays:
+def _of_records(records: Records, prefix: str = "") -> Arrays:
     indices = sorted(records)
     codes = [np.asarray(records[i][1]) for i in indices]
     ends = np.cumsum([0, *map(len, codes)]).astype(np.int64)
@@ -57,7 +57,7 @@ def _of_records(records: dict, prefix: str = "") -> Arrays:
     }
 
 
-def _records(arrays: Arrays, prefix: str = "") -> dict:
+def _records(arrays: Arrays, prefix: str = "") -> Records:
     """A name is the first word of a line, so it has no newline."""
     indices = arrays[f"{prefix}records"].tolist()
     names = arrays[f"{prefix}names"].tobytes().decode().split("\n")

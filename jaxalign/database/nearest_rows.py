@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxalign.database.hit_list import sequences_of
 from jaxalign.database.nearest_options import (
     LOCAL,
     NearestOptions,
@@ -16,7 +17,7 @@ from jaxalign.database.nearest_result import Nearest
 from jaxalign.database.nearest_scan import NONE, NearestState
 from jaxalign.errors import JaxalignError
 from jaxalign.model import statistics
-from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs import jobs
@@ -30,14 +31,10 @@ def result(
     about: dict[str, Any],
 ) -> Nearest:
     """The rows of a scanned corpus."""
-    indices = sorted(state.records)
-    names, codes = ([state.records[i][k] for i in indices] for k in (0, 1))
-    corpus = from_parts(names, codes, scoring.alphabet)
+    indices, corpus = sequences_of(state.records, scoring.alphabet)
     test, rank = _rows_of(state)
     index = state.index[test, rank]
-    nearest = np.where(
-        index == NONE, -1, np.searchsorted(np.array(indices, int), index)
-    )
+    nearest = np.where(index == NONE, -1, np.searchsorted(indices, index))
     paired = _aligned(tests, corpus, test, nearest, scoring, options)
     m, n = tests.lengths[test], np.append(corpus.lengths, 0)[nearest]
     sizes = state.residues, state.sequences
@@ -81,7 +78,8 @@ def _rows_of(state: NearestState) -> tuple[np.ndarray, np.ndarray]:
     """(test, rank from 0 on) of the rows: one where nothing is near."""
     wanted = state.index != NONE
     wanted[:, 0] = True
-    return np.nonzero(wanted)
+    tests, ranks = np.nonzero(wanted)
+    return tests, ranks
 
 
 def _verify(scanned: np.ndarray, aligned: np.ndarray) -> None:

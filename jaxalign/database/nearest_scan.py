@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxalign.database.hit_list import Records
 from jaxalign.database.hit_list import keep as keep_records
 from jaxalign.database.nearest_options import (
     NearestOptions,
@@ -66,7 +67,7 @@ class NearestState:
     identity: np.ndarray
     count: np.ndarray
     index: np.ndarray
-    records: dict = field(default_factory=dict)
+    records: Records = field(default_factory=dict)
     sequences: int = 0
     residues: int = 0
     aligned: int = 0

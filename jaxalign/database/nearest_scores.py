@@ -7,7 +7,7 @@ from itertools import chain, islice
 import numpy as np
 
 from jaxalign.database import small_scan
-from jaxalign.database.hit_list import Hits
+from jaxalign.database.hit_list import Hits, Records
 from jaxalign.database.nearest_options import NearestOptions, score_options
 from jaxalign.database.nearest_scan import NONE, NearestState, no_state
 from jaxalign.model.alphabet import Sequences, from_parts
@@ -22,8 +22,8 @@ def scan(
     scoring: Scoring,
     options: NearestOptions,
     tell: Callable[[int], object],
-    begun: tuple[Hits, dict] | None = None,
-    watch: Callable[[Hits, dict], object] | None = None,
+    begun: tuple[Hits, Records] | None = None,
+    watch: Callable[[Hits, Records], object] | None = None,
 ) -> NearestState:
     """The best ``options.top`` of each test sequence in all blocks of a corpus.
 
@@ -57,7 +57,7 @@ def scan(
     return state
 
 
-def _noting(blocks: Iterable[Sequences], first: dict) -> Iterator[Sequences]:
+def _noting(blocks: Iterable[Sequences], first: Records) -> Iterator[Sequences]:
     """The same blocks; the first record of all is kept."""
     for block in blocks:
         if not first and len(block):
@@ -68,7 +68,7 @@ def _noting(blocks: Iterable[Sequences], first: dict) -> Iterator[Sequences]:
 def _hits(
     task: Task,
     blocks: Iterable[Sequences],
-    tell: Callable,
+    tell: Callable[[int], object],
     begun: Hits | None,
     watch: Callable[[Hits], object] | None,
 ) -> Hits:

@@ -97,8 +97,8 @@ def outlined(task: Task, block: Sequences, kernels: Any) -> None:
     """The programs of a scan of a block on a GPU (``runtime.program_outline``)."""
     task = replace(task, targets=block, top=_places(task, len(block)))
     shape, dtype = (task.shape[0], task.top), _dtype(task, None)
-    best = best_hits.BestHits(
-        *(jax.ShapeDtypeStruct(shape, x) for x in (dtype, np.int32))
+    best = best_hits.BestHits._make(
+        jax.ShapeDtypeStruct(shape, x) for x in (dtype, np.int32)
     )
     some, index = np.arange(1), np.arange(task.shape[1])
     for launch in launch_outline.scores_of_task(task, kernels):

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -81,9 +82,9 @@ def _advance(
     new = len(names - search.included)
     search.hits, search.included = hits, names
     reported = int((hits.table["evalue"] <= options.max_evalue).sum())
+    lambda_, k = hits.fit
     counts = reported, len(names), new
-    about = *hits.fit, hits.fitted_to, seconds
-    search.summaries.append(PassSummary(*counts, *about))
+    search.summaries.append(PassSummary(*counts, lambda_, k, hits.fitted_to, seconds))
     name, unit = search.sequences.names[0], search.query.unit
     about = name, search.codes, hits.columns.codes[which], scoring.alphabet, unit
     search.profile = profile_building.profile_of(*about)
@@ -139,8 +140,9 @@ class _Cells:
     def teller(self) -> Callable[[int], object] | None:
         self.before += self.last
         self.last = 0
-        return None if self.progress is None else self._tell
+        progress = self.progress
+        return None if progress is None else partial(self._tell, progress)
 
-    def _tell(self, cells: int) -> None:
+    def _tell(self, progress: Callable[[int, int | None], object], cells: int) -> None:
         self.last = cells
-        self.progress(self.before + cells, self.total)
+        progress(self.before + cells, self.total)

@@ -96,7 +96,7 @@ def hits_of(
     """
     search = search_options(options)
     tasks = [_task(query, search) for query in queries]
-    scans = _scan(tasks, source, sample, tell)
+    scans = _scan(tasks, int(search.top), source, sample, tell)
     pairs = zip(queries, tasks, scans, strict=True)
     return [_hits(*pair, source.sequences, sample, options) for pair in pairs]
 
@@ -108,19 +108,30 @@ def _task(query: ScoredQuery, search: SearchOptions) -> Task:
     return replace(task, top=int(search.top))
 
 
-def _scan(tasks: list[Task], source: Source, sample: fitted.Sample, tell) -> list[Hits]:
-    """The best hits of each task in the whole database."""
+def _scan(
+    tasks: list[Task],
+    top: int,
+    source: Source,
+    sample: fitted.Sample,
+    tell: Callable[[int], object] | None,
+) -> list[Hits]:
+    """The best ``top`` hits of each task in the whole database."""
     keep, known = source.sequences is None, sample.seen > 0
-    scans, cells = [Hits(*np.zeros((2, 1, 0), np.int64)) for _ in tasks], 0
+    scans, cells = [_no_hits() for _ in tasks], 0
     for blocks in source.rounds():
         if not known:
             blocks = list(sample.watch(blocks))
         for k, task in enumerate(tasks):
             tells = tell and _Teller(tell, cells)
             hits = hit_tables.scan(task, iter(blocks), keep, tells)
-            scans[k] = _joined(scans[k], hits, task.top)
+            scans[k] = _joined(scans[k], hits, top)
             cells += hits.info["cells"]
     return scans
+
+
+def _no_hits() -> Hits:
+    """Of one query."""
+    return Hits(np.zeros((1, 0), np.int64), np.zeros((1, 0), np.int64))
 
 
 class _Teller(NamedTuple):

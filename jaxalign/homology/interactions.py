@@ -7,6 +7,7 @@ side that no earlier part knows. With ``none`` (C1) pairs are dealt out.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
@@ -21,6 +22,8 @@ IMBALANCE = 5.0  # what a pair that a part has beyond its share counts, kept pai
 SEEN = 1.1  # a part may have a tenth more than its share
 SMALL = 20_000  # units, parts and pairs multiplied, that are moved one by one
 DENSE = 200  # units whose eigenvalues are computed at once
+# The eigenvalues that an iteration looks for, and how exactly.
+LARGEST: dict[str, Any] = {"which": "LA", "tol": 1e-4}
 EIGENVALUE_ERROR = 1e-3  # what an iteration may leave, added to be safe
 
 
@@ -302,7 +305,7 @@ def _second(matrix: csr_array) -> tuple[float, np.ndarray | None, np.ndarray]:
     else:
         start = np.random.default_rng(0).random(len(members))
         try:
-            values, vectors = eigsh(normal, 2, which="LA", tol=1e-4, v0=start)
+            values, vectors = eigsh(normal, 2, v0=start, **LARGEST)
         except ArpackError:  # it did not converge: the trivial bound
             return 1.0, None, block
     order = np.argsort(values)

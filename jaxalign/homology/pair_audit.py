@@ -175,11 +175,11 @@ def _seen(
     leaking = np.zeros(len(part), bool)
     for number in range(1, parts):
         later, earlier = part == number, (part >= 0) & (part < number)
-        members = [proteins_of(pairs, x, False) for x in (later, earlier)]
-        sets = [data.take(x.tolist()) for x in members]
+        members, before = (proteins_of(pairs, x, False) for x in (later, earlier))
+        sets = [data.take(x.tolist()) for x in (members, before)]
         result = across.compare(sets, definition, 1, counts)
         near = np.zeros(len(data), bool)
-        near[members[0][result.leaking[0]]] = True
-        near[np.intersect1d(*members)] = True  # itself
+        near[members[result.leaking[0]]] = True
+        near[np.intersect1d(members, before)] = True  # itself
         leaking |= later & near[pairs.first] & near[pairs.second]
     return leaking

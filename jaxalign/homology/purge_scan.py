@@ -59,12 +59,16 @@ def arrays_of(state: PurgeState) -> dict[str, np.ndarray]:
 def state_of(arrays: dict[str, np.ndarray]) -> PurgeState:
     """The state of a run that was interrupted."""
     names = arrays["names"].tobytes().decode()
-    fields = ([arrays[name]] for name in ("index", "test", "value"))
+    sequences, residues, aligned = arrays["counts"].tolist()
     return PurgeState(
-        *fields,
-        names.split("\n") if names else [],
-        *arrays["counts"].tolist(),
-        str(arrays["implementation"]),
+        index=[arrays["index"]],
+        test=[arrays["test"]],
+        value=[arrays["value"]],
+        names=names.split("\n") if names else [],
+        sequences=sequences,
+        residues=residues,
+        aligned=aligned,
+        implementation=str(arrays["implementation"]),
     )
 
 

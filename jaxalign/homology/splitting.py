@@ -58,11 +58,11 @@ def series_of(
     task, counts = check_choices(choices, data), PairCounts()
     if choices.too_large == "remove":
         links = all_links(task.data, definition, counts)
-        at = [_above(links, cut) for cut in cuts]
-        groups = [components(len(task.data), [(x.i, x.j)]) for x in at]
-        linked = [len(x) for x in at]
+        above = [_above(links, cut) for cut in cuts]
+        groups = [components(len(task.data), [(x.i, x.j)]) for x in above]
+        linked = [len(x) for x in above]
     else:
-        at: list[Links | None] = [None] * len(cuts)
+        above = [None] * len(cuts)
         stream = stream_links(task.data, definition, counts)
         groups, linked = components_by_cut(len(task.data), stream, cuts)
     about = counts.about() | {"seed": choices.seed, "too_large": choices.too_large}
@@ -75,7 +75,7 @@ def series_of(
             (group, links),
             about | {"at_or_above_cut": count},
         )
-        for cut, group, links, count in zip(cuts, groups, at, linked, strict=True)
+        for cut, group, links, count in zip(cuts, groups, above, linked, strict=True)
     ]
 
 

@@ -77,8 +77,7 @@ class Checkpoint:
             return
 
         def fill(temporary: str) -> None:
-            with open(temporary, "wb") as file:
-                np.savez(file, **arrays(), **{MANIFEST: np.array(self._manifest)})
+            _write(temporary, arrays() | {MANIFEST: np.array(self._manifest)})
 
         output.write_file(self.path, fill)
         self._written = time.monotonic()
@@ -87,6 +86,14 @@ class Checkpoint:
         """The run is complete."""
         with suppress(FileNotFoundError):
             os.remove(self.path)
+
+
+def _write(path: str, arrays: Arrays) -> None:
+    """An ``.npz`` file; ``np.savez`` takes some names for options of its own."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name, array in arrays.items():
+            with file.open(f"{name}.npy", "w", force_zip64=True) as part:
+                np.lib.format.write_array(part, array, allow_pickle=False)
 
 
 def about_file(path: str) -> dict:

@@ -99,7 +99,7 @@ def outlined(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:
         )
     room = _room(max(len(sequences), places_of(sequences, count)), SEQUENCE_ROOMS)
     numbers = jax.ShapeDtypeStruct((room,), np.int32)
-    return DeviceSequences(letters_there, numbers, numbers)
+    return DeviceSequences._make([letters_there, numbers, numbers])
 
 
 def letters_of(sequences, wholes=(), least=0) -> tuple:

@@ -91,8 +91,8 @@ def _arrays(job: DeviceJob, launch) -> LaunchArrays:
     if launch.shape.stacks:
         stacks = launch_size.stacks_of(job.task, job.kernels, launch)
     pairs = np.int32(min(job.task.job.pairs, transfer.MAX_ROWS))
-    ids = launch_ids(launch)
-    return LaunchArrays(job.problem, *job.sides, *ids, job.order, pairs, stacks)
+    (queries, targets), (i, j) = job.sides, launch_ids(launch)
+    return LaunchArrays(job.problem, queries, targets, i, j, job.order, pairs, stacks)
 
 
 def _form(job: DeviceJob, launch) -> Form:

@@ -93,9 +93,9 @@ def bound_table(
     order = by_length(n)
     distinct, of_target = proof.classes_of(n[order])
     repeats = np.bincount(of_target, minlength=len(distinct))
-    wide = np.broadcast_arrays(m[:, None], distinct[None])
-    least = np.array(IdentityBound(kind, 0.0).least(*wide), np.float64)
-    least[~task.filters.length_mask(*wide)] = 0
+    i, j = np.broadcast_arrays(m[:, None], distinct[None])
+    least = np.array(IdentityBound(kind, 0.0).least(i, j), np.float64)
+    least[~task.filters.length_mask(i, j)] = 0
     return BoundTable(task, order, _counts(task, order, launches), least, repeats)
 
 
@@ -274,4 +274,5 @@ def _least_counts(least: np.ndarray, bars: np.ndarray) -> tuple[np.ndarray, np.n
     count = np.where(bar < 0, 0, count)
     higher = count + (share(count, least, np) == bar)
     never = least <= 0
-    return tuple(np.where(never, proof.NEVER, x) for x in (higher, count))
+    higher, equal = (np.where(never, proof.NEVER, x) for x in (higher, count))
+    return higher, equal
