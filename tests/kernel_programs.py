@@ -27,6 +27,8 @@ from kernels_pallas.bits import match_words
 from kernels_pallas.core.mosaic import THREADS
 from kernels_pallas.core.target import TARGETS, Target, configuration
 from kernels_pallas.near import sums as near
+from kernels_pallas.pairs.long_fill import fill as fill_long
+from kernels_pallas.pairs.long_shapes import LongFill, LongInputs, LongNumbers
 from kernels_pallas.similarity.hard.align import choose as choose_hard
 from kernels_pallas.triples import api as triples
 
@@ -141,9 +143,29 @@ def near_programs():
     yield "near-edits", partial(kp.near_ends, edits=True), given
 
 
+def long_programs(target: Target):
+    """A block of one long pair."""
+    for local in (True, False):
+        for rows in (8, 16):
+            s = LongFill(rows, local, 8, 40, 6, 3, 2, last_row=not local, target=target)
+            inputs = LongInputs(
+                array(len(LongNumbers._fields)),
+                array(s.bands * s.letters * s.letter_words),
+                array(s.width), array(2 * s.bands * s.band), array(s.bands * 32),
+                array(s.bands + 1),
+            )  # fmt: skip
+            name = f"long-{'local' if local else 'border'}-{rows}"
+            yield (
+                name,
+                partial(fill_long, s=s, segments=4),
+                (inputs, array(s.width, 4, 2)),
+            )
+
+
 def programs(target: Target):
     """(name, function, its arguments) of every kernel."""
     yield from pair_programs(target)
+    yield from long_programs(target)
     yield from word_programs()
     yield from near_programs()
     yield from triple_programs(target)

@@ -26,7 +26,7 @@ OPERATIONS = (
     "similarity.distribution",
     "torch",
 )
-FLOORS = ("api", "dp", "cpu", "gpu", "parts", "proofs", "tracebacks")
+FLOORS = ("api", "dp", "cpu", "gpu", "long", "parts", "proofs", "tracebacks")
 # Files of public functions beside ``api.py``.
 PUBLIC = (
     "accuracy",
@@ -108,6 +108,7 @@ ARROWS = {
         "pairs.cpu",
         "pairs.dp",
         "pairs.gpu",
+        "pairs.long",
         "pairs.parts",
         "pairs.proofs",
     },
@@ -124,6 +125,7 @@ ARROWS = {
     "pairs.cpu": COMMON | {"affine", "one_function", "pairs", "pairs.dp"},
     "pairs.dp": {"affine", "one_function"},
     "pairs.gpu": COMMON | {"pairs"},
+    "pairs.long": COMMON | {"one_function", "pairs", "pairs.cpu", "pairs.dp"},
     "one_function": set(),
     "pairs.parts": COMMON | {"pairs", "pairs.gpu", "pairs.proofs"},
     "pairs.proofs": COMMON | {"bits", "pairs", "pairs.gpu"},
@@ -186,6 +188,7 @@ OUTSIDE = {
     "pairs.cpu": {"jax", "numpy"},
     "pairs.dp": {"jax"},
     "pairs.gpu": {"jax", "numpy"},
+    "pairs.long": {"jax", "numpy"},
     "pairs.parts": {"numpy"},
     "repertoire": {"jax", "numpy", "scipy"},
     "repertoire.api": {"numpy"},

@@ -33,7 +33,8 @@ class Strip(NamedTuple):
     """A filled strip of rows.
 
     ``bottom`` is the row m of H and E; ``last_column`` H[0..M, n]; ``row_best`` and
-    ``row_column`` (M + 1,) the maximum of each row of the strip and its first column.
+    ``row_column`` (M + 1,) the maximum of each row of the strip and its first column;
+    ``last_gap`` F[0..M, n], of a strip whose left column is given.
     Only on request: ``codes``, the nibble of cell (i, j) in [i + j, i], and ``tables``,
     H, E and F (M + 1, N + 1). What was not computed holds anything.
     """
@@ -44,6 +45,7 @@ class Strip(NamedTuple):
     row_column: jax.Array
     codes: jax.Array | None  # uint8 (M + N + 1, M + 1)
     tables: tuple | None
+    last_gap: jax.Array | None = None
 
 
 def top_border(columns, free_start, gaps) -> Top:
@@ -126,6 +128,7 @@ def strip(
     diagonals=None,
     codes=None,
     *,
+    left=None,
     local=False,
     tables=False,
     fused=False,
@@ -135,7 +138,9 @@ def strip(
     Parameters as in ``fill``; m counts the rows of this strip that exist. Of all M + N
     + 1 diagonals the first ``diagonals`` are computed: m + n + 1 for the whole table.
     ``codes`` (``empty_codes``, or what an earlier strip gave) are written over, or None
-    for none. ``fused`` (static) is for one pair on a CPU, where it is three times as
+    for none. ``left`` is column 0 where it is not that of a whole table: (H, F), each
+    (M + 1,); ``last_gap`` is there then. ``fused`` (static) is for one pair on a CPU,
+    where it is three times as
     fast if scores are of 8 bits and few letters.
     """
     rows, columns = query.shape[0], target.shape[0]
@@ -143,35 +148,41 @@ def strip(
     fused &= scores.dtype == jnp.int8 and scores.shape[1] <= lookup.MAX_SELECT_CODES
     fused &= gaps.open.dtype != jnp.int64
     i = jnp.arange(rows + 1, dtype=jnp.int32)
-    left = border(above + i, free["query_start"] | local, gaps)
-    left = left.at[0].set(top.h[0])
-    minus = jnp.full_like(left, neg_inf(left.dtype))
+    sided = left is not None
+    edge = border(above + i, free["query_start"] | local, gaps)
+    minus = jnp.full_like(edge, neg_inf(edge.dtype))
+    edge_gap = minus
+    if left is not None:  # row 0 is the row above; what it holds is overwritten
+        edge, edge_gap = left[0], jnp.where(i == 0, minus, left[1])
+    left = edge.at[0].set(top.h[0])
     small = left.dtype == jnp.int16 and rows + columns < 2**15
     index = jnp.int16 if small else jnp.int32
     i = i.astype(index)
     query = profile.score_rows(scores, query, above)
     letters = jnp.concatenate([jnp.zeros(1, query.dtype), query])
     given = _Given(
-        i, left, minus, top, gaps,
+        i, left, edge_gap, minus, top, gaps,
         jnp.asarray(m, index), jnp.asarray(n, index),
         scores[letters].T if fused else scores,
         None if fused else letters,
         _reversed(target, rows) if fused else target,
     )  # fmt: skip
     empty = jnp.full(columns + 2, neg_inf(left.dtype), left.dtype)
-    start = (minus, minus, minus, minus, minus, i * 0, minus, Top(empty, empty))
+    last = minus, minus if sided else None
+    start = (minus, minus, minus, minus, minus, i * 0, last, Top(empty, empty))
     whole = rows + columns + 1
     skewed = (jnp.zeros((whole, rows + 1), left.dtype),) * 3 if tables else None
     count = whole if diagonals is None else diagonals
     run = one_function(partial(_diagonals, local=local, fused=fused), fused)
     carry, (codes, skewed) = run(start, (codes, skewed), given, count)
-    best, best_j, last, bottom = carry[4:]
+    best, best_j, (last, last_gap), bottom = carry[4:]
     bottom = Top(*(x[: columns + 1] for x in bottom))
     if tables:
         h, e, f = (_unskew(x, columns, 0) for x in skewed)
         none = minus[0]  # where no gap can be
         skewed = h, e.at[1:, 0].set(none), f.at[0].set(none)
-    return Strip(bottom, last, best, best_j.astype(jnp.int32), codes, skewed)
+    best_j = best_j.astype(jnp.int32)
+    return Strip(bottom, last, best, best_j, codes, skewed, last_gap)
 
 
 class _Given(NamedTuple):
@@ -179,6 +190,7 @@ class _Given(NamedTuple):
 
     i: jax.Array
     left: jax.Array
+    left_gap: jax.Array
     minus: jax.Array
     top: Top
     gaps: Gaps
@@ -197,7 +209,7 @@ def _reversed(target, rows):
 def _diagonals(start, skewed, given, count, *, local, fused):
     """The loop over the diagonals. Each array of a step is a function of its own, so
     that it is computed once."""
-    i, left, minus, top, gaps, m, n, *_ = given
+    i, left, left_gap, minus, top, gaps, m, n, *_ = given
     columns, row = jnp.int32(top.h.shape[0] - 1), m.astype(jnp.int32)
     alone = partial(one_function, enabled=fused)
     gaps = Gaps(*(lax.broadcast(g, i.shape) for g in gaps))
@@ -208,8 +220,8 @@ def _diagonals(start, skewed, given, count, *, local, fused):
         above = lax.broadcast(above, i.shape)
         return lax.select(i == 0, above, recurrence.gap(e, h, gaps))
 
-    def horizontal(f, h, gaps, j, minus):
-        return lax.select(j == 0, minus, recurrence.gap(f, h, gaps))
+    def horizontal(f, h, gaps, j, left):
+        return lax.select(j == 0, left, recurrence.gap(f, h, gaps))
 
     def highest(diag, s, e, f, j, i, left, above):
         h = lax.select(j == 0, left, recurrence.best(diag, s, e, f, local))
@@ -236,11 +248,14 @@ def _diagonals(start, skewed, given, count, *, local, fused):
                  for x in (top.h, top.e)]  # fmt: skip
         diag, e_up = down(h2), down(e1)
         e = e_of(e_up, down(h1), gaps, i, above[1])
-        f = f_of(f1, h1, gaps, j, minus)
+        f = f_of(f1, h1, gaps, j, left_gap)
         h = h_of(diag, s, e, f, j, i, left, above[0])
         wins = wins_of(h, best, j, i, m, n)
         best, best_j = lax.select(wins, h, best), lax.select(wins, j, best_j)
-        last = lax.select(j == n, h, last)
+        last = tuple(
+            x if x is None else lax.select(j == n, y, x)
+            for x, y in zip(last, (h, f), strict=True)
+        )
         bottom = _put(bottom, _at(h, row), _at(e, row), d - row)
         if codes is not None:
             codes = put_row(codes, code_of(h, e, f, diag, s, e_up, f1, gaps), d)

@@ -1,0 +1,287 @@
+"""One long pair on a GPU: ``python -m benchmarks.long --seconds 140``.
+
+Checks scores, end cells and paths against Numba's, and measures scores of random DNA,
+of nearly equal DNA (2 % substitutions, indels, an inversion), and paths. Prints a line
+a step as soon as it is known; steps that fail or have no time left say so.
+"""
+
+import argparse
+import time
+import traceback
+from functools import partial
+
+import jax
+import numpy as np
+
+import kernels_pallas
+from jaxalign.affine import Gaps
+from jaxalign.pairs.dp.window_program import WindowProblem
+from jaxalign.pairs.long import align, gpu_fill
+from jaxalign.pairs.long.blocks import NO_BOUND, LongPair, whole
+
+LETTERS = 4
+FREE_ENDS = ("query_start", "query_end", "target_start", "target_end")
+MATCH, MISMATCH, OPEN, EXTEND = 1, -3, 5, 2  # as CUDAlign and MASA have them
+
+
+def pair_of(query, target, mode="global", free=()) -> LongPair:
+    """A pair of DNA with the costs above."""
+    scores = np.full((LETTERS, LETTERS), MISMATCH, np.int32)
+    np.fill_diagonal(scores, MATCH)
+    free = frozenset(FREE_ENDS if mode == "semiglobal" else free)
+    problem = WindowProblem(
+        scores.astype(np.int8),
+        Gaps(np.int32(OPEN), np.int32(EXTEND)),
+        {end: np.asarray(end in free) for end in FREE_ENDS},
+        np.int32(LETTERS),
+    )
+    return LongPair(query, target, scores, OPEN, EXTEND, free, mode == "local", problem)
+
+
+def random_dna(rng, length):
+    return rng.integers(0, LETTERS, length, dtype=np.uint8)
+
+
+def evolved(rng, query, divergence=0.02, inversion=0.01):
+    """A copy with substitutions, a tenth as many indels of 1 to 30 letters, and a part
+    turned round."""
+    copy = query.copy()
+    at = rng.integers(0, len(copy), int(divergence * len(copy)))
+    copy[at] = (copy[at] + rng.integers(1, LETTERS, len(at))) % LETTERS
+    size = int(inversion * len(copy))
+    start = len(copy) // 3
+    copy[start : start + size] = 3 - copy[start : start + size][::-1]
+    cuts = np.sort(rng.integers(0, len(copy), int(divergence * len(copy) / 10)))
+    pieces, last = [], 0
+    for cut in cuts.tolist():
+        length = int(rng.integers(1, 31))
+        if rng.random() < 0.5:
+            pieces.append(copy[last : max(cut - length, last)])
+        else:
+            pieces += [copy[last:cut], random_dna(rng, length)]
+        last = max(cut, last)
+    return np.concatenate([*pieces, copy[last:]])
+
+
+def oracle():
+    """Score and end cell by plain loops, compiled by Numba."""
+    import numba
+
+    @numba.njit
+    def run(q, t, s, go, ge, free_q0, free_q1, free_t0, free_t1, local):
+        m, n = len(q), len(t)
+        low = -(1 << 40)
+        h, e = np.zeros(n + 1, np.int64), np.full(n + 1, low)
+        if not (free_t0 or local):
+            for j in range(1, n + 1):
+                h[j] = -(go + ge * (j - 1))
+        best, bi, bj = (0, 0, 0) if local else (low, 0, 0)
+        column, ci = h[n], 0
+        for i in range(1, m + 1):
+            diagonal, f = h[0], low
+            h[0] = 0 if (free_q0 or local) else -(go + ge * (i - 1))
+            for j in range(1, n + 1):
+                e[j] = max(e[j] - ge, h[j] - go)
+                f = max(f - ge, h[j - 1] - go)
+                value = max(diagonal + s[q[i - 1], t[j - 1]], e[j], f)
+                if local and value < 0:
+                    value = 0
+                diagonal, h[j] = h[j], value
+                if local and value > best:
+                    best, bi, bj = value, i, j
+            if h[n] > column:
+                column, ci = h[n], i
+        if local:
+            return best, bi, bj
+        best, bi, bj = h[n], m, n
+        if free_t1:
+            j = int(h.argmax())
+            if h[j] > best:
+                best, bi, bj = h[j], m, j
+            elif h[j] == best:
+                bj = min(bj, j)
+        if free_q1 and (column > best or (column == best and ci < bi)):
+            best, bi, bj = column, ci, n
+        return best, bi, bj
+
+    def answer(pair: LongPair):
+        free = [end in pair.free for end in FREE_ENDS]
+        found = run(pair.query, pair.target, pair.scores, OPEN, EXTEND,
+                    free[0], free[1], free[2], free[3], pair.local)  # fmt: skip
+        return tuple(int(x) for x in found)
+
+    return answer
+
+
+def rescored(pair: LongPair, result) -> int:
+    """The score of a path, from its letters and gaps alone."""
+    steps = result.steps
+    i = result.start_i + np.cumsum(steps != 2)[steps == 0] - 1
+    j = result.start_j + np.cumsum(steps != 1)[steps == 0] - 1
+    paired = int(pair.scores[pair.query[i], pair.target[j]].sum())
+    turns = np.flatnonzero(np.diff(steps, prepend=255))
+    lengths = np.diff(np.append(turns, len(steps)))
+    gaps = lengths[steps[turns] != 0]
+    cost = int((OPEN + EXTEND * (gaps - 1)).sum())
+    return paired - cost
+
+
+class Clock:
+    """What time is left, and a line a step."""
+
+    def __init__(self, seconds: float):
+        self.began, self.seconds = time.perf_counter(), seconds
+
+    @property
+    def left(self) -> float:
+        return self.seconds - (time.perf_counter() - self.began)
+
+    def step(self, name: str, needed: float, run) -> None:
+        if self.left < needed:
+            print(f"{name}: left out, {self.left:.0f} s left", flush=True)
+            return
+        began = time.perf_counter()
+        try:
+            line = run()
+        except Exception as error:  # the next step may work
+            line = f"FAILED {type(error).__name__}: {error}"
+            traceback.print_exc(limit=4)
+        spent = time.perf_counter() - began
+        print(f"{name}: {line} [{spent:.2f} s in all]", flush=True)
+
+
+def kernel_seconds(pair, bound=NO_BOUND, rows=None, steps=None):
+    """Seconds of the program alone, its arrays on the device: the best of two."""
+    sizes = gpu_fill.sizes_of(pair, whole(pair), kernels_pallas, False, rows, steps)
+    arrays, segment = gpu_fill.arrays_of(
+        pair, whole(pair), bound, kernels_pallas, sizes
+    )
+    arrays, scores = jax.device_put((arrays, pair.scores))
+    segments = -(-sizes.shape.chunks // segment)
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        lines = kernels_pallas.long_block(arrays, scores, sizes.shape, segments)
+        chunks = np.asarray(lines.computed, np.int64)
+        seconds.append(time.perf_counter() - began)
+    computed = int(chunks[: sizes.bands].sum()) / (sizes.bands * sizes.chunks)
+    return min(seconds[1:]), computed, lines, sizes
+
+
+def rate(pair, seconds, computed=1.0):
+    cells = pair.m * pair.n
+    return (
+        f"{seconds:.3f} s, {cells / seconds / 1e12:.3f} TCUPS, computed {computed:.4f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=140)
+    parser.add_argument("--length", type=int, default=4_600_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    rng, clock = np.random.default_rng(options.seed), Clock(options.seconds)
+    print(jax.__version__, jax.devices(), flush=True)
+    fill = partial(gpu_fill.fill, kernels=kernels_pallas)
+
+    def check(mode, free, near, m, n):
+        def run():
+            query = random_dna(rng, m)
+            target = evolved(rng, query, 0.05) if near else random_dna(rng, n)
+            pair = pair_of(query, target[:n], mode, free)
+            want = right(pair)
+            answers = []
+            for pruned in (True, False):
+                result = align.align(pair, fill, True, pruned)
+                end = result.score, result.end_i, result.end_j
+                scored = rescored(pair, result)
+                answers.append((result[:9], result.steps.tobytes()))
+                if end != want or scored != want[0]:
+                    return f"WRONG {end} rescored {scored}, right is {want}"
+            same = "equal" if answers[0] == answers[1] else "DIFFERENT"
+            return f"right {want}, pruned {same}"
+
+        return run
+
+    right = oracle()
+    few = [("global", ()), ("local", ()), ("semiglobal", ()),
+           ("global", ("query_start", "target_end"))]  # fmt: skip
+    for mode, free in few:
+        name = f"check {mode} {' '.join(free)}".strip()
+        clock.step(f"{name}, near", 10, check(mode, free, True, 9_000, 8_700))
+        clock.step(f"{name}, random", 10, check(mode, free, False, 7_001, 9_003))
+
+    best = {"rows": 16, "steps": 64}
+    rates: dict = {}
+
+    def tried(m, n, rows, steps, mode="global"):
+        def run():
+            pair = pair_of(random_dna(rng, m), random_dna(rng, n), mode)
+            seconds, computed, *_ = kernel_seconds(pair, rows=rows, steps=steps)
+            if m >= 10**6:
+                rates[rows, steps] = seconds
+            return rate(pair, seconds, computed)
+
+        return run
+
+    for rows, steps in ((8, 32), (8, 64), (16, 32)):
+        name = f"50 k x 100 k, K={rows} S={steps}"
+        clock.step(name, 8, tried(50_000, 100_000, rows, steps))
+    for rows, steps in ((16, 64), (8, 64), (32, 64), (16, 128)):
+        name = f"1 M x 1 M, K={rows} S={steps}"
+        clock.step(name, 10, tried(10**6, 10**6, rows, steps))
+    if rates:
+        best = dict(zip(("rows", "steps"), min(rates, key=rates.get), strict=True))
+    clock.step(
+        f"1 M x 1 M local, {best}", 10, tried(10**6, 10**6, *best.values(), "local")
+    )
+    length = options.length
+    genome = random_dna(rng, length)
+    other, copy = random_dna(rng, length), evolved(rng, genome)
+
+    def score_of(target, mode):
+        def run():
+            pair = pair_of(genome, target, mode)
+            calls = []
+
+            def counted(*args, **options):
+                began = time.perf_counter()
+                grid = fill(*args, **options, **best)
+                calls.append(
+                    (time.perf_counter() - began, grid.cells / pair.m / pair.n)
+                )
+                return grid
+
+            began = time.perf_counter()
+            result = align.align(pair, counted, False)
+            seconds = time.perf_counter() - began
+            fills = ", ".join(f"{x:.2f} s of {part:.3f}" for x, part in calls)
+            return f"score {result.score}: {rate(pair, seconds)}; fills {fills}"
+
+        return run
+
+    size = f"{length / 1e6:.1f} M"
+    clock.step(f"{size} x evolved, global score", 25, score_of(copy, "global"))
+    clock.step(f"{size} x evolved again", 10, score_of(copy, "global"))
+    clock.step(f"{size} x {size} random, global score", 25, score_of(other, "global"))
+
+    def path_of(m):
+        def run():
+            query = genome[:m]
+            pair = pair_of(query, evolved(rng, query), "global")
+            began = time.perf_counter()
+            result = align.align(pair, partial(fill), True)
+            seconds = time.perf_counter() - began
+            scored = rescored(pair, result)
+            return f"score {result.score}, rescored {scored}, {seconds:.2f} s"
+
+        return run
+
+    clock.step("100 k x evolved, path", 10, path_of(100_000))
+    clock.step("1 M x evolved, path", 25, path_of(10**6))
+    clock.step(f"{size} x {size} random, local score", 25, score_of(other, "local"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Score, end cell and path of one long pair, by a fill of blocks."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxalign.pairs.cpu.long_pair import PairResult
+from jaxalign.pairs.dp import ends, walk
+from jaxalign.pairs.long import pruning
+from jaxalign.pairs.long.blocks import (
+    NO_BOUND,
+    Fill,
+    LineGrid,
+    LongPair,
+    Spot,
+    block_of,
+    whole,
+)
+from jaxalign.pairs.long.path import path
+
+
+class _End(NamedTuple):
+    score: int
+    i: int
+    j: int
+
+
+def align(pair: LongPair, fill: Fill, paths: bool, pruned: bool = True) -> PairResult:
+    """Align one pair.
+
+    Parameters
+    ----------
+    fill : ``tile_fill.fill``, or that of a GPU, with its options bound
+    paths : whether the path is wanted, too
+    pruned : whether blocks that no best path enters are left out
+    """
+    grid, end = _scored(pair, fill, paths, pruned)
+    if not paths:
+        return PairResult(end.score, end.i, end.j)
+    if pair.local and end.score <= 0:
+        return PairResult(0, 0, 0, steps=np.zeros(0, np.uint8))
+    start, steps = path(pair, grid, (end.i, end.j), fill)
+    return PairResult(*end, *start, *_counts(pair, start, steps), steps)
+
+
+def _scored(
+    pair: LongPair, fill: Fill, keep: bool, pruned: bool
+) -> tuple[LineGrid, _End]:
+    """The grid of the whole pair, and its score with its end cell.
+
+    What a fill with a bound finds is the score of a path, or minus infinity. If it
+    reaches the bound, no better path was left out; else it is a bound for the next.
+    """
+    block = whole(pair)
+    bound = pruning.first_bound(pair, block) if pruned else NO_BOUND
+    while True:
+        grid = fill(pair, block, bound, keep=keep)
+        end = _end(pair, grid)
+        if end.score >= bound:
+            return grid, _exact_end(pair, grid, fill, end) if keep else end
+        # A path along the border is better than none.
+        bound = max(end.score, _along_border(pair))
+
+
+def _along_border(pair: LongPair) -> int:
+    """The score of an alignment that pairs nothing; with free ends it may be more."""
+    if pair.local:
+        return 0
+    return -sum(pair.open + pair.extend * (k - 1) if k else 0 for k in (pair.m, pair.n))
+
+
+def _end(pair: LongPair, grid: LineGrid) -> _End:
+    """The end cell; in local mode a cell near it."""
+    if pair.local:
+        spot = max(grid.spots, key=lambda spot: spot.score, default=None)
+        if spot is None or spot.score <= 0:
+            return _End(0, 0, 0)
+        return _End(spot.score, spot.rows[0], spot.columns[0])
+    row, column = grid.rows[pair.m].h, grid.columns[pair.n].h
+    i, j = int(column.argmax()), int(row.argmax())
+    corner = int(row[-1]), pair.m, pair.n
+    cells = corner, (int(column[i]), i, pair.n), (int(row[j]), pair.m, j)
+    cell = ends.border_end(
+        *(ends.EndCell(*(np.asarray(x, np.int32) for x in cell)) for cell in cells),
+        {end: end in pair.free for end in ("query_end", "target_end")},
+        0,
+    )
+    return _End(*map(int, cell))
+
+
+def _exact_end(pair: LongPair, grid: LineGrid, fill: Fill, end: _End) -> _End:
+    """In local mode, where a grid says in which blocks a score is, the cell: the first
+    row wins, then the first column."""
+    spots = [spot for spot in grid.spots if spot.score == end.score]
+    if not pair.local or not spots or end.score <= 0:
+        return end
+    # The smallest row lies in the first rows that have the score.
+    rows = min(spot.rows for spot in spots)
+    cells: list[_End] = []
+    for spot in spots:
+        if _is_cell(spot):
+            cells.append(_End(spot.score, spot.rows[0], spot.columns[0]))
+        elif spot.rows == rows:
+            cells += _cells_of(pair, grid, fill, spot)
+    return min(cells, key=lambda end: (end.i, end.j))
+
+
+def _is_cell(spot: Spot) -> bool:
+    return spot.rows[0] == spot.rows[1] and spot.columns[0] == spot.columns[1]
+
+
+def _cells_of(pair: LongPair, grid: LineGrid, fill: Fill, spot: Spot) -> list[_End]:
+    """The first cell with the score of a spot in each block that it is in, if there is
+    one, by filling these again."""
+    cells: list[_End] = []
+    i = min(spot.rows[1], grid.block.i + grid.block.rows)
+    j = min(spot.columns[1], grid.block.j + grid.block.columns)
+    while j > max(spot.columns[0] - 1, grid.block.j):
+        block = block_of(grid, i, j)
+        inner = fill(pair, block)
+        end = _end(pair, inner)
+        if end.score == spot.score:
+            cells.append(_exact_end(pair, inner, fill, end))
+        j = block.j
+    return cells
+
+
+def _counts(pair: LongPair, start: tuple[int, int], steps: np.ndarray) -> tuple:
+    """(identities, columns, gap openings, gaps) of a path."""
+    gap = steps != walk.M
+    opens = gap.copy()
+    opens[1:] &= steps[1:] != steps[:-1]
+    i = start[0] + np.cumsum(steps != walk.D)[~gap] - 1
+    j = start[1] + np.cumsum(steps != walk.I)[~gap] - 1
+    letters = pair.query[i]
+    same = (letters == pair.target[j]) & (letters != int(pair.problem.wildcard))
+    return int(same.sum()), len(steps), int(opens.sum()), int(gap.sum())

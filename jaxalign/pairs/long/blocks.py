@@ -1,0 +1,143 @@
+"""Lines of cells of one long pair, and blocks of its table between them.
+
+A *block* is a rectangle of the table with the cells before it. A *line* is a row or a
+column of a block: H, and the gaps that cross it, E of a row and F of a column. A *fill*
+computes a block from its border and keeps some of its lines, the *grid*.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+MINUS_INFINITY = -(2**30)  # as ``affine.neg_inf`` of int32, and as the kernel has it
+NO_BOUND = -(2**31) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class LongPair:
+    """Two encoded sequences and what scores them; all numbers int32."""
+
+    query: np.ndarray  # uint8 (m,)
+    target: np.ndarray  # uint8 (n,)
+    scores: np.ndarray  # (A, A), row = query letter
+    open: int
+    extend: int
+    free: frozenset[str]
+    local: bool
+    problem: Any  # the same as ``pairs.dp.window_program.WindowProblem``
+
+    @property
+    def m(self) -> int:
+        return len(self.query)
+
+    @property
+    def n(self) -> int:
+        return len(self.target)
+
+    @cached_property
+    def most_of_query(self) -> np.ndarray:
+        """The most that the query's letters from each on can score, int64 (m + 1,)."""
+        return _suffix_sums(self.scores.max(axis=1, initial=0), self.query)
+
+    @cached_property
+    def most_of_target(self) -> np.ndarray:
+        """The same of the target's letters, int64 (n + 1,)."""
+        return _suffix_sums(self.scores.max(axis=0, initial=0), self.target)
+
+
+def _suffix_sums(best: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    sums = np.zeros(len(codes) + 1, np.int64)
+    np.cumsum(best[codes[::-1]], out=sums[1:])
+    return sums[::-1]
+
+
+class Line(NamedTuple):
+    """H of a row or a column, and E of the row or F of the column: int32 (k + 1,)."""
+
+    h: np.ndarray
+    gap: np.ndarray
+
+    def part(self, first: int, last: int) -> "Line":
+        """Cells ``first`` to ``last``."""
+        return Line(self.h[first : last + 1], self.gap[first : last + 1])
+
+
+class TableBlock(NamedTuple):
+    """Rows i + 1 ... i + rows and columns j + 1 ... j + columns, and row i and column j
+    as lines; both have the cell (i, j)."""
+
+    i: int
+    j: int
+    rows: int
+    columns: int
+    top: Line
+    left: Line
+
+
+class Spot(NamedTuple):
+    """A score, and the rows and columns (first, last) where a cell has it."""
+
+    score: int
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class LineGrid:
+    """Lines of a block, by their numbers in the whole table, and what was computed.
+
+    The last row and the last column of the block are among them. In local mode
+    ``spots`` has the best of parts of the block.
+    """
+
+    block: TableBlock
+    rows: dict[int, Line]
+    columns: dict[int, Line]
+    spots: tuple[Spot, ...] = ()
+    cells: int = 0  # computed, not pruned
+
+
+# (pair, block, bound, whether lines are kept, progress) -> grid
+Fill = Callable[..., LineGrid]
+
+
+def border(length: int, free: bool, pair: LongPair) -> Line:
+    """Row 0 or column 0 of the whole table."""
+    h = np.zeros(length + 1, np.int64)
+    if not free:
+        h[1:] = -(pair.open + pair.extend * np.arange(length))
+    return Line(h.astype(np.int32), np.full(length + 1, MINUS_INFINITY, np.int32))
+
+
+def whole(pair: LongPair) -> TableBlock:
+    """The table of a pair."""
+    top = border(pair.n, pair.local or "target_start" in pair.free, pair)
+    left = border(pair.m, pair.local or "query_start" in pair.free, pair)
+    return TableBlock(0, 0, pair.m, pair.n, top, left)
+
+
+def block_of(grid: LineGrid, i: int, j: int) -> TableBlock:
+    """The block between lines of a grid that ends in cell (i, j), where both are > 0 in
+    the block of the grid."""
+    i0, j0 = before(grid, i, j)
+    outer = grid.block
+    top = outer.top if i0 == outer.i else grid.rows[i0]
+    left = outer.left if j0 == outer.j else grid.columns[j0]
+    return TableBlock(
+        i0,
+        j0,
+        i - i0,
+        j - j0,
+        top.part(j0 - outer.j, j - outer.j),
+        left.part(i0 - outer.i, i - outer.i),
+    )
+
+
+def before(grid: LineGrid, i: int, j: int) -> tuple[int, int]:
+    """The row and the column of the grid before cell (i, j)."""
+    rows = [k for k in grid.rows if k < i]
+    columns = [k for k in grid.columns if k < j]
+    return max(rows, default=grid.block.i), max(columns, default=grid.block.j)

@@ -1,0 +1,238 @@
+"""A block filled by the kernel of one long pair, on all multiprocessors of a GPU.
+
+Lines stay on the device; what is needed of them is fetched by parts. Small blocks are
+filled on the host's CPU, which finds cells exactly.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+from jaxalign.pairs.long import pruning, tile_fill
+from jaxalign.pairs.long.blocks import (
+    MINUS_INFINITY,
+    NO_BOUND,
+    Line,
+    LineGrid,
+    LongPair,
+    Spot,
+    TableBlock,
+)
+from jaxalign.pairs.long.path import LEAF_COLUMNS, LEAF_ROWS
+from jaxalign.runtime.devices import on_cpu
+from jaxalign.runtime.lengths import bucket
+
+MIN_GPU_CELLS = 2**22  # of a block; smaller ones are for the host
+FEW_LINES = 24  # of a large block: 1.8 GB where both sides have 4.6 million letters
+LARGE_CELLS = 2**36
+TALL_ROWS = 2**19  # from so many on a lane has 16 rows, not 8
+SEGMENTS = 64  # of the columns, at most, in local mode
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceLine:
+    """A line on a device; its first cell is on the border of the block."""
+
+    arrays: Any  # int32 (lines, 2, room)
+    number: int
+    first: int
+    length: int
+
+    def part(self, first: int, last: int) -> Line:
+        """Cells ``first`` to ``last`` on the host."""
+        size = last - first + 1
+        room = min(bucket(size), self.arrays.shape[-1])
+        start = min(max(first - 1, 0), self.arrays.shape[-1] - room)
+        values = np.asarray(_part(self.arrays, self.number, start, room))
+        h, gap = (np.full(size, MINUS_INFINITY, np.int32) for _ in range(2))
+        skipped = int(first == 0)
+        at = first - 1 + skipped - start
+        h[skipped:] = values[0, at : at + size - skipped]
+        gap[skipped:] = values[1, at : at + size - skipped]
+        if skipped:
+            h[0] = self.first
+        return Line(h, gap)
+
+    @property
+    def h(self) -> np.ndarray:
+        return self.part(0, self.length).h
+
+
+@partial(jax.jit, static_argnums=3)
+def _part(arrays, number, start, size):
+    return lax.dynamic_slice(arrays, (number, 0, start), (1, 2, size))[0]
+
+
+def fill(
+    pair: LongPair,
+    block: TableBlock,
+    bound: int = NO_BOUND,
+    *,
+    kernels: Any,
+    keep: bool = True,
+    threads: int = 1,
+    rows: int | None = None,
+    steps: int | None = None,
+    interpret: Any = None,
+    small: int = MIN_GPU_CELLS,
+    progress: Callable[[int], Any] | None = None,
+) -> LineGrid:
+    """As ``tile_fill.fill``.
+
+    Parameters
+    ----------
+    kernels : the package ``kernels_pallas``
+    rows, steps : of a lane, and of a chunk
+    small : a block of fewer cells is filled on the host
+    """
+    if block.rows * block.columns < small:
+        with on_cpu():
+            return tile_fill.fill(pair, block, bound, keep=keep, threads=threads)
+    sizes = sizes_of(pair, block, kernels, keep, rows, steps, interpret)
+    arrays, segment = arrays_of(pair, block, bound, kernels, sizes)
+    s = sizes.shape
+    segments = -(-s.chunks // segment)
+    lines = kernels.long_block(arrays, pair.scores, s, segments, interpret)
+    grid = _grid(pair, block, lines, sizes, segment)
+    if progress is not None:
+        progress(block.rows * block.columns)
+    return grid
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Static sizes of a launch, and its lines."""
+
+    shape: Any  # kernels_pallas.LongFill
+    bands: int
+    chunks: int
+    band_step: int  # a line every so many bands
+    capture: int  # a line every so many columns
+
+
+def sizes_of(
+    pair, block: TableBlock, kernels, keep, rows, steps, interpret=None
+) -> _Sizes:
+    large = block.rows * block.columns >= LARGE_CELLS
+    rows = rows or (16 if block.rows >= TALL_ROWS else 8)
+    steps = steps or (64 if block.columns >= 2**16 else 32)
+    bands, chunks = kernels.long_sizes(block.rows, block.columns, rows, steps)
+    if large:
+        band_step = -(-bands // FEW_LINES)
+        capture = -(-block.columns // FEW_LINES)
+    else:
+        band_step, capture = max(1, LEAF_ROWS // (rows * 32)), LEAF_COLUMNS
+    if not keep:
+        band_step, capture = bands, block.columns
+    room_bands = -(-bands // 4) * 4 if large else bucket(bands, size=4)
+    room_chunks = chunks if large else bucket(chunks, size=4)
+    columns = block.columns if large else room_chunks * steps * 4
+    shape = kernels.LongFill(
+        rows,
+        pair.local,
+        room_bands,
+        room_chunks,
+        len(pair.scores) + 1,
+        slots=1 + (bands - 1) // band_step if large else 1 + room_bands // band_step,
+        captures=-(-columns // capture) if keep else 1,
+        steps=steps,
+        last_row=not pair.local and "target_end" in pair.free,
+        plain=interpret is not None,
+    )
+    return _Sizes(shape, bands, chunks, band_step, capture)
+
+
+def arrays_of(pair: LongPair, block: TableBlock, bound, kernels, sizes: _Sizes):
+    """(kernels_pallas.LongBlock, chunks of a segment)."""
+    s, padding = sizes.shape, len(pair.scores)
+    height, width = s.bands * s.band, 4 * s.width
+    query = np.full(height, padding, np.uint8)
+    query[: block.rows] = pair.query[block.i : block.i + block.rows]
+    target = np.full(width, padding, np.uint8)
+    target[: block.columns] = pair.target[block.j : block.j + block.columns]
+    top = np.full((2, width), MINUS_INFINITY, np.int32)
+    left = np.full((2, height), MINUS_INFINITY, np.int32)
+    for room, line in ((top, block.top), (left, block.left)):
+        room[0, : len(line.h) - 1] = line.h[1:]
+        room[1, : len(line.h) - 1] = line.gap[1:]
+    slots = np.zeros(s.bands + 1, np.int32)
+    inner = range(sizes.band_step, sizes.bands, sizes.band_step)
+    slots[list(inner)] = np.arange(1, len(inner) + 1)
+    segment = -(-s.chunks // SEGMENTS) if pair.local else s.chunks
+    costs = pruning.end_costs(pair)
+    numbers = kernels.LongNumbers(
+        n=block.columns,
+        m=block.rows,
+        open=pair.open,
+        extend=pair.extend,
+        chunks=sizes.chunks,
+        bands=sizes.bands,
+        capture=sizes.capture,
+        bound=bound,
+        rest_rows=pair.m - block.i,
+        rest_columns=pair.n - block.j,
+        step_score=max(int(pair.scores.max(initial=0)), 0),
+        query_extend=costs[0],
+        target_extend=costs[1],
+        stored_chunks=segment,
+    )
+    numbers = type(numbers)(*(np.int32(x) for x in numbers))
+    corner = np.int32(block.top.h[0])
+    return kernels.LongBlock(numbers, query, target, top, left, corner, slots), segment
+
+
+def _grid(
+    pair: LongPair, block: TableBlock, lines, sizes: _Sizes, segment: int
+) -> LineGrid:
+    s = sizes.shape
+    rows: dict[int, Any] = {}
+    for k, band in enumerate(range(sizes.band_step, sizes.bands, sizes.band_step)):
+        i = band * s.band
+        rows[block.i + i] = DeviceLine(
+            lines.rows, k + 1, int(block.left.h[i]), block.columns
+        )
+    columns: dict[int, Any] = {}
+    ends = [*range(sizes.capture, block.columns, sizes.capture), block.columns]
+    for k, j in enumerate(ends):
+        columns[block.j + j] = DeviceLine(
+            lines.columns, k, int(block.top.h[j]), block.rows
+        )
+    last = columns[block.j + block.columns].h
+    row = np.full(block.columns + 1, MINUS_INFINITY, np.int32)
+    row[0], row[-1] = block.left.h[-1], last[-1]
+    if s.last_row:
+        row[1:] = np.maximum(
+            np.asarray(lines.last_row)[: block.columns], MINUS_INFINITY
+        )
+    # Of the last row nobody asks for more: blocks begin at lines above.
+    rows[block.i + block.rows] = Line(row, np.full_like(row, MINUS_INFINITY))
+    chunks = int(np.asarray(lines.computed, np.int64)[: sizes.bands].sum())
+    cells = min(chunks * s.band * s.steps * 4, block.rows * block.columns)
+    spots = _spots(block, np.asarray(lines.best), sizes, segment) if pair.local else ()
+    return LineGrid(block, rows, columns, spots, cells)
+
+
+def _spots(block: TableBlock, best: np.ndarray, sizes: _Sizes, segment: int):
+    """Where the best of the block may lie: the last lane is 31 steps behind."""
+    s, best = sizes.shape, best[: sizes.bands]
+    spots: list[Spot] = []
+    for band, number in zip(*np.nonzero(best == best.max()), strict=True):
+        wide = segment * s.steps * 4
+        rows = band * s.band + 1, min((band + 1) * s.band, block.rows)
+        columns = (
+            max(int(number) * wide - 31 * 4, 0) + 1,
+            min((int(number) + 1) * wide, block.columns),
+        )
+        spots.append(
+            Spot(
+                int(best.max()),
+                (block.i + int(rows[0]), block.i + int(rows[1])),
+                (block.j + columns[0], block.j + columns[1]),
+            )
+        )
+    return tuple(spots)

@@ -1,0 +1,119 @@
+"""The path of a long pair: blocks on it are filled again, from the end to the start.
+
+Between the lines of a grid the path crosses few blocks. Such a block is filled again
+with a grid of its own, until it is small: then it is filled with directions, and
+walked. A walk that stops on the border of a block goes on in the next one, in the gap
+that it was in.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.one_function import CPU_OPTIONS
+from jaxalign.pairs.dp import walk, wavefront
+from jaxalign.pairs.long.blocks import Fill, LineGrid, LongPair, TableBlock, block_of
+from jaxalign.pairs.long.tile_fill import padded
+from jaxalign.runtime.lengths import bucket
+from jaxalign.runtime.programs import program
+
+LEAF_ROWS, LEAF_COLUMNS = 512, 1024
+
+
+class WalkPlace(NamedTuple):
+    """Where a walk is, and the operation that its gap has to go on with, else M."""
+
+    i: int
+    j: int
+    move: int = walk.M
+    ended: bool = False
+
+
+def path(pair: LongPair, grid: LineGrid, end: tuple[int, int], fill: Fill) -> tuple:
+    """The path to a cell: start cell, and operations in reading order, uint8."""
+    pieces: list[np.ndarray] = []
+    place = _through(pair, grid, WalkPlace(*end), fill, pieces)
+    i, j = place.i, place.j
+    if not place.ended:
+        if i == 0 and j and not (pair.local or "target_start" in pair.free):
+            pieces.append(np.full(j, walk.D, np.uint8))
+            j = 0
+        elif j == 0 and i and not (pair.local or "query_start" in pair.free):
+            pieces.append(np.full(i, walk.I, np.uint8))
+            i = 0
+    steps = np.concatenate([np.zeros(0, np.uint8), *pieces])[::-1]
+    return (i, j), steps
+
+
+def _through(
+    pair: LongPair,
+    grid: LineGrid,
+    place: WalkPlace,
+    fill: Fill,
+    pieces: list[np.ndarray],
+) -> WalkPlace:
+    """Walk to the border of the block of a grid, or to the start."""
+    outer = grid.block
+    while not place.ended and place.i > outer.i and place.j > outer.j:
+        block = block_of(grid, place.i, place.j)
+        if block.rows <= LEAF_ROWS and block.columns <= LEAF_COLUMNS:
+            place = _walk_leaf(pair, block, place, pieces)
+        else:
+            inner = fill(pair, block)
+            place = _through(pair, inner, place, fill, pieces)
+    return place
+
+
+def _walk_leaf(
+    pair: LongPair, block: TableBlock, place: WalkPlace, pieces: list
+) -> WalkPlace:
+    """Fill a small block with directions, and walk from its last cell."""
+    rows = bucket(block.rows, size=64)
+    columns = bucket(block.columns, size=64)
+    query, target = np.zeros(rows, np.int32), np.zeros(columns, np.int32)
+    query[: block.rows] = pair.query[block.i : place.i]
+    target[: block.columns] = pair.target[block.j : place.j]
+    given = query, target, np.int32(block.rows), np.int32(block.columns)
+    lines = padded(block.top, columns), padded(block.left, rows)
+    codes = _directions(
+        *given, *lines, pair.problem, wavefront.empty_codes(rows, columns),
+        local=pair.local, fused=jax.default_backend() == "cpu",
+    ).codes  # fmt: skip
+    walked = _walk(codes, *given[2:], np.int32(place.move), columns=columns)
+    i, j, move, ended, count, steps = map(np.asarray, walked)
+    pieces.append(steps[: int(count)])
+    return WalkPlace(block.i + int(i), block.j + int(j), int(move), bool(ended))
+
+
+@program(("local", "fused"), donate_argnames=("codes",), compiler_options=CPU_OPTIONS)
+def _directions(query, target, m, n, top, left, problem, codes, *, local, fused):
+    """The ``wavefront.Strip`` of a block, with directions. All of it is the result:
+    what nobody asks for XLA:CPU would take out of its loop, and stop there."""
+    return wavefront.strip(
+        query, target, m, n, 0, wavefront.Top(*top), problem.scores, problem.gaps,
+        problem.free, m + n + 1 if fused else None, codes, left=left, local=local,
+        fused=fused,
+    )  # fmt: skip
+
+
+@program(("columns",))
+def _walk(codes, m, n, move, *, columns):
+    """Where a walk from (m, n) leaves a block: i, j, move, whether it ended before, how
+    many steps, and these."""
+    longest = codes.shape[1] - 1 + columns
+    steps = jnp.full((longest, 1), walk.DONE, jnp.uint8)
+    begin = walk.start(m[None], n[None], steps)._replace(move=move[None])
+    always = jnp.ones((), bool)
+    rules = walk.WalkBorders(always, always, jnp.int32(-1))
+
+    def nibble_at(i, j):
+        return codes.at[i + j, i].get(mode="clip").astype(jnp.int32)
+
+    def same_at(i, _):
+        return i < 0
+
+    walked = walk.walk(begin, nibble_at, same_at, rules)
+    i, j, columns = walked.i[0], walked.j[0], walked.columns[0]
+    return i, j, walked.move[0], (i > 0) & (j > 0), columns, walked.steps[:, 0]

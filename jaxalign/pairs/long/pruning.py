@@ -1,0 +1,84 @@
+"""Which parts of a table no best path enters (docs/recurrences.md has the proof)."""
+
+import numpy as np
+
+from jaxalign.pairs.long.blocks import (
+    MINUS_INFINITY,
+    NO_BOUND,
+    Line,
+    LongPair,
+    TableBlock,
+)
+
+# A first fill takes what lies within this part of the shorter side of the best path
+# that there might be; of a pair that is less alike it was in vain.
+FIRST_PART = 16
+MIN_CELLS = 2**24  # of a pair that is worth a fill in vain
+
+
+def rest(pair: LongPair, i, j):
+    """The most that a path can score from cell (i, j) on: int64.
+
+    No letter scores more than with its best partner. Of the longer rest as many letters
+    as it is longer are in gaps, which cost at least ``extend`` each, unless that end is
+    free.
+    """
+    rows, columns = pair.m - np.asarray(i, np.int64), pair.n - np.asarray(j, np.int64)
+    most = np.minimum(pair.most_of_query[i], pair.most_of_target[j])
+    query, target = end_costs(pair)
+    cost = query * np.maximum(rows - columns, 0)
+    cost = cost + target * np.maximum(columns - rows, 0)
+    return most - cost
+
+
+def end_costs(pair: LongPair) -> tuple[int, int]:
+    """The least that one more letter of the query's rest costs, and of the target's."""
+    if pair.local:
+        return 0, 0
+    return tuple(
+        0 if end in pair.free else pair.extend for end in ("query_end", "target_end")
+    )
+
+
+def reaches(pair: LongPair, block: TableBlock, bound: int) -> bool:
+    """Whether a path through the border of a block may score ``bound``."""
+    if bound <= NO_BOUND:
+        return True
+    i, j = block.i, block.j
+    along = np.arange(len(block.top.h)) + j, np.arange(len(block.left.h)) + i
+    ends = _high(pair, block.top) + rest(pair, i, along[0])
+    best = max(
+        int(ends.max()), int((_high(pair, block.left) + rest(pair, along[1], j)).max())
+    )
+    if pair.local:
+        best = max(best, int(rest(pair, i, j)))
+    return best >= bound
+
+
+def _high(pair: LongPair, line: Line) -> np.ndarray:
+    """H is at least E and F, but for cells of minus infinity."""
+    return line.h.astype(np.int64)
+
+
+def is_empty(block: TableBlock, local: bool) -> bool:
+    """Whether no path enters a block."""
+    high = max(int(block.top.h.max()), int(block.left.h.max()))
+    return not local and high <= MINUS_INFINITY // 2
+
+
+def first_bound(pair: LongPair, block: TableBlock) -> int:
+    """A score that nearly equal sequences reach: what is left of the most there can be
+    after a detour of 1/16 of the shorter side. ``NO_BOUND`` of a small pair.
+
+    A fill with a bound above the best score finds less than the bound, and what it
+    finds is the score of a path.
+    """
+    if pair.m * pair.n < MIN_CELLS:
+        return NO_BOUND
+    best = max(int(pair.scores.max(initial=0)), 0)
+    along = np.arange(pair.n + 1), np.arange(pair.m + 1)
+    most = max(
+        int((block.top.h + rest(pair, 0, along[0])).max()),
+        int((block.left.h + rest(pair, along[1], 0)).max()),
+    )
+    return most - (best + 2 * pair.extend) * (min(pair.m, pair.n) // FIRST_PART // 2)

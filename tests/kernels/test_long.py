@@ -1,0 +1,131 @@
+"""The kernel of one long pair, in the interpreter: score, end cell and path equal the
+oracle's, with and without pruning."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracle
+import pytest
+from kernel_cases import values
+
+import kernels_pallas
+from jaxalign.affine import Gaps
+from jaxalign.pairs.dp.window_program import WindowProblem
+from jaxalign.pairs.long import align as long_align
+from jaxalign.pairs.long import gpu_fill, pruning, tile_fill
+from jaxalign.pairs.long.blocks import LongPair, whole
+from kernels_pallas.core import mosaic
+from kernels_pallas.pairs import long_shapes
+
+LETTERS, OPEN, EXTEND = 5, 7, 2
+ENDS = ("query_start", "query_end", "target_start", "target_end")
+slow = pytest.mark.slow
+
+
+def pair_of(query, target, mode, free_ends=()):
+    scores = np.full((LETTERS, LETTERS), -4, np.int32)
+    np.fill_diagonal(scores, [5, 4, 5, 6, 5])
+    scores[0, 2] = 1  # not symmetric
+    free = frozenset(ENDS if mode == "semiglobal" else free_ends)
+    problem = WindowProblem(
+        scores.astype(np.int8),
+        Gaps(np.int32(OPEN), np.int32(EXTEND)),
+        {end: np.asarray(end in free) for end in ENDS},
+        np.int32(LETTERS),
+    )
+    costs = OPEN, EXTEND
+    return LongPair(query, target, scores, *costs, free, mode == "local", problem)
+
+
+def sequences(m, n, near):
+    rng = np.random.default_rng(m + n)
+    query = rng.integers(0, LETTERS, m).astype(np.uint8)
+    if not near:
+        return query, rng.integers(0, LETTERS, n).astype(np.uint8)
+    target = np.concatenate([query[:40], query[47:], query, query])[:n].copy()
+    target[::23] = 1
+    return query, target
+
+
+def fill(pair, block, bound_score=pruning.NO_BOUND, **options):
+    """Blocks that are not small by the kernel: 8 rows a lane, 32 steps a chunk."""
+    run = partial(gpu_fill.fill, kernels=kernels_pallas, rows=8, steps=32)
+    return run(pair, block, bound_score, interpret=mosaic.interpreter(), small=2**15,
+               **options)  # fmt: skip
+
+
+CASES = [
+    ("global", (), 700, 330, True),
+    pytest.param("local", (), 330, 400, True, marks=slow),
+    pytest.param("semiglobal", (), 300, 420, False, marks=slow),
+    pytest.param("global", ("query_start", "target_end"), 520, 300, True, marks=slow),
+    pytest.param("global", ("target_start", "query_end"), 260, 500, False, marks=slow),
+]
+
+
+@values
+@pytest.mark.parametrize("mode, free, m, n, near", CASES)
+def test_a_pair_by_blocks(monkeypatch, mode, free, m, n, near):
+    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
+    monkeypatch.setattr(gpu_fill, "LEAF_ROWS", 256)
+    monkeypatch.setattr(gpu_fill, "LEAF_COLUMNS", 100)
+    pair = pair_of(*sequences(m, n, near), mode, free)
+    score, start, end, operations = oracle.align(
+        pair.query, pair.target, pair.scores, OPEN, EXTEND, mode, frozenset(free)
+    )
+    for pruned in (True, False):
+        result = long_align.align(pair, fill, True, pruned)
+        assert (result.score, (result.end_i, result.end_j)) == (score, tuple(end))
+        assert (result.start_i, result.start_j) == tuple(start)
+        steps = "".join("MID"[x] for x in result.steps)
+        assert steps == "".join(op * length for op, length in operations)
+
+
+@values
+def test_lines_and_pruning(monkeypatch):
+    """Lines equal those of the fill on a CPU; with the best score as a bound, chunks
+    are left out, and the score is the same."""
+    monkeypatch.setattr(gpu_fill, "LEAF_ROWS", 256)
+    monkeypatch.setattr(gpu_fill, "LEAF_COLUMNS", 100)
+    pair = pair_of(*sequences(700, 640, True), "global")
+    grid = fill(pair, whole(pair))
+    right = tile_fill.fill(pair, whole(pair), tile=(256, 100))
+    assert set(grid.rows) == {256, 512, 700} == set(right.rows)
+    for lines, others in ((grid.rows, right.rows), (grid.columns, right.columns)):
+        for number in set(lines) & set(others) - {pair.m}:
+            one, other = lines[number].part(0, 600), others[number].part(0, 600)
+            assert (one.h == other.h).all()
+            assert (one.gap[1:] == other.gap[1:]).all()
+    best = int(right.rows[pair.m].h[-1])
+    pruned = fill(pair, whole(pair), best, keep=False)
+    assert pruned.cells < pair.m * pair.n
+    assert pruned.rows[pair.m].h[-1] == best
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("rows", [8, 16, 32])
+def test_it_lowers_to_mosaic_for_a_gpu(rows, local):
+    s = kernels_pallas.LongFill(rows, local, 8, 3, 5, 2, 2, last_row=not local)
+    height, width = s.bands * s.band, 4 * s.width
+
+    def array(*shape, dtype=jnp.int32):
+        return jax.ShapeDtypeStruct(shape, dtype)
+
+    numbers = (array() for _ in kernels_pallas.LongNumbers._fields)
+    block = kernels_pallas.LongBlock(
+        kernels_pallas.LongNumbers(*numbers), array(height, dtype=jnp.uint8),
+        array(width, dtype=jnp.uint8), array(2, width), array(2, height), array(),
+        array(s.bands + 1),
+    )  # fmt: skip
+    run = partial(kernels_pallas.long_block, s=s, segments=2)
+    traced = jax.jit(run).trace(block, array(4, 4))
+    assert "mosaic_gpu" in traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
+def test_the_range_is_proven():
+    scores = np.array([[1, -3], [-3, 1]])
+    assert long_shapes.long_fits(scores, 5, 2, 2 * 10**7)
+    assert not long_shapes.long_fits(scores, 5, 2, 10**9)
+    assert not long_shapes.long_fits(scores * 60, 5, 2, 1000)  # of 8 bits

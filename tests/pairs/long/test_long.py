@@ -1,0 +1,135 @@
+"""One long pair by blocks: score, end cell and path equal the oracle's, with and
+without pruning, on random, nearly equal and repetitive sequences."""
+
+import random
+from functools import partial
+
+import numpy as np
+import oracle
+import pytest
+
+from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring, resolve_ends
+from jaxalign.pairs.cpu.execute import problem_of
+from jaxalign.pairs.long import align as long_align
+from jaxalign.pairs.long import path, pruning, tile_fill
+from jaxalign.pairs.long.blocks import NO_BOUND, LongPair, whole
+
+TILE = (64, 64)
+KINDS = ("random", "near", "repeats")
+
+
+def pair_of(query, target, scoring, mode, free_ends=None):
+    free = resolve_ends(mode, free_ends)
+    problem = problem_of(scoring, free, "int32")
+    costs = scoring.open, scoring.extend
+    scores = scoring.scores.astype(np.int32)
+    return LongPair(query, target, scores, *costs, free, mode == "local", problem)
+
+
+def sequences(kind, seed):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(150, 330, 2)
+    query = rng.integers(0, 20, m).astype(np.uint8)
+    if kind == "near":
+        target = np.concatenate([query[: m // 2], query[m // 2 + 9 :], query[:30]])
+        target[::19] = 4
+    elif kind == "repeats":
+        query, target = np.tile(query[:7], m // 7), np.tile(query[:7], n // 7)
+    else:
+        target = rng.integers(0, 20, n).astype(np.uint8)
+    return query, target
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
+    monkeypatch.setattr(path, "LEAF_ROWS", 64)
+    monkeypatch.setattr(path, "LEAF_COLUMNS", 64)
+    monkeypatch.setattr(tile_fill, "LINES", 3)
+
+
+def wanted(pair, mode, free):
+    score, start, end, operations = oracle.align(
+        pair.query, pair.target, pair.scores, pair.open, pair.extend, mode, free
+    )
+    steps = [op for op, length in operations for _ in range(length)]
+    return score, tuple(start), tuple(end), steps
+
+
+def answer(pair, pruned, **options):
+    fill = partial(tile_fill.fill, tile=TILE, **options)
+    result = long_align.align(pair, fill, True, pruned)
+    start, end = (result.start_i, result.start_j), (result.end_i, result.end_j)
+    return result, (result.score, start, end, ["MID"[x] for x in result.steps])
+
+
+@pytest.mark.parametrize("pruned", [True, False], ids=["pruned", "whole"])
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pair_by_blocks(kind, mode, pruned):
+    pair = pair_of(*sequences(kind, 3), as_scoring(Scoring()), mode)
+    result, found_path = answer(pair, pruned, threads=2)
+    assert found_path == wanted(pair, mode, frozenset())
+    assert result.columns == len(result.steps)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_some_free_ends(seed):
+    """Ends that are free on a side or two; of gaps, extending costs nothing or more."""
+    choose = random.Random(seed)
+    free = frozenset(end for end in FREE_ENDS if choose.random() < 0.5)
+    costs = choose.choice([(11, 1), (5, 0), (4, 4), (3, 2)])
+    scoring = as_scoring(Scoring(gap_open=costs[0], gap_extend=costs[1]))
+    pair = pair_of(*sequences(KINDS[seed % 3], seed), scoring, "global", free)
+    for pruned in (True, False):
+        assert answer(pair, pruned)[1] == wanted(pair, "global", free)
+
+
+@pytest.mark.parametrize("sizes", [(1, 200), (200, 1), (64, 64), (65, 129)])
+def test_sides_of_any_length(sizes):
+    rng = np.random.default_rng(1)
+    query, target = (rng.integers(0, 20, k).astype(np.uint8) for k in sizes)
+    for mode in ("global", "local", "semiglobal"):
+        pair = pair_of(query, target, as_scoring(Scoring()), mode)
+        assert answer(pair, True)[1] == wanted(pair, mode, frozenset())
+
+
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_tiles_that_no_best_path_enters_are_not_computed(mode):
+    query, target = sequences("near", 5)
+    pair = pair_of(query, target, as_scoring(Scoring()), mode)
+    best = answer(pair, False)[0].score
+    fill = partial(tile_fill.fill, tile=(16, 16))
+    grid = fill(pair, whole(pair), best, keep=False)
+    assert 0 < grid.cells < pair.m * pair.n // 2
+    if mode == "global":
+        assert grid.rows[pair.m].h[-1] == best
+        above = fill(pair, whole(pair), best + 1, keep=False)
+        assert above.rows[pair.m].h[-1] < best + 1
+    everything = fill(pair, whole(pair), NO_BOUND, keep=False)
+    assert everything.cells == pair.m * pair.n
+
+
+def test_a_bound_of_the_rest_is_one():
+    """From random cells on, no path scores more."""
+    rng = np.random.default_rng(2)
+    scoring = as_scoring(Scoring())
+    for _ in range(40):
+        m, n = rng.integers(1, 12, 2)
+        query, target = (rng.integers(0, 20, k).astype(np.uint8) for k in (m, n))
+        free = frozenset(end for end in FREE_ENDS if rng.random() < 0.5)
+        pair = pair_of(query, target, scoring, "global", free)
+        i, j = int(rng.integers(0, m)), int(rng.integers(0, n))
+        ends = free & {"query_end", "target_end"}
+        score = oracle.score(
+            query[i:], target[j:], pair.scores, pair.open, pair.extend, "global", ends
+        )
+        assert score <= pruning.rest(pair, i, j)
+
+
+def test_progress_tells_of_every_cell():
+    query, target = sequences("random", 4)
+    pair = pair_of(query, target, as_scoring(Scoring()), "global")
+    cells = []
+    tile_fill.fill(pair, whole(pair), tile=TILE, progress=cells.append)
+    assert sum(cells) == len(query) * len(target)
