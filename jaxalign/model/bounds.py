@@ -118,6 +118,13 @@ def differences_base(scoring: Scoring, dtype: str) -> int:
     return min(int(base), IDENTITY_BASE["int32"])
 
 
+def fits_bytes(scoring: Scoring, base: int) -> bool:
+    """Whether a byte holds a score as a fill by differences takes it, plus 2 * open, or
+    with ``base`` above 1 that and a match (``pairs.dp.sweep.own_scores``)."""
+    largest = max(int(scoring.scores.max(initial=0)), 0) + 2 * scoring.open
+    return (largest if base == 1 else 2 * largest + 1) <= np.iinfo("uint8").max
+
+
 def identity_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:
     """int32 where score * 2^13 + matches provably fits, else int64 with 2^20."""
     bounds = score_range(m, n, scoring, mode)

@@ -92,6 +92,58 @@ def test_identities_by_differences(name):
         assert tuple(values) == want, (texts[i], texts[j])
 
 
+def zipped(texts):
+    """Every ordered pair of some sequences: (queries, targets)."""
+    return [list(side) for side in zip(*product(texts, texts), strict=True)]
+
+
+SLOW_CASES = [
+    name
+    if name in ("blosum", "one way")
+    else pytest.param(name, marks=pytest.mark.slow)
+    for name in CASES
+]
+
+
+@pytest.mark.parametrize("name", SLOW_CASES)
+def test_pairs_of_a_lane_each_by_differences(name):
+    """Identities in 16 bits where a byte holds a score and a match."""
+    scoring = CASES[name]
+    queries, targets = zipped(sequences(scoring))
+    found = jaxalign.align_pairs(queries, targets, scoring, output="identity")
+    largest = max(int(scoring.scores.max()), 0) + 2 * scoring.open
+    assert ("uint16" in found.info["dtypes"]) == (2 * largest + 1 <= 255)
+    costs = scoring.scores, scoring.open, scoring.extend, "global", set()
+    wildcard = scoring.alphabet.wildcard_code
+    values = zip(found["score"], found["max_identities"], strict=True)
+    for a, b, value in zip(queries, targets, values, strict=True):
+        codes = scoring.alphabet.encode(a), scoring.alphabet.encode(b)
+        want = oracle.max_identities(*codes, *costs, wildcard=wildcard)
+        assert value == want, (a, b)
+
+
+@pytest.mark.parametrize("free", STARTS, ids=lambda x: "-".join(x) or "none")
+def test_scores_of_a_lane_each_by_differences(free, monkeypatch):
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
+    scoring = one_way() if len(free) == 2 else Scoring()
+    queries, targets = zipped(sequences(scoring))
+    options = {"output": "score", "scoring": scoring, "free_ends": free, "threads": 2}
+    found = jaxalign.align_pairs(queries, targets, **options)
+    assert "uint8" in found.info["dtypes"]
+    costs = scoring.scores, scoring.open, scoring.extend, "global", set(free)
+    for a, b, score in zip(queries, targets, found["score"], strict=True):
+        codes = scoring.alphabet.encode(a), scoring.alphabet.encode(b)
+        assert score == oracle.score(*codes, *costs), (a, b)
+
+
+def test_what_a_byte_of_a_lane_holds():
+    """The largest score and two gaps, and a match beside them."""
+    assert bounds.fits_bytes(scoring_of(55, -41, 100, 1), 1)
+    assert not bounds.fits_bytes(scoring_of(56, -41, 100, 1), 1)
+    assert bounds.fits_bytes(scoring_of(27, -41, 50, 1), 500)
+    assert not bounds.fits_bytes(scoring_of(28, -41, 50, 1), 500)
+
+
 def test_more_matches_than_16_bits_hold():
     """A base has room for fewer matches than itself: longer pairs are filled as before,
     and so is a window with one."""

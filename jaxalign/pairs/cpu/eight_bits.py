@@ -11,6 +11,7 @@ take 16.
 from typing import NamedTuple
 
 from jaxalign.model import bounds
+from jaxalign.pairs.cpu.lane_packing import SHORT_PAIRS
 from jaxalign.pairs.dp.sweep.cell_blocks import Constants
 from jaxalign.pairs.plan import Task
 from jaxalign.pairs.run_state import Worker
@@ -67,9 +68,11 @@ def differences(task: Task, window: Window) -> Differences | None:
     """The differences by which a window is filled: of scores in 8 bits, of identities
     in 16. None where its tables are filled as they are."""
     ends = {"query_end", "target_end"} & set(task.free)
-    shared = not (window.zipped or task.scoring.by_position or task.mesh is not None)
     identity = task.output == "identity"
-    if task.mode == "local" or ends or not shared:
+    other = task.scoring.by_position or task.mesh is not None
+    # What lanes look up takes longer than the cells of short sequences.
+    other |= window.zipped and (task.paths or window.lanes == SHORT_PAIRS)
+    if task.mode == "local" or ends or other:
         return None
     if not (_large_on_cpu(task) or (identity and _on_cpu(task))):
         return None
@@ -80,6 +83,8 @@ def differences(task: Task, window: Window) -> Differences | None:
         fits &= task.dtype(window.m, window.n) == "int32"
     else:
         fits = bounds.fits_differences(scoring, cell, task.paths)
+    if window.zipped:
+        fits &= bounds.fits_bytes(scoring, base)
     opening = base * (scoring.open - scoring.extend)
     return Differences(cell, base, opening) if fits else None
 

@@ -29,8 +29,7 @@ from jaxalign.runtime.devices import first_device, precision
 from jaxalign.runtime.programs import program, stored
 
 STATIC_FIELDS = (
-    "lanes", "rows", "columns", "longest", "slots", "places", "capacity",
-    "zipped",
+    "lanes", "rows", "columns", "longest", "slots", "places", "capacity", "zipped",
 )  # fmt: skip
 load_block = stored(window_program.load_block, ("shared", "differences"))
 run_window_program = stored(window_program.run_window, window_program.STATIC)
@@ -245,6 +244,7 @@ def _on_device(task, w, worker, dtype):
         fused=cpu,
         costs=eight_bits.costs(task, w, dtype) if task.large else None,
         opening=None if cells is None else cells.opening,
+        base=1 if cells is None else cells.base,
     )
     worker.backtrack = backtrack
     if cells is not None and cells.base > 1:

@@ -80,7 +80,9 @@ def load_block(
     return block._replace(scores=scores)
 
 
-STATIC = ("local", "rows", "longest", "paths", "steps", "fused", "costs", "opening")
+STATIC = (
+    "local", "rows", "longest", "paths", "steps", "fused", "costs", "opening", "base",
+)  # fmt: skip
 
 
 @partial(
@@ -100,6 +102,7 @@ def run_window(
     backtrack=None,
     costs=None,
     opening=None,
+    base=1,
     **static,
 ) -> tuple[WindowResult, jax.Array | None]:
     """Align the first ``count`` queries against targets of a block.
@@ -120,6 +123,7 @@ def run_window(
         ``costs`` as in ``sweep.fill``
     opening : static, gap_open - gap_extend where a global table is filled by
         differences (``sweep.difference_fill``), else None
+    base : static, as in ``sweep.difference_fill.fill``
     """
     shape = queries.shape[0], block.lane.shape[0]
     out = _empty(shape, queries.shape[1], problem, **static)
@@ -128,7 +132,7 @@ def run_window(
         out, backtrack = state
         result, backtrack = _one_query(
             block, queries[q], lengths[q], start[q], tie[q], problem, backtrack,
-            costs, opening, **static,
+            costs, opening, base, **static,
         )  # fmt: skip
         place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
         return jax.tree.map(place, out, result), backtrack
@@ -154,7 +158,7 @@ def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
 
 
 def _one_query(
-    block, codes, m, start, tie, problem, backtrack, costs, opening, **static
+    block, codes, m, start, tie, problem, backtrack, costs, opening, base, **static
 ):
     """One row of queries: the scores of their targets, and what the paths say."""
     block = block._replace(tiles=_tiles(block, start))
@@ -176,8 +180,9 @@ def _one_query(
     fused = static["fused"]
     if opening is not None:
         cells, backtrack = difference_fill.fill(
-            block, query, gaps, free, backtrack, opening=opening, rows=rows, fused=fused
-        )
+            block, query, gaps, free, backtrack,
+            opening=opening, base=base, rows=rows, fused=fused,
+        )  # fmt: skip
         end = ends.corner(cells, block, m[own])
     else:
         filled = lane_fill.fill(

@@ -14,7 +14,8 @@ rows below the last of a query are left out of that sum, and pad columns before 
 keep the differences of its column 0. ``model.bounds.fits_differences`` says which
 scorings 8 bits hold, ``differences_base`` how many matches of an identity 16 bits hold
 in the low digits. Blocks of 2 x 2 cells and their loops are those of ``cell_blocks``;
-with backtrack, cells are those of ``difference_paths``.
+with backtrack, cells are those of ``difference_paths``. Where each lane has a query of
+its own, ``own_scores`` looks up the scores of a tile.
 """
 
 from functools import partial
@@ -27,7 +28,7 @@ from jax import lax
 from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.recurrence import border
-from jaxalign.pairs.dp.sweep import TILE, difference_paths
+from jaxalign.pairs.dp.sweep import TILE, difference_paths, own_scores
 from jaxalign.pairs.dp.sweep.cell_blocks import (
     BLOCK_COLUMNS,
     BLOCK_ROWS,
@@ -50,17 +51,21 @@ def shifted(scores, gaps, cell):
     return (scores.astype(jnp.int32) + 2 * gaps.open.astype(jnp.int32)).astype(cell)
 
 
-def fill(block, query, gaps, free, backtrack=None, *, opening, rows, fused=True):
+def fill(
+    block, query, gaps, free, backtrack=None, *, opening, base=1, rows, fused=True
+):
     """H of row m in the last column of every tile, of use where a target ends there.
 
     Parameters
     ----------
     block : Block, whose profile has ``shifted`` scores, uint8 or uint16
-    query : Query, W = 1
+    query : Query; where each lane has its own, the block has ``shifted`` scores of
+        two letters (A + 1, A + 1), no profile
     gaps : Gaps, scalars of a dtype that holds all scores
     free : dict of bool scalars, of which the two free starts count
-    backtrack : as in ``lane_fill.fill``
-    opening : static, gap_open - gap_extend
+    backtrack : as in ``lane_fill.fill``; None where each lane has its own query
+    opening, base : static, gap_open - gap_extend, and what scores are multiples of,
+        beside a match
     rows, fused : static; ``rows`` divides M
 
     Returns
@@ -74,7 +79,11 @@ def fill(block, query, gaps, free, backtrack=None, *, opening, rows, fused=True)
     v = _border(inside_index(block), free["target_start"], gaps, cell)
     below = jnp.zeros((count // rows, rows, lanes), cell)
     laid_out = in_pairs if backtrack is None else lambda columns: columns
-    v, x, scores = map(laid_out, (v, jnp.zeros_like(v), block.scores))
+    v, x = map(laid_out, (v, jnp.zeros_like(v)))
+    if wide == lanes:
+        scores = own_scores.bytes_of(block.scores, base), block.codes
+    else:
+        scores = laid_out(block.scores)
     state = top, v, x, below, below, backtrack
     i = 1 + jnp.arange(count, dtype=jnp.int32).reshape(-1, rows)
     query_rows = _Rows(
@@ -85,7 +94,7 @@ def fill(block, query, gaps, free, backtrack=None, *, opening, rows, fused=True)
     tie = None if backtrack is None else query.tie.astype(cell)
     given = scores, block.begins, gaps.open, tie
     size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
-    strip = partial(_strip, opening=opening)
+    strip = partial(_strip, opening=opening, base=base)
 
     def chunks(state, given, query_rows, first, last, strips):
         def chunk(c, state):
@@ -117,15 +126,31 @@ def _border(index, free, gaps, cell):
     return jnp.where(free | (index < 1), gaps.open, first).astype(cell)
 
 
-def _strip(tiles, last, given, query_rows, s, state, *, opening):
+def _strip(tiles, last, given, query_rows, s, state, *, opening, base):
     """One strip: rows s * rows + 1 ... s * rows + rows against some tiles."""
-    scores, begins, gap_open, tie = given
+    scores, begins, *more = given
     corner, v, x, *columns, backtrack = state
     letters, start, inside = jax.tree.map(lambda a: row_of(a, s), query_rows)
     rows, lanes = len(letters), begins.shape[1]
     u, y = (tuple(row_of(row_of(a, s), k) for k in range(rows)) for a in columns)
     start = [lax.broadcast(row_of(start, k), (lanes,)) for k in range(rows)]
+    words = None
+    if isinstance(scores, tuple):
+        words = own_scores.words_of(scores[0], letters.astype(jnp.uint8))
     letters = [row_of(letters, k) for k in range(rows)]
+    corner, v, x, u, y, backtrack = _tiles(
+        (corner, v, x, u, y, backtrack), tiles, (scores, words, begins, *more), last,
+        letters, (start, inside), s, opening=opening, base=base,
+    )  # fmt: skip
+    put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
+    after = (lax.concatenate([a[None] for a in some], 0) for some in (u, y))
+    return corner, v, x, *map(put, columns, after), backtrack
+
+
+def _tiles(state, tiles, given, last, letters, column0, s, *, opening, base):
+    """The sweep of a strip over its tiles."""
+    scores, words, begins, gap_open, tie = given
+    (start, inside), lanes = column0, begins.shape[1]
     add = one_function(_add)
 
     def tile(t, carry):
@@ -133,8 +158,15 @@ def _strip(tiles, last, given, query_rows, s, state, *, opening):
         begin = row_of(begins, t)
         u = tuple(lax.select(begin, a, b) for a, b in zip(start, u, strict=True))
         y = tuple(lax.select(begin, lax.full_like(a, 0), a) for a in y)
-        if backtrack is None:
-            column, wide = _columns(scores, letters, opening), BLOCK_COLUMNS
+        wide = BLOCK_COLUMNS
+        if words is not None:
+            own = own_scores.tile_of(words, scores[1], t)
+            places = [lax.full((1,), k, jnp.int32) for k in range(len(letters))]
+            first = t * jnp.int32(TILE // BLOCK_COLUMNS)
+            widen = partial(own_scores.widened, base=base, cell=v.dtype)
+            column = _columns(in_pairs(own), places, opening, first, widen)
+        elif backtrack is None:
+            column = _columns(scores, letters, opening)
         else:
             column, wide = difference_paths.column_of(
                 scores, letters, opening, row_of(tie, t), s, last * TILE
@@ -146,12 +178,8 @@ def _strip(tiles, last, given, query_rows, s, state, *, opening):
         below = add(row_of(corner, t), per_lane(inside, lanes), gap_open, u)
         return put_row(corner, below, t), v, x, u, y, backtrack
 
-    inner = corner, v, x, u, y, backtrack
     first, end = tiles
-    corner, v, x, u, y, backtrack = lax.fori_loop(first, end, tile, inner)
-    put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
-    after = (lax.concatenate([a[None] for a in some], 0) for some in (u, y))
-    return corner, v, x, *map(put, columns, after), backtrack
+    return lax.fori_loop(first, end, tile, state)
 
 
 def _add(above, inside, gap_open, u):
@@ -163,23 +191,32 @@ def _add(above, inside, gap_open, u):
     return above
 
 
-def _columns(scores, letters, opening):
-    """The step over two columns of all lanes: a function (p, (v, x, u, y, None))."""
+def _columns(scores, letters, opening, first=0, widen=None):
+    """The step over two columns of all lanes: a function (p, (v, x, u, y, None)).
+
+    first : row p of the first two columns in ``scores``
+    widen : function of scores that are bytes, to be called as they are read
+    """
     lanes = scores.shape[2] // BLOCK_COLUMNS
 
     def halves(pair):
         return [lax.slice_in_dim(pair, c * lanes, (c + 1) * lanes)
                 for c in range(BLOCK_COLUMNS)]  # fmt: skip
 
-    score = one_function(partial(from_profile, dtype=scores.dtype))
+    def read(scores, letters, j):
+        row = from_profile(scores, letters, j, dtype=scores.dtype)
+        return row if widen is None else widen(row)
+
+    score = one_function(read)
     row = one_function(row_of)
 
     def step(p, carry):
         v, x, u, y, nothing = carry
         above, gap, new_u, new_y = halves(row(v, p)), halves(row(x, p)), [], []
+        at = p - first if widen else p
         for k in range(0, len(letters), BLOCK_ROWS):
             some = slice(k, k + BLOCK_ROWS)
-            s = [halves(score(scores, a, p)) for a in letters[some]]
+            s = [halves(score(scores, a, at)) for a in letters[some]]
             above, gap, u_k, y_k = _block(above, gap, u[some], y[some], s, opening)
             new_u += u_k
             new_y += y_k
