@@ -17,6 +17,13 @@ OTHERS = ("MKKLLPTAAAGLLLLAAQPAM", "GSHMASMTGGQQMGRGSDDDK", "EEEDDRRKKHHQQNNPPCC
 RECORDS = ("a", "b", "c")
 ONE_QUERY = ("family",)  # else it writes a folder of files
 
+OUTPUTS = {"family": "out.a3m"}  # of verbs whose formats have suffixes of their own
+
+
+def out_file(verb: str) -> str:
+    """A file that a verb can write."""
+    return OUTPUTS.get(verb, "out.tsv")
+
 
 def verbs() -> dict[str, Callable[..., int]]:
     """The function of each verb, by its name."""

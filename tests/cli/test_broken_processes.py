@@ -11,7 +11,17 @@ import time
 from pathlib import Path
 
 import pytest
-from verb_jobs import FIRST, OTHERS, VERBS, fasta, first_fasta, has, reads, words
+from verb_jobs import (
+    FIRST,
+    OTHERS,
+    VERBS,
+    fasta,
+    first_fasta,
+    has,
+    out_file,
+    reads,
+    words,
+)
 
 COMMAND = [sys.executable, "-m", "jaxalign"]
 DONE, FAILED, USAGE = 0, 1, 2
@@ -120,14 +130,15 @@ def test_a_full_disk_leaves_nothing(folder, verb):
         "mkdir disk && mount -t tmpfs -o size=4k none disk && "
         "head -c 4096 /dev/zero >disk/full; "
     )
+    out = out_file(verb)
     script = mount + '"$@"; code=$?; ls -A disk; exit $code'
-    line = [*COMMAND, *words(verb, ["a.fa", "b.fa"], "-o", "disk/out.tsv")]
+    line = [*COMMAND, *words(verb, ["a.fa", "b.fa"], "-o", f"disk/{out}")]
     line = ["unshare", "-rm", "sh", "-c", script, "sh", *line]
     process = subprocess.run(
         line, cwd=folder, env=variables(folder), capture_output=True, timeout=120
     )
     said = process.stderr.decode()
-    assert process.returncode == FAILED and "disk/out.tsv: cannot be written" in said
+    assert process.returncode == FAILED and f"disk/{out}: cannot be written" in said
     assert process.stdout == b"full\n"
 
 
@@ -136,7 +147,8 @@ def test_a_full_disk_leaves_nothing(folder, verb):
 @pytest.mark.parametrize("term", ["xterm", "dumb", None])
 def test_every_verb_on_a_terminal(folder, verb, term):
     """Names cannot command it; only the table of the demo and the bar may."""
-    (folder / "a.fa").write_bytes(fasta(["a\x1b[31m", "b\x07", "c\x9b"], FIRST))
+    names = ["a\x1b[31m", "b\x07", "c\x9b"]
+    (folder / "a.fa").write_bytes(first_fasta(verb, names))
     own = variables(folder) | {"TERM": term or ""}
     if term is None:
         own.pop("TERM")

@@ -15,7 +15,17 @@ import tempfile
 
 import jax  # noqa: F401  (before main(), as in test_cli.py)
 import pytest
-from verb_jobs import FIRST, OTHERS, VERBS, fasta, first_fasta, has, reads, words
+from verb_jobs import (
+    FIRST,
+    OTHERS,
+    VERBS,
+    fasta,
+    first_fasta,
+    has,
+    out_file,
+    reads,
+    words,
+)
 
 from jaxalign import warmup
 from jaxalign.cli.main import main
@@ -226,7 +236,7 @@ def test_a_place_that_cannot_be_written_to(run, verb, path):
 def test_a_new_file_has_the_mode_of_the_mask_and_a_replaced_one_its_own(run, verb):
     if not (has(verb, "out") and reads(verb)):
         return
-    out = "out.a3m" if verb == "family" else "out.tsv"
+    out = out_file(verb)
     line = words(verb, ["a.fa", "b.fa"], "-o", out)
     before = os.umask(0o077)
     try:
