@@ -1,6 +1,6 @@
 """A corpus as a caller may hold it: in memory, or files that are read in blocks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from jaxalign import inputs
 from jaxalign.errors import UsageError
@@ -11,6 +11,7 @@ from jaxalign.io.encoded_database import is_database, mapped
 from jaxalign.io.source import STDIN
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.selection import in_blocks
 
 
 class Corpus:
@@ -55,7 +56,8 @@ class Corpus:
 
     def _whole_blocks(self) -> Iterator[Sequences]:
         if self._sequences is not None:
-            yield from corpus_files.cut(self._sequences)
+            sizes = corpus_files.BLOCK_RESIDUES, corpus_files.BLOCK_RECORDS
+            yield from in_blocks(self._sequences, *sizes)
             return
         alphabet = self._scoring.alphabet
         for block in corpus_files.blocks(self.files, alphabet, self._unknown):
@@ -92,3 +94,14 @@ class Corpus:
             counts = counts[0] + len(block), counts[1] + len(block.codes)
         self.substituted = replaced
         return counts
+
+    def teller(
+        self, progress: Callable[[int, int | None], object] | None, others: Sequences
+    ) -> Callable[[int], object]:
+        """Takes the cells done of other sequences with all of these, and tells of them
+        and, where the size of the corpus is known, of how many there are."""
+        if progress is None:
+            return lambda cells: None
+        known = self.known_size()
+        total = None if known is None else known[1] * len(others.codes)
+        return lambda cells: progress(cells, total)

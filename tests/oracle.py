@@ -9,6 +9,7 @@ with open >= ext >= 0. E consumes query (operation I), F consumes target (operat
 `free_ends` counts in mode "global" only: "semiglobal" frees all four, "local" none.
 """
 
+import re
 from itertools import groupby
 from typing import NamedTuple
 
@@ -189,6 +190,14 @@ def _border_walk(i, j, mode, free_ends):
 def run_lengths(ops):
     """Letters to [(op, length)]."""
     return [(op, len(list(run))) for op, run in groupby(ops)]
+
+
+def runs_of_cigar(text):
+    """CIGAR text -> uint32 runs as in BAM, length * 16 + 0, 1 or 2 for M, I or D;
+    ``=`` and ``X`` are M."""
+    code = {"M": 0, "=": 0, "X": 0, "I": 1, "D": 2}
+    runs = re.findall(r"(\d+)([MIDX=])", text)
+    return np.array([int(n) << 4 | code[op] for n, op in runs], np.uint32)
 
 
 def align(a, b, S, open, ext, mode, free_ends=NO_ENDS):

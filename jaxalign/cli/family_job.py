@@ -148,8 +148,7 @@ def _warn_of_letters(
     families: list[FamilyAlignment], database: str, messages: Messages
 ) -> None:
     count = max((x.table.info.get("substituted", 0) for x in families), default=0)
-    if count:
-        messages.warn(f"{database}: {count} unknown letters are read as X")
+    messages.warn_of_letters(database, count, "X")
 
 
 def _about(

@@ -37,6 +37,11 @@ class Messages:
         self.warnings.append(text)
         terminal.say(f"warning: {text}")
 
+    def warn_of_letters(self, path: str, count: int, wildcard: str | None) -> None:
+        """Letters of a file that the alphabet lacks, where there are any."""
+        if count:
+            self.warn(f"{path}: {count} unknown letters are read as {wildcard}")
+
 
 def pairs(
     a: str, b: str, options: Options, drawn: Pictures | None, profile: bool = False

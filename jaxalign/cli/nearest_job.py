@@ -118,11 +118,8 @@ def finish(
     files: tuple[str, ...],
 ) -> None:
     """Write and say what was found."""
-    if count := near.info["substituted"]:
-        wildcard = near.tests.alphabet.wildcard
-        job.messages.warn(
-            f"{request.corpus}: {count} unknown letters are read as {wildcard}"
-        )
+    count, wildcard = near.info["substituted"], near.tests.alphabet.wildcard
+    job.messages.warn_of_letters(request.corpus, count, wildcard)
     link_job.write_table(listed.out, near.columns(), job.verb)
     if pictures.report is not None:
         output.write_text(pictures.report, [html(near)])

@@ -141,11 +141,8 @@ def write(
 ) -> None:
     """Write what stays, and who goes; the records before ``first`` are in another
     share, and so are those behind."""
-    if count := result.info["substituted"]:
-        wildcard = result.tests.alphabet.wildcard
-        job.messages.warn(
-            f"{request.train}: {count} unknown letters are read as {wildcard}"
-        )
+    count, wildcard = result.info["substituted"], result.tests.alphabet.wildcard
+    job.messages.warn_of_letters(request.train, count, wildcard)
     alphabet = job.read.scoring.alphabet
     wanted = np.concatenate([np.zeros(first, bool), result.kept])
     pieces = fasta_records.corpus_pieces(files, alphabet, wanted)

@@ -115,9 +115,8 @@ def warn_of_letters(
     info: dict, database: str, request: Request, messages: job.Messages
 ) -> None:
     """Letters of the database that the alphabet lacks."""
-    if count := info.get("substituted"):
-        wildcard = request.scoring.alphabet.wildcard
-        messages.warn(f"{database}: {count} unknown letters are read as {wildcard}")
+    wildcard = request.scoring.alphabet.wildcard
+    messages.warn_of_letters(database, info.get("substituted", 0), wildcard)
 
 
 def check(request: Request, search: SearchRequest) -> None:

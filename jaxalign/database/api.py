@@ -14,7 +14,6 @@ from jaxalign.database import (
     hit_list,
     hit_statistics,
     hit_tables,
-    strands,
 )
 from jaxalign.database.options import (
     IndexKeywords,
@@ -127,7 +126,7 @@ def hits_of(
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
     signs = strands_of(options.strand, scoring, options.mode)
     given = inputs.sets(scoring, wanted, unknown=options.unknown)[0]
-    both = strands.laid_out(given, signs)
+    both = hit_tables.by_strands(given, signs)
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:
         blocks = read_blocks(database, scoring.alphabet, options.unknown, substituted)
@@ -141,13 +140,13 @@ def hits_of(
     blocks = blocks if sample is None else sample.watch(blocks)
     hits = hit_tables.scan(task, blocks, sequences is None, tell)
     hits.info["substituted"] = substituted[0]
-    table = strands.best(
+    table = hit_tables.best_of_strands(
         hit_tables.rows(task, hits, sequences), given, signs, options.top
     )
     if options.align_top:
         table = hit_tables.aligned(table, options)
     table = hit_statistics.added(table, hits, sample, options)
-    return strands.named(table, given, signs)
+    return hit_tables.with_strands(table, given, signs)
 
 
 @with_options(SearchOptions)

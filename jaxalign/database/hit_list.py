@@ -1,6 +1,5 @@
 """The best hits of a scan so far, and the blocks that a database comes in."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -8,6 +7,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
+from jaxalign.model.selection import in_blocks
 
 # Of the hits, or of some of them: index in the database -> (name, codes)
 Records = dict[int, tuple[str, np.ndarray]]
@@ -62,18 +62,9 @@ def blocks_of(sequences: Sequences) -> list[Sequences]:
     """Blocks of a set, as ``io.fasta_blocks`` cuts them; of a set that nobody can
     change the same ones in every call, because a GPU may have them
     (``pairs.gpu.device_sequences``)."""
+    blocks = in_blocks(sequences, BLOCK_RESIDUES, BLOCK_RECORDS)
     if sequences.codes.flags.writeable:
-        return [*_cut(sequences)]
+        return [*blocks]
     if sequences not in _known:
-        _known[sequences] = [*_cut(sequences)]
+        _known[sequences] = [*blocks]
     return _known[sequences]
-
-
-def _cut(sequences: Sequences) -> Iterator[Sequences]:
-    start, count = 0, len(sequences)
-    while start < count:
-        limit = sequences.offsets[start] + BLOCK_RESIDUES
-        stop = int(np.searchsorted(sequences.offsets, limit, side="left"))
-        stop = min(max(stop, start + 1), start + BLOCK_RECORDS, count)
-        yield sequences.between(start, stop)
-        start = stop

@@ -1,6 +1,7 @@
-"""The hits of a scan as a table, and the same with their paths."""
+"""The hits of a scan as a table, the same with their paths, and those of both strands:
+each query twice, and its best hits of both together."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -11,7 +12,8 @@ from jaxalign.database import hit_list, small_scan
 from jaxalign.database.hit_list import Hits, sequences_of
 from jaxalign.database.options import SearchOptions, pair_options
 from jaxalign.errors import JaxalignError
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.strands import MINUS, PLUS, reverse_complement
 from jaxalign.model.table import Table, join
 from jaxalign.pairs.api import pairs_table
 from jaxalign.pairs.options import PairOptions
@@ -20,17 +22,29 @@ from jaxalign.runtime.devices import host_device
 
 ROWS_CELLS = 2**27  # half a second of NumPy
 
+Strands = tuple[int, ...] | None
 
-def scan(task: Task, blocks: Iterator[Sequences], keep: bool, tell: Any) -> Hits:
-    """The best hits, by rows where the database is small."""
-    if task.implementation in (None, "rows"):
+
+def scan(
+    task: Task,
+    blocks: Iterator[Sequences],
+    keep: bool,
+    tell: Any,
+    begun: Hits | None = None,
+    watch: Callable[[Hits], object] | None = None,
+) -> Hits:
+    """The best hits, by rows where the database is small.
+
+    begun, watch : of a scan that goes on, or is to: the hits so far, and who takes them
+    """
+    if task.implementation in (None, "rows") and begun is None:
         first = list(islice(blocks, 1))
         blocks = chain(first, blocks)
         if all(small_scan.plan(task, block) is not None for block in first):
             return small_scan.scan(task, blocks, keep, tell)
     from jaxalign.database.scan import scan as scan_compiled
 
-    return scan_compiled(task, blocks, keep, tell)
+    return scan_compiled(task, blocks, keep, tell, begun, watch)
 
 
 def rows(task: Task, hits: Any, database: Sequences | None) -> Table:
@@ -102,3 +116,52 @@ def _paths(table: Table, hits: np.ndarray, options: PairOptions) -> Table:
     if (paths.columns["score"] != table.columns["score"][hits]).any():
         raise JaxalignError("a hit's path scores other than its scan: this is a bug")
     return paths
+
+
+def by_strands(queries: Sequences, strands: Strands) -> Sequences:
+    """The queries of the first strand, then those of the second."""
+    if strands in (None, (PLUS,)):
+        return queries
+    minus = reverse_complement(queries)
+    if strands == (MINUS,):
+        return minus
+    sets = queries, minus
+    parts = [sequences[k] for sequences in sets for k in range(len(sequences))]
+    return from_parts(queries.names * 2, parts, queries.alphabet)
+
+
+def best_of_strands(
+    table: Table, queries: Sequences, strands: Strands, top: int
+) -> Table:
+    """The best ``top`` rows of each query, of all its strands: by score, then by the
+    order of the database, then plus before minus."""
+    if strands is None or len(strands) == 1:
+        return table
+    strand, query = np.divmod(table.columns["query"], max(len(queries), 1))
+    order = np.lexsort(
+        (strand, table.columns["target"], -table.columns["score"], query)
+    )
+    sorted_query = query[order]
+    rank = np.arange(len(order)) - np.searchsorted(sorted_query, sorted_query)
+    return table.filter(order[rank < top])
+
+
+def with_strands(table: Table, queries: Sequences, strands: Strands) -> Table:
+    """The same rows of the queries as they were given, with a column ``strand``;
+    ``info`` says which ones were aligned.
+
+    Spans of a query count along its plus strand; operations stay those of the strand
+    that is aligned, along the target.
+    """
+    if strands is None:
+        return table
+    which, query = np.divmod(table.columns["query"], max(len(queries), 1))
+    strand = np.array(strands, np.int8)[which]
+    columns = table.columns | {"query": query.astype(np.int32), "strand": strand}
+    if "query_start" in columns:
+        m = queries.lengths[query].astype(np.int32)
+        start, end = columns["query_start"], columns["query_end"]
+        columns["query_start"] = np.where(strand == MINUS, m - end, start)
+        columns["query_end"] = np.where(strand == MINUS, m - start, end)
+    info = table.info | {"strands": strands}
+    return replace(table, columns=columns, queries=queries, info=info)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Unpack
 
@@ -24,9 +23,8 @@ from jaxalign.database.nearest_options import (
     NearestOptions,
     check,
 )
-from jaxalign.database.nearest_report import histogram
-from jaxalign.database.nearest_report import report as html
-from jaxalign.database.nearest_result import Nearest
+from jaxalign.database.nearest_result import Nearest, histogram
+from jaxalign.database.nearest_result import report as html
 from jaxalign.database.nearest_scan import NearestState
 from jaxalign.inputs import SetLike
 from jaxalign.io.checkpoint import Arrays, Checkpoint
@@ -135,7 +133,7 @@ def scanned(
     arrays: Arrays | None = None,
 ) -> NearestState:
     """The nearest of the whole corpus."""
-    tell = _teller(options, tests, source)
+    tell = source.teller(options.progress, tests)
     if options.by != "identity":
         begun = None if arrays is None else nearest_checkpoint.hits_of(arrays)
         blocks = read_ahead(source.blocks(begun[0].sequences if begun else 0))
@@ -154,17 +152,6 @@ def scanned(
 
 def _save_hits(checkpoint: Checkpoint, hits: Hits, first: Records) -> None:
     checkpoint.save(partial(nearest_checkpoint.arrays_of_hits, hits, first))
-
-
-def _teller(
-    options: NearestOptions, tests: Sequences, source: Corpus
-) -> Callable[[int], object]:
-    """Cells done, and in all where the size of the corpus is known."""
-    if (progress := options.progress) is None:
-        return lambda cells: None
-    known = source.known_size()
-    total = None if known is None else known[1] * len(tests.codes)
-    return lambda cells: progress(cells, total)
 
 
 __all__ = [

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, islice
 
 import numpy as np
 
-from jaxalign.database import small_scan
+from jaxalign.database import hit_tables
 from jaxalign.database.hit_list import Hits, Records
 from jaxalign.database.nearest_options import NearestOptions, score_options
 from jaxalign.database.nearest_scan import NONE, NearestState, no_state
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.plan import Task
 
 
 def scan(
@@ -43,7 +41,7 @@ def scan(
     task = replace(task, top=options.top)
     hits, first = begun or (None, {})
     watched = None if watch is None else lambda so_far: watch(so_far, first)
-    hits = _hits(task, _noting(blocks, first), tell, hits, watched)
+    hits = hit_tables.scan(task, _noting(blocks, first), True, tell, hits, watched)
     state = no_state(len(tests), options.top)
     width = min(hits.index.shape[1], options.top)
     state.index[:, :width] = hits.index[:, :width]
@@ -63,22 +61,3 @@ def _noting(blocks: Iterable[Sequences], first: Records) -> Iterator[Sequences]:
         if not first and len(block):
             first[0] = block.names[0], np.array(block[0])
         yield block
-
-
-def _hits(
-    task: Task,
-    blocks: Iterable[Sequences],
-    tell: Callable[[int], object],
-    begun: Hits | None,
-    watch: Callable[[Hits], object] | None,
-) -> Hits:
-    """The best hits, by rows where the corpus is small."""
-    some = iter(blocks)
-    head = list(islice(some, 1))
-    blocks = chain(head, some)
-    small = task.implementation in (None, "rows") and begun is None
-    if small and all(small_scan.plan(task, x) is not None for x in head):
-        return small_scan.scan(task, blocks, True, tell)
-    from jaxalign.database import scan
-
-    return scan.scan(task, blocks, True, tell, begun, watch)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Unpack
 
@@ -129,21 +129,10 @@ def scanned(
     """Look for what is too near in some records of a corpus; the state after each
     block."""
     size = corpus.size() if cut.column == "evalue" else (0, 0)
-    tell = _teller(cut.options, tests, corpus)
+    tell = corpus.teller(cut.options.progress, tests)
     start, stop = records
     blocks = read_ahead(corpus.blocks(start + state.sequences, stop))
     yield from purge_scan.scan(tests, blocks, cut, size, state, tell)
-
-
-def _teller(
-    options: PurgeOptions, tests: Sequences, corpus: Corpus
-) -> Callable[[int], object]:
-    """Cells done, and in all where the size of the corpus is known."""
-    if (progress := options.progress) is None:
-        return lambda cells: None
-    known = corpus.known_size()
-    total = None if known is None else known[1] * len(tests.codes)
-    return lambda cells: progress(cells, total)
 
 
 __all__ = [

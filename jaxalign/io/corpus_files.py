@@ -8,14 +8,13 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
-
 from jaxalign.errors import InputError
 from jaxalign.io import fasta_blocks
 from jaxalign.io.encoded_database import SUFFIX, is_database, mapped
 from jaxalign.io.name_hashes import NameHashes
 from jaxalign.io.source import STDIN, label
 from jaxalign.model.alphabet import Alphabet, Sequences
+from jaxalign.model.selection import in_blocks
 
 FASTA_ENDS = (".fasta", ".fa", ".faa", ".fas", ".fna", ".ffn")
 PACKED_ENDS = ("", ".gz", ".bz2", ".xz", ".zst")
@@ -96,23 +95,10 @@ def blocks(
 
 def _of_file(path, alphabet, unknown, residues, records):
     if is_database(path):
-        for block in cut(mapped(path, alphabet), residues, records):
+        for block in in_blocks(mapped(path, alphabet), residues, records):
             yield block, 0
     else:
         yield from fasta_blocks.read_blocks(path, alphabet, unknown, residues, records)
-
-
-def cut(
-    sequences: Sequences, residues: int = BLOCK_RESIDUES, records: int = BLOCK_RECORDS
-) -> Iterator[Sequences]:
-    """Blocks of a set in memory, or of one that is mapped; nothing is copied."""
-    start, count = 0, len(sequences)
-    while start < count:
-        limit = sequences.offsets[start] + residues
-        stop = int(np.searchsorted(sequences.offsets, limit, side="left"))
-        stop = min(max(stop, start + 1), start + records, count)
-        yield sequences.between(start, stop)
-        start = stop
 
 
 def _refuse_repeated(path: str, block: Sequences, known: NameHashes) -> None:

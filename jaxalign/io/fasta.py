@@ -129,13 +129,12 @@ def raw_records(
     names: Sequence[str],
     parts: Sequence[bytes],
     buffer: bytes | None,
-    before: int = 0,
 ) -> RawRecords:
     """Names and letters of some records as one flat text."""
     offsets = np.zeros(len(names) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
     flat = np.frombuffer(b"".join(parts), np.uint8)
-    return RawRecords(source, tuple(names), flat, offsets, buffer, before)
+    return RawRecords(source, tuple(names), flat, offsets, buffer)
 
 
 def encode(raw: RawRecords, alphabet: Alphabet, unknown: str = "error") -> Sequences:

@@ -123,12 +123,3 @@ def _digits(values: np.ndarray):
     """Decimal digits of each number; 0 has none."""
     powers = (10**k for k in range(len(str(int(values.max(initial=0))))))
     return sum(((values >= power).astype(np.int64) for power in powers), np.int64(0))
-
-
-def parse_cigar(text: str) -> np.ndarray:
-    """CIGAR text -> run-length operations (``=`` and ``X`` become M)."""
-    import re
-
-    runs = re.findall(r"(\d+)([MIDX=])", text)
-    code = {"M": M, "=": M, "X": M, "I": I, "D": D}
-    return np.array([int(n) << 4 | code[op] for n, op in runs], np.uint32)

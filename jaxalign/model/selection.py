@@ -118,3 +118,15 @@ def stacked(sequences, index, beyond: int = 0) -> np.ndarray:
     place = np.repeat(begin - (np.cumsum(length) - length), length)
     codes[inside] = sequences.codes[place + np.arange(len(place))]
     return codes
+
+
+def in_blocks(sequences: Sequences, residues: int, records: int) -> Iterator[Sequences]:
+    """Blocks of a set; each ends with the record that reaches either number, and
+    nothing is copied."""
+    start, count = 0, len(sequences)
+    while start < count:
+        limit = sequences.offsets[start] + residues
+        stop = int(np.searchsorted(sequences.offsets, limit, side="left"))
+        stop = min(max(stop, start + 1), start + records, count)
+        yield sequences.between(start, stop)
+        start = stop

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import oracle
 import pytest
 
 from jaxalign.errors import UsageError
@@ -16,7 +17,6 @@ from jaxalign.io.formats import FORMATS, SUFFIXES, resolve_format, write
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.names import read_back
-from jaxalign.model.operations import parse_cigar
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.model.table import Table
 from jaxalign.model.triple import TripleAlignment
@@ -44,7 +44,7 @@ def aligned(row, mode, scoring):
     q, t, i, j, cigar = row
     spans = (i, i + consumed(cigar, "MI"), j, j + consumed(cigar, "MD"))
     names, texts = zip(QUERIES[q], TARGETS[t], strict=True)
-    runs = parse_cigar(cigar)
+    runs = oracle.runs_of_cigar(cigar)
     bare = Alignment(*texts, 0, *spans, runs, scoring, mode, frozenset(), *names)
     return replace(bare, score=bare.rescore())
 
@@ -372,7 +372,7 @@ def test_pair_breaks_lines_at_50_and_counts_on(capsys):
         columns=columns,
         queries=long,
         targets=short,
-        operations=parse_cigar("60M60I"),
+        operations=oracle.runs_of_cigar("60M60I"),
         operation_offsets=np.array([0, 2]),
     )
     rows = [r for r in text_of(capsys, table, "pair").splitlines() if r[:1] not in "#"]

@@ -53,8 +53,6 @@ def claims(Score):
     return {
         "pack": (directions.pack, [of(UInt8, "R N")], of(UInt32, "R//8 N")),
         "unpack": (directions.unpack, [of(UInt32, "W N")], of(UInt8, "8*W N")),
-        "join_bytes": (
-            directions.join_bytes, [of(UInt8, "V N")], of(UInt32, "V//4 N")),
         "padded_scores": (
             profile.padded_scores, [matrix, score, score], of(Score, "A+1 A+1")),
         "database_profile": (

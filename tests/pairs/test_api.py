@@ -23,7 +23,6 @@ from jaxalign import InputError, Scoring, UsageError
 from jaxalign.model import bounds
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.identity import BY_PATH, IDENTITIES
-from jaxalign.model.operations import parse_cigar
 from jaxalign.pairs import api
 
 SKEW = Scoring(("ACDWX", np.arange(25).reshape(5, 5) % 7 - 3), 4, 2)
@@ -464,7 +463,7 @@ def test_cigars():
     assert one.cigar() == "4M2I3M" and one.cigar(eqx=True) == "4=2I1=1X1="
     assert (one.gaps, one.gap_openings, one.columns) == (2, 1, 9)
     assert one.rows() == ("WWWWCCAWW", "WWWW--AXW")
-    assert parse_cigar(one.cigar()).tolist() == one.operations.tolist()
+    assert oracle.runs_of_cigar(one.cigar()).tolist() == one.operations.tolist()
     local = jaxalign.align("CCCWWWW", "WWDWWCC", scoring, mode="local")
     assert (local.cigar(), local.query_start, local.target_start) == ("2M1D2M", 3, 0)
     assert local.cigar(eqx=True) == "2=1D2="

@@ -205,6 +205,11 @@ def test_parts_are_the_whole(whole, include_self):
     same_tables(join([table for _, table in found], {}), want)
 
 
+def computed_tasks(task, some):
+    """The tasks that compute the rows of some parts."""
+    return [x for part in some for x in query_ranges.tasks_of(task, part, 0)[1]]
+
+
 def test_small_parts_share_their_programs():
     """As few compilations as the whole."""
     rng = np.random.default_rng(0)
@@ -220,9 +225,7 @@ def test_small_parts_share_their_programs():
 
     for rows in (60, 1000):
         some = query_ranges.cut_of(task, rows)
-        computed = (
-            one for _, _, own in query_ranges.iterate(task, some, 0) for one in own
-        )
+        computed = computed_tasks(task, some)
         assert len(set().union(*map(shapes, computed))) <= len(shapes(task))
 
 
@@ -245,7 +248,7 @@ def test_parts_of_a_gpu_share_their_programs():
 
     some = query_ranges.cut_of(task, 2**20)
     some = some[::4] + some[-1:]
-    computed = [one for _, _, own in query_ranges.iterate(task, some, 0) for one in own]
+    computed = computed_tasks(task, some)
     assert len(set().union(*map(shapes, computed))) <= len(shapes(task)) + 1
     assert len({arrays(one) for one in computed}) == 1
 

@@ -28,7 +28,6 @@ from jaxalign.pairs.dp.sweep.lane_fill import Block
 LANES, ROWS, SIZE, LETTERS = 16, 80, 80, 24
 WILDCARD = 22
 DTYPES = ("int16", "int32", "int64")
-join_bytes = jax.jit(directions.join_bytes)
 # All scores and costs times this: values that the next narrower dtype cannot hold.
 FACTOR = {"int16": 1, "int32": 2**14, "int64": 2**40}
 
@@ -115,10 +114,16 @@ def swept(queries, targets, problem, local, shared, tie, **static):
     kept = np.asarray(backtrack)[: ROWS // 2 * columns * lanes]
     wide = np.zeros((ROWS // 2, len(block.codes), lanes), np.uint8)  # one program
     wide[:, :columns] = kept.reshape(-1, columns, lanes)
-    words = np.asarray(join_bytes(wide))
+    words = joined_bytes(wide)
     places = zip(m, block.first, block.length, block.lane, strict=True)
     own = [words[: -(-k // 8), first : first + n, lane] for k, first, n, lane in places]
     return jax.tree.map(np.asarray, result), own
+
+
+def joined_bytes(pairs):
+    """(4 * w, ...) uint8, two cells each -> (w, ...) uint32 words."""
+    first, second, third, last = (pairs[k::4].astype(np.uint32) for k in range(4))
+    return first << 24 | second << 16 | third << 8 | last
 
 
 def own_nibbles(words, m):
@@ -411,13 +416,6 @@ def test_pack_and_unpack_are_inverses():
     assert f"{int(words[1, 2]):08x}" == text  # row 0 of a group is the highest
     again = directions.pack(directions.unpack(words))
     np.testing.assert_array_equal(again, words)
-
-
-def test_join_bytes_makes_words():
-    rng = np.random.default_rng(4)
-    nibbles = rng.integers(0, 16, (16, 5)).astype(np.uint8)
-    words = directions.join_bytes(jnp.asarray(nibbles[0::2] << 4 | nibbles[1::2]))
-    np.testing.assert_array_equal(words, directions.pack(jnp.asarray(nibbles)))
 
 
 @pytest.mark.parametrize("gap", GAPS)

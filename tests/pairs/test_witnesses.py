@@ -18,7 +18,6 @@ from cases import END_SETS, operations
 import jaxalign
 from jaxalign import Scoring
 from jaxalign.io import fasta
-from jaxalign.model.operations import parse_cigar
 from jaxalign.model.scoring import FREE_ENDS
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -92,7 +91,7 @@ def parasail_aligner(scoring, mode, free):
         found = trace(query, target, *costs)
         assert found.score == fill(query, target, *costs).score
         start = found.cigar.beg_query, found.cigar.beg_ref
-        ops = operations(parse_cigar(found.cigar.decode.decode()))
+        ops = operations(oracle.runs_of_cigar(found.cigar.decode.decode()))
         # Where a local alignment begins in row 0 or column 0, what stands before it in
         # the other sequence is written as a gap.
         if mode == "local" and ops and ops[0][0] != "M":
@@ -404,6 +403,8 @@ def test_parasail_counts_no_gap_before_the_first_pair_of_a_global_alignment():
     for query, target, columns in (("A", "WA", 1), ("A", "AW", 2), ("WA", "A", 1)):
         pair = query, target, 11, 1, parasail.blosum62
         assert parasail.nw_stats_scan_16(*pair).length == columns
-        ops = parse_cigar(parasail.nw_trace_scan_16(*pair).cigar.decode.decode())
+        ops = oracle.runs_of_cigar(
+            parasail.nw_trace_scan_16(*pair).cigar.decode.decode()
+        )
         assert len(operations(ops)) == 2
         assert jaxalign.align(query, target).columns == 2

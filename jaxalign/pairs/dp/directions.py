@@ -55,12 +55,6 @@ def unpack(words):
     return nibbles.astype(jnp.uint8).reshape(8 * rows, columns)
 
 
-def join_bytes(pairs):
-    """(4 * w, ...) uint8, two cells each -> (w, ...) uint32 words."""
-    first, second, third, last = (pairs[k::4].astype(jnp.uint32) for k in range(4))
-    return (first << 24) | (second << 16) | (third << 8) | last
-
-
 def split(nibbles):
     """Nibbles -> the four boolean matrices, as a dict (for eyes, not for speed)."""
     names = ("b_left", "b_up", "c_up", "c_left")

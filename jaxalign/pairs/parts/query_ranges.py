@@ -5,7 +5,6 @@ two sets, as of a search, it is some queries against all targets. Parts depend o
 lengths alone, not on the machine: a run may go on elsewhere.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -216,9 +215,3 @@ def reserved_bytes(task: Task, parts: list[Part], count: int) -> int:
     """Bytes of the ``count`` largest parts, all rows kept."""
     rows = sorted((part.stop - part.start for part in parts), reverse=True)
     return sum(rows[:count]) * COLUMN_BYTES[task.output]
-
-
-def iterate(task: Task, parts: list[Part], reserved: int) -> Iterator[tuple]:
-    """(part, task of its rows, tasks that compute them), one after the other."""
-    for part in parts:
-        yield part, *tasks_of(task, part, reserved)
