@@ -89,7 +89,8 @@ def multiplied(similarity):
 
 
 def payable(gap: Gap, rules: ModeRules) -> Gap:
-    """Costs that are finite, and large beyond the lengths."""
+    """Costs that are finite, and large beyond the lengths. Gaps beside an empty sequence
+    have the costs of its first row or column, which is padding."""
 
     def side(cost, axis):
         inside = jnp.bool_(True)
@@ -97,7 +98,7 @@ def payable(gap: Gap, rules: ModeRules) -> Gap:
             if cost.ndim == 2 or (cost.ndim == 1 and place == axis):
                 at = 0 if cost.ndim == 1 else place
                 index = lax.broadcasted_iota(jnp.int32, cost.shape, at)
-                inside &= index < length
+                inside &= index < (length if place == axis else jnp.maximum(length, 1))
         return jnp.where(inside, jnp.minimum(cost, COSTLY), COSTLY)
 
     return Gap(side(gap.e, 0), side(gap.f, 1))
