@@ -2,7 +2,8 @@
 without a compiler.
 
 Words of all pairs of some queries and some targets lie side by side, and a step reads
-one letter of every query. Of U = V & M the rest of V is V - U, which is V ^ U.
+one letter of every query. Of U = V & M the rest of V is V - U, which is V ^ U. Where a
+sequence is long, V is one integer of Python.
 """
 
 import numpy as np
@@ -11,6 +12,9 @@ from jaxalign.model.selection import stacked
 
 WORD_BITS = 64
 STEP_PAIRS = 2**14  # of which a word is read at once: five such arrays stay in a cache
+# Of a sequence: a longer one has more words than it is worth calling NumPy for, once
+# for each word and letter, and its pairs are counted one after the other
+MAX_LETTERS = 4096
 _SHIFT = np.uint64(WORD_BITS - 1)
 
 
@@ -93,6 +97,22 @@ def lcs_block(queries, some, targets, which, alphabet) -> np.ndarray:
     -------
     int32 (queries, targets)
     """
+    some, which = np.asarray(some), np.asarray(which)
+    counts = np.zeros((len(some), len(which)), np.int32)
+    long = [x.lengths[y] > MAX_LETTERS for x, y in ((queries, some), (targets, which))]
+    pairs = np.nonzero(long[0][:, None] | long[1][None])
+    if len(pairs[0]):
+        few = some[pairs[0]], which[pairs[1]]
+        counts[pairs] = lcs_of_long(queries, few[0], targets, few[1], alphabet)
+    short = some[~long[0]], which[~long[1]]
+    if len(short[0]) and len(short[1]):
+        rest = _short_block(queries, short[0], targets, short[1], alphabet)
+        counts[np.ix_(~long[0], ~long[1])] = rest
+    return counts
+
+
+def _short_block(queries, some, targets, which, alphabet) -> np.ndarray:
+    """``lcs_block`` of sequences none of which is long."""
     codes = stacked(targets, which, alphabet.size)
     match = match_words(codes, alphabet.size, alphabet.wildcard_code)
     step = max(STEP_PAIRS // max(len(which), 1), 1)
@@ -101,3 +121,44 @@ def lcs_block(queries, some, targets, which, alphabet) -> np.ndarray:
         few = some[at : at + step]
         blocks.append(lcs(stacked(queries, few), queries.lengths[few], match))
     return np.concatenate(blocks)
+
+
+def lcs_of_long(queries, i, targets, j, alphabet) -> np.ndarray:
+    """LCS of pairs (i[k], j[k]), one after the other: V of the longer sequence is one
+    integer of Python, of as many bits, and the letters are those of the shorter one.
+
+    Returns
+    -------
+    int32 (pairs,)
+    """
+    wildcard, known = alphabet.wildcard_code, {}
+
+    def columns_of(side, sequences, index) -> list[int]:
+        """For each letter the places that hold it, as bits."""
+        if (side, index) not in known:
+            codes = sequences[index]
+            known[side, index] = [
+                0 if letter == wildcard else _bits(codes == letter)
+                for letter in range(alphabet.size)
+            ]
+        return known[side, index]
+
+    def of_pair(i: int, j: int) -> int:
+        a, b = (0, queries, i), (1, targets, j)
+        if len(queries[i]) > len(targets[j]):
+            a, b = b, a
+        columns, length = columns_of(*b), len(b[1][b[2]])
+        every = (1 << length) - 1
+        v = every
+        for letter in a[1][a[2]].tolist():
+            u = v & columns[letter]
+            v = ((v + u) | (v ^ u)) & every
+        return length - v.bit_count()
+
+    pairs = zip(i.tolist(), j.tolist(), strict=True)
+    return np.fromiter((of_pair(*pair) for pair in pairs), np.int32, len(i))
+
+
+def _bits(flags: np.ndarray) -> int:
+    """Bit k of an integer is flag k."""
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")

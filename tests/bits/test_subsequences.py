@@ -93,6 +93,19 @@ def test_targets_of_several_groups_of_words():
     assert of_blocks(queries, targets).tolist() == want
 
 
+@pytest.mark.parametrize("most", [0, 60, 100, 300])
+def test_long_sequences_pair_by_pair(most, monkeypatch):
+    """Of either side, all or none; what is short is counted together, as ever."""
+    monkeypatch.setattr(lcs_rows, "MAX_LETTERS", most)
+    rng = np.random.default_rng(10)
+    queries, targets = (
+        ["".join(rng.choice(list("ACDX"), n)) for n in sizes]
+        for sizes in ((150, 101, 100, 61, 0, 7), (70, 300, 1, 0, 99, 130, 64))
+    )
+    want = [[by_table(a, b, "X") for b in targets] for a in queries]
+    assert of_blocks(queries, targets).tolist() == want
+
+
 def test_more_queries_and_targets_than_a_call_takes():
     texts = some_texts(3, lcs_windows.QUERY_SLOTS + 60, 40)
     want = [[lcs_by_words(a, b, "X") for b in texts[:150]] for a in texts]
