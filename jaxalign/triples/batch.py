@@ -3,6 +3,7 @@ shape."""
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +14,8 @@ from jaxalign.runtime.programs import program
 from jaxalign.triples import engine, gpu
 from jaxalign.triples.dp import choice_walk, planes
 from jaxalign.triples.dp.boxes import Box, FillOutputs, TripleScoring
-from jaxalign.triples.dp.recurrence import backwards
-from jaxalign.triples.engine import EMPTY_REGION, Region, Triple
-from jaxalign.triples.result import ScoredPath
+from jaxalign.triples.dp.recurrence import Model, backwards
+from jaxalign.triples.result import EMPTY_REGION, Region, ScoredPath, Triple
 from jaxalign.triples.tracebacks import stored_box
 
 MAX_TRIPLES = 256  # of one batch
@@ -57,7 +57,7 @@ def align(triples: list[Triple], paths: bool) -> list[ScoredPath]:
         return _trace_back(triples, regions, paths)
 
 
-def _align_locally(triples, regions, paths):
+def _align_locally(triples: list[Triple], regions: list[Region], paths: bool):
     """The ends by one sweep, the starts by one back; then the cells between them."""
     ends = _best_cells(triples, regions)
     if not paths:
@@ -74,7 +74,7 @@ def _align_locally(triples, regions, paths):
     return _trace_back(inner, cores, paths)
 
 
-def _best_cells(triples, regions, reverse=False):
+def _best_cells(triples: list[Triple], regions: list[Region], reverse: bool = False):
     outputs = engine.best_outputs(triples[0], reverse)
     filled = _sweep(triples, regions, reverse, **outputs)
     best, best_w = np.asarray(filled.best), np.asarray(filled.best_w)
@@ -82,7 +82,7 @@ def _best_cells(triples, regions, reverse=False):
     return [engine.greatest_cell(*each, reverse) for each in pairs]
 
 
-def _trace_back(triples, regions, paths):
+def _trace_back(triples: list[Triple], regions: list[Region], paths: bool):
     if triples[0].kernels:
         for triple, region in zip(triples, regions, strict=True):
             triple.tally.add(region.cells)
@@ -104,7 +104,9 @@ def _trace_back(triples, regions, paths):
     return [ScoredPath(ends[n][0], regions[n], columns[n]) for n in range(count)]
 
 
-def _sweep(triples, regions, reverse=False, **outputs):
+def _sweep(
+    triples: list[Triple], regions: list[Region], reverse: bool = False, **outputs: Any
+):
     """Fill a region of each triple; the batch is padded to a power of two."""
     shapes = [engine.shape_of(region) for region in regions]
     shape = tuple(max(sizes) for sizes in zip(*shapes, strict=True))
@@ -118,26 +120,28 @@ def _sweep(triples, regions, reverse=False, **outputs):
     box = Box._make(map(np.stack, zip(*(box for box, _ in problems), strict=True)))
     costs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(c for _, c in problems))
     model = triples[0].model
-    outputs = FillOutputs(free=triples[0].mode == "semiglobal", **outputs)
+    static = FillOutputs(free=triples[0].mode == "semiglobal", **outputs)
     stop = int(box.size.sum(axis=1).max())
-    return fills(backwards(model) if reverse else model, outputs, box, costs, stop)
+    return fills(backwards(model) if reverse else model, static, box, costs, stop)
 
 
 @program(("model", "outputs"))
-def fills(model, outputs, box: Box, costs: TripleScoring, stop):
+def fills(
+    model: Model, outputs: FillOutputs, box: Box, costs: TripleScoring, stop: jax.Array
+):
     """``planes.fill`` of every box of a batch."""
 
-    def one(box, costs):
+    def one(box: Box, costs: TripleScoring):
         return planes.fill(model, outputs, box, costs, None, stop)
 
     return jax.vmap(one)(box, costs)
 
 
 @program(("model", "longest"))
-def walks(model, choices, begin, longest):
+def walks(model: Model, choices: jax.Array, begin: jax.Array, longest: int):
     """The path through every box of a batch."""
 
-    def one(choices, begin):
+    def one(choices: jax.Array, begin: jax.Array):
         choice_at = partial(planes.choice_at, model, choices)
         return choice_walk.walk(model, choice_at, begin, longest)
 

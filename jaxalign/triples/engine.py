@@ -5,128 +5,32 @@ Inside, the sequences are ordered by length, the longest last: planes lie over
 the two shortest, and ties depend on that order, not on the caller's.
 """
 
-import time
-from collections.abc import Callable
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from math import prod
+from collections.abc import Iterable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.affine import Gaps, neg_inf
+from jaxalign.affine import neg_inf
 from jaxalign.runtime.programs import program
 from jaxalign.triples import gpu
 from jaxalign.triples.dp import layers, planes
-from jaxalign.triples.dp.boxes import Box, FillOutputs, FillProblem, TripleScoring
-from jaxalign.triples.dp.recurrence import Model, backwards, matrices_in
+from jaxalign.triples.dp.boxes import (
+    Box,
+    Carry,
+    FillOutputs,
+    FillProblem,
+    TripleScoring,
+)
+from jaxalign.triples.dp.recurrence import Model, backwards
+from jaxalign.triples.result import EMPTY_REGION, Region, Tally, Triple, whole
 
 FILLS = {"sloped": planes, "layered": layers}
 NO_FREE_END = -9  # an index that no cell has
 # A fill whose progress is watched goes in so many pieces, or in pieces of so many cells
 # where that makes fewer.
 MIN_PIECE_CELLS, MAX_PIECES = 2**22, 50
-
-
-@dataclass(eq=False)
-class Tally:
-    """Cells and seconds of a triple while it is computed, of all orders of its axes.
-
-    ``face_bytes`` are those of the chunks, ``listener`` hears the cells so far.
-    """
-
-    cells: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)
-    face_bytes: dict[str, int] = field(default_factory=dict)
-    listener: Callable[[int], object] | None = None
-
-    def add(self, cells: int) -> None:
-        """Count the cells of a fill, and tell the listener."""
-        self.cells += cells
-        if self.listener:
-            self.listener(self.cells)
-
-    @contextmanager
-    def timed(self, phase: str):
-        """Add the seconds of a block to those of a phase."""
-        began = time.perf_counter()
-        yield
-        seconds = time.perf_counter() - began
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
-
-
-@dataclass(frozen=True, eq=False)
-class Triple:
-    """A triple in an order of its axes; ``order[n]`` is the caller's number of axis n.
-
-    ``matrices`` are the scores (A, A) of the pairs ab, ac, bc of this order, ``cost``
-    the scaled (open, extend). ``kernels`` is ``kernels_pallas.triples.api`` where it
-    does the work, else None. Only ``tally`` changes.
-    """
-
-    codes: tuple
-    order: tuple
-    matrices: tuple
-    cost: tuple
-    dtype: str
-    model: Model
-    mode: str
-    schedule: str
-    kernels: Any = None
-    tally: Tally = field(default_factory=Tally)
-
-    @cached_property
-    def lengths(self):
-        a, b, c = self.codes
-        return len(a), len(b), len(c)
-
-    def reordered(self, order) -> "Triple":
-        """The same triple with axis n taken from axis ``order[n]``."""
-        return replace(
-            self,
-            codes=tuple(self.codes[n] for n in order),
-            order=tuple(self.order[n] for n in order),
-            matrices=matrices_in(order, self.matrices),
-        )
-
-    @property
-    def scoring(self) -> TripleScoring:
-        """Scores and costs as arrays of the score dtype."""
-        gaps = Gaps._make(jnp.asarray(cost, self.dtype) for cost in self.cost)
-        ab, ac, bc = (jnp.asarray(m, self.dtype) for m in self.matrices)
-        return TripleScoring(ab, ac, bc, gaps)
-
-
-@dataclass(frozen=True)
-class Region:
-    """The cells from ``low`` to ``high``, both included, of a triple's table, entered
-    in state ``start`` and left in state ``end`` (None: any)."""
-
-    low: tuple
-    high: tuple
-    start: int = 0
-    end: int | None = None
-
-    @property
-    def cells(self) -> int:
-        return prod(n + 1 for n in self.extent)
-
-    @cached_property
-    def extent(self):
-        """Residues of each axis that the region consumes."""
-        (a, b, c), (to_a, to_b, to_c) = self.low, self.high
-        return to_a - a, to_b - b, to_c - c
-
-
-EMPTY_REGION = Region((0, 0, 0), (0, 0, 0))
-
-
-def whole(triple: Triple) -> Region:
-    """All cells of a triple's table."""
-    return Region((0, 0, 0), triple.lengths)
 
 
 def padded_length(count: int) -> int:
@@ -142,7 +46,13 @@ def shape_of(region: Region) -> tuple[int, int, int]:
     return u, v, w
 
 
-def box_of(triple: Triple, region: Region, seed, shape=None, reverse=False) -> Box:
+def box_of(
+    triple: Triple,
+    region: Region,
+    seed: np.ndarray,
+    shape: tuple[int, ...] | None = None,
+    reverse: bool = False,
+) -> Box:
     """A region as a box; reversed, cell (1, 1, 1) is ``region.high``."""
     shape = shape or shape_of(region)
     letters, free = [], []
@@ -159,7 +69,7 @@ def box_of(triple: Triple, region: Region, seed, shape=None, reverse=False) -> B
     return Box(a, b, c, seed, size, np.array(free, np.int32))
 
 
-def seed_of(triple: Triple, states) -> np.ndarray:
+def seed_of(triple: Triple, states: Iterable[int] | None) -> np.ndarray:
     """0 in some states (None: in all of them), minus infinity elsewhere."""
     minus = neg_inf(jnp.dtype(triple.dtype))
     seed = np.full(triple.model.states, minus, triple.dtype)
@@ -168,29 +78,49 @@ def seed_of(triple: Triple, states) -> np.ndarray:
 
 
 @program(("schedule", "model", "outputs"))
-def fill(schedule, model, outputs, box, costs):
+def fill(
+    schedule: str, model: Model, outputs: FillOutputs, box: Box, costs: TripleScoring
+):
     """``fill`` of the planes or layers, compiled for each shape; so are the next three,
     the same fill in pieces."""
     return FILLS[schedule].fill(model, outputs, box, costs, None)
 
 
 @program(("schedule", "model", "outputs"))
-def begin(schedule, model, outputs, box, costs):
+def begin(
+    schedule: str, model: Model, outputs: FillOutputs, box: Box, costs: TripleScoring
+):
     return FILLS[schedule].begin(FillProblem(model, outputs, box, costs))
 
 
 @program(("schedule", "model", "outputs"), donate_argnames="state")
-def advance(schedule, model, outputs, box, costs, state, first, last):
+def advance(
+    schedule: str,
+    model: Model,
+    outputs: FillOutputs,
+    box: Box,
+    costs: TripleScoring,
+    state: Carry,
+    first: jax.Array,
+    last: jax.Array,
+):
     problem = FillProblem(model, outputs, box, costs)
     return FILLS[schedule].advance(problem, state, first, last)
 
 
 @program(("schedule", "model", "outputs"))
-def finish(schedule, model, outputs, box, costs, state):
+def finish(
+    schedule: str,
+    model: Model,
+    outputs: FillOutputs,
+    box: Box,
+    costs: TripleScoring,
+    state: Carry,
+):
     return FILLS[schedule].finish(FillProblem(model, outputs, box, costs), state)
 
 
-def sweep(triple: Triple, region: Region, reverse=False, **outputs):
+def sweep(triple: Triple, region: Region, reverse: bool = False, **outputs: Any):
     """Fill a region, forwards from its start or backwards from its end."""
     if triple.kernels and any(region.extent) and outputs.get("layer"):
         triple.tally.add(region.cells)
@@ -198,9 +128,9 @@ def sweep(triple: Triple, region: Region, reverse=False, **outputs):
     states = (region.end,) if region.end is not None else None
     seed = seed_of(triple, states if reverse else (region.start,))
     box = box_of(triple, region, seed, reverse=reverse)
-    outputs = FillOutputs(free=triple.mode == "semiglobal", **outputs)
+    static = FillOutputs(free=triple.mode == "semiglobal", **outputs)
     model = backwards(triple.model) if reverse else triple.model
-    problem = triple.schedule, model, outputs, box, triple.scoring
+    problem = triple.schedule, model, static, box, triple.scoring
     pieces = min(MAX_PIECES, region.cells // MIN_PIECE_CELLS)
     if not triple.tally.listener or pieces < 2:
         triple.tally.add(region.cells)
@@ -208,7 +138,12 @@ def sweep(triple: Triple, region: Region, reverse=False, **outputs):
     return _fill_in_pieces(triple.tally, region.cells, pieces, problem)
 
 
-def _fill_in_pieces(tally: Tally, cells: int, pieces: int, problem):
+def _fill_in_pieces(
+    tally: Tally,
+    cells: int,
+    pieces: int,
+    problem: tuple[str, Model, FillOutputs, Box, TripleScoring],
+):
     """A fill that tells how far it is, and can be interrupted, after each piece."""
     fills, size = FILLS[problem[0]], problem[3].size
     last = fills.last_step(size)
@@ -223,7 +158,7 @@ def _fill_in_pieces(tally: Tally, cells: int, pieces: int, problem):
     return finish(*problem, state)
 
 
-def best_end(region: Region, end) -> tuple[int, int]:
+def best_end(region: Region, end: np.ndarray | jax.Array) -> tuple[int, int]:
     """(score, state) at the end of a region from H of its states there."""
     end = np.asarray(end)
     state = int(end.argmax()) if region.end is None else region.end
@@ -238,10 +173,12 @@ def score(triple: Triple, region: Region) -> int:
     return best_end(region, sweep(triple, region).end)[0]
 
 
-def best_cell(triple: Triple, region: Region, reverse=False):
+def best_cell(triple: Triple, region: Region, reverse: bool = False):
     """(score, cell) of the best local end, or going back the best local start."""
     filled = sweep(triple, region, reverse, **best_outputs(triple, reverse))
-    return greatest_cell(region, filled.best, filled.best_w, reverse)
+    best, best_w = filled.best, filled.best_w
+    assert best is not None and best_w is not None  # for pyright: best_outputs
+    return greatest_cell(region, best, best_w, reverse)
 
 
 def best_outputs(triple: Triple, reverse: bool) -> dict:
@@ -250,7 +187,12 @@ def best_outputs(triple: Triple, reverse: bool) -> dict:
     return {"local": not reverse, "best": states}
 
 
-def greatest_cell(region: Region, best, best_w, reverse):
+def greatest_cell(
+    region: Region,
+    best: np.ndarray | jax.Array,
+    best_w: np.ndarray | jax.Array,
+    reverse: bool,
+):
     """(score, cell of the table) of the greatest ``best`` within a region."""
     rows, columns, _ = (extent + 2 for extent in region.extent)
     inside = np.asarray(best)[1:rows, 1:columns]

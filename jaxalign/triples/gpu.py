@@ -4,7 +4,9 @@
 ``refusal`` names the triples that they do not take.
 """
 
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +17,16 @@ from jaxalign.errors import CertificateError, UsageError
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.programs import program
 from jaxalign.triples.dp.boxes import BoxFill
-from jaxalign.triples.result import letters_of, scores_of
+from jaxalign.triples.dp.recurrence import COLUMN_ORDER, SEQUENCE_PAIRS
+from jaxalign.triples.result import Region, Triple, gapped_rows, joined, letters_of
 
+RESIDUES_OF_COLUMN = (np.arange(8)[:, None] >> np.array([2, 1, 0])) & 1  # (8, 3)
 MEMORY_SHARE = 0.8  # of the device memory that JAX may have
 COARSE_UP_TO_CELLS = 512  # of an axis: up to it shapes are few
 MAX_MOVE_DIFFERENCE = 1024  # between two moves into a cell, for a walk to be tried
 
 
-def refusal(triple, kernels, named: bool, paths: bool) -> str | None:
+def refusal(triple: Triple, kernels: Any, named: bool, paths: bool) -> str | None:
     """Why the kernels do not take a triple, or None; what refuses one refuses a longer
     one of the same costs.
 
@@ -41,7 +45,7 @@ def refusal(triple, kernels, named: bool, paths: bool) -> str | None:
     return why
 
 
-def _beyond_kernels(triple, kernels) -> str | None:
+def _beyond_kernels(triple: Triple, kernels: Any) -> str | None:
     """The property of a triple that the kernels do not know, or None."""
     largest = int(max(np.abs(matrix).max(initial=0) for matrix in triple.matrices))
     if triple.model.name not in kernels.RULES:
@@ -57,7 +61,7 @@ def _beyond_kernels(triple, kernels) -> str | None:
     return None
 
 
-def _paths_are_tried(triple, kernels) -> bool:
+def _paths_are_tried(triple: Triple, kernels: Any) -> bool:
     """Whether moves into a cell differ by little enough for the kernels' walks."""
     matrices = np.stack(triple.matrices)
     return kernels.spread(matrices, *triple.cost) < MAX_MOVE_DIFFERENCE
@@ -70,21 +74,21 @@ def budget() -> int:
     return int(MEMORY_SHARE * free)
 
 
-def layer(triple, region, reverse=False) -> BoxFill:
+def layer(triple: Triple, region: Region, reverse: bool = False) -> BoxFill:
     """``triples.engine.sweep`` of the last layer, forwards or backwards."""
     answer = triple.kernels.solve(*launch([triple], [region], False, reverse))
     return _frame(answer.ends, answer.layer)
 
 
 @program()
-def _frame(ends, layer) -> BoxFill:
+def _frame(ends: jax.Array, layer: jax.Array) -> BoxFill:
     """The first triple; cell (0, 0) of a layer of the kernels is (1, 1) of a box."""
     around = (0, 0), (1, 1), (1, 1)
     inner = jnp.pad(layer[0], around, constant_values=neg_inf(jnp.int32))
     return BoxFill(ends[0], layer=inner)
 
 
-def solve(triples, regions, paths):
+def solve(triples: list[Triple], regions: list[Region], paths: bool):
     """[(score, columns or None)] of regions of triples of one model, cost and matrices.
 
     Raises
@@ -111,14 +115,20 @@ def solve(triples, regions, paths):
     return out
 
 
-def _end_scores(ends, regions):
+def _end_scores(ends: np.ndarray, regions: list[Region]):
     """The score in the state in which each region ends."""
     best = ends.max(axis=1).tolist()
     pairs = enumerate(regions)
     return [best[n] if p.end is None else int(ends[n, p.end]) for n, p in pairs]
 
 
-def _paths(triples, regions, letters, answers, scores):
+def _paths(
+    triples: list[Triple],
+    regions: list[Region],
+    letters: list[np.ndarray],
+    answers: Any,
+    scores: list[int],
+):
     """Columns of each path from its start to its end, their scores counted again."""
     counts = answers.count[: len(regions)].tolist()
     columns = [answers.columns[n, : max(x, 0)][::-1] for n, x in enumerate(counts)]
@@ -130,14 +140,87 @@ def _paths(triples, regions, letters, answers, scores):
     return columns
 
 
-def bytes_of(triple, region, paths: bool, triples=1) -> int:
+def scores_of(
+    triples: Sequence[Triple],
+    regions: Sequence[Region],
+    letters: Sequence[np.ndarray],
+    paths: Sequence[np.ndarray],
+) -> list[int] | None:
+    """Scores of paths, counted from their columns alone; None where a path does not
+    lead from the start of its region to its end, in its end state.
+
+    The triples have one model, cost and matrices, and no region is empty. ``letters``
+    are those of ``letters_of``; ``paths`` are uint8 columns from the start of each
+    region to its end.
+    """
+    steps, (starts, ends) = joined(paths)
+    if not len(steps) or steps.max() > 7 or (starts == ends).any():
+        return None
+    first, last = _states(triples[0], regions)
+    before = np.append(np.uint8(0), steps[:-1])
+    before[starts] = first
+    owner = np.repeat(np.arange(0, 64 * len(paths), 64), ends - starts)
+    moves = np.bincount(owner + (8 * before + steps), minlength=64 * len(paths))
+    moves = moves.reshape(-1, 8, 8)
+    residues = moves.sum(axis=1) @ RESIDUES_OF_COLUMN
+    if residues.tolist() != [list(region.extent) for region in regions]:
+        return None
+    if not ((last == 0) | (last == steps[ends - 1])).all():
+        return None
+    gaps = (moves * _gap_costs(*triples[0].cost)).sum(axis=(1, 2))
+    pairs = _pair_scores(triples[0].matrices, letters, steps)
+    return (np.add.reduceat(pairs, starts, dtype=np.int64) - gaps).tolist()
+
+
+def _states(triple: Triple, regions: Sequence[Region]):
+    """Columns before the first of each path, and last ones; 0 for any."""
+    if triple.model.states == 1:  # its only state is no column
+        return COLUMN_ORDER[0], np.zeros(len(regions), np.uint8)
+    first = [COLUMN_ORDER[region.start] for region in regions]
+    last = [0 if region.end is None else COLUMN_ORDER[region.end] for region in regions]
+    return np.array(first, np.uint8), np.array(last, np.uint8)
+
+
+@cache
+def _gap_costs(gap_open: int, gap_extend: int) -> np.ndarray:
+    """(8, 8): the costs of the gaps of a column, [the column before, column]."""
+    costs = np.zeros((8, 8), np.int64)
+    for x, y in SEQUENCE_PAIRS:
+        pair = RESIDUES_OF_COLUMN[:, [x, y]]
+        gap = pair[:, 0] != pair[:, 1]
+        goes_on = (pair[:, None] == pair[None]).all(axis=2)
+        costs += gap * np.where(goes_on, gap_extend, gap_open)
+    return costs
+
+
+def _pair_scores(
+    matrices: Sequence[np.ndarray], letters: Sequence[np.ndarray], steps: np.ndarray
+):
+    """Of every column the scores of its pairs of residues, int32."""
+    size = len(matrices[0]) + 1
+    rows = gapped_rows(size - 1, letters, steps)
+    total = np.zeros(len(steps), np.int32)
+    for (x, y), matrix in zip(SEQUENCE_PAIRS, matrices, strict=True):
+        scores = np.zeros((size, size), np.int32)  # no score for a gap
+        scores[:-1, :-1] = matrix
+        total += scores.ravel().take(rows[x] * np.uint16(size) + rows[y])
+    return total
+
+
+def bytes_of(triple: Triple, region: Region, paths: bool, triples: int = 1) -> int:
     """Device bytes of one region, or of a launch of so many like it."""
     kernels = triple.kernels
     extent = region.extent
     return kernels.solve_bytes(launch_shape(triple, extent, triples, paths))
 
 
-def launch_shape(triple, extent, triples, paths, backwards=False):
+def launch_shape(
+    triple: Triple,
+    extent: Sequence[int],
+    triples: int,
+    paths: bool,
+    backwards: bool = False,
+):
     """The static shape of a launch: lengths rounded up, so that few are compiled."""
     kernels = triple.kernels
     return kernels.shape_of(
@@ -149,7 +232,7 @@ def launch_shape(triple, extent, triples, paths, backwards=False):
     )
 
 
-def rounded(extent) -> tuple:
+def rounded(extent: Sequence[int]) -> tuple:
     """Lengths rounded up for a launch."""
     a, b, c = extent
     return _rounded(a + 1) - 1, _rounded(b + 1) - 1, _rounded(c + 1) - 1
@@ -167,7 +250,13 @@ def _rounded(count: int) -> int:
     return -(-count // step) * step
 
 
-def launch(triples, regions, paths, reverse=False, letters=None):
+def launch(
+    triples: list[Triple],
+    regions: list[Region],
+    paths: bool,
+    reverse: bool = False,
+    letters: list[np.ndarray] | None = None,
+):
     """(data, shape) of some regions in one launch, filled up to a power of two with the
     first; ``letters`` are those of ``triples.result.letters_of``, if the caller has
     them."""
@@ -177,14 +266,14 @@ def launch(triples, regions, paths, reverse=False, letters=None):
     longest = extents.max(axis=0).tolist()
     shape = launch_shape(triple, longest, count, paths, reverse)
     letters = letters or letters_of(triples, regions, reverse)
-    letters = map(_rows_of, letters, extents.T, kernels.rooms(shape))
+    codes = map(_rows_of, letters, extents.T, kernels.rooms(shape))
     cost = triple.cost[0] - triple.cost[1]
     backwards = reverse and triple.model.states > 1
     states = [region.end if reverse else region.start for region in regions]
     seeds = {state: kernels.seed(state, cost, backwards) for state in set(states)}
     ends = [-1 if region.end is None or reverse else region.end for region in regions]
     data = kernels.Triples(
-        tuple(_fill_up(rows, count) for rows in letters),
+        tuple(_fill_up(rows, count) for rows in codes),
         _fill_up(extents, count),
         np.array(triple.matrices, np.int32),
         np.array(triple.cost, np.int32),
@@ -194,13 +283,13 @@ def launch(triples, regions, paths, reverse=False, letters=None):
     return data, shape
 
 
-def _rows_of(codes, lengths, size):
+def _rows_of(codes: np.ndarray, lengths: np.ndarray, size: int):
     """Codes of regions, a row each, zeros behind them."""
     rows = np.zeros((len(lengths), size), np.uint8)
     rows[np.arange(size) < lengths[:, None]] = codes
     return rows
 
 
-def _fill_up(rows, count):
+def _fill_up(rows: np.ndarray, count: int):
     """Rows with the first repeated, up to a number of them."""
     return np.concatenate([rows, rows[:1].repeat(count - len(rows), axis=0)])

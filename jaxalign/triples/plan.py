@@ -1,8 +1,8 @@
 """The plan of a triple, which is shown and then run: its traceback, and its bytes."""
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -10,19 +10,28 @@ import numpy as np
 
 from jaxalign.errors import CertificateError, MemoryPlanError
 from jaxalign.model import bounds
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring
 from jaxalign.model.triple import TripleAlignment
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.devices import precision, show_bytes
 from jaxalign.triples import batch, engine, gpu
 from jaxalign.triples.dp.recurrence import MODELS, matrices_in
-from jaxalign.triples.engine import Region, Tally, Triple
 from jaxalign.triples.options import (
     CHUNKED,
     KERNEL_SCHEDULE,
     SCHEDULE_OF_FILL,
+    Progress,
     TripleRequest,
 )
-from jaxalign.triples.result import ScoredPath, alignments
+from jaxalign.triples.result import (
+    Region,
+    ScoredPath,
+    Tally,
+    Triple,
+    TriplePlan,
+    alignments,
+)
 from jaxalign.triples.tracebacks import (
     bt1_bt2_bt3,
     chunk_grid,
@@ -31,39 +40,9 @@ from jaxalign.triples.tracebacks import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class TriplePlan(Mapping[str, Any]):
-    """One triple, or a batch of one shape: who fills its boxes, how its path is traced
-    back (None: not at all), and the bytes that this takes of the budget.
-
-    It reads like a dict, ``plan["cells"]``; ``print`` shows its figures one a line.
-    """
-
-    cells: int
-    gap_model: str
-    states: int
-    implementation: str
-    schedule: str
-    traceback: str | None
-    dtype: str
-    bytes: int
-    budget_bytes: int
-
-    def __getitem__(self, name: str) -> Any:
-        return vars(self)[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(vars(self))
-
-    def __len__(self) -> int:
-        return len(vars(self))
-
-    def __str__(self) -> str:
-        lines = (f"{name.replace('_', ' ')}: {x}" for name, x in self.items())
-        return "\n".join(lines)
-
-
-def triples_of(sequences, scoring, request: TripleRequest) -> list[Triple]:
+def triples_of(
+    sequences: Sequences, scoring: Scoring, request: TripleRequest
+) -> list[Triple]:
     """Sequences 3n, 3n + 1, 3n + 2 of a call as a ``Triple``, the longest last."""
     lengths, kernels = sequences.lengths.reshape(-1, 3), request.kernels
     if not len(lengths):
@@ -71,7 +50,7 @@ def triples_of(sequences, scoring, request: TripleRequest) -> list[Triple]:
     make = _triple_maker(sequences, lengths, scoring, request)
     numbers, paths = range(len(lengths)), request.options.traceback is not None
 
-    def refused(n):
+    def refused(n: int):
         return kernels is None or gpu.refusal(make(n), kernels, request.named, paths)
 
     if not refused(lengths.sum(axis=1).argmax()):  # nor any that is shorter
@@ -79,7 +58,9 @@ def triples_of(sequences, scoring, request: TripleRequest) -> list[Triple]:
     return [make(n, None if refused(n) else kernels) for n in numbers]
 
 
-def _triple_maker(sequences, lengths, scoring, request):
+def _triple_maker(
+    sequences: Sequences, lengths: np.ndarray, scoring: Scoring, request: TripleRequest
+):
     """A function of n that makes triple n; their common parts are computed once."""
     orders = np.argsort(lengths, axis=1, kind="stable").tolist()
     dtypes, cost = _dtypes(lengths, scoring), (scoring.open, scoring.extend)
@@ -89,7 +70,7 @@ def _triple_maker(sequences, lengths, scoring, request):
     options = request.options
     words = MODELS[options.gap_model], options.mode, options.schedule
 
-    def make(n, kernels=None) -> Triple:
+    def make(n: int, kernels: Any = None) -> Triple:
         order = tuple(orders[n])
         letters = [codes[at[m] : at[m + 1]] for m in (3 * n + axis for axis in order)]
         scores = plain if symmetric else matrices(order)
@@ -98,7 +79,7 @@ def _triple_maker(sequences, lengths, scoring, request):
     return make
 
 
-def _dtypes(lengths, scoring) -> list[str]:
+def _dtypes(lengths: np.ndarray, scoring: Scoring) -> list[str]:
     """The dtype of the scores of each triple; one that holds the longest holds all."""
     totals = lengths.sum(axis=1)
     if (dtype := bounds.triple_dtype([totals.max()], scoring)) == "int32":
@@ -162,11 +143,12 @@ def bytes_of(
     if traceback == "store":
         return stored_box.device_bytes(triple, region)
     if traceback in CHUNKED:
-        return sum(chunk_grid.grid_bytes(_grid(triple, region, request)).values())
+        grid = chunk_grid.grid_for(triple, region, request, traceback)
+        return sum(chunk_grid.grid_bytes(grid).values())
     return engine.sweep_bytes(triple, region) * (2 if traceback == "split" else 1)
 
 
-def _refuse(triple, request, plan):
+def _refuse(triple: Triple, request: TripleRequest, plan: TriplePlan):
     """Name a budget that would do, and equal lengths that would fit this one."""
     fits, over = 0, 2**16
     while over - fits > 1:
@@ -184,7 +166,9 @@ def _refuse(triple, request, plan):
     )
 
 
-def _fits(triple, request, traceback, length) -> bool:
+def _fits(
+    triple: Triple, request: TripleRequest, traceback: str | None, length: int
+) -> bool:
     """Whether three sequences of this length fit the budget."""
     try:
         region = Region((0, 0, 0), (length,) * 3)
@@ -193,21 +177,12 @@ def _fits(triple, request, traceback, length) -> bool:
         return False
 
 
-def _grid(triple, region, request):
-    """The chunks of the request; else those of the paper or, where many are filled at
-    once and memory holds their faces, cubes."""
-    options = request.options
-    sizes = options.chunk, options.height, options.depth
-    sizes = chunk_grid.chunk_sizes(triple, *sizes)
-    problem = triple, region, options.traceback
-    if not (options.height or options.depth) and chunk_grid.many_at_once():
-        cubes = chunk_grid.grid_of(*problem, *sizes[:1] * 3)
-        if sum(chunk_grid.grid_bytes(cubes).values()) <= request.budget:
-            return cubes
-    return chunk_grid.grid_of(*problem, *sizes)
-
-
-def run(sequences, scoring, request: TripleRequest, progress=None) -> TripleAlignment:
+def run(
+    sequences: Sequences,
+    scoring: Scoring,
+    request: TripleRequest,
+    progress: Progress = None,
+) -> TripleAlignment:
     """Plan and align the three sequences of a set."""
     (triple,) = triples_of(sequences, scoring, request)
     plan = make_plan(triple, request)
@@ -223,7 +198,7 @@ def run(sequences, scoring, request: TripleRequest, progress=None) -> TripleAlig
             raise
         return run(sequences, scoring, replace(request, kernels=None), progress)
     triple.tally.seconds["total"] = time.perf_counter() - began
-    texts, names = [tuple(sequences.texts())], [sequences.names]
+    texts, names = _threes(sequences.texts()), _threes(sequences.names)
     return alignments(texts, names, scoring, plan, [triple], [path])[0]
 
 
@@ -245,7 +220,7 @@ def _align(triple: Triple, request: TripleRequest, plan: TriplePlan) -> ScoredPa
     return ScoredPath(score, region, columns)
 
 
-def _trace_back(triple, region, request, traceback):
+def _trace_back(triple: Triple, region: Region, request: TripleRequest, traceback: str):
     """(score, columns) of a region, by a traceback."""
     if traceback == "store":
         return stored_box.align(triple, region)
@@ -255,13 +230,16 @@ def _trace_back(triple, region, request, traceback):
         if request.options.traceback == "split":
             limit = min(limit, stored_box.device_bytes(triple, region) // 16)
         return divide_and_conquer.align(triple, region, limit)
-    grid = _grid(triple, region, request)
+    grid = chunk_grid.grid_for(triple, region, request, traceback)
     triple.tally.face_bytes = chunk_grid.grid_bytes(grid)
     return bt1_bt2_bt3.align(grid)
 
 
 def run_many(
-    sequences, scoring, request: TripleRequest, progress=None
+    sequences: Sequences,
+    scoring: Scoring,
+    request: TripleRequest,
+    progress: Progress = None,
 ) -> list[TripleAlignment]:
     """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
     triples = triples_of(sequences, scoring, request)
@@ -293,5 +271,6 @@ def _letters(triple: Triple) -> str:
     return f"three sequences of {a:,} x {b:,} x {c:,} letters"
 
 
-def _threes(items) -> list[tuple]:
-    return list(zip(*[iter(items)] * 3, strict=True))
+def _threes(items: Iterable[str]) -> list[tuple[str, str, str]]:
+    each = iter(items)
+    return list(zip(each, each, each, strict=True))

@@ -1,20 +1,160 @@
-"""From the columns of paths to rows, to scores counted anew, and to results.
+"""A triple, its tally, the regions of its table and its plan; and its results.
 
 Paths stand one after the other in one array, so that a batch takes as many steps in
 Python as one path.
 """
 
-from functools import cache
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from itertools import accumulate
+from math import prod
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
+from jaxalign.affine import Gaps
+from jaxalign.model.alphabet import Alphabet
+from jaxalign.model.scoring import Scoring
 from jaxalign.model.triple import TripleAlignment
-from jaxalign.triples.dp.recurrence import COLUMN_ORDER, SEQUENCE_PAIRS
+from jaxalign.triples.dp.boxes import TripleScoring
+from jaxalign.triples.dp.recurrence import Model, matrices_in
 
-RESIDUES_OF_COLUMN = (np.arange(8)[:, None] >> np.array([2, 1, 0])) & 1  # (8, 3)
+Three = tuple[str, str, str]
+
+
+@dataclass(eq=False)
+class Tally:
+    """Cells and seconds of a triple while it is computed, of all orders of its axes.
+
+    ``face_bytes`` are those of the chunks, ``listener`` hears the cells so far.
+    """
+
+    cells: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    face_bytes: dict[str, int] = field(default_factory=dict)
+    listener: Callable[[int], object] | None = None
+
+    def add(self, cells: int) -> None:
+        """Count the cells of a fill, and tell the listener."""
+        self.cells += cells
+        if self.listener:
+            self.listener(self.cells)
+
+    @contextmanager
+    def timed(self, phase: str):
+        """Add the seconds of a block to those of a phase."""
+        began = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - began
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Triple:
+    """A triple in an order of its axes; ``order[n]`` is the caller's number of axis n.
+
+    ``matrices`` are the scores (A, A) of the pairs ab, ac, bc of this order, ``cost``
+    the scaled (open, extend). ``kernels`` is ``kernels_pallas.triples.api`` where it
+    does the work, else None. Only ``tally`` changes.
+    """
+
+    codes: tuple
+    order: tuple
+    matrices: tuple
+    cost: tuple
+    dtype: str
+    model: Model
+    mode: str
+    schedule: str
+    kernels: Any = None
+    tally: Tally = field(default_factory=Tally)
+
+    @cached_property
+    def lengths(self):
+        a, b, c = self.codes
+        return len(a), len(b), len(c)
+
+    def reordered(self, order: Sequence[int]) -> "Triple":
+        """The same triple with axis n taken from axis ``order[n]``."""
+        return replace(
+            self,
+            codes=tuple(self.codes[n] for n in order),
+            order=tuple(self.order[n] for n in order),
+            matrices=matrices_in(order, self.matrices),
+        )
+
+    @property
+    def scoring(self) -> TripleScoring:
+        """Scores and costs as arrays of the score dtype."""
+        gaps = Gaps._make(jnp.asarray(cost, self.dtype) for cost in self.cost)
+        ab, ac, bc = (jnp.asarray(m, self.dtype) for m in self.matrices)
+        return TripleScoring(ab, ac, bc, gaps)
+
+
+@dataclass(frozen=True)
+class Region:
+    """The cells from ``low`` to ``high``, both included, of a triple's table, entered
+    in state ``start`` and left in state ``end`` (None: any)."""
+
+    low: tuple
+    high: tuple
+    start: int = 0
+    end: int | None = None
+
+    @property
+    def cells(self) -> int:
+        return prod(n + 1 for n in self.extent)
+
+    @cached_property
+    def extent(self):
+        """Residues of each axis that the region consumes."""
+        (a, b, c), (to_a, to_b, to_c) = self.low, self.high
+        return to_a - a, to_b - b, to_c - c
+
+
+EMPTY_REGION = Region((0, 0, 0), (0, 0, 0))
+
+
+def whole(triple: Triple) -> Region:
+    """All cells of a triple's table."""
+    return Region((0, 0, 0), triple.lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class TriplePlan(Mapping[str, Any]):
+    """One triple, or a batch of one shape: who fills its boxes, how its path is traced
+    back (None: not at all), and the bytes that this takes of the budget.
+
+    It reads like a dict, ``plan["cells"]``; ``print`` shows its figures one a line.
+    """
+
+    cells: int
+    gap_model: str
+    states: int
+    implementation: str
+    schedule: str
+    traceback: str | None
+    dtype: str
+    bytes: int
+    budget_bytes: int
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(vars(self))
+
+    def __len__(self) -> int:
+        return len(vars(self))
+
+    def __str__(self) -> str:
+        lines = (f"{name.replace('_', ' ')}: {x}" for name, x in self.items())
+        return "\n".join(lines)
 
 
 class ScoredPath(NamedTuple):
@@ -22,11 +162,18 @@ class ScoredPath(NamedTuple):
     or None for scores alone."""
 
     score: int
-    region: Any
+    region: Region
     columns: np.ndarray | None = None
 
 
-def alignments(texts, names, scoring, plan, triples, paths) -> list[TripleAlignment]:
+def alignments(
+    texts: Sequence[Three],
+    names: Sequence[Three],
+    scoring: Scoring,
+    plan: TriplePlan,
+    triples: Sequence[Triple],
+    paths: Sequence[ScoredPath],
+) -> list[TripleAlignment]:
     """The results of triples from their ``ScoredPath``: rows in the caller's order,
     scores unscaled."""
     rows, out = _rows(scoring.alphabet, triples, paths), []
@@ -53,7 +200,7 @@ def alignments(texts, names, scoring, plan, triples, paths) -> list[TripleAlignm
     return out
 
 
-def _rows(alphabet, triples, paths):
+def _rows(alphabet: Alphabet, triples: Sequence[Triple], paths: Sequence[ScoredPath]):
     """The gapped rows of every path, or None for scores alone."""
     _, regions, columns = zip(*paths, strict=True)
     if columns[0] is None:
@@ -62,12 +209,14 @@ def _rows(alphabet, triples, paths):
 
 
 @cache
-def _back(order):
+def _back(order: tuple[int, ...]):
     """Three things in the order of the axes -> in the caller's."""
     return itemgetter(*(order.index(n) for n in range(3)))
 
 
-def letters_of(triples, regions, reverse=False) -> list[np.ndarray]:
+def letters_of(
+    triples: Sequence[Triple], regions: Sequence[Region], reverse: bool = False
+) -> list[np.ndarray]:
     """Along each axis the codes of all regions, one after the other."""
     step, pairs = -1 if reverse else 1, list(zip(triples, regions, strict=True))
     return [
@@ -76,44 +225,19 @@ def letters_of(triples, regions, reverse=False) -> list[np.ndarray]:
     ]
 
 
-def scores_of(triples, regions, letters, paths) -> list[int] | None:
-    """Scores of paths, counted from their columns alone; None where a path does not
-    lead from the start of its region to its end, in its end state.
-
-    The triples have one model, cost and matrices, and no region is empty. ``letters``
-    are those of ``letters_of``; ``paths`` are uint8 columns from the start of each
-    region to its end.
-    """
-    steps, (starts, ends) = _join(paths)
-    if not len(steps) or steps.max() > 7 or (starts == ends).any():
-        return None
-    first, last = _states(triples[0], regions)
-    before = np.append(np.uint8(0), steps[:-1])
-    before[starts] = first
-    owner = np.repeat(np.arange(0, 64 * len(paths), 64), ends - starts)
-    moves = np.bincount(owner + (8 * before + steps), minlength=64 * len(paths))
-    moves = moves.reshape(-1, 8, 8)
-    residues = moves.sum(axis=1) @ RESIDUES_OF_COLUMN
-    if residues.tolist() != [list(region.extent) for region in regions]:
-        return None
-    if not ((last == 0) | (last == steps[ends - 1])).all():
-        return None
-    gaps = (moves * _gap_costs(*triples[0].cost)).sum(axis=(1, 2))
-    pairs = _pair_scores(triples[0].matrices, letters, steps)
-    return (np.add.reduceat(pairs, starts, dtype=np.int64) - gaps).tolist()
-
-
-def texts_of(alphabet, letters, paths) -> list:
+def texts_of(
+    alphabet: Alphabet, letters: Sequence[np.ndarray], paths: Sequence[np.ndarray]
+) -> list:
     """For each path its three gapped rows, as texts."""
-    steps, bounds = _join(paths)
+    steps, bounds = joined(paths)
     ascii_of = np.frombuffer((alphabet.letters + "-").encode(), np.uint8)
-    rows = _rows_of(alphabet.size, letters, steps)
+    rows = gapped_rows(alphabet.size, letters, steps)
     a, b, c = (ascii_of[row].tobytes().decode() for row in rows)
     pairs = zip(*bounds.tolist(), strict=True)
     return [(a[at:to], b[at:to], c[at:to]) for at, to in pairs]
 
 
-def _rows_of(gap, letters, steps):
+def gapped_rows(gap: int, letters: Sequence[np.ndarray], steps: np.ndarray):
     """Of each sequence the rows of all paths, uint8 codes, ``gap`` for a gap."""
     rows = np.full((3, len(steps)), gap, np.uint8)
     for axis, row in enumerate(rows):
@@ -121,40 +245,7 @@ def _rows_of(gap, letters, steps):
     return rows
 
 
-def _join(paths):
+def joined(paths: Sequence[np.ndarray]):
     """(all columns, (starts, ends) of the paths in them)."""
     ends = np.fromiter(accumulate(map(len, paths), initial=0), np.intp)
     return np.concatenate(paths), np.stack([ends[:-1], ends[1:]])
-
-
-def _states(triple, regions):
-    """Columns before the first of each path, and last ones; 0 for any."""
-    if triple.model.states == 1:  # its only state is no column
-        return COLUMN_ORDER[0], np.zeros(len(regions), np.uint8)
-    first = [COLUMN_ORDER[region.start] for region in regions]
-    last = [0 if region.end is None else COLUMN_ORDER[region.end] for region in regions]
-    return np.array(first, np.uint8), np.array(last, np.uint8)
-
-
-@cache
-def _gap_costs(gap_open: int, gap_extend: int) -> np.ndarray:
-    """(8, 8): the costs of the gaps of a column, [the column before, column]."""
-    costs = np.zeros((8, 8), np.int64)
-    for x, y in SEQUENCE_PAIRS:
-        pair = RESIDUES_OF_COLUMN[:, [x, y]]
-        gap = pair[:, 0] != pair[:, 1]
-        goes_on = (pair[:, None] == pair[None]).all(axis=2)
-        costs += gap * np.where(goes_on, gap_extend, gap_open)
-    return costs
-
-
-def _pair_scores(matrices, letters, steps):
-    """Of every column the scores of its pairs of residues, int32."""
-    size = len(matrices[0]) + 1
-    rows = _rows_of(size - 1, letters, steps)
-    total = np.zeros(len(steps), np.int32)
-    for (x, y), matrix in zip(SEQUENCE_PAIRS, matrices, strict=True):
-        scores = np.zeros((size, size), np.int32)  # no score for a gap
-        scores[:-1, :-1] = matrix
-        total += scores.ravel().take(rows[x] * np.uint16(size) + rows[y])
-    return total

@@ -19,9 +19,10 @@ from jaxalign.model.scoring import Scoring
 from jaxalign.runtime import backend
 from jaxalign.triples import engine, gpu
 from jaxalign.triples.dp.recurrence import COLUMN_ORDER
+from jaxalign.triples.gpu import scores_of
 from jaxalign.triples.options import TripleOptions, TripleRequest
 from jaxalign.triples.plan import triples_of
-from jaxalign.triples.result import letters_of, scores_of
+from jaxalign.triples.result import letters_of
 from jaxalign.triples.tracebacks import divide_and_conquer, stored_box
 from kernels_pallas.core import mosaic
 from kernels_pallas.triples import api, rules, shapes

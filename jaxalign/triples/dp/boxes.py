@@ -7,6 +7,7 @@ blocks before (the chunks of Li, Ranka and Sahni, section 4.1). The whole table 
 box without faces; so are the halves of a split, and a chunk is one with faces.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +17,10 @@ from jax import lax
 from jaxalign.affine import Gaps, neg_inf
 from jaxalign.triples.dp.recurrence import Model, choose, triple_cell, weigh
 
+# Of some cells: H of each state, pointers of each or None. What a fill's loop carries.
+States = tuple[tuple[jax.Array, ...], tuple[jax.Array, ...] | None]
+Carry = dict[str, Any]
+BoxShape = tuple[int, int, int]  # (U, V, W)
 BEGIN = -1  # the pointer of a path that starts at the seed: it has no point before
 
 
@@ -116,12 +121,19 @@ class FillProblem(NamedTuple):
         return self.costs.gaps.open.dtype
 
 
-def pointer(u, v, w, state, shape, states):
+def pointer(
+    u: jax.Array | int,
+    v: jax.Array | int,
+    w: jax.Array | int,
+    state: int,
+    shape: BoxShape,
+    states: int,
+):
     """The number of a point (u, v, w, state) of a box of ``shape``; int32."""
     return ((u * shape[1] + v) * shape[2] + w) * states + state
 
 
-def point(number: int, shape, states) -> tuple[int, int, int, int]:
+def point(number: int, shape: BoxShape, states: int) -> tuple[int, int, int, int]:
     """The inverse of ``pointer``, on the host."""
     number, state = divmod(number, states)
     number, w = divmod(number, shape[2])
@@ -129,7 +141,7 @@ def point(number: int, shape, states) -> tuple[int, int, int, int]:
     return u, v, w, state
 
 
-def gap_costs(gaps: Gaps, free, index, ends_free: bool) -> Gaps:
+def gap_costs(gaps: Gaps, free: jax.Array, index: jax.Array, ends_free: bool) -> Gaps:
     """Costs of a gap in a sequence at ``index``: nothing at its two free indices."""
     if not ends_free:
         return gaps
@@ -137,7 +149,13 @@ def gap_costs(gaps: Gaps, free, index, ends_free: bool) -> Gaps:
     return Gaps(*(jnp.where(inside, cost, jnp.zeros_like(cost)) for cost in gaps))
 
 
-def cell(problem: FillProblem, sources, scores, gaps, places):
+def cell(
+    problem: FillProblem,
+    sources: Mapping[int, States],
+    scores: Sequence[jax.Array],
+    gaps: Sequence[Gaps],
+    places: Sequence[jax.Array],
+):
     """One step of any fill: the rule, its choices, its pointers.
 
     ``sources[t]`` is a pair (H of each state, pointers of each state or None) of the
@@ -157,7 +175,7 @@ def cell(problem: FillProblem, sources, scores, gaps, places):
         choices = choose(model, h, before, weights, _numbers(h[0]))
     if outputs.pointers:
 
-        def pointer_of(state, move):
+        def pointer_of(state: int, move: int):
             source, column, _ = model.moves[state][move]
             before = sources[column][1][source]
             if not (outputs.reset and column & 1):
@@ -176,11 +194,11 @@ def bits(column: int) -> tuple[int, int, int]:
     return column >> 2, (column >> 1) & 1, column & 1
 
 
-def _numbers(like):
+def _numbers(like: jax.Array):
     return lambda state, move: jnp.full(like.shape, move, jnp.uint32)
 
 
-def pack_choices(model: Model, choices):
+def pack_choices(model: Model, choices: Sequence[jax.Array]):
     """Choices (U, V) of every state -> uint8 (L, U, V) or (1, U, ceil(V / 2)).
 
     A single state takes half a byte, two neighbours along v a byte; more states lie
@@ -209,7 +227,12 @@ def choice_bytes(model: Model, cells: int) -> int:
     return cells * sum(-(-model.bits * group // 8) for group in groups)
 
 
-def read_choice(model: Model, column_of_bytes, v, state):
+def read_choice(
+    model: Model,
+    column_of_bytes: Callable[[jax.Array], jax.Array],
+    v: jax.Array,
+    state: jax.Array,
+):
     """The choice of ``state`` at v; ``column_of_bytes(v)`` -> uint8 (L,) there."""
     if model.states == 1:
         return (column_of_bytes(v // 2)[0] >> (4 * (v % 2)).astype(jnp.uint8)) & 7
@@ -225,7 +248,9 @@ def read_choice(model: Model, column_of_bytes, v, state):
     return (word >> shift) & jnp.uint32(2**model.bits - 1)
 
 
-def output_buffers(problem: FillProblem, plane, choices):
+def output_buffers(
+    problem: FillProblem, plane: tuple[int, int], choices: tuple[int, ...]
+):
     """The outputs of a fill in its carry, before its first step.
 
     ``plane`` is the shape of a plane or layer, ``choices`` that of all choices.
@@ -248,7 +273,13 @@ def output_buffers(problem: FillProblem, plane, choices):
     return state
 
 
-def record_best(outputs: FillOutputs, state, h, w, inside=True):
+def record_best(
+    outputs: FillOutputs,
+    state: Carry,
+    h: Sequence[jax.Array],
+    w: jax.Array,
+    inside: jax.Array | bool = True,
+):
     """``best`` and ``best_w`` once the cells of a step are seen; H of each state."""
     top = h[0]
     for x in h[1 : outputs.best]:
@@ -258,12 +289,12 @@ def record_best(outputs: FillOutputs, state, h, w, inside=True):
     return {"best": best, "best_w": jnp.where(better, w, state["best_w"])}
 
 
-def channels_of(h, pointers):
+def channels_of(h: tuple[jax.Array, ...], pointers: tuple[jax.Array, ...] | None):
     """H of each state and, where there are pointers, these as scores."""
     return h + tuple(x.astype(h[0].dtype) for x in pointers or ())
 
 
-def put(buffer, value, index):
+def put(buffer: jax.Array, value: jax.Array, index: jax.Array | int):
     """``buffer[index] = value`` along the first axis, in place within a loop."""
     start = (index,) + (jnp.zeros((), jnp.int32),) * (buffer.ndim - 1)
     return lax.dynamic_update_slice(buffer, value[None].astype(buffer.dtype), start)

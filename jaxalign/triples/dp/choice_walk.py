@@ -1,5 +1,6 @@
 """Linear-time traceback of three sequences: from stored choices to columns."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -18,7 +19,13 @@ class ColumnPath(NamedTuple):
     columns: jax.Array
 
 
-def walk(model: Model, choice_at, begin, longest: int, seeded=True) -> ColumnPath:
+def walk(
+    model: Model,
+    choice_at: Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array],
+    begin: jax.Array,
+    longest: int,
+    seeded: bool | jax.Array = True,
+) -> ColumnPath:
     """Walk from ``begin``, int32 (4,) u, v, w and state, to the seed (1, 1, 1), or to
     the layer before the box.
 
@@ -30,13 +37,13 @@ def walk(model: Model, choice_at, begin, longest: int, seeded=True) -> ColumnPat
     columns = _table(model, [[m.column for m in moves] for moves in model.moves])
     bits = jnp.asarray((4, 2, 1), jnp.int32)
 
-    def unfinished(path):
+    def unfinished(path: ColumnPath):
         at = path.at[:3]
         return jnp.all(at > 0) & (jnp.any(at > 1) | ~jnp.asarray(seeded))
 
-    def step(path):
-        *cell, state = path.at
-        choice = choice_at(*cell, state)
+    def step(path: ColumnPath):
+        u, v, w, state = path.at
+        choice = choice_at(u, v, w, state)
         column = columns[state, choice]
         residues = ((column & bits) > 0).astype(jnp.int32)
         at = jnp.append(path.at[:3] - residues, sources[state, choice])
@@ -47,7 +54,7 @@ def walk(model: Model, choice_at, begin, longest: int, seeded=True) -> ColumnPat
     return lax.while_loop(unfinished, step, empty)
 
 
-def _table(model, rows):
+def _table(model: Model, rows: list[list[int]]):
     """Ragged rows -> int32 (S, 2^bits), 0 where there is no move."""
     full = [row + [0] * (2**model.bits - len(row)) for row in rows]
     return jnp.asarray(full, jnp.int32)

@@ -9,33 +9,52 @@ hold minus infinity on the left, and on the right values that nothing inside rea
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.typing import ArrayLike
 
 from jaxalign.affine import neg_inf
 from jaxalign.triples.dp import boxes
-from jaxalign.triples.dp.boxes import Box, BoxFill, Faces, FillProblem
+from jaxalign.triples.dp.boxes import (
+    Box,
+    BoxFill,
+    Carry,
+    Faces,
+    FillOutputs,
+    FillProblem,
+    States,
+    TripleScoring,
+)
+from jaxalign.triples.dp.recurrence import Model
 
 FIRST_STEP = 1  # the first layer of a box
 
 
-def stored_cells(shape) -> int:
+def stored_cells(shape: tuple[int, int, int]) -> int:
     """Cells whose choices ``fill`` stores for a box of ``shape``."""
     return shape[2] * (shape[0] + shape[1] - 1) * (shape[0] + shape[0] % 2)
 
 
-def last_step(size) -> int:
-    """The layer that ends a box of ``size``."""
+def last_step(size: Any) -> int:
+    """The layer that ends a box of ``size``, int (3,)."""
     return int(size[2])
 
 
-def fill(model, outputs, box: Box, costs, faces: Faces | None, stop=None) -> BoxFill:
+def fill(
+    model: Model,
+    outputs: FillOutputs,
+    box: Box,
+    costs: TripleScoring,
+    faces: Faces | None,
+    stop: ArrayLike | None = None,
+) -> BoxFill:
     """Fill a box by layers, as ``planes.fill`` does; ``stop`` is the last layer."""
     problem = FillProblem(model, outputs, box, costs, faces)
-    stop = box.size[2] if stop is None else stop
-    return finish(problem, advance(problem, begin(problem), FIRST_STEP, stop))
+    last = box.size[2] if stop is None else stop
+    return finish(problem, advance(problem, begin(problem), FIRST_STEP, last))
 
 
 def begin(problem: FillProblem):
@@ -55,12 +74,12 @@ def begin(problem: FillProblem):
     return {"layer": (h, pointers)} | boxes.output_buffers(problem, plane, choices)
 
 
-def advance(problem: FillProblem, state, first, stop):
+def advance(problem: FillProblem, state: Carry, first: ArrayLike, stop: ArrayLike):
     """The carry after the layers ``first`` to ``stop``; a fill may go in pieces."""
     box, scores = problem.box, problem.costs.ab
     ab = _skew(scores[box.a[:, None], box.b[None, :]].astype(problem.dtype))
 
-    def layer(w, state):
+    def layer(w: jax.Array, state: Carry):
         new, choices = _layer(problem, ab, state["layer"], w)
         state = state | _record(problem, state, new, choices, w)
         return state | {"layer": new}
@@ -69,7 +88,7 @@ def advance(problem: FillProblem, state, first, stop):
     return lax.fori_loop(*bounds, layer, state)
 
 
-def _above(model, shape, faces):
+def _above(model: Model, shape: tuple[int, int, int], faces: Faces | None):
     """Pointers of layer 0: to its own cells, where it is a face; skewed."""
     rows, columns, _ = shape
     u = jnp.arange(rows, dtype=jnp.int32)[None, :]
@@ -81,7 +100,7 @@ def _above(model, shape, faces):
     )
 
 
-def _layer(problem: FillProblem, ab, above, w):
+def _layer(problem: FillProblem, ab: jax.Array, above: States, w: jax.Array):
     """Layer w: ((H, pointers), packed choices), by a scan over its anti-diagonals."""
     model, outputs, box, costs, _ = problem
     rows, columns, _ = box.shape
@@ -90,12 +109,12 @@ def _layer(problem: FillProblem, ab, above, w):
     bc = costs.bc[box.b, box.c[w]].astype(dtype)
     bc = jnp.pad(bc[::-1], (rows, rows))  # entry rows + columns - 1 - v
 
-    def gap(axis, index):
+    def gap(axis: int, index: jax.Array):
         return boxes.gap_costs(costs.gaps, box.free[axis], index, outputs.free)
 
     gap_c = gap(2, jnp.zeros_like(u) + w)
 
-    def diagonal(carry, row):
+    def diagonal(carry: tuple[States, ...], row: tuple[jax.Array, jax.Array, States]):
         d, ab_row, here = row
         back1, back2, above1, above2 = carry
         v = d - u
@@ -126,7 +145,7 @@ def _layer(problem: FillProblem, ab, above, w):
     return rows_of_layer
 
 
-def _row(layer, at, minus):
+def _row(layer: States, at: int, minus: int):
     """Rows before the first: minus infinity."""
     h, pointers = layer
     empty = tuple(jnp.full_like(x[at], minus) for x in h)
@@ -134,17 +153,17 @@ def _row(layer, at, minus):
     return empty, lost
 
 
-def _part(row, shift):
+def _part(row: States, shift: int):
     """Entries u - 1 (shift 0) or u (shift 1) for u = 1 .. U - 1."""
     h, pointers = row
 
-    def moved(x):
+    def moved(x: jax.Array):
         return x[shift : x.shape[0] - 1 + shift]
 
     return tuple(map(moved, h)), pointers and tuple(map(moved, pointers))
 
 
-def _borders(problem: FillProblem, new, d, w):
+def _borders(problem: FillProblem, new: States, d: jax.Array, w: jax.Array):
     """A whole row: north at u = 0, west at v = 0, the seed, nothing where v < 0."""
     model, _, box, _, faces = problem
     (h, pointers), (rows, columns, _) = new, box.shape
@@ -178,7 +197,13 @@ def _borders(problem: FillProblem, new, d, w):
     return h, pointers
 
 
-def _record(problem: FillProblem, state, new, choices, w):
+def _record(
+    problem: FillProblem,
+    state: Carry,
+    new: States,
+    choices: jax.Array | None,
+    w: jax.Array,
+):
     """The changes of the carry by this layer, output by output."""
     (h, pointers), outputs, out = new, problem.outputs, {}
     rows, columns, _ = problem.box.shape
@@ -207,13 +232,13 @@ def _record(problem: FillProblem, state, new, choices, w):
     return out
 
 
-def finish(problem: FillProblem, state) -> BoxFill:
+def finish(problem: FillProblem, state: Carry) -> BoxFill:
     """The outputs of a fill, from its last carry."""
     (h, pointers), outputs, box = state["layer"], problem.outputs, problem.box
     columns = box.shape[1]
     u, v = box.size[0], box.size[1]
 
-    def along(name):
+    def along(name: str):
         return jnp.moveaxis(state[name], 0, 2) if outputs.faces else None
 
     return BoxFill(
@@ -229,7 +254,7 @@ def finish(problem: FillProblem, state) -> BoxFill:
     )
 
 
-def _skew(layer):
+def _skew(layer: jax.Array):
     """(U, V) -> (D, U), minus infinity where v lies outside."""
     rows, columns = layer.shape
     u = jnp.arange(rows, dtype=jnp.int32)[None, :]
@@ -238,16 +263,23 @@ def _skew(layer):
     return jnp.where((v >= 0) & (v < columns), h, neg_inf(layer.dtype))
 
 
-def _unskew(layer, columns):
+def _unskew(layer: jax.Array, columns: int):
     """(D, U) -> (U, V)."""
     u = jnp.arange(layer.shape[1], dtype=jnp.int32)[:, None]
     return layer[u + jnp.arange(columns, dtype=jnp.int32)[None, :], u]
 
 
-def choice_at(model, choices, u, v, w, state):
+def choice_at(
+    model: Model,
+    choices: jax.Array,
+    u: jax.Array,
+    v: jax.Array,
+    w: jax.Array,
+    state: jax.Array,
+):
     """The choice stored for one cell and state by ``fill``; int32."""
 
-    def stored(column):
+    def stored(column: jax.Array):
         return choices.at[w, u + v, :, 0, column].get(mode="clip")
 
     return boxes.read_choice(model, stored, u, state).astype(jnp.int32)

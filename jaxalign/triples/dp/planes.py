@@ -6,21 +6,25 @@ Q - 1 for columns of one residue, Q - 2 for two, Q - 3 for three. A plane is kep
 Q, of u + v + w steps; it lives inside ``jit`` and ``vmap``.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.typing import ArrayLike
 
 from jaxalign.affine import neg_inf
 from jaxalign.triples.dp import boxes, shear
 from jaxalign.triples.dp.boxes import (
     Box,
     BoxFill,
+    Carry,
     Faces,
     FillOutputs,
     FillProblem,
+    States,
     TripleScoring,
 )
 from jaxalign.triples.dp.recurrence import COLUMN_ORDER, Model
@@ -30,16 +34,16 @@ FIRST_PLANE = 3  # u + v + w of the first cell
 FIRST_STEP = FIRST_PLANE + 1  # of a box without faces
 
 
-def last_step(size) -> int:
-    """The plane that ends a box of ``size``."""
+def last_step(size: Any) -> int:
+    """The plane that ends a box of ``size``, int (3,)."""
     return int(sum(size))
 
 
-def _end_plane(box):
+def _end_plane(box: Box):
     return jnp.sum(box.size, dtype=jnp.int32)
 
 
-def stored_cells(shape) -> int:
+def stored_cells(shape: tuple[int, int, int]) -> int:
     """Cells whose choices ``fill`` stores for a box of ``shape``."""
     return (last_plane(shape) + 1) * shape[0] * (shape[1] + shape[1] % 2)
 
@@ -50,7 +54,7 @@ def fill(
     box: Box,
     costs: TripleScoring,
     faces: Faces | None,
-    stop=None,
+    stop: ArrayLike | None = None,
 ) -> BoxFill:
     """Fill a box by sloped planes.
 
@@ -78,7 +82,7 @@ def begin(problem: FillProblem):
     plane = box.shape[:2]
     h, pointers = empty = _nothing(problem)
     seeded = tuple(x.at[1, 1].set(box.seed[s]) for s, x in enumerate(h))
-    state: dict[str, Any] = {"planes": ((seeded, pointers), empty, empty)}
+    state: Carry = {"planes": ((seeded, pointers), empty, empty)}
     lone = _end_plane(box) == FIRST_PLANE
     lone = jnp.where(lone, box.seed, neg_inf(problem.dtype))
     state["end"] = jnp.pad(lone, (0, model.states if outputs.pointers else 0))
@@ -96,11 +100,11 @@ def begin(problem: FillProblem):
     return state
 
 
-def advance(problem: FillProblem, state, first, stop):
+def advance(problem: FillProblem, state: Carry, first: ArrayLike, stop: ArrayLike):
     """The carry after the planes ``first`` to ``stop``; a fill may go in pieces."""
     weave = shear.scores(problem.box, problem.costs)
 
-    def plane(q, state):
+    def plane(q: jax.Array, state: Carry):
         w = q - weave["uv"]
         new, choices = _inner(problem, weave, state["planes"], q, w)
         new = _borders(problem, new, q, w)
@@ -121,7 +125,13 @@ def _nothing(problem: FillProblem):
     return h, ((lost,) * model.states if problem.outputs.pointers else None)
 
 
-def _inner(problem: FillProblem, weave, planes, q, w):
+def _inner(
+    problem: FillProblem,
+    weave: dict[str, jax.Array],
+    planes: Sequence[States],
+    q: jax.Array,
+    w: jax.Array,
+):
     """The cells u, v >= 1 of plane q: ((H, pointers), choices), (U - 1, V - 1)."""
     _, outputs, box, costs, _ = problem
     rows, columns, _ = box.shape
@@ -138,22 +148,22 @@ def _inner(problem: FillProblem, weave, planes, q, w):
         for n in range(3)
     ]
     sources = {t: _source(planes, t) for t in COLUMN_ORDER}
-    *new, choices = boxes.cell(problem, sources, scores, gaps, places)
-    return tuple(new), choices
+    h, pointers, choices = boxes.cell(problem, sources, scores, gaps, places)
+    return (h, pointers), choices
 
 
-def _source(planes, column):
+def _source(planes: Sequence[States], column: int):
     """The neighbour that ``column`` comes from, for the cells u, v >= 1."""
     a, b, c = boxes.bits(column)
     h, pointers = planes[a + b + c - 1]
 
-    def moved(x):
+    def moved(x: jax.Array):
         return x[1 - a : x.shape[0] - a, 1 - b : x.shape[1] - b]
 
     return tuple(map(moved, h)), pointers and tuple(map(moved, pointers))
 
 
-def _borders(problem: FillProblem, new, q, w):
+def _borders(problem: FillProblem, new: States, q: jax.Array, w: jax.Array):
     """The layer before the box, put around the inner cells."""
     (h, pointers), faces, shape = new, problem.faces, problem.box.shape
     minus = neg_inf(h[0].dtype)
@@ -174,11 +184,17 @@ def _borders(problem: FillProblem, new, q, w):
     return h, pointers
 
 
-def _index(shape, axis):
+def _index(shape: tuple[int, int, int], axis: int):
     return lax.broadcasted_iota(jnp.int32, shape[:2], axis)
 
 
-def _own(model, pointers, where, w, shape):
+def _own(
+    model: Model,
+    pointers: tuple[jax.Array, ...],
+    where: jax.Array,
+    w: jax.Array,
+    shape: tuple[int, int, int],
+):
     """Pointers to the cell itself, where a local path starts."""
     u, v = _index(shape, 0), _index(shape, 1)
     return tuple(
@@ -187,7 +203,7 @@ def _own(model, pointers, where, w, shape):
     )
 
 
-def _seed(problem: FillProblem, new, q):
+def _seed(problem: FillProblem, new: States, q: jax.Array):
     """Put the seed into its cell, where it beats the paths that came from the faces."""
     (h, pointers), box = new, problem.box
     here = [(q == FIRST_PLANE) & (box.seed[s] > x[1, 1]) for s, x in enumerate(h)]
@@ -203,7 +219,14 @@ def _seed(problem: FillProblem, new, q):
     return h, pointers
 
 
-def _record(problem: FillProblem, state, new, choices, q, w):
+def _record(
+    problem: FillProblem,
+    state: Carry,
+    new: States,
+    choices: Sequence[jax.Array] | None,
+    q: jax.Array | int,
+    w: jax.Array,
+):
     """The changes of the carry by this plane, output by output."""
     (h, pointers), outputs, box = new, problem.outputs, problem.box
     channels, out = boxes.channels_of(h, pointers), {}
@@ -230,7 +253,13 @@ def _record(problem: FillProblem, state, new, choices, q, w):
     return out
 
 
-def _bottoms(outputs, layers, channels, q, w):
+def _bottoms(
+    outputs: FillOutputs,
+    layers: jax.Array,
+    channels: Sequence[jax.Array],
+    q: jax.Array | int,
+    w: jax.Array,
+):
     """Cells at w = 0, height, 2 * height ...: few such layers cross a plane."""
     widest = w.shape[0] + w.shape[1] - 2
     newest = q // outputs.height
@@ -243,7 +272,7 @@ def _bottoms(outputs, layers, channels, q, w):
     return layers
 
 
-def finish(problem: FillProblem, state) -> BoxFill:
+def finish(problem: FillProblem, state: Carry) -> BoxFill:
     """The outputs of a fill, from its last carry."""
     outputs, states, faces = problem.outputs, problem.model.states, (None, None)
     rows, columns, deep = problem.box.shape
@@ -265,10 +294,17 @@ def finish(problem: FillProblem, state) -> BoxFill:
     )
 
 
-def choice_at(model: Model, choices, u, v, w, state):
+def choice_at(
+    model: Model,
+    choices: jax.Array,
+    u: jax.Array,
+    v: jax.Array,
+    w: jax.Array,
+    state: jax.Array,
+):
     """The choice stored for one cell and state by ``fill``; int32."""
 
-    def stored(column):
+    def stored(column: jax.Array):
         return choices.at[u + v + w, :, u, column].get(mode="clip")
 
     return boxes.read_choice(model, stored, v, state).astype(jnp.int32)

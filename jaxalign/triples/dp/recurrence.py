@@ -12,16 +12,23 @@ induced pairs, as states and moves between them:
                    13 states, 91 moves: the sum of the three affine pair scores.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxalign.affine import Gaps
+
 # Ties between columns: the first of this order wins, in every fill.
 COLUMN_ORDER = (7, 6, 5, 3, 4, 2, 1)
 SEQUENCE_PAIRS = ((0, 1), (0, 2), (1, 2))
 BOTH, FIRST_ONLY, SECOND_ONLY, NEITHER = 3, 2, 1, 0
+
+
+State = TypeVar("State", bound=Hashable)  # as a model describes it
+Weights = dict[tuple[int, tuple], jax.Array]  # (column, gaps) -> score
 
 
 class Move(NamedTuple):
@@ -30,14 +37,14 @@ class Move(NamedTuple):
 
     source: int
     column: int
-    gaps: tuple
+    gaps: tuple[tuple[int, bool], ...]
 
 
 class Model(NamedTuple):
     """``moves[q]`` are the moves into state q, best tie first; hashable, static."""
 
     name: str
-    moves: tuple
+    moves: tuple[tuple[Move, ...], ...]
     bits: int  # of a stored choice, an index into moves[q]
 
     @property
@@ -51,7 +58,7 @@ def pattern(column: int, pair: tuple[int, int]) -> int:
     return 2 * x + y
 
 
-def _gaps(before, column):
+def _gaps(before: tuple[int, ...], column: int):
     """The gaps that a column pays after the patterns ``before`` of the three pairs."""
     paid = []
     for pair, old in zip(SEQUENCE_PAIRS, before, strict=True):
@@ -61,17 +68,23 @@ def _gaps(before, column):
     return tuple(sorted(paid))
 
 
-def _patterns(column):
+def _patterns(column: int):
     return tuple(pattern(column, pair) for pair in SEQUENCE_PAIRS)
 
 
-def _after(before, column):
+def _after(before: tuple[int, ...], column: int):
     """The last patterns other than gap/gap, one column later."""
     pairs = zip(before, _patterns(column), strict=True)
     return tuple(new or old for old, new in pairs)
 
 
-def _model(name, start, step, patterns, bits):
+def _model(
+    name: str,
+    start: State,
+    step: Callable[[State, int], State],
+    patterns: Callable[[State], tuple[int, ...]],
+    bits: int,
+):
     """States that ``start`` reaches, in the order of COLUMN_ORDER, and their moves."""
     states = [start]
     for state in states:  # grows while it is read
@@ -100,7 +113,7 @@ def backwards(model: Model) -> Model:
     return model._replace(moves=tuple(map(tuple, into)))
 
 
-def relabel(model: Model, order) -> list[int]:
+def relabel(model: Model, order: Sequence[int]) -> list[int]:
     """state -> the state that means the same once axis n is old axis ``order[n]``."""
     step = {(m.source, m.column): q for q, into in enumerate(model.moves) for m in into}
     same, ready = {0: 0}, [0]
@@ -113,14 +126,14 @@ def relabel(model: Model, order) -> list[int]:
     return [same[state] for state in range(model.states)]
 
 
-def turn(column, order):
+def turn(column: Any, order: Sequence[int]):
     """A column number once axis n is old axis ``order[n]``; arrays too."""
     return sum(
         ((column >> (2 - old)) & 1) << (2 - new) for new, old in enumerate(order)
     )
 
 
-def matrices_in(order, matrices) -> tuple:
+def matrices_in(order: Sequence[int], matrices: Sequence[Any]) -> tuple:
     """The scores of the pairs once axis n is old axis ``order[n]``."""
     ordered = []
     for x, y in ((order[x], order[y]) for x, y in SEQUENCE_PAIRS):
@@ -129,7 +142,7 @@ def matrices_in(order, matrices) -> tuple:
     return tuple(ordered)
 
 
-def weigh(model: Model, pairs, gaps) -> dict:
+def weigh(model: Model, pairs: Sequence[jax.Array], gaps: Sequence[Gaps]) -> Weights:
     """(column, gaps) -> the score that it adds, for all moves of a model.
 
     ``pairs`` are the substitution scores of the cell's three residue pairs, and
@@ -151,7 +164,12 @@ def weigh(model: Model, pairs, gaps) -> dict:
     return sums
 
 
-def triple_cell(model: Model, sources, weights, floor=None) -> tuple[jax.Array, ...]:
+def triple_cell(
+    model: Model,
+    sources: Mapping[int, Sequence[jax.Array]],
+    weights: Weights,
+    floor: jax.Array | None = None,
+) -> tuple[jax.Array, ...]:
     """H of one cell in every state.
 
     H_q[i,j,k] = max over moves (p, t, q) of
@@ -177,14 +195,20 @@ def triple_cell(model: Model, sources, weights, floor=None) -> tuple[jax.Array, 
     return tuple(h)
 
 
-def choose(model: Model, h, sources, weights, values):
+def choose(
+    model: Model,
+    h: Sequence[jax.Array],
+    sources: Mapping[int, Sequence[jax.Array]],
+    weights: Weights,
+    values: Callable[[int, int], jax.Array],
+):
     """For every state ``values(q, n)`` of the first move n that attains H."""
     out = []
     for q, moves in enumerate(model.moves):
         picked = values(q, len(moves) - 1)
         for n in range(len(moves) - 2, -1, -1):
-            source, *key = moves[n]
-            attained = sources[moves[n].column][source] + weights[tuple(key)] == h[q]
+            source, column, gaps = moves[n]
+            attained = sources[column][source] + weights[column, gaps] == h[q]
             picked = lax.select(attained, values(q, n), picked)
         out.append(picked)
     return tuple(out)

@@ -3,23 +3,25 @@
 Plane Q of a box holds the cells (u, v) with w = Q - u - v.
 """
 
+import jax
 import jax.numpy as jnp
 
 from jaxalign.affine import neg_inf
+from jaxalign.triples.dp.boxes import Box, TripleScoring
 
 
-def last_plane(shape) -> int:
+def last_plane(shape: tuple[int, int, int]) -> int:
     """The greatest u + v + w of a box of ``shape``."""
     return sum(shape) - 3
 
 
-def sums(shape):
+def sums(shape: tuple[int, int, int]):
     """u + v of the cells of a plane, int32 (U, V)."""
     u = jnp.arange(shape[0], dtype=jnp.int32)[:, None]
     return u + jnp.arange(shape[1], dtype=jnp.int32)[None, :]
 
 
-def scores(box, costs):
+def scores(box: Box, costs: TripleScoring):
     """Substitution scores so ordered that those of a plane are one contiguous slice.
 
     ac[x, y] of plane Q at (u, v) is S(a[u], c[Q - u - v]): row u of ``ac`` holds
@@ -41,7 +43,7 @@ def scores(box, costs):
     }
 
 
-def edge(face, q):
+def edge(face: jax.Array, q: jax.Array):
     """(S, X, W) -> (S, X): the cells of a face on plane q, minus infinity beside it."""
     x = jnp.arange(face.shape[1], dtype=jnp.int32)
     w = q - x
@@ -50,7 +52,7 @@ def edge(face, q):
     return jnp.where(inside, h, neg_inf(face.dtype))
 
 
-def unweave(planes, fixed, wide, deep):
+def unweave(planes: jax.Array, fixed: int, wide: int, deep: int):
     """(Q, C, X) by plane -> (C, X, W) by w; ``fixed`` is the other index."""
     x = jnp.arange(wide, dtype=jnp.int32)[:, None]
     w = jnp.arange(deep, dtype=jnp.int32)[None, :]

@@ -43,7 +43,7 @@ def align(grid: Grid) -> tuple[int, np.ndarray]:
     return score, np.concatenate(pieces[::-1])
 
 
-def _phase1(grid: Grid, padded) -> chunk_faces.FaceStore:
+def _phase1(grid: Grid, padded: chunk_faces.PaddedRegion) -> chunk_faces.FaceStore:
     """Fill all chunks, by their anti-diagonals, some at once."""
     static, store = chunk_faces.static_of(grid), chunk_faces.empty_store(grid)
     count = chunks_at_once(grid)
@@ -60,12 +60,14 @@ def _phase1(grid: Grid, padded) -> chunk_faces.FaceStore:
     return jax.block_until_ready(store)
 
 
-def _fill_up(rows, count):
+def _fill_up(rows: np.ndarray, count: int):
     """Rows up to ``count`` of them: the first again."""
     return np.concatenate([rows, np.repeat(rows[:1], count - len(rows), axis=0)])
 
 
-def _phase2(grid: Grid, store, state, start) -> list[Segment]:
+def _phase2(
+    grid: Grid, store: chunk_faces.FaceStore, state: int, start: int
+) -> list[Segment]:
     """The path's segments from the end of the region to its start."""
     static, chunk = chunk_faces.static_of(grid), tuple(n - 1 for n in grid.counts)
     here, segments = (*grid.sizes(np.array(chunk)).tolist(), state), []
@@ -81,7 +83,7 @@ def _phase2(grid: Grid, store, state, start) -> list[Segment]:
         start = int(chunk_faces.start_point(static, store, *at))
 
 
-def _owner(grid: Grid, chunk, at):
+def _owner(grid: Grid, chunk: tuple[int, ...], at: tuple[int, int, int, int]):
     """The chunk a point belongs to, and the point in its indices."""
     *cell, state = at
     chunk = tuple(n - (x == 0) for n, x in zip(chunk, cell, strict=True))
@@ -89,7 +91,12 @@ def _owner(grid: Grid, chunk, at):
     return chunk, (*(x or step for x, step in pairs), state)
 
 
-def _phase3(grid: Grid, store, padded, segments) -> list[np.ndarray]:
+def _phase3(
+    grid: Grid,
+    store: chunk_faces.FaceStore,
+    padded: chunk_faces.PaddedRegion,
+    segments: list[Segment],
+) -> list[np.ndarray]:
     """The columns of every segment; segments do not depend on each other."""
     count, pieces = segments_at_once(grid), []
     for first in range(0, len(segments), count):
@@ -100,7 +107,13 @@ def _phase3(grid: Grid, store, padded, segments) -> list[np.ndarray]:
     return pieces
 
 
-def _fill_again(grid: Grid, store, padded, segments, count):
+def _fill_again(
+    grid: Grid,
+    store: chunk_faces.FaceStore,
+    padded: chunk_faces.PaddedRegion,
+    segments: list[Segment],
+    count: int,
+):
     """Fill and walk a group of segments: their chunks, or the sub-chunks on the
     path."""
     above = np.array([_above(grid, segment) for segment in segments], np.int32)

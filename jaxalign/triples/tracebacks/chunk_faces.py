@@ -89,11 +89,16 @@ def empty_store(grid: Grid) -> FaceStore:
 
 @program(("static",), donate_argnames="store")
 def fill(
-    static: StaticGrid, store: FaceStore, padded: PaddedRegion, chunks, sizes, stop
+    static: StaticGrid,
+    store: FaceStore,
+    padded: PaddedRegion,
+    chunks: jax.Array,
+    sizes: jax.Array,
+    stop: jax.Array,
 ) -> FaceStore:
     """Fill some chunks (n, 3) of ``sizes`` (n, 3) that do not need each other."""
 
-    def one(chunk, size):
+    def one(chunk: jax.Array, size: jax.Array):
         box, faces = _inputs(static, store, padded, chunk, size)
         fills = engine.FILLS[static.schedule]
         return fills.fill(static.model, static.outputs, box, padded.costs, faces, stop)
@@ -112,7 +117,15 @@ def fill(
     )
 
 
-def _inputs(static: StaticGrid, store, padded, chunk, size, above=None, deep=None):
+def _inputs(
+    static: StaticGrid,
+    store: FaceStore,
+    padded: PaddedRegion,
+    chunk: jax.Array,
+    size: jax.Array,
+    above: jax.Array | None = None,
+    deep: int | None = None,
+):
     """(box, faces) of a chunk; of its layers from ``above`` on, ``deep`` with the one
     before them."""
     (rows, columns, all_deep), states = static.shape, static.model.states
@@ -132,7 +145,7 @@ def _inputs(static: StaticGrid, store, padded, chunk, size, above=None, deep=Non
     a, b, c = letters
     box = Box(a, b, c, seed, size, jnp.maximum(free, engine.NO_FREE_END))
 
-    def face(array, axis):
+    def face(array: jax.Array, axis: int):
         before = chunk.at[axis].add(-1)
         h = array[tuple(before)][..., :states, :, :]  # of the last one, for none
         h = jnp.where(before[axis] >= 0, h, minus)
@@ -147,7 +160,9 @@ def _inputs(static: StaticGrid, store, padded, chunk, size, above=None, deep=Non
     )
 
 
-def _top(static: StaticGrid, store, chunk, above):
+def _top(
+    static: StaticGrid, store: FaceStore, chunk: jax.Array, above: jax.Array | None
+):
     """The layer before a chunk, or before its layer ``above``; None at the table's
     edge, where chunks are as deep as it."""
     height, states = static.outputs.height, static.model.states
@@ -164,7 +179,7 @@ def _top(static: StaticGrid, store, chunk, above):
 
 
 @program(("static",))
-def start_point(static: StaticGrid, store: FaceStore, chunk, at):
+def start_point(static: StaticGrid, store: FaceStore, chunk: jax.Array, at: jax.Array):
     """The start point stored for a point (u, v, w, state) of a chunk's last layers."""
     (u, v, w, state), place = at, tuple(chunk)
     channel = static.model.states + state
@@ -182,19 +197,19 @@ def fill_and_walk(
     static: StaticGrid,
     store: FaceStore,
     padded: PaddedRegion,
-    chunks,
-    above,
-    ends,
-    seeded,
-    deep,
-    stop,
+    chunks: jax.Array,
+    above: jax.Array,
+    ends: jax.Array,
+    seeded: jax.Array,
+    deep: int | None,
+    stop: jax.Array,
 ):
     """Fill segments once more, with choices, and walk each from its end."""
     outputs = FillOutputs(free=static.outputs.free, choices=True)
     fills = engine.FILLS[static.schedule]
     shape = *static.shape[:2], deep or static.shape[2]
 
-    def one(chunk, above, end, seeded):
+    def one(chunk: jax.Array, above: jax.Array, end: jax.Array, seeded: jax.Array):
         first = None if deep is None and static.outputs.height == 0 else above
         box, faces = _inputs(static, store, padded, chunk, end[:3], first, deep)
         filled = fills.fill(static.model, outputs, box, padded.costs, faces, stop)

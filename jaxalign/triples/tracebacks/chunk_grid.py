@@ -9,7 +9,9 @@ from jaxalign.runtime.devices import first_device
 from jaxalign.triples import engine
 from jaxalign.triples.dp import boxes
 from jaxalign.triples.dp.boxes import FillOutputs
-from jaxalign.triples.engine import Region, Triple, padded_length
+from jaxalign.triples.engine import padded_length
+from jaxalign.triples.options import TripleRequest
+from jaxalign.triples.result import Region, Triple
 
 # s and h of Li, Ranka and Sahni, section 6.2.
 CHUNK_SIZES = {"sloped": (31, 100), "layered": (47, 40)}
@@ -53,7 +55,7 @@ class Grid(NamedTuple):
         """Whether the third axis is cut, too."""
         return self.counts[2] > 1
 
-    def sizes(self, chunks):
+    def sizes(self, chunks: np.ndarray):
         """Cells of chunks (n, 3) along the three axes, int32 (n, 3)."""
         ends = np.array(self.region.extent, np.int32) + 1
         steps = np.array(self.steps, np.int32)
@@ -75,7 +77,12 @@ class Segment(NamedTuple):
     end: tuple
 
 
-def chunk_sizes(triple: Triple, chunk=None, height=None, depth=None) -> tuple:
+def chunk_sizes(
+    triple: Triple,
+    chunk: int | None = None,
+    height: int | None = None,
+    depth: int | None = None,
+) -> tuple:
     """(s, h, depth or None): those of a call, else the paper's.
 
     Raises
@@ -91,7 +98,12 @@ def chunk_sizes(triple: Triple, chunk=None, height=None, depth=None) -> tuple:
 
 
 def grid_of(
-    triple: Triple, region: Region, traceback: str, side: int, height, depth=None
+    triple: Triple,
+    region: Region,
+    traceback: str,
+    side: int,
+    height: int,
+    depth: int | None = None,
 ):
     """The chunks of a region.
 
@@ -111,6 +123,22 @@ def grid_of(
     if points >= 2**31:
         raise MemoryPlanError(f"chunk = {side}: {points:,} points need smaller chunks")
     return Grid(triple, region, traceback, side, height, depth, shape)
+
+
+def grid_for(
+    triple: Triple, region: Region, request: TripleRequest, traceback: str
+) -> Grid:
+    """The chunks of a request; else those of the paper or, where many are filled at
+    once and memory holds their faces, cubes."""
+    options = request.options
+    sizes = options.chunk, options.height, options.depth
+    sizes = chunk_sizes(triple, *sizes)
+    problem = triple, region, traceback
+    if not (options.height or options.depth) and many_at_once():
+        cubes = grid_of(*problem, *sizes[:1] * 3)
+        if sum(grid_bytes(cubes).values()) <= request.budget:
+            return cubes
+    return grid_of(*problem, *sizes)
 
 
 def outputs_of(grid: Grid) -> FillOutputs:

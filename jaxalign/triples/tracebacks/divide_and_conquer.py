@@ -8,13 +8,15 @@ their sum is greatest. Parts that fit the budget go to ``stored_box``.
 
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.affine import neg_inf
 from jaxalign.runtime.programs import program
 from jaxalign.triples.dp.recurrence import relabel, turn
-from jaxalign.triples.engine import Region, Triple, sweep
+from jaxalign.triples.engine import sweep
+from jaxalign.triples.result import Region, Triple
 from jaxalign.triples.tracebacks import stored_box
 
 
@@ -35,7 +37,7 @@ def align(triple: Triple, region: Region, budget: int) -> tuple[int, np.ndarray]
     return score, np.concatenate([first, tail])
 
 
-def _reordered(triple, region, budget, order):
+def _reordered(triple: Triple, region: Region, budget: int, order: tuple[int, ...]):
     """The longest axis last: states and columns are those of the new order."""
     same = relabel(triple.model, order)
     region = Region(
@@ -68,7 +70,7 @@ def meet(triple: Triple, region: Region):
 
 
 @program()
-def join(f, b, extent):
+def join(f: jax.Array, b: jax.Array, extent: jax.Array):
     """(score, flat index) of the best meeting of layers (S, U, V), the second reversed.
 
     Cell u of the first is cell extent + 2 - u of the second. Two minus infinities would

@@ -6,12 +6,15 @@ kind and join their paths.
 
 from functools import partial
 
+import jax
 import numpy as np
 
 from jaxalign.runtime.programs import program
 from jaxalign.triples import engine, gpu
 from jaxalign.triples.dp import boxes, choice_walk
-from jaxalign.triples.engine import FILLS, Region, Triple, padded_length
+from jaxalign.triples.dp.recurrence import Model
+from jaxalign.triples.engine import FILLS, padded_length
+from jaxalign.triples.result import Region, Triple
 
 
 def align(triple: Triple, region: Region) -> tuple[int, np.ndarray]:
@@ -31,7 +34,9 @@ def align(triple: Triple, region: Region) -> tuple[int, np.ndarray]:
 
 
 @program(("schedule", "model", "longest"))
-def walk(schedule, model, choices, begin, longest):
+def walk(
+    schedule: str, model: Model, choices: jax.Array, begin: jax.Array, longest: int
+):
     """``choice_walk.walk`` to the seed, over choices in the order of a schedule."""
     choice_at = partial(FILLS[schedule].choice_at, model, choices)
     return choice_walk.walk(model, choice_at, begin, longest)
