@@ -125,7 +125,7 @@ ARROWS = {
     "pairs.cpu": COMMON | {"affine", "one_function", "pairs", "pairs.dp"},
     "pairs.dp": {"affine", "one_function"},
     "pairs.gpu": COMMON | {"pairs"},
-    "pairs.long": COMMON | {"one_function", "pairs", "pairs.cpu", "pairs.dp"},
+    "pairs.long": COMMON | {"affine", "one_function", "pairs", "pairs.cpu", "pairs.dp"},
     "one_function": set(),
     "pairs.parts": COMMON | {"pairs", "pairs.gpu", "pairs.proofs"},
     "pairs.proofs": COMMON | {"bits", "pairs", "pairs.gpu"},

@@ -6,9 +6,11 @@ rows (``pairs.small_jobs``).
 
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import compress
 from typing import get_args
 
 import jax
+import numpy as np
 
 from jaxalign.errors import DeviceError, MemoryPlanError, UsageError
 from jaxalign.pairs import schedule, small_jobs
@@ -20,6 +22,7 @@ from jaxalign.pairs.gpu import (
     launch_plan,
     score_types,
 )
+from jaxalign.pairs.long import long_pieces
 from jaxalign.pairs.options import IMPLEMENTATIONS, Implementation
 from jaxalign.pairs.plan import Piece, Plan, Task, describe
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, sizes_of
@@ -70,9 +73,10 @@ def plan(task: Task) -> Plan:
     name, why = _choose_for(task)
     if name == "pallas":
         limit = device_memory.budget(task)
-        figures, split = launch_plan.make_plan(task, kernels_pallas, limit)
+        whole = _whole_gpu(task)
+        figures, split = whole or launch_plan.make_plan(task, kernels_pallas, limit)
         blocks = dispatch.pieces_of(task, split.blocks)
-        others = "pairs beyond the kernels"
+        others = "long pairs" if whole else "pairs beyond the kernels"
     else:
         figures, split = _plan_windows(task)
         blocks = execute.pieces_of(task, split.blocks)
@@ -80,14 +84,21 @@ def plan(task: Task) -> Plan:
     by_rows, alone = [], split.pairs
     if alone and task.implementation is None:
         by_rows, alone = small_jobs.lone_pairs(task, alone)
-    ways = {name: bool(blocks), "rows": bool(by_rows), "wavefront": bool(alone)}
+    by_blocks, alone = _by_blocks(task, alone)
+    tiles = bool(by_blocks) and name != "pallas"
+    ways = {
+        name: bool(blocks) or (bool(by_blocks) and not tiles),
+        "rows": bool(by_rows),
+        "wavefront": bool(alone) or tiles,
+    }
     if split.pairs and others:
         used = [way for way, is_used in ways.items() if is_used]
         how = " and ".join(used[bool(blocks) :])
         others = f"{others} by {how}" + (", in strips" if alone else "")
+        others += ", in blocks" if by_blocks else ""
         why = f"{why}; {others}" if blocks else others
         name = ", ".join(used)
-    pieces = [*blocks, *by_rows, *execute.pair_pieces_of(task, alone)]
+    pieces = [*blocks, *by_rows, *by_blocks, *execute.pair_pieces_of(task, alone)]
     pieces = [pieces[k] for k in schedule.heaviest_first([x.cells for x in pieces])]
     devices = _names(task.devices if task.mesh is None else task.mesh.devices.flat)
     loads = schedule.plan([piece.cells for piece in pieces], len(devices)).loads
@@ -96,6 +107,48 @@ def plan(task: Task) -> Plan:
     if task.mesh is None:
         pieces = _joined(task, pieces)
     return Plan(task, tuple(pieces), figures)
+
+
+def _whole_gpu(task: Task) -> tuple[dict, Partition] | None:
+    """The plan of few long pairs, each on a whole GPU; None of any other job."""
+    if task.implementation != "pallas":
+        return None
+    pairs = long_pieces.on_gpu(task, kernels_pallas)
+    if not pairs:
+        return None
+    refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
+    needed = [_long_bytes(task, pair) for pair in pairs]
+    return describe(task, 0, len(pairs), needed, {"int32"}), Partition([], pairs)
+
+
+def _long_bytes(task: Task, pair: tuple[int, int]) -> int:
+    size = len(task.queries[pair[0]]), len(task.targets[pair[1]])
+    return long_pieces.bytes_needed(*size, task.window_budget)
+
+
+def _by_blocks(task: Task, pairs: list) -> tuple[list[Piece], list]:
+    """(pieces of those pairs that are long, the others)."""
+    are_long = _are_long(task, pairs)
+    if not are_long.any():
+        return [], pairs
+    long = list(compress(pairs, are_long))
+    others = list(compress(pairs, ~are_long))
+    kernels = None if _on_cpu(task) else kernels_pallas
+    return long_pieces.pieces_of(task, long, kernels), others
+
+
+def _are_long(task: Task, pairs: list):
+    """Which of some pairs are aligned by blocks, bool (pairs,). A search, which looks
+    at scores on the device, has none, nor has a GPU unless its kernels are named."""
+    if not pairs or task.top is not None or task.mesh is not None:
+        return np.zeros(len(pairs), bool)
+    if not _on_cpu(task) and task.implementation != "pallas":
+        return np.zeros(len(pairs), bool)
+    return long_pieces.are_long(task, pairs)
+
+
+def _on_cpu(task: Task) -> bool:
+    return first_device(task.devices).platform == "cpu"
 
 
 def lcs_launches(task: Task) -> LcsLaunches | None:
@@ -242,6 +295,8 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
         needed = [partition.least_bytes(task.job, *pair) for pair in split.pairs]
     else:
         needed = [long_pair.bytes_needed(*size, limit) for size in sizes]
+        for k in _are_long(task, split.pairs).nonzero()[0].tolist():
+            needed[k] = _long_bytes(task, split.pairs[k])
     needed += [partition.window_bytes(w, 4, task.job.steps) for w in split.blocks]
     dtypes = {task.dtype(*shape) for shape in sizes}
     dtypes |= {task.dtype(w.m, w.n) for w in split.blocks}

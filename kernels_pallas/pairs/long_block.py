@@ -58,6 +58,26 @@ def long_block(
     LongLines
     """
     n = block.numbers
+    inputs, top = inputs_of(block, scores, s)
+    out = fill(inputs, top, s, segments, interpret)
+    open_only = jnp.stack([n.open, jnp.zeros_like(n.open)])[None, :, None]
+
+    def h_of(u, cost=n.open):
+        return jnp.where(u <= MINUS_INFINITY // 2, MINUS_INFINITY, u + cost)
+
+    def lines(pairs):
+        by_line = jnp.swapaxes(pairs.reshape(pairs.shape[0], -1, 2), 1, 2)
+        return h_of(by_line, open_only)
+
+    return LongLines(
+        lines(out.rows), lines(out.columns), h_of(out.last_row), out.best.max(-1),
+        out.computed,
+    )  # fmt: skip
+
+
+def inputs_of(block: LongBlock, scores, s: LongFill):
+    """The inputs of ``long_fill.fill``, and the row above."""
+    n = block.numbers
 
     def words(line):
         u, gap = jnp.where(line <= MINUS_INFINITY // 2, MINUS_INFINITY, line)
@@ -76,15 +96,4 @@ def long_block(
         above,
         block.slots,
     )
-    top = top.reshape(s.width, -1, 2)
-    out = fill(inputs, top, s, segments, interpret)
-    open_only = jnp.stack([n.open, jnp.zeros_like(n.open)])[None, :, None]
-
-    def lines(pairs):
-        values = jnp.swapaxes(pairs.reshape(pairs.shape[0], -1, 2), 1, 2) + open_only
-        return jnp.where(values <= MINUS_INFINITY // 2, MINUS_INFINITY, values)
-
-    return LongLines(
-        lines(out.rows), lines(out.columns), out.last_row + n.open, out.best.max(-1),
-        out.computed,
-    )  # fmt: skip
+    return inputs, top.reshape(s.width, -1, 2)

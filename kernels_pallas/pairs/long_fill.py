@@ -59,56 +59,62 @@ def fill(inputs: LongInputs, top, s: LongFill, segments: int = 1, interpret=None
     -------
     LongOutput
     """
-    shapes = [
-        (s.captures, s.bands, WARP, s.rows, 2),
-        (s.bands, segments if s.local else 1, WARP),
-        (COLUMNS * s.width if s.last_row else 1,),
-    ]
     run = kernel(
-        partial(_long_program, s=s, segments=shapes[1][1]),
-        [jax.ShapeDtypeStruct((_size(x),), jnp.int32) for x in shapes],
-        [plgpu.SMEM((WARPS * s.letters * s.letter_words,), jnp.int32),
-         plgpu.SMEM((4,), jnp.int32)],
+        partial(_long_program, s=s, segments=segments if s.local else 1),
+        [jax.ShapeDtypeStruct((s.bands,), jnp.int32)],
+        [
+            plgpu.SMEM((WARPS * s.letters * s.letter_words,), jnp.int32),
+            plgpu.SMEM((4,), jnp.int32),
+        ],
         (s.programs,),
         ("program",),
         interpret,
-    )  # fmt: skip
-    run = getattr(run, "fun", run)  # its rule for ``vmap`` takes no references
-    refs = [jax.new_ref(x) for x in _memory(top, s)]
-    arrays = run(*inputs, *refs)
-    columns, best, last_row = (
-        x.reshape(y) for x, y in zip(arrays, shapes, strict=True)
     )
-    n = LongNumbers(*inputs.numbers)
-    band, segment = (jnp.arange(k, dtype=jnp.int32) for k in best.shape[:2])
-    inside = (band < n.bands)[:, None] & (segment * n.stored_chunks < n.chunks)[None]
-    best = jnp.where(inside[..., None], best, 0)
-    rows = refs[0][...].reshape(-1, COLUMNS, 2)[: s.slots * s.width]
-    rows = rows.reshape(s.slots, s.width, COLUMNS, 2)
-    return LongOutput(columns, best, last_row, rows, refs[3][...])
+    run = getattr(run, "fun", run)  # its rule for ``vmap`` takes no references
+    memory = _memory(top, s, segments if s.local else 1)
+    refs = [jax.new_ref(x.reshape(-1)) for x in memory]
+    (computed,) = run(*inputs, *refs)
+    lines = s.slots * s.width * BLOCK_WORDS
+    rows = refs[0][...][:lines].reshape(s.slots, s.width, COLUMNS, 2)
+    columns, best, last_row = (
+        ref[...].reshape(x.shape) for ref, x in zip(refs[3:], memory[3:], strict=True)
+    )
+    return LongOutput(columns, best, last_row, rows, computed)
 
 
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for side in shape:
-        size *= side
-    return size
+class LongMemory(NamedTuple):
+    """Memory that programs share, or leave results in: flat for the kernel."""
+
+    rows: jax.Array  # one more step of minus infinity is read below what is pruned
+    units: jax.Array  # the best of each unit of the row above, four times
+    progress: jax.Array  # programs so far, then the chunks of each band
+    columns: jax.Array
+    best: jax.Array
+    last_row: jax.Array
 
 
-def _memory(top, s: LongFill):
-    """Memory that programs share: rows, the best of each unit, progress, chunks.
+def _memory(top, s: LongFill, segments: int) -> LongMemory:
+    """The memory of a launch. What a pruned chunk would have stored is minus infinity
+    from the start, since it stores nothing; the row above all bands is complete."""
 
-    Word 0 of the progress counts programs; the row above all bands is complete. One
-    more step of minus infinity is read where a unit was not computed.
-    """
-    low = jnp.full(((s.slots - 1) * s.width + 1) * BLOCK_WORDS, MINUS_INFINITY)
-    rows = jnp.concatenate([top.reshape(-1), low.astype(jnp.int32)])
+    def low(*shape: int):
+        return jnp.full(shape, MINUS_INFINITY, jnp.int32)
+
+    rows = jnp.concatenate(
+        [top.reshape(-1), low(((s.slots - 1) * s.width + 1) * BLOCK_WORDS)]
+    )
     # The last lane is 31 steps behind: unit x is what it computes in chunk x.
-    u = jnp.pad(top[:-1, :, 0], ((WARP - 1, 0), (0, 0)), constant_values=MINUS_INFINITY)
+    behind = ((WARP - 1, 0), (0, 0))
+    u = jnp.pad(top[:-1, :, 0], behind, constant_values=MINUS_INFINITY)
     units = u[: s.chunks * s.steps].reshape(s.chunks, -1).max(1)
-    highest = jnp.repeat(jnp.pad(units, (0, 1)), 4)
-    progress = jnp.zeros(s.bands + 2, jnp.int32).at[1].set(2**30)
-    return rows, highest, progress, jnp.zeros(s.bands, jnp.int32)
+    return LongMemory(
+        rows,
+        jnp.repeat(jnp.pad(units, (0, 1)), 4),
+        jnp.zeros(s.bands + 2, jnp.int32).at[1].set(2**30),
+        low(s.captures, s.bands, WARP, s.rows, 2),
+        jnp.zeros((s.bands, segments, WARP), jnp.int32),
+        low(COLUMNS * s.width if s.last_row else 1),
+    )
 
 
 class LongView(NamedTuple):
@@ -145,7 +151,7 @@ def _long_program(*refs, s: LongFill, segments: int):
     """Four bands."""
     th, count = Threads(s.plain), len(LongInputs._fields)
     given, refs = LongInputs(*refs[:count]), refs[count:]
-    rows, units, progress, computed, columns, best, last_row, table, word = refs
+    rows, units, progress, columns, best, last_row, computed, table, word = refs
     thread = th.index()
     lane, warp = thread & (WARP - 1), lax.shift_right_logical(thread, th.splat(5))
     number = ticket(th, progress, word, lax.axis_index("program"))

@@ -17,7 +17,7 @@ from jaxalign.pairs.long import align as long_align
 from jaxalign.pairs.long import gpu_fill, pruning, tile_fill
 from jaxalign.pairs.long.blocks import LongPair, whole
 from kernels_pallas.core import mosaic
-from kernels_pallas.pairs import long_shapes
+from kernels_pallas.pairs import long_block, long_fill, long_shapes
 
 LETTERS, OPEN, EXTEND = 5, 7, 2
 ENDS = ("query_start", "query_end", "target_start", "target_end")
@@ -102,6 +102,25 @@ def test_lines_and_pruning(monkeypatch):
     pruned = fill(pair, whole(pair), best, keep=False)
     assert pruned.cells < pair.m * pair.n
     assert pruned.rows[pair.m].h[-1] == best
+
+
+@values
+def test_what_is_pruned_is_minus_infinity():
+    """Pruned chunks store nothing: what they would have stored is there before."""
+    pair = pair_of(*sequences(300, 260, False), "global", ("target_end",))
+    interpret = mosaic.interpreter()
+    block, far = whole(pair), 10**6
+    sizes = gpu_fill.sizes_of(pair, block, kernels_pallas, True, 8, 32, interpret)
+    arrays, _ = gpu_fill.arrays_of(pair, block, far, kernels_pallas, sizes)
+
+    def run(block, scores):
+        inputs, top = long_block.inputs_of(block, scores, sizes.shape)
+        return long_fill.fill(inputs, top, sizes.shape, 1, interpret)
+
+    out = jax.jit(run)(arrays, pair.scores)
+    assert not out.computed[: sizes.bands].any()
+    assert (out.columns == long_shapes.MINUS_INFINITY).all()
+    assert (out.last_row == long_shapes.MINUS_INFINITY).all()
 
 
 @pytest.mark.parametrize("local", [True, False])

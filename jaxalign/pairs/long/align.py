@@ -1,5 +1,6 @@
 """Score, end cell and path of one long pair, by a fill of blocks."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from jaxalign.pairs.long.blocks import (
 )
 from jaxalign.pairs.long.path import path
 
+Progress = Callable[[int], object] | None
+
 
 class _End(NamedTuple):
     score: int
@@ -25,7 +28,13 @@ class _End(NamedTuple):
     j: int
 
 
-def align(pair: LongPair, fill: Fill, paths: bool, pruned: bool = True) -> PairResult:
+def align(
+    pair: LongPair,
+    fill: Fill,
+    paths: bool,
+    pruned: bool = True,
+    progress: Progress = None,
+) -> PairResult:
     """Align one pair.
 
     Parameters
@@ -33,18 +42,22 @@ def align(pair: LongPair, fill: Fill, paths: bool, pruned: bool = True) -> PairR
     fill : ``tile_fill.fill``, or that of a GPU, with its options bound
     paths : whether the path is wanted, too
     pruned : whether blocks that no best path enters are left out
+    progress : called with cells of the whole table as they are filled
     """
-    grid, end = _scored(pair, fill, paths, pruned)
+    grid, end = _scored(pair, fill, paths, pruned, progress)
     if not paths:
         return PairResult(end.score, end.i, end.j)
     if pair.local and end.score <= 0:
         return PairResult(0, 0, 0, steps=np.zeros(0, np.uint8))
     start, steps = path(pair, grid, (end.i, end.j), fill)
-    return PairResult(*end, *start, *_counts(pair, start, steps), steps)
+    return PairResult(
+        end.score, end.i, end.j, start[0], start[1], **_counts(pair, start, steps),
+        steps=steps,
+    )  # fmt: skip
 
 
 def _scored(
-    pair: LongPair, fill: Fill, keep: bool, pruned: bool
+    pair: LongPair, fill: Fill, keep: bool, pruned: bool, progress: Progress
 ) -> tuple[LineGrid, _End]:
     """The grid of the whole pair, and its score with its end cell.
 
@@ -54,7 +67,7 @@ def _scored(
     block = whole(pair)
     bound = pruning.first_bound(pair, block) if pruned else NO_BOUND
     while True:
-        grid = fill(pair, block, bound, keep=keep)
+        grid = fill(pair, block, bound, keep=keep, progress=progress)
         end = _end(pair, grid)
         if end.score >= bound:
             return grid, _exact_end(pair, grid, fill, end) if keep else end
@@ -80,12 +93,13 @@ def _end(pair: LongPair, grid: LineGrid) -> _End:
     i, j = int(column.argmax()), int(row.argmax())
     corner = int(row[-1]), pair.m, pair.n
     cells = corner, (int(column[i]), i, pair.n), (int(row[j]), pair.m, j)
-    cell = ends.border_end(
-        *(ends.EndCell(*(np.asarray(x, np.int32) for x in cell)) for cell in cells),
-        {end: end in pair.free for end in ("query_end", "target_end")},
-        0,
+    corner, by_column, by_row = (
+        ends.EndCell._make(np.asarray(x, np.int32) for x in cell) for cell in cells
     )
-    return _End(*map(int, cell))
+    free = {end: end in pair.free for end in ("query_end", "target_end")}
+    cell = ends.border_end(corner, by_column, by_row, free, 0)
+    score, i, j = map(int, cell)
+    return _End(score, i, j)
 
 
 def _exact_end(pair: LongPair, grid: LineGrid, fill: Fill, end: _End) -> _End:
@@ -125,8 +139,8 @@ def _cells_of(pair: LongPair, grid: LineGrid, fill: Fill, spot: Spot) -> list[_E
     return cells
 
 
-def _counts(pair: LongPair, start: tuple[int, int], steps: np.ndarray) -> tuple:
-    """(identities, columns, gap openings, gaps) of a path."""
+def _counts(pair: LongPair, start: tuple[int, int], steps: np.ndarray) -> dict:
+    """The counts of a path, as a ``PairResult`` has them."""
     gap = steps != walk.M
     opens = gap.copy()
     opens[1:] &= steps[1:] != steps[:-1]
@@ -134,4 +148,9 @@ def _counts(pair: LongPair, start: tuple[int, int], steps: np.ndarray) -> tuple:
     j = start[1] + np.cumsum(steps != walk.I)[~gap] - 1
     letters = pair.query[i]
     same = (letters == pair.target[j]) & (letters != int(pair.problem.wildcard))
-    return int(same.sum()), len(steps), int(opens.sum()), int(gap.sum())
+    return {
+        "identities": int(same.sum()),
+        "columns": len(steps),
+        "gap_openings": int(opens.sum()),
+        "gaps": int(gap.sum()),
+    }

@@ -30,7 +30,7 @@ from jaxalign.runtime.lengths import bucket
 MIN_GPU_CELLS = 2**22  # of a block; smaller ones are for the host
 FEW_LINES = 24  # of a large block: 1.8 GB where both sides have 4.6 million letters
 LARGE_CELLS = 2**36
-TALL_ROWS = 2**19  # from so many on a lane has 16 rows, not 8
+TALL_ROWS = 2**19  # from so many on a lane has 32 rows, not 8
 SEGMENTS = 64  # of the columns, at most, in local mode
 
 
@@ -119,7 +119,7 @@ def sizes_of(
     pair, block: TableBlock, kernels, keep, rows, steps, interpret=None
 ) -> _Sizes:
     large = block.rows * block.columns >= LARGE_CELLS
-    rows = rows or (16 if block.rows >= TALL_ROWS else 8)
+    rows = rows or (32 if block.rows >= TALL_ROWS else 8)
     steps = steps or (64 if block.columns >= 2**16 else 32)
     bands, chunks = kernels.long_sizes(block.rows, block.columns, rows, steps)
     if large:

@@ -8,14 +8,15 @@ that it was in.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.one_function import CPU_OPTIONS
 from jaxalign.pairs.dp import walk, wavefront
+from jaxalign.pairs.long import narrow
 from jaxalign.pairs.long.blocks import Fill, LineGrid, LongPair, TableBlock, block_of
 from jaxalign.pairs.long.tile_fill import padded
+from jaxalign.runtime.devices import first_device, on_cpu
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
@@ -59,7 +60,8 @@ def _through(
     while not place.ended and place.i > outer.i and place.j > outer.j:
         block = block_of(grid, place.i, place.j)
         if block.rows <= LEAF_ROWS and block.columns <= LEAF_COLUMNS:
-            place = _walk_leaf(pair, block, place, pieces)
+            with on_cpu():
+                place = _walk_leaf(pair, block, place, pieces)
         else:
             inner = fill(pair, block)
             place = _through(pair, inner, place, fill, pieces)
@@ -76,10 +78,14 @@ def _walk_leaf(
     query[: block.rows] = pair.query[block.i : place.i]
     target[: block.columns] = pair.target[block.j : place.j]
     given = query, target, np.int32(block.rows), np.int32(block.columns)
-    lines = padded(block.top, columns), padded(block.left, rows)
+    lines = narrow.narrow(pair, block)
     codes = _directions(
-        *given, *lines, pair.problem, wavefront.empty_codes(rows, columns),
-        local=pair.local, fused=jax.default_backend() == "cpu",
+        *given,
+        padded(lines.top, columns),
+        padded(lines.left, rows),
+        lines.problem,
+        wavefront.empty_codes(rows, columns),
+        local=pair.local, fused=first_device().platform == "cpu",
     ).codes  # fmt: skip
     walked = _walk(codes, *given[2:], np.int32(place.move), columns=columns)
     i, j, move, ended, count, steps = map(np.asarray, walked)

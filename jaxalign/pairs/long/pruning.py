@@ -35,9 +35,10 @@ def end_costs(pair: LongPair) -> tuple[int, int]:
     """The least that one more letter of the query's rest costs, and of the target's."""
     if pair.local:
         return 0, 0
-    return tuple(
+    query, target = (
         0 if end in pair.free else pair.extend for end in ("query_end", "target_end")
     )
+    return query, target
 
 
 def reaches(pair: LongPair, block: TableBlock, bound: int) -> bool:

@@ -6,6 +6,7 @@ a row and a column are kept, and the lines of the grid.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from jaxalign.one_function import CPU_OPTIONS
 from jaxalign.pairs.dp import wavefront
-from jaxalign.pairs.long import pruning
+from jaxalign.pairs.long import narrow, pruning
 from jaxalign.pairs.long.blocks import (
     MINUS_INFINITY,
     NO_BOUND,
@@ -24,6 +25,7 @@ from jaxalign.pairs.long.blocks import (
     Spot,
     TableBlock,
 )
+from jaxalign.runtime.devices import default_device, first_device
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
@@ -52,6 +54,7 @@ def fill(
     *,
     keep: bool = True,
     threads: int = 1,
+    lines: int | None = None,
     tile: tuple[int, int] | None = None,
     progress: Callable[[int], Any] | None = None,
 ) -> LineGrid:
@@ -63,17 +66,20 @@ def fill(
         Tiles that no path to this score enters are not computed.
     keep : bool
         Whether lines inside of the block are kept.
+    lines : of the grid in either direction at most, ``LINES`` by default
     tile : (rows, columns), optional
-    progress : called with the cells of each anti-diagonal of tiles
+    progress : called with the cells of each anti-diagonal of tiles, but pruned ones
     """
-    state = _State(pair, block, bound, keep, tile or _tile_size(block))
+    most = (LINES if lines is None else lines) if keep else 1
+    state = _State(pair, block, bound, most, tile or _tile_size(block))
     across = list(range(0, block.columns, state.tile[1]))
     down = list(range(0, block.rows, state.tile[0]))
+    compute = partial(_on_device, default_device(), state)
     with ThreadPoolExecutor(threads) as pool:
         for d in range(len(down) + len(across) - 1):
             first, last = max(d - len(across) + 1, 0), min(d, len(down) - 1)
             tiles = [(down[r], across[d - r]) for r in range(first, last + 1)]
-            cells = list(pool.map(partial(_compute, state), tiles))
+            cells = list(pool.map(compute, tiles))
             if progress is not None:
                 progress(sum(cells))
     return state.grid()
@@ -93,7 +99,7 @@ class _State:
     Tiles of an anti-diagonal touch no cell of one another.
     """
 
-    def __init__(self, pair: LongPair, block: TableBlock, bound: int, keep: bool, tile):
+    def __init__(self, pair: LongPair, block: TableBlock, bound: int, most: int, tile):
         self.pair, self.block, self.bound, self.tile = pair, block, bound, tile
         self.row = Line(block.top.h.copy(), block.top.gap.copy())
         self.column = Line(block.left.h.copy(), block.left.gap.copy())
@@ -103,8 +109,8 @@ class _State:
         self.corners |= {
             (i, 0): int(block.left.h[i]) for i in range(0, block.rows, tile[0])
         }
-        self.rows = _lines(block.rows, tile[0], block.columns, keep)
-        self.columns = _lines(block.columns, tile[1], block.rows, keep)
+        self.rows = _lines(block.rows, tile[0], block.columns, most)
+        self.columns = _lines(block.columns, tile[1], block.rows, most)
         for i, line in self.rows.items():
             line.h[0], line.gap[0] = block.left.h[i], MINUS_INFINITY
         for j, line in self.columns.items():
@@ -126,15 +132,21 @@ class _State:
         )
 
 
-def _lines(length: int, step: int, size: int, keep: bool) -> dict[int, Line]:
+def _lines(length: int, step: int, size: int, most: int) -> dict[int, Line]:
     """Room for the lines of a grid: the last one, and every so many steps one."""
-    spacing = step * max(1, -(-length // (step * LINES)))
-    places = [*range(spacing, length, spacing), length] if keep else [length]
+    spacing = step * max(1, -(-length // (step * most)))
+    places = [*range(spacing, length, spacing), length]
     return {
         k: Line(*(np.full(size + 1, MINUS_INFINITY, np.int32) for _ in range(2)))
         for k in places
         if k > 0
     }
+
+
+def _on_device(device: Any, state: _State, place: tuple[int, int]) -> int:
+    """``_compute`` in another thread, whose default device JAX does not inherit."""
+    with nullcontext() if device is None else jax.default_device(device):
+        return _compute(state, place)
 
 
 def _compute(state: _State, place: tuple[int, int]) -> int:
@@ -149,7 +161,8 @@ def _compute(state: _State, place: tuple[int, int]) -> int:
     top.h[0] = left.h[0] = state.corners.pop((i, j))
     block = TableBlock(outer.i + i, outer.j + j, rows, columns, top, left)
     empty = pruning.is_empty(block, pair.local)
-    if empty or not pruning.reaches(pair, block, state.bound):
+    pruned = empty or not pruning.reaches(pair, block, state.bound)
+    if pruned:
         bottom, right = (
             Line(*(np.full(k + 1, MINUS_INFINITY, np.int32) for _ in range(2)))
             for k in (columns, rows)
@@ -168,7 +181,7 @@ def _compute(state: _State, place: tuple[int, int]) -> int:
         if number in lines:
             lines[number].h[at + 1 : at + len(new.h)] = new.h[1:]
             lines[number].gap[at + 1 : at + len(new.gap)] = new.gap[1:]
-    return rows * columns
+    return 0 if pruned else rows * columns
 
 
 def _filled(state: _State, block: TableBlock) -> tuple[Line, Line]:
@@ -179,20 +192,20 @@ def _filled(state: _State, block: TableBlock) -> tuple[Line, Line]:
     query[: block.rows] = pair.query[block.i : block.i + block.rows]
     target = np.zeros(columns, np.int32)
     target[: block.columns] = pair.target[block.j : block.j + block.columns]
+    given = narrow.narrow(pair, block)
+    lines = padded(given.top, columns), padded(given.left, rows)
     bottom, right, best, column = _tile(
-        query, target, block.rows, block.columns,
-        padded(block.top, columns), padded(block.left, rows), pair.problem,
-        local=pair.local, fused=jax.default_backend() == "cpu",
+        query, target, block.rows, block.columns, *lines, given.problem,
+        local=pair.local, fused=first_device().platform == "cpu",
     )  # fmt: skip
     if pair.local:
         best = np.asarray(best)[: block.rows + 1]
         i = int(best.argmax())
-        at = block.i + i, block.j + int(np.asarray(column)[i])
-        state.spots.append(Spot(int(best[i]), (at[0],) * 2, (at[1],) * 2))
-    return (
-        Line(*(np.asarray(x)[: block.columns + 1] for x in bottom)),
-        Line(*(np.asarray(x)[: block.rows + 1] for x in right)),
-    )
+        row, j = block.i + i, block.j + int(np.asarray(column)[i])
+        state.spots.append(Spot(int(best[i]), (row, row), (j, j)))
+    bottom = (np.asarray(x)[: block.columns + 1] for x in bottom)
+    right = (np.asarray(x)[: block.rows + 1] for x in right)
+    return narrow.widened(*bottom, given), narrow.widened(*right, given)
 
 
 def padded(line: Line, size: int) -> Line:

@@ -1,0 +1,78 @@
+"""Long pairs through the public functions: chosen by size alone, said by the plan."""
+
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign.pairs.long import long_pieces, pruning, tile_fill
+
+LETTERS = np.array(list("ARNDCQEGHILKMFPSTWYV"))
+
+
+@pytest.fixture
+def few_cells(monkeypatch):
+    """Pairs of some ten thousand cells are long."""
+    monkeypatch.setenv("JAXALIGN_ROWS", "off")
+    monkeypatch.setattr(long_pieces, "LONG_CELLS", 10_000)
+    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
+    monkeypatch.setattr(tile_fill, "TILE_ROWS", 64)
+    monkeypatch.setattr(tile_fill, "SMALL_TILE_COLUMNS", 64)
+
+
+def texts(seed=0):
+    rng = np.random.default_rng(seed)
+    first = "".join(rng.choice(LETTERS, 260))
+    return [first, "".join(rng.choice(LETTERS, 150))], [first[:90] + first[97:], first]
+
+
+@pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])
+@pytest.mark.parametrize("output", ["score", "stats", "alignment"])
+def test_long_pairs_have_the_rows_of_others(few_cells, mode, output):
+    queries, targets = texts()
+    options = {"mode": mode, "output": output}
+    long = jaxalign.align_pairs(queries, targets, implementation="wavefront", **options)
+    rows = jaxalign.align_pairs(queries, targets, implementation="rows", **options)
+    assert long.implementation == "wavefront"
+    for name in rows.columns:
+        assert long[name].tolist() == rows[name].tolist(), name
+    if output == "alignment":
+        assert [long.cigar(k) for k in range(2)] == [rows.cigar(k) for k in range(2)]
+
+
+def test_the_plan_says_so(few_cells):
+    queries, targets = texts()
+    plan = jaxalign.plan(queries, targets, implementation="wavefront")
+    assert plan["checkpointed_pairs"] == 2 and plan["implementation"] == "wavefront"
+    pieces = [piece.compute for piece in plan.pieces]
+    assert [compute.func for compute in pieces] == [long_pieces._compute] * 2
+
+
+def test_few_or_special_pairs_are_not_long(few_cells):
+    queries, targets = texts()
+    options = {"implementation": "wavefront"}
+    for output, lists in (("identity", (queries, targets)), ("score", (["AC"], ["A"]))):
+        plan = jaxalign.plan(*lists, output=output, **options)
+        calls = [getattr(piece.compute, "func", None) for piece in plan.pieces]
+        assert long_pieces._compute not in calls
+
+
+def test_progress_ends_with_all_cells(few_cells):
+    queries, targets = texts()
+    told = []
+    jaxalign.align_pairs(
+        queries,
+        targets,
+        implementation="wavefront",
+        output="stats",
+        progress=lambda cells, total: told.append((cells, total)),
+    )
+    total = sum(len(a) * len(b) for a, b in zip(queries, targets, strict=True))
+    assert told[-1] == (total, total)
+    assert [cells for cells, _ in told] == sorted(cells for cells, _ in told)
+
+
+def test_lines_fit_a_budget():
+    m = n = 4_600_000
+    assert long_pieces.bytes_needed(m, n, 2**32) <= 2**32
+    assert long_pieces.lines(m, n, 2**32) == 32
+    assert long_pieces.lines(m, n, 2**30) < 16
