@@ -16,9 +16,8 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.gpu import launch_outline
 from jaxalign.pairs.options import PairOptions, make_task
-from jaxalign.pairs.plan import Task, WholeCodes
+from jaxalign.pairs.plan import Task, WholeCodes, zipped
 from jaxalign.pairs.proofs import lcs_launches
-from jaxalign.pairs.zipped import zipped
 from jaxalign.runtime.program_outline import ProgramCall, outline
 
 # Lengths as those of proteins: ln N(5.7, 0.6), so that half are from 200 to 450

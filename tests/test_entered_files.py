@@ -11,9 +11,9 @@ from benchmarks import entered_files
 # name -> (function of a folder that makes the call, files, moves)
 CALLS = {
     "align": (lambda _: entered_files.two_strings(), 14, 40),
-    "all": (entered_files.command_line, 38, 230),
-    "align_all": (lambda _: entered_files.set_of_proteins(), 24, 130),
-    "search": (lambda _: entered_files.search(), 39, 300),
+    "all": (entered_files.command_line, 37, 220),
+    "align_all": (lambda _: entered_files.set_of_proteins(), 23, 130),
+    "search": (lambda _: entered_files.search(), 37, 300),
     "split": (lambda _: entered_files.split(), 34, 235),
     "triple": (lambda _: entered_files.triple(), 22, 90),
     "soft gradient": (lambda _: entered_files.soft_gradient(), 11, 40),

@@ -1,7 +1,7 @@
 """A task, the pieces that its pairs are computed in, and the plan of all of them."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ from jaxalign.model import bounds
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring, is_symmetric
+from jaxalign.model.selection import views
 from jaxalign.pairs import windows
 
 # Who is told: (cells done, cells in all), or (devices at work, devices in all).
@@ -252,3 +253,29 @@ def merge(plans: list[dict]) -> dict:
 def added(counts: dict, more: dict) -> dict:
     """Counts by name, added up."""
     return {name: counts.get(name, 0) + more.get(name, 0) for name in counts | more}
+
+
+def zipped(task: Task, queries, targets) -> Task:
+    """The task of some pairs of another one, whose rows are those of that one.
+
+    queries, targets : integers (P,), indices of both sides of each pair
+    """
+    job = task.job
+    whole = task.whole or windows.WholeJob(
+        job.most, job.cells, task.shape[1], len(task.targets.codes)
+    )
+    # What is aligned of the whole: of a part as large a share as of itself.
+    cells = int((job.query_lengths[queries] * job.target_lengths[targets]).sum())
+    left = round(whole.cells * cells / max(job.cells, 1))
+    whole = whole._replace(cells=left)
+    return replace(
+        task,
+        kind="zip",
+        queries=views(task.queries, queries),
+        targets=views(task.targets, targets),
+        size=None,
+        shift=0,
+        whole=whole,
+        rows=job.position(queries, targets),
+        single_target=None,
+    )

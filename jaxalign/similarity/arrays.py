@@ -89,8 +89,8 @@ def multiplied(similarity):
 
 
 def payable(gap: Gap, rules: ModeRules) -> Gap:
-    """Costs that are finite, and large beyond the lengths. Gaps beside an empty sequence
-    have the costs of its first row or column, which is padding."""
+    """Costs that are finite, and large beyond the lengths. Gaps beside an empty
+    sequence have the costs of its first row or column, which is padding."""
 
     def side(cost, axis):
         inside = jnp.bool_(True)

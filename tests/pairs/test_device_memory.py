@@ -30,9 +30,9 @@ from jaxalign.pairs.gpu import (
     device_memory,
     device_result,
     dispatch,
+    launch_failures,
     launch_plan,
     launch_size,
-    memory_retry,
 )
 from jaxalign.pairs.plan import Piece, Plan, Task
 from jaxalign.pairs.run_state import Run
@@ -421,11 +421,11 @@ def test_a_limit_holds_for_later_jobs_and_only_falls():
     assert (
         device_memory.limit("gpu:0") == 2**34 and device_memory.limit("gpu:1") is None
     )
-    (same,) = memory_retry.within(job_of(task), piece)
+    (same,) = launch_failures.within(job_of(task), piece)
     assert same is piece
     half = launch_plan.launch_bytes(task, kernels, piece) // 2
     device_memory.lower("gpu:0", half)
-    parts = memory_retry.within(job_of(task), piece)
+    parts = launch_failures.within(job_of(task), piece)
     assert len(parts) > 1
     assert all(launch_plan.launch_bytes(task, kernels, x) <= half for x in parts)
 

@@ -11,20 +11,19 @@ from jaxalign.model import bounds
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.pairs import schedule, windows
 from jaxalign.pairs.cpu import eight_bits, long_pair, partition
-from jaxalign.pairs.cpu.partition import STRIP_ROWS
-from jaxalign.pairs.cpu.window_arrays import (
+from jaxalign.pairs.cpu.lane_packing import (
     backtrack_room,
     block_of,
     profile_room,
     queries_of,
     wide,
 )
+from jaxalign.pairs.cpu.partition import STRIP_ROWS
 from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.dp.window_program import WindowProblem
-from jaxalign.pairs.plan import Piece, Task
+from jaxalign.pairs.plan import Piece, Task, zipped
 from jaxalign.pairs.result import Rows, cells_of, collect, of_pair
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
-from jaxalign.pairs.zipped import zipped
 from jaxalign.runtime.devices import first_device, precision
 from jaxalign.runtime.programs import program, stored
 

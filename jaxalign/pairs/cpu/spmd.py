@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec
 
 from jaxalign.errors import UsageError
 from jaxalign.pairs import result
-from jaxalign.pairs.cpu import execute, window_arrays
+from jaxalign.pairs.cpu import execute, lane_packing
 from jaxalign.pairs.cpu.partition import STRIP_ROWS
 from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.run_state import Run, Worker
@@ -84,16 +84,16 @@ def _together(task, windows, dtype) -> Iterator[result.Rows]:
 
 def _inputs(task, window, met) -> dict:
     """The inputs of one device, as host arrays."""
-    queries, m = window_arrays.queries_of(task, window)
+    queries, m = lane_packing.queries_of(task, window)
     start = np.zeros(window.slots, np.int32)
     start[: len(met.wanted)] = met.wanted.argmax(axis=1)
     return {
-        "block": window_arrays.block_of(task, window),
+        "block": lane_packing.block_of(task, window),
         "queries": queries,
         "lengths": m,
         "start": start,
         "count": np.int32(len(met.wanted)),
-        "tie": window_arrays.wide(window, met.swapped),
+        "tie": lane_packing.wide(window, met.swapped),
     }
 
 

@@ -10,7 +10,7 @@ row and a target before its first column (targets end together, see ``sweep``).
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.pairs.dp import lookup
+from jaxalign.pairs.dp import matrix_rows
 
 PROFILE_COLUMNS = 64  # of a database profile that are made together
 
@@ -75,8 +75,8 @@ def database_profile_in(scores, targets, columns, room):
 
 
 def _profile(scores, targets):
-    if len(scores) > lookup.MAX_SELECT_CODES:
+    if len(scores) > matrix_rows.MAX_SELECT_CODES:
         return scores[:, targets]
     shape = len(scores), *targets.shape
     entries = [lax.broadcast_in_dim(x, shape, (0,)) for x in scores.T]
-    return lookup.by_code(entries, lax.broadcast_in_dim(targets, shape, (1, 2)))
+    return matrix_rows.by_code(entries, lax.broadcast_in_dim(targets, shape, (1, 2)))

@@ -17,7 +17,7 @@ from jax import lax
 
 from jaxalign.affine import Gaps, neg_inf
 from jaxalign.one_function import one_function
-from jaxalign.pairs.dp import directions, ends, lookup, profile, recurrence
+from jaxalign.pairs.dp import directions, ends, matrix_rows, profile, recurrence
 from jaxalign.pairs.dp.matrix_rows import put_row
 from jaxalign.pairs.dp.recurrence import border
 
@@ -145,7 +145,9 @@ def strip(
     """
     rows, columns = query.shape[0], target.shape[0]
     # Wider look-ups would be spread over threads, for which JAX 0.10 has no way there.
-    fused &= scores.dtype == jnp.int8 and scores.shape[1] <= lookup.MAX_SELECT_CODES
+    fused &= (
+        scores.dtype == jnp.int8 and scores.shape[1] <= matrix_rows.MAX_SELECT_CODES
+    )
     fused &= gaps.open.dtype != jnp.int64
     i = jnp.arange(rows + 1, dtype=jnp.int32)
     sided = left is not None
@@ -274,7 +276,7 @@ def _scores_of(scores, letters, target, d, like):
         codes = lax.dynamic_slice_in_dim(target, first, like.shape[0])
         entries = [lax.index_in_dim(scores, a, keepdims=False)
                    for a in range(scores.shape[0])]  # fmt: skip
-        return lookup.by_code(entries, codes).astype(like.dtype)
+        return matrix_rows.by_code(entries, codes).astype(like.dtype)
     j = d - jnp.arange(letters.shape[0], dtype=jnp.int32)
     s = scores[letters, target[jnp.clip(j - 1, 0, target.shape[0] - 1)]]
     return s.astype(like.dtype)

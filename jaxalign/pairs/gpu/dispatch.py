@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.pairs import schedule
-from jaxalign.pairs.gpu import device_result, launch_errors, transfer
+from jaxalign.pairs.gpu import device_result, transfer
 from jaxalign.pairs.gpu.device_job import DeviceJob, load_sides
 from jaxalign.pairs.gpu.device_memory import holds
 from jaxalign.pairs.gpu.device_result import DeviceResult
@@ -30,9 +30,8 @@ from jaxalign.pairs.gpu.launch_call import (
     launch_ids,
     launch_scores,
 )
-from jaxalign.pairs.gpu.launch_errors import job_words
+from jaxalign.pairs.gpu.launch_failures import failure, halves, job_words, within
 from jaxalign.pairs.gpu.launch_size import Launch
-from jaxalign.pairs.gpu.memory_retry import halves, within
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.pairs.windows import cells
@@ -239,9 +238,7 @@ def _all(job: DeviceJob, launches, counted=False) -> list:
                 again += _apart(job, launch, error, counted)
         except RuntimeFailure as error:
             if not device_errors.out_of_memory(error):
-                raise launch_errors.failure(
-                    job.task, launch, job.device, error
-                ) from error
+                raise failure(job.task, launch, job.device, error) from error
             failed.append((launch, error))
     return again
 

@@ -10,8 +10,8 @@ from jaxalign.pairs.gpu import device_arrays, launch_size, transfer
 from jaxalign.pairs.gpu.device_arrays import Form, LaunchArrays, LaunchResult
 from jaxalign.pairs.gpu.device_job import DeviceJob
 from jaxalign.pairs.gpu.device_memory import budget
+from jaxalign.pairs.gpu.launch_failures import within
 from jaxalign.pairs.gpu.launch_plan import zipped
-from jaxalign.pairs.gpu.memory_retry import within
 from jaxalign.pairs.gpu.score_types import Highest
 from jaxalign.pairs.windows import Partition
 from jaxalign.runtime.device_errors import RuntimeFailure

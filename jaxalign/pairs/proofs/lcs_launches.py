@@ -17,7 +17,7 @@ import numpy as np
 from jaxalign.bits import few_pairs
 from jaxalign.model.identity_bounds import identity_bound
 from jaxalign.pairs.gpu import device_sequences
-from jaxalign.pairs.gpu.launch_errors import job_words
+from jaxalign.pairs.gpu.launch_failures import job_words
 from jaxalign.pairs.gpu.transfer import FILTER_SLACK
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.device_errors import RuntimeFailure

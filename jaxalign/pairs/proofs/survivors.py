@@ -12,10 +12,9 @@ import numpy as np
 
 from jaxalign.model.identity_bounds import identity_bound, why_none
 from jaxalign.pairs import engine
-from jaxalign.pairs.plan import Piece, Plan, Task
+from jaxalign.pairs.plan import Piece, Plan, Task, zipped
 from jaxalign.pairs.proofs import blocks
 from jaxalign.pairs.proofs.proof import Proofs, Survivors, proofs_of
-from jaxalign.pairs.zipped import zipped
 from jaxalign.runtime.pipeline import in_threads
 
 # Cells of the pairs left, of all: beyond, a sweep of all takes less than the pairs left

@@ -1,17 +1,102 @@
-"""One column of a strip of ``lane_fill``, scores alone: some rows of a query
-against a column of every lane."""
+"""One column of a strip of ``lane_fill``: some rows of a query against a column of
+every lane, scores alone (``score_step``) or with directions (``path_step``).
+
+Of directions two rows of cells are one loop over the lanes (``cell_blocks.together``),
+in which all that a direction compares stays in registers, and is as wide as the scores.
+Six arrays are written and at most 16 read, for which LLVM asks 111 times whether two
+overlap. A third row would ask more often than the 128 times it allows.
+"""
+
+from functools import partial
 
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.affine import Gaps
+from jaxalign.affine import Gaps, neg_inf
 from jaxalign.one_function import one_function
-from jaxalign.pairs.dp import recurrence
+from jaxalign.pairs.dp import directions, recurrence
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.sweep import TILE, lane_best, lane_scores
+from jaxalign.pairs.dp.sweep.cell_blocks import together
+
+BYTE_ROWS = 2  # cells of a byte of backtrack
 
 
-def step(read, vertical, gaps, local, fused):
+def path_step(block, read, vertical, gaps, tie, first, s, local, fused):
+    """The step over one column of all lanes: a function (j, carry).
+
+    Parameters
+    ----------
+    block : Block
+    read : (j) -> the scores of each row, or where they stand in the profile
+    vertical : costs down the column, by row: (open, extend)
+    gaps : Gaps, along a row
+    tie : score dtype (B,), 1 where left goes before up
+    first : score dtype (B,), column of the target's first residue, counted from the
+        first of this tile; none of this tile where it is another's
+    s : int32 (), the strip
+    """
+    score = one_function(partial(lane_scores.from_profile, dtype=tie.dtype), fused)
+    two_rows = one_function(partial(_two_rows, local), fused)
+    close = one_function(_closed, fused)
+    lanes, columns = block.codes.shape[1], block.tiles * TILE
+
+    def column(j, carry):
+        h, f, above, last_row, e_row, backtrack, track = carry
+        up, e = row_of(last_row, j), row_of(e_row, j)
+        diag, new_above, new_h, new_f = above, up, [], []
+        place = lax.rem(j, jnp.int32(TILE))
+        horizontal = close(gaps, first, place)
+        scores = [score(*x) if isinstance(x, tuple) else x for x in read(j)]
+        for k in range(0, len(scores), BYTE_ROWS):
+            two = slice(k, k + BYTE_ROWS)
+            down = [Gaps(*x) for x in zip(*vertical, strict=True)][two]
+            h_k, f_k, e, byte = two_rows(
+                diag, up, h[two], e, f[two], scores[two], down, horizontal, tie
+            )
+            diag, up = h[k + BYTE_ROWS - 1], h_k[-1]
+            new_h += h_k
+            new_f += f_k
+            row = (s * len(scores) + k) // BYTE_ROWS
+            start = (row * columns + j) * lanes
+            backtrack = lax.dynamic_update_slice(
+                backtrack, byte, (start,), allow_negative_indices=False
+            )
+        track = lane_best.follow(track, new_h, place, tie, fused)
+        rows = put_row(last_row, up, j), put_row(e_row, e, j)
+        return tuple(new_h), tuple(new_f), new_above, *rows, backtrack, track
+
+    return column
+
+
+def _two_rows(local, diag, up, left, e, f, s, vertical, horizontal, tie):
+    """(H, F, E of the last row, byte) of two cells of every lane, in one loop."""
+    h, new_f, byte = [], [], None
+    horizontal = in_lanes(horizontal, diag)
+    for k in range(BYTE_ROWS):
+        down = in_lanes(vertical[k], diag)
+        row = diag, up, left[k], e, f[k], s[k], down, horizontal, tie
+        cell = recurrence.pair_cell(*row, local)
+        code = directions.nibble(cell, local, shift=4 * (BYTE_ROWS - 1 - k))
+        byte = code if byte is None else byte | code
+        diag, up, e = left[k], cell.h, cell.e
+        h.append(cell.h)
+        new_f.append(cell.f)
+    return together(h, new_f, e, byte)
+
+
+def _closed(gaps, first, place):
+    """Costs along a row. F of a lane's column 0 is minus infinity: a path cannot extend
+    it. (No score is higher for it: there F is what opening a gap gives.)"""
+    here = lax.broadcast(lax.convert_element_type(place, first.dtype), first.shape)
+    cut = lax.full_like(first, -neg_inf(first.dtype))
+    extend = lax.select(
+        lax.eq(first, here), cut, lax.broadcast(gaps.extend, first.shape)
+    )
+    return Gaps(gaps.open, extend)
+
+
+def score_step(read, vertical, gaps, local, fused):
     """The step over one column of all lanes: a function (j, carry)."""
     gap, best = _row_of_cells(local, fused)
 

@@ -31,7 +31,6 @@ from jaxalign.pairs.dp.sweep import (
     lane_best,
     lane_column,
     lane_scores,
-    path_column,
 )
 
 UNROLLED_STEPS = 2  # a turn of the loop takes
@@ -250,11 +249,11 @@ def _tiles(
             gap = _vertical(vertical, own)
             if paths:
                 first = _first(row_of(block.origin, t), t, gaps.open.dtype)
-                column = path_column.step(
+                column = lane_column.path_step(
                     block, read, gap, gaps, tie, first, s, local, fused
                 )
             else:
-                column = lane_column.step(read, gap, gaps, local, fused)
+                column = lane_column.score_step(read, gap, gaps, local, fused)
             wide = 1
         else:
             wide = cell_blocks.BLOCK_COLUMNS

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.one_function import one_function
-from jaxalign.pairs.dp import lookup
+from jaxalign.pairs.dp import matrix_rows
 from jaxalign.pairs.dp.matrix_rows import row_of
 from jaxalign.pairs.dp.sweep import TILE
 
@@ -58,7 +58,9 @@ def profile_of_tile(block, letters, t, fused):
 
     def look_up(row, codes):
         entries = [lax.index_in_dim(row, a, keepdims=False) for a in range(count)]
-        return lookup.by_code([lax.broadcast(x, codes.shape) for x in entries], codes)
+        return matrix_rows.by_code(
+            [lax.broadcast(x, codes.shape) for x in entries], codes
+        )
 
     one = one_function(look_up, fused)
     rows = [row_of(block.scores, lax.index_in_dim(x, 0, keepdims=False))

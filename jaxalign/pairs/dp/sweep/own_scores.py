@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.one_function import one_function
-from jaxalign.pairs.dp import lookup
+from jaxalign.pairs.dp import matrix_rows
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.dp.sweep.lane_scores import LOOK_UPS
@@ -39,7 +39,7 @@ def words_of(table, letters, fused=True):
     def of_letter(scores, letters):
         entries = [lax.index_in_dim(scores, a, keepdims=False) for a in range(count)]
         entries = [lax.broadcast(x, letters.shape) for x in entries]
-        return lookup.by_code(entries, letters)
+        return matrix_rows.by_code(entries, letters)
 
     def four_rows(scores):
         wide = lax.convert_element_type(scores, jnp.uint32)
