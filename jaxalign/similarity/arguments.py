@@ -1,6 +1,6 @@
 """Arguments -> arrays of one pair, and which of their axes is the batch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
@@ -14,8 +14,8 @@ from jaxalign.errors import UsageError
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
 from jaxalign.similarity.arrays import CorridorRules, Factors, Gap, ModeRules
 from jaxalign.similarity.band_argument import is_corridor
-from jaxalign.similarity.cost_argument import check_costs, gap
-from jaxalign.similarity.scores import as_similarity, floating
+from jaxalign.similarity.cost_argument import GapCost, check_costs, gap
+from jaxalign.similarity.scores import Similarity, as_similarity, floating
 
 Lengths = jax.typing.ArrayLike | Sequence[Any] | None
 
@@ -40,15 +40,15 @@ class Arguments(NamedTuple):
 
 
 def read(
-    similarity,
-    lengths,
-    gap_open,
-    gap_extend,
-    mode,
-    free_ends,
-    adjacent,
-    scores=None,
-    band=None,
+    similarity: Similarity,
+    lengths: Any,
+    gap_open: GapCost,
+    gap_extend: GapCost,
+    mode: str,
+    free_ends: Iterable[str] | None,
+    adjacent: bool,
+    scores: Callable[[jax.Array], jax.Array] | None = None,
+    band: Any = None,
 ) -> Arguments:
     """Check the arguments and lay them out.
 
@@ -99,13 +99,13 @@ def _pick(x: Any, k: int) -> Any:
     )
 
 
-def _flags(free, mode, adjacent):
+def _flags(free: Collection[str], mode: str, adjacent: bool):
     """Run-time values, so that one compiled program serves every set of free ends."""
     flags = *(end in free for end in FREE_ENDS), mode == "local", bool(adjacent)
     return [(np.bool_(flag), None) for flag in flags]
 
 
-def _fitted(x, *, batch, dtype, rank):
+def _fitted(x: jax.typing.ArrayLike, *, batch: tuple[int, ...], dtype: Any, rank: int):
     """(array with all batch axes flattened, 0), or (the same for all pairs, None)."""
     x = jnp.asarray(x).astype(dtype)
     if x.ndim == rank:
@@ -117,12 +117,12 @@ def _fitted(x, *, batch, dtype, rank):
     return x.reshape(prod(batch), *x.shape[len(batch) :]), 0
 
 
-def _broadcasts(shape, batch) -> bool:
+def _broadcasts(shape: tuple[int, ...], batch: tuple[int, ...]) -> bool:
     pairs = zip(shape[::-1], batch[::-1], strict=False)
     return len(shape) <= len(batch) and all(x in (1, y) for x, y in pairs)
 
 
-def _lengths(lengths, batch, m, n):
+def _lengths(lengths: Any, batch: tuple[int, ...], m: int, n: int):
     if lengths is None:
         return [(jnp.int32(m), None), (jnp.int32(n), None)]
     rows = isinstance(lengths, list) and [isinstance(x, (list, tuple)) for x in lengths]

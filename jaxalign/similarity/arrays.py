@@ -73,7 +73,7 @@ class Factors(NamedTuple):
         return jnp.promote_types(self.query.dtype, self.target.dtype)
 
 
-def multiplied(similarity):
+def multiplied(similarity: jax.Array | Factors):
     """The product of ``Factors``, in float32 from narrower ones; an array stays as it
     is.
 
@@ -92,7 +92,7 @@ def payable(gap: Gap, rules: ModeRules) -> Gap:
     """Costs that are finite, and large beyond the lengths. Gaps beside an empty
     sequence have the costs of its first row or column, which is padding."""
 
-    def side(cost, axis):
+    def side(cost: jax.Array, axis: int):
         inside = jnp.bool_(True)
         for place, length in enumerate((rules.m, rules.n)):
             if cost.ndim == 2 or (cost.ndim == 1 and place == axis):

@@ -28,7 +28,7 @@ from jaxalign.similarity.arrays import (
     Gap,
     ModeRules,
 )
-from jaxalign.similarity.cost_table import CostTable, Weights
+from jaxalign.similarity.cost_table import Costs, CostTable, Weights
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.overhang import Overhang, by_cell, free_overhangs, weight
 
@@ -37,7 +37,7 @@ MORE_DIAGONALS = 2 * DIAGONALS  # that a block asks for beyond the last
 MARGIN = 2  # half width of further lanes: the cell before a first pair lies in these
 
 
-def allows(band: int, rules: ModeRules, i, j):
+def allows(band: int, rules: ModeRules, i: jax.Array | int, j: jax.Array | int):
     """Whether the cell of residues i and j (from 0) lies in the band; before the first
     residue the cell of that one counts."""
     i, j = jnp.maximum(i, 0), jnp.maximum(j, 0)
@@ -50,7 +50,7 @@ def allows(band: int, rules: ModeRules, i, j):
     return jnp.abs(apart) <= band * (rules.m + rules.n)
 
 
-def _clipped(i, rules: CorridorRules):
+def _clipped(i: jax.Array | int, rules: CorridorRules):
     return jnp.clip(i, 0, jnp.maximum(rules.m, 1) - 1)
 
 
@@ -63,7 +63,14 @@ def _first_rows(rules: CorridorRules, count: int):
     return jnp.searchsorted(ends, d - 2).astype(jnp.int32)
 
 
-def start_costs(band: int, rules: ModeRules, query, target, k, l):
+def start_costs(
+    band: int,
+    rules: ModeRules,
+    query: jax.Array,
+    target: jax.Array,
+    k: jax.Array,
+    l: jax.Array,
+):
     """Costs of overhangs before cell (k, l); infinite where they leave the band."""
     column = jnp.where(rules.target_start, l - 1, 0)
     first = allows(band, rules, 0, column) & allows(band, rules, k - 1, column)
@@ -72,7 +79,14 @@ def start_costs(band: int, rules: ModeRules, query, target, k, l):
     return query, jnp.where(then | (l <= 0), target, COSTLY)
 
 
-def end_costs(band: int, rules: ModeRules, query, target, k, l):
+def end_costs(
+    band: int,
+    rules: ModeRules,
+    query: jax.Array,
+    target: jax.Array,
+    k: jax.Array,
+    l: jax.Array,
+):
     """Costs of overhangs after cell (k, l); infinite where they leave the band."""
     m, n = rules.m, rules.n
     first = allows(band, rules, k, l - 1) & allows(band, rules, m - 1, l - 1)
@@ -89,7 +103,12 @@ def empty_fits(band: int, rules: ModeRules):
     m, n = rules.m, rules.n
     begin, end = allows(band, rules, 0, 0), allows(band, rules, m - 1, n - 1)
 
-    def fits(query, target, free_query, free_target):
+    def fits(
+        query: jax.Array,
+        target: jax.Array,
+        free_query: jax.Array,
+        free_target: jax.Array,
+    ):
         fits_query = free_query | (m == 0) | query
         return fits_query & (free_target | (n == 0) | target)
 
@@ -114,7 +133,7 @@ def without_band(weights: Weights, rules: ModeRules, band: int) -> Weights:
     )
     hang = Overhang(a, b, c, d, hang.empty)
 
-    def cost(x, axis):
+    def cost(x: jax.Array, axis: int):
         x = jnp.expand_dims(x, 1 - axis) if x.ndim else x
         return jnp.where(inside, x, COSTLY)
 
@@ -146,10 +165,10 @@ class BandTable(CostTable):
         }
         self.scanned = {}
 
-    def _keep(self, name, x, axis):
+    def _keep(self, name: str, x: jax.Array, axis: int):
         """Arrays are laid out for the band instead."""
 
-    def first_row(self, d):
+    def first_row(self, d: jax.Array):
         """The row of lane 0 on diagonal d; it rises by 0 or 1 a diagonal."""
         if self.first_rows is not None:
             return self.first_rows[jnp.maximum(d, 0)]
@@ -158,25 +177,25 @@ class BandTable(CostTable):
         least = (2 * d - 3) * m - n - (self.band + MARGIN) * both
         return -(-least // (2 * both)) + 1
 
-    def row(self, d):
+    def row(self, d: jax.Array):
         return self.first_row(d) + self.lane_numbers
 
-    def lane(self, i, d):
+    def lane(self, i: jax.Array, d: jax.Array):
         return i - self.first_row(d)
 
-    def ahead(self, x, d):
+    def ahead(self, x: jax.Array, d: jax.Array):
         """Lanes of diagonal d - 1 -> those of d."""
         moves = self.first_row(d) > self.first_row(d - 1)
         later = jnp.concatenate([x[1:], jnp.full_like(x[:1], FORBIDDEN)])
         return jnp.where(moves, later, x)
 
-    def back(self, x, d):
+    def back(self, x: jax.Array, d: jax.Array):
         """Lanes of diagonal d + 1 -> those of d."""
         moves = self.first_row(d + 1) > self.first_row(d)
         earlier = jnp.concatenate([jnp.zeros_like(x[:1]), x[:-1]])
         return jnp.where(moves, earlier, x)
 
-    def _vector(self, name, d, shift):
+    def _vector(self, name: str, d: jax.Array, shift: int):
         """Entries i - shift, or j - shift, of the lanes of diagonal d."""
         x, axis = (self.costs | self.hangs)[name]
         kept, first = self.constant[name], self.first_row(d)
@@ -185,19 +204,19 @@ class BandTable(CostTable):
         start = x.shape[0] - 1 - d + first + shift if axis else first - shift
         return lax.dynamic_slice_in_dim(kept, start + 2 * self.rows, self.rows)
 
-    def at(self, name, rows, d):  # noqa: ARG002
+    def at(self, name: str, rows: Costs, d: jax.Array):  # noqa: ARG002
         if name in self.hangs:
             return self._vector(name, d, 0)
         i = self.row(d) - 1
         inside = allows(self.band, self.rules, i, d - 2 - i)
         return jnp.where(inside, self._vector(name, d, 1), COSTLY)
 
-    def after(self, name, rows, d):  # noqa: ARG002
+    def after(self, name: str, rows: Costs, d: jax.Array):  # noqa: ARG002
         i = self.row(d) - (0 if name.endswith("_e") else 1)
         inside = allows(self.band, self.rules, i, d - 1 - i)
         return jnp.where(inside, self._vector(name, d, 0), COSTLY)
 
-    def _hang(self, side, rows, d, k, l):
+    def _hang(self, side: str, rows: Costs, d: jax.Array, k: jax.Array, l: jax.Array):
         a, b = (
             jnp.broadcast_to(self.at(f"{side}_{name}", rows, d), (self.rows,))
             for name in ("query", "target")
@@ -208,17 +227,17 @@ class BandTable(CostTable):
         free = free_overhangs(rules, side)
         return weight(a, b, k, l, free, rules, FORBIDDEN)
 
-    def core(self, d):
+    def core(self, d: jax.Array):
         i = self.row(d) - 1
         return super().core(d) & allows(self.band, self.rules, i, d - 2 - i)
 
-    def places(self, d):
+    def places(self, d: jax.Array):
         """(rows, columns, whether it is in the band) of all lanes of diagonals d (D,),
         (D, R) each."""
         i = jax.vmap(self.row)(d)
         return i, d[:, None] - i, jax.vmap(self.core)(d)
 
-    def by_lanes(self, similarity):
+    def by_lanes(self, similarity: jax.Array):
         """(M, N) -> (D, R): scores by diagonal, forbidden outside of the band."""
         count, columns = sum(self.shape) + 1, self.shape[1]
         i, j, inside = self.places(jnp.arange(count, dtype=jnp.int32))
@@ -226,14 +245,14 @@ class BandTable(CostTable):
         flat = similarity.reshape(-1).at[at]
         return flat.get(mode="fill", fill_value=FORBIDDEN)
 
-    def as_table(self, lanes):
+    def as_table(self, lanes: jax.Array):
         """(D, R) -> (M, N), zero outside of the band."""
         count = lanes.shape[0]
         blocks = -(-count // DIAGONALS)
         lanes = jnp.pad(lanes, ((0, blocks * DIAGONALS - count), (0, 0)))
         lanes = lanes.reshape(blocks, DIAGONALS, self.rows)
 
-        def add(table, x):
+        def add(table: jax.Array, x: tuple[jax.Array, jax.Array]):
             k, values = x
             d = k * DIAGONALS + jnp.arange(DIAGONALS, dtype=jnp.int32)
             i, j, inside = self.places(d)
@@ -244,7 +263,7 @@ class BandTable(CostTable):
         number = jnp.arange(blocks, dtype=jnp.int32)
         return lax.scan(add, table, (number, lanes))[0]
 
-    def as_vector(self, lanes, size, axis):
+    def as_vector(self, lanes: jax.Array, size: int, axis: int):
         """Sums (size,) by row, or by column."""
         place = self.places(jnp.arange(lanes.shape[0], dtype=jnp.int32))[axis]
         place = jnp.where(place >= 0, place, size)

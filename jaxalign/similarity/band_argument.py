@@ -1,6 +1,7 @@
 """The option ``band`` of a function of similarities, checked."""
 
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ def is_corridor(band: Any) -> bool:
     return isinstance(band, (tuple, list)) and len(band) == 2
 
 
-def checked_band(band: object, shape: tuple[int, ...], cost_ranks) -> int | None:
+def checked_band(
+    band: object, shape: tuple[int, ...], cost_ranks: Iterable[int]
+) -> int | None:
     """The half width, of a band by rows one less than its lanes; or None where it
     forbids nothing.
 

@@ -4,7 +4,7 @@ A cost is a number, an array of the batch shape, (..., m, n), or a pair (of the 
 residues, of the target's) of numbers, vectors (..., m) and (..., n), or (..., m, n).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -19,7 +19,14 @@ from jaxalign.similarity.scores import real_numbers
 GapCost = jax.typing.ArrayLike | Sequence[Any]
 
 
-def gap(name, cost, fit, batch, m, n) -> Gap:
+def gap(
+    name: str,
+    cost: GapCost,
+    fit: Callable[..., tuple[jax.Array, int | None]],
+    batch: tuple[int, ...],
+    m: int,
+    n: int,
+) -> Gap:
     """The two sides of a cost, each (array, axis) as ``fit`` gives it.
 
     Raises
@@ -35,7 +42,11 @@ def gap(name, cost, fit, batch, m, n) -> Gap:
         if len(cost) != 2:
             raise UsageError(f"{name}: one cost, or a pair (query's, target's)")
         sides = zip(cost, ("query", "target"), (m, n), strict=True)
-        return Gap(*(_one_gap(name, x, fit, batch, (m, n), *of) for x, *of in sides))
+        gaps = (
+            _one_gap(name, x, fit, batch, (m, n), side, length)
+            for x, side, length in sides
+        )
+        return Gap(*gaps)
     cost = real_numbers(name, cost)
     shape = cost.shape
     full = len(shape) >= 2 and shape[-2:] == (m, n)
@@ -51,7 +62,15 @@ def gap(name, cost, fit, batch, m, n) -> Gap:
     return Gap(fitted, fitted)
 
 
-def _one_gap(name, cost, fit, batch, cells, side, length):
+def _one_gap(
+    name: str,
+    cost: GapCost,
+    fit: Callable[..., tuple[jax.Array, int | None]],
+    batch: tuple[int, ...],
+    cells: tuple[int, int],
+    side: str,
+    length: int,
+):
     """One of a pair of costs: of the residues of ``side``."""
     cost = real_numbers(name, cost)
     shape = cost.shape
@@ -72,14 +91,16 @@ def _one_gap(name, cost, fit, batch, cells, side, length):
     return fit(cost, rank=1)
 
 
-def _two_ways(name, shape, one, other) -> UsageError:
+def _two_ways(name: str, shape: tuple[int, ...], one: str, other: str) -> UsageError:
     return UsageError(
         f"{name} of shape {shape} can be read two ways: {one}, or {other}; give it all "
         "axes, those of the batch first, with 1 where it is the same"
     )
 
 
-def check_costs(opening: GapCost, extending: GapCost, lengths, batch) -> None:
+def check_costs(
+    opening: GapCost, extending: GapCost, lengths: Any, batch: tuple[int, ...]
+) -> None:
     """Refuse costs that are no costs, as far as they are known: inside ``jit`` they may
     not be.
 
@@ -110,7 +131,9 @@ def _known_sides(cost: GapCost) -> list[np.ndarray | None]:
     ]
 
 
-def _lowest(cost: np.ndarray, side: int, lengths, batch) -> float | None:
+def _lowest(
+    cost: np.ndarray, side: int, lengths: Any, batch: tuple[int, ...]
+) -> float | None:
     """The lowest entry within the lengths; None where there is none, or none known."""
     if not (cost < 0).any() or cost.shape in ((), batch) or lengths is None:
         return cost.min(initial=np.inf)

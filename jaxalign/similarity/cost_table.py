@@ -7,11 +7,14 @@ they are; full ones (M, N) are skewed and scanned with the similarity.
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.overhang import Overhang, free_overhangs, weight
 from jaxalign.similarity.skewed import columns_at, reversed_columns, skew, up
+
+Costs = dict[str, jax.Array]  # by name, of one diagonal or of all
 
 
 class Weights(NamedTuple):
@@ -59,7 +62,7 @@ class CostTable:
         # Names whose flows leave a loop diagonal by diagonal.
         self.by_diagonal = frozenset(self.scanned)
 
-    def _keep(self, name, x, axis):
+    def _keep(self, name: str, x: jax.Array, axis: int):
         if x.ndim == 2:
             self.scanned[name] = skew(x, 0)
         elif axis == 1:
@@ -67,23 +70,23 @@ class CostTable:
         else:
             self.constant[name] = x
 
-    def row(self, d):  # noqa: ARG002
+    def row(self, d: jax.Array):  # noqa: ARG002
         """The row of every lane of diagonal d."""
         return self.i
 
-    def lane(self, i, d):  # noqa: ARG002
+    def lane(self, i: jax.Array, d: jax.Array):  # noqa: ARG002
         """The lane of row i on diagonal d."""
         return i
 
-    def ahead(self, x, d):  # noqa: ARG002
+    def ahead(self, x: jax.Array, d: jax.Array):  # noqa: ARG002
         """Values in lanes of diagonal d - 1, in those of d."""
         return x
 
-    def back(self, x, d):  # noqa: ARG002
+    def back(self, x: jax.Array, d: jax.Array):  # noqa: ARG002
         """Values in lanes of diagonal d + 1, in those of d."""
         return x
 
-    def at(self, name, rows, d):
+    def at(self, name: str, rows: Costs, d: jax.Array):
         """The value of each lane on diagonal d; ``rows`` are those of full costs."""
         if name in rows:
             return rows[name]
@@ -91,24 +94,24 @@ class CostTable:
         axis = (self.costs | self.hangs)[name][1]
         return columns_at(x, self.rows, d) if x.ndim and axis else x
 
-    def after(self, name, rows, d):
+    def after(self, name: str, rows: Costs, d: jax.Array):
         """Costs of the move out of a lane of diagonal d into its cell on d + 1."""
         x = self.at(name, {}, d + 1) if name not in rows else rows[name]
         return up(x) if name.endswith("_e") and x.ndim else x
 
-    def start(self, rows, d):
+    def start(self, rows: Costs, d: jax.Array):
         """Log weight of starting behind each cell, and the shares of its costs."""
         i = self.row(d)
         return self._hang("start", rows, d, i, d - i)
 
-    def end(self, rows, d):
+    def end(self, rows: Costs, d: jax.Array):
         """Log weight of ending in each cell, and the shares of its costs."""
         i = self.row(d)
         left = self.rules.m - i, self.rules.n - (d - i)
         value, a, b = self._hang("end", rows, d, *left)
         return jnp.where(self.core(d), value, FORBIDDEN), a, b
 
-    def _hang(self, side, rows, d, k, l):
+    def _hang(self, side: str, rows: Costs, d: jax.Array, k: jax.Array, l: jax.Array):
         """``overhang.weight`` of overhangs of k and l residues on one side."""
         a, b = (
             jnp.broadcast_to(self.at(f"{side}_{name}", rows, d), (self.rows,))
@@ -118,7 +121,7 @@ class CostTable:
         free = free_overhangs(rules, side)
         return weight(a, b, k, l, free, rules, FORBIDDEN)
 
-    def core(self, d):
+    def core(self, d: jax.Array):
         """Lanes whose cell is a pair of residues that exist."""
         i = self.row(d)
         j = d - i

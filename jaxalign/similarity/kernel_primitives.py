@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
@@ -15,7 +16,7 @@ def fold_into_batch(primitive: Primitive, arrays: Any, axes: Any, **form: Any):
         x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None
     )
 
-    def fold(x, axis):
+    def fold(x: jax.Array, axis: int | None):
         if axis is None:
             x = jnp.broadcast_to(x, (count, *x.shape))
         else:

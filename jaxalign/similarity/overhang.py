@@ -42,7 +42,12 @@ def no_overhang(shape: tuple[int, ...], dtype: Any) -> Overhang:
 
 
 def overhang(
-    opening: Gap, extending: Gap, shape, rules: ModeRules, forbidden, empty_fits=None
+    opening: Gap,
+    extending: Gap,
+    shape: tuple[int, ...],
+    rules: ModeRules,
+    forbidden: float,
+    empty_fits: tuple[jax.Array, jax.Array] | None = None,
 ) -> Overhang:
     """The overhang costs of a table of ``shape`` (M, N); differentiable in the costs.
 
@@ -73,7 +78,9 @@ class _Runs(NamedTuple):
     tail: jax.Array
 
 
-def _runs(opening, extending, size, length, axis) -> _Runs:
+def _runs(
+    opening: jax.Array, extending: jax.Array, size: int, length: jax.Array, axis: int
+) -> _Runs:
     """g by k; scalar costs in closed form, which does not round as a sum does."""
     k = jnp.arange(size + 1, dtype=jnp.int32)
     if opening.ndim == extending.ndim == 0:
@@ -100,12 +107,12 @@ def _runs(opening, extending, size, length, axis) -> _Runs:
     return _Runs(head, jnp.pad(rest, ends) + new)
 
 
-def _closed(opening, extending, k):
+def _closed(opening: jax.Array, extending: jax.Array, k: jax.Array):
     cost = opening + jnp.maximum(k - 1, 0).astype(opening.dtype) * extending
     return jnp.where(k > 0, cost, 0)
 
 
-def _whole(x, size, axis, *like):
+def _whole(x: jax.Array, size: int, axis: int, *like: jax.Array):
     """Broadcast a cost to the rank of the largest; a full one gets its border."""
     full = next((y for y in like if y.ndim == 2), None)
     if full is None:
@@ -121,7 +128,7 @@ def by_cell(hang: Overhang, rules: ModeRules) -> Overhang:
     """The same costs, of shape (M + 1, N + 1); where the smaller of two counts, that
     one for both."""
 
-    def side(query, target, choice):
+    def side(query: jax.Array, target: jax.Array, choice: jax.Array):
         query = query[:, None] if query.ndim == 1 else query
         target = target[None, :] if target.ndim == 1 else target
         query, target = jnp.broadcast_arrays(query, target)
@@ -136,13 +143,19 @@ def by_cell(hang: Overhang, rules: ModeRules) -> Overhang:
     return Overhang(start_query, start_target, end_query, end_target, hang.empty)
 
 
-def _empty(e: _Runs, f: _Runs, rules: ModeRules, forbidden, fits):
+def _empty(
+    e: _Runs,
+    f: _Runs,
+    rules: ModeRules,
+    forbidden: float,
+    fits: tuple[jax.Array, jax.Array] | None,
+):
     """The query's residues come first, which may hang over at the start, as those of
     the target at the end. The target's may come first where they hang over at the
     start, or the query's at the end; then the better order counts. No such path without
     adjacent gaps."""
 
-    def whole(runs, free, at, axis):
+    def whole(runs: _Runs, free: jax.Array, at: jax.Array | int, axis: int):
         if runs.tail.ndim == 1:
             cost = runs.tail[0]
         else:
@@ -168,7 +181,15 @@ def free_overhangs(rules: ModeRules, side: str) -> tuple[jax.Array, jax.Array]:
     return rules.query_end, rules.target_end
 
 
-def weight(query, target, k, l, free, rules: ModeRules, forbidden):
+def weight(
+    query: jax.Array,
+    target: jax.Array,
+    k: jax.Array,
+    l: jax.Array,
+    free: tuple[jax.Array, jax.Array],
+    rules: ModeRules,
+    forbidden: float,
+):
     """Log weight of an overhang of k and l residues, vectors over lanes.
 
     ``free``: as of ``free_overhangs``.

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model.alignment import SPANS, Alignment
 from jaxalign.model.pairing import between
-from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 
 FIELDS = ["score", "partners", "spans", "lengths"]
 
@@ -95,18 +96,23 @@ class HardAlignments:
         ]
 
     @staticmethod
-    def _written(one, query, target, scoring) -> Alignment:
+    def _written(
+        one: "HardAlignments",
+        query: str | None,
+        target: str | None,
+        scoring: Scoring,
+    ) -> Alignment:
         m, n = _on_host(one.lengths).tolist()
         letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
-        query, target = query or letter * m, target or letter * n
-        if (len(query), len(target)) != (m, n):
-            raise UsageError(f"sequences of {len(query)}, {len(target)} for {m} x {n}")
+        a, b = query or letter * m, target or letter * n
+        if (len(a), len(b)) != (m, n):
+            raise UsageError(f"sequences of {len(a)}, {len(b)} for {m} x {n}")
         spans = _on_host(one.spans).tolist()
         partners = _on_host(one.partners)[:m]
         operations = between(partners, spans, one.query_first)
         return Alignment(
-            query,
-            target,
+            a,
+            b,
             _on_host(one.score).item(),
             **dict(zip(SPANS, spans, strict=True)),
             operations=operations,
@@ -117,6 +123,6 @@ class HardAlignments:
         )
 
 
-def _on_host(x) -> np.ndarray:
+def _on_host(x: Any) -> np.ndarray:
     """Of an array of any library; PyTorch says so for a GPU's in a word of its own."""
     return np.asarray(x.cpu() if hasattr(x, "cpu") else x)

@@ -1,5 +1,6 @@
 """The similarity that a caller gives -> an array of scores, or ``Factors``."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,7 +21,7 @@ KINDS = (
 )
 
 
-def real_numbers(what: str, x) -> jax.Array:
+def real_numbers(what: str, x: Any) -> jax.Array:
     """An array of real numbers, or of truth values.
 
     Raises
@@ -38,20 +39,22 @@ def real_numbers(what: str, x) -> jax.Array:
     return x
 
 
-def floating(x):
+def floating(x: jax.Array):
     """float32 and float64 as they are, everything else as the default float."""
     if x.dtype in (jnp.float32, jnp.float64):
         return x
     return x.astype(jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else float)
 
 
-def _vectors(a, b, scores):
+def _vectors(a: jax.Array, b: jax.Array, scores: Callable[[jax.Array], jax.Array]):
     """Embeddings: floats of one dtype as ``scores`` takes them, others as floats."""
     alike = a.dtype == b.dtype and jnp.issubdtype(a.dtype, jnp.floating)
     return map(scores if alike else floating, (a, b))
 
 
-def as_similarity(similarity, lengths, scores):
+def as_similarity(
+    similarity: Similarity, lengths: Any, scores: Callable[[jax.Array], jax.Array]
+):
     """Check a similarity; ``scores`` is applied to an array of scores, or to
     embeddings that are floats of one dtype.
 
@@ -83,7 +86,7 @@ def as_similarity(similarity, lengths, scores):
     return s
 
 
-def _looked_up(query, target, matrix, lengths):
+def _looked_up(query: Any, target: Any, matrix: Any, lengths: Any):
     """S[a[i], b[j]]; nan for a code beyond the matrix, which only ``jit`` hides."""
     if isinstance(matrix, (Scoring, str)):
         scoring = as_scoring(matrix)
@@ -108,19 +111,19 @@ def _looked_up(query, target, matrix, lengths):
     return _gathered(matrix, a, b)
 
 
-def _gathered(matrix, a, b):
+def _gathered(matrix: jax.Array, a: jax.Array, b: jax.Array):
     at = matrix.at[a[..., :, None], b[..., None, :]]
     return at.get(mode="fill", fill_value=jnp.nan)
 
 
-def _marked(codes, size):
+def _marked(codes: jax.Array, size: int):
     """Codes in int32; ``size``, which is beyond the matrix, for negative ones."""
     if not jnp.issubdtype(codes.dtype, jnp.integer):
         raise UsageError(f"codes of {codes.dtype}: integers are needed")
     return jnp.where(codes < 0, size, codes.astype(jnp.int32))
 
 
-def _encoded(sequence, scoring: Scoring):
+def _encoded(sequence: Any, scoring: Scoring):
     if isinstance(sequence, bytes):
         sequence = sequence.decode("latin-1")
     if not isinstance(sequence, str):
@@ -133,7 +136,7 @@ def _encoded(sequence, scoring: Scoring):
     return codes
 
 
-def _check_codes(codes, side, size, lengths, k) -> None:
+def _check_codes(codes: Any, side: str, size: int, lengths: Any, k: int) -> None:
     """Refuse codes within the lengths that have no row (or column)."""
     if isinstance(codes, Tracer):
         return

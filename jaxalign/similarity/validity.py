@@ -41,7 +41,9 @@ def is_valid(pair: Any, product: jax.Array | None = None) -> jax.Array:
     return valid
 
 
-def _wrong_vectors(similarity, product, row, column):
+def _wrong_vectors(
+    similarity: Any, product: jax.Array, row: jax.Array, column: jax.Array
+):
     if not isinstance(similarity, Factors):
         return []
     borders = (product[:, 0], row, column), (product[0], column, row)

@@ -1,5 +1,6 @@
 """Alignments of scored pairs: one pair, and one program for a batch of them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ from jaxalign.runtime import backend
 from jaxalign.runtime.programs import program
 from jaxalign.similarity import arrays, mesh_batch, validity
 from jaxalign.similarity.arguments import ScoredPair
-from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Gap
+from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.band import (
     empty_fits,
     end_costs,
@@ -19,6 +20,7 @@ from jaxalign.similarity.band import (
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.hard import primitives
 from jaxalign.similarity.hard.dp import fill, several_best, walk
+from jaxalign.similarity.hard.dp.several_best import SeveralPaths
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.overhang import no_overhang, overhang
 
@@ -35,7 +37,9 @@ class ScoredForm(NamedTuple):
 
 
 @program(("axes", "batch", "form"))
-def alignments(pair: ScoredPair, axes, batch, form: ScoredForm):
+def alignments(
+    pair: ScoredPair, axes: ScoredPair, batch: tuple[int, ...], form: ScoredForm
+):
     """(score, partners, spans, lengths) over flattened batch axes: (...), (..., m),
     (..., 4) and (..., 2)."""
     if not batch:
@@ -88,7 +92,9 @@ class PathEnd(NamedTuple):
 
 
 @program(("axes", "batch", "form", "k"))
-def several(pair: ScoredPair, axes, batch, form: ScoredForm, k: int):
+def several(
+    pair: ScoredPair, axes: ScoredPair, batch: tuple[int, ...], form: ScoredForm, k: int
+):
     """The same of the ``k`` best, with ranks as the first axis."""
     if not batch:
         return _several(mesh_batch.alike(pair), form, k)
@@ -106,7 +112,7 @@ def _several(pair: ScoredPair, form: ScoredForm, k: int):
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
     known = validity.is_valid(pair)
 
-    def one(path):
+    def one(path: SeveralPaths):
         spans = _ordered_spans(weights, rules, path, form)
         return *_checked(known, path.score, path.partners, spans), lengths
 
@@ -114,7 +120,9 @@ def _several(pair: ScoredPair, form: ScoredForm, k: int):
 
 
 @program(("axes", "batch", "form", "k"))
-def hits(pair: ScoredPair, axes, batch, form: ScoredForm, k: int):
+def hits(
+    pair: ScoredPair, axes: ScoredPair, batch: tuple[int, ...], form: ScoredForm, k: int
+):
     """The same of the best, the best without its pairs, and so on, ``k`` in all."""
     if not batch:
         return _hits(mesh_batch.alike(pair), form, k)
@@ -128,7 +136,7 @@ def _hits(pair: ScoredPair, form: ScoredForm, k: int):
     scores = arrays.multiplied(pair.similarity).astype(dtype)
     rows = jnp.arange(scores.shape[0], dtype=jnp.int32)
 
-    def step(scores, _):
+    def step(scores: jax.Array, _: None):
         path = _one(pair._replace(similarity=scores), form)
         partners = path[1]
         at = rows, jnp.where(partners >= 0, partners, scores.shape[1])
@@ -155,7 +163,9 @@ def _costs(pair: ScoredPair) -> tuple[Gap, Gap]:
     return opening, arrays.payable(pair.gap_extend, pair.rules)
 
 
-def _overhang(shape, costs, rules, form: ScoredForm):
+def _overhang(
+    shape: tuple[int, ...], costs: tuple[Gap, Gap], rules: ModeRules, form: ScoredForm
+):
     if form.local:
         return no_overhang(shape, costs[0].e.dtype)
     fits = None if form.band is None else empty_fits(form.band, rules)
@@ -163,7 +173,12 @@ def _overhang(shape, costs, rules, form: ScoredForm):
     return overhang(opening, extending, shape, rules, FORBIDDEN, fits)
 
 
-def _plain_spans(rules, filled, path, local):
+def _plain_spans(
+    rules: ModeRules,
+    filled: fill.ScoredFill | walk.PartnerPath | PathEnd,
+    path: fill.ScoredFill | walk.PartnerPath | PathEnd,
+    local: bool,
+):
     """On a border a free end hangs over, and the rest is a gap."""
     open_left, open_top = rules.query_start | local, rules.target_start | local
     i = jnp.where((path.j > 0) | open_left, path.i, 0)
@@ -171,7 +186,9 @@ def _plain_spans(rules, filled, path, local):
     return i, filled.i, j, filled.j
 
 
-def _ordered_spans(weights, rules, path, form: ScoredForm):
+def _ordered_spans(
+    weights: Weights, rules: ModeRules, path: SeveralPaths, form: ScoredForm
+):
     """Where both sequences hang over freely, the one that would cost more does."""
     hang, local = weights.overhang, form.local
     before = path.i, path.j
@@ -193,7 +210,16 @@ def _ordered_spans(weights, rules, path, form: ScoredForm):
     return tuple(jnp.where(some, x, y) for x, y in zip(spans, empty, strict=True))
 
 
-def _outside(k, l, query, target, free_query, free_target, rules, local):
+def _outside(
+    k: jax.Array,
+    l: jax.Array,
+    query: jax.Array,
+    target: jax.Array,
+    free_query: jax.Array,
+    free_target: jax.Array,
+    rules: ModeRules,
+    local: bool,
+):
     """How many of k and l overhanging residues are outside the spans."""
     if not local:
         both = free_query & free_target & rules.adjacent
@@ -202,12 +228,12 @@ def _outside(k, l, query, target, free_query, free_target, rules, local):
     return jnp.where(free_query, k, 0), jnp.where(free_target, l, 0)
 
 
-def _empty_spans(weights, rules):
+def _empty_spans(weights: Weights, rules: ModeRules):
     """Of the alignment without pairs: the query's residues first, or the target's."""
     hang, (m, n) = weights.overhang, (rules.m, rules.n)
     zero = jnp.int32(0)
 
-    def cost(x, free, i, j, axis):
+    def cost(x: jax.Array, free: jax.Array, i: jax.Array, j: jax.Array, axis: int):
         return jnp.where(free, 0, _at(x, i, j, axis))
 
     query_first = cost(hang.end_query, rules.query_start, zero, zero, 0)
@@ -218,16 +244,18 @@ def _empty_spans(weights, rules):
     return tuple(jnp.where(paid, x, y) for x, y in zip(a, b, strict=True))
 
 
-def _at(cost, i, j, axis):
+def _at(cost: jax.Array, i: jax.Array, j: jax.Array, axis: int):
     return cost[i, j] if cost.ndim == 2 else cost[(i, j)[axis]]
 
 
-def _checked(known, score, partners, spans):
+def _checked(
+    known: jax.Array, score: jax.Array, partners: jax.Array, spans: Sequence[jax.Array]
+):
     """nan where the input is not ``known`` to mean something, -inf where no alignment
     is legal."""
-    spans = jnp.stack([jnp.asarray(x, jnp.int32) for x in spans])
+    ranges = jnp.stack([jnp.asarray(x, jnp.int32) for x in spans])
     legal = score > -COSTLY / 2
     score = jnp.where(legal, score, -jnp.inf)
     score = jnp.where(known, score, jnp.nan)
     sure = legal & known
-    return score, jnp.where(sure, partners, -1), jnp.where(sure, spans, 0)
+    return score, jnp.where(sure, partners, -1), jnp.where(sure, ranges, 0)

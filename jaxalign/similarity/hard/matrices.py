@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from math import isqrt
 from typing import Any, NamedTuple, Unpack
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model.choices import EndKeywords
+from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.runtime.devices import parse_bytes
 from jaxalign.runtime.lengths import by_length
@@ -110,7 +110,13 @@ def stream_hard_matrix(
     return _blocks(queries, targets, (gap_open, gap_extend), memory, options)
 
 
-def _blocks(queries, targets, costs, memory, options: EndKeywords):
+def _blocks(
+    queries: Embeddings,
+    targets: Embeddings | None,
+    costs: tuple[Any, Any],
+    memory: int | str,
+    options: EndKeywords,
+):
     """Check the arguments at once, and return the iterator of blocks."""
     free = resolve_ends(options.get("mode", "global"), options.get("free_ends"))
     check_costs(costs[0], costs[1], None, ())
@@ -139,7 +145,7 @@ def _widths(embeddings: Embeddings) -> set[int]:
     return {x.shape[1] for x in tables}
 
 
-def _symmetric(costs, free) -> bool:
+def _symmetric(costs: Sequence[np.ndarray], free: Collection[str]) -> bool:
     ends = [{x.split("_")[1] for x in free if x.startswith(s)} for s in ("q", "t")]
     return ends[0] == ends[1] and all(x.ndim == 0 or x[0] == x[1] for x in costs)
 
@@ -180,7 +186,13 @@ def _padded(length: int) -> int:
     return size
 
 
-def _run(sets, groups, costs, rule, mirrored: bool) -> Iterator[ScoreBlock]:
+def _run(
+    sets: Sequence[Embeddings],
+    groups: Sequence[Sequence[LengthGroup]],
+    costs: Sequence[np.ndarray],
+    rule: tuple[Mode, tuple[FreeEnd, ...]],
+    mirrored: bool,
+) -> Iterator[ScoreBlock]:
     """Blocks, each of which is collected when the next one has been started."""
     tables = [_tables(one) for one in sets]
     waiting: list[tuple[LengthGroup, LengthGroup, jax.Array]] = []
@@ -195,7 +207,9 @@ def _run(sets, groups, costs, rule, mirrored: bool) -> Iterator[ScoreBlock]:
         yield from _collected(*block, mirrored)
 
 
-def _collected(query, target, scores, mirrored: bool) -> Iterator[ScoreBlock]:
+def _collected(
+    query: LengthGroup, target: LengthGroup, scores: jax.Array, mirrored: bool
+) -> Iterator[ScoreBlock]:
     a, b = query.indices, target.indices
     block = np.asarray(scores)[: len(a), : len(b)]
     yield ScoreBlock(a, b, block)
@@ -240,7 +254,16 @@ def _rows(embeddings: jax.Array, group: LengthGroup):
 
 
 @program(("rule",))
-def _scores(a, m, b, n, gap_open, gap_extend, *, rule):
+def _scores(
+    a: jax.Array,
+    m: jax.Array,
+    b: jax.Array,
+    n: jax.Array,
+    gap_open: jax.Array,
+    gap_extend: jax.Array,
+    *,
+    rule: tuple[Mode, tuple[FreeEnd, ...]],
+):
     """Scores (Q, T) of embeddings a (Q, M, K) and b (T, N, K) of these lengths."""
     mode, free = rule
     a, b = (x if x.dtype.itemsize == 2 else x.astype(jnp.float32) for x in (a, b))

@@ -5,8 +5,10 @@ scores (B, m, n), gap costs (B, 4), borders (B, m + 1) and (B, n + 1), rules (B,
 ``vmap`` adds its axes to B. Devices without the kernels take ``hard.dp.fill``.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +39,7 @@ def takes(pair: ScoredPair, batch: tuple[int, ...], ranks: list[int]) -> bool:
     return numbers and s.dtype.name in DTYPES and 0 not in sizes and rows <= MAX_ROWS
 
 
-def best_path(run, arrays, local: bool, last_column: bool):
+def best_path(run: Any, arrays: Sequence[jax.Array], local: bool, last_column: bool):
     """Score, end cell, first cell and partners of one pair; what is not on the path is
     not defined. The score is nan where one within the lengths is nan or infinite.
 
@@ -46,7 +48,9 @@ def best_path(run, arrays, local: bool, last_column: bool):
     return [x[0] for x in _paths.bind(*(x[None] for x in arrays), **form)]
 
 
-def arrays_of(scores, costs: tuple[Gap, Gap], hang: Overhang, rules: ModeRules):
+def arrays_of(
+    scores: jax.Array, costs: tuple[Gap, Gap], hang: Overhang, rules: ModeRules
+):
     """The arrays of one pair, as the kernels take them with an axis for the batch;
     ``costs`` are those of opening and of extending."""
     opening, extending = costs
@@ -60,16 +64,23 @@ def arrays_of(scores, costs: tuple[Gap, Gap], hang: Overhang, rules: ModeRules):
     return scores, numbers, left, top, jnp.stack(whole)
 
 
-def _plain_path(scores, costs, left, top, rules, local):  # noqa: ARG001
+def _plain_path(
+    scores: jax.Array,
+    costs: jax.Array,
+    left: jax.Array,
+    top: jax.Array,
+    rules: jax.Array,
+    local: bool,
+):  # noqa: ARG001
     """The same by ``hard.dp.fill``."""
     m, n, flags = rules
     free = {name: (flags & (1 << k)) != 0 for k, name in enumerate(FLAGS)}
-    rules = ModeRules(m, n, **free, local=jnp.bool_(local), adjacent=jnp.bool_(True))
+    mode = ModeRules(m, n, **free, local=jnp.bool_(local), adjacent=jnp.bool_(True))
     opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
     if local:
         hang = no_overhang(scores.shape, costs.dtype)
     else:
-        hang = overhang(opening, extending, scores.shape, rules, FORBIDDEN)
+        hang = overhang(opening, extending, scores.shape, mode, FORBIDDEN)
     row = jnp.arange(scores.shape[0], dtype=jnp.int32)[:, None] < m
     column = jnp.arange(scores.shape[1], dtype=jnp.int32)[None, :] < n
     known = jnp.bool_(True)
@@ -79,7 +90,7 @@ def _plain_path(scores, costs, left, top, rules, local):  # noqa: ARG001
         scores = scores.astype(costs.dtype)
         scores = jnp.where(scores > FORBIDDEN / 10, scores, FORBIDDEN)
     weights = Weights(scores, opening, extending, hang)
-    filled = fill.fill(weights, rules, local=local, ordered=False)
+    filled = fill.fill(weights, mode, local=local, ordered=False)
     path = walk.walk(filled, ordered=False)
     score = jnp.where(known, filled.score, jnp.nan)
     return score, filled.i, filled.j, path.i, path.j, path.partners
@@ -89,16 +100,18 @@ def _primitive() -> Primitive:
     primitive = Primitive("hard_paths")
     primitive.multiple_results = True
 
-    def shapes(scores, costs, left, top, rules, **_):  # noqa: ARG001
+    def shapes(scores: Any, costs: Any, left: Any, top: Any, rules: Any, **_: Any):  # noqa: ARG001
         batch, m, _ = scores.shape
         each = rules.update(shape=(batch,), weak_type=False)
         score = costs.update(shape=(batch,), weak_type=False)
         return [score, *[each] * 4, rules.update(shape=(batch, m), weak_type=False)]
 
-    def plainly(*arrays, run, local, last_column):  # noqa: ARG001
-        return list(jax.vmap(partial(_plain_path, local=local))(*arrays))
+    def plainly(*arrays: jax.Array, run: Any, local: bool, last_column: bool):  # noqa: ARG001
+        scores, costs, left, top, rules = arrays
+        path = jax.vmap(partial(_plain_path, local=local))
+        return list(path(scores, costs, left, top, rules))
 
-    def by_kernel(*arrays, run, **form):
+    def by_kernel(*arrays: jax.Array, run: Any, **form: Any):
         return list(run(arrays, **form))
 
     primitive.def_impl(

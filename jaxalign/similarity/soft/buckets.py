@@ -88,12 +88,12 @@ def bucket_lengths(
     return sorted(found, key=lambda one: one.shape[0] * one.shape[1])
 
 
-def _shape(lengths) -> tuple[int, int]:
+def _shape(lengths: np.ndarray) -> tuple[int, int]:
     m, n = lengths.max(axis=0).tolist()
     return m, n
 
 
-def _best_cut(lengths) -> tuple[int, int, int]:
+def _best_cut(lengths: np.ndarray) -> tuple[int, int, int]:
     """(cells saved, side, largest length of the first part) of the best cut in two."""
     whole = len(lengths) * int(lengths.max(axis=0).prod())
     best = 0, 0, 0

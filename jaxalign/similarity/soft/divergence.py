@@ -56,16 +56,16 @@ def _score(block: Block, at: dict, rules: ModeRules):
     return free_energy.score(at["weights"], at["temperature"], rules, block)
 
 
-def _by_cell(weights, rules: ModeRules, block: Block):
+def _by_cell(weights: tuple[Weights, Weights], rules: ModeRules, block: Block):
     """Weights with overhangs by cell, and the passes that take them."""
     if isinstance(block, Banded):
-        weights = tuple(without_band(x, rules, block.width) for x in weights)
-        return weights, block.block
-    weights = tuple(x._replace(overhang=by_cell(x.overhang, rules)) for x in weights)
-    return weights, block.otherwise if isinstance(block, Kernels) else block
+        p, q = (without_band(x, rules, block.width) for x in weights)
+        return (p, q), block.block
+    p, q = (x._replace(overhang=by_cell(x.overhang, rules)) for x in weights)
+    return (p, q), block.otherwise if isinstance(block, Kernels) else block
 
 
-def _finite(x):
+def _finite(x: jax.Array):
     """Zero where a score or a cost is infinite: its expectation is 0."""
     return jnp.where(jnp.abs(x) < COSTLY, x, 0)
 

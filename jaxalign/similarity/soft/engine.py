@@ -1,6 +1,8 @@
 """The soft functions of one pair, and one program for a batch of them."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,7 @@ from jaxalign.similarity.arrays import (
     FORBIDDEN,
     Factors,
     Gap,
+    ModeRules,
     masked,
     multiplied,
     payable,
@@ -37,7 +40,14 @@ from jaxalign.similarity.validity import is_valid
 SUMMARY = frozenset(("similarity", "entropy"))  # what ``summary`` needs beside a score
 
 
-def over_batch(function, arrays, axes, batch, settings, more=()):
+def over_batch(
+    function: Callable[..., Any],
+    arrays: Any,
+    axes: Any,
+    batch: tuple[int, ...],
+    settings: Settings | None,
+    more: tuple[Any, ...] = (),
+):
     """``function`` of one pair over flattened batch axes, as one program.
 
     ``axes`` are those of ``vmap``; ``more`` goes to the function after the settings.
@@ -61,7 +71,14 @@ def over_batch(function, arrays, axes, batch, settings, more=()):
 
 
 @program(("function", "axes", "batch", "settings", "more"))
-def _program(function, arrays, axes, batch, settings, more=()):
+def _program(
+    function: Callable[..., Any],
+    arrays: Any,
+    axes: Any,
+    batch: tuple[int, ...],
+    settings: Settings | None,
+    more: tuple[Any, ...] = (),
+):
     if not batch:
         return function(mesh_batch.alike(arrays), settings, *more)
     values = mesh_batch.over_batch(
@@ -70,7 +87,7 @@ def _program(function, arrays, axes, batch, settings, more=()):
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
 
 
-def known(arrays, settings: Settings):  # noqa: ARG001
+def known(arrays: Any, settings: Settings):  # noqa: ARG001
     """Whether the numbers of a pair, or of two, mean something; a bool scalar."""
     valid = jnp.bool_(True)
     for x in jax.tree.leaves(arrays, is_leaf=lambda x: isinstance(x, SoftPair)):
@@ -135,7 +152,7 @@ def summary(pair: SoftPair, settings: Settings):
     return jax.tree.map(partial(jnp.multiply, factor), values)
 
 
-def _score_of(settings: Settings, x: dict, rules):
+def _score_of(settings: Settings, x: dict, rules: ModeRules):
     """The score of the arrays by name; a cost of both sequences may stand once."""
     costs = {name: x[name] for name in ("gap_open", "gap_extend")}
     for name, cost in costs.items():
@@ -143,7 +160,7 @@ def _score_of(settings: Settings, x: dict, rules):
     return score(SoftPair(**(x | costs), rules=rules), settings)
 
 
-def divergence(pairs, settings: Settings, cells: bool):
+def divergence(pairs: tuple[SoftPair, SoftPair], settings: Settings, cells: bool):
     """KL(p, q) of two models of one shape."""
     p, q = map(_written_out, pairs)
     (of_p, rules), (of_q, _) = (model(x, settings) for x in (p, q))
@@ -152,7 +169,7 @@ def divergence(pairs, settings: Settings, cells: bool):
     return value * _if_known(p, settings) * _if_known(q, settings)
 
 
-def log_prob(pair_and_partners, settings: Settings):
+def log_prob(pair_and_partners: tuple[SoftPair, jax.Array], settings: Settings):
     """Log probability of the alignment with these partners (m,)."""
     pair, partners = pair_and_partners
     weights, rules = model(pair, settings)
@@ -167,7 +184,7 @@ def log_prob(pair_and_partners, settings: Settings):
     return log_p * _if_known(pair, settings)
 
 
-def draw(pair_and_key, settings: Settings, count: int):
+def draw(pair_and_key: tuple[SoftPair, jax.Array], settings: Settings, count: int):
     """``count`` alignments of one pair: partners (count, m)."""
     pair, key = pair_and_key
     valid, pair = known(pair, settings), _written_out(pair)
@@ -177,7 +194,12 @@ def draw(pair_and_key, settings: Settings, count: int):
     return jnp.where(valid, partners, -1)
 
 
-def most_accurate(arrays, _, free, local: bool):
+def most_accurate(
+    arrays: tuple[jax.Array, jax.Array, jax.Array, jax.Array],
+    _: None,
+    free: Sequence[bool],
+    local: bool,
+):
     """(score, partners, spans, lengths) of one posterior."""
     posterior, threshold, m, n = arrays
     score, partners = accurate(posterior, threshold, m, n)

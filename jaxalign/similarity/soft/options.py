@@ -73,7 +73,7 @@ def prepare(
     return pair, axes, batch, Settings(options.mode == "local", block)
 
 
-def _check_temperature(temperature):
+def _check_temperature(temperature: Any):
     real_numbers("the temperature", temperature)
     if isinstance(temperature, Tracer):
         return
@@ -85,7 +85,9 @@ def _check_temperature(temperature):
         )
 
 
-def _banded(implementation, band: int, shape, dtype) -> Banded:
+def _banded(
+    implementation: str | None, band: int, shape: tuple[int, ...], dtype: Any
+) -> Banded:
     """The engine of a band."""
     if implementation not in (None, "log", "blocked"):
         raise UsageError(f"a band is computed by log or blocked, not {implementation}")
@@ -95,7 +97,7 @@ def _banded(implementation, band: int, shape, dtype) -> Banded:
     )
 
 
-def _is_large(shape, lanes: int, dtype) -> bool:
+def _is_large(shape: tuple[int, ...], lanes: int, dtype: Any) -> bool:
     """Whether all diagonals of a batch take much memory. Symbolic sizes (of
     ``jax.export``) count as one, those of a table as small."""
     *batch, m, n = shape
@@ -105,7 +107,13 @@ def _is_large(shape, lanes: int, dtype) -> bool:
     return 5 * count * (m + n + 1) * lanes * dtype.itemsize > MAX_KEPT_BYTES
 
 
-def _block(implementation, shape, dtype, by_position, adjacent) -> Block:
+def _block(
+    implementation: str | None,
+    shape: tuple[int, ...],
+    dtype: Any,
+    by_position: bool,
+    adjacent: bool,
+) -> Block:
     """The engine.
 
     Raises
@@ -135,7 +143,9 @@ def _block(implementation, shape, dtype, by_position, adjacent) -> Block:
     return block if package is None else primitives.kernels(package, block)
 
 
-def _beyond_kernels(shape, dtype, by_position, adjacent) -> str:
+def _beyond_kernels(
+    shape: tuple[int, ...], dtype: Any, by_position: bool, adjacent: bool
+) -> str:
     """The part of this problem that neither kernels nor rows take; empty for none."""
     m, n = shape[-2:]
     if not all(isinstance(size, int) for size in shape):

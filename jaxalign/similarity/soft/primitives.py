@@ -8,7 +8,9 @@ is itself, so forward over reverse and reverse over reverse both run as kernels.
 derivatives, and devices without the kernels, take ``soft.dp.free_energy``.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +31,7 @@ FLAGS = ("query_start", "query_end", "target_start", "target_end", "local")
 
 
 @lru_cache
-def kernels(package, otherwise: int | None) -> Kernels:
+def kernels(package: Any, otherwise: int | None) -> Kernels:
     """The kernels that stand in for the two passes of ``soft.dp.free_energy``; the same
     object for the same input.
 
@@ -45,7 +47,14 @@ def kernels(package, otherwise: int | None) -> Kernels:
     )
 
 
-def _of_one(primitive, run, similarity, costs, rules: ModeRules, unit):
+def _of_one(
+    primitive: Primitive,
+    run: tuple[Any, ...],
+    similarity: jax.Array,
+    costs: jax.Array,
+    rules: ModeRules,
+    unit: jax.Array,
+):
     """A batch of one pair; ``vmap`` makes it larger."""
     flags = sum(
         jnp.where(getattr(rules, name), 1 << k, 0) for k, name in enumerate(FLAGS)
@@ -55,7 +64,9 @@ def _of_one(primitive, run, similarity, costs, rules: ModeRules, unit):
     return [x[0] for x in primitive.bind(*arrays, run=run)]
 
 
-def _shapes(scores, costs, unit, rules, *_, run):
+def _shapes(
+    scores: Any, costs: Any, unit: Any, rules: Any, *_: Any, run: tuple[Any, ...]
+):
     return {
         "score": [unit, unit],
         "expected": [unit, unit, scores, costs],
@@ -76,11 +87,11 @@ def _primitive(name: str) -> Primitive:
     )
     batching.primitive_batchers[primitive] = partial(fold_into_batch, primitive)
 
-    def plainly(*arrays, run):
+    def plainly(*arrays: jax.Array, run: tuple[Any, ...]):
         forms = PLAIN_FORMS if run else PLAIN_FORMS | ROW_FORMS
         return list(forms[name](*arrays))
 
-    def by_kernel(*arrays, run):
+    def by_kernel(*arrays: jax.Array, run: tuple[Any, ...]):
         if not run:
             return plainly(*arrays, run=run)
         function = run[PRIMITIVE_NAMES.index(name)]
@@ -93,7 +104,9 @@ def _primitive(name: str) -> Primitive:
 _score, _expected, _product = map(_primitive, PRIMITIVE_NAMES)
 
 
-def _expected_jvp(primals, tangents, *, run):
+def _expected_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, run: tuple[Any, ...]
+):
     """Payers are minus the gradient by their costs."""
     means = _expected.bind(*primals, run=run)
     d_scores, d_costs = map(ad.instantiate_zeros, tangents[:2])
@@ -106,7 +119,9 @@ def _expected_jvp(primals, tangents, *, run):
 ad.primitive_jvps[_expected] = _expected_jvp
 
 
-def _product_jvp(primals, tangents, *, run):
+def _product_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, run: tuple[Any, ...]
+):
     """Linear in the direction; the third derivative is that of
     ``soft.dp.free_energy``."""
     product = _product.bind(*primals, run=run)
@@ -117,7 +132,7 @@ def _product_jvp(primals, tangents, *, run):
     if all(isinstance(x, ad.Zero) for x in moved):
         return product, changed
 
-    def by_tables(scores, costs):
+    def by_tables(scores: jax.Array, costs: jax.Array):
         return _plain_product(scores, costs, *tables[2:], *direction)
 
     _, third = jax.jvp(by_tables, tables[:2], tuple(map(ad.instantiate_zeros, moved)))
@@ -127,7 +142,7 @@ def _product_jvp(primals, tangents, *, run):
 ad.primitive_jvps[_product] = _product_jvp
 
 
-def _product_transpose(cotangents, *arrays, run):
+def _product_transpose(cotangents: Sequence[Any], *arrays: Any, run: tuple[Any, ...]):
     """The Hessian by scores and costs is symmetric; payers bring a minus on each
     side."""
     like = arrays[4:]
@@ -142,37 +157,35 @@ def _product_transpose(cotangents, *arrays, run):
 ad.primitive_transposes[_product] = _product_transpose
 
 
-def _log_z(scores, costs, unit, rules):
+def _log_z(scores: jax.Array, costs: jax.Array, unit: jax.Array, rules: jax.Array):
     """One pair by ``soft.dp.free_energy``."""
     m, n, flags = rules
     free = {name: (flags & (1 << k)) != 0 for k, name in enumerate(FLAGS)}
-    rules = ModeRules(m, n, **free, adjacent=jnp.bool_(True))
+    mode = ModeRules(m, n, **free, adjacent=jnp.bool_(True))
     opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
-    paid = overhang(opening, extending, scores.shape, rules, FORBIDDEN)
+    paid = overhang(opening, extending, scores.shape, mode, FORBIDDEN)
     local = no_overhang(scores.shape, scores.dtype)
-    hang = jax.tree.map(lambda x, y: jnp.where(rules.local, x, y), local, paid)
+    hang = jax.tree.map(lambda x, y: jnp.where(mode.local, x, y), local, paid)
     weights = Weights(scores, opening, extending, hang)
-    return free_energy.score(
-        weights, jnp.ones((), scores.dtype), rules, BLOCK_DIAGONALS
-    )
+    return free_energy.score(weights, jnp.ones((), scores.dtype), mode, BLOCK_DIAGONALS)
 
 
-def _plain_score(*tables):
+def _plain_score(*tables: jax.Array):
     rest = jax.vmap(_log_z)(*tables)
     return jnp.zeros_like(rest), rest
 
 
-def _plain_expected(*tables):
+def _plain_expected(*tables: jax.Array):
     both = jax.vmap(jax.value_and_grad(_log_z, (0, 1)))(*tables)
     rest, (posterior, costs) = both
     return jnp.zeros_like(rest), rest, posterior, -costs
 
 
-def _score_by_rows(*tables):
+def _score_by_rows(*tables: jax.Array):
     return _by_rows(*tables)[:2]
 
 
-def _by_rows(scores, costs, unit, rules):
+def _by_rows(scores: jax.Array, costs: jax.Array, unit: jax.Array, rules: jax.Array):
     """``soft.dp.row_scan``, and logarithms where it does not prove its result for every
     pair of the batch."""
     m, n, flags = rules.T
@@ -184,7 +197,14 @@ def _by_rows(scores, costs, unit, rules):
     )
 
 
-def _plain_product(scores, costs, unit, rules, d_scores, d_costs):
+def _plain_product(
+    scores: jax.Array,
+    costs: jax.Array,
+    unit: jax.Array,
+    rules: jax.Array,
+    d_scores: jax.Array,
+    d_costs: jax.Array,
+):
     gradient = jax.vmap(jax.grad(_log_z, (0, 1)))
     _, (of_scores, of_costs) = jax.jvp(
         lambda s, c: gradient(s, c, unit, rules), (scores, costs), (d_scores, d_costs)

@@ -6,8 +6,9 @@ is symmetric: one forward-mode pass through the gradient finds it. That needs th
 of a gradient; reverse mode through a gradient would keep all that it computes.
 """
 
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +16,21 @@ from jax.custom_derivatives import SymbolicZero
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def by_scalars(function, names: tuple[str, ...], x: dict, rest):
+def by_scalars(
+    function: Callable[..., jax.Array], names: tuple[str, ...], x: dict, rest: Any
+):
     """The gradient of ``function(x, rest)``, a scalar, by the entries of some names of
     ``x``, all of whose leaves are scalars; ``rest`` has no derivative."""
     return jax.grad(lambda y: function(x | y, rest))({name: x[name] for name in names})
 
 
 @partial(by_scalars.defjvp, symbolic_zeros=True)
-def _by_scalars_jvp(function, names, primals, tangents):
+def _by_scalars_jvp(
+    function: Callable[..., jax.Array],
+    names: tuple[str, ...],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+):
     x, rest = primals
     moved = _moved(tangents[0])
     value = by_scalars(function, names, x, rest)
@@ -46,7 +54,9 @@ class Slope(NamedTuple):
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def slope(function, x: dict, rest, direction: dict) -> Slope:
+def slope(
+    function: Callable[..., jax.Array], x: dict, rest: Any, direction: dict
+) -> Slope:
     """Of ``function(x, rest)``, a scalar, along ``direction``, which has the arrays of
     some names of ``x``."""
     at = {name: x[name] for name in direction}
@@ -55,7 +65,11 @@ def slope(function, x: dict, rest, direction: dict) -> Slope:
 
 
 @partial(slope.defjvp, symbolic_zeros=True)
-def _slope_jvp(function, primals, tangents):
+def _slope_jvp(
+    function: Callable[..., jax.Array],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+):
     x, rest, direction = primals
     moved, turned = _moved(tangents[0]), _moved(tangents[2])
     names = moved | direction
@@ -67,11 +81,17 @@ def _slope_jvp(function, primals, tangents):
     return Slope(value, along, constant), change
 
 
-def _product(function, x, rest, direction, names):
+def _product(
+    function: Callable[..., jax.Array],
+    x: dict[str, Any],
+    rest: Any,
+    direction: dict[str, Any],
+    names: Iterable[str],
+):
     """(value, its derivative along the direction, gradient, Hessian times direction);
     the last two for the entries of these names."""
 
-    def gradient(y):
+    def gradient(y: dict[str, Any]):
         chosen = {name: (x | y)[name] for name in names}
         return jax.value_and_grad(lambda z: function(x | y | z, rest))(chosen)
 
@@ -89,7 +109,7 @@ def _moved(tangents: dict) -> dict:
     }
 
 
-def _dot(gradient: dict, tangents: dict, like):
+def _dot(gradient: dict, tangents: dict, like: jax.Array):
     """The sum of products over all leaves, a scalar."""
     total = jnp.zeros_like(like)
     for name in sorted(tangents):
@@ -100,5 +120,5 @@ def _dot(gradient: dict, tangents: dict, like):
     return total
 
 
-def _leaves(tree):
+def _leaves(tree: Any):
     return jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, SymbolicZero))

@@ -22,15 +22,16 @@ A direction is a byte: which of stop, up, left and pair a path takes in H (or B)
 three decisions of gaps (``GO_UP``, ``GO_LEFT``, ``TO_PAIR``).
 """  # noqa: E501
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import FORBIDDEN
+from jaxalign.similarity.arrays import FORBIDDEN, ModeRules
 from jaxalign.similarity.band import BandTable
-from jaxalign.similarity.cost_table import CostTable, Weights
+from jaxalign.similarity.cost_table import Costs, CostTable, Weights
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.skewed import columns_at, down, skew
 
@@ -52,7 +53,12 @@ class ScoredFill(NamedTuple):
 
 
 def fill(
-    weights: Weights, rules, *, local: bool, ordered: bool, band: int | None = None
+    weights: Weights,
+    rules: ModeRules,
+    *,
+    local: bool,
+    ordered: bool,
+    band: int | None = None,
 ) -> ScoredFill:
     """The table of one pair.
 
@@ -87,7 +93,7 @@ def fill(
     return ScoredFill(best[i], i, best_j[i], directions, table)
 
 
-def diagonals_of(table: CostTable, similarity: jax.Array, outside) -> dict:
+def diagonals_of(table: CostTable, similarity: jax.Array, outside: float) -> dict:
     """Scores and costs by diagonal, for a loop; ``outside`` on the borders."""
     padded = jnp.pad(similarity, ((1, 0), (1, 0)), constant_values=outside)
     d = jnp.arange(table.rows + table.shape[1], dtype=jnp.int32)
@@ -103,7 +109,7 @@ def _banded(table: BandTable, weights: Weights, local: bool) -> ScoredFill:
     xs = {"d": d, "similarity": table.by_lanes(weights.similarity.astype(dtype))}
     cells, zero = ordered_cells(table, local), jnp.int32(0)
 
-    def step(carry, x):
+    def step(carry: Sequence[jax.Array], x: Costs):
         *lanes, best, best_i, best_j = carry
         d = x["d"]
         lanes, code, total = cells([table.ahead(y, d) for y in lanes], x)
@@ -122,13 +128,13 @@ def _banded(table: BandTable, weights: Weights, local: bool) -> ScoredFill:
     return ScoredFill(score, i, j, directions, table)
 
 
-def _plain_step(table: CostTable, local):
+def _plain_step(table: CostTable, local: bool):
     i, rules = table.i, table.rules
     open_left, open_top = rules.query_start | local, rules.target_start | local
     left = jnp.where(open_left, 0, -table.constant["start_query"])
     top = jnp.where(open_top, 0, -table.constant["start_target"])
 
-    def step(carry, x):
+    def step(carry: Sequence[jax.Array], x: Costs):
         b1, _, best, best_j = carry[4:]
         d = x["d"]
         j = d - i
@@ -157,10 +163,10 @@ def _plain_step(table: CostTable, local):
     return step
 
 
-def _ordered_step(table: CostTable, local):
+def _ordered_step(table: CostTable, local: bool):
     cells = ordered_cells(table, local)
 
-    def step(carry, x):
+    def step(carry: Sequence[jax.Array], x: Costs):
         *lanes, best, best_j = carry
         lanes, code, total = cells(lanes, x)
         wins = total > best
@@ -171,12 +177,12 @@ def _ordered_step(table: CostTable, local):
     return step
 
 
-def ordered_cells(table: CostTable, local):
+def ordered_cells(table: CostTable, local: bool):
     """A diagonal: lanes of the one before -> (its lanes, directions, scores of paths
     that end in a pair there)."""
     adjacent = table.rules.adjacent
 
-    def cells(carry, x):
+    def cells(carry: Sequence[jax.Array], x: Costs):
         b1, d = carry[4], x["d"]
         p, e, f, extends = _cells(table, carry, x)
         start = table.start(x, d)[0]
@@ -193,7 +199,7 @@ def ordered_cells(table: CostTable, local):
     return cells
 
 
-def _cells(table: CostTable, carry, x):
+def _cells(table: CostTable, carry: Sequence[jax.Array], x: Costs):
     """P, E and F of an anti-diagonal, and whether E and F extend a gap."""
     e1, f1, x1, y1, b1, b2 = carry[:6]
     low = FORBIDDEN
@@ -205,7 +211,13 @@ def _cells(table: CostTable, carry, x):
     return p, e, f, (e_more >= e_new, f_more >= f_new)
 
 
-def _code(p, e, f, extends, to_pair):
+def _code(
+    p: jax.Array,
+    e: jax.Array,
+    f: jax.Array,
+    extends: Sequence[jax.Array],
+    to_pair: jax.Array,
+):
     """Diagonal before up before left."""
     kind = jnp.where(e >= f, UP, LEFT)
     kind = jnp.where((p >= e) & (p >= f), PAIR, kind)

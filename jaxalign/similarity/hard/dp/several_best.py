@@ -9,14 +9,14 @@ alignment is always the best branch of those before it (Lawler, Management Sci. 
 of which k are kept. Beside the fill that takes k walks, however large k.
 """  # noqa: E501
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import FORBIDDEN
-from jaxalign.similarity.cost_table import CostTable, Weights
+from jaxalign.similarity.arrays import FORBIDDEN, ModeRules
+from jaxalign.similarity.cost_table import Costs, CostTable, Weights
 from jaxalign.similarity.hard.dp.fill import diagonals_of, ordered_cells
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.overhang import free_overhangs, weight
@@ -59,14 +59,14 @@ class Branches(NamedTuple):
     parent: jax.Array
 
 
-def several_best(weights: Weights, rules, k: int) -> SeveralPaths:
+def several_best(weights: Weights, rules: ModeRules, k: int) -> SeveralPaths:
     """The k alignments of largest score; those that do not exist have ``FORBIDDEN`` or
     less."""
     table = CostTable(weights, rules)
     values, best = _filled(table, weights)
     rows = table.shape[0]
 
-    def step(state, rank):
+    def step(state: tuple[Any, ...], rank: jax.Array):
         branches, partners = state
         at = jnp.argmax(branches.score)
         branch = jax.tree.map(lambda x: x[at], branches)
@@ -90,7 +90,7 @@ def _filled(table: CostTable, weights: Weights):
     none = jnp.full(table.rows, FORBIDDEN, weights.overhang.empty.dtype)
     cells = ordered_cells(table, local=False)
 
-    def step(carry, x):
+    def step(carry: tuple[jax.Array, ...], x: Costs):
         *lanes, best = carry
         lanes, _, total = cells(lanes, x)
         e, f, p = lanes[:3]
@@ -102,7 +102,7 @@ def _filled(table: CostTable, weights: Weights):
     return values, best
 
 
-def _ends(totals, best, empty, k: int) -> Branches:
+def _ends(totals: jax.Array, best: jax.Array, empty: jax.Array, k: int) -> Branches:
     """The k best end cells, which lie in the k rows with the best ones; the alignment
     without pairs ends in (0, 0)."""
     _, rows = lax.top_k(best, min(k, len(best)))
@@ -128,13 +128,15 @@ class Trail(NamedTuple):
     less: jax.Array
 
 
-def _walk(branch: Branches, values: CellValues, weights: Weights, rules) -> Trail:
+def _walk(
+    branch: Branches, values: CellValues, weights: Weights, rules: ModeRules
+) -> Trail:
     """The best path of one branch, from its cell back."""
     rows, columns = weights.similarity.shape
     exists = branch.score > FORBIDDEN / 2
     kinds = jnp.arange(4, dtype=jnp.int32)
 
-    def step(state, _):
+    def step(state: tuple[Any, ...], _: None):
         i, j, kind = state
         goes_on = (kind != START) & (i > 0) & (j > 0)
         at = i - jnp.where(kind == IN_LEFT, 0, 1), j - jnp.where(kind == IN_UP, 0, 1)
@@ -152,12 +154,19 @@ def _walk(branch: Branches, values: CellValues, weights: Weights, rules) -> Trai
     return lax.scan(step, state, length=max(rows + columns, 1))[1]
 
 
-def _choices(kind, cell, before, values: CellValues, weights: Weights, rules):
+def _choices(
+    kind: jax.Array,
+    cell: tuple[jax.Array, jax.Array],
+    before: tuple[jax.Array, jax.Array],
+    values: CellValues,
+    weights: Weights,
+    rules: ModeRules,
+):
     """Values (4,) of the states of the cell ``before`` as predecessors of one in
     ``cell``, up to a number that they share."""
     place = before[0] + before[1], before[0]
     p, e, f = (x[place] for x in values[:3])
-    after = [jnp.maximum(x - 1, 0) for x in cell]
+    after = jnp.maximum(cell[0] - 1, 0), jnp.maximum(cell[1] - 1, 0)
     opening, extending = weights.opening, weights.extending
     open_e, more_e = (_at(x.e, after, 0) for x in (opening, extending))
     open_f, more_f = (_at(x.f, after, 1) for x in (opening, extending))
@@ -169,7 +178,7 @@ def _choices(kind, cell, before, values: CellValues, weights: Weights, rules):
     return jnp.where(kind == IN_PAIR, pair, jnp.where(kind == IN_UP, up, left))
 
 
-def _start(cell, weights: Weights, rules):
+def _start(cell: tuple[jax.Array, jax.Array], weights: Weights, rules: ModeRules):
     """Of starting behind a cell, as ``CostTable.start`` has it."""
     hang = weights.overhang
     query, target = _at(hang.start_query, cell, 0), _at(hang.start_target, cell, 1)
@@ -177,13 +186,13 @@ def _start(cell, weights: Weights, rules):
     return weight(query, target, cell[0], cell[1], free, rules, FORBIDDEN)[0]
 
 
-def _at(cost, cell, axis):
+def _at(cost: jax.Array, cell: tuple[jax.Array, jax.Array], axis: int):
     if cost.ndim == 2:
         return cost[cell[0], cell[1]]
     return cost[cell[axis]] if cost.ndim else cost
 
 
-def _best_of(branches: Branches, trail: Trail, path: Branches, rank, k: int):
+def _best_of(branches: Branches, trail: Trail, path: Branches, rank: jax.Array, k: int):
     """The k best of some branches and of those of a path that was walked."""
     score, at = _largest((path.score + trail.less).reshape(-1), k)
     step, kind = jnp.minimum(at // 4, len(trail.i) - 1), at % 4
@@ -193,14 +202,14 @@ def _best_of(branches: Branches, trail: Trail, path: Branches, rank, k: int):
     return jax.tree.map(lambda x: x[best], every)
 
 
-def _largest(x, k: int):
+def _largest(x: jax.Array, k: int):
     """The k largest numbers and their places, which lie beyond x where x has fewer."""
     more = jnp.full(max(k - x.size, 0), -jnp.inf, x.dtype)
     score, at = lax.top_k(jnp.append(x, more), k)
     return score, at.astype(jnp.int32)
 
 
-def _borders(partners):
+def _borders(partners: jax.Array):
     """The cell of the last pair of each path, and that before the first."""
     paired = partners >= 0
     rows = partners.shape[1]

@@ -39,10 +39,10 @@ def walk(filled: ScoredFill, *, ordered: bool) -> PartnerPath:
     after_up, after_left = (PAIR, AFTER_GAP) if ordered else (AFTER_GAP, PAIR)
     other = UP if ordered else LEFT  # the gap that may stand before this one
 
-    def unfinished(state):
+    def unfinished(state: tuple[jax.Array, ...]):
         return ~state[3]
 
-    def step(state):
+    def step(state: tuple[jax.Array, ...]):
         i, j, move, done, partners = state
         done = done | (i == 0) | (j == 0)
         code = codes[i + j, filled.table.lane(i, i + j)].astype(jnp.int32)
@@ -60,7 +60,7 @@ def walk(filled: ScoredFill, *, ordered: bool) -> PartnerPath:
         j = j - jnp.where((op == PAIR) | (op == LEFT), 1, 0)
         return i, j, move, done, partners
 
-    def steps(state):
+    def steps(state: tuple[jax.Array, ...]):
         for _ in range(STEPS_AT_A_TIME):
             state = step(state)
         return state

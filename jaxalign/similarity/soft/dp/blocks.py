@@ -16,7 +16,7 @@ from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN, Factors
 from jaxalign.similarity.band import BandTable
-from jaxalign.similarity.cost_table import CostTable
+from jaxalign.similarity.cost_table import Costs, CostTable
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.soft.dp import scan
 from jaxalign.similarity.soft.dp.diagonals import as_table, diagonals, successors
@@ -25,15 +25,16 @@ BLOCK_DIAGONALS = 64  # computed anew at a time
 VECTORS = ("query_vectors", "target_vectors")
 
 
-def run(block: int, table: CostTable, similarity):
+def run(block: int, table: CostTable, similarity: jax.Array | Factors):
     """(high, low, ends) of all diagonals, and the function of the reverse pass."""
     dtype = similarity.dtype
     count = sum(table.shape) + 1
     banded = isinstance(table, BandTable)
     blocks = -(-count // block)
     vectors: Any = similarity if isinstance(similarity, Factors) else None
+    scores = None if isinstance(similarity, Factors) else similarity
 
-    def cut(name, x):
+    def cut(name: str, x: jax.Array):
         if name == "d":
             return jnp.arange(blocks * block, dtype=x.dtype).reshape(blocks, block)
         fill = FORBIDDEN if name == "similarity" else 0
@@ -41,36 +42,36 @@ def run(block: int, table: CostTable, similarity):
         x = jnp.pad(x, widths, constant_values=fill)
         return x.reshape(blocks, block, *x.shape[1:])
 
-    def join(x):
+    def join(x: jax.Array):
         return x.reshape(blocks * block, *x.shape[2:])[:count]
 
     whole = not (vectors or banded)
-    padded: Any = _tiled(similarity, block) if whole else None
+    padded: Any = None if scores is None or banded else _tiled(scores, block)
 
-    def scored(xs):
+    def scored(xs: Costs):
         if banded:
             return xs
         if whole:
-            scores = _by_diagonal(_tiles(padded, block, xs["d"][0]), table.rows)
+            cells = _by_diagonal(_tiles(padded, block, xs["d"][0]), table.rows)
         else:
-            scores = products(vectors, xs["d"])
+            cells = products(vectors, xs["d"])
         inside = jax.vmap(table.core)(xs["d"])
-        return xs | {"similarity": jnp.where(inside, scores, FORBIDDEN)}
+        return xs | {"similarity": jnp.where(inside, cells, FORBIDDEN)}
 
-    xs = diagonals(table, similarity if banded else None, cut)
+    xs = diagonals(table, scores if banded else None, cut)
 
-    def ahead(carry, xs):
+    def ahead(carry: Any, xs: Costs):
         after, ends = scan.forward_ends(table, carry, scored(xs))
         return after, (carry, ends)
 
     start = scan.first_carry(table, dtype)
     _, (entering, ends) = lax.scan(ahead, start, xs)
 
-    def finish(on_diagonal, outputs):
+    def finish(on_diagonal: jax.Array, outputs: frozenset[str]):
         spent = outputs & set(VECTORS)
         inner = outputs - spent | ({"similarity"} if spent else frozenset())
 
-        def back(carry, x):
+        def back(carry: Any, x: Any):
             flow, sums, pairs = carry
             entering, xs, later, shares = x
             _, values = scan.forward(table, entering, scored(xs))
@@ -102,32 +103,32 @@ def run(block: int, table: CostTable, similarity):
     return tuple(join(x) for x in ends), finish
 
 
-def _tiled(similarity, block: int):
+def _tiled(similarity: jax.Array, block: int):
     """The table in whole tiles of rows, after a row 0, with columns on both sides that
     a tile beyond it reads."""
     rows = similarity.shape[0] + 1
     return jnp.pad(similarity, ((1, -rows % block), (2 * block, 2 * block)))
 
 
-def _start(padded, block: int, tile, d):
+def _start(padded: jax.Array, block: int, tile: jax.Array, d: jax.Array):
     """The first column that the cells of a tile on the diagonals from ``d`` on have."""
     first = d - tile * block - (block - 1) + 2 * block - 1
     return jnp.clip(first, 0, padded.shape[1] - (2 * block - 1))
 
 
-def _tiles(padded, block: int, d):
+def _tiles(padded: jax.Array, block: int, d: jax.Array):
     """(T, B, 2 B - 1): of each tile of rows the columns of B diagonals from d on."""
     tiles = padded.reshape(-1, block, padded.shape[1])
     number = jnp.arange(tiles.shape[0], dtype=d.dtype)
 
-    def cut(tile, k):
+    def cut(tile: jax.Array, k: jax.Array):
         start = _start(padded, block, k, d)
         return lax.dynamic_slice_in_dim(tile, start, 2 * block - 1, axis=1)
 
     return jax.vmap(cut)(tiles, number)
 
 
-def _added(padded, block: int, d, values):
+def _added(padded: jax.Array, block: int, d: jax.Array, values: jax.Array):
     """``padded`` with the values (B, R) of diagonals d ... d + B - 1 added."""
     rows, wide = padded.shape[0], 2 * block - 1
     values = jnp.pad(values, ((0, 0), (0, rows - values.shape[1])))
@@ -136,7 +137,7 @@ def _added(padded, block: int, d, values):
     values = values.reshape(values.shape[0], -1)
     values = jnp.pad(values, ((0, 0), (block - 1, 1))).reshape(-1, block, wide)
 
-    def add(padded, x):
+    def add(padded: jax.Array, x: tuple[jax.Array, jax.Array]):
         k, more = x
         at = k * block, _start(padded, block, k, d)
         before = lax.dynamic_slice(padded, at, (block, wide))
@@ -146,7 +147,7 @@ def _added(padded, block: int, d, values):
     return lax.scan(add, padded, (number, values))[0]
 
 
-def products(factors: Factors, d):
+def products(factors: Factors, d: jax.Array):
     """Dot products of the cells of consecutive diagonals ``d`` (B,): (B, M + 1).
 
     Lane i of row q holds the pair (i - 1, d[q] - i - 1), or zero outside of the table.
@@ -166,7 +167,7 @@ def products(factors: Factors, d):
     return _by_diagonal(jnp.einsum("tpk,tck->tpc", a, b), rows)
 
 
-def _by_diagonal(tiles, rows):
+def _by_diagonal(tiles: jax.Array, rows: int):
     """Tiles (T, B, 2 B - 1) -> (B, rows): a row for each of their diagonals.
 
     Cell (p, q) of a tile stands in column q - p + B - 1: rows one shorter undo that.

@@ -1,5 +1,8 @@
 """One pair as the loops of ``soft.dp.scan`` see it: rows by diagonal."""
 
+from collections.abc import Callable
+
+import jax
 import jax.numpy as jnp
 
 from jaxalign.similarity.arrays import FORBIDDEN
@@ -8,7 +11,11 @@ from jaxalign.similarity.cost_table import CostTable
 from jaxalign.similarity.skewed import skew, unskew
 
 
-def diagonals(table: CostTable, similarity, rows_of=lambda _, x: x):
+def diagonals(
+    table: CostTable,
+    similarity: jax.Array | None,
+    rows_of: Callable[[str, jax.Array], jax.Array] = lambda _, x: x,
+):
     """The input of the forward scan: d, the scores and the full costs, all skewed.
 
     Without ``similarity`` its scores are left out. ``rows_of`` cuts arrays (D, ...)
@@ -24,7 +31,9 @@ def diagonals(table: CostTable, similarity, rows_of=lambda _, x: x):
     return {name: rows_of(name, x) for name, x in (xs | table.scanned).items()}
 
 
-def successors(table: CostTable, rows_of=lambda _, x: x):
+def successors(
+    table: CostTable, rows_of: Callable[[str, jax.Array], jax.Array] = lambda _, x: x
+):
     """The input of the reverse scan: full gap costs one diagonal later."""
     count = sum(table.shape) + 1
     xs = {"d": jnp.arange(count, dtype=jnp.int32)}

@@ -50,7 +50,7 @@ class Expectation(NamedTuple):
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(3,))
-def score(weights: Weights, temperature, rules: ModeRules, block: Block):
+def score(weights: Weights, temperature: jax.Array, rules: ModeRules, block: Block):
     """The soft score, a scalar; -inf where no alignment is legal.
 
     ``block`` is the number of diagonals that are recomputed at a time in the reverse
@@ -73,7 +73,11 @@ def score(weights: Weights, temperature, rules: ModeRules, block: Block):
 
 
 @partial(score.defjvp, symbolic_zeros=True)
-def _score_jvp(block, primals, tangents):
+def _score_jvp(
+    block: Block,
+    primals: tuple[Weights, jax.Array, ModeRules],
+    tangents: tuple[Any, ...],
+):
     weights, temperature, rules = primals
     d_weights, d_temperature, _ = tangents
     named = to_names(d_weights) | {"entropy": d_temperature}
@@ -88,7 +92,11 @@ def _score_jvp(block, primals, tangents):
 
 
 def expected(
-    weights, temperature, rules, block=None, outputs=EVERYTHING
+    weights: Weights,
+    temperature: jax.Array,
+    rules: ModeRules,
+    block: Block = None,
+    outputs: frozenset[str] = EVERYTHING,
 ) -> Expectation:
     """Score and expectations in one forward and one reverse wavefront."""
     if isinstance(block, Kernels):
@@ -114,7 +122,9 @@ def expected(
     return Expectation(value, gradient, entropy)
 
 
-def _linear(table: CostTable, weights: Weights, temperature, outputs) -> Expectation:
+def _linear(
+    table: CostTable, weights: Weights, temperature: jax.Array, outputs: frozenset[str]
+) -> Expectation:
     """``soft.dp.scaled_scan``; nan where it cannot prove its result."""
     values, xs = scaled_scan.forward(table, weights)
     ends = scaled_scan.logs(values)
@@ -130,7 +140,9 @@ def _linear(table: CostTable, weights: Weights, temperature, outputs) -> Expecta
     return jax.tree.map(lambda x: jnp.where(refused, jnp.nan, x), expectation)
 
 
-def _by_kernels(kernels: Kernels, weights: Weights, temperature, rules) -> Expectation:
+def _by_kernels(
+    kernels: Kernels, weights: Weights, temperature: jax.Array, rules: ModeRules
+) -> Expectation:
     """Overhangs are counted with the gap costs; their own gradients are None."""
     scaled = over_temperature(weights, temperature, rules)
     value, pairs, payers = log_z(kernels.expected, scaled, temperature, rules)
@@ -145,7 +157,7 @@ def _whole(table: CostTable, weights: Weights):
     start = scan.first_carry(table, dtype)
     _, values = scan.forward(table, start, xs)
 
-    def finish(on_diagonal, outputs):
+    def finish(on_diagonal: jax.Array, outputs: frozenset[str]):
         later = successors(table)
         flow = scan.first_flow(table, dtype, outputs)
         flow, out = scan.reverse(table, flow, later, values, on_diagonal, outputs)
@@ -161,7 +173,9 @@ def table_of(weights: Weights, rules: ModeRules, block: Block):
     return CostTable(weights, rules), block
 
 
-def over_temperature(weights: Weights, temperature, rules: ModeRules) -> Weights:
+def over_temperature(
+    weights: Weights, temperature: jax.Array, rules: ModeRules
+) -> Weights:
     """Everything over T; masks come first, so that nothing infinite is divided."""
     s = weights.similarity
     if isinstance(s, Factors):
@@ -169,7 +183,7 @@ def over_temperature(weights: Weights, temperature, rules: ModeRules) -> Weights
     else:
         s = _scores_over(s, temperature, rules)
 
-    def cost(x):
+    def cost(x: jax.Array):
         payable = x < COSTLY
         x = jnp.minimum(jnp.where(payable, x, 0) / temperature, COSTLY)
         return jnp.where(payable, x, COSTLY)
@@ -180,7 +194,7 @@ def over_temperature(weights: Weights, temperature, rules: ModeRules) -> Weights
     return Weights(s, opening, extending, hang)
 
 
-def _scores_over(s, temperature, rules: ModeRules):
+def _scores_over(s: jax.Array, temperature: jax.Array, rules: ModeRules):
     row = jnp.arange(s.shape[0], dtype=jnp.int32)[:, None] < rules.m
     column = jnp.arange(s.shape[1], dtype=jnp.int32)[None, :] < rules.n
     alive = row & column & (s > FORBIDDEN / 10)
@@ -188,7 +202,7 @@ def _scores_over(s, temperature, rules: ModeRules):
     return jnp.where(alive, s, FORBIDDEN)
 
 
-def sum_up(terms: tuple, empty, temperature):
+def sum_up(terms: tuple, empty: jax.Array, temperature: jax.Array):
     """Score, probability of ending on each diagonal, that of no pairs, and log Z.
 
     ``terms``: the log weights of the diagonals in three parts, to be added; log Z is
@@ -214,7 +228,14 @@ def sum_up(terms: tuple, empty, temperature):
     return value, share[:-1], share[-1], (top_high, top_low + log)
 
 
-def _gradient(table, weights, sums, out, empty, outputs) -> Weights:
+def _gradient(
+    table: CostTable,
+    weights: Weights,
+    sums: dict[str, jax.Array],
+    out: dict[str, jax.Array],
+    empty: jax.Array,
+    outputs: frozenset[str],
+) -> Weights:
     """Sums by lane and by diagonal -> arrays of the shapes of the weights."""
     named = {"empty": empty}
     m, n = table.shape

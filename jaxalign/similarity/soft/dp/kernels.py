@@ -2,7 +2,7 @@
 device."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,12 @@ class Banded(NamedTuple):
 Block = int | str | Kernels | Banded | None
 
 
-def log_z(function, scaled: Weights, temperature, rules: ModeRules):
+def log_z(
+    function: Callable[..., Any],
+    scaled: Weights,
+    temperature: jax.Array,
+    rules: ModeRules,
+):
     """Score by a function of ``Kernels``, and what else that returns; ``scaled`` are
     weights over T."""
     (open_e, open_f), (extend_e, extend_f) = scaled.opening, scaled.extending
@@ -47,7 +52,7 @@ def log_z(function, scaled: Weights, temperature, rules: ModeRules):
     return jnp.where(high + rest > -COSTLY / 2, value, -jnp.inf), *more
 
 
-def _unit(temperature):
+def _unit(temperature: jax.Array):
     """A power of two near 1 / T, at least 1; from its bits, since exp2 may round."""
     exponent = jnp.floor(-jnp.log2(jax.lax.stop_gradient(temperature)))
     bits = (jnp.clip(exponent, 0, 100).astype(jnp.int32) + 127) << 23

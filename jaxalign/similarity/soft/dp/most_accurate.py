@@ -4,20 +4,23 @@
 weights, where gaps cost nothing.
 """
 
+from collections.abc import Sequence
+
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.loops import begun
 
 
-def most_accurate(gain, m, n):
+def most_accurate(gain: jax.Array, m: jax.Array, n: jax.Array):
     """Partners int32 (M,) of the largest sum of ``gain`` (M, N) within the lengths."""
     rows, columns = gain.shape
     i = jnp.arange(rows, dtype=jnp.int32)[:, None] < m
     j = jnp.arange(columns, dtype=jnp.int32)[None, :] < n
     gain = jnp.where(i & j, gain, -1)
 
-    def row(above, gain):
+    def row(above: jax.Array, gain: jax.Array):
         # best[i+1, j] = max(best[i, j], best[i, j-1] + gain, best[i+1, j-1])
         best = jnp.maximum(above[1:], above[:-1] + gain)
         best = jnp.concatenate([above[:1], best])
@@ -28,7 +31,7 @@ def most_accurate(gain, m, n):
     _, table = lax.scan(row, first, gain)
     table = jnp.concatenate([first[None], table])
 
-    def step(state):
+    def step(state: tuple[jax.Array, ...]):
         i, j, partners = state
         up = table[i, j] == table[i - 1, j]
         left = ~up & (table[i, j] == table[i, j - 1])
@@ -36,7 +39,7 @@ def most_accurate(gain, m, n):
         partners = partners.at[at].set(j - 1)
         return i - jnp.where(left, 0, 1), j - jnp.where(up, 0, 1), partners
 
-    def unfinished(state):
+    def unfinished(state: tuple[jax.Array, ...]):
         return (state[0] > 0) & (state[1] > 0)
 
     partners = jnp.full(rows + 1, -1, jnp.int32)
@@ -44,7 +47,9 @@ def most_accurate(gain, m, n):
     return lax.while_loop(unfinished, step, start)[2][:rows]
 
 
-def spans_of(partners, m, n, free, local: bool):
+def spans_of(
+    partners: jax.Array, m: jax.Array, n: jax.Array, free: Sequence[bool], local: bool
+):
     """Spans int32 (4,) of an alignment: ``model.pairing.written`` as a program.
 
     ``free`` : bools of query_start, query_end, target_start, target_end (static).
@@ -68,7 +73,7 @@ def spans_of(partners, m, n, free, local: bool):
     return jnp.where(paired, spans, jnp.stack(empty))
 
 
-def _outside(k, l, query: bool, target: bool, local: bool):
+def _outside(k: jax.Array, l: jax.Array, query: bool, target: bool, local: bool):
     if local:
         return k, l
     if query and target:
@@ -77,7 +82,7 @@ def _outside(k, l, query: bool, target: bool, local: bool):
     return (k if query else zero), (l if target else zero)
 
 
-def accurate(posterior, threshold, m, n):
+def accurate(posterior: jax.Array, threshold: jax.Array, m: jax.Array, n: jax.Array):
     """(expected number of correct pairs, partners); nan and none where a probability
     within the lengths is nan."""
     partners = most_accurate(posterior - threshold, m, n)

@@ -19,7 +19,9 @@ from jaxalign.similarity.soft.dp.kernels import Banded
 MATCH, GAP_E, GAP_F, START = 0, 1, 2, 3  # states of a walk
 
 
-def path_score(weights: Weights, rules: ModeRules, partners, band: int | None = None):
+def path_score(
+    weights: Weights, rules: ModeRules, partners: jax.Array, band: int | None = None
+):
     """The score of one alignment, partners int32 (M,); -inf where it is not legal, or
     leaves the band.
 
@@ -69,21 +71,28 @@ def path_score(weights: Weights, rules: ModeRules, partners, band: int | None = 
     return jnp.where(sound & (total > FORBIDDEN / 10), total, -jnp.inf)
 
 
-def _pairs(similarity, i, j):
+def _pairs(similarity: jax.Array | Factors, i: jax.Array, j: jax.Array):
     """Scores of pairs of residues, from an array or from vectors."""
     if isinstance(similarity, Factors):
         return jnp.sum(similarity.query[i] * similarity.target[j], axis=-1)
     return similarity[i, j]
 
 
-def _at(cost, i, j, axis):
+def _at(cost: jax.Array, i: jax.Array, j: jax.Array, axis: int):
     """The cost of residue i of the query (axis 0) or j of the target at that place."""
     if cost.ndim == 0:
         return cost
     return cost[i, j] if cost.ndim == 2 else cost[(i, j)[axis]]
 
 
-def _ends(weights, rules, first, last, to, band):
+def _ends(
+    weights: Weights,
+    rules: ModeRules,
+    first: jax.Array,
+    last: jax.Array,
+    to: jax.Array,
+    band: int | None,
+):
     """Log weight of what hangs over before the first pair and after the last."""
     hang = weights.overhang
     k, l = first, to[first]
@@ -102,9 +111,9 @@ def _ends(weights, rules, first, last, to, band):
 
 
 def sample(
-    key,
+    key: jax.Array,
     weights: Weights,
-    temperature,
+    temperature: jax.Array,
     rules: ModeRules,
     count: int,
     band: int | None = None,
@@ -131,7 +140,7 @@ def sample(
     sizes = 4 * steps, 4 * steps + chances.size
     noise = jax.random.gumbel(key, (count, sizes[1] + table.rows), values.m.dtype)
 
-    def one(noise):
+    def one(noise: jax.Array):
         moves, of_end, of_lane = jnp.split(noise, sizes)
         d = jnp.argmax(chances + of_end).astype(jnp.int32)
         ended = d >= on.shape[0]
@@ -145,7 +154,14 @@ def sample(
     return jax.vmap(one)(noise)
 
 
-def _walk(noise, table: CostTable, weights: Weights, values, begin, band):
+def _walk(
+    noise: jax.Array,
+    table: CostTable,
+    weights: Weights,
+    values: scan.ForwardValues,
+    begin: tuple[jax.Array, jax.Array, jax.Array],
+    band: int | None,
+):
     """From the cell (i, j) of the last pair back to the start; Gumbel ``noise`` (steps,
     4) chooses."""
     rows = table.shape[0]
@@ -153,7 +169,7 @@ def _walk(noise, table: CostTable, weights: Weights, values, begin, band):
     turn = jnp.where(table.rules.adjacent, 0, FORBIDDEN)
     hang, forbidden = weights.overhang, jnp.asarray(FORBIDDEN, values.m.dtype)
 
-    def step(state, noise):
+    def step(state: tuple[jax.Array, ...], noise: jax.Array):
         i, j, kind, ended, partners = state
         at = jnp.where((kind == MATCH) & ~ended, i - 1, rows)
         partners = partners.at[at].set(j - 1, mode="drop")

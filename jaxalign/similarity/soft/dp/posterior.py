@@ -7,7 +7,9 @@ same pass along the cotangent. A JAX primitive says so, since autodiff would tra
 the pass and keep all that it computes.
 """
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,14 +27,14 @@ PAIRS = ("similarity",)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(3,))
-def posterior(weights: Weights, temperature, rules: ModeRules, block: Block):
+def posterior(weights: Weights, temperature: jax.Array, rules: ModeRules, block: Block):
     """(M, N): the probability that residues i and j are a pair."""
     outputs = frozenset(PAIRS)
     return expected(weights, temperature, rules, block, outputs).gradient.similarity
 
 
 @partial(posterior.defjvp, symbolic_zeros=True)
-def _posterior_jvp(block, primals, tangents):
+def _posterior_jvp(block: Block, primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     weights, temperature, rules = primals
     d_weights, d_temperature, _ = tangents
     p = posterior(weights, temperature, rules, block)
@@ -60,13 +62,20 @@ product = Primitive("soft_curvature")
 product.multiple_results = True
 
 
-def _product(*arrays, tree, along, into, block, batches):
+def _product(
+    *arrays: jax.Array,
+    tree: Any,
+    along: tuple[str, ...],
+    into: tuple[str, ...],
+    block: Block,
+    batches: int,
+):
     """The change of the expectations ``into`` with the weights ``along``."""
 
-    def of_one(leaves, directions):
+    def of_one(leaves: Any, directions: Any):
         named, rules = jax.tree.unflatten(tree, leaves)
 
-        def gradient(moved):
+        def gradient(moved: Any):
             at = named | moved
             expectation = expected(
                 from_names(at), at["entropy"], rules, block, frozenset(into)
@@ -89,18 +98,24 @@ def _product(*arrays, tree, along, into, block, batches):
     return of_one(*_parts(arrays, tree))
 
 
-def _parts(arrays, tree):
+def _parts(arrays: Sequence[jax.Array], tree: Any):
     """(what the expectations are of, directions)."""
     count = tree.num_leaves
     return list(arrays[:count]), list(arrays[count:])
 
 
-def _shapes(*arrays, tree, into, **_):
+def _shapes(*arrays: Any, tree: Any, into: tuple[str, ...], **_: Any):
     named, _ = jax.tree.unflatten(tree, _parts(arrays, tree)[0])
     return [named[name].update(weak_type=False) for name in into]
 
 
-def _batched(arrays, axes, *, batches, **settings):
+def _batched(
+    arrays: Sequence[jax.Array],
+    axes: Sequence[int | None],
+    *,
+    batches: int,
+    **settings: Any,
+):
     """All arrays get the new axis, so that results have it too."""
     pairs = [*zip(arrays, axes, strict=True)]
     count = next(x.shape[axis] for x, axis in pairs if axis is not None)
@@ -114,7 +129,9 @@ def _batched(arrays, axes, *, batches, **settings):
     return values, [0] * len(values)
 
 
-def _jvp(primals, tangents, *, tree, **settings):
+def _jvp(
+    primals: tuple[Any, ...], tangents: tuple[Any, ...], *, tree: Any, **settings: Any
+):
     """Linear in the directions; by the weights it is differentiated as it stands."""
     value = product.bind(*primals, tree=tree, **settings)
     tables, directions = _parts(primals, tree)
@@ -125,7 +142,7 @@ def _jvp(primals, tangents, *, tree, **settings):
     if not at:
         return value, change
 
-    def by_tables(*some):
+    def by_tables(*some: Any):
         every = dict(enumerate(tables)) | dict(zip(at, some, strict=True))
         return _product(*every.values(), *directions, tree=tree, **settings)
 
@@ -134,7 +151,14 @@ def _jvp(primals, tangents, *, tree, **settings):
     return value, [x + y for x, y in zip(change, third, strict=True)]
 
 
-def _transposed(cotangents, *arrays, tree, along, into, **settings):
+def _transposed(
+    cotangents: Sequence[Any],
+    *arrays: Any,
+    tree: Any,
+    along: tuple[str, ...],
+    into: tuple[str, ...],
+    **settings: Any,
+):
     """The Hessian is symmetric."""
     tables, _ = _parts(arrays, tree)
     back = [ad.instantiate_zeros(x) for x in cotangents]

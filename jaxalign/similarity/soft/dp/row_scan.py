@@ -18,7 +18,8 @@ number of the row and one of the column, or, where both ends are free, the large
 two.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -125,14 +126,14 @@ def expected(tables: RowTables) -> RowExpectation:
     return RowExpectation(high, low, posterior, payers, lost)
 
 
-def _down(tables: RowTables, start: RowOverhang, end: RowOverhang, xs):
+def _down(tables: RowTables, start: RowOverhang, end: RowOverhang, xs: tuple[Any, ...]):
     """``RowValues`` by row, and the log of what ends in it (M, B), over 2^exponent."""
     open_e, more_e, open_f, more_f = jnp.exp(-tables.costs).T[..., None]
     chains = _chains(open_f, more_f, tables.scores.shape[2])
     zero = jnp.zeros_like(tables.scores[:, 0])
     rows = start.k.shape[1]
 
-    def step(carry, x):
+    def step(carry: tuple[Any, ...], x: tuple[Any, ...]):
         m, e, before, exponent = carry
         scores, i = x
         m, e = jnp.exp(scores) * before, open_e * m + more_e * e
@@ -158,14 +159,20 @@ def _down(tables: RowTables, start: RowOverhang, end: RowOverhang, xs):
     return lax.scan(step, begun(first, tables.scores), xs)[1]
 
 
-def _up(tables: RowTables, start: RowOverhang, end: RowOverhang, xs, log_z):
+def _up(
+    tables: RowTables,
+    start: RowOverhang,
+    end: RowOverhang,
+    xs: tuple[Any, ...],
+    log_z: tuple[jax.Array, jax.Array],
+):
     """(posterior by row (M, B, N), payers (B, 4), bound on what is lost (B,))."""
     open_e, more_e, open_f, more_f = jnp.exp(-tables.costs).T[..., None]
     chains = _chains(jnp.ones_like(open_f), more_f, tables.scores.shape[2])
     zero = jnp.zeros_like(tables.scores[:, 0])
     tiny = jnp.finfo(zero.dtype).tiny * LOSSES_PER_CELL * zero.shape[1]
 
-    def step(carry, x):
+    def step(carry: tuple[Any, ...], x: tuple[Any, ...]):
         to_m, to_e, exponent, paid, lost = carry
         scores, i, values = x
         # All that a gap of the target's residues in the next column may become.
@@ -209,7 +216,12 @@ def _up(tables: RowTables, start: RowOverhang, end: RowOverhang, xs, log_z):
     return posterior, payers, lost
 
 
-def _paid(paid, gaps, overhangs, i):
+def _paid(
+    paid: tuple[jax.Array, tuple[jax.Array, jax.Array]],
+    gaps: Sequence[jax.Array],
+    overhangs: Sequence[tuple[RowOverhang, jax.Array]],
+    i: jax.Array,
+):
     """The payers so far, with one more row: (B, 4), and for what hangs over at the
     start and at the end the flows by column (B, N)."""
     payers, columns = paid
@@ -240,7 +252,7 @@ def _sides(tables: RowTables) -> tuple[RowOverhang, RowOverhang]:
     )
     open_e, more_e, open_f, more_f = tables.costs.T[..., None]
 
-    def side(k, l, free_query, free_target):
+    def side(k: jax.Array, l: jax.Array, free_query: jax.Array, free_target: jax.Array):
         k, l = jnp.maximum(k, 0), jnp.maximum(l, 0)
         both = free_query & free_target & ~tables.local
         query_pays = ~free_query & ~tables.local
@@ -259,12 +271,12 @@ def _sides(tables: RowTables) -> tuple[RowOverhang, RowOverhang]:
     )
 
 
-def _gap(opening, extending, k):
+def _gap(opening: jax.Array, extending: jax.Array, k: jax.Array):
     cost = opening + jnp.maximum(k - 1, 0).astype(opening.dtype) * extending
     return jnp.where(k > 0, cost, 0)
 
 
-def _counts(k, dtype):
+def _counts(k: jax.Array, dtype: Any):
     """How many of k residues open a gap, and extend it."""
     return (k > 0).astype(dtype), jnp.maximum(k - 1, 0).astype(dtype)
 
@@ -295,12 +307,12 @@ def _empty(tables: RowTables):
     return score, jnp.stack(payers, 1)
 
 
-def _chains(opening, extending, columns: int) -> ChainMatrices:
+def _chains(opening: jax.Array, extending: jax.Array, columns: int) -> ChainMatrices:
     """For costs that are factors (B, 1)."""
     k = jnp.arange(BLOCK_COLUMNS + 1, dtype=jnp.int32)
     block = jnp.arange(columns // BLOCK_COLUMNS, dtype=jnp.int32)
 
-    def power(base, exponent):
+    def power(base: jax.Array, exponent: jax.Array):
         """(B, ...) of a base (B, 1); 0 for negative exponents (...)."""
         exponent = jnp.expand_dims(exponent, 0)
         base = base.reshape(-1, *(1,) * (exponent.ndim - 1))
@@ -314,7 +326,7 @@ def _chains(opening, extending, columns: int) -> ChainMatrices:
     return ChainMatrices(opening[:, :, None] * inside, blocks, decay)
 
 
-def _chain(x, chains: ChainMatrices):
+def _chain(x: jax.Array, chains: ChainMatrices):
     """The sum over k < j of opening * extending^(j - 1 - k) x[k]: (B, N)."""
     batch, columns = x.shape
     x = x.reshape(batch, -1, BLOCK_COLUMNS)
@@ -323,39 +335,39 @@ def _chain(x, chains: ChainMatrices):
     return (y[..., :-1] + enters[..., None] * chains.decay).reshape(batch, columns)
 
 
-def _at(table, i):
+def _at(table: jax.Array, i: jax.Array):
     return lax.dynamic_index_in_dim(table, i, axis=1, keepdims=False)
 
 
-def _row(side: RowOverhang, i):
+def _row(side: RowOverhang, i: jax.Array):
     """The smallest cost of an overhang in row i (B,)."""
     return jnp.where(side.both, 0, _at(side.query, i))
 
 
-def _beside(side: RowOverhang, i):
+def _beside(side: RowOverhang, i: jax.Array):
     """Weights of row i (B, N) over that of ``_row``; 0 is less than any."""
     query = jnp.where(side.both, jnp.exp(-_at(side.query, i)), 0)
     return jnp.maximum(query[:, None], side.weight)
 
 
-def _weights(side: RowOverhang, i, exponent):
+def _weights(side: RowOverhang, i: jax.Array, exponent: jax.Array):
     """Weights of row i (B, N) over 2^exponent."""
     return _beside(side, i) * _over(exponent, -_row(side, i))[:, None]
 
 
-def _over(exponent, log):
+def _over(exponent: jax.Array, log: jax.Array):
     """exp(log) over 2^exponent."""
     exponent = exponent.astype(log.dtype)
     return jnp.exp((log - exponent * LN2_HIGH) - exponent * LN2_LOW)
 
 
-def _less(exponent, log_z):
+def _less(exponent: jax.Array, log_z: tuple[jax.Array, jax.Array]):
     """The log of 2^exponent over Z."""
     exponent = exponent.astype(log_z[0].dtype)
     return (exponent * LN2_HIGH - log_z[0]) + (exponent * LN2_LOW - log_z[1])
 
 
-def _power(x):
+def _power(x: jax.Array):
     """(2^-k, k int32) with 2^k near x, from its bits; 1 and 0 where that is 0."""
     bits = lax.bitcast_convert_type(x, jnp.int32) >> 23
     k = jnp.where(x > 0, jnp.clip(bits - 127, -120, 120), 0)

@@ -12,16 +12,20 @@ Everything added is positive, so that rounding is relative: at most some eight
 operations a diagonal, of half a unit each.
 """
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN
-from jaxalign.similarity.cost_table import CostTable, Weights
+from jaxalign.similarity.cost_table import Costs, CostTable, Weights
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.skewed import down, up
 from jaxalign.similarity.soft.dp.diagonals import diagonals, successors
 from jaxalign.similarity.soft.dp.scan import collect, first_flow
 
+ScaledValues = tuple[jax.Array, ...]  # those that ``forward`` returns
 # As large as the rounding of one probability.
 MAX_LOST_PROBABILITY = 1e-7
 # Sums, products and factors of a cell that may fall below the smallest number.
@@ -38,7 +42,7 @@ def forward(table: CostTable, weights: Weights):
     dtype = weights.similarity.dtype
     zero = jnp.zeros(table.rows, dtype)
 
-    def step(carry, x):
+    def step(carry: tuple[Any, ...], x: Any):
         m1, e1, f1, t1, b1, b2, c = carry
         d = x["d"]
         cost = {name: jnp.exp(-table.at(name, x, d)) for name in table.costs}
@@ -59,7 +63,7 @@ def forward(table: CostTable, weights: Weights):
     return lax.scan(step, begun(start, table.rules.m), xs)[1], xs
 
 
-def _power(x):
+def _power(x: jax.Array):
     """(2^-k, k) with 2^k near the largest of x; 1 and 0 where all are 0."""
     largest = lax.stop_gradient(jnp.max(x))
     k = jnp.floor(jnp.log2(jnp.where(largest > 0, largest, 1)))
@@ -67,7 +71,7 @@ def _power(x):
     return jnp.exp2(-k), k
 
 
-def logs(values):
+def logs(values: ScaledValues):
     """(high, low, ends) of ``free_energy.sum_up``: natural logs by diagonal."""
     *_, c, ends, _ = values
     alive = ends > 0
@@ -75,7 +79,14 @@ def logs(values):
     return lax.stop_gradient(c * LN2_HIGH), lax.stop_gradient(c * LN2_LOW), log
 
 
-def reverse(table: CostTable, weights: Weights, values, xs, log_z, outputs):
+def reverse(
+    table: CostTable,
+    weights: Weights,
+    values: ScaledValues,
+    xs: Costs,
+    log_z: tuple[jax.Array, jax.Array],
+    outputs: frozenset[str],
+):
     """Flow and output as those of ``soft.dp.scan.reverse``, and the bound on what is
     lost.
 
@@ -88,10 +99,10 @@ def reverse(table: CostTable, weights: Weights, values, xs, log_z, outputs):
     sums = first_flow(table, dtype, outputs).sums
     tiny = jnp.finfo(dtype).tiny * LOSSES_PER_CELL * table.rows
 
-    def over_z(exponent):
+    def over_z(exponent: jax.Array):
         return (exponent * LN2_HIGH - log_z[0]) + (exponent * LN2_LOW - log_z[1])
 
-    def step(carry, x):
+    def step(carry: tuple[Any, ...], x: Any):
         q1, q2, e1, f1, r, sums, lost = carry
         x, (m, e, f, c, largest), similarity = x
         d = x["d"]

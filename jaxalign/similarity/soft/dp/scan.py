@@ -8,15 +8,16 @@ temperature, and the values of diagonal d are kept relative to a base, an intege
 their largest: float32 then keeps its digits however long the sequences are.
 """
 
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import COSTLY, FORBIDDEN
-from jaxalign.similarity.cost_table import CostTable
+from jaxalign.similarity.cost_table import Costs, CostTable
 from jaxalign.similarity.loops import begun
 from jaxalign.similarity.skewed import down, up
 
@@ -44,7 +45,7 @@ class Ends(NamedTuple):
     ends: jax.Array
 
 
-def lse(a, b):
+def lse(a: jax.Array, b: jax.Array):
     """log(exp(a) + exp(b)); smooth where a == b, to every order.
 
     Which one is larger is chosen, not computed: max and abs have kinks. No custom rule
@@ -55,29 +56,35 @@ def lse(a, b):
     return large + jnp.log1p(jnp.exp(small - large))
 
 
-def first_carry(table: CostTable, dtype):
+def first_carry(table: CostTable, dtype: Any):
     """Before diagonal 0: M, E, F, M or E (before F), B of two diagonals, and base."""
     dead = jnp.full(table.rows, FORBIDDEN, dtype)
     zero = jnp.zeros((), dtype)
     return begun((dead, dead, dead, dead, dead, dead, zero, zero), table.rules.m)
 
 
-def forward(table: CostTable, carry, xs) -> tuple[tuple, ForwardValues]:
+def forward(
+    table: CostTable, carry: tuple[jax.Array, ...], xs: Costs
+) -> tuple[tuple, ForwardValues]:
     """Diagonals ``xs["d"]`` in order -> (carry, everything they hold)."""
     return lax.scan(partial(_advance, table), carry, xs)
 
 
-def forward_ends(table: CostTable, carry, xs) -> tuple[tuple, Ends]:
+def forward_ends(
+    table: CostTable, carry: tuple[jax.Array, ...], xs: Costs
+) -> tuple[tuple, Ends]:
     """The same without the tables: all that a score needs."""
 
-    def step(carry, x):
+    def step(carry: tuple[jax.Array, ...], x: Any):
         carry, values = _advance(table, carry, x)
         return carry, Ends(values.high, values.low, values.ends)
 
     return lax.scan(step, carry, xs)
 
 
-def _advance(table: CostTable, carry, x) -> tuple[tuple, ForwardValues]:
+def _advance(
+    table: CostTable, carry: tuple[jax.Array, ...], x: Costs
+) -> tuple[tuple, ForwardValues]:
     """One diagonal.
 
     M[i,j] = s[i,j] + B[i-1,j-1]            B = lse(start[i,j], M, E, F)
@@ -106,14 +113,14 @@ def _advance(table: CostTable, carry, x) -> tuple[tuple, ForwardValues]:
     return (m, e, f, t, b, b1, high, low), ForwardValues(m, e, f, high, low, ends)
 
 
-def _two_sum(high, low, more):
+def _two_sum(high: jax.Array, low: jax.Array, more: jax.Array):
     """(high + low) + more with the rounding error of the sum kept in low."""
     total = high + more
     part = total - high
     return total, low + ((high - (total - part)) + (more - part))
 
 
-def _log_sum(x):
+def _log_sum(x: jax.Array):
     largest = lax.stop_gradient(jnp.max(x))
     return largest + jnp.log(jnp.sum(jnp.exp(x - largest)))
 
@@ -128,14 +135,21 @@ class Flow(NamedTuple):
     sums: dict  # (R,) each: by row, or by column in the lane where the column is
 
 
-def first_flow(table: CostTable, dtype, outputs) -> Flow:
+def first_flow(table: CostTable, dtype: Any, outputs: frozenset[str]) -> Flow:
     zero = jnp.zeros(table.rows, dtype)
     arrays = table.costs | table.hangs | {"entropy": (zero, 0)}
     sums = {name: zero for name in sorted(outputs & set(arrays) - table.by_diagonal)}
     return begun(Flow(zero, zero, zero, zero, sums), table.rules.m)
 
 
-def reverse(table: CostTable, flow: Flow, xs, values: ForwardValues, shares, outputs):
+def reverse(
+    table: CostTable,
+    flow: Flow,
+    xs: Costs,
+    values: ForwardValues,
+    shares: jax.Array,
+    outputs: frozenset[str],
+):
     """Push the posterior back: each cell splits what arrives among its predecessors.
 
     ``shares`` (D,) is the probability that the path ends on the diagonal. Every split
@@ -147,7 +161,7 @@ def reverse(table: CostTable, flow: Flow, xs, values: ForwardValues, shares, out
     """
     adjacent = table.rules.adjacent
 
-    def step(flow, x):
+    def step(flow: Flow, x: Any):
         x, value, share = x
         d = x["d"]
         cost = {name: table.after(name, x, d) for name in table.costs}
@@ -188,7 +202,13 @@ def reverse(table: CostTable, flow: Flow, xs, values: ForwardValues, shares, out
     return lax.scan(step, flow, (xs, values, shares), reverse=True)
 
 
-def collect(table: CostTable, sums, flows, out, outputs):
+def collect(
+    table: CostTable,
+    sums: dict[str, jax.Array],
+    flows: dict[str, jax.Array],
+    out: dict[str, jax.Array],
+    outputs: frozenset[str],
+):
     """Add the flows of a diagonal to their sums; into ``out`` what leaves the loop.
 
     A sum by column stands in the lane where its column is, one lane down a step, and
@@ -206,12 +226,12 @@ def collect(table: CostTable, sums, flows, out, outputs):
     return added
 
 
-def _by_column(table, name):
+def _by_column(table: CostTable, name: str):
     arrays = table.costs | table.hangs
     return name in arrays and arrays[name][1] == 1 and arrays[name][0].ndim == 1
 
 
-def _split(total, *values):
+def _split(total: jax.Array, *values: jax.Array):
     """``total`` among predecessors of these log weights."""
     largest = values[0]
     for value in values[1:]:
@@ -222,12 +242,12 @@ def _split(total, *values):
     return [part * scale for part in parts]
 
 
-def _surprise(total, parts):
+def _surprise(total: jax.Array, parts: Sequence[jax.Array]):
     """-sum of part log(part / total): what this split adds to the entropy."""
     return xlogx(total) - sum(xlogx(part) for part in parts)
 
 
-def xlogx(p):
+def xlogx(p: jax.Array):
     """p log p, 0 at 0; derivatives up to the third are finite.
 
     They divide by p up to three times: below the third root of the smallest number the
