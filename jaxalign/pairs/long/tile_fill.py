@@ -71,7 +71,7 @@ def fill(
     progress : called with the cells of each anti-diagonal of tiles, but pruned ones
     """
     most = (LINES if lines is None else lines) if keep else 1
-    state = _State(pair, block, bound, most, tile or _tile_size(block))
+    state = _State(pair, block, bound, most, tile or _tile_size(block, threads))
     across = list(range(0, block.columns, state.tile[1]))
     down = list(range(0, block.rows, state.tile[0]))
     compute = partial(_on_device, default_device(), state)
@@ -85,9 +85,12 @@ def fill(
     return state.grid()
 
 
-def _tile_size(block: TableBlock) -> tuple[int, int]:
-    few = block.columns <= 4 * TILE_COLUMNS
-    columns = SMALL_TILE_COLUMNS if few else TILE_COLUMNS
+def _tile_size(block: TableBlock, threads: int) -> tuple[int, int]:
+    """Tiles that are wide, since each begins and ends with short diagonals; but as many
+    side by side as there are threads, and a block of few columns is divided."""
+    columns = TILE_COLUMNS if block.columns > TILE_COLUMNS else SMALL_TILE_COLUMNS
+    while columns > SMALL_TILE_COLUMNS and columns * threads > block.columns:
+        columns //= 2
     sides = (TILE_ROWS, block.rows), (columns, block.columns)
     rows, columns = (min(most, bucket(k, size=MIN_TILE)) for most, k in sides)
     return rows, columns
@@ -203,9 +206,11 @@ def _filled(state: _State, block: TableBlock) -> tuple[Line, Line]:
         i = int(best.argmax())
         row, j = block.i + i, block.j + int(np.asarray(column)[i])
         state.spots.append(Spot(int(best[i]), (row, row), (j, j)))
-    bottom = (np.asarray(x)[: block.columns + 1] for x in bottom)
-    right = (np.asarray(x)[: block.rows + 1] for x in right)
-    return narrow.widened(*bottom, given), narrow.widened(*right, given)
+    lines = []
+    for (h, gap), size in ((bottom, block.columns), (right, block.rows)):
+        h, gap = np.asarray(h)[: size + 1], np.asarray(gap)[: size + 1]
+        lines.append(narrow.widened(h, gap, given))
+    return lines[0], lines[1]
 
 
 def padded(line: Line, size: int) -> Line:
