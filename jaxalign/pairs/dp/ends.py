@@ -6,12 +6,14 @@ query index wins, then the smallest target index. A pair whose two sides are swa
 (tie = 1, rows are the user's target) prefers the smallest column first.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxalign.affine import Gaps
 from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.recurrence import border
@@ -27,7 +29,13 @@ class EndCell(NamedTuple):
     j: Any
 
 
-def border_end(corner, column, row, free, tie):
+def border_end(
+    corner: EndCell,
+    column: EndCell,
+    row: EndCell,
+    free: Mapping[str, Any],
+    tie: jax.Array | int,
+):
     """Global and free-end modes.
 
     Parameters
@@ -45,17 +53,27 @@ def border_end(corner, column, row, free, tie):
     return _choose(by_column & ~(by_row & row_first), column, rest)
 
 
-def _choose(which, yes, no):
+def _choose(which: jax.Array, yes: EndCell, no: EndCell):
     return EndCell(*(jnp.where(which, a, b) for a, b in zip(yes, no, strict=True)))
 
 
-def corner(last_cells, block, m):
+def corner(last_cells: jax.Array, block: lane_fill.Block, m: jax.Array):
     """(m, n) of every target, of H[m, :] in the last column of every tile."""
     n = block.length
     return EndCell(last_cells[(block.first + n) // TILE - 1, block.lane], m, n)
 
 
-def sweep_end(filled, block, m, gaps, free, tie, *, local, fused):
+def sweep_end(
+    filled: lane_fill.BlockFill,
+    block: lane_fill.Block,
+    m: jax.Array,
+    gaps: Gaps,
+    free: Mapping[str, Any],
+    tie: jax.Array,
+    *,
+    local: bool,
+    fused: bool,
+):
     """The end cell of every target of a ``sweep.Filled``; m and tie are (T,).
 
     Targets before the query's first tile hold nothing of use, but a cell of their table
@@ -67,7 +85,16 @@ def sweep_end(filled, block, m, gaps, free, tie, *, local, fused):
     )
 
 
-def _sweep_end(filled, block, m, gaps, free, tie, local, fused):
+def _sweep_end(
+    filled: lane_fill.BlockFill,
+    block: lane_fill.Block,
+    m: jax.Array,
+    gaps: Gaps,
+    free: Mapping[str, Any],
+    tie: jax.Array,
+    local: bool,
+    fused: bool,
+):
     last = (block.first + block.length) // TILE - 1, block.lane
     if local:
         best = EndCell(filled.best, filled.row, filled.column)
@@ -89,7 +116,7 @@ def _sweep_end(filled, block, m, gaps, free, tie, local, fused):
     return border_end(corner, column, row, free, tie)
 
 
-def _best_of_row(last_row, block, fused):
+def _best_of_row(last_row: jax.Array, block: lane_fill.Block, fused: bool):
     """The best of row m so far in the target of each tile; columns of the block."""
     lowest = jnp.iinfo(last_row.dtype).min
     h = jnp.where(lane_fill.inside_index(block) >= 1, last_row, lowest)
@@ -100,15 +127,17 @@ def _best_of_row(last_row, block, fused):
     return _running(row_best, block, jnp.zeros_like(block.lane), fused)
 
 
-def _running(tiles_best, block, tie, fused):
+def _running(tiles_best: EndCell, block: lane_fill.Block, tie: jax.Array, fused: bool):
     """The best cell of every tile (L / TILE, B) -> the best so far of its target.
 
     Tiles come in the order of columns, so an equal value of a later tile wins only by
     a smaller row, and only where rows go before columns (tie = 0).
     """
 
-    def run(tiles_best, begins, rows_first, tiles):
-        def tile(t, state):
+    def run(
+        tiles_best: EndCell, begins: jax.Array, rows_first: jax.Array, tiles: jax.Array
+    ):
+        def tile(t: jax.Array, state: tuple[EndCell, EndCell]):
             best, out = state
             new = jax.tree.map(lambda x: row_of(x, t), tiles_best)
             better = row_of(begins, t) | lax.gt(new.score, best.score)

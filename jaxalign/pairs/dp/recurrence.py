@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxalign.affine import Gaps
+
 
 class Cell(NamedTuple):
     """One cell (or an array of them) and the comparisons a backtrack needs."""
@@ -25,7 +27,18 @@ class Cell(NamedTuple):
     left_extends: jax.Array  # bool: F[i,j] == F[i,j-1] - extend
 
 
-def pair_cell(diag, up, left, e_up, f_left, s, vertical, horizontal, tie, local):
+def pair_cell(
+    diag: jax.Array,
+    up: jax.Array,
+    left: jax.Array,
+    e_up: jax.Array,
+    f_left: jax.Array,
+    s: jax.Array,
+    vertical: Gaps,
+    horizontal: Gaps,
+    tie: jax.Array | None,
+    local: bool,
+):
     """The affine recurrence of one cell (Gotoh 1982; the 2011 paper, H, E, F).
 
     diag, up, left are H of the three neighbours; s the substitution score; vertical
@@ -37,7 +50,17 @@ def pair_cell(diag, up, left, e_up, f_left, s, vertical, horizontal, tie, local)
     return compared(h, e, f, diag + s, e_up, f_left, vertical, horizontal, tie)
 
 
-def compared(h, e, f, d, e_up, f_left, vertical, horizontal, tie):
+def compared(
+    h: jax.Array,
+    e: jax.Array,
+    f: jax.Array,
+    d: jax.Array,
+    e_up: jax.Array,
+    f_left: jax.Array,
+    vertical: Gaps,
+    horizontal: Gaps,
+    tie: jax.Array | None,
+):
     """The cell whose H, E and F these are, with D = H[i-1,j-1] + S(q[i], t[j])."""
     e_first = e if tie is None else e - tie
     # Equalities with what is kept cost less than the comparisons that made it.
@@ -46,14 +69,21 @@ def compared(h, e, f, d, e_up, f_left, vertical, horizontal, tie):
     return Cell(h, e, f, h == d, lax.ge(e_first, f), up_extends, left_extends)
 
 
-def gap(longer, new, gaps):
+def gap(longer: jax.Array, new: jax.Array, gaps: Gaps):
     """E of the E and H above, F of the F and H on the left."""
     # E[i,j] = max(E[i-1,j] - ext, H[i-1,j] - open)
     # F[i,j] = max(F[i,j-1] - ext, H[i,j-1] - open)
     return lax.max(longer - gaps.extend, new - gaps.open)
 
 
-def best(diag, s, e, f, local, zero=0):
+def best(
+    diag: jax.Array,
+    s: jax.Array,
+    e: jax.Array,
+    f: jax.Array,
+    local: bool,
+    zero: int = 0,
+):
     """H of the H before the pair of residues, its score, and both gaps. ``zero`` is
     what a score of 0 is held as."""
     # D      = H[i-1,j-1] + S(q[i], t[j])
@@ -62,7 +92,7 @@ def best(diag, s, e, f, local, zero=0):
     return lax.max(h, lax.full_like(h, zero)) if local else h
 
 
-def border(index, free, gaps):
+def border(index: jax.Array | int, free: jax.Array | bool, gaps: Gaps):
     """H on row 0 or column 0 at distance ``index``: 0 where that end is free.
 
     Shape of ``index`` (int32), dtype of the gaps.

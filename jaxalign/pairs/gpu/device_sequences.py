@@ -5,8 +5,9 @@ are on the host: a search of few queries takes less time than to copy them there
 the codes of a job that runs in parts, as long as it runs.
 """
 
+from collections.abc import Iterable
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import jax
@@ -61,13 +62,18 @@ def load_block(block: Sequences) -> DeviceSequences:
     return by_device[device]
 
 
-def forget(device) -> None:
+def forget(device: Any) -> None:
     """Give back the memory of what stays on a device."""
     for by_device in (*_kept.values(), *_whole.values()):
         by_device.pop(device, None)
 
 
-def load(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:
+def load(
+    sequences: Sequences,
+    letters: int = 0,
+    count: int = 0,
+    wholes: Iterable[WholeCodes] = (),
+) -> DeviceSequences:
     """One side of a task, to the device, in arrays for so many letters at least and so
     many sequences; of letters that are some of ``wholes`` these are taken."""
     count = places_of(sequences, count)
@@ -78,14 +84,19 @@ def load(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:
     return jax.device_put(DeviceSequences._make([codes, *numbers]))
 
 
-def places_of(sequences, count=0) -> int:
+def places_of(sequences: Sequences, count: int = 0) -> int:
     """So many sequences, of a side, as its arrays have room for at least; where there
     are many letters, always the same."""
     many = len(sequences.codes) >= MANY_LETTERS
     return max(count, SEQUENCE_ROOMS[-1]) if many else count
 
 
-def outlined(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:
+def outlined(
+    sequences: Sequences,
+    letters: int = 0,
+    count: int = 0,
+    wholes: Iterable[WholeCodes] = (),
+) -> DeviceSequences:
     """The shapes of ``load``; many letters come piece by piece, by programs."""
     mine = (x for x in wholes if x.begin(sequences.codes) is not None)
     whole = next(mine, None)
@@ -102,7 +113,9 @@ def outlined(sequences, letters=0, count=0, wholes=()) -> DeviceSequences:
     return DeviceSequences._make([letters_there, numbers, numbers])
 
 
-def letters_of(sequences, wholes=(), least=0) -> tuple:
+def letters_of(
+    sequences: Sequences, wholes: Iterable[WholeCodes] = (), least: int = 0
+) -> tuple:
     """(codes for JAX's default device, where those of the sequences begin): their own,
     for so many at least, or one of ``wholes`` that they are some of."""
     for whole in wholes:
@@ -122,12 +135,12 @@ def _on_device(whole: WholeCodes) -> jax.Array:
         return there[device]
 
 
-def padded_integers(values, count=0) -> np.ndarray:
+def padded_integers(values: np.ndarray, count: int = 0) -> np.ndarray:
     """int32, for so many sequences at least."""
     return _long(values, np.int32, count, SEQUENCE_ROOMS)
 
 
-def _letters(codes, least) -> np.ndarray | jax.Array:
+def _letters(codes: np.ndarray, least: int) -> np.ndarray | jax.Array:
     """Codes in an array for so many letters at least, and one more; many of them on the
     device, piece by piece, without a copy on the host."""
     needed = max(len(codes), least) + 1
@@ -143,22 +156,24 @@ def _letters(codes, least) -> np.ndarray | jax.Array:
 
 
 @program(("size",))
-def _no_letters(*, size):
+def _no_letters(*, size: int):
     return jnp.zeros(size, jnp.uint8)
 
 
 @program(donate_argnums=0)
-def _with_piece(array, piece, start):
+def _with_piece(array: jax.Array, piece: jax.Array, start: jax.Array):
     return lax.dynamic_update_slice(array, piece, (start,))
 
 
-def _room(needed, sizes):
+def _room(needed: int, sizes: tuple[int, ...]):
     """One of some sizes, or a power of two beyond: every other size is a compilation of
     all programs that gather letters."""
     return next((x for x in sizes if x >= needed), bucket(needed, 2, sizes[-1]))
 
 
-def _long(values, dtype, least, sizes) -> np.ndarray:
+def _long(
+    values: np.ndarray, dtype: type, least: int, sizes: tuple[int, ...]
+) -> np.ndarray:
     """An array of one of the sizes of ``_room``."""
     size = _room(max(len(values), least), sizes)
     array = np.zeros(size, dtype)
