@@ -96,7 +96,7 @@ def test_targets_of_several_groups_of_words():
 @pytest.mark.parametrize("most", [0, 60, 100, 300])
 def test_long_sequences_pair_by_pair(most, monkeypatch):
     """Of either side, all or none; what is short is counted together, as ever."""
-    monkeypatch.setattr(lcs_rows, "MAX_LETTERS", most)
+    monkeypatch.setattr(lcs_rows, "MOST_LETTERS", (most,))
     rng = np.random.default_rng(10)
     queries, targets = (
         ["".join(rng.choice(list("ACDX"), n)) for n in sizes]

@@ -19,6 +19,7 @@ from jaxalign.pairs.proofs.proof import Proofs
 from jaxalign.runtime.lengths import by_length
 
 WORD_BITS = 64  # columns of a target that an LCS takes together
+MAX_TARGETS_BY_ROWS = 1024  # of a block
 
 Pairs = tuple[np.ndarray, np.ndarray]  # (i, j)
 Look = Callable[[object], Pairs]
@@ -102,9 +103,10 @@ def _blocks_of_cpu(proofs: Proofs) -> Iterator[TargetBlock]:
     queries, own, others, long, beyond = _sides(proofs)
     for first in range(0, long, proof.MAX_QUERIES):
         last = min(first + proof.MAX_QUERIES, long)
-        for at, targets in _runs(queries[: min(own, last)], lengths):
+        least = _least_targets(last - first) if proofs.by_rows else 1
+        for at, targets in _runs(queries[: min(own, last)], lengths, least):
             yield TargetBlock(targets, max(first, at), last, at)
-        for _, targets in _runs(others[:beyond], lengths):
+        for _, targets in _runs(others[:beyond], lengths, least):
             yield TargetBlock(targets, first, last)
 
 
@@ -122,11 +124,18 @@ def _pieces(launches, columns: np.ndarray) -> Iterator[np.ndarray]:
         yield columns[at : at + launches.targets]
 
 
-def _runs(targets: np.ndarray, lengths: np.ndarray) -> Iterator[tuple]:
-    """(place, targets of a block) of targets, longest first: as many as are lanes."""
+def _least_targets(queries: int) -> int:
+    """The targets of a block by rows at least, which so many queries meet: calls of
+    NumPy for few pairs take longer than what they compute."""
+    return min(lcs_rows.STEP_PAIRS // max(queries, 1), MAX_TARGETS_BY_ROWS)
+
+
+def _runs(targets: np.ndarray, lengths: np.ndarray, least: int = 1) -> Iterator[tuple]:
+    """(place, targets of a block) of targets, longest first: as many as are lanes, or
+    ``least``."""
     falling, at = lengths[targets], 0
     while at < len(targets):
-        count = block_size(falling, at)
+        count = max(block_size(falling, at), least)
         yield at, targets[at : at + count]
         at += count
 
