@@ -21,7 +21,7 @@ _HOMES = {
     "ScoreBlock": "jaxalign.similarity.hard.matrices",
     "align_profile": "jaxalign.pairs.profile_alignments",
     "HardAlignments": "jaxalign.similarity.hard.api",
-    "stream_all": "jaxalign.pairs.large_jobs",
+    "stream_all": "jaxalign.pairs.jobs",
     "scores_matrix": "jaxalign.pairs.matrices",
     "distance_matrix": "jaxalign.pairs.matrices",
     "edit_distance": "jaxalign.edits.api",

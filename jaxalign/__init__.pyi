@@ -41,7 +41,7 @@ from jaxalign.pairs.api import align as align
 from jaxalign.pairs.api import align_all as align_all
 from jaxalign.pairs.api import align_pairs as align_pairs
 from jaxalign.pairs.api import plan as plan
-from jaxalign.pairs.large_jobs import stream_all as stream_all
+from jaxalign.pairs.jobs import stream_all as stream_all
 from jaxalign.pairs.matrices import distance_matrix as distance_matrix
 from jaxalign.pairs.matrices import scores_matrix as scores_matrix
 from jaxalign.pairs.pair_tables import directions as directions

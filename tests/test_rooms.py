@@ -32,7 +32,6 @@ PUBLIC = (
     "accuracy",
     "buckets",
     "jobs",
-    "large_jobs",
     "large_searches",
     "matrices",
     "nearest",
@@ -425,7 +424,7 @@ def test_no_room_has_the_name_of_a_public_function():
         ("pairs", "from jaxalign.triples import engine"),
         ("pairs.cpu", "from jaxalign.pairs.gpu import launch_plan"),
         ("pairs.gpu", "from jaxalign.pairs.cpu import execute"),
-        ("pairs.parts", "from jaxalign.pairs import large_jobs"),
+        ("pairs.parts", "from jaxalign.pairs import jobs"),
         ("pairs.gpu", "from kernels_pallas.pairs import fill"),
         ("pairs", "import kernels_pallas"),
         ("pairs", "from jaxalign.database import scan"),
@@ -461,7 +460,7 @@ def test_right_arrows_pass():
     assert all(not wrong_arrow("pairs.dp", "numpy", file) for file in BY_ROWS)
     assert all(wrong_arrow("pairs.dp", "jax", file) for file in BY_ROWS)
     assert not wrong_arrow("model", "jaxalign.errors", "a.py")
-    assert not wrong_arrow("cli", "jaxalign.pairs.large_jobs", "a.py")
+    assert not wrong_arrow("cli", "jaxalign.pairs.jobs", "a.py")
     file, formats = ARROW_BACK
     assert not wrong_arrow("model", formats, file)
     assert wrong_arrow("model", formats, "a.py")

@@ -67,9 +67,9 @@ def measured(folder: Path, count) -> dict:
 def _parts(path: Path) -> int:
     from jaxalign.io import fasta
     from jaxalign.model.scoring import Scoring
-    from jaxalign.pairs import large_jobs
+    from jaxalign.pairs import jobs
 
-    return len(large_jobs.parts_all(fasta.read(str(path), Scoring().alphabet)))
+    return len(jobs.parts_all(fasta.read(str(path), Scoring().alphabet)))
 
 
 def _rows(path) -> int:

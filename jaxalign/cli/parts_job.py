@@ -24,8 +24,8 @@ from jaxalign.errors import UsageError
 from jaxalign.io import dataset, part_files
 from jaxalign.io.source import sha256
 from jaxalign.model.table import Table
-from jaxalign.pairs import api, large_jobs
-from jaxalign.pairs.large_jobs import Part
+from jaxalign.pairs import api, jobs
+from jaxalign.pairs.jobs import Part
 
 SUMMED = ("pairs", "cells", "aligned_pairs", "aligned_cells", "seconds")
 SUMMED += ("halved_launches",)
@@ -82,7 +82,7 @@ def all_pairs(
     job.rehearse(request, read.sequences)
     devices = job.select_device(options)
     which = {"include_self": include_self, "part_rows": folder.part_rows}
-    parts = large_jobs.parts_all(read.sequences[0], **which)
+    parts = jobs.parts_all(read.sequences[0], **which)
     manifest = manifest_of_pairs(request, read, include_self, parts)
     opened = opened_folder(request, manifest, parts, shard, folder, options, messages)
     chosen = replace(request.options, **which)
@@ -96,7 +96,7 @@ def all_pairs(
     chosen = replace(chosen, skip=opened.skip, shard=shard, cluster=cluster)
     with progress.reporting(options.messages.progress, options.messages.quiet) as tell:
         chosen = job.watched(chosen, tell)
-        stream = large_jobs.stream_parts(plan.task, plan.parts, chosen)
+        stream = jobs.stream_parts(plan.task, plan.parts, chosen)
         info, rows = written(stream, opened, lambda table: table)
     job.finish(request, read, plan | info, rows, options, devices, messages)
     return 0
@@ -161,7 +161,7 @@ def opened_folder(
     path, joins = request.out or "", shard is not None
     force = options.output.force and not joins
     dataset.begin(path, manifest, folder.resume, force, joins)
-    mine = large_jobs.share(parts, shard)
+    mine = jobs.share(parts, shard)
     finished, lines = part_files.finished(path, manifest, mine)
     if finished and not folder.resume:
         raise UsageError(
@@ -198,7 +198,7 @@ def written(
     rows: dict[str, Any] = {"found": 0, "kept": 0, "max_score": None}
     about = folder.manifest, request.columns, request.identity
     assert request.out is not None, "parts are written into a folder"
-    writing = dataset.writing(request.out, large_jobs.WRITERS, *about)
+    writing = dataset.writing(request.out, jobs.WRITERS, *about)
     with closing(stream), writing as write:
         for part, table in stream:
             output = chosen_rows(table)

@@ -16,7 +16,7 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import join
-from jaxalign.pairs import compiled, engine, large_jobs
+from jaxalign.pairs import compiled, engine, jobs
 from jaxalign.pairs.gpu import dispatch, launch_plan
 from jaxalign.pairs.options import PairOptions, make_task
 from jaxalign.pairs.parts import query_ranges
@@ -259,7 +259,7 @@ def test_shards_and_skipped_parts(whole):
     for k in (1, 2):
         share = {"shard": (k, 2), "skip": [3]} | options
         by_index |= {p.index: t for p, t in jaxalign.stream_all(TEXTS, **share)}
-    count = len(large_jobs.parts_all(whole.queries, part_rows=100))
+    count = len(jobs.parts_all(whole.queries, part_rows=100))
     assert sorted(by_index) == [k for k in range(count) if k != 3]
     with pytest.raises(UsageError, match="shard 3 of 2"):
         jaxalign.stream_all(TEXTS, shard=(3, 2), **options)
@@ -432,7 +432,7 @@ def test_filters_are_refused_where_every_pair_is_needed():
 def test_the_plan_of_parts():
     sequences = as_sequences(TEXTS, jaxalign.Scoring().alphabet)
     plan = jaxalign.plan(sequences, part_rows=100, threads=1)
-    some = large_jobs.parts_all(sequences, part_rows=100)
+    some = jobs.parts_all(sequences, part_rows=100)
     assert plan["parts"] == len(some) and plan["pairs"] == some[-1].stop
     assert plan["budget_bytes"] > plan["result_bytes"]
     rows = sorted((part.stop - part.start for part in some), reverse=True)
