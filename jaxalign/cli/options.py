@@ -13,7 +13,7 @@ from jaxalign.model.choices import Coverage, Identity, Mode, Output, UnknownLett
 
 PresetName = Literal["blastp", "blastn", "needle", "ssearch", "mmseqs", "parasail"]
 Format = Literal[
-    "tsv", "m8", "sam", "paf", "fasta", "pair", "parquet",
+    "tsv", "m8", "sam", "paf", "maf", "fasta", "pair", "parquet",
     "graphpart", "hestia", "datasail",
 ]  # fmt: skip
 Implementation = Literal["rows", "sweep", "wavefront", "pallas"]
@@ -324,7 +324,9 @@ class HitOutputOptions(OutputOptions):
     output: Literal["score", "stats", "alignment"] | None = None
     """What to compute; formats with paths raise it to alignment. [stats]"""
 
-    format: Literal["tsv", "m8", "sam", "paf", "fasta", "pair", "parquet"] | None = None
+    format: (
+        Literal["tsv", "m8", "sam", "paf", "maf", "fasta", "pair", "parquet"] | None
+    ) = None
     """In place of the suffix."""
 
 

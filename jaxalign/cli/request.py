@@ -27,7 +27,7 @@ ENDS: dict[str, FreeEnd] = {
 }
 EDNAFULL = "EDNAFULL"  # needle's matrix for nucleotides
 THRESHOLDS = ("min_score", "min_identity", "min_cov", "min_length_ratio")
-WITH_PATHS = ("sam", "paf", "fasta", "pair")
+WITH_PATHS = ("sam", "paf", "maf", "fasta", "pair")
 FOR_SPLITS = ("graphpart", "hestia", "datasail")
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from jaxalign.errors import UsageError
-from jaxalign.io import arrow, output, pretty, sam_paf, splits
+from jaxalign.io import arrow, maf, output, pretty, sam_paf, splits
 from jaxalign.io.columns import Column, chunks, require, resolve, texts
 from jaxalign.model.table import Table
 
@@ -13,6 +13,7 @@ SUFFIXES = {
     ".m8": "m8",
     ".sam": "sam",
     ".paf": "paf",
+    ".maf": "maf",
     ".fasta": "fasta",
     ".fa": "fasta",
     ".pair": "pair",
@@ -110,6 +111,7 @@ _TEXT = {
     "m8": m8,
     "sam": sam_paf.sam,
     "paf": sam_paf.paf,
+    "maf": maf.maf,
     "fasta": pretty.fasta,
     "pair": pretty.pair,
 }

@@ -231,8 +231,9 @@ class Table:
         ----------
         path : path or "-"
             The output file; "-" is standard output, where the default format is tsv.
-        format : {"tsv", "m8", "sam", "paf", "fasta", "pair", "parquet"}, optional
-            By the suffix of `path` when not given; also "graphpart", "hestia" and
+        format : str, optional
+            "tsv", "m8", "sam", "paf", "maf", "fasta", "pair" or "parquet"; by the
+            suffix of `path` when not given; also "graphpart", "hestia" and
             "datasail", which have no suffix of their own. A control character in a name
             is an escape in the formats of text; SAM and those of the splitters refuse
             it, Parquet holds names as they are.

@@ -11,6 +11,7 @@ import numpy as np
 import oracle
 import pytest
 
+from jaxalign.database.api import search
 from jaxalign.errors import UsageError
 from jaxalign.io import arrow, sam_paf, triples
 from jaxalign.io.formats import FORMATS, SUFFIXES, resolve_format, write
@@ -189,7 +190,7 @@ def test_rows_beyond_one_chunk(capsys):
     assert rows[-1] == ["q2", "t1", "250000"]
 
 
-@pytest.mark.parametrize("format", ["tsv", "m8", "paf", "sam", "fasta", "pair"])
+@pytest.mark.parametrize("format", ["tsv", "m8", "paf", "maf", "sam", "fasta", "pair"])
 def test_no_rows(capsys, format):
     text = text_of(capsys, table_of(rows=[]), format)
     assert "q1" not in text
@@ -272,6 +273,34 @@ def test_paf(capsys):
     assert len(rows[2]) == 13
     without = lines_of(capsys, table_of(output="stats"), "paf")
     assert without == [row[:13] for row in rows]
+
+
+def test_maf(capsys):
+    text = text_of(capsys, table_of(SEMIGLOBAL[:2]), "maf")
+    version, about, *blocks = text.split("\n", 2)
+    assert version == "##maf version=1" and about.startswith("# jaxalign ")
+    assert blocks == [
+        "\na score=51\ns t1 2 6 + 8 WWCHEY\ns q1 0 6 + 8 WWCHEY\n"
+        "\na score=14\ns t2 0 8 + 8 MRV-AWF-XE\ns q2 0 10 + 10 MKVLAWFRHE\n"
+    ]
+    renamed = replace(table_of().queries, names=("a b", "q2", "q3"))
+    says(refused(replace(table_of(), queries=renamed), "-", "maf"), "'a b'", "paf")
+
+
+def test_maf_of_the_minus_strand(capsys):
+    """Starts are counted from the beginning of the reverse complement."""
+    query, target = "GGGACGTTGCAACCA", "TTTGGTTGCAACGTAA"
+    hits = search([query], [target], Scoring("NUC", 10, 1), strand="minus")
+    text = text_of(capsys, hits, "maf")
+    turned = query.translate(str.maketrans("ACGT", "TGCA"))[::-1]
+    lines = [line.split() for line in text.splitlines() if line.startswith("s ")]
+    for (_, _, start, size, _, length, row), whole in zip(
+        lines, (target, turned), strict=True
+    ):
+        start, size = int(start), int(size)
+        assert whole[start : start + size] == row.replace("-", "")
+        assert int(length) == len(whole)
+    assert [line[4] for line in lines] == ["+", "-"]
 
 
 # ---- aligned fasta and pair
@@ -640,7 +669,7 @@ def test_cigar_needs_paths():
     says(message, "'cigar'", "output='alignment'")
 
 
-@pytest.mark.parametrize("format", ["m8", "sam", "paf", "fasta", "pair"])
+@pytest.mark.parametrize("format", ["m8", "sam", "paf", "maf", "fasta", "pair"])
 def test_fixed_columns(format):
     message = refused(table_of(), "-", format, columns=["query"])
     says(message, repr(format), "tsv or parquet")

@@ -79,12 +79,18 @@ def of_graphpart(text: str):
     return [(row[0], row[1]) for row in rows]
 
 
+def of_maf(text: str):
+    names = [line.split(" ")[1] for line in text.split("\n") if line[:2] == "s "]
+    return list(zip(names[1::2], names[::2], strict=True))
+
+
 # Of each format: the pairs of names in its text.
 PARSERS = {
     "tsv": partial(of_columns, first=0, second=1, heading=1),
     "m8": partial(of_columns, first=0, second=1, heading=0),
     "paf": partial(of_columns, first=0, second=5, heading=0),
     "sam": of_sam,
+    "maf": of_maf,
     "fasta": of_fasta,
     "graphpart": of_graphpart,
 }
@@ -113,7 +119,7 @@ def test_names_in_text(tmp_path, alignments, format, bounds):
         try:
             formats.write(table, path, format, force=True)
         except JaxalignError as error:
-            assert format in ("sam", "graphpart") and "name" in str(error)
+            assert format in ("sam", "maf", "graphpart") and "name" in str(error)
             return
         found = PARSERS[format](path.read_bytes().decode())
         if format == "graphpart":
