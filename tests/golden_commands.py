@@ -199,8 +199,11 @@ def _parquet(path: Path) -> str:
     from pyarrow import parquet
 
     table = parquet.read_table(path)
-    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-    return "\n".join(["\t".join(table.column_names), *map(repr, rows)])
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    for name in {*columns} & {"bits", "evalue"}:  # powers and logarithms round as the
+        columns[name] = [f"{x:.9g}" for x in columns[name]]  # host's vectors do
+    rows = zip(*columns.values(), strict=True)
+    return "\n".join(["\t".join(columns), *map(repr, rows)])
 
 
 def _kept(text: str) -> str:

@@ -41,6 +41,7 @@ else:
 
 Implementation = Literal["rows", "sweep", "wavefront", "pallas"]
 IMPLEMENTATIONS: tuple[str, ...] = get_args(Implementation)
+BYTES_OF_A_THREAD = 2**21  # of the budget, at least
 Devices = str | int | Sequence[int | Device] | None
 
 
@@ -169,6 +170,7 @@ def make_task(
     if scoring.by_position and (kind == "all" or set(queries.lengths) - {positions}):
         raise UsageError(f"{scoring.matrix_name} is aligned as a query, of {positions}")
     devices = resolve_devices(options.devices)
+    budget = budget_of(options.memory_budget)
     return Task(
         kind,
         queries,
@@ -179,14 +181,20 @@ def make_task(
         options.output,
         options.include_self,
         options.implementation,
-        budget_of(options.memory_budget),
-        max(options.threads or pipeline.default_threads(), len(devices)),
+        budget,
+        max(options.threads or _threads_of(budget), len(devices)),
         options.window,
         filters_of(options, free),
         devices,
         options.mesh,
         bounded=options.filter,
     )
+
+
+def _threads_of(budget: int) -> int:
+    """All cores, but no more than a budget has room for: else a job that fits it would
+    be refused on a machine of many cores."""
+    return min(pipeline.default_threads(), max(budget // BYTES_OF_A_THREAD, 1))
 
 
 def filters_of(options: PairOptions, free: frozenset[str] | None = None) -> Filters:

@@ -13,8 +13,14 @@ import numpy as np
 
 from jaxalign.one_function import CPU_OPTIONS
 from jaxalign.pairs.dp import walk, wavefront
-from jaxalign.pairs.long import narrow
-from jaxalign.pairs.long.blocks import Fill, LineGrid, LongPair, TableBlock, block_of
+from jaxalign.pairs.long.blocks import (
+    Fill,
+    LineGrid,
+    LongPair,
+    TableBlock,
+    block_of,
+    narrow,
+)
 from jaxalign.pairs.long.tile_fill import padded
 from jaxalign.runtime.devices import first_device, on_cpu
 from jaxalign.runtime.lengths import bucket
@@ -78,7 +84,7 @@ def _walk_leaf(
     query[: block.rows] = pair.query[block.i : place.i]
     target[: block.columns] = pair.target[block.j : place.j]
     given = query, target, np.int32(block.rows), np.int32(block.columns)
-    lines = narrow.narrow(pair, block)
+    lines = narrow(pair, block)
     codes = _directions(
         *given,
         padded(lines.top, columns),

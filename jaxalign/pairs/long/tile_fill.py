@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxalign.one_function import CPU_OPTIONS
 from jaxalign.pairs.dp import wavefront
-from jaxalign.pairs.long import narrow, pruning
+from jaxalign.pairs.long import pruning
 from jaxalign.pairs.long.blocks import (
     MINUS_INFINITY,
     NO_BOUND,
@@ -24,6 +24,8 @@ from jaxalign.pairs.long.blocks import (
     LongPair,
     Spot,
     TableBlock,
+    narrow,
+    widened,
 )
 from jaxalign.runtime.devices import default_device, first_device
 from jaxalign.runtime.lengths import bucket
@@ -195,7 +197,7 @@ def _filled(state: _State, block: TableBlock) -> tuple[Line, Line]:
     query[: block.rows] = pair.query[block.i : block.i + block.rows]
     target = np.zeros(columns, np.int32)
     target[: block.columns] = pair.target[block.j : block.j + block.columns]
-    given = narrow.narrow(pair, block)
+    given = narrow(pair, block)
     lines = padded(given.top, columns), padded(given.left, rows)
     bottom, right, best, column = _tile(
         query, target, block.rows, block.columns, *lines, given.problem,
@@ -209,7 +211,7 @@ def _filled(state: _State, block: TableBlock) -> tuple[Line, Line]:
     lines = []
     for (h, gap), size in ((bottom, block.columns), (right, block.rows)):
         h, gap = np.asarray(h)[: size + 1], np.asarray(gap)[: size + 1]
-        lines.append(narrow.widened(h, gap, given))
+        lines.append(widened(h, gap, given))
     return lines[0], lines[1]
 
 
