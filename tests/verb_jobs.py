@@ -93,6 +93,12 @@ def first_fasta(verb, names=RECORDS, texts=FIRST) -> bytes:
     return fasta(names[some], texts[some])
 
 
+def verb_of(request, name: str = "verb") -> str | None:
+    """The verb that a test of pytest's is about, by one of its parameters."""
+    call = getattr(request.node, "callspec", None)
+    return call and call.params.get(name)
+
+
 def fasta(names=RECORDS, texts=FIRST) -> bytes:
     """Three records that are not alike."""
     records = zip(names, texts, strict=True)

@@ -58,7 +58,7 @@ def read(
     """
     if split is None:
         names = names if len(names) == len(paths) else [_short(x) for x in paths]
-        _check_files(paths)
+        check_files(paths)
         names = paths if len(set(names)) < len(names) else names
         sets = dict(zip(names, job.read.sequences, strict=True))
         return AuditedParts(sets, {"removed": 0, "unlisted": 0})
@@ -98,7 +98,7 @@ def _members(
     return members
 
 
-def _check_files(paths: Sequence[str]) -> None:
+def check_files(paths: Sequence[str]) -> None:
     """Refuse a file that is two parts.
 
     Raises

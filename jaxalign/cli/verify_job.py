@@ -87,8 +87,11 @@ def _files(path: str, known: dict, request: AuditRequest) -> CertificateFiles:
         raise InputError(f"{path}: inputs lack {error}") from error
     if len(unknown) != 1 or not unknown <= {*UNKNOWN_POLICIES} or not parts:
         raise InputError(f"{path}: names no files; give PARTS")
-    if not request.parts and len({*parts}) < len(parts):
-        raise InputError(f"{path}: names one file as two parts")
+    if not request.parts:
+        try:
+            audited_parts.check_files(parts)
+        except UsageError as error:
+            raise InputError(f"{path}: {error}") from error
     if split is not None and len(parts) != 1:
         raise InputError(f"{path}: a list is of one file, and there are {len(parts)}")
     if split is None and len(parts) < 2:

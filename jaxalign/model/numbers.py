@@ -26,3 +26,17 @@ def check_whole(
         return
     if not (isinstance(value, (int, np.integer)) and is_number(value) and value >= 1):
         raise UsageError(f"{name} = {value!r}: {needed}")
+
+
+def check_between(name: str, value: Any, least: int, largest: int) -> None:
+    """Refuse an option that is no whole number in a range, both ends included.
+
+    Raises
+    ------
+    UsageError
+    """
+    whole = isinstance(value, (int, np.integer)) and is_number(value)
+    if not (whole and least <= value <= largest):
+        raise UsageError(
+            f"{name} = {value!r}: a whole number from {least} to {largest} is needed"
+        )

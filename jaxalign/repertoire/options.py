@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, get_args
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model.numbers import check_whole
+from jaxalign.model.numbers import check_between, check_whole
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.repertoire.metrics import (
     PositionMetric,
@@ -137,7 +137,7 @@ def define(options: RepertoireOptions) -> GraphDefinition:
     check_whole("threads", options.threads)
     cutoff = options.cutoff
     cutoff = CUTOFFS[options.metric] if cutoff is None else cutoff
-    _check_whole("cutoff", cutoff, 0, MAX_CUTOFF)
+    check_between("cutoff", cutoff, 0, MAX_CUTOFF)
     _refuse_unused(options)
     by_metric = {
         "tcrdist": _tcrdist,
@@ -159,14 +159,6 @@ def _refuse_unused(options: RepertoireOptions) -> None:
             raise UsageError(f"{name} means nothing for metric {options.metric!r}")
 
 
-def _check_whole(name: str, value: Any, least: int, largest: int) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not (whole and least <= value <= largest):
-        raise UsageError(
-            f"{name} = {value!r}: a whole number from {least} to {largest} is needed"
-        )
-
-
 def _tcrdist(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
     known = {name: getattr(options, name) for name in TCRDIST}
     numbers = {n: TCRDIST[n] if x is None else x for n, x in known.items()}
@@ -174,7 +166,7 @@ def _tcrdist(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
         raise UsageError(f"fixed_gap = {numbers['fixed_gap']!r}: True or False")
     for name in numbers.keys() - {"fixed_gap"}:
         least = -MAX_NUMBER if name == "offset" else 0
-        _check_whole(name, numbers[name], least, MAX_NUMBER)
+        check_between(name, numbers[name], least, MAX_NUMBER)
     scoring = as_scoring(options.scoring)
     of_letters = numbers["offset"], numbers["cap"], numbers["weight"]
     positions = PositionMetric(
@@ -201,7 +193,7 @@ def _alignment(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
         raise UsageError("gap_penalty and a Scoring: the Scoring has gap costs")
     if not isinstance(scoring, Scoring):
         gap = GAP_OF_ALIGNMENT if gap is None else gap
-        _check_whole("gap_penalty", gap, 0, MAX_NUMBER)
+        check_between("gap_penalty", gap, 0, MAX_NUMBER)
         matrix = "BLOSUM62" if scoring is None else as_scoring(scoring).matrix
         scoring = Scoring(matrix, gap, gap)
     check_alignment(scoring)

@@ -20,6 +20,7 @@ from verb_jobs import (
     has,
     out_file,
     reads,
+    verb_of,
     words,
 )
 
@@ -36,9 +37,7 @@ def folder(request, tmp_path):
     temporary files."""
     for name in ("work", "home", "tmp"):
         (tmp_path / name).mkdir()
-    of_test = getattr(request.node, "callspec", None)
-    verb = of_test and of_test.params.get("verb")
-    (tmp_path / "work" / "a.fa").write_bytes(first_fasta(verb))
+    (tmp_path / "work" / "a.fa").write_bytes(first_fasta(verb_of(request)))
     (tmp_path / "work" / "b.fa").write_bytes(fasta(texts=OTHERS))
     return tmp_path / "work"
 

@@ -24,6 +24,7 @@ from verb_jobs import (
     has,
     out_file,
     reads,
+    verb_of,
     words,
 )
 
@@ -44,8 +45,7 @@ def folder(request, tmp_path, monkeypatch):
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("JAXALIGN_CACHE_DIR", str(tmp_path))
-    of_test = getattr(request.node, "callspec", None)
-    write("a.fa", first_fasta(of_test and of_test.params.get("verb")))
+    write("a.fa", first_fasta(verb_of(request)))
     write("b.fa", fasta(texts=OTHERS))
     # Programs of usual jobs take a minute.
     monkeypatch.setattr(warmup, "usual_jobs", lambda _: [("none", lambda: None)])

@@ -6,7 +6,7 @@ import re
 import jax  # noqa: F401  (before main(), as in test_cli.py)
 import numpy as np
 import pytest
-from verb_jobs import OTHERS, VERBS, fasta, first_fasta, words
+from verb_jobs import OTHERS, VERBS, fasta, first_fasta, verb_of, words
 
 from jaxalign import warmup
 from jaxalign.cli.main import app, main
@@ -24,8 +24,7 @@ EMBEDDINGS = ["--embeddings", "e.npz", "f.npz", "--gap-open", "2", "--gap-extend
 def folder(request, tmp_path, monkeypatch):
     """A working directory with files of records, and two of embeddings."""
     monkeypatch.chdir(tmp_path)
-    of_test = getattr(request.node, "callspec", None)
-    (tmp_path / "a.fa").write_bytes(first_fasta(of_test and of_test.params.get("job")))
+    (tmp_path / "a.fa").write_bytes(first_fasta(verb_of(request, "job")))
     (tmp_path / "b.fa").write_bytes(fasta(texts=OTHERS))
     draw = np.random.default_rng(0).normal
     for name, length in (("e.npz", 5), ("f.npz", 4)):
