@@ -5,12 +5,18 @@ The sizes of launches differ as little as can be, so that they share programs.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.runtime.lengths import bucket
+
+if TYPE_CHECKING:
+    from jaxalign.model.letters import LetterCodes
+    from jaxalign.model.selection import CodedSequences
+
 
 THREADS = 128  # columns of a program of a kernel
 LETTERS_OF_WORD = 4
@@ -28,7 +34,9 @@ class FewPairs(NamedTuple):
     value: np.ndarray
 
 
-def places(sequences, which, room: int) -> tuple[np.ndarray, np.ndarray]:
+def places(
+    sequences: "CodedSequences | LetterCodes", which: np.ndarray, room: int
+) -> tuple[np.ndarray, np.ndarray]:
     """int32 (room,): where some sequences begin, and their lengths; 0 beyond."""
     sides = sequences.starts[which], sequences.lengths[which]
     first, length = (np.pad(x, (0, room - len(x))).astype(np.int32) for x in sides)
@@ -36,7 +44,10 @@ def places(sequences, which, room: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def columns_of(
-    sequences, which, count: int, least: int = LEAST_ROWS
+    sequences: "CodedSequences | LetterCodes",
+    which: np.ndarray,
+    count: int,
+    least: int = LEAST_ROWS,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """``places`` of the columns of a launch of up to ``count``, longest first, and room
     for the rows of their letters (``kernels_pallas.target_blocks``), so many at
@@ -65,7 +76,7 @@ def chosen(
     return FewPairs(*np.divmod(place.astype(np.int64), shape[1]), some)
 
 
-def compact(mask, values, size: int):
+def compact(mask: jax.Array, values: jax.Array, size: int):
     """(number of pairs of a mask, flat places (size,) of the first, their values), in a
     program.
 
@@ -81,7 +92,7 @@ def compact(mask, values, size: int):
     return mask.sum(dtype=jnp.int32), index, values.reshape(-1)[index]
 
 
-def _first(mask, size: int):
+def _first(mask: jax.Array, size: int):
     """int32 (size,): the first places where a mask is true, 0 beyond the last.
 
     ``jnp.nonzero`` adds every place to a histogram, which takes a GPU ten times as long

@@ -6,9 +6,15 @@ one letter of every query. Of U = V & M the rest of V is V - U, which is V ^ U. 
 sequence is long, V is one integer of Python.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from jaxalign.model.selection import stacked
+from jaxalign.model.selection import CodedSequences, stacked
+
+if TYPE_CHECKING:
+    from jaxalign.model.alphabet import Alphabet
+
 
 WORD_BITS = 64
 STEP_PAIRS = 2**14  # of which a word is read at once: five such arrays stay in a cache
@@ -21,7 +27,7 @@ CALLS, WORD, LETTER, LETTER_WORD = 6e-6, 8.5e-10, 5e-7, 5e-10
 _SHIFT = np.uint64(WORD_BITS - 1)
 
 
-def match_words(codes: np.ndarray, letters: int, wildcard) -> np.ndarray:
+def match_words(codes: np.ndarray, letters: int, wildcard: int | None) -> np.ndarray:
     """For each letter the columns of each target that hold it.
 
     Parameters
@@ -76,7 +82,15 @@ def lcs(codes: np.ndarray, lengths: np.ndarray, match: np.ndarray) -> np.ndarray
     return np.bitwise_count(~v).sum(axis=0, dtype=np.int32)
 
 
-def _next_row(v, match, letters, carry, u, total, rest) -> None:
+def _next_row(
+    v: np.ndarray,
+    match: np.ndarray,
+    letters: np.ndarray,
+    carry: np.ndarray,
+    u: np.ndarray,
+    total: np.ndarray,
+    rest: np.ndarray,
+) -> None:
     """Take the words of some pairs a letter further; the other arrays are room."""
     for word, (old, rows) in enumerate(zip(v, match, strict=True)):
         np.take(rows, letters, axis=0, out=u, mode="clip")
@@ -93,7 +107,13 @@ def _next_row(v, match, letters, carry, u, total, rest) -> None:
             np.right_shift(rest, _SHIFT, out=carry)
 
 
-def lcs_block(queries, some, targets, which, alphabet) -> np.ndarray:
+def lcs_block(
+    queries: CodedSequences,
+    some: np.ndarray,
+    targets: CodedSequences,
+    which: np.ndarray,
+    alphabet: "Alphabet",
+) -> np.ndarray:
     """LCS of some queries, the longest first, with a block of targets, both by index.
 
     Returns
@@ -116,7 +136,7 @@ def lcs_block(queries, some, targets, which, alphabet) -> np.ndarray:
     return counts
 
 
-def _seconds(m, n, most: int) -> float:
+def _seconds(m: np.ndarray, n: np.ndarray, most: int) -> float:
     """About what a block takes where pairs with more letters are counted alone.
 
     m, n : integers (queries,), (targets,)
@@ -132,7 +152,13 @@ def _seconds(m, n, most: int) -> float:
     return together + float(each[alone].sum())
 
 
-def _short_block(queries, some, targets, which, alphabet) -> np.ndarray:
+def _short_block(
+    queries: CodedSequences,
+    some: np.ndarray,
+    targets: CodedSequences,
+    which: np.ndarray,
+    alphabet: "Alphabet",
+) -> np.ndarray:
     """``lcs_block`` of sequences none of which is long."""
     codes = stacked(targets, which, alphabet.size)
     match = match_words(codes, alphabet.size, alphabet.wildcard_code)
@@ -144,7 +170,13 @@ def _short_block(queries, some, targets, which, alphabet) -> np.ndarray:
     return np.concatenate(blocks)
 
 
-def lcs_of_long(queries, i, targets, j, alphabet) -> np.ndarray:
+def lcs_of_long(
+    queries: CodedSequences,
+    i: np.ndarray,
+    targets: CodedSequences,
+    j: np.ndarray,
+    alphabet: "Alphabet",
+) -> np.ndarray:
     """LCS of pairs (i[k], j[k]), one after the other: V of the longer sequence is one
     integer of Python, of as many bits, and the letters are those of the shorter one.
 
@@ -154,7 +186,7 @@ def lcs_of_long(queries, i, targets, j, alphabet) -> np.ndarray:
     """
     wildcard, known = alphabet.wildcard_code, {}
 
-    def columns_of(side, sequences, index) -> list[int]:
+    def columns_of(side: int, sequences: CodedSequences, index: int) -> list[int]:
         """For each letter the places that hold it, as bits."""
         if (side, index) not in known:
             codes = sequences[index]

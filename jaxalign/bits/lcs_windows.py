@@ -3,6 +3,8 @@
 Targets lie in lanes, bits along them (``bits.lcs_words``); all lanes read one query.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from jaxalign.bits import lcs_words
@@ -11,13 +13,24 @@ from jaxalign.runtime.devices import on_cpu, precision
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import stored
 
+if TYPE_CHECKING:
+    from jaxalign.model.alphabet import Alphabet
+    from jaxalign.model.selection import CodedSequences
+
+
 QUERY_SLOTS = 256  # queries of a call; with short targets four times as many
 
 lcs_of_queries = stored(lcs_words.lcs_of_queries, ("rows",))
 lcs_of_pairs = stored(lcs_words.lcs_of_pairs, ("rows",))
 
 
-def lcs_block(queries: QueryLetters, some: slice, targets, which, alphabet):
+def lcs_block(
+    queries: QueryLetters,
+    some: slice,
+    targets: "CodedSequences",
+    which: np.ndarray,
+    alphabet: "Alphabet",
+):
     """LCS of a run of queries with a block of targets.
 
     Returns
@@ -40,12 +53,18 @@ def lcs_block(queries: QueryLetters, some: slice, targets, which, alphabet):
     return np.concatenate(blocks)
 
 
-def _rows_of(words: MatchWords, length) -> int:
+def _rows_of(words: MatchWords, length: np.ndarray) -> int:
     """Room for carries from one group to the next."""
     return bucket(int(length.max(initial=0)), 4) if len(words.match) > 1 else 0
 
 
-def lcs_zipped(queries, targets, i, j, alphabet) -> np.ndarray:
+def lcs_zipped(
+    queries: "CodedSequences",
+    targets: "CodedSequences",
+    i: np.ndarray,
+    j: np.ndarray,
+    alphabet: "Alphabet",
+) -> np.ndarray:
     """LCS of the pairs of a block, query ``i[k]`` with target ``j[k]``: int32."""
     words, length = match_words(targets, j, alphabet), queries.lengths[i]
     longest = int(length.max(initial=0))

@@ -23,6 +23,7 @@ a step XLA computes the carries of a block once for each of its words, so a bloc
 short. JAX's 64-bit mode has to be on.
 """
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import jax
@@ -37,7 +38,7 @@ BLOCK_WORDS = 2
 PADDING = 8  # letters without a match before and after a query: a step for each block
 
 
-def _next_word(v, match, carry):
+def _next_word(v: jax.Array, match: jax.Array, carry: jax.Array | None):
     """(the word of the next row, its carry)."""
     u = v & match
     total = v + u if carry is None else v + u + carry
@@ -46,7 +47,12 @@ def _next_word(v, match, carry):
     return total | (v & ~match), over
 
 
-def _next_row(words, carries, match, first):
+def _next_row(
+    words: Sequence[jax.Array],
+    carries: tuple[jax.Array, ...],
+    match: Callable[[int, int], jax.Array],
+    first: jax.Array | None,
+):
     """The words of all blocks a letter later, and what each carries to the next one.
 
     match : function (block, word) -> match words, of the letter that the block is at
@@ -61,7 +67,13 @@ def _next_row(words, carries, match, first):
     return tuple(words), tuple(behind)
 
 
-def _sweep(match, letters: int, shape, dtype, before=None):
+def _sweep(
+    match: Callable[[jax.Array, int], jax.Array],
+    letters: jax.Array,
+    shape: tuple[int, int],
+    dtype: jnp.dtype,
+    before: jax.Array | None = None,
+):
     """Zero bits of the last row (lanes,) of some words, and their carries.
 
     match : function (letter, word) -> match words (lanes,); letters from
@@ -74,7 +86,7 @@ def _sweep(match, letters: int, shape, dtype, before=None):
     zero = lax.full((lanes,), jnp.asarray(0, dtype))
     ones = ~zero
 
-    def step(i, state):
+    def step(i: jax.Array, state: tuple):
         words, carries, after = state
         first = (
             None if before is None else lax.dynamic_index_in_dim(before, i, 0, False)
@@ -97,7 +109,14 @@ def _sweep(match, letters: int, shape, dtype, before=None):
     return total, after
 
 
-def _subsequences(match, letters, shape, dtype, groups, rows: int):
+def _subsequences(
+    match: Callable[[jax.Array, jax.Array, int], jax.Array],
+    letters: jax.Array,
+    shape: tuple[int, int],
+    dtype: jnp.dtype,
+    groups: jax.Array,
+    rows: int,
+):
     """LCS (lanes,) of one query, or of a query a lane: int16 where there is one group
     of words, else int32.
 
@@ -109,7 +128,7 @@ def _subsequences(match, letters, shape, dtype, groups, rows: int):
         return one[0].astype(jnp.int16)
     lanes = shape[1]
 
-    def group(k, state):
+    def group(k: jax.Array, state: tuple[jax.Array, jax.Array]):
         total, carries = state
         zeros, carries = _sweep(
             lambda i, w: match(k, i, w), letters, shape, dtype, carries
@@ -123,7 +142,7 @@ def _subsequences(match, letters, shape, dtype, groups, rows: int):
     return lcs.astype(jnp.int32)
 
 
-def _word(match, group, letter, word):
+def _word(match: jax.Array, group: jax.Array, letter: jax.Array, word: int):
     """Match words (lanes,) of a letter."""
     lanes = match.shape[-1]
     at = group, letter.astype(jnp.int32), jnp.int32(word), jnp.int32(0)
@@ -131,7 +150,16 @@ def _word(match, group, letter, word):
 
 
 @partial(jax.jit, static_argnames=("rows",))
-def lcs_of_queries(match, groups, letters, start, length, count, *, rows: int = 0):
+def lcs_of_queries(
+    match: jax.Array,
+    groups: jax.Array,
+    letters: jax.Array,
+    start: jax.Array,
+    length: jax.Array,
+    count: jax.Array,
+    *,
+    rows: int = 0,
+):
     """LCS of some queries with each of some targets in lanes.
 
     Parameters
@@ -156,11 +184,18 @@ def lcs_of_queries(match, groups, letters, start, length, count, *, rows: int = 
     """
     _, _, words, lanes = match.shape
 
-    def all_queries(match, groups, letters, start, length, count):
-        def one(q, results):
+    def all_queries(
+        match: jax.Array,
+        groups: jax.Array,
+        letters: jax.Array,
+        start: jax.Array,
+        length: jax.Array,
+        count: jax.Array,
+    ):
+        def one(q: jax.Array, results: jax.Array):
             first = lax.dynamic_index_in_dim(start, q, 0, False)
 
-            def match_of(group, i, word):
+            def match_of(group: jax.Array, i: jax.Array, word: int):
                 code = lax.dynamic_index_in_dim(letters, first + i, 0, False)
                 return _word(match, group, code, word)
 
@@ -177,7 +212,14 @@ def lcs_of_queries(match, groups, letters, start, length, count, *, rows: int = 
 
 
 @partial(jax.jit, static_argnames=("rows",))
-def lcs_of_pairs(match, groups, letters, length, *, rows: int = 0):
+def lcs_of_pairs(
+    match: jax.Array,
+    groups: jax.Array,
+    letters: jax.Array,
+    length: jax.Array,
+    *,
+    rows: int = 0,
+):
     """LCS of pairs in lanes, each query with its own target.
 
     Parameters
@@ -195,10 +237,12 @@ def lcs_of_pairs(match, groups, letters, length, *, rows: int = 0):
     """
     _, _, words, lanes = match.shape
 
-    def all_lanes(match, groups, letters, length):
+    def all_lanes(
+        match: jax.Array, groups: jax.Array, letters: jax.Array, length: jax.Array
+    ):
         lane = lax.iota(jnp.int32, lanes)
 
-        def match_of(group, i, word):
+        def match_of(group: jax.Array, i: jax.Array, word: int):
             at = i + jnp.int32(PADDING)
             codes = lax.dynamic_index_in_dim(letters, at, 0, False)
             rows = lax.dynamic_slice(

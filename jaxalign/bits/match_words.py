@@ -4,14 +4,19 @@ Bits lie along a target, and targets lie side by side in lanes.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jaxalign.bits import lcs_words
 from jaxalign.bits.lanes import LCS_LANES, SHORT, SHORT_LANES
-from jaxalign.model.selection import stacked
+from jaxalign.model.selection import CodedSequences, stacked
 from jaxalign.runtime.lengths import bucket
+
+if TYPE_CHECKING:
+    from jaxalign.model.alphabet import Alphabet
+    from jaxalign.model.letters import LetterCodes
+
 
 # Words of a target that are swept at once: of each a program
 WORD_COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, lcs_words.MAX_WORDS)
@@ -28,7 +33,9 @@ class QueryLetters:
     length: np.ndarray  # int32
 
 
-def query_letters(queries, which, padding: int) -> QueryLetters:
+def query_letters(
+    queries: "CodedSequences | LetterCodes", which: np.ndarray, padding: int
+) -> QueryLetters:
     """Some queries, in that order.
 
     queries : Sequences; padding : a letter that matches nothing
@@ -51,7 +58,9 @@ class MatchWords(NamedTuple):
     groups: np.int32
 
 
-def match_words(targets, which, alphabet) -> MatchWords:
+def match_words(
+    targets: CodedSequences, which: np.ndarray, alphabet: "Alphabet"
+) -> MatchWords:
     """For each letter the columns of each target that hold it. Nothing matches the
     wildcard, nor the last letter."""
     size, longest = alphabet.size, int(targets.lengths[which].max(initial=0))

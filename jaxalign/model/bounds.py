@@ -5,6 +5,7 @@ so values must stay above that half, with room for one gap and one substitution;
 they may use all of the range.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +59,9 @@ def fits(bounds: Range, dtype: str, factor: int = 1) -> bool:
     return low > info.min // 2 + factor and high < info.max
 
 
-def score_dtype(m: int, n: int, scoring: Scoring, mode: str, widest=False) -> str:
+def score_dtype(
+    m: int, n: int, scoring: Scoring, mode: str, widest: bool = False
+) -> str:
     """The narrowest dtype that provably holds all scores: int16, int32, or int64."""
     bounds = score_range(m, n, scoring, mode)
     if not widest and fits(bounds, "int16"):
@@ -134,7 +137,7 @@ def identity_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:
     return "int64"
 
 
-def triple_dtype(lengths, scoring: Scoring) -> str:
+def triple_dtype(lengths: Iterable[int], scoring: Scoring) -> str:
     """int32 where no H of three sequences can leave a quarter of its range, else int64.
 
     A column moves H by at most three substitutions, or one and two gaps, and no path,

@@ -73,7 +73,9 @@ def log_bars(
     return "".join([*parts, "</svg>"])
 
 
-def stacked(title: str, rows: Sequence[tuple[str, Sequence[int]]], names) -> str:
+def stacked(
+    title: str, rows: Sequence[tuple[str, Sequence[int]]], names: Sequence[str]
+) -> str:
     """Shares of each row as one bar, a colour a name."""
     height = 26 * len(rows) + 18 * -(-len(names) // 4) + 14
     parts, wide = [_opening(title, height)], WIDTH - 2 * LEFT - 10
@@ -97,7 +99,7 @@ def stacked(title: str, rows: Sequence[tuple[str, Sequence[int]]], names) -> str
     return "".join([*parts, "</svg>"])
 
 
-def _coloured(names, counts):
+def _coloured(names: Sequence[str], counts: Sequence[int]):
     colours = (COLOURS[k % len(COLOURS)] for k in range(len(names)))
     return zip(names, counts, colours, strict=True)
 

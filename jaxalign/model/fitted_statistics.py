@@ -20,9 +20,13 @@ of random ones: ``is_trustworthy``.
 """
 
 from math import exp, isfinite, log
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 UNRELATED = 0.01
 LEAST_SCORES = 30  # fewer say too little
@@ -53,7 +57,7 @@ class LogFit(NamedTuple):
 NO_FIT = Fit(float("nan"), float("nan"))
 
 
-def fit(scores, query_length: int, lengths) -> Fit:
+def fit(scores: "ArrayLike", query_length: int, lengths: "ArrayLike") -> Fit:
     """Lambda and K of the local scores of one query.
 
     Parameters
@@ -86,13 +90,15 @@ def fit(scores, query_length: int, lengths) -> Fit:
     return Fit(rate, exp(log_k)) if known else NO_FIT
 
 
-def _expected(estimate: LogFit, scores, weights):
+def _expected(estimate: LogFit, scores: np.ndarray, weights: np.ndarray):
     """How many scores as high chance gives, e^700 where it is more."""
     logarithm = estimate.log_k + np.log(weights) - estimate.rate * scores
     return np.exp(np.minimum(logarithm, MAX_LOG_K))
 
 
-def is_trustworthy(estimate: Fit, scores, query_length: int, lengths) -> bool:
+def is_trustworthy(
+    estimate: Fit, scores: "ArrayLike", query_length: int, lengths: "ArrayLike"
+) -> bool:
     """Whether scores of random sequences are as a fit says.
 
     They are not where it was made of the scores of related sequences.
@@ -112,7 +118,9 @@ def is_trustworthy(estimate: Fit, scores, query_length: int, lengths) -> bool:
     return alike and distance(estimate, scores, query_length, lengths) <= MAX_DISTANCE
 
 
-def distance(estimate: Fit, scores, query_length: int, lengths) -> float:
+def distance(
+    estimate: Fit, scores: "ArrayLike", query_length: int, lengths: "ArrayLike"
+) -> float:
     """The largest difference between the share of scores at or above a score and what
     a fit expects of them."""
     scores, lengths = np.asarray(scores, np.float64), np.asarray(lengths, np.float64)
@@ -124,7 +132,7 @@ def distance(estimate: Fit, scores, query_length: int, lengths) -> float:
     return float(np.abs(shares - seen).max(initial=0))
 
 
-def _by_quartiles(scores, weights) -> LogFit:
+def _by_quartiles(scores: np.ndarray, weights: np.ndarray) -> LogFit:
     low, high = np.quantile(scores, (0.25, 0.75))
     found = QUARTILES / max(high - low, 1.0)
     for _ in range(ROUNDS):  # scores less what their lengths add
@@ -135,14 +143,14 @@ def _by_quartiles(scores, weights) -> LogFit:
     return LogFit(found, found * float(np.median(rest)) + log(log(2)))
 
 
-def _most_likely(scores, weights) -> LogFit:
+def _most_likely(scores: np.ndarray, weights: np.ndarray) -> LogFit:
     mean, least = scores.mean(), scores.min()
 
-    def moments(rate):
+    def moments(rate: float):
         parts = weights * np.exp(-rate * (scores - least))
         return parts.sum(), (parts * scores).sum()
 
-    def too_low(rate):
+    def too_low(rate: float):
         total, product = moments(rate)
         return 1 / rate > mean - product / total
 
@@ -157,13 +165,15 @@ def _most_likely(scores, weights) -> LogFit:
     return LogFit(high, log(len(scores) / total) + high * float(least))
 
 
-def bits(score, found: Fit) -> np.ndarray:
+def bits(score: "ArrayLike", found: Fit) -> np.ndarray:
     """Bit scores, float64: (lambda S - ln K) / ln 2."""
     score = np.asarray(score, np.float64)
     return (found.lambda_ * score - np.log(found.k)) / log(2)
 
 
-def evalues(score, query_lengths, residues: int, found: Fit) -> np.ndarray:
+def evalues(
+    score: "ArrayLike", query_lengths: "ArrayLike", residues: int, found: Fit
+) -> np.ndarray:
     """K m n exp(-lambda S), float64, with a database of n residues: lengths are not
     shortened, since the fit knows what the ends of sequences cost."""
     space = np.asarray(query_lengths, np.float64) * residues

@@ -53,7 +53,8 @@ def _missing(call: str, library: str, package: str | None = None) -> UsageError:
     return UsageError(f"to_{call} needs {library}: {cure}")
 
 
-def _plain(column):
+def _plain(column: np.ndarray | list):
     """An object array of texts as a list, which polars reads as texts."""
-    boxed = isinstance(column, np.ndarray) and column.dtype == object
-    return column.tolist() if boxed else column
+    if isinstance(column, np.ndarray) and column.dtype == object:
+        return column.tolist()
+    return column

@@ -7,6 +7,7 @@ Guide 3.4, "HMMER profile HMM files").
 """
 
 import re
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,7 @@ def read(source: Any) -> tuple[str, np.ndarray, np.ndarray]:
     return name, *_body(source, rows[begin + 1 :], rows[-1].number, length)
 
 
-def _header(source, rows: list[ModelLine], end: int) -> tuple[str, int]:
+def _header(source: Path | str, rows: list[ModelLine], end: int) -> tuple[str, int]:
     """(name, LENG) of the lines before HMM."""
     fields: dict[str, ModelLine] = {}
     for row in rows:
@@ -70,7 +71,7 @@ def _header(source, rows: list[ModelLine], end: int) -> tuple[str, int]:
     return " ".join(fields["NAME"].words[1:]), int(length.words[1])
 
 
-def _body(source, rows: list[ModelLine], last: int, length: int):
+def _body(source: Path | str, rows: list[ModelLine], last: int, length: int):
     """(emissions, transitions) of the lines behind HMM."""
     end = next((k for k, row in enumerate(rows) if row.words == ["//"]), None)
     if end is None:
@@ -100,7 +101,7 @@ def _body(source, rows: list[ModelLine], last: int, length: int):
     return np.array(emissions), np.array(transitions)
 
 
-def _check_kind(source, row: ModelLine, place: int) -> None:
+def _check_kind(source: Path | str, row: ModelLine, place: int) -> None:
     """Refuse a line that stands at the place of another kind."""
     kind = ("insert emissions", "transitions", "match emissions")[place % 3]
     at_least, most = {
@@ -117,7 +118,9 @@ def _check_kind(source, row: ModelLine, place: int) -> None:
         )
 
 
-def _emissions(source, row: ModelLine, name: str | None = None) -> list[float]:
+def _emissions(
+    source: Path | str, row: ModelLine, name: str | None = None
+) -> list[float]:
     """-ln of 20 probabilities, behind the name of the line."""
     words = row.words
     if name is not None:
@@ -129,11 +132,17 @@ def _emissions(source, row: ModelLine, name: str | None = None) -> list[float]:
     return _distributions(source, row.number, words, LETTERS, (slice(0, LETTERS),))
 
 
-def _transitions(source, row: ModelLine) -> list[float]:
+def _transitions(source: Path | str, row: ModelLine) -> list[float]:
     return _distributions(source, row.number, row.words, MOVES, DISTRIBUTIONS)
 
 
-def _distributions(source, number: int, words, count: int, parts) -> list[float]:
+def _distributions(
+    source: Path | str,
+    number: int,
+    words: list[str],
+    count: int,
+    parts: tuple[slice, ...],
+) -> list[float]:
     """-ln of probabilities, each part of which sums to 1."""
     if len(words) != count:
         raise wrong(source, number, f"{len(words)} numbers, where {count} are needed")
@@ -149,7 +158,7 @@ def _distributions(source, number: int, words, count: int, parts) -> list[float]
     return values
 
 
-def _number(source, number: int, word: str) -> float:
+def _number(source: Path | str, number: int, word: str) -> float:
     if word == "*":
         return np.inf
     if not NUMBER.fullmatch(word) or not 0 <= float(word) < np.inf:

@@ -6,7 +6,7 @@ of a protein's residues are letters that stand for no nucleotide (E, F, I, L, P,
 only a quarter are A, C, G, T or N: chance makes no DNA of a protein of 20 residues.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -18,7 +18,7 @@ BASES = ("A", "C", "G", "TU")
 BLOCK = 2**16  # letters looked at before the next are
 
 
-def look_nucleic(texts) -> bool:
+def look_nucleic(texts: Iterable[np.ndarray]) -> bool:
     """Whether letters look like nucleotides.
 
     Parameters
@@ -46,7 +46,7 @@ def look_nucleic(texts) -> bool:
     return total >= LEAST_LETTERS and plain >= LEAST_BASES * total and present >= 3
 
 
-def has_uracil(texts) -> bool:
+def has_uracil(texts: Sequence[np.ndarray]) -> bool:
     """Whether there is a U and no T: RNA."""
     uracil = [np.isin(text, _codes("U")).any() for text in texts]
     return any(uracil) and not any(np.isin(text, _codes("T")).any() for text in texts)

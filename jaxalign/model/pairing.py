@@ -4,10 +4,15 @@
 target it is paired with (from 0, rising), -1 for none.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxalign.model import operations
+
+if TYPE_CHECKING:
+    from jaxalign.model.alignment import Alignment
 
 
 def most_accurate(posterior: ArrayLike, threshold: float = 0.0) -> np.ndarray:
@@ -37,7 +42,7 @@ def most_accurate(posterior: ArrayLike, threshold: float = 0.0) -> np.ndarray:
     return _trace(best, gain)
 
 
-def _trace(best, gain) -> np.ndarray:
+def _trace(best: np.ndarray, gain: np.ndarray) -> np.ndarray:
     i, j = gain.shape
     partners = np.full(i, -1, np.int32)
     while i and j:
@@ -51,7 +56,7 @@ def _trace(best, gain) -> np.ndarray:
     return partners
 
 
-def partners_of(alignment) -> np.ndarray:
+def partners_of(alignment: "Alignment") -> np.ndarray:
     """Partners of an ``Alignment``, int32 (m,)."""
     steps = operations.expand(alignment.operations)
     i = alignment.query_start + np.cumsum(steps != operations.D) - 1
@@ -61,7 +66,7 @@ def partners_of(alignment) -> np.ndarray:
     return partners
 
 
-def written(partners, m: int, n: int, mode: str, free: frozenset):
+def written(partners: np.ndarray, m: int, n: int, mode: str, free: frozenset):
     """Partners -> (spans, operations): what hangs over freely is outside the spans.
 
     Between two pairs the query's residues come first. Where both sequences hang over
@@ -90,7 +95,9 @@ def written(partners, m: int, n: int, mode: str, free: frozenset):
     return tuple(int(x) for x in spans), _packed(steps + tail)
 
 
-def between(partners, spans, query_first: bool) -> np.ndarray:
+def between(
+    partners: np.ndarray, spans: tuple[int, int, int, int], query_first: bool
+) -> np.ndarray:
     """Operations, uint32, of the alignment with these partners and spans.
 
     ``query_first`` says which of two gaps between two pairs comes first.
@@ -107,7 +114,7 @@ def between(partners, spans, query_first: bool) -> np.ndarray:
     return _packed(steps[:-1])
 
 
-def _outside(k, l, mode, free, end):
+def _outside(k: int, l: int, mode: str, free: frozenset[str], end: str):
     """How many of k and l overhanging residues are outside the alignment."""
     if mode == "local":
         return k, l
@@ -117,6 +124,6 @@ def _outside(k, l, mode, free, end):
     return (k if query else 0), (l if target else 0)
 
 
-def _packed(runs) -> np.ndarray:
+def _packed(runs: list[tuple[int, int]]) -> np.ndarray:
     steps = np.repeat(*np.array(runs, np.int64).T).astype(np.uint8)
     return operations.run_lengths(steps, np.array([len(steps)]))[0]

@@ -1,10 +1,16 @@
 """From the columns of an alignment, or the numbers of an HMM, to log-odds."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model import matrix
 from jaxalign.model.alphabet import PROTEIN
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 RESIDUES = PROTEIN[:20]  # ARNDCQEGHILKMFPSTWYV
 GAP, OTHER = -1, -2  # codes beside those of the residues; B, Z, X are no evidence
@@ -27,7 +33,7 @@ def codes_of(rows: list[str]) -> np.ndarray:
     return table[np.array([list(row.encode("ascii")) for row in rows])]
 
 
-def row_weights(letters: np.ndarray, weights) -> np.ndarray:
+def row_weights(letters: np.ndarray, weights: "ArrayLike") -> np.ndarray:
     """Weights of the rows, with sum 1.
 
     Henikoff and Henikoff (1994): a column with k kinds of letters gives 1 / (k n) to
@@ -54,7 +60,9 @@ def row_weights(letters: np.ndarray, weights) -> np.ndarray:
     return total / total.sum()
 
 
-def positions(letters: np.ndarray, weights: np.ndarray, max_gaps) -> np.ndarray:
+def positions(
+    letters: np.ndarray, weights: np.ndarray, max_gaps: float | None
+) -> np.ndarray:
     """The columns with letters, and with no more gaps than ``max_gaps``."""
     keep = (letters >= 0).any(0)
     if max_gaps is not None:
@@ -64,7 +72,9 @@ def positions(letters: np.ndarray, weights: np.ndarray, max_gaps) -> np.ndarray:
     return letters[:, keep]
 
 
-def log_odds(letters, weights, pseudocounts: float) -> np.ndarray:
+def log_odds(
+    letters: np.ndarray, weights: np.ndarray, pseudocounts: float
+) -> np.ndarray:
     """ln(Q / P) of the residues, (m, 20), Q as in PSI-BLAST:
 
     Q_a = (alpha f_a + beta g_a) / (alpha + beta),  g_a = sum over b of f_b q_ab / P_b

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,7 +54,7 @@ def _columns(letters: str) -> str:
     return "".join(x for x in letters if not x.islower() and x != ".")
 
 
-def _check(rows: list[AlignedRow], error) -> None:
+def _check(rows: list[AlignedRow], error: Callable[[int, str], Exception]) -> None:
     """Refuse rows that are none of one alignment; ``error`` takes a line and why."""
     if not rows:
         raise error(1, "there are no rows")

@@ -1,6 +1,7 @@
 """Scoring: matrix and gap costs, the one place where conventions convert."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -88,7 +89,13 @@ class Scoring:
         check(self)
 
     @classmethod
-    def blast(cls, gap_open=11, gap_extend=1, matrix="BLOSUM62", **others):
+    def blast(
+        cls,
+        gap_open: float = 11,
+        gap_extend: float = 1,
+        matrix: Any = "BLOSUM62",
+        **others: Any,
+    ):
         """BLAST's convention: a gap of k costs ``gap_open + k * gap_extend``."""
         return cls(matrix, gap_open + gap_extend, gap_extend, **others)
 
@@ -100,7 +107,7 @@ class Scoring:
     @cached_property
     def _named(self):
         """(name, letters, float matrix)."""
-        if self.match is not None:
+        if self.match is not None and self.mismatch is not None:
             return match_matrix(self.match, self.mismatch, self.alphabet_name)
         if isinstance(self.matrix, str):
             return (self.matrix, *matrix.load(self.matrix))
@@ -183,7 +190,7 @@ class Scoring:
         costs = self.open, self.extend, self.scale
         return name, self.alphabet, self.scores.tobytes(), costs
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scoring):
             return NotImplemented
         return self._value == other._value
@@ -318,7 +325,7 @@ def resolve_ends(mode: str, free_ends: Any = None) -> frozenset[FreeEnd]:
     return ends
 
 
-def is_symmetric(scoring: Scoring, free_ends) -> bool:
+def is_symmetric(scoring: Scoring, free_ends: Iterable[str]) -> bool:
     """Whether swapping query and target changes no score."""
     other = {"query": "target", "target": "query"}
     ends = (end.split("_") for end in free_ends)

@@ -1,5 +1,7 @@
 """The parts of a scoring: its matrix as values of its own, and what is refused."""
 
+from typing import Any
+
 import numpy as np
 
 from jaxalign.errors import UsageError
@@ -9,7 +11,7 @@ from jaxalign.model.numbers import is_number
 COST_LIMIT = 2**15  # of a gap's residue
 
 
-def own_matrix(matrix):
+def own_matrix(matrix: Any):
     """A name as it is; (letters, array) with an array that nobody else can change."""
     if isinstance(matrix, str) or is_profile(matrix) or not _is_pair(matrix):
         return matrix
@@ -23,16 +25,16 @@ def own_matrix(matrix):
     return letters, scores
 
 
-def is_profile(matrix) -> bool:
+def is_profile(matrix: Any) -> bool:
     """Whether it is a ``model.profile.Profile``, whose file imports this one's."""
     return hasattr(matrix, "consensus")
 
 
-def _is_pair(matrix) -> bool:
+def _is_pair(matrix: Any) -> bool:
     return isinstance(matrix, (tuple, list)) and len(matrix) == 2
 
 
-def match_matrix(match, mismatch, alphabet_name):
+def match_matrix(match: float, mismatch: float, alphabet_name: str | None):
     alphabet = named_alphabet(alphabet_name or "dna")
     same = np.eye(alphabet.size, dtype=bool)
     if alphabet.wildcard is not None:
@@ -41,7 +43,7 @@ def match_matrix(match, mismatch, alphabet_name):
     return f"match {match:g} / mismatch {mismatch:g}", alphabet.letters, scores
 
 
-def check(scoring) -> None:
+def check(scoring: Any) -> None:
     """Refuse what is no scoring; ``Scoring`` says what that is.
 
     Raises

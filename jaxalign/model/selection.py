@@ -102,13 +102,19 @@ class SequenceViews:
         return self.codes[start : start + self.lengths[index]]
 
 
-def views(sequences: Sequences, indices) -> SequenceViews:
+# Sequences as codes in one flat array.
+CodedSequences = Sequences | SequenceViews
+
+
+def views(sequences: Sequences, indices: np.ndarray) -> SequenceViews:
     """The sequences at ``indices``, in that order."""
     starts, lengths = sequences.starts[indices], sequences.lengths[indices]
     return SequenceViews(sequences.codes, starts, lengths)
 
 
-def stacked(sequences, index, beyond: int = 0) -> np.ndarray:
+def stacked(
+    sequences: CodedSequences, index: np.ndarray, beyond: int = 0
+) -> np.ndarray:
     """uint8 (P, longest) codes of some sequences; what lies beyond the end is 0, or
     another letter."""
     begin, length = sequences.starts[index], sequences.lengths[index]

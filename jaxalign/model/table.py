@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import get_args, overload
+from typing import TYPE_CHECKING, get_args, overload
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.selection import gather_runs, row_numbers
 from jaxalign.model.strands import MINUS, other_strand
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 OUTPUTS: tuple[str, ...] = get_args(Output)
 BLOCK = 2**16  # rows made into Python objects at a time, by an iteration
@@ -58,7 +62,7 @@ class Table:
     def __getitem__(self, key: int) -> dict: ...
     @overload
     def __getitem__(self, key: slice | list | np.ndarray) -> "Table": ...
-    def __getitem__(self, key):
+    def __getitem__(self, key: str | int | slice | list | np.ndarray):
         """A column by name, a row by number, a table by a slice or as ``filter``."""
         if isinstance(key, str):
             return self.columns[key]
@@ -107,7 +111,7 @@ class Table:
             raise UsageError("no identities in a table of scores: use output='stats'")
         return ratio(counts, denominator(kind, self.columns, *self.lengths()))
 
-    def filter(self, which) -> "Table":
+    def filter(self, which: "ArrayLike") -> "Table":
         """Some of the rows, with their paths.
 
         Parameters
@@ -184,7 +188,7 @@ class Table:
     def cigar(self, index: None = None, eqx: bool = False) -> list[str]: ...
     @overload
     def cigar(self, index: int, eqx: bool = False) -> str: ...
-    def cigar(self, index=None, eqx=False):
+    def cigar(self, index: int | None = None, eqx: bool = False):
         """CIGAR of one row, or without an ``index`` of all, as a list."""
         if index is None:
             self._needs_paths()
