@@ -29,13 +29,15 @@ STEP_CODES = np.zeros(256, np.uint8)  # letters of ``edit_integers.path`` -> ope
 STEP_CODES[list(b"=XID")] = operations.EQUAL, operations.DIFFER, 1, 2
 
 
-def seconds(m, n) -> np.ndarray:
+def seconds(m: np.ndarray, n: np.ndarray) -> np.ndarray:
     """Of pairs of these lengths by integers."""
     rows = np.minimum(m, n)
     return rows * (ROW_SECONDS + LETTER_SECONDS * np.maximum(m, n))
 
 
-def distances(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
+def distances(
+    sequences: LetterCodes, i: np.ndarray, j: np.ndarray, threads: int
+) -> np.ndarray:
     """Distances int32 (P,) of sequences ``i`` to sequences ``j``."""
     m, n = sequences.lengths[i], sequences.lengths[j]
     if seconds(m, n).sum() <= MAX_SECONDS:
@@ -51,7 +53,9 @@ def distances(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
     return edits
 
 
-def _for_a_gpu(sequences: LetterCodes, m, n, threads: int) -> np.ndarray:
+def _for_a_gpu(
+    sequences: LetterCodes, m: np.ndarray, n: np.ndarray, threads: int
+) -> np.ndarray:
     """Which pairs of these lengths are better computed by a GPU: none, if it would take
     longer to start than so many threads to be done."""
     fits = np.maximum(m, n) <= GPU_LETTERS
@@ -68,14 +72,18 @@ def _launches(sequences: LetterCodes):
     return launches_of(sequences)
 
 
-def _shorter_first(sequences: LetterCodes, i, j) -> tuple[np.ndarray, np.ndarray]:
+def _shorter_first(
+    sequences: LetterCodes, i: np.ndarray, j: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Pairs whose second sequence is the longer one. Bits lie along it: whole words are
     filled better."""
     shorter = sequences.lengths[i] <= sequences.lengths[j]
     return np.where(shorter, i, j), np.where(shorter, j, i)
 
 
-def _by_lanes(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
+def _by_lanes(
+    sequences: LetterCodes, i: np.ndarray, j: np.ndarray, threads: int
+) -> np.ndarray:
     """Distances of some pairs, at least one, on the CPU."""
     results = np.zeros(len(i), np.int32)
     if (i == i[0]).all() and sequences.size <= MAX_CODES:
@@ -87,7 +95,7 @@ def _by_lanes(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
     letters = edit_pairs.pair_letters(sequences)
     lengths = sequences.lengths
 
-    def run(pairs):
+    def run(pairs: tuple[np.ndarray, int, int]):
         some, *size = pairs
         if _fewer_seconds(lengths, i[some], j[some], *size):
             results[some] = _by_integers(sequences, i[some], j[some])
@@ -98,7 +106,9 @@ def _by_lanes(sequences: LetterCodes, i, j, threads: int) -> np.ndarray:
     return results
 
 
-def _fewer_seconds(lengths, i, j, columns: int, lanes: int) -> bool:
+def _fewer_seconds(
+    lengths: np.ndarray, i: np.ndarray, j: np.ndarray, columns: int, lanes: int
+) -> bool:
     """Whether a run of pairs takes less time by integers."""
     m, n = lengths[i], lengths[j]
     tiles = -(-len(i) // lanes)
@@ -106,7 +116,9 @@ def _fewer_seconds(lengths, i, j, columns: int, lanes: int) -> bool:
     return seconds(m, n).sum() <= cells / LANE_CELLS
 
 
-def paths(sequences: LetterCodes, i, j, budget: int) -> tuple[np.ndarray, list]:
+def paths(
+    sequences: LetterCodes, i: np.ndarray, j: np.ndarray, budget: int
+) -> tuple[np.ndarray, list]:
     """Distances int32 (P,), and the operations of an alignment of each pair.
 
     Raises
@@ -125,18 +137,20 @@ def paths(sequences: LetterCodes, i, j, budget: int) -> tuple[np.ndarray, list]:
     return edits, steps
 
 
-def _texts(sequences: LetterCodes, i, j) -> dict[int, list]:
+def _texts(sequences: LetterCodes, i: np.ndarray, j: np.ndarray) -> dict[int, list]:
     return {k: sequences[k].tolist() for k in {*i.tolist(), *j.tolist()}}
 
 
-def _by_integers(sequences: LetterCodes, i, j) -> np.ndarray:
+def _by_integers(sequences: LetterCodes, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     texts = _texts(sequences, i, j)
     pairs = zip(i.tolist(), j.tolist(), strict=True)
     edits = (edit_integers.distance(texts[a], texts[b]) for a, b in pairs)
     return np.fromiter(edits, np.int32, len(i))
 
 
-def _one_query(sequences: LetterCodes, query: int, j, results, threads: int) -> None:
+def _one_query(
+    sequences: LetterCodes, query: int, j: np.ndarray, results: np.ndarray, threads: int
+) -> None:
     """Distances of one sequence to others."""
     from jaxalign.bits.match_words import query_letters
     from jaxalign.edits.cpu import edit_windows
@@ -145,7 +159,7 @@ def _one_query(sequences: LetterCodes, query: int, j, results, threads: int) -> 
     order = by_length(sequences.lengths[j])
     longest = int(sequences.lengths[query])
 
-    def block(some):
+    def block(some: np.ndarray):
         words = edit_windows.target_words(sequences, j[some], longest)
         (edits,) = edit_windows.edits_block(letters, slice(0, 1), words)
         results[some] = edits[0, : len(some)]
@@ -153,7 +167,9 @@ def _one_query(sequences: LetterCodes, query: int, j, results, threads: int) -> 
     in_threads(block, blocks_of(sequences.lengths[j], order, longest), threads)
 
 
-def blocks_of(lengths, order, other: int) -> Iterator[np.ndarray]:
+def blocks_of(
+    lengths: np.ndarray, order: np.ndarray, other: int
+) -> Iterator[np.ndarray]:
     """Runs of an order of falling lengths, as many as are lanes."""
     from jaxalign.edits.cpu import edit_windows
 

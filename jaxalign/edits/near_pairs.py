@@ -4,11 +4,11 @@ Sequences lie in the order of falling lengths. A pair whose lengths differ by mo
 the cut is above it, so each sequence meets those that follow, up to a place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from jaxalign.model.selection import ranks
 from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import in_threads
+
+if TYPE_CHECKING:
+    from jaxalign.edits.gpu.edit_launches import EditLaunches
+
 
 GROUP = 4096  # queries whose letters lie side by side
 LINK_BYTES = 12  # two numbers of sequences, a distance
@@ -77,12 +81,14 @@ def _launches(sequences: LetterCodes, cells: float):
     return launches_of(sequences)
 
 
-def _look_by_launches(launches, queries: "_Falling", begin: int, cut: int, links):
+def _look_by_launches(
+    launches: "EditLaunches", queries: "_Falling", begin: int, cut: int, links: "_Links"
+):
     """Add the near pairs of the targets from a place on, by launches on a GPU."""
     order, end = queries.order, len(queries.order)
     lengths = queries.sequences.lengths[order]
 
-    def groups(first, last):
+    def groups(first: int, last: int):
         """Places of the queries of each launch."""
         while first < last:
             count = launches.query_count(int(lengths[first]))
@@ -93,7 +99,12 @@ def _look_by_launches(launches, queries: "_Falling", begin: int, cut: int, links
         targets = order[place : place + launches.targets]
         blocks = launches.blocks(targets)
 
-        def look(some, place=place, targets=targets, blocks=blocks):
+        def look(
+            some: np.ndarray,
+            place: int = place,
+            targets: np.ndarray = targets,
+            blocks: tuple[Any, np.ndarray] = blocks,
+        ):
             first = int(np.searchsorted(queries.last, some[0], side="right")) - place
             last = np.minimum(some - place, len(targets))
             near = launches.near(order[some], blocks, max(first, 0), last, cut)
@@ -104,7 +115,7 @@ def _look_by_launches(launches, queries: "_Falling", begin: int, cut: int, links
         in_threads(look, groups(place, last), LAUNCHES_AT_ONCE)
 
 
-def _places(blocks) -> Iterator[tuple[int, np.ndarray]]:
+def _places(blocks: Iterable[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
     """Blocks with the place of their first target."""
     at = 0
     for block in blocks:
@@ -159,7 +170,9 @@ class _Links:
         return [np.concatenate(x) for x in zip(none, *self.pairs, strict=True)]
 
 
-def _look_at_block(queries: _Falling, cut: int, links: _Links, block) -> None:
+def _look_at_block(
+    queries: _Falling, cut: int, links: _Links, block: tuple[int, np.ndarray]
+) -> None:
     """Add the near pairs of a block of targets with the places after theirs."""
     from jaxalign.edits.cpu import edit_windows
 
@@ -181,20 +194,22 @@ def _look_at_block(queries: _Falling, cut: int, links: _Links, block) -> None:
             first += len(edits)
 
 
-def _listed(order, pairs) -> tuple[np.ndarray, np.ndarray]:
+def _listed(order: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Every pair of places (k, k + 1 … k + pairs[k]) as sequences."""
     first = np.repeat(np.arange(len(order)), pairs)
     return order[first], order[first + 1 + ranks(pairs)]
 
 
-def _near(sequences, i, j, cut: int, threads: int) -> NearPairs:
+def _near(
+    sequences: LetterCodes, i: np.ndarray, j: np.ndarray, cut: int, threads: int
+) -> NearPairs:
     """Those of some pairs that are within the cut."""
     edit_counts = distances(sequences, i, j, threads)
     near = edit_counts <= cut
     return _sorted(i[near], j[near], edit_counts[near])
 
 
-def _sorted(i, j, distance) -> NearPairs:
+def _sorted(i: np.ndarray, j: np.ndarray, distance: np.ndarray) -> NearPairs:
     i, j = np.minimum(i, j), np.maximum(i, j)
     order = np.lexsort((j, i))
     return NearPairs(*(x[order].astype(np.int32) for x in (i, j, distance)))

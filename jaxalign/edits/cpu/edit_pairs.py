@@ -40,7 +40,7 @@ class PairLetters(NamedTuple):
     lengths: np.ndarray
     planes: int  # bits of a letter, the padding letter has all of them
 
-    def before(self, which, width: int) -> np.ndarray:
+    def before(self, which: np.ndarray, width: int) -> np.ndarray:
         """The ``width`` letters before the end of some sequences, in rows."""
         codes = self.codes
         shape = len(codes) - width + 1, width
@@ -56,7 +56,7 @@ def pair_letters(sequences: LetterCodes) -> PairLetters:
     return PairLetters(codes, ends, lengths, sequences.size.bit_length())
 
 
-def _classes(columns) -> np.ndarray:
+def _classes(columns: np.ndarray) -> np.ndarray:
     """How many ``LEAST_COLUMNS`` the words of targets have, by their columns. Up to
     eight words are told apart, then up to one in eight."""
     words = -(-columns // lcs_words.WORD_BITS)
@@ -73,7 +73,9 @@ def lanes_of(columns: int, pairs: int) -> int:
     return min(lanes, bucket(pairs, 2, FEW_LANES))
 
 
-def runs(lengths, i, j) -> Iterator[tuple[np.ndarray, int, int]]:
+def runs(
+    lengths: np.ndarray, i: np.ndarray, j: np.ndarray
+) -> Iterator[tuple[np.ndarray, int, int]]:
     """Places of pairs of like sizes, columns of their words, and lanes."""
     m, n = lengths[i], lengths[j]
     few = int(n.max(initial=0)) < len(n)
@@ -94,7 +96,9 @@ def runs(lengths, i, j) -> Iterator[tuple[np.ndarray, int, int]]:
         at += count
 
 
-def edits_zipped(letters: PairLetters, i, j, columns: int, lanes: int) -> np.ndarray:
+def edits_zipped(
+    letters: PairLetters, i: np.ndarray, j: np.ndarray, columns: int, lanes: int
+) -> np.ndarray:
     """Distances of the pairs of a run, query ``i[k]`` to target ``j[k]``."""
     m, n = letters.lengths[i], letters.lengths[j]
     longest, dtype = int(m.max(initial=0)), letters.codes.dtype

@@ -47,7 +47,7 @@ def lanes_of(longest: int, other: int) -> int:
     return next((lanes for most, lanes in MANY_LANES if words <= most), FEW_LANES)
 
 
-def block_size(lengths, at: int, other: int) -> int:
+def block_size(lengths: np.ndarray, at: int, other: int) -> int:
     """How many of some targets, longest first, are a block from place ``at`` on."""
     lanes = lanes_of(int(lengths[at]), other)
     last = lengths[min(at + lanes, len(lengths)) - 1]
@@ -55,7 +55,9 @@ def block_size(lengths, at: int, other: int) -> int:
     return lanes if alike else min(lanes, FEW_LANES)
 
 
-def _codes(targets: LetterCodes, which, lanes: int, word: np.dtype, padding: int):
+def _codes(
+    targets: LetterCodes, which: np.ndarray, lanes: int, word: np.dtype, padding: int
+):
     """(codes (lanes, columns) that end where the last word does, groups, words)."""
     longest = int(targets.lengths[which].max(initial=0))
     width = word.itemsize * 8
@@ -65,7 +67,7 @@ def _codes(targets: LetterCodes, which, lanes: int, word: np.dtype, padding: int
     return codes, groups, words
 
 
-def _fill_ends(rows, sequences: LetterCodes, which) -> None:
+def _fill_ends(rows: np.ndarray, sequences: LetterCodes, which: np.ndarray) -> None:
     """Write some sequences into rows, each up to the end of its row."""
     flat, width = sequences.codes, rows.shape[1]
     first, length = sequences.starts[which], sequences.lengths[which]
@@ -80,7 +82,7 @@ def _fill_ends(rows, sequences: LetterCodes, which) -> None:
         row[width - count :] = flat[at : at + count]
 
 
-def _packed(columns, word: np.dtype, room: int, groups: int, words: int):
+def _packed(columns: np.ndarray, word: np.dtype, room: int, groups: int, words: int):
     """Flags (lanes, columns) -> words (room, words, lanes), empty beyond ``groups``."""
     packed = np.packbits(columns, axis=1, bitorder="little")
     by_word = packed.view(word.newbyteorder("<")).T.reshape(groups, words, -1)
@@ -89,7 +91,7 @@ def _packed(columns, word: np.dtype, room: int, groups: int, words: int):
     return np.pad(by_word, ((0, room - groups), (0, 0), (0, 0)))
 
 
-def rows_of(groups: int, length) -> int:
+def rows_of(groups: int, length: np.ndarray) -> int:
     """Room for edges from one group to the next."""
     return bucket(int(length.max(initial=0))) if groups > 1 else 0
 
@@ -101,7 +103,7 @@ class TargetWords(NamedTuple):
     groups: np.int32
 
 
-def target_words(targets: LetterCodes, which, other: int) -> TargetWords:
+def target_words(targets: LetterCodes, which: np.ndarray, other: int) -> TargetWords:
     """For each letter the columns of each target that hold it.
 
     other : no query has more letters

@@ -21,7 +21,9 @@ may come before a query, where it changes nothing. Words are uint64, or shorter 
 all targets are.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,12 +32,12 @@ from jax import lax
 from jaxalign.one_function import CPU_OPTIONS, one_function
 
 
-def _highest(word):
+def _highest(word: jax.Array):
     bits = word.dtype.itemsize * 8
     return lax.shift_right_logical(word, word.dtype.type(bits - 1))
 
 
-def _written(room, i, value):
+def _written(room: jax.Array, i: jax.Array, value: jax.Array):
     """(room, value), computed once: XLA:CPU has a loop for each array of the next row,
     and would compute what several of them read in each, but not what it reads back
     from a row of an array.
@@ -48,7 +50,13 @@ def _written(room, i, value):
     return room, lax.dynamic_index_in_dim(room, again, 0, False)
 
 
-def _next_word(word, room, i, match, edge):
+def _next_word(
+    word: tuple[jax.Array, jax.Array],
+    room: jax.Array,
+    i: jax.Array,
+    match: jax.Array,
+    edge: tuple[jax.Array, jax.Array | None],
+):
     """((P, N) of the next row, (p, n) of the word after, the room of D).
 
     edge : (p, n) of this word, n None where it is 0
@@ -64,18 +72,24 @@ def _next_word(word, room, i, match, edge):
     return (down | ~(d | up), d & up), ends, room
 
 
-def _joined(edge):
+def _joined(edge: tuple[jax.Array, jax.Array]):
     """p and n in two bits of a word."""
     rise, fall = edge
     return rise | lax.shift_left(fall, fall.dtype.type(1))
 
 
-def _parted(both):
+def _parted(both: jax.Array):
     one = both.dtype.type(1)
     return both & one, lax.shift_right_logical(both, one)
 
 
-def _sweep(match, letters, begin, first, before=None):
+def _sweep(
+    match: Callable[[jax.Array, int], jax.Array],
+    letters: jax.Array,
+    begin: list[jax.Array],
+    first: Callable[[jax.Array], tuple[jax.Array, Any]],
+    before: jax.Array | None = None,
+):
     """Rises less falls after the last of some words, and all edges there.
 
     match : function (letter, word) -> match words (lanes,)
@@ -85,7 +99,7 @@ def _sweep(match, letters, begin, first, before=None):
     """
     zero = lax.full_like(begin[0], 0)
 
-    def step(i, state):
+    def step(i: jax.Array, state: tuple):
         words, rooms, total, after = state
         words, rooms = list(words), list(rooms)
         edge = first(i)
@@ -105,7 +119,14 @@ def _sweep(match, letters, begin, first, before=None):
     return total, after
 
 
-def distances_of(match, letters, begin, first, groups, before):
+def distances_of(
+    match: Callable[[jax.Array, jax.Array, int], jax.Array],
+    letters: jax.Array,
+    begin: Callable[[jax.Array], list[jax.Array]],
+    first: Callable[[jax.Array], tuple[jax.Array, Any]],
+    groups: tuple[jax.Array, jax.Array],
+    before: jax.Array | None,
+):
     """Distances (lanes,) of one query, or of a query a lane.
 
     match : function (group, letter, word) -> match words (lanes,)
@@ -119,7 +140,7 @@ def distances_of(match, letters, begin, first, groups, before):
         total, _ = _sweep(lambda i, w: match(start, i, w), letters, words, first)
         return total + _letters_of(words)
 
-    def group(k, state):
+    def group(k: jax.Array, state: tuple[jax.Array, jax.Array, jax.Array]):
         many, _, edges = state
         words = begin(k)
         total, edges = _sweep(lambda i, w: match(k, i, w), letters, words, first, edges)
@@ -130,7 +151,7 @@ def distances_of(match, letters, begin, first, groups, before):
     return many + total
 
 
-def _letters_of(words):
+def _letters_of(words: list[jax.Array]):
     """How many letters of each target some words have, from their first P."""
     total = lax.full_like(words[0], 0)
     for p in words:
@@ -138,7 +159,7 @@ def _letters_of(words):
     return total
 
 
-def word_at(match, group, letter, word):
+def word_at(match: jax.Array, group: jax.Array, letter: jax.Array, word: int):
     """Match words (lanes,) of a letter."""
     lanes = match.shape[-1]
     at = group, letter.astype(jnp.int32), jnp.int32(word), jnp.int32(0)
@@ -146,7 +167,16 @@ def word_at(match, group, letter, word):
 
 
 @partial(jax.jit, static_argnames=("rows",), compiler_options=CPU_OPTIONS)
-def edits_of_queries(match, groups, letters, start, length, count, *, rows: int = 0):
+def edits_of_queries(
+    match: jax.Array,
+    groups: jax.Array,
+    letters: jax.Array,
+    start: jax.Array,
+    length: jax.Array,
+    count: jax.Array,
+    *,
+    rows: int = 0,
+):
     """Distances of some queries to each of some targets in lanes.
 
     Parameters
@@ -164,16 +194,23 @@ def edits_of_queries(match, groups, letters, start, length, count, *, rows: int 
     _, _, words, lanes = match.shape
     one_bit = match.dtype.type(1)
 
-    def all_queries(match, groups, letters, start, length, count):
+    def all_queries(
+        match: jax.Array,
+        groups: jax.Array,
+        letters: jax.Array,
+        start: jax.Array,
+        length: jax.Array,
+        count: jax.Array,
+    ):
         padding = jnp.int32(match.shape[1] - 1)
 
-        def begin(group):
+        def begin(group: jax.Array):
             return [~word_at(match, group, padding, w) for w in range(words)]
 
-        def one(q, results):
+        def one(q: jax.Array, results: jax.Array):
             first = lax.dynamic_index_in_dim(start, q, 0, False)
 
-            def match_of(group, i, word):
+            def match_of(group: jax.Array, i: jax.Array, word: int):
                 code = lax.dynamic_index_in_dim(letters, first + i, 0, False)
                 return word_at(match, group, code, word)
 

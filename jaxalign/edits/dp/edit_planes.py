@@ -32,7 +32,9 @@ class LetterWords(NamedTuple):
         return self.dtype.type(sum(value << self.bits * k for k in range(self.count)))
 
 
-def _ends_in_lanes(rows, lengths, form: LetterWords, padding: int):
+def _ends_in_lanes(
+    rows: jax.Array, lengths: jax.Array, form: LetterWords, padding: int
+):
     """Rows (lanes, words) whose last letters are sequences, as words (words, lanes)
     with padding letters before each sequence."""
     words = rows.T
@@ -46,7 +48,7 @@ def _ends_in_lanes(rows, lengths, form: LetterWords, padding: int):
     return (words & ~mask) | (form.every(padding) & mask)
 
 
-def _plane(words, k: int, form: LetterWords):
+def _plane(words: jax.Array, k: int, form: LetterWords):
     """Bit k of all letters: words (words, lanes) -> (words / bits, lanes)."""
     dtype, width = form.dtype, form.bits * form.count
     few = lax.shift_right_logical(words, dtype.type(k)) & form.every(1)
@@ -69,7 +71,8 @@ def _plane(words, k: int, form: LetterWords):
     compiler_options=CPU_OPTIONS,
 )
 def edits_of_pairs(
-    targets, target_length, queries, query_length, tiles, group,
+    targets: jax.Array, target_length: jax.Array, queries: jax.Array,
+    query_length: jax.Array, tiles: jax.Array, group: jax.Array,
     *, words: int, lanes: int, planes: int, bits: int, rows: int = 0,
 ):  # fmt: skip
     """Distances of pairs in lanes, each query with its own target.
@@ -98,8 +101,16 @@ def edits_of_pairs(
     groups = targets.shape[1] // (words * bits)
     dtype, highest = form.dtype, jnp.int32(form.count.bit_length() - 1)
 
-    def tile(at, results, targets, target_length, queries, query_length, group):
-        def some(x):
+    def tile(
+        at: jax.Array,
+        results: jax.Array,
+        targets: jax.Array,
+        target_length: jax.Array,
+        queries: jax.Array,
+        query_length: jax.Array,
+        group: jax.Array,
+    ):
+        def some(x: jax.Array):
             return lax.dynamic_slice_in_dim(x, at * jnp.int32(lanes), lanes, 0)
 
         columns = _ends_in_lanes(some(targets), some(target_length), form, padding)
@@ -111,7 +122,7 @@ def edits_of_pairs(
         letters = _ends_in_lanes(some(queries), lengths, form, padding)
         longest = lax.reduce(lengths, jnp.int32(0), lax.max, (0,))
 
-        def codes(i):
+        def codes(i: jax.Array):
             """The letter in the lowest bits, others above it."""
             place = jnp.int32(places) - longest + i
             word = lax.shift_right_logical(place, highest)
@@ -121,7 +132,7 @@ def edits_of_pairs(
                 word, lax.broadcast_in_dim(shift.astype(dtype), (lanes,), ())
             )
 
-        def match_of(group, codes, word):
+        def match_of(group: jax.Array, codes: jax.Array, word: int):
             differ = lax.full((lanes,), dtype.type(0))
             for k, plane in enumerate(bit_planes):
                 bit = lax.shift_right_logical(codes, dtype.type(k)) & dtype.type(1)
@@ -129,10 +140,10 @@ def edits_of_pairs(
                 differ = differ | (plane ^ (dtype.type(0) - bit))
             return ~differ
 
-        def real(codes):
+        def real(codes: jax.Array):
             return ((codes & dtype.type(padding)) != dtype.type(padding)).astype(dtype)
 
-        def begin(group):
+        def begin(group: jax.Array):
             every = lax.full((lanes,), dtype.type(padding))
             return [~match_of(group, every, w) for w in range(words)]
 
@@ -140,7 +151,7 @@ def edits_of_pairs(
         if rows:
             before = lax.full((rows, lanes), dtype.type(0))
 
-            def edge(i, before):
+            def edge(i: jax.Array, before: jax.Array):
                 return lax.dynamic_update_index_in_dim(before, real(codes(i)), i, 0)
 
             before = lax.fori_loop(jnp.int32(0), longest, edge, before)
@@ -154,7 +165,7 @@ def edits_of_pairs(
         )
         return lax.dynamic_update_slice_in_dim(results, edits, at * jnp.int32(lanes), 0)
 
-    def all_tiles(tiles, *given):
+    def all_tiles(tiles: jax.Array, *given: jax.Array):
         results = lax.full(given[0].shape[:1], dtype.type(0))
         return lax.fori_loop(
             jnp.int32(0), tiles, lambda at, results: tile(at, results, *given), results

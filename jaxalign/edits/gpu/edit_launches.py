@@ -46,7 +46,7 @@ class EditLaunches:
         """On the device."""
         return jnp.asarray(np.append(self.sequences.codes, np.uint8(0)))
 
-    def blocks(self, targets):
+    def blocks(self, targets: np.ndarray):
         """The letters of some targets, of one launch at most, longest first, and their
         lengths."""
         *where, room = few_pairs.columns_of(self.sequences, targets, self.targets)
@@ -55,7 +55,9 @@ class EditLaunches:
         some = layout(self.codes, *where, padding=size, room=room, front=True)
         return some, where[1]
 
-    def distances(self, queries, blocks, met):
+    def distances(
+        self, queries: np.ndarray, blocks: tuple[jax.Array, np.ndarray], met: slice
+    ):
         """Distances of one launch: int32 (``self.queries``, ``self.targets``), on the
         device; rows beyond the queries, and targets that none meets, may hold anything.
 
@@ -66,8 +68,8 @@ class EditLaunches:
         first, length = few_pairs.places(self.sequences, queries, self.queries)
         words, slots = kernels_pallas.edit_stack(int(length.max(initial=0)))
         static: Any = {"words": words, "padding": self.sequences.size}
-        met = met.start // few_pairs.THREADS, -(-met.stop // few_pairs.THREADS)
-        layout = np.array([slots, len(queries), *met], np.int32)
+        blocks_met = met.start // few_pairs.THREADS, -(-met.stop // few_pairs.THREADS)
+        layout = np.array([slots, len(queries), *blocks_met], np.int32)
         table = stored(kernels_pallas.edit_table, TABLE)
         where = self.codes, first, length, layout[0]
         table = table(*where, stacks=self.stacks, **static)
@@ -75,7 +77,14 @@ class EditLaunches:
         edits = stored(kernels_pallas.edit_distances, EDITS)
         return edits(table, layout, *blocks, **static)
 
-    def near(self, queries, blocks, first: int, last, cut: int) -> few_pairs.FewPairs:
+    def near(
+        self,
+        queries: np.ndarray,
+        blocks: tuple[jax.Array, np.ndarray],
+        first: int,
+        last: np.ndarray,
+        cut: int,
+    ) -> few_pairs.FewPairs:
         """Pairs of one launch within a cut, and their distances.
 
         queries, blocks : as of ``distances``
@@ -97,7 +106,9 @@ def launches_of(sequences: LetterCodes) -> EditLaunches | None:
 
 
 @program(("size",))
-def _within(edits, first, last, cut, *, size):
+def _within(
+    edits: jax.Array, first: jax.Array, last: jax.Array, cut: jax.Array, *, size: int
+):
     """Which pairs are within the cut (``few_pairs.compact``)."""
     column = jnp.arange(edits.shape[1], dtype=jnp.int32)[None]
     mask = (edits <= cut) & (first <= column) & (column < last[:, None])

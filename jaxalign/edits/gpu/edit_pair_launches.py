@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -59,11 +60,11 @@ class EditPairLaunches:
         room[: len(codes)] = codes
         return jnp.asarray(room)
 
-    def distances(self, i, j) -> np.ndarray:
+    def distances(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Distances int32 (P,) of sequences ``i`` to sequences ``j``, not shorter."""
         results, waiting = np.zeros(len(i), np.int32), []
 
-        def collect(pairs, edits):
+        def collect(pairs: np.ndarray, edits: jax.Array):
             results[pairs] = np.asarray(edits)[: len(pairs)]
 
         m, n = self.sequences.lengths[i], self.sequences.lengths[j]
@@ -76,7 +77,7 @@ class EditPairLaunches:
             collect(*one)
         return results
 
-    def _edits(self, launch: _Launch, i, j):
+    def _edits(self, launch: _Launch, i: np.ndarray, j: np.ndarray):
         """Distances on the device, int32 (pairs and more,)."""
         padding = kernels_pallas.pair_padding(self.sequences.size)
         layout, sides = stored(kernels_pallas.target_blocks, BLOCKS), []
@@ -88,7 +89,7 @@ class EditPairLaunches:
         static = {"words": launch.words, "several": launch.several, "padding": padding}
         return edits(*sides, interpret=self.interpret, **static)
 
-    def _launches(self, m, n) -> Iterator[_Launch]:
+    def _launches(self, m: np.ndarray, n: np.ndarray) -> Iterator[_Launch]:
         """Launches of pairs of m letters and n columns."""
         columns = words_of_columns(n)
         order = by_length(m)
@@ -116,7 +117,7 @@ def launches_of(sequences: LetterCodes) -> EditPairLaunches | None:
     return EditPairLaunches(sequences) if works else None
 
 
-def words_of_columns(n) -> np.ndarray:
+def words_of_columns(n: np.ndarray) -> np.ndarray:
     """Words of the registers and groups that columns (P,) take, int64."""
     words, (single, groups) = -(-n // WORD_BITS), _word_counts()
     few = np.array(single)[np.searchsorted(single[:-1], words)]
@@ -124,7 +125,7 @@ def words_of_columns(n) -> np.ndarray:
     return np.where(words > single[-1], many, few)
 
 
-def program_words(words) -> np.ndarray:
+def program_words(words: np.ndarray) -> np.ndarray:
     """Words of a group of the columns that take so many."""
     (single, groups), group = _word_counts(), np.zeros_like(words)
     for count in groups:
@@ -138,14 +139,14 @@ def _word_counts() -> tuple[tuple[int, ...], tuple[int, ...]]:
     return package.PAIR_WORD_COUNTS, package.GROUP_WORD_COUNTS
 
 
-def _block_rows(lengths) -> np.ndarray:
+def _block_rows(lengths: np.ndarray) -> np.ndarray:
     """Rows of letters of each 128 sequences."""
     room = -len(lengths) % THREADS
     longest = np.pad(lengths, (0, room)).reshape(-1, THREADS).max(1)
     return -(-longest // LETTERS_OF_WORD)
 
 
-def _cuts(rows, blocks: int, most: int) -> Iterator[tuple[int, int]]:
+def _cuts(rows: list[np.ndarray], blocks: int, most: int) -> Iterator[tuple[int, int]]:
     """First and last block of each launch, as many as fit."""
     ends = [np.concatenate([[0], np.cumsum(x)]) for x in rows]
     at, count = 0, len(rows[0])
