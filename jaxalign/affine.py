@@ -3,6 +3,7 @@ of three sequences share."""
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 
@@ -14,7 +15,7 @@ class Gaps(NamedTuple):
     extend: Any
 
 
-def neg_inf(dtype) -> int:
+def neg_inf(dtype: jax.typing.DTypeLike) -> int:
     """A finite minus infinity: half the range, so that one subtraction of another
     half (see ``first_column``) still cannot wrap."""
     return int(jnp.iinfo(dtype).min) // 2

@@ -7,7 +7,9 @@ inlined and have it compiled into a single function, loops included. They change
 value, and where they are unknown they are ignored (docs/logs/cpu-sweep.md).
 """
 
+from collections.abc import Callable
 from itertools import compress
+from typing import Any
 
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
@@ -17,7 +19,7 @@ from jax.extend.core import jaxpr_as_fun
 CPU_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
 
 
-def one_function(function, enabled: bool = True):
+def one_function(function: Callable, enabled: bool = True) -> Callable:
     """``function`` of arrays (any pytrees) as a single compiled call on the CPU.
 
     Inside it use ``lax`` operations: a nested ``jit`` (``jnp.where`` is one) would
@@ -28,7 +30,7 @@ def one_function(function, enabled: bool = True):
         return function
     traced = {}
 
-    def call(*args):
+    def call(*args: Any):
         flat, tree = jax.tree.flatten(args)
         key = tree, tuple(map(jax.typeof, flat))
         if key not in traced:
@@ -40,11 +42,11 @@ def one_function(function, enabled: bool = True):
     return call
 
 
-def _traced(function, flat, tree):
+def _traced(function: Callable, flat: list, tree: Any):
     """A ``jit`` of the arguments that are used, and which these are: with another
     parameter XLA:CPU would stop."""
 
-    def flattened(*flat):
+    def flattened(*flat: Any):
         return function(*jax.tree.unflatten(tree, flat))
 
     closed, shape = jax.make_jaxpr(flattened, return_shape=True)(*flat)
@@ -53,9 +55,9 @@ def _traced(function, flat, tree):
     used |= {id(v) for v in jaxpr.outvars}
     is_used = [id(v) in used for v in jaxpr.invars]
 
-    def narrow(*some):
-        some = iter(some)
-        args = [next(some) if k else None for k in is_used]
+    def narrow(*some: Any):
+        rest = iter(some)
+        args = [next(rest) if k else None for k in is_used]
         return jax.tree.unflatten(out, jaxpr_as_fun(closed)(*args))
 
     return jax.jit(narrow), is_used

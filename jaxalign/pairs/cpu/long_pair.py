@@ -191,7 +191,8 @@ def _arrays(cell):
 
 def _walk_up(query, target, end, n, checkpoints, problem, local, rows, fused):
     """Refill the strips on the path from the last to the first, and walk each."""
-    walked = walk.start(*(np.full(1, v, np.int32) for v in (end.i, end.j)))
+    i, j = (np.full(1, v, np.int32) for v in (end.i, end.j))
+    walked = walk.start(i, j)
     pieces, codes = [], wavefront.empty_codes(rows, len(target))
     strip = max(end.i - 1, 0) // rows
     while True:

@@ -19,17 +19,26 @@ Layout: 8 consecutive cells of a column are one uint32, row r of the group in ni
 nibble ``1 - r % 2``; four bytes make a word.
 """
 
+from typing import TYPE_CHECKING
+
+import jax
 import jax.numpy as jnp
 from jax import lax
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.dp.recurrence import Cell
+
 
 DIAGONAL, UP, LEFT = 12, 4, 8
 C_UP, C_LEFT = 2, 1
 
 
-def nibble(cell, local: bool, dtype=jnp.uint8, shift: int = 0):
+def nibble(
+    cell: "Cell", local: bool, dtype: jax.typing.DTypeLike = jnp.uint8, shift: int = 0
+):
     """The direction code of a ``recurrence.Cell``, already shifted into place."""
 
-    def code(value):
+    def code(value: int):
         return lax.full_like(cell.h, value << shift, dtype)
 
     b = lax.select(cell.vertical, code(UP), code(LEFT))
@@ -40,14 +49,14 @@ def nibble(cell, local: bool, dtype=jnp.uint8, shift: int = 0):
     return b | c | lax.select(cell.left_extends, code(C_LEFT), code(0))
 
 
-def pack(nibbles):
+def pack(nibbles: jax.Array):
     """(8 * w, n) nibbles -> (w, n) uint32 words, row 0 in the highest nibble."""
     rows = nibbles.astype(jnp.uint32).reshape(-1, 8, nibbles.shape[-1])
     shifts = jnp.arange(28, -1, -4, dtype=jnp.uint32)[None, :, None]
     return jnp.sum(rows << shifts, axis=1, dtype=jnp.uint32)
 
 
-def unpack(words):
+def unpack(words: jax.Array):
     """(w, n) uint32 words -> (8 * w, n) nibbles; the inverse of ``pack``."""
     rows, columns = words.shape
     shifts = jnp.arange(28, -1, -4, dtype=jnp.uint32)[None, :, None]
@@ -55,7 +64,7 @@ def unpack(words):
     return nibbles.astype(jnp.uint8).reshape(8 * rows, columns)
 
 
-def split(nibbles):
+def split(nibbles: jax.Array):
     """Nibbles -> the four boolean matrices, as a dict (for eyes, not for speed)."""
     names = ("b_left", "b_up", "c_up", "c_left")
     bits = ((nibbles >> bit) & 1 for bit in (3, 2, 1, 0))

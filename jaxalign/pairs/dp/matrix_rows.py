@@ -4,25 +4,26 @@ No index is negative, which JAX would look at each time; and no gather reads the
 so that vectors of any width do it.
 """
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 MAX_SELECT_CODES = 32  # entries: beyond them a gather is better
 
 
-def row_of(array, j):
+def row_of(array: jax.Array, j: jax.Array | int):
     return lax.squeeze(
         lax.dynamic_slice_in_dim(array, j, 1, allow_negative_indices=False), (0,)
     )
 
 
-def put_row(array, row, t):
+def put_row(array: jax.Array, row: jax.Array, t: jax.Array | int):
     return lax.dynamic_update_slice(
         array, row[None], (t, jnp.int32(0)), allow_negative_indices=False
     )
 
 
-def by_code(entries, codes):
+def by_code(entries: list[jax.Array], codes: jax.Array):
     """``entries[c]`` wherever ``codes`` is c: one bit of the code halves the choice.
 
     Parameters

@@ -7,6 +7,7 @@ Two letters are added to the ``A`` of the alphabet: code A pads a query below it
 row and a target before its first column (targets end together, see ``sweep``).
 """
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -15,12 +16,12 @@ from jaxalign.pairs.dp import matrix_rows
 PROFILE_COLUMNS = 64  # of a database profile that are made together
 
 
-def by_position(scores) -> bool:
+def by_position(scores: jax.Array) -> bool:
     """Whether rows of scores are positions of the query, as those of a profile are."""
     return scores.shape[0] != scores.shape[1]
 
 
-def score_rows(scores, codes, first=0):
+def score_rows(scores: jax.Array, codes: jax.Array, first: jax.Array | int = 0):
     """The row of ``scores`` that each residue of a query (m, ...) has: that of its
     code; of a profile its position, counted from ``first``."""
     if not by_position(scores):
@@ -30,14 +31,14 @@ def score_rows(scores, codes, first=0):
     return jnp.broadcast_to(i.reshape(-1, *(1,) * (codes.ndim - 1)), codes.shape)
 
 
-def padded_scores(scores, pad_column, pad_row):
+def padded_scores(scores: jax.Array, pad_column: jax.Array, pad_row: jax.Array):
     """(A, A) scores -> (A + 1, A + 1), with the pad letter on both sides."""
     wide = jnp.pad(scores, ((0, 1), (0, 1)))
     wide = wide.at[:, -1].set(pad_column.astype(scores.dtype))
     return wide.at[-1, :].set(pad_row.astype(scores.dtype))
 
 
-def database_profile(scores, targets):
+def database_profile(scores: jax.Array, targets: jax.Array):
     """Scores of every letter against every column of a block of targets.
 
     Parameters
@@ -56,7 +57,9 @@ def database_profile(scores, targets):
     return _profile(scores, jnp.pad(targets, ((0, 2), (0, 0))))
 
 
-def database_profile_in(scores, targets, columns, room):
+def database_profile_in(
+    scores: jax.Array, targets: jax.Array, columns: jax.Array, room: jax.Array
+):
     """``database_profile`` of the first ``columns`` (int32 scalar) alone, written over
     ``room``, which has the shape of all; what stands behind them stays.
 
@@ -66,7 +69,7 @@ def database_profile_in(scores, targets, columns, room):
     count, lanes = targets.shape
     together = PROFILE_COLUMNS if count % PROFILE_COLUMNS == 0 else 1
 
-    def some(k, profile):
+    def some(k: jax.Array, profile: jax.Array):
         codes = lax.dynamic_slice_in_dim(targets, k * together, together)
         start = jnp.int32(0), k * together, jnp.int32(0)
         return lax.dynamic_update_slice(profile, _profile(scores, codes), start)
@@ -74,7 +77,7 @@ def database_profile_in(scores, targets, columns, room):
     return lax.fori_loop(jnp.int32(0), -(-columns // together), some, room)
 
 
-def _profile(scores, targets):
+def _profile(scores: jax.Array, targets: jax.Array):
     if len(scores) > matrix_rows.MAX_SELECT_CODES:
         return scores[:, targets]
     shape = len(scores), *targets.shape

@@ -46,7 +46,14 @@ class RowsFilled(NamedTuple):
 class _RowBuffers:
     """The rows at work, flat (P * (N + 1),), and what is remembered of them."""
 
-    def __init__(self, m, targets, n, problem: RowsProblem, dtype):
+    def __init__(
+        self,
+        m: np.ndarray,
+        targets: np.ndarray,
+        n: np.ndarray,
+        problem: RowsProblem,
+        dtype: np.dtype,
+    ):
         pairs, wide = len(m), targets.shape[1] + 1
         self.wide, self.m, self.n, self.problem = wide, m, n, problem
         size, columns = pairs * wide, np.arange(wide)
@@ -75,7 +82,15 @@ class _RowBuffers:
         self.border = None if free else problem.extend - problem.open
 
 
-def fill(queries, m, targets, n, problem: RowsProblem, dtype, paths: bool):
+def fill(
+    queries: np.ndarray,
+    m: np.ndarray,
+    targets: np.ndarray,
+    n: np.ndarray,
+    problem: RowsProblem,
+    dtype: str | np.dtype,
+    paths: bool,
+):
     """Fill the tables of some pairs.
 
     Parameters
@@ -116,7 +131,9 @@ def fill(queries, m, targets, n, problem: RowsProblem, dtype, paths: bool):
     return RowsFilled(score, i, j, codes)
 
 
-def _row(rows: _RowBuffers, i: int, count: int, letters, codes) -> None:
+def _row(
+    rows: _RowBuffers, i: int, count: int, letters: np.ndarray, codes: np.ndarray | None
+) -> None:
     """Row i of the first ``count`` pairs; ``codes`` take its directions, or None."""
     problem, size = rows.problem, count * rows.wide
     h, e, d, x, f, t = (
@@ -148,7 +165,17 @@ def _row(rows: _RowBuffers, i: int, count: int, letters, codes) -> None:
         _directions(rows, i, codes, up_goes_on, h, d, e, f, t)
 
 
-def _directions(rows, i, codes, up_goes_on, h, d, e, f, run) -> None:
+def _directions(
+    rows: _RowBuffers,
+    i: int,
+    codes: np.ndarray,
+    up_goes_on: np.ndarray,
+    h: np.ndarray,
+    d: np.ndarray,
+    e: np.ndarray,
+    f: np.ndarray,
+    run: np.ndarray,
+) -> None:
     """The directions of a row, in the bits of a byte (see above)."""
     bits, bytes_of_bits = rows.bits[: len(h)], rows.bits.view(np.uint8)[: len(h)]
     first = codes.view(bool)
@@ -171,7 +198,7 @@ def _directions(rows, i, codes, up_goes_on, h, d, e, f, run) -> None:
     np.add(codes, bytes_of_bits, out=codes)
 
 
-def _put_borders(codes, problem: RowsProblem) -> None:
+def _put_borders(codes: np.ndarray, problem: RowsProblem) -> None:
     """Row 0 and column 0, where a walk ends or goes on along the border."""
     top = problem.local or "target_start" in problem.free
     left = problem.local or "query_start" in problem.free

@@ -49,7 +49,9 @@ OPERATION = STEPS[..., 0].reshape(-1).astype(np.uint8)
 NEXT_MOVE = STEPS[..., 1].reshape(-1).astype(np.intp) * MOVES
 
 
-def walk(filled: rows.RowsFilled, queries, targets, wildcard: int) -> RowsPaths:
+def walk(
+    filled: rows.RowsFilled, queries: np.ndarray, targets: np.ndarray, wildcard: int
+) -> RowsPaths:
     """Walk every pair to its start cell.
 
     Parameters

@@ -4,7 +4,8 @@ The walk of the 2011 paper (its kernel 2): after a move up it goes on up while t
 bit of the cell just left is set, likewise left; else the b bits of the cell decide.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,13 +42,18 @@ class WalkBorders(NamedTuple):
     floor: jax.Array
 
 
-def start(end_i, end_j, steps=None) -> PathCounts:
+def start(end_i: Any, end_j: Any, steps: jax.Array | None = None) -> PathCounts:
     """A walk that has not begun, at its end cell."""
     zero = end_i * 0  # of NumPy, where the ends are
     return PathCounts(end_i, end_j, zero, zero, zero, zero, zero, zero, steps)
 
 
-def walk(begin: PathCounts, nibble_at, same_at, rules: WalkBorders) -> PathCounts:
+def walk(
+    begin: PathCounts,
+    nibble_at: Callable[[jax.Array, jax.Array], jax.Array],
+    same_at: Callable[[jax.Array, jax.Array], jax.Array],
+    rules: WalkBorders,
+) -> PathCounts:
     """Walk every pair to its start cell.
 
     Parameters
@@ -61,10 +67,10 @@ def walk(begin: PathCounts, nibble_at, same_at, rules: WalkBorders) -> PathCount
         Whether residues i - 1 and j - 1 are identical.
     """
 
-    def unfinished(state):
+    def unfinished(state: tuple[PathCounts, jax.Array, jax.Array]):
         return jnp.any(~state[1])
 
-    def step(state):
+    def step(state: tuple[PathCounts, jax.Array, jax.Array]):
         walked, ended, t = state
         op, move = _next(walked, nibble_at(walked.i, walked.j), rules)
         op = jnp.where(ended, DONE, op)
@@ -75,7 +81,7 @@ def walk(begin: PathCounts, nibble_at, same_at, rules: WalkBorders) -> PathCount
     return lax.while_loop(unfinished, step, begin_state)[0]
 
 
-def _next(walked, nibble, rules):
+def _next(walked: PathCounts, nibble: jax.Array, rules: WalkBorders):
     """(operation or DONE, the move a gap must go on with after it)."""
     nibble = nibble.astype(jnp.int32)
     b, c_up, c_left = nibble >> 2, (nibble >> 1) & 1, nibble & 1
@@ -88,14 +94,16 @@ def _next(walked, nibble, rules):
     return op, jnp.where(on_border, M, move)
 
 
-def _done(walked, op, rules):
+def _done(walked: PathCounts, op: jax.Array, rules: WalkBorders):
     """Whether the start cell is reached (or the floor, for a walk in strips)."""
     at_top, at_left = walked.i == 0, walked.j == 0
     stop = (at_top & (rules.top | at_left)) | (at_left & (rules.left | at_top))
     return stop | (op == DONE) | (walked.i <= rules.floor)
 
 
-def _advance(walked, op, move, same, t):
+def _advance(
+    walked: PathCounts, op: jax.Array, move: jax.Array, same: jax.Array, t: jax.Array
+):
     going = op != DONE
     is_gap = going & (op != M)
     opened = is_gap & ((op != walked.last) | (walked.columns == 0))

@@ -8,8 +8,9 @@ the tables, and takes one long pair in strips (``pairs.cpu.long_pair``); the fas
 on a CPU is ``sweep``.
 """
 
+from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,13 +49,24 @@ class Strip(NamedTuple):
     last_gap: jax.Array | None = None
 
 
-def top_border(columns, free_start, gaps) -> Top:
+def top_border(columns: int, free_start: jax.Array | bool, gaps: Gaps) -> Top:
     """Row 0 of a whole table: borders in H, minus infinity in E; (columns + 1,)."""
     h = border(jnp.arange(columns + 1, dtype=jnp.int32), free_start, gaps)
     return Top(h, jnp.full_like(h, neg_inf(h.dtype)))
 
 
-def fill(query, target, m, n, scores, gaps, free, *, local=False, words=False):
+def fill(
+    query: jax.Array,
+    target: jax.Array,
+    m: jax.Array | int,
+    n: jax.Array | int,
+    scores: jax.Array,
+    gaps: Gaps,
+    free: Mapping[str, Any],
+    *,
+    local: bool = False,
+    words: bool = False,
+):
     """The whole table of one pair.
 
     Parameters
@@ -77,21 +89,29 @@ def fill(query, target, m, n, scores, gaps, free, *, local=False, words=False):
     filled = strip(
         query, target, m, n, 0, top, scores, gaps, free, codes=codes, local=local
     )
-    packed = words_of(filled.codes, target.shape[0]) if words else None
+    packed = None
+    if filled.codes is not None:
+        packed = words_of(filled.codes, target.shape[0])
     return strip_end(filled, m, n, free, local), packed
 
 
-def empty_codes(rows, columns):
+def empty_codes(rows: int, columns: int):
     """Room for the codes of a ``Strip``."""
     return jnp.zeros((rows + columns + 1, rows + 1), jnp.uint8)
 
 
-def words_of(codes, columns):
+def words_of(codes: jax.Array, columns: int):
     """The codes of a ``Strip`` as words: uint32 (M / 8, N)."""
     return directions.pack(_unskew(codes, columns)[1:])
 
 
-def strip_end(filled: Strip, m, n, free, local) -> ends.EndCell:
+def strip_end(
+    filled: Strip,
+    m: jax.Array | int,
+    n: jax.Array | int,
+    free: Mapping[str, Any],
+    local: bool,
+) -> ends.EndCell:
     """The end cell of a table filled in one strip."""
     if local:
         i = jnp.argmax(filled.row_best).astype(jnp.int32)
@@ -116,22 +136,22 @@ def strip_end(filled: Strip, m, n, free, local) -> ends.EndCell:
 
 
 def strip(
-    query,
-    target,
-    m,
-    n,
-    above,
-    top,
-    scores,
-    gaps,
-    free,
-    diagonals=None,
-    codes=None,
+    query: jax.Array,
+    target: jax.Array,
+    m: jax.Array | int,
+    n: jax.Array | int,
+    above: jax.Array | int,
+    top: Top,
+    scores: jax.Array,
+    gaps: Gaps,
+    free: Mapping[str, Any],
+    diagonals: jax.Array | int | None = None,
+    codes: jax.Array | None = None,
     *,
-    left=None,
-    local=False,
-    tables=False,
-    fused=False,
+    left: tuple[jax.Array, jax.Array] | None = None,
+    local: bool = False,
+    tables: bool = False,
+    fused: bool = False,
 ) -> Strip:
     """Rows ``above`` + 1 ... ``above`` + M of a table whose row ``above`` is ``top``.
 
@@ -156,24 +176,24 @@ def strip(
     edge_gap = minus
     if left is not None:  # row 0 is the row above; what it holds is overwritten
         edge, edge_gap = left[0], jnp.where(i == 0, minus, left[1])
-    left = edge.at[0].set(top.h[0])
-    small = left.dtype == jnp.int16 and rows + columns < 2**15
+    column = edge.at[0].set(top.h[0])
+    small = column.dtype == jnp.int16 and rows + columns < 2**15
     index = jnp.int16 if small else jnp.int32
     i = i.astype(index)
     query = profile.score_rows(scores, query, above)
     letters = jnp.concatenate([jnp.zeros(1, query.dtype), query])
     given = _Given(
-        i, left, edge_gap, minus, top, gaps,
+        i, column, edge_gap, minus, top, gaps,
         jnp.asarray(m, index), jnp.asarray(n, index),
         scores[letters].T if fused else scores,
         None if fused else letters,
         _reversed(target, rows) if fused else target,
     )  # fmt: skip
-    empty = jnp.full(columns + 2, neg_inf(left.dtype), left.dtype)
+    empty = jnp.full(columns + 2, neg_inf(column.dtype), column.dtype)
     last = minus, minus if sided else None
     start = (minus, minus, minus, minus, minus, i * 0, last, Top(empty, empty))
     whole = rows + columns + 1
-    skewed = (jnp.zeros((whole, rows + 1), left.dtype),) * 3 if tables else None
+    skewed = (jnp.zeros((whole, rows + 1), column.dtype),) * 3 if tables else None
     count = whole if diagonals is None else diagonals
     run = one_function(partial(_diagonals, local=local, fused=fused), fused)
     carry, (codes, skewed) = run(start, (codes, skewed), given, count)
@@ -203,12 +223,20 @@ class _Given(NamedTuple):
     target: jax.Array  # fused: reversed and padded, so that a diagonal is a slice
 
 
-def _reversed(target, rows):
+def _reversed(target: jax.Array, rows: int):
     padded = jnp.zeros(target.shape[0] + 2 * rows + 2, jnp.uint8)
     return padded.at[rows + 2 : -rows].set(target[::-1].astype(jnp.uint8))
 
 
-def _diagonals(start, skewed, given, count, *, local, fused):
+def _diagonals(
+    start: tuple,
+    skewed: tuple,
+    given: _Given,
+    count: jax.Array | int,
+    *,
+    local: bool,
+    fused: bool,
+):
     """The loop over the diagonals. Each array of a step is a function of its own, so
     that it is computed once."""
     i, left, left_gap, minus, top, gaps, m, n, *_ = given
@@ -218,21 +246,50 @@ def _diagonals(start, skewed, given, count, *, local, fused):
 
     # Row 0 and column 0 are given. What lies left of column 0 or beyond the last may
     # hold anything: no cell of the table depends on it.
-    def vertical(e, h, gaps, i, above):
+    def vertical(
+        e: jax.Array, h: jax.Array, gaps: Gaps, i: jax.Array, above: jax.Array
+    ):
         above = lax.broadcast(above, i.shape)
         return lax.select(i == 0, above, recurrence.gap(e, h, gaps))
 
-    def horizontal(f, h, gaps, j, left):
+    def horizontal(
+        f: jax.Array, h: jax.Array, gaps: Gaps, j: jax.Array, left: jax.Array
+    ):
         return lax.select(j == 0, left, recurrence.gap(f, h, gaps))
 
-    def highest(diag, s, e, f, j, i, left, above):
+    def highest(
+        diag: jax.Array,
+        s: jax.Array,
+        e: jax.Array,
+        f: jax.Array,
+        j: jax.Array,
+        i: jax.Array,
+        left: jax.Array,
+        above: jax.Array,
+    ):
         h = lax.select(j == 0, left, recurrence.best(diag, s, e, f, local))
         return lax.select(i == 0, lax.broadcast(above, i.shape), h)
 
-    def better(h, best, j, i, m, n):
+    def better(
+        h: jax.Array,
+        best: jax.Array,
+        j: jax.Array,
+        i: jax.Array,
+        m: jax.Array,
+        n: jax.Array,
+    ):
         return (h > best) & (j >= 0) & (j <= n) & (i <= m)
 
-    def code(h, e, f, diag, s, e_up, f_left, gaps):
+    def code(
+        h: jax.Array,
+        e: jax.Array,
+        f: jax.Array,
+        diag: jax.Array,
+        s: jax.Array,
+        e_up: jax.Array,
+        f_left: jax.Array,
+        gaps: Gaps,
+    ):
         cell = h, e, f, diag + s, e_up, f_left, gaps, gaps, None
         return directions.nibble(recurrence.compared(*cell), local, jnp.uint8)
 
@@ -240,7 +297,7 @@ def _diagonals(start, skewed, given, count, *, local, fused):
         alone, (_down, _scores_of, vertical, horizontal, highest, better, code)
     )
 
-    def diagonal(d, state):
+    def diagonal(d: jax.Array, state: tuple):
         carry, (codes, tables) = state
         h1, h2, e1, f1, best, best_j, last, bottom = carry  # diagonals d-1, d-2
         d = d.astype(jnp.int32)  # int64 in the mode of int64 scores
@@ -269,7 +326,13 @@ def _diagonals(start, skewed, given, count, *, local, fused):
     return lax.fori_loop(0, count, diagonal, (start, skewed))
 
 
-def _scores_of(scores, letters, target, d, like):
+def _scores_of(
+    scores: jax.Array,
+    letters: jax.Array | None,
+    target: jax.Array,
+    d: jax.Array,
+    like: jax.Array,
+):
     """Substitution scores of diagonal d, by row."""
     if letters is None:
         first = target.shape[0] - like.shape[0] + 1 - d
@@ -282,16 +345,16 @@ def _scores_of(scores, letters, target, d, like):
     return s.astype(like.dtype)
 
 
-def _down(x):
+def _down(x: jax.Array):
     """x[i - 1] at row i: what the cell above holds, one diagonal back."""
     return lax.concatenate([lax.full((1,), neg_inf(x.dtype), x.dtype), x[:-1]], 0)
 
 
-def _at(x, k):
+def _at(x: jax.Array, k: jax.Array):
     return lax.dynamic_index_in_dim(x, k, keepdims=False)
 
 
-def _put(bottom, h, e, j):
+def _put(bottom: Top, h: jax.Array, e: jax.Array, j: jax.Array):
     """Store row m's cell where it lies on this diagonal; others behind the last."""
     columns = bottom.h.shape[0] - 1
     at = lax.select((j >= 0) & (j < columns), j, jnp.full_like(j, columns))
@@ -299,7 +362,7 @@ def _put(bottom, h, e, j):
     return Top(put(bottom.h, h), put(bottom.e, e))
 
 
-def _unskew(diagonals, columns, first=1):
+def _unskew(diagonals: jax.Array, columns: int, first: int = 1):
     """(D, R) by diagonal and row -> (R, columns) by row and column (from ``first``)."""
     row = jnp.arange(diagonals.shape[1], dtype=jnp.int32)[:, None]
     column = jnp.arange(first, columns + 1, dtype=jnp.int32)[None, :]

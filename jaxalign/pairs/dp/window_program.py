@@ -5,7 +5,7 @@ compiled program; only scores, counts and steps leave it.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,10 @@ from jaxalign.affine import Gaps
 from jaxalign.one_function import CPU_OPTIONS, one_function
 from jaxalign.pairs.dp import ends, profile, walk
 from jaxalign.pairs.dp.sweep import TILE, difference_fill, lane_fill
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.dp.sweep.cell_blocks import Constants
+
 
 TOGETHER = 128  # paths walked side by side
 
@@ -46,11 +50,11 @@ class WindowResult(NamedTuple):
     compiler_options=CPU_OPTIONS,
 )
 def load_block(
-    block,
+    block: lane_fill.Block,
     problem: WindowProblem,
-    local,
+    local: jax.Array | bool,
     shared: bool = True,
-    room=None,
+    room: jax.Array | None = None,
     differences: str | None = None,
 ):
     """Lay out the scores of packed targets: the block with its ``scores``.
@@ -74,7 +78,7 @@ def load_block(
         scores = difference_fill.shifted(scores, problem.gaps, differences)
     if shared and room is None:
         scores = profile.database_profile(scores, block.codes)
-    elif shared:
+    elif shared and room is not None:
         columns = block.tiles * TILE
         scores = profile.database_profile_in(scores, block.codes, columns, room)
     return block._replace(scores=scores)
@@ -92,18 +96,18 @@ STATIC = (
     compiler_options=CPU_OPTIONS,
 )
 def run_window(
-    block,
-    queries,
-    lengths,
-    start,
-    count,
-    tie,
-    problem,
-    backtrack=None,
-    costs=None,
-    opening=None,
-    base=1,
-    **static,
+    block: lane_fill.Block,
+    queries: jax.Array,
+    lengths: jax.Array,
+    start: jax.Array,
+    count: jax.Array,
+    tie: jax.Array,
+    problem: WindowProblem,
+    backtrack: jax.Array | None = None,
+    costs: "Constants | None" = None,
+    opening: int | None = None,
+    base: int = 1,
+    **static: Any,
 ) -> tuple[WindowResult, jax.Array | None]:
     """Align the first ``count`` queries against targets of a block.
 
@@ -128,7 +132,7 @@ def run_window(
     shape = queries.shape[0], block.lane.shape[0]
     out = _empty(shape, queries.shape[1], problem, **static)
 
-    def one(q, state):
+    def one(q: jax.Array, state: tuple):
         out, backtrack = state
         result, backtrack = _one_query(
             block, queries[q], lengths[q], start[q], tie[q], problem, backtrack,
@@ -144,7 +148,16 @@ def run_window(
     return result, backtrack
 
 
-def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
+def _empty(
+    shape: tuple[int, int],
+    rows_in_all: int,
+    problem: WindowProblem,
+    *,
+    paths: bool,
+    steps: bool,
+    longest: int,
+    **_: Any,
+):
     count = jnp.zeros(shape, jnp.int32)
     score = jnp.zeros(shape, problem.gaps.open.dtype)
     if not paths:
@@ -158,7 +171,17 @@ def _empty(shape, rows_in_all, problem, *, paths, steps, longest, **_):
 
 
 def _one_query(
-    block, codes, m, start, tie, problem, backtrack, costs, opening, base, **static
+    block: lane_fill.Block,
+    codes: jax.Array,
+    m: jax.Array,
+    start: jax.Array,
+    tie: jax.Array,
+    problem: WindowProblem,
+    backtrack: jax.Array | None,
+    costs: "Constants | None",
+    opening: int | None,
+    base: int,
+    **static: Any,
 ):
     """One row of queries: the scores of their targets, and what the paths say."""
     block = block._replace(tiles=_tiles(block, start))
@@ -200,7 +223,7 @@ def _one_query(
     return WindowResult(end.score, end.i, end.j, walked), backtrack
 
 
-def _tiles(block, start):
+def _tiles(block: lane_fill.Block, start: jax.Array):
     """Tiles up to the end of the last of the targets from ``start`` on: the longest
     ones, which stand first, may end far behind all others."""
     last = -(-(block.first + block.length) // TILE)
@@ -209,7 +232,17 @@ def _tiles(block, start):
 
 
 def _walk_all(
-    block, codes, own, start, end, backtrack, problem, *, steps, longest, **static
+    block: lane_fill.Block,
+    codes: jax.Array,
+    own: jax.Array,
+    start: jax.Array,
+    end: ends.EndCell,
+    backtrack: jax.Array | None,
+    problem: WindowProblem,
+    *,
+    steps: bool,
+    longest: int,
+    **static: Any,
 ):
     """Walk the targets from ``start`` on, ``TOGETHER`` neighbours at a time: they
     have similar lengths, and a walk takes as long as its longest path."""
@@ -221,8 +254,8 @@ def _walk_all(
     zero = jnp.zeros_like(end.i)
     empty = walk.PathCounts._make([*[zero] * 8, operations])
 
-    def part(k, walked):
-        def some(x):
+    def part(k: jax.Array, walked: walk.PathCounts):
+        def some(x: jax.Array):
             return lax.dynamic_slice_in_dim(x, k * together, together)
 
         begin = (
@@ -233,7 +266,7 @@ def _walk_all(
         places = some(block.lane), some(block.first), some(own)
         paths = _walk(block, codes, begin, places, backtrack, problem, **static)
 
-        def put(whole, new):
+        def put(whole: jax.Array, new: jax.Array):
             axis = whole.ndim - 1
             return lax.dynamic_update_slice_in_dim(whole, new, k * together, axis)
 
@@ -243,7 +276,18 @@ def _walk_all(
     return lax.fori_loop(start // together, parts, part, empty)
 
 
-def _walk(block, codes, begin, places, backtrack, problem, *, local, fused, **_):
+def _walk(
+    block: lane_fill.Block,
+    codes: jax.Array,
+    begin: tuple,
+    places: tuple[jax.Array, jax.Array, jax.Array],
+    backtrack: jax.Array | None,
+    problem: WindowProblem,
+    *,
+    local: bool,
+    fused: bool,
+    **_: Any,
+):
     """Walk some targets; their nibbles lie in ``backtrack`` as ``sweep`` stored them.
 
     places : lane, first column, and which of the W queries, of each.
@@ -255,15 +299,24 @@ def _walk(block, codes, begin, places, backtrack, problem, *, local, fused, **_)
         jnp.int32(-1),
     )
 
-    def run(begin, backtrack, codes, targets, places, columns, wildcard, rules):
+    def run(
+        begin: tuple,
+        backtrack: jax.Array,
+        codes: jax.Array,
+        targets: jax.Array,
+        places: tuple[jax.Array, jax.Array, jax.Array],
+        columns: jax.Array,
+        wildcard: jax.Array,
+        rules: walk.WalkBorders,
+    ):
         lane, first, own = places
 
-        def nibble_at(i, j):
+        def nibble_at(i: jax.Array, j: jax.Array):
             place = ((i - 1) // 2 * columns + j - 1 + first) * lanes + lane
             byte = backtrack.at[place].get(mode="clip").astype(jnp.int32)
             return (byte >> (4 * (i % 2))) & 15
 
-        def same_at(i, j):
+        def same_at(i: jax.Array, j: jax.Array):
             a = codes.at[jnp.clip(i - 1, 0), own].get(mode="clip")
             b = targets.at[jnp.clip(j - 1 + first, 0), lane].get(mode="clip")
             b = b.astype(jnp.int32)

@@ -11,8 +11,9 @@ is no room for a third row or column, nor for gap costs that are not constants o
 program (docs/logs/cpu-sweep.md, rung 18; ``tests/pairs/test_vector_width.py``).
 """
 
+from collections.abc import Sequence
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,20 +42,27 @@ class Constants(NamedTuple):
         return self.zero - self.open
 
 
-def together(*values):
+def together(*values: Any):
     """The same values (pytrees of (B,) arrays), computed by one loop."""
     flat, tree = jax.tree.flatten(values)
     low = [jnp.iinfo(x.dtype).min for x in flat]
     init = [jnp.asarray(x, y.dtype) for x, y in zip(low, flat, strict=True)]
     twice = [lax.broadcast(x, (2,)) for x in flat]
 
-    def larger(some, others):
+    def larger(some: Sequence[jax.Array], others: Sequence[jax.Array]):
         return [lax.max(x, y) for x, y in zip(some, others, strict=True)]
 
     return jax.tree.unflatten(tree, lax.reduce(twice, init, larger, (0,)))
 
 
-def columns_of(rows: int, scores, letters, dtype, costs, first=None):
+def columns_of(
+    rows: int,
+    scores: jax.Array,
+    letters: Sequence[jax.Array],
+    dtype: jax.typing.DTypeLike,
+    costs: Constants,
+    first: jax.Array | None = None,
+):
     """The step over two columns of all lanes: a function (p, carry).
 
     Parameters
@@ -71,7 +79,7 @@ def columns_of(rows: int, scores, letters, dtype, costs, first=None):
     """
     lanes = scores.shape[2] // BLOCK_COLUMNS
 
-    def halves(pair):
+    def halves(pair: jax.Array):
         return [lax.slice_in_dim(pair, c * lanes, (c + 1) * lanes)
                 for c in range(BLOCK_COLUMNS)]  # fmt: skip
 
@@ -79,7 +87,7 @@ def columns_of(rows: int, scores, letters, dtype, costs, first=None):
     score = one_function(partial(from_profile, dtype=dtype))
     row, last = one_function(row_of), one_function(lambda pair: halves(pair)[-1])
 
-    def step(p, carry):
+    def step(p: jax.Array, carry: tuple):
         h, f, diag, above_h, above_e, nothing, (best,) = carry
         pair_h, pair_e = row(above_h, p), row(above_e, p)
         up, e, left, new_h, new_f = halves(pair_h), halves(pair_e), diag, [], []
@@ -102,7 +110,16 @@ def columns_of(rows: int, scores, letters, dtype, costs, first=None):
     return step
 
 
-def _block(h, f, diag, up, e, s, best, costs):
+def _block(
+    h: Sequence[jax.Array],
+    f: Sequence[jax.Array],
+    diag: jax.Array,
+    up: Sequence[jax.Array],
+    e: Sequence[jax.Array],
+    s: Sequence[Sequence[jax.Array]],
+    best: jax.Array,
+    costs: Constants,
+):
     """H and F of the last column, H and E of the last row, and the best of all cells.
 
     Lists by row (``h``, ``f``, to the left of the block) or by column (``up``, ``e``,
@@ -124,7 +141,7 @@ def _block(h, f, diag, up, e, s, best, costs):
     return h, f, [*first, h[-1]], e, best
 
 
-def put_column(array, values, p, c):
+def put_column(array: jax.Array, values: jax.Array, p: jax.Array, c: int):
     start = p, jnp.int32(c * values.shape[0])
     return lax.dynamic_update_slice(
         array, values[None], start, allow_negative_indices=False

@@ -18,8 +18,9 @@ with backtrack, cells are those of ``difference_paths``. Where each lane has a q
 its own, ``own_scores`` looks up the scores of a tile.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +39,8 @@ from jaxalign.pairs.dp.sweep.cell_blocks import (
 from jaxalign.pairs.dp.sweep.lane_fill import (
     CHUNK_CELLS,
     UNROLLED_STEPS,
+    Block,
+    Query,
     in_pairs,
     inside_index,
     per_lane,
@@ -45,14 +48,26 @@ from jaxalign.pairs.dp.sweep.lane_fill import (
 )
 from jaxalign.pairs.dp.sweep.lane_scores import from_profile
 
+if TYPE_CHECKING:
+    from jaxalign.affine import Gaps
 
-def shifted(scores, gaps, cell):
+
+def shifted(scores: jax.Array, gaps: "Gaps", cell: jax.typing.DTypeLike):
     """Padded scores S as the cells take them: S + 2 * gap_open, in their dtype."""
     return (scores.astype(jnp.int32) + 2 * gaps.open.astype(jnp.int32)).astype(cell)
 
 
 def fill(
-    block, query, gaps, free, backtrack=None, *, opening, base=1, rows, fused=True
+    block: Block,
+    query: Query,
+    gaps: "Gaps",
+    free: Mapping[str, Any],
+    backtrack: jax.Array | None = None,
+    *,
+    opening: int,
+    base: int = 1,
+    rows: int,
+    fused: bool = True,
 ):
     """H of row m in the last column of every tile, of use where a target ends there.
 
@@ -74,6 +89,7 @@ def fill(
     backtrack : written, or None
     """
     lanes, (count, wide) = block.codes.shape[1], query.codes.shape
+    assert block.scores is not None  # ``window_program.load_block`` makes them
     cell = block.scores.dtype
     top = border(block.length[block.target], free["target_start"], gaps)
     v = _border(inside_index(block), free["target_start"], gaps, cell)
@@ -96,8 +112,15 @@ def fill(
     size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
     strip = partial(_strip, opening=opening, base=base)
 
-    def chunks(state, given, query_rows, first, last, strips):
-        def chunk(c, state):
+    def chunks(
+        state: tuple,
+        given: tuple,
+        query_rows: "_Rows",
+        first: jax.Array,
+        last: jax.Array,
+        strips: jax.Array,
+    ):
+        def chunk(c: jax.Array, state: tuple):
             tiles = lax.max(first, c * size), lax.min(last, (c + 1) * size)
             one = partial(strip, tiles, last, given, query_rows)
             return lax.fori_loop(0, strips, one, state)
@@ -120,13 +143,25 @@ class _Rows(NamedTuple):
     inside: jax.Array  # (strips, W), how many rows lie above the end of the query
 
 
-def _border(index, free, gaps, cell):
+def _border(
+    index: jax.Array, free: jax.Array, gaps: "Gaps", cell: jax.typing.DTypeLike
+):
     """u or v of residue ``index`` of a sequence, counted from 1, in column or row 0."""
     first = jnp.where(index == 1, 0, gaps.open - gaps.extend)
     return jnp.where(free | (index < 1), gaps.open, first).astype(cell)
 
 
-def _strip(tiles, last, given, query_rows, s, state, *, opening, base):
+def _strip(
+    tiles: tuple[jax.Array, jax.Array],
+    last: jax.Array,
+    given: tuple,
+    query_rows: _Rows,
+    s: jax.Array,
+    state: tuple,
+    *,
+    opening: int,
+    base: int,
+):
     """One strip: rows s * rows + 1 ... s * rows + rows against some tiles."""
     scores, begins, *more = given
     corner, v, x, *columns, backtrack = state
@@ -147,13 +182,24 @@ def _strip(tiles, last, given, query_rows, s, state, *, opening, base):
     return corner, v, x, *map(put, columns, after), backtrack
 
 
-def _tiles(state, tiles, given, last, letters, column0, s, *, opening, base):
+def _tiles(
+    state: tuple,
+    tiles: tuple[jax.Array, jax.Array],
+    given: tuple,
+    last: jax.Array,
+    letters: Sequence[jax.Array],
+    column0: tuple,
+    s: jax.Array,
+    *,
+    opening: int,
+    base: int,
+):
     """The sweep of a strip over its tiles."""
     scores, words, begins, gap_open, tie = given
     (start, inside), lanes = column0, begins.shape[1]
     add = one_function(_add)
 
-    def tile(t, carry):
+    def tile(t: jax.Array, carry: tuple):
         corner, v, x, u, y, backtrack = carry
         begin = row_of(begins, t)
         u = tuple(lax.select(begin, a, b) for a, b in zip(start, u, strict=True))
@@ -182,7 +228,9 @@ def _tiles(state, tiles, given, last, letters, column0, s, *, opening, base):
     return lax.fori_loop(first, end, tile, state)
 
 
-def _add(above, inside, gap_open, u):
+def _add(
+    above: jax.Array, inside: jax.Array, gap_open: jax.Array, u: Sequence[jax.Array]
+):
     """H below the first ``inside`` rows of a strip, of H above it."""
     for k, row in enumerate(u):
         change = lax.convert_element_type(row, above.dtype) - gap_open
@@ -191,7 +239,13 @@ def _add(above, inside, gap_open, u):
     return above
 
 
-def _columns(scores, letters, opening, first=0, widen=None):
+def _columns(
+    scores: jax.Array,
+    letters: Sequence[jax.Array],
+    opening: int,
+    first: jax.Array | int = 0,
+    widen: Callable[[jax.Array], jax.Array] | None = None,
+):
     """The step over two columns of all lanes: a function (p, (v, x, u, y, None)).
 
     first : row p of the first two columns in ``scores``
@@ -199,18 +253,18 @@ def _columns(scores, letters, opening, first=0, widen=None):
     """
     lanes = scores.shape[2] // BLOCK_COLUMNS
 
-    def halves(pair):
+    def halves(pair: jax.Array):
         return [lax.slice_in_dim(pair, c * lanes, (c + 1) * lanes)
                 for c in range(BLOCK_COLUMNS)]  # fmt: skip
 
-    def read(scores, letters, j):
+    def read(scores: jax.Array, letters: jax.Array, j: jax.Array):
         row = from_profile(scores, letters, j, dtype=scores.dtype)
         return row if widen is None else widen(row)
 
     score = one_function(read)
     row = one_function(row_of)
 
-    def step(p, carry):
+    def step(p: jax.Array, carry: tuple):
         v, x, u, y, nothing = carry
         above, gap, new_u, new_y = halves(row(v, p)), halves(row(x, p)), [], []
         at = p - first if widen else p
@@ -227,7 +281,14 @@ def _columns(scores, letters, opening, first=0, widen=None):
     return step
 
 
-def _block(v, x, u, y, s, opening):
+def _block(
+    v: Sequence[jax.Array],
+    x: Sequence[jax.Array],
+    u: Sequence[jax.Array],
+    y: Sequence[jax.Array],
+    s: Sequence[Sequence[jax.Array]],
+    opening: int,
+):
     """v and x of the last row, u and y of the last column of a block of cells."""
     v, x, u, y = list(v), list(x), list(u), list(y)
     q = lax.full_like(v[0], opening)

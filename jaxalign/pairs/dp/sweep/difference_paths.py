@@ -9,8 +9,10 @@ gap, and 0 where it costs more:
 Two rows of a column are one loop over the lanes, and their nibbles one byte.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -21,7 +23,14 @@ from jaxalign.pairs.dp.sweep.cell_blocks import BLOCK_ROWS, together
 from jaxalign.pairs.dp.sweep.lane_scores import from_profile
 
 
-def column_of(scores, letters, opening, tie, strip, count):
+def column_of(
+    scores: jax.Array,
+    letters: Sequence[jax.Array],
+    opening: int,
+    tie: jax.Array,
+    strip: jax.Array,
+    count: jax.Array,
+):
     """The step over a column of all lanes: a function (j, (v, x, u, y, backtrack)).
 
     Parameters
@@ -37,7 +46,7 @@ def column_of(scores, letters, opening, tie, strip, count):
     # A function of its own, or LLVM does not make vectors of its loop.
     cells = one_function(partial(_block, opening=opening))
 
-    def step(j, carry):
+    def step(j: jax.Array, carry: tuple):
         v, x, u, y, backtrack = carry
         above, gap, new_u, new_y = row_of(v, j), row_of(x, j), [], []
         for k in range(0, len(letters), BLOCK_ROWS):
@@ -56,7 +65,16 @@ def column_of(scores, letters, opening, tie, strip, count):
     return step
 
 
-def _block(u, y, v, x, s, tie, *, opening):
+def _block(
+    u: Sequence[jax.Array],
+    y: Sequence[jax.Array],
+    v: jax.Array,
+    x: jax.Array,
+    s: Sequence[jax.Array],
+    tie: jax.Array,
+    *,
+    opening: int,
+):
     """u and y of two rows, v and x of the second, and the nibbles of both."""
     u, y, code = list(u), list(y), None
     one, more = lax.full_like(v, 1), lax.full_like(v, opening + 1)
@@ -72,10 +90,19 @@ def _block(u, y, v, x, s, tie, *, opening):
     return together(u, y, v, x, code)
 
 
-def _nibble(e, f, z, d, x, y, tie, shift):
+def _nibble(
+    e: jax.Array,
+    f: jax.Array,
+    z: jax.Array,
+    d: jax.Array,
+    x: jax.Array,
+    y: jax.Array,
+    tie: jax.Array,
+    shift: int,
+):
     """The direction code (``directions.nibble``) of a cell, shifted into place."""
 
-    def where(which, value, other):
+    def where(which: jax.Array, value: int, other: jax.Array):
         return lax.select(which, lax.full_like(z, value << shift), other)
 
     b = where(lax.ge(e, f + tie), UP, lax.full_like(z, LEFT << shift))

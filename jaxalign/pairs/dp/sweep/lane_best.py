@@ -1,7 +1,10 @@
 """The best cell of every tile, found as a strip sweeps over it."""
 
+from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -10,7 +13,7 @@ from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.sweep.cell_blocks import together
 
 
-def track(h, local, paths, zero=0):
+def track(h: Sequence[jax.Array], local: bool, paths: bool, zero: int = 0):
     """Local mode: the running best of a tile; with backtrack, its row and column."""
     first = lax.full_like(h[0], 0)
     if not local:
@@ -18,14 +21,27 @@ def track(h, local, paths, zero=0):
     return (first, first, first) if paths else (lax.full_like(h[0], zero),)
 
 
-def follow(track, h, place, tie, fused):
+def follow(
+    track: tuple[jax.Array, ...],
+    h: Sequence[jax.Array],
+    place: jax.Array,
+    tie: jax.Array | None,
+    fused: bool,
+):
     """The column ``place`` of the tile, counted from 0, joins the running best: its
     value, the row in the strip and the column. The smallest row goes first, then the
     column; the other way round where the two sides are swapped."""
     if len(track) < 3:
         return tuple(reduce(lax.max, h, best) for best in track)
 
-    def join(best, row, at, place, tie, *h):
+    def join(
+        best: jax.Array,
+        row: jax.Array,
+        at: jax.Array,
+        place: jax.Array,
+        tie: jax.Array,
+        *h: jax.Array,
+    ):
         value, k = h[0], lax.full_like(row, 0)
         for i, h_i in enumerate(h[1:], 1):
             k = lax.select(lax.gt(h_i, value), lax.full_like(k, i), k)
@@ -44,7 +60,7 @@ def follow(track, h, place, tie, fused):
     return one_function(join, fused)(*track, place, tie, *h)
 
 
-def best_of_column(h):
+def best_of_column(h: Sequence[jax.Array]):
     """(value, row) of the last column: rows below m repeat m, so they never win."""
     best, row = h[0], lax.full_like(h[0], 0)
     for k, value in enumerate(h):
@@ -53,7 +69,14 @@ def best_of_column(h):
     return best, row, None
 
 
-def keep(filled, t, new_best, corner, tie, fused):
+def keep(
+    filled: Any,
+    t: jax.Array,
+    new_best: tuple,
+    corner: tuple | None,
+    tie: jax.Array | None,
+    fused: bool,
+):
     """Fold the best of a strip in tile t into what the strips above left there.
     ``corner``: the first row of the strip, the first column of the tile.
 
@@ -73,7 +96,7 @@ def keep(filled, t, new_best, corner, tie, fused):
     return filled._replace(best=best, row=row, column=column)
 
 
-def _join(new_best, old, corner, tie):
+def _join(new_best: tuple, old: Sequence, corner: tuple, tie: jax.Array):
     """The better of two cells of a tile: of this strip, and of the strips above."""
     (value, k, place), (first_row, first_column) = new_best, corner
     best, row, column = old

@@ -7,8 +7,10 @@ Six arrays are written and at most 16 read, for which LLVM asks 111 times whethe
 overlap. A third row would ask more often than the 128 times it allows.
 """
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -18,11 +20,22 @@ from jaxalign.pairs.dp import directions, recurrence
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.sweep import TILE, lane_best, lane_scores
 from jaxalign.pairs.dp.sweep.cell_blocks import together
+from jaxalign.pairs.dp.sweep.lane_scores import ScoredBlock
 
 BYTE_ROWS = 2  # cells of a byte of backtrack
 
 
-def path_step(block, read, vertical, gaps, tie, first, s, local, fused):
+def path_step(
+    block: ScoredBlock,
+    read: Callable[[jax.Array], list],
+    vertical: tuple,
+    gaps: Gaps,
+    tie: jax.Array,
+    first: jax.Array,
+    s: jax.Array,
+    local: bool,
+    fused: bool,
+):
     """The step over one column of all lanes: a function (j, carry).
 
     Parameters
@@ -41,7 +54,7 @@ def path_step(block, read, vertical, gaps, tie, first, s, local, fused):
     close = one_function(_closed, fused)
     lanes, columns = block.codes.shape[1], block.tiles * TILE
 
-    def column(j, carry):
+    def column(j: jax.Array, carry: tuple):
         h, f, above, last_row, e_row, backtrack, track = carry
         up, e = row_of(last_row, j), row_of(e_row, j)
         diag, new_above, new_h, new_f = above, up, [], []
@@ -69,7 +82,18 @@ def path_step(block, read, vertical, gaps, tie, first, s, local, fused):
     return column
 
 
-def _two_rows(local, diag, up, left, e, f, s, vertical, horizontal, tie):
+def _two_rows(
+    local: bool,
+    diag: jax.Array,
+    up: jax.Array,
+    left: Sequence[jax.Array],
+    e: jax.Array,
+    f: Sequence[jax.Array],
+    s: Sequence[jax.Array],
+    vertical: Sequence[Gaps],
+    horizontal: Gaps,
+    tie: jax.Array,
+):
     """(H, F, E of the last row, byte) of two cells of every lane, in one loop."""
     h, new_f, byte = [], [], None
     horizontal = in_lanes(horizontal, diag)
@@ -85,7 +109,7 @@ def _two_rows(local, diag, up, left, e, f, s, vertical, horizontal, tie):
     return together(h, new_f, e, byte)
 
 
-def _closed(gaps, first, place):
+def _closed(gaps: Gaps, first: jax.Array, place: jax.Array):
     """Costs along a row. F of a lane's column 0 is minus infinity: a path cannot extend
     it. (No score is higher for it: there F is what opening a gap gives.)"""
     here = lax.broadcast(lax.convert_element_type(place, first.dtype), first.shape)
@@ -96,11 +120,17 @@ def _closed(gaps, first, place):
     return Gaps(gaps.open, extend)
 
 
-def score_step(read, vertical, gaps, local, fused):
+def score_step(
+    read: Callable[[jax.Array], list],
+    vertical: tuple,
+    gaps: Gaps,
+    local: bool,
+    fused: bool,
+):
     """The step over one column of all lanes: a function (j, carry)."""
     gap, best = _row_of_cells(local, fused)
 
-    def column(j, carry):
+    def column(j: jax.Array, carry: tuple):
         h, f, diag, last_row, e_row, nothing, track = carry
         up, e = row_of(last_row, j), row_of(e_row, j)
         above, new_h, new_f = up, [], []
@@ -118,23 +148,28 @@ def score_step(read, vertical, gaps, local, fused):
     return column
 
 
-def _row_of_cells(local, fused):
+def _row_of_cells(local: bool, fused: bool):
     """Functions of a row of cells: E or F, and H.
 
     Functions of their own, so that nothing is computed twice; and where each gives one
     array, the next finds it in registers.
     """
 
-    def gap(longer, new, gaps):
+    def gap(longer: jax.Array, new: jax.Array, gaps: Gaps):
         return recurrence.gap(longer, new, in_lanes(gaps, new))
 
-    def best(diag, s, e, f):
+    def best(
+        diag: jax.Array,
+        s: jax.Array | tuple[jax.Array, jax.Array, jax.Array],
+        e: jax.Array,
+        f: jax.Array,
+    ):
         s = lane_scores.from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
         return recurrence.best(diag, s, e, f, local)
 
     return one_function(gap, fused), one_function(best, fused)
 
 
-def in_lanes(gaps, like):
+def in_lanes(gaps: Gaps, like: jax.Array):
     """Gap costs of each lane, where they may be scalars."""
     return Gaps(*(x if x.ndim else lax.broadcast(x, like.shape) for x in gaps))

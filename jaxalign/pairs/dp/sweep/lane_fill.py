@@ -14,14 +14,15 @@ keeps H = 0, and ``-open`` where it is not, which leaves H to E. Rows below the 
 a query cost no gap to go down, so that they carry row m unchanged.
 """
 
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.affine import neg_inf
+from jaxalign.affine import Gaps, neg_inf
 from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import row_of
 from jaxalign.pairs.dp.recurrence import border
@@ -77,7 +78,16 @@ class BlockFill(NamedTuple):
 
 
 def fill(
-    block, query, gaps, free, backtrack=None, *, local, rows=16, fused=True, costs=None
+    block: Block,
+    query: Query,
+    gaps: Gaps,
+    free: Mapping[str, Any],
+    backtrack: jax.Array | None = None,
+    *,
+    local: bool,
+    rows: int = 16,
+    fused: bool = True,
+    costs: cell_blocks.Constants | None = None,
 ):
     """Fill all tables of a block.
 
@@ -103,10 +113,12 @@ def fill(
     own = query.codes.shape[1] == lanes  # tables are made for every strip
     strip = partial(_strip, local=local, fused=fused, alone=fused and own, costs=costs)
 
-    def chunks(state, block, query, gaps, borders):
+    def chunks(
+        state: tuple, block: Block, query: Query, gaps: Gaps, borders: "_Borders"
+    ):
         size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
 
-        def chunk(c, state):
+        def chunk(c: jax.Array, state: tuple):
             first = lax.max(query.tile, c * size)
             tiles = first, lax.min(block.tiles, (c + 1) * size)
             one = partial(strip, tiles, block, query, gaps, borders)
@@ -127,26 +139,32 @@ def fill(
     borders = _Borders(borders.letters, None, None, start, above)  # no dead code
     filled = filled._replace(last_row=in_pairs(h), best=best)
     state = filled, in_pairs(jnp.full_like(e_row, costs.least)), column
-    if block.scores.ndim > 2:
+    if block.scores is not None and block.scores.ndim > 2:
         block = block._replace(scores=in_pairs(block.scores))
     filled = sweep(state, block, query, gaps, borders)[0]
     return filled._replace(last_row=filled.last_row.reshape(-1, lanes))
 
 
-def in_pairs(columns):
+def in_pairs(columns: jax.Array):
     """(..., L, B) -> (..., L / 2, 2 * B): two columns a row."""
     *more, count, lanes = columns.shape
     wide = cell_blocks.BLOCK_COLUMNS
     return columns.reshape(*more, count // wide, wide * lanes)
 
 
-def inside_index(block):
+def inside_index(block: Block):
     """j of every column (L, B), counted from 1 within its own target; <= 0 before."""
     origin = jnp.repeat(block.origin, TILE, axis=0)
     return jnp.arange(origin.shape[0], dtype=jnp.int32)[:, None] - origin + 1
 
 
-def _before(block, gaps, free, backtrack, local):
+def _before(
+    block: Block,
+    gaps: Gaps,
+    free: Mapping[str, Any],
+    backtrack: jax.Array | None,
+    local: bool,
+):
     """Row 0: boundary rows H[0, :], E = -inf, and column n's candidate in row 0."""
     top = free["target_start"] | local
     h = border(inside_index(block), top, gaps)
@@ -160,7 +178,7 @@ def _before(block, gaps, free, backtrack, local):
     return filled, jnp.full_like(h, neg_inf(h.dtype))
 
 
-def _boundary_column(block, query, gaps, rows):
+def _boundary_column(block: Block, query: Query, gaps: Gaps, rows: int):
     """H, F (strips, rows, B) and the diagonal (strips, B) left of the first chunk;
     every target begins with what its own column 0 has."""
     strips, lanes = query.codes.shape[0] // rows, block.codes.shape[1]
@@ -179,7 +197,7 @@ class _Borders(NamedTuple):
     above: jax.Array  # the row above the strip
 
 
-def _borders(query, gaps, left, rows):
+def _borders(query: Query, gaps: Gaps, left: jax.Array | bool, rows: int):
     count, wide = query.codes.shape
     shape = count // rows, rows, wide
     i = 1 + jnp.arange(count, dtype=jnp.int32)[:, None]
@@ -192,7 +210,20 @@ def _borders(query, gaps, left, rows):
     )
 
 
-def _strip(tiles, block, query, gaps, borders, s, state, *, local, fused, alone, costs):
+def _strip(
+    tiles: tuple[jax.Array, jax.Array],
+    block: Block,
+    query: Query,
+    gaps: Gaps,
+    borders: _Borders,
+    s: jax.Array,
+    state: tuple,
+    *,
+    local: bool,
+    fused: bool,
+    alone: bool,
+    costs: cell_blocks.Constants | None,
+):
     """One strip: rows s*rows + 1 ... s*rows + rows against some tiles of columns."""
     filled, e_row, column = state
     here = jax.tree.map(lambda x: row_of(x, s), borders)
@@ -216,18 +247,32 @@ def _strip(tiles, block, query, gaps, borders, s, state, *, local, fused, alone,
 
 
 def _tiles(
-    state, tiles, block, letters, tables, vertical, column0, gaps, query, s, *, local,
-    fused, costs,
-):  # fmt: skip
+    state: tuple,
+    tiles: tuple[jax.Array, jax.Array],
+    block: Block,
+    letters: tuple[jax.Array, ...],
+    tables: tuple[jax.Array, ...],
+    vertical: tuple,
+    column0: tuple,
+    gaps: Gaps,
+    query: Query,
+    s: jax.Array,
+    *,
+    local: bool,
+    fused: bool,
+    costs: cell_blocks.Constants | None,
+):
     """The sweep of a strip over its tiles; loops of one function on the CPU."""
     rows, lanes = len(letters), block.codes.shape[1]
     lowest = neg_inf(gaps.open.dtype) if costs is None else costs.least
     minus = lax.full((lanes,), lowest, gaps.open.dtype)
     paths = state[0].backtrack is not None
-    by_position = block.scores.ndim == 2 and letters[0].shape[0] != lanes
+    block_scores = block.scores
+    assert block_scores is not None  # ``window_program.load_block`` makes them
+    by_position = block_scores.ndim == 2 and letters[0].shape[0] != lanes
     own = partial(per_lane, lanes=lanes)
 
-    def tile(t, carry):
+    def tile(t: jax.Array, carry: tuple):
         filled, e_row, h, f, diag = carry
         begins = row_of(block.begins, t)
         start, above = jax.tree.map(own, column0)
@@ -235,19 +280,19 @@ def _tiles(
         f = tuple(lax.select(begins, minus, x) for x in f)
         diag = lax.select(begins, above, diag)
         tie = row_of(query.tie, t) if paths else None
-        given, wanted, begin = block, letters, None
+        scores, wanted, begin = block_scores, letters, None
         if by_position:
             scores = lane_scores.profile_of_tile(block, letters, t, fused)
-            given = block._replace(scores=scores if costs is None else in_pairs(scores))
+            scores = scores if costs is None else in_pairs(scores)
             wanted = tuple(lax.full((1,), k, jnp.int32) for k in range(rows))
             begin = t * TILE
         if costs is None:
             read = partial(
-                lane_scores.scores_of, given, wanted, tables, begin,
-                dtype=gaps.open.dtype, fused=fused,
+                lane_scores.scores_of, block._replace(scores=scores), wanted, tables,
+                begin, dtype=gaps.open.dtype, fused=fused,
             )  # fmt: skip
             gap = _vertical(vertical, own)
-            if paths:
+            if tie is not None:
                 first = _first(row_of(block.origin, t), t, gaps.open.dtype)
                 column = lane_column.path_step(
                     block, read, gap, gaps, tie, first, s, local, fused
@@ -258,7 +303,7 @@ def _tiles(
         else:
             wide = cell_blocks.BLOCK_COLUMNS
             begin = None if begin is None else lax.div(begin, wide)
-            strip = rows, given.scores, wanted, gaps.open.dtype
+            strip = rows, scores, wanted, gaps.open.dtype
             column = cell_blocks.columns_of(*strip, costs, begin)
         inner = h, f, diag, filled.last_row, e_row, filled.backtrack
         zero = 0 if costs is None else costs.zero
@@ -282,31 +327,31 @@ def _tiles(
     return lax.fori_loop(first, end, tile, state)
 
 
-def _first(origin, t, dtype):
+def _first(origin: jax.Array, t: jax.Array, dtype: jax.typing.DTypeLike):
     """Columns ``origin`` (B,), counted from the first one of tile t; -1 before it."""
     place = lax.clamp(jnp.int32(-1), origin - t * TILE, jnp.int32(TILE))
     return lax.convert_element_type(place, dtype)
 
 
-def per_lane(values, lanes):
+def per_lane(values: jax.Array, lanes: int):
     """(W,) values of the queries -> (B,), what each lane's query has."""
     if values.shape[0] == lanes:
         return values
     return lax.broadcast(lax.squeeze(values, (0,)), (lanes,))
 
 
-def _vertical(vertical, own):
+def _vertical(vertical: tuple, own: Callable[[jax.Array], jax.Array]):
     """Costs down a column, by row: scalars where there is nothing to load."""
     if vertical[0][0].shape[0] > 1:
         return jax.tree.map(own, vertical)
     return jax.tree.map(lambda x: lax.squeeze(x, (0,)), vertical)
 
 
-def unrolled(column):
+def unrolled(column: Callable[[jax.Array, tuple], tuple]):
     """Several columns a step: the second writes H and F where the first has read them,
     so that nothing is copied."""
 
-    def step(p, carry):
+    def step(p: jax.Array, carry: tuple):
         for k in range(UNROLLED_STEPS):
             carry = column(UNROLLED_STEPS * p + k, carry)
         return carry

@@ -1,5 +1,9 @@
 """Substitution scores of a strip of rows, read for all lanes of a block at once."""
 
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -11,7 +15,20 @@ from jaxalign.pairs.dp.sweep import TILE
 LOOK_UPS = 2048  # of one loop: more would be spread over threads, which JAX 0.10 cannot
 
 
-def tables_of(block, letters):
+class ScoredBlock(Protocol):
+    """A ``lane_fill.Block`` that has its scores."""
+
+    @property
+    def codes(self) -> jax.Array: ...
+
+    @property
+    def tiles(self) -> jax.Array: ...
+
+    @property
+    def scores(self) -> Any: ...
+
+
+def tables_of(block: ScoredBlock, letters: jax.Array):
     """Where every lane has a query of its own: its rows' scores of each target letter,
     four rows a uint32, so that one look-up serves four cells. ((A+1) * B,) each; none
     where lanes share a query, or scores need more than 8 bits."""
@@ -26,7 +43,16 @@ def tables_of(block, letters):
     return tuple(jnp.sum(wide << shifts, axis=1, dtype=jnp.uint32))
 
 
-def scores_of(block, letters, tables, begin, j, *, dtype, fused):
+def scores_of(
+    block: ScoredBlock,
+    letters: Sequence[jax.Array],
+    tables: tuple[jax.Array, ...],
+    begin: jax.Array | None,
+    j: jax.Array,
+    *,
+    dtype: jax.typing.DTypeLike,
+    fused: bool,
+):
     """Substitution scores of the rows of a strip in column j: (B,) each, or where they
     stand in the profile, to be read by the row itself. ``begin`` is the column that a
     profile of a tile begins with, or None."""
@@ -39,7 +65,9 @@ def scores_of(block, letters, tables, begin, j, *, dtype, fused):
     return [(block.scores, one, j) for one in letters]
 
 
-def from_profile(scores, letters, j, dtype):
+def from_profile(
+    scores: jax.Array, letters: jax.Array, j: jax.Array, dtype: jax.typing.DTypeLike
+):
     """The row of the database profile of a letter (1,) in column j: (B,)."""
     start = lax.squeeze(letters, (0,)), j, jnp.int32(0)
     row = lax.dynamic_slice(
@@ -48,7 +76,9 @@ def from_profile(scores, letters, j, dtype):
     return lax.convert_element_type(lax.squeeze(row, (0, 1)), dtype)
 
 
-def profile_of_tile(block, letters, t, fused):
+def profile_of_tile(
+    block: ScoredBlock, letters: Sequence[jax.Array], t: jax.Array, fused: bool
+):
     """The database profile of a tile for the rows of a strip, which nothing else
     needs where they are positions: (rows, TILE, B), the dtype of the scores."""
     lanes, count = block.codes.shape[1], block.scores.shape[1]
@@ -56,7 +86,7 @@ def profile_of_tile(block, letters, t, fused):
     while together > 1 and together * lanes > LOOK_UPS:
         together //= 2
 
-    def look_up(row, codes):
+    def look_up(row: jax.Array, codes: jax.Array):
         entries = [lax.index_in_dim(row, a, keepdims=False) for a in range(count)]
         return matrix_rows.by_code(
             [lax.broadcast(x, codes.shape) for x in entries], codes
@@ -66,7 +96,7 @@ def profile_of_tile(block, letters, t, fused):
     rows = [row_of(block.scores, lax.index_in_dim(x, 0, keepdims=False))
             for x in letters]  # fmt: skip
 
-    def columns(c, scores):
+    def columns(c: jax.Array, scores: jax.Array):
         at = t * TILE + c * together
         codes = lax.dynamic_slice_in_dim(block.codes, at, together).reshape(-1)
         for k, row in enumerate(rows):
@@ -79,7 +109,9 @@ def profile_of_tile(block, letters, t, fused):
     return lax.fori_loop(0, TILE // together, columns, empty)
 
 
-def _look_up(block, letters, j, dtype):
+def _look_up(
+    block: ScoredBlock, letters: jax.Array, j: jax.Array, dtype: jax.typing.DTypeLike
+):
     width = block.scores.shape[1]
     codes = lax.convert_element_type(row_of(block.codes, j), jnp.int32)
     index = letters * width + codes
@@ -88,10 +120,16 @@ def _look_up(block, letters, j, dtype):
     return lax.convert_element_type(picked, dtype)
 
 
-def _look_up_four(block, tables, j, dtype, fused):
+def _look_up_four(
+    block: ScoredBlock,
+    tables: tuple[jax.Array, ...],
+    j: jax.Array,
+    dtype: jax.typing.DTypeLike,
+    fused: bool,
+):
     width, lanes = block.scores.shape[1], block.codes.shape[1]
 
-    def find(codes, *tables):
+    def find(codes: jax.Array, *tables: jax.Array):
         lane = lax.iota(jnp.int32, lanes)
         index = lane * width + lax.convert_element_type(codes, jnp.int32)
         return [x.at[index].get(mode="promise_in_bounds") for x in tables]
