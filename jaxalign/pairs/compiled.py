@@ -4,6 +4,7 @@ Nothing else of ``pairs.engine`` imports JAX, which takes longer than a small jo
 rows (``pairs.small_jobs``).
 """
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import compress
@@ -30,7 +31,7 @@ from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.pairs.windows import Partition
 from jaxalign.pairs.windows import pairs as pairs_of
 from jaxalign.runtime.backend import kernels_pallas
-from jaxalign.runtime.devices import first_device, refuse_over, show_bytes
+from jaxalign.runtime.devices import Device, first_device, refuse_over, show_bytes
 
 
 def choose(
@@ -177,7 +178,7 @@ def _choose_for(task: Task) -> tuple[str, str]:
     return name, why
 
 
-def _names(devices) -> list[str]:
+def _names(devices: Iterable[Device]) -> list[str]:
     devices = list(devices) or jax.devices()[:1]
     return [f"{device.platform}:{device.id}" for device in devices]
 
@@ -225,7 +226,7 @@ def byte_limit(plan: Plan) -> int:
     return eight_bits.limit(plan.task) if large else 0
 
 
-def regroup(task: Task, queries, targets) -> list[Piece]:
+def regroup(task: Task, queries: np.ndarray, targets: np.ndarray) -> list[Piece]:
     """The pieces, heaviest first, of the pairs of a search whose scores left 8 bits."""
     return execute.regroup(task, queries, targets)
 
@@ -245,7 +246,7 @@ def places(task: Task) -> list:
     return [devices[k % len(devices)] for k in range(count)]
 
 
-def on_device(device):
+def on_device(device: Device | None):
     """A context in which JAX computes on a device, None: on its own choice."""
     return jax.default_device(device) if device else nullcontext()
 

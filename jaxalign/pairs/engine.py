@@ -135,14 +135,14 @@ def _workers(devices: list, tell: Callable, watch: Callable) -> list[Callable]:
     return [partial(_worker, Worker(device, tell, only), watch) for device in devices]
 
 
-def _tell(ending: threading.Event, tell, cells) -> None:
+def _tell(ending: threading.Event, tell: Callable[[int], object], cells: int) -> None:
     """Tell of a launch or a window; after Ctrl-C no other one of a list is issued."""
     if ending.is_set():
         raise pipeline.Stopped
     tell(cells)
 
 
-def _worker(worker: Worker, watch):
+def _worker(worker: Worker, watch: Callable):
     """A host thread's function (work, piece)."""
 
     def compute_one(work: pipeline.Work, piece: Piece):

@@ -1,6 +1,6 @@
 """A task, the pieces that its pairs are computed in, and the plan of all of them."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -197,13 +197,15 @@ class Plan(Mapping):
         )
 
 
-def _shown(value) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def describe(task, windows: int, alone: int, needed, dtypes) -> dict:
+def describe(
+    task: Task, windows: int, alone: int, needed: Iterable[int], dtypes: Iterable[str]
+) -> dict:
     """A plan as a user sees it: counts, bytes of the largest piece, score types."""
     return {
         "pairs": task.job.pairs,
@@ -255,7 +257,7 @@ def added(counts: dict, more: dict) -> dict:
     return {name: counts.get(name, 0) + more.get(name, 0) for name in counts | more}
 
 
-def zipped(task: Task, queries, targets) -> Task:
+def zipped(task: Task, queries: np.ndarray, targets: np.ndarray) -> Task:
     """The task of some pairs of another one, whose rows are those of that one.
 
     queries, targets : integers (P,), indices of both sides of each pair

@@ -127,7 +127,7 @@ def _costs(profile: Profile, wide: int) -> tuple[Any, Any]:
     return opening, extending
 
 
-def _padded(sequences: Sequences, index, wide: int):
+def _padded(sequences: Sequences, index: np.ndarray, wide: int):
     codes = np.zeros((len(index), wide), np.intp)
     lengths = sequences.lengths[index].astype(np.int32)
     for row, k in zip(codes, index, strict=True):

@@ -1,8 +1,9 @@
 """From a piece's results to the rows of the table, in input order."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,10 @@ from jaxalign.model.selection import gather_runs
 from jaxalign.model.table import SPANS, Table
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime.pipeline import in_background
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.windows import WindowPairs
+
 
 MIN_LARGE_ROWS = 2**18  # of a result whose memory and index are made in the background
 MEMORY_PAGE = 4096  # bytes; an item of each is written so that there is memory for it
@@ -26,7 +31,7 @@ class Rows(NamedTuple):
     cells: int = 0  # of all pairs computed, also those a device has filtered
 
 
-def collect(task, result, met) -> Rows:
+def collect(task: Task, result: Any, met: "WindowPairs") -> Rows:
     """A window's device result -> the pairs wanted, sides swapped back."""
     q, t = np.nonzero(met.wanted)
     walked, spans = result.walked, ()
@@ -42,13 +47,19 @@ def collect(task, result, met) -> Rows:
     return Rows(at, columns, paths, cells)
 
 
-def cells_of(task, met) -> int:
+def cells_of(task: Task, met: "WindowPairs") -> int:
     """Cells of the pairs wanted."""
     m = task.queries.lengths[met.query[met.wanted]]
     return int((m * task.targets.lengths[met.target[met.wanted]]).sum())
 
 
-def _columns(task, met, score, spans, counts):
+def _columns(
+    task: Task,
+    met: "WindowPairs",
+    score: np.ndarray,
+    spans: list[np.ndarray],
+    counts: Sequence[np.ndarray],
+):
     """(rows, columns) of the pairs wanted (P,), sides swapped back. ``spans`` as
     computed, in the order of SPANS, and ``counts`` of COUNTS; both empty without paths.
     """
@@ -63,7 +74,13 @@ def _columns(task, met, score, spans, counts):
     return at, columns
 
 
-def _paths(steps, q, t, counts, flip):
+def _paths(
+    steps: np.ndarray,
+    q: np.ndarray,
+    t: np.ndarray,
+    counts: np.ndarray,
+    flip: np.ndarray,
+):
     """Steps (Q, T, B), end to start -> (run-length operations, runs of each pair)."""
     longest = int(counts.max(initial=0))
     # (pairs, steps) bytes: rows of the transpose are contiguous, so reading is cheap.
@@ -75,7 +92,9 @@ def _paths(steps, q, t, counts, flip):
     return runs, np.diff(offsets)
 
 
-def of_pair(task, pair, pair_result, dtype) -> Rows:
+def of_pair(
+    task: Task, pair: tuple[int, int], pair_result: Any, dtype: np.dtype
+) -> Rows:
     """The result of a pair computed alone (``long_pair.PairResult``)."""
     columns = _scores(task, np.array([pair_result.score], np.int64), dtype)
     at = np.array([task.job.position(*pair)])
@@ -108,7 +127,7 @@ def _scores(task: Task, score: np.ndarray, dtype: Any) -> dict[str, Any]:
     return {"score": score}
 
 
-def score_dtype(task):
+def score_dtype(task: Task):
     """int32, or what a proof asks for; float64 where scores are fractions."""
     if task.scoring.scale > 1:
         return np.float64
@@ -117,7 +136,7 @@ def score_dtype(task):
     return np.int32 if bounds.fits(limit, "int32") else np.int64
 
 
-def dtypes(task) -> dict:
+def dtypes(task: Task) -> dict:
     """Name and dtype of every column of a result, in order."""
     names = ("max_identities",) if task.output == "identity" else ()
     names = (*SPANS, *PATH_COUNTS) if task.paths else names
@@ -132,7 +151,7 @@ class Output:
     then the pieces are joined at the end. Columns and paths may also come whole.
     """
 
-    def __init__(self, task):
+    def __init__(self, task: Task):
         self.task, self.dtypes = task, dtypes(task)
         self.columns, self.pieces, self.whole = {}, [], None
         if not task.filtered:
@@ -161,7 +180,7 @@ class Output:
         if rows.paths is not None:
             self.pieces.append(rows._replace(columns={}))
 
-    def take(self, copies: dict, paths=None) -> None:
+    def take(self, copies: dict, paths: tuple | None = None) -> None:
         """Take whole columns, 0 in the rows that are put one by one.
 
         copies : name -> function that adds to an int32 array
@@ -205,26 +224,26 @@ class Output:
         if self._touched is not None:
             self._touched.result()
 
-    def _but(self, pieces, runs, counts) -> Rows:
+    def _but(self, pieces: list[Rows], runs: np.ndarray, counts: np.ndarray) -> Rows:
         """Whole paths without the rows of pieces, which they lack."""
         at = np.delete(np.arange(len(counts)), np.concatenate([x.at for x in pieces]))
         return Rows(at, {}, (runs, counts[at]), 0)
 
-    def _joined(self, order):
-        def whole(name, dtype):
+    def _joined(self, order: np.ndarray):
+        def whole(name: str, dtype: Any):
             parts = [x.columns[name] for x in self.pieces]
             return np.concatenate([np.zeros(0, dtype), *parts])[order].astype(dtype)
 
         return {name: whole(name, dtype) for name, dtype in self.dtypes.items()}
 
 
-def _touch(columns) -> None:
+def _touch(columns: list[np.ndarray]) -> None:
     """Have the system find memory for columns before results are waiting for it."""
     for column in columns:
         column[:: MEMORY_PAGE // column.itemsize] = 0
 
 
-def _passing(task, rows: Rows) -> Rows:
+def _passing(task: Task, rows: Rows) -> Rows:
     """The rows that pass the filters of the task, and who their pairs are."""
     i, j = task.job.pair(rows.at)
     columns = {"query": i, "target": j} | rows.columns

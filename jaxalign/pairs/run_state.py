@@ -27,7 +27,7 @@ class Run:
     other_implementations: set = field(default_factory=set)  # beside the plan's
     seconds: float = 0.0
 
-    def lock(self, key) -> threading.Lock:
+    def lock(self, key: tuple) -> threading.Lock:
         """The lock of one entry of ``device_jobs``."""
         return self.locks.setdefault(key, threading.Lock())
 

@@ -6,9 +6,11 @@ all devices alike and the estimates exact, the last device would end within
 (4/3 - 1/(3m)) of the best of all schedules on m devices (Graham, 1969, theorem 2).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +58,7 @@ class Schedule:
         return "\n".join([head, *lines, f"at most {over:.3f} times the least time"])
 
 
-def plan(cells, devices: int) -> Schedule:
+def plan(cells: Sequence[int], devices: int) -> Schedule:
     """The schedule of windows with these cells on some devices that are alike.
 
     Parameters
@@ -86,7 +88,7 @@ def plan(cells, devices: int) -> Schedule:
     return Schedule(cells, order, tuple(map(tuple, windows)))
 
 
-def heaviest_first(cells) -> tuple[int, ...]:
+def heaviest_first(cells: Sequence[int]) -> tuple[int, ...]:
     """Indices by falling cells; equal ones as they come."""
     return tuple(np.argsort(-np.asarray(cells, np.float64), kind="stable").tolist())
 
@@ -113,7 +115,7 @@ def lists(pieces: list, devices: int) -> list[list]:
     return [some for some in lists_of if some]
 
 
-def estimate(job: PairMatrix, block) -> int:
+def estimate(job: PairMatrix, block: Any) -> int:
     """Cells of a window or a launch: the sum of its query lengths times that of its
     target lengths, as in the paper."""
     m, n = job.query_lengths[block.queries], job.target_lengths[block.targets]

@@ -6,12 +6,16 @@ against a block of targets in lanes. ``pairs.cpu.partition`` makes them.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import in_threads
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 # Threads that write indices of rows, queries at a time
 INDEX_THREADS, INDEX_QUERIES = 4, 1024
@@ -126,7 +130,7 @@ class PairMatrix:
         after = self.target_lengths.sum() - before
         return int((self.query_lengths * after).sum())
 
-    def position(self, i, j):
+    def position(self, i: "ArrayLike", j: "ArrayLike"):
         """Row of the result of pair (i, j)."""
         t = len(self.target_lengths)
         i, j = np.asarray(i, np.int64), np.asarray(j, np.int64)
@@ -139,7 +143,7 @@ class PairMatrix:
             return i * (2 * n - i + 1) // 2 + j - i
         return i * (2 * n - i - 1) // 2 + j - i - 1
 
-    def pair(self, row):
+    def pair(self, row: "ArrayLike"):
         """The pair (i, j) of a row of the result: ``position`` turned round."""
         t, row = len(self.target_lengths), np.asarray(row, np.int64)
         if self.kind == "zip":
@@ -166,7 +170,7 @@ class PairMatrix:
         columns, ends = columns.astype(np.int32), np.cumsum(t - first)
         query, target = (np.empty(self.pairs, np.int32) for _ in range(2))
 
-        def fill(begin):
+        def fill(begin: int):
             for i in range(begin, min(begin + INDEX_QUERIES, n)):
                 rows = slice(ends[i] - (t - first[i]), ends[i])
                 query[rows], target[rows] = i, columns[first[i] :]
@@ -219,14 +223,14 @@ class PairMatrix:
         return rank
 
 
-def pairs(job: PairMatrix, block) -> list[tuple[int, int]]:
+def pairs(job: PairMatrix, block: Any) -> list[tuple[int, int]]:
     """The single pairs (i, j) of a window or a launch, in input orientation."""
     i, j, wanted, flip = job.meets(block)
     first, last = np.where(flip, j, i)[wanted], np.where(flip, i, j)[wanted]
     return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
-def cells(job: PairMatrix, piece) -> int:
+def cells(job: PairMatrix, piece: Any) -> int:
     """Sum of m * n over the pairs asked for in a launch of a GPU, quickly."""
     m, n = job.query_lengths[piece.queries], job.target_lengths[piece.targets]
     if piece.zipped:

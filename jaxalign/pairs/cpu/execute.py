@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxalign.affine import Gaps
 from jaxalign.model import bounds
-from jaxalign.model.scoring import FREE_ENDS
+from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.pairs import schedule, windows
 from jaxalign.pairs.cpu import eight_bits, long_pair, partition
 from jaxalign.pairs.cpu.lane_packing import (
@@ -58,7 +58,7 @@ def pair_pieces_of(task: Task, pairs: list[tuple[int, int]]) -> list[Piece]:
     return [Piece(task, pair, n, compute_pair, scores_of_pair) for pair, n in every]
 
 
-def regroup(task: Task, queries, targets) -> list[Piece]:
+def regroup(task: Task, queries: np.ndarray, targets: np.ndarray) -> list[Piece]:
     """The pieces, heaviest first, of some pairs of a search: each query against its
     targets, with few programs."""
     return _heaviest_first(
@@ -126,7 +126,13 @@ def scores_of_pair(_run: Run, _worker: Worker, piece: Piece) -> Iterator[PieceSc
     yield PieceScores(i, j, pair_score(piece.task, piece.content))
 
 
-def problem_of(scoring, free, dtype: str, identity=False, base=None) -> WindowProblem:
+def problem_of(
+    scoring: Scoring,
+    free: frozenset,
+    dtype: str,
+    identity: bool = False,
+    base: int | None = None,
+) -> WindowProblem:
     """Scores and gaps of the proven dtype, in NumPy: a program takes them sooner than
     the device has them one by one."""
     scores, *gaps = bounds.scaled(scoring, dtype, identity, base)
@@ -141,7 +147,7 @@ def problem_of(scoring, free, dtype: str, identity=False, base=None) -> WindowPr
     )
 
 
-def _problem(task, dtype, base=None):
+def _problem(task: Task, dtype: str, base: int | None = None):
     identity = task.output == "identity"
     return problem_of(task.scoring, task.free, dtype, identity, base)
 
@@ -192,19 +198,19 @@ def window_scores(task: Task, w: windows.Window, worker: Worker):
     return _scores(task, w, worker, task.dtype(w.m, w.n)), None
 
 
-def _scores(task, w, worker, dtype):
+def _scores(task: Task, w: windows.Window, worker: Worker, dtype: str):
     with precision(dtype):
         return _on_device(task, w, worker, dtype)[0].score
 
 
 @program()
-def _beyond(score, high):
+def _beyond(score: jax.Array, high: jax.Array):
     """Scores, -1 instead of those above ``high``; and which these are."""
     over = score > high
     return jnp.where(over, -1, score), over
 
 
-def _on_device(task, w, worker, dtype):
+def _on_device(task: Task, w: windows.Window, worker: Worker, dtype: str):
     """(device result, the pairs it holds)."""
     by_differences = task.large or task.output == "identity"
     cells = eight_bits.differences(task, w) if by_differences else None
@@ -251,7 +257,7 @@ def _on_device(task, w, worker, dtype):
     return result, met
 
 
-def _rebased(score, base: int, dtype: str) -> np.ndarray:
+def _rebased(score: jax.Array, base: int, dtype: str) -> np.ndarray:
     """Scores of identities of another base, with that of their dtype."""
     scores, matches = np.divmod(np.asarray(score), base)
     return scores * bounds.IDENTITY_BASE[dtype] + matches
@@ -270,7 +276,7 @@ def pair_score(task: Task, pair: tuple[int, int]) -> jax.Array:
         return jnp.full((1, 1), result.score, dtype)
 
 
-def _alone(task, i, j):
+def _alone(task: Task, i: int, j: int):
     """(long_pair.PairResult, dtype) of one pair."""
     query, target = task.queries[i], task.targets[j]
     dtype = task.dtype(len(query), len(target))
@@ -278,7 +284,7 @@ def _alone(task, i, j):
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
     fused = first_device(task.devices).platform == "cpu"
 
-    def aligned(tried, high):
+    def aligned(tried: str, high: int | None):
         with precision(tried):
             return long_pair.align_long(
                 query, target, _problem(task, tried), task.local, task.paths, rows,
@@ -290,7 +296,7 @@ def _alone(task, i, j):
     return next(pair for pair in results if pair is not None), result_dtype
 
 
-def _tries(task, dtype):
+def _tries(task: Task, dtype: str):
     """(dtype, score up to which it is exact, or None): int16 takes half the time, and
     the lengths alone seldom prove that it holds a long pair."""
     high = bounds.narrow_high(task.scoring, task.mode, "int16")

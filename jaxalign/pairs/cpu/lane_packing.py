@@ -5,6 +5,7 @@ slots; those on a device are written over by the next window of a thread.
 """
 
 from heapq import heapreplace
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,12 @@ from jaxalign.pairs.dp.sweep.lane_fill import Block
 from jaxalign.pairs.run_state import Worker
 from jaxalign.runtime.lengths import by_length
 
+if TYPE_CHECKING:
+    from jaxalign.model.selection import CodedSequences
+    from jaxalign.pairs.plan import Task
+    from jaxalign.pairs.windows import PairMatrix, Window
+
+
 EMPTY_COLUMN_LANES = 32  # lanes that a column costs as much as, even with none
 MAX_KNOWN_BLOCKS = 8
 SHORT = 32  # letters of short sequences
@@ -23,12 +30,12 @@ SHORT_PAIRS = 2048  # of those in a window: a call takes as long as 1,000 of the
 _known: dict[tuple[bytes, int], tuple[np.ndarray, np.ndarray]] = {}
 
 
-def tiled(lengths):
+def tiled(lengths: np.ndarray | int):
     """Columns that targets take."""
     return TILE * np.maximum(1, -(-np.asarray(lengths) // TILE))
 
 
-def pack(lengths, lanes: int, limit: int | None = None):
+def pack(lengths: np.ndarray, lanes: int, limit: int | None = None):
     """Targets, longest first, one after the other into the lane with the most room.
 
     Each begins a tile, so it takes a multiple of TILE columns, and one at least.
@@ -50,7 +57,7 @@ def pack(lengths, lanes: int, limit: int | None = None):
     return packed
 
 
-def _packed(lengths, lanes, limit):
+def _packed(lengths: np.ndarray, lanes: int, limit: int | None):
     heap = [(0, lane) for lane in range(lanes)]
     lane, last, area, top = [], [], 0, 0
     best, count = 0.0, 0
@@ -72,7 +79,7 @@ def _packed(lengths, lanes, limit):
     return arrays
 
 
-def spans(lengths, lanes: int) -> np.ndarray:
+def spans(lengths: np.ndarray, lanes: int) -> np.ndarray:
     """int64 (T,): columns from the first of every target, longest first, to the end of
     the last of those that follow: what a query sweeps that meets it and them."""
     _, last = pack(lengths, lanes)
@@ -80,14 +87,14 @@ def spans(lengths, lanes: int) -> np.ndarray:
     return np.asarray(ends - (last - tiled(lengths)), np.int64)
 
 
-def zip_lanes(job, pairs: int, lanes: tuple[int, ...]) -> int:
+def zip_lanes(job: "PairMatrix", pairs: int, lanes: tuple[int, ...]) -> int:
     """Lanes of windows of zipped pairs, of those that windows have."""
     if max(job.most) <= SHORT and not job.paths and pairs > lanes[0]:
         return SHORT_PAIRS
     return lanes[1] if pairs > lanes[-1] else lanes[-1]
 
 
-def alike(m, n, lanes: int) -> np.ndarray:
+def alike(m: np.ndarray, n: np.ndarray, lanes: int) -> np.ndarray:
     """Pairs of lengths (P,) in the best of some orders for windows of so many: by
     cells, which suits sides of like lengths, or by one side in groups of windows, and
     in each group by the other, which suits few queries that meet many targets."""
@@ -101,7 +108,7 @@ def alike(m, n, lanes: int) -> np.ndarray:
             np.concatenate([x[by_length(second[x])] for x in groups or [order]])
         )
 
-    def filled(order):
+    def filled(order: np.ndarray):
         starts = np.arange(0, len(order), lanes)
         most = (np.maximum.reduceat(x[order], starts) for x in (m, n))
         return int(np.prod([*most], axis=0).sum()) if len(order) else 0
@@ -109,7 +116,7 @@ def alike(m, n, lanes: int) -> np.ndarray:
     return min(orders, key=filled)
 
 
-def block_of(task, w) -> Block:
+def block_of(task: "Task", w: "Window") -> Block:
     """The targets in their lanes, without their scores."""
     pad = task.scoring.alphabet.size
     codes = np.full((w.lanes, w.columns), pad, np.uint8)
@@ -139,7 +146,7 @@ def block_of(task, w) -> Block:
     return Block._make([*by_row, *places, tiles, np.int32(count), None])
 
 
-def queries_of(task, w):
+def queries_of(task: "Task", w: "Window"):
     """Codes (Q, M, W) and lengths (Q, W) of the rows of queries."""
     wide = w.lanes if w.zipped else 1
     codes, m = _padded(task.queries, w.queries, w.rows, w.slots * wide)
@@ -147,14 +154,14 @@ def queries_of(task, w):
     return np.ascontiguousarray(codes), m.reshape(w.slots, wide)
 
 
-def wide(w, bits):
+def wide(w: "Window", bits: np.ndarray):
     """(Q, T) bool in the window's static size."""
     padded = np.zeros((w.slots, w.places), bool)
     padded[: bits.shape[0], : bits.shape[1]] = bits
     return padded
 
 
-def _padded(sequences, indices, length, count):
+def _padded(sequences: "CodedSequences", indices: np.ndarray, length: int, count: int):
     """uint8 (count, length) codes and int32 (count,) lengths of some sequences."""
     codes = np.zeros((count, length), np.uint8)
     lengths = np.zeros(count, np.int32)
@@ -165,7 +172,9 @@ def _padded(sequences, indices, length, count):
     return codes, lengths
 
 
-def profile_room(worker: Worker, shape: tuple[int, ...], dtype) -> jax.Array:
+def profile_room(
+    worker: Worker, shape: tuple[int, ...], dtype: jax.typing.DTypeLike
+) -> jax.Array:
     """Where the profile of a window is written: over the last one of its thread."""
     room = worker.profile
     if room is None or (room.shape, room.dtype) != (shape, dtype) or room.is_deleted():

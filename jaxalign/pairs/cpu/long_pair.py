@@ -6,7 +6,8 @@ filled again, with backtrack, one at a time (checkpoint and recompute, the BT1 o
 Ranka and Sahni used for a pair). Memory is O((m / rows + rows) * n), time twice a fill.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,10 @@ from jaxalign.one_function import CPU_OPTIONS
 from jaxalign.pairs.dp import ends, walk, wavefront
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.dp.window_program import WindowProblem
+
 
 MAX_STRIP_ROWS = 1024
 # On a CPU: a diagonal of so many rows stays in the first cache, and JAX 0.10 has no way
@@ -44,9 +49,20 @@ class PairResult(NamedTuple):
     compiler_options=CPU_OPTIONS,
 )
 def fill_strip(
-    query, target, m, n, above, top, problem, diagonals=None, codes=None, *, local,
-    tables=False, fused=False,
-):  # fmt: skip
+    query: jax.Array,
+    target: jax.Array,
+    m: jax.Array,
+    n: jax.Array,
+    above: jax.Array,
+    top: wavefront.Top,
+    problem: "WindowProblem",
+    diagonals: jax.Array | None = None,
+    codes: jax.Array | None = None,
+    *,
+    local: bool,
+    tables: bool = False,
+    fused: bool = False,
+):
     return wavefront.strip(
         query,
         target,
@@ -94,15 +110,15 @@ def columns_for(n: int) -> int:
 
 
 def align_long(
-    query,
-    target,
-    problem,
-    local,
-    paths=True,
-    rows=MAX_STRIP_ROWS,
-    progress=None,
-    fused=False,
-    high=None,
+    query: np.ndarray,
+    target: np.ndarray,
+    problem: "WindowProblem",
+    local: bool,
+    paths: bool = True,
+    rows: int = MAX_STRIP_ROWS,
+    progress: Callable[[int], object] | None = None,
+    fused: bool = False,
+    high: int | None = None,
 ):
     """Align one pair strip by strip.
 
@@ -144,12 +160,12 @@ def align_long(
 
 
 @program(("columns", "local"))
-def _top(problem, columns, local):
+def _top(problem: "WindowProblem", columns: int, local: bool):
     free = problem.free["target_start"] | local
     return wavefront.top_border(columns, free, problem.gaps)
 
 
-def _rows(query, above, rows):
+def _rows(query: np.ndarray, above: int, rows: int):
     """Codes of a strip, padded, and how many of them are real."""
     part = np.zeros(rows, np.int32)
     real = query[above : above + rows]
@@ -157,7 +173,7 @@ def _rows(query, above, rows):
     return part, len(real)
 
 
-def _bests(fill, above, real, n):
+def _bests(fill: wavefront.Strip, above: int, real: int, n: int):
     """The best of a strip's cells and the best of its column n, as (score, i, j)."""
     rows = np.asarray(fill.row_best)[: real + 1]
     column = np.asarray(fill.last_column)[: real + 1]
@@ -166,7 +182,14 @@ def _bests(fill, above, real, n):
     return inner, (int(column[k]), above + k, n)
 
 
-def _end(bests, fill, m, n, free, local):
+def _end(
+    bests: list[tuple],
+    fill: wavefront.Strip,
+    m: int,
+    n: int,
+    free: Mapping[str, Any],
+    local: bool,
+):
     """The end cell of the whole pair; strips come in order, so the first best wins."""
     inner = max((best for best, _ in bests), key=lambda best: best[0])
     if local:
@@ -185,11 +208,21 @@ def _end(bests, fill, m, n, free, local):
     return ends.EndCell._make(map(int, end))
 
 
-def _arrays(cell):
+def _arrays(cell: Iterable):
     return ends.EndCell._make(map(jnp.asarray, cell))
 
 
-def _walk_up(query, target, end, n, checkpoints, problem, local, rows, fused):
+def _walk_up(
+    query: np.ndarray,
+    target: np.ndarray,
+    end: ends.EndCell,
+    n: int,
+    checkpoints: list[wavefront.Top],
+    problem: "WindowProblem",
+    local: bool,
+    rows: int,
+    fused: bool,
+):
     """Refill the strips on the path from the last to the first, and walk each."""
     i, j = (np.full(1, v, np.int32) for v in (end.i, end.j))
     walked = walk.start(i, j)
@@ -220,13 +253,21 @@ def _walk_up(query, target, end, n, checkpoints, problem, local, rows, fused):
     )
 
 
-def _stops(walked, problem, local):
+def _stops(walked: walk.PathCounts, problem: "WindowProblem", local: bool):
     """Whether the walk ended on column 0 for good."""
     return int(walked.j[0]) == 0 and bool(problem.free["query_start"] | local)
 
 
 @program(("local",))
-def _walk_strip(walked, codes, query, target, above, problem, local):
+def _walk_strip(
+    walked: walk.PathCounts,
+    codes: jax.Array,
+    query: jax.Array,
+    target: jax.Array,
+    above: int,
+    problem: "WindowProblem",
+    local: bool,
+):
     """Walk one pair (B = 1) within the codes of a strip of rows."""
     free = problem.free
     rules = walk.WalkBorders(
@@ -237,11 +278,11 @@ def _walk_strip(walked, codes, query, target, above, problem, local):
     longest = query.shape[0] + target.shape[0]
     steps = jnp.full((longest, 1), walk.DONE, jnp.uint8)
 
-    def nibble_at(i, j):
+    def nibble_at(i: jax.Array, j: jax.Array):
         row = i - above
         return codes.at[row + j, row].get(mode="clip").astype(jnp.int32)
 
-    def same_at(i, j):
+    def same_at(i: jax.Array, j: jax.Array):
         a = query.at[i - 1 - above].get(mode="clip")
         b = target.at[j - 1].get(mode="clip")
         return (a == b) & (a != problem.wildcard)

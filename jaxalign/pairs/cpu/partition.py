@@ -85,7 +85,7 @@ def least_bytes(job: PairMatrix, i: int, j: int) -> int:
     return window_bytes(_shape(job, q, t, LANES[-1]), 4, job.steps)
 
 
-def _coarse(job) -> bool:
+def _coarse(job: PairMatrix) -> bool:
     """Few length buckets: a compilation costs more than padding saves, and without
     operations padding costs next to nothing."""
     return not job.steps or job.cells < 2 * 10**10
@@ -110,7 +110,9 @@ def cut(job: PairMatrix, budget: int) -> Partition:
     return _same_backtrack(job, split, budget)
 
 
-def regroup(job: PairMatrix, queries, targets, budget: int) -> Partition:
+def regroup(
+    job: PairMatrix, queries: np.ndarray, targets: np.ndarray, budget: int
+) -> Partition:
     """Some pairs (P,) of a ``cross`` job: each query against its targets, all with few
     programs."""
     split = Partition([], [])
@@ -133,7 +135,7 @@ def zip_together(job: PairMatrix, budget: int) -> Partition:
     return _same_backtrack(job, split, budget)
 
 
-def _next_block(job, order, lanes) -> int:
+def _next_block(job: PairMatrix, order: np.ndarray, lanes: int) -> int:
     """How many of the next targets (longest first) make a block."""
     if job.window:
         return job.window
@@ -143,13 +145,13 @@ def _next_block(job, order, lanes) -> int:
     return len(pack(lengths[:most], lanes, room)[0])
 
 
-def _lanes(job, order) -> int:
+def _lanes(job: PairMatrix, order: np.ndarray) -> int:
     """The number of lanes that needs the least time, were all rows alike. In a triangle
     the fewer lanes, the less in vain."""
 
     lengths = job.target_lengths[order]
 
-    def cost(lanes):
+    def cost(lanes: int):
         if job.triangle:
             swept = spans(lengths, lanes).sum()
         else:  # about what they take packed: all queries sweep to the end
@@ -160,7 +162,9 @@ def _lanes(job, order) -> int:
     return min(LANES[:2], key=cost)
 
 
-def _capacity(job, m, used, rows, columns, lanes) -> int:
+def _capacity(
+    job: PairMatrix, m: int, used: int, rows: int, columns: int, lanes: int
+) -> int:
     """Bytes of backtrack, one for 2 cells, of m rows and the columns used; of a whole
     bucket where that is small, so that a small job compiles one program and all parts
     of a job the same ones."""
@@ -173,11 +177,11 @@ def _capacity(job, m, used, rows, columns, lanes) -> int:
     return bucket(needed, 4 if needed < LARGE_BACKTRACK_BYTES else 2)
 
 
-def _backtrack(m, used, lanes) -> int:
+def _backtrack(m: int, used: int, lanes: int) -> int:
     return max(1, -(-m // STRIP_ROWS)) * (STRIP_ROWS // 2) * used * lanes
 
 
-def _same_backtrack(job, split: Partition, budget: int) -> Partition:
+def _same_backtrack(job: PairMatrix, split: Partition, budget: int) -> Partition:
     """The same windows with one size of backtrack, the largest, where it fits: each
     size is a program, and threads use theirs again for the next window."""
     most = max((window.capacity for window in split.blocks), default=0)
@@ -193,7 +197,7 @@ def _limit(window: Window, budget: int) -> int:
     return budget if window.lanes > LANES[-1] else min(budget, MAX_NARROW_BYTES)
 
 
-def _fitted(job, window: Window, budget: int) -> Window | None:
+def _fitted(job: PairMatrix, window: Window, budget: int) -> Window | None:
     """The window within the budget: as it is, else without room for others (a program
     of its own, but no fewer lanes); None where it does not fit."""
     limit = _limit(window, budget)
@@ -203,7 +207,14 @@ def _fitted(job, window: Window, budget: int) -> Window | None:
     return next(fit, None)
 
 
-def _cut_block(job, split: Partition, queries, block, lanes, budget):
+def _cut_block(
+    job: PairMatrix,
+    split: Partition,
+    queries: np.ndarray,
+    block: np.ndarray,
+    lanes: int,
+    budget: int,
+):
     """One block of targets against all its queries, in windows of similar rows."""
     at = 0
     while at < len(queries):
@@ -213,7 +224,15 @@ def _cut_block(job, split: Partition, queries, block, lanes, budget):
         at += len(part)
 
 
-def _narrow(job, split: Partition, queries, block, lanes, budget, few=False):
+def _narrow(
+    job: PairMatrix,
+    split: Partition,
+    queries: np.ndarray,
+    block: np.ndarray,
+    lanes: int,
+    budget: int,
+    few: bool = False,
+):
     """Fewer lanes or targets until the window fits; then single pairs."""
     window = _shape(job, queries, block, lanes, few)
     if (fitted := _fitted(job, window, budget)) is not None:
@@ -232,7 +251,13 @@ def _narrow(job, split: Partition, queries, block, lanes, budget, few=False):
         split.pairs.extend(pairs(job, window))
 
 
-def _shape(job, queries, block, lanes, few=False) -> Window:
+def _shape(
+    job: PairMatrix,
+    queries: np.ndarray,
+    block: np.ndarray,
+    lanes: int,
+    few: bool = False,
+) -> Window:
     """The window of some queries and targets: coarse buckets for a small job, and for
     ``few`` programs."""
     coarse = _coarse(job) or few
@@ -269,7 +294,9 @@ def _shape(job, queries, block, lanes, few=False) -> Window:
     )
 
 
-def _cut_zip(job, split: Partition, which, budget, few=False):
+def _cut_zip(
+    job: PairMatrix, split: Partition, which: np.ndarray, budget: int, few: bool = False
+):
     """Query k with target k, for some k: those of like sizes, a query a lane."""
     lanes = job.window or zip_lanes(job, len(which), LANES)
     lengths = job.query_lengths[which], job.target_lengths[which]
@@ -278,7 +305,9 @@ def _cut_zip(job, split: Partition, which, budget, few=False):
         _narrow_zip(job, split, order[start : start + lanes], lanes, budget, few)
 
 
-def _zip_shape(job, part, lanes, few=False) -> Window:
+def _zip_shape(
+    job: PairMatrix, part: np.ndarray, lanes: int, few: bool = False
+) -> Window:
     m = int(job.query_lengths[part].max(initial=0))
     n = int(job.target_lengths[part].max(initial=0))
     used = int(tiled(n))
@@ -304,7 +333,14 @@ def _zip_shape(job, part, lanes, few=False) -> Window:
     )
 
 
-def _narrow_zip(job, split: Partition, part, lanes, budget, few=False):
+def _narrow_zip(
+    job: PairMatrix,
+    split: Partition,
+    part: np.ndarray,
+    lanes: int,
+    budget: int,
+    few: bool = False,
+):
     window = _zip_shape(job, part, lanes, few)
     if (fitted := _fitted(job, window, budget)) is not None:
         split.blocks.append(fitted)

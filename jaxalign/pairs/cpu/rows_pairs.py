@@ -6,9 +6,9 @@ sides are: the longer side of a pair is its columns, and a row is as wide as the
 of them. A pair leaves the rows when its shorter side ends.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -138,7 +138,9 @@ class RowsResult(NamedTuple):
     walked: rows_walk.RowsPaths | None = None
 
 
-def partition(task: Task, budget: int, pairs=None) -> list[RowsWindow] | None:
+def partition(
+    task: Task, budget: int, pairs: Sequence[tuple[int, int]] | None = None
+) -> list[RowsWindow] | None:
     """All pairs of a task, or some (i, j), in windows of at most ``budget`` bytes each;
     None where a pair needs more."""
     query, target = task.job.index() if pairs is None else np.array(pairs).T
@@ -158,7 +160,14 @@ def partition(task: Task, budget: int, pairs=None) -> list[RowsWindow] | None:
     return windows
 
 
-def _next(task: Task, budget: int, query, target, some, swapped) -> RowsWindow | None:
+def _next(
+    task: Task,
+    budget: int,
+    query: np.ndarray,
+    target: np.ndarray,
+    some: np.ndarray,
+    swapped: bool,
+) -> RowsWindow | None:
     """The window of the first of some pairs, as many of them as fit."""
     m, n = task.queries.lengths, task.targets.lengths
     widest = int(m[query[some[0]]] if swapped else n[target[some[0]]])
@@ -183,7 +192,7 @@ def window_bytes(task: Task, window: RowsWindow) -> int:
     return len(window.m) * _pair_bytes(task, *sides, np.dtype(window.dtype).itemsize)
 
 
-def _pair_bytes(task: Task, m, n, score_bytes: int):
+def _pair_bytes(task: Task, m: Any, n: Any, score_bytes: int):
     m, n = m + 1, n + 1
     size = n * (score_bytes * (len(task.scoring.scores) + 12) + 16) + 16 * m
     return size + m * n + 48 * (m + n) if task.paths else size
@@ -262,7 +271,12 @@ def rows_of(task: Task, window: RowsWindow) -> Rows:
     return collect(task, result, WindowPairs(*pair, whole, ~whole))
 
 
-def _result(task, window, filled, walked) -> RowsResult:
+def _result(
+    task: Task,
+    window: RowsWindow,
+    filled: rows.RowsFilled,
+    walked: rows_walk.RowsPaths | None,
+) -> RowsResult:
     """Fill and walk as (1, P) arrays, in the caller's orientation."""
     score = filled.score.astype(window.dtype)[None]
     if walked is None:

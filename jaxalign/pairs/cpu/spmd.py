@@ -7,11 +7,12 @@ a new leading axis, which ``shard_map`` cuts over all axes of the mesh.
 from collections.abc import Iterator
 from functools import partial
 from inspect import unwrap
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 
 from jaxalign.errors import UsageError
 from jaxalign.pairs import result
@@ -21,8 +22,12 @@ from jaxalign.pairs.dp import window_program
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime.devices import precision
 
+if TYPE_CHECKING:
+    from jaxalign.pairs.plan import Task
+    from jaxalign.pairs.windows import Window, WindowPairs
 
-def check(mesh, implementation: str | None) -> None:
+
+def check(mesh: Any, implementation: str | None) -> None:
     """Refuse what a mesh cannot run.
 
     Raises
@@ -54,7 +59,9 @@ def run(run: Run, worker: Worker) -> None:
                 worker.tell(rows.cells)
 
 
-def _together(task, windows, dtype) -> Iterator[result.Rows]:
+def _together(
+    task: "Task", windows: "list[Window]", dtype: str
+) -> Iterator[result.Rows]:
     """Up to one window a device, at the same time."""
     met = [task.job.meets(w) for w in windows]
     inputs = [_inputs(task, *pair) for pair in zip(windows, met, strict=True)]
@@ -82,7 +89,7 @@ def _together(task, windows, dtype) -> Iterator[result.Rows]:
         )
 
 
-def _inputs(task, window, met) -> dict:
+def _inputs(task: "Task", window: "Window", met: "WindowPairs") -> dict:
     """The inputs of one device, as host arrays."""
     queries, m = lane_packing.queries_of(task, window)
     start = np.zeros(window.slots, np.int32)
@@ -103,7 +110,16 @@ def _inputs(task, window, met) -> dict:
         "mesh", "local", "shared", "capacity", "longest", "paths", "steps",
     ),
 )  # fmt: skip
-def _spmd(stacked, problem, *, mesh, local, shared, capacity, **static):
+def _spmd(
+    stacked: dict,
+    problem: window_program.WindowProblem,
+    *,
+    mesh: Mesh,
+    local: bool,
+    shared: bool,
+    capacity: int | None,
+    **static: Any,
+):
     """One window a device: results with the leading axis of the inputs."""
     over = PartitionSpec(mesh.axis_names)
 
@@ -114,7 +130,7 @@ def _spmd(stacked, problem, *, mesh, local, shared, capacity, **static):
         out_specs=over,
         check_vma=False,
     )
-    def each(stacked, problem):
+    def each(stacked: dict, problem: window_program.WindowProblem):
         own = jax.tree.map(lambda values: values[0], stacked)
         block = own.pop("block")
         block = unwrap(window_program.load_block)(block, problem, local, shared)

@@ -5,6 +5,7 @@ A launch is one program (``launched``), from ids to rows. Nothing here waits but
 ``add``.
 """
 
+from collections.abc import Callable, Sequence, Sized
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ from jax.sharding import SingleDeviceSharding
 from jaxalign.model.table import SPANS
 from jaxalign.pairs.result import PATH_COUNTS
 from jaxalign.runtime import device_errors
+from jaxalign.runtime.devices import Device
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.runtime.programs import program
@@ -54,7 +56,7 @@ class LaunchResult(NamedTuple):
     totals: jax.Array  # (3,): pairs to run again, runs of the longest path, all runs
 
 
-def padded_ids(indices, size):
+def padded_ids(indices: np.ndarray, size: int):
     """int32 (size,), -1 beyond the last."""
     ids = np.full(size, -1, np.int32)
     ids[: len(indices)] = indices
@@ -118,7 +120,7 @@ def launched_scores(arrays: LaunchArrays, *, form: Form):
     return _aligned(arrays, sides, form).score
 
 
-def _aligned(arrays: LaunchArrays, sides, form: Form):
+def _aligned(arrays: LaunchArrays, sides: tuple, form: Form):
     """The kernels' ``Result``."""
     more = {} if arrays.stacks is None else {"stacks": arrays.stacks}
     return form.align(arrays.problem, *sides, **more, **dict(form.options))
@@ -150,18 +152,20 @@ def gather(arrays: LaunchArrays, form: Form):
     return sides, RequestedPairs(row, wanted, swapped)
 
 
-def _padded(side, ids, size):
+def _padded(side: Any, ids: jax.Array, size: int):
     """uint8 (count, size) and int32 (count,); nothing where an id is -1."""
     start = side.start[jnp.maximum(ids, 0)]
     place = start[:, None] + jnp.arange(size, dtype=jnp.int32)[None, :]
     return side.codes.at[place].get(mode="clip"), _lengths(side, ids)
 
 
-def _lengths(side, ids):
+def _lengths(side: Any, ids: jax.Array):
     return jnp.where(ids >= 0, side.length[jnp.maximum(ids, 0)], 0)
 
 
-def launch_result(result, pairs: RequestedPairs, *, split, capacity) -> LaunchResult:
+def launch_result(
+    result: Any, pairs: RequestedPairs, *, split: Callable | None, capacity: int
+) -> LaunchResult:
     """``kernels.Result`` of a launch -> ``LaunchResult``."""
     row, wanted, swapped = pairs
     columns = _oriented(result, swapped, split)
@@ -179,7 +183,7 @@ def launch_result(result, pairs: RequestedPairs, *, split, capacity) -> LaunchRe
     return LaunchResult(columns, row, right, again, runs, totals)
 
 
-def _oriented(result, swapped, split) -> dict:
+def _oriented(result: Any, swapped: jax.Array, split: Callable | None) -> dict:
     """Columns of the pairs with their sides swapped back."""
     if split is not None:
         return dict(zip(("score", "max_identities"), split(result.score), strict=True))
@@ -193,7 +197,7 @@ def _oriented(result, swapped, split) -> dict:
     return columns | {name: getattr(result, name) for name in PATH_COUNTS}
 
 
-def _join(runs, count, swapped, capacity):
+def _join(runs: jax.Array, count: jax.Array, swapped: jax.Array, capacity: int):
     """Runs (R, ...), end to start -> (one path after the other, start to end, uint32
     (capacity,); where each begins). I and D (1 and 2) change places with the sides."""
     pairs, length = count.size, count.reshape(-1)
@@ -207,7 +211,7 @@ def _join(runs, count, swapped, capacity):
     return jnp.where(turned, joined ^ jnp.uint32(3), joined), begin.reshape(count.shape)
 
 
-def columns(names, rows: int) -> dict[str, jax.Array]:
+def columns(names: Sequence[str], rows: int) -> dict[str, jax.Array]:
     """int32, zero, of so many rows at least: one of a few sizes."""
     size = bucket(rows, ROWS_RATIO, LEAST_ROWS)
     if rows > TRANSFER_ROWS:
@@ -216,12 +220,14 @@ def columns(names, rows: int) -> dict[str, jax.Array]:
 
 
 @program(("count", "size"))
-def _zeros(*, count, size):
+def _zeros(*, count: int, size: int):
     return [jnp.zeros(size, jnp.int32) for _ in range(count)]
 
 
 @program(donate_argnames=("columns", "runs"))
-def put(columns, runs, end, result: LaunchResult):
+def put(
+    columns: dict[str, jax.Array], runs: jax.Array, end: jax.Array, result: LaunchResult
+):
     """Columns and runs with those of a launch in place."""
     values = result.columns
     if result.runs is not None:
@@ -231,7 +237,7 @@ def put(columns, runs, end, result: LaunchResult):
         end = end + jnp.minimum(result.totals[2], len(result.runs))
     row = result.row.reshape(-1)
 
-    def put(column, values):
+    def put(column: jax.Array, values: jax.Array):
         values = values.reshape(-1)
         return column.at[row].set(values, mode="drop", unique_indices=True)
 
@@ -239,12 +245,12 @@ def put(columns, runs, end, result: LaunchResult):
 
 
 @program(("size",))
-def grow(runs, *, size):
+def grow(runs: jax.Array, *, size: int):
     return jnp.zeros(size, runs.dtype).at[: len(runs)].set(runs)
 
 
 @program(("size",))
-def in_order(runs, count, first, *, size):
+def in_order(runs: jax.Array, count: jax.Array, first: jax.Array, *, size: int):
     """Joined runs of all launches in the order of the rows: (size,)."""
     begin = jnp.cumsum(count) - count
     shift = jnp.repeat(first - begin, count, total_repeat_length=size)
@@ -252,7 +258,7 @@ def in_order(runs, count, first, *, size):
     return runs.at[places + shift].get(mode="clip")
 
 
-def add(parts, into) -> None:
+def add(parts: Sequence[jax.Array], into: np.ndarray) -> None:
     """Add the first values of arrays, each on a device of its own, to one on the host.
 
     In pieces side by side, which the devices in turn sum and copy: each has a way of
@@ -265,7 +271,7 @@ def add(parts, into) -> None:
         return
     size = piece_rows(parts[0])
 
-    def add_piece(numbered):
+    def add_piece(numbered: tuple[int, int]):
         k, start = numbered
         device = parts[k % len(parts)].device
         part = into[start : start + size]
@@ -283,14 +289,14 @@ def add(parts, into) -> None:
     in_threads(add_piece, enumerate(range(0, len(into), size)), COPY_THREADS)
 
 
-def piece_rows(column) -> int:
+def piece_rows(column: Sized) -> int:
     """Rows of a column that are copied at once."""
     return min(TRANSFER_ROWS, len(column))
 
 
-def _sum(parts, start, size, device):
+def _sum(parts: Sequence[jax.Array], start: int, size: int, device: Device):
     """Values from some place on of all parts, summed on one device."""
-    total = None
+    total: Any = None
     for part in parts:
         with jax.default_device(part.device):
             values = piece(part, np.int32(start), size=size)
@@ -300,7 +306,7 @@ def _sum(parts, start, size, device):
     return total
 
 
-def _near(values, device):
+def _near(values: jax.Array, device: Device):
     """Values in memory of the host, where its device writes there itself."""
     kinds = {memory.kind for memory in device.addressable_memories()}
     if device.platform == "cpu" or HOST_MEMORY not in kinds:
@@ -309,6 +315,6 @@ def _near(values, device):
 
 
 @program(("size",))
-def piece(values, start, *, size):
+def piece(values: jax.Array, start: jax.Array, *, size: int):
     """Some values of a column."""
     return jax.lax.dynamic_slice(values, (start,), (size,))

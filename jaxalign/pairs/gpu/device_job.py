@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -11,6 +11,9 @@ from jaxalign.pairs.gpu import device_sequences
 from jaxalign.pairs.gpu.device_arrays import Order
 from jaxalign.pairs.gpu.device_result import DeviceResult
 from jaxalign.pairs.gpu.score_types import numbers
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.plan import Task
 
 
 @dataclass
@@ -45,7 +48,7 @@ class DeviceJob:
         return self.task.output == "alignment"
 
 
-def load_sides(task, kernels):
+def load_sides(task: "Task", kernels: Any):
     """(the two sides, the order, the problem) on the device."""
     job, count = task.job, task.shape[0]
     sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
@@ -63,7 +66,7 @@ def load_sides(task, kernels):
     return (queries, targets), order, problem_of(task, kernels)
 
 
-def order_of(task, base, rank) -> Order:
+def order_of(task: "Task", base: np.ndarray, rank: np.ndarray) -> Order:
     """An ``Order`` on the host, with room as the two sides have it."""
     count = task.job.whole.targets if task.job.whole else 0
     rooms = (device_sequences.places_of(x, count) for x in (task.queries, task.targets))
@@ -71,7 +74,7 @@ def order_of(task, base, rank) -> Order:
     return Order._make(device_sequences.padded_integers(*x) for x in places)
 
 
-def problem_of(task, kernels):
+def problem_of(task: "Task", kernels: Any):
     """The scoring of a task, on the device."""
     wildcard = task.scoring.alphabet.wildcard_code
     return kernels.problem_of(*numbers(task), task.free, wildcard)

@@ -8,16 +8,21 @@ missing even so, the rows are ``Lost``, and their launches run again without it.
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
 from jaxalign.model.table import SPANS
 from jaxalign.pairs.gpu import device_arrays, transfer
-from jaxalign.pairs.gpu.device_arrays import SMALL_ROWS
-from jaxalign.pairs.result import PATH_COUNTS
+from jaxalign.pairs.gpu.device_arrays import SMALL_ROWS, LaunchResult
+from jaxalign.pairs.result import PATH_COUNTS, Output
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.lengths import bucket
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.plan import Task
+
 
 LEAST_RUNS, RUNS_RATIO = 2**17, 8  # rungs of room for the runs of all paths
 
@@ -48,7 +53,7 @@ def _lost():
         raise
 
 
-def names_of(task) -> list[str]:
+def names_of(task: "Task") -> list[str]:
     """The columns of a result."""
     names = ["score"]
     names += ["max_identities"] if task.output == "identity" else []
@@ -56,7 +61,7 @@ def names_of(task) -> list[str]:
     return names + (["count", "first"] if task.output == "alignment" else [])
 
 
-def empty(task) -> DeviceResult:
+def empty(task: "Task") -> DeviceResult:
     """Columns of the result on the device; runs of a path begin at ``first``.
 
     Raises
@@ -70,7 +75,7 @@ def empty(task) -> DeviceResult:
     return DeviceResult(columns, runs, end)
 
 
-def put(whole: DeviceResult, result, total: int) -> None:
+def put(whole: DeviceResult, result: LaunchResult, total: int) -> None:
     """Put the rows of a launch, which are there, into the whole result.
 
     total : runs of all its paths
@@ -102,7 +107,7 @@ def wait_for(whole: DeviceResult) -> None:
         jax.block_until_ready((whole.columns, whole.runs, whole.end))
 
 
-def collect(jobs, out) -> None:
+def collect(jobs: list, out: Output) -> None:
     """Bring the results of jobs of one task, each on its own device, to the host."""
     results = [job.result for job in jobs if job.result is not None]
     if not results:

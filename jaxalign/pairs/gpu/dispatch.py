@@ -12,8 +12,9 @@ result before all of it is there.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +38,13 @@ from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.pairs.windows import cells
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.device_errors import RuntimeFailure
+from jaxalign.runtime.devices import Device
 from jaxalign.runtime.lengths import bucket
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.gpu.device_arrays import LaunchResult
+    from jaxalign.pairs.result import Output
+
 
 GROUP = "launches"  # of pieces: they need not wait for each other
 LAUNCHES_AHEAD = 3  # launches issued and not yet looked at
@@ -91,7 +98,7 @@ def launches_of(state: Run, task: Task) -> list[Launch]:
     return [launch for piece in pieces for launch in piece.content]
 
 
-def job_of(state: Run, task: Task, device) -> DeviceJob:
+def job_of(state: Run, task: Task, device: Device | None) -> DeviceJob:
     """The job of a task on a device, prepared by the first thread that asks."""
     key = id(task), device
     with state.lock(key):  # devices prepare at once
@@ -101,7 +108,7 @@ def job_of(state: Run, task: Task, device) -> DeviceJob:
     return state.device_jobs[key]
 
 
-def collect(state: Run, jobs=None) -> None:
+def collect(state: Run, jobs: list[DeviceJob] | None = None) -> None:
     """Bring the rows that devices hold to the host, of all jobs or some."""
     jobs = list(state.device_jobs.values()) if jobs is None else jobs
     with device_errors.explained(f"the result of {job_words(state.plan.task)}"):
@@ -114,7 +121,13 @@ def _as_rows(task: Task, pairs: list[tuple[int, int]]) -> tuple[np.ndarray, ...]
     return (np.minimum(i, j), np.maximum(i, j)) if task.kind == "all" else (i, j)
 
 
-def run(job: DeviceJob, launches, output, tell, whole=True) -> list[tuple[int, int]]:
+def run(
+    job: DeviceJob,
+    launches: list[Launch],
+    output: "Output | None",
+    tell: Callable[[int], object],
+    whole: bool = True,
+) -> list[tuple[int, int]]:
     """Some launches of a task; rows to ``output`` (``pairs.result.Output``).
 
     whole : no other thread has launches on this device for ``output``, so that rows may
@@ -158,7 +171,9 @@ def _result_of(job: DeviceJob) -> DeviceResult | None:
     return job.result
 
 
-def _again(job: DeviceJob, result: DeviceResult, launches) -> list[tuple[int, int]]:
+def _again(
+    job: DeviceJob, result: DeviceResult, launches: list[Launch]
+) -> list[tuple[int, int]]:
     """Launches whose rows a device has lost, and the others, to the host."""
     every = list({id(x): x for x in (*result.launches, *launches)}.values())
     too_large = _both(job, every, counted=True)
@@ -168,7 +183,9 @@ def _again(job: DeviceJob, result: DeviceResult, launches) -> list[tuple[int, in
     return too_large
 
 
-def _both(job: DeviceJob, launches, counted=False) -> list[tuple[int, int]]:
+def _both(
+    job: DeviceJob, launches: list[Launch], counted: bool = False
+) -> list[tuple[int, int]]:
     """Launches, and in int32 exactly the pairs whose score may have left int16; those
     of them that fit no launch come back.
 
@@ -191,7 +208,7 @@ def _both(job: DeviceJob, launches, counted=False) -> list[tuple[int, int]]:
     return split.pairs
 
 
-def prepare(task, kernels, interpret=None) -> DeviceJob:
+def prepare(task: Task, kernels: Any, interpret: Any = None) -> DeviceJob:
     """The codes and what else launches read, on JAX's default device.
 
     interpret : parameters of the GPU interpreter, for tests.
@@ -199,7 +216,7 @@ def prepare(task, kernels, interpret=None) -> DeviceJob:
     return DeviceJob(task, kernels, *load_sides(task, kernels), interpret=interpret)
 
 
-def scores(job: DeviceJob, launch) -> Iterator[tuple]:
+def scores(job: DeviceJob, launch: Launch) -> Iterator[tuple]:
     """(launch, its scores on the device: int32 (slots, places)), of a launch whole or
     in halves; the scores are there.
 
@@ -221,7 +238,7 @@ def scores(job: DeviceJob, launch) -> Iterator[tuple]:
             yield launch, values
 
 
-def _all(job: DeviceJob, launches, counted=False) -> list:
+def _all(job: DeviceJob, launches: list[Launch], counted: bool = False) -> list:
     """Issue launches, some ahead of those looked at; pairs that have to run again."""
     todo, waiting, failed, again = deque(launches), deque(), deque(), []
     while todo or waiting or failed:
@@ -243,14 +260,16 @@ def _all(job: DeviceJob, launches, counted=False) -> list:
     return again
 
 
-def _within(job: DeviceJob, launch) -> list:
+def _within(job: DeviceJob, launch: Launch) -> list:
     """A launch, in smaller ones where one like it found no memory before."""
     parts = within(job, launch)
     job.halved.extend([launch] * (len(parts) > 1))
     return parts
 
 
-def _apart(job: DeviceJob, launch, error, counted) -> list:
+def _apart(
+    job: DeviceJob, launch: Launch, error: RuntimeFailure, counted: bool
+) -> list:
     """A launch that found no memory beside others in halves, one after the other; pairs
     that have to run again."""
     todo, again = deque(halves(job, launch, error)), []
@@ -263,11 +282,15 @@ def _apart(job: DeviceJob, launch, error, counted) -> list:
     return again
 
 
-def _look(job: DeviceJob, launch, result, counted) -> list:
+def _look(
+    job: DeviceJob, launch: Launch, result: "LaunchResult", counted: bool
+) -> list:
     """Wait for a launch, and put its rows where they belong; if its paths are longer
     than thought, issue it again before. Pairs that have to run again."""
     repeat, longest, total = (int(x) for x in np.asarray(result.totals))
-    if job.steps and (longest > launch.path_runs or total > len(result.runs)):
+    runs = result.runs
+    short = runs is not None and total > len(runs)
+    if job.steps and (longest > launch.path_runs or short):
         runs = bucket(longest, 4, launch.path_runs)
         mean = bucket(-(-total // launch.pairs), 4, launch.mean_runs)
         result = issue(job, replace(launch, path_runs=runs, mean_runs=mean))

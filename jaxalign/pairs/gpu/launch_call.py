@@ -12,6 +12,7 @@ from jaxalign.pairs.gpu.device_job import DeviceJob
 from jaxalign.pairs.gpu.device_memory import budget
 from jaxalign.pairs.gpu.launch_failures import within
 from jaxalign.pairs.gpu.launch_plan import zipped
+from jaxalign.pairs.gpu.launch_size import Launch
 from jaxalign.pairs.gpu.score_types import Highest
 from jaxalign.pairs.windows import Partition
 from jaxalign.runtime.device_errors import RuntimeFailure
@@ -23,16 +24,16 @@ from jaxalign.runtime.pipeline import in_background
 COMPILE_THREADS = 4
 
 
-def issue(job: DeviceJob, launch) -> LaunchResult:
+def issue(job: DeviceJob, launch: Launch) -> LaunchResult:
     """Issue a launch; nothing waits."""
     return device_arrays.launched(_arrays(job, launch), form=_form(job, launch))
 
 
-def launch_scores(job: DeviceJob, launch) -> jax.Array:
+def launch_scores(job: DeviceJob, launch: Launch) -> jax.Array:
     return device_arrays.launched_scores(_arrays(job, launch), form=_form(job, launch))
 
 
-def compile_all(job: DeviceJob, launches) -> list[Future]:
+def compile_all(job: DeviceJob, launches: list[Launch]) -> list[Future]:
     """Begin to compile what launches need that is new, side by side: a kernel takes
     seconds. A launch waits for its own program alone. Scores that may leave int16 will
     need int32, too, on whichever device."""
@@ -50,7 +51,7 @@ def compile_all(job: DeviceJob, launches) -> list[Future]:
     # again when it is called with another.
     device = default_device()
 
-    def prepare_one(launch):
+    def prepare_one(launch: Launch):
         # What fails here fails again where the launch is issued.
         with suppress(RuntimeFailure), jax.default_device(device):
             arrays, form = _arrays(job, launch), _form(job, launch)
@@ -62,13 +63,13 @@ def compile_all(job: DeviceJob, launches) -> list[Future]:
     return in_background(prepare_one, distinct.values(), COMPILE_THREADS)
 
 
-def _new(job: DeviceJob, launches) -> dict:
+def _new(job: DeviceJob, launches: list[Launch]) -> dict:
     """Launches of static sizes that are not compiled, one of each."""
     distinct = {x.sizes: x for x in launches}
     return {key: x for key, x in distinct.items() if key not in job.compiled}
 
 
-def in_int32(job: DeviceJob, queries, targets) -> Partition:
+def in_int32(job: DeviceJob, queries: np.ndarray, targets: np.ndarray) -> Partition:
     """Launches of pairs that share no side, and the pairs that fit none: int32 holds
     all that int16 may not, in twice the memory."""
     task = job.task
@@ -76,7 +77,7 @@ def in_int32(job: DeviceJob, queries, targets) -> Partition:
     return zipped(task, job.kernels, *sides, budget(task), high, wide=True)
 
 
-def launch_ids(launch) -> list:
+def launch_ids(launch: Launch) -> list:
     """Of both sides of a launch."""
     queries = launch.places if launch.zipped else launch.slots
     return [
@@ -85,7 +86,7 @@ def launch_ids(launch) -> list:
     ]
 
 
-def _arrays(job: DeviceJob, launch) -> LaunchArrays:
+def _arrays(job: DeviceJob, launch: Launch) -> LaunchArrays:
     """The arrays that a launch reads."""
     stacks = None
     if launch.shape.stacks:
@@ -95,7 +96,7 @@ def _arrays(job: DeviceJob, launch) -> LaunchArrays:
     return LaunchArrays(job.problem, queries, targets, i, j, job.order, pairs, stacks)
 
 
-def _form(job: DeviceJob, launch) -> Form:
+def _form(job: DeviceJob, launch: Launch) -> Form:
     """The static arguments of the program of a launch."""
     task, letters, kernels = job.task.job, None, job.kernels
     if launch.room:

@@ -1,17 +1,22 @@
 """Launches that fail: those for which a device has no memory are run in smaller ones,
 and errors say as a user should read them which job it was, and which launch."""
 
+from typing import TYPE_CHECKING
+
 from jaxalign.errors import DeviceFailure, MemoryPlanError
 from jaxalign.pairs.gpu import device_memory, device_sequences
 from jaxalign.pairs.gpu.device_job import DeviceJob
 from jaxalign.pairs.gpu.launch_plan import smaller
-from jaxalign.pairs.gpu.launch_size import launch_bytes
+from jaxalign.pairs.gpu.launch_size import Launch, launch_bytes
 from jaxalign.runtime import device_errors
-from jaxalign.runtime.device_errors import REMEDY, first_line
-from jaxalign.runtime.devices import show_bytes
+from jaxalign.runtime.device_errors import REMEDY, RuntimeFailure, first_line
+from jaxalign.runtime.devices import Device, show_bytes
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.plan import Task
 
 
-def within(job: DeviceJob, launch) -> list:
+def within(job: DeviceJob, launch: Launch) -> list:
     """A launch, in smaller ones where one like it found no memory before: in the
     smallest that hold its pairs where none is as small as that one."""
     task, most = job.task, device_memory.limit(job.device)
@@ -22,7 +27,9 @@ def within(job: DeviceJob, launch) -> list:
     return [launch]
 
 
-def halves(job: DeviceJob, launch, error, alone=False) -> list:
+def halves(
+    job: DeviceJob, launch: Launch, error: RuntimeFailure, alone: bool = False
+) -> list:
     """The pairs of a launch that found no memory in smaller ones, or the same again
     where there are none and others were in flight beside it."""
     task, kernels = job.task, job.kernels
@@ -42,7 +49,13 @@ def halves(job: DeviceJob, launch, error, alone=False) -> list:
     return parts or [launch]
 
 
-def refusal(task, launch, needed: int, device, error) -> MemoryPlanError:
+def refusal(
+    task: "Task",
+    launch: Launch,
+    needed: int,
+    device: Device,
+    error: RuntimeFailure,
+) -> MemoryPlanError:
     """The least launch of some pairs did not fit."""
     return MemoryPlanError(
         f"{device}: no memory for {_launch(task, launch)}, the least that holds these "
@@ -52,7 +65,9 @@ def refusal(task, launch, needed: int, device, error) -> MemoryPlanError:
     )
 
 
-def failure(task, launch, device, error) -> DeviceFailure:
+def failure(
+    task: "Task", launch: Launch, device: Device, error: RuntimeFailure
+) -> DeviceFailure:
     """Anything else that ends a launch; whatever ran beside it has ended, too."""
     return DeviceFailure(
         f"{device} failed at {_launch(task, launch)} of {job_words(task)}: "
@@ -60,7 +75,7 @@ def failure(task, launch, device, error) -> DeviceFailure:
     )
 
 
-def _launch(task, launch) -> str:
+def _launch(task: "Task", launch: Launch) -> str:
     """``a launch of 64 queries x 4,096 targets (up to 900 x 812 letters, int16)``."""
     sides = (
         (task.job.query_lengths, launch.queries),
@@ -73,5 +88,5 @@ def _launch(task, launch) -> str:
     return f"a launch of {count} (up to {m:,} x {n:,} letters, {launch.dtype})"
 
 
-def job_words(task) -> str:
+def job_words(task: "Task") -> str:
     return f"a job of {task.job.pairs:,} pairs, {task.mode}, output {task.output}"

@@ -1,6 +1,8 @@
 """The programs of launches, listed from lengths alone: nothing is computed, and no GPU
 is needed (``runtime.program_outline``)."""
 
+from typing import TYPE_CHECKING, Any
+
 import jax
 import numpy as np
 
@@ -13,15 +15,20 @@ from jaxalign.pairs.gpu import (
     launch_plan,
     transfer,
 )
+from jaxalign.pairs.gpu.device_arrays import LaunchResult
 from jaxalign.pairs.gpu.device_job import DeviceJob, order_of, problem_of
 from jaxalign.pairs.gpu.launch_size import Launch
 from jaxalign.runtime.program_outline import shapes_of
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.plan import Task
+
 
 # Room for the rows of a launch that pass filters
 FILTER_RUNGS = transfer.LEAST_ROWS, 16 * transfer.LEAST_ROWS
 
 
-def of_task(task, kernels) -> None:
+def of_task(task: "Task", kernels: Any) -> None:
     """The programs of a task of pairs, from the sequences to the columns on the host;
     with int32 where int16 may not hold all scores."""
     job = job_of(task, kernels)
@@ -56,21 +63,21 @@ def of_launches(job: DeviceJob, launches: list[Launch]) -> None:
     _pieces(columns["score"])
 
 
-def _pieces(column) -> None:
+def _pieces(column: jax.Array) -> None:
     """The program that copies a column to the host, if it is long."""
     if column.size <= device_arrays.SMALL_ROWS:
         return
     device_arrays.piece(column, np.int32(0), size=device_arrays.piece_rows(column))
 
 
-def scores_of_task(task, kernels) -> list:
+def scores_of_task(task: "Task", kernels: Any) -> list:
     """The programs of the scores of a search; these, as shapes, launch by launch."""
     job = job_of(task, kernels)
     launches, _ = launch_plan.cut(task, kernels, device_memory.LAUNCH_BYTES)
     return [launch_call.launch_scores(job, launch) for launch in _distinct(launches)]
 
 
-def job_of(task, kernels) -> DeviceJob:
+def job_of(task: "Task", kernels: Any) -> DeviceJob:
     """``dispatch.prepare`` in shapes."""
     job = task.job
     sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
@@ -88,7 +95,7 @@ def _distinct(launches: list[Launch]) -> list[Launch]:
     return list({x.sizes: x for x in launches}.values())
 
 
-def _to_host(job: DeviceJob, launch: Launch, result) -> None:
+def _to_host(job: DeviceJob, launch: Launch, result: LaunchResult) -> None:
     """The programs that take rows of a launch to the host, of few and of more."""
     if not job.task.filtered:
         return

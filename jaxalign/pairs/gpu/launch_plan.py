@@ -6,6 +6,7 @@ Pure and on the host. In what arrays they meet, ``pairs.gpu.launch_size`` says.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from jaxalign.pairs.gpu.launch_size import (
     targets_in,
 )
 from jaxalign.pairs.gpu.score_types import Highest, least_type
-from jaxalign.pairs.plan import describe
+from jaxalign.pairs.plan import Task, describe
 from jaxalign.pairs.windows import Partition, pairs
 from jaxalign.runtime.devices import refuse_over, show_bytes
 from jaxalign.runtime.lengths import by_length
@@ -30,7 +31,7 @@ MIN_GROUPS = 8
 THREADS_OF_A_DEVICE = 2  # host threads of a device, but where its result is kept there
 
 
-def make_plan(task, kernels, limit: int) -> tuple[dict, Partition]:
+def make_plan(task: Task, kernels: Any, limit: int) -> tuple[dict, Partition]:
     """As for windows (``pairs.compiled``): launches of ``limit`` device bytes at
     most; a pair (i, j) beyond the kernels needs checkpointed strips.
 
@@ -54,7 +55,7 @@ def make_plan(task, kernels, limit: int) -> tuple[dict, Partition]:
     return figures | {"threads": min(task.threads, THREADS_OF_A_DEVICE)}, split
 
 
-def cut(task, kernels, budget: int) -> Partition:
+def cut(task: Task, kernels: Any, budget: int) -> Partition:
     """Launches of at most ``budget`` device bytes, and the pairs that none can hold."""
     job, high = task.job, Highest(task)
     if job.kind == "zip":
@@ -83,7 +84,7 @@ class _Limit:
     high: Highest
     targets: np.ndarray
 
-    def of(self, queries, first: int) -> Iterator[int]:
+    def of(self, queries: np.ndarray, first: int) -> Iterator[int]:
         """Limits of the scores of queries with the targets from ``first`` on: a quick
         one, and the least that is known."""
         own = int(self.high.queries[queries].max())
@@ -96,7 +97,7 @@ class _Limit:
         return np.maximum.accumulate(self.high.targets[self.targets][::-1])[::-1]
 
 
-def _alike(task, kernels, queries):
+def _alike(task: Task, kernels: Any, queries: np.ndarray):
     """(start, stop) of queries, longest first, of one launch; at most as many as the
     largest takes. Where there are many, their best shapes are one, too."""
     lengths = task.job.query_lengths[queries].tolist()
@@ -113,7 +114,7 @@ def _alike(task, kernels, queries):
         start = stop
 
 
-def _kind(task, kernels, length):
+def _kind(task: Task, kernels: Any, length: int):
     """The shape, array sizes and range that queries of a launch have in common."""
     s = launch_size.shape(task, kernels, length, "int16")
     return (
@@ -123,12 +124,12 @@ def _kind(task, kernels, length):
     )
 
 
-def _range(task, kernels, length):
+def _range(task: Task, kernels: Any, length: int):
     """Whether matches of a query cannot be counted beside those of long targets."""
     return task.output == "identity" and length >= bounds.IDENTITY_BASE["int32"]
 
 
-def _by_range(task, order):
+def _by_range(task: Task, order: np.ndarray):
     """Targets that one launch may hold, longest first: matches cannot be counted beside
     long ones."""
     lengths = task.job.target_lengths[order]
@@ -136,7 +137,13 @@ def _by_range(task, order):
     return np.split(order, np.flatnonzero(np.diff(beyond)) + 1)
 
 
-def _rectangle(sizes: LaunchSizes, split: Partition, queries, targets, most):
+def _rectangle(
+    sizes: LaunchSizes,
+    split: Partition,
+    queries: np.ndarray,
+    targets: np.ndarray,
+    most: Iterator[int],
+):
     """Launches for some queries against targets of one range, both longest first; no
     score is above any of ``most``."""
     task, kernels = sizes.task, sizes.kernels
@@ -150,7 +157,9 @@ def _rectangle(sizes: LaunchSizes, split: Partition, queries, targets, most):
         split.blocks.extend(_filled(sizes, launch, queries, targets))
 
 
-def _filled(sizes: LaunchSizes, launch, queries, targets):
+def _filled(
+    sizes: LaunchSizes, launch: Launch, queries: np.ndarray, targets: np.ndarray
+):
     """Launches like one, as many as queries and targets fill."""
     for q in range(0, len(queries), launch.slots):
         rest = targets
@@ -161,7 +170,7 @@ def _filled(sizes: LaunchSizes, launch, queries, targets):
             rest = rest[count:]
 
 
-def smaller(task, kernels, launch, budget: int) -> list[Launch]:
+def smaller(task: Task, kernels: Any, launch: Launch, budget: int) -> list[Launch]:
     """The pairs of a launch in launches of at most so many device bytes, and of fewer
     pairs or checkpoints; none where the least one takes more."""
     sizes = LaunchSizes(task, kernels, budget, listed=launch.zipped)
@@ -179,12 +188,20 @@ def smaller(task, kernels, launch, budget: int) -> list[Launch]:
     return launches
 
 
-def _highest(high: Highest, queries, targets) -> Iterator[int]:
+def _highest(high: Highest, queries: np.ndarray, targets: np.ndarray) -> Iterator[int]:
     """Upper bounds of the scores of some queries with some targets."""
     yield min(int(high.queries[queries].max()), int(high.targets[targets].max()))
 
 
-def zipped(task, kernels, queries, targets, budget, high, wide=False) -> Partition:
+def zipped(
+    task: Task,
+    kernels: Any,
+    queries: np.ndarray,
+    targets: np.ndarray,
+    budget: int,
+    high: Highest,
+    wide: bool = False,
+) -> Partition:
     """Launches of pairs that share no side, of similar size; ``wide`` those that run
     again in int32, for scores in arrays for any pair of the job: they compile once."""
     sizes, split = LaunchSizes(task, kernels, budget, listed=True), Partition([], [])

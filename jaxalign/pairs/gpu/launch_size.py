@@ -7,11 +7,15 @@ themselves are data.
 
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxalign.runtime.lengths import bucket
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.plan import Task
+
 
 # Queries, targets and zipped pairs of a launch; what fits and is needed is taken.
 QUERY_COUNTS, LIST_SIZES = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
@@ -46,7 +50,7 @@ class Launch:
     zipped: bool = False
     dtype: str = ""
     proven: bool = True  # else the kernels say which scores may have left the dtype
-    shape: object = None  # ``kernels.Fill``
+    shape: Any = None  # ``kernels.Fill``
     path_runs: int = 0  # room for the runs of a path, where these are asked for
     mean_runs: int = 0  # … and for those of all paths, a pair
 
@@ -135,7 +139,7 @@ class LaunchSizes:
             if launch_bytes(task, kernels, launch) <= self.budget:
                 yield launch
 
-    def _sides(self, rows):
+    def _sides(self, rows: int):
         """(slots, places) to try, most pairs first; ``Task.window`` bounds both.
 
         rows : letters of a query, and in lists of a target
@@ -157,7 +161,7 @@ class LaunchSizes:
         return sorted(sizes, key=lambda size: -size[0] * size[1])
 
 
-def shape(task, kernels, longest, dtype, listed=False):
+def shape(task: "Task", kernels: Any, longest: int, dtype: str, listed: bool = False):
     """The ``Fill`` for queries of at most ``longest`` letters; lists and paths of short
     ones take the strips of the others, since compiling costs more."""
     packed = dtype == "int16" and task.output != "identity"
@@ -180,18 +184,18 @@ def shape(task, kernels, longest, dtype, listed=False):
     )
 
 
-def _few(task) -> bool:
+def _few(task: "Task") -> bool:
     """Whether all queries are in one launch, and its shape is chosen for all of it."""
     few = len(task.job.query_lengths) <= QUERY_COUNTS[0] and task.job.whole is None
     return few and task.job.kind == "cross" and not task.paths
 
 
-def _few_pairs(task) -> bool:
+def _few_pairs(task: "Task") -> bool:
     """Whether zipped pairs leave most of a GPU idle."""
     return task.job.kind == "zip" and len(task.job.query_lengths) <= FEW_PAIRS
 
 
-def array_rows(task, kernels, length) -> int:
+def array_rows(task: "Task", kernels: Any, length: int) -> int:
     """Letters of an array of sequences of up to ``length``: a bucket of lengths. Those
     of a job with longer ones have no array of their own below ``LEAST_ROWS``."""
     return kernels.bucket(max(length, min(max(task.job.most), LEAST_ROWS)))
@@ -204,7 +208,7 @@ def path_room(rows: int) -> tuple[int, int]:
     return runs, mean
 
 
-def _room(task, kernels, s, places) -> int:
+def _room(task: "Task", kernels: Any, s: Any, places: int) -> int:
     """Rows of letters of a launch: for targets of ``MEAN_LETTERS``, and the longest
     ones of the job. The same for all launches of these sizes."""
     ends = kernels.rows_of(task.job.longest(places), s)
@@ -212,7 +216,7 @@ def _room(task, kernels, s, places) -> int:
     return max(room, bucket(int(ends[0]), 4, 256))
 
 
-def _with_records(task, kernels, launch, budget):
+def _with_records(task: "Task", kernels: Any, launch: Launch, budget: int):
     """A launch with room for checkpoints: all that is left of the budget, or a rung
     below that holds those of the longest sequences of the job."""
     s, of = launch.shape, task.job
@@ -232,12 +236,14 @@ def _with_records(task, kernels, launch, budget):
     return replace(launch, records=room // least * least)
 
 
-def stacks_of(task, kernels, launch):
+def stacks_of(task: "Task", kernels: Any, launch: Launch):
     """How the queries of a launch are stacked."""
     return kernels.stack(task.job.query_lengths[launch.queries], launch.shape)
 
 
-def targets_in(task, kernels, launch, queries, targets) -> int:
+def targets_in(
+    task: "Task", kernels: Any, launch: Launch, queries: np.ndarray, targets: np.ndarray
+) -> int:
     """How many of the targets (or pairs), longest first, a launch has room for."""
     n = task.job.target_lengths[targets[: launch.places]]
     blocks, s = len(n), launch.shape
@@ -253,7 +259,7 @@ def targets_in(task, kernels, launch, queries, targets) -> int:
     return min(blocks * s.block, launch.places)
 
 
-def launch_bytes(task, kernels, launch) -> int:
+def launch_bytes(task: "Task", kernels: Any, launch: Launch) -> int:
     """Device bytes of a launch: what the fill writes, codes, profiles, paths."""
     sizes = launch.slots, launch.places, launch.rows, launch.columns
     strips = 0

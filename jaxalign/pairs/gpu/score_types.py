@@ -1,20 +1,26 @@
 """Which type the GPU kernels may hold the scores of some pairs in."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxalign.model import bounds
+
+if TYPE_CHECKING:
+    from jaxalign.model.selection import CodedSequences
+    from jaxalign.pairs.plan import Task
+
 
 MAX_LETTERS = 30  # an alphabet of the kernels
 SAFE_SCORE = 2**13  # a quarter of int16
 LETTERS_AT_ONCE = 2**22  # whose scores are added up
 
 
-def numbers(task):
+def numbers(task: "Task"):
     """(scores, gap open, gap extend) of a task as the kernels see them."""
     return bounds.scaled(task.scoring, "int32", task.output == "identity")
 
@@ -48,7 +54,7 @@ class Highest:
         return (self._scores.max(0) == self._scores.max(1)).all()
 
 
-def _most(side, best) -> np.ndarray:
+def _most(side: "CodedSequences", best: np.ndarray) -> np.ndarray:
     """By composition; by length where that is far from any limit, which is faster."""
     most = side.lengths * int(best.max(initial=0))
     (far,) = np.nonzero(most >= SAFE_SCORE)
@@ -61,7 +67,9 @@ def _most(side, best) -> np.ndarray:
     return most
 
 
-def _sums(codes, starts, stops, best) -> np.ndarray:
+def _sums(
+    codes: np.ndarray, starts: np.ndarray, stops: np.ndarray, best: np.ndarray
+) -> np.ndarray:
     """Sums of the best scores of the letters from rising starts up to stops, int64."""
     sums, at = np.zeros(len(starts), np.int64), 0
     while at < len(starts):
@@ -75,14 +83,16 @@ def _sums(codes, starts, stops, best) -> np.ndarray:
     return sums
 
 
-def takes(task) -> bool:
+def takes(task: "Task") -> bool:
     """Whether the kernels have the letters of a task; of a profile scores of blocks."""
     alone = task.paths or task.job.kind == "zip"
     beyond = task.scoring.by_position and alone
     return task.scoring.alphabet.size <= MAX_LETTERS and not beyond
 
 
-def least_type(task, kernels, m: int, n: int, limits) -> tuple[str, bool] | None:
+def least_type(
+    task: "Task", kernels: Any, m: int, n: int, limits: Iterable[int]
+) -> tuple[str, bool] | None:
     """``dtype_of`` by the lengths alone or, while a smaller type may do, by one after
     the other of some limits of the scores, each of which takes longer to compute."""
     least = ("int32" if task.output == "identity" else "int16"), True
@@ -95,7 +105,9 @@ def least_type(task, kernels, m: int, n: int, limits) -> tuple[str, bool] | None
     return chosen
 
 
-def dtype_of(task, kernels, m: int, n: int, high: int) -> tuple[str, bool] | None:
+def dtype_of(
+    task: "Task", kernels: Any, m: int, n: int, high: int
+) -> tuple[str, bool] | None:
     """(int16 or int32, whether its range is proved), None where the kernels cannot.
 
     m, n : the longest query and target; high : no score is above. Local int16 may go

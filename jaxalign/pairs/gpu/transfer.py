@@ -4,6 +4,9 @@ A filter is decided twice: on the device in float32 with some slack, so that mos
 what it drops never crosses, then on the host exactly (``pairs.result``).
 """
 
+from typing import TYPE_CHECKING, Any
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -11,12 +14,26 @@ from jaxalign.pairs.result import Rows
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
+if TYPE_CHECKING:
+    from jaxalign.model.identity import Filters
+    from jaxalign.pairs.gpu.device_arrays import LaunchResult
+    from jaxalign.pairs.gpu.launch_size import Launch
+    from jaxalign.pairs.windows import PairMatrix
+
+
 MAX_ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch
 LEAST_ROWS = 2**14  # that there is room for where a filter has passed
 FILTER_SLACK = 1e-5  # of a threshold, above what float32 loses
 
 
-def to_host(job, launch, ids, result, total, cells) -> Rows:
+def to_host(
+    job: Any,
+    launch: "Launch",
+    ids: list[np.ndarray],
+    result: "LaunchResult",
+    total: int,
+    cells: int,
+) -> Rows:
     """Rows of a launch whose result is kept on the host.
 
     As ``columns_to_host``; total : runs of all its paths; cells : of the launch
@@ -29,14 +46,16 @@ def to_host(job, launch, ids, result, total, cells) -> Rows:
     return Rows(rows, columns, paths, cells)
 
 
-def in_order(runs, first, counts) -> np.ndarray:
+def in_order(
+    runs: np.ndarray | jax.Array, first: np.ndarray, counts: np.ndarray
+) -> np.ndarray:
     """Runs of paths one after the other, on the host: some from ``first`` of each."""
     counts = counts.astype(np.int64)
     shift = np.repeat(first - (np.cumsum(counts) - counts), counts)
     return np.asarray(runs)[np.arange(len(shift)) + shift]
 
 
-def _rows(job, launch, result, at):
+def _rows(job: "PairMatrix", launch: "Launch", result: "LaunchResult", at: np.ndarray):
     """Rows of the result of some places of a launch."""
     if job.rows is None and job.pairs < MAX_ROWS:
         return np.asarray(result.row).reshape(-1)[at].astype(np.int64)
@@ -47,7 +66,9 @@ def _rows(job, launch, result, at):
     return job.position(i, j)
 
 
-def columns_to_host(job, ids, zipped, result):
+def columns_to_host(
+    job: Any, ids: list[np.ndarray], zipped: bool, result: "LaunchResult"
+):
     """(places in the grid (P,), columns (P,)) of a launch, on the host.
 
     job : DeviceJob; ids : of both sides; result : LaunchResult
@@ -69,7 +90,14 @@ def columns_to_host(job, ids, zipped, result):
     return np.asarray(index)[:count], columns
 
 
-def passing_of(job, ids, zipped, result, wanted, size: int) -> tuple:
+def passing_of(
+    job: Any,
+    ids: list[np.ndarray],
+    zipped: bool,
+    result: "LaunchResult",
+    wanted: jax.Array,
+    size: int,
+) -> tuple:
     """(number of the pairs of a launch that a filter may keep, places (size,) of the
     first, their columns), on the device."""
     task = job.task
@@ -83,7 +111,19 @@ def passing_of(job, ids, zipped, result, wanted, size: int) -> tuple:
 
 @program(("filters", "zipped", "swaps", "size"))
 def _passing(
-    columns, wanted, i, j, m, n, thresholds, scale, *, filters, zipped, swaps, size
+    columns: dict[str, jax.Array],
+    wanted: jax.Array,
+    i: jax.Array,
+    j: jax.Array,
+    m: jax.Array,
+    n: jax.Array,
+    thresholds: jax.Array,
+    scale: jax.Array,
+    *,
+    filters: "Filters",
+    zipped: bool,
+    swaps: bool,
+    size: int,
 ):
     """All pairs that pass, and some that miss by a hair (float32).
 

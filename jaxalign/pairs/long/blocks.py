@@ -12,11 +12,15 @@ bound how far they move from it, so it is enough to look at the border.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jaxalign.affine import Gaps, neg_inf
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 MINUS_INFINITY = -(2**30)  # as ``affine.neg_inf`` of int32, and as the kernel has it
 NO_BOUND = -(2**31) + 1
@@ -199,7 +203,7 @@ def _shifted(line: Line, base: int) -> Line:
     return Line(shifted(line.h), shifted(line.gap))
 
 
-def widened(h, gap, of: Narrow) -> Line:
+def widened(h: "ArrayLike", gap: "ArrayLike", of: Narrow) -> Line:
     """A line of a block that was computed, in int32."""
 
     def wide_of(values: np.ndarray) -> np.ndarray:

@@ -64,7 +64,7 @@ class DeviceLine:
 
 
 @partial(jax.jit, static_argnums=3)
-def _part(arrays, number, start, size):
+def _part(arrays: jax.Array, number: int, start: int, size: int):
     return lax.dynamic_slice(arrays, (number, 0, start), (1, 2, size))[0]
 
 
@@ -116,7 +116,13 @@ class _Sizes:
 
 
 def sizes_of(
-    pair, block: TableBlock, kernels, keep, rows, steps, interpret=None
+    pair: LongPair,
+    block: TableBlock,
+    kernels: Any,
+    keep: bool,
+    rows: int | None,
+    steps: int | None,
+    interpret: Any = None,
 ) -> _Sizes:
     large = block.rows * block.columns >= LARGE_CELLS
     rows = rows or (32 if block.rows >= TALL_ROWS else 8)
@@ -147,7 +153,9 @@ def sizes_of(
     return _Sizes(shape, bands, chunks, band_step, capture)
 
 
-def arrays_of(pair: LongPair, block: TableBlock, bound, kernels, sizes: _Sizes):
+def arrays_of(
+    pair: LongPair, block: TableBlock, bound: int, kernels: Any, sizes: _Sizes
+):
     """(kernels_pallas.LongBlock, chunks of a segment)."""
     s, padding = sizes.shape, len(pair.scores)
     height, width = s.bands * s.band, 4 * s.width
@@ -187,7 +195,7 @@ def arrays_of(pair: LongPair, block: TableBlock, bound, kernels, sizes: _Sizes):
 
 
 def _grid(
-    pair: LongPair, block: TableBlock, lines, sizes: _Sizes, segment: int
+    pair: LongPair, block: TableBlock, lines: Any, sizes: _Sizes, segment: int
 ) -> LineGrid:
     s = sizes.shape
     rows: dict[int, Any] = {}

@@ -89,7 +89,9 @@ def pieces_of(
     ]
 
 
-def _compute(run: Run, worker: Worker, piece: Piece, threads: int, kernels) -> None:
+def _compute(
+    run: Run, worker: Worker, piece: Piece, threads: int, kernels: Any
+) -> None:
     """Align a long pair, and put its row into the result of the run."""
     task, (i, j) = piece.task, piece.content
     pair = pair_of(task, i, j)

@@ -6,8 +6,9 @@ walked. A walk that stops on the border of a block goes on in the next one, in t
 that it was in.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -25,6 +26,10 @@ from jaxalign.pairs.long.tile_fill import padded
 from jaxalign.runtime.devices import first_device, on_cpu
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.dp.window_program import WindowProblem
+
 
 LEAF_ROWS, LEAF_COLUMNS = 512, 1024
 
@@ -100,7 +105,19 @@ def _walk_leaf(
 
 
 @program(("local", "fused"), donate_argnames=("codes",), compiler_options=CPU_OPTIONS)
-def _directions(query, target, m, n, top, left, problem, codes, *, local, fused):
+def _directions(
+    query: jax.Array,
+    target: jax.Array,
+    m: jax.Array,
+    n: jax.Array,
+    top: tuple[jax.Array, jax.Array],
+    left: tuple[jax.Array, jax.Array],
+    problem: "WindowProblem",
+    codes: jax.Array,
+    *,
+    local: bool,
+    fused: bool,
+):
     """The ``wavefront.Strip`` of a block, with directions. All of it is the result:
     what nobody asks for XLA:CPU would take out of its loop, and stop there."""
     return wavefront.strip(
@@ -111,7 +128,9 @@ def _directions(query, target, m, n, top, left, problem, codes, *, local, fused)
 
 
 @program(("columns",))
-def _walk(codes, m, n, move, *, columns):
+def _walk(
+    codes: jax.Array, m: jax.Array, n: jax.Array, move: jax.Array, *, columns: int
+):
     """Where a walk from (m, n) leaves a block: i, j, move, whether it ended before, how
     many steps, and these."""
     longest = codes.shape[1] - 1 + columns
@@ -120,12 +139,12 @@ def _walk(codes, m, n, move, *, columns):
     always = jnp.ones((), bool)
     rules = walk.WalkBorders(always, always, jnp.int32(-1))
 
-    def nibble_at(i, j):
+    def nibble_at(i: jax.Array, j: jax.Array):
         return codes.at[i + j, i].get(mode="clip").astype(jnp.int32)
 
-    def same_at(i, _):
+    def same_at(i: jax.Array, _: jax.Array):
         return i < 0
 
     walked = walk.walk(begin, nibble_at, same_at, rules)
-    i, j, columns = walked.i[0], walked.j[0], walked.columns[0]
-    return i, j, walked.move[0], (i > 0) & (j > 0), columns, walked.steps[:, 0]
+    i, j, count = walked.i[0], walked.j[0], walked.columns[0]
+    return i, j, walked.move[0], (i > 0) & (j > 0), count, walked.steps[:, 0]

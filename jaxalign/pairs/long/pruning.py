@@ -16,7 +16,7 @@ FIRST_PART = 16
 MIN_CELLS = 2**24  # of a pair that is worth a fill in vain
 
 
-def rest(pair: LongPair, i, j):
+def rest(pair: LongPair, i: np.ndarray | int, j: np.ndarray | int):
     """The most that a path can score from cell (i, j) on: int64.
 
     No letter scores more than with its best partner. Of the longer rest as many letters

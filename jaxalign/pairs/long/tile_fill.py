@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -31,6 +31,10 @@ from jaxalign.runtime.devices import default_device, first_device
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
+if TYPE_CHECKING:
+    from jaxalign.pairs.dp.window_program import WindowProblem
+
+
 TILE_ROWS, TILE_COLUMNS = 512, 4096  # a diagonal of 512 rows stays in the first cache
 SMALL_TILE_COLUMNS = 1024  # of a block that has few of them, so that it is divided
 MIN_TILE = 64
@@ -38,7 +42,18 @@ LINES = 32  # of the grid in either direction, about
 
 
 @program(("local", "fused"), compiler_options=CPU_OPTIONS)
-def _tile(query, target, m, n, top, left, problem, *, local, fused):
+def _tile(
+    query: jax.Array,
+    target: jax.Array,
+    m: jax.Array,
+    n: jax.Array,
+    top: tuple[jax.Array, jax.Array],
+    left: tuple[jax.Array, jax.Array],
+    problem: "WindowProblem",
+    *,
+    local: bool,
+    fused: bool,
+):
     """Bottom (H, E), right (H, F) and the best of each row with its first column."""
     top = wavefront.Top(*top)
     filled = wavefront.strip(
@@ -104,7 +119,14 @@ class _State:
     Tiles of an anti-diagonal touch no cell of one another.
     """
 
-    def __init__(self, pair: LongPair, block: TableBlock, bound: int, most: int, tile):
+    def __init__(
+        self,
+        pair: LongPair,
+        block: TableBlock,
+        bound: int,
+        most: int,
+        tile: tuple[int, int],
+    ):
         self.pair, self.block, self.bound, self.tile = pair, block, bound, tile
         self.row = Line(block.top.h.copy(), block.top.gap.copy())
         self.column = Line(block.left.h.copy(), block.left.gap.copy())

@@ -18,7 +18,7 @@ from jaxalign.model.selection import gather_runs
 from jaxalign.pairs import engine
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.parts.query_ranges import Part
-from jaxalign.pairs.plan import SUMMED, Plan, Task, WholeCodes, added, merge
+from jaxalign.pairs.plan import SUMMED, Plan, Progress, Task, WholeCodes, added, merge
 from jaxalign.pairs.proofs import survivors
 from jaxalign.pairs.proofs.proof import Survivors
 from jaxalign.pairs.run_state import Run
@@ -55,7 +55,12 @@ class _Looked(NamedTuple):
     passing: Survivors
 
 
-def stream(task: Task, some: list[query_ranges.Part], progress=None, busy=None):
+def stream(
+    task: Task,
+    some: list[query_ranges.Part],
+    progress: Progress = None,
+    busy: Progress = None,
+):
     """Run parts of a task of all pairs of a set, or of two; the next ones are planned
     and computed while the caller has one.
 
@@ -106,7 +111,7 @@ def plan_parts(task: Task, some: list[query_ranges.Part]) -> Plan:
     return Plan(task, (), figures | whole, tuple(some))
 
 
-def merge_all(tables) -> dict:
+def merge_all(tables: list[tuple]) -> dict:
     """The figures of (part, table) pairs, merged to those of the job."""
     return merge([table.info for _, table in tables]) | {"parts": len(tables)}
 
@@ -132,7 +137,7 @@ def planned(task: Task, some: list[Part], reserved: int) -> Iterator[Batch]:
         yield _batch(task, waiting, reserved)
 
 
-def _looked_at(task, some, reserved, limits):
+def _looked_at(task: Task, some: list[Part], reserved: int, limits: Limits):
     """Part, task of its rows, tasks that compute them, its pairs that may pass or None
     where all are to be aligned; of some parts, in order."""
     look, groups = partial(_look, task, reserved), _groups(some, limits)

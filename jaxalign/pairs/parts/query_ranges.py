@@ -53,7 +53,7 @@ class Part:
 
 
 def cut(
-    lengths,
+    lengths: np.ndarray,
     include_self: bool = False,
     rows: int | None = None,
     cells: int | None = None,
@@ -86,7 +86,11 @@ def cut(
 
 
 def cut_search(
-    lengths, top: int, residues: int, rows: int = PART_ROWS, cells: int = SEARCH_CELLS
+    lengths: np.ndarray,
+    top: int,
+    residues: int,
+    rows: int = PART_ROWS,
+    cells: int = SEARCH_CELLS,
 ) -> list[Part]:
     """The parts of a search: some queries against the whole database.
 
@@ -106,7 +110,9 @@ def cut_search(
     return _bands(row, cell, rows, cells)
 
 
-def _bands(row, cell, rows: int, cells: int, most: float = 1) -> list[Part]:
+def _bands(
+    row: np.ndarray, cell: np.ndarray, rows: int, cells: int, most: float = 1
+) -> list[Part]:
     """Some queries a part; ``row`` and ``cell`` count those of all queries before; the
     last is up to ``most`` parts."""
     bands, first, n = [], 0, len(row) - 1
@@ -166,7 +172,7 @@ def shard(parts: list[Part], k: int, n: int) -> list[Part]:
     return [parts[index] for index in sorted(taken)]
 
 
-def _reach(total, first, limit) -> int:
+def _reach(total: np.ndarray, first: int, limit: int) -> int:
     """The largest end up to which the running total grows by the limit at most."""
     return int(np.searchsorted(total, total[first] + limit, "right")) - 1
 

@@ -11,7 +11,7 @@ from jaxalign.errors import DeviceError, UsageError
 from jaxalign.pairs.gpu import launch_plan
 from jaxalign.pairs.parts import part_stream
 from jaxalign.pairs.parts.query_ranges import Part
-from jaxalign.pairs.plan import Task
+from jaxalign.pairs.plan import Progress, Task
 from jaxalign.runtime.devices import budget_of
 from jaxalign.runtime.ray_cluster import (
     Arrivals,
@@ -26,7 +26,13 @@ MAX_RETRIES = 20  # times a part is computed anew after a loss
 PARTS_PER_WORKER = 2  # parts handed out for each worker; those beyond one wait
 
 
-def stream(task: Task, some: list[Part], address: str, progress=None, busy=None):
+def stream(
+    task: Task,
+    some: list[Part],
+    address: str,
+    progress: Progress = None,
+    busy: Progress = None,
+):
     """As ``streamed.stream``, on the machines of a Ray cluster.
 
     Parameters

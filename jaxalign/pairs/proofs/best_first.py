@@ -226,7 +226,14 @@ def crowded(
     return int(starts[bins[0]]), min(int(starts[bins[-1]]) + width, count)
 
 
-def _some(table: BoundTable, higher, equal, places, most: int, first: int):
+def _some(
+    table: BoundTable,
+    higher: np.ndarray,
+    equal: np.ndarray,
+    places: np.ndarray,
+    most: int,
+    first: int,
+):
     """``Candidates`` of some queries, as a tuple."""
     rows, columns, left = [], [], []
     for query in range(first, min(first + ROWS_AT_ONCE, len(places))):
@@ -241,7 +248,9 @@ def _some(table: BoundTable, higher, equal, places, most: int, first: int):
     return np.concatenate(rows), np.concatenate(columns), np.array(left, np.int64)
 
 
-def _reaching(table: BoundTable, higher, equal, place: int, query: int) -> np.ndarray:
+def _reaching(
+    table: BoundTable, higher: np.ndarray, equal: np.ndarray, place: int, query: int
+) -> np.ndarray:
     """Columns whose bound is above the bar of a query, or at it and before a place."""
     counts = table.counts[query]
     most = np.iinfo(counts.dtype).max

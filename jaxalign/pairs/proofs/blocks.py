@@ -8,7 +8,7 @@ lengths.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from jaxalign.bits.lanes import LCS_LANES, MAX_SPREAD, SHORT, SHORT_LANES
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.proof import Proofs
 from jaxalign.runtime.lengths import by_length
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.proofs.lcs_launches import LcsLaunches
+    from jaxalign.pairs.windows import PairMatrix
+
 
 WORD_BITS = 64  # columns of a target that an LCS takes together
 MAX_TARGETS_BY_ROWS = 1024  # of a block
@@ -110,7 +115,9 @@ def _blocks_of_cpu(proofs: Proofs) -> Iterator[TargetBlock]:
             yield TargetBlock(targets, first, last)
 
 
-def _launches(launches, falling, first: int) -> Iterator[tuple[int, int]]:
+def _launches(
+    launches: "LcsLaunches", falling: np.ndarray, first: int
+) -> Iterator[tuple[int, int]]:
     """(first, last) of the rows of launches, from a first row on."""
     while first < len(falling):
         last = min(first + launches.query_count, len(falling))
@@ -118,7 +125,7 @@ def _launches(launches, falling, first: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _pieces(launches, columns: np.ndarray) -> Iterator[np.ndarray]:
+def _pieces(launches: "LcsLaunches", columns: np.ndarray) -> Iterator[np.ndarray]:
     """The columns of launches."""
     for at in range(0, len(columns), launches.targets):
         yield columns[at : at + launches.targets]
@@ -140,7 +147,7 @@ def _runs(targets: np.ndarray, lengths: np.ndarray, least: int = 1) -> Iterator[
         at += count
 
 
-def _look_at_block(proofs: Proofs, block: TargetBlock, _device) -> Pairs:
+def _look_at_block(proofs: Proofs, block: TargetBlock, _device: object) -> Pairs:
     """The pairs of a block that may pass."""
     if block.place is None or proofs.symmetric:
         return _look_by_length_classes(proofs, block)
@@ -193,7 +200,7 @@ def _look_by_length_classes(proofs: Proofs, block: TargetBlock) -> Pairs:
     return i, j
 
 
-def _look_by_launch(proofs: Proofs, block: LaunchBlock, device) -> Pairs:
+def _look_by_launch(proofs: Proofs, block: LaunchBlock, device: Any) -> Pairs:
     """The same on a GPU; the host compares one pair of each two lengths."""
     job, launches = proofs.task.job, proofs.launches
     of_rows, of_columns = job.query_lengths, job.target_lengths
@@ -216,17 +223,20 @@ def _look_by_launch(proofs: Proofs, block: LaunchBlock, device) -> Pairs:
     return i[passing], j[passing]
 
 
-def _reach_of_lengths(proofs, m, n, swapped: bool) -> tuple[slice, slice] | None:
+def _reach_of_lengths(
+    proofs: Proofs, m: np.ndarray, n: np.ndarray, swapped: bool
+) -> tuple[slice, slice] | None:
     """The rows and columns, of falling lengths, whose lengths leave any pair."""
     (rows, of_row), (columns, of_column) = map(proof.classes_of, (m, n))
     sides = rows[:, None], columns[None]
     near = proofs.may_pass(*(sides[::-1] if swapped else sides))
     if not near.any():
         return None
-    return _reach(near.any(axis=1)[of_row]), _reach(near.any(axis=0)[of_column])
+    own, others = np.asarray(near.any(axis=1)), np.asarray(near.any(axis=0))
+    return _reach(own[of_row]), _reach(others[of_column])
 
 
-def _met(job, block: TargetBlock) -> np.ndarray:
+def _met(job: "PairMatrix", block: TargetBlock) -> np.ndarray:
     """How many of its targets, the first, each query of a block meets."""
     if block.place is None:
         return np.full(block.last - block.first, len(block.targets))
@@ -264,7 +274,7 @@ def _zip_runs(proofs: Proofs) -> list[np.ndarray]:
     return [some for _, some in _runs(order, n)]
 
 
-def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device) -> Pairs:
+def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device: object) -> Pairs:
     """The zipped pairs among some that may pass."""
     from jaxalign.bits import lcs_windows
 
@@ -279,7 +289,7 @@ def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device) -> Pairs:
     return pairs[wanted], pairs[wanted]
 
 
-def block_size(lengths, at: int) -> int:
+def block_size(lengths: np.ndarray, at: int) -> int:
     """How many of some targets, longest first, are lanes of an LCS from place ``at``
     on: fewer where the others are much shorter than the first."""
     few, many = LCS_LANES

@@ -5,24 +5,32 @@ alignment (``pairs.proofs.blocks``).
 """
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.bits import few_pairs
-from jaxalign.model.identity_bounds import identity_bound
+from jaxalign.model.identity_bounds import IdentityBound, identity_bound
 from jaxalign.pairs.gpu import device_sequences
 from jaxalign.pairs.gpu.launch_failures import job_words
 from jaxalign.pairs.gpu.transfer import FILTER_SLACK
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.device_errors import RuntimeFailure
+from jaxalign.runtime.devices import Device
 from jaxalign.runtime.pipeline import default_threads, in_background
 from jaxalign.runtime.programs import program, stored
+
+if TYPE_CHECKING:
+    from jaxalign.model.identity import Filters
+    from jaxalign.model.selection import CodedSequences
+    from jaxalign.pairs.plan import Task
+
 
 WORD_BITS = 32  # of the kernels' words
 SHORT = 64  # letters of queries of which a launch may have more
@@ -44,7 +52,7 @@ NARROW = LcsSizes(128, 1024, 2**14, 2**15, 2**14)
 WIDE = LcsSizes(512, 512, 2**16, 2**17, 2**17)
 
 
-def sizes_of(task) -> LcsSizes:
+def sizes_of(task: "Task") -> LcsSizes:
     """The sizes of the launches of a task, or of all parts of one."""
     return WIDE if task.job.total >= WIDE_CELLS else NARROW
 
@@ -76,7 +84,7 @@ class LcsLaunches:
         part of, are short."""
         return self.sizes[max(self.task.job.most) <= SHORT]
 
-    def codes(self, device) -> list[tuple]:
+    def codes(self, device: Device | None) -> list[tuple]:
         """(codes, where its own begin) of both sides on a device."""
         with self.lock:
             if device not in self.letters:
@@ -108,7 +116,13 @@ class LcsLaunches:
         )
 
     def candidates(
-        self, rows, columns, met, bound, device, swapped=False
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        met: np.ndarray,
+        bound: IdentityBound,
+        device: Device | None,
+        swapped: bool = False,
     ) -> few_pairs.FewPairs:
         """Pairs that may pass, and few others: a device decides in float32, and leaves
         what misses the cut by a hair.
@@ -130,7 +144,9 @@ class LcsLaunches:
                     raise
             return self._by_narrow_launches(*given)
 
-    def _by_narrow_launches(self, rows, columns, met, *more) -> few_pairs.FewPairs:
+    def _by_narrow_launches(
+        self, rows: np.ndarray, columns: np.ndarray, met: np.ndarray, *more: Any
+    ) -> few_pairs.FewPairs:
         """``candidates`` by launches that take less memory."""
         narrow, pieces = replace(self, sizes=NARROW), []
         for i in range(0, len(rows), NARROW.queries):
@@ -143,7 +159,15 @@ class LcsLaunches:
         sides = zip(*pieces, strict=True)
         return few_pairs.FewPairs(*(np.concatenate(side) for side in sides))
 
-    def _candidates(self, rows, columns, met, bound, device, swapped):
+    def _candidates(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        met: np.ndarray,
+        bound: IdentityBound,
+        device: Device | None,
+        swapped: bool,
+    ):
         """``candidates`` by one launch."""
         codes, task = self.codes(device), self.task
         sides = [task.queries, task.targets]
@@ -155,7 +179,9 @@ class LcsLaunches:
             near = _near_of(task, lcs, m, n, met, bound)
             return few_pairs.chosen(near, lcs.shape, self.sizes.pairs)
 
-    def count(self, queries, targets, device=None) -> np.ndarray:
+    def count(
+        self, queries: np.ndarray, targets: np.ndarray, device: Device | None = None
+    ) -> np.ndarray:
         """LCS of some queries with some targets, both by index, longest first, and of
         one launch at most: int16 (queries, targets)."""
         device = device or jax.devices()[0]
@@ -170,7 +196,13 @@ COUNTS = "words", "padding", "wildcard", "interpret"
 BLOCKS = "padding", "room"
 
 
-def _launch(launches: LcsLaunches, sides, codes, rows, columns):
+def _launch(
+    launches: LcsLaunches,
+    sides: "Sequence[CodedSequences]",
+    codes: list[tuple],
+    rows: np.ndarray,
+    columns: np.ndarray,
+):
     """The LCS of some rows with some columns, on the device: int16, of fixed shape.
 
     sides : (sequences of the rows, of the columns); codes : theirs on the device, as of
@@ -194,7 +226,14 @@ def _launch(launches: LcsLaunches, sides, codes, rows, columns):
     return counts(*where, blocks, interpret=launches.interpret, **options)
 
 
-def _near_of(task, lcs, m, n, met, bound):
+def _near_of(
+    task: "Task",
+    lcs: jax.Array,
+    m: np.ndarray,
+    n: np.ndarray,
+    met: np.ndarray,
+    bound: IdentityBound,
+):
     """``_near`` of a launch of lengths m and n, which takes a ``size``."""
     met = np.pad(met, (0, len(lcs) - len(met))).astype(np.int32)
     halves = _halves(m, bound, lcs.shape[0]), _halves(n, bound, lcs.shape[1])
@@ -230,7 +269,7 @@ def _taken(launches: LcsLaunches) -> np.ndarray:
     return lengths[lengths <= launches.longest]
 
 
-def _prepare(launches: LcsLaunches, longest: int, device) -> None:
+def _prepare(launches: LcsLaunches, longest: int, device: Device | None) -> None:
     """Compile the kernel of launches whose longest query has so many letters."""
     kernels, alphabet = launches.kernels, launches.task.scoring.alphabet
     words, padding = kernels.query_words(longest), alphabet.size
@@ -248,7 +287,7 @@ def _prepare(launches: LcsLaunches, longest: int, device) -> None:
         counts.prepare(codes, rows, rows, blocks, interpret=None, **options)
 
 
-def _halves(lengths, bound, room: int) -> np.ndarray:
+def _halves(lengths: np.ndarray, bound: IdentityBound, room: int) -> np.ndarray:
     """float32 (3, room): lengths, and the denominator's halves if these are the
     queries' and the targets' (``IdentityBound.sides``)."""
     rows = lengths, *bound.sides(lengths, lengths)[:2]
@@ -258,7 +297,18 @@ def _halves(lengths, bound, room: int) -> np.ndarray:
 
 
 @program(("filters", "join", "size"))
-def _near(lcs, rows, columns, met, cut, thresholds, *, filters, join, size):
+def _near(
+    lcs: jax.Array,
+    rows: jax.Array,
+    columns: jax.Array,
+    met: jax.Array,
+    cut: jax.Array,
+    thresholds: jax.Array,
+    *,
+    filters: "Filters",
+    join: str,
+    size: int,
+):
     """Which pairs may pass (``few_pairs.compact``); see ``LcsLaunches.candidates``.
 
     A pair of a set may be meant the other way round, so the lesser of both denominators

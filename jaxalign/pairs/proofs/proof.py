@@ -70,7 +70,7 @@ class Proofs:
         least = self.task.filters.cut_name or f"{self.bound.cut:.15g}"
         return f"{self.bound} < {least}"
 
-    def may_pass(self, m, n) -> np.ndarray:
+    def may_pass(self, m: np.ndarray, n: np.ndarray) -> np.ndarray:
         """Which pairs of lengths m and n their lengths leave."""
         m, n = np.broadcast_arrays(m, n)
         return np.logical_and.reduce([test(m, n) for test in self.by_lengths.values()])
@@ -80,12 +80,14 @@ class Proofs:
         """Whether a pair passes with its two sequences swapped too."""
         return self.bound is None or self.bound.symmetric
 
-    def by_subsequence(self, lcs, m, n) -> np.ndarray:
+    def by_subsequence(
+        self, lcs: np.ndarray, m: np.ndarray, n: np.ndarray
+    ) -> np.ndarray:
         """Which pairs longest common subsequences leave."""
         assert self.bound is not None
         return self.bound.possible(lcs, m, n)
 
-    def least_count(self, m, n) -> np.ndarray:
+    def least_count(self, m: np.ndarray, n: np.ndarray) -> np.ndarray:
         """The least subsequences of pairs of lengths m and n that leave them."""
         assert self.bound is not None
         return self.bound.least_count(m, n)
@@ -114,7 +116,7 @@ class Proofs:
         return by_length(self.task.job.query_lengths)
 
 
-def _by_shorter(bound: IdentityBound, m, n) -> np.ndarray:
+def _by_shorter(bound: IdentityBound, m: np.ndarray, n: np.ndarray) -> np.ndarray:
     """Which pairs may pass, as no more is identical than the shorter sequence has."""
     return bound.possible(np.minimum(m, n), m, n)
 
@@ -174,7 +176,7 @@ def excluded_pairs(
 def _count(job: PairMatrix, tests: list[LengthTest]) -> int:
     """Pairs of a job whose lengths pass all tests."""
 
-    def passes(m, n):
+    def passes(m: np.ndarray, n: np.ndarray):
         return np.logical_and.reduce([test(m, n) for test in tests])
 
     m, n = job.query_lengths, job.target_lengths
@@ -229,7 +231,9 @@ def classes_of(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return lengths[new], np.cumsum(new) - 1
 
 
-def near(counts, least, queries, targets) -> tuple[np.ndarray, np.ndarray]:
+def near(
+    counts: np.ndarray, least: np.ndarray, queries: np.ndarray, targets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Places (P,) of the queries and the targets whose count is not too low.
 
     Parameters

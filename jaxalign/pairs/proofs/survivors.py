@@ -5,8 +5,10 @@ same as without the proofs. Where most pairs are left, all are aligned: they sha
 work then.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +18,10 @@ from jaxalign.pairs.plan import Piece, Plan, Task, zipped
 from jaxalign.pairs.proofs import blocks
 from jaxalign.pairs.proofs.proof import Proofs, Survivors, proofs_of
 from jaxalign.runtime.pipeline import in_threads
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.run_state import Run, Worker
+
 
 # Cells of the pairs left, of all: beyond, a sweep of all takes less than the pairs left
 # each in a lane of its own (docs/logs/lcs-filter.md)
@@ -140,12 +146,12 @@ def figures_of(task: Task, survivors: Survivors | None) -> dict:
     return figures | {"excluded": excluded} | bound_figures(task)
 
 
-def _tell_of_excluded(_run, worker, piece: Piece) -> None:
+def _tell_of_excluded(_run: "Run", worker: "Worker", piece: Piece) -> None:
     """Progress: the cells of the pairs that are not aligned are done."""
     worker.tell(piece.content)
 
 
-def _no_scores(_run, _worker, _piece):
+def _no_scores(_run: "Run", _worker: "Worker", _piece: Piece):
     raise NotImplementedError("a search has no filters")
 
 
@@ -156,7 +162,7 @@ def find(proofs: Proofs) -> Survivors:
     for device in places:
         idle.put(device)
 
-    def look_on_one(look):
+    def look_on_one(look: Callable):
         device = idle.get()
         try:
             return look(device)
