@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxalign.errors import JaxalignError
 from jaxalign.pairs.cpu.long_pair import PairResult
 from jaxalign.pairs.dp import ends, walk
 from jaxalign.pairs.long import pruning
@@ -61,25 +62,17 @@ def _scored(
 ) -> tuple[LineGrid, _End]:
     """The grid of the whole pair, and its score with its end cell.
 
-    What a fill with a bound finds is the score of a path, or minus infinity. If it
-    reaches the bound, no better path was left out; else it is a bound for the next.
+    The bound is the score of a path, so no path of the best score is left out.
     """
     block = whole(pair)
-    bound = pruning.first_bound(pair, block) if pruned else NO_BOUND
-    while True:
-        grid = fill(pair, block, bound, keep=keep, progress=progress)
-        end = _end(pair, grid)
-        if end.score >= bound:
-            return grid, _exact_end(pair, grid, fill, end) if keep else end
-        # A path along the border is better than none.
-        bound = max(end.score, _along_border(pair))
-
-
-def _along_border(pair: LongPair) -> int:
-    """The score of an alignment that pairs nothing; with free ends it may be more."""
-    if pair.local:
-        return 0
-    return -sum(pair.open + pair.extend * (k - 1) if k else 0 for k in (pair.m, pair.n))
+    bound = pruning.first_bound(pair) if pruned else NO_BOUND
+    grid = fill(pair, block, bound, keep=keep, progress=progress)
+    end = _end(pair, grid)
+    if end.score < bound:
+        raise JaxalignError(
+            f"a fill found {end.score}, a path scores {bound}: the fill is wrong"
+        )
+    return grid, _exact_end(pair, grid, fill, end) if keep else end
 
 
 def _end(pair: LongPair, grid: LineGrid) -> _End:

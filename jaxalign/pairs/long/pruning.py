@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jaxalign.pairs.long import chain
 from jaxalign.pairs.long.blocks import (
     MINUS_INFINITY,
     NO_BOUND,
@@ -10,10 +11,7 @@ from jaxalign.pairs.long.blocks import (
     TableBlock,
 )
 
-# A first fill takes what lies within this part of the shorter side of the best path
-# that there might be; of a pair that is less alike it was in vain.
-FIRST_PART = 16
-MIN_CELLS = 2**24  # of a pair that is worth a fill in vain
+MIN_CELLS = 2**24  # of a pair in which a path is looked for first
 
 
 def rest(pair: LongPair, i: np.ndarray | int, j: np.ndarray | int):
@@ -67,19 +65,20 @@ def is_empty(block: TableBlock, local: bool) -> bool:
     return not local and high <= MINUS_INFINITY // 2
 
 
-def first_bound(pair: LongPair, block: TableBlock) -> int:
-    """A score that nearly equal sequences reach: what is left of the most there can be
-    after a detour of 1/16 of the shorter side. ``NO_BOUND`` of a small pair.
-
-    A fill with a bound above the best score finds less than the bound, and what it
-    finds is the score of a path.
-    """
+def first_bound(pair: LongPair) -> int:
+    """The score of some path, so that one of the best score reaches it. ``NO_BOUND`` of
+    a small pair."""
     if pair.m * pair.n < MIN_CELLS:
         return NO_BOUND
-    best = max(int(pair.scores.max(initial=0)), 0)
-    along = np.arange(pair.n + 1), np.arange(pair.m + 1)
-    most = max(
-        int((block.top.h + rest(pair, 0, along[0])).max()),
-        int((block.left.h + rest(pair, along[1], 0)).max()),
-    )
-    return most - (best + 2 * pair.extend) * (min(pair.m, pair.n) // FIRST_PART // 2)
+    return max(along_border(pair), chain.path_score(pair))
+
+
+def along_border(pair: LongPair) -> int:
+    """The score of an alignment that pairs nothing: the better way round."""
+    if pair.local:
+        return 0
+    m, n = (pair.open + pair.extend * (k - 1) if k else 0 for k in (pair.m, pair.n))
+    free = pair.free
+    above = n * ("target_start" not in free) + m * ("query_end" not in free)
+    below = m * ("query_start" not in free) + n * ("target_end" not in free)
+    return -min(above, below)
