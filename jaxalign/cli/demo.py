@@ -1,5 +1,11 @@
 """``jaxalign demo``: the main job on a family of globins that ships with jaxalign."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jaxalign.model.table import Table
+
+
 PAIR = "P69905", "P68871"  # human haemoglobin, alpha and beta
 
 
@@ -27,7 +33,7 @@ def demo() -> int:
     return 0
 
 
-def _show(table, best: int = 10, least: int = 3) -> None:
+def _show(table: "Table", best: int = 10, least: int = 3) -> None:
     """The best pairs and the worst ones."""
     from rich.console import Console
     from rich.table import Table
@@ -42,7 +48,9 @@ def _show(table, best: int = 10, least: int = 3) -> None:
     order = (-table["score"]).argsort(kind="stable")
     identity = table.identity("alignment")
     for place, row in enumerate((*order[:best], *order[-least:]), 1):
-        view.add_row(*_cells(table.row(row), identity[row]), end_section=place == best)
+        view.add_row(
+            *_cells(table.row(row), float(identity[row])), end_section=place == best
+        )
     Console(file=standard_output()).print(view)
 
 

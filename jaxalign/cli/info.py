@@ -1,8 +1,9 @@
 """``jaxalign info``: what would run here, and what a job would need."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -88,7 +89,7 @@ def planned(path: str, options: Options) -> dict:
     return {"plan": {**about, **table}, "folder_plan": dict(folder)}
 
 
-def _memory(devices) -> dict:
+def _memory(devices: Sequence[Any]) -> dict:
     """Bytes of the host, and of the device where it has its own."""
     names = {"host_bytes": "SC_PHYS_PAGES", "host_free_bytes": "SC_AVPHYS_PAGES"}
     known = {name: key for name, key in names.items() if key in os.sysconf_names}

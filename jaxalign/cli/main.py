@@ -122,7 +122,7 @@ def run() -> NoReturn:
     process.end(main())
 
 
-def _prepare(argv) -> None:
+def _prepare(argv: list[str]) -> None:
     """Set what JAX reads when it starts, unless the user has."""
     if NO_CACHE in argv:
         os.environ[CACHE] = "off"
@@ -172,7 +172,7 @@ def _line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "")
 
 
-def _fail(message: str, code: int, argv) -> int:
+def _fail(message: str, code: int, argv: list[str]) -> int:
     if VERBOSE & set(argv) and sys.exc_info()[0]:
         terminal.say_where()
     terminal.say(f"error: {message}")

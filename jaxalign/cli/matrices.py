@@ -1,6 +1,10 @@
 """``jaxalign matrices [NAME]``: the substitution matrices, in NCBI format."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def matrices(name: str | None = None, /) -> int:
@@ -21,7 +25,7 @@ def matrices(name: str | None = None, /) -> int:
     return 0
 
 
-def ncbi_lines(name: str, letters: str, scores) -> Iterator[str]:
+def ncbi_lines(name: str, letters: str, scores: "np.ndarray") -> Iterator[str]:
     """The lines of an NCBI matrix file."""
     cells = [[f"{value:g}" for value in row] for row in scores.tolist()]
     width = 1 + max(len(cell) for row in cells for cell in row)

@@ -19,7 +19,7 @@ Format = Literal[
 Implementation = Literal["rows", "sweep", "wavefront", "pallas"]
 
 
-def refuse_option(_type, value) -> None:
+def refuse_option(_type: object, value: object) -> None:
     """A path may be ``-``, never an option that nobody knows."""
     if isinstance(value, str) and value.startswith("-") and value != "-":
         raise ValueError(f"Unknown option: {value}.")

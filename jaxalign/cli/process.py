@@ -73,7 +73,7 @@ def watch_signals() -> None:
         signal.signal(number, _leave_it_to_the_thread)
 
 
-def _leave_it_to_the_thread(*_) -> None:
+def _leave_it_to_the_thread(*_: object) -> None:
     """A handler of Python's, without which no number would be written."""
 
 

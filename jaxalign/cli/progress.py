@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from functools import partial
 
@@ -16,29 +17,31 @@ class Report:
     """Takes (cells done, cells in all, None where unknown); ``busy`` how many devices
     are at work."""
 
-    def __init__(self, draw, every=0.0, final=True):
+    def __init__(
+        self, draw: Callable[[dict], object], every: float = 0.0, final: bool = True
+    ):
         self.draw, self.every, self.final = draw, every, final
         self.began = self.last = time.monotonic()
         self.devices, self.compiling, self.cells = None, None, (0, None)
 
-    def __call__(self, done, total):
+    def __call__(self, done: int, total: int | None):
         self.cells = done, total
         over = total is not None and done >= total
         self._tell(at_once=over and self.final)
 
-    def programs(self, ended, begun):
+    def programs(self, ended: int, begun: int):
         """Of so many programs that are being compiled so many are ready."""
         self.compiling = (ended, begun) if ended < begun else None
         self._tell()
 
-    def _tell(self, at_once=False):
+    def _tell(self, at_once: bool = False):
         now = time.monotonic()
         if now - self.last >= self.every or at_once:
             self.last = now
             seconds = now - self.began
             self.draw(state(*self.cells, seconds, self.devices, self.compiling))
 
-    def busy(self, at_work, devices):
+    def busy(self, at_work: int, devices: int):
         self.devices = at_work, devices
 
 
@@ -73,7 +76,11 @@ def _listening(report: Report):
 
 
 def state(
-    done: int, total: int | None, seconds: float, devices=None, compiling=None
+    done: int,
+    total: int | None,
+    seconds: float,
+    devices: tuple[int, int] | None = None,
+    compiling: tuple[int, int] | None = None,
 ) -> dict:
     """Cells, speed, the time left if the rest goes as fast (unknown for a total of
     None), devices at work, programs that are compiled."""
@@ -123,7 +130,7 @@ def _as_json(now: dict) -> str:
     return json.dumps({"progress": now})
 
 
-def _line(show, now: dict) -> None:
+def _line(show: Callable[[dict], str], now: dict) -> None:
     with suppress(OSError):
         print_to(sys.stderr, show(now))
 
@@ -138,7 +145,7 @@ def _bar(after: float):
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task("", total=None, text="")
 
-    def draw(now):
+    def draw(now: dict):
         done, total = now["cells_done"], now["cells_total"]
         bar.update(task, completed=done, total=total, text=text(now))
         if now["seconds"] >= after:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jaxalign.cli import report
 from jaxalign.cli.job import Messages
-from jaxalign.cli.repertoire_options import RepertoireVerbOptions
+from jaxalign.cli.repertoire_options import GraphOptions, RepertoireVerbOptions
 from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
 from jaxalign.io import edge_list, gene_tables, name_table, output
@@ -34,7 +34,9 @@ def run(path: str, reference: str | None, options: RepertoireVerbOptions) -> int
     return 0
 
 
-def _check_outputs(path: str, reference: str | None, options) -> None:
+def _check_outputs(
+    path: str, reference: str | None, options: RepertoireVerbOptions
+) -> None:
     out, listed = options.output.out, options.output.list_out
     if options.output.json and output.STDOUT in (out, listed):
         raise UsageError("--json takes standard output: edges need -o FILE")
@@ -95,7 +97,11 @@ def _warn_of_rows(plan: api.RepertoirePlan, messages: Messages) -> None:
             messages.warn(f"{side.rows.origin}: {count}: {why} ({some}{more})")
 
 
-def _write(plan: api.RepertoirePlan, chosen, options: RepertoireVerbOptions) -> int:
+def _write(
+    plan: api.RepertoirePlan,
+    chosen: api.RepertoireOptions,
+    options: RepertoireVerbOptions,
+) -> int:
     """Write what is asked for; how many edges there were."""
     wanted, counts = options.output, []
     out = wanted.out
@@ -117,7 +123,9 @@ def _write(plan: api.RepertoirePlan, chosen, options: RepertoireVerbOptions) -> 
     return sum(counts)
 
 
-def _write_whole(plan: api.RepertoirePlan, sides, wanted) -> Iterator[edge_list.Block]:
+def _write_whole(
+    plan: api.RepertoirePlan, sides: edge_list.Block, wanted: GraphOptions
+) -> Iterator[edge_list.Block]:
     """Write what needs all edges, which come back."""
     whole = api.result_of(plan, api.Edges(*sides), 0.0)
     if wanted.list_out:
@@ -139,7 +147,9 @@ def _first_names(receptors: api.Receptors) -> list[str]:
     return [str(names[row]) for row in receptors.first.tolist()]
 
 
-def _about(plan: api.RepertoirePlan, edges: int, seconds: float, messages) -> dict:
+def _about(
+    plan: api.RepertoirePlan, edges: int, seconds: float, messages: Messages
+) -> dict:
     """A run as plain values."""
     sides = {"receptors": plan.receptors, "reference": plan.reference}
     return {

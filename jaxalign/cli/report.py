@@ -2,11 +2,19 @@
 
 import hashlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxalign.model.scoring import resolve_ends
+from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.model.versions import package_versions
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from jaxalign.cli.inputs import Inputs
+    from jaxalign.cli.request import Request
+
 
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "biotite")
 
@@ -16,7 +24,7 @@ def versions() -> dict[str, str]:
     return package_versions(PACKAGES)
 
 
-def heading(request, plan: Mapping) -> str:
+def heading(request: "Request", plan: Mapping) -> str:
     """Scoring formula, mode, alphabet, implementation, size of the job."""
     return "; ".join(
         (
@@ -30,7 +38,7 @@ def heading(request, plan: Mapping) -> str:
     )
 
 
-def mode(request) -> str:
+def mode(request: "Request") -> str:
     """The mode, and the ends that are free."""
     if not request.options.free_ends:
         return request.options.mode
@@ -42,7 +50,7 @@ def plan_lines(plan: Mapping) -> list[str]:
     return [f"{name.replace('_', ' ')}: {_shown(v)}" for name, v in plan.items()]
 
 
-def _shown(value) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -98,7 +106,14 @@ def gcups(info: dict) -> float:
     return cells(info) / info["seconds"] / 1e9 if info["seconds"] > 0 else 0.0
 
 
-def about_run(request, inputs, info, rows, device, warnings) -> dict:
+def about_run(
+    request: "Request",
+    inputs: "Inputs",
+    info: dict,
+    rows: dict,
+    device: Any,
+    warnings: list[str],
+) -> dict:
     """What is known of a run; ``rows``: how many are kept, the best score."""
     return {
         "versions": versions(),
@@ -127,18 +142,18 @@ def about_run(request, inputs, info, rows, device, warnings) -> dict:
     }
 
 
-def free_ends(request) -> list[str]:
+def free_ends(request: "Request") -> list[str]:
     """The ends that are free, whatever says so."""
     return sorted(resolve_ends(request.options.mode, request.options.free_ends))
 
 
-def digest(numbers) -> str:
+def digest(numbers: "ArrayLike") -> str:
     """SHA-256 of integers."""
     data = np.ascontiguousarray(np.asarray(numbers, "<i8"))
     return hashlib.sha256(data.tobytes()).hexdigest()
 
 
-def scoring(made) -> dict:
+def scoring(made: Scoring) -> dict:
     """Formula, matrix, gap costs and alphabet."""
     return {
         "formula": str(made),
@@ -150,7 +165,7 @@ def scoring(made) -> dict:
     }
 
 
-def files(inputs) -> list[dict]:
+def files(inputs: "Inputs") -> list[dict]:
     """Each input with its SHA-256 and what was read from it."""
     columns = (inputs.paths, inputs.hashes, inputs.sequences, inputs.substituted)
     return [

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
 from jaxalign.model.fitted_statistics import (
     MAX_DISTANCE,
     NO_FIT,
@@ -65,7 +65,7 @@ class Sample:
         kept = np.argsort(hashes)[: self.limit]
         self.hashes, self.parts = hashes[kept], [parts[k] for k in kept.tolist()]
 
-    def sequences(self, alphabet) -> Sequences:
+    def sequences(self, alphabet: Alphabet) -> Sequences:
         """They, and where they are few their letters in random orders."""
         parts = [one for one in self.parts if len(one)]
         dice, first = np.random.default_rng(0), parts
@@ -73,7 +73,7 @@ class Sample:
             parts = parts + [dice.permutation(one) for one in first]
         return from_parts([str(k) for k in range(len(parts))], parts, alphabet)
 
-    def shuffled(self, alphabet, count: int) -> Sequences:
+    def shuffled(self, alphabet: Alphabet, count: int) -> Sequences:
         """So many random sequences: of the sample, letters in random orders. Fewer are
         the first of more."""
         parts = islice(cycle([one for one in self.parts if len(one)]), count)
@@ -126,7 +126,14 @@ def fits(
     return Fits(Fit(*columns), np.array(sources, object))
 
 
-def _fit_to_shuffled(queries, sample, scoring, options, values, sources) -> None:
+def _fit_to_shuffled(
+    queries: Sequences,
+    sample: Sample,
+    scoring: Scoring,
+    options: PairOptions,
+    values: list[Fit],
+    sources: list[str],
+) -> None:
     """Fit the queries that have no fit to random sequences alone, where they can be."""
     missing = [k for k, source in enumerate(sources) if source == NONE]
     if not missing:
@@ -146,7 +153,9 @@ def _fit_to_shuffled(queries, sample, scoring, options, values, sources) -> None
                 values[k], sources[k] = estimate, SHUFFLED
 
 
-def _scores(queries: Sequences, targets: Sequences, scoring, options) -> np.ndarray:
+def _scores(
+    queries: Sequences, targets: Sequences, scoring: Scoring, options: PairOptions
+) -> np.ndarray:
     """(queries, targets)."""
     scores = jobs.run("cross", queries, targets, scoring, options)["score"]
     return scores.reshape(len(queries), len(targets))

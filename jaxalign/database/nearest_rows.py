@@ -87,7 +87,14 @@ def _verify(scanned: np.ndarray, aligned: np.ndarray) -> None:
         raise JaxalignError("a pair's identity is not that of its scan: this is a bug")
 
 
-def _aligned(tests, corpus, test, nearest, scoring, options) -> dict[str, np.ndarray]:
+def _aligned(
+    tests: Sequences,
+    corpus: Sequences,
+    test: np.ndarray,
+    nearest: np.ndarray,
+    scoring: Scoring,
+    options: NearestOptions,
+) -> dict[str, np.ndarray]:
     """Identity, and the best local alignment, of the pairs of all rows."""
     names = ("identity", "identities", "score", "test_span", "nearest_span")
     columns = {name: np.zeros(len(test)) for name in names}

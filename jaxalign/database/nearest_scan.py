@@ -115,7 +115,11 @@ def scan(
 
 
 def _task(
-    queries: Sequences, piece: Sequences, scoring: Scoring, options, whole
+    queries: Sequences,
+    piece: Sequences,
+    scoring: Scoring,
+    options: NearestOptions,
+    whole: tuple[WholeCodes, ...],
 ) -> Task:
     chosen = identity_options(options)
     task = make_task("cross", queries, piece, scoring, chosen)
@@ -261,7 +265,12 @@ def _align_all(table: BoundTable, state: NearestState) -> None:
 
 
 def _align_dense(
-    table: BoundTable, few: np.ndarray, start: int, stop: int, bar: float, state
+    table: BoundTable,
+    few: np.ndarray,
+    start: int,
+    stop: int,
+    bar: float,
+    state: NearestState,
 ) -> None:
     """Align some queries with all targets of some columns."""
     task, targets = table.task, table.order[start:stop]
@@ -283,7 +292,14 @@ def _whole(task: Task) -> WholeJob:
     )
 
 
-def _join(task, i, j, count, info: dict, state: NearestState) -> None:
+def _join(
+    task: Task,
+    i: np.ndarray,
+    j: np.ndarray,
+    count: np.ndarray,
+    info: dict,
+    state: NearestState,
+) -> None:
     """Join pairs (i, j) of a piece, and their identical pairs, with what is known."""
     state.aligned += info["pairs"]
     state.implementation = state.implementation or info["implementation"]
@@ -295,7 +311,13 @@ def _join(task, i, j, count, info: dict, state: NearestState) -> None:
     join(state, i, identity, count, j[better] + state.sequences)
 
 
-def join(state: NearestState, query, identity, count, index) -> None:
+def join(
+    state: NearestState,
+    query: np.ndarray,
+    identity: np.ndarray,
+    count: np.ndarray,
+    index: np.ndarray,
+) -> None:
     """The nearest with some pairs more; a pair that is there may come again."""
     known = np.nonzero(state.index != NONE)
     fields = state.identity, state.count, state.index

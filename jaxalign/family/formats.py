@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import exp, log
 from typing import NamedTuple
 
@@ -162,11 +162,11 @@ def _emissions(profile: Profile) -> np.ndarray:
     return (emitted / emitted.sum(1, keepdims=True))[:, ORDER]
 
 
-def _words(words) -> str:
+def _words(words: Iterable[str]) -> str:
     return " ".join(f"{word:>8}" for word in words)
 
 
-def _numbers(probabilities) -> str:
+def _numbers(probabilities: Iterable[float]) -> str:
     """-ln of each, * of 0."""
     return _words(f"{abs(log(p)):.5f}" if p > 0 else "*" for p in probabilities)
 

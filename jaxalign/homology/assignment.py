@@ -104,7 +104,9 @@ def _cost(counts: np.ndarray, aim: Wanted) -> np.ndarray:
     return ((counts - aim.counts) ** 2 * aim.weight).sum(axis=1)
 
 
-def _improve(part: np.ndarray, tallies: np.ndarray, aim: Wanted, filled) -> None:
+def _improve(
+    part: np.ndarray, tallies: np.ndarray, aim: Wanted, filled: np.ndarray
+) -> None:
     """Move single groups, or swap two, while the distance falls, the best step first.
 
     Groups with equal tallies in one part are alike: one of them stands for all.
@@ -125,7 +127,7 @@ def _improve(part: np.ndarray, tallies: np.ndarray, aim: Wanted, filled) -> None
 
 
 def _best_move(
-    kinds: np.ndarray, members: np.ndarray, aim: Wanted, filled
+    kinds: np.ndarray, members: np.ndarray, aim: Wanted, filled: np.ndarray
 ) -> list[tuple]:
     """[(kind, from part, to part)], or nothing where no move helps."""
     here = _cost(filled, aim)
@@ -139,7 +141,7 @@ def _best_move(
 
 
 def _best_swap(
-    kinds: np.ndarray, members: np.ndarray, aim: Wanted, filled
+    kinds: np.ndarray, members: np.ndarray, aim: Wanted, filled: np.ndarray
 ) -> list[tuple]:
     """Two moves, of kind k from part p to part q and of kind l back; only of the
     smallest kinds."""

@@ -7,7 +7,7 @@ otherwise, and the claim says everything that decides what was compared.
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -170,7 +170,9 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
     return definition
 
 
-def differences(certificate: dict, again: dict, names=None) -> list[str]:
+def differences(
+    certificate: dict, again: dict, names: Iterable[str] | None = None
+) -> list[str]:
     """The fields that two certificates do not agree in, a line each.
 
     Parameters

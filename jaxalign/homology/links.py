@@ -1,7 +1,7 @@
 """Links of a set: the pairs at or above the cut, part by part, or all of them, and the
 connected components of a graph of links: never the matrix of all pairs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -169,7 +169,9 @@ def all_links(
     return Links(i[order], j[order], identity[order])
 
 
-def components(count: int, links) -> np.ndarray:
+def components(
+    count: int, links: Iterable[tuple[np.ndarray, np.ndarray]]
+) -> np.ndarray:
     """Components of a graph.
 
     Parameters
@@ -194,7 +196,9 @@ def components(count: int, links) -> np.ndarray:
     return renumbered(_merged(labels, waiting))
 
 
-def components_by_cut(count: int, parts, cuts) -> tuple[list, list]:
+def components_by_cut(
+    count: int, parts: Iterable[Links], cuts: Sequence[float]
+) -> tuple[list, list]:
     """Components of a graph at every one of some cuts, as ``components``.
 
     Parameters

@@ -93,7 +93,7 @@ def blocks(
             first += len(sequences)
 
 
-def _of_file(path, alphabet, unknown, residues, records):
+def _of_file(path: str, alphabet: Alphabet, unknown: str, residues: int, records: int):
     if is_database(path):
         for block in in_blocks(mapped(path, alphabet), residues, records):
             yield block, 0

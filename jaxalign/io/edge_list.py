@@ -18,9 +18,12 @@ def write_text(
     output.write_text(path, _lines(blocks, rows, columns))
 
 
-def _lines(blocks: Iterable[Block], rows, columns) -> Iterator[str]:
+def _lines(
+    blocks: Iterable[Block], rows: Sequence[str], columns: Sequence[str]
+) -> Iterator[str]:
     yield HEADING
     for i, j, distance in blocks:
+        edges: Iterable[tuple[int, int, int]]
         edges = zip(i.tolist(), j.tolist(), distance.tolist(), strict=True)
         yield "".join(
             f"{written(rows[a])}\t{written(columns[b])}\t{d}\n" for a, b, d in edges

@@ -46,7 +46,7 @@ class Names:
     def __len__(self) -> int:
         return len(self.places) - 1
 
-    def __getitem__(self, index) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             start, stop, _ = index.indices(len(self))
             return Names(self.text, self.places[start : stop + 1])

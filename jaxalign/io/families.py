@@ -44,7 +44,9 @@ def read(path: str | os.PathLike[str], alphabet: Alphabet | None = None) -> Fami
     return Family(name, raw.names, codes.reshape(len(raw), int(widths[0])))
 
 
-def _bad_letter(raw, at: int, width: int, alphabet: Alphabet) -> InputError:
+def _bad_letter(
+    raw: fasta.RawRecords, at: int, width: int, alphabet: Alphabet
+) -> InputError:
     place = letter_place(raw.source, raw.buffer, *divmod(at, width))
     return InputError(
         f"{raw.source}, line {place.line}, column {place.column}: {place.letter!r}; "

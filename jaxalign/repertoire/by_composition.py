@@ -99,7 +99,9 @@ def best_bound(costs: LetterCosts, cutoff: int, sequences: LetterCodes) -> Bound
     return min(bounds, key=lambda one: _passing(one, sequences, i, j, more))
 
 
-def _passing(bound: Bound, sequences: LetterCodes, i, j, more) -> int:
+def _passing(
+    bound: Bound, sequences: LetterCodes, i: np.ndarray, j: np.ndarray, more: np.ndarray
+) -> int:
     words = bound.words(sequences)
     differ = np.bitwise_count(words[:, i] ^ words[:, j]).sum(axis=0)
     return int((differ <= bound.limits(more)).sum())
@@ -256,9 +258,22 @@ def _rectangle(
     )
 
 
-def _add(queries, targets, compare: Comparer, q, t, distance) -> None:
+def _add(
+    queries: np.ndarray,
+    targets: np.ndarray,
+    compare: Comparer,
+    q: np.ndarray,
+    t: np.ndarray,
+    distance: np.ndarray,
+) -> None:
     compare.add(queries[q], targets[t], distance)
 
 
-def _check(queries, targets, compare: Comparer, q, t) -> None:
+def _check(
+    queries: np.ndarray,
+    targets: np.ndarray,
+    compare: Comparer,
+    q: np.ndarray,
+    t: np.ndarray,
+) -> None:
     compare(queries[q], targets[t])

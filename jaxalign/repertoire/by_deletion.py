@@ -86,7 +86,14 @@ def _add_of_length(
             _check(join, edges, i, j)
 
 
-def _keys(join, classes, numbers, length: int, bits: int, share) -> np.ndarray:
+def _keys(
+    join: Join,
+    classes: LengthClasses,
+    numbers: np.ndarray,
+    length: int,
+    bits: int,
+    share: tuple[int, int],
+) -> np.ndarray:
     """Sorted keys, uint64: hashes of all variants of a length, above the number of the
     sequence; of several passes those of one."""
     keys, mask = [np.zeros(0, np.uint64)], np.uint64(2**64 - 2**bits)

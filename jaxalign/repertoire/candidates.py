@@ -49,7 +49,9 @@ def check_all(
     in_threads(lambda piece: piece(), _pieces(rectangles, devices), threads)
 
 
-def _pieces(rectangles, devices: tuple[Any, ...]) -> Iterator[Callable[[], None]]:
+def _pieces(
+    rectangles: list[Rectangle], devices: tuple[Any, ...]
+) -> Iterator[Callable[[], None]]:
     """Functions that check a part of a rectangle each."""
     kernels = _kernels() if has_kernels(devices) else None
     room = by_kernels.room_of(rectangles) if kernels else 0

@@ -107,7 +107,7 @@ class _Column:
             mask = np.asarray(_programs()["mask"](queries, *self.arrays))
             check_mask(self.one, mask, first, self.at)
 
-    def _run(self, queries, some: slice, count: int) -> Any:
+    def _run(self, queries: np.ndarray, some: slice, count: int) -> Any:
         if self.sums is None or self.one.sums is None:
             most = self.size.words, self.size.pairs
             return _programs()["pairs"](queries, *self.arrays, most=most)

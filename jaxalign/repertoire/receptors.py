@@ -1,6 +1,6 @@
 """Rows of a caller as unique receptors: what is equal, and what is no sequence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -191,7 +191,9 @@ def _all_fine(cdr3: list[Any]) -> bool:
         return False
 
 
-def _reasons(rows: ReceptorRows, gene_known, all_chains: bool) -> list[str | None]:
+def _reasons(
+    rows: ReceptorRows, gene_known: Callable[[str], bool] | None, all_chains: bool
+) -> list[str | None]:
     """Why each row has no distance, None of most."""
     reasons: list[str | None] = [None] * len(rows)
     missing = np.zeros(len(rows), np.int64)
@@ -242,7 +244,7 @@ def _refusal(rows: ReceptorRows, reasons: list, problems: dict[str, np.ndarray])
     )
 
 
-def _shown(texts) -> str:
+def _shown(texts: Iterable[object]) -> str:
     known = [repr(text) for text in texts if isinstance(text, str) and text]
     return f", {', '.join(known)[:60]}" if known else ""
 
@@ -262,7 +264,9 @@ def _keys(rows: ReceptorRows, reasons: list, with_genes: bool) -> list:
     ]
 
 
-def _values(rows: ReceptorRows, chain: Chain, first, reasons: list, with_genes: bool):
+def _values(
+    rows: ReceptorRows, chain: Chain, first: np.ndarray, reasons: list, with_genes: bool
+):
     """(the unique values of a chain, int64 (receptors,): which of them each has)."""
     rows_of = first.tolist()
     some = [k for k, x in enumerate(rows_of) if reasons[x] is None and chain.cdr3[x]]

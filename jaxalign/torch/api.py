@@ -183,7 +183,7 @@ def sample_alignments(
 
 @lru_cache
 def _sampler(count: int) -> Any:
-    def sample(seeds, *arguments, **options):
+    def sample(seeds: list[int], *arguments: Any, **options: Any):
         key = jax.random.fold_in(jax.random.key(seeds[0]), seeds[1])
         return jaxalign.sample_alignments(key, count, *arguments, **options)
 

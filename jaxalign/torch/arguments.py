@@ -34,8 +34,13 @@ def function_of(
 
 
 @lru_cache(maxsize=1024)
-def _function(public, tree, constants, rules) -> ArrayFunction:
-    def of_arrays(*arrays):
+def _function(
+    public: Callable[..., Any],
+    tree: Any,
+    constants: tuple[Any, ...],
+    rules: tuple[tuple[str, Any], ...],
+) -> ArrayFunction:
+    def of_arrays(*arrays: Any):
         rest = iter(arrays)
         leaves = [next(rest) if x is None else x for x in constants]
         arguments, numbers = jax.tree.unflatten(tree, leaves)

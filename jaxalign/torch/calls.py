@@ -41,7 +41,7 @@ class ArrayFunction:
         """(*arrays) -> (result, pullback to the arrays that ``moved`` chooses)."""
         if moved not in self._forward:
 
-            def values(*arrays):
+            def values(*arrays: Any):
                 chosen = [x for x, at in zip(arrays, moved, strict=True) if at]
                 return jax.vjp(self._by(arrays, moved), *chosen)
 
@@ -52,7 +52,7 @@ class ArrayFunction:
         """The function (*arrays, *cotangents) -> cotangents of the chosen arrays."""
         if moved not in self._gradient:
 
-            def pulled(*values):
+            def pulled(*values: Any):
                 arrays, cotangents = values[: len(moved)], values[len(moved) :]
                 _, pullback = self.forward(moved)(*arrays)
                 return pullback(jax.tree.unflatten(self.tree, cotangents))
@@ -60,8 +60,8 @@ class ArrayFunction:
             self._gradient[moved] = ArrayFunction(pulled)
         return self._gradient[moved]
 
-    def _by(self, arrays, moved):
-        def of_chosen(*chosen):
+    def _by(self, arrays: Sequence[Any], moved: tuple[bool, ...]):
+        def of_chosen(*chosen: Any):
             rest = iter(chosen)
             both = zip(arrays, moved, strict=True)
             return self.function(*(next(rest) if at else x for x, at in both))
@@ -70,7 +70,7 @@ class ArrayFunction:
 
 
 @jax.jit
-def _pull(pullback, cotangents):
+def _pull(pullback: Callable[..., Any], cotangents: Any):
     return pullback(cotangents)
 
 

@@ -30,7 +30,9 @@ def composition_words(counts: np.ndarray, words: int) -> np.ndarray:
     return packed
 
 
-def kind_counts(codes, offsets, kinds: np.ndarray) -> np.ndarray:
+def kind_counts(
+    codes: np.ndarray, offsets: np.ndarray, kinds: np.ndarray
+) -> np.ndarray:
     """How often each kind of letter occurs in each sequence, int32 (n, kinds).
 
     Parameters

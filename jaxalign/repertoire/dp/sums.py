@@ -5,7 +5,9 @@ import numpy as np
 STRETCH = 2**16  # pairs at a time: they stay in the cache
 
 
-def pair_sums(table: np.ndarray, x: np.ndarray, y: np.ndarray, i, j) -> np.ndarray:
+def pair_sums(
+    table: np.ndarray, x: np.ndarray, y: np.ndarray, i: np.ndarray, j: np.ndarray
+) -> np.ndarray:
     """Of rows ``i`` of x and rows ``j`` of y, int32 (P,).
 
     Parameters
