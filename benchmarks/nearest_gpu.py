@@ -21,10 +21,9 @@ sys.path[:0] = [str(ROOT)]
 
 import jaxalign  # noqa: E402
 import jaxalign.corpus  # noqa: E402
-from jaxalign.database import nearest, nearest_scan  # noqa: E402
+from jaxalign.database import nearest, nearest_launches  # noqa: E402
 from jaxalign.io import corpus_files, fasta  # noqa: E402
 from jaxalign.model.scoring import Scoring  # noqa: E402
-from jaxalign.pairs.proofs import best_first  # noqa: E402
 
 WARM_SECONDS = 10
 
@@ -96,10 +95,17 @@ def checked(folder: Path, near, by: str) -> dict:
 
 def profile() -> None:
     """Print the seconds and the size of each step of a scan by identity."""
-    watched(best_first, "bound_table", lambda _, table: table.counts.shape)
-    watched(best_first, "candidates", lambda _, x: (len(x.query), int(x.left.sum())))
-    watched(nearest_scan, "_align_zipped", lambda given, _: len(given[1]))
-    watched(nearest_scan, "_align_dense", lambda given, _: (len(given[1]), given[2:5]))
+    bounds = nearest_launches.LaunchBounds
+    watched(nearest_launches, "bounds_of", lambda _, x: (len(x.rows), len(x.columns)))
+    watched(bounds, "best", lambda _, x: len(x[0]))
+    watched(bounds, "reaching", lambda _, x: int(x.sum()))
+    watched(bounds, "near", lambda _, x: len(x[0]))
+    watched(nearest_launches, "align_zipped", lambda given, _: len(given[1]))
+    watched(
+        nearest_launches,
+        "align_dense",
+        lambda given, _: (len(given[1]), len(given[2]), given[3]),
+    )
 
 
 def watched(module, name: str, size) -> None:

@@ -78,18 +78,26 @@ def chosen(
 
 def compact(mask: jax.Array, values: jax.Array, size: int):
     """(number of pairs of a mask, flat places (size,) of the first, their values), in a
-    program.
+    program."""
+    count, index = first_places(mask, size)
+    return count, index, values.reshape(-1)[index]
 
-    Few are set, so those are found among runs of ``RUN`` places that have any.
+
+def first_places(mask: jax.Array, size: int):
+    """(how many places of a mask are true, the first of them, flat: int32 (size,)), in
+    a program.
+
+    Few are, so they are found among runs of ``RUN`` places that have any.
     """
-    runs = mask.reshape(-1, RUN)
+    runs = mask.reshape(-1)
+    runs = jnp.pad(runs, (0, -runs.size % RUN)).reshape(-1, RUN)
     some = runs.any(axis=1)
     which = _first(some, min(size, len(runs)))
     inside = jnp.arange(len(which), dtype=jnp.int32) < some.sum(dtype=jnp.int32)
     few = runs[which] & inside[:, None]
     at = _first(few.reshape(-1), size)
     index = (which[at // RUN] * RUN + at % RUN).astype(jnp.int32)
-    return mask.sum(dtype=jnp.int32), index, values.reshape(-1)[index]
+    return mask.sum(dtype=jnp.int32), index
 
 
 def _first(mask: jax.Array, size: int):

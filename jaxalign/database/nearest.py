@@ -15,6 +15,7 @@ from jaxalign.database import (
     nearest_rows,
     nearest_scan,
     nearest_scores,
+    nearest_state,
 )
 from jaxalign.database.hit_list import Hits, Records
 from jaxalign.database.nearest_options import (
@@ -25,7 +26,7 @@ from jaxalign.database.nearest_options import (
 )
 from jaxalign.database.nearest_result import Nearest, histogram
 from jaxalign.database.nearest_result import report as html
-from jaxalign.database.nearest_scan import NearestState
+from jaxalign.database.nearest_state import NearestState
 from jaxalign.inputs import SetLike
 from jaxalign.io.checkpoint import Arrays, Checkpoint
 from jaxalign.io.corpus_files import files_of
@@ -140,7 +141,7 @@ def scanned(
         watch = None if checkpoint is None else partial(_save_hits, checkpoint)
         sides = tests, blocks, scoring
         return nearest_scores.scan(*sides, options, tell, begun, watch)
-    state = nearest_scan.no_state(len(tests), options.top)
+    state = nearest_state.no_state(len(tests), options.top)
     if arrays is not None:
         state = nearest_checkpoint.state_of(arrays)
     blocks = read_ahead(source.blocks(state.sequences))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxalign.database.hit_list import Hits, Records
-from jaxalign.database.nearest_scan import NearestState
+from jaxalign.database.nearest_state import NearestState
 
 Arrays = dict[str, np.ndarray]
 COUNTS = ("sequences", "residues", "aligned")

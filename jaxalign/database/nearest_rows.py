@@ -14,7 +14,7 @@ from jaxalign.database.nearest_options import (
     local_options,
 )
 from jaxalign.database.nearest_result import Nearest
-from jaxalign.database.nearest_scan import NONE, NearestState
+from jaxalign.database.nearest_state import NONE, NearestState
 from jaxalign.errors import JaxalignError
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import Sequences

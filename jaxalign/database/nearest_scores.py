@@ -8,7 +8,7 @@ import numpy as np
 from jaxalign.database import hit_tables
 from jaxalign.database.hit_list import Hits, Records
 from jaxalign.database.nearest_options import NearestOptions, score_options
-from jaxalign.database.nearest_scan import NONE, NearestState, no_state
+from jaxalign.database.nearest_state import NONE, NearestState, no_state
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.options import make_task

@@ -102,8 +102,9 @@ def outlined(task: Task, block: Sequences, kernels: Any) -> None:
     )
     some, index = np.arange(1), np.arange(task.shape[1])
     for launch in launch_outline.scores_of_task(task, kernels):
-        window = _window(task.shape[0], some, some, index, launch)
-        add_hits(best, launch, *window, _least(task, dtype))
+        rows = _rows(task.shape[0], some, launch.shape[0])
+        columns = _Columns(index)(some, launch.shape[1])
+        add_hits(best, launch, rows, *columns, _least(task, dtype))
 
 
 def _tell(tell: Callable[[int], object], before: int, cells: int, _all: int):
@@ -172,13 +173,15 @@ def _fold(
     shape, home = begun.score.shape, begun.score.device
     bests = {home: begun}  # one a device: scores stay where they are
 
+    columns_of = _Columns(index)
+
     def take(queries: np.ndarray, targets: np.ndarray, scores: Any):
+        rows = _rows(task.shape[0], queries, scores.shape[0])
+        columns, order = columns_of(targets, scores.shape[1])
         with precision(dtype), lock:
             device = scores.device
             with jax.default_device(device):
                 so_far = bests.get(device) or best_hits.empty(shape[0], shape[1], dtype)
-                window = _window(task.shape[0], queries, targets, index, scores)
-                rows, columns, order = window
                 least = _least(task, dtype)
                 bests[device] = add_hits(so_far, scores, rows, columns, order, least)
 
@@ -240,19 +243,36 @@ def _least(task: Task, dtype: Any):
     return np.asarray(1 if task.local else jnp.iinfo(dtype).min + 1, dtype)
 
 
-def _window(
-    rows: int, queries: np.ndarray, targets: np.ndarray, index: np.ndarray, scores: Any
-):
-    """``top.add``'s view of a window: rows, columns in database order, indices."""
-    slots, places = scores.shape
-    row = np.full(slots, rows, np.int32)
-    row[: len(queries)] = queries
-    place = np.full(len(index), -1, np.int64)  # a sort would take longer than the fill
-    place[targets] = np.arange(len(targets))
-    order = place[place >= 0]  # ``index`` rises
-    column, ids = (
-        np.zeros(places, np.int32),
-        np.full(places, best_hits.NO_HIT, np.int32),
-    )
-    column[: len(order)], ids[: len(order)] = order, index[targets][order]
-    return row, column, ids
+def _rows(count: int, queries: np.ndarray, slots: int) -> np.ndarray:
+    """The query of each row of a window, ``count`` for none: int32 (slots,)."""
+    rows = np.full(slots, count, np.int32)
+    rows[: len(queries)] = queries
+    return rows
+
+
+class _Columns:
+    """The columns of windows in the order of the database, and their indices there.
+
+    Windows of other queries have the same targets, so what was made last is kept.
+    """
+
+    def __init__(self, index: np.ndarray):
+        self._index, self._known = index, {}
+
+    def __call__(
+        self, targets: np.ndarray, places: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(columns, indices): int32 (places,)."""
+        key = places, len(targets), int(targets[0]) if len(targets) else -1
+        known = self._known.get(key)
+        if known is not None and np.array_equal(known[0], targets):
+            return known[1]
+        index, made = self._index, np.zeros((2, places), np.int32)
+        place = np.full(len(index), -1, np.int64)  # a sort takes longer than the fill
+        place[targets] = np.arange(len(targets))
+        order = place[place >= 0]  # ``index`` rises
+        made[0, : len(order)] = order
+        made[1] = best_hits.NO_HIT
+        made[1, : len(order)] = index[targets][order]
+        self._known[key] = targets, (made[0], made[1])
+        return made[0], made[1]

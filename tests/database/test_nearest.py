@@ -4,13 +4,15 @@ import gzip
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import plain_launches
 import pytest
+from plain_launches import FEW
 
 import jaxalign
 from jaxalign.bits import lcs_rows
-from jaxalign.database import nearest_scan
+from jaxalign.database import nearest_launches, nearest_scan
 from jaxalign.io import corpus_files
 from jaxalign.pairs import small_jobs
 from jaxalign.pairs.proofs import proof
@@ -86,27 +88,33 @@ def test_common_subsequences_leave_the_nearest(monkeypatch, rounds, seed):
     check_identity(seed)
 
 
+@pytest.mark.parametrize("many", [0.0, 0.3, 2.0])
 @pytest.mark.parametrize("seed", range(6))
-def test_all_pairs_of_some_queries(monkeypatch, seed):
-    """As on a GPU where many pairs are left."""
+def test_bounds_of_launches(monkeypatch, seed, many):
+    """As on a GPU, where of few or all queries many pairs are left."""
     monkeypatch.setattr(nearest_scan, "_launches", CountedBy)
-    monkeypatch.setattr(nearest_scan, "FIRST_PAIRS", 1)
-    monkeypatch.setattr(nearest_scan, "GROWTH", 1)
-    check_identity(seed)
+    monkeypatch.setattr(nearest_launches, "FIRST_PAIRS", 1)
+    monkeypatch.setattr(nearest_launches, "BIN", 2)
+    monkeypatch.setattr(nearest_launches, "MAX_LEFT", many)
+    monkeypatch.setattr(nearest_launches, "LAUNCHES_KEPT", 1 + seed % 3)
+    check_identity(seed, min_length_ratio=0.7 * (seed % 2))
 
 
 class CountedBy:
-    """In place of launches on a GPU: the same counts, from NumPy."""
+    """In place of launches on a GPU: the same counts, from NumPy; long queries are left
+    to their lengths."""
 
-    longest, targets, query_count = 4, 3, 2
+    longest, targets, query_count, sizes = 4, 4, 2, FEW
 
     def __init__(self, task):
         self.task = task
 
-    def count(self, rows, columns, device):
-        task = self.task
+    def counted(self, rows, columns, device):
+        task, room = self.task, np.full((8, 4), 99, np.int16)
         sides = task.queries, rows, task.targets, columns
-        return lcs_rows.lcs_block(*sides, task.scoring.alphabet)
+        lcs = lcs_rows.lcs_block(*sides, task.scoring.alphabet)
+        room[: len(rows), : len(columns)] = lcs
+        return jax.device_put(room, device)
 
 
 @pytest.mark.slow

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxalign.bits import few_pairs
+from jaxalign.bits.few_pairs import RUN
 from jaxalign.pairs.result import Rows
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
@@ -56,8 +58,10 @@ def in_order(
 
 
 def _rows(job: "PairMatrix", launch: "Launch", result: "LaunchResult", at: np.ndarray):
-    """Rows of the result of some places of a launch."""
-    if job.rows is None and job.pairs < MAX_ROWS:
+    """Rows of the result of some places of a launch; few are numbered sooner on the
+    host than those of all places come there."""
+    all_known = job.rows is None and job.pairs < MAX_ROWS
+    if all_known and RUN * len(at) >= np.size(result.row):
         return np.asarray(result.row).reshape(-1)[at].astype(np.int64)
     q, t = (at, at) if launch.zipped else np.unravel_index(at, result.wanted.shape)
     i, j = launch.queries[q], launch.targets[t]
@@ -139,6 +143,6 @@ def _passing(
     seen = {name: values.astype(jnp.float32) for name, values in columns.items()}
     seen["score"] = seen["score"] / scale
     mask = wanted & filters.mask(seen, m, n, jnp, FILTER_SLACK)
-    (index,) = jnp.nonzero(mask.reshape(-1), size=size, fill_value=0)
+    count, index = few_pairs.first_places(mask, size)
     columns = {name: x.reshape(-1)[index] for name, x in columns.items()}
-    return mask.sum(dtype=jnp.int32), index, columns
+    return count, index, columns

@@ -9,7 +9,6 @@ with the largest bounds are aligned first, because they raise the bar most.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,10 +22,6 @@ from jaxalign.pairs.proofs.blocks import block_size
 from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import in_threads
 
-if TYPE_CHECKING:
-    from jaxalign.pairs.proofs.lcs_launches import LcsLaunches
-
-BINS = 256  # of the columns of a block
 ROWS_AT_ONCE = 16  # queries whose bounds a thread compares with their bars
 NO_BAR = -1.0  # of a query of which nothing is known
 TIE_BREAK = 1e-6  # of an identity: no result depends on it
@@ -75,9 +70,7 @@ class Candidates:
     left: np.ndarray
 
 
-def bound_table(
-    task: Task, kind: str, launches: "LcsLaunches | None" = None
-) -> BoundTable:
+def bound_table(task: Task, kind: str) -> BoundTable:
     """The bounds of all pairs of a task.
 
     Parameters
@@ -86,8 +79,6 @@ def bound_table(
         Of kind ``cross``. Its filters may have a ``min_length_ratio``.
     kind : {"longer", "shorter", "mean"}
         What identical pairs are divided by.
-    launches : ``lcs_launches.LcsLaunches``, optional
-        Of a GPU, which count common subsequences.
     """
     m, n = task.queries.lengths, task.targets.lengths
     order = by_length(n)
@@ -96,20 +87,16 @@ def bound_table(
     i, j = np.broadcast_arrays(m[:, None], distinct[None])
     least = np.array(IdentityBound(kind, 0.0).least(i, j), np.float64)
     least[~task.filters.length_mask(i, j)] = 0
-    return BoundTable(task, order, _counts(task, order, launches), least, repeats)
+    return BoundTable(task, order, _counts(task, order), least, repeats)
 
 
-def _counts(
-    task: Task, order: np.ndarray, launches: "LcsLaunches | None"
-) -> np.ndarray:
+def _counts(task: Task, order: np.ndarray) -> np.ndarray:
     """Bounds by LCS, or by lengths where the job is small or nobody counts."""
     m, n = task.queries.lengths, task.targets.lengths[order]
     longest = min(int(m.max(initial=0)), int(n.max(initial=0)))
     dtype = np.int16 if longest < np.iinfo(np.int16).max else np.int32
     counts = np.minimum(m[:, None], n[None]).astype(dtype)
-    if launches is not None:
-        _count_by_launches(task, order, counts, launches)
-    elif task.job.total >= proof.LEAST_CELLS_BY_ROWS:
+    if task.job.total >= proof.LEAST_CELLS_BY_ROWS:
         _count_on_cpu(task, order, counts)
     return counts
 
@@ -157,28 +144,6 @@ def _compiled(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
     return count
 
 
-def _count_by_launches(
-    task: Task, order: np.ndarray, counts: np.ndarray, launches: "LcsLaunches"
-) -> None:
-    """LCS by launches on GPUs; of a query too long for the kernel the bound by lengths
-    stays."""
-    rows = by_length(task.queries.lengths)
-    rows = rows[task.queries.lengths[rows] <= launches.longest]
-    devices, pieces, first = task.devices or (None,), [], 0
-    while first < len(rows):
-        some = rows[first : first + launches.query_count]
-        first += len(some)
-        for at in range(0, len(order), launches.targets):
-            pieces.append((some, slice(at, at + launches.targets)))
-
-    def fill(number: int) -> None:
-        some, columns = pieces[number]
-        device = devices[number % len(devices)]
-        counts[some, columns] = launches.count(some, order[columns], device)
-
-    in_threads(fill, range(len(pieces)), 2 * len(devices))
-
-
 def candidates(
     table: BoundTable, bars: np.ndarray, places: np.ndarray, most: int
 ) -> Candidates:
@@ -200,30 +165,6 @@ def candidates(
     none = np.zeros(0, np.int64)
     sides = zip((none, none, none), *results, strict=True)
     return Candidates(*(np.concatenate(side) for side in sides))
-
-
-def crowded(
-    table: BoundTable, bars: np.ndarray, queries: np.ndarray, least: float
-) -> tuple[int, int]:
-    """The range of columns that holds every bin of columns in which at least a share of
-    the pairs of some queries reach their bars; an empty one where no bin does.
-
-    Lengths of its targets fall from column to column, and those of the lengths of a
-    query reach its bar most often.
-    """
-    count = len(table.order)
-    width = max(-(-count // BINS), 1)
-    starts = np.arange(0, count, width)
-    higher, equal = _least_counts(table.least[queries], bars[queries])
-    reaching = np.zeros(len(starts), np.int64)
-    for row, query in enumerate(queries.tolist()):
-        columns = _reaching(table, higher[row], equal[row], 0, query)
-        reaching += np.bincount(columns // width, minlength=len(starts))
-    sizes = np.minimum(starts + width, count) - starts
-    (bins,) = np.nonzero(reaching >= least * sizes * len(queries))
-    if not len(bins) or not reaching.any():
-        return 0, 0
-    return int(starts[bins[0]]), min(int(starts[bins[-1]]) + width, count)
 
 
 def _some(

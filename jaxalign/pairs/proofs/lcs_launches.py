@@ -179,16 +179,16 @@ class LcsLaunches:
             near = _near_of(task, lcs, m, n, met, bound)
             return few_pairs.chosen(near, lcs.shape, self.sizes.pairs)
 
-    def count(
+    def counted(
         self, queries: np.ndarray, targets: np.ndarray, device: Device | None = None
-    ) -> np.ndarray:
+    ) -> jax.Array:
         """LCS of some queries with some targets, both by index, longest first, and of
-        one launch at most: int16 (queries, targets)."""
+        one launch at most: int16, on the device, with the room of a launch."""
         device = device or jax.devices()[0]
-        with jax.default_device(device):
+        subject = f"common subsequences of {job_words(self.task)}"
+        with device_errors.explained(subject, device), jax.default_device(device):
             sides = self.task.queries, self.task.targets
-            lcs = _launch(self, sides, self.codes(device), queries, targets)
-        return np.asarray(lcs)[: len(queries), : len(targets)]
+            return _launch(self, sides, self.codes(device), queries, targets)
 
 
 # Static arguments of the kernels.
@@ -236,10 +236,10 @@ def _near_of(
 ):
     """``_near`` of a launch of lengths m and n, which takes a ``size``."""
     met = np.pad(met, (0, len(lcs) - len(met))).astype(np.int32)
-    halves = _halves(m, bound, lcs.shape[0]), _halves(n, bound, lcs.shape[1])
+    both = halves(m, bound, lcs.shape[0]), halves(n, bound, lcs.shape[1])
     least = np.float32(bound.cut), task.filters.thresholds
     static = {"filters": task.filters.form, "join": bound.sides(m[:1], n[:1])[2]}
-    return partial(_near, lcs, *halves, met, *least, **static)
+    return partial(_near, lcs, *both, met, *least, **static)
 
 
 def outlined(launches: LcsLaunches) -> None:
@@ -287,7 +287,7 @@ def _prepare(launches: LcsLaunches, longest: int, device: Device | None) -> None
         counts.prepare(codes, rows, rows, blocks, interpret=None, **options)
 
 
-def _halves(lengths: np.ndarray, bound: IdentityBound, room: int) -> np.ndarray:
+def halves(lengths: np.ndarray, bound: IdentityBound, room: int) -> np.ndarray:
     """float32 (3, room): lengths, and the denominator's halves if these are the
     queries' and the targets' (``IdentityBound.sides``)."""
     rows = lengths, *bound.sides(lengths, lengths)[:2]

@@ -1,0 +1,385 @@
+"""The nearest sequences of a piece of a corpus by identity, on GPUs.
+
+A GPU counts the common subsequences of all pairs of a piece, and keeps them. Of each
+query it tells the host the largest bounds, whose pairs raise the bar of the query;
+then how many pairs of each bin of targets reach that bar; then which, of the queries
+where they are few. A query of which many are left is aligned with all targets of the
+bins that hold most of them: side by side they share work, and a list of pairs takes the
+host many times as long as a launch takes the device.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.bits import few_pairs
+from jaxalign.database.nearest_state import (
+    DENSE_PAIRS,
+    NearestState,
+    align_dense,
+    align_zipped,
+    bars_of,
+)
+from jaxalign.model.identity import Filters, share
+from jaxalign.model.identity_bounds import IdentityBound
+from jaxalign.pairs.gpu.transfer import FILTER_SLACK
+from jaxalign.pairs.plan import Task
+from jaxalign.pairs.proofs import lcs_launches
+from jaxalign.pairs.proofs.lcs_launches import LcsLaunches
+from jaxalign.runtime.lengths import by_length
+from jaxalign.runtime.programs import program
+
+FIRST_PAIRS = 8  # of a query, aligned before its others are looked at
+BIN = few_pairs.THREADS  # targets that are counted together: launches have whole bins
+LAUNCHES_KEPT = 16  # whose counts are on the devices at once, 67 MB each if wide
+MAX_LEFT = 1 / 64  # of the pairs of a query, beyond which many are left
+NO_PAIR = -2.0  # the bound where there is no candidate: below every bar
+
+
+@dataclass(frozen=True, eq=False)
+class PieceBounds:
+    """The bounds of a piece of a corpus, those of its first queries begun.
+
+    Attributes
+    ----------
+    task : Task
+        Of kind ``cross``; its targets are the piece.
+    kind : {"longer", "shorter", "mean"}
+        What identical pairs are divided by.
+    groups : list of int64 arrays
+        Queries that the kernel takes, longest first; a group is counted at once.
+    long : int64 (queries,)
+        Those that it cannot take.
+    columns : int64 (targets,)
+        Longest first.
+    """
+
+    task: Task
+    kind: str
+    launches: LcsLaunches
+    groups: list[np.ndarray]
+    long: np.ndarray
+    columns: np.ndarray
+    begun: "LaunchBounds | None"
+
+    def each(self) -> Iterator["LaunchBounds"]:
+        """The bounds of each group."""
+        for number, rows in enumerate(self.groups):
+            begun = self.begun if number == 0 else None
+            yield begun or self._of(rows)
+
+    def _of(self, rows: np.ndarray) -> "LaunchBounds":
+        return bounds_of(self.task, self.kind, self.launches, rows, self.columns)
+
+
+def begin(task: Task, kind: str, launches: LcsLaunches) -> PieceBounds:
+    """Have GPUs count the common subsequences of the first queries of a piece."""
+    columns = by_length(task.targets.lengths)
+    rows = by_length(task.queries.lengths)
+    long = int(np.count_nonzero(task.queries.lengths > launches.longest))
+    pieces = -(-len(columns) // launches.targets)
+    step = max(LAUNCHES_KEPT // pieces, 1) * launches.query_count
+    groups = [rows[at : at + step] for at in range(long, len(rows), step)]
+    begun = bounds_of(task, kind, launches, groups[0], columns) if groups else None
+    return PieceBounds(task, kind, launches, groups, rows[:long], columns, begun)
+
+
+def fold(piece: PieceBounds, state: NearestState) -> None:
+    """Join the pairs of a piece of a corpus with what is known."""
+    _fold_long(piece, state)
+    for bounds in piece.each():
+        _fold_rows(bounds, state)
+
+
+@dataclass(frozen=True, eq=False)
+class _Launch:
+    """The common subsequences of some rows with some columns, on a device.
+
+    sides : float32 (3, rows), (3, columns): lengths and halves of denominators
+    first : the first row, the first column
+    """
+
+    lcs: jax.Array
+    sides: tuple[np.ndarray, np.ndarray]
+    first: tuple[int, int]
+    shape: tuple[int, int]
+    device: Any
+
+    @property
+    def room(self) -> tuple[int, int]:
+        """Rows and columns that the launch has room for."""
+        rows, columns = self.lcs.shape
+        return rows, columns
+
+    def fill(self, of_bins: np.ndarray, found: jax.Array) -> None:
+        """Write what was found of its rows and bins to its place among those of all."""
+        rows, bins = self.shape[0], -(-self.shape[1] // BIN)
+        i, j = self.first[0], self.first[1] // BIN
+        of_bins[i : i + rows, j : j + bins] = np.asarray(found)[:rows, :bins]
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchBounds:
+    """The most identical pairs that some queries can have with all targets of a piece.
+
+    Attributes
+    ----------
+    rows : int64 (rows,)
+        The queries.
+    columns : int64 (columns,)
+        The targets, longest first.
+    room : int
+        Of the pairs of a launch that reach bars, at first.
+    """
+
+    task: Task
+    bound: IdentityBound
+    rows: np.ndarray
+    columns: np.ndarray
+    launches: list[_Launch]
+    room: int
+
+    def best(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """(row, column) of pairs with the largest bounds, of each bin one at most, of
+        each row ``most``."""
+        asked = [(x, self._ask(_highest, x, width=BIN)) for x in self.launches]
+        value = self._of_bins(np.float32)
+        place = self._of_bins(np.int64)
+        for launch, (highest, which) in asked:
+            launch.fill(value, highest)
+            launch.fill(place, which)
+        most = min(most, value.shape[1])
+        bins = np.argpartition(-value, most - 1)[:, :most].reshape(-1)
+        row = np.repeat(np.arange(len(self.rows)), most)
+        real = value[row, bins] > NO_PAIR
+        row, bins = row[real], bins[real]
+        return row, bins * BIN + place[row, bins]
+
+    def reaching(self, bars: np.ndarray) -> np.ndarray:
+        """How many pairs of each bin of columns reach the bar of a row: int64 (rows,
+        bins)."""
+        asked = [
+            (x, self._ask(_reaching, x, self._of(x, bars), width=BIN))
+            for x in self.launches
+        ]
+        counts = self._of_bins(np.int64)
+        for launch, found in asked:
+            launch.fill(counts, found)
+        return counts
+
+    def near(
+        self, bars: np.ndarray, done: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(row, column, most identical pairs) of all pairs that reach the bars of the
+        rows, and of few others.
+
+        done : int64 (rows, 2), a range of columns of each row that is left out
+        """
+        pieces = []
+        for launch in self.launches:
+            own = np.clip(done - launch.first[1], 0, launch.shape[1])
+            sides = (self._of(launch, x) for x in (bars, own[:, 0], own[:, 1]))
+            given = self._given(launch, *sides)
+            with jax.default_device(launch.device):
+                few = few_pairs.chosen(given(_near), launch.room, self.room)
+            row, column = few.row + launch.first[0], few.column + launch.first[1]
+            pieces.append((row, column, few.value.astype(np.int64)))
+        row, column, value = (np.concatenate(x) for x in zip(*pieces, strict=True))
+        return row, column, value
+
+    def _of_bins(self, dtype: type) -> np.ndarray:
+        return np.zeros((len(self.rows), -(-len(self.columns) // BIN)), dtype)
+
+    def _of(self, launch: _Launch, values: np.ndarray) -> np.ndarray:
+        """Values of rows, those of a launch, with its room."""
+        own = values[launch.first[0] : launch.first[0] + launch.shape[0]]
+        dtype = np.float32 if own.dtype == np.float64 else np.int32
+        return np.pad(own, (0, launch.lcs.shape[0] - len(own))).astype(dtype)
+
+    def _ask(self, asked: Any, launch: _Launch, *more: Any, width: int) -> Any:
+        with jax.default_device(launch.device):
+            return self._given(launch, *more)(asked)(width=width)
+
+    def _given(self, launch: _Launch, *more: Any) -> Any:
+        """Takes a program; the program with what all of them take."""
+        filters, shape = self.task.filters, np.array(launch.shape, np.int32)
+        counted = _Counted(launch.lcs, *launch.sides, shape, filters.thresholds)
+        join = self.bound.sides(1, 1)[2]
+
+        def bound_to(asked: Any) -> Any:
+            def run(**static: int) -> Any:
+                return asked(counted, *more, filters=filters.form, join=join, **static)
+
+            return run
+
+        return bound_to
+
+
+def bounds_of(
+    task: Task,
+    kind: str,
+    launches: LcsLaunches,
+    rows: np.ndarray,
+    columns: np.ndarray,
+) -> LaunchBounds:
+    """The bounds of some queries with all targets of a task, counted by launches.
+
+    rows, columns : indices of queries and targets, longest first
+    """
+    bound, devices, each = IdentityBound(kind, 0.0), task.devices or (None,), []
+    for number, (first, some, others) in enumerate(_blocks(launches, rows, columns)):
+        device = devices[number % len(devices)] or jax.devices()[0]
+        lcs = launches.counted(some, others, device)
+        lengths = task.queries.lengths[some], task.targets.lengths[others]
+        room = zip(lengths, lcs.shape, strict=True)
+        sides = tuple(lcs_launches.halves(x, bound, count) for x, count in room)
+        shape = len(some), len(others)
+        each.append(_Launch(lcs, (sides[0], sides[1]), first, shape, device))
+    return LaunchBounds(task, bound, rows, columns, each, launches.sizes.pairs)
+
+
+def _blocks(
+    launches: LcsLaunches, rows: np.ndarray, columns: np.ndarray
+) -> Iterator[tuple[tuple[int, int], np.ndarray, np.ndarray]]:
+    """((first row, first column), rows, columns) of each launch; of whole bins."""
+    width = max(launches.targets // BIN, 1) * BIN
+    for i in range(0, len(rows), launches.query_count):
+        for j in range(0, len(columns), width):
+            some = rows[i : i + launches.query_count], columns[j : j + width]
+            yield (i, j), *some
+
+
+def _fold_rows(bounds: LaunchBounds, state: NearestState) -> None:
+    task, rows, columns = bounds.task, bounds.rows, bounds.columns
+    row, column = bounds.best(max(FIRST_PAIRS, 2 * state.index.shape[1]))
+    align_zipped(task, rows[row], columns[column], state)
+    bars = bars_of(state)[0][rows]
+    counts, done = bounds.reaching(bars), np.zeros((len(rows), 2), np.int64)
+    many = np.flatnonzero(counts.sum(axis=1) > MAX_LEFT * len(columns))
+    done[many] = first, last = _crowded(counts[many], len(columns))
+    _align_all(task, rows[many], columns[first:last], bars[many], state)
+    bars, places = (x[rows] for x in bars_of(state))
+    row, column, value = bounds.near(bars, done)
+    query, target = rows[row], columns[column]
+    m, n = task.queries.lengths[query], task.targets.lengths[target]
+    least = bounds.bound.least(m, n)
+    identity = share(value, least, np)
+    nearer = (identity == bars[row]) & (target < places[row])
+    nearer = ((identity > bars[row]) | nearer) & (least > 0)
+    nearer &= task.filters.length_mask(m, n)
+    align_zipped(task, query[nearer], target[nearer], state)
+
+
+def _fold_long(piece: PieceBounds, state: NearestState) -> None:
+    """Queries that the kernel cannot take: lengths alone bound their identities."""
+    task, columns, bound = piece.task, piece.columns, IdentityBound(piece.kind, 0.0)
+    for row in piece.long:
+        m, n = task.queries.lengths[[row]], task.targets.lengths[columns]
+        shorter, least = np.minimum(m, n), bound.least(m, n)
+        most = share(shorter, np.maximum(least, 1), np)
+        order = np.argsort(-most, kind="stable")[:FIRST_PAIRS]
+        align_zipped(task, np.full(len(order), row), columns[order], state)
+        bar = bars_of(state)[0][[row]]
+        some = columns[(most >= bar) & (least > 0)]
+        _align_all(task, np.array([row]), some, bar, state)
+
+
+def _crowded(counts: np.ndarray, columns: int) -> tuple[int, int]:
+    """The range of columns that holds every bin in which at least a share of the pairs
+    reach their bars; an empty one where no bin does.
+
+    Lengths of targets fall from column to column, and those of the lengths of a query
+    reach its bar most often.
+
+    counts : int64 (rows, bins)
+    """
+    sizes = np.minimum(columns - BIN * np.arange(counts.shape[1]), BIN)
+    reaching = counts.sum(axis=0)
+    (bins,) = np.nonzero(reaching >= np.maximum(MAX_LEFT / 2 * sizes * len(counts), 1))
+    if not len(bins):
+        return 0, 0
+    return int(bins[0]) * BIN, min((int(bins[-1]) + 1) * BIN, columns)
+
+
+def _align_all(
+    task: Task,
+    queries: np.ndarray,
+    targets: np.ndarray,
+    bars: np.ndarray,
+    state: NearestState,
+) -> None:
+    """Align queries with all of some targets, those with like bars together."""
+    if not len(targets):
+        return
+    rising = np.argsort(bars, kind="stable")
+    step = max(DENSE_PAIRS // len(targets), 1)
+    for at in range(0, len(queries), step):
+        some = rising[at : at + step]
+        align_dense(task, queries[some], targets, float(bars[some].min()), state)
+
+
+class _Counted(NamedTuple):
+    """What the programs below read of a launch.
+
+    lcs : int16 (rows, columns); rows, columns : float32 (3, ...), lengths and halves of
+    denominators; shape : int32 (2,), how many there are; thresholds : of ``Filters``
+    """
+
+    lcs: jax.Array
+    rows: jax.Array | np.ndarray
+    columns: jax.Array | np.ndarray
+    shape: jax.Array | np.ndarray
+    thresholds: jax.Array | np.ndarray
+
+
+@program(("filters", "join", "width"))
+def _highest(counted: _Counted, *, filters: Filters, join: str, width: int):
+    """(the largest bound, its place) of each row and bin."""
+    bounds = _bounds(counted, filters, join)
+    bins = bounds.reshape(len(bounds), -1, width)
+    return bins.max(axis=2), bins.argmax(axis=2).astype(jnp.int32)
+
+
+@program(("filters", "join", "width"))
+def _reaching(
+    counted: _Counted, bars: jax.Array, *, filters: Filters, join: str, width: int
+):
+    """How many bounds of each row and bin reach a bar."""
+    mask = _bounds(counted, filters, join) >= bars[:, None] - FILTER_SLACK
+    return mask.reshape(len(mask), -1, width).sum(axis=2, dtype=jnp.int32)
+
+
+@program(("filters", "join", "size"))
+def _near(
+    counted: _Counted,
+    bars: jax.Array,
+    first: jax.Array,
+    last: jax.Array,
+    *,
+    filters: Filters,
+    join: str,
+    size: int,
+):
+    """The pairs whose bounds reach a bar (``few_pairs.compact``), but those of a range
+    of columns of each row."""
+    place = jnp.arange(counted.lcs.shape[1], dtype=jnp.int32)[None]
+    mask = (place < first[:, None]) | (place >= last[:, None])
+    mask &= _bounds(counted, filters, join) >= bars[:, None] - FILTER_SLACK
+    return few_pairs.compact(mask, counted.lcs, size)
+
+
+def _bounds(counted: _Counted, filters: Filters, join: str) -> jax.Array:
+    """float32 (rows, columns): the largest identities there can be; ``NO_PAIR`` beyond
+    the last row and column, and where lengths leave no pair."""
+    filters, lcs = filters.with_thresholds(counted.thresholds), counted.lcs
+    m, n = counted.rows[:, :, None], counted.columns[:, None, :]
+    least = getattr(jnp, join)(m[1], n[2])
+    known = filters.length_mask(m[0] + 0 * n[0], n[0] + 0 * m[0], jnp, FILTER_SLACK)
+    row, column = (jnp.arange(size, dtype=jnp.int32) for size in lcs.shape)
+    inside = (row < counted.shape[0])[:, None] & (column < counted.shape[1])[None]
+    bound = lcs.astype(jnp.float32) / jnp.maximum(least, jnp.float32(0.5))
+    return jnp.where(known & (least > 0) & inside, bound, jnp.float32(NO_PAIR))
