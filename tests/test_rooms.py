@@ -76,7 +76,7 @@ ARROWS = {
     },
     "corpus": {"inputs", "io", "model"},
     "data": set(),
-    "database": COMMON | (PAIRS - {"pairs.cpu"}) | {"database.dp"},
+    "database": COMMON | (PAIRS - {"pairs.cpu"}) | {"bits", "database.dp"},
     "database.api": COMMON
     | PAIRS
     | {"corpus", "database", "inputs", "io", "signatures"},
@@ -123,7 +123,7 @@ ARROWS = {
     },
     "pairs.cpu": COMMON | {"affine", "one_function", "pairs", "pairs.dp"},
     "pairs.dp": {"affine", "one_function"},
-    "pairs.gpu": COMMON | {"pairs"},
+    "pairs.gpu": COMMON | {"bits", "pairs"},
     "pairs.long": COMMON | {"affine", "one_function", "pairs", "pairs.cpu", "pairs.dp"},
     "one_function": set(),
     "pairs.parts": COMMON | {"pairs", "pairs.gpu", "pairs.proofs"},

@@ -96,7 +96,7 @@ def fold(piece: PieceBounds, state: NearestState) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Launch:
+class _CountedLaunch:
     """The common subsequences of some rows with some columns, on a device.
 
     sides : float32 (3, rows), (3, columns): lengths and halves of denominators
@@ -115,11 +115,11 @@ class _Launch:
         rows, columns = self.lcs.shape
         return rows, columns
 
-    def fill(self, of_bins: np.ndarray, found: jax.Array) -> None:
-        """Write what was found of its rows and bins to its place among those of all."""
+    def fill(self, of_bins: np.ndarray, values: jax.Array) -> None:
+        """Write values of its rows and bins to its place among those of all."""
         rows, bins = self.shape[0], -(-self.shape[1] // BIN)
         i, j = self.first[0], self.first[1] // BIN
-        of_bins[i : i + rows, j : j + bins] = np.asarray(found)[:rows, :bins]
+        of_bins[i : i + rows, j : j + bins] = np.asarray(values)[:rows, :bins]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,16 +140,16 @@ class LaunchBounds:
     bound: IdentityBound
     rows: np.ndarray
     columns: np.ndarray
-    launches: list[_Launch]
+    launches: list[_CountedLaunch]
     room: int
 
     def best(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """(row, column) of pairs with the largest bounds, of each bin one at most, of
         each row ``most``."""
-        asked = [(x, self._ask(_highest, x, width=BIN)) for x in self.launches]
+        answers = [(x, self._ask(_highest, x, width=BIN)) for x in self.launches]
         value = self._of_bins(np.float32)
         place = self._of_bins(np.int64)
-        for launch, (highest, which) in asked:
+        for launch, (highest, which) in answers:
             launch.fill(value, highest)
             launch.fill(place, which)
         most = min(most, value.shape[1])
@@ -162,26 +162,26 @@ class LaunchBounds:
     def reaching(self, bars: np.ndarray) -> np.ndarray:
         """How many pairs of each bin of columns reach the bar of a row: int64 (rows,
         bins)."""
-        asked = [
+        answers = [
             (x, self._ask(_reaching, x, self._of(x, bars), width=BIN))
             for x in self.launches
         ]
         counts = self._of_bins(np.int64)
-        for launch, found in asked:
-            launch.fill(counts, found)
+        for launch, values in answers:
+            launch.fill(counts, values)
         return counts
 
     def near(
-        self, bars: np.ndarray, done: np.ndarray
+        self, bars: np.ndarray, ranges: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(row, column, most identical pairs) of all pairs that reach the bars of the
         rows, and of few others.
 
-        done : int64 (rows, 2), a range of columns of each row that is left out
+        ranges : int64 (rows, 2), a range of columns of each row that is left out
         """
         pieces = []
         for launch in self.launches:
-            own = np.clip(done - launch.first[1], 0, launch.shape[1])
+            own = np.clip(ranges - launch.first[1], 0, launch.shape[1])
             sides = (self._of(launch, x) for x in (bars, own[:, 0], own[:, 1]))
             given = self._given(launch, *sides)
             with jax.default_device(launch.device):
@@ -194,25 +194,29 @@ class LaunchBounds:
     def _of_bins(self, dtype: type) -> np.ndarray:
         return np.zeros((len(self.rows), -(-len(self.columns) // BIN)), dtype)
 
-    def _of(self, launch: _Launch, values: np.ndarray) -> np.ndarray:
+    def _of(self, launch: _CountedLaunch, values: np.ndarray) -> np.ndarray:
         """Values of rows, those of a launch, with its room."""
         own = values[launch.first[0] : launch.first[0] + launch.shape[0]]
         dtype = np.float32 if own.dtype == np.float64 else np.int32
         return np.pad(own, (0, launch.lcs.shape[0] - len(own))).astype(dtype)
 
-    def _ask(self, asked: Any, launch: _Launch, *more: Any, width: int) -> Any:
+    def _ask(
+        self, question: Any, launch: _CountedLaunch, *more: Any, width: int
+    ) -> Any:
         with jax.default_device(launch.device):
-            return self._given(launch, *more)(asked)(width=width)
+            return self._given(launch, *more)(question)(width=width)
 
-    def _given(self, launch: _Launch, *more: Any) -> Any:
+    def _given(self, launch: _CountedLaunch, *more: Any) -> Any:
         """Takes a program; the program with what all of them take."""
         filters, shape = self.task.filters, np.array(launch.shape, np.int32)
         counted = _Counted(launch.lcs, *launch.sides, shape, filters.thresholds)
         join = self.bound.sides(1, 1)[2]
 
-        def bound_to(asked: Any) -> Any:
+        def bound_to(question: Any) -> Any:
             def run(**static: int) -> Any:
-                return asked(counted, *more, filters=filters.form, join=join, **static)
+                return question(
+                    counted, *more, filters=filters.form, join=join, **static
+                )
 
             return run
 
@@ -238,7 +242,7 @@ def bounds_of(
         room = zip(lengths, lcs.shape, strict=True)
         sides = tuple(lcs_launches.halves(x, bound, count) for x, count in room)
         shape = len(some), len(others)
-        each.append(_Launch(lcs, (sides[0], sides[1]), first, shape, device))
+        each.append(_CountedLaunch(lcs, (sides[0], sides[1]), first, shape, device))
     return LaunchBounds(task, bound, rows, columns, each, launches.sizes.pairs)
 
 
@@ -258,12 +262,12 @@ def _fold_rows(bounds: LaunchBounds, state: NearestState) -> None:
     row, column = bounds.best(max(FIRST_PAIRS, 2 * state.index.shape[1]))
     align_zipped(task, rows[row], columns[column], state)
     bars = bars_of(state)[0][rows]
-    counts, done = bounds.reaching(bars), np.zeros((len(rows), 2), np.int64)
+    counts, ranges = bounds.reaching(bars), np.zeros((len(rows), 2), np.int64)
     many = np.flatnonzero(counts.sum(axis=1) > MAX_LEFT * len(columns))
-    done[many] = first, last = _crowded(counts[many], len(columns))
+    ranges[many] = first, last = _crowded(counts[many], len(columns))
     _align_all(task, rows[many], columns[first:last], bars[many], state)
     bars, places = (x[rows] for x in bars_of(state))
-    row, column, value = bounds.near(bars, done)
+    row, column, value = bounds.near(bars, ranges)
     query, target = rows[row], columns[column]
     m, n = task.queries.lengths[query], task.targets.lengths[target]
     least = bounds.bound.least(m, n)
@@ -323,7 +327,7 @@ def _align_all(
 
 
 class _Counted(NamedTuple):
-    """What the programs below read of a launch.
+    """A launch as the programs below read it.
 
     lcs : int16 (rows, columns); rows, columns : float32 (3, ...), lengths and halves of
     denominators; shape : int32 (2,), how many there are; thresholds : of ``Filters``

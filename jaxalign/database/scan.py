@@ -267,12 +267,12 @@ class _Columns:
         known = self._known.get(key)
         if known is not None and np.array_equal(known[0], targets):
             return known[1]
-        index, made = self._index, np.zeros((2, places), np.int32)
+        index, both = self._index, np.zeros((2, places), np.int32)
         place = np.full(len(index), -1, np.int64)  # a sort takes longer than the fill
         place[targets] = np.arange(len(targets))
         order = place[place >= 0]  # ``index`` rises
-        made[0, : len(order)] = order
-        made[1] = best_hits.NO_HIT
-        made[1, : len(order)] = index[targets][order]
-        self._known[key] = targets, (made[0], made[1])
-        return made[0], made[1]
+        both[0, : len(order)] = order
+        both[1] = best_hits.NO_HIT
+        both[1, : len(order)] = index[targets][order]
+        self._known[key] = targets, (both[0], both[1])
+        return both[0], both[1]
