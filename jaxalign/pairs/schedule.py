@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from jaxalign.pairs.windows import PairMatrix
+from jaxalign.pairs.windows import PairBlock, PairMatrix
 
 MAX_HALVINGS = 6  # of the lists that devices take
 
@@ -115,7 +114,7 @@ def lists(pieces: list, devices: int) -> list[list]:
     return [some for some in lists_of if some]
 
 
-def estimate(job: PairMatrix, block: Any) -> int:
+def estimate(job: PairMatrix, block: PairBlock) -> int:
     """Cells of a window or a launch: the sum of its query lengths times that of its
     target lengths, as in the paper."""
     m, n = job.query_lengths[block.queries], job.target_lengths[block.targets]

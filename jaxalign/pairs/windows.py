@@ -6,7 +6,7 @@ against a block of targets in lanes. ``pairs.cpu.partition`` makes them.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 
 # Threads that write indices of rows, queries at a time
 INDEX_THREADS, INDEX_QUERIES = 4, 1024
+
+
+class PairBlock(Protocol):
+    """Queries against targets: a window, or a launch of a GPU."""
+
+    @property
+    def queries(self) -> np.ndarray: ...
+
+    @property
+    def targets(self) -> np.ndarray: ...
+
+    @property
+    def zipped(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -180,7 +193,7 @@ class PairMatrix:
         in_threads(fill, range(0, n, INDEX_QUERIES), threads)
         return query, target
 
-    def meets(self, window: Window) -> WindowPairs:
+    def meets(self, window: PairBlock) -> WindowPairs:
         """The pairs of a window, in the orientation in which it computes them."""
         j = window.targets[None, :]
         if window.zipped:
@@ -223,14 +236,14 @@ class PairMatrix:
         return rank
 
 
-def pairs(job: PairMatrix, block: Any) -> list[tuple[int, int]]:
+def pairs(job: PairMatrix, block: PairBlock) -> list[tuple[int, int]]:
     """The single pairs (i, j) of a window or a launch, in input orientation."""
     i, j, wanted, flip = job.meets(block)
     first, last = np.where(flip, j, i)[wanted], np.where(flip, i, j)[wanted]
     return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
-def cells(job: PairMatrix, piece: Any) -> int:
+def cells(job: PairMatrix, piece: PairBlock) -> int:
     """Sum of m * n over the pairs asked for in a launch of a GPU, quickly."""
     m, n = job.query_lengths[piece.queries], job.target_lengths[piece.targets]
     if piece.zipped:

@@ -127,12 +127,9 @@ def scores_of_pair(_run: Run, _worker: Worker, piece: Piece) -> Iterator[PieceSc
 
 
 def problem_of(
-    scoring: Scoring,
-    free: frozenset,
-    dtype: str,
-    identity: bool = False,
+    scoring: Scoring, free: frozenset, dtype: str, identity: bool = False,
     base: int | None = None,
-) -> WindowProblem:
+) -> WindowProblem:  # fmt: skip
     """Scores and gaps of the proven dtype, in NumPy: a program takes them sooner than
     the device has them one by one."""
     scores, *gaps = bounds.scaled(scoring, dtype, identity, base)

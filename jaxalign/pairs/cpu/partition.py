@@ -225,14 +225,9 @@ def _cut_block(
 
 
 def _narrow(
-    job: PairMatrix,
-    split: Partition,
-    queries: np.ndarray,
-    block: np.ndarray,
-    lanes: int,
-    budget: int,
-    few: bool = False,
-):
+    job: PairMatrix, split: Partition, queries: np.ndarray, block: np.ndarray,
+    lanes: int, budget: int, few: bool = False,
+):  # fmt: skip
     """Fewer lanes or targets until the window fits; then single pairs."""
     window = _shape(job, queries, block, lanes, few)
     if (fitted := _fitted(job, window, budget)) is not None:

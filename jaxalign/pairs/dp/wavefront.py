@@ -56,17 +56,10 @@ def top_border(columns: int, free_start: jax.Array | bool, gaps: Gaps) -> Top:
 
 
 def fill(
-    query: jax.Array,
-    target: jax.Array,
-    m: jax.Array | int,
-    n: jax.Array | int,
-    scores: jax.Array,
-    gaps: Gaps,
-    free: Mapping[str, Any],
-    *,
-    local: bool = False,
+    query: jax.Array, target: jax.Array, m: jax.Array | int, n: jax.Array | int,
+    scores: jax.Array, gaps: Gaps, free: Mapping[str, Any], *, local: bool = False,
     words: bool = False,
-):
+):  # fmt: skip
     """The whole table of one pair.
 
     Parameters
@@ -136,23 +129,12 @@ def strip_end(
 
 
 def strip(
-    query: jax.Array,
-    target: jax.Array,
-    m: jax.Array | int,
-    n: jax.Array | int,
-    above: jax.Array | int,
-    top: Top,
-    scores: jax.Array,
-    gaps: Gaps,
-    free: Mapping[str, Any],
-    diagonals: jax.Array | int | None = None,
-    codes: jax.Array | None = None,
-    *,
-    left: tuple[jax.Array, jax.Array] | None = None,
-    local: bool = False,
-    tables: bool = False,
-    fused: bool = False,
-) -> Strip:
+    query: jax.Array, target: jax.Array, m: jax.Array | int, n: jax.Array | int,
+    above: jax.Array | int, top: Top, scores: jax.Array, gaps: Gaps,
+    free: Mapping[str, Any], diagonals: jax.Array | int | None = None,
+    codes: jax.Array | None = None, *, left: tuple[jax.Array, jax.Array] | None = None,
+    local: bool = False, tables: bool = False, fused: bool = False,
+) -> Strip:  # fmt: skip
     """Rows ``above`` + 1 ... ``above`` + M of a table whose row ``above`` is ``top``.
 
     Parameters as in ``fill``; m counts the rows of this strip that exist. Of all M + N
@@ -229,14 +211,9 @@ def _reversed(target: jax.Array, rows: int):
 
 
 def _diagonals(
-    start: tuple,
-    skewed: tuple,
-    given: _Given,
-    count: jax.Array | int,
-    *,
-    local: bool,
+    start: tuple, skewed: tuple, given: _Given, count: jax.Array | int, *, local: bool,
     fused: bool,
-):
+):  # fmt: skip
     """The loop over the diagonals. Each array of a step is a function of its own, so
     that it is computed once."""
     i, left, left_gap, minus, top, gaps, m, n, *_ = given
@@ -258,15 +235,9 @@ def _diagonals(
         return lax.select(j == 0, left, recurrence.gap(f, h, gaps))
 
     def highest(
-        diag: jax.Array,
-        s: jax.Array,
-        e: jax.Array,
-        f: jax.Array,
-        j: jax.Array,
-        i: jax.Array,
-        left: jax.Array,
-        above: jax.Array,
-    ):
+        diag: jax.Array, s: jax.Array, e: jax.Array, f: jax.Array, j: jax.Array,
+        i: jax.Array, left: jax.Array, above: jax.Array,
+    ):  # fmt: skip
         h = lax.select(j == 0, left, recurrence.best(diag, s, e, f, local))
         return lax.select(i == 0, lax.broadcast(above, i.shape), h)
 
@@ -281,15 +252,9 @@ def _diagonals(
         return (h > best) & (j >= 0) & (j <= n) & (i <= m)
 
     def code(
-        h: jax.Array,
-        e: jax.Array,
-        f: jax.Array,
-        diag: jax.Array,
-        s: jax.Array,
-        e_up: jax.Array,
-        f_left: jax.Array,
-        gaps: Gaps,
-    ):
+        h: jax.Array, e: jax.Array, f: jax.Array, diag: jax.Array, s: jax.Array,
+        e_up: jax.Array, f_left: jax.Array, gaps: Gaps,
+    ):  # fmt: skip
         cell = h, e, f, diag + s, e_up, f_left, gaps, gaps, None
         return directions.nibble(recurrence.compared(*cell), local, jnp.uint8)
 

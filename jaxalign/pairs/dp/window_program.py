@@ -96,19 +96,11 @@ STATIC = (
     compiler_options=CPU_OPTIONS,
 )
 def run_window(
-    block: lane_fill.Block,
-    queries: jax.Array,
-    lengths: jax.Array,
-    start: jax.Array,
-    count: jax.Array,
-    tie: jax.Array,
-    problem: WindowProblem,
-    backtrack: jax.Array | None = None,
-    costs: "Constants | None" = None,
-    opening: int | None = None,
-    base: int = 1,
-    **static: Any,
-) -> tuple[WindowResult, jax.Array | None]:
+    block: lane_fill.Block, queries: jax.Array, lengths: jax.Array, start: jax.Array,
+    count: jax.Array, tie: jax.Array, problem: WindowProblem,
+    backtrack: jax.Array | None = None, costs: "Constants | None" = None,
+    opening: int | None = None, base: int = 1, **static: Any,
+) -> tuple[WindowResult, jax.Array | None]:  # fmt: skip
     """Align the first ``count`` queries against targets of a block.
 
     Parameters
@@ -149,15 +141,9 @@ def run_window(
 
 
 def _empty(
-    shape: tuple[int, int],
-    rows_in_all: int,
-    problem: WindowProblem,
-    *,
-    paths: bool,
-    steps: bool,
-    longest: int,
-    **_: Any,
-):
+    shape: tuple[int, int], rows_in_all: int, problem: WindowProblem, *, paths: bool,
+    steps: bool, longest: int, **_: Any,
+):  # fmt: skip
     count = jnp.zeros(shape, jnp.int32)
     score = jnp.zeros(shape, problem.gaps.open.dtype)
     if not paths:
@@ -171,18 +157,10 @@ def _empty(
 
 
 def _one_query(
-    block: lane_fill.Block,
-    codes: jax.Array,
-    m: jax.Array,
-    start: jax.Array,
-    tie: jax.Array,
-    problem: WindowProblem,
-    backtrack: jax.Array | None,
-    costs: "Constants | None",
-    opening: int | None,
-    base: int,
-    **static: Any,
-):
+    block: lane_fill.Block, codes: jax.Array, m: jax.Array, start: jax.Array,
+    tie: jax.Array, problem: WindowProblem, backtrack: jax.Array | None,
+    costs: "Constants | None", opening: int | None, base: int, **static: Any,
+):  # fmt: skip
     """One row of queries: the scores of their targets, and what the paths say."""
     block = block._replace(tiles=_tiles(block, start))
     local, paths, rows = static["local"], static["paths"], static["rows"]
@@ -232,18 +210,10 @@ def _tiles(block: lane_fill.Block, start: jax.Array):
 
 
 def _walk_all(
-    block: lane_fill.Block,
-    codes: jax.Array,
-    own: jax.Array,
-    start: jax.Array,
-    end: ends.EndCell,
-    backtrack: jax.Array | None,
-    problem: WindowProblem,
-    *,
-    steps: bool,
-    longest: int,
-    **static: Any,
-):
+    block: lane_fill.Block, codes: jax.Array, own: jax.Array, start: jax.Array,
+    end: ends.EndCell, backtrack: jax.Array | None, problem: WindowProblem, *,
+    steps: bool, longest: int, **static: Any,
+):  # fmt: skip
     """Walk the targets from ``start`` on, ``TOGETHER`` neighbours at a time: they
     have similar lengths, and a walk takes as long as its longest path."""
     count = end.i.shape[0]
@@ -277,17 +247,10 @@ def _walk_all(
 
 
 def _walk(
-    block: lane_fill.Block,
-    codes: jax.Array,
-    begin: tuple,
-    places: tuple[jax.Array, jax.Array, jax.Array],
-    backtrack: jax.Array | None,
-    problem: WindowProblem,
-    *,
-    local: bool,
-    fused: bool,
-    **_: Any,
-):
+    block: lane_fill.Block, codes: jax.Array, begin: tuple,
+    places: tuple[jax.Array, jax.Array, jax.Array], backtrack: jax.Array | None,
+    problem: WindowProblem, *, local: bool, fused: bool, **_: Any,
+):  # fmt: skip
     """Walk some targets; their nibbles lie in ``backtrack`` as ``sweep`` stored them.
 
     places : lane, first column, and which of the W queries, of each.
@@ -300,15 +263,10 @@ def _walk(
     )
 
     def run(
-        begin: tuple,
-        backtrack: jax.Array,
-        codes: jax.Array,
-        targets: jax.Array,
-        places: tuple[jax.Array, jax.Array, jax.Array],
-        columns: jax.Array,
-        wildcard: jax.Array,
-        rules: walk.WalkBorders,
-    ):
+        begin: tuple, backtrack: jax.Array, codes: jax.Array, targets: jax.Array,
+        places: tuple[jax.Array, jax.Array, jax.Array], columns: jax.Array,
+        wildcard: jax.Array, rules: walk.WalkBorders,
+    ):  # fmt: skip
         lane, first, own = places
 
         def nibble_at(i: jax.Array, j: jax.Array):

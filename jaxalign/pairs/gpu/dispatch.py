@@ -14,13 +14,14 @@ result before all of it is there.
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.pairs import schedule
 from jaxalign.pairs.gpu import device_result, transfer
+from jaxalign.pairs.gpu.device_arrays import LaunchResult
 from jaxalign.pairs.gpu.device_job import DeviceJob, load_sides
 from jaxalign.pairs.gpu.device_memory import holds
 from jaxalign.pairs.gpu.device_result import DeviceResult
@@ -34,17 +35,13 @@ from jaxalign.pairs.gpu.launch_call import (
 from jaxalign.pairs.gpu.launch_failures import failure, halves, job_words, within
 from jaxalign.pairs.gpu.launch_size import Launch
 from jaxalign.pairs.plan import Piece, Task
+from jaxalign.pairs.result import Output
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.pairs.windows import cells
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.devices import Device
 from jaxalign.runtime.lengths import bucket
-
-if TYPE_CHECKING:
-    from jaxalign.pairs.gpu.device_arrays import LaunchResult
-    from jaxalign.pairs.result import Output
-
 
 GROUP = "launches"  # of pieces: they need not wait for each other
 LAUNCHES_AHEAD = 3  # launches issued and not yet looked at
@@ -122,12 +119,9 @@ def _as_rows(task: Task, pairs: list[tuple[int, int]]) -> tuple[np.ndarray, ...]
 
 
 def run(
-    job: DeviceJob,
-    launches: list[Launch],
-    output: "Output | None",
-    tell: Callable[[int], object],
-    whole: bool = True,
-) -> list[tuple[int, int]]:
+    job: DeviceJob, launches: list[Launch], output: Output | None,
+    tell: Callable[[int], object], whole: bool = True,
+) -> list[tuple[int, int]]:  # fmt: skip
     """Some launches of a task; rows to ``output`` (``pairs.result.Output``).
 
     whole : no other thread has launches on this device for ``output``, so that rows may
@@ -282,15 +276,12 @@ def _apart(
     return again
 
 
-def _look(
-    job: DeviceJob, launch: Launch, result: "LaunchResult", counted: bool
-) -> list:
+def _look(job: DeviceJob, launch: Launch, result: LaunchResult, counted: bool) -> list:
     """Wait for a launch, and put its rows where they belong; if its paths are longer
     than thought, issue it again before. Pairs that have to run again."""
     repeat, longest, total = (int(x) for x in np.asarray(result.totals))
-    runs = result.runs
-    short = runs is not None and total > len(runs)
-    if job.steps and (longest > launch.path_runs or short):
+    known = 0 if result.runs is None else len(result.runs)
+    if job.steps and (longest > launch.path_runs or total > known):
         runs = bucket(longest, 4, launch.path_runs)
         mean = bucket(-(-total // launch.pairs), 4, launch.mean_runs)
         result = issue(job, replace(launch, path_runs=runs, mean_runs=mean))

@@ -9,28 +9,25 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.bits import few_pairs
+from jaxalign.model.identity import Filters
 from jaxalign.model.identity_bounds import IdentityBound, identity_bound
+from jaxalign.model.selection import CodedSequences
 from jaxalign.pairs.gpu import device_sequences
 from jaxalign.pairs.gpu.launch_failures import job_words
 from jaxalign.pairs.gpu.transfer import FILTER_SLACK
+from jaxalign.pairs.plan import Task
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.devices import Device
 from jaxalign.runtime.pipeline import default_threads, in_background
 from jaxalign.runtime.programs import program, stored
-
-if TYPE_CHECKING:
-    from jaxalign.model.identity import Filters
-    from jaxalign.model.selection import CodedSequences
-    from jaxalign.pairs.plan import Task
-
 
 WORD_BITS = 32  # of the kernels' words
 SHORT = 64  # letters of queries of which a launch may have more
@@ -52,7 +49,7 @@ NARROW = LcsSizes(128, 1024, 2**14, 2**15, 2**14)
 WIDE = LcsSizes(512, 512, 2**16, 2**17, 2**17)
 
 
-def sizes_of(task: "Task") -> LcsSizes:
+def sizes_of(task: Task) -> LcsSizes:
     """The sizes of the launches of a task, or of all parts of one."""
     return WIDE if task.job.total >= WIDE_CELLS else NARROW
 
@@ -116,14 +113,9 @@ class LcsLaunches:
         )
 
     def candidates(
-        self,
-        rows: np.ndarray,
-        columns: np.ndarray,
-        met: np.ndarray,
-        bound: IdentityBound,
-        device: Device | None,
-        swapped: bool = False,
-    ) -> few_pairs.FewPairs:
+        self, rows: np.ndarray, columns: np.ndarray, met: np.ndarray,
+        bound: IdentityBound, device: Device | None, swapped: bool = False,
+    ) -> few_pairs.FewPairs:  # fmt: skip
         """Pairs that may pass, and few others: a device decides in float32, and leaves
         what misses the cut by a hair.
 
@@ -160,14 +152,9 @@ class LcsLaunches:
         return few_pairs.FewPairs(*(np.concatenate(side) for side in sides))
 
     def _candidates(
-        self,
-        rows: np.ndarray,
-        columns: np.ndarray,
-        met: np.ndarray,
-        bound: IdentityBound,
-        device: Device | None,
-        swapped: bool,
-    ):
+        self, rows: np.ndarray, columns: np.ndarray, met: np.ndarray,
+        bound: IdentityBound, device: Device | None, swapped: bool,
+    ):  # fmt: skip
         """``candidates`` by one launch."""
         codes, task = self.codes(device), self.task
         sides = [task.queries, task.targets]
@@ -197,12 +184,9 @@ BLOCKS = "padding", "room"
 
 
 def _launch(
-    launches: LcsLaunches,
-    sides: "Sequence[CodedSequences]",
-    codes: list[tuple],
-    rows: np.ndarray,
-    columns: np.ndarray,
-):
+    launches: LcsLaunches, sides: Sequence[CodedSequences], codes: list[tuple],
+    rows: np.ndarray, columns: np.ndarray,
+):  # fmt: skip
     """The LCS of some rows with some columns, on the device: int16, of fixed shape.
 
     sides : (sequences of the rows, of the columns); codes : theirs on the device, as of
@@ -227,13 +211,9 @@ def _launch(
 
 
 def _near_of(
-    task: "Task",
-    lcs: jax.Array,
-    m: np.ndarray,
-    n: np.ndarray,
-    met: np.ndarray,
+    task: Task, lcs: jax.Array, m: np.ndarray, n: np.ndarray, met: np.ndarray,
     bound: IdentityBound,
-):
+):  # fmt: skip
     """``_near`` of a launch of lengths m and n, which takes a ``size``."""
     met = np.pad(met, (0, len(lcs) - len(met))).astype(np.int32)
     both = halves(m, bound, lcs.shape[0]), halves(n, bound, lcs.shape[1])
@@ -298,17 +278,9 @@ def halves(lengths: np.ndarray, bound: IdentityBound, room: int) -> np.ndarray:
 
 @program(("filters", "join", "size"))
 def _near(
-    lcs: jax.Array,
-    rows: jax.Array,
-    columns: jax.Array,
-    met: jax.Array,
-    cut: jax.Array,
-    thresholds: jax.Array,
-    *,
-    filters: "Filters",
-    join: str,
-    size: int,
-):
+    lcs: jax.Array, rows: jax.Array, columns: jax.Array, met: jax.Array, cut: jax.Array,
+    thresholds: jax.Array, *, filters: Filters, join: str, size: int,
+):  # fmt: skip
     """Which pairs may pass (``few_pairs.compact``); see ``LcsLaunches.candidates``.
 
     A pair of a set may be meant the other way round, so the lesser of both denominators

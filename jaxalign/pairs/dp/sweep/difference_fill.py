@@ -58,17 +58,10 @@ def shifted(scores: jax.Array, gaps: "Gaps", cell: jax.typing.DTypeLike):
 
 
 def fill(
-    block: Block,
-    query: Query,
-    gaps: "Gaps",
-    free: Mapping[str, Any],
-    backtrack: jax.Array | None = None,
-    *,
-    opening: int,
-    base: int = 1,
-    rows: int,
+    block: Block, query: Query, gaps: "Gaps", free: Mapping[str, Any],
+    backtrack: jax.Array | None = None, *, opening: int, base: int = 1, rows: int,
     fused: bool = True,
-):
+):  # fmt: skip
     """H of row m in the last column of every tile, of use where a target ends there.
 
     Parameters
@@ -152,16 +145,9 @@ def _border(
 
 
 def _strip(
-    tiles: tuple[jax.Array, jax.Array],
-    last: jax.Array,
-    given: tuple,
-    query_rows: _Rows,
-    s: jax.Array,
-    state: tuple,
-    *,
-    opening: int,
-    base: int,
-):
+    tiles: tuple[jax.Array, jax.Array], last: jax.Array, given: tuple,
+    query_rows: _Rows, s: jax.Array, state: tuple, *, opening: int, base: int,
+):  # fmt: skip
     """One strip: rows s * rows + 1 ... s * rows + rows against some tiles."""
     scores, begins, *more = given
     corner, v, x, *columns, backtrack = state
@@ -183,17 +169,10 @@ def _strip(
 
 
 def _tiles(
-    state: tuple,
-    tiles: tuple[jax.Array, jax.Array],
-    given: tuple,
-    last: jax.Array,
-    letters: Sequence[jax.Array],
-    column0: tuple,
-    s: jax.Array,
-    *,
-    opening: int,
+    state: tuple, tiles: tuple[jax.Array, jax.Array], given: tuple, last: jax.Array,
+    letters: Sequence[jax.Array], column0: tuple, s: jax.Array, *, opening: int,
     base: int,
-):
+):  # fmt: skip
     """The sweep of a strip over its tiles."""
     scores, words, begins, gap_open, tie = given
     (start, inside), lanes = column0, begins.shape[1]

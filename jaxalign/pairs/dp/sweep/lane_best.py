@@ -96,12 +96,12 @@ def keep(
     return filled._replace(best=best, row=row, column=column)
 
 
-def _join(new_best: tuple, old: Sequence, corner: tuple, tie: jax.Array):
+def _join(new_best: tuple, old: Sequence, corner: tuple, tie: jax.Array | None):
     """The better of two cells of a tile: of this strip, and of the strips above."""
     (value, k, place), (first_row, first_column) = new_best, corner
     best, row, column = old
     better = lax.gt(value, best)
-    if place is not None:
+    if place is not None and tie is not None:  # both with paths alone
         at = lax.convert_element_type(place, jnp.int32) + first_column
         positive = lax.gt(lax.min(tie, value), lax.full_like(value, 0))
         better |= positive & lax.eq(value, best) & lax.lt(at, column)

@@ -26,16 +26,9 @@ BYTE_ROWS = 2  # cells of a byte of backtrack
 
 
 def path_step(
-    block: ScoredBlock,
-    read: Callable[[jax.Array], list],
-    vertical: tuple,
-    gaps: Gaps,
-    tie: jax.Array,
-    first: jax.Array,
-    s: jax.Array,
-    local: bool,
-    fused: bool,
-):
+    block: ScoredBlock, read: Callable[[jax.Array], list], vertical: tuple, gaps: Gaps,
+    tie: jax.Array, first: jax.Array, s: jax.Array, local: bool, fused: bool,
+):  # fmt: skip
     """The step over one column of all lanes: a function (j, carry).
 
     Parameters
@@ -83,17 +76,10 @@ def path_step(
 
 
 def _two_rows(
-    local: bool,
-    diag: jax.Array,
-    up: jax.Array,
-    left: Sequence[jax.Array],
-    e: jax.Array,
-    f: Sequence[jax.Array],
-    s: Sequence[jax.Array],
-    vertical: Sequence[Gaps],
-    horizontal: Gaps,
-    tie: jax.Array,
-):
+    local: bool, diag: jax.Array, up: jax.Array, left: Sequence[jax.Array],
+    e: jax.Array, f: Sequence[jax.Array], s: Sequence[jax.Array],
+    vertical: Sequence[Gaps], horizontal: Gaps, tie: jax.Array,
+):  # fmt: skip
     """(H, F, E of the last row, byte) of two cells of every lane, in one loop."""
     h, new_f, byte = [], [], None
     horizontal = in_lanes(horizontal, diag)

@@ -78,17 +78,10 @@ class BlockFill(NamedTuple):
 
 
 def fill(
-    block: Block,
-    query: Query,
-    gaps: Gaps,
-    free: Mapping[str, Any],
-    backtrack: jax.Array | None = None,
-    *,
-    local: bool,
-    rows: int = 16,
-    fused: bool = True,
-    costs: cell_blocks.Constants | None = None,
-):
+    block: Block, query: Query, gaps: Gaps, free: Mapping[str, Any],
+    backtrack: jax.Array | None = None, *, local: bool, rows: int = 16,
+    fused: bool = True, costs: cell_blocks.Constants | None = None,
+):  # fmt: skip
     """Fill all tables of a block.
 
     Parameters
@@ -211,19 +204,10 @@ def _borders(query: Query, gaps: Gaps, left: jax.Array | bool, rows: int):
 
 
 def _strip(
-    tiles: tuple[jax.Array, jax.Array],
-    block: Block,
-    query: Query,
-    gaps: Gaps,
-    borders: _Borders,
-    s: jax.Array,
-    state: tuple,
-    *,
-    local: bool,
-    fused: bool,
-    alone: bool,
-    costs: cell_blocks.Constants | None,
-):
+    tiles: tuple[jax.Array, jax.Array], block: Block, query: Query, gaps: Gaps,
+    borders: _Borders, s: jax.Array, state: tuple, *, local: bool, fused: bool,
+    alone: bool, costs: cell_blocks.Constants | None,
+):  # fmt: skip
     """One strip: rows s*rows + 1 ... s*rows + rows against some tiles of columns."""
     filled, e_row, column = state
     here = jax.tree.map(lambda x: row_of(x, s), borders)
@@ -247,21 +231,11 @@ def _strip(
 
 
 def _tiles(
-    state: tuple,
-    tiles: tuple[jax.Array, jax.Array],
-    block: Block,
-    letters: tuple[jax.Array, ...],
-    tables: tuple[jax.Array, ...],
-    vertical: tuple,
-    column0: tuple,
-    gaps: Gaps,
-    query: Query,
-    s: jax.Array,
-    *,
-    local: bool,
-    fused: bool,
+    state: tuple, tiles: tuple[jax.Array, jax.Array], block: Block,
+    letters: tuple[jax.Array, ...], tables: tuple[jax.Array, ...], vertical: tuple,
+    column0: tuple, gaps: Gaps, query: Query, s: jax.Array, *, local: bool, fused: bool,
     costs: cell_blocks.Constants | None,
-):
+):  # fmt: skip
     """The sweep of a strip over its tiles; loops of one function on the CPU."""
     rows, lanes = len(letters), block.codes.shape[1]
     lowest = neg_inf(gaps.open.dtype) if costs is None else costs.least
