@@ -27,8 +27,8 @@ from jaxalign.model.scoring import resolve_ends
 from jaxalign.pairs import compiled, engine
 from jaxalign.pairs.gpu import (
     device_arrays,
+    device_job,
     device_memory,
-    device_result,
     dispatch,
     launch_failures,
     launch_plan,
@@ -179,14 +179,14 @@ def test_launches_that_find_no_memory_run_in_halves(name, when, monkeypatch):
 @interpreted
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["score", "alignment"])
-@pytest.mark.parametrize("where", ["empty", "put", "put, later", "wait_for"])
+@pytest.mark.parametrize("where", ["empty_result", "put", "put, later", "wait_for"])
 def test_rows_that_a_device_cannot_hold_go_to_the_host(name, where, monkeypatch):
     want = computed(name, implementation="sweep")
     drive(monkeypatch)
     calls = []
 
     def lost(*_):
-        raise device_result.Lost
+        raise device_job.Lost
 
     put = device_arrays.put
 
@@ -196,8 +196,8 @@ def test_rows_that_a_device_cannot_hold_go_to_the_host(name, where, monkeypatch)
             raise error(FULL)
         return put(*args)
 
-    if where in ("empty", "wait_for"):
-        monkeypatch.setattr(device_result, where, lost)
+    if where in ("empty_result", "wait_for"):
+        monkeypatch.setattr(device_job, where, lost)
     else:
         monkeypatch.setattr(device_arrays, "put", put_some)
     told = []

@@ -21,7 +21,7 @@ from jaxalign.model.table import join
 from jaxalign.pairs import compiled, result, windows
 from jaxalign.pairs.gpu import (
     device_arrays,
-    device_result,
+    device_job,
     device_sequences,
     dispatch,
     launch_call,
@@ -49,7 +49,7 @@ def run_all(task, monkeypatch, progress=None):
     told = teller(progress, task.job.cells)
     job = dispatch.prepare(task, Small(), kernels.interpreter())
     dispatch.run(job, pieces, out, told)
-    device_result.collect([job], out)
+    device_job.collect([job], out)
     return out.finish()
 
 

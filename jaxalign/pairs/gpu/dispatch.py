@@ -20,11 +20,10 @@ import numpy as np
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.pairs import schedule
-from jaxalign.pairs.gpu import device_result, transfer
+from jaxalign.pairs.gpu import device_job, transfer
 from jaxalign.pairs.gpu.device_arrays import LaunchResult
-from jaxalign.pairs.gpu.device_job import DeviceJob, load_sides
+from jaxalign.pairs.gpu.device_job import DeviceJob, DeviceResult, load_sides
 from jaxalign.pairs.gpu.device_memory import holds
-from jaxalign.pairs.gpu.device_result import DeviceResult
 from jaxalign.pairs.gpu.launch_call import (
     compile_all,
     in_int32,
@@ -109,7 +108,7 @@ def collect(state: Run, jobs: list[DeviceJob] | None = None) -> None:
     """Bring the rows that devices hold to the host, of all jobs or some."""
     jobs = list(state.device_jobs.values()) if jobs is None else jobs
     with device_errors.explained(f"the result of {job_words(state.plan.task)}"):
-        device_result.collect(jobs, state.output)
+        device_job.collect(jobs, state.output)
 
 
 def _as_rows(task: Task, pairs: list[tuple[int, int]]) -> tuple[np.ndarray, ...]:
@@ -125,7 +124,7 @@ def run(
     """Some launches of a task; rows to ``output`` (``pairs.result.Output``).
 
     whole : no other thread has launches on this device for ``output``, so that rows may
-        stay there until ``pairs.gpu.device_result.collect``
+        stay there until ``pairs.gpu.device_job.collect``
 
     Returns
     -------
@@ -148,8 +147,8 @@ def run(
         too_large = _both(job, launches)
         if result is not None:
             result.launches.extend(launches)
-            device_result.wait_for(result)
-    except device_result.Lost:
+            device_job.wait_for(result)
+    except device_job.Lost:
         assert result is not None
         shared.result, shared.spilled = None, True
         too_large = _again(replace(job, result=None), result, launches)
@@ -159,8 +158,8 @@ def run(
 def _result_of(job: DeviceJob) -> DeviceResult | None:
     """The result as a device holds it; None where there is no memory for it."""
     try:
-        job.result = job.result or device_result.empty(job.task)
-    except device_result.Lost:
+        job.result = job.result or device_job.empty_result(job.task)
+    except device_job.Lost:
         job.spilled = True
     return job.result
 
@@ -294,7 +293,7 @@ def _look(job: DeviceJob, launch: Launch, result: LaunchResult, counted: bool) -
         )
         job.output.put(rows)
     else:
-        device_result.put(job.result, result, total)
+        device_job.put_launch(job.result, result, total)
         job.result.cells_reported += cells_done
     job.tell(cells_done)
     return [] if at is None else [(launch.queries[at[0]], launch.targets[at[-1]])]

@@ -8,8 +8,8 @@ import numpy as np
 
 from jaxalign.pairs.gpu import (
     device_arrays,
+    device_job,
     device_memory,
-    device_result,
     device_sequences,
     launch_call,
     launch_plan,
@@ -44,21 +44,21 @@ def of_launches(job: DeviceJob, launches: list[Launch]) -> None:
     """The programs of some launches, and of what they put into a result."""
     task, columns = job.task, None
     if device_memory.holds(task):
-        columns = device_arrays.columns(device_result.names_of(task), task.job.pairs)
+        columns = device_arrays.columns(device_job.names_of(task), task.job.pairs)
     for launch in launches:
         result = launch_call.issue(job, launch)
         if columns is None:
             _to_host(job, launch, result)
             continue
-        runs = jax.ShapeDtypeStruct((device_result.LEAST_RUNS,), np.uint32)
+        runs = jax.ShapeDtypeStruct((device_job.LEAST_RUNS,), np.uint32)
         end = jax.ShapeDtypeStruct((), np.int32)
         columns, *_ = device_arrays.put(columns, runs, end, result)
     if columns is None:
         return
     if task.output == "alignment":
-        runs = jax.ShapeDtypeStruct((device_result.LEAST_RUNS,), np.uint32)
+        runs = jax.ShapeDtypeStruct((device_job.LEAST_RUNS,), np.uint32)
         count, first = columns["count"], columns["first"]
-        runs = device_arrays.in_order(runs, count, first, size=device_result.LEAST_RUNS)
+        runs = device_arrays.in_order(runs, count, first, size=device_job.LEAST_RUNS)
         _pieces(runs)
     _pieces(columns["score"])
 
