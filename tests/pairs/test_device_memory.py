@@ -216,7 +216,7 @@ def test_a_result_crosses_without_memory_to_spare(name, monkeypatch):
     def full(*_, **__):
         raise error(FULL)
 
-    monkeypatch.setattr(device_arrays, "_piece", full)
+    monkeypatch.setattr(device_arrays, "piece", full)
     monkeypatch.setattr(device_arrays, "in_order", full)
     same(name, computed(name), want)
 
