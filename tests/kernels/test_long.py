@@ -14,8 +14,8 @@ import kernels_pallas
 from jaxalign.affine import Gaps
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.long import align as long_align
-from jaxalign.pairs.long import gpu_fill, pruning, tile_fill
-from jaxalign.pairs.long.blocks import LongPair, whole
+from jaxalign.pairs.long import band, gpu_fill, pruning, tile_fill
+from jaxalign.pairs.long.blocks import Line, LongPair, TableBlock, whole
 from kernels_pallas.core import mosaic
 from kernels_pallas.pairs import long_block, long_fill, long_shapes
 
@@ -69,8 +69,10 @@ CASES = [
 @pytest.mark.parametrize("mode, free, m, n, near", CASES)
 def test_a_pair_by_blocks(monkeypatch, mode, free, m, n, near):
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
-    monkeypatch.setattr(gpu_fill, "LEAF_ROWS", 256)
-    monkeypatch.setattr(gpu_fill, "LEAF_COLUMNS", 100)
+    monkeypatch.setattr(band, "ROWS", 256)
+    monkeypatch.setattr(band, "LANES", 32)
+    monkeypatch.setattr(gpu_fill, "LINE_ROWS", 256)
+    monkeypatch.setattr(gpu_fill, "LINE_COLUMNS", 100)
     pair = pair_of(*sequences(m, n, near), mode, free)
     score, start, end, operations = oracle.align(
         pair.query, pair.target, pair.scores, OPEN, EXTEND, mode, frozenset(free)
@@ -87,8 +89,8 @@ def test_a_pair_by_blocks(monkeypatch, mode, free, m, n, near):
 def test_lines_and_pruning(monkeypatch):
     """Lines equal those of the fill on a CPU; with the best score as a bound, chunks
     are left out, and the score is the same."""
-    monkeypatch.setattr(gpu_fill, "LEAF_ROWS", 256)
-    monkeypatch.setattr(gpu_fill, "LEAF_COLUMNS", 100)
+    monkeypatch.setattr(gpu_fill, "LINE_ROWS", 256)
+    monkeypatch.setattr(gpu_fill, "LINE_COLUMNS", 100)
     pair = pair_of(*sequences(700, 640, True), "global")
     grid = fill(pair, whole(pair))
     right = tile_fill.fill(pair, whole(pair), tile=(256, 100))
@@ -102,6 +104,21 @@ def test_lines_and_pruning(monkeypatch):
     pruned = fill(pair, whole(pair), best, keep=False)
     assert pruned.cells < pair.m * pair.n
     assert pruned.rows[pair.m].h[-1] == best
+
+
+def test_blocks_between_lines_are_one_program():
+    """A compilation takes seconds, and each block of a path has a size of its own."""
+    m = 4_600_000
+    pair = pair_of(np.zeros(m, np.uint8), np.zeros(m, np.uint8), "global")
+    line = Line(np.zeros(1, np.int32), np.zeros(1, np.int32))
+    sizes = (190_000, 190_000), (20_000, 170_000), (100_000, 3_000)
+    blocks = [TableBlock(0, 0, *size, line, line) for size in sizes]
+    shapes = [
+        gpu_fill.sizes_of(pair, block, kernels_pallas, True, None, None)
+        for block in blocks
+    ]
+    assert len({sizes.shape for sizes in shapes}) == 1
+    assert len({sizes.bands for sizes in shapes}) == 3
 
 
 @values

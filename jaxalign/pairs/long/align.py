@@ -50,7 +50,7 @@ def align(
         return PairResult(end.score, end.i, end.j)
     if pair.local and end.score <= 0:
         return PairResult(0, 0, 0, steps=np.zeros(0, np.uint8))
-    start, steps = path(pair, grid, (end.i, end.j), fill)
+    start, steps = path(pair, grid, (end.i, end.j), end.score, fill)
     return PairResult(
         end.score, end.i, end.j, start[0], start[1], **_counts(pair, start, steps),
         steps=steps,

@@ -65,6 +65,23 @@ def _suffix_sums(best: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return sums[::-1]
 
 
+class ToCell(NamedTuple):
+    """A cell, from a row above it: letters of the query between, its column, and what a
+    pair scores at most and a gap costs at least for each letter."""
+
+    rows: int
+    column: int
+    match: int
+    extend: int
+
+    def most(self, xp: Any, h: Any, j: Any):
+        """The most that paths score at the cell that have H in columns ``j``; ``xp`` is
+        NumPy, or that of JAX."""
+        columns = self.column - j
+        paired = xp.minimum(columns, self.rows)
+        return h + self.match * paired - self.extend * xp.abs(columns - self.rows)
+
+
 class Line(NamedTuple):
     """H of a row or a column, and E of the row or F of the column: int32 (k + 1,)."""
 
@@ -74,6 +91,14 @@ class Line(NamedTuple):
     def part(self, first: int, last: int) -> "Line":
         """Cells ``first`` to ``last``."""
         return Line(self.h[first : last + 1], self.gap[first : last + 1])
+
+    def most_beside(self, first: int, last: int, to: "ToCell") -> int:
+        """The most that a path to a cell scores which passes a row beside its cells
+        ``first`` to ``last``."""
+        j = np.arange(1, min(len(self.h), to.column + 1))
+        most = to.most(np, self.h[1 : len(j) + 1].astype(np.int64), j)
+        beside = most[(j < first) | (j > last)]
+        return int(beside.max(initial=MINUS_INFINITY))
 
 
 class TableBlock(NamedTuple):

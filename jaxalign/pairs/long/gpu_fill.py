@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -22,14 +23,17 @@ from jaxalign.pairs.long.blocks import (
     LongPair,
     Spot,
     TableBlock,
+    ToCell,
 )
-from jaxalign.pairs.long.path import LEAF_COLUMNS, LEAF_ROWS
 from jaxalign.runtime.devices import on_cpu
 from jaxalign.runtime.lengths import bucket
 
 MIN_GPU_CELLS = 2**22  # of a block; smaller ones are for the host
 FEW_LINES = 24  # of a large block: 1.8 GB where both sides have 4.6 million letters
 LARGE_CELLS = 2**36
+# Of other blocks lines are as far apart. A path goes from row to row; chunks with cells
+# of a column that is stored take twice as long.
+LINE_ROWS, LINE_COLUMNS = 512, 8192
 TALL_ROWS = 2**19  # from so many on a lane has 32 rows, not 8
 SEGMENTS = 64  # of the columns, at most, in local mode
 
@@ -62,10 +66,23 @@ class DeviceLine:
     def h(self) -> np.ndarray:
         return self.part(0, self.length).h
 
+    def most_beside(self, first: int, last: int, to: ToCell) -> int:
+        """As that of ``Line``."""
+        return int(_most_beside(self.arrays, self.number, first, last, to))
+
 
 @partial(jax.jit, static_argnums=3)
 def _part(arrays: jax.Array, number: int, start: int, size: int):
     return lax.dynamic_slice(arrays, (number, 0, start), (1, 2, size))[0]
+
+
+@jax.jit
+def _most_beside(arrays, number, first, last, to: ToCell):
+    h = arrays[number, 0]
+    j = 1 + jnp.arange(h.shape[0], dtype=jnp.int32)
+    beside = ((j < first) | (j > last)) & (j <= to.column)
+    beside &= h > MINUS_INFINITY // 2
+    return jnp.where(beside, to.most(jnp, h, j), MINUS_INFINITY).max()
 
 
 def fill(
@@ -74,6 +91,7 @@ def fill(
     bound: int = NO_BOUND,
     *,
     kernels: Any,
+    until: tuple[int, int] | None = None,
     keep: bool = True,
     threads: int = 1,
     rows: int | None = None,
@@ -92,9 +110,11 @@ def fill(
     """
     if block.rows * block.columns < small:
         with on_cpu():
-            return tile_fill.fill(pair, block, bound, keep=keep, threads=threads)
+            return tile_fill.fill(
+                pair, block, bound, until=until, keep=keep, threads=threads
+            )
     sizes = sizes_of(pair, block, kernels, keep, rows, steps, interpret)
-    arrays, segment = arrays_of(pair, block, bound, kernels, sizes)
+    arrays, segment = arrays_of(pair, block, bound, kernels, sizes, until)
     s = sizes.shape
     segments = -(-s.chunks // segment)
     lines = kernels.long_block(arrays, pair.scores, s, segments, interpret)
@@ -125,18 +145,20 @@ def sizes_of(
     interpret: Any = None,
 ) -> _Sizes:
     large = block.rows * block.columns >= LARGE_CELLS
-    rows = rows or (32 if block.rows >= TALL_ROWS else 8)
-    steps = steps or (64 if block.columns >= 2**16 else 32)
+    room = _room(pair, block)
+    rows = rows or (32 if room[0] >= TALL_ROWS else 8)
+    steps = steps or (64 if room[1] >= 2**16 else 32)
     bands, chunks = kernels.long_sizes(block.rows, block.columns, rows, steps)
+    most = kernels.long_sizes(*room, rows, steps)
     if large:
         band_step = -(-bands // FEW_LINES)
         capture = -(-block.columns // FEW_LINES)
     else:
-        band_step, capture = max(1, LEAF_ROWS // (rows * 32)), LEAF_COLUMNS
+        band_step, capture = max(1, LINE_ROWS // (rows * 32)), LINE_COLUMNS
     if not keep:
         band_step, capture = bands, block.columns
-    room_bands = -(-bands // 4) * 4 if large else bucket(bands, size=4)
-    room_chunks = chunks if large else bucket(chunks, size=4)
+    room_bands = -(-bands // 4) * 4 if large else bucket(most[0], size=4)
+    room_chunks = chunks if large else bucket(most[1], size=4)
     columns = block.columns if large else room_chunks * steps * 4
     shape = kernels.LongFill(
         rows,
@@ -153,8 +175,22 @@ def sizes_of(
     return _Sizes(shape, bands, chunks, band_step, capture)
 
 
+def _room(pair: LongPair, block: TableBlock) -> tuple[int, int]:
+    """Rows and columns that a launch has room for: all blocks between the lines of a
+    large pair are one program."""
+    if block.rows * block.columns >= LARGE_CELLS or pair.m * pair.n < LARGE_CELLS:
+        return block.rows, block.columns
+    tallest = -(-pair.m // FEW_LINES) + 32 * 32  # lines lie between bands
+    return max(block.rows, tallest), max(block.columns, -(-pair.n // FEW_LINES))
+
+
 def arrays_of(
-    pair: LongPair, block: TableBlock, bound: int, kernels: Any, sizes: _Sizes
+    pair: LongPair,
+    block: TableBlock,
+    bound: int,
+    kernels: Any,
+    sizes: _Sizes,
+    until: tuple[int, int] | None = None,
 ):
     """(kernels_pallas.LongBlock, chunks of a segment)."""
     s, padding = sizes.shape, len(pair.scores)
@@ -172,7 +208,8 @@ def arrays_of(
     inner = range(sizes.band_step, sizes.bands, sizes.band_step)
     slots[list(inner)] = np.arange(1, len(inner) + 1)
     segment = -(-s.chunks // SEGMENTS) if pair.local else s.chunks
-    costs = pruning.end_costs(pair)
+    costs = pruning.end_costs(pair, until)
+    end = until or (pair.m, pair.n)
     numbers = kernels.LongNumbers(
         n=block.columns,
         m=block.rows,
@@ -182,8 +219,8 @@ def arrays_of(
         bands=sizes.bands,
         capture=sizes.capture,
         bound=bound,
-        rest_rows=pair.m - block.i,
-        rest_columns=pair.n - block.j,
+        rest_rows=end[0] - block.i,
+        rest_columns=end[1] - block.j,
         step_score=max(int(pair.scores.max(initial=0)), 0),
         query_extend=costs[0],
         target_extend=costs[1],

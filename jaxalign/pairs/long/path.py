@@ -6,7 +6,7 @@ walked. A walk that stops on the border of a block goes on in the next one, in t
 that it was in.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxalign.one_function import CPU_OPTIONS
 from jaxalign.pairs.dp import walk, wavefront
+from jaxalign.pairs.long import band
 from jaxalign.pairs.long.blocks import (
     Fill,
     LineGrid,
@@ -23,6 +24,7 @@ from jaxalign.pairs.long.blocks import (
     narrow,
 )
 from jaxalign.pairs.long.tile_fill import padded
+from jaxalign.pairs.long.walk_place import WalkPlace
 from jaxalign.runtime.devices import first_device, on_cpu
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
@@ -34,19 +36,13 @@ if TYPE_CHECKING:
 LEAF_ROWS, LEAF_COLUMNS = 512, 1024
 
 
-class WalkPlace(NamedTuple):
-    """Where a walk is, and the operation that its gap has to go on with, else M."""
-
-    i: int
-    j: int
-    move: int = walk.M
-    ended: bool = False
-
-
-def path(pair: LongPair, grid: LineGrid, end: tuple[int, int], fill: Fill) -> tuple:
-    """The path to a cell: start cell, and operations in reading order, uint8."""
+def path(
+    pair: LongPair, grid: LineGrid, end: tuple[int, int], score: int, fill: Fill
+) -> tuple:
+    """The path to a cell of some score: start cell, and operations in reading order,
+    uint8."""
     pieces: list[np.ndarray] = []
-    place = _through(pair, grid, WalkPlace(*end), fill, pieces)
+    place = _through(pair, grid, WalkPlace(*end, score), fill, pieces)
     i, j = place.i, place.j
     if not place.ended:
         if i == 0 and j and not (pair.local or "target_start" in pair.free):
@@ -69,12 +65,18 @@ def _through(
     """Walk to the border of the block of a grid, or to the start."""
     outer = grid.block
     while not place.ended and place.i > outer.i and place.j > outer.j:
+        above = band.through(pair, grid, place, pieces)
+        if above is not None:
+            place = above
+            continue
         block = block_of(grid, place.i, place.j)
         if block.rows <= LEAF_ROWS and block.columns <= LEAF_COLUMNS:
             with on_cpu():
                 place = _walk_leaf(pair, block, place, pieces)
         else:
-            inner = fill(pair, block)
+            # No other path to this cell is asked for.
+            end = place.i, place.j
+            inner = fill(pair, block, place.score, until=end)
             place = _through(pair, inner, place, fill, pieces)
     return place
 
@@ -100,8 +102,10 @@ def _walk_leaf(
     ).codes  # fmt: skip
     walked = _walk(codes, *given[2:], np.int32(place.move), columns=columns)
     i, j, move, ended, count, steps = map(np.asarray, walked)
-    pieces.append(steps[: int(count)])
-    return WalkPlace(block.i + int(i), block.j + int(j), int(move), bool(ended))
+    steps = steps[: int(count)]
+    pieces.append(steps)
+    cell = block.i + int(i), block.j + int(j)
+    return place.after(pair, steps, cell, int(move))._replace(ended=bool(ended))
 
 
 @program(("local", "fused"), donate_argnames=("codes",), compiler_options=CPU_OPTIONS)

@@ -14,23 +14,35 @@ from jaxalign.pairs.long.blocks import (
 MIN_CELLS = 2**24  # of a pair in which a path is looked for first
 
 
-def rest(pair: LongPair, i: np.ndarray | int, j: np.ndarray | int):
-    """The most that a path can score from cell (i, j) on: int64.
+def rest(
+    pair: LongPair,
+    i: np.ndarray | int,
+    j: np.ndarray | int,
+    until: tuple[int, int] | None = None,
+):
+    """The most that a path can score from cell (i, j) on, to any end or to the cell
+    ``until``: int64.
 
     No letter scores more than with its best partner. Of the longer rest as many letters
     as it is longer are in gaps, which cost at least ``extend`` each, unless that end is
     free.
     """
-    rows, columns = pair.m - np.asarray(i, np.int64), pair.n - np.asarray(j, np.int64)
-    most = np.minimum(pair.most_of_query[i], pair.most_of_target[j])
-    query, target = end_costs(pair)
+    k, h = until or (pair.m, pair.n)
+    rows, columns = k - np.asarray(i, np.int64), h - np.asarray(j, np.int64)
+    most = np.minimum(
+        pair.most_of_query[i] - pair.most_of_query[k],
+        pair.most_of_target[j] - pair.most_of_target[h],
+    )
+    query, target = end_costs(pair, until)
     cost = query * np.maximum(rows - columns, 0)
     cost = cost + target * np.maximum(columns - rows, 0)
     return most - cost
 
 
-def end_costs(pair: LongPair) -> tuple[int, int]:
+def end_costs(pair: LongPair, until: tuple[int, int] | None = None) -> tuple[int, int]:
     """The least that one more letter of the query's rest costs, and of the target's."""
+    if until is not None:
+        return pair.extend, pair.extend
     if pair.local:
         return 0, 0
     query, target = (
@@ -39,18 +51,24 @@ def end_costs(pair: LongPair) -> tuple[int, int]:
     return query, target
 
 
-def reaches(pair: LongPair, block: TableBlock, bound: int) -> bool:
+def reaches(
+    pair: LongPair,
+    block: TableBlock,
+    bound: int,
+    until: tuple[int, int] | None = None,
+) -> bool:
     """Whether a path through the border of a block may score ``bound``."""
     if bound <= NO_BOUND:
         return True
     i, j = block.i, block.j
     along = np.arange(len(block.top.h)) + j, np.arange(len(block.left.h)) + i
-    ends = _high(pair, block.top) + rest(pair, i, along[0])
+    ends = _high(pair, block.top) + rest(pair, i, along[0], until)
     best = max(
-        int(ends.max()), int((_high(pair, block.left) + rest(pair, along[1], j)).max())
+        int(ends.max()),
+        int((_high(pair, block.left) + rest(pair, along[1], j, until)).max()),
     )
     if pair.local:
-        best = max(best, int(rest(pair, i, j)))
+        best = max(best, int(rest(pair, i, j, until)))
     return best >= bound
 
 

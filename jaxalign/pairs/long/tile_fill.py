@@ -69,6 +69,7 @@ def fill(
     block: TableBlock,
     bound: int = NO_BOUND,
     *,
+    until: tuple[int, int] | None = None,
     keep: bool = True,
     threads: int = 1,
     lines: int | None = None,
@@ -81,6 +82,8 @@ def fill(
     ----------
     bound : int, optional
         Tiles that no path to this score enters are not computed.
+    until : (i, j), optional
+        The cell in which these paths end; by default any end of the pair.
     keep : bool
         Whether lines inside of the block are kept.
     lines : of the grid in either direction at most, ``LINES`` by default
@@ -88,7 +91,8 @@ def fill(
     progress : called with the cells of each anti-diagonal of tiles, but pruned ones
     """
     most = (LINES if lines is None else lines) if keep else 1
-    state = _State(pair, block, bound, most, tile or _tile_size(block, threads))
+    tile = tile or _tile_size(block, threads)
+    state = _State(pair, block, bound, most, tile, until)
     across = list(range(0, block.columns, state.tile[1]))
     down = list(range(0, block.rows, state.tile[0]))
     compute = partial(_on_device, default_device(), state)
@@ -126,8 +130,10 @@ class _State:
         bound: int,
         most: int,
         tile: tuple[int, int],
+        until: tuple[int, int] | None,
     ):
         self.pair, self.block, self.bound, self.tile = pair, block, bound, tile
+        self.until = until
         self.row = Line(block.top.h.copy(), block.top.gap.copy())
         self.column = Line(block.left.h.copy(), block.left.gap.copy())
         self.corners = {
@@ -188,7 +194,7 @@ def _compute(state: _State, place: tuple[int, int]) -> int:
     top.h[0] = left.h[0] = state.corners.pop((i, j))
     block = TableBlock(outer.i + i, outer.j + j, rows, columns, top, left)
     empty = pruning.is_empty(block, pair.local)
-    pruned = empty or not pruning.reaches(pair, block, state.bound)
+    pruned = empty or not pruning.reaches(pair, block, state.bound, state.until)
     if pruned:
         bottom, right = (
             Line(*(np.full(k + 1, MINUS_INFINITY, np.int32) for _ in range(2)))

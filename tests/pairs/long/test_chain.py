@@ -5,30 +5,11 @@ from functools import partial
 import numpy as np
 import oracle
 import pytest
-from test_long import pair_of
+from long_cases import DNA, dna, evolved, pair_of
 
-from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
+from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.pairs.long import align as long_align
 from jaxalign.pairs.long import chain, pruning, tile_fill
-
-DNA = as_scoring(Scoring("NUC", 5, 2))
-
-
-def evolved(rng, query, substitutions, indels):
-    """A copy with a tenth as many letters inserted or deleted at a time as 30."""
-    copy = query.copy()
-    at = rng.random(len(copy)) < substitutions
-    copy[at] = (copy[at] + rng.integers(1, 4, at.sum())) % 4
-    for cut in sorted(rng.integers(0, len(copy), indels).tolist())[::-1]:
-        if rng.random() < 0.5:
-            copy = np.delete(copy, slice(cut, cut + 7))
-        else:
-            copy = np.insert(copy, cut, rng.integers(0, 4, 9))
-    return copy.astype(np.uint8)
-
-
-def dna(seed, length):
-    return np.random.default_rng(seed).integers(0, 4, length).astype(np.uint8)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -7,37 +7,11 @@ from functools import partial
 import numpy as np
 import oracle
 import pytest
+from long_cases import KINDS, TILE, answer, pair_of, sequences, wanted
 
-from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring, resolve_ends
-from jaxalign.pairs.cpu.execute import problem_of
-from jaxalign.pairs.long import align as long_align
-from jaxalign.pairs.long import path, pruning, tile_fill
-from jaxalign.pairs.long.blocks import NO_BOUND, LongPair, whole
-
-TILE = (64, 64)
-KINDS = ("random", "near", "repeats")
-
-
-def pair_of(query, target, scoring, mode, free_ends=None):
-    free = resolve_ends(mode, free_ends)
-    problem = problem_of(scoring, free, "int32")
-    costs = scoring.open, scoring.extend
-    scores = scoring.scores.astype(np.int32)
-    return LongPair(query, target, scores, *costs, free, mode == "local", problem)
-
-
-def sequences(kind, seed):
-    rng = np.random.default_rng(seed)
-    m, n = rng.integers(150, 330, 2)
-    query = rng.integers(0, 20, m).astype(np.uint8)
-    if kind == "near":
-        target = np.concatenate([query[: m // 2], query[m // 2 + 9 :], query[:30]])
-        target[::19] = 4
-    elif kind == "repeats":
-        query, target = np.tile(query[:7], m // 7), np.tile(query[:7], n // 7)
-    else:
-        target = rng.integers(0, 20, n).astype(np.uint8)
-    return query, target
+from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
+from jaxalign.pairs.long import band, path, pruning, tile_fill
+from jaxalign.pairs.long.blocks import NO_BOUND, whole
 
 
 @pytest.fixture(autouse=True)
@@ -46,21 +20,8 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(path, "LEAF_ROWS", 64)
     monkeypatch.setattr(path, "LEAF_COLUMNS", 64)
     monkeypatch.setattr(tile_fill, "LINES", 3)
-
-
-def wanted(pair, mode, free):
-    score, start, end, operations = oracle.align(
-        pair.query, pair.target, pair.scores, pair.open, pair.extend, mode, free
-    )
-    steps = [op for op, length in operations for _ in range(length)]
-    return score, tuple(start), tuple(end), steps
-
-
-def answer(pair, pruned, **options):
-    fill = partial(tile_fill.fill, tile=TILE, **options)
-    result = long_align.align(pair, fill, True, pruned)
-    start, end = (result.start_i, result.start_j), (result.end_i, result.end_j)
-    return result, (result.score, start, end, ["MID"[x] for x in result.steps])
+    monkeypatch.setattr(band, "ROWS", 128)
+    monkeypatch.setattr(band, "LANES", 48)
 
 
 @pytest.mark.parametrize("pruned", [True, False], ids=["pruned", "whole"])

@@ -1,0 +1,100 @@
+"""Paths through bands along a diagonal: the same as without, ties too, and proven."""
+
+from functools import partial
+
+import numpy as np
+import oracle
+import pytest
+from long_cases import DNA, answer, dna, evolved, pair_of, wanted
+
+from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
+from jaxalign.pairs.dp import walk
+from jaxalign.pairs.long import band, path, pruning, tile_fill
+from jaxalign.pairs.long.blocks import whole
+from jaxalign.pairs.long.walk_place import WalkPlace
+
+
+@pytest.fixture(autouse=True)
+def small_bands(monkeypatch):
+    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
+    monkeypatch.setattr(path, "LEAF_ROWS", 64)
+    monkeypatch.setattr(path, "LEAF_COLUMNS", 64)
+    monkeypatch.setattr(tile_fill, "LINES", 8)
+    monkeypatch.setattr(band, "ROWS", 128)
+    monkeypatch.setattr(band, "LANES", 64)
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    """How many bands were walked, and how many were not proven."""
+    counts = {True: 0, False: 0}
+    run = band._to_line
+
+    def counted(*args):
+        place = run(*args)
+        counts[place is not None] += 1
+        return place
+
+    monkeypatch.setattr(band, "_to_line", counted)
+    return counts
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ties_are_those_of_the_whole_table(counts, seed):
+    """Of DNA, where many paths have the best score; costs of gaps of all kinds."""
+    rng = np.random.default_rng(seed)
+    query = dna(seed, 420)
+    target = evolved(rng, query, 0.04, 3)
+    costs = [(5, 2), (3, 3), (6, 0)][seed % 3]
+    scoring = as_scoring(Scoring("NUC", *costs))
+    free = frozenset(end for end in FREE_ENDS if rng.random() < 0.5)
+    mode, ends = [("global", free), ("local", frozenset())][seed % 2]
+    pair = pair_of(query, target, scoring, mode, ends or None)
+    assert answer(pair, True)[1] == wanted(pair, mode, ends)
+    assert counts[True] > 0
+
+
+@pytest.mark.parametrize("size", [20, 60, 130])
+def test_a_path_that_leaves_the_band_is_found_otherwise(counts, size):
+    """Gaps longer than the lanes are wide, in either sequence."""
+    query = dna(1, 400)
+    target = np.concatenate([query[:180], query[180 + size :]])
+    for texts in ((query, target), (target, query)):
+        pair = pair_of(*texts, DNA, "global")
+        assert answer(pair, True)[1] == wanted(pair, "global", frozenset())
+    assert counts[True] and counts[False]
+
+
+def test_parts_of_a_path_have_its_score():
+    """Wherever it is cut, within a gap or between."""
+    rng = np.random.default_rng(3)
+    query = dna(2, 60)
+    pair = pair_of(query, evolved(rng, query, 0.1, 3), DNA, "global")
+    score, start, end, operations = oracle.align(
+        pair.query, pair.target, pair.scores, pair.open, pair.extend, "global"
+    )
+    text = "".join(op * length for op, length in operations)
+    steps = np.array(["MID".index(op) for op in text][::-1], np.uint8)
+    assert tuple(start) == (0, 0) and {1, 2} & set(steps.tolist())
+    for cut in range(len(steps) + 1):
+        inside = 0 < cut < len(steps) and steps[cut - 1] == steps[cut] != walk.M
+        move = int(steps[cut]) if inside else walk.M
+        first, second = steps[:cut], steps[cut:]
+        i, j = (len(second) - int((second == x).sum()) for x in (walk.D, walk.I))
+        place = WalkPlace(*map(int, end), score).after(pair, first, (i, j), move)
+        assert place.after(pair, second, (0, 0), walk.M).score == 0
+
+
+def test_blocks_on_the_path_are_pruned():
+    """Of a block only what lies near the path to its last cell is computed."""
+    query = dna(5, 600)
+    pair = pair_of(
+        query, evolved(np.random.default_rng(1), query, 0.03, 2), DNA, "local"
+    )
+    fill = partial(tile_fill.fill, tile=(32, 32))
+    everything = fill(pair, whole(pair))
+    end = pair.m, pair.n
+    score = int(everything.rows[pair.m].h[-1])
+    pruned = fill(pair, whole(pair), score, until=end)
+    assert pruned.cells < everything.cells // 2
+    assert pruned.rows[pair.m].h[-1] == score
