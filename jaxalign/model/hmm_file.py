@@ -6,8 +6,8 @@ probabilities, ``*`` that of none, and those of a distribution sum to 1 (HMMER U
 Guide 3.4, "HMMER profile HMM files").
 """
 
+import os
 import re
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +50,9 @@ def read(source: Any) -> tuple[str, np.ndarray, np.ndarray]:
     return name, *_body(source, rows[begin + 1 :], rows[-1].number, length)
 
 
-def _header(source: Path | str, rows: list[ModelLine], end: int) -> tuple[str, int]:
+def _header(
+    source: str | os.PathLike[str], rows: list[ModelLine], end: int
+) -> tuple[str, int]:
     """(name, LENG) of the lines before HMM."""
     fields: dict[str, ModelLine] = {}
     for row in rows:
@@ -71,7 +73,9 @@ def _header(source: Path | str, rows: list[ModelLine], end: int) -> tuple[str, i
     return " ".join(fields["NAME"].words[1:]), int(length.words[1])
 
 
-def _body(source: Path | str, rows: list[ModelLine], last: int, length: int):
+def _body(
+    source: str | os.PathLike[str], rows: list[ModelLine], last: int, length: int
+):
     """(emissions, transitions) of the lines behind HMM."""
     end = next((k for k, row in enumerate(rows) if row.words == ["//"]), None)
     if end is None:
@@ -101,7 +105,7 @@ def _body(source: Path | str, rows: list[ModelLine], last: int, length: int):
     return np.array(emissions), np.array(transitions)
 
 
-def _check_kind(source: Path | str, row: ModelLine, place: int) -> None:
+def _check_kind(source: str | os.PathLike[str], row: ModelLine, place: int) -> None:
     """Refuse a line that stands at the place of another kind."""
     kind = ("insert emissions", "transitions", "match emissions")[place % 3]
     at_least, most = {
@@ -119,7 +123,7 @@ def _check_kind(source: Path | str, row: ModelLine, place: int) -> None:
 
 
 def _emissions(
-    source: Path | str, row: ModelLine, name: str | None = None
+    source: str | os.PathLike[str], row: ModelLine, name: str | None = None
 ) -> list[float]:
     """-ln of 20 probabilities, behind the name of the line."""
     words = row.words
@@ -132,12 +136,12 @@ def _emissions(
     return _distributions(source, row.number, words, LETTERS, (slice(0, LETTERS),))
 
 
-def _transitions(source: Path | str, row: ModelLine) -> list[float]:
+def _transitions(source: str | os.PathLike[str], row: ModelLine) -> list[float]:
     return _distributions(source, row.number, row.words, MOVES, DISTRIBUTIONS)
 
 
 def _distributions(
-    source: Path | str,
+    source: str | os.PathLike[str],
     number: int,
     words: list[str],
     count: int,
@@ -158,7 +162,7 @@ def _distributions(
     return values
 
 
-def _number(source: Path | str, number: int, word: str) -> float:
+def _number(source: str | os.PathLike[str], number: int, word: str) -> float:
     if word == "*":
         return np.inf
     if not NUMBER.fullmatch(word) or not 0 <= float(word) < np.inf:

@@ -4,6 +4,7 @@
 target it is paired with (from 0, rising), -1 for none.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,7 +97,7 @@ def written(partners: np.ndarray, m: int, n: int, mode: str, free: frozenset):
 
 
 def between(
-    partners: np.ndarray, spans: tuple[int, int, int, int], query_first: bool
+    partners: np.ndarray, spans: Sequence[int], query_first: bool
 ) -> np.ndarray:
     """Operations, uint32, of the alignment with these partners and spans.
 

@@ -264,7 +264,7 @@ def _walk_strip(
     codes: jax.Array,
     query: jax.Array,
     target: jax.Array,
-    above: int,
+    above: jax.Array,
     problem: "WindowProblem",
     local: bool,
 ):
