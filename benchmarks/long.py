@@ -16,7 +16,7 @@ import numpy as np
 import kernels_pallas
 from jaxalign.affine import Gaps
 from jaxalign.pairs.dp.window_program import WindowProblem
-from jaxalign.pairs.long import align, gpu_fill
+from jaxalign.pairs.long import align, gpu_fill, pruning
 from jaxalign.pairs.long.blocks import NO_BOUND, LongPair, whole
 
 LETTERS = 4
@@ -240,46 +240,64 @@ def main() -> None:
     genome = random_dna(rng, length)
     other, copy = random_dna(rng, length), evolved(rng, genome)
 
-    def score_of(target, mode):
+    def score_of(target, mode, rows=None, steps=None):
         def run():
+            sizes = {"rows": rows, "steps": steps} if rows else best
             pair = pair_of(genome, target, mode)
             calls = []
 
             def counted(*args, **options):
                 began = time.perf_counter()
-                grid = fill(*args, **options, **best)
+                grid = fill(*args, **options, **sizes)
                 calls.append(
                     (time.perf_counter() - began, grid.cells / pair.m / pair.n)
                 )
                 return grid
 
             began = time.perf_counter()
+            bound = pruning.first_bound(pair)
+            chained = time.perf_counter() - began
+            began = time.perf_counter()
             result = align.align(pair, counted, False)
             seconds = time.perf_counter() - began
             fills = ", ".join(f"{x:.2f} s of {part:.3f}" for x, part in calls)
-            return f"score {result.score}: {rate(pair, seconds)}; fills {fills}"
+            chain = f"chain {bound} in {chained:.2f} s"
+            return f"score {result.score}, {chain}: {rate(pair, seconds)}; {fills}"
 
         return run
 
     size = f"{length / 1e6:.1f} M"
     clock.step(f"{size} x evolved, global score", 25, score_of(copy, "global"))
-    clock.step(f"{size} x evolved again", 10, score_of(copy, "global"))
+    for rows, steps in ((32, 64), (32, 32), (16, 32), (8, 32)):
+        name = f"{size} x evolved, K={rows} S={steps}"
+        clock.step(name, 12, score_of(copy, "global", rows, steps))
     clock.step(f"{size} x {size} random, global score", 25, score_of(other, "global"))
 
     def path_of(m):
         def run():
             query = genome[:m]
             pair = pair_of(query, evolved(rng, query), "global")
+            spent = []
+
+            def timed(*args, **options):
+                began = time.perf_counter()
+                grid = fill(*args, **options)
+                spent.append(time.perf_counter() - began)
+                return grid
+
             began = time.perf_counter()
-            result = align.align(pair, partial(fill), True)
+            result = align.align(pair, timed, True)
             seconds = time.perf_counter() - began
             scored = rescored(pair, result)
-            return f"score {result.score}, rescored {scored}, {seconds:.2f} s"
+            inner = f"{len(spent) - 1} more in {sum(spent[1:]):.2f} s"
+            line = f"score {result.score}, rescored {scored}, {seconds:.2f} s"
+            return f"{line}; first fill {spent[0]:.2f} s, {inner}"
 
         return run
 
     clock.step("100 k x evolved, path", 10, path_of(100_000))
     clock.step("1 M x evolved, path", 25, path_of(10**6))
+    clock.step(f"{size} x evolved, path", 30, path_of(length))
     clock.step(f"{size} x {size} random, local score", 25, score_of(other, "local"))
 
 

@@ -85,7 +85,7 @@ def plan(task: Task) -> Plan:
     by_rows, alone = [], split.pairs
     if alone and task.implementation is None:
         by_rows, alone = small_jobs.lone_pairs(task, alone)
-    by_blocks, alone = _by_blocks(task, alone)
+    by_blocks, alone = _by_blocks(task, alone, name == "pallas")
     tiles = bool(by_blocks) and name != "pallas"
     ways = {
         name: bool(blocks) or (bool(by_blocks) and not tiles),
@@ -112,8 +112,6 @@ def plan(task: Task) -> Plan:
 
 def _whole_gpu(task: Task) -> tuple[dict, Partition] | None:
     """The plan of few long pairs, each on a whole GPU; None of any other job."""
-    if task.implementation != "pallas":
-        return None
     pairs = long_pieces.on_gpu(task, kernels_pallas)
     if not pairs:
         return None
@@ -127,23 +125,25 @@ def _long_bytes(task: Task, pair: tuple[int, int]) -> int:
     return long_pieces.bytes_needed(*size, task.window_budget)
 
 
-def _by_blocks(task: Task, pairs: list) -> tuple[list[Piece], list]:
+def _by_blocks(task: Task, pairs: list, on_gpu: bool) -> tuple[list[Piece], list]:
     """(pieces of those pairs that are long, the others)."""
-    are_long = _are_long(task, pairs)
+    are_long = _are_long(task, pairs, on_gpu)
     if not are_long.any():
         return [], pairs
     long = list(compress(pairs, are_long))
     others = list(compress(pairs, ~are_long))
-    kernels = None if _on_cpu(task) else kernels_pallas
+    kernels = kernels_pallas if on_gpu else None
     return long_pieces.pieces_of(task, long, kernels), others
 
 
-def _are_long(task: Task, pairs: list):
-    """Which of some pairs are aligned by blocks, bool (pairs,). A search, which looks
-    at scores on the device, has none, nor has a GPU unless its kernels are named."""
+def _are_long(task: Task, pairs: list, on_gpu: bool = False):
+    """Which of some pairs are aligned by blocks, bool (pairs,), by GPU kernels or on a
+    CPU. A search, which looks at scores on the device, has none."""
     if not pairs or task.top is not None or task.mesh is not None:
         return np.zeros(len(pairs), bool)
-    if not _on_cpu(task) and task.implementation != "pallas":
+    if not (on_gpu or _on_cpu(task)):
+        return np.zeros(len(pairs), bool)
+    if on_gpu and not long_pieces.fit(task, pairs, kernels_pallas):
         return np.zeros(len(pairs), bool)
     return long_pieces.are_long(task, pairs)
 

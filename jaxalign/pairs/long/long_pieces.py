@@ -41,21 +41,21 @@ def _largest(task: Task) -> int:
 
 
 def on_gpu(task: Task, kernels: Any) -> list[tuple[int, int]]:
-    """All pairs of a task that names the kernels, if they are few and each is for a
-    whole GPU; else none.
-
-    Free ends with pruning have run in the interpreter alone, so that nothing chooses
-    this by itself yet (docs/logs/long-pairs.md).
-    """
+    """All pairs of a task, if they are few and each is for a whole GPU; else none."""
     few = task.job.pairs <= FEW_PAIRS and task.top is None
     if not few or task.devices[1:] or not task.job.pairs:
         return []
     i, j = (x.tolist() for x in task.job.pair(np.arange(task.job.pairs)))
     pairs = list(zip(i, j, strict=True))
-    sizes = np.array([len(task.queries[i]) + len(task.targets[j]) for i, j in pairs])
+    large = are_long(task, pairs, GPU_LONG_CELLS).all()
+    return pairs if large and fit(task, pairs, kernels) else []
+
+
+def fit(task: Task, pairs: list[tuple[int, int]], kernels: Any) -> bool:
+    """Whether the kernels hold the scores of some pairs, at least one."""
+    longest = max(len(task.queries[i]) + len(task.targets[j]) for i, j in pairs)
     costs = task.scoring.scores, task.scoring.open, task.scoring.extend
-    fits = kernels.long_fits(*costs, int(sizes.max()))
-    return pairs if fits and are_long(task, pairs, GPU_LONG_CELLS).all() else []
+    return kernels.long_fits(*costs, longest)
 
 
 def bytes_needed(m: int, n: int, budget: int) -> int:

@@ -1,9 +1,12 @@
 """Long pairs through the public functions: chosen by size alone, said by the plan."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import jaxalign
+from jaxalign.pairs import compiled
 from jaxalign.pairs.long import long_pieces, pruning, tile_fill
 
 LETTERS = np.array(list("ARNDCQEGHILKMFPSTWYV"))
@@ -76,3 +79,29 @@ def test_lines_fit_a_budget():
     assert long_pieces.bytes_needed(m, n, 2**32) <= 2**32
     assert long_pieces.lines(m, n, 2**32) == 32
     assert long_pieces.lines(m, n, 2**30) < 16
+
+
+@pytest.mark.parametrize("output", ["score", "stats", "alignment"])
+def test_a_gpu_takes_few_large_pairs_by_size_alone(monkeypatch, output):
+    """Nobody has to name its kernels; the plan says what is taken."""
+    kernels = SimpleNamespace(
+        supported=lambda device: (True, "a test"),
+        long_fits=lambda *args: True,
+    )
+    monkeypatch.setattr(compiled, "kernels_pallas", kernels)
+    monkeypatch.setattr(compiled, "_on_cpu", lambda task: False)
+    monkeypatch.setattr(long_pieces, "GPU_LONG_CELLS", 10_000)
+    monkeypatch.setattr(long_pieces, "LONG_CELLS", 10_000)
+    monkeypatch.setenv("JAXALIGN_ROWS", "off")
+    queries, targets = texts()
+    plan = jaxalign.plan(queries, targets, output=output)
+    assert plan["implementation"] == "pallas" and plan["checkpointed_pairs"] == 2
+    assert plan["reason"] == "long pairs by pallas, in blocks"
+    computes = [piece.compute for piece in plan.pieces]
+    assert [compute.func for compute in computes] == [long_pieces._compute] * 2
+    assert all(x.keywords["kernels"] is kernels for x in computes)
+    kernels.long_fits = lambda *args: False  # scores that are no bytes
+    pairs = [(0, 0), (1, 1)]
+    assert not long_pieces.on_gpu(plan.task, kernels)
+    assert not compiled._are_long(plan.task, pairs, on_gpu=True).any()
+    assert compiled._by_blocks(plan.task, pairs, on_gpu=True) == ([], pairs)
