@@ -25,9 +25,10 @@ def path_score(pair: LongPair) -> int:
     size = _word_size(pair)
     i, j = _shared(_sample(pair, size, pair.query), _sample(pair, size, pair.target))
     words = _chain(pair, i, j, size)
-    chains = [_runs(*_filled_in(pair, *words))]
     if len(i) * FEW_WORDS < min(pair.m, pair.n, MOST_WORDS):
-        chains.append(chains[0][:0])
+        chains = _runs(*words), _runs(i[:0], j[:0])
+    else:
+        chains = (_runs(*_filled_in(pair, *words)),)
     return max(_score(pair, chain) for chain in chains)
 
 
@@ -130,9 +131,12 @@ def _rising(places: np.ndarray) -> np.ndarray:
     least: list[int] = []  # the least last number of a subsequence of each length
     lengths = []
     for place in places.tolist():
-        length = bisect_left(least, place)
-        least[length : length + 1] = [place]
-        lengths.append(length)
+        if not least or place > least[-1]:  # nearly always, in sequences that are alike
+            lengths.append(len(least))
+            least.append(place)
+        else:
+            lengths.append(bisect_left(least, place))
+            least[lengths[-1]] = place
     members, wanted = [], len(least) - 1
     for k in range(len(lengths) - 1, -1, -1):
         if lengths[k] == wanted:
