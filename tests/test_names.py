@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -9,9 +10,9 @@ PACKAGES = ("jaxalign", "kernels_pallas")
 FILES = [path for name in PACKAGES for path in (ROOT / name).rglob("*.py")]
 
 
+@cache
 def trees():
-    for path in FILES:
-        yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+    return [(x.relative_to(ROOT).as_posix(), ast.parse(x.read_text())) for x in FILES]
 
 
 def test_a_class_name_stands_once():

@@ -7,6 +7,7 @@ that hold its public functions.
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -232,12 +233,19 @@ def place_of(module: str) -> str | None:
     return f"{room}.{floor}" if floor in FLOORS else room
 
 
+@cache
+def import_nodes(source: str) -> list[ast.Import | ast.ImportFrom]:
+    """The statements of a source that import, wherever they are in it."""
+    nodes = ast.walk(ast.parse(source))
+    return [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
 def imported(source: str, package: str = ""):
     """The modules a source imports, wherever in it; relative ones made absolute."""
-    for node in ast.walk(ast.parse(source)):
+    for node in import_nodes(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             above = package.split(".")[: len(package.split(".")) - node.level + 1]
             base = ".".join([*above, *filter(None, [node.module])])
             base = base if node.level else node.module
@@ -356,8 +364,7 @@ def aliases_of_modules(source: str) -> list[str]:
     """The other names that a source gives to modules of ours."""
     return [
         alias.asname
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for node in import_nodes(source)
         for alias in node.names
         if alias.asname and is_module(getattr(node, "module", None), alias.name)
     ]
