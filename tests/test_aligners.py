@@ -29,6 +29,7 @@ def pairs_of_one(count: int, size: int = 96):
     return padded(pfam()["COX2_TM"], [(0, k + 1) for k in range(count)], size)
 
 
+@pytest.mark.slow
 def test_network_starts_as_blosum62_and_sees_no_padding():
     a, b, lengths, _ = pairs_of_one(1)
     net, embedded = an.ResidueEncoder(jax.random.key(0)), an.eqx.filter_jit(an.embedded)

@@ -64,9 +64,8 @@ for name in sys.argv[3:]:
 """
 
 
-@pytest.mark.parametrize(
-    "way", ["module", pytest.param("file", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["module", "file"])
 def test_every_benchmark_runs_as_a_module_and_as_a_file(way, tmp_path):
     """All in one process, which imports jax once, and each script's neighbours anew."""
     command = [sys.executable, "-c", HELP, str(BENCHMARKS), way, *SCRIPTS]
@@ -355,6 +354,7 @@ def test_rows_of_numpy_are_the_oracles(name, matrix):
                 assert fuzz_oracle.matches(a, b, problem) == most
 
 
+@pytest.mark.slow
 def test_jobs_repeat_and_stay_within_their_cells():
     drawn = [fuzz_jobs.draw(1, number) for number in range(300)]
     assert drawn == [fuzz_jobs.draw(1, number) for number in range(300)]
@@ -481,9 +481,8 @@ def test_large_sets_repeat_and_have_relatives():
         assert (one == other).mean() > 0.1 or len(one) < 20
 
 
-@pytest.mark.parametrize(
-    "verb", ["cluster", pytest.param("audit", marks=pytest.mark.slow), "dedup"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["cluster", "audit", "dedup"])
 def test_rows_of_large_sets_do_not_depend_on_devices(verb):
     words = ["--verbs", verb, "--proteins", "12", "--counts", "1,2"]
     alone, both = homology_scale.rows(homology_scale.parser().parse_args(words))

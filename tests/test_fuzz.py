@@ -32,16 +32,24 @@ from jaxalign.model.alphabet import UNKNOWN_POLICIES
 from jaxalign.model.scoring import Scoring
 
 SHORT, LONG = 60, 1500
+FEW = 12  # of examples for which a command is run
 PROTEIN = Scoring().alphabet
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
-every_length = pytest.mark.parametrize(
-    "run",
-    [
-        partial(settings, max_examples=SHORT, derandomize=True),
-        pytest.param(partial(settings, max_examples=LONG), marks=pytest.mark.slow),
-    ],
-    ids=["short", "long"],
-)
+
+
+def lengths(short):
+    """A few examples, always the same, and many with the slow tests."""
+    return pytest.mark.parametrize(
+        "run",
+        [
+            partial(settings, max_examples=short, derandomize=True),
+            pytest.param(partial(settings, max_examples=LONG), marks=pytest.mark.slow),
+        ],
+        ids=["short", "long"],
+    )
+
+
+every_length, every_length_of_commands = lengths(SHORT), lengths(FEW)
 
 
 def fuzz(run, check, *drawn):
@@ -249,7 +257,7 @@ def test_manifests(run, tmp_path):
     fuzz(run, check, texts, st.booleans())
 
 
-@every_length
+@every_length_of_commands
 def test_certificates(run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, letters in (("a.fa", "MKVLAT"), ("b.fa", "MKVLWW")):
@@ -272,7 +280,7 @@ LABELS = pieces(
 )  # fmt: skip
 
 
-@every_length
+@every_length_of_commands
 def test_labels_and_parts(run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.fa").write_text(">a\nMKVLAT\n>b\nWWWW\n")
@@ -299,7 +307,7 @@ FAMILY = pieces(
 )  # fmt: skip
 
 
-@every_length
+@every_length_of_commands
 def test_families_of_a_profile(run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.fa").write_text(">a\nMKVLAT\n>b\nWWWW\n")
@@ -326,7 +334,7 @@ def opened(path, capsys):
     command(capsys, "index", "--verify", str(path))
 
 
-@every_length
+@every_length_of_commands
 def test_pages_of_an_index(run, index, capsys):
     data = index.read_bytes()
     length = struct.unpack("<I", data[16:20])[0]
@@ -342,7 +350,7 @@ def test_pages_of_an_index(run, index, capsys):
     fuzz(run, check, st.one_of(changed(about), changed(about), WRONG_JSON))
 
 
-@every_length
+@every_length_of_commands
 def test_bytes_of_an_index(run, index, capsys):
     whole = index.read_bytes()
     places = st.one_of(st.integers(0, 600), st.integers(4096, len(whole) - 1))
@@ -426,7 +434,7 @@ GIVEN = (
 )  # fmt: skip
 
 
-@every_length
+@every_length_of_commands
 def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
     """There is no such input: what is right ends with exit code 3."""
     monkeypatch.chdir(tmp_path)
@@ -443,7 +451,7 @@ def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
 # Receptors ---------------------------------------------------------------------------
 
 
-@every_length
+@every_length_of_commands
 def test_receptor_tables(run, capsys, tmp_path):
     path = tmp_path / "cells.tsv"
     names = ["junction_aa", "locus", "v_call", "cell_id", "umi_count", "", "x"]

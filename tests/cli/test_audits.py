@@ -29,7 +29,7 @@ CUT = ("--max-identity", "0.5")
 every_length = pytest.mark.parametrize(
     "bounds",
     [
-        partial(settings, max_examples=30, derandomize=True),
+        partial(settings, max_examples=10, derandomize=True),
         pytest.param(partial(settings, max_examples=1500), marks=pytest.mark.slow),
     ],
     ids=["short", "long"],

@@ -622,8 +622,8 @@ def test_embeddings(run, folder):
     sides = [
         {f"{name}{k}": rng.normal(size=(size, 4)).astype("f4") for k, size in sizes}
         for name, sizes in (
-            ("q", [(0, 9), (1, 30), (2, 0)]),
-            ("t", [(0, 7), (1, 8), (2, 5)]),
+            ("q", [(0, 9), (2, 0)]),
+            ("t", [(0, 7), (2, 5)]),
         )
     ]
     for file, arrays in zip("ab", sides, strict=True):
@@ -631,7 +631,7 @@ def test_embeddings(run, folder):
     words = ("align", "--embeddings", "a.npz", "b.npz", "--gap-open", "2")
     words += ("--gap-extend", "0.5", "--mode", "local")
     code, out, said = run(*words)
-    assert code == DONE and "3 pairs" in said
+    assert code == DONE and "2 pairs" in said
     heading, *lines = [line.split("\t") for line in out.splitlines()]
     assert heading[-2:] == ["cigar", "partners"]
     gaps = {"gap_open": 2, "gap_extend": 0.5, "mode": "local"}
@@ -652,11 +652,14 @@ def test_embeddings(run, folder):
     assert "nan" in refused(run, folder, INPUT, *words)
     np.savez(folder / "b.npz", t=np.zeros((3, 5)))
     assert "multiplied" in refused(run, folder, INPUT, *words)
-    np.savez(folder / "b.npz", t=np.zeros((3, 4)), u=np.zeros((3, 4)))
+    np.savez(folder / "b.npz", **{x: np.zeros((3, 4)) for x in "tuv"})
     assert "zipped" in refused(run, folder, USAGE, *words)
 
 
-@pytest.mark.parametrize("kind", ["f8", "f4", "f2", "u8"])
+@pytest.mark.parametrize(
+    "kind",
+    ["f8", "u8", *(pytest.param(x, marks=pytest.mark.slow) for x in ("f4", "f2"))],
+)
 @pytest.mark.parametrize("power", [300, 127, 64, 60, 16, -200])
 def test_embeddings_that_overflow(run, folder, kind, power):
     """A finite score, or a refusal that names the array or the pair."""
@@ -677,6 +680,7 @@ def test_embeddings_that_overflow(run, folder, kind, power):
     assert code in (INPUT, USAGE) and ("long" in err or "gap" in err)
 
 
+@pytest.mark.slow
 def test_embeddings_with_letters(run, folder):
     """Formats of letters show the same alignments."""
     rng = np.random.default_rng(6)

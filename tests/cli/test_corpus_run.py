@@ -105,7 +105,7 @@ def test_a_state_of_another_run_is_refused(run, folder, monkeypatch, verb):
 
 
 @every_verb
-@pytest.mark.parametrize("count", [3, 30])
+@pytest.mark.parametrize("count", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_shards_are_the_whole(run, folder, verb, count):
     words = (*VERBS[verb], "-q")
     _, whole, _ = run(*words)

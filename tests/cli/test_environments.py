@@ -86,7 +86,15 @@ def harmless(out: str, err: str) -> None:
 
 
 @every_verb
-@pytest.mark.parametrize("kind", ["right", "json", "missing", "bad letter", "twice"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "right",
+        "twice",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("json", "missing")),
+        pytest.param("bad letter", marks=pytest.mark.slow),
+    ],
+)
 def test_names_cannot_command_a_terminal(run, monkeypatch, verb, kind):
     """Those of files and of records, in answers and in errors."""
     if kind == "json" and not has(verb, "json"):

@@ -52,13 +52,16 @@ def jobs() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(
-    "values", [FEW, pytest.param(MANY, marks=pytest.mark.slow)], ids=["few", "many"]
+    "values",
+    [(), *(pytest.param(x, marks=pytest.mark.slow) for x in (FEW, MANY))],
+    ids=["one", "few", "many"],
 )
 @pytest.mark.parametrize("job", jobs())
 def test_odd_numbers(job, values, capsys):
+    """Options have all of the values, or each another one of a few."""
     line = jobs()[job]
-    for name in numbers(line[0]):
-        for value in values:
+    for k, name in enumerate(numbers(line[0])):
+        for value in values or [FEW[k % len(FEW)]]:
             given = [*without(line, name), f"{name}={value}"]
             code = main(given)
             out, err = capsys.readouterr()

@@ -79,7 +79,13 @@ def test_paths_are_the_oracles(sets):
     assert found.info["cells"] == sum(map(len, sets[0])) * sum(map(len, sets[1]))
 
 
-@pytest.mark.parametrize("residues, records", [(1, 99), (200, 99), (2**20, 7)])
+@pytest.mark.parametrize(
+    "residues, records",
+    [
+        (200, 99),
+        *(pytest.param(*x, marks=pytest.mark.slow) for x in ((1, 99), (2**20, 7))),
+    ],
+)
 def test_no_hit_depends_on_the_blocks(sets, monkeypatch, residues, records):
     want = expected(*sets, 5, mode="local")
     monkeypatch.setattr(hit_list, "BLOCK_RESIDUES", residues)
@@ -171,6 +177,7 @@ def test_sources_of_a_database(sets, tmp_path):
             assert list(found.targets.names) == [f"d{t}" for t in used]
 
 
+@pytest.mark.slow
 def test_the_hits_of_a_stream_are_kept_from_block_to_block(sets, tmp_path, monkeypatch):
     want = jaxalign.search(*sets, top=3)
     monkeypatch.setattr(hit_list, "BLOCK_RESIDUES", 300)
@@ -181,6 +188,7 @@ def test_the_hits_of_a_stream_are_kept_from_block_to_block(sets, tmp_path, monke
     check_rescored(found)
 
 
+@pytest.mark.slow
 def test_fractional_scores(sets):
     scoring = Scoring("BLOSUM62", 10, 0.5)
     queries, database = sets[0][:3], sets[1][:30]
@@ -244,7 +252,7 @@ def test_top_is_a_number(bad):
         jaxalign.search(["A"], ["A"], top=bad)
 
 
-@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("blocks", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_more_hits_than_sequences_take_no_room(sets, tmp_path, monkeypatch, blocks):
     """10^8 places for each of seven queries would be 8 GB."""
     queries, database = sets
@@ -422,7 +430,14 @@ def test_a_small_search_needs_no_compiler(monkeypatch, sets, tmp_path):
     assert rows.info["cells"] == lanes.info["cells"]
 
 
-@pytest.mark.parametrize("count, columns", [(1, 512), (10, 4096), (3, 1000), (9, 64)])
+@pytest.mark.parametrize(
+    "count, columns",
+    [
+        (3, 1000),
+        (9, 64),
+        *(pytest.param(*x, marks=pytest.mark.slow) for x in ((1, 512), (10, 4096))),
+    ],
+)
 def test_the_best_columns_are_those_of_a_sort(count, columns):
     """… the first of equals, whether columns are looked at in groups or not."""
     rng = np.random.default_rng(count)

@@ -28,6 +28,13 @@ def way(request, monkeypatch):
     return request.param
 
 
+few_ways = pytest.mark.parametrize(
+    "way",
+    ["integers", pytest.param("lanes", marks=pytest.mark.slow)],
+    indirect=True,
+)
+
+
 def table(a, b):
     """The recurrence, cell by cell."""
     cells = [[i + j for j in range(len(b) + 1)] for i in range(len(a) + 1)]
@@ -108,6 +115,7 @@ def test_lengths_around_the_ends_of_words(count, way):
         assert jaxalign.edit_distance(targets, [query]).tolist() == want
 
 
+@few_ways
 def test_targets_of_several_groups_of_words(way):
     longest = lcs_words.MAX_WORDS * lcs_words.WORD_BITS
     targets = [text(n) for n in (longest, longest + 1, 2 * longest + 70, 40)]
@@ -144,6 +152,7 @@ def test_near_pairs_of_several_blocks(way, monkeypatch):
     assert graph.dtype == np.int32
 
 
+@few_ways
 def test_distances_may_exceed_a_short_word(way):
     """Targets of 16 letters have words of 16 bits, and distances more."""
     queries, targets = [text(70_000), "ACD"], ["ACDACD", text(16)]
@@ -153,9 +162,10 @@ def test_distances_may_exceed_a_short_word(way):
     assert jaxalign.edit_distance(queries[:1], targets).tolist()[0] == want[0]
 
 
+@few_ways
 def test_any_letters(way):
     many = "".join(map(chr, [*range(65, 100), *range(0x4E00, 0x4F40), 0x1F600]))
-    queries = [text(n, many) for n in RNG.integers(0, 40, 60)]
+    queries = [text(n, many) for n in RNG.integers(0, 40, 24)]
     targets = [one[3:] + text(4, many) for one in queries]
     want = [by_rows(a, b) for a, b in zip(queries, targets, strict=True)]
     assert jaxalign.edit_distance(queries, targets).tolist() == want

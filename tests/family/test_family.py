@@ -326,6 +326,7 @@ def test_the_profile_is_searched_next(family):
     np.testing.assert_allclose(hits["evalue"], third.table["evalue"])
 
 
+@pytest.mark.slow
 def test_queries_share_a_pass_and_files_are_read_in_blocks(tmp_path, monkeypatch):
     from jaxalign.database import hit_list
 
@@ -457,6 +458,7 @@ def test_empty_rows_of_paths():
     assert hits.codes.shape == (0, len(ALPHA)) and not hits.inserted.size
 
 
+@pytest.mark.slow
 def test_paths_where_a_gpu_has_none(monkeypatch):
     """Its kernels have the scores of a profile: few paths are computed by rows, many by
     the cores of the host."""

@@ -106,7 +106,10 @@ def drawn_graph(seed: int):
     return UnitGraph(count, a, b), ratios
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(6), *(pytest.param(x, marks=pytest.mark.slow) for x in range(6, 20))],
+)
 def test_pairs_kept_beside_the_optimum_and_the_bound(seed):
     graph, ratios = drawn_graph(seed)
     part = interactions.apart(graph, ratios, seed)

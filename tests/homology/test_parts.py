@@ -68,7 +68,8 @@ def test_links_of_a_set(in_parts):
     assert counts["at_or_above_cut"] == want.nnz // 2
 
 
-@pytest.mark.parametrize("worst", [3, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("worst", [3, 400])
 def test_audits(in_parts, worst):
     parts = {"a": TEXTS[::2], "b": TEXTS[1::4], "c": TEXTS[3::4]}
     asked = {"max_identity": CUT, "worst": worst}
@@ -84,6 +85,7 @@ def test_audits(in_parts, worst):
     assert found.info["aligned"] + excluded == found.info["all"]
 
 
+@pytest.mark.slow
 def test_audits_are_told_of_all_cells(in_parts):
     told = []
     parts = [TEXTS[::2], TEXTS[1::2]]

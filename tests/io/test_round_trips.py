@@ -29,7 +29,7 @@ TEXTS = ("MKVLAT", "MKVAT", "MKVLA")
 every_length = pytest.mark.parametrize(
     "bounds",
     [
-        partial(settings, max_examples=60, derandomize=True),
+        partial(settings, max_examples=20, derandomize=True),
         pytest.param(partial(settings, max_examples=400), marks=pytest.mark.slow),
     ],
     ids=["short", "long"],

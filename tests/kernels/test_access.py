@@ -114,8 +114,9 @@ def lengths_of_blocks(s, highest):
         yield np.repeat(longest, s.block)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tile", [0, 8])
-@pytest.mark.parametrize("shared", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.parametrize("shared", [True, False])
 def test_what_the_host_reserves_is_what_a_launch_takes(shared, tile):
     """``rows_of`` and ``records_of`` are the ends of the last block and item, for all
     lengths of three blocks up to four columns."""

@@ -86,7 +86,7 @@ def test_fields_tell_all_codes_apart(codes):
 
 
 @pytest.mark.parametrize("words, several", [(1, False), (16, False), (16, True)])
-@pytest.mark.parametrize("padding", [4, 31])
+@pytest.mark.parametrize("padding", [4, pytest.param(31, marks=pytest.mark.slow)])
 def test_it_lowers_to_mosaic_for_a_gpu(words, several, padding):
     shapes = (2,), (2,), (600 * THREADS,)
     blocks = [jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes]

@@ -73,7 +73,9 @@ def test_edges_cross_from_one_statement_to_the_next():
     assert got.tolist() == wanted(queries, targets)
 
 
-@pytest.mark.parametrize("words", [1, edits.STACK_WORD_COUNTS[-1]])
+@pytest.mark.parametrize(
+    "words", [1, pytest.param(edits.STACK_WORD_COUNTS[-1], marks=pytest.mark.slow)]
+)
 def test_it_lowers_to_mosaic_for_a_gpu(words):
     size = -(-26 * match_words.row_words(words) // THREADS) * THREADS
     shapes = [(4, size), (4,), (2,), (2,), (64 * THREADS,), (2 * THREADS,)]

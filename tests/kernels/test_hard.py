@@ -91,8 +91,8 @@ def interpreted(given, s: Hard):
     "dtype, shape, local, last_column",
     [
         ("int8", (5000, 40, 45), False, True),
-        ("float16", (8, 30, 600), True, False),
-        ("bfloat16", (8, 40, 33), False, False),
+        pytest.param("float16", (8, 30, 600), True, False, marks=pytest.mark.slow),
+        pytest.param("bfloat16", (8, 40, 33), False, False, marks=pytest.mark.slow),
         ("float32", (3, 30, 30), True, False),  # fewer pairs than warps
     ],
 )

@@ -140,8 +140,17 @@ def test_what_is_pruned_is_minus_infinity():
     assert (out.last_row == long_shapes.MINUS_INFINITY).all()
 
 
-@pytest.mark.parametrize("local", [True, False])
-@pytest.mark.parametrize("rows", [8, 16, 32])
+@pytest.mark.parametrize(
+    "rows, local",
+    [
+        (8, False),
+        (16, True),
+        *(
+            pytest.param(*x, marks=pytest.mark.slow)
+            for x in ((8, True), (16, False), (32, True), (32, False))
+        ),
+    ],
+)
 def test_it_lowers_to_mosaic_for_a_gpu(rows, local):
     s = kernels_pallas.LongFill(rows, local, 8, 3, 5, 2, 2, last_row=not local)
     height, width = s.bands * s.band, 4 * s.width

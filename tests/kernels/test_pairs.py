@@ -37,21 +37,30 @@ def only(kind):
 # Lowering, on any machine and every JAX
 
 
-@pytest.mark.parametrize("paths", (False, True))
-@pytest.mark.parametrize("kind", KINDS, ids=name)
+FEW_KINDS = [((True, True, True), False), ((False, False, False), True)]
+
+
+@pytest.mark.parametrize(
+    "kind, paths",
+    [
+        pytest.param(*x, marks=() if x in FEW_KINDS else pytest.mark.slow)
+        for x in product(KINDS, (False, True))
+    ],
+    ids=lambda x: name(x) if isinstance(x, tuple) else str(x),
+)
 def test_lowers_for_cuda(kind, paths):
     s = shape_of(kind, 8, 16, tile=8 * paths)
     assert "mosaic_gpu" in lower(replace(s, plain=False))
 
 
-@pytest.mark.parametrize("local", (True, False))
+@pytest.mark.parametrize("local", (True, pytest.param(False, marks=pytest.mark.slow)))
 def test_the_positions_of_a_profile_lower(local):
     s = kp.choose(512, local=local, packed=True)
     assert "mosaic_gpu" in lower(s, 512, score_rows=512)
 
 
-@pytest.mark.parametrize("length", (5000, 10000))
-@pytest.mark.parametrize("local", (True, False))
+@pytest.mark.parametrize("length", (10000, pytest.param(5000, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("local", (True, pytest.param(False, marks=pytest.mark.slow)))
 def test_the_shape_for_long_queries_lowers(length, local):
     """Mosaic refuses what shared memory cannot hold."""
     s = kp.choose(length, local=local, packed=True)

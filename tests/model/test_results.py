@@ -1,5 +1,7 @@
 """Results: what an alignment, a table and a triple share, how they show themselves."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from cases import some_texts
@@ -243,9 +245,18 @@ def test_html_is_escaped():
 # ------------------------------------------------------------------- triples and pairs
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("model", ["quasi-natural", "natural"])
-@pytest.mark.parametrize("texts", [TRIPLE, ("MK", "", "W"), ("", "", "")])
+THREE = TRIPLE, ("MK", "", "W"), ("", "", "")
+ALL_THREE = [*product(THREE, ("quasi-natural", "natural"), MODES)]
+FEW_THREE = [(TRIPLE, "quasi-natural", "global"), (TRIPLE, "quasi-natural", "local")]
+
+
+@pytest.mark.parametrize(
+    "texts, model, mode",
+    [
+        pytest.param(*x, marks=() if x in FEW_THREE else pytest.mark.slow)
+        for x in ALL_THREE
+    ],
+)
 def test_induced_pairs(mode, model, texts):
     found = jaxalign.align_three(*texts, mode=mode, gap_model=model)
     pairs = found.pairs()

@@ -568,7 +568,12 @@ def test_directions_of_an_empty_sequence(query, target):
     [
         lambda: jaxalign.align("ARND", "ARND").score,
         lambda: jaxalign.align_all(["ARND", "ARNE"], output="alignment")["score"][0],
-        lambda: jaxalign.align_all(["ARND"] * 2, implementation="sweep")["score"][0],
+        pytest.param(
+            lambda: jaxalign.align_all(["ARND"] * 2, implementation="sweep")["score"][
+                0
+            ],
+            marks=pytest.mark.slow,
+        ),
         lambda: jaxalign.align_all(["ARND"] * 2, implementation="rows")["score"][0],
         lambda: jaxalign.search(["ARND"], ["ARND"])["score"][0],
         lambda: jaxalign.align_three("ARND", "ARND", "ARNE").score,

@@ -39,6 +39,7 @@ def whole():
 # Devices -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_default_device_is_that_of_all_threads():
     """A context of ``jax.default_device`` is not inherited by threads."""
     chosen = jax.devices()[2]
@@ -54,9 +55,9 @@ def test_the_default_device_is_that_of_all_threads():
 @pytest.mark.parametrize(
     "devices",
     [
+        "1,3",
         pytest.param([2], marks=pytest.mark.slow),
-        pytest.param("1,3", marks=pytest.mark.slow),
-        "all",
+        pytest.param("all", marks=pytest.mark.slow),
     ],
 )
 def test_rows_do_not_depend_on_devices(whole, devices):
@@ -115,6 +116,7 @@ def mesh():
     return jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("a", "b"))
 
 
+@pytest.mark.slow
 def test_pairs_over_a_mesh(mesh):
     """More windows than devices, and a last round with idle ones."""
     others = some_texts(2, 30)
@@ -195,7 +197,9 @@ def test_the_job_of_a_part():
         np.testing.assert_array_equal(job.pair(np.arange(len(pairs))), (i, j))
 
 
-@pytest.mark.parametrize("include_self", [False, True])
+@pytest.mark.parametrize(
+    "include_self", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_parts_are_the_whole(whole, include_self):
     options = OPTIONS | {"include_self": include_self}
     found = list(jaxalign.stream_all(TEXTS, part_rows=100, **options))
@@ -330,9 +334,8 @@ def test_filters_drop_rows_and_nothing_else(whole):
 OUTPUTS = ("identity", "stats", "alignment")
 
 
-@pytest.mark.parametrize(
-    "output", ["score", *[pytest.param(x, marks=pytest.mark.slow) for x in OUTPUTS]]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("output", ["score", *OUTPUTS])
 def test_a_ratio_of_lengths_is_exact_for_every_output(output):
     table = jaxalign.align_all(TEXTS, output=output)
     m, n = table.lengths()
@@ -348,7 +351,14 @@ def test_a_ratio_of_lengths_is_exact_for_every_output(output):
         same_tables(jaxalign.align_pairs(TEXTS, TEXTS[::-1], **options), want)
 
 
-@pytest.mark.parametrize("ends", [{}, {"mode": "semiglobal"}, {"mode": "local"}])
+@pytest.mark.parametrize(
+    "ends",
+    [
+        {},
+        pytest.param({"mode": "semiglobal"}, marks=pytest.mark.slow),
+        pytest.param({"mode": "local"}, marks=pytest.mark.slow),
+    ],
+)
 def test_the_usual_denominator_without_paths(ends):
     table = jaxalign.align_all(TEXTS, output="identity", **ends)
     usual = "shorter" if ends else "longer"

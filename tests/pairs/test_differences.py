@@ -41,7 +41,7 @@ CASES = {
 }
 
 FEW_CASES = [
-    pytest.param(x, marks=pytest.mark.slow if x in ("linear", "negative") else ())
+    pytest.param(x, marks=() if x in ("blosum", "limits") else pytest.mark.slow)
     for x in CASES
 ]
 
@@ -97,15 +97,10 @@ def zipped(texts):
     return [list(side) for side in zip(*product(texts, texts), strict=True)]
 
 
-SLOW_CASES = [
-    name
-    if name in ("blosum", "one way")
-    else pytest.param(name, marks=pytest.mark.slow)
-    for name in CASES
-]
-
-
-@pytest.mark.parametrize("name", SLOW_CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=() if x == "blosum" else pytest.mark.slow) for x in CASES],
+)
 def test_pairs_of_a_lane_each_by_differences(name):
     """Identities in 16 bits where a byte holds a score and a match."""
     scoring = CASES[name]
@@ -122,6 +117,7 @@ def test_pairs_of_a_lane_each_by_differences(name):
         assert value == want, (a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("free", STARTS, ids=lambda x: "-".join(x) or "none")
 def test_scores_of_a_lane_each_by_differences(free, monkeypatch):
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
@@ -144,6 +140,7 @@ def test_what_a_byte_of_a_lane_holds():
     assert not bounds.fits_bytes(scoring_of(28, -41, 50, 1), 500)
 
 
+@pytest.mark.slow
 def test_more_matches_than_16_bits_hold():
     """A base has room for fewer matches than itself: longer pairs are filled as before,
     and so is a window with one."""
@@ -164,7 +161,14 @@ def test_scorings_beyond_16_bits():
     assert bounds.differences_base(scoring_of(1, -1, 1, 1), "uint16") == 2**13
 
 
-@pytest.mark.parametrize("free", STARTS[1:], ids="-".join)
+@pytest.mark.parametrize(
+    "free",
+    [
+        STARTS[-1],
+        *(pytest.param(x, marks=pytest.mark.slow) for x in STARTS[1:-1]),
+    ],
+    ids="-".join,
+)
 def test_free_starts(free, monkeypatch):
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     texts = sequences(Scoring())
@@ -172,6 +176,7 @@ def test_free_starts(free, monkeypatch):
     check(jaxalign.align_all(texts, **options), texts, Scoring(), free)
 
 
+@pytest.mark.slow
 def test_a_matrix_of_scores(monkeypatch):
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     texts = sequences(Scoring())
@@ -198,12 +203,11 @@ def test_a_matrix_of_scores(monkeypatch):
     ids=["free starts", "linear", "limits", "one way"],
 )
 def test_paths_by_differences(scoring, options, monkeypatch):
-    """Rows and operations are those of a fill of the scores themselves."""
+    """Rows and operations are those of the scores themselves, by rows."""
     texts = sequences(scoring)
     texts += [text[::-1] for text in texts[2:]]  # alike in length: ties, swapped sides
     options = {"output": "alignment", "scoring": scoring} | options
-    want = jaxalign.align_all(texts, **options)
-    assert "uint8" not in want.info["dtypes"]
+    want = jaxalign.align_all(texts, implementation="rows", **options)
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     found = jaxalign.align_all(texts, **options)
     assert "uint8" in found.info["dtypes"]

@@ -216,7 +216,11 @@ def test_packed_is_the_oracles():
     [True, pytest.param(False, marks=pytest.mark.slow)],
     ids=["shared", "query-a-lane"],
 )
-@pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
+@pytest.mark.parametrize(
+    "local",
+    [pytest.param(False, marks=pytest.mark.slow), True],
+    ids=["global", "local"],
+)
 @pytest.mark.parametrize(
     "dtype",
     ["int16", *[pytest.param(x, marks=pytest.mark.slow) for x in ("int32", "int64")]],
@@ -233,16 +237,9 @@ def test_sweep(dtype, local, shared):
         check_lanes(*out, queries, targets, (S, *gaps, mode, ends), tie)
 
 
-@pytest.mark.parametrize(
-    "form",
-    [pytest.param({"rows": 16}, marks=pytest.mark.slow), {"fused": False}],
-    ids=str,
-)
-@pytest.mark.parametrize(
-    "local",
-    [False, pytest.param(True, marks=pytest.mark.slow)],
-    ids=["global", "local"],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [{"rows": 16}, {"fused": False}], ids=str)
+@pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
 def test_sweep_forms(local, form):
     """Strips of 16 rows, and without the calls that make XLA:CPU fast: the same."""
     rng = np.random.default_rng(11)
@@ -255,11 +252,8 @@ def test_sweep_forms(local, form):
         check_lanes(*out, queries, targets, (S, *gaps, mode, ends), k % 2)
 
 
-@pytest.mark.parametrize(
-    "constant",
-    [False, pytest.param(True, marks=pytest.mark.slow)],
-    ids=["costs", "constant-costs"],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("constant", [False, True], ids=["costs", "constant-costs"])
 def test_eight_bits_say_when_they_do_not_hold(constant):
     """Up to the bound a score of int8 is the oracle's; beyond it the score found is
     beyond it, too, however often the values have wrapped."""
@@ -326,7 +320,9 @@ def scores_alone(
     return np.asarray(result.score[0])
 
 
-@pytest.mark.parametrize("dtype", ["int16", "int32"])
+@pytest.mark.parametrize(
+    "dtype", ["int16", pytest.param("int32", marks=pytest.mark.slow)]
+)
 def test_constant_costs(dtype):
     """Gap costs as constants of the program, all lanes in one loop: the oracle's."""
     rng = np.random.default_rng(14)
@@ -363,9 +359,12 @@ def test_window_computes_what_it_is_told_to():
         np.testing.assert_array_equal(found[first:], wanted[first:])
 
 
-@pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
 @pytest.mark.parametrize(
-    "dtype", ["int16", pytest.param("int32", marks=pytest.mark.slow), "int64"]
+    "dtype, local",
+    [
+        pytest.param(*x, marks=() if x == ("int16", True) else pytest.mark.slow)
+        for x in product(DTYPES, (True, False))
+    ],
 )
 def test_wavefront(dtype, local):
     """Under jit and vmap; the words are the sweep's, as both are the oracle's."""
@@ -389,6 +388,7 @@ def test_wavefront(dtype, local):
             same_words(inside, packed(nibbles), len(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dna", "custom"])
 def test_wavefront_without_jit(name):
     """Any alphabet size; score only; op by op."""

@@ -1,6 +1,7 @@
 """Pairs that provably cannot pass are not aligned; the rows are those without."""
 
 import json
+from itertools import product
 
 import numpy as np
 import plain_launches
@@ -74,12 +75,10 @@ def unfiltered(table, options):
 OUTPUTS = ["alignment", "identity", "stats", "alignment", "stats"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ends, output",
-    [
-        pytest.param(*one, marks=[] if one[1] == "identity" else [pytest.mark.slow])
-        for one in zip(MODES, OUTPUTS, strict=True)
-    ],
+    [*zip(MODES, OUTPUTS, strict=True)],
     ids=str,
 )
 def test_rows_are_the_same_for_every_denominator_and_cut(ends, output):
@@ -164,7 +163,9 @@ def test_parts_shards_and_what_is_there_already(include_self, monkeypatch):
         assert sorted(shards) == list(by_index)
 
 
-@pytest.mark.parametrize("devices", ["all", [1, 3]])
+@pytest.mark.parametrize(
+    "devices", ["all", pytest.param([1, 3], marks=pytest.mark.slow)]
+)
 def test_several_devices(devices):
     options = {"min_identity": 0.5, "identity": "longer", "output": "stats"}
     want = jaxalign.align_all(TEXTS, **options, filter=False)
@@ -204,6 +205,7 @@ def test_a_set_where_nothing_or_everything_is_excluded():
             same_tables(jaxalign.align_all(texts, **options), want)
 
 
+@pytest.mark.slow
 def test_progress_reaches_the_end():
     seen = []
     options = {"min_identity": 0.7, "identity": "longer", **SWEEP}
@@ -296,8 +298,22 @@ def test_launches_count_what_the_cpu_counts(monkeypatch):
     assert found.tolist() == want
 
 
-@pytest.mark.parametrize("devices, together", [(None, 0), (None, 900), ([0, 2], 10**6)])
-@pytest.mark.parametrize("kind", ["longer", "mean", "query", "alignment"])
+LAUNCHES = [(None, 0), (None, 900), ([0, 2], 10**6)]
+KINDS = ["longer", "mean", "query", "alignment"]
+FEW_LAUNCHES = [("longer", LAUNCHES[0]), ("query", LAUNCHES[2])]
+
+
+@pytest.mark.parametrize(
+    "kind, devices, together",
+    [
+        pytest.param(
+            kind,
+            *one,
+            marks=() if (kind, one) in FEW_LAUNCHES else pytest.mark.slow,
+        )
+        for kind, one in product(KINDS, LAUNCHES)
+    ],
+)
 def test_rows_by_launches(launched, monkeypatch, kind, devices, together):
     options = {"min_identity": 0.6, "identity": kind, "output": "identity"}
     if kind == "alignment":

@@ -196,6 +196,7 @@ def test_a_triple_in_any_form(call, folder):
     same(call(*({name: text} for name, text in NAMED.items())), want)
 
 
+@pytest.mark.slow
 def test_triples_in_any_form(folder):
     want = jaxalign.align_triples([tuple(NAMED.items())] * 2)
     assert want[0].names == tuple(NAMED)

@@ -15,7 +15,8 @@ LETTERS = "ARNDCQEGHILKMFPSTWYV"
 MODES = ("local", "global", "semiglobal")
 FORMS = [
     *[(mode, "rows") for mode in MODES],
-    *[(mode, "wavefront") for mode in MODES],
+    ("local", "wavefront"),
+    *[pytest.param(mode, "wavefront", marks=pytest.mark.slow) for mode in MODES[1:]],
     *[pytest.param(mode, "sweep", marks=pytest.mark.slow) for mode in MODES],
 ]
 
@@ -68,6 +69,7 @@ def test_large_jobs_of_narrow_and_wide_scores(factor, dtype, monkeypatch):
     assert dtype in found.info["dtypes"]
 
 
+@pytest.mark.slow
 def test_a_long_query_in_strips():
     query, targets = problem(m=700)
     same_hits(query, targets[:4], implementation="wavefront", align_top=False)
@@ -127,6 +129,7 @@ def test_parts_of_a_search_and_single_alignments():
     ]
 
 
+@pytest.mark.slow
 def test_signs_are_those_of_positions():
     """A position that likes W only, whose consensus is W, beside one that likes all."""
     profile = Profile.from_sequence("WW")

@@ -21,7 +21,7 @@ LONGEST, PAIRS = 60, 11
 OWN = "abcdefghijklmnopqrstuvwx"  # 24 letters: the program of the proteins
 MODES = [("global", ends) for ends in END_SETS] + [("semiglobal", None)]
 MODES += [("local", None)] * 6
-checked = settings(max_examples=80, deadline=None, derandomize=True, database=None)
+checked = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 few = settings(checked, max_examples=10)
 
 

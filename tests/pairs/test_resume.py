@@ -240,6 +240,7 @@ def test_filters_and_an_empty_set(tmp_path, fasta, want, capsys):
     assert rows(tmp_path / "none").schema.equals(want.schema)
 
 
+@pytest.mark.slow
 def test_parts_of_which_proofs_exclude_pairs(fasta, tmp_path, capsys):
     """Some are lost, the others came from two shards: the rows are those of one run."""
     words = ("--mode", "global", "--output", "identity", "--min-identity", "0.3")

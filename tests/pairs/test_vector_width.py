@@ -71,22 +71,23 @@ def loops_of_vectors(text: str, operation: str, vector: str, times: int) -> int:
     return sum(step.count(f"@llvm.{operation}.{vector}(") >= times for step in steps)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86")
 @pytest.mark.parametrize(
     "instructions, vector_bits",
     [
         ("AVX2", 256),
-        pytest.param("SSE4_2", 128, marks=pytest.mark.slow),
-        pytest.param("AVX512", 512, marks=pytest.mark.slow),
+        ("SSE4_2", 128),
+        ("AVX512", 512),
     ],
 )
 @pytest.mark.parametrize(
     "call",
     [
-        pytest.param(SCORES, id="scores", marks=pytest.mark.slow),
-        pytest.param(DIFFERENCES, id="differences", marks=pytest.mark.slow),
-        pytest.param(WIDE_DIFFERENCES, id="wide-differences", marks=pytest.mark.slow),
-        pytest.param(DIFFERENCE_PATHS, id="difference-paths", marks=pytest.mark.slow),
+        pytest.param(SCORES, id="scores"),
+        pytest.param(DIFFERENCES, id="differences"),
+        pytest.param(WIDE_DIFFERENCES, id="wide-differences"),
+        pytest.param(DIFFERENCE_PATHS, id="difference-paths"),
         pytest.param(PATHS, id="paths"),
     ],
 )

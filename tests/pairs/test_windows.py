@@ -70,15 +70,9 @@ def test_all_implementations(mode, free):
         same_tables(sweep, run_all(texts, output, implementation="rows", **options))
 
 
-@pytest.mark.parametrize(
-    "mode, output",
-    [
-        pytest.param("global", "alignment", marks=pytest.mark.slow),
-        pytest.param("global", "identity", marks=pytest.mark.slow),
-        ("local", "alignment"),
-        ("local", "identity"),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("output", ["alignment", "identity"])
+@pytest.mark.parametrize("mode", ["global", "local"])
 def test_all_implementations_in_int64(mode, output):
     size = 30000 if output == "identity" else 32000
     big = Scoring(("ACGT", size * np.eye(4) - 20000), 30000, 10000)
@@ -90,7 +84,9 @@ def test_all_implementations_in_int64(mode, output):
         same_tables(sweep, jaxalign.align_all(sets, implementation=name, **options))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(
+    "threads", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3))]
+)
 def test_threads(threads):
     rng = np.random.default_rng(2)
     texts = [text_of(rng, n) for n in rng.integers(0, 65, 40)]
@@ -116,7 +112,9 @@ def test_an_error_in_progress_stops_the_run():
         run_all(TEXTS, "score", progress=stop)
 
 
-@pytest.mark.parametrize("mode", ["global", "local"])
+@pytest.mark.parametrize(
+    "mode", ["global", pytest.param("local", marks=pytest.mark.slow)]
+)
 def test_permuted_input_gives_permuted_results(mode):
     order = np.random.default_rng(3).permutation(12)
     for output in ("alignment", "identity"):
@@ -150,14 +148,12 @@ def test_permuted_sets_give_the_same_alignments(mode):
         assert mixed["score"][k] == table["score"][at[min(i, j), max(i, j)]]
 
 
-@pytest.mark.parametrize(
-    "window",
-    [*[pytest.param(n, marks=pytest.mark.slow) for n in (1, 5, 11, 12)], 13],
-)
-def test_any_window_gives_the_same(window):
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [1, 5, 11, 12, 13])
+@pytest.mark.parametrize("run", [run_all, run_zip])
+def test_any_window_gives_the_same(window, run):
     """Windows of 1, some, one less than all, all, and more."""
-    for run in (run_all, run_zip):
-        same_tables(run(window=window), run())
+    same_tables(run(window=window), run())
     assert jaxalign.plan(TEXTS, window=window)["windows"] >= 12 / window
 
 
@@ -166,7 +162,9 @@ def test_a_window_has_a_size():
         run_all(window=0)
 
 
-@pytest.mark.parametrize("count", [1, 15, 16, 17])
+@pytest.mark.parametrize(
+    "count", [1, 17, *(pytest.param(x, marks=pytest.mark.slow) for x in (15, 16))]
+)
 def test_around_the_lanes(count):
     """15, 16 and 17 targets, with the narrowest windows being 16 lanes; self pairs."""
     rng = np.random.default_rng(count)
@@ -440,6 +438,7 @@ def test_strips(mode, free):
             assert strips(a, b, scoring, mode, free, 16, False) == want["score"]
 
 
+@pytest.mark.slow
 @settings
 def test_a_pair_of_700_and_900(mode, free):
     """Strips of 64 rows walk the path that the whole table gives."""
@@ -518,9 +517,8 @@ def longest(scoring, mode, dtype="int16"):
     return bisect_left(range(1, 2**15), True, key=is_wider)
 
 
-@pytest.mark.parametrize(
-    "mode", ["global", pytest.param("local", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["global", "local"])
 def test_tryptophans_are_never_saturated(mode):
     """W against itself: the last length of int16, the first of int32, and 3,000."""
     last = longest(Scoring(), mode)
@@ -534,12 +532,14 @@ def test_tryptophans_are_never_saturated(mode):
     assert 11 * 3000 == 33000 > np.iinfo(np.int16).max
 
 
+@pytest.mark.slow
 def test_tryptophans_with_their_path():
     text = "W" * 3000
     one = jaxalign.align(text, text)
     assert (one.score, one.cigar(), one.identities) == (33000, "3000M", 3000)
 
 
+@pytest.mark.slow
 def test_a_local_pair_is_tried_in_int16(monkeypatch):
     """Where the score found proves that nothing has wrapped it is kept, paths too."""
     tried, align = [], long_pair.align_long
@@ -562,6 +562,7 @@ def test_a_local_pair_is_tried_in_int16(monkeypatch):
     assert tried == [("int16", True), ("int32", False), ("int16", False)]
 
 
+@pytest.mark.slow
 def test_the_low_end_of_int16():
     """The longest pair of 8 residues and many that is proven: gaps of 16,000."""
 
@@ -598,6 +599,7 @@ def test_dtypes():
     assert bounds.score_dtype(40000, 40000, big, "global") == "int64"
 
 
+@pytest.mark.slow
 def test_a_score_beyond_int32():
     """A gap of 70,000 at 32,767 each: the cost does not fit int32."""
     scoring = Scoring("BLOSUM62", 32767, 32767)
@@ -625,6 +627,7 @@ def test_zipped_pairs_of_like_sides_share_windows():
     assert len(lane_packing.alike(m[:0], n[:0], 128)) == 0
 
 
+@pytest.mark.slow
 def test_pairs_too_few_for_a_window_are_computed_by_rows(monkeypatch):
     """Long ones by anti-diagonals, unless all of them are a small job."""
     monkeypatch.delenv("JAXALIGN_ROWS")

@@ -35,7 +35,9 @@ def way(request, monkeypatch):
 
 
 @pytest.mark.parametrize("options", TCRDISTS, ids=str)
-@pytest.mark.parametrize("cutoff", [0, 20, 37])
+@pytest.mark.parametrize(
+    "cutoff", [20, *(pytest.param(x, marks=pytest.mark.slow) for x in (0, 37))]
+)
 def test_tcrdist(options, cutoff, way):
     texts = SHORT + TEXTS
     graph = jaxalign.repertoire_graph(texts, cutoff=cutoff, **options)
@@ -62,7 +64,9 @@ def test_levenshtein(cutoff, deletions, way, monkeypatch):
 
 
 @pytest.mark.parametrize("cutoff", [0, 10, 25])
-@pytest.mark.parametrize("gap_penalty", [1, 4, 11])
+@pytest.mark.parametrize(
+    "gap_penalty", [4, *(pytest.param(x, marks=pytest.mark.slow) for x in (1, 11))]
+)
 def test_linear_alignment(cutoff, gap_penalty, way):
     texts = SHORT[::2] + TEXTS[:16]
     options = {"metric": "alignment", "cutoff": cutoff, "gap_penalty": gap_penalty}
@@ -100,7 +104,10 @@ def test_against_a_reference(metric, deletions, way, monkeypatch):
 
 
 @pytest.mark.parametrize("metric", ["tcrdist", "levenshtein", "alignment"])
-@pytest.mark.parametrize("block_rows", [1, 7, 59, 1000])
+@pytest.mark.parametrize(
+    "block_rows",
+    [7, 1000, *(pytest.param(x, marks=pytest.mark.slow) for x in (1, 59))],
+)
 def test_blocks_have_the_same_edges(metric, block_rows):
     texts = TEXTS[:12] if block_rows == 1 else TEXTS
     whole = jaxalign.repertoire_graph(texts, metric=metric).edges

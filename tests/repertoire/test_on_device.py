@@ -34,10 +34,11 @@ def on_gpu(monkeypatch):
     monkeypatch.setattr(engine, "VARIANT_PAIRS", 10**9)
 
 
-@pytest.fixture(params=[ROOMY, NARROW], ids=["roomy", "narrow"])
+@pytest.fixture(params=["roomy", "narrow"])
 def tile(request, on_gpu, monkeypatch):
-    monkeypatch.setattr(on_device, "GPU_TILE", request.param)
-    return request.param
+    tile = {"roomy": ROOMY, "narrow": NARROW}[request.param]
+    monkeypatch.setattr(on_device, "GPU_TILE", tile)
+    return tile
 
 
 # By the kernels, which plain ``jnp`` stands for (``tests/kernels/test_near.py``)
@@ -113,7 +114,11 @@ def by_plain_kernels(request, on_gpu, monkeypatch):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"fixed_gap": False, "cutoff": 30}, {"metric": "levenshtein", "cutoff": 3}],
+    [
+        {},
+        pytest.param({"fixed_gap": False, "cutoff": 30}, marks=pytest.mark.slow),
+        {"metric": "levenshtein", "cutoff": 3},
+    ],
     ids=str,
 )
 def test_edges_by_kernels(by_plain_kernels, options):
@@ -132,7 +137,23 @@ def test_all_pairs_are_near_by_kernels(by_plain_kernels):
     assert graph.matrix.nnz == 30 * 40
 
 
-@pytest.mark.parametrize("metric", ["tcrdist", "levenshtein", "alignment"])
+@pytest.mark.parametrize(
+    "tile, metric",
+    [
+        ("roomy", "alignment"),
+        ("narrow", "levenshtein"),
+        *(
+            pytest.param(*x, marks=pytest.mark.slow)
+            for x in (
+                ("roomy", "tcrdist"),
+                ("roomy", "levenshtein"),
+                ("narrow", "tcrdist"),
+                ("narrow", "alignment"),
+            )
+        ),
+    ],
+    indirect=["tile"],
+)
 def test_edges(tile, metric):
     texts = TEXTS[:24]
     edges = jaxalign.repertoire_graph(texts, metric=metric).edges
@@ -143,11 +164,15 @@ def test_edges(tile, metric):
     assert dict(zip(pairs, edges.distance.tolist(), strict=True)) == expected
 
 
+@pytest.mark.parametrize(
+    "tile", ["roomy", pytest.param("narrow", marks=pytest.mark.slow)], indirect=True
+)
 def test_all_pairs_are_near(tile):
     graph = jaxalign.repertoire_graph(TEXTS[:30], TEXTS[20:], cutoff=10**4)
     assert graph.matrix.nnz == 30 * 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [(64, 2048), (5, 2048), (64, 3)])
 def test_lists_say_what_does_not_fit(room):
     draw = np.random.default_rng(2)

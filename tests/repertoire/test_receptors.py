@@ -96,7 +96,9 @@ def combined(combine, cutoff, i, j):
 
 
 @pytest.mark.parametrize("combine", ["sum", "all", "any"])
-@pytest.mark.parametrize("cutoff", [0, 11, 12, 18, 30])
+@pytest.mark.parametrize(
+    "cutoff", [12, *(pytest.param(x, marks=pytest.mark.slow) for x in (0, 11, 18, 30))]
+)
 @pytest.mark.parametrize("pairs_at_once", [1, 2**22])
 def test_both_chains(combine, cutoff, pairs_at_once, monkeypatch):
     monkeypatch.setattr(joins, "PAIRS_AT_ONCE", pairs_at_once)

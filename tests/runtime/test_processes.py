@@ -184,7 +184,12 @@ if __name__ == "__main__":
 
 @has_fork
 @pytest.mark.parametrize(
-    "start", ['score(("MKV", "MRV"))', "import jax; jax.devices()"], ids=["we", "user"]
+    "start",
+    [
+        'score(("MKV", "MRV"))',
+        pytest.param("import jax; jax.devices()", marks=pytest.mark.slow),
+    ],
+    ids=["we", "user"],
 )
 def test_a_fork_after_jax_has_started(start, tmp_path):
     before, refused, after = run_script(
@@ -194,14 +199,15 @@ def test_a_fork_after_jax_has_started(start, tmp_path):
     assert (float(before), float(after)) == (12, 13)
 
 
+@pytest.mark.slow
 @has_fork
 def test_a_fork_before_jax_starts(tmp_path):
     assert run_script(tmp_path, WORKER + BEFORE) == ["11", "16", "11"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "method",
-    ["spawn", pytest.param("forkserver", marks=[has_fork, pytest.mark.slow])],
+    "method", ["spawn", pytest.param("forkserver", marks=has_fork)]
 )
 def test_other_start_methods(method, tmp_path):
     text = WORKER + AFTER.replace("START", "import jax; jax.devices()")

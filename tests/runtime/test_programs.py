@@ -200,6 +200,7 @@ def test_a_failed_compilation_is_tried_again(calls, monkeypatch):
     check(one)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="maps of Linux")
 def test_programs_are_forgotten_where_memory_maps_run_short(calls, monkeypatch):
     one = new_program()
@@ -396,6 +397,7 @@ def test_other_code_flags_or_versions_are_other_programs(folder, calls, monkeypa
     assert calls["compile"] == len(entries(folder)) == 5
 
 
+@pytest.mark.slow
 def test_two_processes_may_write_at_once(tmp_path):
     """Both end well, and a third loads all that it needs."""
     words = [sys.executable, "-c", CODE + "['compile']]))"]
@@ -527,28 +529,28 @@ def test_a_read_only_home_computes_without_a_folder(default, monkeypatch):
     assert not entries(default)
 
 
-def test_results_are_the_same_from_the_folder(folder):
+@pytest.mark.parametrize(
+    "fill",
+    ["wavefront", *(pytest.param(x, marks=pytest.mark.slow) for x in ("sweep", "3"))],
+)
+def test_results_are_the_same_from_the_folder(folder, fill):
     """Word for word, for the fills of pairs and of triples."""
 
     def rows():
         programs.clear()
         texts = ["MKTAYIAKQRQISFVK", "MKTAYIAKRQISFVKH", "MKAYIAKQRQISF"]
-        for implementation in ("sweep", "wavefront"):
-            options = {"implementation": implementation, "output": "alignment"}
-            table = jaxalign.align_all(texts, **options)
-            yield (
-                table["score"].tolist(),
-                [table.alignment(k).cigar() for k in range(3)],
-            )
-        yield jaxalign.align_three(*texts).rows()
+        if fill == "3":
+            return jaxalign.align_three(*texts).rows()
+        table = jaxalign.align_all(texts, implementation=fill, output="alignment")
+        return table["score"].tolist(), [table.alignment(k).cigar() for k in range(3)]
 
     for one in programs._programs:  # as in a new process
         one._loaded_by_jax.clear()
     jax.clear_caches()
     before = COUNTS.calls["compile"]
-    first = [*rows()]
+    first = rows()
     compiled = COUNTS.calls["compile"]
-    assert compiled > before and [*rows()] == first
+    assert compiled > before and rows() == first
     assert COUNTS.calls["compile"] == compiled
 
 
@@ -611,12 +613,14 @@ def test_warm_up_leaves_the_programs_of_usual_jobs(folder, monkeypatch, capsys):
 
 def test_an_option_of_the_command_line_turns_the_folder_off(folder, tmp_path):
     (tmp_path / "a.fa").write_text(">a\nMKTAYIA\n>b\nMKTAIA\n")
-    words = ["all", str(tmp_path / "a.fa"), "--implementation", "sweep"]
+    words = ["all", str(tmp_path / "a.fa"), "--implementation", "wavefront"]
+    words += ["--output", "score"]
     programs.clear()
     assert main([*words, "--no-cache"]) == 0
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_mosaic_finds_its_library_before_a_kernel_is_loaded():
     """As in a process that traces nothing, since all its programs are stored."""
     code = """

@@ -50,9 +50,8 @@ def gradients(costs, names, lengths, **options):
     return jax.jit(jax.value_and_grad(score, names))
 
 
-@pytest.mark.parametrize(
-    "mode", [MODES[0], pytest.param(MODES[1], marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES[:2])
 def test_one_gradient(mode):
     """The posterior of the band by the gradient of the full table."""
     s, costs, outside, infinite = model((7, 11), (5, 11), 2)

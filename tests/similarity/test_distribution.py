@@ -59,10 +59,19 @@ def test_methods_are_the_functions(options):
 
 
 def test_a_pytree():
-    """Through ``jit`` and ``vmap``; a gradient is a distribution of gradients."""
+    """Through ``vmap``, and by ``tree.map``."""
     p = AlignmentDistribution(jnp.asarray(S), gap_open=1.5, gap_extend=0.5)
     leaves, tree = jax.tree.flatten(p)
     assert len(leaves) == 4 and jax.tree.unflatten(tree, leaves).support == p.support
+    p = jax.tree.map(lambda x: jnp.broadcast_to(x, (2, *jnp.shape(x)[1:])), p)
+    each = jax.eval_shape(jax.vmap(AlignmentDistribution.score), p)
+    assert each.shape == (2,)
+
+
+@pytest.mark.slow
+def test_gradients_of_a_pytree():
+    """Through ``jit`` and ``vmap``; a gradient is a distribution of gradients."""
+    p = AlignmentDistribution(jnp.asarray(S), gap_open=1.5, gap_extend=0.5)
     p = jax.tree.map(lambda x: jnp.broadcast_to(x, (2, *jnp.shape(x)[1:])), p)
     each = jax.jit(jax.vmap(AlignmentDistribution.score))(p)
     slopes = jax.grad(lambda p: p.score().sum())(p)

@@ -40,18 +40,8 @@ def same(function, s, sizes):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "posterior",
-        "best",
-        *(
-            pytest.param(x, marks=pytest.mark.slow)
-            for x in FUNCTIONS
-            if x not in ("posterior", "best")
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_symbolic_batch(name):
     s = np.random.default_rng(1).normal(size=(3, 5, 6)).astype(np.float32)
     same(FUNCTIONS[name], s, "b, 5, 6")

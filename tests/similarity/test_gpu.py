@@ -61,7 +61,11 @@ def logs(high, rest):
 
 @pytest.mark.parametrize(
     "what, rows, columns",
-    [("score", 100, 90), ("expected", 300, 20), ("product", 600, 30)],
+    [
+        ("score", 100, 90),
+        ("expected", 300, 20),
+        pytest.param("product", 600, 30, marks=pytest.mark.slow),
+    ],
 )
 def test_lowers_for_cuda(what, rows, columns):
     def array(*shape, dtype=jnp.float32):

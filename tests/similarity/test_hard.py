@@ -316,6 +316,7 @@ def test_ragged_batches_of_narrow_numbers():
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_inside_jit_and_vmap():
     """A pytree: through ``vmap`` of one pair, with embeddings and costs of a batch."""
     rng = np.random.default_rng(10)
@@ -354,7 +355,7 @@ def test_narrow_embeddings_are_multiplied_as_they_are(dtype):
     assert f"{kind}[3,5,40]" in text and "preferred_element_type=float32" in text
 
 
-@pytest.mark.parametrize("by_cell", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("by_cell", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_numbers_that_mean_nothing(by_cell):
     """nan and inf within the lengths give nan; forbidden pairs do not pair."""
     s = np.zeros((3, 3), np.float32)
@@ -366,6 +367,11 @@ def test_numbers_that_mean_nothing(by_cell):
         found = hard_alignment(t, **options)
         assert np.isnan(found.score) and (found.partners == -1).all()
         assert hard_alignment(t, (1, 2), **options).score == -1
+
+
+@pytest.mark.slow
+def test_costs_that_mean_nothing():
+    s, options = np.zeros((3, 3), np.float32), {"gap_open": 1.0, "gap_extend": 0.5}
     costs = (np.array([1, np.nan, 1], np.float32), 1.0)
     assert np.isnan(hard_alignment(s, gap_open=costs, gap_extend=0.5).score)
     costs = (np.array([1, np.inf, 1], np.float32), np.inf)

@@ -64,6 +64,7 @@ def test_a_set_with_itself(options, halved):
     assert np.array_equal(matrix, matrix.T) == halved
 
 
+@pytest.mark.slow
 def test_narrow_embeddings():
     array = jnp.asarray(np.stack(ragged([6, 6])), jnp.bfloat16)
     scores = jaxalign.hard_matrix(array, **COSTS)

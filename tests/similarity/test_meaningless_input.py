@@ -39,7 +39,9 @@ def scores(*shape):
         [-2, 0, 1, 2, -1],
     ],
 )
-@pytest.mark.parametrize("mode", ["global", "local"])
+@pytest.mark.parametrize(
+    "mode", ["global", pytest.param("local", marks=pytest.mark.slow)]
+)
 def test_a_label_that_is_no_alignment(partners, mode):
     """-inf, though its pairs score more than all alignments together."""
     s = jnp.full((5, 6), 50.0)
@@ -54,6 +56,7 @@ def test_a_label_that_is_no_alignment(partners, mode):
     assert np.isfinite(log_p(jnp.array([0, 1, 2, 3, -1]), s))
 
 
+@pytest.mark.slow
 def test_a_label_of_empty_sequences():
     empty = jnp.zeros((2, 0))
     log_p = partial(jaxalign.alignment_log_prob, similarity=empty, **COSTS)
@@ -84,6 +87,7 @@ def test_a_temperature_that_float32_has_no_answer_for(temperature):
         jaxalign.soft_score(scores(3, 4), **COSTS, temperature=temperature)
 
 
+@pytest.mark.slow
 def test_nor_has_it_inside_jit():
     @jax.jit
     def score(t):
@@ -140,14 +144,8 @@ def test_nan_within_the_lengths_is_nan(name, implementation):
     assert np.isnan(run(a, opening, np.int32(4))) and np.isnan(run(a, opening, -three))
 
 
-@pytest.mark.parametrize(
-    "implementation",
-    [
-        pytest.param("log", marks=pytest.mark.slow),
-        pytest.param("blocked", marks=pytest.mark.slow),
-        "scaled",
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 def test_gradients_of_nan_are_nan(implementation):
     """Those of the pair at hand; the others of the batch keep theirs."""
     s = scores(2, 4, 5)
@@ -163,6 +161,7 @@ def test_gradients_of_nan_are_nan(implementation):
     )
 
 
+@pytest.mark.slow
 def test_scaled_says_nothing_of_nan():
     s = scores(4, 5)
     s[1, 1] = np.nan
@@ -197,7 +196,9 @@ def test_infinite_costs_forbid_gaps():
 
 
 @pytest.mark.parametrize("name", PER_PAIR)
-@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 3, 0)])
+@pytest.mark.parametrize(
+    "shape", [(0, 3, 4), pytest.param((2, 3, 0), marks=pytest.mark.slow)]
+)
 def test_arrays_without_entries(name, shape):
     """No pair, or no residue."""
     s = np.zeros(shape, np.float32)
@@ -210,16 +211,8 @@ def test_arrays_without_entries(name, shape):
     assert all(x.shape[0] == shape[0] for x in jax.tree.leaves(found))
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        (0, 0),
-        *(
-            pytest.param(shape, marks=pytest.mark.slow)
-            for shape in ((0, 4), (0, 3, 4), (2, 3, 0))
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(0, 0), (0, 4), (0, 3, 4), (2, 3, 0)])
 def test_samples_divergence_and_hard_alignments_without_entries(shape):
     s = np.zeros(shape, np.float32)
     drawn = jaxalign.sample_alignments(jax.random.key(0), 5, s, **COSTS)
@@ -247,12 +240,13 @@ def test_what_can_be_read_two_ways(shape, lengths, cost):
             function(np.zeros(shape, np.float32), lengths, gap_open=cost, gap_extend=1)
 
 
-def test_one_reading_is_taken():
-    s = scores(4, 4, 5)
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [1, 4])
+def test_one_reading_is_taken(rows):
+    s, cost = scores(4, 4, 5), np.full((rows, 4), 1.5, np.float32)
     plain = jaxalign.soft_score(s, **COSTS)
-    for cost in (np.full((1, 4), 1.5, np.float32), np.full((4, 4), 1.5, np.float32)):
-        found = jaxalign.soft_score(s, gap_open=(cost, 1.5), gap_extend=0.25)
-        np.testing.assert_allclose(found, plain, atol=1e-5)
+    found = jaxalign.soft_score(s, gap_open=(cost, 1.5), gap_extend=0.25)
+    np.testing.assert_allclose(found, plain, atol=1e-5)
 
 
 CODES = np.array([0, 3], np.uint8)

@@ -50,13 +50,8 @@ FUNCTIONS = {
     "gaps": by_costs,
     "log_prob": log_prob,
 }
-QUICK = {("score", "log")}
 CASES = [(name, "log") for name in FUNCTIONS]
 CASES += [("gradient", "blocked"), ("gradient", "scaled"), ("gradient", "pallas")]
-CASES = [
-    pytest.param(*one, marks=[] if one in QUICK else [pytest.mark.slow])
-    for one in CASES
-]
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +76,7 @@ def check(run, shares):
             assert found.sharding.spec[0] == "pairs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, implementation", CASES)
 def test_each_device_computes_its_share(name, implementation, shares, monkeypatch):
     if implementation == "pallas":  # on a CPU the primitives have another lowering

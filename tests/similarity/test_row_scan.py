@@ -84,6 +84,7 @@ def test_rows_are_logarithms(scale):
             np.testing.assert_allclose(one, other, rtol=2e-6, atol=5e-5)
 
 
+@pytest.mark.slow
 def test_what_is_lost_is_said():
     """Two regions that no alignment joins, each far above the other's starts."""
     s = np.full((1, 60, 60), -30, np.float32)

@@ -154,6 +154,7 @@ def test_one_number_is_the_same_cost_everywhere():
             )
 
 
+@pytest.mark.slow
 def test_counting():
     """exp F counts alignments: each set of pairs once."""
     zero = jnp.zeros((5, 7))
@@ -175,6 +176,7 @@ def coded(*texts):
     return codes, scoring.scores[np.ix_(*codes)].astype(np.float32)
 
 
+@pytest.mark.slow
 def test_temperature_to_zero_is_the_hard_score():
     """0 <= F - hard <= T log(number of alignments), for the 16 free ends and local."""
     settings = [(mode, True, (49, 49)) for mode in MODES]
@@ -196,6 +198,7 @@ def test_temperature_to_zero_is_the_hard_score():
         assert (soft <= np.array(hard) + bound + 1e-4).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
 def test_without_adjacent_gaps_the_limit_is_biotites(mode):
     """The hard twin of ``adjacent_gaps=False``; harsh mismatches make it matter."""
@@ -252,6 +255,7 @@ def test_padding_and_batches(mode):
         np.testing.assert_allclose(gradient[k, :m, :n], p, atol=PROBABILITY)
 
 
+@pytest.mark.slow
 def test_transpose_and_reversal():
     s = scores_of(5, 4, 5)
     for free in (frozenset(), frozenset({"query_start", "target_end"})):
@@ -263,6 +267,7 @@ def test_transpose_and_reversal():
         np.testing.assert_allclose(back[::-1, ::-1], p, atol=PROBABILITY)
 
 
+@pytest.mark.slow
 def test_sum_rules():
     """Rows and columns are probabilities; Euler: F = <S, P> - costs + T H."""
     s = scores_of(6, 4, 5)
@@ -368,11 +373,11 @@ def test_the_temperature_to_third_order():
 # --- numbers at the edge
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [1e-4, 1.0, 1e3])
-@pytest.mark.parametrize(
-    "adjacent", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
-def test_extremes_are_finite(temperature, adjacent):
+@pytest.mark.parametrize("adjacent", [False, True])
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_extremes_are_finite(mode, temperature, adjacent):
     """Forbidden pairs, -inf, huge scores, ties, empty sequences: values, gradients."""
     cases = np.stack([
         scores_of(12, 5, 6) * 100,
@@ -383,21 +388,20 @@ def test_extremes_are_finite(temperature, adjacent):
     ])  # fmt: skip
     cases = np.concatenate([cases, cases[:1], cases[:1], cases[:1]])
     lengths = np.array([[5, 6]] * 5 + [[0, 6], [1, 1], [0, 0]], np.int32)
-    for mode in ("global", "local"):
 
-        def run(s, o, e, t, mode=mode):
-            options = {"mode": mode, "adjacent_gaps": adjacent}
-            each = {"gap_open": o, "gap_extend": e, "temperature": t}
-            return soft_score(s, lengths, **each, **options)
+    def run(s, o, e, t):
+        options = {"mode": mode, "adjacent_gaps": adjacent}
+        each = {"gap_open": o, "gap_extend": e, "temperature": t}
+        return soft_score(s, lengths, **each, **options)
 
-        args = [jnp.asarray(cases)]
-        args += [jnp.float32(x) for x in (5.0, 0.5, temperature)]
-        value, back = jax.vjp(run, *args)
-        legal = np.ones(8, bool)
-        if mode == "global" and not adjacent:
-            legal[1] = False  # only the empty alignment is left, and it is not legal
-        assert (np.isfinite(value) == legal).all()
-        assert all(np.isfinite(x).all() for x in back(jnp.ones(8)))
+    args = [jnp.asarray(cases)]
+    args += [jnp.float32(x) for x in (5.0, 0.5, temperature)]
+    value, back = jax.vjp(run, *args)
+    legal = np.ones(8, bool)
+    if mode == "global" and not adjacent:
+        legal[1] = False  # only the empty alignment is left, and it is not legal
+    assert (np.isfinite(value) == legal).all()
+    assert all(np.isfinite(x).all() for x in back(jnp.ones(8)))
 
 
 @pytest.mark.slow
@@ -445,15 +449,23 @@ def test_entropy_where_weights_are_linear():
     jax.tree.map(same, *(run(jnp.float32(1.3), name) for name in ("scaled", "log")))
 
 
+@pytest.mark.slow
 def test_a_tie_is_shared():
     p = soft_posterior(np.zeros((1, 2), np.float32), gap_open=1, gap_extend=1)
     np.testing.assert_allclose(p[0, 0], p[0, 1], rtol=1e-6)
 
 
-def test_arrays_without_rows():
-    for shape, want in (((0, 4), -OPEN - 3 * EXTEND), ((0, 0), 0), ((3, 0), -2.25)):
-        assert soft_score(np.zeros(shape, np.float32), **COSTS) == want
-        assert soft_posterior(np.zeros(shape, np.float32), **COSTS).shape == shape
+@pytest.mark.parametrize(
+    "shape, want",
+    [
+        ((0, 4), -OPEN - 3 * EXTEND),
+        pytest.param((0, 0), 0, marks=pytest.mark.slow),
+        pytest.param((3, 0), -2.25, marks=pytest.mark.slow),
+    ],
+)
+def test_arrays_without_rows(shape, want):
+    assert soft_score(np.zeros(shape, np.float32), **COSTS) == want
+    assert soft_posterior(np.zeros(shape, np.float32), **COSTS).shape == shape
 
 
 @pytest.mark.slow
@@ -487,19 +499,26 @@ def test_inputs_of_three_kinds():
     np.testing.assert_allclose(found, want, atol=SCORE)
 
 
-def test_products_of_vectors_by_diagonal():
+@pytest.mark.parametrize(
+    "m, n, k, block",
+    [
+        (5, 7, 3, 3),
+        pytest.param(9, 2, 1, 4, marks=pytest.mark.slow),
+        pytest.param(1, 1, 4, 16, marks=pytest.mark.slow),
+    ],
+)
+def test_products_of_vectors_by_diagonal(m, n, k, block):
     """The blocked products are the skewed product, for blocks that fit and do not."""
     from jaxalign.similarity.skewed import skew
 
-    for m, n, k, block in ((5, 7, 3, 3), (9, 2, 1, 4), (1, 1, 4, 16)):
-        products = jax.jit(blocks.products)
-        a, b = jnp.asarray(scores_of(m, m, k)), jnp.asarray(scores_of(n, n, k))
-        whole = skew(jnp.pad(a @ b.T, ((1, 0), (1, 0))), 0)
-        for first in range(0, m + n + 1, block):
-            d = first + jnp.arange(block, dtype=jnp.int32)
-            got = products(blocks.Factors(a, b), d)
-            want = whole[first : first + block]
-            np.testing.assert_allclose(got[: len(want)], want, atol=1e-5)
+    products = jax.jit(blocks.products)
+    a, b = jnp.asarray(scores_of(m, m, k)), jnp.asarray(scores_of(n, n, k))
+    whole = skew(jnp.pad(a @ b.T, ((1, 0), (1, 0))), 0)
+    for first in range(0, m + n + 1, block):
+        d = first + jnp.arange(block, dtype=jnp.int32)
+        got = products(blocks.Factors(a, b), d)
+        want = whole[first : first + block]
+        np.testing.assert_allclose(got[: len(want)], want, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -527,6 +546,7 @@ def test_vectors_are_as_good_as_their_product():
     jax.tree.map(same, found, want)
 
 
+@pytest.mark.slow
 def test_no_array_of_the_product_is_kept():
     """A pair whose product takes 36 MB: temporary memory of score and gradient."""
     a = jax.ShapeDtypeStruct((3000, 8), np.float32)
@@ -557,6 +577,7 @@ def test_log_probabilities_sum_to_one(mode, adjacent):
     np.testing.assert_allclose(p, soft_posterior(s, **options), atol=SCORE)
 
 
+@pytest.mark.slow
 def test_full_costs_with_free_ends():
     """The probabilities of all sets of pairs, each scored alone, sum to one."""
     s = scores_of(25, 3, 4)
@@ -593,6 +614,7 @@ def test_slopes_of_full_costs():
             np.testing.assert_allclose(jax.grad(f)(0.0), slope, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_log_probability_of_the_hard_alignment():
     _, s = coded(HBA, HBB)
     best = jaxalign.align(HBA, HBB)
@@ -631,6 +653,7 @@ def test_samples_follow_the_posterior(mode, adjacent):
     assert np.isfinite(log_p).all()
 
 
+@pytest.mark.slow
 def test_entropy_by_log_probability():
     """H is the mean of -log p, also where it is small."""
     s = scores_of(19, 4, 5)
@@ -678,7 +701,7 @@ def test_most_accurate_pairs():
 @pytest.mark.parametrize(
     "mode, free",
     [
-        ("global", ["query_end", "target_end"]),
+        pytest.param("global", ["query_end", "target_end"], marks=pytest.mark.slow),
         pytest.param("global", None, marks=pytest.mark.slow),
         pytest.param("semiglobal", None, marks=pytest.mark.slow),
         ("local", None),
@@ -707,26 +730,29 @@ def test_mea_alignments_of_a_batch(mode, free):
     assert np.isnan(jaxalign.mea_alignment(p, lengths=lengths).score[0, 0])
 
 
-def test_mea_alignment_is_an_alignment():
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
+def test_mea_alignment_is_an_alignment(mode):
     """Cold, it is the hard alignment's pairs; it rescores as the hard one."""
     _, s = coded(HBA, HBB)
     options = {"gap_open": 11, "gap_extend": 1}
-    for mode in ("global", "semiglobal", "local"):
-        p = soft_posterior(s, **options, mode=mode, temperature=0.05)
-        found = jaxalign.mea_alignment(p, HBA, HBB, mode=mode, threshold=0.2)
-        hard = jaxalign.align(HBA, HBB, mode=mode)
-        assert found.rescore() == hard.score
-        assert found.identities == hard.identities
-        assert found.score <= min(p.shape)
+    p = soft_posterior(s, **options, mode=mode, temperature=0.05)
+    found = jaxalign.mea_alignment(p, HBA, HBB, mode=mode, threshold=0.2)
+    hard = jaxalign.align(HBA, HBB, mode=mode)
+    assert found.rescore() == hard.score
+    assert found.identities == hard.identities
+    assert found.score <= min(p.shape)
+
+
+def test_mea_alignments_of_few_residues():
     anonymous = jaxalign.mea_alignment(np.eye(3))
     assert anonymous.cigar() == "3M" and anonymous.query == "XXX"
     assert jaxalign.mea_alignment(np.zeros((2, 3))).cigar() == "2I3D"
     assert jaxalign.mea_alignment(np.zeros((2, 3)), mode="local").cigar() == "*"
 
 
-@pytest.mark.parametrize(
-    "mode", ["local", pytest.param("global", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["local", "global"])
 def test_a_summary_is_what_three_functions_say(mode):
     """In one program; overhangs free where the mode has ends."""
     s = scores_of(2, 9, 13)

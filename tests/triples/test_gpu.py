@@ -49,8 +49,15 @@ def lowered(shape):
     return traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
-@pytest.mark.parametrize("paths", [False, True], ids=["score", "paths"])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "model, paths",
+    [
+        ("linear", True),
+        ("quasi-natural", False),
+        pytest.param("linear", False, marks=slow),
+        pytest.param("quasi-natural", True, marks=slow),
+    ],
+)
 def test_kernels_lower_for_cuda(model, paths):
     shape = api.shape_of((40, 130, 33), api.RULES[model], triples=2, bytes=paths)
     assert lowered(shape).count("mosaic_gpu") >= 1 + paths

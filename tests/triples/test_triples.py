@@ -22,8 +22,11 @@ MODELS = ("quasi-natural", "natural", "linear")
 MODES = ("global", "semiglobal", "local")
 CASES = list(product(MODELS, MODES))
 SLOW = pytest.mark.slow
-HEAVY = ("natural", "semiglobal"), ("natural", "local")
-MOST = [pytest.param(*c, marks=SLOW) if c in HEAVY else c for c in CASES]
+
+
+def quick(*few):
+    """All models and modes, of which these are quick."""
+    return [c if c in few else pytest.param(*c, marks=SLOW) for c in CASES]
 
 
 def cheap(model):
@@ -67,10 +70,8 @@ def test_oracle_is_the_best_of_all_alignments_of_more(model, mode):
 # Scores and rows ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "model, mode",
-    [pytest.param(*c, marks=SLOW if c[0] == "natural" else ()) for c in CASES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("model, mode", CASES)
 def test_every_tiny_triple_is_the_best_of_all_alignments(model, mode):
     rng = np.random.default_rng(3)
     scoring = cheap(model)
@@ -80,7 +81,7 @@ def test_every_tiny_triple_is_the_best_of_all_alignments(model, mode):
         check(found, brute_best(texts, scoring, model, mode))
 
 
-@pytest.mark.parametrize("model, mode", MOST)
+@pytest.mark.parametrize("model, mode", quick(("quasi-natural", "local")))
 @pytest.mark.parametrize("traceback", [pytest.param("store", marks=SLOW), "split"])
 def test_tracebacks_agree_with_the_oracle(model, mode, traceback):
     scoring = costs(model)
@@ -96,11 +97,7 @@ def test_tracebacks_agree_with_the_oracle(model, mode, traceback):
         assert bare.score == want and bare.gapped is None
 
 
-FEW = [("linear", "global"), ("quasi-natural", "semiglobal"), ("linear", "local")]
-REST = [pytest.param(*case, marks=SLOW) for case in CASES if case not in FEW]
-
-
-@pytest.mark.parametrize("model, mode", [*FEW, *REST])
+@pytest.mark.parametrize("model, mode", quick(("linear", "global")))
 def test_layers_agree_with_planes(model, mode):
     scoring = costs(model)
     for seed, lengths in enumerate([(9, 12, 7), (0, 5, 9)]):
@@ -113,9 +110,8 @@ def test_layers_agree_with_planes(model, mode):
         check(layers, planes.score)
 
 
-@pytest.mark.parametrize(
-    "model", ["linear", *(pytest.param(m, marks=SLOW) for m in MODELS[:2])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
 def test_layers_split_too(model):
     texts = related(2, (9, 12, 7))
     options = {"gap_model": model, "schedule": "layered", "traceback": "split"}
@@ -125,24 +121,21 @@ def test_layers_split_too(model):
 
 CHUNKED = ("bt1", "bt2", "bt3")
 ALL_CHUNKED = list(product(CHUNKED, ("sloped", "layered"), CASES))
-FEW_CHUNKED = [
-    ("bt1", "sloped", FEW[0]),
-    ("bt3", "layered", FEW[0]),
-]
+CHUNKED_LENGTHS = (9, 12, 7), (13, 9, 2), (0, 0, 3)
 
 
 @pytest.mark.parametrize(
-    "traceback, schedule, case",
+    "traceback, schedule, case, several",
     [
-        *FEW_CHUNKED,
-        *(pytest.param(*c, marks=SLOW) for c in ALL_CHUNKED if c not in FEW_CHUNKED),
+        ("bt1", "sloped", ("linear", "global"), CHUNKED_LENGTHS[:1]),
+        *(pytest.param(*c, CHUNKED_LENGTHS, marks=SLOW) for c in ALL_CHUNKED),
     ],
 )
-def test_chunks_find_the_stored_path(traceback, schedule, case):
+def test_chunks_find_the_stored_path(traceback, schedule, case, several):
     model, mode = case
     scoring = costs(model)
     options = {"gap_model": model, "mode": mode, "schedule": schedule}
-    for seed, lengths in enumerate([(9, 12, 7), (13, 9, 2), (0, 0, 3)]):
+    for seed, lengths in enumerate(several):
         texts = related(seed, lengths)
         want = jaxalign.align_three(*texts, scoring, traceback="store", **options)
         found = jaxalign.align_three(
@@ -152,18 +145,19 @@ def test_chunks_find_the_stored_path(traceback, schedule, case):
         assert found.rows() == want.rows()
 
 
-def test_a_path_along_the_bottom_of_a_sub_chunk():
+@pytest.mark.parametrize("traceback", [pytest.param("bt2", marks=SLOW), "bt3"])
+def test_a_path_along_the_bottom_of_a_sub_chunk(traceback):
     """It stays in the sub-chunk: only a step down starts a new local path."""
     texts = "MKTAYIAKQR", "MKTAIAKQRE", "MRTAYLAR"
     want = jaxalign.align_three(*texts, LINEAR, gap_model="linear")
     sizes = {"chunk": 4, "height": 5, "gap_model": "linear"}
-    found = jaxalign.align_three(*texts, LINEAR, traceback="bt3", **sizes)
+    found = jaxalign.align_three(*texts, LINEAR, traceback=traceback, **sizes)
     assert found.rows() == want.rows()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "traceback, depth",
-    [("bt2", 8), *(pytest.param(x, None, marks=SLOW) for x in CHUNKED)],
+    "traceback, depth", [("bt2", 8), *((x, None) for x in CHUNKED)]
 )
 def test_chunks_and_segments_filled_together(traceback, depth, monkeypatch):
     texts = related(4, (11, 12, 13))
@@ -195,13 +189,8 @@ def test_any_chunk_will_do(traceback, schedule, chunk, height, depth):
     assert found.bytes["faces"] > 0
 
 
-FEW_BATCHES = {("linear", "global"), ("linear", "local")}
-
-
-@pytest.mark.parametrize(
-    "model, mode",
-    [c if c in FEW_BATCHES else pytest.param(*c, marks=SLOW) for c in CASES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("model, mode", CASES)
 def test_batches_agree_with_single_triples(model, mode):
     scoring, options = costs(model), {"gap_model": model, "mode": mode}
     triples = [related(s, n) for s, n in enumerate([(9, 12, 7), (0, 5, 9), (3, 3, 3)])]
@@ -235,9 +224,8 @@ def test_the_order_of_the_sequences_does_not_change_the_score(mode):
         check(one, found[0].score)
 
 
-@pytest.mark.parametrize(
-    "mode", [MODES[0], *[pytest.param(mode, marks=SLOW) for mode in MODES[1:]]]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
 def test_equal_costs_make_all_models_linear(mode):
     texts = related(6, (10, 8, 12))
     linear = jaxalign.align_three(*texts, LINEAR, gap_model="linear", mode=mode)
@@ -289,6 +277,7 @@ def test_empty_sequences_and_single_residues(model):
     check(free, 4)
 
 
+@pytest.mark.slow
 def test_an_asymmetric_matrix_is_read_in_the_order_of_the_arguments():
     rng = np.random.default_rng(9)
     matrix = ("ABCD", rng.integers(-4, 6, (4, 4)))

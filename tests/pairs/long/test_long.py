@@ -26,7 +26,9 @@ def small_blocks(monkeypatch):
 
 @pytest.mark.parametrize("pruned", [True, False], ids=["pruned", "whole"])
 @pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", ["near", *(pytest.param(x, marks=pytest.mark.slow) for x in KINDS[::2])]
+)
 def test_a_pair_by_blocks(kind, mode, pruned):
     pair = pair_of(*sequences(kind, 3), as_scoring(Scoring()), mode)
     result, found_path = answer(pair, pruned, threads=2)
@@ -34,7 +36,9 @@ def test_a_pair_by_blocks(kind, mode, pruned):
     assert result.columns == len(result.steps)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(x, marks=pytest.mark.slow) for x in range(2, 8))]
+)
 def test_some_free_ends(seed):
     """Ends that are free on a side or two; of gaps, extending costs nothing or more."""
     choose = random.Random(seed)
@@ -55,7 +59,9 @@ def test_sides_of_any_length(sizes):
         assert answer(pair, True)[1] == wanted(pair, mode, frozenset())
 
 
-@pytest.mark.parametrize("mode", ["global", "local"])
+@pytest.mark.parametrize(
+    "mode", ["global", pytest.param("local", marks=pytest.mark.slow)]
+)
 def test_tiles_that_no_best_path_enters_are_not_computed(mode):
     query, target = sequences("near", 5)
     pair = pair_of(query, target, as_scoring(Scoring()), mode)
