@@ -42,10 +42,10 @@ from jaxalign.pairs.api import align_all as align_all
 from jaxalign.pairs.api import align_pairs as align_pairs
 from jaxalign.pairs.api import plan as plan
 from jaxalign.pairs.jobs import stream_all as stream_all
+from jaxalign.pairs.matrices import directions as directions
 from jaxalign.pairs.matrices import distance_matrix as distance_matrix
+from jaxalign.pairs.matrices import dp_table as dp_table
 from jaxalign.pairs.matrices import scores_matrix as scores_matrix
-from jaxalign.pairs.pair_tables import directions as directions
-from jaxalign.pairs.pair_tables import dp_table as dp_table
 from jaxalign.pairs.parts.query_ranges import Part as Part
 from jaxalign.pairs.plan import Plan as Plan
 from jaxalign.pairs.profile_alignments import align_profile as align_profile

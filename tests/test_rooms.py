@@ -36,7 +36,6 @@ PUBLIC = (
     "large_searches",
     "matrices",
     "nearest",
-    "pair_tables",
     "profile_alignments",
     "profile_scores",
     "purge",

@@ -31,6 +31,7 @@ from jaxalign.pairs.jobs import (
     plan_sets,
     run_plan,
 )
+from jaxalign.pairs.matrices import directions, dp_table
 from jaxalign.pairs.options import (
     AlignKeywords,
     AllKeywords,
@@ -41,7 +42,6 @@ from jaxalign.pairs.options import (
     check,
     filters_of,
 )
-from jaxalign.pairs.pair_tables import directions, dp_table
 from jaxalign.pairs.plan import Plan, added
 from jaxalign.runtime.devices import describe_device, select_device
 from jaxalign.runtime.gpu_use import gpu_use

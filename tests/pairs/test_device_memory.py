@@ -31,7 +31,7 @@ from jaxalign.pairs.gpu import (
     device_job,
     device_memory,
     dispatch,
-    launch_failures,
+    launch_call,
     launch_plan,
     launch_size,
 )
@@ -429,11 +429,11 @@ def test_a_limit_holds_for_later_jobs_and_only_falls():
     assert (
         device_memory.limit("gpu:0") == 2**34 and device_memory.limit("gpu:1") is None
     )
-    (same,) = launch_failures.within(job_of(task), piece)
+    (same,) = launch_call.within(job_of(task), piece)
     assert same is piece
     half = launch_plan.launch_bytes(task, kernels, piece) // 2
     device_memory.lower("gpu:0", half)
-    parts = launch_failures.within(job_of(task), piece)
+    parts = launch_call.within(job_of(task), piece)
     assert len(parts) > 1
     assert all(launch_plan.launch_bytes(task, kernels, x) <= half for x in parts)
 

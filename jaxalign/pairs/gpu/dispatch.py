@@ -26,12 +26,15 @@ from jaxalign.pairs.gpu.device_job import DeviceJob, DeviceResult, load_sides
 from jaxalign.pairs.gpu.device_memory import holds
 from jaxalign.pairs.gpu.launch_call import (
     compile_all,
+    failure,
+    halves,
     in_int32,
     issue,
+    job_words,
     launch_ids,
     launch_scores,
+    within,
 )
-from jaxalign.pairs.gpu.launch_failures import failure, halves, job_words, within
 from jaxalign.pairs.gpu.launch_size import Launch
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.result import Output

@@ -162,7 +162,7 @@ def _are_worth(pair: LongPair, runs: np.ndarray, size: int) -> np.ndarray:
     diagonals = runs[:, 0] - runs[:, 1]
     diagonals = np.concatenate([diagonals[:1], diagonals, diagonals[-1:]])
 
-    def cost(shift):
+    def cost(shift: np.ndarray) -> np.ndarray:
         return pair.extend * np.abs(shift) + (pair.open - pair.extend) * (shift != 0)
 
     steps = cost(np.diff(diagonals))
@@ -200,7 +200,9 @@ def _ends(pair: LongPair, corners: list):
     return start, (pair.m - beside["query_end"], pair.n - beside["target_end"])
 
 
-def _go(pair: LongPair, place, target, reached: int) -> tuple[int, int]:
+def _go(
+    pair: LongPair, place: tuple[int, int], target: tuple[int, int], reached: int
+) -> tuple[int, int]:
     """(score at the target, the best on the way): a diagonal, a gap, a diagonal."""
     (i, j), (k, h) = place, target
     length = min(k - i, h - j)

@@ -34,7 +34,7 @@ LARGE_CELLS = 2**36
 # Of other blocks lines are as far apart. A path goes from row to row; chunks with cells
 # of a column that is stored take twice as long.
 LINE_ROWS, LINE_COLUMNS = 512, 8192
-TALL_ROWS = 2**19  # from so many on a lane has 32 rows, not 8
+TALL_ROWS = 2**19  # from so many on a lane has 16 rows, not 8
 SEGMENTS = 64  # of the columns, at most, in local mode
 
 
@@ -77,7 +77,9 @@ def _part(arrays: jax.Array, number: int, start: int, size: int):
 
 
 @jax.jit
-def _most_beside(arrays, number, first, last, to: ToCell):
+def _most_beside(
+    arrays: jax.Array, number: int, first: int, last: int, to: ToCell
+) -> jax.Array:
     h = arrays[number, 0]
     j = 1 + jnp.arange(h.shape[0], dtype=jnp.int32)
     beside = ((j < first) | (j > last)) & (j <= to.column)
@@ -146,7 +148,7 @@ def sizes_of(
 ) -> _Sizes:
     large = block.rows * block.columns >= LARGE_CELLS
     room = _room(pair, block)
-    rows = rows or (32 if room[0] >= TALL_ROWS else 8)
+    rows = rows or (16 if room[0] >= TALL_ROWS else 8)
     steps = steps or (64 if room[1] >= 2**16 else 32)
     bands, chunks = kernels.long_sizes(block.rows, block.columns, rows, steps)
     most = kernels.long_sizes(*room, rows, steps)

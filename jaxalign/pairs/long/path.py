@@ -15,6 +15,7 @@ import numpy as np
 from jaxalign.one_function import CPU_OPTIONS
 from jaxalign.pairs.dp import walk, wavefront
 from jaxalign.pairs.long import band
+from jaxalign.pairs.long.band import WalkPlace
 from jaxalign.pairs.long.blocks import (
     Fill,
     LineGrid,
@@ -24,7 +25,6 @@ from jaxalign.pairs.long.blocks import (
     narrow,
 )
 from jaxalign.pairs.long.tile_fill import padded
-from jaxalign.pairs.long.walk_place import WalkPlace
 from jaxalign.runtime.devices import first_device, on_cpu
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program

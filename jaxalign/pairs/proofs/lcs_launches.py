@@ -20,7 +20,7 @@ from jaxalign.model.identity import Filters
 from jaxalign.model.identity_bounds import IdentityBound, identity_bound
 from jaxalign.model.selection import CodedSequences
 from jaxalign.pairs.gpu import device_sequences
-from jaxalign.pairs.gpu.launch_failures import job_words
+from jaxalign.pairs.gpu.launch_call import job_words
 from jaxalign.pairs.gpu.transfer import FILTER_SLACK
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime import device_errors

@@ -10,8 +10,8 @@ from long_cases import DNA, answer, dna, evolved, pair_of, wanted
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
 from jaxalign.pairs.dp import walk
 from jaxalign.pairs.long import band, path, pruning, tile_fill
+from jaxalign.pairs.long.band import WalkPlace
 from jaxalign.pairs.long.blocks import whole
-from jaxalign.pairs.long.walk_place import WalkPlace
 
 
 @pytest.fixture(autouse=True)
