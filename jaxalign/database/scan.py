@@ -102,9 +102,8 @@ def outlined(task: Task, block: Sequences, kernels: Any) -> None:
     )
     some, index = np.arange(1), np.arange(task.shape[1])
     for launch in launch_outline.scores_of_task(task, kernels):
-        rows = _rows(task.shape[0], some, launch.shape[0])
-        columns = _Columns(index)(some, launch.shape[1])
-        add_hits(best, launch, rows, *columns, _least(task, dtype))
+        window = _Windows(task.shape[0], index)(some, some, launch.shape)
+        add_hits(best, launch, *window, _least(task, dtype))
 
 
 def _tell(tell: Callable[[int], object], before: int, cells: int, _all: int):
@@ -167,17 +166,15 @@ def _fold(
 ) -> tuple[best_hits.BestHits, dict]:
     """The scores of a run joined with the best so far, and the info of the run."""
     task = run.plan.task
+    window_of = _Windows(task.shape[0], index)
     dtype, lock = _dtype(task, best), threading.Lock()
     with precision(dtype):
         begun = _begun(task, best, dtype)
     shape, home = begun.score.shape, begun.score.device
     bests = {home: begun}  # one a device: scores stay where they are
 
-    columns_of = _Columns(index)
-
     def take(queries: np.ndarray, targets: np.ndarray, scores: Any):
-        rows = _rows(task.shape[0], queries, scores.shape[0])
-        columns, order = columns_of(targets, scores.shape[1])
+        rows, columns, order = window_of(queries, targets, scores.shape)
         with precision(dtype), lock:
             device = scores.device
             with jax.default_device(device):
@@ -243,30 +240,29 @@ def _least(task: Task, dtype: Any):
     return np.asarray(1 if task.local else jnp.iinfo(dtype).min + 1, dtype)
 
 
-def _rows(count: int, queries: np.ndarray, slots: int) -> np.ndarray:
-    """The query of each row of a window, ``count`` for none: int32 (slots,)."""
-    rows = np.full(slots, count, np.int32)
-    rows[: len(queries)] = queries
-    return rows
-
-
-class _Columns:
-    """The columns of windows in the order of the database, and their indices there.
+class _Windows:
+    """Windows as ``add_hits`` sees them: the query of each row, and of each column, in
+    the order of the database, its place and its index there.
 
     Windows of other queries have the same targets, so what was made last is kept.
     """
 
-    def __init__(self, index: np.ndarray):
-        self._index, self._known = index, {}
+    def __init__(self, queries: int, index: np.ndarray):
+        self._queries, self._index = queries, index
+        self._known: dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]] = {}
 
     def __call__(
-        self, targets: np.ndarray, places: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(columns, indices): int32 (places,)."""
+        self, queries: np.ndarray, targets: np.ndarray, shape: tuple[int, ...]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(rows, columns, indices) of a window of a shape: int32, of a row without a
+        query the number of queries."""
+        slots, places = shape
+        rows = np.full(slots, self._queries, np.int32)
+        rows[: len(queries)] = queries
         key = places, len(targets), int(targets[0]) if len(targets) else -1
         known = self._known.get(key)
         if known is not None and np.array_equal(known[0], targets):
-            return known[1]
+            return rows, known[1][0], known[1][1]
         index, both = self._index, np.zeros((2, places), np.int32)
         place = np.full(len(index), -1, np.int64)  # a sort takes longer than the fill
         place[targets] = np.arange(len(targets))
@@ -274,5 +270,5 @@ class _Columns:
         both[0, : len(order)] = order
         both[1] = best_hits.NO_HIT
         both[1, : len(order)] = index[targets][order]
-        self._known[key] = targets, (both[0], both[1])
-        return both[0], both[1]
+        self._known[key] = targets, both
+        return rows, both[0], both[1]
