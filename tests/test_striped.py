@@ -61,13 +61,10 @@ def fill_all(query, target, m, n, scores, gaps, free, **static):
     return jax.vmap(one)(query, target, m, n)
 
 
-QUICK = [(8, 8, False)]
-CASES = [
-    case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow)
-    for case in ((*shape, local) for shape in SHAPES for local in (True, False))
-]
+CASES = [(*shape, local) for shape in SHAPES for local in (True, False)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes, part, local", CASES)
 def test_striped_is_the_sweep(lanes, part, local):
     (query, m), (target, n) = map(padded, pairs(), (ROWS, COLUMNS))

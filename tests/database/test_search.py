@@ -31,6 +31,7 @@ SETTINGS = {
     "semiglobal": dict(mode="semiglobal"),
     "ends": dict(mode="global", free_ends=["target_start", "target_end"]),
 }
+LIKE = "global", "semiglobal"  # programs of their own, the rules of the other two
 
 
 @pytest.fixture(scope="module")
@@ -406,7 +407,9 @@ def test_hits_and_scores_are_parasails():
 
 
 @pytest.mark.parametrize("residues", [2**26, pytest.param(200, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name", ["local", "ends", *(pytest.param(x, marks=pytest.mark.slow) for x in LIKE)]
+)
 def test_rows_find_the_same_hits(monkeypatch, sets, name, residues):
     """All scores by rows, in one block or several: the hits of the lanes."""
     monkeypatch.setattr(hit_list, "BLOCK_RESIDUES", residues)

@@ -77,6 +77,7 @@ def test_tables_of_scores_beyond_eight_bits(ratio, monkeypatch):
     assert {HIGH, HIGH + 1} < {*want["score"].tolist()}  # the limit, and one beyond
 
 
+@pytest.mark.slow
 def test_parts_of_large_jobs(monkeypatch):
     """Each part computes its own pairs beyond 8 bits."""
     *texts, last = sequences()

@@ -85,6 +85,7 @@ def test_each_device_computes_its_share(name, implementation, shares, monkeypatc
     check(lambda s, lengths: run(s, lengths, implementation=implementation), shares)
 
 
+@pytest.mark.slow
 def test_outside_of_jit(shares):
     """No mesh has to be set where nothing but the function runs."""
     _, given, plain = shares

@@ -145,7 +145,8 @@ def test_chunks_find_the_stored_path(traceback, schedule, case, several):
         assert found.rows() == want.rows()
 
 
-@pytest.mark.parametrize("traceback", [pytest.param("bt2", marks=SLOW), "bt3"])
+@pytest.mark.slow
+@pytest.mark.parametrize("traceback", ["bt2", "bt3"])
 def test_a_path_along_the_bottom_of_a_sub_chunk(traceback):
     """It stays in the sub-chunk: only a step down starts a new local path."""
     texts = "MKTAYIAKQR", "MKTAIAKQRE", "MRTAYLAR"

@@ -39,7 +39,9 @@ def counts(monkeypatch):
     return counts
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(x, marks=pytest.mark.slow) for x in range(1, 6))]
+)
 def test_ties_are_those_of_the_whole_table(counts, seed):
     """Of DNA, where many paths have the best score; costs of gaps of all kinds."""
     rng = np.random.default_rng(seed)
@@ -54,7 +56,9 @@ def test_ties_are_those_of_the_whole_table(counts, seed):
     assert counts[True] > 0
 
 
-@pytest.mark.parametrize("size", [20, 60, 130])
+@pytest.mark.parametrize(
+    "size", [20, *(pytest.param(x, marks=pytest.mark.slow) for x in (60, 130))]
+)
 def test_a_path_that_leaves_the_band_is_found_otherwise(counts, size):
     """Gaps longer than the lanes are wide, in either sequence."""
     query = dna(1, 400)

@@ -62,6 +62,7 @@ def cells_of(pair):
     return cells, long_align.align(pair, fill, False)
 
 
+@pytest.mark.slow
 def test_one_fill_is_enough(monkeypatch):
     """A fill in vain would double the time; near the diagonal lie few cells."""
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
