@@ -4,7 +4,7 @@ A pack of programs (``jaxalign warmup --target``) has those of this table. Sizes
 launches are few, so that the programs of a job serve jobs of other sizes, too.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,15 +20,38 @@ from jaxalign.pairs.plan import Task, WholeCodes, zipped
 from jaxalign.pairs.proofs import lcs_launches
 from jaxalign.runtime.program_outline import ProgramCall, outline
 
-# Lengths as those of proteins: ln N(5.7, 0.6), so that half are from 200 to 450
-LOG_MEAN, LOG_SPREAD, SHORTEST, LONGEST = 5.7, 0.6, 20, 5000
+# Lengths of proteins: these shares of Swiss-Prot and UniProt, half of each, are shorter
+SHARES = (0, .002, .01, .03, .06, .1, .15, .2, .3, .4, .5, .6, .7, .8, .9, .95, .98,
+          .99, .998, 1)  # fmt: skip
+LENGTHS = (5, 10, 31, 66, 78, 96, 127, 156, 231, 293, 340, 397, 485, 606, 806, 1130,
+           1479, 1861, 3009, 6000)  # fmt: skip
 # Those of CUDASW++
 QUERIES = (144, 189, 222, 375, 464, 567, 657, 729, 850, 1000, 1500, 2005, 2504, 3005,
            3564, 4061, 4548, 4743, 5147, 5478)  # fmt: skip
-SET, LARGE_BLOCK, SMALL_BLOCK = 12_000, 150_000, 60_000  # sequences
-FEW, MANY = 1_000, 3_000  # pairs that a proof leaves
+SET = 12_000
+# (sequences, letters of the longest): other room for letters, of all and of each
+SETS = (SET, 6_000), (1_000, 6_000), (1_000, 1_500), (20_000, 6_000)
+LARGE_BLOCK, SMALL_BLOCK = 150_000, 60_000
+LEFT = 1_000, 3_000, 100_000  # pairs that a proof leaves
 HITS, TOP = 200, 10
 SEED = 2011
+# The shape of strips goes by the lengths of all queries, and by how many there are.
+SEARCHES = {
+    "20 of CUDASW++": QUERIES,
+    "one of 150": (150,),
+    "one of 350": (350,),
+    "one of 900": (900,),
+    "one of 2,500": (2500,),
+    "5 of up to 900": range(100, 900, 170),
+    "10 of up to 700": range(60, 700, 70),
+    "10 of up to 1,500": range(60, 1510, 160),
+    "20 of up to 2,000": range(60, 2000, 100),
+    "20 of up to 1,500": range(60, 1510, 75),
+    "20 of up to 4,000": range(60, 4000, 200),
+    "50 of up to 1,500": range(60, 1510, 29),
+    "200 of up to 1,500": range(60, 1510, 7),
+    "200 of up to 4,000": range(60, 4000, 19),
+}
 LINKED = PairOptions(output="identity", identity="longer", min_identity=0.4)
 
 
@@ -40,70 +63,97 @@ def proteins(lengths: np.ndarray, seed: int = SEED) -> Sequences:
     return Sequences(("",) * len(lengths), codes, offsets, Scoring().alphabet)
 
 
-def usual_lengths(count: int) -> np.ndarray:
-    """Lengths as proteins have them, longest first, up to ``LONGEST``."""
-    dice = np.random.default_rng(SEED)
-    lengths = np.exp(dice.normal(LOG_MEAN, LOG_SPREAD, count)).astype(np.int64)
-    lengths = np.clip(np.sort(lengths)[::-1], SHORTEST, LONGEST)
-    lengths[0] = LONGEST
-    return lengths
+def usual_lengths(count: int, longest: int = LENGTHS[-1]) -> np.ndarray:
+    """Lengths as proteins have them, longest first; none is longer than the longest."""
+    shares = (np.arange(count) + 0.5) / count
+    lengths = np.exp(np.interp(shares, SHARES, np.log(LENGTHS))).astype(np.int64)[::-1]
+    return np.minimum(np.concatenate([LENGTHS[-1:], lengths[1:]]), longest)
 
 
-def jobs(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+def jobs(
+    kernels: Any,
+    sets: Sequence[tuple[int, int]] = SETS,
+    searches: Sequence[str] | None = None,
+) -> Iterator[tuple[str, Callable[[], None]]]:
     """(name, a function that calls the programs of a job): ``search`` for scores and
     with alignments, ``all`` for scores, and what ``cluster``, ``dedup``, ``split`` and
-    ``audit`` do."""
-    scoring, queries = Scoring(), proteins(np.array(QUERIES))
-    local = PairOptions(mode="local", output="score")
-    nothing = proteins(np.zeros(0, np.int64))
-    task = make_task("cross", queries, nothing, scoring, local)
+    ``audit`` do, of sets of so many proteins, and searches of all or some queries."""
+    for name, lengths in SEARCHES.items():
+        if searches is None or name in searches:
+            yield from _searches(name, proteins(np.array(lengths)), kernels)
+    yield from _hits(proteins(np.array(QUERIES)), kernels)
+    for count, longest in sets:
+        some = proteins(usual_lengths(count, longest))
+        for mode in ("global", "local"):
+            options = PairOptions(mode=mode, output="score")
+            every = make_task("all", some, some, Scoring(), options)
+            name = f"all pairs of {count:,} of up to {longest:,}, {mode} scores"
+            yield name, partial(launch_outline.of_task, every, kernels)
+        yield from linked(some, kernels)
+
+
+def _searches(
+    name: str, queries: Sequences, kernels: Any
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The programs of searches of large blocks, and of small ones."""
+    local, nothing = PairOptions(mode="local", output="score"), np.zeros(0, np.int64)
+    task = make_task("cross", queries, proteins(nothing), Scoring(), local)
     task = replace(task, top=TOP)
     for count in (LARGE_BLOCK, SMALL_BLOCK):
         block = proteins(usual_lengths(count))
-        yield f"search of {count:,}", partial(scan.outlined, task, block, kernels)
-    some = proteins(usual_lengths(SET))
-    hits = np.arange(HITS)
-    sides = queries.take(hits % len(queries)), some.take(hits)
-    paths = replace(local, output="alignment")
-    aligned = make_task("zip", *sides, scoring, paths)
-    yield "hits of a search", partial(launch_outline.of_task, aligned, kernels)
-    for options in (PairOptions(output="score"), local):
-        every = make_task("all", some, some, scoring, options)
-        name = f"all pairs, {options.mode} scores"
-        yield name, partial(launch_outline.of_task, every, kernels)
-    yield from _linked(some, kernels)
+        job = partial(scan.outlined, task, block, kernels)
+        yield f"search of {count:,}, {name}", job
 
 
-def _linked(some: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+def _hits(queries: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The programs of alignments of hits: of all, and of targets that are not long."""
+    some, hits = proteins(usual_lengths(SET)), np.arange(HITS)
+    paths = PairOptions(mode="local", output="alignment")
+    for name, first in (("", 0), (" of usual lengths", SET // 4)):
+        sides = queries.take(hits % len(queries)), some.take(first + hits)
+        if first:
+            sides = some.take(first + HITS + hits), sides[1]
+        aligned = make_task("zip", *sides, Scoring(), paths)
+        job = partial(launch_outline.of_task, aligned, kernels)
+        yield f"hits of a search{name}", job
+
+
+def linked(some: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     """The programs of linked pairs: proofs, and the pairs that these leave."""
     task = make_task("all", some, some, Scoring(), LINKED)
+    size = f"{len(some):,} of up to {some.lengths.max():,}"
     task = replace(task, whole_codes=(WholeCodes(some.codes),))
     launches = lcs_launches.LcsLaunches(task, kernels)
-    yield "common subsequences", partial(lcs_launches.outlined, launches)
-    for count in (FEW, MANY):
-        for first in (0, len(some) - count - 1):
+    name = f"common subsequences of {size}"
+    yield name, partial(lcs_launches.outlined, launches)
+    for count in LEFT:
+        for first in (0, len(some) // 4, len(some)):
             left = _left(task, first, count)
-            name = f"{count:,} pairs left, of up to {left.job.query_lengths.max():,}"
+            longest = f"{left.job.query_lengths.max():,}"
+            name = f"{count:,} pairs left of {size}, those of up to {longest}"
             yield name, partial(launch_outline.of_task, left, kernels)
     first, second = (some.take(np.arange(HITS) + k) for k in (0, 1))
     likely = make_task(
         "zip", first, second, Scoring(), replace(LINKED, min_identity=0.0)
     )
-    yield "likely pairs", partial(launch_outline.of_task, likely, kernels)
+    yield f"likely pairs of {size}", partial(launch_outline.of_task, likely, kernels)
 
 
 def _left(task: Task, first: int, count: int) -> Task:
-    """The task of some pairs of neighbours by length."""
-    i = np.arange(first, first + count)
-    return zipped(task, i, i + 1)
+    """The task of pairs of neighbours by length, from a first one on or the last."""
+    most = min(count, task.shape[0] // 4)
+    first = min(first, task.shape[0] - 2 * most)
+    turn, i = np.divmod(np.arange(count), most)
+    return zipped(task, first + i, first + i + 1 + turn % most)
 
 
 def calls_of(
-    kernels: Any, names: Collection[str] | None = None
+    kernels: Any, names: Collection[str] | None = None, **sizes: Sequence
 ) -> dict[str, list[ProgramCall]]:
-    """The calls of programs of every job, or of those with some names."""
+    """The calls of programs of every job, or of those with some names; ``sizes`` are
+    those of ``jobs``."""
     table: dict[str, list[ProgramCall]] = {}
-    for name, job in jobs(kernels):
+    for name, job in jobs(kernels, **sizes):
         if names is not None and name not in names:
             continue
         with outline() as calls:

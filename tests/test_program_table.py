@@ -15,12 +15,16 @@ import jaxalign
 import kernels_pallas
 from jaxalign import program_table
 from jaxalign.model.alphabet import as_sequences
-from jaxalign.pairs.gpu import device_memory, launch_plan
+from jaxalign.pairs.gpu import device_memory, launch_outline, launch_plan
 from jaxalign.pairs.options import PairOptions, make_task
 from jaxalign.runtime import devices, program_key, programs
+from jaxalign.runtime.program_outline import outline
 from kernels_pallas.pairs.align import Result
 
-MOST = 40  # programs of everything that a GPU does with proteins
+MOST = 52  # programs of everything that a GPU does with a set of proteins
+MOST_OF_A_PACK = 140  # of four sets, and searches of many numbers and lengths
+LOCAL = PairOptions(mode="local", output="score")
+ONE_SET = {"sets": program_table.SETS[:1], "searches": ("20 of CUDASW++",)}
 COMPILED = "/jax/core/compile/backend_compile_duration"
 MEMORY = 2**32, 2**34, 2**36  # bytes that a machine, or a device, has
 ALIGN = ("shape", "runs", "records", "interpret")
@@ -73,7 +77,7 @@ def key_of(call):
 
 @pytest.fixture(scope="module")
 def table():
-    return program_table.calls_of(Outlines())
+    return program_table.calls_of(Outlines(), **ONE_SET)
 
 
 def test_the_programs_of_usual_jobs_are_few(table):
@@ -84,12 +88,12 @@ def test_the_programs_of_usual_jobs_are_few(table):
     assert counts == {
         "launched_scores": 2,  # searches, of large blocks and of small ones
         "add": 2,
-        "launched": 13,  # one of hits, eight of all pairs, four of linked ones
-        "put": 3,
+        "launched": 19,  # of hits, of all pairs, of linked ones
+        "put": 7,
         "zeros": 2,
         "in_order": 1,
         "piece": 1,
-        "passing": 3,
+        "passing": 5,
         "subsequence_counts": 9,
         "near": 1,
         "target_blocks": 1,
@@ -98,9 +102,27 @@ def test_the_programs_of_usual_jobs_are_few(table):
     }
 
 
+@pytest.mark.slow
+def test_a_pack_serves_lengths_that_are_not_its_own():
+    """… and has few programs: a set whose lengths are ln N(5.7, 0.6)."""
+    known = {key_of(x) for calls in program_table.calls_of(Outlines()).values()
+             for x in calls}  # fmt: skip
+    assert len(known) <= MOST_OF_A_PACK
+    lengths = np.exp(np.random.default_rng(7).normal(5.7, 0.6, 12_071))
+    some = program_table.proteins(np.clip(lengths, 20, 5000).astype(np.int64))
+    with outline() as calls:
+        for options in (PairOptions(output="score"), LOCAL):
+            every = make_task("all", some, some, jaxalign.Scoring(), options)
+            launch_outline.of_task(every, Outlines())
+        for _, job in program_table.linked(some, Outlines()):
+            job()
+    assert {call.name for call in calls} >= {"launched", "subsequence_counts", "near"}
+    assert {key_of(call) for call in calls} <= known
+
+
 def test_lists_are_drawn_without_compiling_or_running(table):
     """… and say the same when they are drawn again, whatever was drawn before."""
-    again = program_table.calls_of(Outlines())
+    again = program_table.calls_of(Outlines(), **ONE_SET)
     assert list(map(key_of, again["hits of a search"])) == list(
         map(key_of, table["hits of a search"])
     )

@@ -44,6 +44,7 @@ class StageCosts(NamedTuple):
     start: float  # of a job: the program of the second stage is loaded or compiled
 
 
+ROOMS = 4, 16, 64, 256, 1024, 4096  # rows of best hits: each number is a program
 STAGE_COSTS = {"cpu": StageCosts(50, 4, 2e9)}  # on a GPU nothing is set apart
 
 
@@ -86,23 +87,34 @@ def scan(
         if keep and best is not None:
             keep_hits(hits.records, np.unique(np.asarray(best.index)), first, block)
         if watch is not None and best is not None:
-            hits.score, hits.index = (np.asarray(x) for x in best)
+            hits.score, hits.index = _of_queries(task, best)
             watch(hits)
     if best is not None:
-        hits.score, hits.index = (np.asarray(x) for x in best)
+        hits.score, hits.index = _of_queries(task, best)
     return hits
+
+
+def _of_queries(task: Task, best: best_hits.BestHits) -> list[np.ndarray]:
+    """Scores and indices of the best hits, of the rows that are queries."""
+    return [np.asarray(x)[: task.shape[0]] for x in best]
+
+
+def _room(task: Task) -> int:
+    """Rows of the best hits of a task."""
+    queries = task.shape[0]
+    return next((rows for rows in ROOMS if rows >= queries), queries)
 
 
 def outlined(task: Task, block: Sequences, kernels: Any) -> None:
     """The programs of a scan of a block on a GPU (``runtime.program_outline``)."""
     task = replace(task, targets=block, top=_places(task, len(block)))
-    shape, dtype = (task.shape[0], task.top), _dtype(task, None)
+    shape, dtype = (_room(task), task.top), _dtype(task, None)
     best = best_hits.BestHits._make(
         jax.ShapeDtypeStruct(shape, x) for x in (dtype, np.int32)
     )
     some, index = np.arange(1), np.arange(task.shape[1])
     for launch in launch_outline.scores_of_task(task, kernels):
-        window = _Windows(task.shape[0], index)(some, some, launch.shape)
+        window = _Windows(_room(task), index)(some, some, launch.shape)
         add_hits(best, launch, *window, _least(task, dtype))
 
 
@@ -166,10 +178,10 @@ def _fold(
 ) -> tuple[best_hits.BestHits, dict]:
     """The scores of a run joined with the best so far, and the info of the run."""
     task = run.plan.task
-    window_of = _Windows(task.shape[0], index)
+    window_of = _Windows(_room(task), index)
     dtype, lock = _dtype(task, best), threading.Lock()
     with precision(dtype):
-        begun = _begun(task, best, dtype)
+        begun = _begun(task, window_of.room, best, dtype)
     shape, home = begun.score.shape, begun.score.device
     bests = {home: begun}  # one a device: scores stay where they are
 
@@ -217,10 +229,10 @@ def _places(task: Task, sequences: int) -> int:
 
 
 def _begun(
-    task: Task, best: best_hits.BestHits | None, dtype: Any
+    task: Task, room: int, best: best_hits.BestHits | None, dtype: Any
 ) -> best_hits.BestHits:
-    """The best so far, as wide in bits and places as the task has it."""
-    shape = task.shape[0], task.top or 0
+    """The best so far, as wide in bits, rows and places as the task has it."""
+    shape = room, task.top or 0
     if best is None:
         return best_hits.empty(shape[0], shape[1], dtype)
     if best.score.dtype == dtype and best.score.shape == shape:
@@ -228,7 +240,7 @@ def _begun(
     lowest = [jnp.iinfo(x).min for x in (best.score.dtype, dtype)]
     score = best.score.astype(dtype)
     score = jnp.where(score == lowest[0], lowest[1], score)
-    more = (0, 0), (0, shape[1] - best.score.shape[1])
+    more = [(0, x - y) for x, y in zip(shape, best.score.shape, strict=True)]
     return best_hits.BestHits(
         jnp.pad(score, more, constant_values=lowest[1]),
         jnp.pad(best.index, more, constant_values=best_hits.NO_HIT),
@@ -247,17 +259,17 @@ class _Windows:
     Windows of other queries have the same targets, so what was made last is kept.
     """
 
-    def __init__(self, queries: int, index: np.ndarray):
-        self._queries, self._index = queries, index
+    def __init__(self, room: int, index: np.ndarray):
+        self.room, self._index = room, index
         self._known: dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]] = {}
 
     def __call__(
         self, queries: np.ndarray, targets: np.ndarray, shape: tuple[int, ...]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(rows, columns, indices) of a window of a shape: int32, of a row without a
-        query the number of queries."""
+        """(rows, columns, indices) of a window of a shape: int32, beyond the last row
+        of the best hits where there is no query."""
         slots, places = shape
-        rows = np.full(slots, self._queries, np.int32)
+        rows = np.full(slots, self.room, np.int32)
         rows[: len(queries)] = queries
         key = places, len(targets), int(targets[0]) if len(targets) else -1
         known = self._known.get(key)
