@@ -50,7 +50,7 @@ def _different(query: np.ndarray, codes: np.ndarray, most: float) -> np.ndarray:
     """Which rows are unlike the query and all rows before them that stay."""
     some = np.where(codes < RESIDUES, codes, -1).astype(np.int8)
     staying = np.empty((len(some) + 1, len(query)), np.int8)
-    staying[0] = np.where(query < RESIDUES, query, -1)
+    staying[0] = np.where(query < RESIDUES, query.astype(np.int8), -1)
     count, stay = 1, np.zeros(len(some), bool)
     for k, row in enumerate(some):
         at = np.flatnonzero(row >= 0)
