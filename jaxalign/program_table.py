@@ -82,6 +82,7 @@ def jobs(
         if searches is None or name in searches:
             yield from _searches(name, proteins(np.array(lengths)), kernels)
     yield from _hits(proteins(np.array(QUERIES)), kernels)
+    yield from _likely(kernels)
     for count, longest in sets:
         some = proteins(usual_lengths(count, longest))
         for mode in ("global", "local"):
@@ -116,6 +117,17 @@ def _hits(queries: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], 
         aligned = make_task("zip", *sides, Scoring(), paths)
         job = partial(launch_outline.of_task, aligned, kernels)
         yield f"hits of a search{name}", job
+
+
+def _likely(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The programs of likely pairs of three parts, by the measures that an audit is not
+    of."""
+    some = proteins(usual_lengths(3 * HITS))
+    options = replace(LINKED, identity="shorter", min_identity=0.0)
+    for mode in ("global", "local"):
+        by_mode = replace(options, mode=mode)
+        task = make_task("zip", some, some, Scoring(), by_mode)
+        yield f"likely pairs, {mode}", partial(launch_outline.of_task, task, kernels)
 
 
 def linked(some: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
