@@ -314,6 +314,7 @@ def test_uracil_says_rna(run, folder):
     assert about["scoring"]["alphabet"] == "rna" and len(about["warnings"]) == 1
 
 
+@pytest.mark.slow
 def test_every_verb_knows_nucleotides(run, folder):
     (folder / "n.fa").write_text("".join(f">s{k}\n{NUCLEIC}\n" for k in range(3)))
     for words in (

@@ -56,6 +56,7 @@ def in_parts(request, monkeypatch):
     return {"implementation": "sweep"} | devices
 
 
+@pytest.mark.slow
 def test_links_of_a_set(in_parts):
     want = jaxalign.identity_graph(TEXTS, min_identity=CUT, filter=False)
     found = jaxalign.identity_graph(TEXTS, min_identity=CUT, **in_parts)

@@ -106,6 +106,7 @@ def test_an_audit_finds_every_leak(seed):
 
 
 @pytest.mark.usefixtures("compiled")
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio, cut", [(None, 0.7), (0.35, 0.7), (None, 0.95)])
 def test_what_is_excluded_changes_nothing(ratio, cut, monkeypatch):
     """Real alphabets have many letters: most pairs are excluded by a proof."""

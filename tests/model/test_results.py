@@ -247,7 +247,7 @@ def test_html_is_escaped():
 
 THREE = TRIPLE, ("MK", "", "W"), ("", "", "")
 ALL_THREE = [*product(THREE, ("quasi-natural", "natural"), MODES)]
-FEW_THREE = [(TRIPLE, "quasi-natural", "global"), (TRIPLE, "quasi-natural", "local")]
+FEW_THREE = [(TRIPLE, "quasi-natural", "global")]
 
 
 @pytest.mark.parametrize(

@@ -52,14 +52,8 @@ def test_the_default_device_is_that_of_all_threads():
     )
 
 
-@pytest.mark.parametrize(
-    "devices",
-    [
-        "1,3",
-        pytest.param([2], marks=pytest.mark.slow),
-        pytest.param("all", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", ["1,3", [2], "all"])
 def test_rows_do_not_depend_on_devices(whole, devices):
     """Windows of 8, so that each device has some."""
     used = set()
@@ -318,6 +312,7 @@ def test_a_failure_reaches_the_caller(where):
 # Filters -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_filters_drop_rows_and_nothing_else(whole):
     filters = {"min_score": 10, "min_identity": 0.3, "min_cov": 0.1}
     table = jaxalign.align_all(TEXTS, **filters, **OPTIONS)

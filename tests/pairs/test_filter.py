@@ -1,7 +1,6 @@
 """Pairs that provably cannot pass are not aligned; the rows are those without."""
 
 import json
-from itertools import product
 
 import numpy as np
 import plain_launches
@@ -300,20 +299,11 @@ def test_launches_count_what_the_cpu_counts(monkeypatch):
 
 LAUNCHES = [(None, 0), (None, 900), ([0, 2], 10**6)]
 KINDS = ["longer", "mean", "query", "alignment"]
-FEW_LAUNCHES = [("query", LAUNCHES[2])]
 
 
-@pytest.mark.parametrize(
-    "kind, devices, together",
-    [
-        pytest.param(
-            kind,
-            *one,
-            marks=() if (kind, one) in FEW_LAUNCHES else pytest.mark.slow,
-        )
-        for kind, one in product(KINDS, LAUNCHES)
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("devices, together", LAUNCHES)
 def test_rows_by_launches(launched, monkeypatch, kind, devices, together):
     options = {"min_identity": 0.6, "identity": kind, "output": "identity"}
     if kind == "alignment":

@@ -32,12 +32,10 @@ def both(function, *sets, **options):
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, few",
-    [
-        ("skew", [MODES[1], MODES[3]]),
-        *(pytest.param(x, MODES, marks=pytest.mark.slow) for x in SCORINGS),
-    ],
+    [("skew", [MODES[1], MODES[3]]), *((x, MODES) for x in SCORINGS)],
     ids=lambda x: x if isinstance(x, str) else str(len(x)),
 )
 def test_pairs_are_those_of_the_lanes(name, few):

@@ -187,10 +187,11 @@ if __name__ == "__main__":
     "start",
     [
         'score(("MKV", "MRV"))',
-        pytest.param("import jax; jax.devices()", marks=pytest.mark.slow),
+        "import jax; jax.devices()",
     ],
     ids=["we", "user"],
 )
+@pytest.mark.slow
 def test_a_fork_after_jax_has_started(start, tmp_path):
     before, refused, after = run_script(
         tmp_path, WORKER + AFTER.replace("START", start), "fork"

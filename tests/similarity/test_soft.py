@@ -59,7 +59,8 @@ def model_score(block, s, opening, extending, temperature, rules):
     )
 
 
-@pytest.mark.parametrize("block", [pytest.param(None, marks=pytest.mark.slow), 4])
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [None, 4])
 def test_enumeration(block):
     """All modes and free ends, adjacent gaps or not, three temperatures, lengths."""
     settings = [*product(MODES, (True, False), LENGTHS)]
@@ -560,7 +561,11 @@ def test_no_array_of_the_product_is_kept():
 
 @pytest.mark.parametrize("adjacent", [True, False])
 @pytest.mark.parametrize(
-    "mode", ["global", "semiglobal", pytest.param("local", marks=pytest.mark.slow)]
+    "mode",
+    [
+        "semiglobal",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("global", "local")),
+    ],
 )
 def test_log_probabilities_sum_to_one(mode, adjacent):
     """Every set of pairs, with the probability that enumeration gives it."""

@@ -81,8 +81,9 @@ def test_every_tiny_triple_is_the_best_of_all_alignments(model, mode):
         check(found, brute_best(texts, scoring, model, mode))
 
 
-@pytest.mark.parametrize("model, mode", quick(("quasi-natural", "local")))
-@pytest.mark.parametrize("traceback", [pytest.param("store", marks=SLOW), "split"])
+@pytest.mark.slow
+@pytest.mark.parametrize("model, mode", CASES)
+@pytest.mark.parametrize("traceback", ["store", "split"])
 def test_tracebacks_agree_with_the_oracle(model, mode, traceback):
     scoring = costs(model)
     for seed, lengths in enumerate([(9, 12, 7), (4, 13, 1), (11, 11, 11), (0, 5, 9)]):
