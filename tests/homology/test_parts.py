@@ -97,6 +97,7 @@ def test_audits_are_told_of_all_cells(in_parts):
     assert max(cells for cells, _ in told) == cells[0] * cells[1]
 
 
+@pytest.mark.slow
 def test_greedy_clusters(in_parts, monkeypatch):
     want = jaxalign.cluster(TEXTS, min_identity=CUT, method="greedy")
     monkeypatch.setattr(greedy, "rows_at_once", lambda *_: 100)

@@ -75,6 +75,7 @@ def test_proteins_are_those_of_the_lanes_and_the_oracle():
     check_rows(table.filter(np.array([0, longest])))
 
 
+@pytest.mark.slow
 def test_filters_and_parts_are_those_of_the_lanes():
     texts = some_texts(4, 24, 40)
     for options in (

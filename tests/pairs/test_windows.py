@@ -58,7 +58,11 @@ def run_zip(**options):
 # ----------------------------------------------------------- the same, however computed
 
 
-@settings
+@pytest.mark.parametrize(
+    "mode, free",
+    [pytest.param(*SETTINGS[0], marks=pytest.mark.slow), *SETTINGS[1:]],
+    ids=["g", "s", "l", "ends"],
+)
 def test_all_implementations(mode, free):
     options = dict(mode=mode, free_ends=free)
     texts = TEXTS[:4] + TEXTS[7:8]
@@ -162,9 +166,8 @@ def test_a_window_has_a_size():
         run_all(window=0)
 
 
-@pytest.mark.parametrize(
-    "count", [17, *(pytest.param(x, marks=pytest.mark.slow) for x in (1, 15, 16))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 15, 16, 17])
 def test_around_the_lanes(count):
     """15, 16 and 17 targets, with the narrowest windows being 16 lanes; self pairs."""
     rng = np.random.default_rng(count)

@@ -559,7 +559,9 @@ def test_no_array_of_the_product_is_kept():
     assert compiled.memory_analysis().temp_size_in_bytes < 24e6
 
 
-@pytest.mark.parametrize("adjacent", [True, False])
+@pytest.mark.parametrize(
+    "adjacent", [pytest.param(True, marks=pytest.mark.slow), False]
+)
 @pytest.mark.parametrize(
     "mode",
     [
