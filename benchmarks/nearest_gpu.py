@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT)]
 
 import jaxalign  # noqa: E402
 import jaxalign.corpus  # noqa: E402
-from jaxalign.database import nearest, nearest_launches  # noqa: E402
+from jaxalign.database import nearest, nearest_launches, nearest_state  # noqa: E402
 from jaxalign.io import corpus_files, fasta  # noqa: E402
 from jaxalign.model.scoring import Scoring  # noqa: E402
 
@@ -102,8 +102,8 @@ def profile() -> None:
     watched(bounds, "near", lambda _, x: len(x[0]))
     watched(nearest_launches, "align_zipped", lambda given, _: len(given[1]))
     watched(
-        nearest_launches,
-        "align_dense",
+        nearest_state,
+        "_align_dense",
         lambda given, _: (len(given[1]), len(given[2]), given[3]),
     )
 

@@ -8,8 +8,9 @@ bins that hold most of them: side by side they share work, and a list of pairs t
 host many times as long as a launch takes the device.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,9 +19,8 @@ import numpy as np
 
 from jaxalign.bits import few_pairs
 from jaxalign.database.nearest_state import (
-    DENSE_PAIRS,
     NearestState,
-    align_dense,
+    align_all,
     align_zipped,
     bars_of,
 )
@@ -146,10 +146,9 @@ class LaunchBounds:
     def best(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """(row, column) of pairs with the largest bounds, of each bin one at most, of
         each row ``most``."""
-        answers = [(x, self._ask(_highest, x, width=BIN)) for x in self.launches]
         value = self._of_bins(np.float32)
         place = self._of_bins(np.int64)
-        for launch, (highest, which) in answers:
+        for launch, (highest, which) in self._of_launches(_highest):
             launch.fill(value, highest)
             launch.fill(place, which)
         most = min(most, value.shape[1])
@@ -162,12 +161,8 @@ class LaunchBounds:
     def reaching(self, bars: np.ndarray) -> np.ndarray:
         """How many pairs of each bin of columns reach the bar of a row: int64 (rows,
         bins)."""
-        answers = [
-            (x, self._ask(_reaching, x, self._of(x, bars), width=BIN))
-            for x in self.launches
-        ]
         counts = self._of_bins(np.int64)
-        for launch, values in answers:
+        for launch, values in self._of_launches(_reaching, bars):
             launch.fill(counts, values)
         return counts
 
@@ -183,9 +178,9 @@ class LaunchBounds:
         for launch in self.launches:
             own = np.clip(ranges - launch.first[1], 0, launch.shape[1])
             sides = (self._of(launch, x) for x in (bars, own[:, 0], own[:, 1]))
-            given = self._given(launch, *sides)
+            near = self._program(_near, launch, *sides)
             with jax.default_device(launch.device):
-                few = few_pairs.chosen(given(_near), launch.room, self.room)
+                few = few_pairs.chosen(near, launch.room, self.room)
             row, column = few.row + launch.first[0], few.column + launch.first[1]
             pieces.append((row, column, few.value.astype(np.int64)))
         row, column, value = (np.concatenate(x) for x in zip(*pieces, strict=True))
@@ -200,27 +195,27 @@ class LaunchBounds:
         dtype = np.float32 if own.dtype == np.float64 else np.int32
         return np.pad(own, (0, launch.lcs.shape[0] - len(own))).astype(dtype)
 
-    def _ask(
-        self, question: Any, launch: _CountedLaunch, *more: Any, width: int
-    ) -> Any:
-        with jax.default_device(launch.device):
-            return self._given(launch, *more)(question)(width=width)
-
-    def _given(self, launch: _CountedLaunch, *more: Any) -> Any:
-        """Takes a program; the program with what all of them take."""
+    def _program(
+        self, question: Callable, launch: _CountedLaunch, *more: np.ndarray
+    ) -> Callable:
+        """A program below with what it reads of a launch; it lacks its size."""
         filters, shape = self.task.filters, np.array(launch.shape, np.int32)
         counted = _Counted(launch.lcs, *launch.sides, shape, filters.thresholds)
         join = self.bound.sides(1, 1)[2]
+        return partial(question, counted, *more, filters=filters.form, join=join)
 
-        def bound_to(question: Any) -> Any:
-            def run(**static: int) -> Any:
-                return question(
-                    counted, *more, filters=filters.form, join=join, **static
-                )
+    def _of_launches(self, question: Callable, *of_rows: np.ndarray) -> list[tuple]:
+        """(launch, its answer on the device) of all launches, none of them waited for.
 
-            return run
-
-        return bound_to
+        of_rows : numbers of the rows that the program takes
+        """
+        answers = []
+        for launch in self.launches:
+            sides = (self._of(launch, x) for x in of_rows)
+            with jax.default_device(launch.device):
+                answer = self._program(question, launch, *sides)(width=BIN)
+            answers.append((launch, answer))
+        return answers
 
 
 def bounds_of(
@@ -265,7 +260,7 @@ def _fold_rows(bounds: LaunchBounds, state: NearestState) -> None:
     counts, ranges = bounds.reaching(bars), np.zeros((len(rows), 2), np.int64)
     many = np.flatnonzero(counts.sum(axis=1) > MAX_LEFT * len(columns))
     ranges[many] = first, last = _crowded(counts[many], len(columns))
-    _align_all(task, rows[many], columns[first:last], bars[many], state)
+    align_all(task, rows[many], columns[first:last], bars[many], state)
     bars, places = (x[rows] for x in bars_of(state))
     row, column, value = bounds.near(bars, ranges)
     query, target = rows[row], columns[column]
@@ -289,7 +284,7 @@ def _fold_long(piece: PieceBounds, state: NearestState) -> None:
         align_zipped(task, np.full(len(order), row), columns[order], state)
         bar = bars_of(state)[0][[row]]
         some = columns[(most >= bar) & (least > 0)]
-        _align_all(task, np.array([row]), some, bar, state)
+        align_all(task, np.array([row]), some, bar, state)
 
 
 def _crowded(counts: np.ndarray, columns: int) -> tuple[int, int]:
@@ -307,23 +302,6 @@ def _crowded(counts: np.ndarray, columns: int) -> tuple[int, int]:
     if not len(bins):
         return 0, 0
     return int(bins[0]) * BIN, min((int(bins[-1]) + 1) * BIN, columns)
-
-
-def _align_all(
-    task: Task,
-    queries: np.ndarray,
-    targets: np.ndarray,
-    bars: np.ndarray,
-    state: NearestState,
-) -> None:
-    """Align queries with all of some targets, those with like bars together."""
-    if not len(targets):
-        return
-    rising = np.argsort(bars, kind="stable")
-    step = max(DENSE_PAIRS // len(targets), 1)
-    for at in range(0, len(queries), step):
-        some = rising[at : at + step]
-        align_dense(task, queries[some], targets, float(bars[some].min()), state)
 
 
 class _Counted(NamedTuple):

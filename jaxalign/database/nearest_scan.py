@@ -19,9 +19,8 @@ from jaxalign.database.nearest_options import (
     identity_options,
 )
 from jaxalign.database.nearest_state import (
-    DENSE_PAIRS,
     NearestState,
-    align_dense,
+    align_all,
     align_zipped,
     bars_of,
     join_pairs,
@@ -138,7 +137,9 @@ def _fold(piece: _Piece, options: NearestOptions, state: NearestState) -> None:
     if not min(task.shape):
         return
     if not options.filter:
-        _align_all(task, state)
+        targets = by_length(task.targets.lengths)
+        bars = np.full(task.shape[0], NO_BAR)
+        align_all(task, np.arange(task.shape[0]), targets, bars, state)
         return
     if piece.bounds is not None:
         from jaxalign.database import nearest_launches
@@ -208,12 +209,3 @@ def _of_query(alone: Task, table: BoundTable, number: int, columns: np.ndarray) 
     return replace(
         alone, queries=query, targets=views(alone.targets, table.order[columns])
     )
-
-
-def _align_all(task: Task, state: NearestState) -> None:
-    """Align every pair."""
-    queries, targets = task.shape
-    step, columns = max(DENSE_PAIRS // targets, 1), by_length(task.targets.lengths)
-    for at in range(0, queries, step):
-        few = np.arange(at, min(at + step, queries))
-        align_dense(task, few, columns, NO_BAR, state)

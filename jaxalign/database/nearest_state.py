@@ -71,7 +71,24 @@ def align_zipped(
         join_pairs(task, i, j, result["max_identities"], result.info, state)
 
 
-def align_dense(
+def align_all(
+    task: Task,
+    queries: np.ndarray,
+    targets: np.ndarray,
+    bars: np.ndarray,
+    state: NearestState,
+) -> None:
+    """Align queries with all of some targets, those with like bars together."""
+    if not len(targets):
+        return
+    rising = np.argsort(bars, kind="stable")
+    step = max(DENSE_PAIRS // len(targets), 1)
+    for at in range(0, len(queries), step):
+        some = rising[at : at + step]
+        _align_dense(task, queries[some], targets, float(bars[some].min()), state)
+
+
+def _align_dense(
     task: Task, few: np.ndarray, targets: np.ndarray, bar: float, state: NearestState
 ) -> None:
     """Align some queries with all of some targets."""

@@ -9,6 +9,7 @@ What lies beside the lanes is left out: a path that leaves them passes one of th
 lanes, whose best tells whether it can be as good as the path that is walked.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -173,14 +174,21 @@ def _walk(
     half: int,
     longest: int,
 ):
-    steps = jnp.full((longest, 1), walk.DONE, jnp.uint8)
-    begin = walk.start(i[None], j[None], steps)._replace(move=move[None])
-    always = jnp.ones((), bool)
-
     def nibble_at(i: jax.Array, j: jax.Array):
         lane = j - i - 1
         column = (lane & 1) * half + (lane >> 1)
         return codes.at[i + (lane >> 1), column].get(mode="clip").astype(jnp.int32)
+
+    return walk_to_border(nibble_at, i, j, move, longest)
+
+
+def walk_to_border(
+    nibble_at: Callable, i: jax.Array, j: jax.Array, move: jax.Array, longest: int
+):
+    """The ``walk.walk`` from one cell, in a gap or not, to row 0 or column 0."""
+    steps = jnp.full((longest, 1), walk.DONE, jnp.uint8)
+    begin = walk.start(i[None], j[None], steps)._replace(move=move[None])
+    always = jnp.ones((), bool)
 
     def same_at(i: jax.Array, _: jax.Array):
         return i < 0

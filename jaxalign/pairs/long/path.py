@@ -137,18 +137,11 @@ def _walk(
 ):
     """Where a walk from (m, n) leaves a block: i, j, move, whether it ended before, how
     many steps, and these."""
-    longest = codes.shape[1] - 1 + columns
-    steps = jnp.full((longest, 1), walk.DONE, jnp.uint8)
-    begin = walk.start(m[None], n[None], steps)._replace(move=move[None])
-    always = jnp.ones((), bool)
-    rules = walk.WalkBorders(always, always, jnp.int32(-1))
 
     def nibble_at(i: jax.Array, j: jax.Array):
         return codes.at[i + j, i].get(mode="clip").astype(jnp.int32)
 
-    def same_at(i: jax.Array, _: jax.Array):
-        return i < 0
-
-    walked = walk.walk(begin, nibble_at, same_at, rules)
+    longest = codes.shape[1] - 1 + columns
+    walked = band.walk_to_border(nibble_at, m, n, move, longest)
     i, j, count = walked.i[0], walked.j[0], walked.columns[0]
     return i, j, walked.move[0], (i > 0) & (j > 0), count, walked.steps[:, 0]
