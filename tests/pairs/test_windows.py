@@ -60,7 +60,12 @@ def run_zip(**options):
 
 @pytest.mark.parametrize(
     "mode, free",
-    [pytest.param(*SETTINGS[0], marks=pytest.mark.slow), *SETTINGS[1:]],
+    [
+        pytest.param(*SETTINGS[0], marks=pytest.mark.slow),
+        SETTINGS[1],
+        pytest.param(*SETTINGS[2], marks=pytest.mark.slow),
+        *SETTINGS[3:],
+    ],
     ids=["g", "s", "l", "ends"],
 )
 def test_all_implementations(mode, free):

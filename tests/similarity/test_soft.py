@@ -559,16 +559,9 @@ def test_no_array_of_the_product_is_kept():
     assert compiled.memory_analysis().temp_size_in_bytes < 24e6
 
 
-@pytest.mark.parametrize(
-    "adjacent", [pytest.param(True, marks=pytest.mark.slow), False]
-)
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "semiglobal",
-        *(pytest.param(x, marks=pytest.mark.slow) for x in ("global", "local")),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("adjacent", [True, False])
+@pytest.mark.parametrize("mode", ["semiglobal", "global", "local"])
 def test_log_probabilities_sum_to_one(mode, adjacent):
     """Every set of pairs, with the probability that enumeration gives it."""
     s = scores_of(17, 3, 4)
