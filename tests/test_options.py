@@ -57,15 +57,15 @@ SOFT = ENDS | {*COSTS, "temperature", "adjacent_gaps", "band", "implementation"}
 THREE = {"gap_model", "mode", "memory_budget", "implementation", "schedule"}
 THREE |= {"traceback", "chunk", "height", "depth"}
 TAKES = {
-    "align": ENDS | MACHINE | WATCH | {"mesh", "return_directions"},
-    "align_pairs": TABLE | WATCH,
+    "align": ENDS | MACHINE | WATCH | {"mesh", "return_directions", "strand"},
+    "align_pairs": TABLE | WATCH | {"strand"},
     "align_all": TABLE | WATCH | {"include_self", "cluster", "part_rows"},
     "stream_all": TABLE
     | WATCH
     | {"include_self", "cluster", "part_rows", "skip", "shard"},
     "scores_matrix": ENDS | MACHINE | WATCH | {"mesh", "window"},
     "distance_matrix": ENDS | MACHINE | WATCH | {"mesh", "window", "identity"},
-    "plan": TABLE | {"include_self", "parts", "part_rows"},
+    "plan": TABLE | {"include_self", "parts", "part_rows", "strand"},
     "dp_table": ENDS | {"gaps"},
     "directions": ENDS,
     "search": SEARCH,
@@ -250,7 +250,7 @@ def test_defaults_are_those_of_the_options():
     assert defaults == {
         field.name: field.default
         for field in fields(PairOptions)
-        if field.name != "parts"
+        if field.name not in ("parts", "strand")
     }
     assert inspect.signature(jaxalign.search).parameters["mode"].default == "local"
 

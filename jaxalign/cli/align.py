@@ -5,6 +5,7 @@ from typing import Annotated
 from jaxalign.cli.options import FILE, FLAG, Fasta, Options
 from jaxalign.cli.picture_options import Pictures, Plot
 from jaxalign.errors import UsageError
+from jaxalign.model.choices import Strand
 
 
 def align(
@@ -16,6 +17,7 @@ def align(
     sequences: Annotated[str | None, FILE] = None,
     plot: Plot = None,
     profile: Annotated[bool, FLAG] = False,
+    strand: Strand | None = None,
     options: Options = Options(),  # noqa: B008
 ) -> int:
     """Align the records of A with those of B: first with first, second with second.
@@ -42,6 +44,9 @@ def align(
         A is a family of proteins: a HMMER3 model, or an alignment as a3m, Stockholm
         or FASTA. Its positions have scores of their own, and gaps the costs of
         --gap-open and --gap-extend.
+    strand
+        Of nucleotides: which strand of the queries is aligned, or of both the one that
+        scores more. The usual one is plus.
     """
     if profile and embeddings:
         raise UsageError("--profile and --embeddings: A is either")
@@ -50,10 +55,12 @@ def align(
     if embeddings:
         if plot:
             raise UsageError("--plot is of letters, not of --embeddings")
+        if strand is not None:
+            raise UsageError("--strand is of nucleotides, not of --embeddings")
         from jaxalign.cli import embeddings_job
 
         return embeddings_job.align(a, b, options, sequences)
     from jaxalign.cli import job
 
     drawn = Pictures(dot_plot=plot) if plot else None
-    return job.pairs(a, b, options, drawn, profile)
+    return job.pairs(a, b, options, drawn, profile, strand)

@@ -15,6 +15,7 @@ from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.choices import Strand
 from jaxalign.model.table import SPANS, Table
 from jaxalign.pairs import api
 
@@ -44,10 +45,15 @@ class Messages:
 
 
 def pairs(
-    a: str, b: str, options: Options, drawn: Pictures | None, profile: bool = False
+    a: str,
+    b: str,
+    options: Options,
+    drawn: Pictures | None,
+    profile: bool = False,
+    strand: Strand | None = None,
 ) -> int:
     """``jaxalign align A B``."""
-    return _run((a, b), options, drawn, profile)
+    return _run((a, b), options, drawn, profile, strand=strand)
 
 
 def all_pairs(

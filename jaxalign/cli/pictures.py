@@ -15,6 +15,7 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.dots import dots
 from jaxalign.model.operations import corners
 from jaxalign.model.show import counted
+from jaxalign.model.strands import MINUS
 from jaxalign.model.table import Table
 from jaxalign.pairs.api import filters_of
 
@@ -120,7 +121,9 @@ def pair(path: str, table: Table) -> None:
     rows = range(len(query)) if shown.scoring.by_position else query
     shades = dots(rows, target, shown.scoring.scores)
     line = corners(shown.operations, (shown.query_start, shown.target_start))
-    names, size = (shown.query_name, shown.target_name), (len(query), len(target))
+    size = len(query), len(target)
+    minus = ", reverse complement" if shown.strand == MINUS else ""
+    names = shown.query_name + minus, shown.target_name
     title = f"{shown.mode}, score {shown.score:.15g}, "
     title += f"{shown.identity():.1%} identical"
     picture.dot_plot(path, shades, size, line, names, title)

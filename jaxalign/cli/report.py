@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxalign.model.scoring import Scoring, resolve_ends
+from jaxalign.model.strands import MINUS, PLUS
 from jaxalign.model.versions import package_versions
 
 if TYPE_CHECKING:
@@ -61,8 +62,15 @@ def summary(info: dict, kept: int, filters: str) -> str:
     cut = f", {kept:,} kept ({filters})" if filters else ""
     return (
         f"{pairs(info)} computed{cut}; {cells(info):,} cells in {speed(info)}"
-        f"{excluded(info)}{halved(info)}"
+        f"{excluded(info)}{halved(info)}{strands(info)}"
     )
+
+
+def strands(info: dict) -> str:
+    """Which strands were aligned, where that was a question."""
+    words = {PLUS: "plus", MINUS: "minus"}
+    names = [words[sign] for sign in info.get("strands", ())]
+    return f"; strands {' and '.join(names)}" if names else ""
 
 
 def cells(info: dict) -> int:
@@ -123,6 +131,7 @@ def about_run(
         "scoring": scoring(request.scoring),
         "mode": request.options.mode,
         "free_ends": free_ends(request),
+        "strands": list(info.get("strands", (PLUS,))),
         "identity": request.identity,
         "filters": request.filters,
         "output": request.options.output,
@@ -182,5 +191,5 @@ def files(inputs: "Inputs") -> list[dict]:
 
 def _plan(info: dict) -> dict:
     elsewhere = ("implementation", "reason", "seconds", "cells", "pairs")
-    elsewhere += ("aligned_pairs", "aligned_cells", "excluded", "bound")
+    elsewhere += ("aligned_pairs", "aligned_cells", "excluded", "bound", "strands")
     return {name: value for name, value in info.items() if name not in elsewhere}

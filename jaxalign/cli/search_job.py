@@ -178,15 +178,8 @@ def summary(info: dict, hits: dict[str, int]) -> str:
     return (
         f"{ran}; {size} searched; "
         f"{text}; {info['cells']:,} cells in {report.speed(info)}{report.halved(info)}"
-        f"{_strands(info)}{_fitted(info)}"
+        f"{report.strands(info)}{_fitted(info)}"
     )
-
-
-def _strands(info: dict) -> str:
-    """Which strands were aligned, where that was a question."""
-    words = {1: "plus", -1: "minus"}
-    names = [words[sign] for sign in info.get("strands", ())]
-    return f"; strands {' and '.join(names)}" if names else ""
 
 
 def _fitted(info: dict) -> str:

@@ -28,6 +28,7 @@ from jaxalign.model.choices import UnknownLetters
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.model.strand_rows import by_strands
 from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table
 from jaxalign.pairs.options import make_task
@@ -126,7 +127,7 @@ def hits_of(
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
     signs = strands_of(options.strand, scoring, options.mode)
     given = inputs.sets(scoring, wanted, unknown=options.unknown)[0]
-    both = hit_tables.by_strands(given, signs)
+    both = by_strands(given, signs) if signs else given
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:
         blocks = read_blocks(database, scoring.alphabet, options.unknown, substituted)

@@ -12,8 +12,8 @@ from jaxalign.database import hit_list, small_scan
 from jaxalign.database.hit_list import Hits, sequences_of
 from jaxalign.database.options import SearchOptions, pair_options
 from jaxalign.errors import JaxalignError
-from jaxalign.model.alphabet import Sequences, from_parts
-from jaxalign.model.strands import MINUS, PLUS, reverse_complement
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.strand_rows import along_plus
 from jaxalign.model.table import Table, join
 from jaxalign.pairs.api import pairs_table
 from jaxalign.pairs.options import PairOptions
@@ -118,18 +118,6 @@ def _paths(table: Table, hits: np.ndarray, options: PairOptions) -> Table:
     return paths
 
 
-def by_strands(queries: Sequences, strands: Strands) -> Sequences:
-    """The queries of the first strand, then those of the second."""
-    if strands in (None, (PLUS,)):
-        return queries
-    minus = reverse_complement(queries)
-    if strands == (MINUS,):
-        return minus
-    sets = queries, minus
-    parts = [sequences[k] for sequences in sets for k in range(len(sequences))]
-    return from_parts(queries.names * 2, parts, queries.alphabet)
-
-
 def best_of_strands(
     table: Table, queries: Sequences, strands: Strands, top: int
 ) -> Table:
@@ -147,21 +135,11 @@ def best_of_strands(
 
 
 def with_strands(table: Table, queries: Sequences, strands: Strands) -> Table:
-    """The same rows of the queries as they were given, with a column ``strand``;
-    ``info`` says which ones were aligned.
-
-    Spans of a query count along its plus strand; operations stay those of the strand
-    that is aligned, along the target.
-    """
+    """The same rows of the queries as they were given (``strand_rows.along_plus``);
+    ``info`` says which strands were aligned."""
     if strands is None:
         return table
     which, query = np.divmod(table.columns["query"], max(len(queries), 1))
-    strand = np.array(strands, np.int8)[which]
-    columns = table.columns | {"query": query.astype(np.int32), "strand": strand}
-    if "query_start" in columns:
-        m = queries.lengths[query].astype(np.int32)
-        start, end = columns["query_start"], columns["query_end"]
-        columns["query_start"] = np.where(strand == MINUS, m - end, start)
-        columns["query_end"] = np.where(strand == MINUS, m - start, end)
-    info = table.info | {"strands": strands}
-    return replace(table, columns=columns, queries=queries, info=info)
+    columns = table.columns | {"query": query.astype(np.int32)}
+    table = replace(table, columns=columns, info=table.info | {"strands": strands})
+    return along_plus(table, queries, np.array(strands, np.int8)[which])

@@ -9,6 +9,7 @@ from jaxalign.errors import InputError
 from jaxalign.model import frames, operations, show
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.strands import MINUS
 
 SPANS = ("query_start", "query_end", "target_start", "target_end")
 COUNTS = ("identities", "columns", "gap_openings", "gaps")
@@ -22,6 +23,9 @@ class Alignment:
     cover the core, from start cell to end cell; residues that
     overhang at free ends (or lie outside a local alignment) are outside the spans,
     which are half-open and zero-based. ``print`` shows the core, numbered from 1.
+    ``strand`` is 1 or -1 where strands were a question, else None. Of the minus strand,
+    -1, ``query`` is the reverse complement, and operations and spans are along it; only
+    the columns of ``to_pandas``, as those of a table, count along the plus strand.
     """
 
     query: str
@@ -38,6 +42,7 @@ class Alignment:
     query_name: str = "query"
     target_name: str = "target"
     implementation: str = ""
+    strand: int | None = None
 
     def cigar(self, eqx: bool = False) -> str:
         """CIGAR of the core: M, I (consumes query), D (consumes target).
@@ -110,6 +115,7 @@ class Alignment:
     def __repr__(self) -> str:
         pair = (show.cell(name) for name in (self.query_name, self.target_name))
         what = f"score={show.number(self.score)}, mode={self.mode!r}"
+        what += ", strand=-1" if self.strand == MINUS else ""
         spans = f"[{self.query_start}:{self.query_end}], [{self.target_start}:"
         return f"<Alignment {' / '.join(pair)}: {what}, {spans}{self.target_end}]>"
 
@@ -134,8 +140,9 @@ class Alignment:
 
     def _heading(self) -> str:
         same, columns = self.identities, show.counted(self.columns, "column")
+        mode = self.mode + ("; minus strand" if self.strand == MINUS else "")
         return (
-            f"score {show.number(self.score)}; {self.mode}; {columns}, "
+            f"score {show.number(self.score)}; {mode}; {columns}, "
             f"{same:,} identical, {self.gaps:,} in gaps; {self.scoring}"
         )
 
@@ -143,6 +150,12 @@ class Alignment:
         names = {"query": [self.query_name], "target": [self.target_name]}
         values = ("score", *SPANS, *COUNTS)
         numbers = {name: [getattr(self, name)] for name in values}
+        if self.strand is not None:
+            numbers["strand"] = [self.strand]
+        if self.strand == MINUS:
+            m = len(self.query)
+            numbers["query_start"] = [m - self.query_end]
+            numbers["query_end"] = [m - self.query_start]
         return names | numbers | {"cigar": [self.cigar()]}
 
     def _paired(self):

@@ -33,8 +33,8 @@ class Table:
     (int32, indices into ``queries`` and ``targets``) and ``score``; with
     ``output="identity"`` also ``max_identities``; with ``"stats"`` the spans,
     ``columns``, ``identities``, ``gap_openings`` and ``gaps`` (all int32) of the path;
-    a search of strands has ``strand``, 1 or -1 (int8), and query spans along the plus
-    strand; with ``"alignment"`` also ``operations`` (uint32 runs, flat) and their
+    where strands are a question, ``strand``, 1 or -1 (int8), and query spans along the
+    plus strand; with ``"alignment"`` also ``operations`` (uint32 runs, flat) and their
     offsets.
 
     ``len(table)`` counts the rows, a ``for`` loop gives each as ``row`` does.
@@ -178,6 +178,7 @@ class Table:
             query_name=row["query"],
             target_name=row["target"],
             implementation=self.implementation,
+            strand=row.get("strand"),
         )
 
     def alignments(self) -> Iterator[Alignment]:

@@ -21,6 +21,7 @@ from jaxalign.model.alignment import Alignment
 from jaxalign.model.choices import EndKeywords
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.model.strands import MINUS, reverse_complement
 from jaxalign.model.table import Table
 from jaxalign.pairs import small_jobs
 from jaxalign.pairs.engine import start_jax
@@ -88,7 +89,6 @@ def align(
         then its consensus stands for it, and of the scoring the gap costs count.
     scoring : Scoring, or the name or file of a matrix, optional
         BLOSUM62, 11/1 by default.
-    mode, free_ends : see the module
     return_directions : bool
         Return (Alignment, the result of ``directions``) instead.
     **options : those of ``align_pairs`` without ``output``, ``window`` and filters
@@ -124,6 +124,7 @@ def align(
         alignment = pairs_table(a, b, scoring, chosen).alignment(0)
     if not return_directions:
         return alignment
+    a = reverse_complement(a) if alignment.strand == MINUS else a
     ends: EndKeywords = {"mode": chosen.mode, "free_ends": chosen.free_ends}
     return alignment, directions(a, b, scoring, **ends)
 
@@ -145,6 +146,9 @@ def align_pairs(
     scoring : Scoring, or the name or file of a matrix, optional
     mode : {"global", "semiglobal", "local"}
     free_ends : iterable of str, optional
+    strand : {"both", "plus", "minus"}, optional
+        Of nucleotides: which strand of a query is aligned, or of both the one that
+        scores more, of equals plus. Column ``strand`` and spans are as in ``search``.
     output : {"stats", "score", "identity", "alignment"}
         What to compute; see ``Table`` for the columns. ``identity`` needs no path: it
         maximises (score, identical pairs), so it is the same for (a, b) and (b, a).
@@ -173,7 +177,7 @@ def align_pairs(
         the shorter one in mode local and where an end is free.
     min_length_ratio : float, optional
         Keep only pairs whose shorter length is at least this share of the longer one.
-        No other pair is aligned.
+        No other pair is aligned; of both strands, all are scored.
     filter : bool
         Do not align pairs of which it is proved that ``min_identity`` drops them. The
         rows are the same without. ``table.info["excluded"]`` counts them by proof.
@@ -191,8 +195,8 @@ def align_pairs(
         A letter is not in the alphabet, a file cannot be read, or the sides differ in
         length.
     UsageError
-        An unknown mode, output or implementation, or a type of nucleotides and a
-        scoring of proteins; where only the letters say so, a warning.
+        An unknown mode, output or implementation, strands of proteins, or a type of
+        nucleotides and a scoring of proteins; where only the letters say so, a warning.
     MemoryPlanError
         The plan exceeds the budget.
 

@@ -13,12 +13,13 @@ from jaxalign.errors import InputError, UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.model.strands import MINUS, reverse_complement, strands_of
 from jaxalign.model.table import Table, join
-from jaxalign.pairs import engine
+from jaxalign.pairs import engine, strands
 from jaxalign.pairs.options import PairOptions, StreamKeywords, make_task
 from jaxalign.pairs.parts import part_stream, query_ranges, ray_tasks
 from jaxalign.pairs.parts.query_ranges import Part
-from jaxalign.pairs.plan import Plan, Task
+from jaxalign.pairs.plan import Plan, QueryStrands, Task
 from jaxalign.pairs.proofs import survivors
 from jaxalign.pairs.result import table_of
 from jaxalign.pairs.windows import WholeJob
@@ -73,11 +74,17 @@ def run_plan(plan: Plan, options: PairOptions) -> Table:
 
     options : those of the plan; of them the cluster, and who is told of progress
     """
+    if plan.strands is not None:
+        return strands.run(plan, plan.strands, options, _run)
     if plan.parts:
         return _joined(plan.task, list(plan.parts), options)
     if options.cluster is not None:
         parts = query_ranges.cut_of(plan.task, options.part_rows)
         return _joined(plan.task, parts, options)
+    return _run(plan, options)
+
+
+def _run(plan: Plan, options: PairOptions) -> Table:
     began = time.perf_counter()
     if plan.task.filtered:
         plan = survivors.plan(plan.task, plan)
@@ -123,6 +130,8 @@ def plan_sets(
 ) -> Plan:
     """``plan_of``, its sets encoded."""
     if targets is None:
+        if options.strand is not None:
+            raise UsageError(f"strand = {options.strand!r} is for queries and targets")
         task = make_task("all", queries, queries, scoring, options)
         if options.parts or options.part_rows is not None or task.filtered:
             parts = query_ranges.cut_of(task, options.part_rows)
@@ -133,14 +142,16 @@ def plan_sets(
             raise UsageError(f"{name} is for all pairs of one set, without targets")
     if options.mesh is None and options.devices is None:
         options = replace(options, mesh=ambient_mesh())
-    kind, queries, paired = _pairing(queries, targets)
-    task = make_task(kind, queries, paired, scoring, options)
+    signs = options.strand and strands_of(options.strand, scoring, options.mode)
+    aligned = reverse_complement(queries) if signs == (MINUS,) else queries
+    kind, aligned, paired = _pairing(aligned, targets)
+    task = make_task(kind, aligned, paired, scoring, options)
     if len(paired) != len(targets):
         task = replace(task, single_target=targets)
     plan = engine.plan(task)
-    if not task.filtered:
-        return plan
-    return replace(plan, figures=plan.figures | survivors.bound_figures(task))
+    if task.filtered:
+        plan = replace(plan, figures=plan.figures | survivors.bound_figures(task))
+    return strands.plan(plan, QueryStrands(queries, signs)) if signs else plan
 
 
 def _pairing(

@@ -19,6 +19,7 @@ from jaxalign.model.choices import (
     Identity,
     Mode,
     Output,
+    Strand,
 )
 from jaxalign.model.identity import (
     Filters,
@@ -51,6 +52,7 @@ class PairOptions:
 
     mode: Mode = "global"
     free_ends: Iterable[FreeEnd] | None = None
+    strand: Strand | None = None
     implementation: Implementation | None = None
     memory_budget: int | str | None = None
     threads: int | None = None
@@ -76,8 +78,9 @@ class PairOptions:
 
     @property
     def leaves_open_who_computes(self) -> bool:
-        """Whether nothing says what computes, and nobody is told of progress."""
+        """Whether nothing says what computes, which strand, or who is told of it."""
         named = self.implementation, self.devices, self.mesh, self.memory_budget
+        named += (self.strand,)
         watched = self.progress, self.busy
         return all(value is None for value in named + watched)
 
@@ -99,7 +102,13 @@ class ProgressKeywords(TypedDict, total=False):
     busy: Progress
 
 
-class AlignKeywords(MachineKeywords, ProgressKeywords, total=False):
+class StrandKeywords(TypedDict, total=False):
+    """Options of functions of pairs of nucleotides."""
+
+    strand: Strand | None
+
+
+class AlignKeywords(MachineKeywords, ProgressKeywords, StrandKeywords, total=False):
     """Options of ``align``."""
 
 
@@ -126,11 +135,11 @@ class TableKeywords(WindowKeywords, total=False):
     filter: bool
 
 
-class PairsKeywords(TableKeywords, ProgressKeywords, total=False):
+class PairsKeywords(TableKeywords, ProgressKeywords, StrandKeywords, total=False):
     """Options of ``align_pairs``."""
 
 
-class AllKeywords(PairsKeywords, total=False):
+class AllKeywords(TableKeywords, ProgressKeywords, total=False):
     """Options of ``align_all``."""
 
     include_self: bool
@@ -145,7 +154,7 @@ class StreamKeywords(AllKeywords, total=False):
     shard: tuple[int, int] | None
 
 
-class PlanKeywords(TableKeywords, total=False):
+class PlanKeywords(TableKeywords, StrandKeywords, total=False):
     """Options of ``plan``."""
 
     include_self: bool

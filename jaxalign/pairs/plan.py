@@ -162,13 +162,16 @@ class Plan(Mapping):
 
     It reads like a dict of its figures: ``plan["pairs"]``, ``dict(plan)``; ``print``
     shows them one a line. A plan by parts has ``parts`` instead of pieces; bytes and
-    windows are those of the heaviest part.
+    windows are those of the heaviest part. A plan of both strands has ``scores`` of
+    them; its pieces are those of the rows of one strand, which any one needs.
     """
 
     task: Task
     pieces: tuple[Piece, ...]
     figures: dict
     parts: tuple = ()  # of ``pairs.parts.query_ranges.Part``
+    strands: "QueryStrands | None" = None
+    scores: "Plan | None" = None
 
     @cached_property
     def by_rows(self) -> bool:
@@ -195,6 +198,14 @@ class Plan(Mapping):
         return "\n".join(
             f"{name.replace('_', ' ')}: {_shown(value)}" for name, value in self.items()
         )
+
+
+@dataclass(frozen=True, eq=False)
+class QueryStrands:
+    """The queries as they were given, and which of their strands are aligned."""
+
+    queries: Sequences
+    signs: tuple[int, ...]  # of ``model.strands``
 
 
 def _shown(value: Any) -> str:

@@ -64,6 +64,28 @@ def names(folder):
     return {path.name for path in folder.iterdir()}
 
 
+def test_align_both_strands(run, folder):
+    (folder / "q.fa").write_text(">q\nACGTACCCGATTGGAA\n")
+    (folder / "t.fa").write_text(">t\nTTTTCCAATCGGGTACGTCC\n")
+    words = "align", "q.fa", "t.fa", "--preset", "blastn", "--format", "paf"
+    spans = {}
+    for strand in (None, "plus", "minus", "both"):
+        code, out, err = run(*words, *(strand and ("--strand", strand) or ()))
+        assert code == DONE
+        spans[strand] = out.split("\t")[2:9]
+        said = {"both": "plus and minus"}.get(strand, strand)
+        assert (f"; strands {said}" in err) == (strand is not None)
+    # Letters 1 to 16 of the query are the complements of 18 to 3 of the target.
+    assert spans["both"] == spans["minus"] == ["0", "16", "-", "t", "20", "2", "18"]
+    assert spans[None] == spans["plus"] != spans["both"]
+    answer = json.loads(run(*words[:5], "--strand", "both", "--json")[1])
+    assert answer["strands"] == [1, -1] and "strands" not in answer["plan"]
+    code, _, err = run("align", "a.fa", "b.fa", "--strand", "both")
+    assert code == USAGE and "nucleotides have two strands" in err
+    code, _, err = run("align", "a.fa", "b.fa", "--embeddings", "--strand", "both")
+    assert code == USAGE and "--strand is of nucleotides" in err
+
+
 # Goldens -----------------------------------------------------------------------------
 
 

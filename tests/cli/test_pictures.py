@@ -113,6 +113,15 @@ def test_dot_plot_and_its_path(run, folder, image, mode):
     assert one.identity() < 1 and len(runs) > (mode == "global")
 
 
+def test_a_dot_plot_says_the_strand(run, folder, image):
+    for name, text in (("q", "GGGACGTTGCAACCA"), ("t", "TTTGGTTGCAACGTCCC")):
+        (folder / f"{name}.fa").write_text(f">{name}\n{text}\n")
+    words = "align", "q.fa", "t.fa", "--alphabet", "dna", "-q", "--plot", "p.svg"
+    for strand, label in (("both", "q, reverse complement"), ("plus", "q")):
+        assert run(*words, "--force", "--strand", strand)[0] == DONE
+        assert label in svg("p.svg")[2]
+
+
 def test_an_empty_sequence_has_a_picture_too(run, folder, image):
     (folder / "e.fa").write_text(">e\n\n")
     assert run("align", "e.fa", "a.fa", "-q", "--plot", "p.svg")[0] == DONE

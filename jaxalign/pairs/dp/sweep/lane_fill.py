@@ -29,7 +29,6 @@ from jaxalign.pairs.dp.recurrence import border
 from jaxalign.pairs.dp.sweep import (
     TILE,
     cell_blocks,
-    lane_best,
     lane_column,
     lane_scores,
 )
@@ -281,16 +280,18 @@ def _tiles(
             column = cell_blocks.columns_of(*strip, costs, begin)
         inner = h, f, diag, filled.last_row, e_row, filled.backtrack
         zero = 0 if costs is None else costs.zero
-        inner += (lane_best.track(h, local, paths, zero),)
+        inner += (lane_column.track(h, local, paths, zero),)
         turns = TILE // (wide * UNROLLED_STEPS)
         inner = lax.fori_loop(t * turns, (t + 1) * turns, unrolled(column), inner)
         h, f, diag, last_row, e_row, backtrack, track = inner
         filled = filled._replace(last_row=last_row, backtrack=backtrack)
-        strip_best = (*track, None, None)[:3] if local else lane_best.best_of_column(h)
+        strip_best = (
+            (*track, None, None)[:3] if local else lane_column.best_of_column(h)
+        )
         # No dead code (pairs/dp/call.py): a score alone does not ask where it is.
         corner = None if filled.row is None else (s * rows + 1, t * TILE)
         return (
-            lane_best.keep(filled, t, strip_best, corner, tie, fused),
+            lane_column.keep(filled, t, strip_best, corner, tie, fused),
             e_row,
             h,
             f,
