@@ -19,10 +19,13 @@ import numpy as np
 
 from jaxalign.bits import few_pairs
 from jaxalign.database.nearest_state import (
+    QUERIES_AT_ONCE,
     NearestState,
-    align_all,
-    align_zipped,
+    PairJob,
+    align,
     bars_of,
+    rectangles,
+    zipped,
 )
 from jaxalign.model.identity import Filters, share
 from jaxalign.model.identity_bounds import IdentityBound
@@ -37,6 +40,8 @@ FIRST_PAIRS = 8  # of a query, aligned before its others are looked at
 BIN = few_pairs.THREADS  # targets that are counted together: launches have whole bins
 LAUNCHES_KEPT = 16  # whose counts are on the devices at once, 67 MB each if wide
 MAX_LEFT = 1 / 64  # of the pairs of a query, beyond which many are left
+CROWDED = 1 / 32  # of the pairs of a bin, from which on it is aligned whole
+LIKE_LENGTHS = 64  # letters by which queries of like bars differ at most
 NO_PAIR = -2.0  # the bound where there is no candidate: below every bar
 
 
@@ -143,9 +148,9 @@ class LaunchBounds:
     launches: list[_CountedLaunch]
     room: int
 
-    def best(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """(row, column) of pairs with the largest bounds, of each bin one at most, of
-        each row ``most``."""
+    def best(self, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(row, column, bound) of pairs with the largest bounds, of each bin one at
+        most, of each row ``most``."""
         value = self._of_bins(np.float32)
         place = self._of_bins(np.int64)
         for launch, (highest, which) in self._of_launches(_highest):
@@ -156,7 +161,7 @@ class LaunchBounds:
         row = np.repeat(np.arange(len(self.rows)), most)
         real = value[row, bins] > NO_PAIR
         row, bins = row[real], bins[real]
-        return row, bins * BIN + place[row, bins]
+        return row, bins * BIN + place[row, bins], value[row, bins]
 
     def reaching(self, bars: np.ndarray) -> np.ndarray:
         """How many pairs of each bin of columns reach the bar of a row: int64 (rows,
@@ -254,14 +259,26 @@ def _blocks(
 
 def _fold_rows(bounds: LaunchBounds, state: NearestState) -> None:
     task, rows, columns = bounds.task, bounds.rows, bounds.columns
-    row, column = bounds.best(max(FIRST_PAIRS, 2 * state.index.shape[1]))
-    align_zipped(task, rows[row], columns[column], state)
-    bars = bars_of(state)[0][rows]
+    row, column, value = bounds.best(max(FIRST_PAIRS, 2 * state.index.shape[1]))
+    some = value >= bars_of(state)[0][rows[row]] - FILTER_SLACK
+    first = zipped(task, rows[row[some]], columns[column[some]])
+    align(task, first, state)
+    align(task, _jobs(bounds, state), state)
+
+
+def _jobs(bounds: LaunchBounds, state: NearestState) -> Iterator[PairJob]:
+    """The pairs whose bounds reach the bars as they are when the first is planned."""
+    task, rows, columns = bounds.task, bounds.rows, bounds.columns
+    bars, places = (x[rows] for x in bars_of(state))
     counts, ranges = bounds.reaching(bars), np.zeros((len(rows), 2), np.int64)
     many = np.flatnonzero(counts.sum(axis=1) > MAX_LEFT * len(columns))
-    ranges[many] = first, last = _crowded(counts[many], len(columns))
-    align_all(task, rows[many], columns[first:last], bars[many], state)
-    bars, places = (x[rows] for x in bars_of(state))
+    like = task.queries.lengths[rows[many]] // LIKE_LENGTHS
+    many = many[np.lexsort((bars[many], like))]
+    for at in range(0, len(many), QUERIES_AT_ONCE):
+        some = many[at : at + QUERIES_AT_ONCE]
+        ranges[some] = first, last = _crowded(counts[some], len(columns))
+        sides = rows[some], columns[first:last]
+        yield from rectangles(task, *sides, bars[some], state.index.shape[1])
     row, column, value = bounds.near(bars, ranges)
     query, target = rows[row], columns[column]
     m, n = task.queries.lengths[query], task.targets.lengths[target]
@@ -270,21 +287,22 @@ def _fold_rows(bounds: LaunchBounds, state: NearestState) -> None:
     nearer = (identity == bars[row]) & (target < places[row])
     nearer = ((identity > bars[row]) | nearer) & (least > 0)
     nearer &= task.filters.length_mask(m, n)
-    align_zipped(task, query[nearer], target[nearer], state)
+    yield from zipped(task, query[nearer], target[nearer])
 
 
 def _fold_long(piece: PieceBounds, state: NearestState) -> None:
     """Queries that the kernel cannot take: lengths alone bound their identities."""
     task, columns, bound = piece.task, piece.columns, IdentityBound(piece.kind, 0.0)
     for row in piece.long:
-        m, n = task.queries.lengths[[row]], task.targets.lengths[columns]
+        one = np.array([row])
+        m, n = task.queries.lengths[one], task.targets.lengths[columns]
         shorter, least = np.minimum(m, n), bound.least(m, n)
         most = share(shorter, np.maximum(least, 1), np)
         order = np.argsort(-most, kind="stable")[:FIRST_PAIRS]
-        align_zipped(task, np.full(len(order), row), columns[order], state)
-        bar = bars_of(state)[0][[row]]
+        align(task, zipped(task, np.full(len(order), row), columns[order]), state)
+        bar = bars_of(state)[0][one]
         some = columns[(most >= bar) & (least > 0)]
-        align_all(task, np.array([row]), some, bar, state)
+        align(task, rectangles(task, one, some, bar, state.index.shape[1]), state)
 
 
 def _crowded(counts: np.ndarray, columns: int) -> tuple[int, int]:
@@ -298,7 +316,7 @@ def _crowded(counts: np.ndarray, columns: int) -> tuple[int, int]:
     """
     sizes = np.minimum(columns - BIN * np.arange(counts.shape[1]), BIN)
     reaching = counts.sum(axis=0)
-    (bins,) = np.nonzero(reaching >= np.maximum(MAX_LEFT / 2 * sizes * len(counts), 1))
+    (bins,) = np.nonzero(reaching >= np.maximum(CROWDED * sizes * len(counts), 1))
     if not len(bins):
         return 0, 0
     return int(bins[0]) * BIN, min((int(bins[-1]) + 1) * BIN, columns)

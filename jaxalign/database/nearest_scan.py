@@ -19,22 +19,20 @@ from jaxalign.database.nearest_options import (
     identity_options,
 )
 from jaxalign.database.nearest_state import (
+    QUERIES_AT_ONCE,
     NearestState,
-    align_all,
-    align_zipped,
+    PairJob,
+    align,
     bars_of,
-    join_pairs,
-    whole_of,
+    rectangles,
+    zipped,
 )
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.selection import views
-from jaxalign.pairs import engine, small_jobs
+from jaxalign.pairs import small_jobs
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes
 from jaxalign.pairs.proofs import best_first, proof
-from jaxalign.pairs.proofs.best_first import NO_BAR, BoundTable
 from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.pipeline import read_ahead
 
@@ -137,9 +135,7 @@ def _fold(piece: _Piece, options: NearestOptions, state: NearestState) -> None:
     if not min(task.shape):
         return
     if not options.filter:
-        targets = by_length(task.targets.lengths)
-        bars = np.full(task.shape[0], NO_BAR)
-        align_all(task, np.arange(task.shape[0]), targets, bars, state)
+        align(task, _every_pair(task, state), state)
         return
     if piece.bounds is not None:
         from jaxalign.database import nearest_launches
@@ -152,9 +148,12 @@ def _fold(piece: _Piece, options: NearestOptions, state: NearestState) -> None:
         chosen = best_first.candidates(table, *bars_of(state), most)
         if not len(chosen.query):
             return
-        query, column = _align_sharing(table, chosen.query, chosen.column, state)
-        table.counts[query, column] = best_first.ALIGNED
-        align_zipped(task, query, table.order[column], state)
+        query, target = chosen.query, table.order[chosen.column]
+        shared = np.bincount(query, minlength=task.shape[0])[query] >= SHARED_QUERY
+        together = _by_query(task, query[shared], target[shared], state)
+        align(task, together, state, RUNS_AHEAD)
+        align(task, zipped(task, query[~shared], target[~shared]), state)
+        table.counts[query, chosen.column] = best_first.ALIGNED
         most *= GROWTH
 
 
@@ -175,37 +174,22 @@ def _launches(task: Task) -> Any:
     return replace(launches, sizes=WIDE)
 
 
-def _align_sharing(
-    table: BoundTable, query: np.ndarray, column: np.ndarray, state: NearestState
-) -> tuple[np.ndarray, np.ndarray]:
-    """Align the pairs of each query that has many; those of the others are returned.
-
-    query : int64 (pairs,)
-        Rising.
-    """
-    task, pieces = table.task, []
-    sizes = np.bincount(query, minlength=task.shape[0])
-    shared = sizes[query] >= SHARED_QUERY
-    for number in np.flatnonzero(sizes >= SHARED_QUERY).tolist():
-        first = int(np.searchsorted(query, number))
-        columns = column[first : first + int(sizes[number])]
-        pieces.append((number, columns))
-    alone = replace(task, filters=Filters(), whole=whole_of(task), reserved=0)
-    runs = (engine.start(engine.plan(_of_query(alone, table, *x))) for x in pieces)
-    for (number, columns), run in zip(
-        pieces, engine.compute(runs, alone, 0, None, None, RUNS_AHEAD), strict=True
-    ):
-        table.counts[number, columns] = best_first.ALIGNED
-        rows, _ = run.output.finish()
-        i, j = np.full(len(columns), number), table.order[columns]
-        j = j[rows["target"]]
-        join_pairs(task, i, j, rows["max_identities"], engine.summary(run), state)
-    return query[~shared], column[~shared]
-
-
-def _of_query(alone: Task, table: BoundTable, number: int, columns: np.ndarray) -> Task:
-    """The task of some pairs of one query."""
-    query = views(alone.queries, np.array([number]))
-    return replace(
-        alone, queries=query, targets=views(alone.targets, table.order[columns])
+def _every_pair(task: Task, state: NearestState) -> Iterator[PairJob]:
+    """All pairs of a piece."""
+    queries, targets = (
+        by_length(side.lengths) for side in (task.queries, task.targets)
     )
+    bars, top = bars_of(state)[0], state.index.shape[1]
+    for at in range(0, len(queries), QUERIES_AT_ONCE):
+        some = queries[at : at + QUERIES_AT_ONCE]
+        yield from rectangles(task, some, targets, bars[some], top)
+
+
+def _by_query(
+    task: Task, query: np.ndarray, target: np.ndarray, state: NearestState
+) -> Iterator[PairJob]:
+    """Some pairs, those of each query side by side; query : rising."""
+    bars, top = bars_of(state)[0], state.index.shape[1]
+    for one in np.unique(query)[:, None]:
+        first, last = np.searchsorted(query, (one[0], one[0] + 1))
+        yield from rectangles(task, one, target[first:last], bars[one], top)

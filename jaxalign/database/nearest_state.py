@@ -1,5 +1,7 @@
 """The nearest sequences known so far by identity, and what joins pairs with them."""
 
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -8,13 +10,16 @@ from jaxalign.database.hit_list import Records
 from jaxalign.model.identity import Filters, denominator, share
 from jaxalign.model.selection import views
 from jaxalign.pairs import engine
-from jaxalign.pairs.plan import Task
+from jaxalign.pairs.plan import NearestOnly, Task
 from jaxalign.pairs.proofs.best_first import NO_BAR
+from jaxalign.pairs.run_state import Run
 from jaxalign.pairs.windows import WholeJob
 
 NONE = -1  # the index where there is no sequence
 PAIRS_AT_ONCE = 2**20  # zipped
-DENSE_PAIRS = 2**24  # of a job of all pairs
+DENSE_PAIRS = 2**23  # of a job of all pairs …
+QUERIES_AT_ONCE = 64  # … and its queries: as many as a launch on a GPU takes
+JOBS_AHEAD = 2  # planned or computed beyond the one whose pairs are joined
 
 
 @dataclass
@@ -57,50 +62,74 @@ def bars_of(state: NearestState) -> tuple[np.ndarray, np.ndarray]:
     return last, np.maximum(state.index[:, -1] - state.sequences, 0)
 
 
-def align_zipped(
-    task: Task, query: np.ndarray, target: np.ndarray, state: NearestState
-) -> None:
-    """Align some pairs of a task, one by one."""
+@dataclass(frozen=True, eq=False)
+class PairJob:
+    """Some pairs of a piece that are aligned at once.
+
+    Attributes
+    ----------
+    task : Task
+    queries, targets : int64
+        The index in the piece of each query and target of the task.
+    """
+
+    task: Task
+    queries: np.ndarray
+    targets: np.ndarray
+
+
+def zipped(task: Task, query: np.ndarray, target: np.ndarray) -> Iterator[PairJob]:
+    """Some pairs of a task, one by one."""
+    pairs = replace(task, kind="zip", filters=Filters(), whole=whole_of(task))
     for at in range(0, len(query), PAIRS_AT_ONCE):
         i, j = (x[at : at + PAIRS_AT_ONCE] for x in (query, target))
-        sides = {"queries": views(task.queries, i), "targets": views(task.targets, j)}
-        pairs = replace(
-            task, kind="zip", filters=Filters(), whole=whole_of(task), **sides
-        )
-        result = engine.run(engine.plan(pairs))
-        join_pairs(task, i, j, result["max_identities"], result.info, state)
+        yield _job(pairs, i, j)
 
 
-def align_all(
-    task: Task,
-    queries: np.ndarray,
-    targets: np.ndarray,
-    bars: np.ndarray,
-    state: NearestState,
-) -> None:
-    """Align queries with all of some targets, those with like bars together."""
-    if not len(targets):
-        return
-    rising = np.argsort(bars, kind="stable")
-    step = max(DENSE_PAIRS // len(targets), 1)
-    for at in range(0, len(queries), step):
-        some = rising[at : at + step]
-        _align_dense(task, queries[some], targets, float(bars[some].min()), state)
+def rectangles(
+    task: Task, queries: np.ndarray, targets: np.ndarray, bars: np.ndarray, top: int
+) -> Iterator[PairJob]:
+    """Some queries with all of some targets; of each query only its ``top`` nearest
+    that reach its bar are wanted.
+
+    bars : float64 (queries,)
+    """
+    filters = replace(task.filters, min_identity=max(float(bars.min(initial=1)), 0.0))
+    pairs = replace(task, filters=filters, nearest=NearestOnly(top, bars))
+    pairs = replace(pairs, whole=whole_of(task), bounded=False)
+    step = max(DENSE_PAIRS // max(len(queries), 1), 1)
+    for at in range(0, len(targets), step):
+        yield _job(pairs, queries, targets[at : at + step])
 
 
-def _align_dense(
-    task: Task, few: np.ndarray, targets: np.ndarray, bar: float, state: NearestState
-) -> None:
-    """Align some queries with all of some targets."""
-    filters = replace(task.filters, min_identity=max(bar, 0.0))
+def _job(pairs: Task, queries: np.ndarray, targets: np.ndarray) -> PairJob:
+    """The job of a task that lacks its sequences."""
     sides = {
-        "queries": views(task.queries, few),
-        "targets": views(task.targets, targets),
+        "queries": views(pairs.queries, queries),
+        "targets": views(pairs.targets, targets),
     }
-    pairs = replace(task, filters=filters, whole=whole_of(task), bounded=False, **sides)
-    result = engine.run(engine.plan(pairs))
-    i, j = few[result["query"]], targets[result["target"]]
-    join_pairs(task, i, j, result["max_identities"], result.info, state)
+    return PairJob(replace(pairs, reserved=0, **sides), queries, targets)
+
+
+def align(
+    task: Task, jobs: Iterable[PairJob], state: NearestState, ahead: int = JOBS_AHEAD
+) -> None:
+    """Align the pairs of jobs, and join them with what is known.
+
+    jobs : read in a thread, ``ahead`` of those that are joined
+    """
+    waiting: deque[PairJob] = deque()
+    for run in engine.compute(_runs(jobs, waiting), task, 0, None, None, ahead):
+        rows, _ = run.output.finish()
+        job = waiting.popleft()
+        i, j = job.queries[rows["query"]], job.targets[rows["target"]]
+        join_pairs(task, i, j, rows["max_identities"], engine.summary(run), state)
+
+
+def _runs(jobs: Iterable[PairJob], waiting: deque[PairJob]) -> Iterator[Run]:
+    for job in jobs:
+        waiting.append(job)
+        yield engine.start(engine.plan(job.task))
 
 
 def whole_of(task: Task) -> WholeJob:

@@ -39,6 +39,23 @@ class WholeCodes:
 
 
 @dataclass(frozen=True, eq=False)
+class NearestOnly:
+    """Of the rows that pass the filters only those of the largest identities are
+    wanted: a device may leave out others.
+
+    Attributes
+    ----------
+    top : int
+        Rows of each query; of equal ones those whose targets begin first.
+    bars : float64 (queries,)
+        Identities below which no row of a query is wanted.
+    """
+
+    top: int
+    bars: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Task:
     """All that a run needs to know."""
 
@@ -69,6 +86,7 @@ class Task:
     bounded: bool = True  # pairs that provably cannot pass are not aligned
     whole_codes: tuple[WholeCodes, ...] = ()
     top: int | None = None  # keep only the best of each query, the scores on the device
+    nearest: NearestOnly | None = None  # of a task ``cross`` with a ``min_identity``
 
     @cached_property
     def local(self) -> bool:

@@ -8,13 +8,17 @@ import jax
 import numpy as np
 import plain_launches
 import pytest
+from gpu_windows_cases import _drive, interpreted
 from plain_launches import FEW
 
 import jaxalign
+from jaxalign import inputs
 from jaxalign.bits import lcs_rows
-from jaxalign.database import nearest_launches, nearest_scan
+from jaxalign.corpus import Corpus
+from jaxalign.database import nearest, nearest_launches, nearest_scan, nearest_state
 from jaxalign.io import corpus_files
 from jaxalign.pairs import small_jobs
+from jaxalign.pairs.gpu import launch_size
 from jaxalign.pairs.proofs import proof
 
 sys.path.append(str(Path(__file__).parents[1] / "homology"))
@@ -271,3 +275,40 @@ def test_a_file_beside_its_index(tmp_path):
     jaxalign.index_database(tmp_path / "a.fa", tmp_path / "a.fa.jaxdb", SCORING)
     with pytest.raises(jaxalign.InputError, match="would count twice"):
         jaxalign.nearest(["ACGT"], tmp_path, SCORING)
+
+
+@interpreted
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("filtered", [True, False])
+def test_kernels_bring_the_nearest(monkeypatch, filtered, seed):
+    """By the kernels in the interpreter: several pieces, jobs, and launches of a job;
+    copies, and sequences without a known residue."""
+    _drive(monkeypatch)
+    monkeypatch.setattr(launch_size, "LIST_SIZES", (8,))
+    monkeypatch.setattr(nearest_scan, "_launches", CountedBy)
+    monkeypatch.setattr(nearest_scan, "BOUNDS_AT_ONCE", 6 * 14)
+    monkeypatch.setattr(nearest_launches, "FIRST_PAIRS", 1)
+    monkeypatch.setattr(nearest_launches, "BIN", 2)
+    monkeypatch.setattr(nearest_launches, "MAX_LEFT", 0.0)
+    for module in (nearest_launches, nearest_scan):
+        monkeypatch.setattr(module, "QUERIES_AT_ONCE", 3)
+    monkeypatch.setattr(CountedBy, "longest", 99)
+    tests, corpus = sets(seed, 4, 18)
+    tests = [*tests, "", "NN"]
+    corpus = [*corpus, "", "NNN", *corpus[:5], tests[0], tests[0], tests[1], "", "A"]
+    kind, top = KINDS[seed], 1 + 2 * seed
+    options = nearest.NearestOptions(
+        identity=kind, top=top, implementation="pallas", filter=filtered,
+        min_length_ratio=0.4 * seed, threads=2,
+    )  # fmt: skip
+    (encoded,) = inputs.sets(SCORING, tests)
+    state = nearest.scanned(encoded, Corpus(corpus, SCORING), SCORING, options)
+    assert state.implementation == "pallas"
+    for i, test in enumerate(tests):
+        row = np.array([bf.identity(test, other, kind) for other in corpus])
+        ratio = [min(len(test), len(x)) / max(len(test), len(x), 1) for x in corpus]
+        row[np.array(ratio) < options.min_length_ratio] = np.nan
+        some = state.index[i] != nearest_state.NONE
+        got = state.index[i, some].tolist(), state.identity[i, some].tolist()
+        assert got == expected(row, top), (i, test)

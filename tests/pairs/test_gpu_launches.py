@@ -389,6 +389,19 @@ def test_every_pair_comes_once(kind, output):
     assert len(sizes) <= 9
 
 
+def test_rows_are_chosen_right_behind_their_launch(monkeypatch):
+    """… and not behind those that are issued before it is looked at."""
+    seen, job = [], SimpleNamespace(task=SimpleNamespace(filtered=True), result=None)
+    monkeypatch.setattr(dispatch, "_within", lambda _, launch: [launch])
+    monkeypatch.setattr(dispatch, "launch_ids", lambda _: [])
+    monkeypatch.setattr(dispatch, "issue", lambda *_: seen.append("launch"))
+    monkeypatch.setattr(transfer, "passing_of", lambda *_: seen.append("rows"))
+    monkeypatch.setattr(dispatch, "_look", lambda *_: seen.append("look") or [])
+    dispatch._all(job, [SimpleNamespace(zipped=False)] * 4)
+    both = ["launch", "rows"]
+    assert seen == both * 3 + ["look", *both] + ["look"] * 3
+
+
 @pytest.mark.parametrize("output", ["stats", "identity"])
 def test_what_a_filter_drops_stays_on_the_device(output):
     """A launch's findings as they lie on the device, made from the sweep's table."""

@@ -242,10 +242,10 @@ def _all(job: DeviceJob, launches: list[Launch], counted: bool = False) -> list:
             if todo and not failed and len(waiting) < LAUNCHES_AHEAD:
                 launch, *rest = _within(job, todo.popleft())
                 todo.extendleft(reversed(rest))
-                waiting.append((launch, issue(job, launch)))
+                waiting.append((launch, *_issue(job, launch)))
             elif waiting:
-                launch, result = waiting.popleft()
-                again += _look(job, launch, result, counted)
+                launch, result, passing = waiting.popleft()
+                again += _look(job, launch, result, passing, counted)
             else:  # nothing else is in flight
                 launch, error = failed.popleft()
                 again += _apart(job, launch, error, counted)
@@ -272,13 +272,30 @@ def _apart(
     while todo:
         launch = todo.popleft()
         try:
-            again += _look(job, launch, issue(job, launch), counted)
+            again += _look(job, launch, *_issue(job, launch), counted)
         except RuntimeFailure as failure:
             todo.extendleft(reversed(halves(job, launch, failure, alone=True)))
     return again
 
 
-def _look(job: DeviceJob, launch: Launch, result: LaunchResult, counted: bool) -> list:
+def _issue(
+    job: DeviceJob, launch: Launch
+) -> tuple[LaunchResult, transfer.PassingPairs | None]:
+    """Issue a launch and, before others stand in front of it, what chooses the rows
+    that filters keep."""
+    result = issue(job, launch)
+    if job.result is not None or not job.task.filtered:
+        return result, None
+    return result, transfer.passing_of(job, launch_ids(launch), launch.zipped, result)
+
+
+def _look(
+    job: DeviceJob,
+    launch: Launch,
+    result: LaunchResult,
+    passing: transfer.PassingPairs | None,
+    counted: bool,
+) -> list:
     """Wait for a launch, and put its rows where they belong; if its paths are longer
     than thought, issue it again before. Pairs that have to run again."""
     repeat, longest, total = (int(x) for x in np.asarray(result.totals))
@@ -287,12 +304,13 @@ def _look(job: DeviceJob, launch: Launch, result: LaunchResult, counted: bool) -
         runs = bucket(longest, 4, launch.path_runs)
         mean = bucket(-(-total // launch.pairs), 4, launch.mean_runs)
         result = issue(job, replace(launch, path_runs=runs, mean_runs=mean))
+        passing = None
         result.totals.block_until_ready()
     at = np.nonzero(np.asarray(result.again)) if repeat else None
     cells_done = 0 if counted else cells(job.task.job, launch)
     if job.result is None:
         rows = transfer.to_host(
-            job, launch, launch_ids(launch), result, total, cells_done
+            job, launch, launch_ids(launch), result, passing, total, cells_done
         )
         job.output.put(rows)
     else:

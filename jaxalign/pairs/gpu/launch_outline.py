@@ -102,4 +102,4 @@ def _to_host(job: DeviceJob, launch: Launch, result: LaunchResult) -> None:
     ids = launch_call.launch_ids(launch)
     sizes = {min(size, launch.pairs) for size in FILTER_RUNGS}
     for size in sorted(sizes):
-        transfer.passing_of(job, ids, launch.zipped, result, result.wanted, size)
+        transfer.passing_of(job, ids, launch.zipped, result, size)

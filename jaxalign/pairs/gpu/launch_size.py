@@ -197,8 +197,10 @@ def _few_pairs(task: "Task") -> bool:
 
 def array_rows(task: "Task", kernels: Any, length: int) -> int:
     """Letters of an array of sequences of up to ``length``: a bucket of lengths. Those
-    of a job with longer ones have no array of their own below ``LEAST_ROWS``."""
-    return kernels.bucket(max(length, min(max(task.job.most), LEAST_ROWS)))
+    of a job with longer ones have no array of their own below ``LEAST_ROWS``; of one
+    for the nearest, which has many launches, those with longer queries."""
+    longest = max(task.job.most) if task.nearest is None else task.job.most[0]
+    return kernels.bucket(max(length, min(longest, LEAST_ROWS)))
 
 
 def path_room(rows: int) -> tuple[int, int]:
