@@ -14,6 +14,7 @@ import json
 import resource
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,6 +25,8 @@ import jaxalign.corpus  # noqa: E402
 from jaxalign.database import nearest, nearest_launches, nearest_state  # noqa: E402
 from jaxalign.io import corpus_files, fasta  # noqa: E402
 from jaxalign.model.scoring import Scoring  # noqa: E402
+from jaxalign.pairs import engine  # noqa: E402
+from jaxalign.pairs.gpu import dispatch  # noqa: E402
 
 WARM_SECONDS = 10
 
@@ -93,32 +96,85 @@ def checked(folder: Path, near, by: str) -> dict:
     }
 
 
-def profile() -> None:
-    """Print the seconds and the size of each step of a scan by identity."""
-    bounds = nearest_launches.LaunchBounds
-    watched(nearest_launches, "bounds_of", lambda _, x: (len(x.rows), len(x.columns)))
-    watched(bounds, "best", lambda _, x: len(x[0]))
-    watched(bounds, "reaching", lambda _, x: int(x.sum()))
-    watched(bounds, "near", lambda _, x: len(x[0]))
-    watched(nearest_launches, "align_zipped", lambda given, _: len(given[1]))
-    watched(
-        nearest_state,
-        "_align_dense",
-        lambda given, _: (len(given[1]), len(given[2]), given[3]),
-    )
+class Profile:
+    """When the steps of a scan by identity ran, in whichever thread, and their pairs
+    and cells."""
+
+    def __init__(self):
+        self.calls: dict[str, list[tuple[float, float, int, int]]] = {}
+        bounds, launches = nearest_launches.LaunchBounds, nearest_launches
+        self.watch(launches, "bounds_of", lambda *x: ("count", _grid(x[3], x[4]), 0))
+        for name in ("best", "reaching", "near"):
+            self.watch(
+                bounds, name, lambda x, *_, n=name: (n, _grid(x.rows, x.columns), 0)
+            )
+        self.watch(
+            engine, "plan", lambda x: ("plan of " + KINDS[x.kind], x.job.pairs, 0)
+        )
+        self.watch(dispatch, "run", lambda x, *_: _size(x.task))
+        self.watch(nearest_state, "join_pairs", lambda *x: ("join", len(x[1]), 0))
+
+    def watch(self, module, name: str, about) -> None:
+        """Note each call of a function; about : (arguments) -> (step, pairs, cells)."""
+        function = getattr(module, name)
+
+        def timed(*arguments):
+            began = time.perf_counter()
+            result = function(*arguments)
+            step, *sizes = about(*arguments)
+            interval = began, time.perf_counter(), *sizes
+            self.calls.setdefault(step, []).append(interval)
+            return result
+
+        setattr(module, name, timed)
+
+    def lines(self, began: float, seconds: float) -> list[str]:
+        """Of each step: calls, seconds in which one ran, their share, pairs, a pair's
+        nanoseconds, cells a second. Steps of several threads overlap."""
+        rows = [f"{'step':20} calls  seconds  share  pairs/10^6  ns/pair  TCUPS"]
+        steps = self.calls | {
+            "aligning, any": self.calls.get(RECTANGLES, []) + self.calls.get(LISTS, []),
+            "any of these": [x for some in self.calls.values() for x in some],
+        }
+        for step, calls in steps.items():
+            time_of = union([x[:2] for x in calls])
+            pairs, cells = (sum(x[k] for x in calls) for k in (2, 3))
+            rows.append(
+                f"{step:20} {len(calls):5} {time_of:8.2f} {time_of / seconds:6.1%}"
+                f" {pairs / 1e6:11.1f} {time_of / max(pairs, 1) * 1e9:8.1f}"
+                f" {cells / max(time_of, 1e-9) / 1e12:6.2f}"
+            )
+        first = min((x[0] for some in self.calls.values() for x in some), default=began)
+        return [*rows, f"before the first of these {first - began:.2f} s"]
 
 
-def watched(module, name: str, size) -> None:
-    function = getattr(module, name)
+RECTANGLES, LISTS = "rectangles", "lists"
+KINDS = {"cross": RECTANGLES, "zip": LISTS}
 
-    def timed(*given):
-        began = time.perf_counter()
-        result = function(*given)
-        seconds = time.perf_counter() - began
-        print(f"{began:.2f} {name} {seconds:.3f} s {size(given, result)}", flush=True)
-        return result
 
-    setattr(module, name, timed)
+def _grid(rows, columns) -> int:
+    return len(rows) * len(columns)
+
+
+def _size(task) -> tuple[str, int, int]:
+    return KINDS[task.kind], task.job.pairs, task.job.cells
+
+
+def union(intervals: list[tuple[float, float]]) -> float:
+    """Seconds that lie in some of the intervals."""
+    total, end = 0.0, -float("inf")
+    for start, stop in sorted(intervals):
+        total += max(stop - max(start, end), 0.0)
+        end = max(end, stop)
+    return total
+
+
+def set_constant(text: str) -> None:
+    """``nearest_launches.MAX_LEFT=0.01``: a trial of another value."""
+    place, value = text.split("=")
+    module, name = place.split(".")
+    module = import_module(f"jaxalign.database.{module}")
+    setattr(module, name, type(getattr(module, name))(float(value)))
 
 
 def main() -> int:
@@ -130,17 +186,19 @@ def main() -> int:
     parser.add_argument("--devices")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--profile", action="store_true", help="seconds of each step")
+    parser.add_argument("--set", action="append", default=[], type=set_constant)
     chosen = parser.parse_args()
     corpus, scoring = chosen.folder / "corpus", Scoring()
     if chosen.files:
         files = corpus_files.files_of(corpus)[: chosen.files]
         jaxalign.corpus.files_of = lambda path: files
-    if chosen.profile:
-        profile()
+    steps = Profile() if chosen.profile else None
     waits, began = Waits(), time.perf_counter()
     options = nearest.NearestOptions(by=chosen.by, devices=chosen.devices)
     near = nearest.nearest_of(chosen.folder / "queries.fasta", corpus, scoring, options)
     seconds, waiting = time.perf_counter() - began, waits.share()
+    if steps:
+        print("\n".join(steps.lines(began, seconds)), flush=True)
     cells = len(near.tests.codes) * near.info["residues"]
     about = {
         "by": chosen.by,
