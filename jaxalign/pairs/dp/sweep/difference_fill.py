@@ -15,7 +15,7 @@ keep the differences of its column 0. ``model.bounds.fits_differences`` says whi
 scorings 8 bits hold, ``differences_base`` how many matches of an identity 16 bits hold
 in the low digits. Blocks of 2 x 2 cells and their loops are those of ``cell_blocks``;
 with backtrack, cells are those of ``difference_paths``. Where each lane has a query of
-its own, ``own_scores`` looks up the scores of a tile.
+its own, ``lane_scores`` looks up the scores of a tile.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from jax import lax
 from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.recurrence import border
-from jaxalign.pairs.dp.sweep import TILE, difference_paths, own_scores
+from jaxalign.pairs.dp.sweep import TILE, difference_paths, lane_scores
 from jaxalign.pairs.dp.sweep.cell_blocks import (
     BLOCK_COLUMNS,
     BLOCK_ROWS,
@@ -90,7 +90,7 @@ def fill(
     laid_out = in_pairs if backtrack is None else lambda columns: columns
     v, x = map(laid_out, (v, jnp.zeros_like(v)))
     if wide == lanes:
-        scores = own_scores.bytes_of(block.scores, base), block.codes
+        scores = lane_scores.bytes_of(block.scores, base), block.codes
     else:
         scores = laid_out(block.scores)
     state = top, v, x, below, below, backtrack
@@ -157,7 +157,7 @@ def _strip(
     start = [lax.broadcast(row_of(start, k), (lanes,)) for k in range(rows)]
     words = None
     if isinstance(scores, tuple):
-        words = own_scores.words_of(scores[0], letters.astype(jnp.uint8))
+        words = lane_scores.words_of(scores[0], letters.astype(jnp.uint8))
     letters = [row_of(letters, k) for k in range(rows)]
     corner, v, x, u, y, backtrack = _tiles(
         (corner, v, x, u, y, backtrack), tiles, (scores, words, begins, *more), last,
@@ -185,10 +185,10 @@ def _tiles(
         y = tuple(lax.select(begin, lax.full_like(a, 0), a) for a in y)
         wide = BLOCK_COLUMNS
         if words is not None:
-            own = own_scores.tile_of(words, scores[1], t)
+            own = lane_scores.tile_of(words, scores[1], t)
             places = [lax.full((1,), k, jnp.int32) for k in range(len(letters))]
             first = t * jnp.int32(TILE // BLOCK_COLUMNS)
-            widen = partial(own_scores.widened, base=base, cell=v.dtype)
+            widen = partial(lane_scores.widened, base=base, cell=v.dtype)
             column = _columns(in_pairs(own), places, opening, first, widen)
         elif backtrack is None:
             column = _columns(scores, letters, opening)
