@@ -381,7 +381,7 @@ NAMES = (
     "mode", "free_ends", "output", "implementation", "memory_budget", "threads",
     "window", "devices", "min_score", "min_identity", "min_cov", "coverage",
     "min_length_ratio", "filter",
-    "identity", "mesh",
+    "identity", "mesh", "strand",
 )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def strands_of(
         return SIGNS["both"] if same and nucleic and mode == usual.mode else None
     if scoring.by_position and strand in ("both", "minus"):
         raise UsageError(f"strand = {strand!r}: a profile has one strand")
-    if strand not in SIGNS:
+    if not isinstance(strand, str) or strand not in SIGNS:
         raise UsageError(f"unknown strand {strand!r}: one of {', '.join(SIGNS)}")
     try:
         complement_codes(scoring.alphabet)

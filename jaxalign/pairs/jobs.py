@@ -142,7 +142,9 @@ def plan_sets(
             raise UsageError(f"{name} is for all pairs of one set, without targets")
     if options.mesh is None and options.devices is None:
         options = replace(options, mesh=ambient_mesh())
-    signs = options.strand and strands_of(options.strand, scoring, options.mode)
+    signs = None
+    if options.strand is not None:
+        signs = strands_of(options.strand, scoring, options.mode)
     aligned = reverse_complement(queries) if signs == (MINUS,) else queries
     kind, aligned, paired = _pairing(aligned, targets)
     task = make_task(kind, aligned, paired, scoring, options)
