@@ -3,11 +3,15 @@
 Checks scores, end cells and paths against Numba's, and measures scores of random DNA,
 of nearly equal DNA (2 % substitutions, indels, an inversion), and paths. Prints a line
 a step as soon as it is known; steps that fail or have no time left say so.
+
+``--devices 2`` compares scores by one device and by two, of random and of nearly equal
+DNA, and prints nothing else.
 """
 
 import argparse
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 
 import jax
@@ -18,6 +22,7 @@ from jaxalign.affine import Gaps
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.long import align, gpu_fill, pruning
 from jaxalign.pairs.long.blocks import NO_BOUND, LongPair, whole
+from jaxalign.pairs.long.halves import Halves
 
 LETTERS = 4
 FREE_ENDS = ("query_start", "query_end", "target_start", "target_end")
@@ -169,11 +174,54 @@ def kernel_seconds(pair, bound=NO_BOUND, rows=None, steps=None):
     return min(seconds[1:]), computed, lines, sizes
 
 
-def rate(pair, seconds, computed=1.0):
-    cells = pair.m * pair.n
-    return (
-        f"{seconds:.3f} s, {cells / seconds / 1e12:.3f} TCUPS, computed {computed:.4f}"
-    )
+def rate(pair, seconds, computed=None):
+    line = f"{seconds:.3f} s, {pair.m * pair.n / seconds / 1e12:.3f} TCUPS"
+    return line if computed is None else f"{line}, computed {computed:.4f}"
+
+
+def score_by(devices, pair, fill):
+    """The score of a pair, its bound too, by one device or by halves on two."""
+    if len(devices) == 1:
+        with jax.default_device(devices[0]):
+            return align.align(pair, fill, False).score
+    halves = Halves(pair)
+
+    def half(number):
+        with jax.default_device(devices[number]):
+            return halves.fill(number, fill)
+
+    with ThreadPoolExecutor(2) as pool:
+        return next(score for score in pool.map(half, (0, 1)) if score is not None)
+
+
+def compare_devices(clock: Clock, rng, length: int, fill) -> None:
+    """Scores by one device and by two."""
+    genome = random_dna(rng, length)
+    size = f"{length / 1e6:.1f} M"
+    targets = {"random": random_dna(rng, length), "evolved": evolved(rng, genome)}
+    for mode in ("global", "local"):
+        for kind, target in targets.items():
+            pair = pair_of(genome, target, mode)
+            scores = []
+            for count in (1, 2):
+                run = partial(_timed, scores, jax.devices()[:count], pair, fill)
+                needed = 2.5 * length**2 / 1e12 / count
+                name = f"{size} x {kind}, {mode} score, devices {count}"
+                clock.step(name, needed, run)
+
+
+def _timed(scores, devices, pair, fill):
+    seconds = []
+    for _ in range(2):
+        began = time.perf_counter()
+        scores.append(score_by(devices, pair, fill))
+        seconds.append(time.perf_counter() - began)
+    began = time.perf_counter()
+    pruning.first_bound(pair)
+    chain = time.perf_counter() - began
+    same = "equal" if len(set(scores)) == 1 else f"DIFFERENT {scores}"
+    line = f"score {scores[-1]}, {same}; first {seconds[0]:.2f} s, then"
+    return f"{line} {rate(pair, seconds[1])}; of it {chain:.2f} s the chain"
 
 
 def main() -> None:
@@ -181,10 +229,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=140)
     parser.add_argument("--length", type=int, default=4_600_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--devices", type=int, choices=(1, 2), default=1)
     options = parser.parse_args()
     rng, clock = np.random.default_rng(options.seed), Clock(options.seconds)
     print(jax.__version__, jax.devices(), flush=True)
     fill = partial(gpu_fill.fill, kernels=kernels_pallas)
+    if options.devices == 2:
+        compare_devices(clock, rng, options.length, fill)
+        return
 
     def check(mode, free, near, m, n):
         def run():

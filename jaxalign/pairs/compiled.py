@@ -96,7 +96,7 @@ def plan(task: Task) -> Plan:
         used = [way for way, is_used in ways.items() if is_used]
         how = " and ".join(used[bool(blocks) :])
         others = f"{others} by {how}" + (", in strips" if alone else "")
-        others += ", in blocks" if by_blocks else ""
+        others += long_pieces.way_of(by_blocks)
         why = f"{why}; {others}" if blocks else others
         name = ", ".join(used)
     pieces = [*blocks, *by_rows, *by_blocks, *execute.pair_pieces_of(task, alone)]

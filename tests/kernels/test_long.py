@@ -16,6 +16,7 @@ from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.long import align as long_align
 from jaxalign.pairs.long import band, gpu_fill, pruning, tile_fill
 from jaxalign.pairs.long.blocks import Line, LongPair, TableBlock, whole
+from jaxalign.pairs.long.halves import Halves
 from kernels_pallas.core import mosaic
 from kernels_pallas.pairs import long_block, long_fill, long_shapes
 
@@ -83,6 +84,27 @@ def test_a_pair_by_blocks(monkeypatch, mode, free, m, n, near):
         assert (result.start_i, result.start_j) == tuple(start)
         steps = "".join("MID"[x] for x in result.steps)
         assert steps == "".join(op * length for op, length in operations)
+
+
+@values
+@pytest.mark.parametrize(
+    "mode, free, m, n, near",
+    [
+        ("global", (), 270, 250, True),
+        pytest.param("local", (), 330, 400, True, marks=slow),
+        pytest.param("semiglobal", (), 300, 301, False, marks=slow),
+        pytest.param("global", ("query_end",), 520, 300, True, marks=slow),
+        pytest.param("global", ("target_start",), 260, 500, True, marks=slow),
+    ],
+)
+def test_scores_by_halves(monkeypatch, mode, free, m, n, near):
+    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
+    pair = pair_of(*sequences(m, n, near), mode, free)
+    costs = pair.scores, OPEN, EXTEND, mode, frozenset(free)
+    for pruned in (True, False):
+        halves = Halves(pair, pruned)
+        scores = [halves.fill(number, fill) for number in (0, 1)]
+        assert scores == [None, oracle.score(pair.query, pair.target, *costs)]
 
 
 @values

@@ -3,12 +3,15 @@
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxalign.model import bounds
 from jaxalign.pairs.cpu import execute
+from jaxalign.pairs.cpu.long_pair import PairResult
 from jaxalign.pairs.long import align, gpu_fill, tile_fill
-from jaxalign.pairs.long.blocks import LongPair
+from jaxalign.pairs.long.blocks import Fill, LongPair
+from jaxalign.pairs.long.halves import Halves
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.result import of_pair
 from jaxalign.pairs.run_state import Run, Worker
@@ -16,6 +19,7 @@ from jaxalign.pairs.run_state import Run, Worker
 LONG_CELLS = 2**26  # of a pair that is worth tiles and threads of its own
 # On a GPU, where many pairs are one launch, a job has few long ones.
 GPU_LONG_CELLS, FEW_PAIRS = 2**28, 16
+HALVED_CELLS = 2**36  # of a pair whose score two devices compute
 SCORE_BITS = 2**29  # above it lies no score that int32 holds beside minus infinity
 LINE_BYTES = 8  # H and a gap
 TILE_BYTES = 2**26  # of the tiles of all threads, and the path
@@ -43,7 +47,7 @@ def _largest(task: Task) -> int:
 def on_gpu(task: Task, kernels: Any) -> list[tuple[int, int]]:
     """All pairs of a task, if they are few and each is for a whole GPU; else none."""
     few = task.job.pairs <= FEW_PAIRS and task.top is None
-    if not few or task.devices[1:] or not task.job.pairs:
+    if not few or not task.job.pairs:
         return []
     i, j = (x.tolist() for x in task.job.pair(np.arange(task.job.pairs)))
     pairs = list(zip(i, j, strict=True))
@@ -73,20 +77,40 @@ def pieces_of(
     task: Task, pairs: list[tuple[int, int]], kernels: Any = None
 ) -> list[Piece]:
     """The pieces of long pairs, on a GPU where there are ``kernels``; threads of the
-    task are shared by the pairs."""
-    threads = max(1, task.threads // max(len(pairs), 1))
-    compute = partial(_compute, threads=threads, kernels=kernels)
-    lengths = task.queries.lengths, task.targets.lengths
-    return [
-        Piece(
-            task,
-            (i, j),
-            int(lengths[0][i]) * int(lengths[1][j]),
-            compute,
-            execute.scores_of_pair,
-        )
-        for i, j in pairs
-    ]
+    task are shared by them."""
+    halved = _are_halved(task, pairs)
+    count = len(pairs) + sum(halved)
+    options = {"threads": max(1, task.threads // max(count, 1)), "kernels": kernels}
+    compute = partial(_compute, **options)
+    pieces: list[Piece] = []
+    for k, (i, j) in enumerate(pairs):
+        m, n = len(task.queries[i]), len(task.targets[j])
+        if halved[k]:
+            for half, columns in enumerate((n // 2, n - n // 2)):
+                about = {"half": half, "device": task.devices[2 * k + half]}
+                one = partial(_compute_half, **options, **about)
+                pieces.append(_piece(task, (i, j), m * columns, one))
+        else:
+            pieces.append(_piece(task, (i, j), m * n, compute))
+    return pieces
+
+
+def way_of(pieces: list[Piece]) -> str:
+    """Words about the pieces of long pairs, for a plan."""
+    halved = len({piece.content for piece in pieces}) < len(pieces)
+    return ", in blocks" * bool(pieces) + ", a half on each of two devices" * halved
+
+
+def _piece(task: Task, pair: tuple[int, int], cells: int, compute: Any) -> Piece:
+    return Piece(task, pair, cells, compute, execute.scores_of_pair)
+
+
+def _are_halved(task: Task, pairs: list[tuple[int, int]]) -> list[bool]:
+    """Which pairs have two devices each. A path is found by one, since its ties are
+    broken from the end."""
+    if task.output != "score" or len(task.devices) < 2 * len(pairs):
+        return [False] * len(pairs)
+    return are_long(task, pairs, HALVED_CELLS).tolist()
 
 
 def _compute(
@@ -95,15 +119,45 @@ def _compute(
     """Align a long pair, and put its row into the result of the run."""
     task, (i, j) = piece.task, piece.content
     pair = pair_of(task, i, j)
-    progress = _Progress(worker, pair.m * pair.n)
-    if kernels is None:
-        most = lines(pair.m, pair.n, task.window_budget)
-        fill = partial(tile_fill.fill, threads=threads, lines=most)
-    else:
-        fill = partial(gpu_fill.fill, kernels=kernels, threads=threads)
+    progress = _Progress(worker, piece.cells)
+    fill = _fill_of(task, pair, threads, kernels)
     result = align.align(pair, fill, task.paths, progress=progress.tell)
     run.output.put(of_pair(task, (i, j), result, np.dtype(np.int32)))
     progress.end()
+
+
+def _compute_half(
+    run: Run,
+    worker: Worker,
+    piece: Piece,
+    half: int,
+    device: Any,
+    threads: int,
+    kernels: Any,
+) -> None:
+    """Fill a half of a long pair on a device; who fills the second one puts the score
+    into the result of the run."""
+    task, (i, j) = piece.task, piece.content
+    key = id(task), i, j
+    with run.lock(key):
+        if key not in run.halves:
+            run.halves[key] = Halves(pair_of(task, i, j))
+    halves = run.halves[key]
+    progress = _Progress(worker, piece.cells)
+    fill = _fill_of(task, halves.pair, threads, kernels)
+    with jax.default_device(device):
+        score = halves.fill(half, fill, progress.tell)
+    if score is not None:
+        result = PairResult(score, 0, 0)
+        run.output.put(of_pair(task, (i, j), result, np.dtype(np.int32)))
+    progress.end()
+
+
+def _fill_of(task: Task, pair: LongPair, threads: int, kernels: Any) -> Fill:
+    if kernels is not None:
+        return partial(gpu_fill.fill, kernels=kernels, threads=threads)
+    most = lines(pair.m, pair.n, task.window_budget)
+    return partial(tile_fill.fill, threads=threads, lines=most)
 
 
 def pair_of(task: Task, i: int, j: int) -> LongPair:

@@ -1,0 +1,211 @@
+"""The score of a long pair by halves, on one device or two: that of the oracle."""
+
+import random
+import threading
+from functools import partial
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import oracle
+import pytest
+from long_cases import KINDS, TILE, pair_of, sequences
+
+import jaxalign
+from jaxalign.errors import JaxalignError
+from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
+from jaxalign.pairs import compiled
+from jaxalign.pairs.long import long_pieces, pruning, tile_fill
+from jaxalign.pairs.long.halves import Halves, turned
+
+LETTERS = np.array(list("ARNDCQEGHILKMFPSTWYV"))
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
+
+
+def score_of(pair, pruned):
+    both, fill = Halves(pair, pruned), partial(tile_fill.fill, tile=TILE)
+    scores = [both.fill(number, fill) for number in (1, 0)]
+    assert scores[0] is None
+    return scores[1]
+
+
+def wanted(pair, mode, free=()):
+    costs = pair.scores, pair.open, pair.extend, mode, frozenset(free)
+    return oracle.score(pair.query, pair.target, *costs)
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_by_halves(kind, mode):
+    pair = pair_of(*sequences(kind, 3), as_scoring(Scoring()), mode)
+    for pruned in (True, False):
+        assert score_of(pair, pruned) == wanted(pair, mode)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_some_free_ends(seed):
+    """Ends that are free on a side or two; of gaps, extending costs nothing or more."""
+    choose = random.Random(seed)
+    free = frozenset(end for end in FREE_ENDS if choose.random() < 0.5)
+    costs = choose.choice([(11, 1), (5, 0), (4, 4), (30, 1)])
+    scoring = as_scoring(Scoring(gap_open=costs[0], gap_extend=costs[1]))
+    pair = pair_of(*sequences(KINDS[seed % 3], seed), scoring, "global", free)
+    for pruned in (True, False):
+        assert score_of(pair, pruned) == wanted(pair, "global", free)
+
+
+@pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])
+@pytest.mark.parametrize("where", [0, 20, 40, 60])
+def test_a_gap_that_crosses_the_middle_opens_once(where, mode):
+    """A gap of 60 letters of the target, wherever the middle is in it."""
+    rng = np.random.default_rng(where)
+    query = rng.integers(0, 20, 90).astype(np.uint8)
+    gap = rng.integers(0, 20, 60).astype(np.uint8)
+    at = 75 - where
+    target = np.concatenate([query[:at], gap, query[at:]])
+    for sides in ((query, target), (target, query)):
+        pair = pair_of(*sides, as_scoring(Scoring(gap_open=40, gap_extend=1)), mode)
+        assert score_of(pair, True) == wanted(pair, mode)
+        assert score_of(pair, False) == wanted(pair, mode)
+
+
+@pytest.mark.parametrize("free", [(), *((end,) for end in FREE_ENDS)])
+def test_paths_along_a_border(free):
+    """Nothing is alike: gaps of all letters, along row 0 and the last one too."""
+    query, target = np.zeros(9, np.uint8), np.full(90, 4, np.uint8)
+    for sides in ((query, target), (target, query), (query[:1], target)):
+        scoring = as_scoring(Scoring(gap_open=3, gap_extend=0))
+        pair = pair_of(*sides, scoring, "global", free)
+        assert score_of(pair, False) == wanted(pair, "global", free)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (200, 2), (64, 129), (2, 200)])
+def test_sides_of_any_length(sizes):
+    rng = np.random.default_rng(1)
+    query, target = (rng.integers(0, 20, k).astype(np.uint8) for k in sizes)
+    for mode in ("global", "local", "semiglobal"):
+        pair = pair_of(query, target, as_scoring(Scoring()), mode)
+        assert score_of(pair, True) == wanted(pair, mode)
+
+
+def test_pairs_turned_round_have_their_scores():
+    free = ("query_start", "target_end")
+    pair = pair_of(*sequences("near", 2), as_scoring(Scoring()), "global", free)
+    other = turned(pair)
+    assert other.free == {"query_end", "target_start"}
+    assert {end for end, x in other.problem.free.items() if x} == other.free
+    assert wanted(other, "global", other.free) == wanted(pair, "global", free)
+    again = turned(other)
+    assert (again.query == pair.query).all() and again.free == pair.free
+
+
+def test_a_half_that_is_pruned_leaves_the_other_alone():
+    """With the best score as a bound, most of either half is not computed."""
+    pair = pair_of(*sequences("near", 5), as_scoring(Scoring()), "global")
+    best = wanted(pair, "global")
+    both = Halves(pair, False)
+    both._bound = best
+    fill = partial(tile_fill.fill, tile=(16, 16))
+    assert [both.fill(number, fill) for number in (0, 1)] == [None, best]
+    cells = sum(grid.cells for grid in both._grids.values())
+    assert cells < pair.m * pair.n // 2
+    above = Halves(pair, False)
+    above._bound = best + 1
+    above.fill(0, fill)
+    with pytest.raises(JaxalignError, match="one is wrong"):
+        above.fill(1, fill)
+
+
+# Jobs --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few_cells(monkeypatch):
+    """Pairs of some ten thousand cells are long, and have two devices."""
+    monkeypatch.setenv("JAXALIGN_ROWS", "off")
+    monkeypatch.setattr(long_pieces, "LONG_CELLS", 10_000)
+    monkeypatch.setattr(long_pieces, "HALVED_CELLS", 10_000)
+    monkeypatch.setattr(tile_fill, "TILE_ROWS", 64)
+    monkeypatch.setattr(tile_fill, "SMALL_TILE_COLUMNS", 64)
+
+
+def texts(seed=0):
+    rng = np.random.default_rng(seed)
+    first = "".join(rng.choice(LETTERS, 260))
+    return [first, "".join(rng.choice(LETTERS, 150))], [first[:90] + first[97:], first]
+
+
+@pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])
+def test_two_devices_have_the_scores_of_one(few_cells, monkeypatch, mode):
+    places, fill = [], tile_fill.fill
+
+    def watched(*args, **options):
+        places.append((jax.config.jax_default_device, threading.get_ident()))
+        return fill(*args, **options)
+
+    monkeypatch.setattr(tile_fill, "fill", watched)
+    queries, targets = texts()
+    options = {"implementation": "wavefront", "mode": mode, "output": "score"}
+    one = jaxalign.align_pairs(queries, targets, devices=[1], **options)
+    assert {device for device, _ in places} == {jax.devices()[1]}
+    places.clear()
+    told = []
+    four = jaxalign.align_pairs(
+        queries, targets, devices="all", progress=lambda *x: told.append(x), **options
+    )
+    assert {device for device, _ in places} == set(jax.devices()[:4])
+    assert four["score"].tolist() == one["score"].tolist()
+    total = sum(len(a) * len(b) for a, b in zip(queries, targets, strict=True))
+    assert told[-1] == (total, total) and told == sorted(told)
+    assert all(cells > 0 for cells in four.info["device_cells"])
+
+
+def test_gpus_take_halves_of_a_large_pair_by_size_alone(few_cells, monkeypatch):
+    kernels = SimpleNamespace(
+        supported=lambda device: (True, "a test"),
+        long_fits=lambda *args: True,
+    )
+    monkeypatch.setattr(compiled, "kernels_pallas", kernels)
+    monkeypatch.setattr(compiled, "_on_cpu", lambda task: False)
+    monkeypatch.setattr(long_pieces, "GPU_LONG_CELLS", 10_000)
+    queries, targets = texts()
+    plan = jaxalign.plan(queries[:1], targets[:1], output="score", devices="0,1")
+    computes = [piece.compute for piece in plan.pieces]
+    assert [compute.func for compute in computes] == [long_pieces._compute_half] * 2
+    assert {x.keywords["device"] for x in computes} == {*jax.devices()[:2]}
+    assert all(x.keywords["kernels"] is kernels for x in computes)
+    blocks = "long pairs by pallas, in blocks"
+    assert plan["reason"] == f"{blocks}, a half on each of two devices"
+    assert sum(plan["device_cells"]) == plan["cells"] and all(plan["device_cells"])
+    two = jaxalign.plan(queries, targets, output="score", devices="0,1")
+    assert two["reason"] == blocks and len(two.pieces) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"output": "stats", "devices": "0,1"},
+        {"output": "score", "devices": "0"},
+        {"output": "score"},
+    ],
+)
+def test_paths_and_single_devices_have_no_halves(few_cells, options):
+    queries, targets = texts()
+    one = queries[:1], targets[:1]
+    plan = jaxalign.plan(*one, implementation="wavefront", **options)
+    assert len(plan.pieces) == 1
+    plan = jaxalign.plan(queries, targets, implementation="wavefront",
+                         output="score", devices="0,1,2")  # fmt: skip
+    assert len(plan.pieces) == 2
+
+
+def test_small_pairs_have_no_halves(few_cells, monkeypatch):
+    monkeypatch.setattr(long_pieces, "HALVED_CELLS", 10**6)
+    queries, targets = texts()
+    plan = jaxalign.plan(queries[:1], targets[:1], implementation="wavefront",
+                         output="score", devices="0,1")  # fmt: skip
+    assert len(plan.pieces) == 1
