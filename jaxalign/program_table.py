@@ -7,6 +7,7 @@ launches are few, so that the programs of a job serve jobs of other sizes, too.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -29,29 +30,20 @@ LENGTHS = (5, 10, 31, 66, 78, 96, 127, 156, 231, 293, 340, 397, 485, 606, 806, 1
 QUERIES = (144, 189, 222, 375, 464, 567, 657, 729, 850, 1000, 1500, 2005, 2504, 3005,
            3564, 4061, 4548, 4743, 5147, 5478)  # fmt: skip
 SET = 12_000
-# (sequences, letters of the longest): other room for letters, of all and of each
-SETS = (SET, 6_000), (1_000, 6_000), (1_000, 1_500), (20_000, 6_000)
-LARGE_BLOCK, SMALL_BLOCK = 150_000, 60_000
+# (sequences, letters of the longest): room for letters of each differs
+SETS = (SET, 6_000), (1_000, 6_000), (1_000, 1_500), (60_000, 6_000)
+BLOCKS = 150_000, SET  # sequences of a block of a database
 LEFT = 1_000, 3_000, 100_000  # pairs that a proof leaves
 HITS, TOP = 200, 10
 SEED = 2011
-# The shape of strips goes by the lengths of all queries, and by how many there are.
+CUDASW = "20 of CUDASW++"
+# Others: each number of queries here has another room of best hits or strips.
 SEARCHES = {
-    "20 of CUDASW++": QUERIES,
-    "one of 150": (150,),
-    "one of 350": (350,),
-    "one of 900": (900,),
-    "one of 2,500": (2500,),
-    "5 of up to 900": range(100, 900, 170),
-    "10 of up to 700": range(60, 700, 70),
-    "10 of up to 1,500": range(60, 1510, 160),
-    "20 of up to 2,000": range(60, 2000, 100),
-    "20 of up to 1,500": range(60, 1510, 75),
-    "20 of up to 4,000": range(60, 4000, 200),
-    "50 of up to 1,500": range(60, 1510, 29),
-    "200 of up to 1,500": range(60, 1510, 7),
-    "200 of up to 4,000": range(60, 4000, 19),
+    f"{count} of up to {longest:,}": range(60, longest, longest // count)
+    for count, longest in ((1, 350), (12, 900), (200, 1_500), (200, 4_000))
 }
+# Few queries, whose strips are stacked: how many, of how many letters together
+FEW_QUERIES, FEW_LETTERS, LONGEST_QUERY = (1, 8, 64), 2 ** np.arange(8, 17), 6000
 LINKED = PairOptions(output="identity", identity="longer", min_identity=0.4)
 
 
@@ -78,9 +70,7 @@ def jobs(
     """(name, a function that calls the programs of a job): ``search`` for scores and
     with alignments, ``all`` for scores, and what ``cluster``, ``dedup``, ``split`` and
     ``audit`` do, of sets of so many proteins, and searches of all or some queries."""
-    for name, lengths in SEARCHES.items():
-        if searches is None or name in searches:
-            yield from _searches(name, proteins(np.array(lengths)), kernels)
+    yield from _searches(kernels, searches)
     yield from _hits(proteins(np.array(QUERIES)), kernels)
     yield from _likely(kernels)
     for count, longest in sets:
@@ -94,16 +84,49 @@ def jobs(
 
 
 def _searches(
-    name: str, queries: Sequences, kernels: Any
+    kernels: Any, names: Collection[str] | None
 ) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The programs of searches of large blocks, and of small ones."""
+    """The programs of searches of blocks of all sizes: by the shape of strips that fits
+    their queries, by each shape of few queries with any number of strips, and by those
+    of many."""
     local, nothing = PairOptions(mode="local", output="score"), np.zeros(0, np.int64)
-    task = make_task("cross", queries, proteins(nothing), Scoring(), local)
-    task = replace(task, top=TOP)
-    for count in (LARGE_BLOCK, SMALL_BLOCK):
+    for count in BLOCKS:
         block = proteins(usual_lengths(count))
-        job = partial(scan.outlined, task, block, kernels)
-        yield f"search of {count:,}, {name}", job
+        for name, lengths, own in _query_sets(kernels):
+            if names is None or name in names:
+                queries = proteins(np.array(lengths))
+                task = make_task("cross", queries, proteins(nothing), Scoring(), local)
+                job = partial(scan.outlined, replace(task, top=TOP), block, own)
+                yield f"search of {count:,}, {name}", job
+
+
+def _query_sets(kernels: Any) -> Iterator[tuple[str, Sequence[int] | np.ndarray, Any]]:
+    """(name, lengths of queries, kernels that choose a shape for them)."""
+    yield CUDASW, QUERIES, kernels
+    for name, lengths in SEARCHES.items():
+        yield name, lengths, kernels
+    for shape in kernels.few_query_shapes(FEW_QUERIES[-1], local=True, packed=True):
+        rooms = set()
+        for count, letters in product(FEW_QUERIES, FEW_LETTERS.tolist()):
+            lengths = np.full(count, min(letters // count, LONGEST_QUERY))
+            room = kernels.stack(lengths, shape).query.shape
+            if room not in rooms and shape.stacks <= count:
+                rooms.add(room)
+                strips = f"{shape.strip} rows in {room[0]} x {room[2]} lanes"
+                yield f"strips of {strips}", lengths, _OneShape(kernels, shape)
+
+
+class _OneShape:
+    """Kernels that have one shape for all few queries."""
+
+    def __init__(self, kernels: Any, shape: Any):
+        self._kernels, self._shape = kernels, shape
+
+    def spread(self, *_lengths: np.ndarray, **_options: bool) -> Any:
+        return self._shape
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernels, name)
 
 
 def _hits(queries: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:

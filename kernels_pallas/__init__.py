@@ -20,6 +20,7 @@ _HOMES = {
     "split_identity": "pairs.align",
     "bucket": "pairs.config",
     "choose": "pairs.config",
+    "few_query_shapes": "pairs.config",
     "spread": "pairs.config",
     "stack": "pairs.stacks",
     "fits": "pairs.config",

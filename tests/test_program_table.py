@@ -2,6 +2,7 @@
 without one, on a CPU by counting what JAX compiles."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from gpu_windows_cases import _drive, interpreted, task_of
 import jaxalign
 import kernels_pallas
 from jaxalign import program_table
+from jaxalign.database import scan
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.pairs.gpu import device_memory, launch_outline, launch_plan
 from jaxalign.pairs.options import PairOptions, make_task
@@ -21,10 +23,10 @@ from jaxalign.runtime import devices, program_key, programs
 from jaxalign.runtime.program_outline import outline
 from kernels_pallas.pairs.align import Result
 
-MOST = 54  # programs of everything that a GPU does with a set of proteins
+MOST = 53  # programs of everything that a GPU does with a set of proteins
 MOST_OF_A_PACK = 140  # of four sets, and searches of many numbers and lengths
 LOCAL = PairOptions(mode="local", output="score")
-ONE_SET = {"sets": program_table.SETS[:1], "searches": ("20 of CUDASW++",)}
+ONE_SET = {"sets": program_table.SETS[:1], "searches": (program_table.CUDASW,)}
 COMPILED = "/jax/core/compile/backend_compile_duration"
 MEMORY = 2**32, 2**34, 2**36  # bytes that a machine, or a device, has
 ALIGN = ("shape", "runs", "records", "interpret")
@@ -86,9 +88,9 @@ def test_the_programs_of_usual_jobs_are_few(table):
     counts = Counter(name for name, *_ in seen)
     assert len(seen) <= MOST
     assert counts == {
-        "launched_scores": 2,  # searches, of large blocks and of small ones
+        "launched_scores": 2,  # searches of blocks of two sizes
         "add": 2,
-        "launched": 20,  # of hits, of all pairs, of linked ones
+        "launched": 19,  # of hits, of all pairs, of linked ones
         "put": 7,
         "zeros": 2,
         "in_order": 1,
@@ -118,6 +120,26 @@ def test_a_pack_serves_lengths_that_are_not_its_own():
             job()
     assert {call.name for call in calls} >= {"launched", "subsequence_counts", "near"}
     assert {key_of(call) for call in calls} <= known
+    calls = list(_calls_of_searches(np.random.default_rng(8)))
+    assert {call.name for call in calls} == {"launched_scores", "add", "with_piece",
+                                             "no_letters"}  # fmt: skip
+    assert {key_of(call) for call in calls} <= known
+
+
+def _calls_of_searches(dice):
+    """The programs of searches of 1 to 64 queries in blocks of a database, which have
+    2**26 letters at most."""
+    nothing = program_table.proteins(np.zeros(0, np.int64))
+    for count in (1, 1, 2, 4, 7, 15, 25, 40, 60, 64):
+        lengths = np.exp(dice.normal(5.7, 0.7, count)).astype(np.int64)
+        queries = program_table.proteins(np.clip(lengths, 20, 6000))
+        task = make_task("cross", queries, nothing, jaxalign.Scoring(), LOCAL)
+        task = replace(task, top=program_table.TOP)
+        for size in dice.integers(9_000, 155_000, 2):
+            block = program_table.proteins(program_table.usual_lengths(size))
+            with outline() as calls:
+                scan.outlined(task, block, Outlines())
+            yield from calls
 
 
 def test_lists_are_drawn_without_compiling_or_running(table):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxalign.runtime.lengths import bucket
 
@@ -22,6 +23,7 @@ THREADS = 128  # columns of a program of a kernel
 LETTERS_OF_WORD = 4
 LEAST_ROWS = 2**15  # room for letters: one program for most launches
 LEAST_PAIRS = 2**14  # room for pairs
+MOST_ROOMS = 8  # of pairs, looked at one after the other by the same program
 RUN = 32  # places that are looked at together
 
 
@@ -63,23 +65,33 @@ def chosen(
 ) -> FewPairs:
     """The pairs that are wanted of so many rows and columns on a device.
 
-    count_and_places : function ``size`` -> ``compact`` of them
+    count_and_places : function (``size``, ``start``) -> ``compact`` of them
     least : pairs that there is room for at least
+
+    Where there is no room for all, the same program takes the next ones, since another
+    room would be another program. Only many times as many have such a room.
     """
-    size, total, most = least, None, shape[0] * shape[1]
-    places: list = []
-    while total is None or total > size:
-        size = min(max(size, bucket(total or 0, 8, least)), most)
-        count, *places = count_and_places(size=size)
-        total = int(count)
-    place, some = (np.asarray(x)[:total] for x in places)
-    return FewPairs(*np.divmod(place.astype(np.int64), shape[1]), some)
+    start, size, pieces = 0, least, []
+    while True:
+        count, *places = count_and_places(size=size, start=np.int32(start))
+        count = int(count)
+        if count > MOST_ROOMS * size:
+            size = min(bucket(count, 8, least), shape[0] * shape[1])
+            continue
+        place, some = (np.asarray(x)[:count] for x in places)
+        pieces.append((place.astype(np.int64), some))
+        if count <= size:
+            break
+        start = int(place[-1]) + 1
+    place, some = (np.concatenate(x) for x in zip(*pieces, strict=True))
+    return FewPairs(*np.divmod(place, shape[1]), some)
 
 
-def compact(mask: jax.Array, values: jax.Array, size: int):
-    """(number of pairs of a mask, flat places (size,) of the first, their values), in a
-    program."""
-    count, index = first_places(mask, size)
+def compact(mask: jax.Array, values: jax.Array, size: int, start: jax.Array):
+    """(number of pairs of a mask from a flat place on, flat places (size,) of the first
+    of them, their values), in a program."""
+    rows, columns = (lax.broadcasted_iota(jnp.int32, mask.shape, k) for k in (0, 1))
+    count, index = first_places(mask & (rows * mask.shape[1] + columns >= start), size)
     return count, index, values.reshape(-1)[index]
 
 

@@ -359,6 +359,7 @@ def _near(
     bars: jax.Array,
     first: jax.Array,
     last: jax.Array,
+    start: jax.Array,
     *,
     filters: Filters,
     join: str,
@@ -369,7 +370,7 @@ def _near(
     place = jnp.arange(counted.lcs.shape[1], dtype=jnp.int32)[None]
     mask = (place < first[:, None]) | (place >= last[:, None])
     mask &= _bounds(counted, filters, join) >= bars[:, None] - FILTER_SLACK
-    return few_pairs.compact(mask, counted.lcs, size)
+    return few_pairs.compact(mask, counted.lcs, size, start)
 
 
 def _bounds(counted: _Counted, filters: Filters, join: str) -> jax.Array:

@@ -71,11 +71,11 @@ def test_the_shape_for_long_queries_lowers(length, local):
 @pytest.mark.parametrize("packed", (True, False))
 @pytest.mark.parametrize("local", (True, False))
 def test_the_shapes_for_few_queries_lower(local, packed):
-    columns = config.STACKED_COLUMNS if local else (config.STEP_COLUMNS,)
-    for (rows, lanes), u in product(config.FEW_QUERY_SHAPES, columns):
-        if local or rows <= config.BORDER_SHAPES[0][0]:
-            s = kp.Fill(rows, lanes, u, local, packed, stacks=2 if local else 0)
-            assert "mosaic_gpu" in lower(s, 2000, queries=5)
+    columns = config.STACKED_COLUMNS if local else config.STEP_COLUMNS
+    shapes = config.STACKED_SHAPES if local else config.FEW_QUERY_SHAPES
+    for rows, lanes, *_ in shapes:
+        s = kp.Fill(rows, lanes, columns, local, packed, stacks=2 if local else 0)
+        assert "mosaic_gpu" in lower(s, 2000, queries=5)
 
 
 # Values, in the interpreter

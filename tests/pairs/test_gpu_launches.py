@@ -339,10 +339,16 @@ def test_a_search_by_launches(count, options, monkeypatch):
     same_tables(found, want)
 
 
-def test_a_search_of_few_queries_leaves_few_slots_empty():
+def test_an_empty_slot_of_a_search_takes_no_strip():
+    """Few queries have as many slots as many, so that they are one program."""
     task = replace(task_of("cross", "score", "local", count=3), top=4)
     ((piece, *_), _) = launch_plan.cut(task, kernels, 2**34)
-    assert len(piece.queries) <= piece.slots < 4 * len(task.queries)
+    stacks = launch_size.stacks_of(task, kernels, piece)
+    assert piece.slots == launch_size.QUERY_COUNTS[0]
+    assert set(np.unique(stacks.query).tolist()) == {-1, 0, 1, 2}
+    rows = (stacks.query >= 0).sum() * piece.shape.rows
+    letters = int(task.queries.lengths.sum())
+    assert letters <= rows < letters + 3 * piece.shape.rows
 
 
 @pytest.mark.parametrize("kind", ["all", "zip", "cross"])

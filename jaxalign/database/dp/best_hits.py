@@ -44,13 +44,15 @@ def add(
     """The best hits with those of a window.
 
     ``scores`` (S, P) has whatever dtype the fill had. ``queries`` int32 (S,) are rows
-    of ``best``, beyond its end where a row is not used; ``targets`` int32 (P,) are
-    columns of ``scores`` in the order of the database, those that are not used last,
-    and ``index`` int32 (P,) their database indices, or ``NO_HIT``. Scores lower than
-    ``least``, a scalar of the dtype of ``best``, are no hits.
+    of ``best``, beyond its end where a row is not used, as the last ones may be;
+    ``targets`` int32 (P,) are columns of ``scores`` in the order of the database, those
+    that are not used last, and ``index`` int32 (P,) their database indices, or
+    ``NO_HIT``. Scores lower than ``least``, a scalar of the dtype of ``best``, are no
+    hits.
     """
     lowest = jnp.iinfo(best.score.dtype).min
-    scores = scores[:, targets].astype(best.score.dtype)
+    used = min(len(scores), len(best.score))  # at most: no query has two rows
+    queries, scores = queries[:used], scores[:used, targets].astype(best.score.dtype)
     hit = (index >= 0)[None, :] & (scores >= least)
     scores = jnp.where(hit, scores, lowest)
     # Columns are in database order.

@@ -107,9 +107,15 @@ def launches_of(sequences: LetterCodes) -> EditLaunches | None:
 
 @program(("size",))
 def _within(
-    edits: jax.Array, first: jax.Array, last: jax.Array, cut: jax.Array, *, size: int
+    edits: jax.Array,
+    first: jax.Array,
+    last: jax.Array,
+    cut: jax.Array,
+    start: jax.Array,
+    *,
+    size: int,
 ):
     """Which pairs are within the cut (``few_pairs.compact``)."""
     column = jnp.arange(edits.shape[1], dtype=jnp.int32)[None]
     mask = (edits <= cut) & (first <= column) & (column < last[:, None])
-    return few_pairs.compact(mask, edits, size)
+    return few_pairs.compact(mask, edits, size, start)

@@ -17,16 +17,17 @@ from jax import lax
 
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs.gpu import device_memory
+from jaxalign.pairs.gpu.launch_size import MANY_LETTERS
 from jaxalign.pairs.plan import WholeCodes
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.lengths import bucket
 from jaxalign.runtime.programs import program
 
-# Room in arrays of a side, beyond which it is a power of two.
-# (a block of a database has 2^26 letters and the rest of a sequence)
-LETTER_ROOMS, SEQUENCE_ROOMS = (2**20, 2**23, 2**26 + 2**22), (2**16, 2**20)
-# Letters that go to the device in pieces, of which each room holds a whole number
-MANY_LETTERS, PIECE = 2**24, 2**22
+# Room in arrays of a side, beyond which it is a power of two: each is a compilation of
+# all programs that gather letters. A block of a database has 2^26 letters, and the rest
+# of a sequence.
+LETTER_ROOMS, SEQUENCE_ROOMS = (MANY_LETTERS, 2**26 + 2**22), (2**16, 2**20)
+PIECE = 2**22  # many letters go to the device in pieces, a whole number of each room
 
 _copying = Lock()  # codes are copied by the first thread that needs them
 
@@ -166,8 +167,7 @@ def _with_piece(array: jax.Array, piece: jax.Array, start: jax.Array):
 
 
 def _room(needed: int, sizes: tuple[int, ...]):
-    """One of some sizes, or a power of two beyond: every other size is a compilation of
-    all programs that gather letters."""
+    """One of some sizes, or a power of two beyond."""
     return next((x for x in sizes if x >= needed), bucket(needed, 2, sizes[-1]))
 
 

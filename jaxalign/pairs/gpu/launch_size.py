@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 # Queries, targets and zipped pairs of a launch; what fits and is needed is taken.
 QUERY_COUNTS, LIST_SIZES = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
 FEW_PAIRS = 1024  # zipped, of a job: all wait for the longest
-TARGET_COUNTS = (16384, 4096, 1024, 256, 64)
-CHECKPOINTED_TARGETS = 4096  # targets of a launch that keeps checkpoints
-WIDE_TARGETS = 2**18, 2**16  # of few queries: fewer launches wait for last programs
+TARGET_COUNTS = (16384, 1024, 64)
+CHECKPOINTED_TARGETS = (4096, 1024, 256, 64)  # of a launch that keeps checkpoints
+WIDE_TARGETS = 2**18  # of few queries: fewer launches wait for last programs
+MANY_LETTERS = 2**23  # of a side, from which on there is room for a block of a database
 LIST_LETTERS = 2**26  # of each side of zipped pairs
 MEAN_LETTERS = 512  # of a target, that a launch has room for
 LEAST_ROWS = 1536  # letters of an array of queries
+STACKED_ROWS = (
+    9216  # … that are stacked: a launch takes as many slots, and their strips
+)
 RECORDS_RATIO = 8  # between the rungs of room for checkpoints
 # Cells; fewer, a second of an H200, take one height of strips: compiling costs more
 COARSE_CELLS = 10**12
@@ -101,6 +105,7 @@ class LaunchSizes:
             rows = columns = array_rows(task, kernels, max(*longest, few))
         else:
             rows, columns = array_rows(task, kernels, m), 0
+            rows = max(rows, STACKED_ROWS) if s.stacks else rows
         runs = path_room(rows) if task.output == "alignment" else (0, 0)
         empty = Launch(queries, targets, rows, columns, 0, 0, 0, 0,
                        self.listed, *chosen, s, *runs)  # fmt: skip
@@ -131,7 +136,7 @@ class LaunchSizes:
     def _fitting(self, empty: Launch):
         """A launch in all sizes that fit the budget, most pairs first."""
         task, kernels = self.task, self.kernels
-        for slots, places in self._sides(empty.rows):
+        for slots, places in self._sides(empty.rows, empty.shape.stacks > 0):
             room = 0 if self.listed else _room(task, kernels, empty.shape, places)
             launch = replace(empty, room=room, slots=slots, places=places)
             if task.paths:
@@ -139,23 +144,27 @@ class LaunchSizes:
             if launch_bytes(task, kernels, launch) <= self.budget:
                 yield launch
 
-    def _sides(self, rows: int):
+    def _sides(self, rows: int, stacked: bool):
         """(slots, places) to try, most pairs first; ``Task.window`` bounds both.
 
         rows : letters of a query, and in lists of a target
+        stacked : whether queries are, so that an empty slot takes no time
         """
         task, whole = self.task, self.task.job.whole
-        wide = (*WIDE_TARGETS, *TARGET_COUNTS) if _few(task) else TARGET_COUNTS
-        limit = task.window or wide[0]
+        counts = CHECKPOINTED_TARGETS if task.paths else TARGET_COUNTS
+        if _few(task) and len(task.targets.codes) >= MANY_LETTERS:
+            counts = WIDE_TARGETS, *counts
+        limit = task.window or counts[0]
         if self.listed:
             most = FEW_PAIRS if _few_pairs(task) else LIST_SIZES[0]
             most = min(most, max(LIST_LETTERS // rows, LIST_SIZES[-1]))
             return [(min(p, limit),) * 2 for p in LIST_SIZES if p <= most]
         needed = whole.targets if whole else len(task.job.target_lengths)
-        needed = bucket(needed, 4, TARGET_COUNTS[-1])
-        needed = min(needed, CHECKPOINTED_TARGETS) if task.paths else needed
-        few = QUERY_COUNTS[0] if whole else bucket(len(task.job.query_lengths), 4, 4)
-        places = [t for t in wide if t <= needed]
+        needed = min((t for t in counts if t >= needed), default=counts[0])
+        few = QUERY_COUNTS[0]
+        if not (whole or stacked):
+            few = bucket(len(task.job.query_lengths), 4, 4)
+        places = [t for t in counts if t <= needed]
         slots = [q for q in QUERY_COUNTS if q <= few]
         sizes = [(min(q, limit), min(t, limit)) for q, t in product(slots, places)]
         return sorted(sizes, key=lambda size: -size[0] * size[1])

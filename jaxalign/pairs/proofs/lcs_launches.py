@@ -214,7 +214,7 @@ def _near_of(
     task: Task, lcs: jax.Array, m: np.ndarray, n: np.ndarray, met: np.ndarray,
     bound: IdentityBound,
 ):  # fmt: skip
-    """``_near`` of a launch of lengths m and n, which takes a ``size``."""
+    """``_near`` of a launch of lengths m and n, which takes ``size`` and ``start``."""
     met = np.pad(met, (0, len(lcs) - len(met))).astype(np.int32)
     both = halves(m, bound, lcs.shape[0]), halves(n, bound, lcs.shape[1])
     least = np.float32(bound.cut), task.filters.thresholds
@@ -240,7 +240,8 @@ def outlined(launches: LcsLaunches) -> None:
         column = np.arange(1)
         lcs = _launch(launches, sides, codes, row, column)
         m, n = lengths[row], task.targets.lengths[column]
-        _near_of(task, lcs, m, n, column, bound)(size=launches.sizes.pairs)
+        near = _near_of(task, lcs, m, n, column, bound)
+        near(size=launches.sizes.pairs, start=np.int32(0))
 
 
 def _taken(launches: LcsLaunches) -> np.ndarray:
@@ -279,7 +280,7 @@ def halves(lengths: np.ndarray, bound: IdentityBound, room: int) -> np.ndarray:
 @program(("filters", "join", "size"))
 def _near(
     lcs: jax.Array, rows: jax.Array, columns: jax.Array, met: jax.Array, cut: jax.Array,
-    thresholds: jax.Array, *, filters: Filters, join: str, size: int,
+    thresholds: jax.Array, start: jax.Array, *, filters: Filters, join: str, size: int,
 ):  # fmt: skip
     """Which pairs may pass (``few_pairs.compact``); see ``LcsLaunches.candidates``.
 
@@ -294,4 +295,4 @@ def _near(
     quotient = lcs.astype(jnp.float32) / jnp.maximum(least, jnp.float32(0.5))
     mask &= (quotient >= cut - FILTER_SLACK) | (least <= 0)
     mask &= jnp.arange(lcs.shape[1], dtype=jnp.int32)[None] < met[:, None]
-    return few_pairs.compact(mask, lcs, size)
+    return few_pairs.compact(mask, lcs, size, start)
