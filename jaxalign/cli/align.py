@@ -2,7 +2,9 @@
 
 from typing import Annotated
 
-from jaxalign.cli.options import FILE, FLAG, Fasta, Options
+from cyclopts import Parameter
+
+from jaxalign.cli.options import FILE, FLAG, LONG, Fasta, Options
 from jaxalign.cli.picture_options import Pictures, Plot
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import Strand
@@ -18,6 +20,7 @@ def align(
     plot: Plot = None,
     profile: Annotated[bool, FLAG] = False,
     strand: Strand | None = None,
+    resume: Annotated[bool, FLAG, Parameter(group=LONG)] = False,
     options: Options = Options(),  # noqa: B008
 ) -> int:
     """Align the records of A with those of B: first with first, second with second.
@@ -47,6 +50,9 @@ def align(
     strand
         Of nucleotides: which strand of the queries is aligned, or of both the one that
         scores more. The usual one is plus.
+    resume
+        Complete an interrupted run: the state of very large pairs is in a file beside
+        -o.
     """
     if profile and embeddings:
         raise UsageError("--profile and --embeddings: A is either")
@@ -57,10 +63,12 @@ def align(
             raise UsageError("--plot is of letters, not of --embeddings")
         if strand is not None:
             raise UsageError("--strand is of nucleotides, not of --embeddings")
+        if resume:
+            raise UsageError("--resume is of letters, not of --embeddings")
         from jaxalign.cli import embeddings_job
 
         return embeddings_job.align(a, b, options, sequences)
     from jaxalign.cli import job
 
     drawn = Pictures(dot_plot=plot) if plot else None
-    return job.pairs(a, b, options, drawn, profile, strand)
+    return job.pairs(a, b, options, drawn, profile, strand, resume)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.cli import inputs, progress, report, terminal
+from jaxalign.cli import inputs, pair_state, progress, report, terminal
 from jaxalign.cli.options import Options
 from jaxalign.cli.picture_options import Pictures
 from jaxalign.cli.request import Request, resolve
@@ -51,9 +51,10 @@ def pairs(
     drawn: Pictures | None,
     profile: bool = False,
     strand: Strand | None = None,
+    resume: bool = False,
 ) -> int:
     """``jaxalign align A B``."""
-    return _run((a, b), options, drawn, profile, strand=strand)
+    return _run((a, b), options, drawn, profile, resume, strand=strand)
 
 
 def all_pairs(
@@ -72,10 +73,13 @@ def _run(
     options: Options,
     drawn: Pictures | None,
     profile: bool = False,
+    resume: bool | None = None,
     **which: Any,
 ) -> int:
     # 1 check options, 2 read, 3 refuse what cannot be written, 4 plan, 5 align, 6 write
     request = resolve(options)
+    if resume:
+        pair_state.check(request.out, paths)
     if drawn:
         from jaxalign.cli import pictures
 
@@ -94,13 +98,19 @@ def _run(
     if chosen.cluster:  # which chooses by itself
         chosen = replace(chosen, devices=options.machine.devices)
     plan = api.plan_sets(*read.sequences, scoring=request.scoring, options=chosen)
+    saved = state = None
+    if resume is not None:
+        saved = pair_state.checkpoint(request, read, chosen.strand)
+        state = pair_state.state_of(saved, resume, options.output.force)
     introduce(request, plan, options, messages)
-    table = _align(plan, options, chosen)
+    table = _align(plan, options, chosen, state)
     write(table, request, options.output.force)
     if drawn:
         pictures.draw(drawn, table, request, messages.warn)
     rows = {"kept": len(table), "max_score": best_score(table)}
     finish(request, read, table.info, rows, options, devices, messages)
+    if saved is not None:
+        saved.remove()
     return 0
 
 
@@ -161,10 +171,15 @@ def rehearse(request: Request, sequences: Sequence[Sequences]) -> None:
     formats.write(table, os.devnull, *about)
 
 
-def _align(plan: api.Plan, options: Options, chosen: api.PairOptions) -> Table:
+def _align(
+    plan: api.Plan,
+    options: Options,
+    chosen: api.PairOptions,
+    saved: api.SavedState | None,
+) -> Table:
     messages = options.messages
     with progress.reporting(messages.progress, messages.quiet) as tell:
-        return api.run_plan(plan, watched(chosen, tell))
+        return api.run_plan(plan, watched(chosen, tell), saved)
 
 
 def watched(options: api.PairOptions, tell: Any) -> api.PairOptions:

@@ -11,6 +11,7 @@ import time
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 
 import numpy as np
 
@@ -33,14 +34,20 @@ class Checkpoint:
     ----------
     path : str
         Of the output; the file has this name and ``.partial``.
-    manifest : dict
+    manifest : dict, or a function that returns it when it is needed first
         Plain values, all that the state depends on.
     """
 
-    def __init__(self, path: str, manifest: dict):
+    def __init__(self, path: str, manifest: dict | Callable[[], dict]):
         self.path = path + SUFFIX
-        self._manifest = json.dumps(manifest, sort_keys=True)
+        self._about = manifest
         self._written = time.monotonic()
+        self._seconds = 0.0  # that the last state took to write
+
+    @cached_property
+    def _manifest(self) -> str:
+        values = self._about() if callable(self._about) else self._about
+        return json.dumps(values, sort_keys=True)
 
     def load(self, resume: bool, force: bool = False) -> Arrays | None:
         """The state of an interrupted run; None where there is none.
@@ -72,8 +79,10 @@ class Checkpoint:
         return arrays
 
     def save(self, arrays: Callable[[], Arrays]) -> None:
-        """Write a state, if the last one is old."""
-        if time.monotonic() - self._written < EVERY:
+        """Write a state, if the last one is old. One that takes seconds is written as
+        many times less often."""
+        began = time.monotonic()
+        if began - self._written < EVERY * max(self._seconds, 1.0):
             return
 
         def fill(temporary: str) -> None:
@@ -81,6 +90,7 @@ class Checkpoint:
 
         output.write_file(self.path, fill)
         self._written = time.monotonic()
+        self._seconds = self._written - began
 
     def remove(self) -> None:
         """The run is complete."""

@@ -44,6 +44,7 @@ from jaxalign.pairs.options import (
     filters_of,
 )
 from jaxalign.pairs.plan import Plan, added
+from jaxalign.pairs.run_state import SavedState
 from jaxalign.runtime.devices import describe_device, select_device
 from jaxalign.runtime.gpu_use import gpu_use
 from jaxalign.signatures import with_options
@@ -153,8 +154,7 @@ def align_pairs(
         What to compute; see ``Table`` for the columns. ``identity`` needs no path: it
         maximises (score, identical pairs), so it is the same for (a, b) and (b, a).
     implementation : {"rows", "sweep", "wavefront", "pallas"}, optional
-        A named one never falls back; rows is NumPy, without a compiler, and usual for
-        small jobs.
+        A named one never falls back; rows is NumPy alone, as usual for small jobs.
     memory_budget : int or str, optional
         Bytes, or ``"2GiB"``; half of the free memory by default.
     threads : int, optional
@@ -172,9 +172,9 @@ def align_pairs(
         denominator ``identity``, of ``Table.identity``) and coverage (a fraction;
         ``coverage`` is "both", "query" or "target"), and none that are nan;
         ``table.info["pairs"]`` counts all. ``min_cov`` is refused where it is always 1,
-        in mode global without free ends. The usual denominator is that of
-        the columns of the alignment; of ``output="identity"`` the longer sequence, or
-        the shorter one in mode local and where an end is free.
+        in mode global without free ends. Usually identities are over the columns of the
+        alignment; with ``output="identity"`` over the longer sequence, or the shorter
+        one in mode local and where an end is free.
     min_length_ratio : float, optional
         Keep only pairs whose shorter length is at least this share of the longer one.
         No other pair is aligned; of both strands, all are scored.
@@ -192,11 +192,10 @@ def align_pairs(
     Raises
     ------
     InputError
-        A letter is not in the alphabet, a file cannot be read, or the sides differ in
-        length.
+        A letter is none of the alphabet, a file cannot be read, or the sides differ.
     UsageError
-        An unknown mode, output or implementation, strands of proteins, or a type of
-        nucleotides and a scoring of proteins; where only the letters say so, a warning.
+        An unknown word, strands of proteins, or a type of nucleotides and a scoring of
+        proteins; where only the letters say so, a warning.
     MemoryPlanError
         The plan exceeds the budget.
 
@@ -279,6 +278,7 @@ def implementation_of(options: PairOptions) -> tuple[Implementation, str]:
 
 __all__ = [
     "PairOptions",
+    "SavedState",
     "added",
     "align",
     "align_all",

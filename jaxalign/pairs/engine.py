@@ -17,7 +17,7 @@ from jaxalign.model.table import Table
 from jaxalign.pairs import small_jobs
 from jaxalign.pairs.plan import Piece, Plan, Progress, Task, merge
 from jaxalign.pairs.result import Output, table_of
-from jaxalign.pairs.run_state import Run, Worker
+from jaxalign.pairs.run_state import Run, SavedState, Worker
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import start_device
 from jaxalign.runtime.pipeline import teller, watcher
@@ -57,10 +57,10 @@ def plan_rows(task: Task, computed: list[Task]) -> Plan:
     return Plan(task, tuple(piece for one in plans for piece in one.pieces), figures)
 
 
-def start(plan: Plan) -> Run:
+def start(plan: Plan, saved: SavedState | None = None) -> Run:
     """The run of a plan; nothing is computed yet."""
     kernels = None if plan.by_rows else _compiled().kernels_pallas
-    return Run(plan, Output(plan.task), kernels)
+    return Run(plan, Output(plan.task), kernels, saved)
 
 
 def run(
@@ -68,13 +68,15 @@ def run(
     progress: Progress = None,
     busy: Progress = None,
     began: float | None = None,
+    saved: SavedState | None = None,
 ) -> Table:
     """Run a plan: its rows in input order, with its figures and ``seconds``.
 
     began : when the job did, by ``time.perf_counter``; by default now
+    saved : the state of a run that was interrupted, or may be
     """
     began = time.perf_counter() if began is None else began
-    task, current = plan.task, start(plan)
+    task, current = plan.task, start(plan, saved)
     if task.mesh is None:
         for _ in compute([current], task, task.job.cells, progress, busy):
             pass

@@ -22,6 +22,7 @@ from jaxalign.pairs.parts.query_ranges import Part
 from jaxalign.pairs.plan import Plan, QueryStrands, Task
 from jaxalign.pairs.proofs import survivors
 from jaxalign.pairs.result import table_of
+from jaxalign.pairs.run_state import SavedState
 from jaxalign.pairs.windows import WholeJob
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import ambient_mesh
@@ -69,26 +70,29 @@ def run(
     return engine.run(plan, options.progress, options.busy, began)
 
 
-def run_plan(plan: Plan, options: PairOptions) -> Table:
+def run_plan(
+    plan: Plan, options: PairOptions, saved: SavedState | None = None
+) -> Table:
     """The table of a plan.
 
     options : those of the plan; of them the cluster, and who is told of progress
+    saved : the state of its very large pairs, of a run that was interrupted or may be
     """
     if plan.strands is not None:
-        return strands.run(plan, plan.strands, options, _run)
+        return strands.run(plan, plan.strands, options, _run, saved)
     if plan.parts:
         return _joined(plan.task, list(plan.parts), options)
     if options.cluster is not None:
         parts = query_ranges.cut_of(plan.task, options.part_rows)
         return _joined(plan.task, parts, options)
-    return _run(plan, options)
+    return _run(plan, options, saved)
 
 
-def _run(plan: Plan, options: PairOptions) -> Table:
+def _run(plan: Plan, options: PairOptions, saved: SavedState | None) -> Table:
     began = time.perf_counter()
     if plan.task.filtered:
         plan = survivors.plan(plan.task, plan)
-    return engine.run(plan, options.progress, options.busy, began)
+    return engine.run(plan, options.progress, options.busy, began, saved)
 
 
 def _joined(task: Task, parts: list[Part], options: PairOptions) -> Table:

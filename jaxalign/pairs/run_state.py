@@ -1,7 +1,7 @@
 """The state of a plan while it runs: of the whole run and of each of its threads."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,45 @@ if TYPE_CHECKING:  # a job by rows imports no JAX
     import jax
 
 
+Arrays = dict[str, np.ndarray]
+
+
+def _nowhere(_arrays: Callable[[], Arrays]) -> None:
+    """Nobody goes on with the run."""
+
+
+@dataclass(eq=False)
+class SavedState:
+    """Arrays by which a run goes on that is interrupted; a part of it has its own.
+
+    ``arrays`` are those of the run that was interrupted, and what is put beside them.
+    ``save`` is called whenever there are more, with a function that returns them all.
+    """
+
+    arrays: Arrays = field(default_factory=dict)
+    save: Callable[[Callable[[], Arrays]], object] = _nowhere
+    prefix: str = ""
+    _lock: Any = field(default_factory=threading.Lock)
+
+    def part(self, name: str) -> "SavedState":
+        """The state of a part of the run."""
+        return SavedState(self.arrays, self.save, f"{self.prefix}{name}.", self._lock)
+
+    def all(self) -> Arrays:
+        """The arrays of this part, by their names in it."""
+        with self._lock:
+            some = [x for x in self.arrays.items() if x[0].startswith(self.prefix)]
+        return {name.removeprefix(self.prefix): array for name, array in some}
+
+    def put(self, more: Arrays, without: Iterable[str] = ()) -> None:
+        """Arrays of this part, after some that are not needed any more are dropped."""
+        with self._lock:
+            for name in without:
+                self.arrays.pop(self.prefix + name, None)
+            self.arrays.update({self.prefix + name: x for name, x in more.items()})
+            self.save(lambda: dict(self.arrays))
+
+
 @dataclass(eq=False)
 class Run:
     """A plan while it runs: its rows so far, and what its devices hold."""
@@ -20,6 +59,7 @@ class Run:
     plan: Plan
     output: Any  # ``pairs.result.Output``; None: scores of a search stay on the devices
     kernels: Any = None  # the package ``kernels_pallas``
+    saved: SavedState | None = None  # of very large pairs; None: nobody goes on
     device_jobs: dict = field(default_factory=dict)  # (id of a task, device) -> its job
     locks: dict = field(default_factory=dict)  # the same -> a lock
     # (task, (queries, targets)) of the pairs of windows whose scores left 8 bits

@@ -19,8 +19,9 @@ from jaxalign.model.table import Table
 from jaxalign.pairs import engine
 from jaxalign.pairs.options import PairOptions
 from jaxalign.pairs.plan import Plan, QueryStrands, Task, merge
+from jaxalign.pairs.run_state import SavedState
 
-RunPlan = Callable[[Plan, PairOptions], Table]
+RunPlan = Callable[[Plan, PairOptions, SavedState | None], Table]
 
 
 def plan(one: Plan, strands: QueryStrands) -> Plan:
@@ -57,22 +58,32 @@ def _of_both(
 
 
 def run(
-    plan: Plan, strands: QueryStrands, options: PairOptions, run_one: RunPlan
+    plan: Plan,
+    strands: QueryStrands,
+    options: PairOptions,
+    run_one: RunPlan,
+    saved: SavedState | None = None,
 ) -> Table:
     """The rows of the strand that is aligned, or of both the one that scores more.
 
     run_one : runs the plan of one strand, or of scores
     """
     if plan.scores is None:
-        table = run_one(replace(plan, strands=None), options)
+        table = run_one(replace(plan, strands=None), options, saved)
         signs = np.full(len(table), strands.signs[0], np.int8)
     else:
-        table, signs = _better(plan.task, plan.scores, options, run_one)
+        table, signs = _better(plan.task, plan.scores, options, run_one, saved)
     table = replace(table, info=table.info | {"strands": strands.signs})
     return along_plus(table, strands.queries, signs)
 
 
-def _better(task: Task, plan: Plan, options: PairOptions, run_one: RunPlan):
+def _better(
+    task: Task,
+    plan: Plan,
+    options: PairOptions,
+    run_one: RunPlan,
+    saved: SavedState | None,
+) -> tuple[Table, np.ndarray]:
     """(the rows of the strand that scores more, of equals plus; which one it is).
 
     task : of the rows of one strand
@@ -80,7 +91,8 @@ def _better(task: Task, plan: Plan, options: PairOptions, run_one: RunPlan):
     """
     paths, cells = task.output != "score", plan["cells"]
     total = cells + paths * task.job.cells
-    scores = run_one(plan, _told_after(options, 0, total))
+    first, second = (saved and saved.part(name) for name in ("scores", "rows"))
+    scores = run_one(plan, _told_after(options, 0, total), first)
     plus, minus = scores["score"].reshape(2, -1)
     pair, is_minus = np.arange(len(plus)), minus > plus
     signs = np.where(is_minus, MINUS, PLUS).astype(np.int8)
@@ -92,7 +104,7 @@ def _better(task: Task, plan: Plan, options: PairOptions, run_one: RunPlan):
     query = pair + is_minus * len(pair) if several else is_minus.astype(int)
     queries = views(plan.task.queries, query)
     one = engine.plan(replace(task, kind="zip", queries=queries))
-    table = run_one(one, _told_after(options, cells, total))
+    table = run_one(one, _told_after(options, cells, total), second)
     info = _of_both(scores.info, table.info, task)
     pair = table["query"]
     columns = table.columns | {"query": pair if several else 0 * pair}

@@ -108,6 +108,34 @@ def test_scores_by_halves(monkeypatch, mode, free, m, n, near):
 
 
 @values
+@pytest.mark.parametrize(
+    "mode, free, m, n, near",
+    [
+        ("local", (), 270, 260, True),
+        pytest.param("global", ("target_end",), 520, 300, True, marks=slow),
+        pytest.param("semiglobal", (), 300, 420, False, marks=slow),
+    ],
+)
+def test_a_pair_in_slabs(monkeypatch, mode, free, m, n, near):
+    """Their lines are on the host, and the path goes from one to the next."""
+    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
+    monkeypatch.setattr(band, "ROWS", 256)
+    monkeypatch.setattr(band, "LANES", 32)
+    monkeypatch.setattr(gpu_fill, "LINE_ROWS", 256)
+    monkeypatch.setattr(gpu_fill, "LINE_COLUMNS", 100)
+    pair = pair_of(*sequences(m, n, near), mode, free)
+    score, start, end, operations = oracle.align(
+        pair.query, pair.target, pair.scores, OPEN, EXTEND, mode, frozenset(free)
+    )
+    slabs = long_align.Slabs(m * n // 2, 2)
+    result = long_align.align(pair, fill, True, slabs=slabs)
+    assert (result.score, (result.end_i, result.end_j)) == (score, tuple(end))
+    assert (result.start_i, result.start_j) == tuple(start)
+    steps = "".join("MID"[x] for x in result.steps)
+    assert steps == "".join(op * length for op, length in operations)
+
+
+@values
 def test_lines_and_pruning(monkeypatch):
     """Lines equal those of the fill on a CPU; with the best score as a bound, chunks
     are left out, and the score is the same."""

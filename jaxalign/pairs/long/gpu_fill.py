@@ -100,6 +100,7 @@ def fill(
     steps: int | None = None,
     interpret: Any = None,
     small: int = MIN_GPU_CELLS,
+    share: int = 1,
     progress: Callable[[int], Any] | None = None,
 ) -> LineGrid:
     """As ``tile_fill.fill``.
@@ -113,9 +114,9 @@ def fill(
     if block.rows * block.columns < small:
         with on_cpu():
             return tile_fill.fill(
-                pair, block, bound, until=until, keep=keep, threads=threads
+                pair, block, bound, until=until, keep=keep, threads=threads, share=share
             )
-    sizes = sizes_of(pair, block, kernels, keep, rows, steps, interpret)
+    sizes = sizes_of(pair, block, kernels, keep, rows, steps, interpret, share)
     arrays, segment = arrays_of(pair, block, bound, kernels, sizes, until)
     s = sizes.shape
     segments = -(-s.chunks // segment)
@@ -145,6 +146,7 @@ def sizes_of(
     rows: int | None,
     steps: int | None,
     interpret: Any = None,
+    share: int = 1,
 ) -> _Sizes:
     large = block.rows * block.columns >= LARGE_CELLS
     room = _room(pair, block)
@@ -154,7 +156,7 @@ def sizes_of(
     most = kernels.long_sizes(*room, rows, steps)
     if large:
         band_step = -(-bands // FEW_LINES)
-        capture = -(-block.columns // FEW_LINES)
+        capture = -(-block.columns // max(1, FEW_LINES // share))
     else:
         band_step, capture = max(1, LINE_ROWS // (rows * 32)), LINE_COLUMNS
     if not keep:

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxalign.errors import JaxalignError
 from jaxalign.pairs.long import pruning
+from jaxalign.pairs.long.align import WHOLE, Slabs, fill_slabs
 from jaxalign.pairs.long.blocks import (
     MINUS_INFINITY,
     NO_BOUND,
@@ -21,8 +22,6 @@ from jaxalign.pairs.long.blocks import (
     Line,
     LineGrid,
     LongPair,
-    TableBlock,
-    whole,
 )
 
 TURNED = {
@@ -52,14 +51,15 @@ class Halves:
     ----------
     pair : of two columns or more
     pruned : whether blocks that no best path enters are left out
+    slabs : in which each half is filled, by default as one
     """
 
-    def __init__(self, pair: LongPair, pruned: bool = True):
-        self.pair, middle = pair, pair.n // 2
+    def __init__(self, pair: LongPair, pruned: bool = True, slabs: Slabs = WHOLE):
+        self.pair, middle, self._slabs = pair, pair.n // 2, slabs
         self._sides = (pair, middle), (turned(pair), pair.n - middle)
         self._lock = threading.Lock()
         self._bound = None if pruned else NO_BOUND
-        self._grids: dict[int, LineGrid] = {}
+        self._grids: dict[int, list[LineGrid]] = {}
 
     def fill(
         self, number: int, fill: Fill, progress: Callable[[int], object] | None = None
@@ -71,13 +71,13 @@ class Halves:
         int or None
             The score of the pair, where the other half is filled already.
         """
-        pair, columns = self._sides[number]
-        whole_table = whole(pair)
-        top = whole_table.top.part(0, columns)
-        block = TableBlock(0, 0, pair.m, columns, top, whole_table.left)
-        grid = fill(pair, block, self._best_bound(), keep=False, progress=progress)
+        (pair, columns), slabs = self._sides[number], self._slabs
+        if slabs.saved is not None:
+            slabs = slabs._replace(saved=slabs.saved.part(f"half{number}"))
+        bound = self._best_bound()
+        grids = fill_slabs(pair, columns, fill, bound, False, progress, slabs)
         with self._lock:
-            self._grids[number] = grid
+            self._grids[number] = grids
             if len(self._grids) < 2:
                 return None
         return self._score()
@@ -99,17 +99,17 @@ class Halves:
         return best
 
 
-def _best_inside(pair: LongPair, grid: LineGrid) -> int:
+def _best_inside(pair: LongPair, grids: list[LineGrid]) -> int:
     """The best score of a path that ends in a half, before its last column."""
     if pair.local:
-        return max((spot.score for spot in grid.spots), default=0)
+        return max((spot.score for grid in grids for spot in grid.spots), default=0)
     if "target_end" not in pair.free:
         return MINUS_INFINITY
-    return int(grid.rows[pair.m].h.max())
+    return max(int(grid.rows[pair.m].h.max()) for grid in grids)
 
 
 def _best_across(
-    left: tuple[LongPair, LineGrid], right: tuple[LongPair, LineGrid]
+    left: tuple[LongPair, list[LineGrid]], right: tuple[LongPair, list[LineGrid]]
 ) -> int:
     """The best score of a path through the middle column."""
     before, after = _middle(*left), _middle(*right)
@@ -120,9 +120,10 @@ def _best_across(
     return int(np.maximum(_sums(before.h, after.h), across).max())
 
 
-def _middle(pair: LongPair, grid: LineGrid) -> Line:
+def _middle(pair: LongPair, grids: list[LineGrid]) -> Line:
     """H and F of the last column of a half; a border that is a gap is one, too."""
-    columns = grid.block.columns
+    grid = grids[-1]
+    columns = grid.block.j + grid.block.columns
     line = grid.columns[columns].part(0, pair.m)
     gap = line.gap.copy()
     if columns and not (pair.local or "target_start" in pair.free):

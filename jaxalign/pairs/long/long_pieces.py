@@ -20,6 +20,9 @@ LONG_CELLS = 2**26  # of a pair that is worth tiles and threads of its own
 # On a GPU, where many pairs are one launch, a job has few long ones.
 GPU_LONG_CELLS, FEW_PAIRS = 2**28, 16
 HALVED_CELLS = 2**36  # of a pair whose score two devices compute
+# Of a slab at least, after which a run can go on: a minute or more of a CPU, and some
+# ten seconds of a GPU.
+SLAB_CELLS, GPU_SLAB_CELLS = 2**36, 2**45
 SCORE_BITS = 2**29  # above it lies no score that int32 holds beside minus infinity
 LINE_BYTES = 8  # H and a gap
 TILE_BYTES = 2**26  # of the tiles of all threads, and the path
@@ -120,8 +123,8 @@ def _compute(
     task, (i, j) = piece.task, piece.content
     pair = pair_of(task, i, j)
     progress = _Progress(worker, piece.cells)
-    fill = _fill_of(task, pair, threads, kernels)
-    result = align.align(pair, fill, task.paths, progress=progress.tell)
+    fill, slabs = _fill_of(task, pair, threads, kernels), _slabs_of(run, piece, kernels)
+    result = align.align(pair, fill, task.paths, progress=progress.tell, slabs=slabs)
     run.output.put(of_pair(task, (i, j), result, np.dtype(np.int32)))
     progress.end()
 
@@ -141,7 +144,8 @@ def _compute_half(
     key = id(task), i, j
     with run.lock(key):
         if key not in run.halves:
-            run.halves[key] = Halves(pair_of(task, i, j))
+            slabs = _slabs_of(run, piece, kernels)
+            run.halves[key] = Halves(pair_of(task, i, j), slabs=slabs)
     halves = run.halves[key]
     progress = _Progress(worker, piece.cells)
     fill = _fill_of(task, halves.pair, threads, kernels)
@@ -158,6 +162,15 @@ def _fill_of(task: Task, pair: LongPair, threads: int, kernels: Any) -> Fill:
         return partial(gpu_fill.fill, kernels=kernels, threads=threads)
     most = lines(pair.m, pair.n, task.window_budget)
     return partial(tile_fill.fill, threads=threads, lines=most)
+
+
+def _slabs_of(run: Run, piece: Piece, kernels: Any) -> align.Slabs:
+    """The slabs of a pair, and what is saved of it."""
+    task, (i, j) = piece.task, piece.content
+    cells = SLAB_CELLS if kernels is None else GPU_SLAB_CELLS
+    most = lines(len(task.queries[i]), len(task.targets[j]), task.window_budget)
+    saved = None if run.saved is None else run.saved.part(f"pair{i},{j}")
+    return align.Slabs(cells, most, saved)
 
 
 def pair_of(task: Task, i: int, j: int) -> LongPair:

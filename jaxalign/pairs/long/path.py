@@ -37,12 +37,18 @@ LEAF_ROWS, LEAF_COLUMNS = 512, 1024
 
 
 def path(
-    pair: LongPair, grid: LineGrid, end: tuple[int, int], score: int, fill: Fill
+    pair: LongPair, grids: list[LineGrid], end: tuple[int, int], score: int, fill: Fill
 ) -> tuple:
     """The path to a cell of some score: start cell, and operations in reading order,
-    uint8."""
+    uint8.
+
+    grids : of slabs of columns that make up the table, the first on the left
+    """
     pieces: list[np.ndarray] = []
-    place = _through(pair, grid, WalkPlace(*end, score), fill, pieces)
+    place = WalkPlace(*end, score)
+    for grid in reversed(grids):
+        if grid.block.j < place.j:
+            place = _through(pair, grid, place, fill, pieces)
     i, j = place.i, place.j
     if not place.ended:
         if i == 0 and j and not (pair.local or "target_start" in pair.free):
@@ -145,3 +151,20 @@ def _walk(
     walked = band.walk_to_border(nibble_at, m, n, move, longest)
     i, j, count = walked.i[0], walked.j[0], walked.columns[0]
     return i, j, walked.move[0], (i > 0) & (j > 0), count, walked.steps[:, 0]
+
+
+def counts_of(pair: LongPair, start: tuple[int, int], steps: np.ndarray) -> dict:
+    """The counts of a path, as a ``PairResult`` has them."""
+    gap = steps != walk.M
+    opens = gap.copy()
+    opens[1:] &= steps[1:] != steps[:-1]
+    i = start[0] + np.cumsum(steps != walk.D)[~gap] - 1
+    j = start[1] + np.cumsum(steps != walk.I)[~gap] - 1
+    letters = pair.query[i]
+    same = (letters == pair.target[j]) & (letters != int(pair.problem.wildcard))
+    return {
+        "identities": int(same.sum()),
+        "columns": len(steps),
+        "gap_openings": int(opens.sum()),
+        "gaps": int(gap.sum()),
+    }

@@ -74,6 +74,7 @@ def fill(
     threads: int = 1,
     lines: int | None = None,
     tile: tuple[int, int] | None = None,
+    share: int = 1,
     progress: Callable[[int], Any] | None = None,
 ) -> LineGrid:
     """Fill a block.
@@ -88,9 +89,11 @@ def fill(
         Whether lines inside of the block are kept.
     lines : of the grid in either direction at most, ``LINES`` by default
     tile : (rows, columns), optional
+    share : of so many blocks side by side, which have the columns of one together
     progress : called with the cells of each anti-diagonal of tiles, but pruned ones
     """
-    most = (LINES if lines is None else lines) if keep else 1
+    rows = (LINES if lines is None else lines) if keep else 1
+    most = rows, max(1, rows // share)
     tile = tile or _tile_size(block, threads)
     state = _State(pair, block, bound, most, tile, until)
     across = list(range(0, block.columns, state.tile[1]))
@@ -128,7 +131,7 @@ class _State:
         pair: LongPair,
         block: TableBlock,
         bound: int,
-        most: int,
+        most: tuple[int, int],
         tile: tuple[int, int],
         until: tuple[int, int] | None,
     ):
@@ -142,8 +145,8 @@ class _State:
         self.corners |= {
             (i, 0): int(block.left.h[i]) for i in range(0, block.rows, tile[0])
         }
-        self.rows = _lines(block.rows, tile[0], block.columns, most)
-        self.columns = _lines(block.columns, tile[1], block.rows, most)
+        self.rows = _lines(block.rows, tile[0], block.columns, most[0])
+        self.columns = _lines(block.columns, tile[1], block.rows, most[1])
         for i, line in self.rows.items():
             line.h[0], line.gap[0] = block.left.h[i], MINUS_INFINITY
         for j, line in self.columns.items():

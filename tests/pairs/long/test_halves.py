@@ -111,7 +111,7 @@ def test_a_half_that_is_pruned_leaves_the_other_alone():
     both._bound = best
     fill = partial(tile_fill.fill, tile=(16, 16))
     assert [both.fill(number, fill) for number in (0, 1)] == [None, best]
-    cells = sum(grid.cells for grid in both._grids.values())
+    cells = sum(grid.cells for grids in both._grids.values() for grid in grids)
     assert cells < pair.m * pair.n // 2
     above = Halves(pair, False)
     above._bound = best + 1
