@@ -4,6 +4,7 @@
 import os
 import platform
 import sys
+import threading
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
@@ -12,16 +13,25 @@ from pathlib import Path
 PACKAGES = ("jaxalign", "kernels_pallas")
 PROGRAM_MAKERS = ("jax", "jaxlib")
 
+_digesting = threading.Lock()
 
-@cache
+
 def code_digest() -> str:
     """A digest of all our sources: a program of other code is another program."""
+    with _digesting:  # threads that need it at once would read all files each
+        return _code_digest()
+
+
+@cache
+def _code_digest() -> str:
     digest = blake2b(digest_size=16)
-    root = Path(__file__).resolve().parents[2]
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(str(path.relative_to(root)).encode() + b"\0")
-            digest.update(path.read_bytes() + b"\0")
+    root = str(Path(__file__).resolve().parents[2])
+    folders = (x for package in PACKAGES for x in os.walk(os.path.join(root, package)))
+    paths = (os.path.join(x, name) for x, _, names in folders for name in names)
+    for path in sorted(x for x in paths if x.endswith(".py")):
+        digest.update(os.path.relpath(path, root).encode() + b"\0")
+        with open(path, "rb") as file:
+            digest.update(file.read() + b"\0")
     return digest.hexdigest()
 
 
