@@ -87,8 +87,8 @@ def brute_force(tests: list, corpus: list, near: dict) -> dict:
     scores = usual.matrix[np.ix_(places, places)].astype(np.int64) * UNIT
     own = np.arange(len(letters))[np.array(list(letters)) != "X"]
     scores[own, own] += 1
-    for i in range(len(letters)):
-        matrix[i, : len(letters)] = scores[i]
+    for (i, j), score in np.ndenumerate(scores):
+        matrix[i, j] = int(score)  # releases differ in what else they take
     known = set(letters)
     texts = ["".join(x if x in known else "X" for x in text) for _, text in corpus]
     lengths, wrong = np.array([len(text) for text in texts]), []
