@@ -23,8 +23,7 @@ def start(words: list[str]) -> None:
     """Begin to start what a command is likely to need."""
     if seems_large(words) and os.path.exists(NVIDIA):
         set_environment(words)
-        for step in (_start, _read_code):
-            threading.Thread(target=step, daemon=True).start()
+        threading.Thread(target=_start, daemon=True).start()
 
 
 def seems_large(words: list[str]) -> bool:
@@ -58,11 +57,3 @@ def _start() -> None:
         from jaxalign.pairs.api import start_jax
 
         start_jax()
-
-
-def _read_code() -> None:
-    """The digest of the code, by which programs are looked up."""
-    with suppress(Exception):
-        from jaxalign.runtime.machine import code_digest
-
-        code_digest()
