@@ -145,8 +145,9 @@ def test_a_full_disk_leaves_nothing(folder, verb):
 @pytest.mark.parametrize("verb", ANYWHERE)
 @pytest.mark.parametrize("term", ["xterm", "dumb", None])
 def test_every_verb_on_a_terminal(folder, verb, term):
-    """Names cannot command it; only the table of the demo and the bar may."""
-    names = ["a\x1b[31m", "b\x07", "c\x9b"]
+    """Names cannot command it; only the table of the demo and the bar may, which a slow
+    machine shows: neither begins with what these names begin with."""
+    names = ["a\x1b]0;name", "b\x07", "c\x9b"]
     (folder / "a.fa").write_bytes(first_fasta(verb, names))
     own = variables(folder) | {"TERM": term or ""}
     if term is None:
@@ -154,7 +155,7 @@ def test_every_verb_on_a_terminal(folder, verb, term):
     code, shown = on_terminal([*COMMAND, *words(verb, ["a.fa", "b.fa"])], folder, own)
     assert code == (USAGE if verb == "warmup" else DONE), shown
     if reads(verb):
-        assert not set(shown) & {"\x1b", "\x07", "\x9b"}
+        assert not any(command in shown for command in ("\x1b]", "\x07", "\x9b"))
 
 
 def on_terminal(line: list[str], folder: Path, own: dict[str, str]) -> tuple[int, str]:
