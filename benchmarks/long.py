@@ -4,15 +4,17 @@ Checks scores, end cells and paths against Numba's, and measures scores of rando
 of nearly equal DNA (2 % substitutions, indels, an inversion), and paths. Prints a line
 a step as soon as it is known; steps that fail or have no time left say so.
 
-``--devices 2`` compares scores by one device and by two, of random and of nearly equal
-DNA, and prints nothing else.
+``--only forms`` compares values of 16 bits with int32, and ``--devices 2`` scores by
+one device and by two; each prints nothing else.
 """
 
 import argparse
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 
 import jax
 import numpy as np
@@ -174,6 +176,64 @@ def kernel_seconds(pair, bound=NO_BOUND, rows=None, steps=None):
     return min(seconds[1:]), computed, lines, sizes
 
 
+PROGRAMS: dict = {}  # compiled, by their static arguments
+
+
+@dataclass(frozen=True)
+class FormRun:
+    """A fill of a whole pair by values of 16 bits or int32, compiled."""
+
+    pair: LongPair
+    packed: bool
+    rows: int = 16
+    steps: int = 64
+    bound: int = NO_BOUND
+
+    def program(self):
+        """The program with its arrays on the device, and the sizes of the launch."""
+        pair, block = self.pair, whole(self.pair)
+        sizes = gpu_fill.sizes_of(
+            pair, block, kernels_pallas, False, self.rows, self.steps, None, self.packed
+        )
+        arrays, segment = gpu_fill.arrays_of(
+            pair, block, self.bound, kernels_pallas, sizes
+        )
+        given = jax.device_put((arrays, pair.scores))
+        static = sizes.shape, -(-sizes.shape.chunks // segment)
+        if static not in PROGRAMS:
+            lowered = kernels_pallas.long_block.lower(*given, *static)
+            PROGRAMS[static] = lowered.compile()
+        return partial(PROGRAMS[static], *given), sizes
+
+    def seconds(self, repeats: int):
+        """(the least seconds of some runs, the part of cells that was computed, bands
+        that left the range of 16 bits, H of column n, the best)."""
+        run, sizes = self.program()
+        seconds = []
+        for _ in range(repeats):
+            began = time.perf_counter()
+            lines = run()
+            chunks = np.asarray(lines.computed, np.int64)[: sizes.bands]
+            seconds.append(time.perf_counter() - began)
+        column = np.asarray(lines.columns[0, 0])[: self.pair.m]
+        lost = int(np.asarray(lines.lost)[: sizes.bands].astype(bool).sum())
+        computed = float(chunks.sum()) / (sizes.bands * sizes.chunks)
+        return min(seconds), computed, lost, column, int(np.asarray(lines.best).max())
+
+
+def compare_forms(pair: LongPair, repeats: int, **sizes) -> str:
+    """Seconds of both forms, and whether their values are equal."""
+    runs = [FormRun(pair, packed, **sizes).seconds(repeats) for packed in (True, False)]
+    parts = [
+        f"{name} {rate(pair, seconds, computed)}"
+        for name, (seconds, computed, *_) in zip(("int16", "int32"), runs, strict=True)
+    ]
+    (_, _, lost, *values), (_, _, _, *others) = runs
+    equal = (values[0] == others[0]).all() and values[1] == others[1]
+    parts.append("EQUAL" if equal else "DIFFERENT")
+    return ", ".join(parts) + f", {lost} bands left the range"
+
+
 def rate(pair, seconds, computed=None):
     line = f"{seconds:.3f} s, {pair.m * pair.n / seconds / 1e12:.3f} TCUPS"
     return line if computed is None else f"{line}, computed {computed:.4f}"
@@ -230,6 +290,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=4_600_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--devices", type=int, choices=(1, 2), default=1)
+    parser.add_argument("--only", choices=("forms",))
     options = parser.parse_args()
     rng, clock = np.random.default_rng(options.seed), Clock(options.seconds)
     print(jax.__version__, jax.devices(), flush=True)
@@ -238,7 +299,7 @@ def main() -> None:
         compare_devices(clock, rng, options.length, fill)
         return
 
-    def check(mode, free, near, m, n):
+    def check(mode, free, near, m, n, **sizes):
         def run():
             query = random_dna(rng, m)
             target = evolved(rng, query, 0.05) if near else random_dna(rng, n)
@@ -246,7 +307,7 @@ def main() -> None:
             want = oracle()(pair)
             answers = []
             for pruned in (True, False):
-                result = align.align(pair, fill, True, pruned)
+                result = align.align(pair, partial(fill, **sizes), True, pruned)
                 end = result.score, result.end_i, result.end_j
                 scored = rescored(pair, result)
                 answers.append((result[:9], result.steps.tobytes()))
@@ -256,6 +317,12 @@ def main() -> None:
             return f"right {want}, pruned {same}"
 
         return run
+
+    genome = random_dna(rng, options.length)
+    other, copy = random_dna(rng, options.length), evolved(rng, genome)
+    if options.only == "forms":
+        _forms(clock, check, genome, other, copy)
+        return
 
     few = [("global", ()), ("local", ()), ("semiglobal", ()),
            ("global", ("query_start", "target_end"))]  # fmt: skip
@@ -289,8 +356,6 @@ def main() -> None:
         f"1 M x 1 M local, {best}", 10, tried(10**6, 10**6, *best.values(), "local")
     )
     length = options.length
-    genome = random_dna(rng, length)
-    other, copy = random_dna(rng, length), evolved(rng, genome)
 
     def score_of(target, mode, rows=None, steps=None):
         def run():
@@ -351,6 +416,46 @@ def main() -> None:
     clock.step("1 M x evolved, path", 25, path_of(10**6))
     clock.step(f"{size} x evolved, path", 30, path_of(length))
     clock.step(f"{size} x {size} random, local score", 25, score_of(other, "local"))
+
+
+def _forms(clock: Clock, check, genome, other, copy) -> None:
+    """Values of 16 bits beside int32: whole calls against Numba, then kernels."""
+    sizes = {"rows": 8, "steps": 64, "packed": True}
+    for mode, near in product(("global", "local", "semiglobal"), (True, False)):
+        label = f"check {mode}, {'near' if near else 'random'}, int16"
+        clock.step(label, 10, check(mode, (), near, 9_000, 8_800, **sizes))
+
+    def forms(size, target, mode, repeats, **sizes):
+        pair = pair_of(genome[:size], target[:size], mode)
+        return partial(compare_forms, pair, repeats, **sizes)
+
+    for name, target in (("random", other), ("evolved", copy)):
+        for mode in ("global", "local"):
+            label = f"1 M x 1 M {name}, {mode}"
+            clock.step(label, 15, forms(10**6, target, mode, 2))
+    size = f"{len(genome) / 1e6:.1f} M"
+    for mode in ("global", "local"):
+        label = f"{size} random, {mode}"
+        clock.step(label, 45, forms(len(genome), other, mode, 1))
+
+    def call(target, mode):
+        def run():
+            pair = pair_of(genome, target, mode)
+            fill = partial(gpu_fill.fill, kernels=kernels_pallas)
+            began = time.perf_counter()
+            result = align.align(pair, fill, False)
+            return f"score {result.score}, {rate(pair, time.perf_counter() - began)}"
+
+        return run
+
+    for name, target in (("random", other), ("evolved", copy)):
+        for mode in ("global", "local"):
+            for turn in ("first", "second"):
+                label = f"{size} {name}, {mode} score, whole {turn} call"
+                clock.step(label, 25, call(target, mode))
+    for rows, steps in ((8, 64), (16, 128), (32, 64)):
+        label = f"1 M x 1 M random, global, K={rows} S={steps}"
+        clock.step(label, 25, forms(10**6, other, "global", 2, rows=rows, steps=steps))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ _HOMES = {
     "LongNumbers": "pairs.long_shapes",
     "long_block": "pairs.long_block",
     "long_fits": "pairs.long_shapes",
+    "long_fits_packed": "pairs.long_values",
     "long_sizes": "pairs.long_shapes",
     "match_table": "bits.lcs",
     "target_blocks": "bits.match_words",

@@ -8,10 +8,12 @@ import jax.numpy as jnp
 
 from kernels_pallas.pairs.long_fill import fill
 from kernels_pallas.pairs.long_shapes import (
+    COLUMNS,
     MINUS_INFINITY,
     LongFill,
     LongInputs,
     LongNumbers,
+    opening,
     profile_words,
     target_words,
 )
@@ -39,6 +41,7 @@ class LongLines(NamedTuple):
     last_row: jax.Array  # int32 (4 width,): H of row m, or nothing
     best: jax.Array  # int32 (R, segments): local mode
     computed: jax.Array  # int32 (R,): chunks that were not pruned
+    lost: jax.Array  # int32 (R,): not 0 where values left the range of 16 bits
 
 
 @partial(jax.jit, static_argnames=("s", "segments", "interpret"))
@@ -60,37 +63,51 @@ def long_block(
     n = block.numbers
     inputs, top = inputs_of(block, scores, s)
     out = fill(inputs, top, s, segments, interpret)
-    open_only = jnp.stack([n.open, jnp.zeros_like(n.open)])[None, :, None]
+    width, height = COLUMNS * s.width, s.bands * s.band
+    # The row of each slot, and the column of each capture.
+    bands = jnp.zeros(s.slots, jnp.int32).at[block.slots].max(jnp.arange(s.bands + 1))
+    i, j = (1 + jnp.arange(size, dtype=jnp.int32) for size in (height, width))
+    captured = (1 + jnp.arange(s.captures, dtype=jnp.int32)) * n.capture
+    captured = jnp.minimum(captured, n.n)
 
-    def h_of(u, cost=n.open):
+    lower = opening(n, s)
+
+    def h_of(u, places, cost=lower):
+        if s.skewed:
+            cost = cost - n.extend * places
         return jnp.where(u <= MINUS_INFINITY // 2, MINUS_INFINITY, u + cost)
 
-    def lines(pairs):
+    def lines(pairs, places):
         by_line = jnp.swapaxes(pairs.reshape(pairs.shape[0], -1, 2), 1, 2)
-        return h_of(by_line, open_only)
+        open_only = jnp.stack([lower, jnp.zeros_like(lower)])[None, :, None]
+        return h_of(by_line, places[:, None], open_only)
 
     return LongLines(
-        lines(out.rows), lines(out.columns), h_of(out.last_row), out.best.max(-1),
-        out.computed,
+        lines(out.rows, (bands * s.band)[:, None] + j[None]),
+        lines(out.columns, captured[:, None] + i[None]),
+        h_of(out.last_row, n.m + j[: len(out.last_row)]),
+        out.best.max(-1), out.computed, out.lost,
     )  # fmt: skip
 
 
 def inputs_of(block: LongBlock, scores, s: LongFill):
     """The inputs of ``long_fill.fill``, and the row above."""
-    n = block.numbers
+    n, lower = block.numbers, opening(block.numbers, s)
 
     def words(line):
-        u, gap = jnp.where(line <= MINUS_INFINITY // 2, MINUS_INFINITY, line)
-        u = jnp.where(u <= MINUS_INFINITY, u, u - n.open)
+        places = 1 + jnp.arange(line.shape[1], dtype=jnp.int32)
+        skew = (n.extend * places)[None] if s.skewed else 0
+        u, gap = jnp.where(line <= MINUS_INFINITY // 2, MINUS_INFINITY, line + skew)
+        u = jnp.where(u <= MINUS_INFINITY, u, u - lower)
         return jnp.stack([u, gap], -1)
 
     top, left = words(block.top), words(block.left)
     corner = jnp.where(block.corner <= MINUS_INFINITY // 2, MINUS_INFINITY,
-                       block.corner - n.open)  # fmt: skip
+                       block.corner - lower)  # fmt: skip
     above = jnp.concatenate([corner[None], left[:-1, 0]]).reshape(-1, s.rows)[:, 0]
     inputs = LongInputs(
         jnp.stack([jnp.asarray(x, jnp.int32) for x in n]),
-        profile_words(scores, block.query, n.open, s),
+        profile_words(scores, block.query, n, s),
         target_words(block.target, s),
         left.reshape(-1),
         above,

@@ -1,8 +1,8 @@
 """The fill of one long pair by all multiprocessors of a GPU.
 
-A warp keeps a *band* of 32 K rows in registers and marches along the columns: lane g
-has K rows and works on four columns in a step, one step behind lane g - 1, from which
-it gets U, E and letters by ``shfl``. The band below reads the last row from memory,
+A warp keeps a *band* of rows in registers and marches along the columns: lane g has K
+rows and works on four columns in a step, one step behind lane g - 1, from which it gets
+U and E by ``shfl``. The band below reads the last row from memory,
 where it writes over what it has read. After each *chunk* of steps a band announces how
 far it is, and the next one waits for that (``exchange``): all in one launch, whose
 bands work side by side, two chunks apart. Linear memory: a row, and a column.
@@ -18,10 +18,11 @@ computed, and its cells hold minus infinity (docs/recurrences.md has the proof).
 above of which nothing was computed is not read either.
 
 H is stored as U = H - open, which opens both gaps; scores of the profile are biased by
-open. All numbers are int32: ``long_shapes.long_fits`` proves the range.
+open. Numbers in memory are int32: ``long_shapes.long_fits`` proves the range. Those of
+registers are, too, or have 16 bits, two lanes a thread (``long_values``).
 """
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -32,7 +33,7 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.exchange import announce, await_number, fetch, ticket
 from kernels_pallas.core.fused import fused
-from kernels_pallas.core.mosaic import Threads, kernel, word_of
+from kernels_pallas.core.mosaic import Threads, kernel
 from kernels_pallas.pairs.long_shapes import (
     BLOCK_WORDS,
     COLUMNS,
@@ -44,6 +45,17 @@ from kernels_pallas.pairs.long_shapes import (
     LongInputs,
     LongNumbers,
     LongOutput,
+    opening,
+)
+from kernels_pallas.pairs.long_values import (
+    NO_VALUE,
+    LongArithmetic,
+    LongNumberForm,
+    before,
+    largest,
+    packed_range,
+    shifted,
+    warp_max,
 )
 
 
@@ -61,7 +73,7 @@ def fill(inputs: LongInputs, top, s: LongFill, segments: int = 1, interpret=None
     """
     run = kernel(
         partial(_long_program, s=s, segments=segments if s.local else 1),
-        [jax.ShapeDtypeStruct((s.bands,), jnp.int32)],
+        [jax.ShapeDtypeStruct((s.bands,), jnp.int32)] * 2,
         [
             plgpu.SMEM((WARPS * s.letters * s.letter_words,), jnp.int32),
             plgpu.SMEM((4,), jnp.int32),
@@ -73,13 +85,13 @@ def fill(inputs: LongInputs, top, s: LongFill, segments: int = 1, interpret=None
     run = getattr(run, "fun", run)  # its rule for ``vmap`` takes no references
     memory = _memory(top, s, segments if s.local else 1)
     refs = [jax.new_ref(x.reshape(-1)) for x in memory]
-    (computed,) = run(*inputs, *refs)
+    computed, lost = run(*inputs, *refs)
     lines = s.slots * s.width * BLOCK_WORDS
     rows = refs[0][...][:lines].reshape(s.slots, s.width, COLUMNS, 2)
     columns, best, last_row = (
         ref[...].reshape(x.shape) for ref, x in zip(refs[3:], memory[3:], strict=True)
     )
-    return LongOutput(columns, best, last_row, rows, computed)
+    return LongOutput(columns, best, last_row, rows, computed, lost)
 
 
 class LongMemory(NamedTuple):
@@ -103,15 +115,15 @@ def _memory(top, s: LongFill, segments: int) -> LongMemory:
     rows = jnp.concatenate(
         [top.reshape(-1), low(((s.slots - 1) * s.width + 1) * BLOCK_WORDS)]
     )
-    # The last lane is 31 steps behind: unit x is what it computes in chunk x.
-    behind = ((WARP - 1, 0), (0, 0))
+    # Unit x is what the last lane computes in chunk x, so many steps behind.
+    behind = ((s.lanes - 1, 0), (0, 0))
     u = jnp.pad(top[:-1, :, 0], behind, constant_values=MINUS_INFINITY)
     units = u[: s.chunks * s.steps].reshape(s.chunks, -1).max(1)
     return LongMemory(
         rows,
         jnp.repeat(jnp.pad(units, (0, 1)), 4),
         jnp.zeros(s.bands + 2, jnp.int32).at[1].set(2**30),
-        low(s.captures, s.bands, WARP, s.rows, 2),
+        low(s.captures, s.bands, s.lanes, s.rows, 2),
         jnp.zeros((s.bands, segments, WARP), jnp.int32),
         low(COLUMNS * s.width if s.last_row else 1),
     )
@@ -123,11 +135,11 @@ class LongView(NamedTuple):
     th: Threads
     s: LongFill
     n: LongNumbers
-    lane: jax.Array
+    form: LongNumberForm
+    lane: jax.Array  # the first of the thread
     band: jax.Array
     warp: jax.Array
-    first: jax.Array  # whether it is the first lane
-    last: jax.Array  # int32, whether it is the last lane
+    last: jax.Array  # int32, whether it has the last lane
     scores: Any  # profile in shared memory
     place: jax.Array  # its first word there
     read_slot: jax.Array
@@ -143,15 +155,24 @@ class LongState(NamedTuple):
     f: tuple
     corner: jax.Array
     out: tuple  # U and E of the last row, four columns
-    best: tuple  # local mode
+    best: tuple  # local mode: of this chunk; packed: and of the segment
     highest: jax.Array  # U of the last row in this chunk
+    packed: Any  # PackedState, or nothing
+
+
+class PackedState(NamedTuple):
+    """Numbers beside values of 16 bits, int32, the same in all threads of a warp."""
+
+    base: jax.Array
+    lost: jax.Array  # not 0 where a value left the range
+    lowest: jax.Array  # the least ``height`` of U of the row above a chunk
 
 
 def _long_program(*refs, s: LongFill, segments: int):
     """Four bands."""
     th, count = Threads(s.plain), len(LongInputs._fields)
     given, refs = LongInputs(*refs[:count]), refs[count:]
-    rows, units, progress, columns, best, last_row, computed, table, word = refs
+    rows, units, progress, columns, best, last_row, computed, lost, table, word = refs
     thread = th.index()
     lane, warp = thread & (WARP - 1), lax.shift_right_logical(thread, th.splat(5))
     number = ticket(th, progress, word, lax.axis_index("program"))
@@ -163,8 +184,10 @@ def _long_program(*refs, s: LongFill, segments: int):
     place = warp * (s.letters * s.letter_words) + lane * s.quad
     _copy_profile(th, s, reading["profile"], table, band, lane, place)
     slots = [th.load(reading["slots"], band + k)[0] for k in range(2)]
+    costs = numbers.step_score, numbers.open, numbers.extend
+    form = LongNumberForm(th, s, packed_range(*costs, s))
     view = LongView(
-        th=th, s=s, n=numbers, lane=lane, band=band, warp=warp, first=lane == 0,
+        th=th, s=s, n=numbers, form=form, lane=lane, band=band, warp=warp,
         last=(lane == WARP - 1).astype(jnp.int32), scores=th.read_only(table),
         place=place, read_slot=slots[0], write_slot=slots[1],
         target=reading["target"],
@@ -175,9 +198,11 @@ def _long_program(*refs, s: LongFill, segments: int):
     carry = th.splat(0), th.splat(0), state
     turns = scalars.chunks + LAG * (WARPS - 1)
     turn = partial(_chunk, view, segments)
-    _, count, _ = lax.fori_loop(jnp.int32(0), turns, turn, carry)
+    _, count, state = lax.fori_loop(jnp.int32(0), turns, turn, carry)
     real = view.last * (band < numbers.bands).astype(jnp.int32)
     th.store(computed, band, (count,), where=real)
+    out_of_range = state.packed.lost if s.packed else th.splat(0)
+    th.store(lost, band, (out_of_range,), where=real)
 
 
 def _copy_profile(th: Threads, s: LongFill, profile, table, band, lane, place) -> None:
@@ -190,21 +215,50 @@ def _copy_profile(th: Threads, s: LongFill, profile, table, band, lane, place) -
         th.store(table, place + k * size, words)
         return carry
 
-    lax.fori_loop(jnp.int32(0), jnp.int32(s.letters * s.groups), copy, jnp.int32(0))
+    loads = s.letters * s.halves * s.groups
+    lax.fori_loop(jnp.int32(0), jnp.int32(loads), copy, jnp.int32(0))
 
 
 def _start(view: LongView, left, corners) -> LongState:
     """Column 0."""
-    th, s = view.th, view.s
-    words = ()
-    for k in range(0, 2 * s.rows, 4):
-        at = view.lane * (2 * s.rows) + k
-        words += th.load(left, at, 4, view.band, 2 * s.band)
-    (corner,) = th.load(corners, view.lane, 1, view.band, WARP)
-    minus = th.splat(MINUS_INFINITY)
+    th, s, form = view.th, view.s, view.form
+    lanes = []
+    for half in range(s.halves):
+        words, lane = (), view.lane + half * WARP
+        for k in range(0, 2 * s.rows, 4):
+            words += th.load(left, lane * (2 * s.rows) + k, 4, view.band, 2 * s.band)
+        corner = th.load(corners, lane, 1, view.band, s.lanes)
+        lanes.append((words[::2] + corner, words[1::2]))
+    packed, base = (), th.splat(0)
+    if s.packed:
+        numbers = [word for heads, _ in lanes for word in heads]
+        high = warp_max(th, reduce(jnp.maximum, numbers))
+        base = form.base_of(high, form.first_base)
+        lost = _lost(view, numbers, base)
+        packed = PackedState(base, lost, th.splat(2**31 - 1))
+
+    def joined(which):
+        return tuple(
+            form.join([form.value(number, base) for number in numbers])
+            for numbers in zip(*(words[which] for words in lanes), strict=True)
+        )
+
+    *u, corner = joined(0)
+    minus = form.minus_infinity
+    best = (minus, th.splat(0)) if s.packed else (th.splat(0),)
     out = (minus,) * BLOCK_WORDS
-    best = (th.splat(0),) if s.local else ()
-    return LongState(words[::2], words[1::2], corner, out, best, minus)
+    best = best if s.local else ()
+    return LongState(tuple(u), joined(1), corner, out, best, minus, packed)
+
+
+def _lost(view: LongView, numbers: list[jax.Array], base: jax.Array):
+    """Not 0 where real numbers are below the least of a base; in all threads."""
+    least = view.form.least_entering(base) + base
+    lost = view.th.splat(0)
+    for number in numbers:
+        out = (number > NO_VALUE) & (number < least)
+        lost = lost | out.astype(jnp.int32)
+    return warp_max(view.th, lost)
 
 
 def _chunk(view: LongView, segments: int, x, carry):
@@ -220,19 +274,24 @@ def _chunk(view: LongView, segments: int, x, carry):
         fetch(th, view.out["units"], th.splat(0), jnp.minimum(c + k, n.chunks - 1), 4)
         for k in range(2)
     )
-    alive = _reaches(view, c, state, (here[0], ahead[0])) * inside
+    above, rest = _Above(c, here[0], ahead[0]), _rest(view, c)
+    alive = (_highest(view, above, state) + rest >= n.bound).astype(jnp.int32) * inside
     special = _is_special(view, c)
-    state = state._replace(highest=th.splat(MINUS_INFINITY))
-    above = _Above(c, here[0], ahead[0])
+    if s.packed:
+        state = _moved(view, above, state, rest, alive)
+    state = state._replace(highest=view.form.minus_infinity)
     for careful, going in ((True, alive * special), (False, alive * (1 - special))):
         steps = th.any(going) * s.steps
         first = _load_above(view, above, c * s.steps)
         step = partial(_step, view, above, careful, going)
         state, _ = lax.fori_loop(jnp.int32(0), steps, step, (state, first))
     state = _pruned(view, state, inside * (1 - alive))
+    if s.packed:
+        state = _checked(view, above, state, rest, alive)
     announcing = inside * view.last
-    highest = (state.highest,) * 4
-    th.store(view.out["units"], c * 4, highest, where=announcing)
+    (*_, highest) = _numbers(view, state, state.highest)
+    highest = jnp.where(alive != 0, highest, th.splat(MINUS_INFINITY))
+    th.store(view.out["units"], c * 4, (highest,) * 4, where=announcing)
     if s.local:
         state = _store_best(view, segments, c, inside, state)
     announce(th, view.out["progress"], view.band + 2, c + 1, announcing)
@@ -247,20 +306,13 @@ class _Above(NamedTuple):
     ahead: jax.Array
 
 
-def _reaches(view: LongView, c, state: LongState, units):
-    """Whether a path through the border of a chunk may reach the bound: 1 or 0, the
-    same in all lanes of a warp."""
+def _rest(view: LongView, c):
+    """The most that a path scores from the border of a chunk on."""
     th, s, n = view.th, view.s, view.n
-    high = jnp.maximum(*units)
-    for word in (*state.u, state.corner, *state.out[::2]):
-        high = jnp.maximum(high, word)
-    high = warp_max(th, high) + n.open
-    if s.local:
-        high = jnp.maximum(high, th.splat(0))
     # Rows and columns that are left, at most and at least, from cells of the border.
     zero, rows = th.splat(0), n.rest_rows - view.band * s.band
     columns = n.rest_columns - c * (s.steps * COLUMNS)
-    most = rows, jnp.minimum(columns + WARP * COLUMNS, n.rest_columns)
+    most = rows, jnp.minimum(columns + s.lanes * COLUMNS, n.rest_columns)
     fewest = (
         jnp.maximum(rows - s.band, zero),
         jnp.maximum(columns - s.steps * COLUMNS, zero),
@@ -269,8 +321,88 @@ def _reaches(view: LongView, c, state: LongState, units):
     paired = jnp.minimum(*most)
     cost = n.query_extend * jnp.maximum(fewest[0] - most[1], zero)
     cost += n.target_extend * jnp.maximum(fewest[1] - most[0], zero)
-    rest = n.step_score * jnp.maximum(paired, zero) - cost
-    return (high + rest >= n.bound).astype(jnp.int32)
+    return n.step_score * jnp.maximum(paired, zero) - cost
+
+
+def _highest(view: LongView, above: _Above, state: LongState):
+    """H of the border of a chunk, at most, the same in all threads of a warp."""
+    th, s, n = view.th, view.s, view.n
+    high = jnp.maximum(above.here, above.ahead)
+    high -= _skew(view, above.chunk, th.splat(s.lanes - 1), 0)
+    values = _largest(view, state)
+    for half, number in enumerate(_numbers(view, state, values)):
+        lane = view.lane + half * WARP
+        high = jnp.maximum(high, number - _skew(view, above.chunk, lane, s.rows))
+    high = warp_max(th, high) + opening(n, s)
+    return jnp.maximum(high, th.splat(0)) if s.local else high
+
+
+def _skew(view: LongView, c, lane, rows: int):
+    """How much skewed numbers of the cells that a lane has before chunk ``c`` are above
+    H, at least; ``rows`` are those of each lane above it."""
+    s = view.s
+    if not s.skewed:
+        return view.th.splat(0)
+    j = jnp.maximum(c * s.steps - lane, view.th.splat(0)) * COLUMNS
+    return view.n.extend * (view.band * s.band + lane * rows + j)
+
+
+def _heads(state: LongState) -> tuple:
+    """U of the border of a chunk in registers."""
+    return (*state.u, state.corner, *state.out[::2])
+
+
+def _largest(view: LongView, state: LongState):
+    """The largest values of the border in registers."""
+    run = partial(largest, s=view.s)
+    return fused(view.th, run, view.scores, _heads(state), state.corner)
+
+
+def _numbers(view: LongView, state: LongState, word) -> list:
+    """The values of a thread as int32 numbers, of its lanes."""
+    form, base = view.form, state.packed[0] if view.s.packed else None
+    return [form.number(value, base) for value in form.lanes(word)]
+
+
+def _moved(view: LongView, above: _Above, state: LongState, rest, alive) -> LongState:
+    """A base for a chunk, and values less that base."""
+    th, s, form = view.th, view.s, view.form
+    old = state.packed.base
+    values = _numbers(view, state, _largest(view, state))
+    high = warp_max(th, reduce(jnp.maximum, values, above.here))
+    base = form.base_of(jnp.maximum(high, above.ahead), old)
+    base = jnp.where(alive != 0, base, old)  # units of other bands tell nothing
+    rise, real = base - old, form.least_real(old)
+    limit = jnp.maximum(real, form.least_entering(base) + rise)
+    limit = jnp.minimum(limit, th.splat(s.target.half_limit))
+    words = tuple(form.everywhere(-number) for number in (real, limit, rise))
+    heads, gaps = _heads(state), (*state.f, *state.out[1::2])
+    values = heads, gaps, (*words, form.minus_infinity)
+    like = heads, gaps, rise
+    heads, gaps, lost = fused(th, shifted, view.scores, values, like)
+    k, lost = s.rows, warp_max(th, th.shift_right(lost, 15) & 0x10001)
+    lost = lost * alive * _matters(view, above, base, rest)
+    out = tuple(x for pair in zip(heads[k + 1 :], gaps[k:], strict=True) for x in pair)
+    best = (form.minus_infinity, *state.best[1:]) if s.local else ()
+    packed = PackedState(base, state.packed.lost | lost, th.splat(2**31 - 1))
+    return LongState(heads[:k], gaps[:k], heads[k], out, best, state.highest, packed)
+
+
+def _matters(view: LongView, above: _Above, base, rest):
+    """Whether paths through values below the least may reach the bound."""
+    n, form = view.n, view.form
+    skew = _skew(view, above.chunk, view.th.splat(view.s.lanes - 1), 0)
+    most = base + form.range.least + n.open - skew
+    return (most + rest >= n.bound).astype(jnp.int32)
+
+
+def _checked(view: LongView, above: _Above, state: LongState, rest, alive):
+    """Tell of what was read from the row above and is below the least."""
+    base, lost, lowest = state.packed
+    least = view.form.height(view.form.least_entering(base) + base)
+    below = (lowest < least).astype(jnp.int32) * alive
+    lost = lost | below * _matters(view, above, base, rest)
+    return state._replace(packed=PackedState(base, lost, lowest))
 
 
 def _is_special(view: LongView, c):
@@ -278,7 +410,7 @@ def _is_special(view: LongView, c):
     cells are stored."""
     s, n = view.s, view.n
     end = (c + 1) * (s.steps * COLUMNS)  # the last column, counted from 1
-    start = jnp.maximum(end - (s.steps + WARP) * COLUMNS, view.th.splat(0))
+    start = jnp.maximum(end - (s.steps + s.lanes) * COLUMNS, view.th.splat(0))
     special = (lax.div(end, n.capture) > lax.div(start, n.capture)) | (c == 0)
     special = special | ((n.n > start) & (n.n <= end))
     if s.last_row:
@@ -288,7 +420,7 @@ def _is_special(view: LongView, c):
 
 def _pruned(view: LongView, state: LongState, pruned) -> LongState:
     """Minus infinity in a band that did not compute its chunk."""
-    minus = view.th.splat(MINUS_INFINITY)
+    minus = view.form.minus_infinity
 
     def low(word):
         return jnp.where(pruned != 0, minus, word)
@@ -302,23 +434,28 @@ def _pruned(view: LongView, state: LongState, pruned) -> LongState:
 
 
 def _store_best(view: LongView, segments: int, c, inside, state: LongState):
-    """Store the best of each lane where a segment ends."""
-    th, n = view.th, view.n
+    """Store the best of each thread where a segment ends."""
+    th, n, best = view.th, view.n, state.best
+    if view.s.packed:
+        best = (reduce(jnp.maximum, [best[1], *_numbers(view, state, best[0])]),)
     ends = (c + 1) - lax.div(c + 1, n.stored_chunks) * n.stored_chunks
     ends = ((ends == 0) | (c == n.chunks - 1)).astype(jnp.int32) * inside
     segment = lax.div(c, n.stored_chunks)
     base = view.band * segments + segment
-    th.store(view.out["best"], view.lane, state.best, base, WARP, ends)
-    best = jnp.where(ends != 0, th.splat(0), state.best[0])
-    return state._replace(best=(best,))
+    th.store(view.out["best"], view.lane, best, base, WARP, ends)
+    best = (*state.best[:-1], jnp.where(ends != 0, th.splat(0), best[0]))
+    return state._replace(best=best)
 
 
 def _load_above(view: LongView, above: _Above, t):
-    """U and E above the band in step ``t``, for the first lane, and each lane's letters
-    in that step."""
+    """U and E above the band in step ``t``, for lane 0, and each lane's letters in that
+    step."""
     th, s = view.th, view.s
-    (letters,) = th.load(view.target, jnp.maximum(t - view.lane, th.splat(0)))
-    unit_end = (above.chunk + 1) * s.steps - (WARP - 1)
+    letters = tuple(
+        th.load(view.target, jnp.maximum(t - view.lane - half * WARP, th.splat(0)))[0]
+        for half in range(s.halves)
+    )
+    unit_end = (above.chunk + 1) * s.steps - (s.lanes - 1)
     best = jnp.where(t < unit_end, above.here, above.ahead)
     base = view.read_slot * s.width + t
     base = jnp.where(best > MINUS_INFINITY, base, th.splat(s.slots * s.width))
@@ -331,135 +468,153 @@ def _load_above(view: LongView, above: _Above, t):
 def _step(view: LongView, above: _Above, careful: bool, going, x, carry):
     """Four columns of every lane. ``careful``: some lanes may not have begun, and cells
     are stored."""
-    th, s, n = view.th, view.s, view.n
+    th, s, n, form = view.th, view.s, view.n, view.form
     state, (loaded, letters) = carry
     t = above.chunk * s.steps + x
     ahead = _load_above(view, above, t + 1)
+    packed = state.packed
+    if s.packed:
+        lowest = reduce(jnp.minimum, map(form.height, loaded[::2]), packed.lowest)
+        packed = packed._replace(lowest=jnp.where(going != 0, lowest, packed.lowest))
+        loaded = tuple(form.value(number, packed.base) for number in loaded)
     given = tuple(
-        jnp.where(view.first, a, th.shift_up(b, WARP))
-        for a, b in zip(loaded, state.out, strict=True)
+        before(th, view.lane, b, a, s) for a, b in zip(loaded, state.out, strict=True)
     )
     up, e = given[::2], given[1::2]
-    column = t - view.lane  # in steps
-    begun = going * (column >= 0).astype(jnp.int32) if careful else going
-    u, f, corner, best = state.u, state.f, state.corner, state.best
+    # Of each lane, in steps.
+    columns = [t - view.lane - half * WARP for half in range(s.halves)]
+    begun = [going] * s.halves
+    if careful:
+        begun = [going * (column >= 0).astype(jnp.int32) for column in columns]
+    u, f, corner, best, highest = (
+        state.u, state.f, state.corner, state.best[:1], state.highest
+    )  # fmt: skip
+    cost = opening(n, s) * (-0x10001 if s.packed else -1)
+    costs = cost, form.everywhere(-n.extend), form.floor
     width = 1 if careful else COLUMNS
     last_up, last_e = (), ()
     for k in range(0, COLUMNS, width):
         lines = u, f, up[k : k + width], e[k : k + width]
-        text = th.shift_right(letters, 8 * k) if k else letters
-        values = lines, corner, best, (n.open, n.extend), (text, view.place)
+        text = tuple(th.shift_right(word, 8 * k) if k else word for word in letters)
+        values = lines, corner, (best, highest), costs, (text, view.place)
         run = partial(_cells, s=s, columns=width)
-        like = *lines, best
-        u, f, below, e_below, best = fused(th, run, view.scores, values, like)
+        like = *lines, best, highest
+        u, f, below, e_below, best, highest = fused(th, run, view.scores, values, like)
         corner = up[k + width - 1]
         last_up, last_e = last_up + below, last_e + e_below
         if careful:
-            _capture(view, column * COLUMNS + (k + 1), begun, u, f)
+            for half, (column, flag) in enumerate(zip(columns, begun, strict=True)):
+                _capture(view, half, column * COLUMNS + (k + 1), flag, u, f, packed)
     out = tuple(x for pair in zip(last_up, last_e, strict=True) for x in pair)
-    highest = state.highest
-    for word in last_up:
-        highest = jnp.maximum(highest, word)
-    new = LongState(u, f, corner, out, best, highest)
+    best = best + state.best[1:]
+    new = LongState(u, f, corner, out, best, highest, packed)
     if careful or th.plain:  # of the twin some warps may be in another loop
-        new = jax.tree.map(lambda a, b: jnp.where(begun != 0, a, b), new, state)
-    storing = view.last * begun if careful or th.plain else view.last
-    base = view.write_slot * s.width + (t - (WARP - 1))
+        mask = form.mask(begun)
+        values = jax.tree.map(
+            lambda a, b: (a & mask) | (b & ~mask), new[:-1], state[:-1]
+        )
+        new = new._replace(**dict(zip(new._fields[:-1], values, strict=True)))
+    storing = view.last * begun[-1] if careful or th.plain else view.last
+    base = view.write_slot * s.width + (t - (s.lanes - 1))
     if careful or th.plain:
         base = jnp.maximum(base, th.splat(0))
+    numbers = _below(view, out, packed)
     for k in range(0, BLOCK_WORDS, 4):
-        words = out[k : k + 4]
+        words = numbers[k : k + 4]
         th.store(view.out["rows"], th.splat(k), words, base, BLOCK_WORDS, storing)
     return new, ahead
 
 
+def _below(view: LongView, out: tuple, packed) -> tuple:
+    """U and E of the last row as in memory. E matters where U is real alone."""
+    form, numbers = view.form, ()
+    for u, e in zip(out[::2], out[1::2], strict=True):
+        u, e = form.lanes(u)[-1], form.lanes(e)[-1]
+        numbers += tuple(form.number(x, packed and packed.base, u) for x in (u, e))
+    return numbers
+
+
 def _cells(th, table, values, s: LongFill, columns: int):
     """Some columns of K rows (``core.fused``)."""
-    # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])
+    # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])      skewed: extend is 0
     # F[i,j] = max(F[i,j-1] - extend, U[i,j-1])
     # H[i,j] = max(U[i-1,j-1] + (S + open), E[i,j], F[i,j])     local: and 0
     # Columns are taken one row apart: cells that do not wait for each other stand side
     # by side.
-    (u, f, up, e), corner, best, (cost, extend), (letters, place) = values
-    u, f, up, e, best = list(u), list(f), list(up), list(e), list(best)
-    diagonal, loaded = [corner, *up[:-1]], {}
+    v = LongArithmetic(th, s)
+    lines, corner, (best, highest), costs, (letters, place) = values
+    u, f, up, e, best = ([v.read(x) for x in words] for words in (*lines, best))
+    cost, extend, floor = costs[0], *map(v.read, costs[1:])
+    diagonal, profile, loaded = [v.read(corner), *up[:-1]], {}, {}
+
+    def words_of(c, half, group):
+        if (c, half) not in profile:
+            letter = th.shift_right(letters[half], 8 * c) if c else letters[half]
+            profile[c, half] = (letter & 255) * s.letter_words + place
+        more = (half * s.groups + group) * WARP * s.quad
+        return th.load(table, profile[c, half], s.quad, more=more)
 
     def score(c, r):
         group = r // (4 * s.quad)
-        if c not in loaded:
-            letter = th.shift_right(letters, 8 * c) if c else letters
-            loaded[c] = (letter & 255) * s.letter_words + place
         if (c, group) not in loaded:
-            more = group * WARP * s.quad
-            loaded[c, group] = th.load(table, loaded[c], s.quad, more=more)
-        word = loaded[c, group][r // 4 % s.quad]
-        return signed_byte(th, word, r % 4)
+            words = [words_of(c, half, group) for half in range(s.halves)]
+            loaded[c, group] = tuple(zip(*words, strict=True))
+        return v.score(loaded[c, group][r // 4 % s.quad], r % 4)
 
     for line in range(s.rows + columns - 1):
         for c in range(columns):
             r = line - c
             if not 0 <= r < s.rows:
                 continue
-            e[c] = th.maximum(e[c] - extend, up[c])
-            f[r] = th.maximum(f[r] - extend, u[r])
-            h = th.maximum(diagonal[c] + score(c, r), e[c])
+            e[c] = th.maximum(v.longer(e[c], extend), up[c])
+            f[r] = th.maximum(v.longer(f[r], extend), u[r])
+            h = th.maximum(v.plus(diagonal[c], score(c, r)), e[c])
             h = th.maximum(h, f[r])
             if s.local:
-                h = th.maximum(h, th.splat(0))
+                h = th.maximum(h, floor)
                 best[0] = th.maximum(best[0], h)
             diagonal[c] = u[r]
-            u[r] = up[c] = h - cost
-    return tuple(u), tuple(f), tuple(up), tuple(e), tuple(best)
+            u[r] = up[c] = v.by_words(h, cost)
+    highest = reduce(th.maximum, up, v.read(highest))
+    words = (tuple(map(th.words, x)) for x in (u, f, up, e, best))
+    return (*words, th.words(highest))
 
 
-def signed_byte(th, word, k: int):
-    """Byte k of a word, with its sign."""
-    if th.plain:
-        return lax.shift_right_arithmetic(word << (24 - 8 * k), th.splat(24))
-    sign = f"{k | 8:x}"
-    return th.asm(f"prmt.b32 $0, $1, 0, 0x{3 * sign}{k};", word)
-
-
-def _capture(view: LongView, j, going, u, f) -> None:
-    """Store U and F of column ``j`` where that is asked for, and U of row m."""
-    th, s, n = view.th, view.s, view.n
+def _capture(view: LongView, half: int, j, going, u, f, packed) -> None:
+    """Store U and F of column ``j`` of a lane where that is asked for, and U of row
+    m."""
+    th, s, n, form = view.th, view.s, view.n, view.form
     number = lax.div(jnp.maximum(j - 1, th.splat(0)), n.capture)
     whole = lax.div(j, n.capture) * n.capture
     wanted = ((j == whole) & (j <= n.n)) | (j == n.n)
     wanted = wanted.astype(jnp.int32) * going
-    base = number * s.bands + view.band
+    band = number * s.bands + view.band
+    lane = view.lane + half * WARP
+
+    def of_lane(word):
+        return form.number(form.lanes(word)[half], packed and packed.base)
 
     def store():
-        words = [x for pair in zip(u, f, strict=True) for x in pair]
+        pairs = zip(u, f, strict=True)
+        words = [of_lane(x) for pair in pairs for x in pair]
         for k in range(0, len(words), 4):
-            at = view.lane * (2 * s.rows) + k
-            th.store(view.out["columns"], at, tuple(words[k : k + 4]), base,
+            at = lane * (2 * s.rows) + k
+            th.store(view.out["columns"], at, tuple(words[k : k + 4]), band,
                      2 * s.band, wanted)  # fmt: skip
 
     pl.when(th.any(wanted) != 0)(store)
     if s.last_row:
-        _capture_row(view, j, going, u)
+        _capture_row(view, lane, j, going, u, of_lane)
 
 
-def _capture_row(view: LongView, j, going, u) -> None:
+def _capture_row(view: LongView, lane, j, going, u, of_lane) -> None:
     """Store U of row m."""
     th, s, n = view.th, view.s, view.n
-    row = n.m - 1 - view.band * s.band - view.lane * s.rows
+    row = n.m - 1 - view.band * s.band - lane * s.rows
     here = (row >= 0) & (row < s.rows) & (j >= 1) & (j <= n.n)
     here = here.astype(jnp.int32) * going
-    value = u[0]
+    word = u[0]
     for k in range(1, s.rows):
-        value = jnp.where(row == k, u[k], value)
+        word = jnp.where(row == k, u[k], word)
     at = jnp.minimum(jnp.maximum(j - 1, th.splat(0)), th.splat(COLUMNS * s.width - 1))
-    th.store(view.out["last_row"], at, (value,), where=here)
-
-
-def warp_max(th: Threads, word: jax.Array):
-    """The largest word of the warp, in all of its lanes."""
-    if th.plain:
-        return jnp.repeat(jnp.max(word.reshape(-1, WARP), 1), WARP)
-    # By ``shfl``, which every generation has.
-    asm = "{ .reg .b32 x, y; mov.b32 x, $1;"
-    for step in (16, 8, 4, 2, 1):
-        asm += f" shfl.sync.bfly.b32 y, x, {step}, 31, -1; max.s32 x, x, y;"
-    return word_of(asm + " mov.b32 $0, x; }", word)
+    th.store(view.out["last_row"], at, (of_lane(word),), where=here)

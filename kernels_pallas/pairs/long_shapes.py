@@ -1,6 +1,7 @@
 """Shapes of the fill of one long pair (``long_fill``), and its arrays.
 
-rows of a lane    K; a warp of 32 lanes keeps a *band* of T = 32 K rows in registers
+lane              K rows; a warp keeps a *band* of T rows in registers: 32 lanes, or 64
+                  where two share a thread, g and g + 32 in the halves of a register
 step              4 columns of K rows in every lane; lane g is g steps behind lane 0
 chunk             S steps of a band: what it announces, and what is pruned, at once
 unit              the columns whose bottom cells a chunk writes: those of the last lane
@@ -23,8 +24,9 @@ COLUMNS = 4  # of a step: as many letters as a word has bytes
 # Below half of it lie cells that no path reaches: all sums stay within a quarter of it.
 MINUS_INFINITY = -(2**30)
 NO_BOUND = -(2**31) + 1
-LAG = 2  # chunks that a band is behind the one above: the last lane is 31 steps behind
-MIN_STEPS = WARP  # of a chunk
+# Chunks that a band is behind the one above. A chunk has as many steps as lanes at
+# least, so the last lane is less than a chunk behind.
+LAG = 2
 BLOCK_WORDS = 2 * COLUMNS  # U and E of the columns of a step
 
 
@@ -41,13 +43,28 @@ class LongFill:
     captures: int = 1  # columns in memory
     steps: int = 64  # S of a chunk
     last_row: bool = False  # whether H of row m is stored
+    packed: bool = False  # 16 bits a value, two a register (``long_values``)
     plain: bool = False  # jnp twins, for the interpreter
     target: Target = HOPPER
 
     @property
+    def halves(self) -> int:
+        """Values of a register."""
+        return 2 if self.packed else 1
+
+    @property
+    def lanes(self) -> int:
+        return WARP * self.halves
+
+    @property
     def band(self) -> int:
         """T, rows of a band."""
-        return self.rows * WARP
+        return self.rows * self.lanes
+
+    @property
+    def skewed(self) -> bool:
+        """Whether H + extend (i + j) stands for H, so that longer gaps cost nothing."""
+        return self.packed and not self.local
 
     @property
     def width(self) -> int:
@@ -67,7 +84,7 @@ class LongFill:
     @property
     def letter_words(self) -> int:
         """Words of the profile of a band for a letter."""
-        return WARP * self.rows // 4
+        return self.band // 4
 
     @property
     def programs(self) -> int:
@@ -76,7 +93,8 @@ class LongFill:
     @property
     def threads(self) -> Threads:
         """The operations of the threads of a program."""
-        return Threads(self.plain)
+        halves = self.target.integer_halves
+        return Threads(self.plain, integer_halves=halves)
 
 
 class LongNumbers(NamedTuple):
@@ -102,27 +120,31 @@ class LongInputs(NamedTuple):
     """Arrays that a launch reads, flat int32."""
 
     numbers: jax.Array
-    profile: jax.Array  # (R, letters, groups, 32, quad): four scores a word
+    profile: jax.Array  # (R, letters, halves, groups, 32, quad): four scores a word
     target: jax.Array  # (width,): four letters a word
-    left: jax.Array  # (R, 32, K, 2): U and F of column 0
-    corners: jax.Array  # (R, 32): U of column 0 above each lane's first row
+    left: jax.Array  # (R, lanes, K, 2): U and F of column 0
+    corners: jax.Array  # (R, lanes): U of column 0 above each lane's first row
     slots: jax.Array  # (R + 1,): the slot of the row above each band, and of the last
 
 
 class LongOutput(NamedTuple):
     """Arrays that a launch writes."""
 
-    columns: jax.Array  # (captures, R, 32, K, 2): U and F
-    best: jax.Array  # (R, segments, 32): local mode, of the lanes
+    columns: jax.Array  # (captures, R, lanes, K, 2): U and F
+    best: jax.Array  # (R, segments, 32): local mode, of the threads
     last_row: jax.Array  # (4 width,): U of row m
     rows: jax.Array  # (slots, width, 4, 2): U and E
     computed: jax.Array  # (R,): chunks that were not pruned
+    lost: jax.Array  # (R,): not 0 where values left the range of 16 bits
 
 
-def long_sizes(m: int, n: int, rows: int, steps: int) -> tuple[int, int]:
+def long_sizes(
+    m: int, n: int, rows: int, steps: int, packed: bool = False
+) -> tuple[int, int]:
     """(bands, chunks) that a block of m rows and n columns has."""
-    bands = max(1, -(-m // (rows * WARP)))
-    blocks = max(1, -(-n // COLUMNS)) + WARP - 1
+    lanes = WARP * (2 if packed else 1)
+    bands = max(1, -(-m // (rows * lanes)))
+    blocks = max(1, -(-n // COLUMNS)) + lanes - 1
     return bands, -(-blocks // steps)
 
 
@@ -139,20 +161,27 @@ def long_fits(scores, gap_open: int, gap_extend: int, letters: int) -> bool:
     return bool(inside) and step * (letters + 4096) < 2**28
 
 
-def profile_words(scores, query, gap_open, s: LongFill):
-    """Profile of a block: scores + open of every row for every letter, as bytes.
+def opening(numbers: LongNumbers, s: LongFill) -> jax.Array:
+    """By how much U is less than H: it opens both gaps. What the first letter of a gap
+    costs; where H is skewed that letter brings *extend*."""
+    return numbers.open - numbers.extend if s.skewed else numbers.open
+
+
+def profile_words(scores, query, numbers: LongNumbers, s: LongFill):
+    """Profile of a block: biased scores of every row for every letter, as bytes.
 
     Parameters
     ----------
     scores : int32 (A, A), A = ``s.letters`` - 1; the padding letter scores least
     query : uint8 (R * T,), the padding letter A behind the end
     """
-    low = jnp.full((1, scores.shape[1]), -128, jnp.int32)
-    table = jnp.concatenate([scores + gap_open, low])
-    table = jnp.pad(table, ((0, 0), (0, 1)), constant_values=-128).astype(jnp.int8)
-    by_row = table[query.astype(jnp.int32)]  # (R T, A + 1)
-    shape = s.bands, WARP, s.groups, s.quad, 4, s.letters
-    order = by_row.reshape(shape).transpose(0, 5, 2, 1, 3, 4)
+    bias, low = opening(numbers, s), -128
+    if s.skewed:  # a pair brings it twice
+        bias, low = bias + 2 * numbers.extend, 0
+    table = jnp.pad(scores + bias, ((0, 1), (0, 1)), constant_values=low)
+    by_row = table.astype(jnp.int8)[query.astype(jnp.int32)]  # (R T, A + 1)
+    shape = s.bands, s.halves, WARP, s.groups, s.quad, 4, s.letters
+    order = by_row.reshape(shape).transpose(0, 6, 1, 3, 2, 4, 5)
     return jax.lax.bitcast_convert_type(order, jnp.int32).reshape(-1)
 
 

@@ -25,18 +25,22 @@ ENDS = ("query_start", "query_end", "target_start", "target_end")
 slow = pytest.mark.slow
 
 
-def pair_of(query, target, mode, free_ends=()):
+def matrix(match=5):
     scores = np.full((LETTERS, LETTERS), -4, np.int32)
-    np.fill_diagonal(scores, [5, 4, 5, 6, 5])
+    np.fill_diagonal(scores, [match, 4, match, match + 1, match])
     scores[0, 2] = 1  # not symmetric
+    return scores
+
+
+def pair_of(query, target, mode, free_ends=(), scores=None, costs=(OPEN, EXTEND)):
+    scores = matrix() if scores is None else scores
     free = frozenset(ENDS if mode == "semiglobal" else free_ends)
     problem = WindowProblem(
         scores.astype(np.int8),
-        Gaps(np.int32(OPEN), np.int32(EXTEND)),
+        Gaps(*map(np.int32, costs)),
         {end: np.asarray(end in free) for end in ENDS},
         np.int32(LETTERS),
     )
-    costs = OPEN, EXTEND
     return LongPair(query, target, scores, *costs, free, mode == "local", problem)
 
 
@@ -50,9 +54,20 @@ def sequences(m, n, near):
     return query, target
 
 
-def fill(pair, block, bound_score=pruning.NO_BOUND, **options):
-    """Blocks that are not small by the kernel: 8 rows a lane, 32 steps a chunk."""
-    run = partial(gpu_fill.fill, kernels=kernels_pallas, rows=8, steps=32)
+# Both have bands of 256 rows; those of 16 bits have twice as many lanes, of 4 rows.
+WIDE = {"rows": 8, "steps": 32, "packed": False}
+NARROW = {"rows": 4, "steps": 64, "packed": True}
+FORMS = [WIDE, pytest.param(NARROW, marks=slow)]
+names = {id(WIDE): "int32", id(NARROW): "int16"}.get
+
+
+def form_name(form):
+    return names(id(form))
+
+
+def fill(pair, block, bound_score=pruning.NO_BOUND, form=WIDE, **options):
+    """Blocks that are not small by the kernel."""
+    run = partial(gpu_fill.fill, kernels=kernels_pallas, **form)
     return run(pair, block, bound_score, interpret=mosaic.interpreter(), small=2**15,
                **options)  # fmt: skip
 
@@ -67,8 +82,9 @@ CASES = [
 
 
 @values
+@pytest.mark.parametrize("form", FORMS, ids=form_name)
 @pytest.mark.parametrize("mode, free, m, n, near", CASES)
-def test_a_pair_by_blocks(monkeypatch, mode, free, m, n, near):
+def test_a_pair_by_blocks(monkeypatch, mode, free, m, n, near, form):
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
     monkeypatch.setattr(band, "ROWS", 256)
     monkeypatch.setattr(band, "LANES", 32)
@@ -79,7 +95,7 @@ def test_a_pair_by_blocks(monkeypatch, mode, free, m, n, near):
         pair.query, pair.target, pair.scores, OPEN, EXTEND, mode, frozenset(free)
     )
     for pruned in (True, False):
-        result = long_align.align(pair, fill, True, pruned)
+        result = long_align.align(pair, partial(fill, form=form), True, pruned)
         assert (result.score, (result.end_i, result.end_j)) == (score, tuple(end))
         assert (result.start_i, result.start_j) == tuple(start)
         steps = "".join("MID"[x] for x in result.steps)
@@ -136,24 +152,147 @@ def test_a_pair_in_slabs(monkeypatch, mode, free, m, n, near):
 
 
 @values
-def test_lines_and_pruning(monkeypatch):
+@pytest.mark.parametrize("form", FORMS, ids=form_name)
+def test_lines_and_pruning(monkeypatch, form):
     """Lines equal those of the fill on a CPU; with the best score as a bound, chunks
     are left out, and the score is the same."""
     monkeypatch.setattr(gpu_fill, "LINE_ROWS", 256)
     monkeypatch.setattr(gpu_fill, "LINE_COLUMNS", 100)
-    pair = pair_of(*sequences(700, 640, True), "global")
-    grid = fill(pair, whole(pair))
+    m, n = (700, 640) if form is WIDE else (1200, 1300)  # chunks are twice as wide
+    pair = pair_of(*sequences(m, n, True), "global")
+    grid = fill(pair, whole(pair), form=form)
     right = tile_fill.fill(pair, whole(pair), tile=(256, 100))
-    assert set(grid.rows) == {256, 512, 700} == set(right.rows)
-    for lines, others in ((grid.rows, right.rows), (grid.columns, right.columns)):
-        for number in set(lines) & set(others) - {pair.m}:
-            one, other = lines[number].part(0, 600), others[number].part(0, 600)
-            assert (one.h == other.h).all()
-            assert (one.gap[1:] == other.gap[1:]).all()
+    assert set(grid.rows) == {*range(256, m, 256), m} == set(right.rows)
+    check_lines(grid, right)
     best = int(right.rows[pair.m].h[-1])
-    pruned = fill(pair, whole(pair), best, keep=False)
+    pruned = fill(pair, whole(pair), best, form, keep=False)
     assert pruned.cells < pair.m * pair.n
     assert pruned.rows[pair.m].h[-1] == best
+
+
+def check_lines(grid, right):
+    """All lines that two grids share, but the last row, have the same H and gaps."""
+    rows, columns = grid.block.rows, grid.block.columns
+    sides = (grid.rows, right.rows, columns), (grid.columns, right.columns, rows)
+    for lines, others, last in sides:
+        shared = (set(lines) & set(others)) - ({rows} if lines is grid.rows else set())
+        assert shared
+        for number in shared:
+            one, other = (x[number].part(0, last) for x in (lines, others))
+            assert (one.h == other.h).all()
+            assert (one.gap[1:] == other.gap[1:]).all()
+
+
+def holds(scores, costs, local, rows=4):
+    shape = kernels_pallas.LongFill(rows, local, 4, 1, LETTERS + 1, packed=True)
+    return kernels_pallas.long_fits_packed(scores, *costs, 10_000, shape)
+
+
+@values
+@slow
+@pytest.mark.parametrize("costs", [(9, 2), (40, 0)], ids=str)
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_values_beyond_16_bits(monkeypatch, mode, costs):
+    """Scores of thousands of letters, of the largest matrix that is proved: values less
+    the base of a band are what 16 bits hold. Nothing is lost, so nothing runs twice."""
+    monkeypatch.setattr(gpu_fill, "LINE_ROWS", 512)
+    monkeypatch.setattr(gpu_fill, "LINE_COLUMNS", 400)
+    local = mode == "local"
+    match = max(k for k in range(5, 80) if holds(matrix(k), costs, local))
+    query = np.zeros(1100, np.uint8)
+    query[::3], query[700:] = 3, 0
+    target = np.concatenate([query[:500], query[540:], np.full(60, 1, np.uint8)])
+    pair = pair_of(query, target, mode, (), matrix(match), costs)
+    launches = []
+    run = kernels_pallas.long_block
+
+    def counted(*args):
+        launches.append(args)
+        return run(*args)
+
+    monkeypatch.setattr(kernels_pallas, "long_block", counted)
+    grid = fill(pair, whole(pair), form=NARROW)
+    right = tile_fill.fill(pair, whole(pair), tile=(256, 400))
+    assert len(launches) == 1
+    check_lines(grid, right)
+    best = grid.spots[0].score if local else int(grid.rows[pair.m].h[-1])
+    want = right.spots[0].score if local else int(right.rows[pair.m].h[-1])
+    assert best == want
+
+
+def far_pair(m, n, near, mode):
+    """A pair of DNA whose numbers differ by more than 16 bits hold, band by band."""
+    rng = np.random.default_rng(m + n)
+    query, target = (rng.integers(0, 4, size).astype(np.uint8) for size in (m, n))
+    if near:
+        target[:m] = query[:n]
+        target[::29] = 3
+    scores = np.full((4, 4), -3, np.int32)
+    np.fill_diagonal(scores, 1)
+    return pair_of(query, target, mode, (), scores, (5, 2))
+
+
+def lost_bands(pair, rows, interpret=None, packed=True):
+    """(whether each band tells that values left the range, H of column n)."""
+    shape = rows, 64, interpret, packed
+    sizes = gpu_fill.sizes_of(pair, whole(pair), kernels_pallas, False, *shape)
+    arrays, segment = gpu_fill.arrays_of(
+        pair, whole(pair), pruning.NO_BOUND, kernels_pallas, sizes
+    )
+    s = sizes.shape
+    lines = kernels_pallas.long_block(
+        arrays, pair.scores, s, -(-s.chunks // segment), interpret
+    )
+    lost = np.asarray(lines.lost)[: sizes.bands].astype(bool)
+    return lost, np.asarray(lines.columns[0, 0])[: pair.m]
+
+
+@values
+@slow
+@pytest.mark.parametrize("mode, near", [("global", False), ("local", True)])
+def test_no_band_of_many_chunks_loses_values(mode, near):
+    pair = far_pair(500, 4000, near, mode)
+    assert not lost_bands(pair, 4, mosaic.interpreter())[0].any()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rows", [8, 16, 32])
+@pytest.mark.parametrize("near", [False, True], ids=["random", "near"])
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_no_band_loses_values_on_a_gpu(mode, near, rows):
+    """Numbers go beyond 40,000, so bases rise above the first, also in local mode; a
+    compiler that forgot a sign told of lost values in nearly all bands."""
+    pair = far_pair(60_000, 70_000, near, mode)
+    lost, column = lost_bands(pair, rows)
+    assert not lost.any()
+    right = lost_bands(pair, rows, packed=False)[1]
+    assert (column == right).all()
+
+
+@values
+@slow
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_values_out_of_range_are_found(monkeypatch, mode):
+    """A matrix for which the range of a band is not proved: the kernel tells that
+    values were lost, and the block is filled again in int32."""
+    monkeypatch.setattr(gpu_fill, "LINE_ROWS", 512)
+    monkeypatch.setattr(gpu_fill, "LINE_COLUMNS", 400)
+    scores = np.full((LETTERS, LETTERS), -7, np.int32)
+    np.fill_diagonal(scores, 45)
+    assert not holds(scores, (OPEN, EXTEND), mode == "local")
+    query = np.zeros(900, np.uint8)
+    pair = pair_of(query, query[:700], mode, (), scores)
+    launches = []
+    run = kernels_pallas.long_block
+
+    def counted(arrays, scores, s, *args):
+        launches.append(s.packed)
+        return run(arrays, scores, s, *args)
+
+    monkeypatch.setattr(kernels_pallas, "long_block", counted)
+    grid = fill(pair, whole(pair), form=NARROW)
+    assert launches == [True, False]
+    check_lines(grid, tile_fill.fill(pair, whole(pair), tile=(256, 400)))
 
 
 def test_blocks_between_lines_are_one_program():
@@ -172,12 +311,14 @@ def test_blocks_between_lines_are_one_program():
 
 
 @values
-def test_what_is_pruned_is_minus_infinity():
+@pytest.mark.parametrize("form", FORMS, ids=form_name)
+def test_what_is_pruned_is_minus_infinity(form):
     """Pruned chunks store nothing: what they would have stored is there before."""
     pair = pair_of(*sequences(300, 260, False), "global", ("target_end",))
     interpret = mosaic.interpreter()
     block, far = whole(pair), 10**6
-    sizes = gpu_fill.sizes_of(pair, block, kernels_pallas, True, 8, 32, interpret)
+    shape = form["rows"], form["steps"], interpret, form["packed"]
+    sizes = gpu_fill.sizes_of(pair, block, kernels_pallas, True, *shape)
     arrays, _ = gpu_fill.arrays_of(pair, block, far, kernels_pallas, sizes)
 
     def run(block, scores):
@@ -191,18 +332,20 @@ def test_what_is_pruned_is_minus_infinity():
 
 
 @pytest.mark.parametrize(
-    "rows, local",
+    "rows, local, packed",
     [
-        (8, False),
-        (16, True),
+        (8, False, False),
+        (16, True, True),
         *(
             pytest.param(*x, marks=pytest.mark.slow)
-            for x in ((8, True), (16, False), (32, True), (32, False))
+            for x in ((8, True, False), (16, False, True), (32, True, False),
+                      (8, False, True), (32, False, False))
         ),
     ],
-)
-def test_it_lowers_to_mosaic_for_a_gpu(rows, local):
-    s = kernels_pallas.LongFill(rows, local, 8, 3, 5, 2, 2, last_row=not local)
+)  # fmt: skip
+def test_it_lowers_to_mosaic_for_a_gpu(rows, local, packed):
+    s = kernels_pallas.LongFill(rows, local, 8, 3, 5, 2, 2, last_row=not local,
+                                packed=packed)  # fmt: skip
     height, width = s.bands * s.band, 4 * s.width
 
     def array(*shape, dtype=jnp.int32):
@@ -219,8 +362,46 @@ def test_it_lowers_to_mosaic_for_a_gpu(rows, local):
     assert "mosaic_gpu" in traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
+def test_tall_pairs_have_tall_bands():
+    """Of 16 bits 32 rows a lane, where they hold the pair, else 16 as int32 has."""
+    dna = far_pair(2**19, 2**17, False, "global")
+    shape = kernels_pallas, False, None, None
+
+    def chosen(pair, packed=None):
+        s = gpu_fill.sizes_of(pair, whole(pair), *shape, packed=packed).shape
+        return s.rows, s.packed
+
+    assert chosen(dna) == (32, True)
+    assert chosen(dna, False) == (16, False)
+    wide = np.array([[11, -4], [-4, 9]], np.int32)
+    protein = pair_of(dna.query % 2, dna.target % 2, "global", (), wide, (11, 1))
+    assert chosen(protein) == (16, True)
+    steep = pair_of(dna.query % 2, dna.target % 2, "global", (), wide * 5, (50, 1))
+    assert chosen(steep) == (16, False)
+    low = far_pair(2**17, 2**17, False, "global")
+    assert chosen(low) == (8, True)
+
+
 def test_the_range_is_proven():
     scores = np.array([[1, -3], [-3, 1]])
     assert long_shapes.long_fits(scores, 5, 2, 2 * 10**7)
     assert not long_shapes.long_fits(scores, 5, 2, 10**9)
     assert not long_shapes.long_fits(scores * 60, 5, 2, 1000)  # of 8 bits
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_the_range_of_16_bits_is_proven(local):
+    dna = np.array([[1, -3], [-3, 1]])
+
+    def fits(scores, gap_open, gap_extend, letters=10**7, rows=16, **options):
+        s = kernels_pallas.LongFill(rows, local, 4, 9, 3, packed=True, **options)
+        return kernels_pallas.long_fits_packed(scores, gap_open, gap_extend, letters, s)
+
+    assert fits(dna, 5, 2)
+    assert not fits(dna, 5, 2, 10**9)  # not even int32
+    assert not fits(dna, 5, 2, steps=32)  # lane 63 would be two chunks behind
+    assert not fits(dna * 25, 80, 20)
+    assert fits(dna * 3, 5, 2) == local  # -9 + 5 + 2 is below 0
+    assert fits(dna, 2, 3) == local  # the first letter of a gap costs less
+    blosum = np.array([[11, -4], [-4, 9]])
+    assert fits(blosum, 11, 1) and not fits(blosum, 11, 1, rows=32)

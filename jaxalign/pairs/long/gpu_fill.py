@@ -34,7 +34,8 @@ LARGE_CELLS = 2**36
 # Of other blocks lines are as far apart. A path goes from row to row; chunks with cells
 # of a column that is stored take twice as long.
 LINE_ROWS, LINE_COLUMNS = 512, 8192
-TALL_ROWS = 2**19  # from so many on a lane has 16 rows, not 8
+# From so many rows on a lane has 16, not 8, and 32 with values of 16 bits.
+TALL_ROWS = 2**19
 SEGMENTS = 64  # of the columns, at most, in local mode
 
 
@@ -99,6 +100,7 @@ def fill(
     rows: int | None = None,
     steps: int | None = None,
     interpret: Any = None,
+    packed: bool | None = None,
     small: int = MIN_GPU_CELLS,
     share: int = 1,
     progress: Callable[[int], Any] | None = None,
@@ -109,6 +111,8 @@ def fill(
     ----------
     kernels : the package ``kernels_pallas``
     rows, steps : of a lane, and of a chunk
+    packed : whether registers have values of 16 bits, by default where those hold the
+        pair; values that do not fit are found, and the block is filled in int32
     small : a block of fewer cells is filled on the host
     """
     if block.rows * block.columns < small:
@@ -116,11 +120,16 @@ def fill(
             return tile_fill.fill(
                 pair, block, bound, until=until, keep=keep, threads=threads, share=share
             )
-    sizes = sizes_of(pair, block, kernels, keep, rows, steps, interpret, share)
-    arrays, segment = arrays_of(pair, block, bound, kernels, sizes, until)
-    s = sizes.shape
-    segments = -(-s.chunks // segment)
-    lines = kernels.long_block(arrays, pair.scores, s, segments, interpret)
+    for form in (packed, False):
+        sizes = sizes_of(
+            pair, block, kernels, keep, rows, steps, interpret, form, share
+        )
+        arrays, segment = arrays_of(pair, block, bound, kernels, sizes, until)
+        s = sizes.shape
+        segments = -(-s.chunks // segment)
+        lines = kernels.long_block(arrays, pair.scores, s, segments, interpret)
+        if not s.packed or not np.asarray(lines.lost)[: sizes.bands].any():
+            break
     grid = _grid(pair, block, lines, sizes, segment)
     if progress is not None:
         progress(block.rows * block.columns)
@@ -146,19 +155,21 @@ def sizes_of(
     rows: int | None,
     steps: int | None,
     interpret: Any = None,
+    packed: bool | None = None,
     share: int = 1,
 ) -> _Sizes:
     large = block.rows * block.columns >= LARGE_CELLS
     room = _room(pair, block)
-    rows = rows or (16 if room[0] >= TALL_ROWS else 8)
     steps = steps or (64 if room[1] >= 2**16 else 32)
-    bands, chunks = kernels.long_sizes(block.rows, block.columns, rows, steps)
-    most = kernels.long_sizes(*room, rows, steps)
+    rows, packed = _form(pair, kernels, room[0], rows, steps, packed)
+    bands, chunks = kernels.long_sizes(block.rows, block.columns, rows, steps, packed)
+    most = kernels.long_sizes(*room, rows, steps, packed)
+    band_rows = rows * 32 * (2 if packed else 1)
     if large:
         band_step = -(-bands // FEW_LINES)
         capture = -(-block.columns // max(1, FEW_LINES // share))
     else:
-        band_step, capture = max(1, LINE_ROWS // (rows * 32)), LINE_COLUMNS
+        band_step, capture = max(1, LINE_ROWS // band_rows), LINE_COLUMNS
     if not keep:
         band_step, capture = bands, block.columns
     room_bands = -(-bands // 4) * 4 if large else bucket(most[0], size=4)
@@ -174,9 +185,36 @@ def sizes_of(
         captures=-(-columns // capture) if keep else 1,
         steps=steps,
         last_row=not pair.local and "target_end" in pair.free,
+        packed=packed,
         plain=interpret is not None,
+        target=kernels.this_target(),
     )
     return _Sizes(shape, bands, chunks, band_step, capture)
+
+
+def _form(
+    pair: LongPair,
+    kernels: Any,
+    height: int,
+    rows: int | None,
+    steps: int,
+    packed: bool | None,
+) -> tuple[int, bool]:
+    """(rows of a lane, whether values have 16 bits), where None leaves the choice."""
+    tall = height >= TALL_ROWS
+    rooms = (rows,) if rows else (32, 16) if tall else (8,)
+    for room in rooms if packed is not False else ():
+        if _fit_packed(pair, kernels, room, steps):
+            return room, True
+    return rows or (16 if tall else 8), bool(packed)
+
+
+def _fit_packed(pair: LongPair, kernels: Any, rows: int, steps: int) -> bool:
+    """Whether values of 16 bits hold a pair."""
+    shape = kernels.LongFill(rows, pair.local, 4, 1, 2, steps=steps, packed=True,
+                             target=kernels.this_target())  # fmt: skip
+    costs = pair.scores, pair.open, pair.extend
+    return kernels.long_fits_packed(*costs, pair.m + pair.n, shape)
 
 
 def _room(pair: LongPair, block: TableBlock) -> tuple[int, int]:
@@ -184,7 +222,7 @@ def _room(pair: LongPair, block: TableBlock) -> tuple[int, int]:
     large pair are one program."""
     if block.rows * block.columns >= LARGE_CELLS or pair.m * pair.n < LARGE_CELLS:
         return block.rows, block.columns
-    tallest = -(-pair.m // FEW_LINES) + 32 * 32  # lines lie between bands
+    tallest = -(-pair.m // FEW_LINES) + 32 * 64  # lines lie between bands
     return max(block.rows, tallest), max(block.columns, -(-pair.n // FEW_LINES))
 
 
@@ -267,14 +305,14 @@ def _grid(
 
 
 def _spots(block: TableBlock, best: np.ndarray, sizes: _Sizes, segment: int):
-    """Where the best of the block may lie: the last lane is 31 steps behind."""
+    """Where the best of the block may lie: the last lane is behind."""
     s, best = sizes.shape, best[: sizes.bands]
     spots: list[Spot] = []
     for band, number in zip(*np.nonzero(best == best.max()), strict=True):
         wide = segment * s.steps * 4
         rows = band * s.band + 1, min((band + 1) * s.band, block.rows)
         columns = (
-            max(int(number) * wide - 31 * 4, 0) + 1,
+            max(int(number) * wide - (s.lanes - 1) * 4, 0) + 1,
             min((int(number) + 1) * wide, block.columns),
         )
         spots.append(

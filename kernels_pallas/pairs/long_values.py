@@ -1,0 +1,276 @@
+"""Values of the fill of one long pair: int32, or two of 16 bits in a register.
+
+**Halves.** The low half of a register is a value of lane g, the high half one of lane
+g + 32, in the same thread. Lanes stand on an anti-diagonal as ever, so a register goes
+to the next thread by one shuffle; from the last one the low half goes to lane 32.
+
+**A base.** Less the *base* of its band, a value fits 16 bits, although scores go into
+the millions: neighbours differ by little. The base is chosen again before every chunk,
+so that the highest value that enters it lies at ``top``. Memory has int32.
+
+**Skew.** Global and semiglobal modes store H + extend (i + j). Then a longer gap costs
+nothing, E and F never fall, and U falls by *open* at most. No value is below 0, so both
+halves are added in one addition of words.
+
+**Minus infinity** is ``low``. Within a chunk a value rises by ``growth`` at most, a
+best pair in each column. So what comes of minus infinity stays below ``real``, and is
+minus infinity again in the next chunk and in memory. A real value that is at least
+``least`` where it enters a chunk stays at ``real`` or above. One below it is taken for
+minus infinity, and told of (``lost``) if a path through it may reach the bound. In
+local mode the base is at least that of H = 0 at ``floor``; there, all values are real.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from kernels_pallas.core.mosaic import Threads, word_of
+from kernels_pallas.pairs.long_shapes import (
+    COLUMNS,
+    MINUS_INFINITY,
+    WARP,
+    LongFill,
+    long_fits,
+)
+
+NO_VALUE = MINUS_INFINITY // 2  # nothing real lies below it
+
+
+class PackedRange(NamedTuple):
+    """Numbers of 16 bits; each is an int, or a word of every thread."""
+
+    low: Any  # U, E and F of minus infinity
+    floor: Any  # H of minus infinity; local mode
+    real: Any
+    least: Any
+    top: Any
+
+
+def packed_range(best: Any, gap_open: Any, gap_extend: Any, s: LongFill) -> PackedRange:
+    """The numbers of some costs; ``best`` is what a pair scores at most, at least 0."""
+    columns = COLUMNS * s.steps
+    growth = columns * (best + 2 * gap_extend if s.skewed else best)
+    fall = 2 * gap_open + (0 if s.skewed else gap_extend * (s.band + columns))
+    low = gap_open + gap_extend
+    real = low + growth + 1
+    top = s.target.half_limit - growth - gap_open
+    return PackedRange(low, low + gap_open, real, real + fall, top)
+
+
+def long_fits_packed(
+    scores: np.ndarray, gap_open: int, gap_extend: int, letters: int, s: LongFill
+) -> bool:
+    """Whether 16 bits hold the values of a fill, where ``s`` has the sizes.
+
+    What enters a chunk lies in T rows and the columns of two chunks and of the lanes.
+    Between two of its cells, paths gain a best pair a step, or lose a gap each.
+    """
+    scores = np.asarray(scores)
+    best = max(int(scores.max(initial=0)), 0)
+    n = packed_range(best, gap_open, gap_extend, s)
+    places = s.band + COLUMNS * (s.lanes + 2 * s.steps)
+    apart = places * (best + 2 * gap_extend) + 4 * gap_open
+    bias = gap_open + gap_extend
+    bytes_hold = s.local or 0 <= scores.min(initial=0) + bias <= best + bias < 128
+    bytes_hold = bytes_hold and (s.local or gap_open >= gap_extend)
+    return (
+        long_fits(scores, gap_open, gap_extend, letters)
+        and (s.skewed or s.target.integer_halves)
+        and s.steps >= s.lanes
+        and bool(bytes_hold)
+        and n.top - n.least >= apart
+    )
+
+
+@dataclass(frozen=True)
+class LongArithmetic:
+    """Values as the cells of a step need them (``core.fused``)."""
+
+    th: Any  # Threads, or an Emitter
+    s: LongFill
+
+    def read(self, word: Any) -> Any:
+        return self.th.halves(word) if self.s.packed else word
+
+    def longer(self, gap: Any, extend: Any) -> Any:
+        """A gap with one more letter; ``extend`` is below 0."""
+        return gap if self.s.skewed else gap + extend
+
+    def plus(self, value: Any, score: Any) -> Any:
+        """A value and a score. Where both halves are at least 0 words are added, which
+        Hopper does beside its min-max pipe."""
+        if self.s.skewed:
+            return self.by_words(value, score)
+        return value + self.read(score)
+
+    def by_words(self, value: Any, word: Any) -> Any:
+        """The sum of words, where neither half carries into or borrows from another."""
+        return self.read(self.th.words(value) + word)
+
+    def score(self, words: tuple, k: int) -> Any:
+        """Byte k of a word, of each lane's word, with its sign."""
+        if not self.s.packed:
+            return signed_byte(self.th, words[0], k)
+        if self.th.plain:
+            low, high = (signed_byte(self.th, word, k) for word in words)
+            return (low & 0xFFFF) | (high << 16)
+        sign = f"0x{k + 12:x}{k + 4}{k + 8:x}{k}"
+        return self.th.asm(f"prmt.b32 $0, $1, $2, {sign};", *words)
+
+
+def signed_byte(th: Any, word: Any, k: int) -> Any:
+    """Byte k of a word, with its sign."""
+    if th.plain:
+        return lax.shift_right_arithmetic(word << (24 - 8 * k), th.splat(24))
+    sign = f"{k | 8:x}"
+    return th.asm(f"prmt.b32 $0, $1, 0, 0x{3 * sign}{k};", word)
+
+
+@dataclass(frozen=True)
+class LongNumberForm:
+    """Numbers of a lane in registers and in memory; ``base`` is one of the band."""
+
+    th: Threads
+    s: LongFill
+    range: PackedRange
+
+    def everywhere(self, number: Any) -> jax.Array:
+        """A word as its low half, in both halves; int32 as it is."""
+        return (number & 0xFFFF) * 0x10001 if self.s.packed else number
+
+    @property
+    def minus_infinity(self) -> jax.Array:
+        """U, E and F of a cell that no path reaches, in every lane."""
+        low = self.range.low if self.s.packed else self.th.splat(MINUS_INFINITY)
+        return self.everywhere(low)
+
+    @property
+    def floor(self) -> jax.Array:
+        """H of local mode at least."""
+        floor = self.range.floor if self.s.packed else self.th.splat(0)
+        return self.everywhere(floor)
+
+    @property
+    def first_base(self) -> jax.Array:
+        """The base where H = 0 is at the floor, the least of local mode."""
+        return -self.range.floor
+
+    def base_of(self, high: jax.Array, base: jax.Array) -> jax.Array:
+        """The base where ``high`` is the highest number, or as before if none is."""
+        new = jnp.where(high > NO_VALUE, high - self.range.top, base)
+        return jnp.maximum(new, self.first_base) if self.s.local else new
+
+    def least_real(self, base: jax.Array) -> jax.Array:
+        """The least value that is not minus infinity."""
+        if not self.s.local:
+            return self.range.real
+        return jnp.where(base > self.first_base, self.range.real, self.th.splat(0))
+
+    def least_entering(self, base: jax.Array) -> jax.Array:
+        """The least value that enters a chunk as it is."""
+        if not self.s.local:
+            return self.range.least
+        low = self.th.splat(-(2**20))
+        return jnp.where(base > self.first_base, self.range.least, low)
+
+    def height(self, number: Any) -> Any:
+        """By how much a number of memory is above all that none is; that of minus
+        infinity is above that of all others, so a minimum finds the least real one."""
+        # Not a maximum of -2 U, which wraps minus infinity away: ptxas 13.0 forgets the
+        # sign of some of them (docs/logs/long-pairs.md).
+        return (number - NO_VALUE) & 0x7FFFFFFF
+
+    def lanes(self, word: jax.Array) -> list[jax.Array]:
+        """The values of the lanes of a thread, int32."""
+        if not self.s.packed:
+            return [word]
+        return [word & 0xFFFF, self.th.shift_right(word, 16)]
+
+    def join(self, words: list[jax.Array]) -> jax.Array:
+        """Values of the lanes of a thread as a word."""
+        return words[0] if len(words) == 1 else (words[0] & 0xFFFF) | (words[1] << 16)
+
+    def number(self, value: jax.Array, base: Any, like: Any = None) -> jax.Array:
+        """A value of one lane as in memory. ``like`` is the value that tells whether it
+        is real, by default itself."""
+        if not self.s.packed:
+            return value
+        like = value if like is None else like
+        minus = self.th.splat(MINUS_INFINITY)
+        return jnp.where(like >= self.least_real(base), value + base, minus)
+
+    def value(self, number: jax.Array, base: jax.Array) -> jax.Array:
+        """A number of memory as a value of one lane."""
+        if not self.s.packed:
+            return number
+        return jnp.maximum(number - base, self.range.low)
+
+    def mask(self, flags: list[jax.Array]) -> jax.Array:
+        """The bits of the lanes whose flag (0 or 1) is 1."""
+        if not self.s.packed:
+            return -flags[0]
+        return (flags[0] + (flags[1] << 16)) * 0xFFFF
+
+
+def largest(th: Any, _: Any, words: tuple, s: LongFill):
+    """The largest of some values, of each lane (``core.fused``)."""
+    v = LongArithmetic(th, s)
+    return th.words(reduce(th.maximum, map(v.read, words)))
+
+
+def shifted(th: Any, _: Any, values: Any):
+    """Values of another base (``core.fused``): U, gaps, and a word in which the highest
+    bits of halves say that a U was lost.
+
+    values : U, gaps, and words of two numbers each: minus what was real, minus what is
+        the least that stays, minus by how much the base rises; minus infinity
+    """
+    halves, ones = th.halves, th.splat(-1)
+    heads, gaps, (real, limit, change, low) = values
+    lost = th.splat(0)
+
+    def moved(word):
+        below = th.words(halves(word) + halves(limit))
+        mask = (th.shift_right(below, 15) & 0x10001) * 0xFFFF
+        value = th.words(halves(word) + halves(change))
+        return (value & (ones - mask)) | (low & mask), below
+
+    results = []
+    for word in heads:
+        value, below = moved(word)
+        unreal = th.words(halves(word) + halves(real))
+        lost = lost | (below & (ones - unreal))
+        results.append(value)
+    return tuple(results), tuple(moved(word)[0] for word in gaps), lost
+
+
+def warp_max(th: Threads, word: jax.Array):
+    """The largest word of the warp, in all of its threads."""
+    if th.plain:
+        return jnp.repeat(jnp.max(word.reshape(-1, WARP), 1), WARP)
+    # By ``shfl``, which every generation has.
+    asm = "{ .reg .b32 x, y; mov.b32 x, $1;"
+    for step in (16, 8, 4, 2, 1):
+        asm += f" shfl.sync.bfly.b32 y, x, {step}, 31, -1; max.s32 x, x, y;"
+    return word_of(asm + " mov.b32 $0, x; }", word)
+
+
+def before(th: Threads, lane: Any, word: jax.Array, first: jax.Array, s: LongFill):
+    """Values of the lanes before; lane 0 has those of ``first``.
+
+    Lane 32 is in thread 0 and has those of lane 31, which is in thread 31.
+    """
+    if not s.packed:
+        return jnp.where(lane == 0, first, th.shift_up(word, WARP))
+    if th.plain:
+        turned = jnp.roll(word.reshape(-1, WARP), 1, axis=1).reshape(-1)
+        return jnp.where(lane == 0, (first & 0xFFFF) | (turned << 16), turned)
+    source = (lane - 1) & (WARP - 1)
+    order = jnp.where(lane == 0, th.splat(0x1054), th.splat(0x3210))
+    asm = "{ .reg .b32 x; shfl.sync.idx.b32 x, $1, $3, 31, -1;"
+    return word_of(asm + " prmt.b32 $0, x, $2, $4; }", word, first, source, order)
