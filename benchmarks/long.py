@@ -221,17 +221,21 @@ class FormRun:
         return min(seconds), computed, lost, column, int(np.asarray(lines.best).max())
 
 
-def compare_forms(pair: LongPair, repeats: int, **sizes) -> str:
-    """Seconds of both forms, and whether their values are equal."""
-    runs = [FormRun(pair, packed, **sizes).seconds(repeats) for packed in (True, False)]
-    parts = [
-        f"{name} {rate(pair, seconds, computed)}"
-        for name, (seconds, computed, *_) in zip(("int16", "int32"), runs, strict=True)
-    ]
-    (_, _, lost, *values), (_, _, _, *others) = runs
-    equal = (values[0] == others[0]).all() and values[1] == others[1]
-    parts.append("EQUAL" if equal else "DIFFERENT")
-    return ", ".join(parts) + f", {lost} bands left the range"
+FORMS = (True, 32), (True, 16), (False, 16)  # 16 bits or not, rows of a lane
+
+
+def compare_forms(pair: LongPair, repeats: int, forms=FORMS, **sizes) -> str:
+    """Seconds of each form, and whether its values are those of the last one."""
+    runs = [FormRun(pair, *form, **sizes).seconds(repeats) for form in forms]
+    *_, right, best = runs[-1]
+    parts = []
+    for (packed, rows), run in zip(forms, runs, strict=True):
+        seconds, computed, lost, column, highest = run
+        equal = (column == right).all() and highest == best
+        said = f"{'EQUAL' if equal else 'DIFFERENT'}, {lost} bands left the range"
+        name = f"int{16 if packed else 32} K={rows}"
+        parts.append(f"{name} {rate(pair, seconds, computed)}, {said}")
+    return "; ".join(parts)
 
 
 def rate(pair, seconds, computed=None):
@@ -419,24 +423,17 @@ def main() -> None:
 
 
 def _forms(clock: Clock, check, genome, other, copy) -> None:
-    """Values of 16 bits beside int32: whole calls against Numba, then kernels."""
-    sizes = {"rows": 8, "steps": 64, "packed": True}
-    for mode, near in product(("global", "local", "semiglobal"), (True, False)):
-        label = f"check {mode}, {'near' if near else 'random'}, int16"
-        clock.step(label, 10, check(mode, (), near, 9_000, 8_800, **sizes))
+    """Values of 16 bits beside int32: kernels, and whole calls against Numba."""
 
-    def forms(size, target, mode, repeats, **sizes):
+    def forms(size, target, mode, repeats, **options):
         pair = pair_of(genome[:size], target[:size], mode)
-        return partial(compare_forms, pair, repeats, **sizes)
+        return partial(compare_forms, pair, repeats, **options)
 
     for name, target in (("random", other), ("evolved", copy)):
         for mode in ("global", "local"):
             label = f"1 M x 1 M {name}, {mode}"
             clock.step(label, 15, forms(10**6, target, mode, 2))
     size = f"{len(genome) / 1e6:.1f} M"
-    for mode in ("global", "local"):
-        label = f"{size} random, {mode}"
-        clock.step(label, 45, forms(len(genome), other, mode, 1))
 
     def call(target, mode):
         def run():
@@ -448,14 +445,16 @@ def _forms(clock: Clock, check, genome, other, copy) -> None:
 
         return run
 
-    for name, target in (("random", other), ("evolved", copy)):
-        for mode in ("global", "local"):
-            for turn in ("first", "second"):
-                label = f"{size} {name}, {mode} score, whole {turn} call"
-                clock.step(label, 25, call(target, mode))
-    for rows, steps in ((8, 64), (16, 128), (32, 64)):
-        label = f"1 M x 1 M random, global, K={rows} S={steps}"
-        clock.step(label, 25, forms(10**6, other, "global", 2, rows=rows, steps=steps))
+    for mode in ("global", "local"):
+        label = f"{size} random, {mode}"
+        clock.step(label, 30, forms(len(genome), other, mode, 1))
+        for name, target in (("random", other), ("evolved", copy)):
+            label = f"{size} {name}, {mode} score, whole call"
+            clock.step(label, 10, call(target, mode))
+    sizes = {"rows": 8, "steps": 64, "packed": True}
+    for mode, near in product(("global", "local", "semiglobal"), (True, False)):
+        label = f"check {mode}, {'near' if near else 'random'}, int16"
+        clock.step(label, 5, check(mode, (), near, 9_000, 8_800, **sizes))
 
 
 if __name__ == "__main__":
