@@ -170,7 +170,7 @@ class PackedState(NamedTuple):
 
 def _long_program(*refs, s: LongFill, segments: int):
     """Four bands."""
-    th, count = Threads(s.plain), len(LongInputs._fields)
+    th, count = s.threads, len(LongInputs._fields)
     given, refs = LongInputs(*refs[:count]), refs[count:]
     rows, units, progress, columns, best, last_row, computed, lost, table, word = refs
     thread = th.index()

@@ -17,7 +17,7 @@ from jaxalign.pairs.long import align as long_align
 from jaxalign.pairs.long import band, gpu_fill, pruning, tile_fill
 from jaxalign.pairs.long.blocks import Line, LongPair, TableBlock, whole
 from jaxalign.pairs.long.halves import Halves
-from kernels_pallas.core import mosaic
+from kernels_pallas.core import mosaic, target
 from kernels_pallas.pairs import long_block, long_fill, long_shapes
 
 LETTERS, OPEN, EXTEND = 5, 7, 2
@@ -168,6 +168,17 @@ def test_lines_and_pruning(monkeypatch, form):
     pruned = fill(pair, whole(pair), best, form, keep=False)
     assert pruned.cells < pair.m * pair.n
     assert pruned.rows[pair.m].h[-1] == best
+
+
+@values
+@slow
+def test_lines_by_maxima_of_float16(monkeypatch):
+    """GPUs before Hopper have no maxima of two int16; global values are at least 0."""
+    monkeypatch.setattr(gpu_fill, "LINE_ROWS", 256)
+    pair = pair_of(*sequences(400, 500, True), "global")
+    with target.made_for(target.AMPERE):
+        grid = fill(pair, whole(pair), form=NARROW)
+    check_lines(grid, tile_fill.fill(pair, whole(pair), tile=(256, 500)))
 
 
 def check_lines(grid, right):
