@@ -11,7 +11,7 @@ import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -162,7 +162,7 @@ def in_threads(function: Callable, pieces: Iterable, threads: int) -> list:
         pool.shutdown(cancel_futures=True)
 
 
-def in_advance(function: Callable, items: Iterable, count: int) -> Iterator:
+def in_advance(function: Callable, items: Iterable, count: int) -> Generator:
     """Yield results of a function, in order; the next ``count`` are computed meanwhile,
     side by side."""
     waiting: deque[Future] = deque()

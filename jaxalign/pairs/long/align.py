@@ -59,6 +59,7 @@ def align(
     pruned: bool = True,
     progress: Progress = None,
     slabs: Slabs = WHOLE,
+    threads: int = 1,
 ) -> PairResult:
     """Align one pair.
 
@@ -69,6 +70,7 @@ def align(
     pruned : whether blocks that no best path enters are left out
     progress : called with cells of the whole table as they are filled
     slabs : in which the table is filled, by default as one
+    threads : of the path; those of the fill are among its options
     """
     if (result := _result_of(slabs.saved)) is not None:
         return result
@@ -81,7 +83,7 @@ def align(
         )
     result = PairResult(end.score, end.i, end.j)
     if paths:
-        result = _with_path(pair, grids, fill, end)
+        result = _with_path(pair, grids, fill, end, threads)
     if slabs.saved is not None and len(grids) > 1:
         numbers, steps = np.array(result[:-1], np.int64), result.steps
         more = {"numbers": numbers} | ({} if steps is None else {"steps": steps})
@@ -90,12 +92,12 @@ def align(
 
 
 def _with_path(
-    pair: LongPair, grids: list[LineGrid], fill: Fill, end: _End
+    pair: LongPair, grids: list[LineGrid], fill: Fill, end: _End, threads: int
 ) -> PairResult:
     if pair.local and end.score <= 0:
         return PairResult(0, 0, 0, steps=np.zeros(0, np.uint8))
     end = _exact_end(pair, grids, fill, end)
-    start, steps = path(pair, grids, (end.i, end.j), end.score, fill)
+    start, steps = path(pair, grids, (end.i, end.j), end.score, fill, threads)
     counts = counts_of(pair, start, steps)
     return PairResult(*end, *start, **counts, steps=steps)
 

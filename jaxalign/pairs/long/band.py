@@ -9,7 +9,7 @@ What lies beside the lanes is left out: a path that leaves them passes one of th
 lanes, whose best tells whether it can be as good as the path that is walked.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import NamedTuple
 
@@ -22,21 +22,30 @@ from jaxalign.affine import Gaps, neg_inf
 from jaxalign.one_function import CPU_OPTIONS, one_function
 from jaxalign.pairs.dp import directions, matrix_rows, recurrence, walk
 from jaxalign.pairs.dp.matrix_rows import MAX_SELECT_CODES
-from jaxalign.pairs.long.blocks import MINUS_INFINITY, Line, LineGrid, LongPair, ToCell
-from jaxalign.runtime.devices import first_device, on_cpu
+from jaxalign.pairs.long.blocks import MINUS_INFINITY, LineGrid, LongPair, ToCell
+from jaxalign.runtime.devices import default_device, first_device, on_cpu
+from jaxalign.runtime.pipeline import in_advance
 from jaxalign.runtime.programs import program
 
 
-class BandWalk(NamedTuple):
-    """Where a walk leaves a band on row 0, and the best H - i * match of the cells of
-    either outer lane."""
+class FilledBand(NamedTuple):
+    """Lanes below a line, for walks from any cell of their last row.
 
-    j: jax.Array
-    move: jax.Array
-    count: jax.Array
-    steps: jax.Array  # uint8 (T,), from the end
-    below: jax.Array  # lane 1
-    above: jax.Array  # lane W
+    ``left`` and ``right`` are the most that a path scores at the last cell of lane 1,
+    and of lane W, which was beside the lanes before or in this lane.
+    """
+
+    i: int  # of the line
+    rows: int
+    origin: int  # the column before lane 1 in row i
+    codes: jax.Array  # uint8 (ROWS + W / 2 + 1, W)
+    left: int
+    right: int
+
+    def holds(self, place: "WalkPlace") -> bool:
+        """Whether a place is a cell of the last row."""
+        lane = place.j - self.origin - self.rows
+        return 0 < lane <= LANES and place.i == self.i + self.rows
 
 
 class _Lanes(NamedTuple):
@@ -59,12 +68,10 @@ class _BandInputs(NamedTuple):
 
 
 @program(("fused",), compiler_options=CPU_OPTIONS)
-def fill_and_walk(
+def fill_lanes(
     query: jax.Array,
     target: jax.Array,
-    i: jax.Array,
-    j: jax.Array,
-    move: jax.Array,
+    count: jax.Array,
     top: tuple[jax.Array, jax.Array],
     scores: jax.Array,
     gaps: Gaps,
@@ -72,11 +79,12 @@ def fill_and_walk(
     *,
     fused: bool,
 ):
-    """Fill a band, and walk from cell (i, j) to row 0.
+    """Fill a band down to row ``count``: codes of its directions, uint8 (M + W / 2 + 1,
+    W), and the best H - i * match of lane 1 and of lane W.
 
     Parameters
     ----------
-    query : uint8 (M,), with i <= M
+    query : uint8 (M,), with count <= M
     target : uint8 (M + W,)
     top : (H, E) of row 0, int32 (W,), of columns 1 ... W
     scores : int8 (A, A)
@@ -90,14 +98,9 @@ def fill_and_walk(
     minus = jnp.full(half, neg_inf(top[0].dtype), top[0].dtype)
     start = (_Lanes(minus, minus, minus, minus),) * 2
     codes = jnp.zeros((rows + half + 1, 2 * half), jnp.uint8)
-    steps = i + ((j - i - 1) >> 1) + 1
     run = one_function(partial(_steps, rows=rows, fused=fused), fused)
-    (odd, even), codes = run(start, codes, given, steps)
-    walked = _walk(codes, i, j, move, half, 2 * rows + 2 * half)
-    return BandWalk(
-        walked.j[0], walked.move[0], walked.columns[0], walked.steps[:, 0],
-        odd.best[0], even.best[-1],
-    )  # fmt: skip
+    (odd, even), codes = run(start, codes, given, count + half)
+    return codes, odd.best[0], even.best[-1]
 
 
 def _steps(
@@ -166,20 +169,20 @@ def _cells(
     return _Lanes(h, e, f, lax.max(lanes.best, h - i * match)), code
 
 
-def _walk(
-    codes: jax.Array,
-    i: jax.Array,
-    j: jax.Array,
-    move: jax.Array,
-    half: int,
-    longest: int,
-):
+@program()
+def walk_lanes(codes: jax.Array, i: jax.Array, j: jax.Array, move: jax.Array):
+    """Walk through the codes of a band from (i, j) to row 0: the column there, move,
+    how many steps, and these, uint8, from the end."""
+    half = codes.shape[1] // 2
+
     def nibble_at(i: jax.Array, j: jax.Array):
         lane = j - i - 1
         column = (lane & 1) * half + (lane >> 1)
         return codes.at[i + (lane >> 1), column].get(mode="clip").astype(jnp.int32)
 
-    return walk_to_border(nibble_at, i, j, move, longest)
+    longest = 2 * (codes.shape[0] - 1)
+    walked = walk_to_border(nibble_at, i, j, move, longest)
+    return walked.j[0], walked.move[0], walked.columns[0], walked.steps[:, 0]
 
 
 def walk_to_border(
@@ -234,85 +237,173 @@ def _score(pair: LongPair, place: WalkPlace, steps: np.ndarray, move: int) -> in
 
 LANES = 256
 ROWS = 2048  # of a band at most
+MOST_AHEAD = 8  # bands: a walk takes an eighth of the time of a fill, or less
 
 
-def through(
-    pair: LongPair, grid: LineGrid, place: WalkPlace, pieces: list[np.ndarray]
-) -> WalkPlace | None:
-    """Walk to a line of a grid above a cell, or None where no band leads to one."""
-    if pair.scores.shape[1] > MAX_SELECT_CODES or pair.problem.scores.dtype != np.int8:
+class Bands:
+    """The bands of a grid one after the other, from below.
+
+    The fill of a band needs no more of the walk than about where it enters. So threads
+    fill the next bands meanwhile, along the diagonal of the walk. What the walk does
+    not enter or cannot prove is filled again: the path is the same for any number of
+    threads.
+    """
+
+    def __init__(self, pair: LongPair, grid: LineGrid, threads: int = 1):
+        self.pair, self.grid = pair, grid
+        self.threads, self.device = min(threads, MOST_AHEAD), default_device()
+        self.match = max(int(pair.scores.max(initial=0)), 0)
+        self.lines = {grid.block.i: grid.block.top, **grid.rows}
+        few = pair.scores.shape[1] <= MAX_SELECT_CODES
+        self.fits = few and pair.problem.scores.dtype == np.int8
+        self.ahead: Generator | None = None
+        self.place = WalkPlace(0, 0, 0)
+        # Of the last band that was filled ahead, until which the walk goes alone if it
+        # was not proven.
+        self.line = grid.block.i + grid.block.rows
+
+    def through(self, place: WalkPlace, pieces: list[np.ndarray]) -> WalkPlace | None:
+        """Walk to a line of the grid above a cell, or None where no band leads to
+        one."""
+        if not self.fits:
+            return None
+        self.place, most = place, place.reach or ROWS
+        if self.threads > 1 and place.i <= self.line:
+            band = self._next(place)
+            new = None if band is None else self._walk(place, band, pieces)
+            if new is not None:
+                return new._replace(reach=ROWS)
+            most = most if band is None else band.rows // 2
+        least = self.line if self.line < place.i else self.grid.block.i
+        while (i := self._line_above(place.i, most, least)) is not None:
+            new = self._to_line(place, i, pieces)
+            if new is not None:
+                return new._replace(reach=min(2 * most, ROWS))
+            most = (place.i - i) // 2
         return None
-    lines = {grid.block.i: grid.block.top, **grid.rows}
-    most = place.reach or ROWS
-    while near := [i for i in lines if 0 < place.i - i <= most]:
-        i = min(near)
-        new = _to_line(pair, grid, place, i, lines[i], pieces)
-        if new is not None:
-            return new._replace(reach=min(2 * most, ROWS))
-        most = (place.i - i) // 2
-    return None
 
+    def close(self) -> None:
+        """Drop the bands that are filled ahead."""
+        if self.ahead is not None:
+            self.ahead.close()
+        self.ahead = None
 
-def _to_line(
-    pair: LongPair,
-    grid: LineGrid,
-    place: WalkPlace,
-    i: int,
-    line: Line,
-    pieces: list[np.ndarray],
-) -> WalkPlace | None:
-    outer, rows = grid.block, place.i - i
-    # The end lies in the middle lane; column 0 of the band is a column of the block.
-    origin = place.j - rows - LANES // 2
-    if origin < outer.j or rows > ROWS:
+    def _line_above(self, i: int, most: int, least: int) -> int | None:
+        return min((k for k in self.lines if least <= k < i <= k + most), default=None)
+
+    def _next(self, place: WalkPlace) -> FilledBand | None:
+        """The band above a place, filled ahead, if there is one."""
+        for _ in range(2):
+            self.ahead = self.ahead or self._filled_ahead(place.i)
+            self.line, band = next(self.ahead, (place.i, None))
+            if band is not None and band.holds(place):
+                return band
+            if band is None and self.line < place.i:  # it has no room
+                return None
+            self.close()
         return None
-    first, last = origin + 1, min(origin + LANES, outer.j + outer.columns)
-    inside = line.part(first - outer.j, last - outer.j)
-    top = np.full((2, LANES), MINUS_INFINITY, np.int32)
-    top[0, : len(inside.h)], top[1, : len(inside.gap)] = inside
-    if _reaches_beside(pair, grid, place, i, line, (first, last)):
-        return None
-    query, target = np.zeros(ROWS, np.uint8), np.zeros(ROWS + LANES, np.uint8)
-    query[:rows] = pair.query[i : place.i]
-    letters = pair.target[origin : origin + rows + LANES]
-    target[: len(letters)] = letters
-    match = max(int(pair.scores.max(initial=0)), 0)
-    with on_cpu():
-        walked = fill_and_walk(
-            query, target, np.int32(rows), np.int32(place.j - origin),
-            np.int32(place.move), (top[0], top[1]), pair.problem.scores,
-            pair.problem.gaps, np.int32(match),
-            fused=first_device().platform == "cpu",
-        )  # fmt: skip
-    beside = LANES // 2
-    below = int(walked.below) + match * rows - pair.extend * (beside - 1)
-    above = int(walked.above) + match * (rows - beside) - pair.extend * beside
-    if max(below, above) >= place.score:
-        return None
-    steps = np.asarray(walked.steps)[: int(walked.count)]
-    pieces.append(steps)
-    return place.after(pair, steps, (i, origin + int(walked.j)), int(walked.move))
 
+    def _filled_ahead(self, end: int) -> Generator:
+        """Lines above a row and the bands below them, filled in threads."""
 
-def _reaches_beside(
-    pair: LongPair,
-    grid: LineGrid,
-    place: WalkPlace,
-    i: int,
-    line: Line,
-    lanes: tuple[int, int],
-) -> bool:
-    """Whether a path of the score of a place may come from beside the lanes: from
-    elsewhere in the line, from the left of the block, or, in local mode, from a cell
-    below the line, where it begins."""
-    outer, rows = grid.block, place.i - i
-    match = max(int(pair.scores.max(initial=0)), 0)
-    if pair.local and match * rows >= place.score:
-        return True
-    first, last = (column - outer.j for column in lanes)
-    to = ToCell(rows, place.j - outer.j, match, pair.extend)
-    if line.most_beside(first, last, to) >= place.score:
-        return True
-    left = outer.left.h[i - outer.i : place.i - outer.i + 1].astype(np.int64)
-    across = ToCell(place.j - outer.j, rows, match, pair.extend)
-    return int(across.most(np, left, np.arange(rows + 1)).max()) >= place.score
+        def guesses():
+            below = end
+            while (i := self._line_above(below, ROWS, self.grid.block.i)) is not None:
+                yield below, i, self.place.j - (self.place.i - below)
+                below = i
+
+        def filled(guess: tuple[int, int, int]) -> tuple[int, FilledBand | None]:
+            below, i, j = guess
+            with jax.default_device(self.device):  # threads do not inherit it
+                j = self._best_near(below, j) if below < end else j
+                return i, self._fill(below, i, j)
+
+        return in_advance(filled, guesses(), self.threads)
+
+    def _best_near(self, i: int, j: int) -> int:
+        """The column of the highest H of a line near a diagonal: most probably the path
+        passes there, or nearly."""
+        outer, around = self.grid.block, 4 * LANES
+        first = max(j - outer.j - around, 0)
+        last = min(j - outer.j + around, outer.columns)
+        if first > last:
+            return j
+        return outer.j + first + int(self.lines[i].part(first, last).h.argmax())
+
+    def _to_line(
+        self, place: WalkPlace, i: int, pieces: list[np.ndarray]
+    ) -> WalkPlace | None:
+        if self._begins_beside(place, i):
+            return None
+        band = self._fill(place.i, i, place.j, place.score)
+        return None if band is None else self._walk(place, band, pieces)
+
+    def _fill(
+        self, end: int, i: int, j: int, score: int | None = None
+    ) -> FilledBand | None:
+        """The band from a line to the cell (end, j) in its middle lane, or None where
+        it has no room, or proves nothing of paths of some score."""
+        pair, outer, rows = self.pair, self.grid.block, end - i
+        # Column 0 of the band is a column of the block.
+        origin = j - rows - LANES // 2
+        if origin < outer.j or rows > ROWS:
+            return None
+        line, start = self.lines[i], origin - outer.j
+        last = min(start + LANES, outer.columns)
+        to = ToCell(rows, start + rows + 1, self.match, pair.extend)
+        left = line.most_beside(start + 1, outer.columns, to)
+        to = to._replace(column=start + rows + LANES)
+        right = line.most_beside(0, last, to)
+        if score is not None and self._most_outside(left, right, LANES // 2) >= score:
+            return None
+        inside = line.part(start + 1, last)
+        top = np.full((2, LANES), MINUS_INFINITY, np.int32)
+        top[0, : len(inside.h)], top[1, : len(inside.gap)] = inside
+        query, target = np.zeros(ROWS, np.uint8), np.zeros(ROWS + LANES, np.uint8)
+        query[:rows] = pair.query[i:end]
+        letters = pair.target[origin : origin + rows + LANES]
+        target[: len(letters)] = letters
+        with on_cpu():
+            codes, below, above = fill_lanes(
+                query, target, np.int32(rows), (top[0], top[1]), pair.problem.scores,
+                pair.problem.gaps, np.int32(self.match),
+                fused=first_device().platform == "cpu",
+            )  # fmt: skip
+        left = max(left, int(below) + self.match * rows)
+        right = max(right, int(above) + self.match * rows)
+        return FilledBand(i, rows, origin, codes, left, right)
+
+    def _walk(
+        self, place: WalkPlace, band: FilledBand, pieces: list[np.ndarray]
+    ) -> WalkPlace | None:
+        """Walk through a band, if no path of the score of the place leaves it."""
+        lane = place.j - band.origin - band.rows
+        outside = self._most_outside(band.left, band.right, lane)
+        if outside >= place.score or self._begins_beside(place, band.i):
+            return None
+        j = np.int32(place.j - band.origin)
+        with on_cpu():
+            walked = walk_lanes(
+                band.codes, np.int32(band.rows), j, np.int32(place.move)
+            )
+        j, move, count, steps = map(np.asarray, walked)
+        steps = steps[: int(count)]
+        pieces.append(steps)
+        cell = band.i, band.origin + int(j)
+        return place.after(self.pair, steps, cell, int(move))
+
+    def _most_outside(self, left: int, right: int, lane: int) -> int:
+        """The most at the last cell of a lane of what leaves a band. Further right a
+        gap from the left is longer, and one from the right shorter, with more pairs."""
+        extend, away = self.pair.extend, LANES - lane
+        return max(left - extend * (lane - 1), right - (self.match + extend) * away)
+
+    def _begins_beside(self, place: WalkPlace, i: int) -> bool:
+        """Whether a path of the score of a place may come from the left of the block,
+        or, in local mode, from a cell below a line, where it begins."""
+        outer, rows = self.grid.block, place.i - i
+        if self.pair.local and self.match * rows >= place.score:
+            return True
+        left = outer.left.h[i - outer.i : place.i - outer.i + 1].astype(np.int64)
+        across = ToCell(place.j - outer.j, rows, self.match, self.pair.extend)
+        return int(across.most(np, left, np.arange(rows + 1)).max()) >= place.score

@@ -124,7 +124,8 @@ def _compute(
     pair = pair_of(task, i, j)
     progress = _Progress(worker, piece.cells)
     fill, slabs = _fill_of(task, pair, threads, kernels), _slabs_of(run, piece, kernels)
-    result = align.align(pair, fill, task.paths, progress=progress.tell, slabs=slabs)
+    options = {"progress": progress.tell, "slabs": slabs, "threads": threads}
+    result = align.align(pair, fill, task.paths, **options)
     run.output.put(of_pair(task, (i, j), result, np.dtype(np.int32)))
     progress.end()
 

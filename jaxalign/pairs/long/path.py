@@ -6,6 +6,7 @@ walked. A walk that stops on the border of a block goes on in the next one, in t
 that it was in.
 """
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import jax
@@ -15,7 +16,7 @@ import numpy as np
 from jaxalign.one_function import CPU_OPTIONS
 from jaxalign.pairs.dp import walk, wavefront
 from jaxalign.pairs.long import band
-from jaxalign.pairs.long.band import WalkPlace
+from jaxalign.pairs.long.band import Bands, WalkPlace
 from jaxalign.pairs.long.blocks import (
     Fill,
     LineGrid,
@@ -37,18 +38,24 @@ LEAF_ROWS, LEAF_COLUMNS = 512, 1024
 
 
 def path(
-    pair: LongPair, grids: list[LineGrid], end: tuple[int, int], score: int, fill: Fill
+    pair: LongPair,
+    grids: list[LineGrid],
+    end: tuple[int, int],
+    score: int,
+    fill: Fill,
+    threads: int = 1,
 ) -> tuple:
     """The path to a cell of some score: start cell, and operations in reading order,
     uint8.
 
     grids : of slabs of columns that make up the table, the first on the left
+    threads : that fill bands of the path ahead, which changes nothing of it
     """
     pieces: list[np.ndarray] = []
     place = WalkPlace(*end, score)
     for grid in reversed(grids):
         if grid.block.j < place.j:
-            place = _through(pair, grid, place, fill, pieces)
+            place = _through(pair, grid, place, fill, threads, pieces)
     i, j = place.i, place.j
     if not place.ended:
         if i == 0 and j and not (pair.local or "target_start" in pair.free):
@@ -66,24 +73,26 @@ def _through(
     grid: LineGrid,
     place: WalkPlace,
     fill: Fill,
+    threads: int,
     pieces: list[np.ndarray],
 ) -> WalkPlace:
     """Walk to the border of the block of a grid, or to the start."""
     outer = grid.block
-    while not place.ended and place.i > outer.i and place.j > outer.j:
-        above = band.through(pair, grid, place, pieces)
-        if above is not None:
-            place = above
-            continue
-        block = block_of(grid, place.i, place.j)
-        if block.rows <= LEAF_ROWS and block.columns <= LEAF_COLUMNS:
-            with on_cpu():
-                place = _walk_leaf(pair, block, place, pieces)
-        else:
-            # No other path to this cell is asked for.
-            end = place.i, place.j
-            inner = fill(pair, block, place.score, until=end)
-            place = _through(pair, inner, place, fill, pieces)
+    with closing(Bands(pair, grid, threads)) as bands:
+        while not place.ended and place.i > outer.i and place.j > outer.j:
+            above = bands.through(place, pieces)
+            if above is not None:
+                place = above
+                continue
+            block = block_of(grid, place.i, place.j)
+            if block.rows <= LEAF_ROWS and block.columns <= LEAF_COLUMNS:
+                with on_cpu():
+                    place = _walk_leaf(pair, block, place, pieces)
+            else:
+                # No other path to this cell is asked for.
+                end = place.i, place.j
+                inner = fill(pair, block, place.score, until=end)
+                place = _through(pair, inner, place, fill, threads, pieces)
     return place
 
 

@@ -10,7 +10,7 @@ from long_cases import DNA, answer, dna, evolved, pair_of, wanted
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
 from jaxalign.pairs.dp import walk
 from jaxalign.pairs.long import band, path, pruning, tile_fill
-from jaxalign.pairs.long.band import WalkPlace
+from jaxalign.pairs.long.band import Bands, WalkPlace
 from jaxalign.pairs.long.blocks import whole
 
 
@@ -28,14 +28,14 @@ def small_bands(monkeypatch):
 def counts(monkeypatch):
     """How many bands were walked, and how many were not proven."""
     counts = {True: 0, False: 0}
-    run = band._to_line
+    run = Bands._to_line
 
     def counted(*args):
         place = run(*args)
         counts[place is not None] += 1
         return place
 
-    monkeypatch.setattr(band, "_to_line", counted)
+    monkeypatch.setattr(Bands, "_to_line", counted)
     return counts
 
 
