@@ -9,9 +9,10 @@ from long_cases import DNA, answer, dna, evolved, pair_of, wanted
 
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
 from jaxalign.pairs.dp import walk
+from jaxalign.pairs.long import align as long_align
 from jaxalign.pairs.long import band, path, pruning, tile_fill
 from jaxalign.pairs.long.band import Bands, WalkPlace
-from jaxalign.pairs.long.blocks import whole
+from jaxalign.pairs.long.blocks import MINUS_INFINITY, Line, LineGrid, whole
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +68,110 @@ def test_a_path_that_leaves_the_band_is_found_otherwise(counts, size):
         pair = pair_of(*texts, DNA, "global")
         assert answer(pair, True)[1] == wanted(pair, "global", frozenset())
     assert counts[True] and counts[False]
+
+
+@pytest.fixture
+def ahead(monkeypatch):
+    """How many bands were filled ahead and walked, and how many were in vain."""
+    counts = {True: 0, False: 0}
+    taken, run, walk_through = [], Bands._next, Bands._walk
+
+    def next_band(*args):
+        taken[:] = [run(*args)]
+        return taken[0]
+
+    def counted(self, place, band, pieces):
+        new = walk_through(self, place, band, pieces)
+        counts[new is not None] += any(band is x for x in taken)
+        return new
+
+    monkeypatch.setattr(Bands, "_next", next_band)
+    monkeypatch.setattr(Bands, "_walk", counted)
+    return counts
+
+
+def by_threads(pair, threads):
+    fill = partial(tile_fill.fill, tile=(64, 64))
+    result = long_align.align(pair, fill, True, threads=threads)
+    start, end = (result.start_i, result.start_j), (result.end_i, result.end_j)
+    return result.score, start, end, ["MID"[x] for x in result.steps]
+
+
+def changed(kind, seed):
+    """A sequence and its copy, with more than small indels."""
+    rng = np.random.default_rng(seed)
+    query = dna(seed, 460)
+    copy = evolved(rng, query, 0.03, 3)
+    if kind == "deletion":
+        copy = np.delete(copy, slice(120, 210))
+    elif kind == "inversion":
+        copy[120:210] = 3 - copy[120:210][::-1]
+    elif kind == "repeats":
+        query, copy = np.tile(query[:11], 40), np.tile(query[:11], 37)
+    return query, copy
+
+
+@pytest.mark.parametrize(
+    "mode, kind",
+    [
+        ("global", "deletion"),
+        *(
+            pytest.param(mode, kind, marks=pytest.mark.slow)
+            for kind in ("inversion", "repeats", "deletion")
+            for mode in ("local", "semiglobal", "global")
+            if (mode, kind) != ("global", "deletion")
+        ),
+    ],
+)
+def test_threads_that_fill_ahead_change_nothing(ahead, mode, kind):
+    pair = pair_of(*changed(kind, 4), DNA, mode)
+    right = wanted(pair, mode, frozenset())
+    assert by_threads(pair, 1) == right
+    assert not any(ahead.values())
+    for threads in (2, 5):
+        assert by_threads(pair, threads) == right
+    assert ahead[True] > 0 or kind == "repeats"
+
+
+@pytest.mark.parametrize(
+    "shift", [-31, *(pytest.param(x, marks=pytest.mark.slow) for x in (31, -20, 200))]
+)
+def test_bands_in_the_wrong_place_are_filled_again(ahead, counts, monkeypatch, shift):
+    """Beside the path, or with the path in one of their outer lanes."""
+    guess = Bands._best_near
+    monkeypatch.setattr(Bands, "_best_near", lambda *args: guess(*args) + shift)
+    pair = pair_of(*changed("deletion", 5), DNA, "global")
+    assert by_threads(pair, 3) == wanted(pair, "global", frozenset())
+    assert counts[True] > 0
+    assert ahead[False] > 0 or abs(shift) != 31
+
+
+@pytest.mark.parametrize("high", [-5, 5])
+def test_no_cell_of_a_band_has_more_from_beside(high):
+    """Of any cell of the last row; the line is high on one side of the lanes."""
+    rng, pair = (
+        np.random.default_rng(6),
+        pair_of(dna(6, 300), dna(7, 400), DNA, "global"),
+    )
+    h = np.cumsum(rng.integers(-9, 9, pair.n + 1)).astype(np.int32)
+    match = int(pair.scores.max())
+    for rows, j in ((120, 210), (20, 300), (40, 350)):
+        origin = j - rows - band.LANES // 2
+        beside = h.copy()
+        beside[origin + high + (band.LANES if high > 0 else 0)] += 5000
+        line = Line(beside, np.full_like(h, MINUS_INFINITY))
+        bands = Bands(pair, LineGrid(whole(pair), {100: line}, {}))
+        filled = bands._fill(100 + rows, 100, j)
+        for lane in range(1, band.LANES + 1):
+            column = origin + rows + lane
+            most = max(
+                beside[k] + match * min(column - k, rows)
+                - pair.extend * abs(column - k - rows)
+                for k in range(1, min(column, pair.n) + 1)
+                if not 0 < k - origin <= band.LANES
+            )  # fmt: skip
+            bound = bands._most_outside(filled.left, filled.right, lane)
+            assert bound == most if most > 2500 else bound >= most
 
 
 def test_parts_of_a_path_have_its_score():
