@@ -25,6 +25,7 @@ from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.long import align, gpu_fill, pruning
 from jaxalign.pairs.long.blocks import NO_BOUND, LongPair, whole
 from jaxalign.pairs.long.halves import Halves
+from jaxalign.runtime.pipeline import default_threads
 
 LETTERS = 4
 FREE_ENDS = ("query_start", "query_end", "target_start", "target_end")
@@ -407,7 +408,7 @@ def main() -> None:
                 return grid
 
             began = time.perf_counter()
-            result = align.align(pair, timed, True)
+            result = align.align(pair, timed, True, threads=default_threads())
             seconds = time.perf_counter() - began
             scored = rescored(pair, result)
             inner = f"{len(spent) - 1} more in {sum(spent[1:]):.2f} s"

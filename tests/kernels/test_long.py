@@ -95,7 +95,10 @@ def test_a_pair_by_blocks(monkeypatch, mode, free, m, n, near, form):
         pair.query, pair.target, pair.scores, OPEN, EXTEND, mode, frozenset(free)
     )
     for pruned in (True, False):
-        result = long_align.align(pair, partial(fill, form=form), True, pruned)
+        threads = 3 if pruned else 1  # of the path
+        result = long_align.align(
+            pair, partial(fill, form=form), True, pruned, threads=threads
+        )
         assert (result.score, (result.end_i, result.end_j)) == (score, tuple(end))
         assert (result.start_i, result.start_j) == tuple(start)
         steps = "".join("MID"[x] for x in result.steps)

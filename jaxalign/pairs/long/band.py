@@ -237,16 +237,16 @@ def _score(pair: LongPair, place: WalkPlace, steps: np.ndarray, move: int) -> in
 
 LANES = 256
 ROWS = 2048  # of a band at most
-MOST_AHEAD = 8  # bands: a walk takes an eighth of the time of a fill, or less
+MOST_AHEAD = 8  # bands: with a GPU a walk takes about a tenth of the time of a band
 
 
 class Bands:
     """The bands of a grid one after the other, from below.
 
     The fill of a band needs no more of the walk than about where it enters. So threads
-    fill the next bands meanwhile, along the diagonal of the walk. What the walk does
-    not enter or cannot prove is filled again: the path is the same for any number of
-    threads.
+    fill the next bands meanwhile, around the best of the line that each ends in. What
+    the walk does not enter or cannot prove is filled again: the path is the same for
+    any number of threads.
     """
 
     def __init__(self, pair: LongPair, grid: LineGrid, threads: int = 1):
@@ -258,8 +258,8 @@ class Bands:
         self.fits = few and pair.problem.scores.dtype == np.int8
         self.ahead: Generator | None = None
         self.place = WalkPlace(0, 0, 0)
-        # Of the last band that was filled ahead, until which the walk goes alone if it
-        # was not proven.
+        # That of the last band which was filled ahead. If that proved nothing, the walk
+        # goes there alone.
         self.line = grid.block.i + grid.block.rows
 
     def through(self, place: WalkPlace, pieces: list[np.ndarray]) -> WalkPlace | None:
