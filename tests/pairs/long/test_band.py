@@ -162,6 +162,7 @@ def test_no_cell_of_a_band_has_more_from_beside(high):
         line = Line(beside, np.full_like(h, MINUS_INFINITY))
         bands = Bands(pair, LineGrid(whole(pair), {100: line}, {}))
         filled = bands._fill(100 + rows, 100, j)
+        assert filled is not None
         for lane in range(1, band.LANES + 1):
             column = origin + rows + lane
             most = max(
