@@ -376,8 +376,22 @@ def test_it_lowers_to_mosaic_for_a_gpu(rows, local, packed):
     assert "mosaic_gpu" in traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("rows", [300, 512, 513, 1024, 8192, 2**19, 2**20])
+def test_a_block_for_a_gpu_has_a_line_inside(rows, packed):
+    """Or a walk, and the search for the end of a local pair, would fill it for ever."""
+    least = gpu_fill.HOST_CELLS // rows + 1
+    for columns in {least, least + 1, 8191, 8192, 8193, 50_000, 2**17}:
+        if rows * columns <= gpu_fill.HOST_CELLS:
+            continue  # for the host
+        pair = far_pair(rows, columns, False, "local")
+        shape = kernels_pallas, True, None, None
+        sizes = gpu_fill.sizes_of(pair, whole(pair), *shape, packed=packed)
+        assert sizes.bands > sizes.band_step or columns > sizes.capture
+
+
 def test_tall_pairs_have_tall_bands():
-    """Of 16 bits 32 rows a lane, where they hold the pair, else 16 as int32 has."""
+    """16 rows a lane, of 16 bits where they hold the pair, else of 32."""
     dna = far_pair(2**19, 2**17, False, "global")
     shape = kernels_pallas, False, None, None
 
@@ -385,7 +399,7 @@ def test_tall_pairs_have_tall_bands():
         s = gpu_fill.sizes_of(pair, whole(pair), *shape, packed=packed).shape
         return s.rows, s.packed
 
-    assert chosen(dna) == (32, True)
+    assert chosen(dna) == (16, True)
     assert chosen(dna, False) == (16, False)
     wide = np.array([[11, -4], [-4, 9]], np.int32)
     protein = pair_of(dna.query % 2, dna.target % 2, "global", (), wide, (11, 1))

@@ -28,14 +28,14 @@ from jaxalign.pairs.long.blocks import (
 from jaxalign.runtime.devices import on_cpu
 from jaxalign.runtime.lengths import bucket
 
-MIN_GPU_CELLS = 2**22  # of a block; smaller ones are for the host
 FEW_LINES = 24  # of a large block: 1.8 GB where both sides have 4.6 million letters
 LARGE_CELLS = 2**36
 # Of other blocks lines are as far apart. A path goes from row to row; chunks with cells
 # of a column that is stored take twice as long.
 LINE_ROWS, LINE_COLUMNS = 512, 8192
-# From so many rows on a lane has 16, not 8, and 32 with values of 16 bits.
-TALL_ROWS = 2**19
+# Between these no line is inside, so that a block would be filled again without end.
+HOST_CELLS = LINE_ROWS * LINE_COLUMNS  # of a block, at most
+TALL_ROWS = 2**19  # from so many on a lane has 16 rows, not 8
 SEGMENTS = 64  # of the columns, at most, in local mode
 
 
@@ -101,7 +101,7 @@ def fill(
     steps: int | None = None,
     interpret: Any = None,
     packed: bool | None = None,
-    small: int = MIN_GPU_CELLS,
+    small: int = HOST_CELLS,
     share: int = 1,
     progress: Callable[[int], Any] | None = None,
 ) -> LineGrid:
@@ -113,9 +113,9 @@ def fill(
     rows, steps : of a lane, and of a chunk
     packed : whether registers have values of 16 bits, by default where those hold the
         pair; values that do not fit are found, and the block is filled in int32
-    small : a block of fewer cells is filled on the host
+    small : a block of so many cells, or fewer, is filled on the host
     """
-    if block.rows * block.columns < small:
+    if block.rows * block.columns <= small:
         with on_cpu():
             return tile_fill.fill(
                 pair, block, bound, until=until, keep=keep, threads=threads, share=share
@@ -202,11 +202,10 @@ def _form(
 ) -> tuple[int, bool]:
     """(rows of a lane, whether values have 16 bits), where None leaves the choice."""
     tall = height >= TALL_ROWS
-    rooms = (rows,) if rows else (32, 16) if tall else (8,)
-    for room in rooms if packed is not False else ():
-        if _fit_packed(pair, kernels, room, steps):
-            return room, True
-    return rows or (16 if tall else 8), bool(packed)
+    room = rows or (16 if tall else 8)
+    if packed is not False and _fit_packed(pair, kernels, room, steps):
+        return room, True
+    return room, bool(packed)
 
 
 def _fit_packed(pair: LongPair, kernels: Any, rows: int, steps: int) -> bool:
