@@ -97,9 +97,10 @@ def fail(monkeypatch, when):
         return some is seen.failed
 
     def issued(job, launch):
-        if full(job, launch):
-            return device_arrays.LaunchResult({}, None, None, None, None, Failed(FULL))
-        return issue(job, launch)
+        result = issue(job, launch)
+        if full(job, launch):  # as is seen when its result is looked at
+            return result._replace(totals=Failed(FULL))
+        return result
 
     def scored(job, launch):
         return Failed(FULL) if full(job, launch) else scores(job, launch)
@@ -337,6 +338,7 @@ def job_of(task):
     """A job without arrays, and the launches it looks at."""
     looked = []
     return SimpleNamespace(
+        result=None,
         task=task,
         kernels=kernels,
         device="gpu:0",
@@ -353,7 +355,7 @@ def queue(monkeypatch, fits, when):
             raise error(FULL)
         return launch
 
-    def look(job, launch, found, counted):
+    def look(job, launch, result, passing, counted):
         if not fits(launch):
             raise error(FULL)
         job.looked.append(launch)
