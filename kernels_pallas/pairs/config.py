@@ -141,8 +141,17 @@ def few_query_shapes(
         table = [(*x, 0) for x in FEW_QUERY_SHAPES]
     columns = STACKED_COLUMNS if local else STEP_COLUMNS
     return [
-        Fill(*x, columns, local, packed, linear=linear, stacks=stacks, target=target)
-        for *x, stacks in table
+        Fill(
+            rows,
+            lanes,
+            columns,
+            local,
+            packed,
+            linear=linear,
+            stacks=stacks,
+            target=target,
+        )
+        for rows, lanes, stacks in table
     ]
 
 
