@@ -8,12 +8,38 @@ import oracle
 from jaxalign.model.scoring import Scoring, as_scoring, resolve_ends
 from jaxalign.pairs.cpu.execute import problem_of
 from jaxalign.pairs.long import align as long_align
-from jaxalign.pairs.long import tile_fill
+from jaxalign.pairs.long import band, long_pieces, path, pruning, tile_fill
 from jaxalign.pairs.long.blocks import LongPair
 
 TILE = (64, 64)
 KINDS = ("random", "near", "repeats")
+LETTERS = np.array(list("ARNDCQEGHILKMFPSTWYV"))
 DNA = as_scoring(Scoring("NUC", 5, 2))
+
+
+def have_long_pairs(monkeypatch):
+    """Pairs of some ten thousand cells are long, and computed by XLA in small tiles."""
+    monkeypatch.setenv("JAXALIGN_ROWS", "off")
+    monkeypatch.setattr(long_pieces, "LONG_CELLS", 10_000)
+    monkeypatch.setattr(tile_fill, "TILE_ROWS", 64)
+    monkeypatch.setattr(tile_fill, "SMALL_TILE_COLUMNS", 64)
+
+
+def have_small_blocks(monkeypatch):
+    """Paths of some hundred letters go through many blocks and bands; all prune."""
+    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
+    monkeypatch.setattr(path, "LEAF_ROWS", 64)
+    monkeypatch.setattr(path, "LEAF_COLUMNS", 64)
+    monkeypatch.setattr(tile_fill, "LINES", 3)
+    monkeypatch.setattr(band, "ROWS", 128)
+    monkeypatch.setattr(band, "LANES", 48)
+
+
+def texts(seed=0):
+    """Two proteins, and two that differ from the first by a deletion or not at all."""
+    rng = np.random.default_rng(seed)
+    first = "".join(rng.choice(LETTERS, 260))
+    return [first, "".join(rng.choice(LETTERS, 150))], [first[:90] + first[97:], first]
 
 
 def pair_of(query, target, scoring, mode, free_ends=None):

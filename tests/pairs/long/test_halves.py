@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import oracle
 import pytest
-from long_cases import KINDS, TILE, pair_of, sequences
+from long_cases import KINDS, TILE, have_long_pairs, pair_of, sequences, texts
 
 import jaxalign
 from jaxalign.errors import JaxalignError
@@ -17,8 +17,6 @@ from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
 from jaxalign.pairs import compiled
 from jaxalign.pairs.long import long_pieces, pruning, tile_fill
 from jaxalign.pairs.long.halves import Halves, turned
-
-LETTERS = np.array(list("ARNDCQEGHILKMFPSTWYV"))
 
 
 @pytest.fixture(autouse=True)
@@ -126,17 +124,8 @@ def test_a_half_that_is_pruned_leaves_the_other_alone():
 @pytest.fixture
 def few_cells(monkeypatch):
     """Pairs of some ten thousand cells are long, and have two devices."""
-    monkeypatch.setenv("JAXALIGN_ROWS", "off")
-    monkeypatch.setattr(long_pieces, "LONG_CELLS", 10_000)
+    have_long_pairs(monkeypatch)
     monkeypatch.setattr(long_pieces, "HALVED_CELLS", 10_000)
-    monkeypatch.setattr(tile_fill, "TILE_ROWS", 64)
-    monkeypatch.setattr(tile_fill, "SMALL_TILE_COLUMNS", 64)
-
-
-def texts(seed=0):
-    rng = np.random.default_rng(seed)
-    first = "".join(rng.choice(LETTERS, 260))
-    return [first, "".join(rng.choice(LETTERS, 150))], [first[:90] + first[97:], first]
 
 
 @pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])

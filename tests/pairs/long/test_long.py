@@ -7,21 +7,24 @@ from functools import partial
 import numpy as np
 import oracle
 import pytest
-from long_cases import KINDS, TILE, answer, pair_of, sequences, wanted
+from long_cases import (
+    KINDS,
+    TILE,
+    answer,
+    have_small_blocks,
+    pair_of,
+    sequences,
+    wanted,
+)
 
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
-from jaxalign.pairs.long import band, path, pruning, tile_fill
+from jaxalign.pairs.long import pruning, tile_fill
 from jaxalign.pairs.long.blocks import NO_BOUND, whole
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
-    monkeypatch.setattr(path, "LEAF_ROWS", 64)
-    monkeypatch.setattr(path, "LEAF_COLUMNS", 64)
-    monkeypatch.setattr(tile_fill, "LINES", 3)
-    monkeypatch.setattr(band, "ROWS", 128)
-    monkeypatch.setattr(band, "LANES", 48)
+    have_small_blocks(monkeypatch)
 
 
 @pytest.mark.parametrize("pruned", [True, False], ids=["pruned", "whole"])

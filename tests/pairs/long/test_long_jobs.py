@@ -2,30 +2,19 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
+from long_cases import have_long_pairs, texts
 
 import jaxalign
 from jaxalign.pairs import compiled
-from jaxalign.pairs.long import long_pieces, pruning, tile_fill
-
-LETTERS = np.array(list("ARNDCQEGHILKMFPSTWYV"))
+from jaxalign.pairs.long import long_pieces, pruning
 
 
 @pytest.fixture
 def few_cells(monkeypatch):
     """Pairs of some ten thousand cells are long."""
-    monkeypatch.setenv("JAXALIGN_ROWS", "off")
-    monkeypatch.setattr(long_pieces, "LONG_CELLS", 10_000)
+    have_long_pairs(monkeypatch)
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
-    monkeypatch.setattr(tile_fill, "TILE_ROWS", 64)
-    monkeypatch.setattr(tile_fill, "SMALL_TILE_COLUMNS", 64)
-
-
-def texts(seed=0):
-    rng = np.random.default_rng(seed)
-    first = "".join(rng.choice(LETTERS, 260))
-    return [first, "".join(rng.choice(LETTERS, 150))], [first[:90] + first[97:], first]
 
 
 @pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])

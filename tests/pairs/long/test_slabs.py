@@ -5,7 +5,16 @@ from functools import partial
 
 import numpy as np
 import pytest
-from long_cases import KINDS, TILE, pair_of, sequences, wanted
+from long_cases import (
+    KINDS,
+    TILE,
+    have_long_pairs,
+    have_small_blocks,
+    pair_of,
+    sequences,
+    texts,
+    wanted,
+)
 
 import jaxalign
 from jaxalign.io import checkpoint
@@ -13,13 +22,12 @@ from jaxalign.io.checkpoint import Checkpoint
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
 from jaxalign.pairs import jobs
 from jaxalign.pairs.long import align as long_align
-from jaxalign.pairs.long import band, long_pieces, path, pruning, tile_fill
+from jaxalign.pairs.long import long_pieces, tile_fill
 from jaxalign.pairs.long.align import Slabs
 from jaxalign.pairs.long.halves import Halves
 from jaxalign.pairs.options import PairOptions
 from jaxalign.pairs.run_state import SavedState
 
-LETTERS = np.array(list("ARNDCQEGHILKMFPSTWYV"))
 SOME = Slabs(9000, 8)
 
 
@@ -29,12 +37,7 @@ class Killed(Exception):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
-    monkeypatch.setattr(path, "LEAF_ROWS", 64)
-    monkeypatch.setattr(path, "LEAF_COLUMNS", 64)
-    monkeypatch.setattr(tile_fill, "LINES", 3)
-    monkeypatch.setattr(band, "ROWS", 128)
-    monkeypatch.setattr(band, "LANES", 48)
+    have_small_blocks(monkeypatch)
 
 
 def answer(pair, pruned, slabs, fill=None):
@@ -188,18 +191,9 @@ def test_halves_in_slabs_go_on(mode):
 @pytest.fixture
 def few_cells(monkeypatch):
     """Pairs of some ten thousand cells are long, and have slabs."""
-    monkeypatch.setenv("JAXALIGN_ROWS", "off")
-    monkeypatch.setattr(long_pieces, "LONG_CELLS", 10_000)
+    have_long_pairs(monkeypatch)
     monkeypatch.setattr(long_pieces, "SLAB_CELLS", 10_000)
     monkeypatch.setattr(tile_fill, "LINES", 32)
-    monkeypatch.setattr(tile_fill, "TILE_ROWS", 64)
-    monkeypatch.setattr(tile_fill, "SMALL_TILE_COLUMNS", 64)
-
-
-def texts(seed=0):
-    rng = np.random.default_rng(seed)
-    first = "".join(rng.choice(LETTERS, 260))
-    return [first, "".join(rng.choice(LETTERS, 150))], [first[:90] + first[97:], first]
 
 
 @pytest.mark.parametrize("output", ["score", "alignment"])
