@@ -4,8 +4,9 @@ Checks scores, end cells and paths against Numba's, and measures scores of rando
 of nearly equal DNA (2 % substitutions, indels, an inversion), and paths. Prints a line
 a step as soon as it is known; steps that fail or have no time left say so.
 
-``--only forms`` compares values of 16 bits with int32, and ``--devices 2`` scores by
-one device and by two; each prints nothing else.
+``--only forms`` compares values of 16 bits with int32, ``--only proof`` 20 pairs of
+10⁵ letters with the CPU's way and one of 2 · 10⁵ with edlib's distance, and
+``--devices 2`` scores by one device and by two; each prints nothing else.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import numpy as np
 import kernels_pallas
 from jaxalign.affine import Gaps
 from jaxalign.pairs.dp.window_program import WindowProblem
-from jaxalign.pairs.long import align, gpu_fill, pruning
+from jaxalign.pairs.long import align, gpu_fill, pruning, tile_fill
 from jaxalign.pairs.long.blocks import NO_BOUND, LongPair, whole
 from jaxalign.pairs.long.halves import Halves
 from jaxalign.runtime.pipeline import default_threads
@@ -32,18 +33,24 @@ FREE_ENDS = ("query_start", "query_end", "target_start", "target_end")
 MATCH, MISMATCH, OPEN, EXTEND = 1, -3, 5, 2  # as CUDAlign and MASA have them
 
 
-def pair_of(query, target, mode="global", free=()) -> LongPair:
-    """A pair of DNA with the costs above."""
-    scores = np.full((LETTERS, LETTERS), MISMATCH, np.int32)
-    np.fill_diagonal(scores, MATCH)
+COSTS = MATCH, MISMATCH, OPEN, EXTEND
+UNIT_COSTS = 0, -1, 1, 1  # the score is minus the Levenshtein distance
+
+
+def pair_of(query, target, mode="global", free=(), costs=COSTS) -> LongPair:
+    """A pair of DNA."""
+    match, mismatch, gap_open, gap_extend = costs
+    scores = np.full((LETTERS, LETTERS), mismatch, np.int32)
+    np.fill_diagonal(scores, match)
     free = frozenset(FREE_ENDS if mode == "semiglobal" else free)
     problem = WindowProblem(
         scores.astype(np.int8),
-        Gaps(np.int32(OPEN), np.int32(EXTEND)),
+        Gaps(np.int32(gap_open), np.int32(gap_extend)),
         {end: np.asarray(end in free) for end in FREE_ENDS},
         np.int32(LETTERS),
     )
-    return LongPair(query, target, scores, OPEN, EXTEND, free, mode == "local", problem)
+    gaps = gap_open, gap_extend
+    return LongPair(query, target, scores, *gaps, free, mode == "local", problem)
 
 
 def random_dna(rng, length):
@@ -115,7 +122,7 @@ def oracle():
 
     def answer(pair: LongPair):
         free = [end in pair.free for end in FREE_ENDS]
-        found = run(pair.query, pair.target, pair.scores, OPEN, EXTEND,
+        found = run(pair.query, pair.target, pair.scores, pair.open, pair.extend,
                     free[0], free[1], free[2], free[3], pair.local)  # fmt: skip
         return tuple(int(x) for x in found)
 
@@ -131,7 +138,7 @@ def rescored(pair: LongPair, result) -> int:
     turns = np.flatnonzero(np.diff(steps, prepend=255))
     lengths = np.diff(np.append(turns, len(steps)))
     gaps = lengths[steps[turns] != 0]
-    cost = int((OPEN + EXTEND * (gaps - 1)).sum())
+    cost = int((pair.open + pair.extend * (gaps - 1)).sum())
     return paired - cost
 
 
@@ -275,6 +282,78 @@ def compare_devices(clock: Clock, rng, length: int, fill) -> None:
                 clock.step(name, needed, run)
 
 
+PROVEN_MODES = (
+    ("global", ()),
+    ("local", ()),
+    ("semiglobal", ()),
+    ("global", ("query_start", "target_end")),
+    ("global", ("target_start", "target_end")),
+)
+
+
+def compare_ways(clock: Clock, rng, length: int, fill) -> None:
+    """Pairs in all modes, random and near, long and short, by a GPU and by the CPU's
+    way; and a distance beside edlib's."""
+    cpu = jax.devices("cpu")[0]
+
+    def by_cpu(pair):
+        with jax.default_device(cpu):
+            return align.align(pair, partial(tile_fill.fill, lines=16), True)
+
+    cases = []
+    for (mode, free), near in product(PROVEN_MODES, (True, False)):
+        for m, n in ((length, length * 9 // 10), (length * 4 // 5, length)):
+            query = random_dna(rng, m)
+            target = evolved(rng, query, 0.08) if near else random_dna(rng, n)
+            name = f"{mode} {' '.join(free)} {'near' if near else 'random'}"
+            cases.append((name, pair_of(query, target[:n], mode, free)))
+    with ThreadPoolExecutor(default_threads()) as pool:
+        right = [pool.submit(by_cpu, pair) for _, pair in cases]
+        results = []
+        for _, pair in cases:
+            began = time.perf_counter()
+            result = align.align(pair, fill, True)
+            results.append((result, time.perf_counter() - began))
+        for (name, pair), future, (result, seconds) in zip(
+            cases, right, results, strict=True
+        ):
+            clock.step(f"{name}, {pair.m} x {pair.n}", 0, partial(
+                _equal, pair, future, result, seconds
+            ))  # fmt: skip
+    query = random_dna(rng, 2 * length)
+    for name, target in (
+        ("near", evolved(rng, query)),
+        ("random", random_dna(rng, 2 * length - 77)),
+    ):
+        run = partial(_beside_edlib, query, target, fill)
+        clock.step(f"unit costs, {2 * length} x {len(target)} {name}", 30, run)
+
+
+def _equal(pair, future, result, seconds):
+    want = future.result()
+    same = result[:9] == want[:9] and (result.steps == want.steps).all()
+    scored = rescored(pair, result)
+    said = "EQUAL" if same and scored == want.score else f"DIFFERENT {want[:9]}"
+    return f"{said} {result[:5]}, rescored {scored}, {seconds:.2f} s"
+
+
+def _beside_edlib(query, target, fill):
+    import edlib  # pyright: ignore[reportMissingImports]
+
+    pair = pair_of(query, target, costs=UNIT_COSTS)
+    began = time.perf_counter()
+    result = align.align(pair, fill, True)
+    seconds = time.perf_counter() - began
+    letters = [(x + 65).tobytes().decode() for x in (query, target)]
+    began = time.perf_counter()
+    distance = edlib.align(*letters, task="distance")["editDistance"]
+    peer = time.perf_counter() - began
+    same = -result.score == distance == -rescored(pair, result)
+    said = "EQUAL" if same else f"DIFFERENT {distance}"
+    line = f"{said} {result.score}, score and path in {seconds:.2f} s"
+    return f"{line}, edlib's distance {peer:.2f} s"
+
+
 def _timed(scores, devices, pair, fill):
     seconds = []
     for _ in range(2):
@@ -295,11 +374,14 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=4_600_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--devices", type=int, choices=(1, 2), default=1)
-    parser.add_argument("--only", choices=("forms",))
+    parser.add_argument("--only", choices=("forms", "proof"))
     options = parser.parse_args()
     rng, clock = np.random.default_rng(options.seed), Clock(options.seconds)
     print(jax.__version__, jax.devices(), flush=True)
     fill = partial(gpu_fill.fill, kernels=kernels_pallas)
+    if options.only == "proof":
+        compare_ways(clock, rng, min(options.length, 10**5), fill)
+        return
     if options.devices == 2:
         compare_devices(clock, rng, options.length, fill)
         return
