@@ -50,6 +50,18 @@ class LetterCodes:
         """(n,) int64: where each begins."""
         return self.offsets[:-1]
 
+    def chosen(self, which: np.ndarray) -> "LetterCodes":
+        """Some of the sequences, by their numbers, int64."""
+        if len(which) and (np.diff(which) == 1).all():  # a part, without a copy
+            offsets = self.offsets[which[0] : which[-1] + 2]
+            codes = self.codes[offsets[0] : offsets[-1]]
+            return LetterCodes(codes, offsets - offsets[0], self.size)
+        lengths = self.lengths[which]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.repeat(self.starts[which] - offsets[:-1], lengths)
+        places += np.arange(offsets[-1])
+        return LetterCodes(self.codes[places], offsets, self.size)
+
     def folded(self, size: int) -> "LetterCodes":
         """The same with at most ``size`` codes, some of which stand for several. No
         distance is greater than before."""

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxalign.model.letters import LetterCodes
 from jaxalign.repertoire.edges import Edges
 from jaxalign.repertoire.engine import near_pairs
 from jaxalign.repertoire.joins import Neighbours, from_square, join, neighbours
 from jaxalign.repertoire.plan import RepertoirePlan
-from jaxalign.repertoire.receptors import Receptors, Values, encoded
+from jaxalign.repertoire.receptors import Receptors
 from jaxalign.repertoire.rectangles import Machine
 
 
@@ -28,11 +29,21 @@ class _Receptors:
     receptors: Receptors
     rows: np.ndarray
 
+    @property
+    def sequences(self) -> tuple[LetterCodes, np.ndarray]:
+        """The sequences of receptors that are one each, and who has them."""
+        values, (known, numbers) = self.receptors.values[0], self.parts(0)
+        return values.sequences(values.parts[known, 0]), np.flatnonzero(numbers >= 0)
+
     def parts(self, chain: int) -> tuple[np.ndarray, np.ndarray]:
         """(values that occur, int64; which of these each receptor has, -1 for none)."""
         numbers = self.receptors.of_chain[self.rows, chain]
-        known = np.unique(numbers[numbers >= 0])
-        places = np.searchsorted(known, numbers)
+        known = numbers[numbers >= 0]
+        if (np.diff(known) > 0).all():
+            places = np.cumsum(numbers >= 0) - 1
+        else:
+            known = np.unique(known)
+            places = np.searchsorted(known, numbers)
         return known, np.where(numbers >= 0, places, -1)
 
 
@@ -79,10 +90,11 @@ def _named(edges: Edges, a: np.ndarray, b: np.ndarray) -> Edges:
 
 
 def _at(numbers: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Numbers of a rising array at some places, int32; these where the array has all
-    from 0 on."""
-    every = not len(numbers) or numbers[-1] == len(numbers) - 1
-    return places if every else numbers[places].astype(np.int32)
+    """Numbers of a rising array at some places, int32."""
+    first = int(numbers[0]) if len(numbers) else 0
+    if not len(numbers) or numbers[-1] - first == len(numbers) - 1:  # it has all
+        return places + np.int32(first) if first else places
+    return numbers[places].astype(np.int32)
 
 
 def _of_sequences(
@@ -93,24 +105,14 @@ def _of_sequences(
     machine: Machine,
 ) -> Edges:
     """Edges of receptors that are one sequence each: no join is needed."""
-    known, numbers = some.parts(0)
-    owners = np.flatnonzero(numbers >= 0)
-    a = encoded(_texts(plan.receptors.values[0], known))
+    (a, owners), (b, theirs) = (side.sequences for side in (some, others))
     if whole:
-        edges = near_pairs(a, None, plan.definition, machine)
-        return _named(edges, owners, owners)
-    theirs, places = others.parts(0)
-    b = encoded(_texts(others.receptors.values[0], theirs))
-    edges = near_pairs(a, b, plan.definition, machine)
-    i, j = owners[edges.i], np.flatnonzero(places >= 0)[edges.j]
-    real = i < j if plan.reference is None else np.ones(len(i), bool)
-    return Edges(i[real], j[real], edges.distance[real])
-
-
-def _texts(values: Values, known: np.ndarray) -> list[str]:
-    if len(known) == len(values.cdr3) == len(values.parts):  # in this order
-        return values.cdr3
-    return [values.cdr3[k] for k in values.parts[known, 0].tolist()]
+        return _named(near_pairs(a, None, plan.definition, machine), owners, owners)
+    edges = _named(near_pairs(a, b, plan.definition, machine), owners, theirs)
+    if plan.reference is not None:
+        return edges
+    real = edges.i < edges.j
+    return Edges(*(side[real] for side in edges.sides))
 
 
 def _chain_graph(
@@ -127,7 +129,7 @@ def _chain_graph(
     parts = [values[0].parts[known], values[1].parts[theirs]]
     sequences = [np.unique(x[:, 0], return_inverse=True) for x in parts]
     texts = [
-        encoded([value.cdr3[k] for k in which.tolist()])
+        value.sequences(which)
         for value, (which, _) in zip(values, sequences, strict=True)
     ]
     edges = near_pairs(texts[0], None if whole else texts[1], plan.definition, machine)

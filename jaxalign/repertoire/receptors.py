@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -67,6 +68,14 @@ class Values:
     cdr3: list[str]
     genes: list[str]
     parts: np.ndarray
+
+    def sequences(self, which: np.ndarray) -> LetterCodes:
+        """Some of the unique sequences as codes, by rising numbers int64."""
+        return self._encoded.chosen(which)
+
+    @cached_property
+    def _encoded(self) -> LetterCodes:
+        return encoded(self.cdr3)
 
 
 @dataclass(frozen=True, eq=False)

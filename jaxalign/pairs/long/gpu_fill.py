@@ -6,7 +6,6 @@ filled on the host's CPU, which finds cells exactly.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -27,6 +26,7 @@ from jaxalign.pairs.long.blocks import (
 )
 from jaxalign.runtime.devices import on_cpu
 from jaxalign.runtime.lengths import bucket
+from jaxalign.runtime.programs import program, stored
 
 FEW_LINES = 24  # of a large block: 1.8 GB where both sides have 4.6 million letters
 LARGE_CELLS = 2**36
@@ -72,12 +72,12 @@ class DeviceLine:
         return int(_most_beside(self.arrays, self.number, first, last, to))
 
 
-@partial(jax.jit, static_argnums=3)
+@program(("size",))
 def _part(arrays: jax.Array, number: int, start: int, size: int):
     return lax.dynamic_slice(arrays, (number, 0, start), (1, 2, size))[0]
 
 
-@jax.jit
+@program()
 def _most_beside(
     arrays: jax.Array, number: int, first: int, last: int, to: ToCell
 ) -> jax.Array:
@@ -120,14 +120,15 @@ def fill(
             return tile_fill.fill(
                 pair, block, bound, until=until, keep=keep, threads=threads, share=share
             )
-    for form in (packed, False):
+    for of_16_bits in (packed, False):
         sizes = sizes_of(
-            pair, block, kernels, keep, rows, steps, interpret, form, share
+            pair, block, kernels, keep, rows, steps, interpret, of_16_bits, share
         )
         arrays, segment = arrays_of(pair, block, bound, kernels, sizes, until)
         s = sizes.shape
-        segments = -(-s.chunks // segment)
-        lines = kernels.long_block(arrays, pair.scores, s, segments, interpret)
+        static = {"s": s, "segments": -(-s.chunks // segment), "interpret": interpret}
+        run = stored(kernels.long_block, tuple(static))
+        lines = run(arrays, pair.scores, **static)
         if not s.packed or not np.asarray(lines.lost)[: sizes.bands].any():
             break
     grid = _grid(pair, block, lines, sizes, segment)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 LEAF_ROWS, LEAF_COLUMNS = 512, 1024
+empty_codes = program(("rows", "columns"))(wavefront.empty_codes)
 
 
 def path(
@@ -112,7 +113,7 @@ def _walk_leaf(
         padded(lines.top, columns),
         padded(lines.left, rows),
         lines.problem,
-        wavefront.empty_codes(rows, columns),
+        empty_codes(rows=rows, columns=columns),
         local=pair.local, fused=first_device().platform == "cpu",
     ).codes  # fmt: skip
     walked = _walk(codes, *given[2:], np.int32(place.move), columns=columns)
