@@ -2,6 +2,7 @@
 
     python -m benchmarks.family [--proteins 2500] [--queries 3] [--decoys reversed]
     python -m benchmarks.family --speed [--positions 300]
+    python -m benchmarks.family --large 1.7e9 [--positions 400]      # on a GPU
 
 The rows of the Pfam seeds that ship with the project are hidden among proteins of
 Swiss-Prot (``python benchmarks/fetch.py``) and as many decoys: the same proteins
@@ -15,6 +16,8 @@ than all decoys but n. ``seen`` are decoys a query with E-values up to 1, and up
 one thread, of ours with all that is compiled.
 
 ``--speed`` compares the processor seconds of one query, and is run in one process.
+``--large`` hides 2,000 relatives of 25 to 75 % identity among random proteins of so
+many residues, all in memory, and prints the seconds of two calls.
 """
 
 import argparse
@@ -24,6 +27,7 @@ import subprocess
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +36,7 @@ import numpy as np
 import jaxalign
 from jaxalign.io import fasta
 from jaxalign.io.families import pfam
+from jaxalign.model.alphabet import Sequences
 
 DATA = Path(__file__).parent / "data"
 LOOSE = 10.0  # hits up to this E-value are compared
@@ -177,6 +182,56 @@ def speed(options: argparse.Namespace) -> None:
             print(f"| {tool} | {used[0]:.1f} | {used[1]:.1f} | {result} |", flush=True)
 
 
+class _Names(Sequence[str]):
+    """Names of many sequences, their numbers."""
+
+    def __init__(self, count: int):
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, k):
+        some = range(self.count)[k]
+        return str(some) if isinstance(some, int) else [*map(str, some)]
+
+
+def large(options: argparse.Namespace, folder: Path) -> None:
+    rng, letters = np.random.default_rng(1), 20
+    alphabet = jaxalign.Scoring().alphabet
+    query = rng.integers(0, letters, options.positions, dtype=np.uint8)
+    relatives = [_relative(rng, query, letters) for _ in range(2000)]
+    lengths = rng.gamma(2.5, 130, int(options.large / 325)).astype(np.int64) + 20
+    lengths[: len(relatives)] = [len(x) for x in relatives]
+    codes = rng.integers(0, letters, int(lengths.sum()), dtype=np.uint8)
+    hidden = np.concatenate(relatives)
+    codes[: len(hidden)] = hidden
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    database = Sequences(_Names(len(lengths)), codes, offsets, alphabet)
+    one = Sequences(("query",), query, np.array([0, len(query)]), alphabet)
+    print(f"{len(lengths):,} proteins, {len(codes):,} residues", flush=True)
+    for call in (1, 2):
+        began = time.perf_counter()
+        (family,) = jaxalign.search_family(one, database)
+        family.write(folder / "out.a3m", force=True)
+        seconds = time.perf_counter() - began
+        passes = [(x.hits, round(x.seconds, 2)) for x in family.passes]
+        rows = (folder / "out.a3m").read_text().count(">")
+        print(f"call {call}: {seconds:.2f} s, {passes}, {rows} rows", flush=True)
+
+
+def _relative(rng: np.random.Generator, query: np.ndarray, letters: int) -> np.ndarray:
+    """A copy with 25 to 75 % of its letters, and as many insertions as deletions."""
+    copy = query.copy()
+    other = rng.random(len(copy)) > rng.uniform(0.25, 0.75)
+    copy[other] = rng.integers(0, letters, other.sum())
+    for at in rng.integers(0, len(copy), 4).tolist():
+        size = int(rng.integers(1, 6))
+        more = rng.integers(0, letters, size, dtype=np.uint8)
+        copy = np.insert(np.delete(copy, slice(at, at + size)), at // 2, more)
+    return copy
+
+
 def _one(folder: Path, database) -> str:
     (family,) = jaxalign.search_family(folder / "q.fa", database)
     return str([(one.hits, round(one.seconds, 1)) for one in family.passes])
@@ -191,7 +246,12 @@ def main() -> None:
     )
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--positions", type=int, default=300)
+    parser.add_argument("--large", type=float, metavar="RESIDUES")
     options = parser.parse_args()
+    if options.large:
+        with tempfile.TemporaryDirectory() as name:
+            large(options, Path(name))
+        return
     (speed if options.speed else recall)(options)
 
 
