@@ -185,15 +185,15 @@ def speed(options: argparse.Namespace) -> None:
 class _Names(Sequence[str]):
     """Names of many sequences, their numbers."""
 
-    def __init__(self, count: int):
-        self.count = count
+    def __init__(self, numbers: range):
+        self.numbers = numbers
 
     def __len__(self) -> int:
-        return self.count
+        return len(self.numbers)
 
     def __getitem__(self, k):
-        some = range(self.count)[k]
-        return str(some) if isinstance(some, int) else [*map(str, some)]
+        some = self.numbers[k]
+        return str(some) if isinstance(some, int) else _Names(some)
 
 
 def large(options: argparse.Namespace, folder: Path) -> None:
@@ -206,8 +206,9 @@ def large(options: argparse.Namespace, folder: Path) -> None:
     codes = rng.integers(0, letters, int(lengths.sum()), dtype=np.uint8)
     hidden = np.concatenate(relatives)
     codes[: len(hidden)] = hidden
+    codes.flags.writeable = False  # so a GPU keeps what fits
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    database = Sequences(_Names(len(lengths)), codes, offsets, alphabet)
+    database = Sequences(_Names(range(len(lengths))), codes, offsets, alphabet)
     one = Sequences(("query",), query, np.array([0, len(query)]), alphabet)
     print(f"{len(lengths):,} proteins, {len(codes):,} residues", flush=True)
     for call in (1, 2):

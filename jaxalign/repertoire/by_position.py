@@ -1,7 +1,7 @@
 """Edges of a metric that is a sum over positions."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 
@@ -26,11 +26,14 @@ class LengthClasses:
     """
 
     sequences: LetterCodes
+    tables: dict[int, np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def members(self) -> dict[int, np.ndarray]:
         """The sequences of every length that occurs."""
         lengths = self.sequences.lengths
+        if lengths.max(initial=0) < 2**16:  # which are sorted by counting
+            lengths = lengths.astype(np.uint16)
         order = np.argsort(lengths, kind="stable")
         known, first = np.unique(lengths[order], return_index=True)
         return dict(zip(known.tolist(), np.split(order, first[1:]), strict=True))
@@ -39,14 +42,24 @@ class LengthClasses:
     def longest(self) -> int:
         return max(self.members, default=0)
 
-    def letters(self, some: np.ndarray, comparison: Comparison) -> np.ndarray:
-        """The letters that are compared, uint8 (some, positions)."""
-        left = np.array(comparison.left, np.int64)
-        right = np.array(comparison.right, np.int64)
-        starts = self.sequences.offsets[some][:, None]
-        ends = self.sequences.offsets[some + 1][:, None]
-        places = np.concatenate([starts + left, ends - 1 - right], axis=1)
-        return self.sequences.codes[places]
+    def letters(self, lengths: list[int], comparison: Comparison) -> np.ndarray:
+        """The letters of the members of some lengths that are compared, uint8
+        (members, positions)."""
+        parts = []
+        for length in lengths:
+            ends = (length - 1 - k for k in comparison.right)
+            places = np.array([*comparison.left, *ends], np.intp)
+            parts.append(np.take(self._table(length), places, axis=1))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _table(self, length: int) -> np.ndarray:
+        """All letters of the members of a length, uint8 (members, length)."""
+        table = self.tables.get(length)
+        if table is None:
+            starts = self.sequences.offsets[self.members[length]]
+            places = starts[:, None] + np.arange(length)
+            table = self.tables[length] = self.sequences.codes[places]
+        return table
 
 
 def rectangles(
@@ -78,22 +91,19 @@ def _of_shorter(
 ) -> Iterator[Callable[[], Rectangle]]:
     """Sequences of ``a`` against those of ``b`` that are as long or longer."""
     bits = letter_bits(metric.table, BITS)
-    for length, queries in a.members.items():
+    for length in a.members:
         for comparison in metric.comparisons(length, cutoff, b.longest - length):
             lengths = [length + more for more in comparison.more]
-            known = [b.members[n] for n in lengths if n in b.members]
+            known = [n for n in lengths if n in b.members]
             if not known or (kind == "back" and 0 in comparison.more):
                 continue
-            targets = np.concatenate(known)
-            sides = (a, queries), (b, targets)
             about = metric, cutoff, edges, kind
-            yield partial(_rectangle, length, *sides, comparison, *about, bits)
+            yield partial(_rectangle, a, (b, known), comparison, *about, bits)
 
 
 def _rectangle(
-    length: int,
-    shorter: tuple[LengthClasses, np.ndarray],
-    longer: tuple[LengthClasses, np.ndarray],
+    a: LengthClasses,
+    longer: tuple[LengthClasses, list[int]],
     comparison: Comparison,
     metric: PositionMetric,
     cutoff: int,
@@ -101,11 +111,14 @@ def _rectangle(
     kind: str,
     bits: tuple[np.ndarray, Fraction],
 ) -> Rectangle:
-    """A comparison of sequences of a length with others."""
-    (a, queries), (b, targets), (codes, scale) = shorter, longer, bits
-    more: np.ndarray = b.sequences.lengths[targets] - length
+    """A comparison of sequences of a length with others, of some lengths."""
+    (b, lengths), (codes, scale) = longer, bits
+    queries = a.members[comparison.length]
+    targets = np.concatenate([b.members[n] for n in lengths])
+    counts = [len(b.members[n]) for n in lengths]
+    more = np.repeat(np.array(lengths) - comparison.length, counts)
     left = cutoff - metric.penalty(more)
-    rows = a.letters(queries, comparison), b.letters(targets, comparison)
+    rows = a.letters([comparison.length], comparison), b.letters(lengths, comparison)
     add = _Adder(queries, targets, cutoff - left, edges, kind)
     sums = PositionSums(metric.table, *rows, left, add)
     return Rectangle(

@@ -13,6 +13,7 @@ from jaxalign.repertoire.joins import Neighbours, from_square, join, neighbours
 from jaxalign.repertoire.plan import RepertoirePlan
 from jaxalign.repertoire.receptors import Receptors
 from jaxalign.repertoire.rectangles import Machine
+from jaxalign.runtime.pipeline import in_threads
 
 
 class EdgeBlock(NamedTuple):
@@ -112,7 +113,8 @@ def _of_sequences(
     if plan.reference is not None:
         return edges
     real = edges.i < edges.j
-    return Edges(*(side[real] for side in edges.sides))
+    sides = in_threads(lambda side: side[real], edges.sides, min(machine.threads, 3))
+    return Edges(*sides)
 
 
 def _chain_graph(
