@@ -9,6 +9,7 @@ import pytest
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 PICTURES = {
     "align-learned-similarities": 2,
+    "receptors-of-one-epitope": 1,
     "search-and-look": 3,
     "split-a-data-set": 2,
 }
