@@ -36,6 +36,7 @@ _HOMES = {
     "soft_expected": "similarity.soft.align",
     "soft_product": "similarity.soft.align",
     "hard_paths": "similarity.hard.align",
+    "hard_scores": "similarity.hard.align",
     "LongBlock": "pairs.long_block",
     "LongFill": "pairs.long_shapes",
     "LongNumbers": "pairs.long_shapes",

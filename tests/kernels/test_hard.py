@@ -13,7 +13,7 @@ from cases import END_SETS
 from kernel_cases import inside_arrays, values
 
 import kernels_pallas as kp
-from jaxalign import hard_alignment
+from jaxalign import hard_alignment, hard_matrix
 from jaxalign.runtime import backend
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.hard import primitives
@@ -170,6 +170,32 @@ def test_parts_of_a_batch(monkeypatch):
     check(given, interpreted(given, Hard(2, False, plain=True)), False)
 
 
+@values
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ("global", "semiglobal", "local"))
+def test_scores_of_a_product(form):
+    """Scores (Q, m, T, n) of two sets: those of all pairs one by one, with costs and
+    free ends that differ by side."""
+    local, free = form == "local", form == "semiglobal"
+    queries, targets, m, n = 3, 5, 11, 308
+    count = queries * targets
+    ends = [("query_start", "query_end", "target_end") if free else ()] * count
+    lengths = some_lengths(count, m, n)
+    s = scores("float32", (count, m, n))
+    given = tables(s, lengths, ends, local)
+    plain = jax.jit(jax.vmap(partial(primitives._plain_path, local=local)))
+    want = np.asarray(plain(*given)[0])
+    product = s.reshape(queries, targets, m, n).transpose(0, 2, 1, 3)
+    run = partial(kp.hard_scores, local=local, last_column=free,
+                  shape=Hard(2, local, free, plain=True),
+                  interpret=mosaic.interpreter())  # fmt: skip
+    score = inside_arrays(jax.jit(run)((product, *given[1:])))
+    legal = want > FORBIDDEN / 20
+    assert legal.sum() >= count / 2
+    np.testing.assert_array_equal(score[legal], want[legal])
+    assert (score[~legal] <= FORBIDDEN / 20).all()
+
+
 def test_tables_of_a_warp_fill_its_lanes():
     """400 columns are 25 lanes: 14 tables are eleven passes of 32, where there are
     enough of them for every multiprocessor."""
@@ -236,6 +262,23 @@ def test_passes_on_a_device(tables_of_a_warp):
         shape = Hard(tables_of_a_warp, local)
         run = partial(kp.hard_paths, local=local, last_column=False, shape=shape)
         check(given, jax.jit(run)(given), local)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", ("global", "semiglobal", "local"))
+def test_matrices_on_a_device(mode):
+    """Scores of two sets, with other lengths and costs by side, against each pair's."""
+    rng = np.random.default_rng(5)
+    sets = [
+        [rng.normal(size=(k, 24)).astype(np.float32) for k in rng.integers(1, 330, 40)]
+        for _ in range(2)
+    ]
+    costs = {"gap_open": (2.0, 3.0), "gap_extend": (0.25, 1.0), "mode": mode}
+    with jax.default_matmul_precision("highest"):
+        score = hard_matrix(*sets, **costs)
+        want = [[hard_alignment((a, b), **costs).score for b in sets[1]]
+                for a in sets[0][::7]]  # fmt: skip
+    np.testing.assert_allclose(score[::7], np.array(want), rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.gpu

@@ -1,6 +1,6 @@
 """Alignments of scored pairs: one pair, and one program for a batch of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import jax
@@ -82,6 +82,40 @@ def _by_kernel(pair: ScoredPair, form: ScoredForm):
     known = validity.is_valid(pair, product=scores) & ~jnp.isnan(score)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
     return *_checked(known, score, partners, spans), lengths
+
+
+def scores_by_kernel(
+    scores: jax.Array,
+    lengths: tuple[jax.Array, jax.Array],
+    costs: Sequence[tuple[jax.Array, jax.Array]],
+    local: bool,
+    free: Collection[str],
+):
+    """Scores (Q, T) of the best alignments of all queries with all targets.
+
+    scores : float32 (Q, M, T, N), of the residues
+    lengths : int32 (Q, T) each
+    costs : of opening and of extending, the query's and the target's
+    free : the free ends
+    """
+    queries, rows, targets, columns = scores.shape
+    batch = queries, targets
+    flags = [jnp.bool_(name in free) for name in primitives.FLAGS]
+    form = ScoredForm(local, ordered=False)
+
+    def one(m: jax.Array, n: jax.Array):
+        rules = ModeRules(m, n, *flags, jnp.bool_(local), jnp.bool_(True))
+        opening, extending = (arrays.payable(Gap(*cost), rules) for cost in costs)
+        both = opening, extending
+        hang = _overhang((rows, columns), both, rules, form)
+        return primitives.arrays_of(jnp.float32(0), both, hang, rules)[1:]
+
+    given = jax.vmap(one)(*(x.reshape(-1) for x in lengths))
+    last_column = not local and "query_end" in free
+    run = backend.kernels()[0].hard_scores
+    best = run((scores, *given), local=local, last_column=last_column)
+    score = jnp.where(best > -COSTLY / 2, best, -jnp.inf)
+    return jnp.where(jnp.isnan(best), jnp.nan, score).reshape(batch)
 
 
 class PathEnd(NamedTuple):

@@ -13,11 +13,13 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.scoring import resolve_ends
+from jaxalign.runtime import backend
 from jaxalign.runtime.devices import parse_bytes
 from jaxalign.runtime.lengths import by_length
 from jaxalign.runtime.programs import program
 from jaxalign.signatures import with_options
 from jaxalign.similarity.cost_argument import check_costs
+from jaxalign.similarity.hard import engine
 from jaxalign.similarity.hard.api import hard_alignment
 from jaxalign.similarity.options import SimilarityOptions
 
@@ -195,11 +197,12 @@ def _run(
 ) -> Iterator[ScoreBlock]:
     """Blocks, each of which is collected when the next one has been started."""
     tables = [_tables(one) for one in sets]
+    form = {"rule": rule, "kernels": backend.kernels()[0] is not None}
     waiting: list[tuple[LengthGroup, LengthGroup, jax.Array]] = []
     for k, query in enumerate(groups[0]):
         a = tables[0](query)
         for target in groups[-1][k:] if mirrored else groups[-1]:
-            scores = _scores(*a, *tables[-1](target), *costs, rule=rule)
+            scores = _scores(*a, *tables[-1](target), *costs, **form)
             waiting.append((query, target, scores))
             if len(waiting) > 1:
                 yield from _collected(*waiting.pop(0), mirrored)
@@ -253,7 +256,7 @@ def _rows(embeddings: jax.Array, group: LengthGroup):
     return jnp.pad(rows, more), jnp.asarray(lengths)
 
 
-@program(("rule",))
+@program(("rule", "kernels"))
 def _scores(
     a: jax.Array,
     m: jax.Array,
@@ -263,15 +266,18 @@ def _scores(
     gap_extend: jax.Array,
     *,
     rule: tuple[Mode, tuple[FreeEnd, ...]],
+    kernels: bool,
 ):
     """Scores (Q, T) of embeddings a (Q, M, K) and b (T, N, K) of these lengths."""
     mode, free = rule
     a, b = (x if x.dtype.itemsize == 2 else x.astype(jnp.float32) for x in (a, b))
-    form = "qik,tjk->qtij"
+    form = "qik,tjk->qitj" if kernels else "qik,tjk->qtij"
     s = jnp.einsum(form, a, b, preferred_element_type=jnp.float32)
-    batch = s.shape[:2]
+    batch = a.shape[0], b.shape[0]
     lengths = jnp.broadcast_to(m[:, None], batch), jnp.broadcast_to(n[None], batch)
-    costs = [(x[0], x[1]) if x.ndim else x for x in (gap_open, gap_extend)]
+    costs = [(x[0], x[1]) if x.ndim else (x, x) for x in (gap_open, gap_extend)]
+    if kernels:
+        return engine.scores_by_kernel(s, lengths, costs, mode == "local", free)
     best = hard_alignment(
         s,
         lengths,

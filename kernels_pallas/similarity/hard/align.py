@@ -6,6 +6,7 @@ lengths of both, and flags, the bits of ``FLAGS``.
 """
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -89,6 +90,29 @@ def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[: z.batch], results)
 
 
+def hard_scores(tables, *, local, last_column, shape: Hard | None = None,
+                interpret=None) -> jax.Array:  # fmt: skip
+    """The best score of every query with every target, float32 (Q T,), nan as in
+    ``hard_paths``.
+
+    tables : ``HardTables`` of Q T pairs, but their scores are (Q, m, T, n) float32, as
+        the product of two sets of residues has them; n a multiple of 4
+    """
+    tables = HardTables._make(tables)
+    queries, rows, targets, columns = tables.scores.shape
+    batch = queries * targets
+    s = shape or choose(batch, columns, this_target(), local, last_column)
+    s = replace(s, paths=False)
+    z = sizes_of(tables.scores.reshape(batch, rows, columns), s)
+    z = z._replace(across=targets)
+    out = fill(inputs_of(tables, s, z), s, z, interpret)
+    if local:
+        score = jnp.max(_by_table(out["best"], s, z), 1)
+    else:
+        score = _border_ends(tables, out, s, z)[0]
+    return jnp.where(jnp.isposinf(score), jnp.nan, score)
+
+
 def choose(batch: int, n: int, target: Target, local=False, last_column=False) -> Hard:
     """As many tables a warp as take the least time.
 
@@ -151,11 +175,14 @@ def inputs_of(tables: HardTables, s: Hard, z: HardSizes) -> HardInputs:
     m, n, flags = tables.rules.T
     m, n = jnp.clip(m, 0, z.rows), jnp.clip(n, 0, z.columns)
     begins = (flags & QUERY_START) != 0
-    sizes = jnp.stack([m, n, begins.astype(jnp.int32), jnp.zeros_like(m)], 1)
+    table = jnp.arange(z.batch, dtype=jnp.int32)
+    group, place = table // z.across, table % z.across
+    first = group * (z.across * z.rows) + place
+    sizes = jnp.stack([m, n, begins.astype(jnp.int32), first], 1)
     index = jnp.arange(z.passes * WARP, dtype=jnp.int32)
-    place = jnp.minimum(index // z.lanes, s.tables - 1)
+    of_warp = jnp.minimum(index // z.lanes, s.tables - 1)
     # Lanes beyond the last table's have the rank after its last one.
-    rank = jnp.minimum(index - place * z.lanes, z.lanes)
+    rank = jnp.minimum(index - of_warp * z.lanes, z.lanes)
     each = s.tables * WARPS
     spare = z.warps * s.tables - z.batch
     rows = jnp.pad(m, (0, spare), mode="edge").reshape(-1, each)
@@ -167,7 +194,7 @@ def inputs_of(tables: HardTables, s: Hard, z: HardSizes) -> HardInputs:
         sizes.reshape(-1),
         _plus_zero(tables.left).reshape(-1),
         _plus_zero(top).reshape(-1),
-        jnp.stack([place, rank], 1).reshape(-1),
+        jnp.stack([of_warp, rank], 1).reshape(-1),
         steps.reshape(-1),
     )
 

@@ -16,16 +16,16 @@ from kernels_pallas.similarity.hard.scores import numbers_of
 from kernels_pallas.similarity.hard.shapes import FORBIDDEN, Hard, HardSizes
 
 
-def first_row(r: Reals, ref, top, costs):
+def first_row(r: Reals, s: Hard, ref, top, costs):
     """E of row 1 below ``top``, H of row 0, and the decisions where it opens."""
     values = tuple(top), r.splat(FORBIDDEN), costs[:2]
     like = tuple(top), r.th.splat(0)
-    return fused(r.th, _first_row, ref, values, like)
+    return fused(r.th, partial(_first_row, s=s), ref, values, like)
 
 
-def _first_row(th, _, values):
+def _first_row(th, _, values, s: Hard):
     top, low, (open_e, extend_e) = values
-    decisions = Decisions(th)
+    decisions = Decisions(th, s.paths)
     e, opens = [], decisions.none()
     for h in top:
         longer, new = _sub(th, low, extend_e), _sub(th, h, open_e)
@@ -57,7 +57,7 @@ def _row(th, _, values, s: Hard, z: HardSizes):
     (h_row, e_row, opens_e), (diagonal, p, f), costs, words = values
     h_row, e_row = list(h_row), list(e_row)
     open_e, extend_e, open_f, extend_f = costs
-    decisions = Decisions(th)
+    decisions = Decisions(th, s.paths)
     opens_next = opens_f = after = up = goes = decisions.none()
     for u, score in enumerate(numbers_of(th, z, words)):
         e = e_row[u]

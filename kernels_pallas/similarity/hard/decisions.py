@@ -21,10 +21,11 @@ def bits_of(number):
 
 
 class Decisions:
-    """``th`` is that of a fused function."""
+    """``th`` is that of a fused function; words stay as they are where no decisions
+    are ``wanted``."""
 
-    def __init__(self, th):
-        self.th = th
+    def __init__(self, th, wanted: bool):
+        self.th, self.wanted = th, wanted
 
     def none(self):
         """No decisions yet."""
@@ -32,6 +33,8 @@ class Decisions:
 
     def less(self, word, a, b):
         """``word`` with whether a < b."""
+        if not self.wanted:
+            return word
         if self.th.plain:
             return (word << 1) | (a < b).astype(jnp.int32)
         return self.th.asm(LESS, word, a, b)
@@ -39,6 +42,8 @@ class Decisions:
     def choice(self, after, up, p, f, e, column):
         """``after`` with whether p < f, ``up`` with whether e > p and e >= f, in the
         column of a cell of 16."""
+        if not self.wanted:
+            return after, up
         bit = 1 << (15 - column)
         if self.th.plain:
             up = up + jnp.where((e > p) & (e >= f), bit, 0)
@@ -48,6 +53,8 @@ class Decisions:
 
     def positive(self, word, h):
         """``word`` with whether h, which is at least 0, is not 0."""
+        if not self.wanted:
+            return word
         if self.th.plain:
             return (word << 1) | (bits_of(h) > 0).astype(jnp.int32)
         return self.th.asm(POSITIVE, word, h)

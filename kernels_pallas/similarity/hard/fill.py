@@ -44,10 +44,11 @@ def fill(inputs: HardInputs, s: Hard, z: HardSizes, interpret=None):
     Returns
     -------
     dict of arrays
-        ``decisions`` int32 (W, P, steps, 32, words); ``rows`` float32 (W, P, 32, 16),
-        H of row m, in local mode of the row of the lane's best; ``best`` float32 and
-        ``best_row`` int32 (W, P, 32) in local mode, of the lane; ``column`` float32
-        (W * T, rows, 4) where asked for, the columns among which the last one is.
+        ``decisions`` int32 (W, P, steps, 32, words) where paths are wanted; ``rows``
+        float32 (W, P, 32, 16), H of row m, in local mode with paths of the row of the
+        lane's best; ``best`` float32 (W, P, 32) in local mode, of the lane, and with
+        paths ``best_row`` int32; ``column`` float32 (W * T, rows, 4) where asked for,
+        the columns among which the last one is.
     """
     shapes = shapes_of(s, z)
     floats = {"rows", "best", "column", "between"}
@@ -71,12 +72,15 @@ def fill(inputs: HardInputs, s: Hard, z: HardSizes, interpret=None):
 def shapes_of(s: Hard, z: HardSizes) -> dict[str, tuple[int, ...]]:
     """Of the arrays that the fill writes."""
     lanes = z.warps, z.passes, WARP
-    shapes: dict[str, tuple[int, ...]] = {
-        "decisions": (*lanes[:2], z.steps, WARP, s.words)
-    }
-    shapes["rows"] = (*lanes, COLUMNS)
+    shapes: dict[str, tuple[int, ...]] = {}
+    if s.paths:
+        shapes["decisions"] = (*lanes[:2], z.steps, WARP, s.words)
+    if s.paths or not s.local:
+        shapes["rows"] = (*lanes, COLUMNS)
     if s.local:
-        shapes |= {"best": lanes, "best_row": lanes}
+        shapes["best"] = lanes
+        if s.paths:
+            shapes["best_row"] = lanes
     if s.last_column:
         shapes["column"] = (z.warps * s.tables, z.rows, 4)
     if z.passes > 1:
@@ -117,7 +121,7 @@ def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
     number = warp * s.tables + place
     table = jnp.minimum(number, th.splat(z.batch - 1))
     costs = r.load(inputs.costs, th.splat(0), 4, table, 4)
-    m, n, open_left, _ = th.load(inputs.sizes, th.splat(0), 4, table, 4)
+    m, n, open_left, first_row = th.load(inputs.sizes, th.splat(0), 4, table, 4)
     column = rank * COLUMNS
     words = z.columns * z.itemsize // 4
     quads = [
@@ -130,12 +134,12 @@ def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
         top = [r.splat(0.0)] * len(at)
     else:
         top = [r.load(inputs.top, x, 1, table, top_width(z.columns))[0] for x in at]
-    e, opens = cells.first_row(r, inputs.scores, top[1:], costs)
+    e, opens = cells.first_row(r, s, inputs.scores, top[1:], costs)
     return HardView(
         r=r, s=s, z=z, inputs=inputs, thread=thread, lane=lane,
-        slot=warp * z.passes + k, warp=warp, number=number, table=table, rank=rank,
-        first=rank == 0, real=column < n, m=m, n=n, open_left=open_left != 0,
-        costs=costs, quads=tuple(quads), keep=keep,
+        slot=warp * z.passes + k, warp=warp, number=number, table=table,
+        first_row=first_row, rank=rank, first=rank == 0, real=column < n, m=m, n=n,
+        open_left=open_left != 0, costs=costs, quads=tuple(quads), keep=keep,
         start=(tuple(top[1:]), e, opens, top[0]),
     )  # fmt: skip
 
@@ -145,7 +149,7 @@ def _pass(view: HardView, out, least, largest):
     r, th, s = view.r, view.r.th, view.s
     zero = r.splat(0.0)
     handed = (zero,) * 3
-    track = (th.splat(0), th.splat(0)) if s.local else ()
+    track = (th.splat(0),) * (1 + s.paths) if s.local else ()
     carry = (*view.start, handed, _ahead(view, out, jnp.int32(0)), track)
     total = jnp.where(largest > 0, largest + (WARP - 1), 0)
     first = jnp.minimum(total, WARP)
@@ -157,8 +161,9 @@ def _pass(view: HardView, out, least, largest):
     carry = lax.fori_loop(first, last, partial(step, False, False), carry)
     carry = lax.fori_loop(last, total, partial(step, True, False), carry)
     if s.local:
-        best, row = carry[-1]
-        th.store(out["best_row"], view.lane, (row,), view.slot, WARP)
+        best, *row = carry[-1]
+        if s.paths:
+            th.store(out["best_row"], view.lane, tuple(row), view.slot, WARP)
         best = lax.bitcast_convert_type(best, jnp.float32)
         r.store(out["best"], view.lane, (best,), view.slot, WARP)
 
@@ -167,8 +172,8 @@ def _ahead(view: HardView, out, t):
     """The scores that step ``t`` reads, and the values left of the first lane."""
     r, th, z = view.r, view.r.th, view.z
     row = jnp.clip(t - view.lane, 0, z.rows - 1)
-    first = view.table * z.rows
-    words = load_row(th, view.inputs.scores, z, view.quads, first + row)
+    place = view.first_row + row * z.across
+    words = load_row(th, view.inputs.scores, z, view.quads, place)
     left, between = (), ()
     if not view.s.local:
         left = r.load(view.inputs.left, row + 1, 1, view.table, z.rows + 1)
@@ -217,8 +222,9 @@ def _step(view: HardView, out, careful, beginning, t, carry):
         view.r, s, z, scores, lines, (corner, p, f), tuple(view.costs), words
     )
     h_row = lines[0]
-    base = view.slot * z.steps + t
-    th.store(out["decisions"], view.lane * s.words, words, base, s.words * WARP)
+    if s.paths:
+        base = view.slot * z.steps + t
+        th.store(out["decisions"], view.lane * s.words, words, base, s.words * WARP)
     handed = h_row[-1], p, f
     if z.passes > 1:
         _store_between(view, out, row, careful, handed)
@@ -245,13 +251,15 @@ def _store_ends(view: HardView, out, row, careful, h_row, track):
     if careful:
         inside = inside & (row >= 0) & (row < view.m)
     if s.local:
-        best, best_row = track
+        best, *best_row = track
         values = [bits_of(x) for x in h_row]
         while len(values) > 1:  # in a tree
             values = [jnp.maximum(*values[k : k + 2]) for k in range(0, len(values), 2)]
         ends = inside & (values[0] > best)
         best = jnp.where(ends, values[0], best)
-        track = best, jnp.where(ends, row, best_row)
+        track = best, *(jnp.where(ends, row, x) for x in best_row)
+        if not s.paths:
+            return track
     elif careful:
         ends = inside & (row == view.m - 1)
     else:

@@ -23,10 +23,13 @@ class Hard:
     local: bool
     last_column: bool = False  # whether a path may end in any row of it
     plain: bool = False  # jnp twins, for the interpreter
+    paths: bool = True  # whether they are wanted, too
 
     @property
     def words(self) -> int:
         """Words of decisions that a lane stores of a row; the fourth is the third."""
+        if not self.paths:
+            return 0
         return 4 if self.local else 2
 
 
@@ -44,6 +47,9 @@ class HardSizes(NamedTuple):
     passes: int
     warps: int
     dtype: str
+    # Tables whose rows lie side by side: the scores are (batch / across, rows, across,
+    # columns).
+    across: int = 1
 
     @property
     def quads(self) -> int:
@@ -65,7 +71,8 @@ class HardInputs(NamedTuple):
 
     scores: jax.Array  # (B * rows * columns,), of the similarity's own dtype
     costs: jax.Array  # float32 (B * 4,): open, extend of the query's, the target's
-    sizes: jax.Array  # int32 (B * 4,): both lengths, whether queries begin freely, 0
+    # int32 (B * 4,): both lengths, whether queries begin freely, the table's first row
+    sizes: jax.Array
     left: jax.Array  # float32 (B * (rows + 1),): H of column 0
     top: jax.Array  # float32 (B * top_width,): H of row 0
     places: jax.Array  # int32 (P * 32 * 2,): of each lane, its table and its rank
@@ -85,6 +92,7 @@ class HardView(NamedTuple):
     warp: jax.Array  # among all
     number: jax.Array  # the table's number; tables beyond the batch have one too
     table: jax.Array  # whose inputs are read
+    first_row: jax.Array  # of its scores
     rank: jax.Array  # of the lane among those of its table
     first: jax.Array  # whether it is the first of them
     real: jax.Array  # whether it has columns of the table
