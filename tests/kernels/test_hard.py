@@ -267,18 +267,22 @@ def test_passes_on_a_device(tables_of_a_warp):
 @pytest.mark.gpu
 @pytest.mark.parametrize("mode", ("global", "semiglobal", "local"))
 def test_matrices_on_a_device(mode):
-    """Scores of two sets, with other lengths and costs by side, against each pair's."""
+    """Two sets of several lengths, with costs that differ by side, against the kernels
+    that find paths."""
     rng = np.random.default_rng(5)
-    sets = [
-        [rng.normal(size=(k, 24)).astype(np.float32) for k in rng.integers(1, 330, 40)]
-        for _ in range(2)
-    ]
+    lengths = [rng.integers(1, longest + 1, 40) for longest in (60, 190)]
+    sets = [rng.normal(size=(40, k.max(), 24)).astype(np.float32) for k in lengths]
     costs = {"gap_open": (2.0, 3.0), "gap_extend": (0.25, 1.0), "mode": mode}
+    pairs = np.stack(np.broadcast_arrays(lengths[0][:, None], lengths[1][None]), -1)
+    some = [
+        [x[:k] for x, k in zip(*one, strict=True)]
+        for one in zip(sets, lengths, strict=True)
+    ]
     with jax.default_matmul_precision("highest"):
-        score = hard_matrix(*sets, **costs)
-        want = [[hard_alignment((a, b), **costs).score for b in sets[1]]
-                for a in sets[0][::7]]  # fmt: skip
-    np.testing.assert_allclose(score[::7], np.array(want), rtol=1e-5, atol=1e-3)
+        score = hard_matrix(*some, **costs)
+        factors = jnp.asarray(sets[0])[:, None], jnp.asarray(sets[1])[None]
+        want = hard_alignment(factors, pairs, **costs).score
+    np.testing.assert_allclose(score, want, rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.gpu
