@@ -65,7 +65,8 @@ def audit_split(
     with job.watched() as chosen:
         definition = replace(split.definition, options=wanted(chosen, audit))
         parts = {name: split.take(name) for name in split.names}
-        checked = api.audit_of(parts, definition, len(split.removed))
+        removed = len(split.removed)
+        checked = api.audit_of(parts, definition, removed, with_others=True)
     files = audited_parts.files((path,), job), audited_parts.listed(listed)
     finish(job, checked, files, out, audit, split)
     if not checked.holds:
@@ -101,7 +102,7 @@ def compare(job: LinkJob, parts: AuditedParts, definition: api.Definition) -> Au
     with job.watched() as chosen:
         watchers = {"progress": chosen.progress, "busy": chosen.busy}
         seen = replace(definition, options=replace(definition.options, **watchers))
-        return api.audit_of(parts.sets, seen, **parts.left_out)
+        return api.audit_of(parts.sets, seen, **parts.left_out, with_others=True)
 
 
 def _check(request: AuditRequest) -> None:

@@ -1,5 +1,6 @@
 """The result of an audit: the pairs across parts, counted, and the worst of them."""
 
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -62,6 +63,7 @@ class Audit:
     info: dict
     left_out: dict
     nearest: tuple[NearestAcross, ...]
+    future_others: Future | None = None  # where a thread computes ``others``
 
     @property
     def holds(self) -> bool:
@@ -122,6 +124,8 @@ class Audit:
 
     def others(self) -> list[OtherMeasure]:
         """Some pairs across by the measures that were not asked for: no proof."""
+        if self.future_others is not None:
+            return self.future_others.result()
         return other_measures(list(self.parts), self.definition)
 
     def report(self, split: Split | None = None, within: bool = True) -> str:

@@ -1,5 +1,8 @@
 """Run a clustering or an audit of encoded sequences by its definition."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
@@ -14,10 +17,12 @@ from jaxalign.homology.links import (
     stream_links,
 )
 from jaxalign.homology.options import METHODS, Definition, check_choice
+from jaxalign.homology.other_measures import other_measures
 from jaxalign.homology.result import Clusters
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.selection import renumbered
+from jaxalign.runtime.pipeline import in_background
 
 
 def clusters_of(data: Sequences, definition: Definition, method: str) -> Clusters:
@@ -65,6 +70,7 @@ def audit_of(
     definition: Definition,
     removed: int = 0,
     unlisted: int = 0,
+    with_others: bool = False,
 ) -> Audit:
     """Compare every pair across some parts.
 
@@ -72,6 +78,9 @@ def audit_of(
     ----------
     removed, unlisted : int
         Sequences in no part, which the result says.
+    with_others : bool
+        Whether ``others`` of the result will be asked for: a thread computes them
+        meanwhile.
 
     Raises
     ------
@@ -80,6 +89,10 @@ def audit_of(
     """
     check_whole("worst", definition.options.worst)
     counts, sets = PairCounts(), list(parts.values())
+    others = None
+    if with_others:
+        (others,) = in_background(partial(other_measures, sets), [definition], 1)
     result = across.compare(sets, definition, definition.options.worst, counts)
     left_out = {"removed": removed, "unlisted": unlisted}
-    return with_alignments(tuple(parts), sets, definition, result, counts, left_out)
+    audit = with_alignments(tuple(parts), sets, definition, result, counts, left_out)
+    return replace(audit, future_others=others)

@@ -100,11 +100,12 @@ def scores_by_kernel(
     """
     queries, rows, targets, columns = scores.shape
     batch = queries, targets
-    flags = [jnp.bool_(name in free) for name in primitives.FLAGS]
+    flags = {name: jnp.bool_(name in free) for name in primitives.FLAGS}
+    flags |= {"local": jnp.bool_(local), "adjacent": jnp.bool_(True)}
     form = ScoredForm(local, ordered=False)
 
     def one(m: jax.Array, n: jax.Array):
-        rules = ModeRules(m, n, *flags, jnp.bool_(local), jnp.bool_(True))
+        rules = ModeRules(m, n, **flags)
         opening, extending = (arrays.payable(Gap(*cost), rules) for cost in costs)
         both = opening, extending
         hang = _overhang((rows, columns), both, rules, form)
