@@ -63,7 +63,13 @@ def rows_of(table):
     return list(zip(*columns, strict=True))
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "local",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in SETTINGS if x != "local"),
+    ],
+)
 def test_the_hits_are_the_best_of_all_scores(sets, name):
     for count in (1, 9, 1000):
         found = jaxalign.search(*sets, top=count, align_top=False, **SETTINGS[name])

@@ -63,8 +63,7 @@ def run_zip(**options):
     [
         pytest.param(*SETTINGS[0], marks=pytest.mark.slow),
         SETTINGS[1],
-        pytest.param(*SETTINGS[2], marks=pytest.mark.slow),
-        *SETTINGS[3:],
+        *(pytest.param(*x, marks=pytest.mark.slow) for x in SETTINGS[2:]),
     ],
     ids=["g", "s", "l", "ends"],
 )
@@ -142,7 +141,9 @@ def test_permuted_input_gives_permuted_results(mode):
             assert [mixed.cigar(k) for k in range(12)] == cigars
 
 
-@pytest.mark.parametrize("mode", ["semiglobal", "local"])
+@pytest.mark.parametrize(
+    "mode", ["semiglobal", pytest.param("local", marks=pytest.mark.slow)]
+)
 def test_permuted_sets_give_the_same_alignments(mode):
     """All against all: the tie rule does not see which of two is longer."""
     order = np.random.default_rng(4).permutation(12)

@@ -255,7 +255,7 @@ def compare(witness, table):
 
 @pytest.mark.parametrize(
     "name, step",
-    [("affine", 16), *(pytest.param(x, 1, marks=pytest.mark.slow) for x in SCORINGS)],
+    [("affine", 24), *(pytest.param(x, 1, marks=pytest.mark.slow) for x in SCORINGS)],
 )
 def test_witnesses(name, step):
     """All sets of free ends that each has, and local; or some of them."""

@@ -161,7 +161,7 @@ def test_log_probabilities_and_samples(form):
 
 @pytest.mark.parametrize(
     "form, step",
-    [("number", 24), *(pytest.param(x, 1, marks=pytest.mark.slow) for x in FORMS)],
+    [("number", 48), *(pytest.param(x, 1, marks=pytest.mark.slow) for x in FORMS)],
 )
 def test_divergences(form, step):
     """KL(p, q), also where p and q differ about which sequence hangs over."""

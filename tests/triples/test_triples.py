@@ -257,7 +257,7 @@ def test_identical_sequences(mode):
     check(two)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", [*MODELS[:2], pytest.param("linear", marks=SLOW)])
 def test_empty_sequences_and_single_residues(model):
     scoring = costs(model)
     open, gap = scoring.gap_open, scoring.gap_extend
