@@ -20,7 +20,15 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            x, marks=pytest.mark.slow if x in ("triple", "soft gradient") else ()
+        )
+        for x in CALLS
+    ],
+)
 def test_a_warm_call_enters_few_files(name, tmp_path):
     call_of, files, moves = CALLS[name]
     steps = entered_files.trace(call_of(tmp_path))

@@ -79,7 +79,8 @@ def _paths(known: dict) -> tuple[str, ...]:
 def _files(path: str, known: dict, request: AuditRequest) -> CertificateFiles:
     """The files of a certificate, unless somebody gives others."""
     try:
-        parts = request.parts or _paths(known)
+        named = _paths(known)  # which all inputs have, though nobody opens them
+        parts = request.parts or named
         said = known.get("split") or {}
         split, column = request.split or said.get("path"), said.get("column")
         unknown = {file["unknown"] for file in known["inputs"]} or {"error"}

@@ -237,9 +237,10 @@ def certified(kind: str) -> tuple[int, dict]:
     return code, json.loads(Path("c.json").read_text())
 
 
-def verify() -> int:
-    """The code of ``audit --certificate c.json --partial``, without reading words."""
-    asked = AuditRequest((), None, None, None, True, False)
+def verify(parts=()) -> int:
+    """The code of ``audit PARTS --certificate c.json --partial``, without reading
+    words."""
+    asked = AuditRequest(parts, None, None, None, True, False)
     options = VerbOptions(messages=MessageOptions(quiet=True))
     try:
         return verify_job.run("c.json", asked, AuditOptions(), options)
@@ -266,6 +267,17 @@ def test_every_field_of_a_certificate_is_verified(folder, capsys, kind, step):
             code = verify()
             passed += [] if code in (INPUT, FORGED) else [(what, code)]
     assert passed == []
+
+
+def test_no_field_is_missing_where_others_give_the_files(folder):
+    """The paths of the certificate are not opened, but are its own."""
+    _, about = certified("leaks")
+    parts = "train.fa", "test.fa"
+    assert verify(parts) == LEAK
+    for what, again in changed(about):
+        if KeyError in what:
+            Path("c.json").write_text(json.dumps(again))
+            assert verify(parts) in (INPUT, FORGED), what
 
 
 def test_files_of_a_certificate_are_verified(run):

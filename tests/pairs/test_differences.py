@@ -41,8 +41,7 @@ CASES = {
 }
 
 FEW_CASES = [
-    pytest.param(x, marks=() if x in ("blosum", "limits") else pytest.mark.slow)
-    for x in CASES
+    pytest.param(x, marks=() if x == "limits" else pytest.mark.slow) for x in CASES
 ]
 
 

@@ -37,14 +37,19 @@ def wanted(pair, mode, free=()):
 
 
 @pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(x, marks=() if x == "near" else pytest.mark.slow) for x in KINDS],
+)
 def test_scores_by_halves(kind, mode):
     pair = pair_of(*sequences(kind, 3), as_scoring(Scoring()), mode)
     for pruned in (True, False):
         assert score_of(pair, pruned) == wanted(pair, mode)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [0, 1, 2, *(pytest.param(x, marks=pytest.mark.slow) for x in range(3, 12))]
+)
 def test_some_free_ends(seed):
     """Ends that are free on a side or two; of gaps, extending costs nothing or more."""
     choose = random.Random(seed)

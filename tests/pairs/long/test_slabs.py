@@ -62,7 +62,10 @@ class Counted:
 
 
 @pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(x, marks=() if x == "near" else pytest.mark.slow) for x in KINDS],
+)
 def test_a_table_in_slabs(kind, mode):
     pair = pair_of(*sequences(kind, 3), as_scoring(Scoring()), mode)
     for pruned in (True, False):
@@ -111,7 +114,9 @@ def test_the_first_of_equal_local_ends_in_any_slab():
 
 
 @pytest.mark.parametrize("paths", [True, False])
-@pytest.mark.parametrize("last", [0, 1, 3])
+@pytest.mark.parametrize(
+    "last", [1, *(pytest.param(x, marks=pytest.mark.slow) for x in (0, 3))]
+)
 def test_a_run_goes_on(tmp_path, monkeypatch, paths, last):
     """From a file, after its last slab, with slabs of another size too."""
     monkeypatch.setattr(checkpoint, "EVERY", -1.0)
