@@ -9,7 +9,13 @@ from jaxalign.bits import few_pairs
 ROWS, COLUMNS, ROOM = 6, 40, 4
 
 
-@pytest.mark.parametrize("count", [0, 1, 4, 5, 31, 32, 33, 239, 240])
+@pytest.mark.parametrize(
+    "count",
+    [
+        *(0, 5, 32),
+        *(pytest.param(x, marks=pytest.mark.slow) for x in (1, 4, 31, 33, 239, 240)),
+    ],
+)
 def test_all_wanted_pairs_come_in_order(count):
     """Fewer than there is room for, as many, more, and every pair of a launch."""
     dice = np.random.default_rng(count)

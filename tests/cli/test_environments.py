@@ -199,7 +199,10 @@ def test_an_answer_that_cannot_be_written_is_an_error(monkeypatch, capsys, verb)
 
 
 @every_verb
-@pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
+@pytest.mark.parametrize(
+    "closed",
+    ["stdout", *(pytest.param(x, marks=pytest.mark.slow) for x in ("stdin", "stderr"))],
+)
 def test_closed_streams(monkeypatch, capsys, verb, closed):
     with monkeypatch.context() as patch:
         patch.setattr(sys, closed, None)
@@ -232,7 +235,16 @@ def test_no_home_and_no_temporary_folder(run, monkeypatch, verb):
 
 
 @every_verb
-@pytest.mark.parametrize("path", ["/proc/out.tsv", "/dev/full", "none/out.tsv", "."])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/dev/full",
+        *(
+            pytest.param(x, marks=pytest.mark.slow)
+            for x in ("/proc/out.tsv", "none/out.tsv", ".")
+        ),
+    ],
+)
 def test_a_place_that_cannot_be_written_to(run, verb, path):
     folders = verb == "family" and path == "."  # it writes a file into a folder
     if has(verb, "out") and reads(verb) and not folders:

@@ -56,7 +56,13 @@ def jobs() -> dict[str, list[str]]:
     [(), *(pytest.param(x, marks=pytest.mark.slow) for x in (FEW, MANY))],
     ids=["one", "few", "many"],
 )
-@pytest.mark.parametrize("job", jobs())
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(x, marks=() if x in ("align", "search") else pytest.mark.slow)
+        for x in jobs()
+    ],
+)
 def test_odd_numbers(job, values, capsys):
     """Options have all of the values, or each another one of a few."""
     line = jobs()[job]

@@ -133,7 +133,9 @@ def test_launches_leave_the_nearest(monkeypatch):
     same(jaxalign.nearest(tests, corpus, SCORING), whole)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(x, marks=pytest.mark.slow) for x in range(2, 8))]
+)
 @pytest.mark.parametrize("by", ["identity", "score"])
 def test_blocks_change_nothing(monkeypatch, tmp_path, by, seed):
     """One block, a block a record, pieces of blocks, files of a folder, an index."""

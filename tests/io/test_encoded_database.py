@@ -236,7 +236,7 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("verify", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("name", NONSENSE)
 def test_a_page_of_nonsense_with_a_right_checksum(indexed, capsys, name, verify):
     rewrite(indexed, NONSENSE[name])

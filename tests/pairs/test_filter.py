@@ -215,7 +215,9 @@ def test_progress_reaches_the_end():
 
 
 @pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize("named", [{"implementation": "rows"}, {}])
+@pytest.mark.parametrize(
+    "named", [pytest.param({"implementation": "rows"}, marks=pytest.mark.slow), {}]
+)
 def test_subsequences_are_counted_in_numpy_from_some_cells_on(named, monkeypatch):
     options = {"min_identity": 0.6, "identity": "longer", "output": "identity"}
     want = jaxalign.align_all(TEXTS, **options, filter=False)

@@ -352,7 +352,13 @@ def test_an_empty_slot_of_a_search_takes_no_strip():
 
 
 @pytest.mark.parametrize("kind", ["all", "zip", "cross"])
-@pytest.mark.parametrize("output", ["score", "alignment", "identity"])
+@pytest.mark.parametrize(
+    "output",
+    [
+        "score",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("alignment", "identity")),
+    ],
+)
 def test_every_pair_comes_once(kind, output):
     """Whatever the budget; each launch within it, in few compilations."""
     rng = np.random.default_rng(1)
