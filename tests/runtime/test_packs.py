@@ -201,7 +201,7 @@ def test_the_plugin_makes_a_program_without_a_gpu(tmp_path):
     subprocess.run(words, check=True, env=own)
     (file,) = tmp_path.glob("*.program")
     about, executable = program_file.unpack(file.stem, file.read_bytes())
-    assert about["outputs"] == [[[64, 65536], "int32", False]]
+    assert about["outputs"] == [[[64, 2**18], "int32", False]]
     assert about["made_for"]["architecture"] == "sm_90" and len(executable) > 10**5
 
 
@@ -213,7 +213,8 @@ import kernels_pallas
 from jaxalign import program_table
 from jaxalign.runtime import program_making
 
-card, job = kernels_pallas.HOPPER, "search of 60,000"
+card = kernels_pallas.HOPPER
+job = f"search of {program_table.BLOCKS[0]:,}, {program_table.CUDASW}"
 with kernels_pallas.made_for(card):
     calls = program_table.calls_of(kernels_pallas, [job])[job]
     (call,) = [x for x in calls if x.name == "launched_scores"]
