@@ -25,14 +25,14 @@ def have_long_pairs(monkeypatch):
     monkeypatch.setattr(tile_fill, "SMALL_TILE_COLUMNS", 64)
 
 
-def have_small_blocks(monkeypatch):
+def have_small_blocks(monkeypatch, lines=3, lanes=48):
     """Paths of some hundred letters go through many blocks and bands; all prune."""
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
     monkeypatch.setattr(path, "LEAF_ROWS", 64)
     monkeypatch.setattr(path, "LEAF_COLUMNS", 64)
-    monkeypatch.setattr(tile_fill, "LINES", 3)
+    monkeypatch.setattr(tile_fill, "LINES", lines)
     monkeypatch.setattr(band, "ROWS", 128)
-    monkeypatch.setattr(band, "LANES", 48)
+    monkeypatch.setattr(band, "LANES", lanes)
 
 
 def texts(seed=0):

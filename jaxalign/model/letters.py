@@ -12,6 +12,7 @@ import numpy as np
 from jaxalign.errors import InputError
 from jaxalign.model.alphabet import Sequences, checked_offsets, is_flat
 from jaxalign.model.items import item_of, items_of
+from jaxalign.model.selection import ranks
 
 FEW = 4096  # texts that are joined at once: copies of more leave the cache
 STRETCH = 2**18  # values that are looked at together
@@ -58,8 +59,7 @@ class LetterCodes:
             return LetterCodes(codes, offsets - offsets[0], self.size)
         lengths = self.lengths[which]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        places = np.repeat(self.starts[which] - offsets[:-1], lengths)
-        places += np.arange(offsets[-1])
+        places = np.repeat(self.starts[which], lengths) + ranks(lengths)
         return LetterCodes(self.codes[places], offsets, self.size)
 
     def folded(self, size: int) -> "LetterCodes":

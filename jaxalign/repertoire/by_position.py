@@ -26,7 +26,7 @@ class LengthClasses:
     """
 
     sequences: LetterCodes
-    tables: dict[int, np.ndarray] = field(default_factory=dict)
+    tables: dict[int, np.ndarray] = field(default_factory=dict, init=False)
 
     @cached_property
     def members(self) -> dict[int, np.ndarray]:

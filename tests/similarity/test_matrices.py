@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import jaxalign
+import kernels_pallas
 from jaxalign.errors import UsageError
+from jaxalign.runtime import backend
 from jaxalign.similarity.hard import matrices
 
 COSTS = {"gap_open": 1.5, "gap_extend": 0.5}
@@ -70,6 +72,16 @@ def test_narrow_embeddings():
     scores = jaxalign.hard_matrix(array, **COSTS)
     wide = [np.asarray(x, np.float32) for x in array]
     np.testing.assert_allclose(scores, one_by_one(wide, wide, **COSTS), rtol=1e-5)
+
+
+def test_embeddings_on_a_cpu_beside_a_gpu(monkeypatch):
+    """The kernels are there, but not where the embeddings are."""
+    sequences = ragged([3, 7, 5])
+    want = jaxalign.hard_matrix(sequences, **COSTS)
+    monkeypatch.setattr(backend, "kernels", lambda: (kernels_pallas, ""))
+    on_cpu = jnp.asarray(np.stack(ragged([6, 6])))
+    assert np.isfinite(jaxalign.hard_matrix(on_cpu, **COSTS)).all()
+    np.testing.assert_array_equal(jaxalign.hard_matrix(sequences, **COSTS), want)
 
 
 def test_few_lengths_and_blocks():

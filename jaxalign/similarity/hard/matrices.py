@@ -197,10 +197,10 @@ def _run(
 ) -> Iterator[ScoreBlock]:
     """Blocks, each of which is collected when the next one has been started."""
     tables = [_tables(one) for one in sets]
-    form = {"rule": rule, "kernels": backend.kernels()[0] is not None}
     waiting: list[tuple[LengthGroup, LengthGroup, jax.Array]] = []
     for k, query in enumerate(groups[0]):
         a = tables[0](query)
+        form = {"rule": rule, "kernels": _by_kernel(a[0])}
         for target in groups[-1][k:] if mirrored else groups[-1]:
             scores = _scores(*a, *tables[-1](target), *costs, **form)
             waiting.append((query, target, scores))
@@ -208,6 +208,12 @@ def _run(
                 yield from _collected(*waiting.pop(0), mirrored)
     for block in waiting:
         yield from _collected(*block, mirrored)
+
+
+def _by_kernel(embeddings: jax.Array) -> bool:
+    """Whether the kernels run where these are: on a single GPU."""
+    platforms = [device.platform for device in embeddings.devices()]
+    return platforms == ["gpu"] and backend.kernels()[0] is not None
 
 
 def _collected(

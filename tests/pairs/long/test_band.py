@@ -5,24 +5,27 @@ from functools import partial
 import numpy as np
 import oracle
 import pytest
-from long_cases import DNA, answer, dna, evolved, pair_of, wanted
+from long_cases import (
+    DNA,
+    answer,
+    dna,
+    evolved,
+    have_small_blocks,
+    pair_of,
+    wanted,
+)
 
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
 from jaxalign.pairs.dp import walk
 from jaxalign.pairs.long import align as long_align
-from jaxalign.pairs.long import band, path, pruning, tile_fill
+from jaxalign.pairs.long import band, tile_fill
 from jaxalign.pairs.long.band import Bands, WalkPlace
 from jaxalign.pairs.long.blocks import MINUS_INFINITY, Line, LineGrid, whole
 
 
 @pytest.fixture(autouse=True)
 def small_bands(monkeypatch):
-    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
-    monkeypatch.setattr(path, "LEAF_ROWS", 64)
-    monkeypatch.setattr(path, "LEAF_COLUMNS", 64)
-    monkeypatch.setattr(tile_fill, "LINES", 8)
-    monkeypatch.setattr(band, "ROWS", 128)
-    monkeypatch.setattr(band, "LANES", 64)
+    have_small_blocks(monkeypatch, lines=8, lanes=64)
 
 
 @pytest.fixture
