@@ -45,7 +45,8 @@ def added(
         evalues = statistics.evalues(score, m, *database, known)
     else:
         scan = pair_options(options, "score")
-        fits = fitted.fits(table.queries, sample, table.scoring, scan)
+        about = table.queries, sample, table.scoring, scan
+        fits = fitted.fits(*about, table.info["implementation"])
         values = fits.values
         row = fitted_statistics.Fit(*(x[table.columns["query"]] for x in values))
         bits = fitted_statistics.bits(score, row)

@@ -178,7 +178,7 @@ def _hits(
     search = search_options(options)
     table = hit_tables.rows(task, scan, database)
     about = query.sequences, sample, query.scoring, pair_options(search, "score")
-    fits = fitted.fits(*about)
+    fits = fitted.fits(*about, scan.info["implementation"])
     fit = Fit(*(float(x[0]) for x in fits.values))
     space = len(query.sequences.codes), scan.residues
     evalues = _evalues(table["score"], space, fit)

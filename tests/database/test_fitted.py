@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.database import fitted, hit_list
+from jaxalign.database import fitted, hit_list, small_scan
 from jaxalign.errors import UsageError
 
 LETTERS = list("ARNDCQEGHILKMFPSTWYV")
@@ -144,3 +144,22 @@ def test_what_cannot_be_fitted_has_no_evalue():
     table = search(["AAAAAAAAAA"], ["A" * 20] * 50, SSEARCH)
     assert table.info["fitted_to"].tolist() == ["none"] and len(table) == 50
     assert np.isnan(table["evalue"]).all()
+
+
+@pytest.mark.slow
+def test_who_scored_the_database_scores_the_sample(monkeypatch):
+    named, run = [], fitted.jobs.run
+
+    def watch(*arguments):
+        named.append(arguments[-1].implementation)
+        return run(*arguments)
+
+    monkeypatch.setattr(fitted.jobs, "run", watch)
+    by_rows = search(QUERIES[:2], DATABASE[:60], SSEARCH)
+    assert by_rows.implementation == "rows"
+    monkeypatch.setattr(small_scan, "plan", lambda *_: None)
+    compiled = search(QUERIES[:2], DATABASE[:60], SSEARCH)
+    assert compiled.implementation == "sweep"
+    assert named == [None, "sweep"]
+    for name in ("lambda", "K"):
+        np.testing.assert_array_equal(by_rows.info[name], compiled.info[name])

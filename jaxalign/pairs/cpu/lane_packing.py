@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jaxalign.pairs.windows import PairMatrix, Window
 
 
+CACHE_LINE = 64  # bytes
 EMPTY_COLUMN_LANES = 32  # lanes that a column costs as much as, even with none
 MAX_KNOWN_BLOCKS = 8
 SHORT = 32  # letters of short sequences
@@ -119,7 +120,10 @@ def alike(m: np.ndarray, n: np.ndarray, lanes: int) -> np.ndarray:
 def block_of(task: "Task", w: "Window") -> Block:
     """The targets in their lanes, without their scores."""
     pad = task.scoring.alphabet.size
-    codes = np.full((w.lanes, w.columns), pad, np.uint8)
+    # An odd number of cache lines a lane: of a power of two, the lines of a column all
+    # fall into the same few sets of the cache, and turning it takes five times as long.
+    stride = (-(-w.columns // CACHE_LINE) | 1) * CACHE_LINE
+    codes = np.full((w.lanes, stride), pad, np.uint8)
     target = np.zeros((w.lanes, w.columns // TILE), np.int32)
     begins = np.zeros(target.shape, bool)
     lane, first, length = (np.zeros(w.places, np.int32) for _ in range(3))
@@ -135,12 +139,13 @@ def block_of(task: "Task", w: "Window") -> Block:
     at = np.repeat(at, tiles) + np.arange(tiles.sum())
     target.reshape(-1)[at] = np.repeat(np.arange(count), tiles)
     letters, flat = task.targets.codes, codes.reshape(-1)
-    to = first[:count] + w.lane * w.columns
+    to = first[:count] + w.lane * stride
     places = zip(to.tolist(), source.tolist(), length[:count].tolist(), strict=True)
     for i, j, n in places:
         flat[i : i + n] = letters[j : j + n]
     origin = first[target]
     tiles = np.int32(w.last.max(initial=TILE) // TILE)
+    codes = codes[:, : w.columns]
     by_row = [np.ascontiguousarray(x.T) for x in (codes, target, origin, begins)]
     places = lane, first, length
     return Block._make([*by_row, *places, tiles, np.int32(count), None])
