@@ -139,9 +139,10 @@ def fits(
 
 def _implementation(options: PairOptions, scan: str) -> Implementation | None:
     """Who scores the sample: who is named, or scored the database."""
+    if options.implementation is not None:
+        return options.implementation
     compiled: tuple[Implementation, ...] = ("sweep", "wavefront", "pallas")
-    some = (name for name in compiled if name in scan.split(", "))
-    return options.implementation or next(some, None)
+    return next((name for name in compiled if name in scan.split(", ")), None)
 
 
 def _joined(first: Sequences, second: Sequences) -> Sequences:
