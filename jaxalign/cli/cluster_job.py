@@ -9,6 +9,12 @@ from jaxalign.cli.options import ListOptions, VerbOptions
 from jaxalign.homology import api
 from jaxalign.io import fasta_records, name_table, output
 
+# Why pairs are neither aligned nor excluded by proof
+WHY_NOT = {
+    "components": "other links connect the two",
+    "greedy": "one of them has a representative",
+}
+
 
 @dataclass(frozen=True)
 class ClusterRequest:
@@ -70,8 +76,9 @@ def _clusters(
     job.messages.say(f"{len(data):,} sequences; linked: {definition}")
     with job.watched() as chosen:
         seen = replace(definition, options=chosen)
-        result = api.clusters_of(data, seen, request.method)
-    job.messages.say(link_job.pairs_line(result.info))
+        every_link = options.summary.json  # which has their number
+        result = api.clusters_of(data, seen, request.method, every_link)
+    job.messages.say(link_job.pairs_line(result.info, WHY_NOT.get(request.method)))
     alone = int((result.sizes == 1).sum())
     job.messages.say(f"{result.heading()}; {alone:,} alone ({request.method})")
     about = {"method": request.method, "clusters": len(result)}

@@ -160,8 +160,11 @@ def say_json(job: LinkJob, definition: Definition, info: dict, about: dict) -> N
     answer_json(about_run)
 
 
-def pairs_line(info: dict) -> str:
-    """How many pairs there were, and how many of them were aligned."""
+def pairs_line(info: dict, why_not: str | None = None) -> str:
+    """How many pairs there were, and how many of them were aligned.
+
+    why_not : why others are neither aligned nor excluded
+    """
     excluded = info["excluded"]
     text = f"{counted(info['all'], 'pair')}, {info['aligned']:,} aligned"
     reasons = (f"{count:,} by {bound}" for bound, count in excluded.items())
@@ -169,7 +172,7 @@ def pairs_line(info: dict) -> str:
         text += f", excluded by proof: {'; '.join(reasons)}"
     unknown = info["all"] - info["aligned"] - sum(excluded.values())
     if unknown > 0:
-        text += f"; {unknown:,} not compared, one of them has a representative"
+        text += f"; {unknown:,} not aligned, {why_not}"
     return text
 
 

@@ -9,6 +9,7 @@ from scipy.sparse import coo_array, csr_array
 from jaxalign.homology import across, linkage
 from jaxalign.homology.audit import Audit, with_alignments
 from jaxalign.homology.greedy import greedy
+from jaxalign.homology.joining import can_join, joined_components
 from jaxalign.homology.links import (
     PairCounts,
     all_links,
@@ -25,8 +26,15 @@ from jaxalign.model.selection import renumbered
 from jaxalign.runtime.pipeline import in_background
 
 
-def clusters_of(data: Sequences, definition: Definition, method: str) -> Clusters:
+def clusters_of(
+    data: Sequences, definition: Definition, method: str, every_link: bool = False
+) -> Clusters:
     """Cluster a set.
+
+    Parameters
+    ----------
+    every_link : bool
+        Count all links, also those of two sequences that other links connect.
 
     Raises
     ------
@@ -40,6 +48,9 @@ def clusters_of(data: Sequences, definition: Definition, method: str) -> Cluster
         labels = renumbered(groups.representative)
         first = np.unique(labels, return_index=True)[1]
         representatives, identity = groups.representative[first], groups.identity
+    elif method == "components" and not every_link and can_join(data, definition):
+        labels, counts = joined_components(data, definition)
+        representatives = longest_members(labels, data.lengths)
     else:
         labels = _linked(data, definition, method, counts)
         representatives = longest_members(labels, data.lengths)

@@ -192,8 +192,8 @@ def components(
         waiting.append((i, j))
         many += len(i)
         if many >= max(MIN_BUFFER, count):
-            labels, waiting, many = _merged(labels, waiting), [], 0
-    return renumbered(_merged(labels, waiting))
+            labels, waiting, many = merged(labels, waiting), [], 0
+    return renumbered(merged(labels, waiting))
 
 
 def components_by_cut(
@@ -219,7 +219,7 @@ def components_by_cut(
             some = [x.identity >= cut for x in waiting]
             pairs = zip(waiting, some, strict=True)
             linked[k] += int(sum(x.sum() for x in some))
-            labels[k] = _merged(labels[k], [(x.i[y], x.j[y]) for x, y in pairs])
+            labels[k] = merged(labels[k], [(x.i[y], x.j[y]) for x, y in pairs])
 
     for part in parts:
         waiting.append(part)
@@ -231,7 +231,7 @@ def components_by_cut(
     return [renumbered(x) for x in labels], linked
 
 
-def _merged(labels: np.ndarray, waiting: list) -> np.ndarray:
+def merged(labels: np.ndarray, waiting: list) -> np.ndarray:
     """Components of the components so far, linked by some more links."""
     if not waiting:
         return labels

@@ -36,7 +36,8 @@ class Clusters:
     method : str
     definition : Definition
     info : dict
-        Pairs, and how many of them were aligned or excluded by which bound; seconds.
+        Pairs, and how many of them were aligned or excluded by which bound. Of other
+        pairs one has a representative already, or links connect the two.
     """
 
     sequences: Sequences

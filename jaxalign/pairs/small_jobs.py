@@ -32,6 +32,9 @@ STEP_SECONDS = 6e-6  # of a step of the walk of a window
 MAX_SECONDS = {False: 1.5, True: 0.5}
 NVIDIA = "/proc/driver/nvidia/version"
 LONE_CELLS = 2**19  # of a pair alone, which the anti-diagonals take 1.5 to 2 ms for
+# … of which identities are wanted: anti-diagonals take four times as long as rows, for
+# their scores are wider than a byte
+LONE_IDENTITY_CELLS = 2**26
 MAX_PAIR_CELLS = 2**26  # of a pair whose directions are held, whatever the budget
 MAX_CELLS, MAX_PAIRS = 2**31, 2**20  # beyond them nothing is estimated
 
@@ -107,14 +110,18 @@ def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
     """(pieces by rows, the other pairs) of pairs that are too few for a window of the
     sweep. Each size of a pair would be programs of its own, and up to ``LONE_CELLS``
     rows are no slower than these; nor are they for all pairs, where these are a small
-    job."""
-    if not pairs or not _may(task):
+    job, and for all identities but those of very long pairs."""
+    if not pairs or not _is_open(task):
         return [], pairs
     i, j = np.array(pairs).T
     m, n = task.queries.lengths[i], task.targets.lengths[j]
-    small = m * n <= LONE_CELLS
-    if _is_short(float((m * n)[~small].sum()), float(m[~small].sum()), task.paths):
-        small[:] = True
+    small = np.zeros(len(pairs), bool)
+    if task.output == "identity" and not may_have_gpu():
+        small |= m * n <= LONE_IDENTITY_CELLS
+    if _may(task):
+        small |= m * n <= LONE_CELLS
+        if _is_short(float((m * n)[~small].sum()), float(m[~small].sum()), task.paths):
+            small[:] = True
     few = [pair for pair, is_small in zip(pairs, small, strict=True) if is_small]
     windows = rows_pairs.partition(task, task.window_budget, few) if few else []
     if not windows:
@@ -141,11 +148,15 @@ def may_have_gpu() -> bool:
 
 def _may(task: Task) -> bool:
     """Whether a task leaves open who computes it, and is small at first sight."""
+    small = task.job.total <= MAX_CELLS and task.job.pairs <= MAX_PAIRS
+    return small and _is_open(task)
+
+
+def _is_open(task: Task) -> bool:
+    """Whether a task leaves open who computes it."""
     if task.implementation or task.devices or task.mesh is not None:
         return False
-    if task.top is not None or _switched_off():
-        return False
-    return task.job.total <= MAX_CELLS and task.job.pairs <= MAX_PAIRS
+    return task.top is None and not _switched_off()
 
 
 def _switched_off() -> bool:

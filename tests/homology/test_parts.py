@@ -62,7 +62,8 @@ def test_links_of_a_set(in_parts):
     found = jaxalign.identity_graph(TEXTS, min_identity=CUT, **in_parts)
     assert (found != want).nnz == 0 and want.nnz > 80
     assert (found.indices == want.indices).all()
-    counts = jaxalign.cluster(TEXTS, min_identity=CUT, **in_parts).info
+    asked = {"min_identity": CUT, "method": "complete"}  # which takes all links
+    counts = jaxalign.cluster(TEXTS, **asked, **in_parts).info
     n = len(TEXTS)
     assert counts["all"] == n * (n - 1) // 2
     assert counts["aligned"] + sum(counts["excluded"].values()) == counts["all"]

@@ -33,6 +33,9 @@ LONG_PAIR_CELLS, MANY_PAIRS = 2**18, 128
 LONE_CELL_COST = (9, 3)  # cells of a lane for one alone; a lane that looks up is slower
 # Bytes of a window of the fewest lanes: larger pairs are faster alone
 MAX_NARROW_BYTES = 2**30
+# Of zipped pairs without paths: rows and columns that there is room for at least,
+# unless pairs are short
+SHORT_ROOM, MIN_ROOM = 64, 512
 STEP_BYTES = 2**25  # operations kept by one window at most
 
 
@@ -307,6 +310,8 @@ def _zip_shape(
     n = int(job.target_lengths[part].max(initial=0))
     used = int(tiled(n))
     size = bucket(int(tiled(max(job.most))) if few else max(m, used))
+    if not job.paths and size > SHORT_ROOM:  # room costs little, and a program seconds
+        size = bucket(size, 4, MIN_ROOM)
     capacity = _capacity(job, m, used, size, size, lanes)
     lane = np.arange(len(part), dtype=np.int32)
     last = tiled(job.target_lengths[part]).astype(np.int32)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WORD_BITS = 64  # columns of a target that an LCS takes together
 MAX_TARGETS_BY_ROWS = 1024  # of a block
 
-Pairs = tuple[np.ndarray, np.ndarray]  # (i, j)
+Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]  # (i, j, most identical pairs)
 Look = Callable[[object], Pairs]
 
 
@@ -159,14 +159,14 @@ def _look_at_block(proofs: Proofs, block: TargetBlock, _device: object) -> Pairs
         i, j = np.minimum(q, t), np.maximum(q, t)
     m, n = job.query_lengths[i], job.target_lengths[j]
     wanted &= proofs.may_pass(m, n)
-    rows = np.asarray(wanted.any(axis=1))
+    rows, most = np.asarray(wanted.any(axis=1)), np.minimum(m, n)
     if _counted_on_cpu(proofs) and rows.any():
         some = _reach(rows)
-        lcs = _lcs_on_cpu(proofs, block, some)
-        passing = proofs.by_subsequence(lcs, m[some], n[some]) & wanted[some]
+        most[some] = _lcs_on_cpu(proofs, block, some)
+        passing = proofs.by_subsequence(most[some], m[some], n[some]) & wanted[some]
         wanted = np.zeros_like(wanted)
         wanted[some] = passing
-    return i[wanted], j[wanted]
+    return i[wanted], j[wanted], most[wanted]
 
 
 def _counted_on_cpu(proofs: Proofs) -> bool:
@@ -183,21 +183,21 @@ def _look_by_length_classes(proofs: Proofs, block: TargetBlock) -> Pairs:
     may = proofs.may_pass(m[:, None], n[None])
     rows = np.asarray(may.any(axis=1))[of_query]
     if not rows.any():
-        return q[:0], q[:0]
+        return q[:0], q[:0], q[:0]
     some, least = _reach(rows), np.zeros(may.shape, np.int64)
     if _counted_on_cpu(proofs):
-        lcs = _lcs_on_cpu(proofs, block, some)
+        most = _lcs_on_cpu(proofs, block, some)
         least = proofs.least_count(m[:, None], n[None])
     else:
-        lcs = np.zeros((some.stop - some.start, len(of_target)), np.int16)
+        most = np.minimum(m[of_query[some], None], n[None, of_target])
     least = np.where(may, least, proof.NEVER)
-    rows, columns = proof.near(lcs, least, of_query[some], of_target)
-    rows += some.start
-    met = columns < _met(job, block)[rows]
-    i, j = q[rows[met]], block.targets[columns[met]]
+    rows, columns = proof.near(most, least, of_query[some], of_target)
+    met = columns < _met(job, block)[rows + some.start]
+    rows, columns = rows[met], columns[met]
+    i, j = q[rows + some.start], block.targets[columns]
     if block.place is not None:
         i, j = np.minimum(i, j), np.maximum(i, j)
-    return i, j
+    return i, j, most[rows, columns]
 
 
 def _look_by_launch(proofs: Proofs, block: LaunchBlock, device: Any) -> Pairs:
@@ -209,7 +209,7 @@ def _look_by_launch(proofs: Proofs, block: LaunchBlock, device: Any) -> Pairs:
     falling = of_rows[block.rows], of_columns[block.columns]
     reach = _reach_of_lengths(proofs, *falling, block.swapped)
     if reach is None:
-        return block.rows[:0], block.columns[:0]
+        return block.rows[:0], block.columns[:0], block.columns[:0]
     rows, columns = block.rows[reach[0]], block.columns[reach[1]]
     met = np.clip(block.met[reach[0]] - reach[1].start, 0, len(columns))
     near = launches.candidates(rows, columns, met, proofs.bound, device, block.swapped)
@@ -220,7 +220,7 @@ def _look_by_launch(proofs: Proofs, block: LaunchBlock, device: Any) -> Pairs:
         i, j = np.minimum(i, j), np.maximum(i, j)
     m, n = job.query_lengths[i], job.target_lengths[j]
     passing = proofs.may_pass(m, n) & proofs.by_subsequence(near.value, m, n)
-    return i[passing], j[passing]
+    return i[passing], j[passing], near.value[passing]
 
 
 def _reach_of_lengths(
@@ -280,13 +280,14 @@ def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device: object) -> Pairs:
 
     task = proofs.task
     m, n = task.job.query_lengths[pairs], task.job.target_lengths[pairs]
-    wanted = proofs.may_pass(m, n)
+    wanted, most = proofs.may_pass(m, n), np.minimum(m, n)
     if proofs.lcs and wanted.any():
         few = pairs[wanted]
         alphabet = task.scoring.alphabet
         lcs = lcs_windows.lcs_zipped(task.queries, task.targets, few, few, alphabet)
+        most[wanted] = lcs
         wanted[wanted] = proofs.by_subsequence(lcs, m[wanted], n[wanted])
-    return pairs[wanted], pairs[wanted]
+    return pairs[wanted], pairs[wanted], most[wanted]
 
 
 def block_size(lengths: np.ndarray, at: int) -> int:

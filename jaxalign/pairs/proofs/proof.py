@@ -33,11 +33,13 @@ LengthTest = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass
 class Survivors:
-    """Pairs (i, j) of a task that may pass, and how many others each proof excludes."""
+    """Pairs (i, j) of a task that may pass, how many others each proof excludes, and,
+    where it is known, the most identical pairs that each can have."""
 
     i: np.ndarray
     j: np.ndarray
     excluded: dict[str, int] = field(default_factory=dict)
+    most: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,10 +171,10 @@ def find(proofs: Proofs) -> Survivors:
 
     results = in_threads(look_on_one, blocks.looks(proofs), len(places))
     none = np.zeros(0, np.int64)
-    i = np.concatenate([none, *(one for one, _ in results)])
-    j = np.concatenate([none, *(one for _, one in results)])
+    sides = zip((none, none, none), *results, strict=True)
+    i, j, most = (np.concatenate(side) for side in sides)
     order = np.argsort(task.job.position(i, j), kind="stable")
-    return Survivors(i[order], j[order], proofs.excluded(len(order)))
+    return Survivors(i[order], j[order], proofs.excluded(len(order)), most[order])
 
 
 def _places(proofs: Proofs) -> list:

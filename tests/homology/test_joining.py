@@ -1,0 +1,124 @@
+"""Components without an alignment of every link are those of all links."""
+
+from itertools import pairwise
+
+import brute_force as bf
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign.homology import joining
+from jaxalign.pairs.parts import query_ranges
+from jaxalign.pairs.proofs import proof, survivors
+
+COSTS = {"gap_open": bf.OPEN, "gap_extend": bf.EXTEND}
+SCORING = jaxalign.Scoring(match=2, mismatch=-1, **COSTS)
+SEEDS = range(8)
+WAYS = {
+    "few forests": {},
+    "forests": {"LEAST_OF_A_FOREST": 0},
+    "some pairs at a time": {"MOST_WAITING": 3, "LEAST_OF_A_FOREST": 0},
+    "all pairs of a part": {"MAX_LEFT": 0},
+}
+
+
+def drawn(seed: int):
+    random = np.random.default_rng(seed)
+    words = bf.random_words(random, 14)
+    kind = str(random.choice(["longer", "shorter", "mean"]))
+    cut = float(random.choice([0.3, 0.5, 2 / 3, 0.75]))
+    return words, kind, cut, bf.identities(words, kind)
+
+
+def labels_of(linked: np.ndarray) -> np.ndarray:
+    """Components, numbered in the order of their first vertices, by relabelling."""
+    label = np.arange(len(linked))
+    for i, j in np.argwhere(linked):
+        label[label == label[i]] = label[j]
+    numbers = dict.fromkeys(label.tolist())
+    return np.array([[*numbers].index(x) for x in label.tolist()])
+
+
+@pytest.fixture
+def aligned(monkeypatch):
+    """The pairs that are aligned one by one, as they come."""
+    pairs, align = [], joining._align
+
+    def watched(state, some):
+        pairs.extend(zip(some.i.tolist(), some.j.tolist(), strict=True))
+        return align(state, some)
+
+    monkeypatch.setattr(joining, "_align", watched)
+    monkeypatch.setattr(proof, "LEAST_CELLS_BY_ROWS", 0)
+    for name, value in {"MIN_PARTS": 5, "QUERIES_STEP": 1, "MIN_CELLS": 1}.items():
+        monkeypatch.setattr(query_ranges, name, value)
+    return pairs
+
+
+def set_way(monkeypatch, way: str) -> None:
+    for name, value in WAYS[way].items():
+        where = survivors if name == "MAX_LEFT" else joining
+        monkeypatch.setattr(where, name, value)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_components_are_those_of_all_links(seed, way, aligned, monkeypatch):
+    set_way(monkeypatch, way)
+    words, kind, cut, shares = drawn(seed)
+    options = {"min_identity": cut, "identity": kind}
+    clusters = jaxalign.cluster(words, SCORING, **options)
+    want = labels_of(shares >= cut)
+    assert clusters.labels.tolist() == want.tolist()
+    if way != "all pairs of a part":
+        assert len(set(aligned)) == len(aligned) == clusters.info["aligned"]
+    pairs = len(words) * (len(words) - 1) // 2
+    assert clusters.info["all"] == pairs
+    info = clusters.info
+    assert info["aligned"] + sum(info["excluded"].values()) <= pairs
+    assert info["at_or_above_cut"] <= np.count_nonzero(np.triu(shares >= cut))
+
+
+def test_links_of_connected_sequences_are_not_aligned(aligned):
+    """All pairs of equal sequences are links, and a tree of them is enough."""
+    words = ["ACGTACGT"] * 20 + ["TTTTTTTT"] * 9
+    clusters = jaxalign.cluster(words, SCORING, min_identity=0.8)
+    assert clusters.labels.tolist() == [0] * 20 + [1] * 9
+    assert len(aligned) == 19 + 8 == clusters.info["aligned"]
+
+
+def test_forests_take_the_largest_bounds():
+    """Kruskal's forest of a square with both diagonals, and of two vertices apart."""
+    i, j = np.array([0, 1, 2, 0, 0, 1, 4]), np.array([1, 2, 3, 3, 2, 3, 5])
+    bound = np.array([0.9, 0.5, 0.8, 0.7, 0.6, 0.95, 0.1])
+    pairs = joining.OpenPairs(i, j, bound)
+    forest = joining._forest(np.arange(7, dtype=np.int32), pairs)
+    assert sorted(forest.tolist()) == [0, 2, 5, 6]
+    # Of two pairs between the same components one is taken, the one with the larger.
+    labels = np.array([0, 1, 0, 1, 2, 2, 2], np.int32)
+    forest = joining._forest(labels, pairs.some(np.array([0, 1, 2, 3])))
+    assert forest.tolist() == [0]
+
+
+def test_every_link_is_counted_where_it_is_wanted(aligned):
+    """As the summary of a run for programs has it."""
+    from jaxalign.homology import engine, options
+
+    words, kind, cut, shares = drawn(3)
+    chosen = options.HomologyOptions(identity=kind)
+    definition = options.define(SCORING, chosen, "min_identity", cut)
+    (data,) = jaxalign.inputs.sets(SCORING, words)
+    every = engine.clusters_of(data, definition, "components", every_link=True)
+    assert every.info["at_or_above_cut"] == np.count_nonzero(np.triu(shares >= cut))
+    few = engine.clusters_of(data, definition, "components")
+    assert few.labels.tolist() == every.labels.tolist() and aligned
+
+
+def test_progress_ends_with_all_cells(aligned):
+    words = drawn(1)[0]
+    steps = []
+    watch = {"progress": lambda cells, of: steps.append((cells, of))}
+    jaxalign.cluster(words, SCORING, min_identity=0.5, **watch)
+    total = (sum(map(len, words)) ** 2 - sum(len(x) ** 2 for x in words)) // 2
+    assert steps[-1] == (total, total)
+    assert all(before <= after for (before, _), (after, _) in pairwise(steps))
