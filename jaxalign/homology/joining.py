@@ -141,7 +141,7 @@ def _pairs_of(state: Joining, part: Part) -> OpenPairs:
 
 
 def _bounded(state: Joining, passing: Survivors, part: Part) -> OpenPairs:
-    """What proofs leave of a part, with bounds on identities."""
+    """The pairs that proofs leave of a part, with bounds on identities."""
     assert passing.most is not None
     i, j = survivors.shifted(state.task, passing, part.first)
     lengths = state.task.queries.lengths
