@@ -39,14 +39,13 @@ def all_pairs(
     dendrogram
         Tree of the set by 1 - identity and average linkage (UPGMA).
     """
-    from jaxalign.cli import job
+    from jaxalign.cli import job, parts_job
     from jaxalign.cli.request import wants_folder
 
     pictures = Pictures(plot, dendrogram) if plot or dendrogram else None
     if wants_folder(options, folder):
-        from jaxalign.cli import parts_job
-
         if pictures:
             raise UsageError("a picture is of a result in one piece, not of a folder")
         return parts_job.all_pairs(sequences, options, folder, include_self, cluster)
-    return job.all_pairs(sequences, options, include_self, cluster, pictures)
+    which = include_self, cluster, pictures
+    return job.all_pairs(sequences, options, *which, parts_job.one_file)

@@ -1,7 +1,7 @@
 """The straight line of every verb that aligns: options -> inputs -> table -> files."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from jaxalign.io import formats, output
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Strand
 from jaxalign.model.table import SPANS, Table
-from jaxalign.pairs import api
+from jaxalign.pairs import api, jobs
 
 STATS = (*SPANS, "identities", "columns", "gap_openings", "gaps")
 HELD = {"score": (), "identity": ("max_identities",)}
@@ -63,9 +63,14 @@ def all_pairs(
     include_self: bool,
     cluster: str | None,
     drawn: Pictures | None,
+    in_parts: Callable[..., int],
 ) -> int:
-    """``jaxalign all SEQS``."""
-    return _run((path,), options, drawn, include_self=include_self, cluster=cluster)
+    """``jaxalign all SEQS``.
+
+    in_parts : computes and writes a large file of Parquet
+    """
+    which = {"include_self": include_self, "cluster": cluster}
+    return _run((path,), options, drawn, in_parts=in_parts, **which)
 
 
 def _run(
@@ -74,6 +79,7 @@ def _run(
     drawn: Pictures | None,
     profile: bool = False,
     resume: bool | None = None,
+    in_parts: Callable[..., int] | None = None,
     **which: Any,
 ) -> int:
     # 1 check options, 2 read, 3 refuse what cannot be written, 4 plan, 5 align, 6 write
@@ -97,6 +103,8 @@ def _run(
     chosen = replace(request.options, **which)
     if chosen.cluster:  # which chooses by itself
         chosen = replace(chosen, devices=options.machine.devices)
+    if in_parts is not None and not drawn and _is_streamed(request, read, chosen):
+        return in_parts(request, read, chosen, options, devices, messages)
     plan = api.plan_sets(*read.sequences, scoring=request.scoring, options=chosen)
     saved = state = None
     if resume is not None:
@@ -112,6 +120,17 @@ def _run(
     if saved is not None:
         saved.remove()
     return 0
+
+
+def _is_streamed(
+    request: Request, read: inputs.Inputs, chosen: api.PairOptions
+) -> bool:
+    """Whether rows of all pairs are written while others are computed: into a file of
+    Parquet, where all of them are kept, and they are too many for one part."""
+    parquet = request.out is not None and request.format == "parquet"
+    if not parquet or chosen.cluster or api.filters_of(chosen):
+        return False
+    return jobs.rows_at_once(len(read.sequences[0])) is not None
 
 
 def read_inputs(

@@ -1,6 +1,7 @@
 """``jaxalign all`` and ``jaxalign search`` with ``-o FOLDER/``: results part by part.
 
-Parts that are finished stay finished, and ``--resume`` completes the others.
+Parts that are finished stay finished, and ``--resume`` completes the others. A large
+file of Parquet is written part by part, too, while the next ones are computed.
 """
 
 import os
@@ -21,7 +22,7 @@ from jaxalign.cli.terminal import answer_json
 from jaxalign.database import large_searches
 from jaxalign.database.api import in_memory
 from jaxalign.errors import UsageError
-from jaxalign.io import dataset, part_files
+from jaxalign.io import dataset, formats, part_files
 from jaxalign.io.source import sha256
 from jaxalign.model.table import Table
 from jaxalign.pairs import api, jobs
@@ -97,7 +98,40 @@ def all_pairs(
     with progress.reporting(options.messages.progress, options.messages.quiet) as tell:
         chosen = job.watched(chosen, tell)
         stream = jobs.stream_parts(plan.task, plan.parts, chosen)
-        info, rows = written(stream, opened, lambda table: table)
+        info, rows = written(stream, opened)
+    job.finish(request, read, plan | info, rows, options, devices, messages)
+    return 0
+
+
+def one_file(
+    request: Request,
+    read: Inputs,
+    chosen: api.PairOptions,
+    options: Options,
+    devices: list,
+    messages: job.Messages,
+) -> int:
+    """``jaxalign all SEQS -o FILE.parquet``, planned and written part by part."""
+    (sequences,) = read.sequences
+    rows_of_part = jobs.rows_at_once(len(sequences))
+    in_parts = replace(chosen, parts=True, part_rows=rows_of_part)
+    plan = api.plan_sets(sequences, scoring=request.scoring, options=in_parts)
+    job.introduce(request, plan, options, messages)
+    info, rows = {}, {}
+
+    def compute(write: Callable[[Table], None]) -> None:
+        shown = options.messages
+        with progress.reporting(shown.progress, shown.quiet) as tell:
+            watched = job.watched(chosen, tell)
+            stream: Any = jobs.stream_parts(plan.task, plan.parts, watched)
+            with closing(stream):
+                new = _passed_on(stream, lambda table, _part: write(table))
+        info.update(new[0])
+        rows.update(new[1])
+
+    assert request.out is not None, "standard output is no Parquet"
+    about = request.columns, request.identity, options.output.force
+    formats.write_while(request.out, *about, compute)
     job.finish(request, read, plan | info, rows, options, devices, messages)
     return 0
 
@@ -185,7 +219,7 @@ def shard_of(text: str | None) -> tuple[int, int] | None:
 def written(
     stream: Any,
     folder: PartsFolder,
-    chosen_rows: Callable[[Table], Table],
+    chosen_rows: Callable[[Table], Table] = lambda table: table,
     also: tuple[str, ...] = (),
 ) -> tuple[dict, dict]:
     """Write the parts of a stream; (what was computed, how many rows there were).
@@ -194,20 +228,30 @@ def written(
     chosen_rows : the rows of a table that are written
     also : figures that are taken from the parts beside sums
     """
-    request, info = folder.request, dict(NO_PART)
-    rows: dict[str, Any] = {"found": 0, "kept": 0, "max_score": None}
+    request = folder.request
     about = folder.manifest, request.columns, request.identity
     assert request.out is not None, "parts are written into a folder"
     writing = dataset.writing(request.out, jobs.WRITERS, *about)
     with closing(stream), writing as write:
-        for part, table in stream:
-            output = chosen_rows(table)
-            write(output, part)
-            info = _more_info(info, table.info)
-            for name in also:
-                if name in table.info:
-                    info[name] = _joined(info.get(name), table.info[name])
-            rows = _more_rows(rows, table, output)
+        return _passed_on(stream, write, chosen_rows, also)
+
+
+def _passed_on(
+    stream: Any,
+    write: Callable[[Table, Part], object],
+    chosen_rows: Callable[[Table], Table] = lambda table: table,
+    also: tuple[str, ...] = (),
+) -> tuple[dict, dict]:
+    """As ``written``, by a function."""
+    info, rows = dict(NO_PART), {"found": 0, "kept": 0, "max_score": None}
+    for part, table in stream:
+        output = chosen_rows(table)
+        write(output, part)
+        info = _more_info(info, table.info)
+        for name in also:
+            if name in table.info:
+                info[name] = _joined(info.get(name), table.info[name])
+        rows = _more_rows(rows, table, output)
     return info, rows
 
 

@@ -15,6 +15,7 @@ from jaxalign.errors import JaxalignError
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.strand_rows import along_plus
 from jaxalign.model.table import Table, join
+from jaxalign.pairs import jobs
 from jaxalign.pairs.api import pairs_table
 from jaxalign.pairs.options import PairOptions
 from jaxalign.pairs.plan import Task
@@ -83,7 +84,7 @@ def _path_options(options: SearchOptions, table: Table) -> PairOptions:
         if many and host is not None:
             ways = {"implementation": "sweep", "devices": [host]}
         options = replace(options, **ways)
-    return pair_options(options, "alignment")
+    return jobs.beside(pair_options(options, "alignment"), table.info["cells"])
 
 
 def aligned(table: Table, options: SearchOptions) -> Table:

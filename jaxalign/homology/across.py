@@ -178,7 +178,8 @@ def _seeds(
     threads = definition.options.threads or pipeline.default_threads()
     i, j = likely_pairs(sets[a], sets[b], SEEDS * count, threads)
     sides = sets[a].take(i), sets[b].take(j)
-    chosen = pair_options(definition, 0.0)
+    cells = _cells(sets[a], sets[b])
+    chosen = jobs.beside(pair_options(definition, 0.0), cells)
     table = jobs.run("zip", *sides, definition.scoring, chosen)
     rows = table["query"]
     return _pairs(a, b, i[rows], j[rows], identities(table, definition))

@@ -7,6 +7,7 @@ proof; the audit by that measure is one.
 """
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherM
     sides = _likely(sets, options.threads)
     if not len(sides[0]):
         return []
-    return [_by(measure, *sides, definition) for measure in chosen]
+    cells = sum(len(x.codes) * len(y.codes) for x, y in combinations(sets, 2))
+    return [_by(measure, *sides, definition, cells) for measure in chosen]
 
 
 def _likely(sets: list[Sequences], threads: int | None) -> tuple[Sequences, Sequences]:
@@ -83,7 +85,9 @@ def _by(
     queries: Sequences,
     targets: Sequences,
     definition: Definition,
+    cells: int,
 ) -> OtherMeasure:
+    """cells : of the audit that they belong to"""
     mode, identity = measure
     options = replace(
         definition.options,
@@ -95,7 +99,7 @@ def _by(
         busy=None,
     )
     other = replace(definition, options=options)
-    chosen = pair_options(other, 0.0)
+    chosen = jobs.beside(pair_options(other, 0.0), cells)
     table = jobs.run("zip", queries, targets, definition.scoring, chosen)
     shares = np.nan_to_num(identities(table, other))
     at = int(np.argmax(shares)) if len(shares) else 0

@@ -2,8 +2,9 @@
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,60 @@ def parquet(
     UsageError
         pyarrow is not installed, or a column cannot be written.
     """
-    pa, pq = pyarrow()
+    with writing(path, columns, identity, about) as write:
+        write(table)
+
+
+@contextmanager
+def writing(
+    path: str,
+    columns: Sequence[str] | None,
+    identity: str,
+    about: dict[str, str] | None = None,
+) -> Iterator[Callable[[Table], None]]:
+    """A function that writes the tables of one result, one below the other, into one
+    file of ``parquet``; the first of them has types and metadata of all."""
+    modules = pyarrow()
+    with ThreadPoolExecutor(AHEAD) as pool, ExitStack() as stack:
+        file: Any = None
+
+        def write(table: Table) -> None:
+            nonlocal file
+            chosen = _chosen(table, columns, identity)
+            if file is None:
+                opened = _opened(modules, path, table, chosen, about)
+                file = stack.enter_context(opened)
+            names = _names_of(modules[0], table)
+            size = ROW_GROUP if table.operations is None else ROW_GROUP_OF_PATHS
+            waiting: deque = deque()
+            for rows in chunks(table, size):
+                waiting.append(pool.submit(_batch, modules[0], rows, chosen, names))
+                if len(waiting) > AHEAD:
+                    file.write_table(waiting.popleft().result())
+            for batch in waiting:
+                file.write_table(batch.result())
+
+        yield write
+
+
+def _chosen(
+    table: Table, columns: Sequence[str] | None, identity: str
+) -> Sequence[Column]:
     if columns is None:
         paths = ("cigar",) if table.operations is not None else ()
         columns = (*default(table, identity), *paths)
-    chosen = resolve(table, columns, identity)
+    return resolve(table, columns, identity)
+
+
+def _opened(
+    modules: tuple[Any, Any],
+    path: str,
+    table: Table,
+    chosen: Sequence[Column],
+    about: dict[str, str] | None,
+) -> Any:
+    """A file for tables like one."""
+    pa, pq = modules
     # The batch of no rows gives the types, also when the table itself is empty.
     empty = part(table, 0, 0)
     schema = _batch(pa, empty, chosen, _names_of(pa, empty)).schema
@@ -53,19 +103,7 @@ def parquet(
     # time, and no reader skips row groups by them.
     numbers = [x.name for x in schema if pa.types.is_primitive(x.type)]
     options["write_statistics"] = numbers or False
-    names = _names_of(pa, table)
-    size = ROW_GROUP if table.operations is None else ROW_GROUP_OF_PATHS
-    with (
-        pq.ParquetWriter(path, schema, **options) as writer,
-        ThreadPoolExecutor(AHEAD) as pool,
-    ):
-        waiting = deque()
-        for rows in chunks(table, size):
-            waiting.append(pool.submit(_batch, pa, rows, chosen, names))
-            if len(waiting) > AHEAD:
-                writer.write_table(waiting.popleft().result())
-        for batch in waiting:
-            writer.write_table(batch.result())
+    return pq.ParquetWriter(path, schema, **options)
 
 
 def _batch(

@@ -1,7 +1,7 @@
 """Write a table of alignments in the format its file name asks for."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from jaxalign.errors import UsageError
 from jaxalign.io import arrow, maf, output, pretty, sam_paf, splits
@@ -51,6 +51,27 @@ def write(
         output.write_file(path, lambda p: arrow.parquet(table, p, columns, identity))
     else:
         output.write_text(path, _pieces(table, chosen, columns, identity))
+
+
+def write_while(
+    path: str,
+    columns: Sequence[str] | None,
+    identity: str,
+    force: bool,
+    compute: Callable[[Callable[[Table], None]], None],
+) -> None:
+    """Write a file of Parquet while its rows are computed.
+
+    compute : is called once with a function that writes a table below those before; the
+        file has its name when it has returned
+    """
+    output.check(path, force)
+
+    def fill(temporary: str) -> None:
+        with arrow.writing(temporary, columns, identity) as write:
+            compute(write)
+
+    output.write_file(path, fill)
 
 
 def resolve_format(path: str, format: str | None = None) -> str:

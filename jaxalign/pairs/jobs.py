@@ -15,7 +15,7 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.strands import MINUS, reverse_complement, strands_of
 from jaxalign.model.table import Table, join
-from jaxalign.pairs import engine, strands
+from jaxalign.pairs import engine, small_jobs, strands
 from jaxalign.pairs.options import PairOptions, StreamKeywords, make_task
 from jaxalign.pairs.parts import part_stream, query_ranges, ray_tasks
 from jaxalign.pairs.parts.query_ranges import Part
@@ -25,7 +25,7 @@ from jaxalign.pairs.result import table_of
 from jaxalign.pairs.run_state import SavedState
 from jaxalign.pairs.windows import WholeJob
 from jaxalign.runtime import pipeline
-from jaxalign.runtime.devices import ambient_mesh
+from jaxalign.runtime.devices import ambient_mesh, first_device
 from jaxalign.signatures import with_options
 
 WRITERS = pipeline.WRITERS  # parts that a caller of ``stream_all`` may write at a time
@@ -68,6 +68,25 @@ def run(
     task = make_task(kind, queries, targets, scoring, options)
     plan = survivors.plan(replace(task, whole=whole))
     return engine.run(plan, options.progress, options.busy, began)
+
+
+def beside(options: PairOptions, cells: int) -> PairOptions:
+    """Options of a small job that belongs to a larger one.
+
+    Where GPU kernels compute the larger one, they compute both: NumPy, which would
+    spare a process the start of a GPU, takes ten times as long as they do.
+
+    cells : of the larger job
+    """
+    named = options.implementation or options.devices is not None or options.mesh
+    if named or small_jobs.is_short(cells):
+        return options
+    from jaxalign.pairs import compiled  # which imports JAX
+
+    device = first_device()
+    if device.platform != "gpu" or compiled.choose(None, (device,))[0] != "pallas":
+        return options
+    return replace(options, devices=[device])
 
 
 def run_plan(
@@ -200,6 +219,13 @@ def parts_all(
 ) -> list[Part]:
     """The parts that ``stream_all`` makes of some ``Sequences``."""
     return query_ranges.cut(sequences.lengths, include_self, part_rows)
+
+
+def rows_at_once(count: int) -> int | None:
+    """Rows of the parts of all pairs of so many sequences, to be written one after the
+    other; None where all of them are fewer."""
+    rows = query_ranges.PART_ROWS
+    return rows if count * (count - 1) // 2 > rows else None
 
 
 def share(parts: list[Part], shard: tuple[int, int] | None = None) -> list[Part]:

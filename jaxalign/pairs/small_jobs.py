@@ -137,6 +137,11 @@ def _seconds(cells: float, rows: float, paths: bool) -> float:
     return cells * cost + rows * ROW_SECONDS + steps
 
 
+def is_short(cells: float) -> bool:
+    """Whether scores of so many cells may be computed by rows."""
+    return _is_short(cells, 0, paths=False)
+
+
 def _is_short(cells: float, rows: float, paths: bool) -> bool:
     return _seconds(cells, rows, paths) <= MAX_SECONDS[may_have_gpu()]
 

@@ -17,6 +17,7 @@ from typing import get_args
 
 import jax  # before main(), which else turns on a compilation cache in the home folder
 import numpy as np
+import pyarrow.parquet as parquet
 import pytest
 
 from jaxalign.cli import options, progress
@@ -30,6 +31,7 @@ from jaxalign.model.identity import IDENTITIES
 from jaxalign.model.matrix import load, matrix_names
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import OUTPUTS
+from jaxalign.pairs import jobs
 from jaxalign.pairs.options import IMPLEMENTATIONS
 from jaxalign.pairs.parts import query_ranges
 
@@ -865,3 +867,38 @@ def test_demo(run):
     assert "# 1: P69905" in out and "# 2: P68871" in out
     assert "; global; a small job: about" in out
     assert "120 pairs" in err and "cells" in err
+
+
+@pytest.mark.parametrize("output", ["score", "stats", "alignment"])
+def test_a_large_parquet_file_is_written_part_by_part(run, folder, monkeypatch, output):
+    dice = np.random.default_rng(3)
+    texts = ("".join(dice.choice(list("ACDEFGHIKL"), n)) for n in range(1, 41))
+    (folder / "set.fa").write_text(
+        "".join(f">s{k}\n{x}\n" for k, x in enumerate(texts))
+    )
+    monkeypatch.setattr(query_ranges, "QUERIES_STEP", 4)
+    words = "all", "set.fa", "--output", output, "--implementation", "rows", "--json"
+    code, whole, _ = run(*words, "-o", "whole.parquet")
+    assert code == DONE
+    parts = []
+    stream = jobs.stream
+
+    def watch(task, some, options):
+        for part, table in stream(task, some, options):
+            parts.append(len(table))
+            yield part, table
+
+    monkeypatch.setattr(jobs, "stream", watch)
+    monkeypatch.setattr(query_ranges, "PART_ROWS", 250)
+    code, by_parts, _ = run(*words, "-o", "parts.parquet")
+    assert code == DONE and len(parts) >= 3 and sum(parts) == 40 * 39 // 2
+    rows = [parquet.read_table(f"{x}.parquet").to_pylist() for x in ("whole", "parts")]
+    assert rows[0] == rows[1]
+    said = [json.loads(x) for x in (whole, by_parts)]
+    assert said[0]["pairs"] == said[1]["pairs"]
+    assert said[0].keys() == said[1].keys()
+    # Rows that are left out make parts of few rows: they are joined first.
+    parts.clear()
+    filtered = "all", "set.fa", "--min-score", "5", "-o", "some.parquet", "--force"
+    assert run(*filtered)[0] == DONE
+    assert parquet.ParquetFile("some.parquet").num_row_groups == 1

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -10,7 +11,7 @@ from cases import END_SETS, GAPS, check_rows, same_tables, some_texts, text_of
 
 import jaxalign
 from jaxalign import MemoryPlanError, Scoring, UsageError, inputs
-from jaxalign.pairs import engine, small_jobs
+from jaxalign.pairs import compiled, engine, jobs, small_jobs
 from jaxalign.pairs.cpu import rows_pairs
 from jaxalign.pairs.options import PairOptions, make_task
 
@@ -242,3 +243,23 @@ def test_progress_is_told():
     table = jaxalign.align_all(some_texts(8, 9), progress=lambda *x: told.append(x))
     cells = np.sum(table.lengths()[0] * table.lengths()[1])
     assert table.implementation == "rows" and told[-1] == (cells, cells)
+
+
+def test_a_small_job_is_beside_the_larger_one_it_belongs_to(monkeypatch):
+    gpu = SimpleNamespace(platform="gpu")
+    monkeypatch.setattr(small_jobs, "may_have_gpu", lambda: True)
+    monkeypatch.setattr(jobs, "first_device", lambda: gpu)
+    kernels, usual = {id(gpu): "pallas"}, PairOptions(output="identity")
+    monkeypatch.setattr(
+        compiled, "choose", lambda _name, devices: (kernels[id(devices[0])], "")
+    )
+    large = 10**12
+    assert jobs.beside(usual, large).devices == [gpu]
+    assert jobs.beside(usual, 10**6) is usual  # by rows, both of them
+    for name, value in (("implementation", "rows"), ("devices", 0), ("mesh", MESH)):
+        named = replace(usual, **{name: value})
+        assert jobs.beside(named, large) is named
+    kernels[id(gpu)] = "sweep"  # a GPU without kernels
+    assert jobs.beside(usual, large) is usual
+    gpu.platform = "cpu"
+    assert jobs.beside(usual, large) is usual
